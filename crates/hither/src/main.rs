@@ -1,0 +1,10 @@
+//! hither: trace -> profile -> metrics -> placement -> run -> report.
+#![forbid(unsafe_code)]
+mod cli;
+mod metrics;
+mod topology;
+mod trace;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

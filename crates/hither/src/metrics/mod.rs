@@ -1,0 +1,1 @@
+//! Profile -> figures. Pure.

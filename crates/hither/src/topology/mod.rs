@@ -1,0 +1,1 @@
+//! The machine model, on hwloc.

@@ -1,0 +1,1 @@
+//! Starts the target under the tracer, collects, writes the profile.

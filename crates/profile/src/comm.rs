@@ -1,0 +1,105 @@
+//! The communication matrix and the two metrics that are stored per slice.
+
+/// Communication events between threads, symmetric, zero diagonal, dense.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CommMatrix {
+    threads: usize,
+    cells: Vec<u64>,
+}
+
+impl CommMatrix {
+    /// An empty matrix of `threads` x `threads` cells.
+    #[must_use]
+    pub fn new(threads: usize) -> Self {
+        CommMatrix {
+            threads,
+            cells: vec![0; threads * threads],
+        }
+    }
+
+    /// Number of threads T.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Events between `i` and `j`.
+    ///
+    /// # Panics
+    /// If either is not below [`CommMatrix::threads`].
+    #[must_use]
+    pub fn get(&self, i: usize, j: usize) -> u64 {
+        self.cells[i * self.threads + j]
+    }
+
+    /// Adds events to both cells of the pair; a pair of a thread with itself is ignored.
+    pub fn add(&mut self, i: usize, j: usize, events: u64) {
+        if i != j {
+            self.cells[i * self.threads + j] += events;
+            self.cells[j * self.threads + i] += events;
+        }
+    }
+
+    /// Row `i`, T cells.
+    #[must_use]
+    pub fn row(&self, i: usize) -> &[u64] {
+        &self.cells[i * self.threads..(i + 1) * self.threads]
+    }
+
+    /// Largest cell.
+    #[must_use]
+    pub fn max(&self) -> u64 {
+        self.cells.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Sum over pairs i < j: each event once.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.cells.iter().sum::<u64>() / 2
+    }
+
+    /// C_A (OPT eq. 3): mean events per cell over T² cells; 0 for T = 0.
+    #[must_use]
+    pub fn amount(&self) -> f64 {
+        if self.threads == 0 {
+            return 0.0;
+        }
+        self.cells.iter().map(|&c| c as f64).sum::<f64>() / (self.threads * self.threads) as f64
+    }
+
+    /// C_H (OPT eq. 1 and 2): mean over rows of the variance of the row, after scaling
+    /// the largest cell to 100. 0 (all alike) to 2500; 0 when nothing communicates.
+    #[must_use]
+    pub fn heterogeneity(&self) -> f64 {
+        let max = self.max();
+        if max == 0 {
+            return 0.0;
+        }
+        let scale = 100.0 / max as f64;
+        self.mean_row_variance(scale)
+    }
+
+    /// Unnormalised heterogeneity (kMAF eq. 1): as [`CommMatrix::heterogeneity`] without scaling.
+    #[must_use]
+    pub fn raw_heterogeneity(&self) -> f64 {
+        self.mean_row_variance(1.0)
+    }
+
+    fn mean_row_variance(&self, scale: f64) -> f64 {
+        let t = self.threads as f64;
+        let mut sum = 0.0;
+        for i in 0..self.threads {
+            let row = self.row(i);
+            let mean = row.iter().map(|&c| c as f64 * scale).sum::<f64>() / t;
+            sum += row
+                .iter()
+                .map(|&c| (mean - c as f64 * scale).powi(2))
+                .sum::<f64>();
+        }
+        if self.threads == 0 {
+            0.0
+        } else {
+            sum / (t * t)
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! hither's artefacts: types and file format, no system calls beyond reading and
+//! writing files. Usable as a library.
+#![forbid(unsafe_code)]
+pub mod comm;
+pub mod ids;
+pub mod meta;
+pub mod tables;
+
+pub use comm::CommMatrix;
+pub use ids::*;
+pub use meta::*;
+pub use tables::*;
+
+/// A whole profile in memory: `profile.json` and every table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    pub meta: Meta,
+    pub threads: Vec<Thread>,
+    pub slices: Vec<Slice>,
+    pub comm: Vec<Comm>,
+    pub pages: Vec<PageUse>,
+    pub first_touch: Vec<FirstTouch>,
+    pub regions: Vec<Region>,
+    pub objects: Vec<Object>,
+    pub object_ranges: Vec<ObjectRange>,
+    pub sites: Vec<Site>,
+}
+
+impl Profile {
+    /// The communication matrix of the whole run.
+    #[must_use]
+    pub fn matrix(&self) -> CommMatrix {
+        let mut m = CommMatrix::new(self.threads.len());
+        for c in &self.comm {
+            m.add(c.i.at(), c.j.at(), c.events);
+        }
+        m
+    }
+}

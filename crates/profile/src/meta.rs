@@ -1,0 +1,106 @@
+//! `profile.json`: what was run, where, how, and how it ended.
+use crate::tables::Process;
+use serde::{Deserialize, Serialize};
+
+/// Raised when a reader of an older version could misread the files.
+pub const FORMAT_VERSION: u32 = 1;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    pub format: u32,
+    /// Version of hither that wrote it.
+    pub writer: String,
+    pub command: Vec<String>,
+    pub working_directory: String,
+    /// Seconds since the epoch.
+    pub started_unix: u64,
+    /// Wall time of the run in nanoseconds.
+    pub duration: u64,
+    pub machine: Machine,
+    pub options: TraceOptions,
+    pub processes: Vec<Process>,
+    pub end: RunEnd,
+    /// What could not be seen, a sentence each.
+    pub limits: Vec<String>,
+    /// Slices per row group of the `comm` table: 1, or more when the size budget asked for it.
+    pub comm_slices: u32,
+    /// Slices per page slice of the `pages` table; 0 when the pages were kept for the
+    /// whole run only (all rows then have slice 0).
+    pub page_slices: u32,
+    /// Estimated relative standard error of totals, when sampled; 0 when exact.
+    pub sampling_error: f64,
+    pub cost: Cost,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub hostname: String,
+    pub kernel: String,
+    pub cpu: String,
+    /// hwloc XML of the machine, or empty.
+    pub topology_xml: String,
+    pub numa_nodes: u32,
+    pub processing_units: u32,
+    /// Sum of all caches in bytes (OPT eq. 7).
+    pub cache_bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceOptions {
+    /// Nanoseconds per slice.
+    pub slice: u64,
+    /// Bytes per line.
+    pub line: u32,
+    pub sharers: u32,
+    /// Share of slices traced; `None` when all were.
+    pub sample: Option<f64>,
+    pub oracle: bool,
+    pub follow: bool,
+    pub from: Option<String>,
+    pub until: Option<String>,
+    pub only_functions: Vec<String>,
+    /// Bytes.
+    pub max_size: u64,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        TraceOptions {
+            slice: 10_000_000,
+            line: 64,
+            sharers: 2,
+            sample: None,
+            oracle: false,
+            follow: true,
+            from: None,
+            until: None,
+            only_functions: Vec::new(),
+            max_size: 80 << 20,
+        }
+    }
+}
+
+/// How the traced program ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "how")]
+pub enum RunEnd {
+    Exited {
+        status: i32,
+    },
+    Signaled {
+        signal: i32,
+    },
+    /// The collector was stopped first.
+    #[default]
+    Interrupted,
+}
+
+/// What tracing cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// CPU nanoseconds of the collector while the target ran.
+    pub collector_cpu: u64,
+    pub line_cache_misses: u64,
+    pub lost_events: u64,
+    pub lost_samples: u64,
+}

@@ -1,0 +1,1 @@
+//! The only crate of hither with `unsafe` code: shared memory and system calls.
