@@ -208,7 +208,11 @@ struct hi_owner { uint32_t thread, page_block; };
 struct hi_count { uint64_t reads, writes; };
 struct hi_block { struct hi_count page[HI_BLOCK_PAGES]; };
 
-/* One entry of a thread's line cache; tag is the line's address, 0 when empty. */
+/* One entry of a thread's line cache; tag is the line's address, 0 when empty.
+ * A thread that only hits never looks at the epoch. Where nobody in its process has moved it
+ * on half a millisecond into a slice, the collector sets HI_STALE in its tags (compare-and-
+ * swap, once per epoch the thread is stuck in): its next access misses and moves it on. */
+#define HI_STALE (1ull << 63)
 struct hi_entry { uint64_t tag; uint32_t reads, writes; };
 
 /* What an entry's accesses owe, filled at insertion and credited at eviction:

@@ -22,7 +22,7 @@ static void take_sample(struct hi_local *t, const struct hi_entry *e, const stru
     return;
   }
   struct hi_sample *to = &hi_run.samples[(uint64_t)t->index * HI_SAMPLES + (head & (HI_SAMPLES - 1))];
-  *to = (struct hi_sample){e->tag, s->site, e->reads, e->writes, weight};
+  *to = (struct hi_sample){e->tag & ~HI_STALE, s->site, e->reads, e->writes, weight};
   __atomic_store_n(&shared->sample_head, head + 1, __ATOMIC_RELEASE);
 }
 
@@ -35,7 +35,7 @@ static void sample_due(struct hi_local *t, const struct hi_entry *e, const struc
 /* An entry made ahead of a stream that was never reached: take the sharer back out. */
 static void evict_unused(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   if (!s->page) return;
-  uint64_t *word = hi_shadow_word(s->page, e->tag);
+  uint64_t *word = hi_shadow_word(s->page, e->tag & ~HI_STALE);
   uint64_t mine = (uint64_t)t->epoch << 32 | t->index;
   __atomic_compare_exchange_n(word, &mine, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }

@@ -52,6 +52,7 @@ struct hi_local {
   uint32_t *directory;
   struct hi_thread *shared;
   uint32_t index, epoch;
+  uint32_t child_index;          /* reserved for the child of the fork in progress */
   uint32_t only_depth;           /* functions of --only-functions it is inside of */
   uint32_t sample_left;
   uint32_t random;

@@ -151,7 +151,8 @@ static void on_fork(void *dc) {
   regions_forget_pending();
   if (parent) enter_process(parent, true);
   struct thread_memory *m = (struct thread_memory *)host_local(dc);
-  enter_thread(dc, m, hi_run.process ? hi_thread_reserve() : 0, 0, stack_pointer_of(dc));
+  uint32_t index = m->local.child_index; /* reserved before the fork: indices follow its order */
+  enter_thread(dc, m, hi_run.process ? index : 0, 0, stack_pointer_of(dc));
 }
 
 /* Threads named from outside (pthread_setname_np on another thread) tell only /proc. */

@@ -67,7 +67,7 @@ static bool wanted(void *dc, int number) {
   (void)dc;
   switch (number) {
   case SYS_mmap: case SYS_munmap: case SYS_mremap: case SYS_brk: case SYS_shmat: case SYS_shmdt: case SYS_prctl:
-  case SYS_clone: case SYS_clone3: case SYS_execve: case SYS_execveat: return true;
+  case SYS_clone: case SYS_clone3: case SYS_fork: case SYS_vfork: case SYS_execve: case SYS_execveat: return true;
   default: return false;
   }
 }
@@ -99,10 +99,13 @@ static bool before_syscall(void *dc, int number) {
   case SYS_mmap:
     if ((a[3] & MAP_FIXED) && !modules_contain(a[0], a[1])) unmapped(t, a[0], a[1]);
     break;
+  case SYS_fork:
+  case SYS_vfork:
   case SYS_clone:
   case SYS_clone3:
-    stack = child_stack(number, a);
+    stack = number == SYS_clone || number == SYS_clone3 ? child_stack(number, a) : 0;
     if (stack) add_pending(t, stack);
+    else if (!t->child_index) t->child_index = hi_thread_reserve();
     break;
   case SYS_execve:
   case SYS_execveat:
@@ -199,6 +202,10 @@ static void after_syscall(void *dc, int number) {
   char name[16];
   switch (number) {
   case SYS_mmap: mapped(t, a, (uint64_t)result); break;
+  case SYS_fork:
+  case SYS_vfork:
+  case SYS_clone:
+  case SYS_clone3: t->child_index = 0; break;
   case SYS_mremap: remapped(t, a, (uint64_t)result); break;
   case SYS_shmat: attached(t, a, (uint64_t)result); break;
   case SYS_prctl:
