@@ -68,15 +68,25 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
   else if (HI_UNLIKELY(--t->sample_left == 0)) sample_due(t, e, s);
 }
 
-/* Empties the current line cache. */
-void hi_flush(struct hi_local *t) {
-  struct hi_entry *e = t->current;
-  struct hi_side *s = t->current_side;
-  for (uint32_t i = 0; i <= hi_run.index_mask; i++)
+static void flush_group(struct hi_local *t, uint32_t group) {
+  struct hi_entry *e = &t->current[group << HI_GROUP_LOG2];
+  struct hi_side *s = &t->current_side[group << HI_GROUP_LOG2];
+  for (uint32_t i = 0; i < 1u << HI_GROUP_LOG2; i++)
     if (e[i].tag) {
       evict(t, &e[i], &s[i]);
       e[i].tag = 0;
     }
+}
+
+/* Empties the current line cache. */
+void hi_flush(struct hi_local *t) {
+  for (uint32_t word = 0; word < sizeof t->used / sizeof t->used[0]; word++)
+    for (; t->used[word]; t->used[word] &= t->used[word] - 1)
+      flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(t->used[word]));
+}
+
+static inline void mark_used(struct hi_local *t, uint64_t at) {
+  t->used[at >> (HI_GROUP_LOG2 + 6)] |= 1ull << (at >> HI_GROUP_LOG2 & 63);
 }
 
 /* Takes over the line cache that base_slot names, for the current slice. */
@@ -113,7 +123,7 @@ static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t lin
   line = line_in(o, page, line);
   uint64_t entries = (uint64_t)hi_run.index_mask + 1;
   char *arena = hi_run.arenas + hi_run.header->arena_size * o->arena;
-  uint64_t at = (line >> hi_run.line_log2) & hi_run.index_mask;
+  uint64_t at = hi_index(line);
   struct hi_entry *e = (struct hi_entry *)arena + (o->cache & 1) * entries + at;
   if (e->tag != line || !line) return;
   struct hi_side *s = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
@@ -163,10 +173,11 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
   for (uint64_t i = 1; i <= left; i++) {
     line += step;
     if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) >> 32 == t->epoch) return;
-    uint64_t at = (line >> hi_run.line_log2) & hi_run.index_mask;
+    uint64_t at = hi_index(line);
     struct hi_entry *e = &t->current[at];
     struct hi_side *s = &t->current_side[at];
     if (e->tag) evict(t, e, s);
+    mark_used(t, at);
     *s = (struct hi_side){.page = page, .site = site};
     e->reads = e->writes = 0;
     e->tag = line;
@@ -174,10 +185,9 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
   }
 }
 
-static inline bool walks_up(const struct hi_local *t, uint64_t line, uint64_t at) {
-  uint64_t step = 1ull << hi_run.line_log2;
-  uint32_t mask = hi_run.index_mask;
-  return t->current[(at - 1) & mask].tag == line - step && t->current[(at - 2) & mask].tag == line - 2 * step;
+static inline bool walks_up(const struct hi_local *t, uint64_t line) {
+  uint64_t one = line - (1ull << hi_run.line_log2), two = line - (2ull << hi_run.line_log2);
+  return t->current[hi_index(one)].tag == one && t->current[hi_index(two)].tag == two;
 }
 
 /* Called with the address whose line was not in the current line cache. */
@@ -187,7 +197,7 @@ void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t si
   if (HI_UNLIKELY(epoch != t->epoch && !t->flipped)) hi_tick(epoch, false);
   if (HI_UNLIKELY((uint64_t)t->current != *t->base_slot)) hi_switch(t);
   uint64_t line = hi_line_of(address);
-  uint64_t at = (line >> hi_run.line_log2) & hi_run.index_mask;
+  uint64_t at = hi_index(line);
   struct hi_entry *e = &t->current[at];
   if (HI_UNLIKELY(e->tag == line)) { /* the cache was switched under the inline code */
     e->reads += HI_READS(counts);
@@ -197,6 +207,7 @@ void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t si
   struct hi_side *s = &t->current_side[at];
   t->shared->misses++;
   if (e->tag) evict(t, e, s);
+  else mark_used(t, at);
   *s = (struct hi_side){.site = site};
   e->reads = HI_READS(counts);
   e->writes = HI_WRITES(counts);
@@ -205,7 +216,7 @@ void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t si
   s->page = hi_page_of(t, address);
   if (HI_UNLIKELY(!s->page)) return;
   share(t, s, hi_shadow_word(s->page, address), line);
-  if (walks_up(t, line, at)) stream(t, line, s->page, site);
+  if (walks_up(t, line)) stream(t, line, s->page, site);
 }
 
 /* One access to every line of [address, address + bytes): what a string instruction does. */

@@ -14,6 +14,8 @@
 #define HI_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HI_ADDRESS_MASK ((1ull << 47) - 1)
+#define HI_FOLD 10 /* see hi_index */
+#define HI_GROUP_LOG2 8 /* entries of a line cache that one bit of hi_local.used covers, log2 */
 #define HI_PAGE_SHIFT 12
 #define HI_PAGE_BYTES 4096ull
 
@@ -58,6 +60,7 @@ struct hi_local {
   uint32_t random;
   uint32_t next_page, page_end;  /* page ids reserved and not used yet */
   uint32_t volatile flipped;     /* base_slot was flipped and the old cache not flushed yet */
+  uint64_t used[8];              /* groups of the current line cache that hold lines */
   struct hi_entry *entries[2];
   struct hi_side *side[2];
   uint64_t volatile *instructions; /* counter in thread-local storage */
@@ -70,6 +73,13 @@ typedef uint64_t hi_counts;
 
 static inline uint64_t hi_line_of(uint64_t address) {
   return address & ~((1ull << hi_run.line_log2) - 1);
+}
+
+/* Where a line lives in a line cache. Neighbouring lines are neighbours there too, but
+ * arrays a power of two apart are not stacked on one another: the bits just above the
+ * index are folded into it. probe.c computes the same inline. */
+static inline uint64_t hi_index(uint64_t line) {
+  return ((line ^ line >> HI_FOLD) >> hi_run.line_log2) & hi_run.index_mask;
 }
 
 static inline uint64_t *hi_shadow_word(uint32_t page, uint64_t address) {

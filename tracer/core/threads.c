@@ -33,6 +33,7 @@ static void give_arena(uint32_t arena) {
   __atomic_and_fetch(&hi_run.header->arena_busy[arena / 64], ~(1ull << (arena % 64)), __ATOMIC_RELEASE);
 }
 
+/* The caches of a new arena are zero, those of a used one were emptied by its thread. */
 static void place_caches(struct hi_local *t, uint32_t arena) {
   uint64_t entries = (uint64_t)hi_run.index_mask + 1;
   char *base = hi_run.arenas + hi_run.header->arena_size * arena;
@@ -40,8 +41,6 @@ static void place_caches(struct hi_local *t, uint32_t arena) {
   t->entries[1] = t->entries[0] + entries;
   t->side[0] = (struct hi_side *)(t->entries[1] + entries);
   t->side[1] = t->side[0] + entries;
-  for (int i = 0; i < 2; i++)
-    for (uint64_t k = 0; k < entries; k++) t->entries[i][k].tag = 0;
   t->current = t->entries[0];
   t->current_side = t->side[0];
 }

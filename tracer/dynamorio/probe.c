@@ -1,7 +1,8 @@
 /* probe.c: the inline code that counts a window of accesses in the thread's line cache.
  *
  *     lea  r1, [lowest address]
- *     rorx r2, r1, line_log2 - 4 ; and r2d, mask ; add r2, gs:[base]     r2 = entry
+ *     rorx r2, r1, fold ; xor r2, r1 ; shr r2, line_log2 - 4
+ *     and  r2d, mask ; add r2, gs:[base]                                 r2 = entry
  *     sub  r1, [r2]              ; cmp r1, line - 1 - span               in this line, all of it?
  *     jbe  hit
  *     (miss or straddle: out of the window's fast path)
@@ -44,13 +45,14 @@ bool probe_address(void *dc, instrlist_t *bb, instr_t *where, opnd_t o, int64_t 
 
 /* r2 = entry of the line of r1 */
 static void find_entry(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1, reg_id_t r2) {
-  int shift = (int)hi_run.line_log2 - 4; /* entries have 16 bytes */
   if (has_bmi2) {
-    PUT(INSTR_CREATE_rorx(dc, REG(r2), REG(r1), OPND_CREATE_INT8(shift)));
+    PUT(INSTR_CREATE_rorx(dc, REG(r2), REG(r1), OPND_CREATE_INT8(HI_FOLD)));
   } else {
     PUT(INSTR_CREATE_mov_ld(dc, REG(r2), REG(r1)));
-    PUT(INSTR_CREATE_shr(dc, REG(r2), OPND_CREATE_INT8(shift)));
+    PUT(INSTR_CREATE_shr(dc, REG(r2), OPND_CREATE_INT8(HI_FOLD)));
   }
+  PUT(INSTR_CREATE_xor(dc, REG(r2), REG(r1)));
+  PUT(INSTR_CREATE_shr(dc, REG(r2), OPND_CREATE_INT8((int)hi_run.line_log2 - 4))); /* entries have 16 bytes */
   PUT(INSTR_CREATE_and(dc, REG(reg_64_to_32(r2)), OPND_CREATE_INT32((int)(hi_run.index_mask << 4))));
   PUT(INSTR_CREATE_add(dc, REG(r2), host_slot(dc, SLOT_BASE)));
 }
