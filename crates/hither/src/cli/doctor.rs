@@ -77,15 +77,18 @@ fn list(checks: &[Check], colour: bool) -> String {
         out.push('\n');
     }
     let parts = verbs.map(|(verb, name, _)| {
-        let mine = || checks.iter().filter(|c| c.verb == verb);
-        let degraded = mine().filter(|c| c.state == State::Degraded).count();
-        match (works(checks, verb), degraded) {
-            (false, _) => format!("{name} does not work"),
+        let names = |state| {
+            let mine = checks
+                .iter()
+                .filter(move |c| c.verb == verb && c.state == state);
+            mine.map(|c| c.name).collect::<Vec<_>>()
+        };
+        let (failed, degraded) = (names(State::Fails), names(State::Degraded));
+        match (failed.is_empty(), degraded.len()) {
+            (false, _) => format!("{name} does not work ({})", failed.join(", ")),
             (true, 0) => format!("{name} works"),
-            (true, n) => format!(
-                "{name} works with {n} restriction{}",
-                if n == 1 { "" } else { "s" }
-            ),
+            (true, 1) => format!("{name} works with 1 restriction"),
+            (true, n) => format!("{name} works with {n} restrictions"),
         }
     });
     let _ = writeln!(out, "Here {}.", parts.join(", "));
@@ -167,7 +170,8 @@ mod tests {
         ];
         let text = list(&checks, false);
         let last = text.lines().last();
-        let expected = "Here trace works, run works with 1 restriction, auto does not work.";
+        let expected =
+            "Here trace works, run works with 1 restriction, auto does not work (thing).";
         assert_eq!(last, Some(expected));
         assert!(
             text.contains("  fails    thing          EPERM: found\n"),

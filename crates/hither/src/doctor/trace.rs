@@ -15,6 +15,7 @@ const SEGMENT_TEXT: &str = "map 1 TiB of sparse shared memory";
 /// Memory below which tracing a program of some size gets tight.
 const LITTLE_MEMORY: u64 = 512 << 20;
 const FEW_MAPPINGS: u64 = 65_530;
+const EFBIG: i32 = nix::errno::Errno::EFBIG as i32;
 const PATIENCE: Duration = Duration::from_secs(20);
 const LIBRARIES: [&str; 2] = ["libdynamorio.so", "libhither_tracer.so"];
 
@@ -68,10 +69,11 @@ fn mapping() -> Check {
             State::Fails,
             "the tracer cannot lay out its shared memory",
             "reading profiles made elsewhere",
-            match (limit, overcommit.as_str()) {
-                (RLIM_INFINITY, "2") => "sudo sysctl vm.overcommit_memory=0",
-                (RLIM_INFINITY, _) => "ulimit -f unlimited",
-                _ => "ulimit -v unlimited",
+            match (e.raw_os_error(), overcommit.as_str()) {
+                (Some(EFBIG), _) => "ulimit -f unlimited",
+                _ if limit != RLIM_INFINITY => "ulimit -v unlimited",
+                (_, "2") => "sudo sysctl vm.overcommit_memory=0",
+                _ => "trace outside of this container or sandbox",
             },
         ),
     }
@@ -142,7 +144,7 @@ fn tracer(folder: &Path) -> Vec<Check> {
             "reading profiles made elsewhere",
             "make install",
         );
-        check.found = format!("{} is missing", missing.join(" and "));
+        check.found = format!("missing: {}", missing.join(", "));
         return vec![check];
     }
     let program = ["/bin/true", "/usr/bin/true"]
@@ -159,7 +161,7 @@ fn tracer(folder: &Path) -> Vec<Check> {
             State::Fails,
             "no program can be traced",
             "reading profiles made elsewhere",
-            "trace outside of this container or sandbox",
+            "see what else fails here; else trace outside of this container or sandbox",
         ),
     };
     vec![check, trial]
@@ -204,7 +206,7 @@ mod tests {
         let checks = tracer(folder.path());
         assert_eq!(checks.len(), 1);
         assert_eq!(checks[0].state, State::Fails);
-        assert_eq!(checks[0].found, "libhither_tracer.so is missing");
+        assert_eq!(checks[0].found, "missing: libhither_tracer.so");
     }
 
     #[test]
