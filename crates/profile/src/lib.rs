@@ -9,7 +9,7 @@ pub mod tables;
 
 pub use comm::CommMatrix;
 pub use ids::*;
-pub use io::{read, read_meta, write, Error, Written};
+pub use io::{check_destination, read, read_meta, write, Error, Written};
 pub use meta::*;
 pub use tables::*;
 

@@ -148,6 +148,8 @@ fn what_is_not_a_profile_is_left_alone() {
         make(&path);
         let before = fs::read_dir(dir.path()).unwrap().count();
         let error = write(&Profile::default(), &path).unwrap_err().to_string();
+        let early = check_destination(&path).unwrap_err().to_string();
+        assert_eq!(early, error);
         assert!(error.contains(expected), "{error:?} lacks {expected:?}");
         assert!(path.symlink_metadata().is_ok());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), before);

@@ -19,4 +19,4 @@ mod write;
 
 pub use error::Error;
 pub use read::{read, read_meta};
-pub use write::{write, Written};
+pub use write::{check_destination, write, Written};

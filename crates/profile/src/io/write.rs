@@ -68,6 +68,14 @@ pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
     Ok(written)
 }
 
+/// Whether [`write`] would accept `dir`, to be asked before a long run.
+///
+/// # Errors
+/// If something that is not a profile is at `dir`.
+pub fn check_destination(dir: &Path) -> Result<(), Error> {
+    Destination::new(dir).map(drop)
+}
+
 /// A folder being filled.
 struct Folder {
     path: PathBuf,
