@@ -8,7 +8,8 @@ export CARGO_TERM_COLOR ?= auto
 BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libudev-dev \
 	gfortran openmpi-bin libopenmpi-dev python3
 TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc pigz xz-utils sqlite3
-C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] workloads/*.[ch] workloads/*.cpp)
+C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] \
+	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
 
 HITHER := target/release/hither
 DEMO_PROGRAM := target/workloads/ondes
@@ -113,7 +114,8 @@ install:
 	$(HITHER) completions bash > "$(BASH_DIR)/hither"
 	$(HITHER) completions zsh > "$(ZSH_DIR)/_hither"
 	$(HITHER) completions fish > "$(FISH_DIR)/hither.fish"
-	install -m 644 README.md LICENSE-MIT LICENSE-APACHE THIRD-PARTY.md $(wildcard docs/*.md) "$(DOC)"
+	install -m 644 README.md LICENSE-MIT LICENSE-APACHE THIRD-PARTY.md $(wildcard docs/*.md) \
+	  target/lib/hither/LICENSE-DynamoRIO "$(DOC)"
 
 uninstall:
 	rm -f "$(BIN)/hither" "$(MAN)"/hither.1 "$(MAN)"/hither-*.1

@@ -40,7 +40,8 @@ struct Unit {
 pub fn build(ws: &Workspace, dynamorio: &DynamoRio) -> Result<()> {
     let lib = ws.lib();
     create_folder(&lib)?;
-    copy_runtime(dynamorio, &lib)?;
+    copy(&dynamorio.runtime(), &lib.join("libdynamorio.so"))?;
+    copy(&dynamorio.license(), &lib.join("LICENSE-DynamoRIO"))?;
     let objects = ws.target.join("tracer");
     create_folder(&objects)?;
     let (units, headers) = sources(&ws.root, &objects)?;
@@ -155,7 +156,7 @@ fn compile(units: &[&Unit], flags: &[String]) -> Result<()> {
 
 /// Links beside the library and renames, so that a running trace keeps its own copy.
 fn link(library: &Path, inputs: &[PathBuf]) -> Result<()> {
-    let fresh = library.with_extension("so.new");
+    let fresh = library.with_extension("new");
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-Wl,--no-undefined", "-o"]).arg(&fresh);
     cc.args(inputs).arg("-L").arg(library.with_file_name(""));
@@ -164,15 +165,14 @@ fn link(library: &Path, inputs: &[PathBuf]) -> Result<()> {
     rename(&fresh, library)
 }
 
-fn copy_runtime(dynamorio: &DynamoRio, lib: &Path) -> Result<()> {
-    let from = dynamorio.runtime();
-    let to = lib.join("libdynamorio.so");
-    if newer(&to, [from.as_path()]) {
+/// Copies a file unless the copy is up to date.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if newer(to, [from]) {
         return Ok(());
     }
-    let fresh = to.with_extension("so.new");
-    fs::copy(&from, &fresh).with_context(|| format!("cannot write {}", fresh.display()))?;
-    rename(&fresh, &to)
+    let fresh = to.with_extension("new");
+    fs::copy(from, &fresh).with_context(|| format!("cannot write {}", fresh.display()))?;
+    rename(&fresh, to)
 }
 
 fn rename(from: &Path, to: &Path) -> Result<()> {

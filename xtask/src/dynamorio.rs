@@ -33,12 +33,18 @@ const FIX: &str = "install it: apt-get install cmake build-essential";
 /// A finished DynamoRIO build.
 pub struct DynamoRio {
     pub version: String,
+    source: PathBuf,
     folder: PathBuf,
 }
 
 impl DynamoRio {
     pub fn includes(&self) -> [PathBuf; 2] {
         [self.folder.join("include"), self.folder.join("ext/include")]
+    }
+
+    /// Its licences: they have to go where its binaries go.
+    pub fn license(&self) -> PathBuf {
+        self.source.join("License.txt")
     }
 
     pub fn runtime(&self) -> PathBuf {
@@ -75,6 +81,7 @@ pub fn build(ws: &Workspace) -> Result<DynamoRio> {
     let built = Stamp::new(folder.join("hither-built"), recipe);
     let dynamorio = DynamoRio {
         version,
+        source: source.clone(),
         folder: folder.clone(),
     };
     if built.holds() && dynamorio.runtime().exists() {
