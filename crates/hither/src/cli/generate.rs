@@ -1,7 +1,8 @@
 //! `hither completions SHELL` and, for `make install`, the hidden `hither man DIR`.
 //! Both are derived from the command line itself, so they cannot go out of date.
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Command, ValueEnum};
@@ -39,25 +40,28 @@ impl From<Shell> for clap_complete::Shell {
 }
 
 /// `command` is the whole command line, as clap knows it.
-pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<()> {
+///
+/// # Errors
+/// When the script cannot be printed.
+pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<ExitCode> {
     // Generated in memory: clap_complete panics when it cannot write.
     let mut script = Vec::new();
     let shell = clap_complete::Shell::from(args.shell);
     clap_complete::generate(shell, &mut command, "hither", &mut script);
-    match io::stdout().write_all(&script) {
-        // Whoever read the script has what they wanted of it.
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot print the completion script"),
-    }
+    std::io::stdout().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-pub fn man(args: &ManArgs, command: Command) -> Result<()> {
+/// # Errors
+/// When the folder cannot be written to.
+pub fn man(args: &ManArgs, command: Command) -> Result<ExitCode> {
     clap_mangen::generate_to(command, &args.folder).with_context(|| {
         format!(
             "cannot write man pages to {}: create the folder first, or choose another",
             args.folder.display()
         )
-    })
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
