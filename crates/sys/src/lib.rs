@@ -1,1 +1,2 @@
 //! The only crate of hither with `unsafe` code: shared memory and system calls.
+pub mod process;
