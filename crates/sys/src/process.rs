@@ -52,6 +52,27 @@ pub fn inherit_signals(command: &mut Command, mask: SigSet) {
     unsafe { command.pre_exec(restore) };
 }
 
+/// Splits off a process of its own session, so that signals to our process group pass
+/// it by. Returns its id here and `None` there.
+///
+/// # Errors
+/// When this process has several threads, since locks that the others hold would stay
+/// locked in the copy, or when the kernel makes no process.
+pub fn split_off() -> io::Result<Option<Pid>> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("several threads run already"));
+    }
+    // SAFETY: this is the only thread, so the copy finds no lock held and no
+    // half-changed data; neither side shares memory with the other afterwards.
+    match unsafe { nix::unistd::fork() }? {
+        nix::unistd::ForkResult::Parent { child } => Ok(Some(child)),
+        nix::unistd::ForkResult::Child => {
+            nix::unistd::setsid()?;
+            Ok(None)
+        }
+    }
+}
+
 /// A descriptor that becomes readable when process `pid` ends.
 ///
 /// # Errors

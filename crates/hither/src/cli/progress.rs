@@ -19,7 +19,7 @@ impl Progress {
     pub fn new(quiet: bool) -> Self {
         let visible = !quiet && std::io::stderr().is_terminal();
         let bar = visible.then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(2));
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             // A template without placeholders for colours, so there is nothing to
             // switch off for NO_COLOR.
             match ProgressStyle::with_template("{wide_msg}") {
@@ -41,7 +41,6 @@ impl Progress {
         }
         let live = live();
         bar.set_message(line(&live, self.last));
-        bar.tick();
         self.last = (live.elapsed, live.accesses);
     }
 

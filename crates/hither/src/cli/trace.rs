@@ -1,12 +1,12 @@
 //! `hither trace`: run a program under the tracer and keep a profile.
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Child, ExitCode};
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
 use hither_profile::{Profile, RunEnd, TraceOptions, PAGE_SIZE};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 
 use super::progress::Progress;
@@ -18,7 +18,8 @@ use crate::trace::hooks;
 use crate::trace::join::{self, Leader, Role};
 use crate::trace::launch::{already_traced, Tracer};
 use crate::trace::mpi;
-use crate::trace::target::{self, Target};
+use crate::trace::rank::{self, Half, Link};
+use crate::trace::target;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -184,69 +185,106 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let options = args.options()?;
     let target = target::resolve(&args.command, std::env::var_os("PATH").as_deref())?;
     let tracer = Tracer::find()?;
-    let parent = nix::unistd::getppid().as_raw();
-    let job = mpi::job(|name| std::env::var(name).ok(), parent);
+    let job = mpi::job(
+        |name| std::env::var(name).ok(),
+        nix::unistd::getppid().as_raw(),
+    );
     let host = job.as_ref().filter(|job| job.spans_hosts()).map(|_| host());
     let folder = output::folder(args.output.as_deref(), &target.name, host.as_deref());
-    let leader = match job.filter(|job| job.local > 1) {
-        None => None,
-        Some(job) => match join::meet(&job, &folder)? {
-            Role::Lead(leader) => Some(leader),
-            Role::Join(attach) => match tracer.become_target(&target, &attach, options.follow)? {},
-        },
-    };
+    let follow = options.follow;
+    let role = job.filter(|job| job.local > 1);
+    let role = role.map(|job| join::meet(&job, &folder)).transpose()?;
+    if let Some(Role::Join(attach)) = &role {
+        match tracer.become_target(&target, attach, follow)? {}
+    }
     output::check(&folder)?;
     let config = Config {
         hooks: hooks::resolve(&options, &target)?,
         options,
-        command: args
-            .command
-            .iter()
+        command: (args.command.iter())
             .map(|a| a.to_string_lossy().into_owned())
             .collect(),
         working_directory: working_directory()?,
     };
-    let (profile, end) = trace(&tracer, &target, config, leader, args.quiet)?;
-    let written = write(&profile, &folder);
-    let written = written.with_context(|| format!("cannot write {}", folder.display()))?;
-    if !args.quiet {
-        report(&profile, &written, &folder);
-    }
-    if !written.missing.is_empty() {
-        let missing = written.missing.join(", ");
-        bail!(
-            "{} is incomplete, the disk is full: {missing} did not fit; make room and trace again",
-            folder.display()
-        );
-    }
-    Ok(ExitCode::from(child::exit_status(&end)))
+    let spawn = |attach: &str, mask: SigSet| tracer.spawn(&target, attach, follow, mask);
+    let progress = Progress::new(args.quiet);
+    let (profile, status) = match role {
+        Some(Role::Lead(leader)) => match rank::split()? {
+            Half::Hither(hither) => {
+                // Only the collector listens, so that joiners notice if it dies.
+                drop(leader);
+                return Ok(ExitCode::from(hither.run(spawn)?));
+            }
+            // The other half returns the program's status.
+            Half::Collector(link) => (trace_ranks(config, leader, link, progress)?, 0),
+        },
+        _ => trace_one(config, spawn, progress)?,
+    };
+    keep(&profile, &folder, args.quiet)?;
+    Ok(ExitCode::from(status))
 }
 
-/// From before the first instruction of the target to after its last.
-fn trace(
-    tracer: &Tracer,
-    target: &Target,
+/// From before the first instruction of the target to after its last; with its status.
+fn trace_one(
     config: Config,
-    mut leader: Option<Leader>,
-    quiet: bool,
-) -> Result<(Profile, RunEnd)> {
-    let follow = config.options.follow;
+    spawn: impl FnOnce(&str, SigSet) -> Result<Child>,
+    mut progress: Progress,
+) -> Result<(Profile, u8)> {
     let signals = Signals::hold()?;
     let collector = Collector::new(config).context("cannot set up the shared segment")?;
     let attach = collector.attach_path();
     let running = collector.start();
-    let child = tracer.spawn(target, &attach, follow, signals.before())?;
-    if let Some(leader) = &mut leader {
-        leader.offer(&attach);
-    }
+    let child = spawn(&attach, signals.before())?;
     let pid = Pid::from_raw(i32::try_from(child.id()).context("the program's process id")?);
-    let mut progress = Progress::new(quiet);
-    let tick = || progress.show(|| running.live());
-    let end = child::wait(pid, &signals, leader.as_mut(), tick);
+    let end = child::wait(pid, &signals, || progress.show(|| running.live()));
     progress.end();
     let end = end?;
-    let profile = running.finish(end.clone());
-    Ok((profile.context("cannot put the profile together")?, end))
+    let status = child::exit_status(&end);
+    let profile = running.finish(end);
+    Ok((profile.context("cannot put the profile together")?, status))
+}
+
+/// From before the first rank joins to after the last one's end.
+fn trace_ranks(
+    config: Config,
+    mut leader: Leader,
+    mut link: Link,
+    mut progress: Progress,
+) -> Result<Profile> {
+    let collector = Collector::new(config).context("cannot set up the shared segment")?;
+    let attach = collector.attach_path();
+    let running = collector.start();
+    leader.offer(&attach);
+    if let Some(pid) = link.offer(&attach) {
+        leader.count_in(pid);
+    }
+    let waited = leader.wait(|| progress.show(|| running.live()));
+    progress.end();
+    waited?;
+    let profile = running.finish(link.end());
+    let mut profile = profile.context("cannot put the profile together")?;
+    if leader.missing() > 0 {
+        let limit = format!(
+            "{} ranks on this host did not run under hither",
+            leader.missing()
+        );
+        profile.meta.limits.push(limit);
+    }
+    Ok(profile)
+}
+
+/// Writes the profile and says so.
+fn keep(profile: &Profile, folder: &Path, quiet: bool) -> Result<()> {
+    let shown = folder.display();
+    let written = write(profile, folder).with_context(|| format!("cannot write {shown}"))?;
+    if !quiet {
+        report(profile, &written, folder);
+    }
+    if !written.missing.is_empty() {
+        let missing = written.missing.join(", ");
+        bail!("{shown} is incomplete, the disk is full: {missing} did not fit; make room and trace again");
+    }
+    Ok(())
 }
 
 fn working_directory() -> Result<String> {

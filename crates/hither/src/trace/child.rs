@@ -1,5 +1,4 @@
-//! While the target runs: wait for it, pass on the signals that were meant for it, let
-//! other ranks join.
+//! While the target runs: wait for it and pass on the signals that were meant for it.
 //!
 //! The target stays in our process group, so whatever the terminal sends (Ctrl-C,
 //! Ctrl-\) reaches it without us; we only must survive it. Signals sent to hither alone
@@ -16,8 +15,6 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::Pid;
 
-use super::join::Leader;
-
 const HELD: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGQUIT,
@@ -27,7 +24,7 @@ const HELD: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 /// How often `tick` runs at least.
-const TICK: Duration = Duration::from_millis(500);
+pub const TICK: Duration = Duration::from_millis(500);
 
 /// Signals held back from this process, to be read instead of dying of them. Must be
 /// made before any thread is, as threads inherit the mask.
@@ -70,46 +67,28 @@ impl Signals {
     }
 }
 
-/// Waits until `child` has ended and, where there are several ranks, all of them have.
-/// Calls `tick` about twice a second.
+/// Waits until `child` has ended. Calls `tick` about twice a second.
 ///
 /// # Errors
 /// When the kernel refuses to watch the child.
-pub fn wait(
-    child: Pid,
-    signals: &Signals,
-    mut leader: Option<&mut Leader>,
-    mut tick: impl FnMut(),
-) -> Result<RunEnd> {
+pub fn wait(child: Pid, signals: &Signals, mut tick: impl FnMut()) -> Result<RunEnd> {
     let watched =
         hither_sys::process::pidfd(child).context("cannot watch the program (pidfd_open)")?;
     let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::NONE);
-    let mut end = None;
     loop {
-        let mut fds = vec![PollFd::new(signals.fd.as_fd(), PollFlags::POLLIN)];
-        if end.is_none() {
-            fds.push(PollFd::new(watched.as_fd(), PollFlags::POLLIN));
-        }
-        if let Some(leader) = &leader {
-            fds.extend(
-                leader
-                    .watched()
-                    .map(|fd| PollFd::new(fd, PollFlags::POLLIN)),
-            );
-        }
-        match poll(&mut fds, timeout) {
+        let ready = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        match poll(
+            &mut [ready(signals.fd.as_fd()), ready(watched.as_fd())],
+            timeout,
+        ) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error).context("cannot wait for the program"),
         }
         signals.forward(child);
-        if end.is_none() {
-            end = ended(child)?;
+        if let Some(end) = ended(child)? {
+            return Ok(end);
         }
-        let others = leader.as_deref_mut().is_some_and(Leader::serve);
-        match end {
-            Some(end) if !others => return Ok(end),
-            _ => tick(),
-        }
+        tick();
     }
 }
 

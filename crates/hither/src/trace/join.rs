@@ -1,10 +1,19 @@
 //! One profile for all ranks that `mpirun -np N hither trace -- ./app` starts on a host.
 //!
 //! The first hither to bind a socket in the abstract name space, named after the user,
-//! the job and the output, leads: it makes the segment and traces its own rank as a
-//! child. The others connect, are told the path of the segment, and become their rank's
-//! program, so that mpirun sees that program's own status. Abstract sockets leave no
-//! file behind and are free again when the leader dies, however it dies.
+//! the job and the output, leads; the others connect, are told the path of the segment,
+//! and become their rank's program, so that mpirun sees that program's own status.
+//! Abstract sockets leave no file behind and are free again when the leader dies,
+//! however it dies.
+//!
+//!     mpirun --- hither (rank that leads) --- its program
+//!        |          |
+//!        |          `--- collector, in a session of its own: offers the segment,
+//!        |               waits for all ranks, writes the profile
+//!        `------ program of a rank that joined
+//!
+//! The collector is split off because launchers kill all ranks, hither among them, as
+//! soon as one fails: then the profile is wanted most.
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,6 +27,7 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{getuid, Pid};
 
+use super::child::TICK;
 use super::mpi::Job;
 
 /// How long after the start a rank may come.
@@ -72,7 +82,7 @@ fn ask(mut stream: UnixStream) -> Result<String> {
     Ok(path)
 }
 
-/// The leading rank's view of the others.
+/// The collector's view of the ranks.
 pub struct Leader {
     listener: UnixListener,
     attach: Option<String>,
@@ -91,7 +101,7 @@ impl Leader {
             listener,
             attach: None,
             running: Vec::new(),
-            missing: ranks.saturating_sub(1),
+            missing: ranks,
             started: Instant::now(),
         })
     }
@@ -101,14 +111,44 @@ impl Leader {
         self.attach = Some(path.to_string());
     }
 
+    /// Counts process `pid` as a rank that has joined.
+    pub fn count_in(&mut self, pid: Pid) {
+        // Without a descriptor it has ended already.
+        self.running.extend(hither_sys::process::pidfd(pid));
+        self.missing = self.missing.saturating_sub(1);
+    }
+
+    /// Ranks that never came.
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        self.missing
+    }
+
     /// Descriptors that become readable when there is something to serve.
-    pub fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let running = self.running.iter().map(AsFd::as_fd);
         running.chain([self.listener.as_fd()])
     }
 
+    /// Waits until all ranks have ended. Calls `tick` about twice a second.
+    ///
+    /// # Errors
+    /// When the kernel refuses to wait.
+    pub fn wait(&mut self, mut tick: impl FnMut()) -> Result<()> {
+        let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::NONE);
+        while self.serve() {
+            tick();
+            let watched = self.watched().map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            match poll(&mut watched.collect::<Vec<_>>(), timeout) {
+                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Err(error) => return Err(error).context("cannot wait for the ranks"),
+            }
+        }
+        Ok(())
+    }
+
     /// Lets ranks in, drops those that ended; tells whether to go on waiting for some.
-    pub fn serve(&mut self) -> bool {
+    fn serve(&mut self) -> bool {
         while let Ok((stream, _)) = self.listener.accept() {
             if let Some(rank) = self.admit(stream) {
                 self.running.push(rank);
@@ -156,6 +196,8 @@ mod tests {
             panic!("the first must lead");
         };
         leader.offer("/proc/1/fd/9");
+        let mut own = std::process::Command::new("true").spawn().expect("true");
+        leader.count_in(Pid::from_raw(i32::try_from(own.id()).expect("pid")));
         let second = std::thread::spawn(|| meet(&job("pair", 2), Path::new("prof.hither")));
         while !second.is_finished() {
             assert!(leader.serve(), "a rank is still missing or running");
@@ -166,8 +208,10 @@ mod tests {
         };
         assert_eq!(path, "/proc/1/fd/9");
         assert_eq!(leader.missing, 0);
-        // The joined "rank" is this very process, which still runs.
+        own.wait().expect("wait");
+        // The joined "rank" is this very process, which still runs; the own one ended.
         assert!(leader.serve());
+        assert_eq!(leader.running.len(), 1);
     }
 
     #[test]

@@ -6,5 +6,6 @@ pub mod hooks;
 pub mod join;
 pub mod launch;
 pub mod mpi;
+pub mod rank;
 pub mod symbols;
 pub mod target;
