@@ -1,2 +1,3 @@
 //! The only crate of hither with `unsafe` code: shared memory and system calls.
 pub mod probe;
+pub mod process;
