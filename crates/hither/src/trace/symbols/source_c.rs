@@ -1,0 +1,308 @@
+//! C, C++ and Rust: `p = malloc(n)`, `T *p = new T[n]`, `vector<T> v(n)`, `v.resize(n)`,
+//! `posix_memalign(&p, ...)`, `: data(new T[n])`, `let v = vec![0; n]`, `field: vec![...]`.
+use super::source::{
+    is_word, lvalue, matching_close, split_top, trailing_lvalue, Lvalue, Receiver, Step,
+};
+
+const BACK: usize = 3;
+const AHEAD: usize = 3;
+
+/// Methods that make their object allocate.
+const GROWING: [&str; 19] = [
+    "resize",
+    "reserve",
+    "assign",
+    "insert",
+    "emplace",
+    "append",
+    "reset",
+    "push",
+    "push_back",
+    "push_front",
+    "emplace_back",
+    "emplace_front",
+    "try_emplace",
+    "insert_or_assign",
+    "allocate",
+    "extend",
+    "push_str",
+    "resize_with",
+    "entry",
+];
+
+pub fn receiver(lines: &[String], at: usize, column: usize, rust: bool) -> Receiver {
+    let (text, cursor) = statement(lines, at, column);
+    let text = text.as_str();
+    let cut = |from: &str| from.trim_start().to_owned();
+    let body = cut(text);
+    if body.starts_with("return") && !body[6..].starts_with(|c: char| is_word(c as u8)) {
+        return Receiver::Returned;
+    }
+    let found = assignment(text, cursor, rust)
+        .or_else(|| address_argument(text))
+        .or_else(|| initialiser(text, cursor))
+        .or_else(|| method(text, cursor))
+        .or_else(|| if rust { field(text) } else { declaration(text) });
+    found.map_or(Receiver::Unknown, |one| Receiver::Variables(vec![one]))
+}
+
+/// The statement at a line and column, on one line, and the cursor within it.
+fn statement(lines: &[String], at: usize, column: usize) -> (String, usize) {
+    let own = code(&lines[at]);
+    let mut text = String::new();
+    let first = (at.saturating_sub(BACK)..at)
+        .rev()
+        .take_while(|i| !ends_statement(&code(&lines[*i])))
+        .last()
+        .unwrap_or(at);
+    for line in &lines[first..at] {
+        text.push_str(&code(line));
+        text.push(' ');
+    }
+    // Columns count from 1; 0 is unknown.
+    let cursor = text.len() + column.saturating_sub(1).min(own.len());
+    text.push_str(&own);
+    for line in lines.iter().skip(at + 1).take(AHEAD) {
+        if ends_statement(&text) {
+            break;
+        }
+        text.push(' ');
+        text.push_str(&code(line));
+    }
+    pick(&text, cursor, column > 0)
+}
+
+/// Of several statements in `text` the one at the cursor; without one, the first that
+/// seems to allocate.
+fn pick(text: &str, cursor: usize, known: bool) -> (String, usize) {
+    let mut from = 0;
+    let mut depth = 0i32;
+    let mut parts = Vec::new();
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth -= 1,
+            b';' if depth <= 0 => {
+                parts.push((from, at));
+                (from, depth) = (at + 1, 0);
+            }
+            // `if (x) { p = malloc(n); }`, but not `T v{n}` or `S { a: vec![] }`.
+            b'{' if depth <= 0 && text[from..at].trim_end().ends_with([')', ':']) => {
+                parts.push((from, at));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push((from, text.len()));
+    let chosen = match known {
+        true => parts.iter().find(|p| cursor <= p.1),
+        false => parts.iter().find(|p| allocates(&text[p.0..p.1]).is_some()),
+    };
+    let (from, to) = chosen.or(parts.first()).copied().unwrap_or((0, text.len()));
+    (
+        text[from..to].to_owned(),
+        cursor.saturating_sub(from).min(to - from),
+    )
+}
+
+/// Where the text seems to allocate.
+fn allocates(text: &str) -> Option<usize> {
+    [
+        "alloc",
+        "new ",
+        "new(",
+        "vec!",
+        "make_",
+        "memalign",
+        "strdup",
+        "mmap",
+        "with_capacity",
+    ]
+    .iter()
+    .filter_map(|w| text.find(w))
+    .min()
+}
+
+fn ends_statement(code: &str) -> bool {
+    let code = code.trim();
+    code.is_empty()
+        || code.ends_with([';', '{', '}'])
+        || code.starts_with('#')
+        || code.ends_with("*/")
+}
+
+/// A line without comments, the contents of strings blanked; columns are kept.
+fn code(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut quote: Option<char> = None;
+    let mut chars = line.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match quote {
+            Some(_) if c == '\\' => {
+                out.push(' ');
+                if let Some((_, escaped)) = chars.next() {
+                    out.extend(std::iter::repeat_n(' ', escaped.len_utf8()));
+                }
+            }
+            Some(open) if c == open => {
+                quote = None;
+                out.push(c);
+            }
+            Some(_) => out.extend(std::iter::repeat_n(' ', c.len_utf8())),
+            None if line[at..].starts_with("//") => break,
+            None if line[at..].starts_with("/*") => match line[at + 2..].find("*/") {
+                Some(end) => {
+                    let until = at + 2 + end + 2;
+                    out.extend(std::iter::repeat_n(' ', until - at));
+                    while chars.clone().next().is_some_and(|next| next.0 < until) {
+                        chars.next();
+                    }
+                }
+                None => break,
+            },
+            None => {
+                // Only double quotes: ' is also a digit separator and a lifetime.
+                quote = (c == '"').then_some(c);
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+/// The left side of the last assignment before what allocates.
+fn assignment(text: &str, cursor: usize, rust: bool) -> Option<Lvalue> {
+    let bytes = text.as_bytes();
+    let is_assignment = |at: usize| {
+        let before = at.checked_sub(1).map_or(b' ', |i| bytes[i]);
+        let after = bytes.get(at + 1).copied().unwrap_or(b' ');
+        bytes[at] == b'=' && !b"=!<>+-*/%&|^".contains(&before) && !b"=>".contains(&after)
+    };
+    let all: Vec<usize> = (0..bytes.len()).filter(|at| is_assignment(*at)).collect();
+    let until = allocates(text).unwrap_or(cursor).max(1);
+    let at = all.iter().rev().find(|at| **at < until).or(all.first())?;
+    let mut left = text[..*at].trim_end();
+    if rust {
+        // `let mut v: Vec<f64> = ...`
+        if let Some(rest) = left.trim_start().strip_prefix("let ") {
+            left = rest.split(':').next()?;
+        }
+    }
+    trailing_lvalue(left)
+}
+
+/// `posix_memalign((void **)&p, 64, n)`.
+fn address_argument(text: &str) -> Option<Lvalue> {
+    let call = ["memalign", "alloc", "Alloc", "asprintf"]
+        .iter()
+        .find_map(|w| text.find(w))?;
+    let open = call + text[call..].find('(')?;
+    let close = matching_close(text.as_bytes(), open).unwrap_or(text.len());
+    split_top(text.get(open + 1..close)?, b',')
+        .into_iter()
+        .find_map(|argument| {
+            let (cast, variable) = argument.rsplit_once('&')?;
+            let cast = cast.trim();
+            (cast.is_empty() || cast.ends_with(')')).then(|| lvalue(variable))?
+        })
+}
+
+/// `: rows(n), data(new double[n])`.
+fn initialiser(text: &str, cursor: usize) -> Option<Lvalue> {
+    let starts = ["new ", "std::make_", "malloc", "static_cast"];
+    let mut best = None;
+    for (open, _) in text.match_indices(['(', '{']) {
+        let inside = text[open + 1..].trim_start();
+        let before = text[..open].trim_end();
+        let name_at = before.len() - before.bytes().rev().take_while(|c| is_word(*c)).count();
+        let name = &before[name_at..];
+        let listed = before[..name_at].trim_end().ends_with([':', ',']);
+        if listed && !name.is_empty() && starts.iter().any(|s| inside.starts_with(s)) {
+            let holds = matching_close(text.as_bytes(), open).is_some_and(|c| cursor <= c + 1);
+            if best.is_none() || (holds && open <= cursor) {
+                best = lvalue(name);
+            }
+        }
+    }
+    best
+}
+
+/// `grid.resize(n)`: the object.
+fn method(text: &str, cursor: usize) -> Option<Lvalue> {
+    let mut best = None;
+    for (open, _) in text.match_indices('(') {
+        let before = &text[..open];
+        let name_at = open - before.bytes().rev().take_while(|c| is_word(*c)).count();
+        let object = before[..name_at]
+            .strip_suffix("->")
+            .or_else(|| before[..name_at].strip_suffix('.'));
+        let (Some(object), true) = (object, GROWING.contains(&&before[name_at..])) else {
+            continue;
+        };
+        if best.is_none() || open <= cursor {
+            best = trailing_lvalue(object).or(best);
+        }
+    }
+    best
+}
+
+/// `std::vector<double> grid(n)`, `auto grid{...}`, `std::string s;`
+fn declaration(text: &str) -> Option<Lvalue> {
+    let text = text.trim();
+    let end = top_level(text, &['(', '{']).unwrap_or(text.len());
+    let head = text[..end].trim_end();
+    let name_at = head.len() - head.bytes().rev().take_while(|c| is_word(*c)).count();
+    let type_name = head[..name_at].trim_end();
+    // A type before the name tells a declaration from a call.
+    let typed = type_name.ends_with(|c: char| is_word(c as u8) || matches!(c, '>' | '*' | '&'));
+    let keyword = [
+        "return",
+        "new",
+        "delete",
+        "throw",
+        "else",
+        "case",
+        "goto",
+        "co_return",
+    ];
+    let last = type_name.rsplit(|c: char| !is_word(c as u8)).next();
+    if !typed
+        || head[..name_at].len() == type_name.len()
+            && type_name.ends_with(|c: char| is_word(c as u8))
+    {
+        return None;
+    }
+    if last.is_some_and(|w| keyword.contains(&w)) {
+        return None;
+    }
+    lvalue(&head[name_at..])
+}
+
+/// Rust: `Grid { cells: vec![...], .. }`.
+fn field(text: &str) -> Option<Lvalue> {
+    let until = allocates(text).unwrap_or(text.len());
+    let colon = text[..until]
+        .rfind(": ")
+        .filter(|at| !text[..*at].ends_with(':'))?;
+    let found = trailing_lvalue(&text[..colon])?;
+    found
+        .steps
+        .iter()
+        .all(|s| *s != Step::Index)
+        .then_some(found)
+}
+
+/// The first of `marks` outside `<...>`.
+fn top_level(text: &str, marks: &[char]) -> Option<usize> {
+    let mut depth = 0i32;
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            _ if depth <= 0 && marks.contains(&c) => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
