@@ -18,14 +18,28 @@ pub fn pretty(raw: &str) -> String {
         .unwrap_or_else(|| clip(raw, MAX_OUT).to_owned())
 }
 
-/// The last component of a qualified name, template arguments aside.
+/// The last component of a qualified name, without template arguments:
+/// `ns::list<a::b>::push<int>` gives `push`.
 pub fn unqualified(name: &str) -> &str {
-    let end = match name.find('<') {
-        Some(at) if at > 0 && !name.contains("operator") => at,
-        _ => name.len(),
-    };
-    let head = &name[..end];
-    head.rfind("::").map_or(name, |at| &name[at + 2..])
+    if let Some(at) = name.rfind("operator") {
+        return &name[at..];
+    }
+    let bytes = name.as_bytes();
+    let (mut from, mut to, mut depth) = (0, bytes.len(), 0i32);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' => {
+                to = if depth == 0 && at > from { at } else { to };
+                depth += 1;
+            }
+            b'>' => depth -= 1,
+            b':' if depth == 0 && bytes.get(at + 1) == Some(&b':') => {
+                (from, to) = (at + 2, bytes.len());
+            }
+            _ => {}
+        }
+    }
+    name.get(from..to).unwrap_or(name)
 }
 
 /// At most `max` bytes, cut at a character.
@@ -59,7 +73,8 @@ fn cpp(raw: &str) -> Option<String> {
         .no_return_type();
     let mut out = Bounded::default();
     symbol.structured_demangle(&mut out, &options).ok()?;
-    Some(out.0)
+    // A static of a function: the outer function keeps its parameters' brackets.
+    Some(out.0.replace("()::", "::"))
 }
 
 /// gfortran: `__module_MOD_name`.

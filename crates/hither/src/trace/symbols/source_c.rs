@@ -38,8 +38,10 @@ pub fn receiver(lines: &[String], at: usize, column: usize, rust: bool) -> Recei
     if body.starts_with("return") && !body[6..].starts_with(|c: char| is_word(c as u8)) {
         return Receiver::Returned;
     }
-    let found = assignment(text, cursor, rust)
-        .or_else(|| address_argument(text))
+    // Their result is a status, not the block.
+    let found = address_argument(text, &["posix_memalign", "Alloc_mem", "asprintf"])
+        .or_else(|| assignment(text, cursor, rust))
+        .or_else(|| address_argument(text, &["alloc", "Alloc"]))
         .or_else(|| initialiser(text, cursor))
         .or_else(|| method(text, cursor))
         .or_else(|| if rust { field(text) } else { declaration(text) });
@@ -193,10 +195,8 @@ fn assignment(text: &str, cursor: usize, rust: bool) -> Option<Lvalue> {
 }
 
 /// `posix_memalign((void **)&p, 64, n)`.
-fn address_argument(text: &str) -> Option<Lvalue> {
-    let call = ["memalign", "alloc", "Alloc", "asprintf"]
-        .iter()
-        .find_map(|w| text.find(w))?;
+fn address_argument(text: &str, calls: &[&str]) -> Option<Lvalue> {
+    let call = calls.iter().find_map(|w| text.find(w))?;
     let open = call + text[call..].find('(')?;
     let close = matching_close(text.as_bytes(), open).unwrap_or(text.len());
     split_top(text.get(open + 1..close)?, b',')
@@ -208,21 +208,33 @@ fn address_argument(text: &str) -> Option<Lvalue> {
         })
 }
 
-/// `: rows(n), data(new double[n])`.
+/// `: rows(n), data(new double[n])`: the member at the cursor, else the first that
+/// seems to allocate.
 fn initialiser(text: &str, cursor: usize) -> Option<Lvalue> {
-    let starts = ["new ", "std::make_", "malloc", "static_cast"];
     let mut best = None;
-    for (open, _) in text.match_indices(['(', '{']) {
-        let inside = text[open + 1..].trim_start();
+    let mut depth = 0i32;
+    for (open, byte) in text.bytes().enumerate() {
+        match byte {
+            b')' | b'}' | b']' => depth -= 1,
+            b'(' | b'{' | b'[' => depth += 1,
+            _ => continue,
+        }
+        if depth != 1 || !matches!(byte, b'(' | b'{') {
+            continue;
+        }
         let before = text[..open].trim_end();
         let name_at = before.len() - before.bytes().rev().take_while(|c| is_word(*c)).count();
-        let name = &before[name_at..];
-        let listed = before[..name_at].trim_end().ends_with([':', ',']);
-        if listed && !name.is_empty() && starts.iter().any(|s| inside.starts_with(s)) {
-            let holds = matching_close(text.as_bytes(), open).is_some_and(|c| cursor <= c + 1);
-            if best.is_none() || (holds && open <= cursor) {
-                best = lvalue(name);
-            }
+        let outside = before[..name_at].trim_end();
+        let listed = outside.ends_with([':', ',']) && !outside.ends_with("::");
+        let close = matching_close(text.as_bytes(), open).unwrap_or(text.len() - 1);
+        if !listed || name_at == before.len() {
+            continue;
+        }
+        if (name_at..=close + 1).contains(&cursor) {
+            return lvalue(&before[name_at..]);
+        }
+        if best.is_none() && allocates(&text[open..=close]).is_some() {
+            best = lvalue(&before[name_at..]);
         }
     }
     best

@@ -44,7 +44,8 @@ fn statement(lines: &[String], at: usize) -> String {
         } else {
             line
         };
-        let part = code(line).trim();
+        let part = code(line);
+        let part = part.trim();
         text.push_str(part.trim_start_matches('&').trim_end_matches('&'));
         text.push(' ');
     }
@@ -61,18 +62,24 @@ fn is_fixed(line: Option<&String>) -> bool {
     })
 }
 
-/// A line without its comment.
-fn code(line: &str) -> &str {
+/// A line without its comment, the contents of strings blanked.
+fn code(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
     let mut quote = None;
-    for (at, c) in line.char_indices() {
+    for c in line.chars() {
         match (quote, c) {
-            (None, '!') => return &line[..at],
+            (None, '!') => break,
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), _) if open == c => quote = None,
+            (Some(_), _) => {
+                out.push(' ');
+                continue;
+            }
             _ => {}
         }
+        out.push(c);
     }
-    line
+    out
 }
 
 fn allocate_list<'t>(text: &'t str, lower: &str) -> Option<&'t str> {

@@ -131,7 +131,8 @@ fn named(tag: gimli::DwTag, language: Family, name: Option<String>, size: Option
         (Some(name), Family::Fortran) if keyword == "struct" => format!("type({name})"),
         // gfortran says real(kind=8).
         (Some(name), Family::Fortran) => name.replace("(kind=", "("),
-        (Some(name), _) => name,
+        (Some(name), Family::Rust) => name,
+        (Some(name), _) => plain(name),
         (None, _) => keyword.to_owned(),
     };
     Parts {
@@ -139,6 +140,20 @@ fn named(tag: gimli::DwTag, language: Family, name: Option<String>, size: Option
         size: size.unwrap_or(0),
         ..Parts::default()
     }
+}
+
+/// gcc's names of C's integers in the order people write them.
+fn plain(name: String) -> String {
+    match name.as_str() {
+        "long int" => "long",
+        "short int" => "short",
+        "long long int" => "long long",
+        "long unsigned int" => "unsigned long",
+        "short unsigned int" => "unsigned short",
+        "long long unsigned int" => "unsigned long long",
+        _ => return name,
+    }
+    .to_owned()
 }
 
 fn qualified(word: &str, mut inner: Parts) -> Parts {

@@ -107,7 +107,7 @@ fn c_variables_with_types() {
     let shop = Workshop::new();
     for options in [
         &["-g", "-O0"][..],
-        &["-g", "-O2"],
+        &["-g", "-O2", "-fno-optimize-sibling-calls"],
         &["-gdwarf-4", "-O1", "-gz", "-no-pie"],
     ] {
         let program = shop.build("c.c", C, options);

@@ -1,4 +1,5 @@
 use super::Workshop;
+use crate::trace::symbols::demangle::unqualified;
 use crate::trace::symbols::{function, similar_functions};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -98,4 +99,22 @@ fn errors_suggest() {
     );
     let error = function(&shop.path("absent"), "main").expect_err("absent");
     assert!(error.to_string().contains("absent"), "{error}");
+}
+
+#[test]
+fn last_components() {
+    for (name, expected) in [
+        ("main", "main"),
+        ("ns::grid::sweep", "sweep"),
+        ("twice<int>", "twice"),
+        ("std::vector<a::b, c<d::e> >::push_back", "push_back"),
+        ("ns::list<a::b>::push<x::y>", "push"),
+        ("ns::operator<< <int>", "operator<< <int>"),
+        ("operator new[]", "operator new[]"),
+        ("<a::B as c::D>::run", "run"),
+        ("r::main::{closure#0}", "{closure#0}"),
+        ("", ""),
+    ] {
+        assert_eq!(unqualified(name), expected, "{name}");
+    }
 }
