@@ -1,5 +1,6 @@
 //! DWARF as the rest of this folder reads it: units by number, entries by
 //! (unit, offset), attributes picked into a struct. Nothing is parsed before it is asked.
+use super::attrs::Attrs;
 use super::elf::Elf;
 use gimli::{AttributeValue as Value, Reader};
 use std::cell::OnceCell;
@@ -9,7 +10,6 @@ use std::sync::Arc;
 pub type Slice = gimli::EndianArcSlice<gimli::RunTimeEndian>;
 pub type Unit = gimli::Unit<Slice>;
 pub type Offset = gimli::UnitOffset<usize>;
-type Attribute = gimli::Attribute<Slice>;
 
 const MAX_UNITS: usize = 1 << 20;
 const MAX_RANGES: usize = 1 << 22;
@@ -37,72 +37,6 @@ struct Slot {
     header: gimli::UnitHeader<Slice>,
     unit: OnceCell<Option<Unit>>,
     shallow: OnceCell<bool>,
-}
-
-/// The attributes that matter here.
-#[derive(Clone, Default)]
-pub struct Attrs {
-    pub name: Option<Value<Slice>>,
-    pub linkage_name: Option<Value<Slice>>,
-    pub location: Option<Value<Slice>>,
-    pub type_: Option<Value<Slice>>,
-    /// DW_AT_specification or DW_AT_abstract_origin.
-    pub origin: Option<Value<Slice>>,
-    pub size: Option<u64>,
-    pub file: Option<u64>,
-    pub line: Option<u32>,
-    pub lower: Option<Value<Slice>>,
-    pub upper: Option<Value<Slice>>,
-    pub count: Option<Value<Slice>>,
-    pub member_at: Option<u64>,
-    pub low: Option<Value<Slice>>,
-    pub high: Option<Value<Slice>>,
-    pub ranges: Option<Value<Slice>>,
-    pub allocated: bool,
-    pub associated: bool,
-    pub artificial: bool,
-}
-
-impl Attrs {
-    pub fn of(attributes: &[Attribute]) -> Attrs {
-        let mut found = Attrs::default();
-        for a in attributes {
-            let value = a.value();
-            match a.name() {
-                gimli::DW_AT_name => found.name = Some(value),
-                gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
-                    found.linkage_name = Some(value)
-                }
-                gimli::DW_AT_location => found.location = Some(value),
-                gimli::DW_AT_type => found.type_ = Some(value),
-                gimli::DW_AT_specification | gimli::DW_AT_abstract_origin => {
-                    found.origin = Some(value)
-                }
-                gimli::DW_AT_byte_size => found.size = value.udata_value(),
-                gimli::DW_AT_decl_file => {
-                    found.file = match value {
-                        Value::FileIndex(index) => Some(index),
-                        other => other.udata_value(),
-                    }
-                }
-                gimli::DW_AT_decl_line => {
-                    found.line = value.udata_value().and_then(|l| l.try_into().ok())
-                }
-                gimli::DW_AT_lower_bound => found.lower = Some(value),
-                gimli::DW_AT_upper_bound => found.upper = Some(value),
-                gimli::DW_AT_count => found.count = Some(value),
-                gimli::DW_AT_data_member_location => found.member_at = value.udata_value(),
-                gimli::DW_AT_low_pc => found.low = Some(value),
-                gimli::DW_AT_high_pc => found.high = Some(value),
-                gimli::DW_AT_ranges => found.ranges = Some(value),
-                gimli::DW_AT_allocated => found.allocated = true,
-                gimli::DW_AT_associated => found.associated = true,
-                gimli::DW_AT_artificial => found.artificial = true,
-                _ => {}
-            }
-        }
-        found
-    }
 }
 
 impl Debug {

@@ -1,7 +1,8 @@
 //! Fortran COMMON blocks. Where gfortran gives the members no location, the block's ELF
 //! symbol says where it starts, and members follow in order, each aligned to its own
 //! elements (`-falign-commons`, the default).
-use super::dwarf::{Attrs, Debug, Die, Offset};
+use super::attrs::Attrs;
+use super::dwarf::{Debug, Die, Offset};
 use super::elf::Elf;
 use super::statics::address;
 use super::tree::Tree;

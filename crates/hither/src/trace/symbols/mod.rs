@@ -5,6 +5,8 @@
 //!     pc   --lines--> frames --site--> own frame --source--> variable --scope--> type
 //!
 //! Files are untrusted: whatever they hold, the answer is at worst "not known".
+mod attrs;
+mod bounds;
 mod debug_file;
 mod demangle;
 mod dwarf;
@@ -17,6 +19,7 @@ mod site;
 mod source;
 mod source_c;
 mod source_fortran;
+mod statement;
 mod statics;
 #[cfg(test)]
 mod tests;
@@ -162,7 +165,8 @@ impl Symbols {
             calls.push(pc);
             calls.len() - 1
         });
-        match all.get(turn.min(if all.len() == 1 { 0 } else { turn })) {
+        let turn = if all.len() == 1 { 0 } else { turn };
+        match all.get(turn) {
             Some(lvalue) => {
                 name.name = lvalue.text.clone();
                 let debug = self.module(file).and_then(|m| m.debug.as_ref());

@@ -1,6 +1,7 @@
 //! The type of a variable as seen from an instruction: its function's locals and
 //! parameters, then members of `this`, then the unit's globals.
-use super::dwarf::{Attrs, Debug, Die, MAX_DEPTH};
+use super::attrs::Attrs;
+use super::dwarf::{Debug, Die, MAX_DEPTH};
 use super::source::{Lvalue, Step};
 use super::types::{children, describe, strip};
 

@@ -48,14 +48,13 @@ const LIBRARY_SOURCES: [&str; 8] = [
 ];
 
 /// Functions that hand a block on: the caller is the one that wants it.
-const WRAPPING: [&str; 8] = [
+const WRAPPING: [&str; 7] = [
     "malloc",
     "calloc",
     "realloc",
     "memalign",
     "operator new",
     "strdup",
-    "_Zn",
     "aligned_alloc",
 ];
 
@@ -87,7 +86,7 @@ pub fn is_wrapper(function: &str) -> bool {
         .iter()
         .any(|w| lower.contains(&w.to_ascii_lowercase()))
         || generic.contains(&lower.as_str())
-        || ["std::", "__gnu_cxx::", "alloc::", "core::"]
+        || ["std::", "__gnu_cxx::"]
             .iter()
             .any(|p| function.starts_with(p))
 }

@@ -1,6 +1,7 @@
 //! Variables with a fixed address: from DWARF, completed by ELF symbols.
+use super::attrs::Attrs;
 use super::demangle::pretty;
-use super::dwarf::{Attrs, Debug, Die, Slice};
+use super::dwarf::{Debug, Die, Slice};
 use super::elf::Elf;
 use super::fortran;
 use super::tree::{Forest, Tree};

@@ -1,5 +1,6 @@
 //! Qualified names: the entries of a unit that carry or contain names, with parents.
-use super::dwarf::{Attrs, Debug, Die, Offset, MAX_DEPTH};
+use super::attrs::Attrs;
+use super::dwarf::{Debug, Die, Offset, MAX_DEPTH};
 use super::types::{family, Family};
 use std::collections::HashMap;
 

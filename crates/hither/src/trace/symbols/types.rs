@@ -1,11 +1,11 @@
 //! Types as text: `double [512][512]`, `struct cell [64]`, `[f64; 16]`,
 //! `real(8), allocatable (:,:)`.
-use super::dwarf::{Attrs, Debug, Die, Slice};
-use gimli::AttributeValue as Value;
+use super::attrs::Attrs;
+use super::bounds::{self, Bounds};
+use super::dwarf::{Debug, Die};
 
 const MAX_DEPTH: u32 = 24;
 const MAX_TEXT: usize = 256;
-const MAX_DIMENSIONS: usize = 15;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TypeText {
@@ -212,7 +212,7 @@ fn suffixed(inner: Parts, mark: &str) -> Parts {
 }
 
 fn array(debug: &Debug, at: Die, language: Family, attrs: &Attrs, inner: Parts) -> Parts {
-    let bounds = bounds(debug, at, language);
+    let bounds = bounds::read(debug, at, language == Family::Fortran);
     let counts = bounds.iter().map(|b| b.count());
     let elements = counts.clone().try_fold(1u64, |all, n| all.checked_mul(n?));
     let size = elements.and_then(|n| n.checked_mul(inner.size));
@@ -250,54 +250,6 @@ fn array(debug: &Debug, at: Die, language: Family, attrs: &Attrs, inner: Parts) 
             dims: format!("[{}]{}", dims.join("]["), inner.dims),
             size,
         },
-    }
-}
-
-struct Bounds {
-    lower: i64,
-    upper: Option<i64>,
-    default_lower: i64,
-}
-
-impl Bounds {
-    fn count(&self) -> Option<u64> {
-        let count = i128::from(self.upper?) - i128::from(self.lower) + 1;
-        u64::try_from(count.max(0)).ok()
-    }
-
-    fn fortran(&self) -> String {
-        match self.upper {
-            None => ":".into(),
-            Some(upper) if self.lower == self.default_lower => upper.to_string(),
-            Some(upper) => format!("{}:{upper}", self.lower),
-        }
-    }
-}
-
-fn bounds(debug: &Debug, at: Die, language: Family) -> Vec<Bounds> {
-    let default_lower = i64::from(language == Family::Fortran);
-    let mut found = Vec::new();
-    children(debug, at, |_, tag, attrs| {
-        if tag == gimli::DW_TAG_subrange_type || tag == gimli::DW_TAG_enumeration_type {
-            let lower = constant(&attrs.lower).unwrap_or(default_lower);
-            let count = constant(&attrs.count).and_then(|n| lower.checked_add(n)?.checked_sub(1));
-            found.push(Bounds {
-                lower,
-                upper: count.or_else(|| constant(&attrs.upper)),
-                default_lower,
-            });
-        }
-        found.len() < MAX_DIMENSIONS
-    });
-    found
-}
-
-fn constant(value: &Option<Value<Slice>>) -> Option<i64> {
-    match value.as_ref()? {
-        Value::Sdata(n) => Some(*n),
-        // An "upper bound" of all ones is how `int a[0]` and `int a[]` come out.
-        Value::Data4(u32::MAX) => Some(-1),
-        other => other.udata_value().map(|n| n as i64),
     }
 }
 
