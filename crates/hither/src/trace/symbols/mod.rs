@@ -1,0 +1,255 @@
+//! What a program's files say about its data: names, types and sizes of static
+//! variables, source lines of instructions, names of heap blocks, addresses of functions.
+//!
+//!     file --elf--> symbols, sections --debug_file--> DWARF --tree, types, fortran--> statics
+//!     pc   --lines--> frames --site--> own frame --source--> variable --scope--> type
+//!
+//! Files are untrusted: whatever they hold, the answer is at worst "not known".
+mod attrs;
+mod bounds;
+mod debug_file;
+mod demangle;
+mod dwarf;
+mod elf;
+mod fortran;
+mod functions;
+mod lines;
+mod scope;
+mod site;
+mod source;
+mod source_c;
+mod source_fortran;
+mod statement;
+mod statics;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod types;
+
+use super::naming::{AllocationName, Naming, SourceLine, StaticObject};
+use dwarf::Debug;
+use elf::Elf;
+pub use functions::{function, similar_functions};
+use lines::{guarded, Frame, Lines};
+use source::{Receiver, Sources};
+use statics::Found;
+pub use statics::Member;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+const MAX_FRAMES: usize = 64;
+
+/// Everything read from one file; each part when it is first asked for.
+struct Module {
+    elf: Elf,
+    debug: Option<Debug>,
+    lines: OnceCell<Option<Lines>>,
+    statics: OnceCell<Vec<Found>>,
+}
+
+impl Module {
+    fn open(file: &Path) -> Option<Module> {
+        guarded(|| {
+            let mut elf = Elf::open(file)?;
+            debug_file::complete(file, &mut elf);
+            let debug = Debug::new(&elf);
+            elf.sections = HashMap::new();
+            Some(Module {
+                elf,
+                debug,
+                lines: OnceCell::new(),
+                statics: OnceCell::new(),
+            })
+        })
+        .flatten()
+    }
+
+    fn statics(&self) -> &[Found] {
+        self.statics.get_or_init(|| {
+            guarded(|| statics::read(&self.elf, self.debug.as_ref()))
+                .unwrap_or_else(|| statics::read(&self.elf, None))
+        })
+    }
+
+    fn frames(&self, pc: u64) -> Vec<Frame> {
+        let Some(debug) = &self.debug else {
+            return Vec::new();
+        };
+        let lines = self.lines.get_or_init(|| Some(Lines::new(debug)));
+        let read = || lines.as_ref().map(|l| l.frames(debug, pc));
+        guarded(read).flatten().unwrap_or_default()
+    }
+
+    fn symbol(&self, pc: u64) -> Option<String> {
+        self.elf
+            .function_before(pc)
+            .map(|s| demangle::pretty(&s.raw))
+    }
+}
+
+/// Names from files, each file read once.
+#[derive(Default)]
+pub struct Symbols {
+    modules: HashMap<PathBuf, Option<Module>>,
+    sources: Sources,
+    /// Call instructions seen per (file, line), in order: the k-th allocates the k-th
+    /// variable of a Fortran `allocate(a, b)`.
+    calls: HashMap<(String, u32), Vec<u64>>,
+}
+
+impl Symbols {
+    pub fn new() -> Symbols {
+        Symbols::default()
+    }
+
+    fn module(&mut self, file: &Path) -> Option<&Module> {
+        if !self.modules.contains_key(file) {
+            self.modules.insert(file.to_owned(), Module::open(file));
+        }
+        self.modules.get(file)?.as_ref()
+    }
+
+    /// The fields of a structure variable, or of the elements of an array of them.
+    pub fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<Member> {
+        let read = |module: &Module| {
+            let found = module
+                .statics()
+                .iter()
+                .find(|f| f.object.vaddr == object.vaddr)?;
+            let debug = module.debug.as_ref()?;
+            guarded(|| statics::members(debug, found.type_at?).into()).flatten()
+        };
+        self.module(file).and_then(read).unwrap_or_default()
+    }
+
+    /// The program's own frames in the stack, with module and call address.
+    fn own_frames(&mut self, frames: &[(PathBuf, u64)]) -> Vec<(PathBuf, u64, Frame)> {
+        let mut found = Vec::new();
+        for (file, pc) in frames.iter().take(MAX_FRAMES) {
+            if site::is_system(file) {
+                continue;
+            }
+            let Some(module) = self.module(file) else {
+                continue;
+            };
+            let own = module.frames(*pc).into_iter().filter(site::is_own);
+            found.extend(own.map(|frame| (file.clone(), *pc, frame)));
+            if found.len() > MAX_FRAMES {
+                break;
+            }
+        }
+        found
+    }
+
+    fn name_by_source(
+        &mut self,
+        file: &Path,
+        pc: u64,
+        frame: &Frame,
+        found: Receiver,
+    ) -> AllocationName {
+        let mut name = AllocationName {
+            name: site::by_line(frame),
+            type_name: String::new(),
+            file: frame.file.clone(),
+            line: frame.line,
+            function: frame.function.clone(),
+        };
+        let Receiver::Variables(all) = found else {
+            return name;
+        };
+        let at = (frame.file.clone(), frame.line);
+        let calls = self.calls.entry(at).or_default();
+        let turn = calls.iter().position(|c| *c == pc).unwrap_or_else(|| {
+            calls.push(pc);
+            calls.len() - 1
+        });
+        let turn = if all.len() == 1 { 0 } else { turn };
+        match all.get(turn) {
+            Some(lvalue) => {
+                name.name = lvalue.text.clone();
+                let debug = self.module(file).and_then(|m| m.debug.as_ref());
+                let read = |d: &Debug| guarded(|| scope::type_of(d, pc, lvalue)).flatten();
+                name.type_name = debug.and_then(read).unwrap_or_default();
+            }
+            None => {
+                let texts: Vec<&str> = all.iter().map(|l| l.text.as_str()).collect();
+                name.name = texts.join(", ");
+            }
+        }
+        name
+    }
+
+    /// No frame of the program's own has a line: the best address there is.
+    fn name_by_offset(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
+        let mut best: Option<(u32, &PathBuf, u64, Option<String>)> = None;
+        for (file, pc) in frames.iter().take(MAX_FRAMES) {
+            let symbol = self.module(file).and_then(|m| m.symbol(*pc));
+            let wraps = symbol.as_deref().is_some_and(site::is_wrapper);
+            let rank = match (site::is_runtime(file), wraps) {
+                (false, false) => 0,
+                (false, true) => 1,
+                _ => 2,
+            };
+            if best.as_ref().is_none_or(|b| rank < b.0) {
+                best = Some((rank, file, *pc, symbol));
+            }
+        }
+        let Some((_, file, pc, symbol)) = best else {
+            return AllocationName {
+                name: "unknown site".into(),
+                ..AllocationName::default()
+            };
+        };
+        // A wrapper with a line is better than an address.
+        let frame = self
+            .module(file)
+            .and_then(|m| m.frames(pc).into_iter().next());
+        if let Some(frame) = frame.filter(|f| f.line > 0) {
+            return self.name_by_source(file, pc, &frame, Receiver::Unknown);
+        }
+        AllocationName {
+            name: site::by_offset(file, pc, symbol.as_deref()),
+            function: symbol.unwrap_or_default(),
+            ..AllocationName::default()
+        }
+    }
+}
+
+impl Naming for Symbols {
+    fn statics(&mut self, file: &Path) -> Vec<StaticObject> {
+        let objects = |m: &Module| m.statics().iter().map(|f| f.object.clone()).collect();
+        self.module(file).map(objects).unwrap_or_default()
+    }
+
+    fn line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
+        let module = self.module(file)?;
+        let innermost = module.frames(vaddr).into_iter().next().unwrap_or_default();
+        let function = match innermost.function.as_str() {
+            "" => module.symbol(vaddr).unwrap_or_default(),
+            name => name.to_owned(),
+        };
+        let known = innermost.line > 0 || !function.is_empty();
+        known.then_some(SourceLine {
+            file: innermost.file,
+            line: innermost.line,
+            function,
+        })
+    }
+
+    fn allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
+        let own = self.own_frames(frames);
+        for (file, pc, frame) in &own {
+            match self.sources.receiver(&frame.file, frame.line, frame.column) {
+                // The caller's statement has the variable.
+                Receiver::Returned => continue,
+                found => return self.name_by_source(file, *pc, frame, found),
+            }
+        }
+        match own.first() {
+            Some((file, pc, frame)) => self.name_by_source(file, *pc, frame, Receiver::Unknown),
+            None => self.name_by_offset(frames),
+        }
+    }
+}
