@@ -9,19 +9,37 @@ use std::collections::BTreeMap;
 type Format = fn(f64) -> String;
 
 pub fn render(before: &Report, after: &Report, top: usize, style: Style) -> String {
-    let mut out = format!("A: {}B: {}", header(&before.run, style), header(&after.run, style));
+    let mut out = format!(
+        "A: {}B: {}",
+        header(&before.run, style),
+        header(&after.run, style)
+    );
     out.push_str(&format!(
         "\nVerdict A: {}.\nVerdict B: {}.\n\n",
         before.verdict.sentence, after.verdict.sentence
     ));
     let rows = metrics(before).into_iter().zip(metrics(after));
     let rows = rows.map(|((name, format, a), (_, _, b))| {
-        vec![name.to_owned(), written(a, format), written(b, format), change(a, b)]
+        vec![
+            name.to_owned(),
+            written(a, format),
+            written(b, format),
+            change(a, b),
+        ]
     });
     out.push_str(&style.table(&["metric", "A", "B", "change"], rows.collect(), &[1, 2, 3]));
     let rows = structures(before, after, top);
     if !rows.is_empty() {
-        let header = ["structure", "accesses A", "B", "change", "E A", "B", "right A", "B"];
+        let header = [
+            "structure",
+            "accesses A",
+            "B",
+            "change",
+            "E A",
+            "B",
+            "right A",
+            "B",
+        ];
         out.push('\n');
         out.push_str(&style.table(&header, rows, &[1, 2, 3, 4, 5, 6, 7]));
     }

@@ -14,7 +14,11 @@ const MAX_COLUMNS: usize = 128;
 pub fn render(cells: &Cells, threads: usize, style: Style) -> String {
     let label = 6;
     let room = style.width.saturating_sub(label + 1).clamp(8, MAX_COLUMNS);
-    let limit = if style.colour { room } else { room.min(MAX_ROWS) };
+    let limit = if style.colour {
+        room
+    } else {
+        room.min(MAX_ROWS)
+    };
     let per_bin = threads.div_ceil(limit).max(1);
     let bins = threads.div_ceil(per_bin);
     let grid = shares(cells, threads, per_bin, bins);
@@ -43,7 +47,10 @@ pub fn render(cells: &Cells, threads: usize, style: Style) -> String {
         out.push('\n');
     }
     if per_bin > 1 {
-        out.push_str(&format!("{:label$} (a cell is {per_bin} x {per_bin} threads)\n", ""));
+        out.push_str(&format!(
+            "{:label$} (a cell is {per_bin} x {per_bin} threads)\n",
+            ""
+        ));
     }
     out
 }
@@ -106,7 +113,10 @@ mod tests {
         let cells = Cells(vec![(0, 1, 100), (1, 2, 1), (0, 2, 50)]);
         let want = "     0   @@##\n     1 @@  ..\n     2 ##..\n";
         // 50 of 100 is 2.5 steps of 5, rounded away from zero: the fourth shade.
-        assert_eq!(render(&cells, 3, plain(80, false)), want.replace("##", "++"));
+        assert_eq!(
+            render(&cells, 3, plain(80, false)),
+            want.replace("##", "++")
+        );
         let drawn = render(&cells, 3, plain(80, true));
         assert!(drawn.contains("██") && drawn.contains("░░"), "{drawn}");
     }

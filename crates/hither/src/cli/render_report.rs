@@ -16,10 +16,20 @@ pub fn render(report: &Report, name: &str, top: usize, style: Style) -> String {
         section(&mut out, style, "Communication (thread x thread)", &drawn);
     }
     section(&mut out, style, "Phases", &phases(report, style));
-    section(&mut out, style, "Data structures", &structures(report, top, style));
-    section(&mut out, style, "Source lines (from samples)", &lines(report, top, style));
+    section(
+        &mut out,
+        style,
+        "Data structures",
+        &structures(report, top, style),
+    );
+    section(
+        &mut out,
+        style,
+        "Source lines (from samples)",
+        &lines(report, top, style),
+    );
     let limits = report.limits.iter();
-    let limits: String = limits.map(|l| style.wrap(&format!("- {}", clean(l)), 2)).collect();
+    let limits: String = limits.map(|l| style.wrap("  - ", &clean(l), 4)).collect();
     section(&mut out, style, "What could not be seen", &limits);
     let next = if report.phases.len() > 1 {
         "--slices"
@@ -57,7 +67,7 @@ pub fn header(run: &Run, style: Style) -> String {
         count(run.accesses()),
         bytes(run.footprint),
     );
-    style.wrap(&facts, 2)
+    style.wrap("", &facts, 2)
 }
 
 pub fn plural(n: u64, one: &str, many: &str) -> String {
@@ -65,35 +75,63 @@ pub fn plural(n: u64, one: &str, many: &str) -> String {
 }
 
 fn verdict(report: &Report, style: Style) -> String {
-    let line = style.wrap(&format!("Verdict: {}.", report.verdict.sentence), 2);
+    let line = style.wrap("Verdict: ", &format!("{}.", report.verdict.sentence), 2);
     let mut out = format!("{}\n", style.bold(line.trim_end()));
     for reason in &report.verdict.reasons {
-        out.push_str(&style.wrap(&format!("  - {reason}"), 4).replacen("- ", "  - ", 1));
+        out.push_str(&style.wrap("  - ", reason, 4));
     }
     let setup = format!(
-        "  Threads counted on {} ({}).",
+        "Threads counted on {} ({}).",
         plural(report.setup.nodes as u64, "NUMA node", "NUMA nodes"),
         report.setup.nodes_from
     );
-    out.push_str("  ");
-    out.push_str(&style.wrap(setup.trim_start(), 4));
+    out.push_str(&style.wrap("  - ", &setup, 4));
     out
 }
 
 fn metrics(report: &Report, style: Style) -> String {
     let c = &report.communication;
-    let mut rows = vec![
-        ["C_H", &three(c.heterogeneity), "heterogeneity of communication, 0 to 2500"],
-        ["C_H pairs", &three(c.heterogeneity_pairs), "the same without the diagonal: 0 if all share alike"],
-        ["C_A", &three(c.amount), "communication events per cell of the matrix"],
-        ["C_A per second", &three(c.amount_per_second), "the same per second of the traced run"],
-        ["B_comm", &format!("{} %", three(c.balance)), "busiest thread's communication above the mean"],
-        ["R_comm", &three(c.ratio), "C_A per memory access"],
-        ["H kMAF", &three(c.heterogeneity_raw), "heterogeneity, not normalised"],
-        ["load balance", &format!("{} %", three(report.load_balance)), "busiest thread's instructions above the mean"],
-    ]
-    .map(|row| row.map(str::to_owned).to_vec())
-    .to_vec();
+    let mut rows = Vec::new();
+    let mut row = |name: &str, value: String, meaning: &str| {
+        rows.push(vec![name.to_owned(), value, meaning.to_owned()]);
+    };
+    let above = |v: f64| format!("{} %", three(v));
+    row(
+        "C_H",
+        three(c.heterogeneity),
+        "heterogeneity of communication, 0 to 2500",
+    );
+    row(
+        "C_H pairs",
+        three(c.heterogeneity_pairs),
+        "the same without the diagonal: 0 when all share alike",
+    );
+    row(
+        "C_A",
+        three(c.amount),
+        "communication events per cell of the matrix",
+    );
+    row(
+        "C_A per second",
+        three(c.amount_per_second),
+        "the same per second of the traced run",
+    );
+    row(
+        "B_comm",
+        above(c.balance),
+        "communication of the busiest thread above the mean",
+    );
+    row("R_comm", three(c.ratio), "C_A per memory access");
+    row(
+        "H (kMAF)",
+        three(c.heterogeneity_raw),
+        "heterogeneity, not normalised",
+    );
+    row(
+        "load balance",
+        above(report.load_balance),
+        "instructions of the busiest thread above the mean",
+    );
     if let Some(pages) = &report.pages {
         rows.extend(page_metrics(report, pages));
     }
@@ -111,12 +149,32 @@ fn page_metrics(report: &Report, pages: &PageReport) -> Vec<Vec<String>> {
         percent(pages.best.app),
         &format!("accesses from the node that uses the page most, {lowest:.0} to 100 %"),
     );
-    row("E_app worst", percent(pages.worst.app), "the same with threads placed worst");
-    row("E_page", percent(pages.best.page_mean), "mean over pages, threads placed best");
+    row(
+        "E_app worst",
+        percent(pages.worst.app),
+        "the same with threads placed worst",
+    );
+    row(
+        "E_page",
+        percent(pages.best.page_mean),
+        "mean over pages, threads placed best",
+    );
     if let Some(first) = &pages.first_touch {
-        row("Acc_page", percent(first.page), "pages that first touch puts on the right node");
-        row("Acc_app", percent(first.app), "the same, pages weighted with their accesses");
-        row("local", percent(first.local), "accesses that first touch makes local");
+        row(
+            "Acc_page",
+            percent(first.page),
+            "pages that first touch puts on the right node",
+        );
+        row(
+            "Acc_app",
+            percent(first.app),
+            "the same, pages weighted with their accesses",
+        );
+        row(
+            "local",
+            percent(first.local),
+            "accesses that first touch makes local",
+        );
     }
     let t = &pages.timeline;
     row(
@@ -176,11 +234,22 @@ fn structures(report: &Report, top: usize, style: Style) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let header = ["name", "accesses", "share", "size", "first touch", "E", "right"];
+    let header = [
+        "name",
+        "accesses",
+        "share",
+        "size",
+        "first touch",
+        "E",
+        "right",
+    ];
     let mut out = style.table(&header, rows, &[1, 2, 3, 5, 6]);
     let left = report.structures.len().saturating_sub(top);
     if left > 0 {
-        out.push_str(&format!("  ... and {left} more (-n {})\n", report.structures.len()));
+        out.push_str(&format!(
+            "  ... and {left} more (-n {})\n",
+            report.structures.len()
+        ));
     }
     out
 }
@@ -189,7 +258,11 @@ fn structure_row(s: &Structure) -> Vec<String> {
     let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), percent);
     vec![
         clean(&s.name),
-        format!("{}{}", if s.estimated { "~" } else { "" }, count(s.accesses())),
+        format!(
+            "{}{}",
+            if s.estimated { "~" } else { "" },
+            count(s.accesses())
+        ),
         percent(s.share),
         bytes(s.size),
         first_touch(&s.first_touch, s.pages),
@@ -204,7 +277,10 @@ fn first_touch(touched: &[(ThreadIx, u64)], pages: u64) -> String {
         [] => "-".to_owned(),
         [(thread, _)] => thread.to_string(),
         [(thread, most), ..] if *most * 2 > pages => {
-            format!("{thread} ({:.0} %)", *most as f64 * 100.0 / pages.max(1) as f64)
+            format!(
+                "{thread} ({:.0} %)",
+                *most as f64 * 100.0 / pages.max(1) as f64
+            )
         }
         many => {
             let mut threads: Vec<u32> = many.iter().map(|t| t.0 .0).collect();
@@ -253,5 +329,9 @@ fn lines(report: &Report, top: usize, style: Style) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    style.table(&["share", "reads", "writes", "structure", "line"], rows, &[0, 1, 2])
+    style.table(
+        &["share", "reads", "writes", "structure", "line"],
+        rows,
+        &[0, 1, 2],
+    )
 }

@@ -4,13 +4,15 @@ use super::{render_compare, render_report, render_slices};
 use crate::metrics::{PageSize, Report, Setup};
 use crate::topology;
 use anyhow::{Context, Result};
-use hither_profile::{Machine, Profile};
+use hither_profile::Machine;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Nodes of the machine of the papers (OPT table 2), where nothing better is known.
 const PAPERS_NODES: usize = 4;
+/// No machine has more, and work grows with them.
+const MAX_NODES: u16 = 1024;
 
 /// Say what a profile shows: would placing threads or data help, and why
 #[derive(Debug, clap::Args)]
@@ -20,7 +22,7 @@ pub struct Args {
     /// A second profile to compare with
     other: Option<PathBuf>,
     /// NUMA nodes to count the threads on [default: those of the traced machine, or 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_NODES)))]
     nodes: Option<u16>,
     /// Machine to count on: hwloc XML file, or synthetic as "node:4 core:8 pu:2"
     #[arg(long, value_name = "FILE|STRING")]
@@ -115,12 +117,12 @@ fn setup(machine: &Machine, args: &Args) -> Result<Setup> {
         page_size: args.page_size,
     };
     if machine.numa_nodes > 1 {
-        setup.nodes = machine.numa_nodes as usize;
+        setup.nodes = machine.numa_nodes.min(MAX_NODES.into()) as usize;
         setup.nodes_from = "those of the traced machine".to_owned();
     }
     if let Some(name) = &args.topology {
         let topology = topology::load(name)?;
-        setup.nodes = topology.nodes_with_units().max(1);
+        setup.nodes = topology.nodes_with_units().clamp(1, MAX_NODES.into());
         setup.nodes_from = format!("those of {name}");
         setup.cache_bytes = topology.cache_bytes();
     }

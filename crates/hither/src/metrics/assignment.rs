@@ -58,7 +58,10 @@ pub fn assign(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Ve
         }
     }
     let (_, node_of) = best.unwrap_or_default();
-    node_of[..threads].iter().map(|&n| NodeIx(n as u32)).collect()
+    node_of[..threads]
+        .iter()
+        .map(|&n| NodeIx(n as u32))
+        .collect()
 }
 
 /// A state of the search. Threads are padded with idle ones to nodes x capacity, so that
@@ -169,7 +172,10 @@ impl Search {
                 }
             }
         }
-        let maxima = self.sums.chunks(self.nodes).map(|g| g.iter().max().copied().unwrap_or(0));
+        let maxima = self
+            .sums
+            .chunks(self.nodes)
+            .map(|g| g.iter().max().copied().unwrap_or(0));
         self.signed(maxima.sum())
     }
 
@@ -247,7 +253,10 @@ fn group_pages(table: &PageTable) -> Vec<Vec<(u32, i64)>> {
             let steps = u128::from(n) * u128::from(SHARE_STEPS) + u128::from(total / 2);
             (steps / u128::from(total)) as u8
         };
-        let shape = uses.iter().map(|u| (u.thread.0, share(u.accesses))).collect();
+        let shape = uses
+            .iter()
+            .map(|u| (u.thread.0, share(u.accesses)))
+            .collect();
         let cells = uses.iter().map(|u| (u.thread.0, u.accesses as i64));
         match by_shape.get(&shape) {
             Some(&group) => {

@@ -37,7 +37,9 @@ impl PageSize {
     #[must_use]
     pub fn page_of(self, regions: &[Region], region: RegionIx, page: PageNo) -> PageId {
         let per_page = self.bytes() / PAGE_SIZE;
-        let base = regions.get(region.at()).map_or(0, |r| r.address / PAGE_SIZE);
+        let base = regions
+            .get(region.at())
+            .map_or(0, |r| r.address / PAGE_SIZE);
         PageId {
             region,
             number: (base % per_page + u64::from(page.0)) / per_page,
@@ -119,11 +121,6 @@ impl PageTable {
     }
 
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
-    }
-
-    #[must_use]
     pub fn id(&self, page: usize) -> PageId {
         self.ids[page]
     }
@@ -134,16 +131,13 @@ impl PageTable {
         &self.uses[self.starts[page]..self.starts[page + 1]]
     }
 
-    /// Position of a page.
-    #[must_use]
-    pub fn find(&self, id: PageId) -> Option<usize> {
-        self.ids.binary_search(&id).ok()
-    }
-
     /// Positions of the pages `from..=to` of a region.
     #[must_use]
     pub fn span(&self, region: RegionIx, from: u64, to: u64) -> std::ops::Range<usize> {
-        let at = |number| self.ids.partition_point(|id| *id < PageId { region, number });
+        let at = |number| {
+            self.ids
+                .partition_point(|id| *id < PageId { region, number })
+        };
         at(from)..at(to.saturating_add(1)).max(at(from))
     }
 }

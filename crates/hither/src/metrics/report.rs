@@ -143,8 +143,7 @@ impl Report {
     #[must_use]
     pub fn of(profile: &Profile, setup: Setup) -> Self {
         let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
-        let touchers =
-            first_touchers(&profile.first_touch, &profile.regions, setup.page_size);
+        let touchers = first_touchers(&profile.first_touch, &profile.regions, setup.page_size);
         let threads = profile.threads.len();
         let best = assign(&table, threads, setup.nodes, Goal::Maximise);
         let run = run(profile, table.len() as u64 * setup.page_size.bytes());
@@ -228,7 +227,11 @@ fn phase_rows(profile: &Profile) -> Vec<Phase> {
     rows.into_iter()
         .map(|range| {
             let mut matrix = CommMatrix::new(profile.threads.len());
-            for c in profile.comm.iter().filter(|c| range.contains(&c.slice.at())) {
+            for c in profile
+                .comm
+                .iter()
+                .filter(|c| range.contains(&c.slice.at()))
+            {
                 matrix.add(c.i.at(), c.j.at(), c.events);
             }
             let slices = &profile.slices[range.clone()];

@@ -74,7 +74,15 @@ pub fn structures(profile: &Profile, pages: &Pages) -> Vec<Structure> {
     let held = pages_of_objects(profile, pages);
     let mut out: Vec<Structure> = (0..profile.objects.len())
         .filter(|&o| profile.objects[o].reads + profile.objects[o].writes > 0)
-        .map(|o| structure(profile, pages, o, held.get(&o).map_or(&[], Vec::as_slice), total))
+        .map(|o| {
+            structure(
+                profile,
+                pages,
+                o,
+                held.get(&o).map_or(&[], Vec::as_slice),
+                total,
+            )
+        })
         .collect();
     out.sort_by(|a, b| {
         let key = |s: &Structure| std::cmp::Reverse(s.accesses());
@@ -94,7 +102,9 @@ fn pages_of_objects(profile: &Profile, pages: &Pages) -> HashMap<usize, Vec<usiz
         };
         let page = |offset: u64| shift.saturating_add(offset) / pages.size.bytes();
         let last = range.offset.saturating_add(range.length - 1);
-        let span = pages.table.span(range.region, page(range.offset), page(last));
+        let span = pages
+            .table
+            .span(range.region, page(range.offset), page(last));
         held.entry(range.object.at()).or_default().extend(span);
     }
     for list in held.values_mut() {

@@ -96,7 +96,10 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
         _ => 0.0,
     };
     let (suits, mut why) = if e.threads < 2 {
-        return (false, "Threads: one thread has nobody to be near to.".to_owned());
+        return (
+            false,
+            "Threads: one thread has nobody to be near to.".to_owned(),
+        );
     } else if c.events == 0 {
         (false, "Threads: they share no line of memory.".to_owned())
     } else if c.amount_per_second < A_MIN {

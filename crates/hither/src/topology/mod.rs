@@ -178,7 +178,10 @@ impl Topology {
     /// Sum of all data and unified caches in bytes, each counted once (OPT eq. 7).
     #[must_use]
     pub fn cache_bytes(&self) -> u64 {
-        let caches = self.inner.objects().filter(|o| o.object_type().is_cpu_data_cache());
+        let caches = self
+            .inner
+            .objects()
+            .filter(|o| o.object_type().is_cpu_data_cache());
         caches
             .filter_map(|o| match o.attributes() {
                 Some(ObjectAttributes::Cache(cache)) => cache.size(),

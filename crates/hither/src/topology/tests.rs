@@ -4,7 +4,11 @@ use super::*;
 fn synthetic_machines_have_what_they_say() {
     let check = |text: &str, nodes, units, caches| {
         let t = load(text).unwrap();
-        assert_eq!((t.nodes(), t.units(), t.cache_bytes()), (nodes, units, caches), "{text}");
+        assert_eq!(
+            (t.nodes(), t.units(), t.cache_bytes()),
+            (nodes, units, caches),
+            "{text}"
+        );
     };
     check("node:4 core:8 pu:2", 4, 64, 0);
     // Two sockets with an 8 MiB L3 each, two cores with 256 KiB L2 in each: 16 MiB + 1 MiB.
@@ -70,7 +74,8 @@ fn this_machine_can_be_described() {
 
 #[test]
 fn the_cpu_is_named_by_its_first_model_line() {
-    let text = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nprocessor\t: 1\nmodel name\t: Other\n";
+    let text =
+        "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nprocessor\t: 1\nmodel name\t: Other\n";
     assert_eq!(machine::cpu_model(text), "Some CPU @ 2 GHz");
     assert_eq!(machine::cpu_model(""), "");
 }
