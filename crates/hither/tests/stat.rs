@@ -40,7 +40,7 @@ fn profile() -> Profile {
         amount: if s < 60 { 1250.0 } else { 500.0 },
         heterogeneity: if s < 60 { 1875.0 } else { 900.0 },
         threads: 4,
-        sync: [u64::from(s % 10 == 0) * 4, 0, 0, 0],
+        sync: [u64::from(s.is_multiple_of(10)) * 4, 0, 0, 0],
         traced: true,
     };
     Profile {
@@ -277,8 +277,11 @@ fn nodes_come_from_the_user_first() {
     };
     assert_eq!(nodes(&[]), 4);
     assert_eq!(nodes(&["--nodes", "2"]), 2);
-    assert_eq!(nodes(&["--topology", "node:3 core:2"]), 3);
-    assert_eq!(nodes(&["--topology", "node:3 core:2", "--nodes", "8"]), 8);
+    assert_eq!(nodes(&["--topology", "node:3 core:2 pu:1"]), 3);
+    assert_eq!(
+        nodes(&["--topology", "node:3 core:2 pu:1", "--nodes", "8"]),
+        8
+    );
 }
 
 #[test]
@@ -305,6 +308,14 @@ fn bad_input_is_one_sentence_and_status_2() {
     check(&["app.hither", "missing.hither"]);
     check(&["app.hither", "--topology", "nonsense"]);
     check(&["app.hither", "--topology", "missing.xml"]);
+    std::fs::write(path.join("torn.xml"), "<topology version=\"2.0\"><object").unwrap();
+    check(&["app.hither", "--topology", "torn.xml"]);
+    std::fs::write(
+        path.join("wrong.xml"),
+        "<topology><object type=\"PU\"/></topology>",
+    )
+    .unwrap();
+    check(&["app.hither", "--topology", "wrong.xml"]);
 }
 
 #[test]

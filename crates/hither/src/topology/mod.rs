@@ -28,7 +28,7 @@ pub enum Error {
     #[error("topology {path} is not hwloc XML (write one with `lstopo machine.xml`)")]
     NotXml { path: PathBuf },
     #[error(
-        "\"{0}\" is neither a file nor an hwloc synthetic topology such as \"node:4 core:8 pu:2\""
+        "\"{0}\" is neither a file nor an hwloc synthetic topology such as \"node:4 core:8 pu:2\" (the last level is pu)"
     )]
     NotSynthetic(String),
     #[error("\"{0}\" describes more than {MAX_UNITS} processing units")]

@@ -79,7 +79,7 @@ fn large_pages_follow_the_address() {
         ..Region::default()
     };
     let page = |size: PageSize, page| {
-        size.page_of(&[region.clone()], RegionIx(0), PageNo(page))
+        size.page_of(std::slice::from_ref(&region), RegionIx(0), PageNo(page))
             .number
     };
     assert_eq!(
