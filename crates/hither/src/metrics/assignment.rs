@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!   pages with one thread ........ a constant, left out
-//!   pages alike (same threads, same shares to 1/64) ... summed into one group
+//!   pages alike (same threads, about the same shares) ... summed into one group
 //!   swap of a and b .............. only groups that a or b touch change
 //! ```
 //! The result is the same on every machine: work is bounded by a count, not a clock.
@@ -24,12 +24,15 @@ pub enum Goal {
     Minimise,
 }
 
-/// Cells of group x node that one search may look at, about a second of work.
-const WORK: u64 = 400_000_000;
+/// Cells of group x node that one search may look at: a fraction of a second.
+const WORK: u64 = 100_000_000;
+/// Cells of group x thread that a search handles well.
+const MAX_CELLS: usize = 50_000;
 /// Starts from a shuffle, beside the three constructed ones.
 const SHUFFLES: u64 = 6;
-/// Shares of a page's accesses are compared in units of 1/64.
-const SHARE_STEPS: u64 = 64;
+/// Shares of a page's accesses are compared in these units, coarser ones when there are
+/// too many different pages.
+const SHARE_STEPS: [u64; 3] = [64, 8, 2];
 
 /// The node of each thread.
 #[must_use]
@@ -47,12 +50,13 @@ pub fn assign(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Ve
         shuffle(&mut nodes_of, seed);
         starts.push(nodes_of);
     }
-    let share = WORK / starts.len() as u64;
+    let mut work = WORK;
     let mut best: Option<(i64, Vec<usize>)> = None;
     for start in starts {
-        // What an easy start leaves over, a later one may use.
-        search.work += share;
+        // The best starts come first and may use most.
+        search.work = work / 2;
         let value = search.improve(start);
+        work = work / 2 + search.work;
         if best.as_ref().is_none_or(|(v, _)| value > *v) {
             best = Some((value, search.node_of.clone()));
         }
@@ -83,7 +87,7 @@ impl Search {
     fn new(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Self {
         let capacity = threads.div_ceil(nodes);
         let mut touches = vec![Vec::new(); nodes * capacity];
-        let groups = group_pages(table);
+        let groups = limited_groups(table);
         for (group, cells) in groups.iter().enumerate() {
             for &(thread, accesses) in cells {
                 touches[thread as usize].push((group as u32, accesses));
@@ -239,9 +243,31 @@ fn for_merged(a: &[(u32, i64)], b: &[(u32, i64)], mut f: impl FnMut(u32, i64, i6
     }
 }
 
-/// Shared pages, those alike summed: threads with their accesses, per group.
-fn group_pages(table: &PageTable) -> Vec<Vec<(u32, i64)>> {
-    let mut groups: Vec<Vec<(u32, i64)>> = Vec::new();
+/// Threads with their accesses, per group of pages.
+type Groups = Vec<Vec<(u32, i64)>>;
+
+/// Groups that a search can handle: as fine as possible, and if even the coarsest are too
+/// many, those with most accesses.
+fn limited_groups(table: &PageTable) -> Groups {
+    let mut groups = Groups::new();
+    for steps in SHARE_STEPS {
+        groups = group_pages(table, steps);
+        if groups.iter().map(Vec::len).sum::<usize>() <= MAX_CELLS {
+            return groups;
+        }
+    }
+    groups.sort_by_key(|cells| -cells.iter().map(|c| c.1).sum::<i64>());
+    let mut cells = 0;
+    groups.retain(|group| {
+        cells += group.len();
+        cells <= MAX_CELLS
+    });
+    groups
+}
+
+/// Shared pages, those alike summed.
+fn group_pages(table: &PageTable, share_steps: u64) -> Groups {
+    let mut groups = Groups::new();
     let mut by_shape: HashMap<Vec<(u32, u8)>, usize> = HashMap::new();
     for page in 0..table.len() {
         let uses = table.uses(page);
@@ -250,7 +276,7 @@ fn group_pages(table: &PageTable) -> Vec<Vec<(u32, i64)>> {
         }
         let total: u64 = uses.iter().map(|u| u.accesses).sum();
         let share = |n: u64| {
-            let steps = u128::from(n) * u128::from(SHARE_STEPS) + u128::from(total / 2);
+            let steps = u128::from(n) * u128::from(share_steps) + u128::from(total / 2);
             (steps / u128::from(total)) as u8
         };
         let shape = uses
