@@ -104,7 +104,7 @@ fn metrics(report: &Report, style: Style) -> String {
     row(
         "C_H pairs",
         three(c.heterogeneity_pairs),
-        "the same without the diagonal: 0 when all share alike",
+        "without the diagonal: 0 if all share alike",
     );
     row(
         "C_A",
@@ -119,7 +119,7 @@ fn metrics(report: &Report, style: Style) -> String {
     row(
         "B_comm",
         above(c.balance),
-        "communication of the busiest thread above the mean",
+        "busiest thread's communication above the mean",
     );
     row("R_comm", three(c.ratio), "C_A per memory access");
     row(
@@ -130,7 +130,7 @@ fn metrics(report: &Report, style: Style) -> String {
     row(
         "load balance",
         above(report.load_balance),
-        "instructions of the busiest thread above the mean",
+        "busiest thread's instructions above the mean",
     );
     if let Some(pages) = &report.pages {
         rows.extend(page_metrics(report, pages));
@@ -147,7 +147,7 @@ fn page_metrics(report: &Report, pages: &PageReport) -> Vec<Vec<String>> {
     row(
         "E_app best",
         percent(pages.best.app),
-        &format!("accesses from the node that uses the page most, {lowest:.0} to 100 %"),
+        &format!("accesses by each page's main node, {lowest:.0} to 100 %"),
     );
     row(
         "E_app worst",
@@ -181,7 +181,7 @@ fn page_metrics(report: &Report, pages: &PageReport) -> Vec<Vec<String>> {
         "migrations",
         count(t.migrations),
         &format!(
-            "to keep every page where it is used most ({} moved once, {} more often)",
+            "page moves to follow use ({} once, {} more often)",
             count(t.moved_once),
             count(t.moved_more)
         ),

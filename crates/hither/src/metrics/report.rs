@@ -145,15 +145,17 @@ impl Report {
         let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
         let touchers = first_touchers(&profile.first_touch, &profile.regions, setup.page_size);
         let threads = profile.threads.len();
-        let best = assign(&table, threads, setup.nodes, Goal::Maximise);
+        let (best, worst) = extremes(&table, threads, setup.nodes);
         let run = run(profile, table.len() as u64 * setup.page_size.bytes());
         let matrix = profile.matrix();
         let communication = communication(&matrix, run.seconds, run.accesses());
-        let pages = page_report(profile, &setup, &table, &touchers, &best);
+        let pages = page_report(profile, &setup, &table, &touchers, (&best, &worst));
         let verdict = verdict(&Evidence {
             threads: run.active_threads,
             communication,
             footprint: run.footprint,
+            pages: table.len(),
+            nodes: setup.nodes,
             cache_bytes: setup.cache_bytes,
             best: pages.as_ref().map(|p| &p.best),
             worst: pages.as_ref().map(|p| &p.worst),
@@ -204,19 +206,31 @@ fn run(profile: &Profile, footprint: u64) -> Run {
     }
 }
 
+/// The assignments with the highest and the lowest E_app.
+fn extremes(table: &PageTable, threads: usize, nodes: usize) -> (Vec<NodeIx>, Vec<NodeIx>) {
+    let best = assign(table, threads, nodes, Goal::Maximise);
+    let worst = assign(table, threads, nodes, Goal::Minimise);
+    let app = |of: &[NodeIx]| exclusivity(table, nodes, of).map_or(0.0, |e| e.app);
+    // The search works on groups of pages: where nothing matters they may come out reversed.
+    if app(&best) < app(&worst) {
+        (worst, best)
+    } else {
+        (best, worst)
+    }
+}
+
 fn page_report(
     profile: &Profile,
     setup: &Setup,
     table: &PageTable,
     touchers: &HashMap<PageId, ThreadIx>,
-    best: &[NodeIx],
+    (best, worst): (&[NodeIx], &[NodeIx]),
 ) -> Option<PageReport> {
-    let worst = assign(table, best.len(), setup.nodes, Goal::Minimise);
     let place = |id| touchers.get(&id).map(|t: &ThreadIx| best[t.at()]);
     Some(PageReport {
         pages: table.len(),
         best: exclusivity(table, setup.nodes, best)?,
-        worst: exclusivity(table, setup.nodes, &worst)?,
+        worst: exclusivity(table, setup.nodes, worst)?,
         first_touch: accuracy_of(table, 0..table.len(), setup.nodes, best, place),
         timeline: timeline(profile, setup.page_size, setup.nodes, best, touchers),
     })

@@ -29,6 +29,8 @@ pub struct Evidence<'a> {
     pub threads: usize,
     pub communication: Communication,
     pub footprint: u64,
+    pub pages: usize,
+    pub nodes: usize,
     /// 0 when unknown.
     pub cache_bytes: u64,
     pub best: Option<&'a Exclusivity>,
@@ -56,7 +58,7 @@ pub fn h_min(threads: usize) -> f64 {
 pub fn verdict(e: &Evidence) -> Verdict {
     let (thread_mapping, threads_why) = thread_mapping(e);
     let (data_mapping, data_why) = data_mapping(e);
-    let already_right = e.first_touch.is_some_and(|a| a.app >= ACC_RIGHT);
+    let already_right = e.nodes > 1 && e.first_touch.is_some_and(|a| a.app >= ACC_RIGHT);
     let sentence = match (thread_mapping, data_mapping) {
         _ if e.threads == 0 => "nothing to place: no memory access was traced",
         (_, true) if e.threads == 1 => "one thread: nothing to place but data",
@@ -149,6 +151,16 @@ fn data_mapping(e: &Evidence) -> (bool, String) {
     let Some(best) = e.best else {
         return (false, "Data: no page use was recorded.".to_owned());
     };
+    if e.nodes < 2 {
+        return (false, "Data: with one node every page is local.".to_owned());
+    }
+    if e.pages < e.nodes {
+        let why = format!(
+            "Data: {} pages are too few to spread over {} nodes.",
+            e.pages, e.nodes
+        );
+        return (false, why);
+    }
     if e.cache_bytes > 0 && e.footprint <= e.cache_bytes {
         let why = format!(
             "Data: all of it, {}, fits in the caches, {} (eq. 7); pages matter little.",

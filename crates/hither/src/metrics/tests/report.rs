@@ -28,6 +28,8 @@ fn judge(case: Case) -> (bool, bool, String) {
             ..Communication::default()
         },
         footprint,
+        pages: 1000,
+        nodes: 4,
         cache_bytes,
         best: Some(&exclusivity),
         worst: Some(&exclusivity),
@@ -125,6 +127,24 @@ fn the_verdict_follows_the_thresholds() {
         false,
         "no memory access",
     );
+}
+
+#[test]
+fn too_little_to_place_is_said() {
+    let check = |pages, nodes, part: &str| {
+        let v = verdict(&Evidence {
+            threads: 4,
+            pages,
+            nodes,
+            best: Some(&Exclusivity::default()),
+            sampling_error: 0.034,
+            ..Evidence::default()
+        });
+        assert!(!v.data_mapping && v.reasons[1].contains(part), "{v:?}");
+        assert!(v.reasons[2].contains("3.4 %"), "{v:?}");
+    };
+    check(3, 4, "3 pages are too few to spread over 4 nodes");
+    check(1000, 1, "every page is local");
 }
 
 #[test]
