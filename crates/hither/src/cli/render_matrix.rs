@@ -13,24 +13,22 @@ const MAX_COLUMNS: usize = 128;
 /// Draws the matrix of `threads` threads.
 pub fn render(cells: &Cells, threads: usize, style: Style) -> String {
     let label = 6;
+    // The half block that colour mode needs is not ASCII.
+    let shaded = style.colour && style.unicode;
     let room = style.width.saturating_sub(label + 1).clamp(8, MAX_COLUMNS);
-    let limit = if style.colour {
-        room
-    } else {
-        room.min(MAX_ROWS)
-    };
+    let limit = if shaded { room } else { room.min(MAX_ROWS) };
     let per_bin = threads.div_ceil(limit).max(1);
     let bins = threads.div_ceil(per_bin);
     let grid = shares(cells, threads, per_bin, bins);
     // Two columns for a cell make it about square.
     let columns = if bins * 2 <= room { 2 } else { 1 };
     let mut out = String::new();
-    let lines = if style.colour { bins.div_ceil(2) } else { bins };
+    let lines = if shaded { bins.div_ceil(2) } else { bins };
     for line in 0..lines {
-        let row = if style.colour { line * 2 } else { line };
+        let row = if shaded { line * 2 } else { line };
         out.push_str(&format!("{:>label$} ", row * per_bin));
         for column in 0..bins {
-            let text = if style.colour {
+            let text = if shaded {
                 let below = grid.get((row + 1) * bins + column).copied();
                 half_block(grid[row * bins + column], below, columns)
             } else {
@@ -40,7 +38,7 @@ pub fn render(cells: &Cells, threads: usize, style: Style) -> String {
             };
             out.push_str(&text);
         }
-        if style.colour {
+        if shaded {
             out.push_str("\x1b[0m");
         }
         out.truncate(out.trim_end_matches(' ').len());
