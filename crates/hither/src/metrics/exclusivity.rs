@@ -46,25 +46,25 @@ pub fn exclusivity_of(
 ) -> Option<Exclusivity> {
     let mut out = Exclusivity::default();
     let mut per_node = vec![0; nodes];
-    let (mut most, mut all, mut sum, mut count) = (0u64, 0u64, 0.0, 0u64);
+    let (mut most, mut all, mut sum, mut count) = (0.0, 0.0, 0.0, 0u64);
     for page in pages {
         accesses_per_node(table.uses(page), node_of, &mut per_node);
         let Some(e) = page_exclusivity(&per_node) else {
             continue;
         };
         let accesses: u64 = per_node.iter().sum();
-        most += per_node.iter().max().copied().unwrap_or(0);
-        all += accesses;
+        most += per_node.iter().max().copied().unwrap_or(0) as f64;
+        all += accesses as f64;
         sum += e;
         count += 1;
         let bin = (e * (BINS - 1) as f64).round() as usize;
         out.histogram_pages[bin] += 1;
-        out.histogram_accesses[bin] += accesses;
+        out.histogram_accesses[bin] = out.histogram_accesses[bin].saturating_add(accesses);
     }
-    if all == 0 {
+    if count == 0 {
         return None;
     }
-    out.app = most as f64 / all as f64;
+    out.app = most / all;
     out.page_mean = sum / count as f64;
     Some(out)
 }

@@ -73,6 +73,10 @@ pub struct ThreadUse {
     pub accesses: u64,
 }
 
+/// More accesses than any thread makes to a page in days. Counts of a damaged profile are
+/// cut here, so that sums over a page cannot overflow.
+const MAX_ACCESSES: u64 = 1 << 44;
+
 /// All pages with at least one access, in order, each with its threads in order.
 #[derive(Clone, Debug, Default)]
 pub struct PageTable {
@@ -91,11 +95,11 @@ impl PageTable {
     ) -> Self {
         let mut flat: Vec<(PageId, ThreadIx, u64)> = rows
             .into_iter()
-            .filter(|u| u.reads + u.writes > 0)
             .map(|u| {
                 let id = size.page_of(regions, u.region, u.page);
-                (id, u.thread, u.reads + u.writes)
+                (id, u.thread, u.reads.saturating_add(u.writes))
             })
+            .filter(|(_, _, accesses)| *accesses > 0)
             .collect();
         flat.sort_unstable();
         let mut table = PageTable::default();
@@ -106,8 +110,13 @@ impl PageTable {
                 table.starts.push(table.uses.len());
             }
             match table.uses.last_mut() {
-                Some(last) if !new_page && last.thread == thread => last.accesses += accesses,
-                _ => table.uses.push(ThreadUse { thread, accesses }),
+                Some(last) if !new_page && last.thread == thread => {
+                    last.accesses = last.accesses.saturating_add(accesses).min(MAX_ACCESSES);
+                }
+                _ => table.uses.push(ThreadUse {
+                    thread,
+                    accesses: accesses.min(MAX_ACCESSES),
+                }),
             }
         }
         table.starts.push(table.uses.len());

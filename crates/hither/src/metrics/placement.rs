@@ -30,25 +30,25 @@ pub fn accuracy_of(
 ) -> Option<Accuracy> {
     let mut per_node = vec![0; nodes];
     let (mut known, mut right) = (0u64, 0u64);
-    let (mut all, mut right_accesses, mut local) = (0u64, 0u64, 0u64);
+    let (mut all, mut right_accesses, mut local) = (0.0, 0.0, 0.0);
     for page in pages {
         let Some(node) = place(table.id(page)) else {
             continue;
         };
         accesses_per_node(table.uses(page), node_of, &mut per_node);
-        let accesses: u64 = per_node.iter().sum();
+        let accesses = per_node.iter().sum::<u64>() as f64;
         known += 1;
         all += accesses;
-        local += per_node[node.at()];
+        local += per_node[node.at()] as f64;
         if Some(&per_node[node.at()]) == per_node.iter().max() {
             right += 1;
             right_accesses += accesses;
         }
     }
-    (all > 0).then(|| Accuracy {
+    (known > 0).then(|| Accuracy {
         page: right as f64 / known as f64,
-        app: right_accesses as f64 / all as f64,
-        local: local as f64 / all as f64,
+        app: right_accesses / all,
+        local: local / all,
         pages: known,
     })
 }
@@ -101,13 +101,13 @@ pub fn timeline(
             first,
             ..PageSlice::default()
         };
-        let mut most = 0;
+        let mut most = 0.0;
         for page in 0..table.len() {
             accesses_per_node(table.uses(page), node_of, &mut per_node);
             let max = per_node.iter().copied().max().unwrap_or(0);
             let best = per_node.iter().position(|&c| c == max).unwrap_or(0);
-            most += max;
-            slice.accesses += per_node.iter().sum::<u64>();
+            most += max as f64;
+            slice.accesses = slice.accesses.saturating_add(per_node.iter().sum());
             let now = place
                 .entry(table.id(page))
                 .or_insert((NodeIx(best as u32), 0));
@@ -117,7 +117,7 @@ pub fn timeline(
             }
         }
         if slice.accesses > 0 {
-            slice.exclusivity = most as f64 / slice.accesses as f64;
+            slice.exclusivity = most / slice.accesses as f64;
         }
         out.migrations += slice.migrations;
         out.slices.push(slice);

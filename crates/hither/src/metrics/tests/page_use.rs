@@ -129,6 +129,18 @@ fn rows_of_all_slices_add_up() {
     assert_eq!(counts, [11, 2]);
 }
 
+#[test]
+fn absurd_counts_do_not_panic() {
+    let most = u64::MAX;
+    let mut rows = uses(0, &[&[most, most], &[most, 1]]);
+    rows[0].writes = most;
+    rows.extend(uses(1, &[&[most, most]]));
+    let t = PageTable::build(&rows, &[], PageSize::K4);
+    let e = exclusivity(&t, 2, &nodes(&[0, 1])).unwrap();
+    assert!((0.5..=1.0).contains(&e.app));
+    assert_eq!(e.histogram_pages[5] + e.histogram_pages[10], 2);
+}
+
 proptest! {
     #[test]
     fn exclusivity_is_between_one_nth_and_one(
