@@ -3,7 +3,12 @@ mod doctor;
 mod generate;
 mod output;
 mod progress;
+mod render_compare;
+mod render_matrix;
+mod render_report;
+mod render_slices;
 mod stat;
+mod style;
 mod trace;
 mod units;
 
@@ -11,7 +16,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::trace::target::TargetError;
 
@@ -34,7 +39,9 @@ enum Verb {
     Trace(trace::Args),
     Stat(stat::Args),
     Doctor(doctor::Args),
-    Completions(generate::CompletionArgs),
+    Completions(generate::CompletionsArgs),
+    #[command(hide = true)]
+    Man(generate::ManArgs),
 }
 
 impl Verb {
@@ -43,6 +50,8 @@ impl Verb {
             Verb::Trace(args) => trace::run(args),
             Verb::Stat(args) => stat::run(args),
             Verb::Doctor(args) => doctor::run(args),
+            Verb::Completions(args) => generate::completions(args, Cli::command()),
+            Verb::Man(args) => generate::man(args, Cli::command()),
         }
     }
 }
@@ -87,7 +96,6 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_holds_together() {
