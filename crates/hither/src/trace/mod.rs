@@ -1,1 +1,3 @@
 //! Starts the target under the tracer, collects, writes the profile.
+pub mod collector;
+pub mod naming;
