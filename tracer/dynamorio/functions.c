@@ -68,9 +68,8 @@ void functions_wrap(const module_data_t *m) {
   uint32_t hooks = hi_run.header->nhooks < HI_MAX_HOOKS ? hi_run.header->nhooks : HI_MAX_HOOKS;
   struct stat st;
   if (hooks == 0 || !m->full_path || stat(m->full_path, &st) != 0) return;
-  app_pc bias = (app_pc)(m->start - m->preferred_base);
   for (uint32_t i = 0; i < hooks; i++) {
     const struct hi_hook *h = &hi_run.hooks[i];
-    if (h->dev == st.st_dev && h->ino == st.st_ino) functions_hook(bias + h->offset, h);
+    if (h->dev == st.st_dev && h->ino == st.st_ino) functions_hook(m->start + h->offset, h);
   }
 }

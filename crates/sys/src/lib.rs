@@ -1,3 +1,9 @@
 //! The only crate of hither with `unsafe` code: shared memory and system calls.
 pub mod probe;
 pub mod process;
+pub mod segment;
+pub mod view;
+pub mod wire;
+
+pub use segment::{Segment, SegmentConfig, SegmentError};
+pub use view::{EventRecord, Lost};

@@ -6,7 +6,7 @@ use std::process::{Child, ExitCode};
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
-use hither_profile::{Profile, RunEnd, PAGE_SIZE};
+use hither_profile::{write, Profile, RunEnd, Written, PAGE_SIZE};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 
@@ -15,13 +15,15 @@ pub use args::Args;
 use super::progress::Progress;
 use super::units::{show_bytes, show_count, show_duration};
 use super::{output, say};
+use crate::topology;
 use crate::trace::child::{self, Signals};
-use crate::trace::collector::{write, Collector, Config, Written};
+use crate::trace::collector::{Collector, Config};
 use crate::trace::hooks;
 use crate::trace::join::{self, Leader, Role};
 use crate::trace::launch::{already_traced, Tracer};
 use crate::trace::mpi;
 use crate::trace::rank::{self, Half, Link};
+use crate::trace::symbols::Symbols;
 use crate::trace::target;
 
 /// Traces the command; the result is its exit status.
@@ -58,7 +60,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let spawn = |attach: &str, mask: SigSet| tracer.spawn(&target, attach, follow, mask);
     let progress = Progress::new(args.quiet);
-    let (profile, status) = match role {
+    let (mut profile, status) = match role {
         Some(Role::Lead(leader)) => match rank::split()? {
             Half::Hither(hither) => {
                 // Only the collector listens, so that joiners notice if it dies.
@@ -70,6 +72,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         },
         _ => trace_one(config, spawn, progress)?,
     };
+    profile.meta.machine = topology::describe_machine();
     keep(&profile, &folder, args.quiet)?;
     Ok(ExitCode::from(status))
 }
@@ -83,14 +86,14 @@ fn trace_one(
     let signals = Signals::hold()?;
     let collector = Collector::new(config).context("cannot set up the shared segment")?;
     let attach = collector.attach_path();
-    let running = collector.start();
+    let running = collector.start()?;
     let child = spawn(&attach, signals.before())?;
     let pid = Pid::from_raw(i32::try_from(child.id()).context("the program's process id")?);
     let end = child::wait(pid, &signals, || progress.show(|| running.live()));
     progress.end();
     let end = end?;
     let status = child::exit_status(&end);
-    let profile = running.finish(end);
+    let profile = running.finish(end, &mut Symbols::new());
     Ok((profile.context("cannot put the profile together")?, status))
 }
 
@@ -103,7 +106,7 @@ fn trace_ranks(
 ) -> Result<Profile> {
     let collector = Collector::new(config).context("cannot set up the shared segment")?;
     let attach = collector.attach_path();
-    let running = collector.start();
+    let running = collector.start()?;
     leader.offer(&attach);
     if let Some(pid) = link.offer(&attach) {
         leader.count_in(pid);
@@ -111,7 +114,7 @@ fn trace_ranks(
     let waited = leader.wait(|| progress.show(|| running.live()));
     progress.end();
     waited?;
-    let profile = running.finish(link.end());
+    let profile = running.finish(link.end(), &mut Symbols::new());
     let mut profile = profile.context("cannot put the profile together")?;
     if leader.missing() > 0 {
         let limit = format!(

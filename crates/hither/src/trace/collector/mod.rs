@@ -1,13 +1,49 @@
-//! Placeholder for the collector: replaced when it lands. It collects nothing, but has
-//! the interface that the command line is written against.
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
-use std::time::{Duration, Instant};
+//! The collector: creates the segment that the tracer in the target fills, follows it
+//! slice by slice on one thread, and makes a [`Profile`] of it.
+//!
+//! ```text
+//! segment --events--> regions, heap, processes --.
+//!         --rows----> pairs per slice ------------+--> build --> Profile
+//!         --blocks--> (page, thread) per page slice
+//!         --samples-> (data, code)  --------------'
+//! ```
+//! Invariant: whatever the target writes into the segment, nothing here panics.
+mod binned;
+mod build;
+mod comm;
+mod engine;
+mod events;
+mod heap;
+mod leftover;
+mod objects;
+mod pages;
+mod regions;
+mod samples;
+mod slices;
+mod space;
+#[cfg(test)]
+mod tests;
+mod threads;
 
-use anyhow::{Context, Result};
-use hither_profile::{Meta, Profile, RunEnd, TraceOptions, FORMAT_VERSION};
+use super::naming::Naming;
+use anyhow::{anyhow, Context, Result};
+use engine::Engine;
+use hither_profile::{Profile, RunEnd, TraceOptions};
+use hither_sys::{wire, Segment, SegmentConfig};
+use std::sync::mpsc::{sync_channel, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Entries of a thread's line cache, log2: the size findings measured best.
+const CACHE_LOG2: u32 = 16;
+/// Heap blocks below this size are not reported: none is seen apart on a 4 KiB page.
+const ALLOC_MIN: u32 = 1024;
+/// Between looks at an event ring that fills fast.
+const BUSY: Duration = Duration::from_millis(2);
 
 /// What to trace.
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     pub options: TraceOptions,
     pub hooks: Vec<Hook>,
@@ -20,9 +56,13 @@ pub enum HookKind {
     From,
     Until,
     Only,
+    /// Counts a synchronisation point, HI_SYNC_*.
+    Sync(u32),
+    /// Allocates, HI_ALLOC_*.
+    Alloc(u32),
 }
 
-/// A function that switches tracing.
+/// A function that the tracer watches for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hook {
     pub kind: HookKind,
@@ -32,18 +72,27 @@ pub struct Hook {
     pub ino: u64,
 }
 
-pub struct Collector {
-    config: Config,
-    segment: OwnedFd,
-}
-
-pub struct Running {
-    config: Config,
-    _segment: OwnedFd,
-    started: Instant,
+impl Hook {
+    fn on_wire(&self) -> wire::Hook {
+        let (kind, which) = match self.kind {
+            HookKind::From => (wire::HOOK_FROM, 0),
+            HookKind::Until => (wire::HOOK_UNTIL, 0),
+            HookKind::Only => (wire::HOOK_ONLY, 0),
+            HookKind::Sync(which) => (wire::HOOK_SYNC, which),
+            HookKind::Alloc(which) => (wire::HOOK_ALLOC, which),
+        };
+        wire::Hook {
+            kind,
+            which,
+            offset: self.offset,
+            dev: self.dev,
+            ino: self.ino,
+        }
+    }
 }
 
 /// How far the run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
     pub elapsed: Duration,
     pub slices: u64,
@@ -53,71 +102,106 @@ pub struct Live {
     pub footprint_bytes: u64,
 }
 
+pub struct Collector {
+    segment: Arc<Segment>,
+    config: Config,
+}
+
 impl Collector {
+    /// # Errors
+    /// When the segment cannot be created.
     pub fn new(config: Config) -> Result<Self> {
-        let name = c"hither";
-        let flags = nix::sys::memfd::MFdFlags::MFD_CLOEXEC;
-        let segment = nix::sys::memfd::memfd_create(name, flags).context("no memory file")?;
-        Ok(Collector { config, segment })
+        Self::with_cache(config, CACHE_LOG2)
     }
 
+    fn with_cache(config: Config, cache_log2: u32) -> Result<Self> {
+        let o = &config.options;
+        let flag = |on: bool, flag: u32| if on { flag } else { 0 };
+        let segment = Segment::create(&SegmentConfig {
+            line: o.line,
+            sharers: o.sharers,
+            cache_log2,
+            flags: flag(o.oracle, wire::FLAG_ORACLE)
+                | flag(o.sample.is_some(), wire::FLAG_SAMPLE)
+                | flag(o.follow, wire::FLAG_FOLLOW),
+            alloc_min: ALLOC_MIN,
+            slice_ns: o.slice,
+            active: o.from.is_none() && o.only_functions.is_empty(),
+            hooks: config.hooks.iter().map(Hook::on_wire).collect(),
+        })?;
+        Ok(Collector {
+            segment: Arc::new(segment),
+            config,
+        })
+    }
+
+    /// Where a traced process opens the segment.
+    #[must_use]
     pub fn attach_path(&self) -> String {
-        let fd = self.segment.as_raw_fd();
-        format!("/proc/{}/fd/{fd}", std::process::id())
+        self.segment.attach_path().to_string_lossy().into_owned()
     }
 
-    pub fn start(self) -> Running {
-        Running {
-            config: self.config,
-            _segment: self.segment,
-            started: Instant::now(),
-        }
+    /// Starts the clock of the run and the collector's thread.
+    ///
+    /// # Errors
+    /// When no thread can be created.
+    pub fn start(self) -> Result<Running> {
+        let live = Arc::new(Mutex::new(Live::default()));
+        let (stop, stopped) = sync_channel::<()>(1);
+        let mut engine = Engine::new(self.segment, self.config);
+        let shown = Arc::clone(&live);
+        let thread = std::thread::Builder::new()
+            .name("hither-collect".into())
+            .spawn(move || {
+                engine.begin();
+                let mut busy = false;
+                loop {
+                    let left = engine.deadline().saturating_sub(engine::monotonic());
+                    let left = Duration::from_nanos(left);
+                    let wait = if busy { left.min(BUSY) } else { left };
+                    match stopped.recv_timeout(wait) {
+                        Err(RecvTimeoutError::Timeout) => {}
+                        _ => break,
+                    }
+                    busy = engine.drain_events();
+                    if engine::monotonic() >= engine.deadline() {
+                        engine.tick();
+                        *shown.lock().unwrap_or_else(PoisonError::into_inner) = engine.live();
+                    }
+                }
+                engine.finish();
+                engine
+            })
+            .context("cannot start the collector's thread: raise the limit on processes (ulimit -u)")?;
+        Ok(Running { thread, stop, live })
     }
+}
+
+/// A run being collected.
+pub struct Running {
+    thread: JoinHandle<Engine>,
+    stop: SyncSender<()>,
+    live: Arc<Mutex<Live>>,
 }
 
 impl Running {
+    /// How far the run was at the end of the last slice.
+    #[must_use]
     pub fn live(&self) -> Live {
-        let elapsed = self.started.elapsed();
-        Live {
-            elapsed,
-            slices: elapsed.as_nanos() as u64 / self.config.options.slice,
-            threads_alive: 1,
-            threads_total: 1,
-            accesses: 0,
-            footprint_bytes: 0,
-        }
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn finish(self, end: RunEnd) -> Result<Profile> {
-        let meta = Meta {
-            format: FORMAT_VERSION,
-            command: self.config.command,
-            working_directory: self.config.working_directory,
-            options: self.config.options,
-            duration: self.started.elapsed().as_nanos() as u64,
-            end,
-            ..Meta::default()
-        };
-        Ok(Profile {
-            meta,
-            ..Profile::default()
-        })
+    /// Ends the collection: takes what is left, names everything, builds the profile.
+    ///
+    /// # Errors
+    /// When the collector's thread failed.
+    pub fn finish(self, end: RunEnd, naming: &mut dyn Naming) -> Result<Profile> {
+        // The thread may have gone already, which join tells.
+        let _ = self.stop.send(());
+        let engine = self
+            .thread
+            .join()
+            .map_err(|_| anyhow!("the collector's thread failed; please report it with the command you traced"))?;
+        Ok(build::profile(engine, end, naming))
     }
-}
-
-/// Stands in for `hither_profile::Written`.
-pub struct Written {
-    pub missing: Vec<String>,
-    pub bytes: u64,
-}
-
-/// Stands in for `hither_profile::write`.
-pub fn write(profile: &Profile, path: &Path) -> Result<Written> {
-    std::fs::create_dir_all(path)?;
-    let text = serde_json::to_string_pretty(&profile.meta)?;
-    std::fs::write(path.join("profile.json"), &text)?;
-    Ok(Written {
-        missing: Vec::new(),
-        bytes: text.len() as u64,
-    })
 }

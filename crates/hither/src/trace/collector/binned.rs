@@ -1,0 +1,162 @@
+//! Counts per key over time, kept within a budget of rows: when there are more, bins of
+//! time are merged pairwise. Totals per key never change.
+
+/// A key with N counters; lists of them are sorted by key, keys once.
+pub type Row<const N: usize> = (u64, [u64; N]);
+
+pub struct Binned<const N: usize> {
+    /// Slices per bin.
+    factor: u32,
+    budget: usize,
+    rows: usize,
+    bins: Vec<Bin<N>>,
+}
+
+struct Bin<const N: usize> {
+    /// First slice divided by the factor.
+    number: u32,
+    rows: Vec<Row<N>>,
+}
+
+impl<const N: usize> Binned<N> {
+    pub fn new(budget: usize) -> Self {
+        Binned {
+            factor: 1,
+            budget,
+            rows: 0,
+            bins: Vec::new(),
+        }
+    }
+
+    pub fn factor(&self) -> u32 {
+        self.factor
+    }
+
+    /// Adds sorted rows to the bin of `slice`.
+    pub fn add(&mut self, slice: u32, rows: Vec<Row<N>>) {
+        if rows.is_empty() {
+            return;
+        }
+        let number = slice / self.factor;
+        match self.bins.binary_search_by_key(&number, |bin| bin.number) {
+            Ok(at) => {
+                let bin = &mut self.bins[at];
+                self.rows -= bin.rows.len();
+                bin.rows = merge(std::mem::take(&mut bin.rows), rows);
+                self.rows += bin.rows.len();
+            }
+            Err(at) => {
+                self.rows += rows.len();
+                self.bins.insert(at, Bin { number, rows });
+            }
+        }
+        while self.rows > self.budget && self.bins.len() > 1 {
+            self.coarsen();
+        }
+    }
+
+    /// Doubles the length of the bins.
+    pub fn coarsen(&mut self) {
+        self.factor = self.factor.saturating_mul(2);
+        let mut merged: Vec<Bin<N>> = Vec::with_capacity(self.bins.len() / 2 + 1);
+        for bin in self.bins.drain(..) {
+            let number = bin.number / 2;
+            match merged.last_mut() {
+                Some(last) if last.number == number => {
+                    last.rows = merge(std::mem::take(&mut last.rows), bin.rows);
+                }
+                _ => merged.push(Bin { number, ..bin }),
+            }
+        }
+        self.rows = merged.iter().map(|bin| bin.rows.len()).sum();
+        self.bins = merged;
+    }
+
+    /// (first slice of the bin, its rows), in order of time.
+    pub fn into_bins(self) -> impl Iterator<Item = (u32, Vec<Row<N>>)> {
+        let factor = self.factor;
+        self.bins
+            .into_iter()
+            .map(move |bin| (bin.number.saturating_mul(factor), bin.rows))
+    }
+}
+
+/// Sorts rows and adds up those of the same key.
+pub fn collapse<const N: usize>(rows: &mut Vec<Row<N>>) {
+    rows.sort_unstable_by_key(|row| row.0);
+    rows.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            accumulate(&mut kept.1, next.1);
+        }
+        same
+    });
+}
+
+fn accumulate<const N: usize>(sum: &mut [u64; N], more: [u64; N]) {
+    for (s, m) in sum.iter_mut().zip(more) {
+        *s = s.saturating_add(m);
+    }
+}
+
+fn merge<const N: usize>(a: Vec<Row<N>>, b: Vec<Row<N>>) -> Vec<Row<N>> {
+    if a.is_empty() {
+        return b;
+    }
+    let mut merged = Vec::with_capacity(a.len().max(b.len()));
+    let mut b = b.into_iter().peekable();
+    for row in a {
+        while let Some(smaller) = b.next_if(|other| other.0 < row.0) {
+            merged.push(smaller);
+        }
+        let mut row = row;
+        if let Some(same) = b.next_if(|other| other.0 == row.0) {
+            accumulate(&mut row.1, same.1);
+        }
+        merged.push(row);
+    }
+    merged.extend(b);
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn totals(rows: impl Iterator<Item = Row<2>>) -> BTreeMap<u64, [u64; 2]> {
+        let mut sums = BTreeMap::new();
+        for (key, counts) in rows {
+            accumulate(sums.entry(key).or_insert([0; 2]), counts);
+        }
+        sums
+    }
+
+    proptest! {
+        #[test]
+        fn budgets_keep_totals(
+            added in prop::collection::vec((0u32..200, 0u64..20, 0u64..9, 0u64..9), 0..300),
+            budget in 1usize..60,
+        ) {
+            let mut binned = Binned::<2>::new(budget);
+            for &(slice, key, reads, writes) in &added {
+                binned.add(slice, vec![(key, [reads, writes])]);
+            }
+            let factor = binned.factor();
+            let bins: Vec<_> = binned.into_bins().collect();
+            let rows: usize = bins.iter().map(|bin| bin.1.len()).sum();
+            prop_assert!(rows <= budget || bins.len() == 1);
+            prop_assert!(bins.iter().all(|bin| bin.0 % factor == 0));
+            let expected = totals(added.iter().map(|a| (a.1, [a.2, a.3])));
+            prop_assert_eq!(totals(bins.into_iter().flat_map(|bin| bin.1)), expected);
+        }
+    }
+
+    #[test]
+    fn collapse_adds_equal_keys() {
+        let mut rows = vec![(3, [1]), (1, [2]), (3, [u64::MAX])];
+        collapse(&mut rows);
+        assert_eq!(rows, [(1, [2]), (3, [u64::MAX])]);
+    }
+}

@@ -1,0 +1,367 @@
+//! The end of the run: what the engine gathered -> the tables of a [`Profile`].
+use super::binned::{collapse, Row};
+use super::comm::pair_of;
+use super::engine::Engine;
+use super::objects::{self, Input, Objects};
+use super::pages::use_of;
+use super::regions::{Known, PageName};
+use crate::trace::naming::Naming;
+use hither_profile::{
+    Comm, Cost, FirstTouch, Meta, ObjectRange, PageNo, PageUse, Process, ProcessIx, Profile,
+    Region, RegionIx, RunEnd, Site, SliceIx, Thread, ThreadIx, FORMAT_VERSION,
+};
+use hither_sys::wire;
+use std::collections::{BTreeMap, HashMap};
+
+/// What sampling left out, by thread slot: a count is multiplied by its thread's factor.
+struct Scale(Vec<f64>);
+
+impl Scale {
+    fn of(engine: &Engine) -> Scale {
+        let sampled = engine.config.options.sample.is_some();
+        let slots = 0..engine.segment.next_thread();
+        let factor = |slot| {
+            let thread = engine.segment.thread(slot);
+            let traced = thread.traced_instructions;
+            if sampled && traced > 0 && thread.instructions > traced {
+                thread.instructions as f64 / traced as f64
+            } else {
+                1.0
+            }
+        };
+        Scale(slots.map(factor).collect())
+    }
+
+    fn factor(&self, slot: u32) -> f64 {
+        self.0.get(slot as usize).copied().unwrap_or(1.0)
+    }
+
+    fn count(&self, slot: u32, count: u64) -> u64 {
+        scaled(count, self.factor(slot))
+    }
+
+    /// Pairs grow by the geometric mean of both threads' factors.
+    fn pair(&self, a: u32, b: u32, count: u64) -> u64 {
+        scaled(count, (self.factor(a) * self.factor(b)).sqrt())
+    }
+
+    fn mean(&self) -> f64 {
+        let threads = self.0.len().saturating_sub(1);
+        if threads == 0 {
+            1.0
+        } else {
+            self.0.iter().skip(1).sum::<f64>() / threads as f64
+        }
+    }
+}
+
+fn scaled(count: u64, factor: f64) -> u64 {
+    if factor == 1.0 {
+        count
+    } else {
+        (count as f64 * factor).round() as u64
+    }
+}
+
+/// Builds the profile; symbols are read here, while the files are still those that ran.
+pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Profile {
+    let scale = Scale::of(&engine);
+    let mut meta = meta(&engine, end);
+    let threads = threads(&engine, &scale, meta.processes.len());
+    let comm = comm(&mut engine, &scale, threads.len());
+    let uses = page_uses(&mut engine, &scale, threads.len());
+    let totals = page_totals(&uses);
+    let input = Input {
+        regions: &engine.world.regions,
+        heap: &mut engine.world.heap,
+        samples: &engine.samples,
+        pages: &totals,
+        scale: scale.mean(),
+    };
+    let found = objects::build(input, naming);
+    let touches = first_touch(&engine, threads.len());
+    if engine.samples.dropped > 0 {
+        meta.limits.push("Source lines were kept for the first million distinct pairs of code and data only.".into());
+    }
+    let numbers = Numbering::new(&engine.world.regions.all, &uses, &touches, &found);
+    let processes = meta.processes.len();
+    Profile {
+        slices: std::mem::take(&mut engine.slices.rows),
+        comm,
+        pages: uses.into_iter().map(|u| numbers.page_use(u)).collect(),
+        first_touch: touches.into_iter().map(|t| numbers.first_touch(t)).collect(),
+        regions: numbers.regions(&engine.world.regions.all, processes, threads.len()),
+        object_ranges: numbers.ranges(&found),
+        objects: found.objects,
+        sites: found.sites,
+        threads,
+        meta,
+    }
+}
+
+fn meta(engine: &Engine, end: RunEnd) -> Meta {
+    let slots = 1..engine.segment.next_thread();
+    let lost_samples = slots.clone().map(|s| engine.segment.thread(s).lost_samples);
+    let misses = slots.map(|s| engine.segment.thread(s).misses);
+    let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0u64, u64::saturating_add);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let duration = engine.ended - engine.started;
+    let cost = Cost {
+        collector_cpu: engine.cpu,
+        line_cache_misses: sum(&mut { misses }),
+        lost_events: engine.segment.lost().events.saturating_add(engine.world.broken_events),
+        lost_samples: sum(&mut { lost_samples }).saturating_add(engine.samples.overwritten),
+    };
+    Meta {
+        format: FORMAT_VERSION,
+        writer: env!("CARGO_PKG_VERSION").into(),
+        command: engine.config.command.clone(),
+        working_directory: engine.config.working_directory.clone(),
+        started_unix: now.map_or(0, |n| n.as_secs()).saturating_sub(duration / 1_000_000_000),
+        duration,
+        options: engine.config.options.clone(),
+        processes: processes(engine),
+        end,
+        limits: limits(engine, &cost),
+        comm_slices: engine.comm.factor(),
+        page_slices: engine.pages.factor(),
+        sampling_error: if engine.config.options.sample.is_some() { engine.slices.sampling_error() } else { 0.0 },
+        cost,
+        ..Meta::default()
+    }
+}
+
+fn processes(engine: &Engine) -> Vec<Process> {
+    let next = engine.segment.next_process();
+    let row = |slot: u32| {
+        let p = engine.segment.process(slot);
+        let parent = p.parent.checked_sub(1).filter(|&i| i + 1 < next).map(ProcessIx);
+        let left = p.state == wire::PROCESS_EXITED || p.state == wire::PROCESS_EXECED;
+        let end = Some(p.end_ns).filter(|&end| left && end != 0);
+        let end = end.or(engine.threads.gone_at(slot)).unwrap_or(engine.ended);
+        let executable = engine.world.executables.get(&slot).cloned();
+        Process {
+            pid: p.pid,
+            parent,
+            executable: executable.unwrap_or_default(),
+            start: since(engine, p.start_ns),
+            end: since(engine, end),
+        }
+    };
+    (1..next).map(row).collect()
+}
+
+/// Nanoseconds since the start of the run, within the run.
+fn since(engine: &Engine, clock: u64) -> u64 {
+    clock.min(engine.ended).saturating_sub(engine.started)
+}
+
+fn threads(engine: &Engine, scale: &Scale, processes: usize) -> Vec<Thread> {
+    let next = engine.segment.next_thread();
+    let last_process = processes.saturating_sub(1) as u32;
+    let row = |slot: u32| {
+        let t = engine.segment.thread(slot);
+        let seen = engine.threads.seen.get(slot as usize);
+        let end = seen.and_then(|s| s.end).unwrap_or(engine.ended);
+        let totals = engine.page_reader.totals.get(slot as usize);
+        let [reads, writes] = totals.copied().unwrap_or_default();
+        let name = t.name.split(|&b| b == 0).next().unwrap_or_default();
+        Thread {
+            process: ProcessIx(t.process.saturating_sub(1).min(last_process)),
+            tid: t.tid,
+            name: String::from_utf8_lossy(name).into_owned(),
+            creator: t.creator.checked_sub(1).filter(|&c| c + 1 < next).map(ThreadIx),
+            start: since(engine, t.start_ns),
+            end: since(engine, end).max(since(engine, t.start_ns)),
+            instructions: t.instructions,
+            reads: scale.count(slot, reads),
+            writes: scale.count(slot, writes),
+        }
+    };
+    (1..next).map(row).collect()
+}
+
+fn comm(engine: &mut Engine, scale: &Scale, threads: usize) -> Vec<Comm> {
+    let taken = std::mem::replace(&mut engine.comm, super::binned::Binned::new(1));
+    let rows = taken.into_bins().flat_map(|(slice, rows)| {
+        rows.into_iter().filter_map(move |(key, [events])| {
+            let (i, j) = pair_of(key);
+            let known = i >= 1 && j as usize <= threads;
+            known.then(|| Comm {
+                slice: SliceIx(slice),
+                i: ThreadIx(i - 1),
+                j: ThreadIx(j - 1),
+                events: scale.pair(i, j, events),
+            })
+        })
+    });
+    rows.collect()
+}
+
+/// A row of the `pages` table before regions are numbered.
+pub struct Use {
+    pub slice: u32,
+    pub page: PageName,
+    pub thread: u32,
+    pub counts: [u64; 2],
+}
+
+fn page_uses(engine: &mut Engine, scale: &Scale, threads: usize) -> Vec<Use> {
+    let taken = std::mem::replace(&mut engine.pages, super::binned::Binned::new(1));
+    let mut uses: Vec<Use> = Vec::new();
+    for (slice, rows) in taken.into_bins() {
+        let mut bin: BTreeMap<(PageName, u32), [u64; 2]> = BTreeMap::new();
+        for (key, [reads, writes]) in rows {
+            let (page, slot) = use_of(key);
+            let Some(touched) = engine.page_reader.name(page) else {
+                continue;
+            };
+            if slot >= 1 && slot as usize <= threads {
+                let sum = bin.entry((touched.name, slot - 1)).or_insert([0; 2]);
+                sum[0] = sum[0].saturating_add(scale.count(slot, reads));
+                sum[1] = sum[1].saturating_add(scale.count(slot, writes));
+            }
+        }
+        uses.extend(bin.into_iter().map(|((page, thread), counts)| Use { slice, page, thread, counts }));
+    }
+    uses
+}
+
+/// Reads and writes per page over the run, sorted by page.
+fn page_totals(uses: &[Use]) -> Vec<(PageName, [u64; 2])> {
+    let key = |(region, page): PageName| u64::from(region) << 32 | u64::from(page);
+    let mut rows: Vec<Row<2>> = uses.iter().map(|u| (key(u.page), u.counts)).collect();
+    collapse(&mut rows);
+    rows.into_iter().map(|(key, counts)| (((key >> 32) as u32, key as u32), counts)).collect()
+}
+
+/// (page, thread, slice), the earliest per page.
+fn first_touch(engine: &Engine, threads: usize) -> Vec<(PageName, u32, u32)> {
+    let last = engine.slices.rows.len().saturating_sub(1) as u32;
+    let mut first: BTreeMap<PageName, (u32, u32)> = BTreeMap::new();
+    for touched in engine.page_reader.touched() {
+        let Some(thread) = touched.thread.checked_sub(1).filter(|&t| (t as usize) < threads) else {
+            continue;
+        };
+        let slice = touched.epoch.saturating_sub(1).min(last);
+        let entry = first.entry(touched.name).or_insert((slice, thread));
+        *entry = (*entry).min((slice, thread));
+    }
+    first.into_iter().map(|(page, (slice, thread))| (page, thread, slice)).collect()
+}
+
+/// The regions the profile needs, numbered in the order in which they appeared.
+struct Numbering {
+    used: Vec<u32>,
+    number: HashMap<u32, u32>,
+}
+
+impl Numbering {
+    fn new(all: &[Known], uses: &[Use], touches: &[(PageName, u32, u32)], found: &Objects) -> Numbering {
+        let mut used: Vec<u32> = uses.iter().map(|u| u.page.0).collect();
+        used.extend(touches.iter().map(|t| t.0 .0));
+        used.extend(found.ranges.iter().map(|r| r.1));
+        used.retain(|&region| (region as usize) < all.len());
+        used.sort_unstable();
+        used.dedup();
+        let number = used.iter().copied().zip(0..).collect();
+        Numbering { used, number }
+    }
+
+    fn ix(&self, region: u32) -> RegionIx {
+        RegionIx(self.number.get(&region).copied().unwrap_or(0))
+    }
+
+    fn regions(&self, all: &[Known], processes: usize, threads: usize) -> Vec<Region> {
+        let last = processes.saturating_sub(1) as u32;
+        let row = |&n: &u32| {
+            let region = all[n as usize].region.clone();
+            Region {
+                process: ProcessIx(region.process.0.min(last)),
+                thread: region.thread.filter(|t| t.at() < threads),
+                ..region
+            }
+        };
+        self.used.iter().map(row).collect()
+    }
+
+    fn page_use(&self, u: Use) -> PageUse {
+        PageUse {
+            slice: SliceIx(u.slice),
+            region: self.ix(u.page.0),
+            page: PageNo(u.page.1),
+            thread: ThreadIx(u.thread),
+            reads: u.counts[0],
+            writes: u.counts[1],
+        }
+    }
+
+    fn first_touch(&self, (page, thread, slice): (PageName, u32, u32)) -> FirstTouch {
+        FirstTouch {
+            region: self.ix(page.0),
+            page: PageNo(page.1),
+            thread: ThreadIx(thread),
+            slice: SliceIx(slice),
+        }
+    }
+
+    fn ranges(&self, found: &Objects) -> Vec<ObjectRange> {
+        let row = |&(object, region, offset, length): &(u32, u32, u64, u64)| ObjectRange {
+            object: hither_profile::ObjectIx(object),
+            region: self.ix(region),
+            offset,
+            length,
+        };
+        found.ranges.iter().map(row).collect()
+    }
+}
+
+/// What could not be seen, a sentence each.
+fn limits(engine: &Engine, cost: &Cost) -> Vec<String> {
+    let lost = engine.segment.lost();
+    let told = |kind| engine.world.lost.contains(&kind);
+    let mut found = Vec::new();
+    let mut say = |when: bool, what: String| {
+        if when {
+            found.push(what);
+        }
+    };
+    say(lost.threads > 0 || told(wire::LOST_THREADS), format!(
+        "{} threads past the {}th of the run were not traced.", lost.threads, wire::MAX_THREADS - 1));
+    say(lost.processes > 0 || told(wire::LOST_PROCESSES), format!(
+        "{} processes past the {}th of the run were not traced.", lost.processes, wire::MAX_PROCESSES - 1));
+    say(told(wire::LOST_CHILD_32BIT), "A 32-bit child process was not traced.".into());
+    say(lost.pages > 0 || lost.blocks > 0 || told(wire::LOST_MEMORY), format!(
+        "Accesses to some pages were not counted: {} pages and {} page-count blocks past the tracer's limits.", lost.pages, lost.blocks));
+    say(lost.chunks > 0, format!(
+        "{} chunks of shared memory past the tracer's limit were treated as private.", lost.chunks));
+    say(lost.sites > 0, format!(
+        "{} places in the code past the tracer's limit have no source line.", lost.sites));
+    say(cost.lost_events > 0, format!(
+        "{} events (mappings, allocations) were lost: some pages and data structures have no name.", cost.lost_events));
+    say(cost.lost_samples > 0, format!(
+        "{} samples were lost: source lines and estimated counts of data structures are less sure.", cost.lost_samples));
+    let (pages, comm) = (engine.pages.factor(), engine.comm.factor());
+    say(pages > 1, format!(
+        "Page usage over time is kept for groups of {pages} slices, to stay within the budgets of size and collector time; totals are exact."));
+    say(comm > 1, format!(
+        "Communication over time is kept for groups of {comm} slices, to stay within the size budget; totals and the metrics of each slice are exact."));
+    found
+}
+
+/// Keeps the site rows that make up most of the accesses.
+pub fn keep_most(mut sites: Vec<Site>, share: f64) -> Vec<Site> {
+    let accesses = |s: &Site| s.reads.saturating_add(s.writes);
+    let key = |s: &Site| (std::cmp::Reverse(accesses(s)), s.object, s.file.clone(), s.line, s.function.clone());
+    sites.sort_by_cached_key(key);
+    let total: f64 = sites.iter().map(|s| accesses(s) as f64).sum();
+    let mut sum = 0.0;
+    let needed = sites.iter().take_while(|s| {
+        let wanted = sum < total * share;
+        sum += accesses(s) as f64;
+        wanted
+    });
+    let needed = needed.count();
+    sites.truncate(needed);
+    sites
+}

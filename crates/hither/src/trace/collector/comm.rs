@@ -1,0 +1,175 @@
+//! Communication rows of the segment -> events per pair and slice.
+//!
+//! M[i][j] = (what i's row owes j + what j's row owes i) / 6, each pair kept once with
+//! i < j. Rows count sixths of an event; what does not make a whole event waits for the
+//! pair's next slice, so totals are exact.
+use super::binned::Row;
+use hither_sys::{wire, Segment};
+use std::collections::HashMap;
+
+/// Groups of 64 columns per row; those from 64 on share dirty bits with the first.
+const GROUPS: u32 = wire::MAX_THREADS.div_ceil(64);
+
+/// The key of a pair of threads, given by slot.
+pub fn pair_key(a: u32, b: u32) -> u64 {
+    let (i, j) = (a.min(b), a.max(b));
+    u64::from(i) << 16 | u64::from(j)
+}
+
+/// The slots of a key made by [`pair_key`].
+pub fn pair_of(key: u64) -> (u32, u32) {
+    ((key >> 16) as u32, (key & 0xffff) as u32)
+}
+
+#[derive(Default)]
+pub struct CommReader {
+    /// What was read last, by (row, group).
+    seen: HashMap<(u32, u32), Box<[u64; 64]>>,
+    pairs: Pairs,
+}
+
+impl CommReader {
+    /// Reads the rows of one parity that changed into the sums of the current slice.
+    pub fn read(&mut self, segment: &Segment, parity: u32) {
+        let threads = segment.next_thread();
+        for thread in 1..threads {
+            let dirty = segment.take_comm_dirty(thread, parity);
+            if dirty == 0 {
+                continue;
+            }
+            let groups = (0..GROUPS).filter(|g| dirty >> (g % 64) & 1 == 1);
+            for group in groups.take_while(|g| g * 64 < threads) {
+                self.read_group(segment, thread, parity, group);
+            }
+        }
+    }
+
+    fn read_group(&mut self, segment: &Segment, thread: u32, parity: u32, group: u32) {
+        let now = segment.comm_group(thread, parity, group);
+        let key = (thread * 2 + (parity & 1), group);
+        let before = self.seen.entry(key).or_insert_with(|| Box::new([0; 64]));
+        let other = (group * 64..).zip(now.iter().zip(before.iter()));
+        for (column, (now, before)) in other {
+            let sixths = now.saturating_sub(*before);
+            if sixths > 0 && column > 0 && column < wire::MAX_THREADS {
+                self.pairs.add(thread, column, sixths);
+            }
+        }
+        **before = now;
+    }
+
+    /// Adds credit that the target did not live to write into its rows.
+    pub fn credit(&mut self, thread: u32, other: u32, sixths: u64) {
+        if other > 0 && other < wire::MAX_THREADS {
+            self.pairs.add(thread, other, sixths);
+        }
+    }
+
+    /// The whole events since the last call.
+    pub fn take(&mut self) -> Vec<Row<1>> {
+        self.pairs.take()
+    }
+}
+
+/// Sums over unordered pairs, in a triangle that grows with the threads seen.
+#[derive(Default)]
+struct Pairs {
+    sixths: Vec<u64>,
+    touched: Vec<u64>,
+}
+
+impl Pairs {
+    fn cell(key: u64) -> usize {
+        let (i, j) = pair_of(key);
+        (j as usize * (j as usize).saturating_sub(1)) / 2 + i as usize
+    }
+
+    fn add(&mut self, a: u32, b: u32, sixths: u64) {
+        if a == b {
+            return;
+        }
+        let key = pair_key(a, b);
+        let cell = Self::cell(key);
+        if cell >= self.sixths.len() {
+            self.sixths.resize(cell + 1, 0);
+        }
+        // A remainder below one event is left from the slice before: the pair may be
+        // listed twice, which take() sees by an empty cell.
+        if self.sixths[cell] < wire::COMM_UNIT {
+            self.touched.push(key);
+        }
+        self.sixths[cell] = self.sixths[cell].saturating_add(sixths);
+    }
+
+    fn take(&mut self) -> Vec<Row<1>> {
+        let mut rows = Vec::with_capacity(self.touched.len());
+        for key in self.touched.drain(..) {
+            let cell = &mut self.sixths[Self::cell(key)];
+            let events = *cell / wire::COMM_UNIT;
+            if events > 0 {
+                *cell %= wire::COMM_UNIT;
+                rows.push((key, [events]));
+            }
+        }
+        rows.sort_unstable_by_key(|row| row.0);
+        rows
+    }
+}
+
+/// C_A and C_H (OPT eq. 1-3) of one slice with `threads` alive, as
+/// [`hither_profile::CommMatrix`] gives them, from the pairs alone: a row's variance is
+/// E[x²] - E[x]², and a slice has few non-zero pairs among many.
+pub fn amount_and_heterogeneity(threads: u32, rows: &[Row<1>]) -> (f64, f64) {
+    let mut sums: HashMap<u32, (f64, f64)> = HashMap::new();
+    let max = rows.iter().map(|row| row.1[0]).max().unwrap_or(0);
+    if max == 0 {
+        return (0.0, 0.0);
+    }
+    for &(key, [events]) in rows {
+        let (i, j) = pair_of(key);
+        let scaled = events as f64 * 100.0 / max as f64;
+        for thread in [i, j] {
+            let sum = sums.entry(thread).or_default();
+            sum.0 += scaled;
+            sum.1 += scaled * scaled;
+        }
+    }
+    let t = f64::from(threads).max(sums.len() as f64);
+    let variances: f64 = sums.values().map(|(s, q)| q / t - (s / t).powi(2)).sum();
+    let total: f64 = rows.iter().map(|row| row.1[0] as f64).sum();
+    (2.0 * total / (t * t), (variances / t).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hither_profile::CommMatrix;
+
+    #[test]
+    fn slice_metrics_equal_the_matrix() {
+        let rows = [(1, 2, 5), (1, 3, 7), (2, 4, 100), (3, 4, 1)];
+        let mut matrix = CommMatrix::new(6);
+        for (i, j, events) in rows {
+            matrix.add(i, j, events);
+        }
+        let rows: Vec<Row<1>> =
+            rows.iter().map(|&(i, j, e)| (pair_key(i as u32, j as u32), [e])).collect();
+        let (amount, heterogeneity) = amount_and_heterogeneity(6, &rows);
+        assert!((amount - matrix.amount()).abs() < 1e-9);
+        assert!((heterogeneity - matrix.heterogeneity()).abs() < 1e-9);
+        assert_eq!(amount_and_heterogeneity(0, &[]), (0.0, 0.0));
+    }
+
+    #[test]
+    fn sixths_wait_until_they_are_an_event() {
+        let mut pairs = Pairs::default();
+        let mut total = 0;
+        for _ in 0..5 {
+            pairs.add(2, 1, 5);
+            pairs.add(1, 2, 2);
+            pairs.add(3, 3, 60);
+            total += pairs.take().iter().map(|row| row.1[0]).sum::<u64>();
+        }
+        assert_eq!(total, 35 / 6);
+    }
+}

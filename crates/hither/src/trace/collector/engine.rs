@@ -1,0 +1,265 @@
+//! What the collector thread does at the end of each slice.
+//!
+//! Threads credit lazily: what they did in slice s is complete when s + 1 ends, because
+//! both line caches have been swapped by then. Communication rows exist twice, by the
+//! parity of the epoch, so that slice s can be read while s + 1 fills the other; it is
+//! read just before the epoch moves on to s + 2, which fills the first again.
+use super::binned::{Binned, Row};
+use super::comm::{amount_and_heterogeneity, CommReader};
+use super::events::World;
+use super::leftover::{credit, leftovers};
+use super::pages::PageReader;
+use super::samples::Tally;
+use super::slices::{Schedule, Slices};
+use super::threads::Threads;
+use super::{Config, Live};
+use hither_profile::Slice;
+use hither_sys::{wire, Segment};
+use nix::time::{clock_gettime, ClockId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Share of a core that page passes may bring the collector to.
+const CPU_SHARE: f64 = 0.035;
+/// CPU time it may use before that counts, so that short runs get fine page slices.
+const CPU_GRACE: u64 = 20_000_000;
+/// Bytes per row on disk, roughly, and how the size budget is divided.
+const ROW_BYTES: f64 = 6.0;
+const COMM_SHARE: f64 = 0.35;
+const PAGE_SHARE: f64 = 0.5;
+/// Rows in memory, whatever the size on disk may be.
+const MAX_PAGE_ROWS: usize = 2 << 20;
+const MAX_COMM_ROWS: usize = 4 << 20;
+/// How often to ask whether processes still exist.
+const LIVENESS: u64 = 100_000_000;
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+pub struct Engine {
+    pub segment: Arc<Segment>,
+    pub config: Config,
+    pub started: u64,
+    pub ended: u64,
+    pub cpu: u64,
+    pub world: World,
+    pub threads: Threads,
+    pub slices: Slices,
+    pub comm: Binned<1>,
+    pub pages: Binned<2>,
+    pub page_reader: PageReader,
+    pub samples: Tally,
+    comm_reader: CommReader,
+    schedule: Schedule,
+    /// The slice that runs now: number, start, whether traced.
+    current: u32,
+    slice_start: u64,
+    traced: bool,
+    cpu_at_start: u64,
+    checked: u64,
+}
+
+pub fn clock(id: ClockId) -> u64 {
+    // These clocks cannot fail on Linux.
+    clock_gettime(id).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+}
+
+pub fn monotonic() -> u64 {
+    clock(ClockId::CLOCK_MONOTONIC)
+}
+
+fn epoch_of(slice: u32) -> u32 {
+    slice % u32::MAX + 1
+}
+
+fn budget(max_size: u64, share: f64, most: usize) -> usize {
+    ((max_size as f64 * share / ROW_BYTES) as usize).clamp(1, most)
+}
+
+impl Engine {
+    pub fn new(segment: Arc<Segment>, config: Config) -> Engine {
+        let max_size = config.options.max_size;
+        let mut schedule = Schedule::new(config.options.sample, SEED);
+        let traced = schedule.traced(0);
+        segment.set_burst(traced);
+        segment.set_epoch(epoch_of(0));
+        let started = monotonic();
+        Engine {
+            started,
+            ended: started,
+            cpu: 0,
+            world: World::default(),
+            threads: Threads::default(),
+            slices: Slices::default(),
+            comm: Binned::new(budget(max_size, COMM_SHARE, MAX_COMM_ROWS)),
+            pages: Binned::new(budget(max_size, PAGE_SHARE, MAX_PAGE_ROWS)),
+            page_reader: PageReader::default(),
+            samples: Tally::default(),
+            comm_reader: CommReader::default(),
+            schedule,
+            current: 0,
+            slice_start: started,
+            traced,
+            cpu_at_start: 0,
+            checked: started,
+            segment,
+            config,
+        }
+    }
+
+    /// Call on the collector's own thread before the first slice ends.
+    pub fn begin(&mut self) {
+        self.cpu_at_start = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
+    }
+
+    /// When the current slice ends: the next multiple of the slice length, so that a late
+    /// wake-up makes one slice longer and not the following ones shorter.
+    pub fn deadline(&self) -> u64 {
+        let slice = self.config.options.slice.max(1);
+        let passed = self.slice_start.saturating_sub(self.started) / slice;
+        self.started + (passed + 1) * slice
+    }
+
+    /// Empties the ring between slices; true when it fills fast.
+    pub fn drain_events(&mut self) -> bool {
+        let busy = self.segment.events_waiting() > u64::from(wire::EVENTS / 4);
+        self.world.drain(&self.segment);
+        busy
+    }
+
+    /// Ends the current slice and begins the next.
+    pub fn tick(&mut self) {
+        self.world.drain(&self.segment);
+        let closing = self.current;
+        if closing > 0 {
+            let parity = epoch_of(closing - 1) & 1;
+            self.comm_reader.read(&self.segment, parity);
+        }
+        self.current = self.current.saturating_add(1);
+        let traced = self.schedule.traced(self.current);
+        self.segment.set_burst(traced);
+        self.segment.set_epoch(epoch_of(self.current));
+        self.close_slice(traced);
+        if closing > 0 {
+            self.close_comm(closing - 1);
+        }
+        self.drain_samples();
+        self.page_pass(closing);
+    }
+
+    /// Writes down the slice that just ended.
+    fn close_slice(&mut self, next_traced: bool) {
+        let now = monotonic();
+        if now.saturating_sub(self.checked) > LIVENESS {
+            self.checked = now;
+            self.threads.find_gone(&self.segment, now);
+        }
+        let sync = self.threads.scan(&self.segment, &mut self.world.regions, now);
+        let threads = self.threads.alive(self.slice_start, now);
+        self.slices.rows.push(Slice {
+            start: self.slice_start - self.started,
+            length: now - self.slice_start,
+            threads,
+            sync,
+            traced: self.traced,
+            ..Slice::default()
+        });
+        self.slice_start = now;
+        self.traced = next_traced;
+        self.ended = now;
+        self.cpu = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_at_start);
+    }
+
+    /// What was read from the rows since the last call belongs to this slice.
+    fn close_comm(&mut self, slice: u32) {
+        let rows: Vec<Row<1>> = self.comm_reader.take();
+        if let Some(row) = self.slices.rows.get_mut(slice as usize) {
+            (row.amount, row.heterogeneity) = amount_and_heterogeneity(row.threads, &rows);
+        }
+        self.comm.add(slice, rows);
+    }
+
+    fn drain_samples(&mut self) {
+        for (slot, process) in self.threads.running() {
+            let (heap, regions) = (&self.world.heap, &mut self.world.regions);
+            self.samples.drain(&self.segment, slot, process, heap, regions);
+        }
+        self.world.heap.forget_freed();
+    }
+
+    /// Reads the pages when a page slice is complete, if there is CPU time for it; else
+    /// page slices become longer.
+    fn page_pass(&mut self, closing: u32) {
+        if closing == 0 || closing % self.pages.factor() != 0 {
+            return;
+        }
+        let elapsed = self.ended.saturating_sub(self.started);
+        if self.cpu > CPU_GRACE + (elapsed as f64 * CPU_SHARE) as u64 {
+            self.pages.coarsen();
+            return;
+        }
+        self.read_pages(closing - 1);
+    }
+
+    fn read_pages(&mut self, slice: u32) {
+        let before = self.page_reader.accesses;
+        let rows = self.page_reader.pass(&self.segment, &mut self.world.regions);
+        self.slices.spread(slice as usize, self.page_reader.accesses - before);
+        self.pages.add(slice, rows);
+    }
+
+    /// The target is gone, or nobody will listen to it any more.
+    pub fn finish(&mut self) {
+        self.segment.close();
+        self.world.drain_rest(&self.segment);
+        let now = monotonic();
+        self.threads.find_gone(&self.segment, now);
+        let last = self.current;
+        if last > 0 {
+            self.comm_reader.read(&self.segment, epoch_of(last - 1) & 1);
+        } else {
+            self.comm_reader.read(&self.segment, 0);
+            self.comm_reader.read(&self.segment, 1);
+        }
+        self.close_slice(false);
+        if last > 0 {
+            self.close_comm(last - 1);
+            self.comm_reader.read(&self.segment, epoch_of(last) & 1);
+        }
+        self.drain_samples();
+        self.read_pages(last);
+        self.take_leftovers(last);
+        self.close_comm(last);
+        self.page_reader.name_the_rest(&self.segment, &mut self.world.regions);
+        self.cpu = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_at_start);
+    }
+
+    /// Flushes for threads that could not do it themselves.
+    fn take_leftovers(&mut self, slice: u32) {
+        let mut rows = Vec::new();
+        for slot in 1..self.segment.next_thread() {
+            let thread = self.segment.thread(slot);
+            leftovers(&self.segment, &thread, |left| {
+                let counts = [left.reads, left.writes];
+                self.page_reader.leftover(left.page, slot, counts, &mut rows);
+                credit(left.reads + left.writes, &left.side, |to, sixths| {
+                    self.comm_reader.credit(slot, to, sixths);
+                });
+            });
+        }
+        super::binned::collapse(&mut rows);
+        let before = self.page_reader.accesses;
+        self.page_reader.note(&self.segment, &mut self.world.regions, &rows);
+        self.slices.spread(slice as usize, self.page_reader.accesses - before);
+        self.pages.add(slice, rows);
+    }
+
+    pub fn live(&self) -> Live {
+        Live {
+            elapsed: Duration::from_nanos(self.ended - self.started),
+            slices: self.slices.rows.len() as u64,
+            threads_alive: self.threads.count_running(),
+            threads_total: self.threads.count(),
+            accesses: self.page_reader.accesses,
+            footprint_bytes: self.page_reader.named * hither_profile::PAGE_SIZE,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The event ring -> regions, heap and processes, in the order things happened.
+use super::heap::Heap;
+use super::regions::Regions;
+use hither_sys::{wire, EventRecord, Segment};
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+/// A record reserved but not completed for this long was left by a thread that died.
+const BROKEN_AFTER: Duration = Duration::from_millis(500);
+
+#[derive(Default)]
+pub struct World {
+    pub regions: Regions,
+    pub heap: Heap,
+    /// Executables by process slot.
+    pub executables: HashMap<u32, String>,
+    /// Kinds of things that the target says it could not trace, HI_LOST_*.
+    pub lost: BTreeSet<u64>,
+    pub broken_events: u64,
+    waiting_since: Option<Instant>,
+}
+
+impl World {
+    /// Takes all complete events, at most one ring's worth.
+    pub fn drain(&mut self, segment: &Segment) {
+        for _ in 0..wire::EVENTS {
+            let Some(record) = segment.take_event() else {
+                break;
+            };
+            self.waiting_since = None;
+            self.apply(&record);
+        }
+        if segment.events_waiting() == 0 {
+            self.waiting_since = None;
+            return;
+        }
+        let since = *self.waiting_since.get_or_insert_with(Instant::now);
+        if since.elapsed() > BROKEN_AFTER {
+            segment.skip_broken_event();
+            self.broken_events += 1;
+            self.waiting_since = None;
+        }
+    }
+
+    /// The last drain: nobody will complete a broken record any more.
+    pub fn drain_rest(&mut self, segment: &Segment) {
+        self.drain(segment);
+        for _ in 0..wire::EVENTS {
+            if segment.events_waiting() == 0 {
+                break;
+            }
+            segment.skip_broken_event();
+            self.broken_events += 1;
+            self.drain(segment);
+        }
+    }
+
+    fn apply(&mut self, record: &EventRecord) {
+        let (event, text) = (&record.event, record.text.as_str());
+        let process = u32::from(event.process);
+        let (a, generation) = (&event.a, event.generation);
+        match event.kind {
+            wire::EV_PROCESS => self.process(process, a, text, generation),
+            wire::EV_MODULE => {
+                self.regions.module(process, a[0], a[1], a[4], text, generation);
+            }
+            wire::EV_MAP => self.regions.map(event, text),
+            wire::EV_UNMAP => self.regions.unmap(process, a[0], a[1]),
+            wire::EV_REMAP => self.regions.remap(process, a, generation),
+            wire::EV_BRK => self.regions.brk(process, a[0], a[1], generation),
+            wire::EV_ALLOC => self.heap.allocate(event, &mut self.regions),
+            wire::EV_FREE => self.heap.free(process, a[0]),
+            wire::EV_LOST => {
+                self.lost.insert(a[0]);
+            }
+            _ => {}
+        }
+    }
+
+    fn process(&mut self, process: u32, a: &[u64; 6], executable: &str, generation: u32) {
+        let parent = u32::try_from(a[1]).ok().filter(|&p| p != 0);
+        let forked_from = parent.filter(|_| a[2] == 1);
+        self.regions.process(process, forked_from, (a[3], a[4]), generation);
+        if let Some(parent) = forked_from {
+            self.heap.fork(parent, process);
+        }
+        self.executables.insert(process, executable.to_owned());
+    }
+}

@@ -1,0 +1,99 @@
+//! What a thread that could not flush itself still had in its line caches.
+//!
+//! An entry's accesses owe communication as `struct hi_side` in wire.h says. Of n
+//! accesses the first owes one event to x and one to y; every later one owes one event
+//! to whoever was last seen joining the line: x until access s1, then z1, and after s2
+//! x, z1 and z2 in equal shares.
+use hither_sys::{wire, Segment};
+
+/// Calls `owe(thread, sixths)` for what `accesses` to one line owe to others.
+pub fn credit(accesses: u64, side: &wire::Side, mut owe: impl FnMut(u32, u64)) {
+    if accesses == 0 {
+        return;
+    }
+    let [x, y, z1, z2] = [side.x, side.y, side.z1, side.z2].map(u32::from);
+    let unit = wire::COMM_UNIT;
+    let mut pay = |to: &[u32], sixths: u64| {
+        let partners = distinct(to);
+        let share = sixths / (partners.len().max(1) as u64);
+        partners.iter().for_each(|&p| owe(p, share));
+    };
+    pay(&[x], unit);
+    pay(&[y], unit);
+    let p1 = if z1 == 0 { accesses } else { u64::from(side.s1).clamp(1, accesses) };
+    let p2 = if z1 == 0 || z2 == 0 { accesses } else { u64::from(side.s2).clamp(p1, accesses) };
+    pay(&[x], unit * (p1 - 1));
+    pay(&[x, z1], unit * (p2 - p1));
+    pay(&[x, z1, z2], unit * (accesses - p2));
+}
+
+/// The threads among these, once each; 0 is no thread.
+fn distinct(threads: &[u32]) -> Vec<u32> {
+    let mut found = Vec::with_capacity(3);
+    for &t in threads {
+        if t != 0 && !found.contains(&t) {
+            found.push(t);
+        }
+    }
+    found
+}
+
+/// One entry that was never flushed.
+pub struct Leftover {
+    pub page: u32,
+    pub reads: u64,
+    pub writes: u64,
+    pub side: wire::Side,
+}
+
+/// Everything left in the caches of a thread that still owns its arena.
+pub fn leftovers(segment: &Segment, thread: &wire::Thread, mut each: impl FnMut(Leftover)) {
+    if thread.owns_arena != 1 {
+        return;
+    }
+    segment.arena_entries(thread.arena, |entry, side| {
+        each(Leftover {
+            page: side.page,
+            reads: entry.reads.into(),
+            writes: entry.writes.into(),
+            side,
+        });
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn check(accesses: u64, f: [u16; 4], s: [u32; 2], expected: &[(u32, u64)]) {
+        let side = wire::Side {
+            x: f[0],
+            y: f[1],
+            z1: f[2],
+            z2: f[3],
+            s1: s[0],
+            s2: s[1],
+            ..wire::Side::default()
+        };
+        let mut owed = BTreeMap::new();
+        credit(accesses, &side, |to, sixths| *owed.entry(to).or_insert(0) += sixths);
+        owed.retain(|_, sixths| *sixths > 0);
+        assert_eq!(owed, expected.iter().copied().collect(), "{accesses} {f:?} {s:?}");
+    }
+
+    #[test]
+    fn credit_follows_the_side_record() {
+        check(0, [1, 2, 0, 0], [0, 0], &[]);
+        check(5, [0, 0, 0, 0], [0, 0], &[]);
+        check(1, [1, 2, 0, 0], [0, 0], &[(1, 6), (2, 6)]);
+        check(10, [1, 2, 0, 0], [0, 0], &[(1, 60), (2, 6)]);
+        check(10, [1, 0, 3, 0], [4, 0], &[(1, 24 + 18), (3, 18)]);
+        check(10, [0, 0, 3, 0], [4, 0], &[(3, 36)]);
+        check(10, [3, 0, 3, 0], [4, 0], &[(3, 60)]);
+        check(10, [1, 2, 3, 4], [4, 7], &[(1, 24 + 9 + 6), (2, 6), (3, 9 + 6), (4, 6)]);
+        check(10, [1, 0, 3, 1], [4, 7], &[(1, 24 + 9 + 9), (3, 18)]);
+        check(10, [0, 0, 0, 4], [4, 7], &[]);
+        check(3, [1, 0, 3, 4], [900, 0], &[(1, 18)]);
+    }
+}

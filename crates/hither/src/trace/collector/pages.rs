@@ -1,0 +1,157 @@
+//! The page pass: which thread read and wrote which page since the last pass.
+use super::binned::{collapse, Row};
+use super::regions::{PageName, Regions};
+use hither_sys::{wire, Segment};
+
+/// The key of a page id and the slot of a thread.
+fn use_key(page: u32, thread: u32) -> u64 {
+    u64::from(page) << 16 | u64::from(thread)
+}
+
+/// The (page id, slot of the thread) of a key.
+pub fn use_of(key: u64) -> (u32, u32) {
+    ((key >> 16) as u32, (key & 0xffff) as u32)
+}
+
+/// Who touched a page first, and when, from its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    pub name: PageName,
+    pub thread: u32,
+    pub epoch: u32,
+}
+
+#[derive(Default)]
+pub struct PageReader {
+    /// What was read last, by block ordinal.
+    seen: Vec<Option<Box<wire::Block>>>,
+    /// By page id.
+    names: Vec<Option<Touched>>,
+    pub named: u64,
+    /// Pages with counts that have no name yet.
+    unnamed: Vec<u32>,
+    /// Reads and writes by thread slot.
+    pub totals: Vec<[u64; 2]>,
+    pub accesses: u64,
+}
+
+impl PageReader {
+    /// Reads every block that changed. Rows are by [`use_key`].
+    pub fn pass(&mut self, segment: &Segment, regions: &mut Regions) -> Vec<Row<2>> {
+        let mut rows = Vec::new();
+        let blocks = segment.next_block();
+        for first in (0..blocks).step_by(8) {
+            let dirty = segment.dirty_word(first);
+            if dirty == 0 {
+                continue;
+            }
+            for n in (0..8).filter(|n| dirty >> (n * 8) & 0xff != 0) {
+                segment.clear_dirty(first + n);
+                self.block(segment, first + n, &mut rows);
+            }
+        }
+        collapse(&mut rows);
+        self.note(segment, regions, &rows);
+        rows
+    }
+
+    fn block(&mut self, segment: &Segment, number: u32, rows: &mut Vec<Row<2>>) {
+        let owner = segment.owner(number);
+        let known = owner.thread > 0 && owner.thread < segment.next_thread();
+        if !known || owner.page_block >= wire::MAX_PAGES / wire::BLOCK_PAGES {
+            return;
+        }
+        let at = number as usize;
+        if at >= self.seen.len() {
+            self.seen.resize_with(at + 1, || None);
+        }
+        let now = segment.block(number);
+        let before = self.seen[at].get_or_insert_with(|| {
+            Box::new(wire::Block {
+                page: [wire::Count::default(); wire::BLOCK_PAGES as usize],
+            })
+        });
+        let first = owner.page_block * wire::BLOCK_PAGES;
+        for (page, (now, before)) in (first..).zip(now.page.iter().zip(&before.page)) {
+            let reads = now.reads.saturating_sub(before.reads);
+            let writes = now.writes.saturating_sub(before.writes);
+            if reads | writes != 0 {
+                rows.push((use_key(page, owner.thread), [reads, writes]));
+            }
+        }
+        **before = now;
+    }
+
+    /// Counts that the target did not live to add to a block.
+    pub fn leftover(&mut self, page: u32, thread: u32, counts: [u64; 2], rows: &mut Vec<Row<2>>) {
+        if page > 0 && page < wire::MAX_PAGES && counts != [0, 0] {
+            rows.push((use_key(page, thread), counts));
+        }
+    }
+
+    /// Sums the rows up per thread and names their pages.
+    pub fn note(&mut self, segment: &Segment, regions: &mut Regions, rows: &[Row<2>]) {
+        let mut pages = std::mem::take(&mut self.unnamed);
+        for &(key, [reads, writes]) in rows {
+            let (page, thread) = use_of(key);
+            let thread = thread as usize;
+            if thread >= self.totals.len() {
+                self.totals.resize(thread + 1, [0; 2]);
+            }
+            let total = &mut self.totals[thread];
+            total[0] = total[0].saturating_add(reads);
+            total[1] = total[1].saturating_add(writes);
+            self.accesses = self.accesses.saturating_add(reads).saturating_add(writes);
+            if self.name(page).is_none() {
+                pages.push(page);
+            }
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        pages.retain(|&page| !self.identify(segment, regions, page));
+        self.unnamed = pages;
+    }
+
+    fn identify(&mut self, segment: &Segment, regions: &mut Regions, page: u32) -> bool {
+        let record = segment.page(page);
+        let name = (record.first_thread != 0).then(|| regions.page(segment, &record)).flatten();
+        if let Some(name) = name {
+            self.remember(page, &record, name);
+        }
+        name.is_some()
+    }
+
+    fn remember(&mut self, page: u32, record: &wire::Page, name: PageName) {
+        let at = page as usize;
+        if at >= self.names.len() {
+            self.names.resize(at + 1, None);
+        }
+        self.named += 1;
+        self.names[at] = Some(Touched {
+            name,
+            thread: record.first_thread,
+            epoch: record.first_epoch,
+        });
+    }
+
+    /// What is known of a page id.
+    pub fn name(&self, page: u32) -> Option<Touched> {
+        self.names.get(page as usize).copied().flatten()
+    }
+
+    /// At the end: pages whose mapping was never reported.
+    pub fn name_the_rest(&mut self, segment: &Segment, regions: &mut Regions) {
+        for page in std::mem::take(&mut self.unnamed) {
+            if !self.identify(segment, regions, page) {
+                let record = segment.page(page);
+                let name = regions.unknown_page(&record);
+                self.remember(page, &record, name);
+            }
+        }
+    }
+
+    /// All pages that have a name.
+    pub fn touched(&self) -> impl Iterator<Item = Touched> + '_ {
+        self.names.iter().copied().flatten()
+    }
+}

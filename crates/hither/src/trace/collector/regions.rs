@@ -1,0 +1,382 @@
+//! All regions of the run, and which of them a page or an address belongs to.
+//!
+//! A page is named by (region, page number in it). A forked child shares its parent's
+//! intervals; a private region becomes the child's own when the child is seen to use it.
+use super::space::{Interval, Space};
+use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
+use hither_sys::{wire, Segment};
+use std::collections::HashMap;
+
+pub const PAGE_BITS: u32 = 12;
+/// Pages of a region beyond this number cannot be named.
+const MAX_PAGE: u64 = u32::MAX as u64;
+
+/// A region before it is known whether the profile needs it.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    pub region: Region,
+    /// Process slot.
+    pub process: u32,
+    /// Memory of its own, not pages of a file.
+    pub anonymous: bool,
+    /// Heap blocks were handed out from it.
+    pub has_blocks: bool,
+}
+
+/// A page named for the profile: (region, page number in it).
+pub type PageName = (u32, u32);
+
+#[derive(Default)]
+pub struct Regions {
+    pub all: Vec<Known>,
+    spaces: HashMap<u32, Space>,
+    /// Mappings so far of (process, thread, pages).
+    ordinals: HashMap<(u32, u32, u64), u32>,
+    shared: HashMap<(u64, u64), u32>,
+    brk: HashMap<u32, u32>,
+    others: HashMap<u32, u32>,
+    /// (process, parent's region) -> its own copy.
+    inherited: HashMap<(u32, u32), u32>,
+}
+
+/// First page at or above, and first page after, a byte range.
+fn pages_around(address: u64, length: u64) -> (u64, u64) {
+    let end = address.saturating_add(length);
+    (address >> PAGE_BITS, end.div_ceil(1 << PAGE_BITS))
+}
+
+fn thread_ix(slot: u32) -> Option<ThreadIx> {
+    slot.checked_sub(1).map(ThreadIx)
+}
+
+impl Regions {
+    fn space(&mut self, process: u32) -> &mut Space {
+        self.spaces.entry(process).or_default()
+    }
+
+    fn add(&mut self, process: u32, anonymous: bool, region: Region) -> u32 {
+        self.all.push(Known {
+            region: Region {
+                process: ProcessIx(process.saturating_sub(1)),
+                ..region
+            },
+            process,
+            anonymous,
+            has_blocks: false,
+        });
+        (self.all.len() - 1) as u32
+    }
+
+    fn place(&mut self, process: u32, pages: (u64, u64), region: u32, generation: u32) {
+        self.space(process).map(Interval {
+            start: pages.0,
+            end: pages.1,
+            region,
+            offset: 0,
+            born: generation,
+        });
+    }
+
+    /// A process image appears, with its parent's memory if it was forked.
+    pub fn process(&mut self, process: u32, forked_from: Option<u32>, stack: (u64, u64), generation: u32) {
+        let inherited = forked_from.and_then(|parent| self.spaces.get(&parent));
+        let space = inherited.map_or_else(Space::default, |s| s.fork(generation));
+        self.spaces.insert(process, space);
+        if let Some(&brk) = forked_from.and_then(|parent| self.brk.get(&parent)) {
+            self.brk.insert(process, brk);
+        }
+        if forked_from.is_none() {
+            self.main_stack(process, stack, generation);
+        }
+    }
+
+    fn main_stack(&mut self, process: u32, (top, limit): (u64, u64), generation: u32) {
+        // The limit is a length (ulimit -s), unlimited, or the lowest address.
+        let length = if limit < top && limit >= 1 << 32 { top - limit } else { limit };
+        let length = length.clamp(1 << 20, 1 << 30).min(top);
+        if top == 0 {
+            return;
+        }
+        let (start, end) = pages_around(top - length, length);
+        let region = self.add(
+            process,
+            true,
+            Region {
+                kind: RegionKind::Stack,
+                size: (end - start) << PAGE_BITS,
+                address: start << PAGE_BITS,
+                ..Region::default()
+            },
+        );
+        self.place(process, (start, end), region, generation);
+    }
+
+    /// A program or library was loaded. Pages touched while the loader was still mapping
+    /// it belong to it too, so the mappings it replaces are forgotten.
+    pub fn module(&mut self, process: u32, start: u64, end: u64, bias: u64, file: &str, generation: u32) {
+        let pages = pages_around(start, end.saturating_sub(start));
+        let replaced = self.space(process).carve(pages.0, pages.1);
+        let born = replaced.iter().map(|i| i.born).min().unwrap_or(generation);
+        let region = self.add(
+            process,
+            false,
+            Region {
+                kind: RegionKind::Elf,
+                size: end.saturating_sub(start),
+                file: file.to_owned(),
+                file_offset: start.wrapping_sub(bias),
+                address: start,
+                ..Region::default()
+            },
+        );
+        self.place(process, pages, region, born);
+    }
+
+    /// A mapping was made by `event.thread`, or existed when the process started.
+    pub fn map(&mut self, event: &wire::Event, path: &str) {
+        let process = u32::from(event.process);
+        let [address, length, _, _, dev, ino] = event.a;
+        if path == "[stack]" || length == 0 {
+            return;
+        }
+        let pages = pages_around(address, length);
+        if event.aux == wire::MAP_INITIAL && self.is_module(process, pages.0) {
+            return;
+        }
+        let region = match event.aux {
+            wire::MAP_SHARED_FILE | wire::MAP_SHARED_ANON | wire::MAP_SYSV => {
+                self.shared(process, dev, ino, path, length)
+            }
+            _ if path == "[heap]" => return self.brk(process, address, address.saturating_add(length), event.generation),
+            _ if path.starts_with('[') => self.other(process),
+            _ => self.private(event, pages, path),
+        };
+        self.place(process, pages, region, event.generation);
+    }
+
+    fn is_module(&self, process: u32, page: u64) -> bool {
+        let interval = self.spaces.get(&process).and_then(|s| s.live_at(page));
+        let known = interval.and_then(|i| self.all.get(i.region as usize));
+        known.is_some_and(|k| k.region.kind == RegionKind::Elf)
+    }
+
+    fn private(&mut self, event: &wire::Event, pages: (u64, u64), path: &str) -> u32 {
+        let process = u32::from(event.process);
+        let key = (process, event.thread.into(), pages.1 - pages.0);
+        let count = self.ordinals.entry(key).or_insert(0);
+        let ordinal = *count;
+        *count = count.saturating_add(1);
+        self.add(
+            process,
+            path.is_empty(),
+            Region {
+                kind: RegionKind::Mmap,
+                thread: thread_ix(event.thread.into()),
+                ordinal,
+                size: (pages.1 - pages.0) << PAGE_BITS,
+                file: path.to_owned(),
+                address: event.a[0],
+                ..Region::default()
+            },
+        )
+    }
+
+    /// The one region of a file or of memory that processes share.
+    fn shared(&mut self, process: u32, dev: u64, ino: u64, path: &str, length: u64) -> u32 {
+        let known = self.shared.get(&(dev, ino)).copied();
+        let region = known.unwrap_or_else(|| {
+            let kind = RegionKind::Shared;
+            let new = self.add(process, true, Region { kind, ..Region::default() });
+            self.shared.insert((dev, ino), new);
+            new
+        });
+        let entry = &mut self.all[region as usize].region;
+        entry.size = entry.size.max(length);
+        if entry.file.is_empty() {
+            entry.file = path.to_owned();
+        }
+        region
+    }
+
+    /// Where everything goes about which nothing is known: one region per process whose
+    /// page numbers are those of the address space, cut off.
+    fn other(&mut self, process: u32) -> u32 {
+        if let Some(&known) = self.others.get(&process) {
+            return known;
+        }
+        let kind = RegionKind::Other;
+        let new = self.add(process, false, Region { kind, ..Region::default() });
+        self.others.insert(process, new);
+        new
+    }
+
+    pub fn unmap(&mut self, process: u32, address: u64, length: u64) {
+        let pages = pages_around(address, length);
+        self.space(process).unmap(pages.0, pages.1);
+    }
+
+    /// mremap: pages keep their region and their place in it.
+    pub fn remap(&mut self, process: u32, a: &[u64; 6], generation: u32) {
+        let old = pages_around(a[0], a[1]);
+        let new = pages_around(a[2], a[3]);
+        let pieces = self.space(process).carve(old.0, old.1);
+        self.space(process).unmap(new.0, new.1);
+        let last = pieces.len().saturating_sub(1);
+        for (n, piece) in pieces.iter().enumerate() {
+            let start = new.0.saturating_add(piece.start - old.0);
+            let grown = n == last && piece.end == old.1;
+            let end = if grown { new.1 } else { start.saturating_add(piece.pages()).min(new.1) };
+            if start >= end {
+                continue;
+            }
+            self.grow(piece.region, piece.offset.saturating_add(end - start));
+            self.space(process).map(Interval {
+                start,
+                end,
+                born: generation,
+                ..*piece
+            });
+        }
+    }
+
+    /// Makes a region at least this many pages long.
+    fn grow(&mut self, region: u32, pages: u64) {
+        if let Some(known) = self.all.get_mut(region as usize) {
+            let bytes = pages.saturating_mul(1 << PAGE_BITS);
+            known.region.size = known.region.size.max(bytes);
+        }
+    }
+
+    pub fn brk(&mut self, process: u32, start: u64, end: u64, generation: u32) {
+        // The page that the heap may share with the program's last variables is theirs.
+        let first = start.div_ceil(1 << PAGE_BITS);
+        let (_, last) = pages_around(start, end.saturating_sub(start));
+        let last = last.max(first);
+        let region = match self.brk.get(&process) {
+            Some(&region) => self.own(process, region),
+            None => {
+                let kind = RegionKind::Brk;
+                let address = first << PAGE_BITS;
+                self.add(process, true, Region { kind, address, ..Region::default() })
+            }
+        };
+        self.brk.insert(process, region);
+        self.grow(region, last.saturating_sub(first));
+        let space = self.space(process);
+        let brk_end = space
+            .live_in(first, u64::MAX)
+            .take_while(|i| i.start == first || i.region == region)
+            .filter(|i| i.region == region)
+            .map(|i| i.end)
+            .max()
+            .unwrap_or(first);
+        if last < brk_end {
+            space.unmap(last, brk_end);
+        } else if last > brk_end {
+            space.map(Interval {
+                start: brk_end,
+                end: last,
+                region,
+                offset: brk_end - first,
+                born: generation,
+            });
+        }
+    }
+
+    /// The region as `process` owns it: itself, or a copy when it was inherited.
+    fn own(&mut self, process: u32, region: u32) -> u32 {
+        let Some(known) = self.all.get(region as usize) else {
+            return region;
+        };
+        if known.process == process || known.region.kind == RegionKind::Shared {
+            return region;
+        }
+        if let Some(&own) = self.inherited.get(&(process, region)) {
+            return own;
+        }
+        let copy = Region {
+            thread: None,
+            ..known.region.clone()
+        };
+        let anonymous = known.anonymous;
+        let own = self.add(process, anonymous, copy);
+        self.inherited.insert((process, region), own);
+        own
+    }
+
+    fn owned(&mut self, process: u32, interval: Interval) -> Interval {
+        Interval {
+            region: self.own(process, interval.region),
+            ..interval
+        }
+    }
+
+    /// (region, byte offset) of a live address.
+    pub fn locate(&mut self, process: u32, address: u64) -> Option<(u32, u64)> {
+        let page = address >> PAGE_BITS;
+        let interval = self.spaces.get(&process)?.live_at(page)?;
+        let interval = self.owned(process, interval);
+        let pages = interval.offset.saturating_add(page - interval.start);
+        let in_page = address & ((1 << PAGE_BITS) - 1);
+        Some((interval.region, pages.saturating_mul(1 << PAGE_BITS) | in_page))
+    }
+
+    /// (region, ELF address) of code that ran in a generation.
+    pub fn code(&mut self, process: u32, pc: u64, generation: Option<u32>) -> Option<(u32, u64)> {
+        let page = pc >> PAGE_BITS;
+        let space = self.spaces.get(&process)?;
+        let found = match generation {
+            Some(generation) => space.at(page, generation),
+            None => space.live_at(page),
+        }?;
+        let region = &self.all.get(found.region as usize)?.region;
+        let elf = region.kind == RegionKind::Elf;
+        let offset = pc.wrapping_sub(region.address);
+        elf.then(|| (found.region, region.file_offset.wrapping_add(offset)))
+    }
+
+    /// A thread started with its stack pointer here: what it points into is its stack.
+    pub fn stack_of(&mut self, process: u32, thread: u32, stack_pointer: u64) {
+        let Some((region, _)) = self.locate(process, stack_pointer.saturating_sub(1)) else {
+            return;
+        };
+        let known = &mut self.all[region as usize];
+        let stack = &mut known.region;
+        let free = stack.kind == RegionKind::Mmap || stack.kind == RegionKind::Stack && stack.thread.is_none();
+        if free && known.anonymous {
+            stack.kind = RegionKind::Stack;
+            stack.thread = thread_ix(thread);
+        }
+    }
+
+    /// Names a page from its record; `None` while its mapping was not reported yet.
+    pub fn page(&mut self, segment: &Segment, page: &wire::Page) -> Option<PageName> {
+        if page.shared != 0 {
+            return self.shared_page(segment, page);
+        }
+        let found = self.spaces.get(&page.process)?.at(page.va, page.generation)?;
+        let found = self.owned(page.process, found);
+        let number = found.offset.saturating_add(page.va - found.start);
+        Some((found.region, u32::try_from(number.min(MAX_PAGE)).ok()?))
+    }
+
+    fn shared_page(&mut self, segment: &Segment, page: &wire::Page) -> Option<PageName> {
+        let place = page.shared - 1;
+        let chunk = segment.chunk(u32::try_from(place / u64::from(wire::CHUNK_PAGES)).ok()?);
+        if chunk.state != 2 {
+            return None;
+        }
+        let in_chunk = place % u64::from(wire::CHUNK_PAGES);
+        let number = chunk.chunk.checked_mul(wire::CHUNK_PAGES.into())?.checked_add(in_chunk)?;
+        let number = u32::try_from(number).ok()?;
+        let region = self.shared(page.process, chunk.dev, chunk.ino, "", 0);
+        self.grow(region, u64::from(number) + 1);
+        Some((region, number))
+    }
+
+    /// The name of a page whose mapping was never reported.
+    pub fn unknown_page(&mut self, page: &wire::Page) -> PageName {
+        let region = self.other(page.process);
+        (region, (page.va & MAX_PAGE) as u32)
+    }
+}

@@ -1,0 +1,109 @@
+//! The rows of the `slices` table as they grow, and which slices are traced.
+use hither_profile::Slice;
+
+/// Which slices `--sample` traces: of each group of 1/p slices exactly one, chosen at
+/// random, so that totals are unbiased and no stretch of the run goes unseen.
+pub struct Schedule {
+    group: u32,
+    chosen: u32,
+    state: u64,
+}
+
+impl Schedule {
+    pub fn new(share: Option<f64>, seed: u64) -> Schedule {
+        let group = share.map_or(1.0, |p| (1.0 / p.clamp(0.0001, 1.0)).round()) as u32;
+        let mut schedule = Schedule {
+            group,
+            chosen: 0,
+            state: seed | 1,
+        };
+        schedule.choose();
+        schedule
+    }
+
+    fn choose(&mut self) {
+        // xorshift64 (Marsaglia 2003)
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.chosen = ((self.state >> 32) % u64::from(self.group)) as u32;
+    }
+
+    /// Whether a slice is traced; ask once per slice, in order.
+    pub fn traced(&mut self, slice: u32) -> bool {
+        if slice > 0 && slice % self.group == 0 {
+            self.choose();
+        }
+        slice % self.group == self.chosen
+    }
+}
+
+#[derive(Default)]
+pub struct Slices {
+    pub rows: Vec<Slice>,
+    /// First slice that got no page counts yet.
+    uncounted: usize,
+}
+
+impl Slices {
+    /// Spreads accesses evenly over the traced slices up to `last` that have none yet:
+    /// a page pass may cover several, and which of them is not known.
+    pub fn spread(&mut self, last: usize, accesses: u64) {
+        let end = (last + 1).min(self.rows.len());
+        let start = self.uncounted.min(end.saturating_sub(1));
+        let rows = &mut self.rows[start..end];
+        let traced = rows.iter().filter(|row| row.traced).count() as u64;
+        let share = accesses.checked_div(traced).unwrap_or(0);
+        let mut rest = accesses - share * traced;
+        for row in rows.iter_mut().filter(|row| row.traced).rev() {
+            row.accesses = row.accesses.saturating_add(share).saturating_add(rest);
+            rest = 0;
+        }
+        if let Some(row) = rows.last_mut().filter(|_| rest > 0) {
+            row.accesses = row.accesses.saturating_add(rest);
+        }
+        self.uncounted = end;
+    }
+
+    /// Relative standard error of a total that was scaled up from the traced slices:
+    /// s / (mean √n), with the finite-population factor √(1 - n/N) (Cochran 1977, 2.6).
+    pub fn sampling_error(&self) -> f64 {
+        let traced: Vec<f64> = self.rows.iter().filter(|r| r.traced).map(|r| r.accesses as f64).collect();
+        let n = traced.len() as f64;
+        let mean = traced.iter().sum::<f64>() / n;
+        if traced.len() < 2 || mean == 0.0 {
+            return 1.0;
+        }
+        let variance = traced.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let unseen = 1.0 - n / self.rows.len() as f64;
+        (variance / n * unseen).sqrt() / mean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slice_of_each_group_is_traced() {
+        let mut schedule = Schedule::new(Some(0.1), 42);
+        let traced: Vec<bool> = (0..1000).map(|s| schedule.traced(s)).collect();
+        assert!(traced.chunks(10).all(|group| group.iter().filter(|&&t| t).count() == 1));
+        let mut all = Schedule::new(None, 42);
+        assert!((0..100).all(|s| all.traced(s)));
+    }
+
+    #[test]
+    fn spreading_keeps_the_total() {
+        let row = |traced| Slice { traced, ..Slice::default() };
+        let mut slices = Slices {
+            rows: [true, true, false, true, true].map(row).to_vec(),
+            uncounted: 0,
+        };
+        slices.spread(3, 100);
+        slices.spread(4, 7);
+        slices.spread(4, 1);
+        let accesses: Vec<u64> = slices.rows.iter().map(|r| r.accesses).collect();
+        assert_eq!(accesses, [33, 33, 0, 34, 8]);
+    }
+}

@@ -1,0 +1,166 @@
+//! One process' address space over time: intervals of pages, each a part of a region,
+//! with the generation in which it appeared. What was unmapped is remembered for pages
+//! that are identified only afterwards.
+use std::collections::BTreeMap;
+
+/// Unmapped intervals remembered per process.
+const REMEMBERED: usize = 65_536;
+
+/// Pages [start, end) of the address space that lie at `offset` of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    pub start: u64,
+    pub end: u64,
+    pub region: u32,
+    /// Pages from the region's start.
+    pub offset: u64,
+    pub born: u32,
+}
+
+impl Interval {
+    pub fn pages(&self) -> u64 {
+        self.end - self.start
+    }
+
+    fn part(&self, start: u64, end: u64) -> Interval {
+        Interval {
+            start,
+            end,
+            offset: self.offset.saturating_add(start - self.start),
+            ..*self
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+pub struct Space {
+    live: BTreeMap<u64, Interval>,
+    dead: Vec<Interval>,
+}
+
+impl Space {
+    /// What a forked child starts with.
+    pub fn fork(&self, generation: u32) -> Space {
+        let mut live = self.live.clone();
+        live.values_mut().for_each(|i| i.born = generation);
+        Space {
+            live,
+            dead: Vec::new(),
+        }
+    }
+
+    /// Takes [start, end) out of the live intervals and returns the pieces.
+    pub fn carve(&mut self, start: u64, end: u64) -> Vec<Interval> {
+        if start >= end {
+            return Vec::new();
+        }
+        let before = self.live.range(..start).next_back().map(|(s, _)| *s);
+        let hit: Vec<u64> = before
+            .into_iter()
+            .chain(self.live.range(start..end).map(|(s, _)| *s))
+            .collect();
+        let mut pieces = Vec::new();
+        for key in hit {
+            let Some(old) = self.live.get(&key).copied().filter(|i| i.end > start) else {
+                continue;
+            };
+            self.live.remove(&key);
+            for rest in [(old.start, start), (end, old.end)] {
+                if rest.0 < rest.1 {
+                    self.live.insert(rest.0, old.part(rest.0, rest.1));
+                }
+            }
+            pieces.push(old.part(old.start.max(start), old.end.min(end)));
+        }
+        pieces
+    }
+
+    /// Ends what lies in [start, end); pages touched before may still ask for it.
+    pub fn unmap(&mut self, start: u64, end: u64) {
+        let pieces = self.carve(start, end);
+        self.dead.extend(pieces);
+        if self.dead.len() > REMEMBERED {
+            self.dead.drain(..REMEMBERED / 2);
+        }
+    }
+
+    /// Puts an interval in place of whatever is there.
+    pub fn map(&mut self, interval: Interval) {
+        if interval.start < interval.end {
+            self.unmap(interval.start, interval.end);
+            self.live.insert(interval.start, interval);
+        }
+    }
+
+    /// The live interval around a page.
+    pub fn live_at(&self, page: u64) -> Option<Interval> {
+        let (_, interval) = self.live.range(..=page).next_back()?;
+        (page < interval.end).then_some(*interval)
+    }
+
+    /// The live intervals in [start, end), whole.
+    pub fn live_in(&self, start: u64, end: u64) -> impl Iterator<Item = &Interval> {
+        let first = self.live_at(start).map_or(start, |i| i.start);
+        self.live.range(first..end.max(first)).map(|(_, i)| i)
+    }
+
+    /// What was around a page when the process was at `generation`: the youngest interval
+    /// that existed then, else (the target may have been between announcing a change and
+    /// making it) the oldest that came later.
+    pub fn at(&self, page: u64, generation: u32) -> Option<Interval> {
+        let live = self.live_at(page);
+        if live.is_some_and(|i| i.born <= generation) {
+            return live;
+        }
+        let dead = self.dead.iter().filter(|i| (i.start..i.end).contains(&page));
+        let around = || dead.clone().copied().chain(live);
+        let existed = around().filter(|i| i.born <= generation).max_by_key(|i| i.born);
+        existed.or_else(|| around().min_by_key(|i| i.born))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(start: u64, end: u64, region: u32, born: u32) -> Interval {
+        Interval {
+            start,
+            end,
+            region,
+            offset: 0,
+            born,
+        }
+    }
+
+    #[test]
+    fn unmapping_the_middle_keeps_offsets() {
+        let mut s = Space::default();
+        s.map(interval(10, 20, 1, 1));
+        s.unmap(13, 15);
+        assert_eq!(s.live_at(12).unwrap().end, 13);
+        assert_eq!(s.live_at(13), None);
+        assert_eq!(s.live_at(17).unwrap().offset, 5);
+        assert_eq!(s.at(14, 1).unwrap().offset, 3, "touched before the unmap");
+    }
+
+    #[test]
+    fn generations_tell_reused_addresses_apart() {
+        let mut s = Space::default();
+        s.map(interval(10, 20, 1, 3));
+        s.unmap(10, 20);
+        s.map(interval(10, 20, 2, 5));
+        let region = |generation| s.at(11, generation).map(|i| i.region);
+        assert_eq!([3, 4, 5, 9, 1].map(region), [1, 1, 2, 2, 1].map(Some));
+        assert_eq!(s.at(9, 5), None);
+    }
+
+    #[test]
+    fn mapping_over_the_end_of_another() {
+        let mut s = Space::default();
+        s.map(interval(10, 20, 1, 1));
+        s.map(interval(15, 25, 2, 2));
+        assert_eq!(s.live_in(0, 100).map(|i| (i.start, i.end)).collect::<Vec<_>>(), [(10, 15), (15, 25)]);
+        assert_eq!(s.live_in(12, 15).count(), 1);
+    }
+}

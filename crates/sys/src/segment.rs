@@ -1,0 +1,353 @@
+//! The shared segment of one traced run: creation, layout and access.
+//!
+//! The target writes here and may write anything, so nothing read is trusted: every
+//! access is checked against the size of the mapping, a place outside reads as zeros,
+//! and the layout used is the one computed here, never the one in the header.
+use crate::wire::{self, Header, Hook, Record};
+use nix::sys::memfd::{memfd_create, MFdFlags};
+use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
+use std::mem::{offset_of, MaybeUninit};
+use std::num::NonZeroUsize;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    #[error("cannot create the shared segment ({call}: {errno}); raise the limits on virtual memory (ulimit -v) or overcommit")]
+    Create {
+        call: &'static str,
+        errno: nix::errno::Errno,
+    },
+    #[error("{given} hooks asked for, but a run can have {} at most: name fewer functions", wire::MAX_HOOKS)]
+    Hooks { given: usize },
+    #[error("a line of {0} bytes is not possible: use a power of two from 8 to 4096")]
+    Line(u32),
+}
+
+/// What the collector writes into the header before the target starts.
+#[derive(Clone, Debug)]
+pub struct SegmentConfig {
+    pub line: u32,
+    pub sharers: u32,
+    pub cache_log2: u32,
+    pub flags: u32,
+    pub alloc_min: u32,
+    pub slice_ns: u64,
+    pub active: bool,
+    pub hooks: Vec<Hook>,
+}
+
+/// Where the areas lie, in bytes from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    pub threads: u64,
+    pub processes: u64,
+    pub hooks: u64,
+    pub sites: u64,
+    pub events: u64,
+    pub samples: u64,
+    pub directory: u64,
+    pub comm: u64,
+    pub pages: u64,
+    pub chunks: u64,
+    pub aliases: u64,
+    pub owners: u64,
+    pub dirty: u64,
+    pub blocks: u64,
+    pub shadow: u64,
+    pub arenas: u64,
+    pub total: u64,
+    pub arena_size: u64,
+    pub cache_entries: u64,
+}
+
+impl Layout {
+    fn new(line_log2: u32, cache_log2: u32) -> Layout {
+        let mut end = page_up(size_of::<Header>() as u64);
+        let mut area = |bytes: u64| {
+            let start = end;
+            end = page_up(end + bytes);
+            start
+        };
+        let [threads, pages, blocks] =
+            [wire::MAX_THREADS, wire::MAX_PAGES, wire::MAX_BLOCKS].map(u64::from);
+        let cache_entries = 1u64 << cache_log2;
+        let arena_size = page_up(2 * cache_entries * (16 + 24));
+        let mut l = Layout {
+            threads: area(threads * 256),
+            processes: area(u64::from(wire::MAX_PROCESSES) * 64),
+            hooks: area(u64::from(wire::MAX_HOOKS) * 32),
+            sites: area(u64::from(wire::MAX_SITES) * 16),
+            events: area(u64::from(wire::EVENTS) * 64),
+            samples: area(threads * u64::from(wire::SAMPLES) * 24),
+            directory: area(threads * (pages / u64::from(wire::BLOCK_PAGES)) * 4),
+            comm: area(threads * 2 * threads * 8),
+            pages: area(pages * 32),
+            chunks: area(u64::from(wire::CHUNKS) * 32),
+            aliases: area(u64::from(wire::ALIASES) * 16),
+            owners: area(blocks * 8),
+            dirty: area(blocks),
+            blocks: area(blocks * 1024),
+            shadow: area(pages * (4096 >> line_log2) * 8),
+            arenas: area(threads * arena_size),
+            total: 0,
+            arena_size,
+            cache_entries,
+        };
+        l.total = end;
+        l
+    }
+}
+
+fn page_up(bytes: u64) -> u64 {
+    bytes.next_multiple_of(4096)
+}
+
+/// The collector's mapping of the segment. It lives as long as this value or a traced
+/// process has it mapped; nothing of it is ever visible in a file system.
+pub struct Segment {
+    base: NonNull<u8>,
+    file: OwnedFd,
+    layout: Layout,
+}
+
+// SAFETY: the mapping is plain shared memory, reached only through atomics.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Creates and maps the segment and writes its header.
+    ///
+    /// # Errors
+    /// When the kernel refuses the memory file or the mapping, or the configuration
+    /// cannot be expressed.
+    pub fn create(config: &SegmentConfig) -> Result<Segment, SegmentError> {
+        if config.hooks.len() > wire::MAX_HOOKS as usize {
+            return Err(SegmentError::Hooks {
+                given: config.hooks.len(),
+            });
+        }
+        if !config.line.is_power_of_two() || !(8..=4096).contains(&config.line) {
+            return Err(SegmentError::Line(config.line));
+        }
+        let layout = Layout::new(config.line.trailing_zeros(), config.cache_log2);
+        let fail = |call| move |errno| SegmentError::Create { call, errno };
+        let file =
+            memfd_create(c"hither", MFdFlags::MFD_CLOEXEC).map_err(fail("memfd_create"))?;
+        nix::unistd::ftruncate(&file, layout.total as i64).map_err(fail("ftruncate"))?;
+        let length = NonZeroUsize::new(layout.total as usize).unwrap_or(NonZeroUsize::MIN);
+        let flags = MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE;
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new shared mapping at an address of the kernel's choice.
+        let base = unsafe { mmap(None, length, access, flags, &file, 0) }.map_err(fail("mmap"))?;
+        let segment = Segment {
+            base: base.cast(),
+            file,
+            layout,
+        };
+        segment.write_header(config);
+        Ok(segment)
+    }
+
+    fn write_header(&self, c: &SegmentConfig) {
+        let l = &self.layout;
+        macro_rules! put32 { ($($f:ident = $v:expr),+ $(,)?) => {$(
+            self.store_u32(offset_of!(Header, $f) as u64, $v);)+} }
+        macro_rules! put64 { ($($f:ident = $v:expr),+ $(,)?) => {$(
+            self.store_u64(offset_of!(Header, $f) as u64, $v);)+} }
+        put32!(
+            version = wire::VERSION,
+            header_size = size_of::<Header>() as u32,
+            line_log2 = c.line.trailing_zeros(),
+            sharers = c.sharers,
+            cache_log2 = c.cache_log2,
+            flags = c.flags,
+            nhooks = c.hooks.len() as u32,
+            alloc_min = c.alloc_min,
+            epoch = 1,
+            active = u32::from(c.active),
+            burst = 1,
+            collector_pid = std::process::id(),
+            next_thread = 1,
+            next_process = 1,
+            next_page = wire::BLOCK_PAGES,
+            next_block = 1,
+            next_site = 1,
+            next_chunk_object = 1,
+        );
+        put64!(
+            slice_ns = c.slice_ns,
+            off_threads = l.threads,
+            off_processes = l.processes,
+            off_hooks = l.hooks,
+            off_sites = l.sites,
+            off_events = l.events,
+            off_samples = l.samples,
+            off_directory = l.directory,
+            off_comm = l.comm,
+            off_pages = l.pages,
+            off_chunks = l.chunks,
+            off_aliases = l.aliases,
+            off_owners = l.owners,
+            off_dirty = l.dirty,
+            off_blocks = l.blocks,
+            off_shadow = l.shadow,
+            off_arenas = l.arenas,
+            total_size = l.total,
+            arena_size = l.arena_size,
+        );
+        for (n, hook) in c.hooks.iter().enumerate() {
+            let at = l.hooks + n as u64 * 32;
+            self.store_u32(at, hook.kind);
+            self.store_u32(at + 4, hook.which);
+            self.store_u64(at + 8, hook.offset);
+            self.store_u64(at + 16, hook.dev);
+            self.store_u64(at + 24, hook.ino);
+        }
+        put64!(magic = wire::MAGIC);
+    }
+
+    /// The path under which a traced process opens the segment while we live.
+    #[must_use]
+    pub fn attach_path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
+    }
+
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Start of an aligned value of `size` bytes, if it lies inside the mapping.
+    fn inside(&self, at: u64, size: u64) -> Option<*mut u8> {
+        let fits = at.checked_add(size).is_some_and(|end| end <= self.layout.total);
+        // SAFETY: the sum was just checked to stay inside the mapping.
+        (fits && at % size == 0).then(|| unsafe { self.base.as_ptr().add(at as usize) })
+    }
+
+    fn atomic_u32(&self, at: u64) -> Option<&AtomicU32> {
+        // SAFETY: in bounds, aligned, mapped as long as self; all accesses are atomic.
+        self.inside(at, 4).map(|p| unsafe { AtomicU32::from_ptr(p.cast()) })
+    }
+
+    fn atomic_u64(&self, at: u64) -> Option<&AtomicU64> {
+        // SAFETY: in bounds, aligned, mapped as long as self; all accesses are atomic.
+        self.inside(at, 8).map(|p| unsafe { AtomicU64::from_ptr(p.cast()) })
+    }
+
+    /// Loads with acquire; 0 outside the segment.
+    #[must_use]
+    pub fn load_u32(&self, at: u64) -> u32 {
+        self.atomic_u32(at).map_or(0, |a| a.load(Ordering::Acquire))
+    }
+
+    /// Loads with acquire; 0 outside the segment.
+    #[must_use]
+    pub fn load_u64(&self, at: u64) -> u64 {
+        self.atomic_u64(at).map_or(0, |a| a.load(Ordering::Acquire))
+    }
+
+    /// Stores with release; nothing happens outside the segment.
+    pub fn store_u32(&self, at: u64, value: u32) {
+        if let Some(a) = self.atomic_u32(at) {
+            a.store(value, Ordering::Release);
+        }
+    }
+
+    /// Stores with release; nothing happens outside the segment.
+    pub fn store_u64(&self, at: u64, value: u64) {
+        if let Some(a) = self.atomic_u64(at) {
+            a.store(value, Ordering::Release);
+        }
+    }
+
+    /// Swaps with acquire and release; 0 outside the segment.
+    pub fn swap_u64(&self, at: u64, value: u64) -> u64 {
+        self.atomic_u64(at).map_or(0, |a| a.swap(value, Ordering::AcqRel))
+    }
+
+    /// Swaps one byte with acquire and release; 0 outside the segment.
+    pub fn swap_u8(&self, at: u64, value: u8) -> u8 {
+        // SAFETY: in bounds, mapped as long as self; all accesses are atomic.
+        let cell = self.inside(at, 1).map(|p| unsafe { AtomicU8::from_ptr(p) });
+        cell.map_or(0, |a| a.swap(value, Ordering::AcqRel))
+    }
+
+    /// Reads a record word by word; zeros where it lies outside the segment. Words are
+    /// atomic, the record is not: a caller that needs it whole checks a flag in it.
+    #[must_use]
+    pub fn read<T: Record>(&self, at: u64) -> T {
+        let mut record = MaybeUninit::<T>::zeroed();
+        let words = record.as_mut_ptr().cast::<u64>();
+        for n in 0..size_of::<T>() / 8 {
+            let value = self
+                .atomic_u64(at.saturating_add(n as u64 * 8))
+                .map_or(0, |a| a.load(Ordering::Relaxed));
+            // SAFETY: n is below the record's size in words; unaligned writes are allowed.
+            unsafe { words.add(n).write_unaligned(value) };
+        }
+        // SAFETY: every byte is initialised, and a Record takes any bit pattern.
+        unsafe { record.assume_init() }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: mapped in create with this length, and no reference outlives self.
+        // Failure would leave the mapping to the end of the process: harmless.
+        let _ = unsafe { munmap(self.base.cast(), self.layout.total as usize) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Segment {
+        Segment::create(&SegmentConfig {
+            line: 64,
+            sharers: 2,
+            cache_log2: 4,
+            flags: 0,
+            alloc_min: 4096,
+            slice_ns: 10_000_000,
+            active: true,
+            hooks: vec![Hook {
+                kind: 4,
+                which: 1,
+                offset: 0x1234,
+                dev: 5,
+                ino: 6,
+            }],
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn reads_outside_are_zero() {
+        let s = small();
+        assert_eq!(s.load_u64(s.layout.total), 0);
+        assert_eq!(s.load_u64(u64::MAX - 7), 0);
+        assert_eq!(s.read::<wire::Page>(u64::MAX - 8).va, 0);
+        s.store_u64(s.layout.total, 1);
+        assert_eq!(s.load_u32(3), 0, "misaligned");
+    }
+
+    #[test]
+    fn a_second_mapping_sees_the_header() {
+        let s = small();
+        let bytes = {
+            use std::io::Read;
+            let mut file = std::fs::File::open(s.attach_path()).unwrap();
+            let mut bytes = vec![0; size_of::<Header>()];
+            file.read_exact(&mut bytes).unwrap();
+            bytes
+        };
+        assert_eq!(bytes[..8], wire::MAGIC.to_le_bytes());
+        let hook: Hook = s.read(s.layout.hooks);
+        assert_eq!((hook.kind, hook.which, hook.offset, hook.ino), (4, 1, 0x1234, 6));
+    }
+}

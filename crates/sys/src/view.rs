@@ -1,0 +1,259 @@
+//! Typed views of the segment's areas, for the collector. Indices may be any number:
+//! out of range reads zeros.
+use crate::segment::Segment;
+use crate::wire::{self, Header};
+use std::mem::offset_of;
+
+macro_rules! header_at {
+    ($field:ident) => {
+        offset_of!(Header, $field) as u64
+    };
+}
+
+/// What the target had to leave out, as counted in the header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    pub threads: u32,
+    pub processes: u32,
+    pub pages: u32,
+    pub blocks: u32,
+    pub sites: u32,
+    pub chunks: u32,
+    pub events: u64,
+}
+
+/// One record of the event ring with its string.
+#[derive(Clone, Debug)]
+pub struct EventRecord {
+    pub event: wire::Event,
+    pub text: String,
+}
+
+impl Segment {
+    /// Tells the threads that a new slice began.
+    pub fn set_epoch(&self, epoch: u32) {
+        self.store_u32(header_at!(epoch), epoch);
+    }
+
+    /// With sampling: whether this slice is traced.
+    pub fn set_burst(&self, traced: bool) {
+        self.store_u32(header_at!(burst), u32::from(traced));
+    }
+
+    /// Tells the target that nobody listens any more.
+    pub fn close(&self) {
+        self.store_u32(header_at!(closed), 1);
+    }
+
+    /// One past the last thread slot in use, never above the limit.
+    #[must_use]
+    pub fn next_thread(&self) -> u32 {
+        self.load_u32(header_at!(next_thread)).min(wire::MAX_THREADS)
+    }
+
+    #[must_use]
+    pub fn next_process(&self) -> u32 {
+        self.load_u32(header_at!(next_process)).min(wire::MAX_PROCESSES)
+    }
+
+    #[must_use]
+    pub fn next_page(&self) -> u32 {
+        self.load_u32(header_at!(next_page)).min(wire::MAX_PAGES)
+    }
+
+    #[must_use]
+    pub fn next_block(&self) -> u32 {
+        self.load_u32(header_at!(next_block)).min(wire::MAX_BLOCKS)
+    }
+
+    #[must_use]
+    pub fn lost(&self) -> Lost {
+        Lost {
+            threads: self.load_u32(header_at!(lost_threads)),
+            processes: self.load_u32(header_at!(lost_processes)),
+            pages: self.load_u32(header_at!(lost_pages)),
+            blocks: self.load_u32(header_at!(lost_blocks)),
+            sites: self.load_u32(header_at!(lost_sites)),
+            chunks: self.load_u32(header_at!(lost_chunks)),
+            events: self.load_u64(header_at!(lost_events)),
+        }
+    }
+
+    fn slot(&self, area: u64, index: u64, count: u32, size: u64) -> u64 {
+        if index < u64::from(count) {
+            area + index * size
+        } else {
+            u64::MAX - 4095
+        }
+    }
+
+    fn thread_at(&self, thread: u32) -> u64 {
+        self.slot(self.layout().threads, thread.into(), wire::MAX_THREADS, 256)
+    }
+
+    /// A thread's slot; valid once its state is not FREE.
+    #[must_use]
+    pub fn thread(&self, thread: u32) -> wire::Thread {
+        let at = self.thread_at(thread);
+        let state = self.load_u32(at + offset_of!(wire::Thread, state) as u64);
+        wire::Thread {
+            state,
+            ..self.read(at)
+        }
+    }
+
+    #[must_use]
+    pub fn process(&self, process: u32) -> wire::Process {
+        let area = self.layout().processes;
+        self.read(self.slot(area, process.into(), wire::MAX_PROCESSES, 64))
+    }
+
+    #[must_use]
+    pub fn site(&self, site: u32) -> wire::Site {
+        self.read(self.slot(self.layout().sites, site.into(), wire::MAX_SITES, 16))
+    }
+
+    #[must_use]
+    pub fn page(&self, page: u32) -> wire::Page {
+        self.read(self.slot(self.layout().pages, page.into(), wire::MAX_PAGES, 32))
+    }
+
+    #[must_use]
+    pub fn chunk(&self, chunk: u32) -> wire::Chunk {
+        self.read(self.slot(self.layout().chunks, chunk.into(), wire::CHUNKS, 32))
+    }
+
+    #[must_use]
+    pub fn owner(&self, block: u32) -> wire::Owner {
+        self.read(self.slot(self.layout().owners, block.into(), wire::MAX_BLOCKS, 8))
+    }
+
+    #[must_use]
+    pub fn block(&self, block: u32) -> wire::Block {
+        self.read(self.slot(self.layout().blocks, block.into(), wire::MAX_BLOCKS, 1024))
+    }
+
+    /// Eight blocks' dirty flags at once; `first` is a multiple of 8.
+    #[must_use]
+    pub fn dirty_word(&self, first: u32) -> u64 {
+        self.load_u64(self.layout().dirty + u64::from(first))
+    }
+
+    /// Clears a block's dirty flag; call before reading the block.
+    pub fn clear_dirty(&self, block: u32) {
+        self.swap_u8(self.layout().dirty + u64::from(block), 0);
+    }
+
+    /// Takes the bits that say which groups of 64 columns of a row changed.
+    pub fn take_comm_dirty(&self, thread: u32, parity: u32) -> u64 {
+        let field = offset_of!(wire::Thread, comm_dirty) as u64 + u64::from(parity & 1) * 8;
+        self.swap_u64(self.thread_at(thread) + field, 0)
+    }
+
+    /// 64 columns of a communication row, in sixths of an event.
+    #[must_use]
+    pub fn comm_group(&self, thread: u32, parity: u32, group: u32) -> [u64; 64] {
+        let rows = u64::from(wire::MAX_THREADS);
+        let row = self.slot(
+            self.layout().comm,
+            u64::from(thread) * 2 + u64::from(parity & 1),
+            2 * wire::MAX_THREADS,
+            rows * 8,
+        );
+        self.read(row.saturating_add(u64::from(group) * 512))
+    }
+
+    /// Calls `each` for every new sample of a thread, and returns how many were lost
+    /// because the ring had wrapped.
+    pub fn drain_samples(&self, thread: u32, mut each: impl FnMut(wire::Sample)) -> u64 {
+        let at = self.thread_at(thread);
+        let head = self.load_u64(at + offset_of!(wire::Thread, sample_head) as u64);
+        let tail_at = at + offset_of!(wire::Thread, sample_tail) as u64;
+        let tail = self.load_u64(tail_at);
+        if head == tail {
+            return 0;
+        }
+        let room = u64::from(wire::SAMPLES);
+        let waiting = head.wrapping_sub(tail).min(room);
+        let ring = self.slot(self.layout().samples, thread.into(), wire::MAX_THREADS, room * 24);
+        let first = head.wrapping_sub(waiting);
+        for n in 0..waiting {
+            each(self.read(ring.saturating_add(first.wrapping_add(n) % room * 24)));
+        }
+        self.store_u64(tail_at, head);
+        first.wrapping_sub(tail)
+    }
+
+    /// Slots of the event ring written or reserved and not yet read.
+    #[must_use]
+    pub fn events_waiting(&self) -> u64 {
+        let head = self.load_u64(header_at!(event_head));
+        let tail = self.load_u64(header_at!(event_tail));
+        head.wrapping_sub(tail).min(u64::from(wire::EVENTS))
+    }
+
+    fn event_at(&self, index: u64) -> u64 {
+        self.layout().events + index % u64::from(wire::EVENTS) * 64
+    }
+
+    /// Takes the oldest event, if it is complete.
+    pub fn take_event(&self) -> Option<EventRecord> {
+        let waiting = self.events_waiting();
+        let tail = self.load_u64(header_at!(event_tail));
+        let at = self.event_at(tail);
+        if waiting == 0 || self.load_u32(at) != wire::READY {
+            return None;
+        }
+        let event: wire::Event = self.read(at);
+        let slots = 1 + u64::from(event.more).min(waiting - 1);
+        let mut text = Vec::new();
+        for n in 1..slots {
+            let words: [u64; 8] = std::array::from_fn(|word| {
+                self.load_u64(self.event_at(tail.wrapping_add(n)) + word as u64 * 8)
+            });
+            text.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        }
+        text.truncate(text.iter().position(|&b| b == 0).unwrap_or(text.len()));
+        self.discard_events(slots);
+        Some(EventRecord {
+            event,
+            text: String::from_utf8_lossy(&text).into_owned(),
+        })
+    }
+
+    /// Gives up on an event whose writer died halfway: skips to the next complete one.
+    pub fn skip_broken_event(&self) {
+        let waiting = self.events_waiting();
+        let tail = self.load_u64(header_at!(event_tail));
+        let next = (1..waiting)
+            .find(|&n| self.load_u32(self.event_at(tail.wrapping_add(n))) == wire::READY);
+        self.discard_events(next.unwrap_or(waiting));
+    }
+
+    fn discard_events(&self, slots: u64) {
+        let tail = self.load_u64(header_at!(event_tail));
+        for n in 0..slots {
+            let at = self.event_at(tail.wrapping_add(n));
+            for word in 0..8 {
+                self.store_u64(at + word * 8, 0);
+            }
+        }
+        self.store_u64(header_at!(event_tail), tail.wrapping_add(slots));
+    }
+
+    /// The occupied entries of both line caches of an arena, with their side records.
+    pub fn arena_entries(&self, arena: u32, mut each: impl FnMut(wire::Entry, wire::Side)) {
+        let l = self.layout();
+        if arena >= wire::MAX_THREADS {
+            return;
+        }
+        let start = l.arenas + u64::from(arena) * l.arena_size;
+        let sides = start + 2 * l.cache_entries * 16;
+        for n in 0..2 * l.cache_entries {
+            let entry: wire::Entry = self.read(start + n * 16);
+            if entry.tag != 0 {
+                each(entry, self.read(sides + n * 24));
+            }
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Rust mirror of `tracer/wire.h`: what the tracer inside the target and the collector
+//! share. The header is the definition and explains the fields; a test compiles it and
+//! compares sizes and offsets with these.
+
+pub const MAGIC: u64 = 0x0052_4548_5449_4821;
+pub const VERSION: u32 = 1;
+pub const MAX_THREADS: u32 = 4352;
+pub const MAX_PROCESSES: u32 = 4096;
+pub const MAX_PAGES: u32 = 1 << 26;
+pub const MAX_BLOCKS: u32 = 1 << 24;
+pub const MAX_SITES: u32 = 1 << 22;
+pub const MAX_HOOKS: u32 = 64;
+pub const EVENTS: u32 = 1 << 16;
+pub const SAMPLES: u32 = 1024;
+pub const CHUNKS: u32 = 1 << 16;
+pub const CHUNK_PAGES: u32 = 1024;
+pub const ALIASES: u32 = 1 << 18;
+pub const BLOCK_PAGES: u32 = 64;
+pub const COMM_UNIT: u64 = 6;
+
+pub const FLAG_ORACLE: u32 = 1;
+pub const FLAG_SAMPLE: u32 = 2;
+pub const FLAG_FOLLOW: u32 = 4;
+
+pub const THREAD_FREE: u32 = 0;
+pub const THREAD_LIVE: u32 = 1;
+pub const THREAD_ENDED: u32 = 2;
+
+pub const PROCESS_FREE: u32 = 0;
+pub const PROCESS_LIVE: u32 = 1;
+pub const PROCESS_EXITED: u32 = 2;
+pub const PROCESS_EXECED: u32 = 3;
+
+pub const HOOK_FROM: u32 = 1;
+pub const HOOK_UNTIL: u32 = 2;
+pub const HOOK_ONLY: u32 = 3;
+pub const HOOK_SYNC: u32 = 4;
+pub const HOOK_ALLOC: u32 = 5;
+
+pub const SYNCS: usize = 4;
+pub const SAMPLE_PERIOD: u32 = 64;
+pub const SAMPLE_LARGE: u32 = 4096;
+
+pub const READY: u32 = 0x4859_5244;
+pub const EV_PROCESS: u8 = 1;
+pub const EV_EXIT: u8 = 2;
+pub const EV_MODULE: u8 = 3;
+pub const EV_MAP: u8 = 4;
+pub const EV_UNMAP: u8 = 5;
+pub const EV_REMAP: u8 = 6;
+pub const EV_BRK: u8 = 7;
+pub const EV_ALLOC: u8 = 8;
+pub const EV_FREE: u8 = 9;
+pub const EV_LOST: u8 = 10;
+
+pub const MAP_PRIVATE: u16 = 0;
+pub const MAP_SHARED_FILE: u16 = 1;
+pub const MAP_SHARED_ANON: u16 = 2;
+pub const MAP_SYSV: u16 = 3;
+pub const MAP_INITIAL: u16 = 4;
+
+pub const LOST_CHILD_32BIT: u64 = 1;
+pub const LOST_THREADS: u64 = 2;
+pub const LOST_PROCESSES: u64 = 3;
+pub const LOST_MEMORY: u64 = 4;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    pub magic: u64,
+    pub version: u32,
+    pub header_size: u32,
+    pub line_log2: u32,
+    pub sharers: u32,
+    pub cache_log2: u32,
+    pub flags: u32,
+    pub nhooks: u32,
+    pub alloc_min: u32,
+    pub slice_ns: u64,
+    pub epoch: u32,
+    pub active: u32,
+    pub closed: u32,
+    pub burst: u32,
+    pub collector_pid: i32,
+    pub pad0: u32,
+    pub next_thread: u32,
+    pub next_process: u32,
+    pub next_page: u32,
+    pub next_block: u32,
+    pub next_site: u32,
+    pub next_chunk_object: u32,
+    pub lost_threads: u32,
+    pub lost_processes: u32,
+    pub lost_pages: u32,
+    pub lost_blocks: u32,
+    pub lost_sites: u32,
+    pub lost_chunks: u32,
+    pub lost_events: u64,
+    pub event_head: u64,
+    pub event_tail: u64,
+    pub arena_busy: [u64; MAX_THREADS.div_ceil(64) as usize],
+    pub off_threads: u64,
+    pub off_processes: u64,
+    pub off_hooks: u64,
+    pub off_sites: u64,
+    pub off_events: u64,
+    pub off_samples: u64,
+    pub off_directory: u64,
+    pub off_comm: u64,
+    pub off_pages: u64,
+    pub off_chunks: u64,
+    pub off_aliases: u64,
+    pub off_owners: u64,
+    pub off_dirty: u64,
+    pub off_blocks: u64,
+    pub off_shadow: u64,
+    pub off_arenas: u64,
+    pub total_size: u64,
+    pub arena_size: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Thread {
+    pub state: u32,
+    pub process: u32,
+    pub creator: u32,
+    pub tid: i32,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub stack_pointer: u64,
+    pub instructions: u64,
+    pub misses: u64,
+    pub sync: [u64; SYNCS],
+    pub epoch: u32,
+    pub cache: u32,
+    pub arena: u32,
+    pub owns_arena: u32,
+    pub sample_head: u64,
+    pub sample_tail: u64,
+    pub lost_samples: u64,
+    pub name: [u8; 16],
+    pub comm_dirty: [u64; 2],
+    pub traced_instructions: u64,
+    pub pad: [u64; 11],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    pub state: u32,
+    pub pid: i32,
+    pub parent_pid: i32,
+    pub parent: u32,
+    pub generation: u32,
+    pub pad0: u32,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub pad: [u64; 3],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hook {
+    pub kind: u32,
+    pub which: u32,
+    pub offset: u64,
+    pub dev: u64,
+    pub ino: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    pub pc: u64,
+    pub process: u32,
+    pub generation: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    pub address: u64,
+    pub site: u32,
+    pub reads: u32,
+    pub writes: u32,
+    pub weight: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    pub ready: u32,
+    pub kind: u8,
+    pub more: u8,
+    pub process: u16,
+    pub thread: u16,
+    pub aux: u16,
+    pub generation: u32,
+    pub a: [u64; 6],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    pub va: u64,
+    pub process: u32,
+    pub generation: u32,
+    pub first_thread: u32,
+    pub first_epoch: u32,
+    pub shared: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    pub state: u32,
+    pub base_page: u32,
+    pub dev: u64,
+    pub ino: u64,
+    pub chunk: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Alias {
+    pub key: u64,
+    pub va: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    pub thread: u32,
+    pub page_block: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub reads: u64,
+    pub writes: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    pub page: [Count; BLOCK_PAGES as usize],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub tag: u64,
+    pub reads: u32,
+    pub writes: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Side {
+    pub page: u32,
+    pub site: u32,
+    pub x: u16,
+    pub y: u16,
+    pub z1: u16,
+    pub z2: u16,
+    pub s1: u32,
+    pub s2: u32,
+}
+
+/// A record that can be read from the segment whatever bytes lie there.
+///
+/// # Safety
+/// Every bit pattern is a valid value, and the size is a multiple of 8.
+pub unsafe trait Record: Copy {}
+
+macro_rules! records {
+    ($($record:ty = $size:expr),+ $(,)?) => {$(
+        // SAFETY: repr(C), made of integers only; the size is asserted below.
+        unsafe impl Record for $record {}
+        const _: () = assert!(size_of::<$record>() == $size && $size % 8 == 0);
+    )+};
+}
+records!(
+    Thread = 256,
+    Process = 64,
+    Hook = 32,
+    Site = 16,
+    Sample = 24,
+    Event = 64,
+    Page = 32,
+    Chunk = 32,
+    Alias = 16,
+    Owner = 8,
+    Count = 16,
+    Block = 1024,
+    Entry = 16,
+    Side = 24,
+    [u64; 64] = 512,
+);
+const _: () = assert!(std::mem::offset_of!(Thread, comm_dirty) == 144);
+const _: () = assert!(std::mem::offset_of!(Event, a) == 16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+    use std::mem::offset_of;
+    use std::process::Command;
+
+    /// The expected lines of the C program, and the C statements that print them.
+    struct Both {
+        rust: String,
+        c: String,
+    }
+
+    impl Both {
+        fn size(&mut self, c_name: &str, size: usize) {
+            writeln!(self.rust, "{c_name} {size}").unwrap();
+            writeln!(self.c, "printf(\"{c_name} %zu\\n\", sizeof(struct {c_name}));").unwrap();
+        }
+        fn field(&mut self, c_name: &str, field: &str, offset: usize) {
+            writeln!(self.rust, "{c_name}.{field} {offset}").unwrap();
+            writeln!(
+                self.c,
+                "printf(\"{c_name}.{field} %zu\\n\", offsetof(struct {c_name}, {field}));"
+            )
+            .unwrap();
+        }
+        fn number(&mut self, c_name: &str, value: u64) {
+            writeln!(self.rust, "{c_name} {value}").unwrap();
+            writeln!(
+                self.c,
+                "printf(\"{c_name} %llu\\n\", (unsigned long long)({c_name}));"
+            )
+            .unwrap();
+        }
+    }
+
+    macro_rules! compare {
+        ($both:ident, $c:literal, $rust:ident: $($field:ident),+) => {
+            $both.size($c, size_of::<$rust>());
+            $($both.field($c, stringify!($field), offset_of!($rust, $field));)+
+        };
+    }
+
+    fn layout() -> Both {
+        let mut b = Both {
+            rust: String::new(),
+            c: String::new(),
+        };
+        compare!(b, "hi_header", Header: magic, version, header_size, line_log2, sharers,
+            cache_log2, flags, nhooks, alloc_min, slice_ns, epoch, active, closed, burst,
+            collector_pid, next_thread, next_process, next_page, next_block, next_site,
+            next_chunk_object, lost_threads, lost_processes, lost_pages, lost_blocks, lost_sites,
+            lost_chunks, lost_events, event_head, event_tail, arena_busy, off_threads,
+            off_processes, off_hooks, off_sites, off_events, off_samples, off_directory, off_comm,
+            off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
+            off_arenas, total_size, arena_size);
+        compare!(b, "hi_thread", Thread: state, process, creator, tid, start_ns, end_ns,
+            stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
+            sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions);
+        compare!(b, "hi_process", Process: state, pid, parent_pid, parent, generation,
+            start_ns, end_ns);
+        compare!(b, "hi_hook", Hook: kind, which, offset, dev, ino);
+        compare!(b, "hi_site", Site: pc, process, generation);
+        compare!(b, "hi_sample", Sample: address, site, reads, writes, weight);
+        compare!(b, "hi_event", Event: ready, kind, more, process, thread, aux, generation, a);
+        compare!(b, "hi_page", Page: va, process, generation, first_thread, first_epoch, shared);
+        compare!(b, "hi_chunk", Chunk: state, base_page, dev, ino, chunk);
+        compare!(b, "hi_alias", Alias: key, va);
+        compare!(b, "hi_owner", Owner: thread, page_block);
+        compare!(b, "hi_count", Count: reads, writes);
+        compare!(b, "hi_block", Block: page);
+        compare!(b, "hi_entry", Entry: tag, reads, writes);
+        compare!(b, "hi_side", Side: page, site, x, y, z1, z2, s1, s2);
+        b
+    }
+
+    fn constants(b: &mut Both) {
+        b.number("HI_MAGIC", MAGIC);
+        for (name, value) in [
+            ("HI_VERSION", VERSION),
+            ("HI_MAX_THREADS", MAX_THREADS),
+            ("HI_MAX_PROCESSES", MAX_PROCESSES),
+            ("HI_MAX_PAGES", MAX_PAGES),
+            ("HI_MAX_BLOCKS", MAX_BLOCKS),
+            ("HI_MAX_SITES", MAX_SITES),
+            ("HI_MAX_HOOKS", MAX_HOOKS),
+            ("HI_EVENTS", EVENTS),
+            ("HI_SAMPLES", SAMPLES),
+            ("HI_CHUNKS", CHUNKS),
+            ("HI_CHUNK_PAGES", CHUNK_PAGES),
+            ("HI_ALIASES", ALIASES),
+            ("HI_BLOCK_PAGES", BLOCK_PAGES),
+            ("HI_COMM_UNIT", COMM_UNIT as u32),
+            ("HI_READY", READY),
+            ("HI_FLAG_FOLLOW", FLAG_FOLLOW),
+            ("HI_THREAD_ENDED", THREAD_ENDED),
+            ("HI_PROCESS_EXECED", PROCESS_EXECED),
+            ("HI_HOOK_ALLOC", HOOK_ALLOC),
+            ("HI_SYNCS", SYNCS as u32),
+            ("HI_EV_LOST", u32::from(EV_LOST)),
+            ("HI_MAP_INITIAL", u32::from(MAP_INITIAL)),
+            ("HI_LOST_MEMORY", LOST_MEMORY as u32),
+        ] {
+            b.number(name, u64::from(value));
+        }
+    }
+
+    #[test]
+    fn mirror_equals_the_c_header() {
+        let mut both = layout();
+        constants(&mut both);
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("layout.c");
+        let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tracer/wire.h");
+        let program = format!(
+            "#include <stdio.h>\n#include <stddef.h>\n#include \"{header}\"\nint main(void) {{\n{}return 0;\n}}\n",
+            both.c
+        );
+        std::fs::write(&source, program).unwrap();
+        let binary = folder.path().join("layout");
+        let built = Command::new("cc").arg("-o").arg(&binary).arg(&source).status().unwrap();
+        assert!(built.success(), "cc refused the header");
+        let printed = Command::new(&binary).output().unwrap().stdout;
+        assert_eq!(String::from_utf8(printed).unwrap(), both.rust);
+    }
+}
