@@ -74,8 +74,9 @@ pub fn build(ws: &Workspace) -> Result<DynamoRio> {
     let source = package.join("dynamorio");
     let folder = ws.target.join("dynamorio");
     let recipe = format!(
-        "dynamorio-sys {version}\n{}\n{OPTIONS:?}\n{TARGETS:?}\n",
-        source.display()
+        "dynamorio-sys {version}\n{} -> {}\n{OPTIONS:?}\n{TARGETS:?}\n",
+        source.display(),
+        folder.display()
     );
     let configured = Stamp::new(folder.join("hither-configured"), recipe.clone());
     let built = Stamp::new(folder.join("hither-built"), recipe);
