@@ -3,8 +3,8 @@
  * As NAS SP: five fields on a cube, advanced by an alternating-direction implicit
  * scheme. Each step computes a right-hand side from 13 neighbours and solves one
  * pentadiagonal system per line and direction, whose coefficients follow the fields.
- * Sweeps along z run a plane apart; planes of z are shared among the threads, for the z sweep
- * planes of y. */
+ * Threads share the planes of z, for the z sweep those of y, where a line's points lie
+ * a plane apart. */
 #include "kernel.h"
 
 enum { FIELDS = 5, MOST = 512 };
