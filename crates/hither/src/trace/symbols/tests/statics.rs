@@ -180,12 +180,7 @@ fn cpp_names_are_qualified() {
             ("ns::next::counter", "int", 4, "int counter"),
             ("ns::cell::step::steps", "long [2]", 16, "steps[2]"),
             ("ns::modes", "mode [7]", 28, "modes[7]"),
-            (
-                "table",
-                "vector<double, std::allocator<double> >",
-                24,
-                "> table",
-            ),
+            ("table", "vector<double>", 24, "> table"),
             ("cells", "cell [5]", 40, "cells[5]"),
             ("reference", "int &", 8, "&reference"),
         ];
