@@ -42,6 +42,40 @@ pub fn unqualified(name: &str) -> &str {
     name.get(from..to).unwrap_or(name)
 }
 
+/// A type's name without the template arguments that nobody writes.
+pub fn without_defaults(name: &str) -> String {
+    const DEFAULTS: [&str; 7] = [
+        ", std::allocator<",
+        ", std::default_delete<",
+        ", std::char_traits<",
+        ", std::less<",
+        ", std::hash<",
+        ", std::equal_to<",
+        ", alloc::alloc::Global",
+    ];
+    let mut out = name.to_owned();
+    for default in DEFAULTS {
+        while let Some(at) = out.find(default) {
+            let mut depth = i32::from(default.ends_with('<'));
+            let mut end = at + default.len();
+            while depth > 0 && end < out.len() {
+                match out.as_bytes()[end] {
+                    b'<' => depth += 1,
+                    b'>' => depth -= 1,
+                    _ => {}
+                }
+                end += 1;
+            }
+            if !out.is_char_boundary(end) {
+                return out;
+            }
+            out.replace_range(at..end, "");
+        }
+    }
+    out.replace(" >", ">")
+        .replace("basic_string<char>", "string")
+}
+
 /// At most `max` bytes, cut at a character.
 pub fn clip(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);

@@ -37,6 +37,7 @@ struct Slot {
     header: gimli::UnitHeader<Slice>,
     unit: OnceCell<Option<Unit>>,
     shallow: OnceCell<bool>,
+    language: OnceCell<Option<gimli::DwLang>>,
 }
 
 impl Debug {
@@ -149,6 +150,11 @@ impl Debug {
     }
 
     pub fn language(&self, unit: usize) -> Option<gimli::DwLang> {
+        let slot = self.slots.get(unit)?;
+        *slot.language.get_or_init(|| self.read_language(unit))
+    }
+
+    fn read_language(&self, unit: usize) -> Option<gimli::DwLang> {
         let unit = self.unit(unit)?;
         let mut raw = unit.entries_raw(None).ok()?;
         let mut entry = gimli::DebuggingInformationEntry::null();
@@ -249,6 +255,7 @@ impl Slot {
             header,
             unit: OnceCell::new(),
             shallow: OnceCell::new(),
+            language: OnceCell::new(),
         }
     }
 }

@@ -115,10 +115,17 @@ impl Elf {
         self.objects.get(at).filter(|s| s.vaddr == vaddr)
     }
 
-    /// The function that holds `vaddr`, else the nearest one before it.
-    pub fn function_before(&self, vaddr: u64) -> Option<&Symbol> {
+    /// The function that holds `vaddr`; one without a size reaches 64 KiB at most.
+    pub fn function_at(&self, vaddr: u64) -> Option<&Symbol> {
+        const MAX_UNSIZED: u64 = 1 << 16;
         let at = self.functions.partition_point(|s| s.vaddr <= vaddr);
-        self.functions.get(at.checked_sub(1)?)
+        let found = self.functions.get(at.checked_sub(1)?)?;
+        let size = if found.size == 0 {
+            MAX_UNSIZED
+        } else {
+            found.size
+        };
+        (vaddr - found.vaddr < size).then_some(found)
     }
 
     /// Takes over what a separate debug file has and this one lacks.

@@ -5,6 +5,7 @@
 //!     pc   --lines--> frames --site--> own frame --source--> variable --scope--> type
 //!
 //! Files are untrusted: whatever they hold, the answer is at worst "not known".
+mod allocation;
 mod attrs;
 mod bounds;
 mod debug_file;
@@ -31,14 +32,12 @@ use dwarf::Debug;
 use elf::Elf;
 pub use functions::{function, similar_functions};
 use lines::{guarded, Frame, Lines};
-use source::{Receiver, Sources};
+use source::Sources;
 use statics::Found;
 pub use statics::Member;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-
-const MAX_FRAMES: usize = 64;
 
 /// Everything read from one file; each part when it is first asked for.
 struct Module {
@@ -82,9 +81,7 @@ impl Module {
     }
 
     fn symbol(&self, pc: u64) -> Option<String> {
-        self.elf
-            .function_before(pc)
-            .map(|s| demangle::pretty(&s.raw))
+        self.elf.function_at(pc).map(|s| demangle::pretty(&s.raw))
     }
 }
 
@@ -122,99 +119,6 @@ impl Symbols {
         };
         self.module(file).and_then(read).unwrap_or_default()
     }
-
-    /// The program's own frames in the stack, with module and call address.
-    fn own_frames(&mut self, frames: &[(PathBuf, u64)]) -> Vec<(PathBuf, u64, Frame)> {
-        let mut found = Vec::new();
-        for (file, pc) in frames.iter().take(MAX_FRAMES) {
-            if site::is_system(file) {
-                continue;
-            }
-            let Some(module) = self.module(file) else {
-                continue;
-            };
-            let own = module.frames(*pc).into_iter().filter(site::is_own);
-            found.extend(own.map(|frame| (file.clone(), *pc, frame)));
-            if found.len() > MAX_FRAMES {
-                break;
-            }
-        }
-        found
-    }
-
-    fn name_by_source(
-        &mut self,
-        file: &Path,
-        pc: u64,
-        frame: &Frame,
-        found: Receiver,
-    ) -> AllocationName {
-        let mut name = AllocationName {
-            name: site::by_line(frame),
-            type_name: String::new(),
-            file: frame.file.clone(),
-            line: frame.line,
-            function: frame.function.clone(),
-        };
-        let Receiver::Variables(all) = found else {
-            return name;
-        };
-        let at = (frame.file.clone(), frame.line);
-        let calls = self.calls.entry(at).or_default();
-        let turn = calls.iter().position(|c| *c == pc).unwrap_or_else(|| {
-            calls.push(pc);
-            calls.len() - 1
-        });
-        let turn = if all.len() == 1 { 0 } else { turn };
-        match all.get(turn) {
-            Some(lvalue) => {
-                name.name = lvalue.text.clone();
-                let debug = self.module(file).and_then(|m| m.debug.as_ref());
-                let read = |d: &Debug| guarded(|| scope::type_of(d, pc, lvalue)).flatten();
-                name.type_name = debug.and_then(read).unwrap_or_default();
-            }
-            None => {
-                let texts: Vec<&str> = all.iter().map(|l| l.text.as_str()).collect();
-                name.name = texts.join(", ");
-            }
-        }
-        name
-    }
-
-    /// No frame of the program's own has a line: the best address there is.
-    fn name_by_offset(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
-        let mut best: Option<(u32, &PathBuf, u64, Option<String>)> = None;
-        for (file, pc) in frames.iter().take(MAX_FRAMES) {
-            let symbol = self.module(file).and_then(|m| m.symbol(*pc));
-            let wraps = symbol.as_deref().is_some_and(site::is_wrapper);
-            let rank = match (site::is_runtime(file), wraps) {
-                (false, false) => 0,
-                (false, true) => 1,
-                _ => 2,
-            };
-            if best.as_ref().is_none_or(|b| rank < b.0) {
-                best = Some((rank, file, *pc, symbol));
-            }
-        }
-        let Some((_, file, pc, symbol)) = best else {
-            return AllocationName {
-                name: "unknown site".into(),
-                ..AllocationName::default()
-            };
-        };
-        // A wrapper with a line is better than an address.
-        let frame = self
-            .module(file)
-            .and_then(|m| m.frames(pc).into_iter().next());
-        if let Some(frame) = frame.filter(|f| f.line > 0) {
-            return self.name_by_source(file, pc, &frame, Receiver::Unknown);
-        }
-        AllocationName {
-            name: site::by_offset(file, pc, symbol.as_deref()),
-            function: symbol.unwrap_or_default(),
-            ..AllocationName::default()
-        }
-    }
 }
 
 impl Naming for Symbols {
@@ -239,17 +143,6 @@ impl Naming for Symbols {
     }
 
     fn allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
-        let own = self.own_frames(frames);
-        for (file, pc, frame) in &own {
-            match self.sources.receiver(&frame.file, frame.line, frame.column) {
-                // The caller's statement has the variable.
-                Receiver::Returned => continue,
-                found => return self.name_by_source(file, *pc, frame, found),
-            }
-        }
-        match own.first() {
-            Some((file, pc, frame)) => self.name_by_source(file, *pc, frame, Receiver::Unknown),
-            None => self.name_by_offset(frames),
-        }
+        self.name_allocation(frames)
     }
 }

@@ -1,7 +1,7 @@
 //! The type of a variable as seen from an instruction: its function's locals and
 //! parameters, then members of `this`, then the unit's globals.
 use super::attrs::Attrs;
-use super::dwarf::{Debug, Die, MAX_DEPTH};
+use super::dwarf::{Debug, Die};
 use super::source::{Lvalue, Step};
 use super::types::{children, describe, strip};
 
@@ -44,6 +44,15 @@ pub fn pointee(debug: &Debug, at: Die) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
+/// Whether `name` is a local variable or parameter of the function at `pc`.
+pub fn is_local(debug: &Debug, pc: u64, name: &str) -> bool {
+    let (mut locals, mut globals) = (Vec::new(), Vec::new());
+    for unit in debug.units_at(pc) {
+        let _ = collect(debug, unit, pc, name, &mut locals, &mut globals);
+    }
+    !locals.is_empty()
+}
+
 /// Types of the variables called `name` that `pc` can see, nearest first.
 fn variables(debug: &Debug, pc: u64, name: &str) -> Vec<Die> {
     let mut locals = Vec::new();
@@ -70,32 +79,37 @@ fn collect(
         return Ok(());
     };
     let mut raw = parsed.entries_raw(None)?;
-    let mut entry = gimli::DebuggingInformationEntry::null();
+    let mut attributes = Vec::new();
     // Depth of the function being read, and whether `pc` is in it.
     let mut function: Option<(isize, bool)> = None;
     while !raw.is_empty() {
-        if !raw.read_entry(&mut entry)? || entry.depth() > MAX_DEPTH {
+        let depth = raw.next_depth();
+        let Some(abbreviation) = raw.read_abbreviation()? else {
             continue;
-        }
-        if function.is_some_and(|f| entry.depth() <= f.0) {
+        };
+        if function.is_some_and(|f| depth <= f.0) {
             function = None;
         }
-        match entry.tag() {
-            gimli::DW_TAG_subprogram if function.is_none() => {
-                let ranges = debug.ranges_of(unit, &Attrs::of(entry.attrs()));
+        let list = match (function, abbreviation.tag()) {
+            (None, gimli::DW_TAG_subprogram) => None,
+            (None, gimli::DW_TAG_variable) => Some(&mut *globals),
+            (Some((_, true)), gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter) => {
+                Some(&mut *locals)
+            }
+            _ => {
+                raw.skip_attributes(abbreviation.attributes())?;
+                continue;
+            }
+        };
+        raw.read_attributes(abbreviation.attributes(), &mut attributes)?;
+        let attrs = Attrs::of(&attributes);
+        match list {
+            Some(list) => list.extend(typed(debug, unit, &attrs, name)),
+            None => {
+                let ranges = debug.ranges_of(unit, &attrs);
                 let inside = ranges.iter().any(|r| r.0 <= pc && pc < r.1);
-                function = Some((entry.depth(), inside));
+                function = Some((depth, inside));
             }
-            gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
-                let list = match function {
-                    Some((_, true)) => &mut *locals,
-                    None => &mut *globals,
-                    Some((_, false)) => continue,
-                };
-                let attrs = Attrs::of(entry.attrs());
-                list.extend(typed(debug, unit, &attrs, name));
-            }
-            _ => {}
         }
     }
     Ok(())

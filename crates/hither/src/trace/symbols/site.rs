@@ -71,21 +71,13 @@ pub fn is_system(file: &Path) -> bool {
     is_runtime(file) || (name.contains(".so") && (under || lib.iter().any(|d| file.starts_with(d))))
 }
 
+/// Whole names of functions that hand a block on.
+const GENERIC: [&str; 5] = ["alloc", "xalloc", "allocate", "safe_alloc", "my_alloc"];
+
 pub fn is_wrapper(function: &str) -> bool {
-    let name = unqualified(function);
-    let lower = name.to_ascii_lowercase();
-    let generic = [
-        "alloc",
-        "xalloc",
-        "allocate",
-        "safe_alloc",
-        "my_alloc",
-        "__rust_alloc",
-    ];
-    WRAPPING
-        .iter()
-        .any(|w| lower.contains(&w.to_ascii_lowercase()))
-        || generic.contains(&lower.as_str())
+    let lower = unqualified(function).to_ascii_lowercase();
+    WRAPPING.iter().any(|w| lower.contains(w))
+        || GENERIC.contains(&lower.as_str())
         || ["std::", "__gnu_cxx::"]
             .iter()
             .any(|p| function.starts_with(p))

@@ -44,14 +44,17 @@ pub struct Sources {
 }
 
 impl Sources {
-    pub fn receiver(&mut self, file: &str, line: u32, column: u32) -> Receiver {
+    fn lines(&mut self, file: &str) -> &[String] {
         if self.files.len() >= MAX_FILES && !self.files.contains_key(file) {
             self.files.clear();
         }
-        let lines = self
-            .files
+        self.files
             .entry(file.to_owned())
-            .or_insert_with(|| read(Path::new(file)).unwrap_or_default());
+            .or_insert_with(|| read(Path::new(file)).unwrap_or_default())
+    }
+
+    pub fn receiver(&mut self, file: &str, line: u32, column: u32) -> Receiver {
+        let lines = self.lines(file);
         let Some(at) = (line as usize)
             .checked_sub(1)
             .filter(|at| *at < lines.len())
@@ -63,6 +66,17 @@ impl Sources {
             Some("rs") => super::source_c::receiver(lines, at, column as usize, true),
             _ => super::source_c::receiver(lines, at, column as usize, false),
         }
+    }
+
+    /// Whether the rest of the function at `line` returns `variable`.
+    pub fn returns(&mut self, file: &str, line: u32, variable: &str) -> bool {
+        const MAX_REST: usize = 200;
+        let rest = self.lines(file).iter().skip(line as usize).take(MAX_REST);
+        rest.take_while(|l| !l.starts_with('}')).any(|l| {
+            let statement = l.rsplit_once("return ").map_or("", |(_, value)| value);
+            let value = statement.split(';').next().unwrap_or("");
+            value.trim_matches([' ', '(', ')']) == variable
+        })
     }
 }
 

@@ -31,18 +31,24 @@ const GROWING: [&str; 19] = [
 pub fn receiver(lines: &[String], at: usize, column: usize, rust: bool) -> Receiver {
     let (text, cursor) = statement(lines, at, column);
     let text = text.as_str();
-    let cut = |from: &str| from.trim_start().to_owned();
-    let body = cut(text);
+    let body = text.trim_start();
     if body.starts_with("return") && !body[6..].starts_with(|c: char| is_word(c as u8)) {
         return Receiver::Returned;
     }
     // Their result is a status, not the block.
     let found = address_argument(text, &["posix_memalign", "Alloc_mem", "asprintf"])
+        .or_else(|| grows(text, cursor))
         .or_else(|| assignment(text, cursor, rust))
         .or_else(|| address_argument(text, &["alloc", "Alloc"]))
         .or_else(|| initialiser(text, cursor))
         .or_else(|| method(text, cursor))
-        .or_else(|| if rust { field(text) } else { declaration(text) });
+        .or_else(|| {
+            if rust {
+                field(text)
+            } else {
+                declaration(text, cursor)
+            }
+        });
     found.map_or(Receiver::Unknown, |one| Receiver::Variables(vec![one]))
 }
 
@@ -113,6 +119,14 @@ fn initialiser(text: &str, cursor: usize) -> Option<Lvalue> {
     best
 }
 
+/// `at = list.insert(x)`: the list grows, and `at` only points into it.
+fn grows(text: &str, cursor: usize) -> Option<Lvalue> {
+    match allocates(text) {
+        None => method(text, cursor),
+        Some(_) => None,
+    }
+}
+
 /// `grid.resize(n)`: the object.
 fn method(text: &str, cursor: usize) -> Option<Lvalue> {
     let mut best = None;
@@ -132,36 +146,32 @@ fn method(text: &str, cursor: usize) -> Option<Lvalue> {
     best
 }
 
-/// `std::vector<double> grid(n)`, `auto grid{...}`, `std::string s;`
-fn declaration(text: &str) -> Option<Lvalue> {
-    let text = text.trim();
-    let end = top_level(text, &['(', '{']).unwrap_or(text.len());
+/// `std::vector<double> grid(n)`, `auto grid{...}`, `matrix a(n), b(n)`.
+fn declaration(text: &str, cursor: usize) -> Option<Lvalue> {
+    const KEYWORDS: [&str; 7] = ["return", "new", "delete", "throw", "else", "case", "goto"];
+    let end = top_level(text, &['(', '{', ',']).unwrap_or(text.len());
     let head = text[..end].trim_end();
     let name_at = head.len() - head.bytes().rev().take_while(|c| is_word(*c)).count();
     let type_name = head[..name_at].trim_end();
-    // A type before the name tells a declaration from a call.
-    let typed = type_name.ends_with(|c: char| is_word(c as u8) || matches!(c, '>' | '*' | '&'));
-    let keyword = [
-        "return",
-        "new",
-        "delete",
-        "throw",
-        "else",
-        "case",
-        "goto",
-        "co_return",
-    ];
+    // A type, apart from the name, tells a declaration from a call.
+    let word = type_name.ends_with(|c: char| is_word(c as u8));
+    let apart = type_name.len() < name_at;
     let last = type_name.rsplit(|c: char| !is_word(c as u8)).next();
-    if !typed
-        || head[..name_at].len() == type_name.len()
-            && type_name.ends_with(|c: char| is_word(c as u8))
-    {
+    let typed = word && apart || type_name.ends_with(['>', '*', '&']);
+    if !typed || last.is_some_and(|w| KEYWORDS.contains(&w)) {
         return None;
     }
-    if last.is_some_and(|w| keyword.contains(&w)) {
-        return None;
+    let mut from = 0;
+    for part in split_top(&text[name_at..], b',') {
+        let to = from + part.len() + 1;
+        if name_at + to > cursor || name_at + to > text.len() {
+            let name = part.trim_start_matches([' ', '*', '&']);
+            let end = name.bytes().take_while(|c| is_word(*c)).count();
+            return lvalue(&name[..end]);
+        }
+        from = to;
     }
-    lvalue(&head[name_at..])
+    None
 }
 
 /// Rust: `Grid { cells: vec![...], .. }`.

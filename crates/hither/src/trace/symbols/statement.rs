@@ -34,15 +34,18 @@ pub fn statement(lines: &[String], at: usize, column: usize) -> (String, usize) 
 /// seems to allocate.
 fn pick(text: &str, cursor: usize, known: bool) -> (String, usize) {
     let mut from = 0;
-    let mut depth = 0i32;
+    let (mut depth, mut square) = (0i32, 0i32);
     let mut parts = Vec::new();
     for (at, byte) in text.bytes().enumerate() {
         match byte {
-            b'(' | b'[' => depth += 1,
-            b')' | b']' => depth -= 1,
-            b';' if depth <= 0 => {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            b'[' => square += 1,
+            b']' => square -= 1,
+            // Also in `for (i = 0; ...) p = malloc(n)`, but not in Rust's `[0; n]`.
+            b';' if square <= 0 => {
                 parts.push((from, at));
-                (from, depth) = (at + 1, 0);
+                (from, depth, square) = (at + 1, 0, 0);
             }
             // `if (x) { p = malloc(n); }`, but not `T v{n}` or `S { a: vec![] }`.
             b'{' if depth <= 0 && text[from..at].trim_end().ends_with([')', ':']) => {
@@ -119,8 +122,13 @@ fn code(line: &str) -> String {
                 }
                 None => break,
             },
+            // ' is also a digit separator and a lifetime: only 'x' is a character.
+            None if c == '\'' && chars.clone().nth(1).is_some_and(|next| next.1 == '\'') => {
+                let blank = chars.next().map_or(0, |next| next.1.len_utf8());
+                out.push(c);
+                out.extend(std::iter::repeat_n(' ', blank));
+            }
             None => {
-                // Only double quotes: ' is also a digit separator and a lifetime.
                 quote = (c == '"').then_some(c);
                 out.push(c);
             }

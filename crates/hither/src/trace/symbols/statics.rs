@@ -22,7 +22,18 @@ pub struct Found {
 pub fn read(elf: &Elf, debug: Option<&Debug>) -> Vec<Found> {
     let mut found = debug.map_or_else(Vec::new, |debug| from_dwarf(elf, debug));
     found.sort_by(|a, b| order(&a.object).cmp(&order(&b.object)));
-    found.dedup_by_key(|f| f.object.vaddr);
+    // One owner per byte: where descriptions overlap (differing layouts of a COMMON
+    // block), the one that begins first.
+    let mut end = 0;
+    found.retain(|f| {
+        let own = f.object.size > 0 && f.object.vaddr >= end;
+        end = if own {
+            f.object.vaddr + f.object.size
+        } else {
+            end
+        };
+        own
+    });
     let extra = without_dwarf(elf, &found);
     found.extend(extra);
     found.sort_by_key(|f| f.object.vaddr);
@@ -36,16 +47,17 @@ fn order(o: &StaticObject) -> (u64, bool, bool, &str, &str, u32) {
 
 /// ELF symbols at addresses that no DWARF variable covers.
 fn without_dwarf(elf: &Elf, found: &[Found]) -> Vec<Found> {
-    let covered = |vaddr: u64| {
-        let at = found.partition_point(|f| f.object.vaddr <= vaddr);
-        found[..at]
-            .last()
-            .is_some_and(|f| f.object.vaddr == vaddr || vaddr - f.object.vaddr < f.object.size)
-    };
-    let symbols = elf.objects.iter().take(MAX_OBJECTS);
-    symbols
-        .filter(|s| !covered(s.vaddr) && elf.is_loaded(s.vaddr, s.size))
-        .map(|s| Found {
+    let mut extra = Vec::new();
+    let mut last = 0;
+    for s in elf.objects.iter().take(MAX_OBJECTS) {
+        let end = s.vaddr.saturating_add(s.size);
+        let at = found.partition_point(|f| f.object.vaddr + f.object.size <= s.vaddr);
+        let covered = found.get(at).is_some_and(|f| f.object.vaddr < end);
+        if covered || s.vaddr < last || !elf.is_loaded(s.vaddr, s.size) {
+            continue;
+        }
+        last = end;
+        extra.push(Found {
             object: StaticObject {
                 name: pretty(&s.raw),
                 vaddr: s.vaddr,
@@ -53,8 +65,9 @@ fn without_dwarf(elf: &Elf, found: &[Found]) -> Vec<Found> {
                 ..StaticObject::default()
             },
             type_at: None,
-        })
-        .collect()
+        });
+    }
+    extra
 }
 
 fn from_dwarf(elf: &Elf, debug: &Debug) -> Vec<Found> {

@@ -2,6 +2,7 @@
 //! `real(8), allocatable (:,:)`.
 use super::attrs::Attrs;
 use super::bounds::{self, Bounds};
+use super::demangle::{clip, without_defaults};
 use super::dwarf::{Debug, Die};
 
 const MAX_DEPTH: u32 = 24;
@@ -57,7 +58,7 @@ pub fn describe(debug: &Debug, at: Option<Die>) -> TypeText {
         text.push_str(&parts.dims);
     }
     TypeText {
-        text: super::demangle::clip(&text, MAX_TEXT).to_owned(),
+        text: clip(&text, MAX_TEXT).to_owned(),
         size: parts.size,
     }
 }
@@ -131,7 +132,7 @@ fn named(tag: gimli::DwTag, language: Family, name: Option<String>, size: Option
         (Some(name), Family::Fortran) if keyword == "struct" => format!("type({name})"),
         // gfortran says real(kind=8).
         (Some(name), Family::Fortran) => name.replace("(kind=", "("),
-        (Some(name), Family::Rust) => name,
+        (Some(name), Family::Rust) => without_defaults(&name),
         (Some(name), _) => plain(name),
         (None, _) => keyword.to_owned(),
     };
@@ -151,7 +152,7 @@ fn plain(name: String) -> String {
         "long unsigned int" => "unsigned long",
         "short unsigned int" => "unsigned short",
         "long long unsigned int" => "unsigned long long",
-        _ => return name,
+        _ => return without_defaults(&name),
     }
     .to_owned()
 }

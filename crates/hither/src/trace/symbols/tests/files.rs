@@ -132,3 +132,9 @@ fn what_is_not_elf_has_no_names() {
     let none = Symbols::new().allocation(&[]);
     assert_eq!(none.name, "unknown site");
 }
+
+#[test]
+fn symbols_can_move_to_the_collecting_thread() {
+    fn check(_: impl Send) {}
+    check(Symbols::new());
+}

@@ -1,5 +1,5 @@
 use super::Workshop;
-use crate::trace::symbols::demangle::unqualified;
+use crate::trace::symbols::demangle::{unqualified, without_defaults};
 use crate::trace::symbols::{function, similar_functions};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -116,5 +116,19 @@ fn last_components() {
         ("", ""),
     ] {
         assert_eq!(unqualified(name), expected, "{name}");
+    }
+}
+
+#[test]
+fn template_arguments_nobody_writes() {
+    for (name, expected) in [
+        ("vector<double, std::allocator<double> >", "vector<double>"),
+        ("map<int, vector<a, std::allocator<a> >, std::less<int>, std::allocator<std::pair<int const, a> > >", "map<int, vector<a>>"),
+        ("basic_string<char, std::char_traits<char>, std::allocator<char> >", "string"),
+        ("Vec<f64, alloc::alloc::Global>", "Vec<f64>"),
+        ("a, std::allocator<", "a"),
+        ("a, std::less<ä", "a"),
+    ] {
+        assert_eq!(without_defaults(name), expected, "{name}");
     }
 }
