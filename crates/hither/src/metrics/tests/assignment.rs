@@ -73,8 +73,10 @@ fn hidden_groups(members: u32) -> Vec<u32> {
 #[test]
 fn a_large_run_is_solved() {
     let groups = hidden_groups(4);
-    let of = |group: u32| (0..64).filter(|&t: &u32| groups[t as usize] == group);
-    let members: Vec<Vec<u32>> = (0..16).map(|g| of(g).collect()).collect();
+    let mut members = vec![Vec::new(); 16];
+    for (thread, &group) in groups.iter().enumerate() {
+        members[group as usize].push(thread as u32);
+    }
     let rows: Vec<PageUse> = (0..250_000u32)
         .flat_map(|page| {
             let threads = &members[page as usize % 16];
