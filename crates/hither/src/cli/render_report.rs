@@ -1,6 +1,7 @@
 //! `hither stat` for people: verdict first, then what it rests on.
 use super::render_matrix;
 use super::style::{bytes, clean, count, percent, three, Style};
+use crate::metrics::exclusivity::Exclusivity;
 use crate::metrics::report::{PageReport, Report, Run};
 use crate::metrics::structures::Structure;
 use hither_profile::{RunEnd, ThreadIx};
@@ -186,24 +187,32 @@ fn page_metrics(report: &Report, pages: &PageReport) -> Vec<Vec<String>> {
             count(t.moved_more)
         ),
     );
+    rows.push(footprint(report));
+    rows.push(by_exclusivity(&pages.best));
+    rows
+}
+
+fn footprint(report: &Report) -> Vec<String> {
     let caches = match report.setup.cache_bytes {
         0 => "caches unknown".to_owned(),
         b => format!("all caches hold {}", bytes(b)),
     };
-    row("footprint", bytes(report.run.footprint), &caches);
-    let exclusive = &pages.best.histogram_pages;
-    let all: u64 = exclusive.iter().sum();
+    vec!["footprint".to_owned(), bytes(report.run.footprint), caches]
+}
+
+fn by_exclusivity(e: &Exclusivity) -> Vec<String> {
+    let pages = &e.histogram_pages;
+    let all: u64 = pages.iter().sum();
     let share = |bins: &[u64]| percent(bins.iter().sum::<u64>() as f64 / all.max(1) as f64);
-    row(
-        "pages by E_page",
-        share(&exclusive[10..]),
-        &format!(
+    vec![
+        "pages by E_page".to_owned(),
+        share(&pages[10..]),
+        format!(
             "at 100 %; {} at 70 to 90 %, {} below",
-            share(&exclusive[7..10]),
-            share(&exclusive[..7])
+            share(&pages[7..10]),
+            share(&pages[..7])
         ),
-    );
-    rows
+    ]
 }
 
 fn phases(report: &Report, style: Style) -> String {

@@ -110,7 +110,7 @@ fn from_synthetic(text: &str) -> Result<Topology, Error> {
     if !text.contains(':') {
         return Err(wrong());
     }
-    if synthetic_units(text) > MAX_UNITS {
+    if synthetic_units(text).ok_or_else(wrong)? > MAX_UNITS {
         return Err(Error::TooManyUnits(text.to_owned()));
     }
     let builder = hwlocality::Topology::builder().from_synthetic(text);
@@ -118,26 +118,23 @@ fn from_synthetic(text: &str) -> Result<Topology, Error> {
     Ok(Topology { inner })
 }
 
-/// Product of the counts of a synthetic description: every run of digits after a colon or
-/// a space that begins a level, attributes in brackets left out.
-fn synthetic_units(text: &str) -> u64 {
+/// Product of the counts of a synthetic description, attributes in brackets left out;
+/// `None` when a count is not a plain number.
+fn synthetic_units(text: &str) -> Option<u64> {
     let mut depth = 0;
-    let levels: String = text
-        .chars()
-        .filter(|&c| {
-            match c {
-                '(' | '[' => depth += 1,
-                ')' | ']' => depth -= 1,
-                _ => {}
-            }
-            depth == 0
-        })
-        .collect();
-    levels
-        .split_whitespace()
-        .filter_map(|level| level.rsplit(':').next())
-        .map(|count| count.trim_end_matches([')', ']']).parse().unwrap_or(1))
-        .fold(1u64, |product, count: u64| product.saturating_mul(count))
+    let mut levels = String::new();
+    for c in text.chars() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            _ if depth == 0 => levels.push(c),
+            _ => {}
+        }
+    }
+    levels.split_whitespace().try_fold(1u64, |product, level| {
+        let count = level.rsplit(':').next()?.parse().ok()?;
+        Some(product.saturating_mul(count))
+    })
 }
 
 impl Topology {

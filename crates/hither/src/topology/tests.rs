@@ -11,6 +11,7 @@ fn synthetic_machines_have_what_they_say() {
         );
     };
     check("node:4 core:8 pu:2", 4, 64, 0);
+    check("pack:2 [numa(memory=1073741824)] core:2 pu:2", 2, 8, 0);
     // Two sockets with an 8 MiB L3 each, two cores with 256 KiB L2 in each: 16 MiB + 1 MiB.
     check(
         "pack:2 node:1 l3:1(size=8388608) l2:2(size=262144) pu:1",
@@ -31,6 +32,7 @@ fn nonsense_is_refused_with_a_sentence() {
     check("missing.xml", "cannot read");
     check("node:1000000 core:1000000 pu:4", "more than 65536");
     check("node:99999999999999999999", "neither a file");
+    check("node:0x1000000 pu:1", "neither a file");
     check("", "neither a file");
     check("node:4\0core:2", "neither a file");
 }

@@ -39,93 +39,76 @@ fn judge(case: Case) -> (bool, bool, String) {
     (v.thread_mapping, v.data_mapping, v.sentence)
 }
 
+const BIG: u64 = 1 << 30;
+
+fn check(case: Case, threads: bool, data: bool, part: &str) {
+    let (t, d, sentence) = judge(case);
+    assert_eq!((t, d), (threads, data), "{case:?}: {sentence}");
+    assert!(sentence.contains(part), "{sentence}");
+}
+
 #[test]
-fn the_verdict_follows_the_thresholds() {
-    let check = |case: Case, threads: bool, data: bool, part: &str| {
-        let (t, d, sentence) = judge(case);
-        assert_eq!((t, d), (threads, data), "{case:?}: {sentence}");
-        assert!(sentence.contains(part), "{sentence}");
-    };
-    let big = 1 << 30;
+fn threads_are_judged_by_heterogeneity_and_amount() {
+    let both = "thread mapping and data mapping";
+    let data = "data mapping, not for thread mapping";
     check(
-        (64, 400.0, 400.0, 900.0, big, 1, 0.9, 0.2),
+        (64, 400.0, 400.0, 900.0, BIG, 1, 0.9, 0.2),
         true,
         true,
-        "thread mapping and data",
+        both,
     );
     check(
-        (64, 400.0, 400.0, 149.0, big, 1, 0.9, 0.2),
+        (64, 400.0, 400.0, 149.0, BIG, 1, 0.9, 0.2),
         false,
         true,
-        "data mapping, not",
+        data,
     );
-    check(
-        (64, 99.0, 99.0, 900.0, big, 1, 0.9, 0.2),
-        false,
-        true,
-        "data mapping, not",
-    );
+    check((64, 99.0, 99.0, 900.0, BIG, 1, 0.9, 0.2), false, true, data);
     // All threads share alike: C_H is above H_min only because of the diagonal.
-    check(
-        (64, 153.0, 0.0, 900.0, big, 1, 0.3, 0.2),
-        false,
-        false,
-        "neither",
-    );
-    // Equation 7: it must be more than the caches.
-    check(
-        (64, 400.0, 400.0, 900.0, 100, 100, 0.9, 0.2),
-        true,
-        false,
-        "not for data",
-    );
-    check(
-        (64, 400.0, 400.0, 900.0, 101, 100, 0.9, 0.2),
-        true,
-        true,
-        "and data",
-    );
-    check(
-        (64, 400.0, 400.0, 900.0, 1, 0, 0.9, 0.2),
-        true,
-        true,
-        "and data",
-    );
-    check(
-        (64, 0.0, 0.0, 0.0, big, 1, 0.9, 0.95),
-        false,
-        false,
-        "first touch is already right",
-    );
-    check(
-        (64, 400.0, 400.0, 900.0, big, 1, 0.9, 0.95),
-        true,
-        false,
-        "already right",
-    );
-    check(
-        (64, 0.0, 0.0, 900.0, big, 1, 0.5, 0.2),
-        false,
-        false,
-        "neither",
-    );
-    check(
-        (2, 2500.0, 0.0, 900.0, big, 1, 0.9, 0.2),
-        false,
-        true,
-        "data mapping, not",
-    );
-    check(
-        (1, 0.0, 0.0, 0.0, big, 1, 1.0, 0.2),
-        false,
-        true,
-        "one thread: nothing to place but data",
-    );
+    check((64, 153.0, 0.0, 900.0, BIG, 1, 0.9, 0.2), false, true, data);
+    // One pair.
+    check((2, 2500.0, 0.0, 900.0, BIG, 1, 0.9, 0.2), false, true, data);
+    let one = "one thread: nothing to place but data";
+    check((1, 0.0, 0.0, 0.0, BIG, 1, 1.0, 0.2), false, true, one);
     check(
         (0, 0.0, 0.0, 0.0, 0, 1, 0.0, 0.0),
         false,
         false,
         "no memory access",
+    );
+}
+
+#[test]
+fn data_is_judged_by_size_exclusivity_and_first_touch() {
+    let threads = "suitable for thread mapping, not for data mapping";
+    let both = "thread mapping and data mapping";
+    // Equation 7: it must be more than the caches; 0 is unknown.
+    check(
+        (64, 400.0, 400.0, 900.0, 100, 100, 0.9, 0.2),
+        true,
+        false,
+        threads,
+    );
+    check(
+        (64, 400.0, 400.0, 900.0, 101, 100, 0.9, 0.2),
+        true,
+        true,
+        both,
+    );
+    check((64, 400.0, 400.0, 900.0, 1, 0, 0.9, 0.2), true, true, both);
+    check(
+        (64, 0.0, 0.0, 900.0, BIG, 1, 0.5, 0.2),
+        false,
+        false,
+        "neither",
+    );
+    let right = "nothing to gain, first touch is already right";
+    check((64, 0.0, 0.0, 0.0, BIG, 1, 0.9, 0.95), false, false, right);
+    check(
+        (64, 400.0, 400.0, 900.0, BIG, 1, 0.9, 0.95),
+        true,
+        false,
+        right,
     );
 }
 
