@@ -142,7 +142,7 @@ fn output_is_checked_before_the_program_runs() {
         (Some(2), "")
     );
     assert!(
-        text(&out.stderr).contains("is no profile"),
+        text(&out.stderr).contains("not a profile"),
         "{}",
         text(&out.stderr)
     );

@@ -22,6 +22,7 @@ use crate::trace::join::{self, Leader, Role};
 use crate::trace::launch::{already_traced, Tracer};
 use crate::trace::mpi;
 use crate::trace::rank::{self, Half, Link};
+use crate::trace::symbols::Symbols;
 use crate::trace::target;
 
 /// Traces the command; the result is its exit status.
@@ -83,14 +84,14 @@ fn trace_one(
     let signals = Signals::hold()?;
     let collector = Collector::new(config).context("cannot set up the shared segment")?;
     let attach = collector.attach_path();
-    let running = collector.start();
+    let running = collector.start()?;
     let child = spawn(&attach, signals.before())?;
     let pid = Pid::from_raw(i32::try_from(child.id()).context("the program's process id")?);
     let end = child::wait(pid, &signals, || progress.show(|| running.live()));
     progress.end();
     let end = end?;
     let status = child::exit_status(&end);
-    let profile = running.finish(end);
+    let profile = running.finish(end, &mut Symbols::default());
     Ok((profile.context("cannot put the profile together")?, status))
 }
 
@@ -103,7 +104,7 @@ fn trace_ranks(
 ) -> Result<Profile> {
     let collector = Collector::new(config).context("cannot set up the shared segment")?;
     let attach = collector.attach_path();
-    let running = collector.start();
+    let running = collector.start()?;
     leader.offer(&attach);
     if let Some(pid) = link.offer(&attach) {
         leader.count_in(pid);
@@ -111,7 +112,7 @@ fn trace_ranks(
     let waited = leader.wait(|| progress.show(|| running.live()));
     progress.end();
     waited?;
-    let profile = running.finish(link.end());
+    let profile = running.finish(link.end(), &mut Symbols::default());
     let mut profile = profile.context("cannot put the profile together")?;
     if leader.missing() > 0 {
         let limit = format!(
@@ -132,7 +133,7 @@ fn keep(profile: &Profile, folder: &Path, quiet: bool) -> Result<()> {
     }
     if !written.missing.is_empty() {
         let missing = written.missing.join(", ");
-        bail!("{shown} is incomplete, the disk is full: {missing} did not fit; make room and trace again");
+        bail!("{shown} is incomplete, it lacks {missing}; make room on the disk and trace again");
     }
     Ok(())
 }

@@ -27,10 +27,11 @@ pub fn resolve(options: &TraceOptions, target: &Target) -> Result<Vec<Hook>> {
         return Ok(Vec::new());
     }
     let programs = programs(target);
-    let hooks = wanted.into_iter();
-    hooks
-        .map(|(kind, name)| find(&programs, kind, name))
-        .collect()
+    let mut hooks = Vec::new();
+    for (kind, name) in wanted {
+        hooks.extend(find(&programs, kind, name)?);
+    }
+    Ok(hooks)
 }
 
 /// The program itself and, as with `mpirun -np 4 ./app`, programs among its arguments.
@@ -45,28 +46,27 @@ fn programs(target: &Target) -> Vec<PathBuf> {
         .collect()
 }
 
-fn find(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Hook> {
+/// All functions of that name in the first program that has one.
+fn find(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Vec<Hook>> {
     for program in programs {
-        if let Some(address) = symbols::function(program, name) {
-            return hook(program, kind, address);
+        if let Ok(addresses) = symbols::function(program, name) {
+            let hooks = addresses.into_iter();
+            return hooks.map(|at| hook(program, kind, at)).collect();
         }
     }
     let shown: Vec<_> = programs.iter().map(|p| p.display().to_string()).collect();
     let shown = shown.join(" and ");
-    let known: Vec<String> = programs
+    let similar = programs
         .iter()
-        .flat_map(|p| symbols::functions(p))
-        .collect();
-    if known.is_empty() {
-        bail!("there is no function {name} in {shown}, which has no symbols; build it without -s and do not strip it");
+        .flat_map(|p| symbols::similar_functions(p, name));
+    let similar: Vec<_> = similar.take(SUGGESTIONS).collect();
+    if similar.is_empty() {
+        bail!("there is no function {name} in {shown}; `nm -C` lists those there are, if it was built without -s");
     }
-    match closest(name, &known).as_slice() {
-        [] => bail!("there is no function {name} in {shown}; `nm -C` lists those there are"),
-        close => bail!(
-            "there is no function {name} in {shown}; did you mean {}?",
-            close.join(" or ")
-        ),
-    }
+    bail!(
+        "there is no function {name} in {shown}; did you mean {}?",
+        similar.join(" or ")
+    )
 }
 
 fn hook(program: &Path, kind: HookKind, address: u64) -> Result<Hook> {
@@ -80,60 +80,56 @@ fn hook(program: &Path, kind: HookKind, address: u64) -> Result<Hook> {
     })
 }
 
-/// The names most like `name`: at most a third of it edited, or holding it.
-fn closest<'a>(name: &str, known: &'a [String]) -> Vec<&'a str> {
-    let near = |candidate: &str| {
-        let edits = distance(name.as_bytes(), candidate.as_bytes());
-        let inside = name.len() > 3 && candidate.contains(name);
-        (edits <= name.len().div_ceil(3) || inside).then_some(edits)
-    };
-    let known = known.iter().map(String::as_str);
-    let mut found: Vec<_> = known.filter_map(|k| near(k).map(|d| (d, k))).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
-        .into_iter()
-        .map(|(_, k)| k)
-        .take(SUGGESTIONS)
-        .collect()
-}
-
-/// Levenshtein's distance.
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn distances() {
-        let check = |a: &str, b: &str, d| assert_eq!(distance(a.as_bytes(), b.as_bytes()), d);
-        check("", "", 0);
-        check("main", "main", 0);
-        check("", "abc", 3);
-        check("kitten", "sitting", 3);
-        check("main", "man", 1);
+    fn own() -> Target {
+        let executable = std::env::current_exe().expect("own path");
+        Target {
+            argv: vec!["sh".into(), "-c".into(), executable.clone().into()],
+            executable: "/bin/sh".into(),
+            name: "sh".to_string(),
+        }
     }
 
     #[test]
-    fn suggestions() {
-        let known = ["main", "solve", "solve_part", "resolve", "zebra"].map(String::from);
-        let check = |name: &str, expected: &[&str]| assert_eq!(closest(name, &known), expected);
-        check("slove", &["solve"]);
-        check("solve", &["solve", "resolve", "solve_part"]);
-        check("mian", &["main"]);
-        check("xyz", &[]);
+    fn functions_are_found_in_programs_among_the_arguments() {
+        let options = TraceOptions {
+            from: Some("main".to_string()),
+            ..TraceOptions::default()
+        };
+        let hooks = resolve(&options, &own()).expect("main");
+        let meta = std::fs::metadata(std::env::current_exe().expect("own path")).expect("meta");
+        assert_eq!(hooks.len(), 1);
+        assert_eq!(hooks[0].kind, HookKind::From);
+        assert_eq!((hooks[0].dev, hooks[0].ino), (meta.dev(), meta.ino()));
+        assert!(hooks[0].offset > 0);
+    }
+
+    #[test]
+    fn misspelt_functions_come_with_suggestions() {
+        let options = TraceOptions {
+            until: Some("mian".to_string()),
+            ..TraceOptions::default()
+        };
+        let error = resolve(&options, &own()).expect_err("mian").to_string();
+        assert!(
+            error.contains("no function mian in /bin/sh and "),
+            "{error}"
+        );
+        assert!(error.contains("did you mean "), "{error}");
+    }
+
+    #[test]
+    fn nothing_asked_nothing_read() {
+        let nowhere = Target {
+            executable: "/nonexistent".into(),
+            ..own()
+        };
+        assert_eq!(
+            resolve(&TraceOptions::default(), &nowhere).expect("none"),
+            []
+        );
     }
 }

@@ -6,6 +6,7 @@ pub mod hooks;
 pub mod join;
 pub mod launch;
 pub mod mpi;
+pub mod naming;
 pub mod rank;
 pub mod symbols;
 pub mod target;

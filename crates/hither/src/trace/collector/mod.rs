@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::naming::Naming;
 use anyhow::{Context, Result};
 use hither_profile::{Meta, Profile, RunEnd, TraceOptions, FORMAT_VERSION};
 
@@ -66,12 +67,12 @@ impl Collector {
         format!("/proc/{}/fd/{fd}", std::process::id())
     }
 
-    pub fn start(self) -> Running {
-        Running {
+    pub fn start(self) -> Result<Running> {
+        Ok(Running {
             config: self.config,
             _segment: self.segment,
             started: Instant::now(),
-        }
+        })
     }
 }
 
@@ -88,7 +89,7 @@ impl Running {
         }
     }
 
-    pub fn finish(self, end: RunEnd) -> Result<Profile> {
+    pub fn finish(self, end: RunEnd, _: &mut dyn Naming) -> Result<Profile> {
         let meta = Meta {
             format: FORMAT_VERSION,
             command: self.config.command,
@@ -120,4 +121,11 @@ pub fn write(profile: &Profile, path: &Path) -> Result<Written> {
         missing: Vec::new(),
         bytes: text.len() as u64,
     })
+}
+
+/// Stands in for `hither_profile::check_destination`.
+pub fn check_destination(dir: &Path) -> Result<()> {
+    let replaceable = dir.symlink_metadata().is_err() || dir.join("profile.json").is_file();
+    anyhow::ensure!(replaceable, "{} exists and is not a profile", dir.display());
+    Ok(())
 }

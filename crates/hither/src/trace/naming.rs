@@ -1,0 +1,42 @@
+//! The names that the collector asks for: what it knows are files and ELF virtual
+//! addresses; what people know are variables and source lines.
+use std::path::{Path, PathBuf};
+
+/// A global, or a static variable of a function.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StaticObject {
+    pub name: String,
+    pub type_name: String,
+    /// ELF virtual address: before the load address is added.
+    pub vaddr: u64,
+    pub size: u64,
+    /// Where it is declared; empty and 0 without debug information.
+    pub file: String,
+    pub line: u32,
+}
+
+/// Where an instruction comes from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourceLine {
+    pub file: String,
+    pub line: u32,
+    pub function: String,
+}
+
+/// What a heap block is called after.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AllocationName {
+    pub name: String,
+    pub type_name: String,
+    pub file: String,
+    pub line: u32,
+    pub function: String,
+}
+
+/// Answers from the files of a program. Never fails: what is not known is empty.
+pub trait Naming {
+    fn statics(&mut self, file: &Path) -> Vec<StaticObject>;
+    fn line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine>;
+    /// `frames`: (module file, vaddr of the call instruction), innermost first.
+    fn allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName;
+}
