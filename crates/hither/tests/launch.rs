@@ -191,6 +191,15 @@ fn output_and_status_are_the_programs() {
     assert!(end(&place.work("sh.hither")).contains("11"));
 }
 
+/// Sets of signals in lines of /proc/PID/status, but for 32 and 33: the C library keeps
+/// them for itself and sets them up when it makes a thread.
+fn signals(status: &str) -> Vec<u64> {
+    let set = |line: &str| u64::from_str_radix(line.split_once(":\t")?.1, 16).ok();
+    let sets = status.lines().filter(|line| line.starts_with("Sig"));
+    sets.map(|line| set(line).expect("a set of signals") & !(3 << 31))
+        .collect()
+}
+
 #[test]
 fn the_program_finds_what_hither_was_given() {
     let place = Place::new();
@@ -217,11 +226,15 @@ fn the_program_finds_what_hither_was_given() {
         let native = run(prefix, &[]);
         let traced = run(prefix, &[hither, "trace", "-q", "--"]);
         assert!(native.lines().count() > 5, "{native}");
-        let signals = |text: &str| text.lines().take(2).map(str::to_string).collect::<Vec<_>>();
         assert_eq!(signals(&native), signals(&traced), "{prefix}");
         // Pipes and processes have numbers of their own.
-        let plain = |text: String| text.replace(|c: char| c.is_ascii_digit(), "");
-        assert_eq!(plain(native), plain(traced), "{prefix}");
+        let plain = |text: &str| {
+            let lines = text.lines().filter(|line| !line.starts_with("Sig"));
+            lines
+                .collect::<String>()
+                .replace(|c: char| c.is_ascii_digit(), "")
+        };
+        assert_eq!(plain(&native), plain(&traced), "{prefix}");
     }
 }
 
