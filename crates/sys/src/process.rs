@@ -15,35 +15,57 @@ use nix::unistd::Pid;
 /// before `main`, so the answer must be taken earlier.
 static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
+/// Whether SIGCHLD was ignored before [`reap_children`].
+static SIGCHLD_IGNORED: AtomicBool = AtomicBool::new(false);
+
 extern "C" fn record_sigpipe() {
+    SIGPIPE_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+}
+
+fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction, and sigaction with a null new action
     // only writes the old one to the place it is given.
     let old = unsafe {
         let mut old: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut old);
+        libc::sigaction(signal, std::ptr::null(), &raw mut old);
         old
     };
-    SIGPIPE_IGNORED.store(old.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+    old.sa_sigaction == libc::SIG_IGN
+}
+
+fn set_ignored(signal: libc::c_int, ignored: bool) {
+    let action = if ignored {
+        libc::SIG_IGN
+    } else {
+        libc::SIG_DFL
+    };
+    // SAFETY: signal is async-signal-safe and installs no handler of ours.
+    unsafe { libc::signal(signal, action) };
 }
 
 #[used]
 #[link_section = ".init_array"]
 static RECORD_SIGPIPE: extern "C" fn() = record_sigpipe;
 
-/// Makes `command` start its program with signal mask `mask` and with SIGPIPE as this
-/// program found it, whatever Rust's runtime made of them.
+/// Makes sure that children can be waited for: where SIGCHLD is ignored, as some
+/// programs leave it to those they start, their exit statuses would be lost.
+pub fn reap_children() {
+    if is_ignored(libc::SIGCHLD) {
+        SIGCHLD_IGNORED.store(true, Ordering::Relaxed);
+        set_ignored(libc::SIGCHLD, false);
+    }
+}
+
+/// Makes `command` start its program with signal mask `mask` and with the other signals
+/// as this program found them, whatever Rust's runtime and we made of them.
 pub fn inherit_signals(command: &mut Command, mask: SigSet) {
     // Keeps the linker from dropping the recorder.
     std::hint::black_box(&RECORD_SIGPIPE);
-    let ignored = SIGPIPE_IGNORED.load(Ordering::Relaxed);
     let restore = move || {
-        let action = if ignored {
-            libc::SIG_IGN
-        } else {
-            libc::SIG_DFL
-        };
-        // SAFETY: signal is async-signal-safe and installs no handler of ours.
-        unsafe { libc::signal(libc::SIGPIPE, action) };
+        set_ignored(libc::SIGPIPE, SIGPIPE_IGNORED.load(Ordering::Relaxed));
+        if SIGCHLD_IGNORED.load(Ordering::Relaxed) {
+            set_ignored(libc::SIGCHLD, true);
+        }
         nix::sys::signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
         Ok(())
     };

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Result};
 use nix::unistd::{access, AccessFlags};
 
+use hither_profile::check_destination;
+
 const SUFFIX: &str = ".hither";
 
 /// The profile's folder: `name` with `.hither` appended unless it ends so, or after the
@@ -39,11 +41,7 @@ pub fn check(folder: &Path) -> Result<()> {
     if let Err(error) = access(parent, AccessFlags::W_OK | AccessFlags::X_OK) {
         bail!("cannot write {shown}: the folder {parent_shown} is not writable ({error}); choose another place with -o");
     }
-    if folder.symlink_metadata().is_ok() && !folder.join("profile.json").is_file() {
-        bail!(
-            "{shown} exists and is no profile, so it is not replaced; choose another name with -o"
-        );
-    }
+    check_destination(folder)?;
     Ok(())
 }
 
@@ -77,7 +75,5 @@ mod tests {
         assert!(check(&at("other.hither")).is_err());
         std::fs::write(at("file.hither"), "x").expect("write");
         assert!(check(&at("file.hither")).is_err());
-        std::fs::write(at("other.hither/profile.json"), "{}").expect("write");
-        assert!(check(&at("other.hither")).is_ok());
     }
 }

@@ -7,8 +7,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::units::{show_bytes, show_count, show_duration};
 use crate::trace::collector::Live;
 
-/// Draws nothing unless stderr is a terminal and we are in its foreground: a job in the
-/// background must not paint over the shell.
+/// Draws nothing unless stderr is a terminal that can clear a line and we are in its
+/// foreground: a job in the background must not paint over the shell.
 pub struct Progress {
     bar: Option<ProgressBar>,
     last: (Duration, u64),
@@ -17,7 +17,8 @@ pub struct Progress {
 impl Progress {
     #[must_use]
     pub fn new(quiet: bool) -> Self {
-        let visible = !quiet && std::io::stderr().is_terminal();
+        let plain = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let visible = !quiet && !plain && std::io::stderr().is_terminal();
         let bar = visible.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             // A template without placeholders for colours, so there is nothing to

@@ -135,7 +135,7 @@ fn keep(profile: &Profile, folder: &Path, quiet: bool) -> Result<()> {
     }
     if !written.missing.is_empty() {
         let missing = written.missing.join(", ");
-        bail!("{shown} is incomplete, the disk is full: {missing} did not fit; make room and trace again");
+        bail!("{shown} is incomplete, it lacks {missing}; make room on the disk and trace again");
     }
     Ok(())
 }

@@ -40,6 +40,7 @@ impl Signals {
     /// # Errors
     /// When the kernel gives no signalfd.
     pub fn hold() -> Result<Self> {
+        hither_sys::process::reap_children();
         let held: SigSet = HELD.into_iter().collect();
         let before = SigSet::thread_get_mask().context("cannot read the signal mask")?;
         held.thread_block().context("cannot hold signals back")?;

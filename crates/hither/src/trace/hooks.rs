@@ -46,28 +46,26 @@ fn programs(target: &Target) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Every function of that name in the first program that has one.
+/// All functions of that name in the first program that has one.
 fn find(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Vec<Hook>> {
     for program in programs {
-        let found = symbols::function(program, name).unwrap_or_default();
-        if !found.is_empty() {
-            let hooks = found.into_iter().map(|a| hook(program, kind, a));
-            return hooks.collect();
+        if let Ok(addresses) = symbols::function(program, name) {
+            let hooks = addresses.into_iter();
+            return hooks.map(|at| hook(program, kind, at)).collect();
         }
     }
     let shown: Vec<_> = programs.iter().map(|p| p.display().to_string()).collect();
     let shown = shown.join(" and ");
-    let close: Vec<String> = programs
+    let similar = programs
         .iter()
-        .flat_map(|p| symbols::similar_functions(p, name))
-        .take(SUGGESTIONS)
-        .collect();
-    if close.is_empty() {
-        bail!("there is no function {name} in {shown}; `nm -C` lists those there are, unless it is stripped");
+        .flat_map(|p| symbols::similar_functions(p, name));
+    let similar: Vec<_> = similar.take(SUGGESTIONS).collect();
+    if similar.is_empty() {
+        bail!("there is no function {name} in {shown}; `nm -C` lists those there are, if it was built without -s");
     }
     bail!(
         "there is no function {name} in {shown}; did you mean {}?",
-        close.join(" or ")
+        similar.join(" or ")
     )
 }
 
@@ -80,4 +78,58 @@ fn hook(program: &Path, kind: HookKind, address: u64) -> Result<Hook> {
         dev: meta.dev(),
         ino: meta.ino(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Target {
+        let executable = std::env::current_exe().expect("own path");
+        Target {
+            argv: vec!["sh".into(), "-c".into(), executable.clone().into()],
+            executable: "/bin/sh".into(),
+            name: "sh".to_string(),
+        }
+    }
+
+    #[test]
+    fn functions_are_found_in_programs_among_the_arguments() {
+        let options = TraceOptions {
+            from: Some("main".to_string()),
+            ..TraceOptions::default()
+        };
+        let hooks = resolve(&options, &own()).expect("main");
+        let meta = std::fs::metadata(std::env::current_exe().expect("own path")).expect("meta");
+        assert_eq!(hooks.len(), 1);
+        assert_eq!(hooks[0].kind, HookKind::From);
+        assert_eq!((hooks[0].dev, hooks[0].ino), (meta.dev(), meta.ino()));
+        assert!(hooks[0].offset > 0);
+    }
+
+    #[test]
+    fn misspelt_functions_come_with_suggestions() {
+        let options = TraceOptions {
+            until: Some("mian".to_string()),
+            ..TraceOptions::default()
+        };
+        let error = resolve(&options, &own()).expect_err("mian").to_string();
+        assert!(
+            error.contains("no function mian in /bin/sh and "),
+            "{error}"
+        );
+        assert!(error.contains("did you mean "), "{error}");
+    }
+
+    #[test]
+    fn nothing_asked_nothing_read() {
+        let nowhere = Target {
+            executable: "/nonexistent".into(),
+            ..own()
+        };
+        assert_eq!(
+            resolve(&TraceOptions::default(), &nowhere).expect("none"),
+            []
+        );
+    }
 }

@@ -114,7 +114,9 @@ impl PageReader {
 
     fn identify(&mut self, segment: &Segment, regions: &mut Regions, page: u32) -> bool {
         let record = segment.page(page);
-        let name = (record.first_thread != 0).then(|| regions.page(segment, &record)).flatten();
+        let name = (record.first_thread != 0)
+            .then(|| regions.page(segment, &record))
+            .flatten();
         if let Some(name) = name {
             self.remember(page, &record, name);
         }
