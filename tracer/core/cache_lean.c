@@ -69,9 +69,9 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
 }
 
 static void flush_group(struct hi_local *t, uint32_t group) {
-  struct hi_entry *e = &t->current[group << HI_GROUP_LOG2];
-  struct hi_side *s = &t->current_side[group << HI_GROUP_LOG2];
-  for (uint32_t i = 0; i < 1u << HI_GROUP_LOG2; i++)
+  struct hi_entry *e = &t->current[group * HI_GROUP];
+  struct hi_side *s = &t->current_side[group * HI_GROUP];
+  for (uint32_t i = 0; i < HI_GROUP; i++)
     if (e[i].tag) {
       evict(t, &e[i], &s[i]);
       e[i].tag = 0;
@@ -80,13 +80,14 @@ static void flush_group(struct hi_local *t, uint32_t group) {
 
 /* Empties the current line cache. */
 void hi_flush(struct hi_local *t) {
-  for (uint32_t word = 0; word < sizeof t->used / sizeof t->used[0]; word++)
-    for (; t->used[word]; t->used[word] &= t->used[word] - 1)
-      flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(t->used[word]));
+  uint64_t *used = t->shared->used;
+  for (uint32_t word = 0; word < sizeof t->shared->used / sizeof *used; word++)
+    for (; used[word]; used[word] &= used[word] - 1)
+      flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(used[word]));
 }
 
 static inline void mark_used(struct hi_local *t, uint64_t at) {
-  t->used[at >> (HI_GROUP_LOG2 + 6)] |= 1ull << (at >> HI_GROUP_LOG2 & 63);
+  t->shared->used[at / HI_GROUP / 64] |= 1ull << (at / HI_GROUP % 64);
 }
 
 /* Takes over the line cache that base_slot names, for the current slice. */

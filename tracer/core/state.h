@@ -15,7 +15,6 @@
 #define HI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HI_ADDRESS_MASK ((1ull << 47) - 1)
 #define HI_FOLD 10 /* see hi_index */
-#define HI_GROUP_LOG2 8 /* entries of a line cache that one bit of hi_local.used covers, log2 */
 #define HI_PAGE_SHIFT 12
 #define HI_PAGE_BYTES 4096ull
 
@@ -60,7 +59,6 @@ struct hi_local {
   uint32_t random;
   uint32_t next_page, page_end;  /* page ids reserved and not used yet */
   uint32_t volatile flipped;     /* base_slot was flipped and the old cache not flushed yet */
-  uint64_t used[8];              /* groups of the current line cache that hold lines */
   struct hi_entry *entries[2];
   struct hi_side *side[2];
   uint64_t volatile *instructions; /* counter in thread-local storage */
