@@ -239,7 +239,7 @@ impl Engine {
             let thread = self.segment.thread(slot);
             leftovers(&self.segment, &thread, |left| {
                 let counts = [left.reads, left.writes];
-                self.page_reader.leftover(left.page, slot, counts, &mut rows);
+                self.page_reader.leftover(&self.segment, left.page, slot, counts, &mut rows);
                 credit(left.reads + left.writes, &left.side, |to, sixths| {
                     self.comm_reader.credit(slot, to, sixths);
                 });
