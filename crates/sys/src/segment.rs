@@ -20,7 +20,10 @@ pub enum SegmentError {
         call: &'static str,
         errno: nix::errno::Errno,
     },
-    #[error("{given} hooks asked for, but a run can have {} at most: name fewer functions", wire::MAX_HOOKS)]
+    #[error(
+        "{given} hooks asked for, but a run can have {} at most: name fewer functions",
+        wire::MAX_HOOKS
+    )]
     Hooks { given: usize },
     #[error("a line of {0} bytes is not possible: use a power of two from 8 to 4096")]
     Line(u32),
@@ -135,8 +138,7 @@ impl Segment {
         }
         let layout = Layout::new(config.line.trailing_zeros(), config.cache_log2);
         let fail = |call| move |errno| SegmentError::Create { call, errno };
-        let file =
-            memfd_create(c"hither", MFdFlags::MFD_CLOEXEC).map_err(fail("memfd_create"))?;
+        let file = memfd_create(c"hither", MFdFlags::MFD_CLOEXEC).map_err(fail("memfd_create"))?;
         nix::unistd::ftruncate(&file, layout.total as i64).map_err(fail("ftruncate"))?;
         let length = NonZeroUsize::new(layout.total as usize).unwrap_or(NonZeroUsize::MIN);
         let flags = MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE;
@@ -223,19 +225,23 @@ impl Segment {
 
     /// Start of an aligned value of `size` bytes, if it lies inside the mapping.
     fn inside(&self, at: u64, size: u64) -> Option<*mut u8> {
-        let fits = at.checked_add(size).is_some_and(|end| end <= self.layout.total);
+        let fits = at
+            .checked_add(size)
+            .is_some_and(|end| end <= self.layout.total);
         // SAFETY: the sum was just checked to stay inside the mapping.
         (fits && at % size == 0).then(|| unsafe { self.base.as_ptr().add(at as usize) })
     }
 
     fn atomic_u32(&self, at: u64) -> Option<&AtomicU32> {
         // SAFETY: in bounds, aligned, mapped as long as self; all accesses are atomic.
-        self.inside(at, 4).map(|p| unsafe { AtomicU32::from_ptr(p.cast()) })
+        self.inside(at, 4)
+            .map(|p| unsafe { AtomicU32::from_ptr(p.cast()) })
     }
 
     fn atomic_u64(&self, at: u64) -> Option<&AtomicU64> {
         // SAFETY: in bounds, aligned, mapped as long as self; all accesses are atomic.
-        self.inside(at, 8).map(|p| unsafe { AtomicU64::from_ptr(p.cast()) })
+        self.inside(at, 8)
+            .map(|p| unsafe { AtomicU64::from_ptr(p.cast()) })
     }
 
     /// Loads with acquire; 0 outside the segment.
@@ -266,7 +272,8 @@ impl Segment {
 
     /// Swaps with acquire and release; 0 outside the segment.
     pub fn swap_u64(&self, at: u64, value: u64) -> u64 {
-        self.atomic_u64(at).map_or(0, |a| a.swap(value, Ordering::AcqRel))
+        self.atomic_u64(at)
+            .map_or(0, |a| a.swap(value, Ordering::AcqRel))
     }
 
     /// Swaps one byte with acquire and release; 0 outside the segment.
@@ -348,6 +355,9 @@ mod tests {
         };
         assert_eq!(bytes[..8], wire::MAGIC.to_le_bytes());
         let hook: Hook = s.read(s.layout.hooks);
-        assert_eq!((hook.kind, hook.which, hook.offset, hook.ino), (4, 1, 0x1234, 6));
+        assert_eq!(
+            (hook.kind, hook.which, hook.offset, hook.ino),
+            (4, 1, 0x1234, 6)
+        );
     }
 }

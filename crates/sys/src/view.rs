@@ -48,12 +48,14 @@ impl Segment {
     /// One past the last thread slot in use, never above the limit.
     #[must_use]
     pub fn next_thread(&self) -> u32 {
-        self.load_u32(header_at!(next_thread)).min(wire::MAX_THREADS)
+        self.load_u32(header_at!(next_thread))
+            .min(wire::MAX_THREADS)
     }
 
     #[must_use]
     pub fn next_process(&self) -> u32 {
-        self.load_u32(header_at!(next_process)).min(wire::MAX_PROCESSES)
+        self.load_u32(header_at!(next_process))
+            .min(wire::MAX_PROCESSES)
     }
 
     #[must_use]
@@ -175,7 +177,12 @@ impl Segment {
         }
         let room = u64::from(wire::SAMPLES);
         let waiting = head.wrapping_sub(tail).min(room);
-        let ring = self.slot(self.layout().samples, thread.into(), wire::MAX_THREADS, room * 24);
+        let ring = self.slot(
+            self.layout().samples,
+            thread.into(),
+            wire::MAX_THREADS,
+            room * 24,
+        );
         let first = head.wrapping_sub(waiting);
         for n in 0..waiting {
             each(self.read(ring.saturating_add(first.wrapping_add(n) % room * 24)));
@@ -228,6 +235,11 @@ impl Segment {
         let next = (1..waiting)
             .find(|&n| self.load_u32(self.event_at(tail.wrapping_add(n))) == wire::READY);
         self.discard_events(next.unwrap_or(waiting));
+        if next.is_none() && waiting == u64::from(wire::EVENTS) {
+            // Nothing readable in a whole ring: then the head may be nonsense as well.
+            let head = self.load_u64(header_at!(event_head));
+            self.store_u64(header_at!(event_tail), head);
+        }
     }
 
     fn discard_events(&self, slots: u64) {

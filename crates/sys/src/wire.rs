@@ -318,7 +318,11 @@ mod tests {
     impl Both {
         fn size(&mut self, c_name: &str, size: usize) {
             writeln!(self.rust, "{c_name} {size}").unwrap();
-            writeln!(self.c, "printf(\"{c_name} %zu\\n\", sizeof(struct {c_name}));").unwrap();
+            writeln!(
+                self.c,
+                "printf(\"{c_name} %zu\\n\", sizeof(struct {c_name}));"
+            )
+            .unwrap();
         }
         fn field(&mut self, c_name: &str, field: &str, offset: usize) {
             writeln!(self.rust, "{c_name}.{field} {offset}").unwrap();
@@ -422,7 +426,12 @@ mod tests {
         );
         std::fs::write(&source, program).unwrap();
         let binary = folder.path().join("layout");
-        let built = Command::new("cc").arg("-o").arg(&binary).arg(&source).status().unwrap();
+        let built = Command::new("cc")
+            .arg("-o")
+            .arg(&binary)
+            .arg(&source)
+            .status()
+            .unwrap();
         assert!(built.success(), "cc refused the header");
         let printed = Command::new(&binary).output().unwrap().stdout;
         assert_eq!(String::from_utf8(printed).unwrap(), both.rust);

@@ -81,7 +81,10 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
     let found = objects::build(input, naming);
     let touches = first_touch(&engine, threads.len());
     if engine.samples.dropped > 0 {
-        meta.limits.push("Source lines were kept for the first million distinct pairs of code and data only.".into());
+        meta.limits.push(
+            "Source lines were kept for the first million distinct pairs of code and data only."
+                .into(),
+        );
     }
     let numbers = Numbering::new(&engine.world.regions.all, &uses, &touches, &found);
     let processes = meta.processes.len();
@@ -89,7 +92,10 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
         slices: std::mem::take(&mut engine.slices.rows),
         comm,
         pages: uses.into_iter().map(|u| numbers.page_use(u)).collect(),
-        first_touch: touches.into_iter().map(|t| numbers.first_touch(t)).collect(),
+        first_touch: touches
+            .into_iter()
+            .map(|t| numbers.first_touch(t))
+            .collect(),
         regions: numbers.regions(&engine.world.regions.all, processes, threads.len()),
         object_ranges: numbers.ranges(&found),
         objects: found.objects,
@@ -109,7 +115,11 @@ fn meta(engine: &Engine, end: RunEnd) -> Meta {
     let cost = Cost {
         collector_cpu: engine.cpu,
         line_cache_misses: sum(&mut { misses }),
-        lost_events: engine.segment.lost().events.saturating_add(engine.world.broken_events),
+        lost_events: engine
+            .segment
+            .lost()
+            .events
+            .saturating_add(engine.world.broken_events),
         lost_samples: sum(&mut { lost_samples }).saturating_add(engine.samples.overwritten),
     };
     Meta {
@@ -117,7 +127,9 @@ fn meta(engine: &Engine, end: RunEnd) -> Meta {
         writer: env!("CARGO_PKG_VERSION").into(),
         command: engine.config.command.clone(),
         working_directory: engine.config.working_directory.clone(),
-        started_unix: now.map_or(0, |n| n.as_secs()).saturating_sub(duration / 1_000_000_000),
+        started_unix: now
+            .map_or(0, |n| n.as_secs())
+            .saturating_sub(duration / 1_000_000_000),
         duration,
         options: engine.config.options.clone(),
         processes: processes(engine),
@@ -125,7 +137,11 @@ fn meta(engine: &Engine, end: RunEnd) -> Meta {
         limits: limits(engine, &cost),
         comm_slices: engine.comm.factor(),
         page_slices: engine.pages.factor(),
-        sampling_error: if engine.config.options.sample.is_some() { engine.slices.sampling_error() } else { 0.0 },
+        sampling_error: if engine.config.options.sample.is_some() {
+            engine.slices.sampling_error()
+        } else {
+            0.0
+        },
         cost,
         ..Meta::default()
     }
@@ -135,7 +151,11 @@ fn processes(engine: &Engine) -> Vec<Process> {
     let next = engine.segment.next_process();
     let row = |slot: u32| {
         let p = engine.segment.process(slot);
-        let parent = p.parent.checked_sub(1).filter(|&i| i + 1 < next).map(ProcessIx);
+        let parent = p
+            .parent
+            .checked_sub(1)
+            .filter(|&i| i + 1 < next)
+            .map(ProcessIx);
         let left = p.state == wire::PROCESS_EXITED || p.state == wire::PROCESS_EXECED;
         let end = Some(p.end_ns).filter(|&end| left && end != 0);
         let end = end.or(engine.threads.gone_at(slot)).unwrap_or(engine.ended);
@@ -170,7 +190,11 @@ fn threads(engine: &Engine, scale: &Scale, processes: usize) -> Vec<Thread> {
             process: ProcessIx(t.process.saturating_sub(1).min(last_process)),
             tid: t.tid,
             name: String::from_utf8_lossy(name).into_owned(),
-            creator: t.creator.checked_sub(1).filter(|&c| c + 1 < next).map(ThreadIx),
+            creator: t
+                .creator
+                .checked_sub(1)
+                .filter(|&c| c + 1 < next)
+                .map(ThreadIx),
             start: since(engine, t.start_ns),
             end: since(engine, end).max(since(engine, t.start_ns)),
             instructions: t.instructions,
@@ -222,7 +246,12 @@ fn page_uses(engine: &mut Engine, scale: &Scale, threads: usize) -> Vec<Use> {
                 sum[1] = sum[1].saturating_add(scale.count(slot, writes));
             }
         }
-        uses.extend(bin.into_iter().map(|((page, thread), counts)| Use { slice, page, thread, counts }));
+        uses.extend(bin.into_iter().map(|((page, thread), counts)| Use {
+            slice,
+            page,
+            thread,
+            counts,
+        }));
     }
     uses
 }
@@ -232,7 +261,9 @@ fn page_totals(uses: &[Use]) -> Vec<(PageName, [u64; 2])> {
     let key = |(region, page): PageName| u64::from(region) << 32 | u64::from(page);
     let mut rows: Vec<Row<2>> = uses.iter().map(|u| (key(u.page), u.counts)).collect();
     collapse(&mut rows);
-    rows.into_iter().map(|(key, counts)| (((key >> 32) as u32, key as u32), counts)).collect()
+    rows.into_iter()
+        .map(|(key, counts)| (((key >> 32) as u32, key as u32), counts))
+        .collect()
 }
 
 /// (page, thread, slice), the earliest per page.
@@ -240,14 +271,21 @@ fn first_touch(engine: &Engine, threads: usize) -> Vec<(PageName, u32, u32)> {
     let last = engine.slices.rows.len().saturating_sub(1) as u32;
     let mut first: BTreeMap<PageName, (u32, u32)> = BTreeMap::new();
     for touched in engine.page_reader.touched() {
-        let Some(thread) = touched.thread.checked_sub(1).filter(|&t| (t as usize) < threads) else {
+        let Some(thread) = touched
+            .thread
+            .checked_sub(1)
+            .filter(|&t| (t as usize) < threads)
+        else {
             continue;
         };
         let slice = touched.epoch.saturating_sub(1).min(last);
         let entry = first.entry(touched.name).or_insert((slice, thread));
         *entry = (*entry).min((slice, thread));
     }
-    first.into_iter().map(|(page, (slice, thread))| (page, thread, slice)).collect()
+    first
+        .into_iter()
+        .map(|(page, (slice, thread))| (page, thread, slice))
+        .collect()
 }
 
 /// The regions the profile needs, numbered in the order in which they appeared.
@@ -257,7 +295,12 @@ struct Numbering {
 }
 
 impl Numbering {
-    fn new(all: &[Known], uses: &[Use], touches: &[(PageName, u32, u32)], found: &Objects) -> Numbering {
+    fn new(
+        all: &[Known],
+        uses: &[Use],
+        touches: &[(PageName, u32, u32)],
+        found: &Objects,
+    ) -> Numbering {
         let mut used: Vec<u32> = uses.iter().map(|u| u.page.0).collect();
         used.extend(touches.iter().map(|t| t.0 .0));
         used.extend(found.ranges.iter().map(|r| r.1));
@@ -326,17 +369,42 @@ fn limits(engine: &Engine, cost: &Cost) -> Vec<String> {
             found.push(what);
         }
     };
-    say(lost.threads > 0 || told(wire::LOST_THREADS), format!(
-        "{} threads past the {}th of the run were not traced.", lost.threads, wire::MAX_THREADS - 1));
-    say(lost.processes > 0 || told(wire::LOST_PROCESSES), format!(
-        "{} processes past the {}th of the run were not traced.", lost.processes, wire::MAX_PROCESSES - 1));
-    say(told(wire::LOST_CHILD_32BIT), "A 32-bit child process was not traced.".into());
+    say(
+        lost.threads > 0 || told(wire::LOST_THREADS),
+        format!(
+            "{} threads past the {}th of the run were not traced.",
+            lost.threads,
+            wire::MAX_THREADS - 1
+        ),
+    );
+    say(
+        lost.processes > 0 || told(wire::LOST_PROCESSES),
+        format!(
+            "{} processes past the {}th of the run were not traced.",
+            lost.processes,
+            wire::MAX_PROCESSES - 1
+        ),
+    );
+    say(
+        told(wire::LOST_CHILD_32BIT),
+        "A 32-bit child process was not traced.".into(),
+    );
     say(lost.pages > 0 || lost.blocks > 0 || told(wire::LOST_MEMORY), format!(
         "Accesses to some pages were not counted: {} pages and {} page-count blocks past the tracer's limits.", lost.pages, lost.blocks));
-    say(lost.chunks > 0, format!(
-        "{} chunks of shared memory past the tracer's limit were treated as private.", lost.chunks));
-    say(lost.sites > 0, format!(
-        "{} places in the code past the tracer's limit have no source line.", lost.sites));
+    say(
+        lost.chunks > 0,
+        format!(
+            "{} chunks of shared memory past the tracer's limit were treated as private.",
+            lost.chunks
+        ),
+    );
+    say(
+        lost.sites > 0,
+        format!(
+            "{} places in the code past the tracer's limit have no source line.",
+            lost.sites
+        ),
+    );
     say(cost.lost_events > 0, format!(
         "{} events (mappings, allocations) were lost: some pages and data structures have no name.", cost.lost_events));
     say(cost.lost_samples > 0, format!(
@@ -352,7 +420,15 @@ fn limits(engine: &Engine, cost: &Cost) -> Vec<String> {
 /// Keeps the site rows that make up most of the accesses.
 pub fn keep_most(mut sites: Vec<Site>, share: f64) -> Vec<Site> {
     let accesses = |s: &Site| s.reads.saturating_add(s.writes);
-    let key = |s: &Site| (std::cmp::Reverse(accesses(s)), s.object, s.file.clone(), s.line, s.function.clone());
+    let key = |s: &Site| {
+        (
+            std::cmp::Reverse(accesses(s)),
+            s.object,
+            s.file.clone(),
+            s.line,
+            s.function.clone(),
+        )
+    };
     sites.sort_by_cached_key(key);
     let total: f64 = sites.iter().map(|s| accesses(s) as f64).sum();
     let mut sum = 0.0;

@@ -152,8 +152,10 @@ mod tests {
         for (i, j, events) in rows {
             matrix.add(i, j, events);
         }
-        let rows: Vec<Row<1>> =
-            rows.iter().map(|&(i, j, e)| (pair_key(i as u32, j as u32), [e])).collect();
+        let rows: Vec<Row<1>> = rows
+            .iter()
+            .map(|&(i, j, e)| (pair_key(i as u32, j as u32), [e]))
+            .collect();
         let (amount, heterogeneity) = amount_and_heterogeneity(6, &rows);
         assert!((amount - matrix.amount()).abs() < 1e-9);
         assert!((heterogeneity - matrix.heterogeneity()).abs() < 1e-9);

@@ -59,7 +59,9 @@ pub struct Engine {
 
 pub fn clock(id: ClockId) -> u64 {
     // These clocks cannot fail on Linux.
-    clock_gettime(id).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+    clock_gettime(id).map_or(0, |t| {
+        t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
+    })
 }
 
 pub fn monotonic() -> u64 {
@@ -152,7 +154,9 @@ impl Engine {
             self.checked = now;
             self.threads.find_gone(&self.segment, now);
         }
-        let sync = self.threads.scan(&self.segment, &mut self.world.regions, now);
+        let sync = self
+            .threads
+            .scan(&self.segment, &mut self.world.regions, now);
         let threads = self.threads.alive(self.slice_start, now);
         self.slices.rows.push(Slice {
             start: self.slice_start - self.started,
@@ -180,7 +184,8 @@ impl Engine {
     fn drain_samples(&mut self) {
         for (slot, process) in self.threads.running() {
             let (heap, regions) = (&self.world.heap, &mut self.world.regions);
-            self.samples.drain(&self.segment, slot, process, heap, regions);
+            self.samples
+                .drain(&self.segment, slot, process, heap, regions);
         }
         self.world.heap.forget_freed();
     }
@@ -201,8 +206,11 @@ impl Engine {
 
     fn read_pages(&mut self, slice: u32) {
         let before = self.page_reader.accesses;
-        let rows = self.page_reader.pass(&self.segment, &mut self.world.regions);
-        self.slices.spread(slice as usize, self.page_reader.accesses - before);
+        let rows = self
+            .page_reader
+            .pass(&self.segment, &mut self.world.regions);
+        self.slices
+            .spread(slice as usize, self.page_reader.accesses - before);
         self.pages.add(slice, rows);
     }
 
@@ -228,7 +236,8 @@ impl Engine {
         self.read_pages(last);
         self.take_leftovers(last);
         self.close_comm(last);
-        self.page_reader.name_the_rest(&self.segment, &mut self.world.regions);
+        self.page_reader
+            .name_the_rest(&self.segment, &mut self.world.regions);
         self.cpu = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_at_start);
     }
 
@@ -239,7 +248,8 @@ impl Engine {
             let thread = self.segment.thread(slot);
             leftovers(&self.segment, &thread, |left| {
                 let counts = [left.reads, left.writes];
-                self.page_reader.leftover(&self.segment, left.page, slot, counts, &mut rows);
+                self.page_reader
+                    .leftover(&self.segment, left.page, slot, counts, &mut rows);
                 credit(left.reads + left.writes, &left.side, |to, sixths| {
                     self.comm_reader.credit(slot, to, sixths);
                 });
@@ -247,8 +257,10 @@ impl Engine {
         }
         super::binned::collapse(&mut rows);
         let before = self.page_reader.accesses;
-        self.page_reader.note(&self.segment, &mut self.world.regions, &rows);
-        self.slices.spread(slice as usize, self.page_reader.accesses - before);
+        self.page_reader
+            .note(&self.segment, &mut self.world.regions, &rows);
+        self.slices
+            .spread(slice as usize, self.page_reader.accesses - before);
         self.pages.add(slice, rows);
     }
 

@@ -62,7 +62,8 @@ impl World {
         match event.kind {
             wire::EV_PROCESS => self.process(process, a, text, generation),
             wire::EV_MODULE => {
-                self.regions.module(process, a[0], a[1], a[4], text, generation);
+                self.regions
+                    .module(process, a[0], a[1], a[4], text, generation);
             }
             wire::EV_MAP => self.regions.map(event, text),
             wire::EV_UNMAP => self.regions.unmap(process, a[0], a[1]),
@@ -80,7 +81,8 @@ impl World {
     fn process(&mut self, process: u32, a: &[u64; 6], executable: &str, generation: u32) {
         let parent = u32::try_from(a[1]).ok().filter(|&p| p != 0);
         let forked_from = parent.filter(|_| a[2] == 1);
-        self.regions.process(process, forked_from, (a[3], a[4]), generation);
+        self.regions
+            .process(process, forked_from, (a[3], a[4]), generation);
         if let Some(parent) = forked_from {
             self.heap.fork(parent, process);
         }

@@ -20,8 +20,16 @@ pub fn credit(accesses: u64, side: &wire::Side, mut owe: impl FnMut(u32, u64)) {
     };
     pay(&[x], unit);
     pay(&[y], unit);
-    let p1 = if z1 == 0 { accesses } else { u64::from(side.s1).clamp(1, accesses) };
-    let p2 = if z1 == 0 || z2 == 0 { accesses } else { u64::from(side.s2).clamp(p1, accesses) };
+    let p1 = if z1 == 0 {
+        accesses
+    } else {
+        u64::from(side.s1).clamp(1, accesses)
+    };
+    let p2 = if z1 == 0 || z2 == 0 {
+        accesses
+    } else {
+        u64::from(side.s2).clamp(p1, accesses)
+    };
     pay(&[x], unit * (p1 - 1));
     pay(&[x, z1], unit * (p2 - p1));
     pay(&[x, z1, z2], unit * (accesses - p2));
@@ -77,9 +85,15 @@ mod tests {
             ..wire::Side::default()
         };
         let mut owed = BTreeMap::new();
-        credit(accesses, &side, |to, sixths| *owed.entry(to).or_insert(0) += sixths);
+        credit(accesses, &side, |to, sixths| {
+            *owed.entry(to).or_insert(0) += sixths
+        });
         owed.retain(|_, sixths| *sixths > 0);
-        assert_eq!(owed, expected.iter().copied().collect(), "{accesses} {f:?} {s:?}");
+        assert_eq!(
+            owed,
+            expected.iter().copied().collect(),
+            "{accesses} {f:?} {s:?}"
+        );
     }
 
     #[test]
@@ -91,7 +105,12 @@ mod tests {
         check(10, [1, 0, 3, 0], [4, 0], &[(1, 24 + 18), (3, 18)]);
         check(10, [0, 0, 3, 0], [4, 0], &[(3, 36)]);
         check(10, [3, 0, 3, 0], [4, 0], &[(3, 60)]);
-        check(10, [1, 2, 3, 4], [4, 7], &[(1, 24 + 9 + 6), (2, 6), (3, 9 + 6), (4, 6)]);
+        check(
+            10,
+            [1, 2, 3, 4],
+            [4, 7],
+            &[(1, 24 + 9 + 6), (2, 6), (3, 9 + 6), (4, 6)],
+        );
         check(10, [1, 0, 3, 1], [4, 7], &[(1, 24 + 9 + 9), (3, 18)]);
         check(10, [0, 0, 0, 4], [4, 7], &[]);
         check(3, [1, 0, 3, 4], [900, 0], &[(1, 18)]);

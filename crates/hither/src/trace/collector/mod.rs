@@ -172,7 +172,9 @@ impl Collector {
                 engine.finish();
                 engine
             })
-            .context("cannot start the collector's thread: raise the limit on processes (ulimit -u)")?;
+            .context(
+                "cannot start the collector's thread: raise the limit on processes (ulimit -u)",
+            )?;
         Ok(Running { thread, stop, live })
     }
 }
@@ -198,10 +200,9 @@ impl Running {
     pub fn finish(self, end: RunEnd, naming: &mut dyn Naming) -> Result<Profile> {
         // The thread may have gone already, which join tells.
         let _ = self.stop.send(());
-        let engine = self
-            .thread
-            .join()
-            .map_err(|_| anyhow!("the collector's thread failed; please report it with the command you traced"))?;
+        let engine = self.thread.join().map_err(|_| {
+            anyhow!("the collector's thread failed; please report it with the command you traced")
+        })?;
         Ok(build::profile(engine, end, naming))
     }
 }

@@ -77,7 +77,11 @@ impl Builder<'_> {
     }
 
     fn region(&self, region: u32) -> Option<&Region> {
-        self.input.regions.all.get(region as usize).map(|k| &k.region)
+        self.input
+            .regions
+            .all
+            .get(region as usize)
+            .map(|k| &k.region)
     }
 
     /// One object per allocating place and process.
@@ -95,7 +99,10 @@ impl Builder<'_> {
             sum.size = sum.size.saturating_add(site.bytes);
             sum.count = sum.count.saturating_add(site.count);
             keep_largest(&mut site.ranges);
-            let ranges = site.ranges.iter().map(|&(region, offset, length)| (object, region, offset, length));
+            let ranges = site
+                .ranges
+                .iter()
+                .map(|&(region, offset, length)| (object, region, offset, length));
             self.found.ranges.extend(ranges);
             self.by_site.push(object);
         }
@@ -106,10 +113,17 @@ impl Builder<'_> {
         let mut at = 0;
         while at < self.input.pages.len() {
             let number = self.input.pages[at].0 .0;
-            let pages = self.input.pages[at..].iter().take_while(|p| p.0 .0 == number).count();
+            let pages = self.input.pages[at..]
+                .iter()
+                .take_while(|p| p.0 .0 == number)
+                .count();
             let touched = at..at + pages;
             at += pages;
-            let Some(region) = self.region(number).filter(|r| r.kind == RegionKind::Elf).cloned() else {
+            let Some(region) = self
+                .region(number)
+                .filter(|r| r.kind == RegionKind::Elf)
+                .cloned()
+            else {
                 continue;
             };
             let variables = self.variables(&region.file, naming);
@@ -117,7 +131,9 @@ impl Builder<'_> {
                 let offset = variable.vaddr.wrapping_sub(region.file_offset);
                 if offset < region.size && self.touches(touched.clone(), offset, variable.size) {
                     let object = self.static_object(&region, n, variable);
-                    self.found.ranges.push((object, number, offset, variable.size));
+                    self.found
+                        .ranges
+                        .push((object, number, offset, variable.size));
                 }
             }
         }
@@ -203,7 +219,9 @@ impl Builder<'_> {
         let mut on_page: Vec<(usize, u32, u64)> = Vec::new();
         for &(object, region, offset, length) in &self.found.ranges {
             let end = offset.saturating_add(length);
-            let first = self.input.pages.partition_point(|p| p.0 < (region, (offset >> PAGE_BITS).min(u32::MAX.into()) as u32));
+            let first = self.input.pages.partition_point(|p| {
+                p.0 < (region, (offset >> PAGE_BITS).min(u32::MAX.into()) as u32)
+            });
             for (n, (page, _)) in self.input.pages.iter().enumerate().skip(first) {
                 let start = u64::from(page.1) * PAGE;
                 if page.0 != region || start >= end {
@@ -263,8 +281,16 @@ impl Builder<'_> {
         let start = region.file_offset.wrapping_add(offset);
         let end = start.saturating_add(UNIT);
         let behind = variables.partition_point(|v| v.vaddr < end);
-        let overlap = |v: &StaticObject| v.vaddr.saturating_add(v.size).min(end).saturating_sub(v.vaddr.max(start));
-        let here = (0..behind).rev().take(UNIT as usize).map(|n| (overlap(&variables[n]), n));
+        let overlap = |v: &StaticObject| {
+            v.vaddr
+                .saturating_add(v.size)
+                .min(end)
+                .saturating_sub(v.vaddr.max(start))
+        };
+        let here = (0..behind)
+            .rev()
+            .take(UNIT as usize)
+            .map(|n| (overlap(&variables[n]), n));
         let (bytes, n) = here.max()?;
         (bytes > 0).then(|| self.static_objects.get(&(region.file.clone(), n)).copied())?
     }
@@ -293,8 +319,11 @@ impl Builder<'_> {
     }
 
     fn line(&self, code: Code, naming: &mut dyn Naming) -> SourceLine {
-        let file = code.and_then(|(region, vaddr)| Some((self.region(region)?.file.clone(), vaddr)));
-        let known = file.as_ref().and_then(|(file, vaddr)| naming.line(&PathBuf::from(file), *vaddr));
+        let file =
+            code.and_then(|(region, vaddr)| Some((self.region(region)?.file.clone(), vaddr)));
+        let known = file
+            .as_ref()
+            .and_then(|(file, vaddr)| naming.line(&PathBuf::from(file), *vaddr));
         known.unwrap_or_else(|| SourceLine {
             file: file.map(|f| f.0).unwrap_or_default(),
             ..SourceLine::default()
@@ -313,7 +342,12 @@ impl Builder<'_> {
         let renumber = |object: u32| number.get(object as usize).copied().flatten();
         let mut keep = number.iter().map(Option::is_some);
         self.found.objects.retain(|_| keep.next().unwrap_or(false));
-        self.found.ranges.retain_mut(|range| renumber(range.0).is_some_and(|n| { range.0 = n; true }));
+        self.found.ranges.retain_mut(|range| {
+            renumber(range.0).is_some_and(|n| {
+                range.0 = n;
+                true
+            })
+        });
         for site in &mut self.found.sites {
             site.object = site.object.and_then(|o| renumber(o.0)).map(ObjectIx);
         }
@@ -352,7 +386,13 @@ struct AllocationKey(String, String, String, u32, String);
 
 impl AllocationKey {
     fn of(n: &AllocationName) -> Self {
-        AllocationKey(n.name.clone(), n.type_name.clone(), n.file.clone(), n.line, n.function.clone())
+        AllocationKey(
+            n.name.clone(),
+            n.type_name.clone(),
+            n.file.clone(),
+            n.line,
+            n.function.clone(),
+        )
     }
 }
 
@@ -371,8 +411,14 @@ fn heap_object(name: AllocationName, process: u32, thread: u32) -> Object {
 }
 
 fn mapping_name(region: &Region) -> String {
-    let thread = region.thread.map_or(String::new(), |t| format!(" by thread {t}"));
-    format!("mmap #{} of {} KiB{thread}", region.ordinal, region.size >> 10)
+    let thread = region
+        .thread
+        .map_or(String::new(), |t| format!(" by thread {t}"));
+    format!(
+        "mmap #{} of {} KiB{thread}",
+        region.ordinal,
+        region.size >> 10
+    )
 }
 
 fn stack_name(region: &Region) -> String {
@@ -398,7 +444,11 @@ fn share_out(
     let several = bytes.len() > 1;
     let (mut rest, mut weight) = (counts, weights.values().map(|&w| w as f64).sum::<f64>());
     for (&object, &own) in weights {
-        let share = if weight > 0.0 { (own as f64 / weight).min(1.0) } else { 1.0 };
+        let share = if weight > 0.0 {
+            (own as f64 / weight).min(1.0)
+        } else {
+            1.0
+        };
         weight -= own as f64;
         let part = rest.map(|c| ((c as f64 * share).round() as u64).min(c));
         let last = weights.last_key_value().is_some_and(|l| *l.0 == object);

@@ -58,7 +58,8 @@ impl PageReader {
     fn block(&mut self, segment: &Segment, number: u32, rows: &mut Vec<Row<2>>) {
         let owner = segment.owner(number);
         let known = owner.thread > 0 && owner.thread < segment.next_thread();
-        if !known || owner.page_block > (segment.next_page().saturating_sub(1)) / wire::BLOCK_PAGES {
+        if !known || owner.page_block > (segment.next_page().saturating_sub(1)) / wire::BLOCK_PAGES
+        {
             return;
         }
         let at = number as usize;
@@ -83,7 +84,14 @@ impl PageReader {
     }
 
     /// Counts that the target did not live to add to a block.
-    pub fn leftover(&mut self, segment: &Segment, page: u32, thread: u32, counts: [u64; 2], rows: &mut Vec<Row<2>>) {
+    pub fn leftover(
+        &mut self,
+        segment: &Segment,
+        page: u32,
+        thread: u32,
+        counts: [u64; 2],
+        rows: &mut Vec<Row<2>>,
+    ) {
         if page > 0 && page < segment.next_page() && counts != [0, 0] {
             rows.push((use_key(page, thread), counts));
         }
@@ -114,7 +122,9 @@ impl PageReader {
 
     fn identify(&mut self, segment: &Segment, regions: &mut Regions, page: u32) -> bool {
         let record = segment.page(page);
-        let name = (record.first_thread != 0).then(|| regions.page(segment, &record)).flatten();
+        let name = (record.first_thread != 0)
+            .then(|| regions.page(segment, &record))
+            .flatten();
         if let Some(name) = name {
             self.remember(page, &record, name);
         }

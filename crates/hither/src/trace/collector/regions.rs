@@ -78,7 +78,13 @@ impl Regions {
     }
 
     /// A process image appears, with its parent's memory if it was forked.
-    pub fn process(&mut self, process: u32, forked_from: Option<u32>, stack: (u64, u64), generation: u32) {
+    pub fn process(
+        &mut self,
+        process: u32,
+        forked_from: Option<u32>,
+        stack: (u64, u64),
+        generation: u32,
+    ) {
         let inherited = forked_from.and_then(|parent| self.spaces.get(&parent));
         let space = inherited.map_or_else(Space::default, |s| s.fork(generation));
         self.spaces.insert(process, space);
@@ -92,7 +98,11 @@ impl Regions {
 
     fn main_stack(&mut self, process: u32, (top, limit): (u64, u64), generation: u32) {
         // The limit is a length (ulimit -s), unlimited, or the lowest address.
-        let length = if limit < top && limit >= 1 << 32 { top - limit } else { limit };
+        let length = if limit < top && limit >= 1 << 32 {
+            top - limit
+        } else {
+            limit
+        };
         let length = length.clamp(1 << 20, 1 << 30).min(top);
         if top == 0 {
             return;
@@ -113,7 +123,15 @@ impl Regions {
 
     /// A program or library was loaded. Pages touched while the loader was still mapping
     /// it belong to it too, so the mappings it replaces are forgotten.
-    pub fn module(&mut self, process: u32, start: u64, end: u64, bias: u64, file: &str, generation: u32) {
+    pub fn module(
+        &mut self,
+        process: u32,
+        start: u64,
+        end: u64,
+        bias: u64,
+        file: &str,
+        generation: u32,
+    ) {
         let pages = pages_around(start, end.saturating_sub(start));
         let replaced = self.space(process).carve(pages.0, pages.1);
         let born = replaced.iter().map(|i| i.born).min().unwrap_or(generation);
@@ -147,7 +165,14 @@ impl Regions {
             wire::MAP_SHARED_FILE | wire::MAP_SHARED_ANON | wire::MAP_SYSV => {
                 self.shared(process, dev, ino, path, length)
             }
-            _ if path == "[heap]" => return self.brk(process, address, address.saturating_add(length), event.generation),
+            _ if path == "[heap]" => {
+                return self.brk(
+                    process,
+                    address,
+                    address.saturating_add(length),
+                    event.generation,
+                )
+            }
             _ if path.starts_with('[') => self.other(process),
             _ => self.private(event, pages, path),
         };
@@ -186,7 +211,14 @@ impl Regions {
         let known = self.shared.get(&(dev, ino)).copied();
         let region = known.unwrap_or_else(|| {
             let kind = RegionKind::Shared;
-            let new = self.add(process, true, Region { kind, ..Region::default() });
+            let new = self.add(
+                process,
+                true,
+                Region {
+                    kind,
+                    ..Region::default()
+                },
+            );
             self.shared.insert((dev, ino), new);
             new
         });
@@ -205,7 +237,14 @@ impl Regions {
             return known;
         }
         let kind = RegionKind::Other;
-        let new = self.add(process, false, Region { kind, ..Region::default() });
+        let new = self.add(
+            process,
+            false,
+            Region {
+                kind,
+                ..Region::default()
+            },
+        );
         self.others.insert(process, new);
         new
     }
@@ -225,7 +264,11 @@ impl Regions {
         for (n, piece) in pieces.iter().enumerate() {
             let start = new.0.saturating_add(piece.start - old.0);
             let grown = n == last && piece.end == old.1;
-            let end = if grown { new.1 } else { start.saturating_add(piece.pages()).min(new.1) };
+            let end = if grown {
+                new.1
+            } else {
+                start.saturating_add(piece.pages()).min(new.1)
+            };
             if start >= end {
                 continue;
             }
@@ -257,7 +300,15 @@ impl Regions {
             None => {
                 let kind = RegionKind::Brk;
                 let address = first << PAGE_BITS;
-                self.add(process, true, Region { kind, address, ..Region::default() })
+                self.add(
+                    process,
+                    true,
+                    Region {
+                        kind,
+                        address,
+                        ..Region::default()
+                    },
+                )
             }
         };
         self.brk.insert(process, region);
@@ -318,7 +369,10 @@ impl Regions {
         let interval = self.owned(process, interval);
         let pages = interval.offset.saturating_add(page - interval.start);
         let in_page = address & ((1 << PAGE_BITS) - 1);
-        Some((interval.region, pages.saturating_mul(1 << PAGE_BITS) | in_page))
+        Some((
+            interval.region,
+            pages.saturating_mul(1 << PAGE_BITS) | in_page,
+        ))
     }
 
     /// (region, ELF address) of code that ran in a generation.
@@ -342,7 +396,8 @@ impl Regions {
         };
         let known = &mut self.all[region as usize];
         let stack = &mut known.region;
-        let free = stack.kind == RegionKind::Mmap || stack.kind == RegionKind::Stack && stack.thread.is_none();
+        let free = stack.kind == RegionKind::Mmap
+            || stack.kind == RegionKind::Stack && stack.thread.is_none();
         if free && known.anonymous {
             stack.kind = RegionKind::Stack;
             stack.thread = thread_ix(thread);
@@ -354,7 +409,10 @@ impl Regions {
         if page.shared != 0 {
             return self.shared_page(segment, page);
         }
-        let found = self.spaces.get(&page.process)?.at(page.va, page.generation)?;
+        let found = self
+            .spaces
+            .get(&page.process)?
+            .at(page.va, page.generation)?;
         let found = self.owned(page.process, found);
         let number = found.offset.saturating_add(page.va - found.start);
         Some((found.region, u32::try_from(number.min(MAX_PAGE)).ok()?))
@@ -367,7 +425,10 @@ impl Regions {
             return None;
         }
         let in_chunk = place % u64::from(wire::CHUNK_PAGES);
-        let number = chunk.chunk.checked_mul(wire::CHUNK_PAGES.into())?.checked_add(in_chunk)?;
+        let number = chunk
+            .chunk
+            .checked_mul(wire::CHUNK_PAGES.into())?
+            .checked_add(in_chunk)?;
         let number = u32::try_from(number).ok()?;
         let region = self.shared(page.process, chunk.dev, chunk.ino, "", 0);
         self.grow(region, u64::from(number) + 1);

@@ -19,7 +19,10 @@ pub enum Target {
     /// A block of an allocation site.
     Heap(u32),
     /// A 64-byte unit of a program file's region.
-    File { region: u32, unit: u64 },
+    File {
+        region: u32,
+        unit: u64,
+    },
     /// Somewhere in another region.
     Region(u32),
     Unknown,
@@ -40,7 +43,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn drain(&mut self, segment: &Segment, thread: u32, process: u32, heap: &Heap, regions: &mut Regions) {
+    pub fn drain(
+        &mut self,
+        segment: &Segment,
+        thread: u32,
+        process: u32,
+        heap: &Heap,
+        regions: &mut Regions,
+    ) {
         let mut overwritten = 0;
         overwritten += segment.drain_samples(thread, |sample| {
             self.add(segment, process, &sample, heap, regions);
@@ -48,7 +58,14 @@ impl Tally {
         self.overwritten = self.overwritten.saturating_add(overwritten);
     }
 
-    fn add(&mut self, segment: &Segment, process: u32, sample: &wire::Sample, heap: &Heap, regions: &mut Regions) {
+    fn add(
+        &mut self,
+        segment: &Segment,
+        process: u32,
+        sample: &wire::Sample,
+        heap: &Heap,
+        regions: &mut Regions,
+    ) {
         let weight = u64::from(sample.weight);
         let counts = [sample.reads, sample.writes].map(|c| u64::from(c) * weight);
         let place = regions.locate(process, sample.address);
@@ -69,7 +86,11 @@ impl Tally {
         let kept = count(&mut self.lines, (target, code), counts);
         self.dropped += u64::from(!kept);
         if let (Target::Heap(site), Some((region, offset))) = (target, place) {
-            count(&mut self.heap_pages, (region, offset >> PAGE_BITS, site), counts);
+            count(
+                &mut self.heap_pages,
+                (region, offset >> PAGE_BITS, site),
+                counts,
+            );
         }
     }
 
@@ -85,7 +106,11 @@ impl Tally {
 }
 
 /// Adds to a key, if there is room for it.
-fn count<K: std::hash::Hash + Eq>(map: &mut HashMap<K, [u64; 2]>, key: K, counts: [u64; 2]) -> bool {
+fn count<K: std::hash::Hash + Eq>(
+    map: &mut HashMap<K, [u64; 2]>,
+    key: K,
+    counts: [u64; 2],
+) -> bool {
     if map.len() >= MAX_KEYS && !map.contains_key(&key) {
         return false;
     }

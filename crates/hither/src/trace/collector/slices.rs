@@ -68,7 +68,12 @@ impl Slices {
     /// Relative standard error of a total that was scaled up from the traced slices:
     /// s / (mean √n), with the finite-population factor √(1 - n/N) (Cochran 1977, 2.6).
     pub fn sampling_error(&self) -> f64 {
-        let traced: Vec<f64> = self.rows.iter().filter(|r| r.traced).map(|r| r.accesses as f64).collect();
+        let traced: Vec<f64> = self
+            .rows
+            .iter()
+            .filter(|r| r.traced)
+            .map(|r| r.accesses as f64)
+            .collect();
         let n = traced.len() as f64;
         let mean = traced.iter().sum::<f64>() / n;
         if traced.len() < 2 || mean == 0.0 {
@@ -88,14 +93,19 @@ mod tests {
     fn one_slice_of_each_group_is_traced() {
         let mut schedule = Schedule::new(Some(0.1), 42);
         let traced: Vec<bool> = (0..1000).map(|s| schedule.traced(s)).collect();
-        assert!(traced.chunks(10).all(|group| group.iter().filter(|&&t| t).count() == 1));
+        assert!(traced
+            .chunks(10)
+            .all(|group| group.iter().filter(|&&t| t).count() == 1));
         let mut all = Schedule::new(None, 42);
         assert!((0..100).all(|s| all.traced(s)));
     }
 
     #[test]
     fn spreading_keeps_the_total() {
-        let row = |traced| Slice { traced, ..Slice::default() };
+        let row = |traced| Slice {
+            traced,
+            ..Slice::default()
+        };
         let mut slices = Slices {
             rows: [true, true, false, true, true].map(row).to_vec(),
             uncounted: 0,

@@ -112,9 +112,14 @@ impl Space {
         if live.is_some_and(|i| i.born <= generation) {
             return live;
         }
-        let dead = self.dead.iter().filter(|i| (i.start..i.end).contains(&page));
+        let dead = self
+            .dead
+            .iter()
+            .filter(|i| (i.start..i.end).contains(&page));
         let around = || dead.clone().copied().chain(live);
-        let existed = around().filter(|i| i.born <= generation).max_by_key(|i| i.born);
+        let existed = around()
+            .filter(|i| i.born <= generation)
+            .max_by_key(|i| i.born);
         existed.or_else(|| around().min_by_key(|i| i.born))
     }
 }
@@ -160,7 +165,12 @@ mod tests {
         let mut s = Space::default();
         s.map(interval(10, 20, 1, 1));
         s.map(interval(15, 25, 2, 2));
-        assert_eq!(s.live_in(0, 100).map(|i| (i.start, i.end)).collect::<Vec<_>>(), [(10, 15), (15, 25)]);
+        assert_eq!(
+            s.live_in(0, 100)
+                .map(|i| (i.start, i.end))
+                .collect::<Vec<_>>(),
+            [(10, 15), (15, 25)]
+        );
         assert_eq!(s.live_in(12, 15).count(), 1);
     }
 }

@@ -28,7 +28,12 @@ pub struct Threads {
 impl Threads {
     /// Looks at all threads that may run. Returns how many synchronisation points they
     /// passed since the last look.
-    pub fn scan(&mut self, segment: &Segment, regions: &mut Regions, now: u64) -> [u64; wire::SYNCS] {
+    pub fn scan(
+        &mut self,
+        segment: &Segment,
+        regions: &mut Regions,
+        now: u64,
+    ) -> [u64; wire::SYNCS] {
         let mut passed = [0u64; wire::SYNCS];
         let known = self.seen.len().max(1) as u32;
         let next = segment.next_thread();
@@ -52,7 +57,14 @@ impl Threads {
         passed
     }
 
-    fn look(&mut self, segment: &Segment, regions: &mut Regions, slot: u32, thread: &wire::Thread, now: u64) {
+    fn look(
+        &mut self,
+        segment: &Segment,
+        regions: &mut Regions,
+        slot: u32,
+        thread: &wire::Thread,
+        now: u64,
+    ) {
         let gone = self.gone.get(thread.process as usize).copied().flatten();
         let seen = &mut self.seen[slot as usize];
         if !seen.started {
@@ -62,12 +74,20 @@ impl Threads {
             regions.stack_of(thread.process, slot, thread.stack_pointer);
         }
         if thread.state == wire::THREAD_ENDED {
-            seen.end = Some(if thread.end_ns == 0 { now } else { thread.end_ns });
+            seen.end = Some(if thread.end_ns == 0 {
+                now
+            } else {
+                thread.end_ns
+            });
             return;
         }
         let process = segment.process(thread.process);
         if process.state == wire::PROCESS_EXITED || process.state == wire::PROCESS_EXECED {
-            seen.end = Some(if process.end_ns == 0 { now } else { process.end_ns });
+            seen.end = Some(if process.end_ns == 0 {
+                now
+            } else {
+                process.end_ns
+            });
         } else {
             seen.end = gone;
         }
@@ -76,7 +96,8 @@ impl Threads {
     /// Threads alive at some time in [start, end); forgets those that ended before.
     pub fn alive(&mut self, start: u64, end: u64) -> u32 {
         let seen = &self.seen;
-        self.recent.retain(|&slot| seen[slot as usize].end.is_none_or(|e| e > start));
+        self.recent
+            .retain(|&slot| seen[slot as usize].end.is_none_or(|e| e > start));
         let alive = self.recent.iter().filter(|&&slot| {
             let thread = &seen[slot as usize];
             thread.started && thread.start < end
@@ -86,7 +107,9 @@ impl Threads {
 
     /// Slots whose samples may have to be drained, with their process.
     pub fn running(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.recent.iter().map(|&slot| (slot, self.seen[slot as usize].process))
+        self.recent
+            .iter()
+            .map(|&slot| (slot, self.seen[slot as usize].process))
     }
 
     pub fn count_running(&self) -> u32 {

@@ -63,13 +63,19 @@ impl Fake {
             let part = &text.as_bytes()[n * 64..text.len().min(n * 64 + 64)];
             bytes[..part.len()].copy_from_slice(part);
             for (word, eight) in bytes.chunks(8).enumerate() {
-                self.put64(at + word as u64 * 8, u64::from_le_bytes(eight.try_into().unwrap()));
+                self.put64(
+                    at + word as u64 * 8,
+                    u64::from_le_bytes(eight.try_into().unwrap()),
+                );
             }
         }
         for (n, value) in a.into_iter().enumerate() {
             self.put64(at + 16 + n as u64 * 8, value);
         }
-        self.put32(at + 4, u32::from(kind) | (slots as u32) << 8 | u32::from(process) << 16);
+        self.put32(
+            at + 4,
+            u32::from(kind) | (slots as u32) << 8 | u32::from(process) << 16,
+        );
         self.put32(at + 8, u32::from(thread) | u32::from(aux) << 16);
         self.put32(at + 12, self.generation);
         self.put32(at, wire::READY);
@@ -82,7 +88,14 @@ impl Fake {
         self.put32(at, wire::PROCESS_LIVE);
         self.set_pid(slot, std::process::id() as i32);
         self.at_least(offset_of!(Header, next_process), u32::from(slot) + 1);
-        let a = [1, parent.into(), u64::from(parent > 0), 0x7fff_0000_0000, 8 * MIB, 0];
+        let a = [
+            1,
+            parent.into(),
+            u64::from(parent > 0),
+            0x7fff_0000_0000,
+            8 * MIB,
+            0,
+        ];
         self.event(wire::EV_PROCESS, slot, 0, 0, a, "/bin/app");
     }
 
@@ -100,7 +113,10 @@ impl Fake {
         self.put32(at + 4, process);
         self.put32(at + 8, creator);
         self.put64(at + offset_of!(Thread, start_ns) as u64, monotonic());
-        self.put64(at + offset_of!(Thread, stack_pointer) as u64, 0x7ffe_ffff_fff0);
+        self.put64(
+            at + offset_of!(Thread, stack_pointer) as u64,
+            0x7ffe_ffff_fff0,
+        );
         self.put64(at + offset_of!(Thread, sync) as u64, u64::from(slot));
         let name = format!("thread {slot}");
         let mut bytes = [0; 16];
@@ -126,20 +142,48 @@ impl Fake {
     }
 
     pub fn map(&mut self, process: u16, thread: u16, address: u64, length: u64) {
-        self.event(wire::EV_MAP, process, thread, wire::MAP_PRIVATE, [address, length, 3, 0x22, 0, 0], "");
+        self.event(
+            wire::EV_MAP,
+            process,
+            thread,
+            wire::MAP_PRIVATE,
+            [address, length, 3, 0x22, 0, 0],
+            "",
+        );
     }
 
     pub fn shared_map(&mut self, process: u16, thread: u16, address: u64, ino: u64) {
         let a = [address, MIB, 3, 1, 7, ino];
-        self.event(wire::EV_MAP, process, thread, wire::MAP_SHARED_FILE, a, &format!("/dev/shm/{}", "x".repeat(70)));
+        self.event(
+            wire::EV_MAP,
+            process,
+            thread,
+            wire::MAP_SHARED_FILE,
+            a,
+            &format!("/dev/shm/{}", "x".repeat(70)),
+        );
     }
 
     pub fn module(&mut self, process: u16, start: u64, end: u64, path: &str) {
-        self.event(wire::EV_MODULE, process, 0, 0, [start, end, 1, 2, 0, 0], path);
+        self.event(
+            wire::EV_MODULE,
+            process,
+            0,
+            0,
+            [start, end, 1, 2, 0, 0],
+            path,
+        );
     }
 
     pub fn allocation(&mut self, process: u16, thread: u16, address: u64, size: u64, caller: u64) {
-        self.event(wire::EV_ALLOC, process, thread, 1, [address, size, caller, 0, 0, 0], "");
+        self.event(
+            wire::EV_ALLOC,
+            process,
+            thread,
+            1,
+            [address, size, caller, 0, 0, 0],
+            "",
+        );
     }
 
     pub fn page(&mut self, id: u32, address: u64, process: u32, first_thread: u32) {
@@ -152,7 +196,15 @@ impl Fake {
         self.at_least(offset_of!(Header, next_page), (id + 1).next_multiple_of(64));
     }
 
-    pub fn shared_page(&mut self, id: u32, address: u64, process: u32, first_thread: u32, ino: u64, page: u64) {
+    pub fn shared_page(
+        &mut self,
+        id: u32,
+        address: u64,
+        process: u32,
+        first_thread: u32,
+        ino: u64,
+        page: u64,
+    ) {
         let chunk = self.engine.segment.layout().chunks + 3 * 32;
         self.put64(chunk + 8, 7);
         self.put64(chunk + 16, ino);
@@ -180,12 +232,23 @@ impl Fake {
         let row = u64::from(thread * 2 + parity) * u64::from(wire::MAX_THREADS);
         let at = self.engine.segment.layout().comm + (row + u64::from(other)) * 8;
         self.put64(at, self.engine.segment.load_u64(at) + sixths);
-        let dirty = self.thread_at(thread) + offset_of!(Thread, comm_dirty) as u64 + u64::from(parity) * 8;
-        self.put64(dirty, self.engine.segment.load_u64(dirty) | 1 << (other / 64 % 64));
+        let dirty =
+            self.thread_at(thread) + offset_of!(Thread, comm_dirty) as u64 + u64::from(parity) * 8;
+        self.put64(
+            dirty,
+            self.engine.segment.load_u64(dirty) | 1 << (other / 64 % 64),
+        );
     }
 
     /// Leaves an entry in a thread's line cache.
-    pub fn entry(&mut self, slot: u32, index: u64, page: u32, (reads, writes): (u32, u32), f: [u16; 4]) {
+    pub fn entry(
+        &mut self,
+        slot: u32,
+        index: u64,
+        page: u32,
+        (reads, writes): (u32, u32),
+        f: [u16; 4],
+    ) {
         let l = *self.engine.segment.layout();
         let thread = self.thread_at(slot);
         self.put32(thread + offset_of!(Thread, arena) as u64, slot);
@@ -209,14 +272,18 @@ impl Fake {
     }
 
     pub fn sample(&mut self, thread: u32, address: u64, site: u32, reads: u32, weight: u32) {
-        let ring = self.engine.segment.layout().samples + u64::from(thread) * u64::from(wire::SAMPLES) * 24;
+        let ring = self.engine.segment.layout().samples
+            + u64::from(thread) * u64::from(wire::SAMPLES) * 24;
         let at = ring + self.samples * 24;
         self.put64(at, address);
         self.put32(at + 8, site);
         self.put32(at + 12, reads);
         self.put32(at + 20, weight);
         self.samples += 1;
-        self.put64(self.thread_at(thread) + offset_of!(Thread, sample_head) as u64, self.samples);
+        self.put64(
+            self.thread_at(thread) + offset_of!(Thread, sample_head) as u64,
+            self.samples,
+        );
     }
 
     /// Random words over the areas that the counters say are in use. When not `wild`, the
@@ -228,7 +295,11 @@ impl Fake {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            if wild { state } else { state & 0x0000_003f_0000_0007 }
+            if wild {
+                state
+            } else {
+                state & 0x0000_003f_0000_0007
+            }
         };
         let [threads, processes, pages, blocks, sites, _] = counters.map(u64::from);
         let fields = [
@@ -264,7 +335,10 @@ impl Fake {
             let head = u64::from(wire::READY) | kind << 32;
             self.put64(l.events + n * 64, head | random() & 0xffff_f000_0000_0000);
         }
-        self.put64(offset_of!(Header, event_head) as u64, if wild { random() } else { 256 });
+        self.put64(
+            offset_of!(Header, event_head) as u64,
+            if wild { random() } else { 256 },
+        );
         for (field, value) in fields {
             self.put32(field as u64, value as u32);
         }
