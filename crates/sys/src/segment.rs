@@ -229,7 +229,7 @@ impl Segment {
             .checked_add(size)
             .is_some_and(|end| end <= self.layout.total);
         // SAFETY: the sum was just checked to stay inside the mapping.
-        (fits && at % size == 0).then(|| unsafe { self.base.as_ptr().add(at as usize) })
+        (fits && at.is_multiple_of(size)).then(|| unsafe { self.base.as_ptr().add(at as usize) })
     }
 
     fn atomic_u32(&self, at: u64) -> Option<&AtomicU32> {

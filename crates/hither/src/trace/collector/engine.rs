@@ -193,7 +193,7 @@ impl Engine {
     /// Reads the pages when a page slice is complete, if there is CPU time for it; else
     /// page slices become longer.
     fn page_pass(&mut self, closing: u32) {
-        if closing == 0 || closing % self.pages.factor() != 0 {
+        if closing == 0 || !closing.is_multiple_of(self.pages.factor()) {
             return;
         }
         let elapsed = self.ended.saturating_sub(self.started);

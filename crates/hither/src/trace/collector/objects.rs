@@ -258,7 +258,7 @@ impl Builder<'_> {
         for (&(target, _), &counts) in &self.input.samples.lines {
             if let Target::File { region, unit } = target {
                 if let Some(object) = self.object_of(target) {
-                    add(region, unit * UNIT >> PAGE_BITS, object, counts);
+                    add(region, (unit * UNIT) >> PAGE_BITS, object, counts);
                 }
             }
         }

@@ -314,10 +314,10 @@ fn a_half_written_event_is_skipped() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
     /// Whatever the target scribbles over the areas in use, a profile comes out.
     #[test]
-    fn scribbling_never_panics(seed in 1u64.., counters in prop::array::uniform6(1u32..24), wild in any::<bool>()) {
+    fn scribbling_never_panics(seed in 1u64.., counters in prop::array::uniform6(1u32..60), wild in any::<bool>()) {
         let mut f = Fake::new(|options| options.sample = wild.then_some(0.5));
         f.process(1, 0);
         f.thread(1, 1, 0);
