@@ -229,7 +229,7 @@ impl Segment {
             .checked_add(size)
             .is_some_and(|end| end <= self.layout.total);
         // SAFETY: the sum was just checked to stay inside the mapping.
-        (fits && at % size == 0).then(|| unsafe { self.base.as_ptr().add(at as usize) })
+        (fits && at.is_multiple_of(size)).then(|| unsafe { self.base.as_ptr().add(at as usize) })
     }
 
     fn atomic_u32(&self, at: u64) -> Option<&AtomicU32> {
@@ -325,7 +325,7 @@ mod tests {
         Segment::create(&SegmentConfig {
             line: 64,
             sharers: 2,
-            cache_log2: 4,
+            cache_log2: 8,
             flags: 0,
             alloc_min: 4096,
             slice_ns: 10_000_000,

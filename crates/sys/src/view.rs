@@ -235,6 +235,11 @@ impl Segment {
         let next = (1..waiting)
             .find(|&n| self.load_u32(self.event_at(tail.wrapping_add(n))) == wire::READY);
         self.discard_events(next.unwrap_or(waiting));
+        if next.is_none() && waiting == u64::from(wire::EVENTS) {
+            // Nothing readable in a whole ring: then the head may be nonsense as well.
+            let head = self.load_u64(header_at!(event_head));
+            self.store_u64(header_at!(event_tail), head);
+        }
     }
 
     fn discard_events(&self, slots: u64) {

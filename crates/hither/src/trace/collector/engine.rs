@@ -16,6 +16,7 @@ use super::{Config, Live};
 use hither_profile::Slice;
 use hither_sys::{wire, Segment};
 use nix::time::{clock_gettime, ClockId};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ pub struct Engine {
     traced: bool,
     cpu_at_start: u64,
     checked: u64,
+    /// The epoch in which a thread was found stuck and marked.
+    marked: HashMap<u32, u32>,
 }
 
 pub fn clock(id: ClockId) -> u64 {
@@ -102,6 +105,7 @@ impl Engine {
             traced,
             cpu_at_start: 0,
             checked: started,
+            marked: HashMap::new(),
             segment,
             config,
         }
@@ -145,6 +149,23 @@ impl Engine {
         }
         self.drain_samples();
         self.page_pass(closing);
+    }
+
+    /// Moves on the threads that hit all the time and so have not noticed the slice. One
+    /// that waits in the kernel is marked once, not in every slice.
+    pub fn move_on(&mut self) {
+        let epoch = epoch_of(self.current);
+        for (slot, _) in self.threads.running() {
+            let thread = self.segment.thread(slot);
+            let stuck = thread.state == wire::THREAD_LIVE
+                && thread.epoch != 0
+                && thread.epoch != epoch
+                && self.marked.get(&slot) != Some(&thread.epoch);
+            if stuck {
+                self.marked.insert(slot, thread.epoch);
+                self.segment.mark_stale(&thread);
+            }
+        }
     }
 
     /// Writes down the slice that just ended.
@@ -193,7 +214,7 @@ impl Engine {
     /// Reads the pages when a page slice is complete, if there is CPU time for it; else
     /// page slices become longer.
     fn page_pass(&mut self, closing: u32) {
-        if closing == 0 || closing % self.pages.factor() != 0 {
+        if closing == 0 || !closing.is_multiple_of(self.pages.factor()) {
             return;
         }
         let elapsed = self.ended.saturating_sub(self.started);
@@ -201,14 +222,14 @@ impl Engine {
             self.pages.coarsen();
             return;
         }
-        self.read_pages(closing - 1);
+        self.read_pages(closing - 1, false);
     }
 
-    fn read_pages(&mut self, slice: u32) {
+    fn read_pages(&mut self, slice: u32, all: bool) {
         let before = self.page_reader.accesses;
         let rows = self
             .page_reader
-            .pass(&self.segment, &mut self.world.regions);
+            .pass(&self.segment, &mut self.world.regions, all);
         self.slices
             .spread(slice as usize, self.page_reader.accesses - before);
         self.pages.add(slice, rows);
@@ -233,7 +254,7 @@ impl Engine {
             self.comm_reader.read(&self.segment, epoch_of(last) & 1);
         }
         self.drain_samples();
-        self.read_pages(last);
+        self.read_pages(last, true);
         self.take_leftovers(last);
         self.close_comm(last);
         self.page_reader
@@ -249,7 +270,7 @@ impl Engine {
             leftovers(&self.segment, &thread, |left| {
                 let counts = [left.reads, left.writes];
                 self.page_reader
-                    .leftover(left.page, slot, counts, &mut rows);
+                    .leftover(&self.segment, left.page, slot, counts, &mut rows);
                 credit(left.reads + left.writes, &left.side, |to, sixths| {
                     self.comm_reader.credit(slot, to, sixths);
                 });

@@ -39,6 +39,8 @@ use std::time::Duration;
 const CACHE_LOG2: u32 = 16;
 /// Heap blocks below this size are not reported: none is seen apart on a 4 KiB page.
 const ALLOC_MIN: u32 = 1024;
+/// How long a process has to notice a new slice by itself, see `HI_STALE` in wire.h.
+const GRACE: Duration = Duration::from_micros(500);
 /// Between looks at an event ring that fills fast.
 const BUSY: Duration = Duration::from_millis(2);
 
@@ -166,6 +168,8 @@ impl Collector {
                     busy = engine.drain_events();
                     if engine::monotonic() >= engine.deadline() {
                         engine.tick();
+                        std::thread::sleep(GRACE);
+                        engine.move_on();
                         *shown.lock().unwrap_or_else(PoisonError::into_inner) = engine.live();
                     }
                 }

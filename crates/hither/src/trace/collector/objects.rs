@@ -227,7 +227,7 @@ impl Builder<'_> {
                 if page.0 != region || start >= end {
                     break;
                 }
-                let bytes = end.min(start + PAGE) - offset.max(start);
+                let bytes = end.min(start + PAGE).saturating_sub(offset.max(start));
                 on_page.push((n, object, bytes));
             }
         }
@@ -258,7 +258,7 @@ impl Builder<'_> {
         for (&(target, _), &counts) in &self.input.samples.lines {
             if let Target::File { region, unit } = target {
                 if let Some(object) = self.object_of(target) {
-                    add(region, unit * UNIT >> PAGE_BITS, object, counts);
+                    add(region, (unit * UNIT) >> PAGE_BITS, object, counts);
                 }
             }
         }
@@ -297,26 +297,23 @@ impl Builder<'_> {
 
     /// Samples by object and source line.
     fn lines(&self, naming: &mut dyn Naming) -> Vec<Site> {
-        let mut lines: HashMap<Code, SourceLine> = HashMap::new();
-        let mut sums: BTreeMap<(Option<u32>, String, u32, String), [u64; 2]> = BTreeMap::new();
+        let mut number_of: HashMap<Code, usize> = HashMap::new();
+        let mut lines = Lines::default();
+        let mut sums: HashMap<(Option<u32>, usize), [u64; 2]> = HashMap::new();
         for (&(target, code), counts) in &self.input.samples.lines {
-            let line = lines
+            let line = *number_of
                 .entry(code)
-                .or_insert_with(|| self.line(code, naming))
-                .clone();
-            let key = (self.object_of(target), line.file, line.line, line.function);
-            let sum = sums.entry(key).or_insert([0; 2]);
+                .or_insert_with(|| lines.add(self.line(code, naming)));
+            let sum = sums.entry((self.object_of(target), line)).or_insert([0; 2]);
             sum[0] = sum[0].saturating_add(counts[0]);
             sum[1] = sum[1].saturating_add(counts[1]);
         }
         let scaled = |count: u64| (count as f64 * self.input.scale).round() as u64;
-        let row = |((object, file, line, function), counts): (_, [u64; 2])| Site {
-            object: Option::map(object, ObjectIx),
-            file,
-            line,
-            function,
+        let row = |((object, line), counts): ((Option<u32>, usize), [u64; 2])| Site {
+            object: object.map(ObjectIx),
             reads: scaled(counts[0]),
             writes: scaled(counts[1]),
+            ..lines.site(line)
         };
         keep_most(sums.into_iter().map(row).collect(), LINES_KEPT)
     }
@@ -338,7 +335,7 @@ impl Builder<'_> {
         let mut number = Vec::with_capacity(self.found.objects.len());
         let mut kept = 0;
         for object in &self.found.objects {
-            let keep = object.kind != ObjectKind::Static || object.reads + object.writes > 0;
+            let keep = object.kind != ObjectKind::Static || object.reads.max(object.writes) > 0;
             number.push(keep.then_some(kept));
             kept += u32::from(keep);
         }
@@ -353,6 +350,33 @@ impl Builder<'_> {
         });
         for site in &mut self.found.sites {
             site.object = site.object.and_then(|o| renumber(o.0)).map(ObjectIx);
+        }
+    }
+}
+
+/// Source lines, each once.
+#[derive(Default)]
+struct Lines {
+    all: Vec<SourceLine>,
+    numbers: HashMap<(String, u32, String), usize>,
+}
+
+impl Lines {
+    fn add(&mut self, line: SourceLine) -> usize {
+        let key = (line.file.clone(), line.line, line.function.clone());
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.all.push(line);
+            self.all.len() - 1
+        })
+    }
+
+    fn site(&self, number: usize) -> Site {
+        let line = &self.all[number];
+        Site {
+            file: line.file.clone(),
+            line: line.line,
+            function: line.function.clone(),
+            ..Site::default()
         }
     }
 }

@@ -36,12 +36,17 @@ pub struct PageReader {
 }
 
 impl PageReader {
-    /// Reads every block that changed. Rows are by [`use_key`].
-    pub fn pass(&mut self, segment: &Segment, regions: &mut Regions) -> Vec<Row<2>> {
+    /// Reads every block that changed, or simply `all`: a flag set while its block was
+    /// being read can be lost, which must not happen the last time. Rows are by [`use_key`].
+    pub fn pass(&mut self, segment: &Segment, regions: &mut Regions, all: bool) -> Vec<Row<2>> {
         let mut rows = Vec::new();
         let blocks = segment.next_block();
         for first in (0..blocks).step_by(8) {
-            let dirty = segment.dirty_word(first);
+            let dirty = if all {
+                u64::MAX
+            } else {
+                segment.dirty_word(first)
+            };
             if dirty == 0 {
                 continue;
             }
@@ -58,7 +63,8 @@ impl PageReader {
     fn block(&mut self, segment: &Segment, number: u32, rows: &mut Vec<Row<2>>) {
         let owner = segment.owner(number);
         let known = owner.thread > 0 && owner.thread < segment.next_thread();
-        if !known || owner.page_block >= wire::MAX_PAGES / wire::BLOCK_PAGES {
+        if !known || owner.page_block > (segment.next_page().saturating_sub(1)) / wire::BLOCK_PAGES
+        {
             return;
         }
         let at = number as usize;
@@ -83,8 +89,15 @@ impl PageReader {
     }
 
     /// Counts that the target did not live to add to a block.
-    pub fn leftover(&mut self, page: u32, thread: u32, counts: [u64; 2], rows: &mut Vec<Row<2>>) {
-        if page > 0 && page < wire::MAX_PAGES && counts != [0, 0] {
+    pub fn leftover(
+        &mut self,
+        segment: &Segment,
+        page: u32,
+        thread: u32,
+        counts: [u64; 2],
+        rows: &mut Vec<Row<2>>,
+    ) {
+        if page > 0 && page < segment.next_page() && counts != [0, 0] {
             rows.push((use_key(page, thread), counts));
         }
     }

@@ -31,7 +31,7 @@ impl Schedule {
 
     /// Whether a slice is traced; ask once per slice, in order.
     pub fn traced(&mut self, slice: u32) -> bool {
-        if slice > 0 && slice % self.group == 0 {
+        if slice > 0 && slice.is_multiple_of(self.group) {
             self.choose();
         }
         slice % self.group == self.chosen

@@ -1,1 +1,350 @@
+//! A fake target fills a segment as the tracer would; the profile is checked by arithmetic.
+mod fake;
 
+use super::*;
+use crate::trace::naming::{AllocationName, SourceLine, StaticObject};
+use fake::{Fake, MIB};
+use hither_profile::{Comm, ObjectKind, PageNo, RegionIx, RegionKind, SliceIx, ThreadIx};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// A program with two variables on one page, and one allocation site.
+struct Names;
+
+impl Naming for Names {
+    fn statics(&mut self, file: &Path) -> Vec<StaticObject> {
+        let variable = |name: &str, vaddr, size| StaticObject {
+            name: name.into(),
+            vaddr,
+            size,
+            ..StaticObject::default()
+        };
+        assert_eq!(file, Path::new("/bin/app"));
+        vec![
+            variable("grid", 0x404000, 0x2000),
+            variable("left", 0x406000, 64),
+            variable("right", 0x406040, 64),
+            variable("unused", 0x408000, 64),
+        ]
+    }
+
+    fn line(&mut self, _: &Path, vaddr: u64) -> Option<SourceLine> {
+        Some(SourceLine {
+            file: "app.c".into(),
+            line: (vaddr & 0xff) as u32,
+            function: "main".into(),
+        })
+    }
+
+    fn allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
+        assert_eq!(frames, [(PathBuf::from("/bin/app"), 0x401233)]);
+        AllocationName {
+            name: "buffer".into(),
+            ..AllocationName::default()
+        }
+    }
+}
+
+fn pages_of(profile: &Profile, thread: u32) -> Vec<(u32, u32, u64, u64)> {
+    let of_thread = profile
+        .pages
+        .iter()
+        .filter(|p| p.thread == ThreadIx(thread));
+    of_thread
+        .map(|p| (p.region.0, p.page.0, p.reads, p.writes))
+        .collect()
+}
+
+#[test]
+fn threads_pages_and_communication_of_two_slices() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.thread(1, 1, 0);
+    f.thread(2, 1, 1);
+    f.map(1, 1, 0x7f00_0000_0000, MIB);
+    f.map(1, 1, 0x7f00_1000_0000, MIB);
+    f.page(64, 0x7f00_0000_0000, 1, 1);
+    f.page(65, 0x7f00_1000_3000, 1, 2);
+    f.count(1, 1, 64, 10, 3);
+    f.count(2, 2, 64, 7, 0);
+    f.count(2, 2, 65, 0, 5);
+    f.owe(1, 2, 1, 6 * 6 + 3);
+    f.owe(2, 1, 1, 3);
+    f.engine.tick();
+    f.owe(1, 2, 0, 12);
+    f.engine.tick();
+    f.count(1, 1, 64, 11, 3);
+    f.end_thread(2);
+    let p = f.finish(&mut NoNames);
+    assert_eq!(p.threads.len(), 2);
+    assert_eq!((p.threads[0].reads, p.threads[0].writes), (11, 3));
+    assert_eq!((p.threads[1].reads, p.threads[1].writes), (7, 5));
+    assert_eq!(p.threads[1].creator, Some(ThreadIx(0)));
+    assert_eq!(p.threads[1].name, "thread 2");
+    let event = |slice, events| Comm {
+        slice: SliceIx(slice),
+        i: ThreadIx(0),
+        j: ThreadIx(1),
+        events,
+    };
+    assert_eq!(p.comm, [event(0, 7), event(1, 2)]);
+    assert_eq!(p.regions.len(), 2);
+    assert!(p
+        .regions
+        .iter()
+        .zip(0..)
+        .all(|(r, n)| r.kind == RegionKind::Mmap && r.ordinal == n));
+    assert_eq!(pages_of(&p, 0), [(0, 0, 10, 3), (0, 0, 1, 0)]);
+    assert_eq!(pages_of(&p, 1), [(0, 0, 7, 0), (1, 3, 0, 5)]);
+    assert_eq!(p.first_touch.len(), 2);
+    assert_eq!(
+        (
+            p.first_touch[1].region,
+            p.first_touch[1].page,
+            p.first_touch[1].thread
+        ),
+        (RegionIx(1), PageNo(3), ThreadIx(1))
+    );
+    assert_eq!(p.slices.len(), 3);
+    assert_eq!(p.slices.iter().map(|s| s.accesses).sum::<u64>(), 26);
+    assert!((p.slices[0].amount - 14.0 / 4.0).abs() < 1e-9);
+    assert_eq!(p.slices[0].threads, 2);
+    assert_eq!(
+        (p.slices[0].sync, p.slices[1].sync),
+        ([3, 0, 0, 0], [0; 4]),
+        "passed at birth"
+    );
+    assert_eq!(p.meta.limits, Vec::<String>::new());
+}
+
+#[test]
+fn killed_threads_leave_their_counts_behind() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    for thread in 1..=3 {
+        f.thread(thread, 1, 0);
+    }
+    f.map(1, 1, 0x7f00_0000_0000, MIB);
+    f.page(64, 0x7f00_0000_0000, 1, 1);
+    f.count(1, 1, 64, 1, 1);
+    f.engine.tick();
+    f.entry(1, 3, 64, (8, 2), [2, 3, 0, 0]);
+    f.entry(1, 20, 64, (1, 0), [0, 0, 0, 0]);
+    let p = f.finish(&mut NoNames);
+    assert_eq!((p.threads[0].reads, p.threads[0].writes), (10, 3));
+    assert_eq!((p.matrix().get(0, 1), p.matrix().get(0, 2)), (10, 1));
+    assert_eq!(p.slices.iter().map(|s| s.accesses).sum::<u64>(), 13);
+}
+
+#[test]
+fn a_forked_child_gets_its_own_regions() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.thread(1, 1, 0);
+    f.map(1, 1, 0x7f00_0000_0000, MIB);
+    f.shared_map(1, 1, 0x7f00_2000_0000, 99);
+    f.process(2, 1);
+    f.thread(2, 2, 1);
+    f.page(64, 0x7f00_0000_2000, 1, 1);
+    f.page(65, 0x7f00_0000_2000, 2, 2);
+    f.shared_page(66, 0x7f00_2000_1000, 2, 2, 99, 1);
+    f.count(1, 1, 64, 5, 0);
+    f.count(2, 2, 65, 6, 0);
+    f.count(2, 2, 66, 7, 0);
+    f.count(3, 1, 66, 8, 0);
+    let p = f.finish(&mut NoNames);
+    assert_eq!(p.meta.processes.len(), 2);
+    assert_eq!(
+        p.regions
+            .iter()
+            .map(|r| (r.kind, r.process.0))
+            .collect::<Vec<_>>(),
+        [
+            (RegionKind::Mmap, 0),
+            (RegionKind::Shared, 0),
+            (RegionKind::Mmap, 1)
+        ]
+    );
+    assert_eq!(pages_of(&p, 0), [(0, 2, 5, 0), (1, 1, 8, 0)]);
+    assert_eq!(pages_of(&p, 1), [(1, 1, 7, 0), (2, 2, 6, 0)]);
+    assert!(p
+        .objects
+        .iter()
+        .any(|o| o.kind == ObjectKind::Shared && o.reads == 15));
+}
+
+#[test]
+fn structures_share_pages_by_samples() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.module(1, 0x400000, 0x40_9000, "/bin/app");
+    f.thread(1, 1, 0);
+    f.map(1, 1, 0x7f00_0000_0000, MIB);
+    f.allocation(1, 1, 0x7f00_0000_0010, 4096, 0x401234);
+    f.page(64, 0x404000, 1, 1);
+    f.page(65, 0x406000, 1, 1);
+    f.page(66, 0x7f00_0000_0000, 1, 1);
+    f.page(67, 0x7ffe_ffff_f000, 1, 1);
+    f.page(68, 0x408000, 1, 1);
+    f.count(1, 1, 64, 1000, 0);
+    f.count(1, 1, 65, 400, 40);
+    f.count(1, 1, 66, 50, 6);
+    f.count(1, 1, 67, 9, 9);
+    f.site(1, 0x401010);
+    f.sample(1, 0x406000, 1, 30, 1);
+    f.sample(1, 0x406040, 1, 10, 1);
+    f.sample(1, 0x7f00_0000_0040, 1, 5, 64);
+    f.engine.tick();
+    let p = f.finish(&mut Names);
+    let object = |name: &str| p.objects.iter().find(|o| o.name == name);
+    let counts = |name: &str| object(name).map(|o| (o.reads, o.writes, o.estimated));
+    assert_eq!(counts("grid"), Some((1000, 0, false)));
+    assert_eq!(counts("left"), Some((300, 30, true)));
+    assert_eq!(counts("right"), Some((100, 10, true)));
+    assert_eq!(counts("unused"), None);
+    assert_eq!(counts("buffer"), Some((50, 6, false)));
+    assert_eq!(counts("stack of thread 0"), Some((9, 9, false)));
+    assert_eq!(p.sites[0].reads, 5 * 64);
+    assert_eq!(
+        (p.sites[0].line, p.sites[0].function.as_str()),
+        (0x10, "main")
+    );
+    let first = p.sites[0].object.map(|o| p.objects[o.at()].name.as_str());
+    assert_eq!(first, Some("buffer"));
+    assert_eq!(p.sites.len(), 3);
+}
+
+#[test]
+fn sampled_counts_are_scaled_per_thread() {
+    let mut f = Fake::new(|options| options.sample = Some(0.5));
+    f.process(1, 0);
+    f.thread(1, 1, 0);
+    f.thread(2, 1, 0);
+    f.instructions(1, 400, 100);
+    f.map(1, 1, 0x7f00_0000_0000, MIB);
+    f.page(64, 0x7f00_0000_0000, 1, 1);
+    f.count(1, 1, 64, 10, 5);
+    f.count(2, 2, 64, 10, 5);
+    f.owe(1, 2, 1, 60);
+    let p = f.finish(&mut NoNames);
+    assert_eq!((p.threads[0].reads, p.threads[0].writes), (40, 20));
+    assert_eq!(p.threads[1].reads, 10);
+    assert_eq!(p.matrix().get(0, 1), 20);
+    assert_eq!(p.pages.iter().map(|u| u.reads).sum::<u64>(), 50);
+    assert!(p.meta.sampling_error > 0.0);
+}
+
+#[test]
+fn a_run_on_its_thread_ends_when_told() {
+    let mut f = Fake::new(|options| options.slice = 1_000_000);
+    f.process(1, 0);
+    f.thread(1, 1, 0);
+    let collector = Collector {
+        segment: Arc::clone(&f.engine.segment),
+        config: f.engine.config.clone(),
+    };
+    let running = collector.start().unwrap();
+    while running.live().slices < 3 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(running.live().threads_total, 1);
+    let p = running
+        .finish(RunEnd::Signaled { signal: 9 }, &mut NoNames)
+        .unwrap();
+    assert!(p.slices.len() > 3);
+    assert_eq!(p.meta.end, RunEnd::Signaled { signal: 9 });
+    let lengths: u64 = p.slices.iter().map(|s| s.length).sum();
+    assert_eq!(lengths, p.meta.duration);
+}
+
+#[test]
+fn a_dead_process_ends_its_threads() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.thread(1, 1, 0);
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    f.set_pid(1, child.id() as i32);
+    child.wait().unwrap();
+    f.engine
+        .threads
+        .find_gone(&f.engine.segment, engine::monotonic());
+    f.engine.tick();
+    f.engine.tick();
+    let p = f.finish(&mut NoNames);
+    assert!(p.threads[0].end < p.meta.duration);
+    assert_eq!(p.slices[1].threads, 0);
+}
+
+#[test]
+fn a_small_budget_coarsens_and_says_so() {
+    let run = |max_size| {
+        let mut f = Fake::new(|options| options.max_size = max_size);
+        f.process(1, 0);
+        f.thread(1, 1, 0);
+        f.map(1, 1, 0x7f00_0000_0000, MIB);
+        for page in 0..32 {
+            f.page(64 + page, 0x7f00_0000_0000 + u64::from(page) * 4096, 1, 1);
+        }
+        for slice in 1..=8 {
+            (0..32).for_each(|page| f.count(1, 1, 64 + page, slice, slice * 2));
+            f.engine.tick();
+        }
+        f.finish(&mut NoNames)
+    };
+    let (fine, coarse) = (run(80 << 20), run(12 * 100));
+    let total = |p: &Profile| p.pages.iter().map(|u| u.reads + u.writes).sum::<u64>();
+    assert_eq!((total(&fine), total(&coarse)), (32 * 24, 32 * 24));
+    assert_eq!(fine.meta.page_slices, 1);
+    assert!(coarse.meta.page_slices > 1 && coarse.pages.len() <= 100);
+    assert_eq!(coarse.meta.limits.len(), 1);
+}
+
+#[test]
+fn a_half_written_event_is_skipped() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.reserve_event();
+    f.thread(1, 1, 0);
+    f.map(1, 1, 0x7f00_0000_0000, MIB);
+    f.page(64, 0x7f00_0000_0000, 1, 1);
+    f.count(1, 1, 64, 1, 0);
+    let p = f.finish(&mut NoNames);
+    assert_eq!(p.regions[0].kind, RegionKind::Mmap);
+    assert_eq!(p.meta.cost.lost_events, 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// Whatever the target scribbles over the areas in use, a profile comes out.
+    #[test]
+    fn scribbling_never_panics(seed in 1u64.., counters in prop::array::uniform6(1u32..60), wild in any::<bool>()) {
+        let mut f = Fake::new(|options| options.sample = wild.then_some(0.5));
+        f.process(1, 0);
+        f.thread(1, 1, 0);
+        f.scribble(seed, &counters, wild);
+        f.engine.tick();
+        f.scribble(seed.rotate_left(7), &counters, wild);
+        f.engine.tick();
+        let p = f.finish(&mut NoNames);
+        prop_assert!(p.pages.iter().all(|u| u.region.at() < p.regions.len() && u.thread.at() < p.threads.len()));
+        prop_assert!(p.comm.iter().all(|c| c.i < c.j && c.j.at() < p.threads.len()));
+        prop_assert!(p.threads.iter().all(|t| t.process.at() < p.meta.processes.len().max(1)));
+    }
+}
+
+/// Knows no symbols.
+struct NoNames;
+
+impl Naming for NoNames {
+    fn statics(&mut self, _: &Path) -> Vec<StaticObject> {
+        Vec::new()
+    }
+
+    fn line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
+        None
+    }
+
+    fn allocation(&mut self, _: &[(PathBuf, u64)]) -> AllocationName {
+        AllocationName::default()
+    }
+}

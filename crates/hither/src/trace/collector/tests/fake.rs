@@ -1,0 +1,350 @@
+//! What the tracer does to the segment, done by hand.
+use super::super::engine::{monotonic, Engine};
+use super::super::{build, Collector, Config};
+use crate::trace::naming::Naming;
+use hither_profile::{Profile, RunEnd, TraceOptions};
+use hither_sys::wire::{self, Header, Process, Thread};
+use std::mem::offset_of;
+use std::sync::Arc;
+
+pub const MIB: u64 = 1 << 20;
+const CACHE_LOG2: u32 = 8;
+
+pub struct Fake {
+    pub engine: Engine,
+    generation: u32,
+    samples: u64,
+}
+
+impl Fake {
+    pub fn new(adjust: impl FnOnce(&mut TraceOptions)) -> Fake {
+        let mut config = Config::default();
+        adjust(&mut config.options);
+        let collector = Collector::with_cache(config, CACHE_LOG2).unwrap();
+        Fake {
+            engine: Engine::new(Arc::clone(&collector.segment), collector.config),
+            generation: 1,
+            samples: 0,
+        }
+    }
+
+    pub fn finish(mut self, naming: &mut dyn Naming) -> Profile {
+        self.engine.finish();
+        build::profile(self.engine, RunEnd::Exited { status: 0 }, naming)
+    }
+
+    fn put32(&self, at: u64, value: u32) {
+        self.engine.segment.store_u32(at, value);
+    }
+
+    fn put64(&self, at: u64, value: u64) {
+        self.engine.segment.store_u64(at, value);
+    }
+
+    fn at_least(&self, counter: usize, value: u32) {
+        let old = self.engine.segment.load_u32(counter as u64);
+        self.put32(counter as u64, old.max(value));
+    }
+
+    /// Appends to the ring without marking it ready; returns its place.
+    pub fn reserve_event(&mut self) -> u64 {
+        let head_at = offset_of!(Header, event_head) as u64;
+        let head = self.engine.segment.load_u64(head_at);
+        self.put64(head_at, head + 1);
+        self.engine.segment.layout().events + head % u64::from(wire::EVENTS) * 64
+    }
+
+    fn event(&mut self, kind: u8, process: u16, thread: u16, aux: u16, a: [u64; 6], text: &str) {
+        let slots = text.len().div_ceil(64);
+        let at = self.reserve_event();
+        for n in 0..slots {
+            let at = self.reserve_event();
+            let mut bytes = [0u8; 64];
+            let part = &text.as_bytes()[n * 64..text.len().min(n * 64 + 64)];
+            bytes[..part.len()].copy_from_slice(part);
+            for (word, eight) in bytes.chunks(8).enumerate() {
+                self.put64(
+                    at + word as u64 * 8,
+                    u64::from_le_bytes(eight.try_into().unwrap()),
+                );
+            }
+        }
+        for (n, value) in a.into_iter().enumerate() {
+            self.put64(at + 16 + n as u64 * 8, value);
+        }
+        self.put32(
+            at + 4,
+            u32::from(kind) | (slots as u32) << 8 | u32::from(process) << 16,
+        );
+        self.put32(at + 8, u32::from(thread) | u32::from(aux) << 16);
+        self.put32(at + 12, self.generation);
+        self.put32(at, wire::READY);
+    }
+
+    pub fn process(&mut self, slot: u16, parent: u16) {
+        let at = self.engine.segment.layout().processes + u64::from(slot) * 64;
+        self.put32(at + offset_of!(Process, parent) as u64, parent.into());
+        self.put64(at + offset_of!(Process, start_ns) as u64, monotonic());
+        self.put32(at, wire::PROCESS_LIVE);
+        self.set_pid(slot, std::process::id() as i32);
+        self.at_least(offset_of!(Header, next_process), u32::from(slot) + 1);
+        let a = [
+            1,
+            parent.into(),
+            u64::from(parent > 0),
+            0x7fff_0000_0000,
+            8 * MIB,
+            0,
+        ];
+        self.event(wire::EV_PROCESS, slot, 0, 0, a, "/bin/app");
+    }
+
+    pub fn set_pid(&mut self, slot: u16, pid: i32) {
+        let at = self.engine.segment.layout().processes + u64::from(slot) * 64;
+        self.put32(at + 4, pid as u32);
+    }
+
+    fn thread_at(&self, slot: u32) -> u64 {
+        self.engine.segment.layout().threads + u64::from(slot) * 256
+    }
+
+    pub fn thread(&mut self, slot: u32, process: u32, creator: u32) {
+        let at = self.thread_at(slot);
+        self.put32(at + 4, process);
+        self.put32(at + 8, creator);
+        self.put64(at + offset_of!(Thread, start_ns) as u64, monotonic());
+        self.put64(
+            at + offset_of!(Thread, stack_pointer) as u64,
+            0x7ffe_ffff_fff0,
+        );
+        self.put64(at + offset_of!(Thread, sync) as u64, u64::from(slot));
+        let name = format!("thread {slot}");
+        let mut bytes = [0; 16];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        let [low, high] = [0, 8].map(|n| u64::from_le_bytes(bytes[n..n + 8].try_into().unwrap()));
+        self.put64(at + offset_of!(Thread, name) as u64, low);
+        self.put64(at + offset_of!(Thread, name) as u64 + 8, high);
+        self.put32(at + offset_of!(Thread, arena) as u64, u32::MAX);
+        self.at_least(offset_of!(Header, next_thread), slot + 1);
+        self.put32(at, wire::THREAD_LIVE);
+    }
+
+    pub fn end_thread(&mut self, slot: u32) {
+        let at = self.thread_at(slot);
+        self.put64(at + offset_of!(Thread, end_ns) as u64, monotonic());
+        self.put32(at, wire::THREAD_ENDED);
+    }
+
+    pub fn instructions(&mut self, slot: u32, all: u64, traced: u64) {
+        let at = self.thread_at(slot);
+        self.put64(at + offset_of!(Thread, instructions) as u64, all);
+        self.put64(at + offset_of!(Thread, traced_instructions) as u64, traced);
+    }
+
+    pub fn map(&mut self, process: u16, thread: u16, address: u64, length: u64) {
+        self.event(
+            wire::EV_MAP,
+            process,
+            thread,
+            wire::MAP_PRIVATE,
+            [address, length, 3, 0x22, 0, 0],
+            "",
+        );
+    }
+
+    pub fn shared_map(&mut self, process: u16, thread: u16, address: u64, ino: u64) {
+        let a = [address, MIB, 3, 1, 7, ino];
+        self.event(
+            wire::EV_MAP,
+            process,
+            thread,
+            wire::MAP_SHARED_FILE,
+            a,
+            &format!("/dev/shm/{}", "x".repeat(70)),
+        );
+    }
+
+    pub fn module(&mut self, process: u16, start: u64, end: u64, path: &str) {
+        self.event(
+            wire::EV_MODULE,
+            process,
+            0,
+            0,
+            [start, end, 1, 2, 0, 0],
+            path,
+        );
+    }
+
+    pub fn allocation(&mut self, process: u16, thread: u16, address: u64, size: u64, caller: u64) {
+        self.event(
+            wire::EV_ALLOC,
+            process,
+            thread,
+            1,
+            [address, size, caller, 0, 0, 0],
+            "",
+        );
+    }
+
+    pub fn page(&mut self, id: u32, address: u64, process: u32, first_thread: u32) {
+        let at = self.engine.segment.layout().pages + u64::from(id) * 32;
+        self.put64(at, address >> 12);
+        self.put32(at + 8, process);
+        self.put32(at + 12, self.generation);
+        self.put32(at + 20, 1);
+        self.put32(at + 16, first_thread);
+        self.at_least(offset_of!(Header, next_page), (id + 1).next_multiple_of(64));
+    }
+
+    pub fn shared_page(
+        &mut self,
+        id: u32,
+        address: u64,
+        process: u32,
+        first_thread: u32,
+        ino: u64,
+        page: u64,
+    ) {
+        let chunk = self.engine.segment.layout().chunks + 3 * 32;
+        self.put64(chunk + 8, 7);
+        self.put64(chunk + 16, ino);
+        self.put32(chunk, 2);
+        self.page(id, address, process, first_thread);
+        let at = self.engine.segment.layout().pages + u64::from(id) * 32;
+        self.put64(at + 24, 1 + 3 * u64::from(wire::CHUNK_PAGES) + page);
+    }
+
+    /// Sets the counts of a page in a thread's block.
+    pub fn count(&mut self, block: u32, thread: u32, page: u32, reads: u64, writes: u64) {
+        let l = *self.engine.segment.layout();
+        let owner = l.owners + u64::from(block) * 8;
+        self.put32(owner, thread);
+        self.put32(owner + 4, page / 64);
+        let at = l.blocks + u64::from(block) * 1024 + u64::from(page % 64) * 16;
+        self.put64(at, reads);
+        self.put64(at + 8, writes);
+        self.at_least(offset_of!(Header, next_block), block + 1);
+        self.engine.segment.swap_u8(l.dirty + u64::from(block), 1);
+    }
+
+    /// Adds to a communication row.
+    pub fn owe(&mut self, thread: u32, other: u32, parity: u32, sixths: u64) {
+        let row = u64::from(thread * 2 + parity) * u64::from(wire::MAX_THREADS);
+        let at = self.engine.segment.layout().comm + (row + u64::from(other)) * 8;
+        self.put64(at, self.engine.segment.load_u64(at) + sixths);
+        let dirty =
+            self.thread_at(thread) + offset_of!(Thread, comm_dirty) as u64 + u64::from(parity) * 8;
+        self.put64(
+            dirty,
+            self.engine.segment.load_u64(dirty) | 1 << (other / 64 % 64),
+        );
+    }
+
+    /// Leaves an entry in a thread's line cache.
+    pub fn entry(
+        &mut self,
+        slot: u32,
+        index: u64,
+        page: u32,
+        (reads, writes): (u32, u32),
+        f: [u16; 4],
+    ) {
+        let l = *self.engine.segment.layout();
+        let thread = self.thread_at(slot);
+        self.put32(thread + offset_of!(Thread, arena) as u64, slot);
+        self.put32(thread + offset_of!(Thread, owns_arena) as u64, 1);
+        let arena = l.arenas + u64::from(slot) * l.arena_size;
+        self.put64(thread + offset_of!(Thread, used) as u64, 1);
+        let entry = arena + index * 16;
+        self.put64(entry, 0x7f00_0000_0040);
+        self.put32(entry + 8, reads);
+        self.put32(entry + 12, writes);
+        let side = arena + 2 * l.cache_entries * 16 + index * 24;
+        self.put32(side, page);
+        self.put32(side + 8, u32::from(f[0]) | u32::from(f[1]) << 16);
+        self.put32(side + 12, u32::from(f[2]) | u32::from(f[3]) << 16);
+    }
+
+    pub fn site(&mut self, site: u32, pc: u64) {
+        let at = self.engine.segment.layout().sites + u64::from(site) * 16;
+        self.put64(at, pc);
+        self.put32(at + 8, 1);
+        self.put32(at + 12, self.generation);
+    }
+
+    pub fn sample(&mut self, thread: u32, address: u64, site: u32, reads: u32, weight: u32) {
+        let ring = self.engine.segment.layout().samples
+            + u64::from(thread) * u64::from(wire::SAMPLES) * 24;
+        let at = ring + self.samples * 24;
+        self.put64(at, address);
+        self.put32(at + 8, site);
+        self.put32(at + 12, reads);
+        self.put32(at + 20, weight);
+        self.samples += 1;
+        self.put64(
+            self.thread_at(thread) + offset_of!(Thread, sample_head) as u64,
+            self.samples,
+        );
+    }
+
+    /// Random words over the areas that the counters say are in use. When not `wild`, the
+    /// words are small, so that they are often valid indices.
+    pub fn scribble(&mut self, seed: u64, counters: &[u32; 6], wild: bool) {
+        let l = *self.engine.segment.layout();
+        let mut state = seed | 1;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            if wild {
+                state
+            } else {
+                state & 0x0000_003f_0000_0007
+            }
+        };
+        let [threads, processes, pages, blocks, sites, _] = counters.map(u64::from);
+        let fields = [
+            (offset_of!(Header, next_thread), threads),
+            (offset_of!(Header, next_process), processes),
+            (offset_of!(Header, next_page), pages + 64),
+            (offset_of!(Header, next_block), blocks),
+            (offset_of!(Header, next_site), sites),
+        ];
+        let areas = [
+            (l.threads, threads * 256),
+            (l.processes, processes * 64),
+            (l.hooks, 2048),
+            (l.sites, sites * 16),
+            (l.samples, threads.min(4) * u64::from(wire::SAMPLES) * 24),
+            (l.comm, threads.min(8) * u64::from(wire::MAX_THREADS) * 16),
+            (l.pages, (pages + 64) * 32),
+            (l.chunks, 4096),
+            (l.aliases, 4096),
+            (l.owners, blocks * 8),
+            (l.dirty, blocks),
+            (l.blocks, blocks * 1024),
+            (l.arenas, threads * l.arena_size),
+            (l.events, 256 * 64),
+        ];
+        for (start, length) in areas {
+            for at in (start..start + length).step_by(8) {
+                self.put64(at, random());
+            }
+        }
+        for n in 0..256 {
+            let kind = random() >> 32 & 0xf;
+            let head = u64::from(wire::READY) | kind << 32;
+            self.put64(l.events + n * 64, head | random() & 0xffff_f000_0000_0000);
+        }
+        self.put64(
+            offset_of!(Header, event_head) as u64,
+            if wild { random() } else { 256 },
+        );
+        for (field, value) in fields {
+            self.put32(field as u64, value as u32);
+        }
+        for word in (offset_of!(Header, off_threads)..size_of::<Header>()).step_by(8) {
+            self.put64(word as u64, random());
+        }
+    }
+}
