@@ -37,6 +37,7 @@
 #define HI_ALIASES (1u << 18)  /* (process, chunk) -> address */
 #define HI_BLOCK_PAGES 64u     /* pages per page-count block, and per page-id reservation */
 #define HI_COMM_UNIT 6u        /* comm cells count sixths of an event (shared credit) */
+#define HI_GROUP 256u          /* entries of a line cache per bit of hi_thread.used */
 #define HI_SITE_NONE 0u
 #define HI_PAGE_NONE 0u        /* page ids start at HI_BLOCK_PAGES */
 
@@ -107,7 +108,8 @@ struct hi_thread {
   char name[16];
   uint64_t comm_dirty[2]; /* unused high threads share bits: bit (j / 64) % 64 of row parity p */
   uint64_t traced_instructions; /* with HI_FLAG_SAMPLE: those executed in traced slices */
-  uint64_t pad[11];
+  uint64_t used[8];       /* groups of HI_GROUP entries of the current line cache that hold lines */
+  uint64_t pad[3];
 };
 
 enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCESS_EXECED = 3 };
@@ -141,7 +143,7 @@ struct hi_site {
 
 /* An evicted line's counts with the place that brought the line in. weight: how many
  * evictions it stands for (1 in HI_SAMPLE_PERIOD small ones are kept, all large ones). */
-#define HI_SAMPLE_PERIOD 64u
+#define HI_SAMPLE_PERIOD 256u
 #define HI_SAMPLE_LARGE 4096u
 struct hi_sample {
   uint64_t address;     /* of the line, in the process' address space */
@@ -208,7 +210,11 @@ struct hi_owner { uint32_t thread, page_block; };
 struct hi_count { uint64_t reads, writes; };
 struct hi_block { struct hi_count page[HI_BLOCK_PAGES]; };
 
-/* One entry of a thread's line cache; tag is the line's address, 0 when empty. */
+/* One entry of a thread's line cache; tag is the line's address, 0 when empty.
+ * A thread that only hits never looks at the epoch. Where nobody in its process has moved it
+ * on half a millisecond into a slice, the collector sets HI_STALE in its tags (compare-and-
+ * swap, once per epoch the thread is stuck in): its next access misses and moves it on. */
+#define HI_STALE (1ull << 63)
 struct hi_entry { uint64_t tag; uint32_t reads, writes; };
 
 /* What an entry's accesses owe, filled at insertion and credited at eviction:

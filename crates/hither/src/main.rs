@@ -1,6 +1,7 @@
 //! hither: trace -> profile -> metrics -> placement -> run -> report.
 #![forbid(unsafe_code)]
 mod cli;
+mod doctor;
 mod metrics;
 mod topology;
 mod trace;

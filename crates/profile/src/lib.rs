@@ -3,11 +3,13 @@
 #![forbid(unsafe_code)]
 pub mod comm;
 pub mod ids;
+mod io;
 pub mod meta;
 pub mod tables;
 
 pub use comm::CommMatrix;
 pub use ids::*;
+pub use io::{check_destination, read, read_meta, write, Error, Written};
 pub use meta::*;
 pub use tables::*;
 

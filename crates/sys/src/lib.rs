@@ -1,4 +1,6 @@
 //! The only crate of hither with `unsafe` code: shared memory and system calls.
+pub mod probe;
+pub mod process;
 pub mod segment;
 pub mod view;
 pub mod wire;

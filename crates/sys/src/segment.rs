@@ -276,6 +276,14 @@ impl Segment {
             .map_or(0, |a| a.swap(value, Ordering::AcqRel))
     }
 
+    /// Stores `new` if the word still is `old`; nothing happens outside the segment.
+    pub fn replace_u64(&self, at: u64, old: u64, new: u64) {
+        if let Some(a) = self.atomic_u64(at) {
+            // Another value means that the owner has moved on, which is as good.
+            let _ = a.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
     /// Swaps one byte with acquire and release; 0 outside the segment.
     pub fn swap_u8(&self, at: u64, value: u8) -> u8 {
         // SAFETY: in bounds, mapped as long as self; all accesses are atomic.

@@ -253,19 +253,47 @@ impl Segment {
         self.store_u64(header_at!(event_tail), tail.wrapping_add(slots));
     }
 
-    /// The occupied entries of both line caches of an arena, with their side records.
-    pub fn arena_entries(&self, arena: u32, mut each: impl FnMut(wire::Entry, wire::Side)) {
+    /// Byte offsets of the occupied entries of a thread's current line cache, each with
+    /// its side record's, and the entry.
+    fn occupied(&self, thread: &wire::Thread, mut each: impl FnMut(u64, u64, wire::Entry)) {
         let l = self.layout();
-        if arena >= wire::MAX_THREADS {
+        if thread.arena >= wire::MAX_THREADS {
             return;
         }
-        let start = l.arenas + u64::from(arena) * l.arena_size;
+        let start = l.arenas + u64::from(thread.arena) * l.arena_size;
+        let cache = u64::from(thread.cache & 1) * l.cache_entries;
         let sides = start + 2 * l.cache_entries * 16;
-        for n in 0..2 * l.cache_entries {
-            let entry: wire::Entry = self.read(start + n * 16);
-            if entry.tag != 0 {
-                each(entry, self.read(sides + n * 24));
+        let group = u64::from(wire::GROUP);
+        for bit in 0..(l.cache_entries / group).min(thread.used.len() as u64 * 64) {
+            if thread.used[bit as usize / 64] >> (bit % 64) & 1 == 0 {
+                continue;
+            }
+            for n in cache + bit * group..cache + (bit + 1) * group {
+                let at = start + n * 16;
+                let entry: wire::Entry = self.read(at);
+                if entry.tag != 0 {
+                    each(at, sides + n * 24, entry);
+                }
             }
         }
+    }
+
+    /// The occupied entries of a thread's current line cache with their side records. The
+    /// other cache is empty: a thread flushes the old one before it uses the new one.
+    pub fn arena_entries(
+        &self,
+        thread: &wire::Thread,
+        mut each: impl FnMut(wire::Entry, wire::Side),
+    ) {
+        self.occupied(thread, |_, side, entry| each(entry, self.read(side)));
+    }
+
+    /// Makes the thread's next access miss, which moves it on to the current slice.
+    pub fn mark_stale(&self, thread: &wire::Thread) {
+        self.occupied(thread, |at, _, entry| {
+            if entry.tag & wire::STALE == 0 {
+                self.replace_u64(at, entry.tag, entry.tag | wire::STALE);
+            }
+        });
     }
 }

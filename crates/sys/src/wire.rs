@@ -38,7 +38,11 @@ pub const HOOK_SYNC: u32 = 4;
 pub const HOOK_ALLOC: u32 = 5;
 
 pub const SYNCS: usize = 4;
-pub const SAMPLE_PERIOD: u32 = 64;
+pub const SAMPLE_PERIOD: u32 = 256;
+/// Entries of a line cache per bit of [`Thread::used`].
+pub const GROUP: u32 = 256;
+/// In a tag: makes the owner's next access miss.
+pub const STALE: u64 = 1 << 63;
 pub const SAMPLE_LARGE: u32 = 4096;
 
 pub const READY: u32 = 0x4859_5244;
@@ -142,7 +146,8 @@ pub struct Thread {
     pub name: [u8; 16],
     pub comm_dirty: [u64; 2],
     pub traced_instructions: u64,
-    pub pad: [u64; 11],
+    pub used: [u64; 8],
+    pub pad: [u64; 3],
 }
 
 #[repr(C)]

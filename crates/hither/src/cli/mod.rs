@@ -1,4 +1,104 @@
-//! The command line: arguments, calls of the stages, printing.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+//! The command line: arguments, calls of the stages, printing. One file per verb.
+mod doctor;
+mod generate;
+mod output;
+mod progress;
+mod render_compare;
+mod render_matrix;
+mod render_report;
+mod render_slices;
+mod stat;
+mod style;
+mod trace;
+mod units;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::trace::target::TargetError;
+
+/// Exit status for bad input and for whatever else hither could not do.
+const FAILED: u8 = 2;
+
+/// Puts threads next to their data: shows how a parallel program shares memory, and
+/// what placing its threads and pages on a NUMA machine would bring.
+#[derive(Parser)]
+#[command(name = "hither", version, max_term_width = 100)]
+#[command(arg_required_else_help = true, subcommand_required = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Every verb: one line here, one in [`Verb::run`].
+#[derive(Subcommand)]
+enum Verb {
+    Trace(trace::Args),
+    Stat(stat::Args),
+    Doctor(doctor::Args),
+    Completions(generate::CompletionsArgs),
+    #[command(hide = true)]
+    Man(generate::ManArgs),
+}
+
+impl Verb {
+    fn run(&self) -> Result<ExitCode> {
+        match self {
+            Verb::Trace(args) => trace::run(args),
+            Verb::Stat(args) => stat::run(args),
+            Verb::Doctor(args) => doctor::run(args),
+            Verb::Completions(args) => generate::completions(args, Cli::command()),
+            Verb::Man(args) => generate::man(args, Cli::command()),
+        }
+    }
+}
+
+/// Runs the verb asked for; whatever went wrong becomes one sentence and a status here.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => {
+            // Nobody reads it when the pipe is closed, which is no failure.
+            let _ = usage.print();
+            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(FAILED));
+        }
+    };
+    match cli.verb.run() {
+        Ok(code) => code,
+        Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("{error:#}"));
+            ExitCode::from(status(&error))
+        }
+    }
+}
+
+/// One line on stderr, which may be closed.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "hither: {line}");
+}
+
+fn status(error: &anyhow::Error) -> u8 {
+    let target = error.chain().find_map(|e| e.downcast_ref::<TargetError>());
+    target.map_or(FAILED, TargetError::status)
+}
+
+fn broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error
+        .chain()
+        .find_map(|e| e.downcast_ref::<std::io::Error>());
+    io.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
 }

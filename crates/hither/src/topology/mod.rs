@@ -1,1 +1,202 @@
-//! The machine model, on hwloc.
+//! The machine model: NUMA nodes, processing units and caches, from this machine, an hwloc
+//! XML file or an hwloc synthetic description. Input files are not trusted: their size is
+//! limited before hwloc sees them.
+mod machine;
+
+pub use machine::describe_machine;
+
+use hither_profile::NodeIx;
+use hwlocality::object::attributes::ObjectAttributes;
+use hwlocality::object::types::ObjectType;
+use hwlocality::topology::export::xml::XMLExportFlags;
+use std::path::{Path, PathBuf};
+
+/// Largest topology file read. The biggest of hwloc's own test machines needs 3 MB.
+const MAX_XML_BYTES: u64 = 32 << 20;
+/// Most processing units of a topology.
+const MAX_UNITS: u64 = 1 << 16;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read topology {path}: {source}")]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("topology {path} is larger than {MAX_XML_BYTES} bytes, which no machine needs")]
+    TooLong { path: PathBuf },
+    #[error("topology {path} is not hwloc XML (write one with `lstopo machine.xml`)")]
+    NotXml { path: PathBuf },
+    #[error(
+        "\"{0}\" is neither a file nor an hwloc synthetic topology such as \"node:4 core:8 pu:2\" (the last level is pu)"
+    )]
+    NotSynthetic(String),
+    #[error("\"{0}\" describes more than {MAX_UNITS} processing units")]
+    TooManyUnits(String),
+    #[error("hwloc cannot read the topology of this machine")]
+    ThisMachine,
+    #[error("hwloc cannot export the topology")]
+    Export,
+}
+
+/// A machine.
+#[derive(Debug)]
+pub struct Topology {
+    inner: hwlocality::Topology,
+}
+
+/// The machine this runs on.
+///
+/// # Errors
+/// When hwloc cannot read it.
+pub fn this_machine() -> Result<Topology, Error> {
+    let inner = hwlocality::Topology::new().map_err(|_| Error::ThisMachine)?;
+    Ok(Topology { inner })
+}
+
+/// The machine a user names: an hwloc XML file if there is a file of that name, else a
+/// synthetic description.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub fn load(name: &str) -> Result<Topology, Error> {
+    let path = Path::new(name);
+    if path.exists() || name.ends_with(".xml") {
+        from_xml_file(path)
+    } else {
+        from_synthetic(name)
+    }
+}
+
+fn from_xml_file(path: &Path) -> Result<Topology, Error> {
+    let read = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(read)?;
+    // One byte more than allowed tells a long file from one that just fits.
+    let mut limited = std::io::Read::take(file, MAX_XML_BYTES + 1);
+    match std::io::Read::read_to_string(&mut limited, &mut text) {
+        Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+            return Err(Error::NotXml {
+                path: path.to_owned(),
+            })
+        }
+        other => other.map_err(read)?,
+    };
+    if text.len() as u64 > MAX_XML_BYTES {
+        return Err(Error::TooLong {
+            path: path.to_owned(),
+        });
+    }
+    from_xml(&text).ok_or_else(|| Error::NotXml {
+        path: path.to_owned(),
+    })
+}
+
+fn from_xml(text: &str) -> Option<Topology> {
+    // hwloc reports to stderr what is wrong with text that is not XML at all.
+    if !text.contains("<topology") {
+        return None;
+    }
+    let builder = hwlocality::Topology::builder().from_xml(text).ok()?;
+    let inner = builder.build().ok()?;
+    Some(Topology { inner })
+}
+
+fn from_synthetic(text: &str) -> Result<Topology, Error> {
+    let wrong = || Error::NotSynthetic(text.to_owned());
+    if !text.contains(':') {
+        return Err(wrong());
+    }
+    if synthetic_units(text).ok_or_else(wrong)? > MAX_UNITS {
+        return Err(Error::TooManyUnits(text.to_owned()));
+    }
+    let builder = hwlocality::Topology::builder().from_synthetic(text);
+    let inner = builder.map_err(|_| wrong())?.build().map_err(|_| wrong())?;
+    Ok(Topology { inner })
+}
+
+/// Product of the counts of a synthetic description, attributes in brackets left out;
+/// `None` when a count is not a plain number.
+fn synthetic_units(text: &str) -> Option<u64> {
+    let mut depth = 0;
+    let mut levels = String::new();
+    for c in text.chars() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            _ if depth == 0 => levels.push(c),
+            _ => {}
+        }
+    }
+    levels.split_whitespace().try_fold(1u64, |product, level| {
+        let count = level.rsplit(':').next()?.parse().ok()?;
+        Some(product.saturating_mul(count))
+    })
+}
+
+impl Topology {
+    /// Number of NUMA nodes, those without processing units included.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.inner.objects_with_type(ObjectType::NUMANode).len()
+    }
+
+    /// Number of processing units.
+    #[must_use]
+    pub fn units(&self) -> usize {
+        self.inner.objects_with_type(ObjectType::PU).len()
+    }
+
+    /// Processing units this process may use, per node.
+    #[must_use]
+    pub fn allowed_units(&self) -> Vec<(NodeIx, usize)> {
+        let allowed = self.inner.allowed_cpuset();
+        let nodes = self.inner.objects_with_type(ObjectType::NUMANode);
+        nodes
+            .map(|node| {
+                let set = node.cpuset();
+                let units = set.map_or(0, |set| {
+                    set.iter_set().filter(|&pu| allowed.is_set(pu)).count()
+                });
+                (NodeIx(node.logical_index() as u32), units)
+            })
+            .collect()
+    }
+
+    /// Nodes with a processing unit that may be used: where threads can run.
+    #[must_use]
+    pub fn nodes_with_units(&self) -> usize {
+        self.allowed_units().iter().filter(|n| n.1 > 0).count()
+    }
+
+    /// Sum of all data and unified caches in bytes, each counted once (OPT eq. 7).
+    #[must_use]
+    pub fn cache_bytes(&self) -> u64 {
+        let caches = self
+            .inner
+            .objects()
+            .filter(|o| o.object_type().is_cpu_data_cache());
+        caches
+            .filter_map(|o| match o.attributes() {
+                Some(ObjectAttributes::Cache(cache)) => cache.size(),
+                _ => None,
+            })
+            .map(std::num::NonZeroU64::get)
+            .sum()
+    }
+
+    /// The topology as hwloc XML.
+    ///
+    /// # Errors
+    /// When hwloc cannot write it.
+    pub fn export_xml(&self) -> Result<String, Error> {
+        let xml = self.inner.export_xml(XMLExportFlags::empty());
+        Ok(xml.map_err(|_| Error::Export)?.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

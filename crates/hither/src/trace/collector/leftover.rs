@@ -59,7 +59,7 @@ pub fn leftovers(segment: &Segment, thread: &wire::Thread, mut each: impl FnMut(
     if thread.owns_arena != 1 {
         return;
     }
-    segment.arena_entries(thread.arena, |entry, side| {
+    segment.arena_entries(thread, |entry, side| {
         each(Leftover {
             page: side.page,
             reads: entry.reads.into(),

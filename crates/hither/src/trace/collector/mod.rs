@@ -36,7 +36,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Entries of a thread's line cache, log2: the size findings measured best.
-const CACHE_LOG2: u32 = 14;
+const CACHE_LOG2: u32 = 16;
 /// Heap blocks below this size are not reported: none is seen apart on a 4 KiB page.
 const ALLOC_MIN: u32 = 1024;
 /// Between looks at an event ring that fills fast.
@@ -126,7 +126,7 @@ impl Collector {
                 | flag(o.follow, wire::FLAG_FOLLOW),
             alloc_min: ALLOC_MIN,
             slice_ns: o.slice,
-            active: o.from.is_none(),
+            active: o.from.is_none() && o.only_functions.is_empty(),
             hooks: config.hooks.iter().map(Hook::on_wire).collect(),
         })?;
         Ok(Collector {

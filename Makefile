@@ -1,0 +1,126 @@
+# `make help` lists what there is. DynamoRIO and the tracer are built by
+# `cargo xtask tracer`, the example programs by workloads/Makefile.
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+export CARGO_TERM_COLOR ?= auto
+
+BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libudev-dev \
+	gfortran openmpi-bin libopenmpi-dev python3
+TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc pigz xz-utils sqlite3
+C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] \
+	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
+
+HITHER := target/release/hither
+DEMO_PROGRAM := target/workloads/ondes
+DEMO_PROFILE := target/demo.hither
+
+.PHONY: all build programs demo test format install uninstall bench-trace clean help
+.PHONY: build-packages test-packages toolchain
+
+all: build
+
+help:
+	@echo 'make demo                    trace an example program and print what hither says of it'
+	@echo 'make test                    all checks and tests'
+	@echo 'make [build]                 the program and its tracer, in target/'
+	@echo 'make programs                the example programs, in target/workloads/'
+	@echo 'make install PREFIX=DIR      bin, lib, man pages, completions (default /usr/local)'
+	@echo 'make uninstall PREFIX=DIR    remove them'
+	@echo 'make bench-trace             cost of tracing against native, valgrind, qemu-user'
+	@echo 'make format                  format Rust and C'
+	@echo 'make clean                   remove target/'
+
+# --- what has to be there first
+
+# Installs those of the packages $(1) that are missing, or says how.
+define need
+@missing=; \
+if ! command -v dpkg-query >/dev/null; then \
+  echo 'This is not Debian: make sure you have the equivalents of $(strip $(1)).'; exit 0; \
+fi; \
+for p in $(1); do \
+  dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; \
+done; \
+if [ -z "$$missing" ]; then exit 0; fi; \
+if [ "$$(id -u)" != 0 ]; then \
+  echo "Some packages are missing. Run this, then make again:"; \
+  echo "  sudo apt-get install$$missing"; exit 1; \
+fi; \
+echo "Installing$$missing"; \
+apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends $$missing >/dev/null
+endef
+
+build-packages:
+	$(call need,$(BUILD_PACKAGES))
+
+test-packages:
+	$(call need,$(TEST_PACKAGES))
+
+toolchain:
+	@command -v $(CARGO) >/dev/null || { \
+	  echo 'There is no cargo on PATH: install Rust 1.85 or later from https://rustup.rs'; exit 1; }
+
+# --- building
+
+build: build-packages toolchain
+	$(CARGO) xtask tracer
+	$(CARGO) build --release --package hither
+
+programs: build-packages
+	$(MAKE) --no-print-directory -C workloads
+
+demo: build programs
+	rm -rf $(DEMO_PROFILE)
+	OMP_NUM_THREADS=4 $(HITHER) trace -o $(DEMO_PROFILE) -- $(DEMO_PROGRAM)
+	$(HITHER) stat $(DEMO_PROFILE)
+
+# --- checking; the development profile keeps overflow checks on
+
+test: test-packages toolchain
+	$(CARGO) fmt --all --check
+	clang-format --dry-run -Werror $(C_FILES)
+	$(CARGO) xtask tracer
+	$(MAKE) --no-print-directory -C workloads
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) test --workspace
+
+format: toolchain
+	$(CARGO) fmt --all
+	clang-format -i $(C_FILES)
+
+bench-trace: build programs
+	python3 bench/trace.py $(BENCH_ARGS)
+
+# --- installing: `make && sudo make install`, so it builds only what was never built
+
+BIN := $(DESTDIR)$(PREFIX)/bin
+LIB := $(DESTDIR)$(PREFIX)/lib/hither
+SHARE := $(DESTDIR)$(PREFIX)/share
+MAN := $(SHARE)/man/man1
+BASH_DIR := $(SHARE)/bash-completion/completions
+ZSH_DIR := $(SHARE)/zsh/site-functions
+FISH_DIR := $(SHARE)/fish/vendor_completions.d
+DOC := $(SHARE)/doc/hither
+
+install:
+	@test -x $(HITHER) -a -e target/lib/hither/libhither_tracer.so || $(MAKE) build
+	install -d "$(BIN)" "$(LIB)" "$(MAN)" "$(BASH_DIR)" "$(ZSH_DIR)" "$(FISH_DIR)" "$(DOC)"
+	install -m 755 $(HITHER) "$(BIN)/hither"
+	install -m 644 target/lib/hither/*.so "$(LIB)"
+	chmod 755 "$(LIB)/libdynamorio.so"
+	$(HITHER) man "$(MAN)"
+	$(HITHER) completions bash > "$(BASH_DIR)/hither"
+	$(HITHER) completions zsh > "$(ZSH_DIR)/_hither"
+	$(HITHER) completions fish > "$(FISH_DIR)/hither.fish"
+	install -m 644 README.md LICENSE-MIT LICENSE-APACHE THIRD-PARTY.md $(wildcard docs/*.md) \
+	  target/lib/hither/LICENSE-DynamoRIO "$(DOC)"
+
+uninstall:
+	rm -f "$(BIN)/hither" "$(MAN)"/hither.1 "$(MAN)"/hither-*.1
+	rm -f "$(BASH_DIR)/hither" "$(ZSH_DIR)/_hither" "$(FISH_DIR)/hither.fish"
+	rm -rf "$(LIB)" "$(DOC)"
+
+clean:
+	rm -rf target

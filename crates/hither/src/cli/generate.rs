@@ -1,0 +1,104 @@
+//! `hither completions SHELL` and, for `make install`, the hidden `hither man DIR`.
+//! Both are derived from the command line itself, so they cannot go out of date.
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Command, ValueEnum};
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Print a completion script for a shell
+///
+/// For example: hither completions bash > ~/.local/share/bash-completion/completions/hither
+#[derive(Debug, clap::Args)]
+pub struct CompletionsArgs {
+    shell: Shell,
+}
+
+/// Write one man page per command
+#[derive(Debug, clap::Args)]
+pub struct ManArgs {
+    /// Existing folder for hither.1, hither-trace.1, ...
+    folder: PathBuf,
+}
+
+impl From<Shell> for clap_complete::Shell {
+    fn from(shell: Shell) -> Self {
+        match shell {
+            Shell::Bash => Self::Bash,
+            Shell::Zsh => Self::Zsh,
+            Shell::Fish => Self::Fish,
+        }
+    }
+}
+
+/// `command` is the whole command line, as clap knows it.
+///
+/// # Errors
+/// When the script cannot be printed.
+pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<ExitCode> {
+    // Generated in memory: clap_complete panics when it cannot write.
+    let mut script = Vec::new();
+    let shell = clap_complete::Shell::from(args.shell);
+    clap_complete::generate(shell, &mut command, "hither", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// # Errors
+/// When the folder cannot be written to.
+pub fn man(args: &ManArgs, command: Command) -> Result<ExitCode> {
+    clap_mangen::generate_to(command, &args.folder).with_context(|| {
+        format!(
+            "cannot write man pages to {}: create the folder first, or choose another",
+            args.folder.display()
+        )
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Arg;
+
+    fn sample() -> Command {
+        let trace = Command::new("trace").arg(Arg::new("slice").long("slice"));
+        Command::new("hither")
+            .subcommand(trace)
+            .subcommand(Command::new("secret").hide(true))
+    }
+
+    #[test]
+    fn a_man_page_per_visible_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let args = ManArgs {
+            folder: folder.path().into(),
+        };
+        man(&args, sample()).unwrap();
+        let mut names: Vec<String> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["hither-trace.1", "hither.1"]);
+        let page = std::fs::read_to_string(folder.path().join("hither-trace.1")).unwrap();
+        assert!(page.contains("slice"), "{page}");
+    }
+
+    #[test]
+    fn a_missing_man_folder_is_named() {
+        let args = ManArgs {
+            folder: "/nonexistent/man1".into(),
+        };
+        let error = man(&args, sample()).unwrap_err().to_string();
+        assert!(error.contains("/nonexistent/man1"), "{error}");
+    }
+}

@@ -1,0 +1,100 @@
+//! The line on the terminal while a program is traced.
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::units::{show_bytes, show_count, show_duration};
+use crate::trace::collector::Live;
+
+/// Draws nothing unless stderr is a terminal that can clear a line and we are in its
+/// foreground: a job in the background must not paint over the shell.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    last: (Duration, u64),
+}
+
+impl Progress {
+    #[must_use]
+    pub fn new(quiet: bool) -> Self {
+        let plain = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let visible = !quiet && !plain && std::io::stderr().is_terminal();
+        let bar = visible.then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            // A template without placeholders for colours, so there is nothing to
+            // switch off for NO_COLOR.
+            match ProgressStyle::with_template("{wide_msg}") {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        });
+        Progress {
+            bar,
+            last: (Duration::ZERO, 0),
+        }
+    }
+
+    /// Draws how far the run is.
+    pub fn show(&mut self, live: impl FnOnce() -> Live) {
+        let Some(bar) = &self.bar else { return };
+        if !in_foreground() {
+            return;
+        }
+        let live = live();
+        bar.set_message(line(&live, self.last));
+        self.last = (live.elapsed, live.accesses);
+    }
+
+    /// Clears the line.
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn in_foreground() -> bool {
+    nix::unistd::tcgetpgrp(std::io::stderr()).is_ok_and(|group| group == nix::unistd::getpgrp())
+}
+
+/// `last`: when the line was drawn before, and the accesses until then.
+fn line(live: &Live, last: (Duration, u64)) -> String {
+    let span = live.elapsed.saturating_sub(last.0).as_secs_f64();
+    let accesses = live.accesses.saturating_sub(last.1);
+    let rate = if span > 0.0 {
+        accesses as f64 / span
+    } else {
+        0.0
+    };
+    format!(
+        "hither: {}, {} slices, {} threads ({} alive), {} accesses/s, {} touched",
+        show_duration(live.elapsed),
+        live.slices,
+        live.threads_total,
+        live.threads_alive,
+        show_count(rate as u64),
+        show_bytes(live.footprint_bytes),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_that_since_the_last_line() {
+        let live = Live {
+            elapsed: Duration::from_millis(2500),
+            slices: 250,
+            threads_alive: 3,
+            threads_total: 8,
+            accesses: 3_000_000,
+            footprint_bytes: 5 << 20,
+        };
+        assert_eq!(
+            line(&live, (Duration::from_millis(2000), 2_000_000)),
+            "hither: 2.5 s, 250 slices, 8 threads (3 alive), 2.0 M accesses/s, 5.0 MiB touched"
+        );
+        assert!(line(&live, (live.elapsed, 0)).contains(" 0 accesses/s"));
+    }
+}

@@ -1,0 +1,346 @@
+//! `hither stat` for people: verdict first, then what it rests on.
+use super::render_matrix;
+use super::style::{bytes, clean, count, percent, three, Style};
+use crate::metrics::exclusivity::Exclusivity;
+use crate::metrics::report::{PageReport, Report, Run};
+use crate::metrics::structures::Structure;
+use hither_profile::{RunEnd, ThreadIx};
+
+/// The whole report; `name` is the profile's path, for the commands it suggests.
+pub fn render(report: &Report, name: &str, top: usize, style: Style) -> String {
+    let mut out = header(&report.run, style);
+    out.push('\n');
+    out.push_str(&verdict(report, style));
+    section(&mut out, style, "Metrics", &metrics(report, style));
+    if !report.matrix.0.is_empty() {
+        let drawn = render_matrix::render(&report.matrix, report.run.threads, style);
+        section(&mut out, style, "Communication (thread x thread)", &drawn);
+    }
+    section(&mut out, style, "Phases", &phases(report, style));
+    section(
+        &mut out,
+        style,
+        "Data structures",
+        &structures(report, top, style),
+    );
+    section(
+        &mut out,
+        style,
+        "Source lines (from samples)",
+        &lines(report, top, style),
+    );
+    let limits = report.limits.iter();
+    let limits: String = limits.map(|l| style.wrap("  - ", &clean(l), 4)).collect();
+    section(&mut out, style, "What could not be seen", &limits);
+    let next = if report.phases.len() > 1 {
+        "--slices"
+    } else {
+        "--json"
+    };
+    out.push_str(&format!("\nnext: hither stat {next} {}\n", clean(name)));
+    out
+}
+
+fn section(out: &mut String, style: Style, title: &str, body: &str) {
+    if !body.is_empty() {
+        out.push_str(&format!("\n{}\n{body}", style.bold(title)));
+    }
+}
+
+/// Command, size and end of a run.
+pub fn header(run: &Run, style: Style) -> String {
+    let command = clean(&run.command.join(" "));
+    let end = match run.end {
+        RunEnd::Exited { status } => format!("exited with {status}"),
+        RunEnd::Signaled { signal } => format!("killed by signal {signal}"),
+        RunEnd::Interrupted => "cut short: tracing was stopped first".to_owned(),
+    };
+    let sampled = match run.sampling_error {
+        e if e > 0.0 => format!(", sampled (error {})", percent(e)),
+        _ => String::new(),
+    };
+    let facts = format!(
+        "{}: {:.2} s traced, {}, {}, {} accesses{sampled}, {} of memory used, {end}",
+        command,
+        run.seconds,
+        plural(run.threads as u64, "thread", "threads"),
+        plural(run.processes as u64, "process", "processes"),
+        count(run.accesses()),
+        bytes(run.footprint),
+    );
+    style.wrap("", &facts, 2)
+}
+
+pub fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+fn verdict(report: &Report, style: Style) -> String {
+    let line = style.wrap("Verdict: ", &format!("{}.", report.verdict.sentence), 2);
+    let mut out = format!("{}\n", style.bold(line.trim_end()));
+    for reason in &report.verdict.reasons {
+        out.push_str(&style.wrap("  - ", reason, 4));
+    }
+    let setup = format!(
+        "Threads counted on {} ({}).",
+        plural(report.setup.nodes as u64, "NUMA node", "NUMA nodes"),
+        report.setup.nodes_from
+    );
+    out.push_str(&style.wrap("  - ", &setup, 4));
+    out
+}
+
+fn metrics(report: &Report, style: Style) -> String {
+    let c = &report.communication;
+    let mut rows = Vec::new();
+    let mut row = |name: &str, value: String, meaning: &str| {
+        rows.push(vec![name.to_owned(), value, meaning.to_owned()]);
+    };
+    let above = |v: f64| format!("{} %", three(v));
+    row(
+        "C_H",
+        three(c.heterogeneity),
+        "heterogeneity of communication, 0 to 2500",
+    );
+    row(
+        "C_H pairs",
+        three(c.heterogeneity_pairs),
+        "without the diagonal: 0 if all share alike",
+    );
+    row(
+        "C_A",
+        three(c.amount),
+        "communication events per cell of the matrix",
+    );
+    row(
+        "C_A per second",
+        three(c.amount_per_second),
+        "the same per second of the traced run",
+    );
+    row(
+        "B_comm",
+        above(c.balance),
+        "busiest thread's communication above the mean",
+    );
+    row("R_comm", three(c.ratio), "C_A per memory access");
+    row(
+        "H (kMAF)",
+        three(c.heterogeneity_raw),
+        "heterogeneity, not normalised",
+    );
+    row(
+        "load balance",
+        above(report.load_balance),
+        "busiest thread's instructions above the mean",
+    );
+    if let Some(pages) = &report.pages {
+        rows.extend(page_metrics(report, pages));
+    }
+    style.table(&[], rows, &[1])
+}
+
+fn page_metrics(report: &Report, pages: &PageReport) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    let mut row = |name: &str, value: String, meaning: &str| {
+        rows.push(vec![name.to_owned(), value, meaning.to_owned()]);
+    };
+    let lowest = 100.0 / report.setup.nodes as f64;
+    row(
+        "E_app best",
+        percent(pages.best.app),
+        &format!("accesses by each page's main node, {lowest:.0} to 100 %"),
+    );
+    row(
+        "E_app worst",
+        percent(pages.worst.app),
+        "the same with threads placed worst",
+    );
+    row(
+        "E_page",
+        percent(pages.best.page_mean),
+        "mean over pages, threads placed best",
+    );
+    if let Some(first) = &pages.first_touch {
+        row(
+            "Acc_page",
+            percent(first.page),
+            "pages that first touch puts on the right node",
+        );
+        row(
+            "Acc_app",
+            percent(first.app),
+            "the same, pages weighted with their accesses",
+        );
+        row(
+            "local",
+            percent(first.local),
+            "accesses that first touch makes local",
+        );
+    }
+    let t = &pages.timeline;
+    row(
+        "migrations",
+        count(t.migrations),
+        &format!(
+            "page moves to follow use ({} once, {} more often)",
+            count(t.moved_once),
+            count(t.moved_more)
+        ),
+    );
+    rows.push(footprint(report));
+    rows.push(by_exclusivity(&pages.best));
+    rows
+}
+
+fn footprint(report: &Report) -> Vec<String> {
+    let caches = match report.setup.cache_bytes {
+        0 => "caches unknown".to_owned(),
+        b => format!("all caches hold {}", bytes(b)),
+    };
+    vec!["footprint".to_owned(), bytes(report.run.footprint), caches]
+}
+
+fn by_exclusivity(e: &Exclusivity) -> Vec<String> {
+    let pages = &e.histogram_pages;
+    let all: u64 = pages.iter().sum();
+    let share = |bins: &[u64]| percent(bins.iter().sum::<u64>() as f64 / all.max(1) as f64);
+    vec![
+        "pages by E_page".to_owned(),
+        share(&pages[10..]),
+        format!(
+            "at 100 %; {} at 70 to 90 %, {} below",
+            share(&pages[7..10]),
+            share(&pages[..7])
+        ),
+    ]
+}
+
+fn phases(report: &Report, style: Style) -> String {
+    if report.slices.is_empty() {
+        return String::new();
+    }
+    if report.too_short_for_phases {
+        return "  the run is too short to tell phases apart (it takes 100 slices)\n".to_owned();
+    }
+    let rows = report.phases.iter().enumerate();
+    let rows = rows.map(|(n, p)| {
+        vec![
+            (n + 1).to_string(),
+            format!("{:.2}", p.start_seconds),
+            format!("{:.2}", p.seconds),
+            three(p.communication.heterogeneity),
+            three(p.communication.amount_per_second),
+            count(p.accesses),
+        ]
+    });
+    let header = ["phase", "from (s)", "for (s)", "C_H", "C_A/s", "accesses"];
+    style.table(&header, rows.collect(), &[0, 1, 2, 3, 4, 5])
+}
+
+fn structures(report: &Report, top: usize, style: Style) -> String {
+    let rows = report.structures.iter().take(top).map(structure_row);
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = [
+        "name",
+        "accesses",
+        "share",
+        "size",
+        "first touch",
+        "E",
+        "right",
+    ];
+    let mut out = style.table(&header, rows, &[1, 2, 3, 5, 6]);
+    let left = report.structures.len().saturating_sub(top);
+    if left > 0 {
+        out.push_str(&format!(
+            "  ... and {left} more (-n {})\n",
+            report.structures.len()
+        ));
+    }
+    out
+}
+
+fn structure_row(s: &Structure) -> Vec<String> {
+    let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), percent);
+    vec![
+        clean(&s.name),
+        format!(
+            "{}{}",
+            if s.estimated { "~" } else { "" },
+            count(s.accesses())
+        ),
+        percent(s.share),
+        bytes(s.size),
+        first_touch(&s.first_touch, s.pages),
+        number(s.exclusivity),
+        number(s.first_touch_accuracy),
+    ]
+}
+
+/// `0`, `0 (83 %)`, `0-63`: the thread that placed most, or the threads that share it.
+fn first_touch(touched: &[(ThreadIx, u64)], pages: u64) -> String {
+    match touched {
+        [] => "-".to_owned(),
+        [(thread, _)] => thread.to_string(),
+        [(thread, most), ..] if *most * 2 > pages => {
+            format!(
+                "{thread} ({:.0} %)",
+                *most as f64 * 100.0 / pages.max(1) as f64
+            )
+        }
+        many => {
+            let mut threads: Vec<u32> = many.iter().map(|t| t.0 .0).collect();
+            threads.sort_unstable();
+            ranges(&threads)
+        }
+    }
+}
+
+/// `0-3,7`, cut after three runs.
+fn ranges(sorted: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &t in sorted {
+        match runs.last_mut() {
+            Some(run) if run.1 + 1 == t => run.1 = t,
+            _ => runs.push((t, t)),
+        }
+    }
+    let text = |&(a, b): &(u32, u32)| {
+        if a == b {
+            a.to_string()
+        } else {
+            format!("{a}-{b}")
+        }
+    };
+    let shown: Vec<String> = runs.iter().take(3).map(text).collect();
+    let more = if runs.len() > 3 { ",..." } else { "" };
+    format!("{}{more}", shown.join(","))
+}
+
+fn lines(report: &Report, top: usize, style: Style) -> String {
+    let rows = report.lines.iter().take(top).map(|l| {
+        let place = match l.line {
+            0 => clean(&l.function),
+            line => format!("{}:{line} ({})", clean(&l.file), clean(&l.function)),
+        };
+        vec![
+            percent(l.share),
+            count(l.reads),
+            count(l.writes),
+            clean(&l.structure),
+            place,
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    style.table(
+        &["share", "reads", "writes", "structure", "line"],
+        rows,
+        &[0, 1, 2],
+    )
+}

@@ -1,0 +1,134 @@
+//! `hither stat`: what a profile says, for people and for programs.
+use super::style::Style;
+use super::{render_compare, render_report, render_slices};
+use crate::metrics::{PageSize, Report, Setup};
+use crate::topology;
+use anyhow::{Context, Result};
+use hither_profile::Machine;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Nodes of the machine of the papers (OPT table 2), where nothing better is known.
+const PAPERS_NODES: usize = 4;
+/// No machine has more, and work grows with them.
+const MAX_NODES: u16 = 1024;
+
+/// Say what a profile shows: would placing threads or data help, and why
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Profile, as `hither trace` wrote it
+    profile: PathBuf,
+    /// A second profile to compare with
+    other: Option<PathBuf>,
+    /// NUMA nodes to count the threads on [default: those of the traced machine, or 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_NODES)))]
+    nodes: Option<u16>,
+    /// Machine to count on: hwloc XML file, or synthetic as "node:4 core:8 pu:2"
+    #[arg(long, value_name = "FILE|STRING")]
+    topology: Option<String>,
+    /// Show the run over time
+    #[arg(long)]
+    slices: bool,
+    /// With --slices: every slice as comma-separated values
+    #[arg(long, requires = "slices", conflicts_with = "json")]
+    csv: bool,
+    /// Size of a page: 4k, 2m or 64m
+    #[arg(long, value_name = "SIZE", default_value = "4k")]
+    page_size: PageSize,
+    /// Everything as JSON (names: docs/metrics.md)
+    #[arg(long)]
+    json: bool,
+    /// Data structures and source lines to show
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    top: usize,
+}
+
+/// Reads, computes, prints.
+///
+/// # Errors
+/// One sentence when a profile or a topology cannot be read.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let report = load(&args.profile, args)?;
+    let other = match &args.other {
+        Some(path) => Some(load(path, args)?),
+        None => None,
+    };
+    let text = text(&report, other.as_ref(), args, Style::of_stdout())?;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // The reader has seen enough: `hither stat app.hither | head`.
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        result => {
+            result.context("cannot write the report")?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn load(path: &Path, args: &Args) -> Result<Report> {
+    let profile = hither_profile::read(path)?;
+    let setup = setup(&profile.meta.machine, args)?;
+    Ok(Report::of(&profile, setup))
+}
+
+fn text(report: &Report, other: Option<&Report>, args: &Args, style: Style) -> Result<String> {
+    let json = |value: serde_json::Value| Ok(format!("{value:#}\n"));
+    Ok(match other {
+        Some(other) if args.json => {
+            return json(serde_json::json!({ "before": report, "after": other }))
+        }
+        None if args.json => return json(serde_json::to_value(report)?),
+        Some(other) if args.slices => format!(
+            "A\n{}B\n{}",
+            slices(report, args, style),
+            slices(other, args, style)
+        ),
+        None if args.slices => slices(report, args, style),
+        Some(other) => render_compare::render(report, other, args.top, style),
+        None => {
+            let name = args.profile.display().to_string();
+            render_report::render(report, &name, args.top, style)
+        }
+    })
+}
+
+fn slices(report: &Report, args: &Args, style: Style) -> String {
+    if args.csv {
+        render_slices::csv(&report.slices)
+    } else {
+        render_slices::render(&report.slices, style)
+    }
+}
+
+/// Nodes and caches to count with: what the user says, else the traced machine if it has
+/// several nodes, else the machine of the papers.
+fn setup(machine: &Machine, args: &Args) -> Result<Setup> {
+    let mut setup = Setup {
+        nodes: PAPERS_NODES,
+        nodes_from: format!(
+            "as on the papers' machine, for the traced one has {}; --nodes sets it",
+            match machine.numa_nodes {
+                1 => "one node",
+                _ => "no known nodes",
+            }
+        ),
+        cache_bytes: machine.cache_bytes,
+        page_size: args.page_size,
+    };
+    if machine.numa_nodes > 1 {
+        setup.nodes = machine.numa_nodes.min(MAX_NODES.into()) as usize;
+        setup.nodes_from = "those of the traced machine".to_owned();
+    }
+    if let Some(name) = &args.topology {
+        let topology = topology::load(name)?;
+        setup.nodes = topology.nodes_with_units().clamp(1, MAX_NODES.into());
+        setup.nodes_from = format!("those of {name}");
+        setup.cache_bytes = topology.cache_bytes();
+    }
+    if let Some(nodes) = args.nodes {
+        setup.nodes = usize::from(nodes);
+        setup.nodes_from = "as --nodes says".to_owned();
+    }
+    Ok(setup)
+}

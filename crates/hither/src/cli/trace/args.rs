@@ -1,0 +1,200 @@
+//! The options of `hither trace`.
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::{bail, Result};
+use hither_profile::TraceOptions;
+
+use crate::cli::units;
+
+const EXAMPLES: &str = "\
+Examples:
+  hither trace -- ./app --size 1000          profile in app.hither
+  hither trace -o run1 -- ./app              profile in run1.hither
+  hither trace --sample -- ./app             about 5 % of the time, much faster
+  hither trace --from solve -- ./app         only from the first call of solve on
+  mpirun -np 4 hither trace -o all -- ./app  all ranks in one profile
+  hither trace -- mpirun -np 4 ./app         the same
+
+The program's output, exit status and signals are its own: 128 + n for signal n, 127 when
+it does not exist, 126 when it cannot be executed. 2: hither itself could not do it.";
+
+/// Run a program, see who shares memory with whom, and keep that as a profile
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Folder for the profile, `.hither` is appended; by default the program's name here.
+    /// A profile of that name is replaced once the new one is complete
+    #[arg(short, long, value_name = "NAME")]
+    pub output: Option<PathBuf>,
+
+    /// Length of a time slice: 500us, 10ms, 1s
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = slice)]
+    slice: u64,
+
+    /// Bytes in a line, the unit that threads share: a power of two from 16 to 4096
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line)]
+    line: u32,
+
+    /// An access communicates with at most this many threads that used the line before:
+    /// 1 or 2, with --oracle up to 8
+    #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=8))]
+    sharers: u32,
+
+    /// Trace only this share of the time and estimate the rest
+    #[arg(long, value_name = "RATIO", num_args = 0..=1, default_missing_value = "0.05", value_parser = ratio)]
+    sample: Option<f64>,
+
+    /// Count nothing before this function is called the first time
+    #[arg(long, value_name = "FUNCTION")]
+    from: Option<String>,
+
+    /// Count nothing after this function is called
+    #[arg(long, value_name = "FUNCTION")]
+    until: Option<String>,
+
+    /// Count only in these functions and what they call; separate them by commas
+    #[arg(long, value_name = "F,G,...", value_parser = functions)]
+    only_functions: Option<Functions>,
+
+    /// Do not trace the programs that this one starts
+    #[arg(long)]
+    no_follow: bool,
+
+    /// Keep the profile about this small, by coarser slices where necessary
+    #[arg(long, value_name = "SIZE", default_value = "80M", value_parser = max_size)]
+    max_size: u64,
+
+    /// Examine every single access: very slow, the reference for hither's own accuracy
+    #[arg(long, conflicts_with = "sample")]
+    oracle: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// The program and its arguments
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Clone)]
+struct Functions(Vec<String>);
+
+fn slice(text: &str) -> Result<u64, String> {
+    let slice = units::nanoseconds(text)?;
+    match slice {
+        100_000..=3_600_000_000_000 => Ok(slice),
+        _ => Err("a slice lasts from 100us to 60min".to_string()),
+    }
+}
+
+fn line(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(line) if line.is_power_of_two() && (16..=4096).contains(&line) => Ok(line),
+        _ => Err("a line is a power of two from 16 to 4096 bytes long".to_string()),
+    }
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if ratio > 0.0 && ratio <= 1.0 => Ok(ratio),
+        Ok(_) => Err("the share is above 0 and at most 1".to_string()),
+        Err(_) => {
+            Err("write the share as 0.05, and -- between the options and the command".to_string())
+        }
+    }
+}
+
+fn max_size(text: &str) -> Result<u64, String> {
+    match units::bytes(text)? {
+        size if size >= 1 << 20 => Ok(size),
+        _ => Err("a profile needs 1M at least".to_string()),
+    }
+}
+
+/// Splits at commas, except those within the parentheses or angle brackets of C++ names.
+fn functions(text: &str) -> Result<Functions, String> {
+    let mut names = vec![String::new()];
+    let mut depth = 0;
+    for c in text.chars() {
+        match c {
+            '(' | '<' => depth += 1,
+            ')' | '>' => depth -= 1,
+            _ => {}
+        }
+        if c == ',' && depth == 0 {
+            names.push(String::new());
+        } else if let Some(name) = names.last_mut() {
+            name.push(c);
+        }
+    }
+    let names: Vec<_> = names.iter().map(|n| n.trim().to_string()).collect();
+    if names.iter().any(String::is_empty) {
+        return Err("write the functions as f,g".to_string());
+    }
+    Ok(Functions(names))
+}
+
+impl Args {
+    /// What the profile remembers of them.
+    ///
+    /// # Errors
+    /// When they contradict one another.
+    pub fn options(&self) -> Result<TraceOptions> {
+        if self.sharers > 2 && !self.oracle {
+            bail!(
+                "--sharers {} needs --oracle; without it choose 1 or 2",
+                self.sharers
+            );
+        }
+        let only = self.only_functions.clone();
+        Ok(TraceOptions {
+            slice: self.slice,
+            line: self.line,
+            sharers: self.sharers,
+            sample: self.sample,
+            oracle: self.oracle,
+            follow: !self.no_follow,
+            from: self.from.clone(),
+            until: self.until.clone(),
+            only_functions: only.map(|f| f.0).unwrap_or_default(),
+            max_size: self.max_size,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn function_lists() {
+        let check = |text, expected: Option<&[&str]>| {
+            let got = functions(text).ok().map(|f| f.0);
+            let expected = expected.map(|e| e.iter().map(ToString::to_string).collect());
+            assert_eq!(got, expected);
+        };
+        check("f", Some(&["f"]));
+        check("f, g", Some(&["f", "g"]));
+        check("f(int, int),g<a,b>", Some(&["f(int, int)", "g<a,b>"]));
+        check("f,,g", None);
+        check("", None);
+    }
+
+    #[test]
+    fn bounds() {
+        assert_eq!(slice("500us"), Ok(500_000));
+        assert!(slice("99us").is_err());
+        assert!(slice("2h").is_err());
+        assert_eq!(line("4096"), Ok(4096));
+        assert!(line("48").is_err());
+        assert!(line("8").is_err());
+        assert_eq!(ratio("0.1"), Ok(0.1));
+        assert!(ratio("0").is_err());
+        assert!(ratio("1.5").is_err());
+        assert!(ratio("NaN").is_err());
+        assert_eq!(max_size("80M"), Ok(80 << 20));
+        assert!(max_size("80k").is_err());
+    }
+}

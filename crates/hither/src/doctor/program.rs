@@ -1,0 +1,194 @@
+//! What a program offers to the tracer: its kind, symbols and debug information.
+use super::{Check, State, Verb};
+use object::{Architecture, Object, ObjectSection};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+const SET_ID: u32 = 0o6000;
+const DEBUG_ROOT: &str = "/usr/lib/debug";
+
+pub fn checks(program: &Path) -> Vec<Check> {
+    let path = find(program);
+    let tried = format!("read {}", path.display());
+    let check = Check::ok(Verb::Trace, "program", &tried, "");
+    let read = std::fs::metadata(&path).and_then(|meta| {
+        if !meta.is_file() {
+            return Err(io::Error::other("it is not a file"));
+        }
+        Ok((meta.permissions().mode(), std::fs::read(&path)?))
+    });
+    match read {
+        Ok((mode, data)) => examine(check, &path, mode, &data),
+        Err(e) => vec![check.error(&e).bad(
+            State::Fails,
+            "this program cannot be traced",
+            "others",
+            "give the path of a program that you may read",
+        )],
+    }
+}
+
+/// A name without a slash is looked up as the shell does.
+fn find(program: &Path) -> PathBuf {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    if program.components().count() > 1 || program.to_string_lossy().contains('/') {
+        return program.to_owned();
+    }
+    let mut found = std::env::split_paths(&folders).map(|f| f.join(program));
+    found.find(|p| p.is_file()).unwrap_or(program.to_owned())
+}
+
+fn examine(mut check: Check, path: &Path, mode: u32, data: &[u8]) -> Vec<Check> {
+    if data.starts_with(b"#!") {
+        let line = data.split(|&b| b == b'\n').next().unwrap_or_default();
+        check.found = format!("a script: {}", String::from_utf8_lossy(line).trim());
+        return vec![check];
+    }
+    let elf = match object::File::parse(data) {
+        Ok(elf) if elf.format() == object::BinaryFormat::Elf => elf,
+        _ => {
+            check.found = "neither an ELF file nor a script".to_string();
+            return vec![refuse(check, "give a program built for Linux")];
+        }
+    };
+    let (bits, architecture) = (if elf.is_64() { 64 } else { 32 }, elf.architecture());
+    let interpreter = elf.section_by_name(".interp").is_some();
+    let linkage = if interpreter { "dynamic" } else { "static" };
+    check.found = format!("{bits}-bit {architecture:?}, {linkage}");
+    if !elf.is_64() || architecture != Architecture::X86_64 {
+        return vec![refuse(check, "build it for x86-64 (gcc -m64)")];
+    }
+    if mode & SET_ID != 0 {
+        check.found += ", set-user-id or set-group-id";
+        let fix = format!("trace a copy: cp {} copy", path.display());
+        return vec![refuse(check, &fix)];
+    }
+    vec![check, symbols(&elf), debug(&elf, path)]
+}
+
+fn refuse(check: Check, fix: &str) -> Check {
+    check.bad(State::Fails, "this program cannot be traced", "others", fix)
+}
+
+fn symbols(elf: &object::File) -> Check {
+    let tried = "look for .symtab";
+    let check = Check::ok(Verb::Trace, "symbols", tried, "there");
+    if elf.section_by_name(".symtab").is_some() {
+        return check;
+    }
+    let mut check = check.bad(
+        State::Degraded,
+        "names of global variables and of functions that are not exported",
+        "matrix, pages, heap blocks",
+        "link without -s, and do not strip it",
+    );
+    check.found = "stripped".to_string();
+    check
+}
+
+fn debug(elf: &object::File, path: &Path) -> Check {
+    let tried = "look for .debug_info, here and in a separate debug file";
+    let inside = [".debug_info", ".zdebug_info"];
+    let mut check = Check::ok(Verb::Trace, "debug info", tried, "in the program");
+    if inside
+        .iter()
+        .any(|name| elf.section_by_name(name).is_some_and(|s| s.size() > 0))
+    {
+        return check;
+    }
+    if let Some(file) = separate(elf, path).into_iter().find(|f| f.is_file()) {
+        check.found = format!("in {}", file.display());
+        return check;
+    }
+    check = check.bad(
+        State::Degraded,
+        "types and source lines of data structures",
+        "names of global variables, if it has symbols",
+        "compile with -g, or install the -dbgsym package",
+    );
+    check.found = "none".to_string();
+    check
+}
+
+/// Where a separate debug file would be: by build-id, then by debug link.
+fn separate(elf: &object::File, path: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    if let Ok(Some([first, rest @ ..])) = elf.build_id() {
+        let rest: String = rest.iter().map(|b| format!("{b:02x}")).collect();
+        files.push(PathBuf::from(format!(
+            "{DEBUG_ROOT}/.build-id/{first:02x}/{rest}.debug"
+        )));
+    }
+    if let Ok(Some((name, _))) = elf.gnu_debuglink() {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let full = path.canonicalize().unwrap_or(path.to_owned());
+        let folder = full.parent().unwrap_or(Path::new("/"));
+        files.push(folder.join(&name));
+        files.push(folder.join(".debug").join(&name));
+        let below = folder.strip_prefix("/").unwrap_or(folder);
+        files.push(Path::new(DEBUG_ROOT).join(below).join(&name));
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(mode: u32, data: &[u8]) -> Vec<Check> {
+        examine(
+            Check::ok(Verb::Trace, "program", "", ""),
+            Path::new("/x"),
+            mode,
+            data,
+        )
+    }
+
+    #[test]
+    fn kinds_of_programs() {
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let check = |mode, data: &[u8], state, found: &str| {
+            let got = of(mode, data);
+            assert_eq!((got[0].state, got[0].found.as_str()), (state, found));
+        };
+        check(0o755, &own, State::Ok, "64-bit X86_64, dynamic");
+        let set_id = "64-bit X86_64, dynamic, set-user-id or set-group-id";
+        check(0o4755, &own, State::Fails, set_id);
+        let mut foreign = own.clone();
+        foreign[18..20].copy_from_slice(&183u16.to_le_bytes());
+        check(0o755, &foreign, State::Fails, "64-bit Aarch64, dynamic");
+        check(
+            0o755,
+            b"#!/bin/sh -e\nls\n",
+            State::Ok,
+            "a script: #!/bin/sh -e",
+        );
+        check(
+            0o755,
+            b"hello",
+            State::Fails,
+            "neither an ELF file nor a script",
+        );
+        check(
+            0o755,
+            &own[..100],
+            State::Fails,
+            "neither an ELF file nor a script",
+        );
+    }
+
+    #[test]
+    fn our_own_debug_info_is_found() {
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let states: Vec<_> = of(0o755, &own).iter().map(|c| c.state).collect();
+        assert_eq!(states, [State::Ok; 3]);
+    }
+
+    #[test]
+    fn a_missing_program_fails_with_its_errno() {
+        let got = checks(Path::new("/nonexistent/app"));
+        assert_eq!(got[0].state, State::Fails);
+        assert_eq!(got[0].errno.as_deref(), Some("ENOENT"));
+    }
+}

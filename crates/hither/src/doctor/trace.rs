@@ -1,0 +1,222 @@
+//! What `hither trace` needs: a sparse shared mapping, memory, the tracer's libraries,
+//! and that a program really runs under them.
+use super::parse::{field, kilobytes, version};
+use super::{read, Check, State, Verb};
+use hither_sys::probe;
+use nix::sys::resource::{getrlimit, Resource, RLIM_INFINITY};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Address space that the tracer's segment may take; nearly all of it stays untouched.
+const SEGMENT: usize = 1 << 40;
+const SEGMENT_TEXT: &str = "map 1 TiB of sparse shared memory";
+/// Memory below which tracing a program of some size gets tight.
+const LITTLE_MEMORY: u64 = 512 << 20;
+const FEW_MAPPINGS: u64 = 65_530;
+const EFBIG: i32 = nix::errno::Errno::EFBIG as i32;
+const PATIENCE: Duration = Duration::from_secs(20);
+const LIBRARIES: [&str; 2] = ["libdynamorio.so", "libhither_tracer.so"];
+
+pub fn checks() -> Vec<Check> {
+    let mut checks = vec![kernel(), mapping(), memory(), mappings(), seccomp()];
+    let folder = std::env::current_exe().ok().and_then(|exe| {
+        let bin = exe.parent()?;
+        Some(bin.parent()?.join("lib/hither"))
+    });
+    checks.extend(tracer(&folder.unwrap_or_default()));
+    checks
+}
+
+fn kernel() -> Check {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let check = Check::ok(
+        Verb::Trace,
+        "kernel",
+        "read /proc/sys/kernel/osrelease",
+        format!("Linux {release}"),
+    );
+    match version(&release) {
+        Some(v) if v >= (5, 10) => check,
+        _ => check.bad(
+            State::Degraded,
+            "hither is tested on Linux 5.10 and later",
+            "older kernels may do, except for what `auto` needs",
+            "upgrade the kernel",
+        ),
+    }
+}
+
+fn mapping() -> Check {
+    let overcommit = read("/proc/sys/vm/overcommit_memory").unwrap_or_default();
+    let limit = getrlimit(Resource::RLIMIT_AS).map_or(RLIM_INFINITY, |(soft, _)| soft);
+    let limit_text = match limit {
+        RLIM_INFINITY => "unlimited".to_string(),
+        bytes => format!("{} MiB", bytes >> 20),
+    };
+    let found = format!("works; overcommit_memory {overcommit}, address space {limit_text}");
+    let check = Check::ok(Verb::Trace, "address space", SEGMENT_TEXT, found);
+    match probe::sparse_mapping(SEGMENT) {
+        Ok(()) if overcommit == "2" => check.bad(
+            State::Degraded,
+            "programs that reserve much memory fail sooner under the tracer",
+            "tracing small programs",
+            "sudo sysctl vm.overcommit_memory=0",
+        ),
+        Ok(()) => check,
+        Err(e) => check.error(&e).bad(
+            State::Fails,
+            "the tracer cannot lay out its shared memory",
+            "reading profiles made elsewhere",
+            match (e.raw_os_error(), overcommit.as_str()) {
+                (Some(EFBIG), _) => "ulimit -f unlimited",
+                _ if limit != RLIM_INFINITY => "ulimit -v unlimited",
+                (_, "2") => "sudo sysctl vm.overcommit_memory=0",
+                _ => "trace outside of this container or sandbox",
+            },
+        ),
+    }
+}
+
+fn memory() -> Check {
+    let info = read("/proc/meminfo").unwrap_or_default();
+    let free = field(&info, "MemAvailable").and_then(kilobytes);
+    let found = free.map_or("unknown".to_string(), |b| {
+        format!("{} MiB available", b >> 20)
+    });
+    let check = Check::ok(Verb::Trace, "memory", "read /proc/meminfo", found);
+    if free.is_none_or(|bytes| bytes >= LITTLE_MEMORY) {
+        return check;
+    }
+    check.bad(
+        State::Degraded,
+        "programs of more than some hundred MiB: tracing adds about a third",
+        "small programs",
+        "end other programs, or trace on another machine",
+    )
+}
+
+fn mappings() -> Check {
+    let count = read("/proc/sys/vm/max_map_count").unwrap_or_default();
+    let check = Check::ok(
+        Verb::Trace,
+        "mappings",
+        "read vm.max_map_count",
+        count.clone(),
+    );
+    if count.parse::<u64>().is_ok_and(|n| n < FEW_MAPPINGS) {
+        return check.bad(
+            State::Degraded,
+            "programs with thousands of threads or mappings",
+            "others",
+            "sudo sysctl vm.max_map_count=65530",
+        );
+    }
+    check
+}
+
+fn seccomp() -> Check {
+    let status = read("/proc/self/status").unwrap_or_default();
+    let filtered = field(&status, "Seccomp") == Some("2");
+    let found = if filtered {
+        "a filter is active, as in containers"
+    } else {
+        "no filter"
+    };
+    // The filter's effects, if any, show in the other checks.
+    Check::ok(Verb::Trace, "seccomp", "read /proc/self/status", found)
+}
+
+/// The libraries, and a program really run under DynamoRIO.
+fn tracer(folder: &Path) -> Vec<Check> {
+    let tried = format!("look in {}", folder.display());
+    let check = Check::ok(Verb::Trace, "tracer", &tried, "found");
+    let missing: Vec<_> = LIBRARIES
+        .iter()
+        .filter(|l| !folder.join(l).is_file())
+        .copied()
+        .collect();
+    if !missing.is_empty() {
+        let mut check = check.bad(
+            State::Fails,
+            "no program can be traced",
+            "reading profiles made elsewhere",
+            "make install",
+        );
+        check.found = format!("missing: {}", missing.join(", "));
+        return vec![check];
+    }
+    let program = ["/bin/true", "/usr/bin/true"]
+        .into_iter()
+        .find(|p| Path::new(p).exists());
+    let Some(program) = program else {
+        return vec![check];
+    };
+    let tried = format!("run {program} under {}", LIBRARIES[0]);
+    let trial = Check::ok(Verb::Trace, "trial run", &tried, "it ran and ended well");
+    let trial = match run_under(&folder.join(LIBRARIES[0]), program) {
+        Ok(()) => trial,
+        Err(e) => trial.error(&e).bad(
+            State::Fails,
+            "no program can be traced",
+            "reading profiles made elsewhere",
+            "see what else fails here; else trace outside of this container or sandbox",
+        ),
+    };
+    vec![check, trial]
+}
+
+/// Runs a program under DynamoRIO without our client, which needs a collector.
+fn run_under(dynamorio: &PathBuf, program: &str) -> io::Result<()> {
+    let mut child = Command::new(dynamorio)
+        .env("DYNAMORIO_RUNUNDER", "1")
+        .env("DYNAMORIO_EXE_PATH", program)
+        .env("DYNAMORIO_CONFIGDIR", "/dev/null")
+        .env("DYNAMORIO_OPTIONS", "-code_api")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let start = Instant::now();
+    loop {
+        match child.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(io::Error::other(format!("it ended with {status}"))),
+            None if start.elapsed() > PATIENCE => {
+                child.kill()?;
+                child.wait()?;
+                return Err(io::Error::other(format!(
+                    "it did not end within {PATIENCE:?}"
+                )));
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_libraries_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(LIBRARIES[0]), "").unwrap();
+        let checks = tracer(folder.path());
+        assert_eq!(checks.len(), 1);
+        assert_eq!(checks[0].state, State::Fails);
+        assert_eq!(checks[0].found, "missing: libhither_tracer.so");
+    }
+
+    #[test]
+    fn a_library_that_does_not_run_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in LIBRARIES {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let checks = tracer(folder.path());
+        assert_eq!(checks[1].state, State::Fails);
+        assert_eq!(checks[1].errno.as_deref(), Some("EACCES"));
+    }
+}

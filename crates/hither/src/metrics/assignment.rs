@@ -1,0 +1,311 @@
+//! The assignment of threads to NUMA nodes that makes E_app (OPT eq. 6) highest or lowest,
+//! with at most ceil(T/N) threads on a node. OPT figures 6 and 7 show these two extremes;
+//! how the paper finds them it does not say.
+//!
+//! Finding the best is a graph partitioning problem, so this is a search: several starts
+//! (greedy, blocks of neighbours, round robin, shuffles), each improved by swaps of two
+//! threads until none helps. E_app is sum(max over nodes) / sum, and the denominator does
+//! not depend on the assignment, so the search works on the numerator:
+//!
+//! ```text
+//!   pages with one thread ........ a constant, left out
+//!   pages alike (same threads, about the same shares) ... summed into one group
+//!   swap of a and b .............. only groups that a or b touch change
+//! ```
+//! The result is the same on every machine: work is bounded by a count, not a clock.
+use super::pages::PageTable;
+use hither_profile::NodeIx;
+use std::collections::HashMap;
+
+/// What to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    Maximise,
+    Minimise,
+}
+
+/// Cells of group x node that one search may look at: a fraction of a second.
+const WORK: u64 = 100_000_000;
+/// Cells of group x thread that a search handles well.
+const MAX_CELLS: usize = 50_000;
+/// Starts from a shuffle, beside the three constructed ones.
+const SHUFFLES: u64 = 6;
+/// Shares of a page's accesses are compared in these units, coarser ones when there are
+/// too many different pages.
+const SHARE_STEPS: [u64; 3] = [64, 8, 2];
+
+/// The node of each thread.
+#[must_use]
+pub fn assign(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Vec<NodeIx> {
+    if nodes <= 1 || threads <= 1 {
+        return vec![NodeIx(0); threads];
+    }
+    let mut search = Search::new(table, threads, nodes, goal);
+    let slots = search.slots();
+    let mut starts = vec![search.greedy()];
+    starts.push((0..slots).map(|t| t / search.capacity).collect());
+    starts.push((0..slots).map(|t| t % nodes).collect());
+    for seed in 1..=SHUFFLES {
+        let mut nodes_of: Vec<usize> = (0..slots).map(|t| t / search.capacity).collect();
+        shuffle(&mut nodes_of, seed);
+        starts.push(nodes_of);
+    }
+    let mut work = WORK;
+    let mut best: Option<(i64, Vec<usize>)> = None;
+    for start in starts {
+        // The best starts come first and may use most.
+        search.work = work / 2;
+        let value = search.improve(start);
+        work = work / 2 + search.work;
+        if best.as_ref().is_none_or(|(v, _)| value > *v) {
+            best = Some((value, search.node_of.clone()));
+        }
+    }
+    let (_, node_of) = best.unwrap_or_default();
+    node_of[..threads]
+        .iter()
+        .map(|&n| NodeIx(n as u32))
+        .collect()
+}
+
+/// A state of the search. Threads are padded with idle ones to nodes x capacity, so that
+/// a move to a free place is a swap as well.
+struct Search {
+    nodes: usize,
+    capacity: usize,
+    goal: Goal,
+    /// Groups each thread touches, in order, with its accesses.
+    touches: Vec<Vec<(u32, i64)>>,
+    groups: usize,
+    node_of: Vec<usize>,
+    /// Accesses per group and node.
+    sums: Vec<i64>,
+    work: u64,
+}
+
+impl Search {
+    fn new(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Self {
+        let capacity = threads.div_ceil(nodes);
+        let mut touches = vec![Vec::new(); nodes * capacity];
+        let groups = limited_groups(table);
+        for (group, cells) in groups.iter().enumerate() {
+            for &(thread, accesses) in cells {
+                touches[thread as usize].push((group as u32, accesses));
+            }
+        }
+        Search {
+            nodes,
+            capacity,
+            goal,
+            touches,
+            groups: groups.len(),
+            node_of: Vec::new(),
+            sums: Vec::new(),
+            work: 0,
+        }
+    }
+
+    fn slots(&self) -> usize {
+        self.touches.len()
+    }
+
+    /// Value to be raised: the numerator of E_app, or its negative.
+    fn signed(&self, numerator: i64) -> i64 {
+        match self.goal {
+            Goal::Maximise => numerator,
+            Goal::Minimise => -numerator,
+        }
+    }
+
+    /// Threads in order of accesses, each to the node where it does most good now.
+    fn greedy(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.slots()).collect();
+        let weight = |t: &usize| self.touches[*t].iter().map(|c| c.1).sum::<i64>();
+        order.sort_by_key(|t| (-weight(t), *t));
+        let mut sums = vec![0i64; self.groups * self.nodes];
+        let mut free = vec![self.capacity; self.nodes];
+        let mut node_of = vec![0; self.slots()];
+        for t in order {
+            let gain = |node: usize| -> i64 {
+                let gain = self.touches[t].iter().map(|&(g, c)| {
+                    let row = &sums[g as usize * self.nodes..][..self.nodes];
+                    let max = row.iter().copied().max().unwrap_or(0);
+                    (row[node] + c - max).max(0)
+                });
+                self.signed(gain.sum())
+            };
+            let node = (0..self.nodes)
+                .filter(|&n| free[n] > 0)
+                .max_by_key(|&n| (gain(n), std::cmp::Reverse(n)))
+                .unwrap_or(0);
+            free[node] -= 1;
+            node_of[t] = node;
+            for &(g, c) in &self.touches[t] {
+                sums[g as usize * self.nodes + node] += c;
+            }
+        }
+        node_of
+    }
+
+    /// Takes a start to a local optimum, or as far as the work allows; its value.
+    fn improve(&mut self, start: Vec<usize>) -> i64 {
+        self.node_of = start;
+        self.sums = vec![0; self.groups * self.nodes];
+        for (t, cells) in self.touches.iter().enumerate() {
+            for &(g, c) in cells {
+                self.sums[g as usize * self.nodes + self.node_of[t]] += c;
+            }
+        }
+        let mut improved = true;
+        while improved && self.work > 0 {
+            improved = false;
+            for a in 0..self.slots() {
+                let mut best = (0, a);
+                for b in 0..self.slots() {
+                    if self.node_of[a] == self.node_of[b] || self.work == 0 {
+                        continue;
+                    }
+                    let gain = self.gain_of_swap(a, b);
+                    if gain > best.0 {
+                        best = (gain, b);
+                    }
+                }
+                if best.0 > 0 {
+                    self.swap(a, best.1);
+                    improved = true;
+                }
+            }
+        }
+        let maxima = self
+            .sums
+            .chunks(self.nodes)
+            .map(|g| g.iter().max().copied().unwrap_or(0));
+        self.signed(maxima.sum())
+    }
+
+    fn gain_of_swap(&mut self, a: usize, b: usize) -> i64 {
+        let (from, to) = (self.node_of[a], self.node_of[b]);
+        let (mut change, mut looked) = (0, 1);
+        for_merged(&self.touches[a], &self.touches[b], |group, ca, cb| {
+            looked += self.nodes as u64;
+            let moved = ca - cb;
+            if moved == 0 {
+                return;
+            }
+            let row = &self.sums[group as usize * self.nodes..][..self.nodes];
+            let (mut old, mut new) = (0, 0);
+            for (node, &sum) in row.iter().enumerate() {
+                let after = if node == from {
+                    sum - moved
+                } else if node == to {
+                    sum + moved
+                } else {
+                    sum
+                };
+                old = old.max(sum);
+                new = new.max(after);
+            }
+            change += new - old;
+        });
+        self.work = self.work.saturating_sub(looked);
+        self.signed(change)
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        let (from, to) = (self.node_of[a], self.node_of[b]);
+        for (thread, leaves, enters) in [(a, from, to), (b, to, from)] {
+            for &(g, c) in &self.touches[thread] {
+                self.sums[g as usize * self.nodes + leaves] -= c;
+                self.sums[g as usize * self.nodes + enters] += c;
+            }
+        }
+        self.node_of.swap(a, b);
+    }
+}
+
+/// Calls `f(group, accesses of a, accesses of b)` for every group either touches.
+fn for_merged(a: &[(u32, i64)], b: &[(u32, i64)], mut f: impl FnMut(u32, i64, i64)) {
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() || j < b.len() {
+        let ga = a.get(i).map_or(u32::MAX, |c| c.0);
+        let gb = b.get(j).map_or(u32::MAX, |c| c.0);
+        let group = ga.min(gb);
+        let mut counts = (0, 0);
+        if ga == group {
+            counts.0 = a[i].1;
+            i += 1;
+        }
+        if gb == group {
+            counts.1 = b[j].1;
+            j += 1;
+        }
+        f(group, counts.0, counts.1);
+    }
+}
+
+/// Threads with their accesses, per group of pages.
+type Groups = Vec<Vec<(u32, i64)>>;
+
+/// Groups that a search can handle: as fine as possible, and if even the coarsest are too
+/// many, those with most accesses.
+fn limited_groups(table: &PageTable) -> Groups {
+    let mut groups = Groups::new();
+    for steps in SHARE_STEPS {
+        groups = group_pages(table, steps);
+        if groups.iter().map(Vec::len).sum::<usize>() <= MAX_CELLS {
+            return groups;
+        }
+    }
+    groups.sort_by_key(|cells| -cells.iter().map(|c| c.1).sum::<i64>());
+    let mut cells = 0;
+    groups.retain(|group| {
+        cells += group.len();
+        cells <= MAX_CELLS
+    });
+    groups
+}
+
+/// Shared pages, those alike summed.
+fn group_pages(table: &PageTable, share_steps: u64) -> Groups {
+    let mut groups = Groups::new();
+    let mut by_shape: HashMap<Vec<(u32, u8)>, usize> = HashMap::new();
+    for page in 0..table.len() {
+        let uses = table.uses(page);
+        if uses.len() < 2 {
+            continue;
+        }
+        let total: u64 = uses.iter().map(|u| u.accesses).sum();
+        let share = |n: u64| {
+            let steps = u128::from(n) * u128::from(share_steps) + u128::from(total / 2);
+            (steps / u128::from(total)) as u8
+        };
+        let shape = uses
+            .iter()
+            .map(|u| (u.thread.0, share(u.accesses)))
+            .collect();
+        let cells = uses.iter().map(|u| (u.thread.0, u.accesses as i64));
+        match by_shape.get(&shape) {
+            Some(&group) => {
+                for (sum, cell) in groups[group].iter_mut().zip(cells) {
+                    sum.1 += cell.1;
+                }
+            }
+            None => {
+                by_shape.insert(shape, groups.len());
+                groups.push(cells.collect());
+            }
+        }
+    }
+    groups
+}
+
+/// Fisher-Yates with a xorshift generator: the same order for the same seed.
+fn shuffle(items: &mut [usize], seed: u64) {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    for i in (1..items.len()).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        items.swap(i, (state % (i as u64 + 1)) as usize);
+    }
+}

@@ -1,0 +1,172 @@
+//! Accesses per page and thread, at any of the three page sizes of OPT figure 6.
+//!
+//! A profile counts 4 KiB pages. A larger page is the aligned block of its region that
+//! holds them: aligned by the region's address where that is known, since this is how the
+//! hardware would cut it, else by the region's start.
+use hither_profile::{FirstTouch, PageNo, PageUse, Region, RegionIx, SliceIx, ThreadIx, PAGE_SIZE};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// The page sizes of OPT section 5.2.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum PageSize {
+    /// 4 KiB, the default of x86.
+    #[default]
+    #[serde(rename = "4k")]
+    K4,
+    /// 2 MiB, the huge page of x86.
+    #[serde(rename = "2m")]
+    M2,
+    /// 64 MiB, a possible page of a future system.
+    #[serde(rename = "64m")]
+    M64,
+}
+
+impl PageSize {
+    /// Bytes of a page.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        match self {
+            PageSize::K4 => PAGE_SIZE,
+            PageSize::M2 => 2 << 20,
+            PageSize::M64 => 64 << 20,
+        }
+    }
+
+    /// The page of this size that holds a 4 KiB page.
+    #[must_use]
+    pub fn page_of(self, regions: &[Region], region: RegionIx, page: PageNo) -> PageId {
+        let per_page = self.bytes() / PAGE_SIZE;
+        let base = regions
+            .get(region.at())
+            .map_or(0, |r| r.address / PAGE_SIZE);
+        PageId {
+            region,
+            number: (base % per_page + u64::from(page.0)) / per_page,
+        }
+    }
+}
+
+impl std::str::FromStr for PageSize {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "4k" => Ok(PageSize::K4),
+            "2m" => Ok(PageSize::M2),
+            "64m" => Ok(PageSize::M64),
+            _ => Err("pages come in 4k, 2m and 64m".to_owned()),
+        }
+    }
+}
+
+/// A page of any size: its region and its number in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageId {
+    pub region: RegionIx,
+    pub number: u64,
+}
+
+/// What one thread did to one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadUse {
+    pub thread: ThreadIx,
+    pub accesses: u64,
+}
+
+/// More accesses than any thread makes to a page in days. Counts of a damaged profile are
+/// cut here, so that sums over a page cannot overflow.
+const MAX_ACCESSES: u64 = 1 << 44;
+
+/// All pages with at least one access, in order, each with its threads in order.
+#[derive(Clone, Debug, Default)]
+pub struct PageTable {
+    ids: Vec<PageId>,
+    /// Uses of page p are `uses[starts[p]..starts[p + 1]]`.
+    starts: Vec<usize>,
+    uses: Vec<ThreadUse>,
+}
+
+impl PageTable {
+    /// Sums the rows of a `pages` table (any order, any number of slices) per page and thread.
+    pub fn build<'a>(
+        rows: impl IntoIterator<Item = &'a PageUse>,
+        regions: &[Region],
+        size: PageSize,
+    ) -> Self {
+        let mut flat: Vec<(PageId, ThreadIx, u64)> = rows
+            .into_iter()
+            .map(|u| {
+                let id = size.page_of(regions, u.region, u.page);
+                (id, u.thread, u.reads.saturating_add(u.writes))
+            })
+            .filter(|(_, _, accesses)| *accesses > 0)
+            .collect();
+        flat.sort_unstable();
+        let mut table = PageTable::default();
+        for (id, thread, accesses) in flat {
+            let new_page = table.ids.last() != Some(&id);
+            if new_page {
+                table.ids.push(id);
+                table.starts.push(table.uses.len());
+            }
+            match table.uses.last_mut() {
+                Some(last) if !new_page && last.thread == thread => {
+                    last.accesses = last.accesses.saturating_add(accesses).min(MAX_ACCESSES);
+                }
+                _ => table.uses.push(ThreadUse {
+                    thread,
+                    accesses: accesses.min(MAX_ACCESSES),
+                }),
+            }
+        }
+        table.starts.push(table.uses.len());
+        table
+    }
+
+    /// Number of pages P.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    #[must_use]
+    pub fn id(&self, page: usize) -> PageId {
+        self.ids[page]
+    }
+
+    /// Who used a page, in order of threads.
+    #[must_use]
+    pub fn uses(&self, page: usize) -> &[ThreadUse] {
+        &self.uses[self.starts[page]..self.starts[page + 1]]
+    }
+
+    /// Positions of the pages `from..=to` of a region.
+    #[must_use]
+    pub fn span(&self, region: RegionIx, from: u64, to: u64) -> std::ops::Range<usize> {
+        let at = |number| {
+            self.ids
+                .partition_point(|id| *id < PageId { region, number })
+        };
+        at(from)..at(to.saturating_add(1)).max(at(from))
+    }
+}
+
+/// Who touched each page first. A large page is placed by the first touch of any part of
+/// it; among touches of the same slice the first row of the table wins.
+#[must_use]
+pub fn first_touchers(
+    rows: &[FirstTouch],
+    regions: &[Region],
+    size: PageSize,
+) -> HashMap<PageId, ThreadIx> {
+    let mut first: HashMap<PageId, (SliceIx, ThreadIx)> = HashMap::new();
+    for row in rows {
+        let entry = first
+            .entry(size.page_of(regions, row.region, row.page))
+            .or_insert((row.slice, row.thread));
+        if row.slice < entry.0 {
+            *entry = (row.slice, row.thread);
+        }
+    }
+    first.into_iter().map(|(id, (_, t))| (id, t)).collect()
+}

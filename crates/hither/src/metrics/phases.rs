@@ -1,0 +1,73 @@
+//! Phases of communication (OPT eq. 4): a new phase starts where the mean heterogeneity of
+//! n slices differs from that of the n slices before by at least diff_min of itself.
+//!
+//! The condition holds over a stretch of slices around a change. The boundary is put where
+//! the two windows differ most, which for a step is the step itself:
+//!
+//! ```text
+//!   C_H   ____________/~~~~~~~~~~~~
+//!            before  |  recent          boundary = start of `recent`
+//! ```
+//! A phase is at least n slices long, as in the paper. Slices that sampling skipped are
+//! left out of the windows; they belong to the phase around them.
+use hither_profile::Slice;
+use std::ops::Range;
+
+/// Slices per window (OPT 4.1.3).
+pub const WINDOW: usize = 50;
+/// Least relative difference (OPT 4.1.3).
+pub const DIFF_MIN: f64 = 0.2;
+
+/// The phases of a run as ranges of slices; together they are all slices. Fewer than
+/// 2 n traced slices are one phase.
+#[must_use]
+pub fn phases(slices: &[Slice], window: usize, diff_min: f64) -> Vec<Range<usize>> {
+    let traced: Vec<usize> = (0..slices.len()).filter(|&s| slices[s].traced).collect();
+    // prefix[t] = sum of the first t values, so that a window costs two look-ups.
+    let mut prefix = vec![0.0; traced.len() + 1];
+    for (t, &s) in traced.iter().enumerate() {
+        prefix[t + 1] = prefix[t] + slices[s].heterogeneity;
+    }
+    let mean = |from: usize, to: usize| (prefix[to] - prefix[from]) / (to - from) as f64;
+    let differs = |t: usize| -> f64 {
+        let recent = mean(t - window, t);
+        let difference = (recent - mean(t - 2 * window, t - window)).abs();
+        let relative = if recent > 0.0 {
+            difference / recent
+        } else if difference > 0.0 {
+            f64::INFINITY
+        } else {
+            0.0
+        };
+        if relative >= diff_min {
+            difference
+        } else {
+            0.0
+        }
+    };
+    let mut out = Vec::new();
+    let mut start = 0;
+    let mut t = 2 * window;
+    while window > 0 && t <= traced.len() {
+        if differs(t) == 0.0 {
+            t += 1;
+            continue;
+        }
+        let last = (t + window).min(traced.len());
+        let mut peak = t;
+        for candidate in t..=last {
+            if differs(candidate) > differs(peak) {
+                peak = candidate;
+            }
+        }
+        let boundary = traced[peak - window];
+        out.push(start..boundary);
+        start = boundary;
+        // Both windows of the next comparison lie in the new phase.
+        t = peak + window;
+    }
+    if start < slices.len() {
+        out.push(start..slices.len());
+    }
+    out
+}

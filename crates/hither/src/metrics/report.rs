@@ -1,0 +1,305 @@
+//! Every metric of one profile, put together. Serialised as it stands by `stat --json`:
+//! the names of its fields are the documented names.
+use super::assignment::{assign, Goal};
+use super::communication::{communication, imbalance, Communication};
+use super::exclusivity::{exclusivity, Exclusivity};
+use super::pages::{first_touchers, PageId, PageSize, PageTable};
+use super::phases::{phases, DIFF_MIN, WINDOW};
+use super::placement::{accuracy_of, timeline, Accuracy, Timeline};
+use super::structures::{hot_lines, structures, HotLine, Pages, Structure};
+use super::verdict::{verdict, Evidence, Verdict};
+use hither_profile::{CommMatrix, NodeIx, Profile, RunEnd, ThreadIx};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// What the metrics are computed for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Setup {
+    /// NUMA nodes N.
+    pub nodes: usize,
+    /// Where N comes from, for people.
+    pub nodes_from: String,
+    /// Sum of all caches; 0 when unknown.
+    pub cache_bytes: u64,
+    pub page_size: PageSize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    pub command: Vec<String>,
+    pub seconds: f64,
+    pub threads: usize,
+    /// Threads that accessed memory.
+    pub active_threads: usize,
+    pub processes: usize,
+    pub instructions: u64,
+    pub reads: u64,
+    pub writes: u64,
+    /// Pages used times their size, bytes.
+    pub footprint: u64,
+    pub end: RunEnd,
+    /// Relative standard error of totals when sampled, else 0.
+    pub sampling_error: f64,
+}
+
+impl Run {
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.reads + self.writes
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ThreadRow {
+    pub name: String,
+    pub process: u32,
+    pub instructions: u64,
+    pub reads: u64,
+    pub writes: u64,
+    /// Node of the thread where E_app is highest.
+    pub node: NodeIx,
+}
+
+/// A communication phase: slices `first..end`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Phase {
+    pub first: usize,
+    pub end: usize,
+    pub start_seconds: f64,
+    pub seconds: f64,
+    pub accesses: u64,
+    pub communication: Communication,
+    pub matrix: Cells,
+}
+
+/// Page usage at the page size chosen.
+#[derive(Clone, Debug, Serialize)]
+pub struct PageReport {
+    pub pages: usize,
+    /// With the threads where E_app is highest.
+    pub best: Exclusivity,
+    /// With the threads where E_app is lowest.
+    pub worst: Exclusivity,
+    /// Of first touch, threads at their best.
+    pub first_touch: Option<Accuracy>,
+    pub timeline: Timeline,
+}
+
+/// The cells i < j of a matrix that are not zero: (i, j, events).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Cells(pub Vec<(u32, u32, u64)>);
+
+impl Cells {
+    #[must_use]
+    pub fn of(matrix: &CommMatrix) -> Self {
+        let t = matrix.threads();
+        let pairs = (0..t).flat_map(|i| (i + 1..t).map(move |j| (i, j)));
+        let cells = pairs.map(|(i, j)| (i as u32, j as u32, matrix.get(i, j)));
+        Cells(cells.filter(|c| c.2 > 0).collect())
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct SliceRow {
+    pub slice: usize,
+    pub start_seconds: f64,
+    pub traced: bool,
+    pub threads: u32,
+    pub accesses: u64,
+    pub amount: f64,
+    pub heterogeneity: f64,
+    /// Set on the first slice of each page slice.
+    pub exclusivity: Option<f64>,
+    pub migrations: Option<u64>,
+    /// pthread barriers, OpenMP barriers, OpenMP parallel regions, MPI barriers.
+    pub sync: [u64; 4],
+}
+
+/// Everything `hither stat` knows of a profile.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub run: Run,
+    pub setup: Setup,
+    pub verdict: Verdict,
+    pub communication: Communication,
+    /// Imbalance of instructions per thread in per cent.
+    pub load_balance: f64,
+    /// `None` when no page use was recorded.
+    pub pages: Option<PageReport>,
+    pub matrix: Cells,
+    pub phases: Vec<Phase>,
+    /// The run is shorter than two windows: phases could not be told apart.
+    pub too_short_for_phases: bool,
+    pub slices: Vec<SliceRow>,
+    pub threads: Vec<ThreadRow>,
+    pub structures: Vec<Structure>,
+    pub lines: Vec<HotLine>,
+    pub limits: Vec<String>,
+}
+
+impl Report {
+    /// Computes every metric.
+    #[must_use]
+    pub fn of(profile: &Profile, setup: Setup) -> Self {
+        let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
+        let touchers = first_touchers(&profile.first_touch, &profile.regions, setup.page_size);
+        let threads = profile.threads.len();
+        let (best, worst) = extremes(&table, threads, setup.nodes);
+        let run = run(profile, table.len() as u64 * setup.page_size.bytes());
+        let matrix = profile.matrix();
+        let communication = communication(&matrix, run.seconds, run.accesses());
+        let pages = page_report(profile, &setup, &table, &touchers, (&best, &worst));
+        let verdict = verdict(&Evidence {
+            threads: run.active_threads,
+            communication,
+            footprint: run.footprint,
+            pages: table.len(),
+            nodes: setup.nodes,
+            cache_bytes: setup.cache_bytes,
+            best: pages.as_ref().map(|p| &p.best),
+            worst: pages.as_ref().map(|p| &p.worst),
+            first_touch: pages.as_ref().and_then(|p| p.first_touch.as_ref()),
+            sampling_error: run.sampling_error,
+        });
+        let view = Pages {
+            size: setup.page_size,
+            table: &table,
+            touchers: &touchers,
+            nodes: setup.nodes,
+            node_of: &best,
+        };
+        let traced = profile.slices.iter().filter(|s| s.traced).count();
+        Report {
+            verdict,
+            communication,
+            load_balance: imbalance(profile.threads.iter().map(|t| t.instructions)),
+            matrix: Cells::of(&matrix),
+            phases: phase_rows(profile),
+            too_short_for_phases: traced < 2 * WINDOW,
+            slices: slice_rows(profile, pages.as_ref()),
+            threads: thread_rows(profile, &best),
+            structures: structures(profile, &view),
+            lines: hot_lines(profile),
+            limits: profile.meta.limits.clone(),
+            pages,
+            run,
+            setup,
+        }
+    }
+}
+
+fn run(profile: &Profile, footprint: u64) -> Run {
+    let threads = &profile.threads;
+    Run {
+        command: profile.meta.command.clone(),
+        seconds: seconds(profile.meta.duration),
+        threads: threads.len(),
+        active_threads: threads.iter().filter(|t| t.accesses() > 0).count(),
+        processes: profile.meta.processes.len(),
+        instructions: threads.iter().map(|t| t.instructions).sum(),
+        reads: threads.iter().map(|t| t.reads).sum(),
+        writes: threads.iter().map(|t| t.writes).sum(),
+        footprint,
+        end: profile.meta.end.clone(),
+        sampling_error: profile.meta.sampling_error,
+    }
+}
+
+/// The assignments with the highest and the lowest E_app.
+fn extremes(table: &PageTable, threads: usize, nodes: usize) -> (Vec<NodeIx>, Vec<NodeIx>) {
+    let best = assign(table, threads, nodes, Goal::Maximise);
+    let worst = assign(table, threads, nodes, Goal::Minimise);
+    let app = |of: &[NodeIx]| exclusivity(table, nodes, of).map_or(0.0, |e| e.app);
+    // The search works on groups of pages: where nothing matters they may come out reversed.
+    if app(&best) < app(&worst) {
+        (worst, best)
+    } else {
+        (best, worst)
+    }
+}
+
+fn page_report(
+    profile: &Profile,
+    setup: &Setup,
+    table: &PageTable,
+    touchers: &HashMap<PageId, ThreadIx>,
+    (best, worst): (&[NodeIx], &[NodeIx]),
+) -> Option<PageReport> {
+    let place = |id| touchers.get(&id).map(|t: &ThreadIx| best[t.at()]);
+    Some(PageReport {
+        pages: table.len(),
+        best: exclusivity(table, setup.nodes, best)?,
+        worst: exclusivity(table, setup.nodes, worst)?,
+        first_touch: accuracy_of(table, 0..table.len(), setup.nodes, best, place),
+        timeline: timeline(profile, setup.page_size, setup.nodes, best, touchers),
+    })
+}
+
+fn phase_rows(profile: &Profile) -> Vec<Phase> {
+    let rows = phases(&profile.slices, WINDOW, DIFF_MIN);
+    rows.into_iter()
+        .map(|range| {
+            let mut matrix = CommMatrix::new(profile.threads.len());
+            for c in profile
+                .comm
+                .iter()
+                .filter(|c| range.contains(&c.slice.at()))
+            {
+                matrix.add(c.i.at(), c.j.at(), c.events);
+            }
+            let slices = &profile.slices[range.clone()];
+            let length = slices.iter().map(|s| s.length).sum();
+            let accesses = slices.iter().map(|s| s.accesses).sum();
+            Phase {
+                first: range.start,
+                end: range.end,
+                start_seconds: seconds(slices.first().map_or(0, |s| s.start)),
+                seconds: seconds(length),
+                accesses,
+                communication: communication(&matrix, seconds(length), accesses),
+                matrix: Cells::of(&matrix),
+            }
+        })
+        .collect()
+}
+
+fn slice_rows(profile: &Profile, pages: Option<&PageReport>) -> Vec<SliceRow> {
+    let timed = profile.meta.page_slices > 0;
+    let page_slices: HashMap<usize, _> = pages
+        .filter(|_| timed)
+        .into_iter()
+        .flat_map(|p| p.timeline.slices.iter().map(|s| (s.first.at(), s)))
+        .collect();
+    let rows = profile.slices.iter().enumerate();
+    rows.map(|(slice, s)| SliceRow {
+        slice,
+        start_seconds: seconds(s.start),
+        traced: s.traced,
+        threads: s.threads,
+        accesses: s.accesses,
+        amount: s.amount,
+        heterogeneity: s.heterogeneity,
+        exclusivity: page_slices.get(&slice).map(|p| p.exclusivity),
+        migrations: page_slices.get(&slice).map(|p| p.migrations),
+        sync: s.sync,
+    })
+    .collect()
+}
+
+fn thread_rows(profile: &Profile, best: &[NodeIx]) -> Vec<ThreadRow> {
+    let rows = profile.threads.iter().zip(best);
+    rows.map(|(t, &node)| ThreadRow {
+        name: t.name.clone(),
+        process: t.process.0,
+        instructions: t.instructions,
+        reads: t.reads,
+        writes: t.writes,
+        node,
+    })
+    .collect()
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}

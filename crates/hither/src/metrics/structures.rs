@@ -1,0 +1,196 @@
+//! Data structures and source lines: who uses them, who places them, how exclusive they
+//! are (TABARNAC 3: accesses by structure and thread, and first touch).
+use super::exclusivity::exclusivity_of;
+use super::pages::{PageId, PageSize, PageTable};
+use super::placement::accuracy_of;
+use hither_profile::{NodeIx, ObjectIx, ObjectKind, Profile, ThreadIx};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// One data structure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Structure {
+    pub name: String,
+    pub type_name: String,
+    pub kind: ObjectKind,
+    pub size: u64,
+    /// Blocks.
+    pub count: u64,
+    pub file: String,
+    pub line: u32,
+    pub function: String,
+    pub reads: u64,
+    pub writes: u64,
+    /// Of the accesses of the run.
+    pub share: f64,
+    /// Reads and writes come from samples.
+    pub estimated: bool,
+    /// Pages used that hold a part of it.
+    pub pages: u64,
+    /// Threads that use those pages.
+    pub threads: u64,
+    /// E_app over those pages.
+    pub exclusivity: Option<f64>,
+    /// Acc_app of first touch over those pages.
+    pub first_touch_accuracy: Option<f64>,
+    /// Threads that touched its pages first, with how many, most first.
+    pub first_touch: Vec<(ThreadIx, u64)>,
+}
+
+impl Structure {
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.reads + self.writes
+    }
+}
+
+/// One source line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HotLine {
+    pub file: String,
+    pub line: u32,
+    pub function: String,
+    /// The data structure it uses, or an empty string.
+    pub structure: String,
+    pub reads: u64,
+    pub writes: u64,
+    /// Of the accesses of all lines.
+    pub share: f64,
+}
+
+/// What the structures are judged by: pages at the size chosen, threads where they run.
+pub struct Pages<'a> {
+    pub size: PageSize,
+    pub table: &'a PageTable,
+    pub touchers: &'a HashMap<PageId, ThreadIx>,
+    pub nodes: usize,
+    pub node_of: &'a [NodeIx],
+}
+
+/// All structures with accesses, most first.
+#[must_use]
+pub fn structures(profile: &Profile, pages: &Pages) -> Vec<Structure> {
+    let total: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
+    let held = pages_of_objects(profile, pages);
+    let mut out: Vec<Structure> = (0..profile.objects.len())
+        .filter(|&o| profile.objects[o].reads + profile.objects[o].writes > 0)
+        .map(|o| {
+            structure(
+                profile,
+                pages,
+                o,
+                held.get(&o).map_or(&[], Vec::as_slice),
+                total,
+            )
+        })
+        .collect();
+    out.sort_by(|a, b| {
+        let key = |s: &Structure| std::cmp::Reverse(s.accesses());
+        (key(a), &a.name, &a.file, a.line).cmp(&(key(b), &b.name, &b.file, b.line))
+    });
+    out
+}
+
+/// Positions in the page table of each object's pages, each once.
+fn pages_of_objects(profile: &Profile, pages: &Pages) -> HashMap<usize, Vec<usize>> {
+    let mut held: HashMap<usize, Vec<usize>> = HashMap::new();
+    for range in profile.object_ranges.iter().filter(|r| r.length > 0) {
+        // Offsets of this form stay exact for large pages that begin before the region.
+        let shift = match profile.regions.get(range.region.at()) {
+            Some(region) => region.address % pages.size.bytes(),
+            None => 0,
+        };
+        let page = |offset: u64| shift.saturating_add(offset) / pages.size.bytes();
+        let last = range.offset.saturating_add(range.length - 1);
+        let span = pages
+            .table
+            .span(range.region, page(range.offset), page(last));
+        held.entry(range.object.at()).or_default().extend(span);
+    }
+    for list in held.values_mut() {
+        list.sort_unstable();
+        list.dedup();
+    }
+    held
+}
+
+fn structure(
+    profile: &Profile,
+    pages: &Pages,
+    object: usize,
+    held: &[usize],
+    total: u64,
+) -> Structure {
+    let o = &profile.objects[object];
+    let mut touched: BTreeMap<ThreadIx, u64> = BTreeMap::new();
+    let mut users: Vec<ThreadIx> = Vec::new();
+    for &p in held {
+        if let Some(&t) = pages.touchers.get(&pages.table.id(p)) {
+            *touched.entry(t).or_default() += 1;
+        }
+        users.extend(pages.table.uses(p).iter().map(|u| u.thread));
+    }
+    users.sort_unstable();
+    users.dedup();
+    let mut first_touch: Vec<(ThreadIx, u64)> = touched.into_iter().collect();
+    first_touch.sort_by_key(|&(t, n)| (std::cmp::Reverse(n), t));
+    let (nodes, node_of) = (pages.nodes, pages.node_of);
+    let place = |id| pages.touchers.get(&id).map(|t: &ThreadIx| node_of[t.at()]);
+    let each = || held.iter().copied();
+    Structure {
+        name: o.name.clone(),
+        type_name: o.type_name.clone(),
+        kind: o.kind,
+        size: o.size,
+        count: o.count,
+        file: o.file.clone(),
+        line: o.line,
+        function: o.function.clone(),
+        reads: o.reads,
+        writes: o.writes,
+        share: share(o.reads + o.writes, total),
+        estimated: o.estimated,
+        pages: held.len() as u64,
+        threads: users.len() as u64,
+        exclusivity: exclusivity_of(pages.table, each(), nodes, node_of).map(|e| e.app),
+        first_touch_accuracy: accuracy_of(pages.table, each(), nodes, node_of, place)
+            .map(|a| a.app),
+        first_touch,
+    }
+}
+
+/// All source lines seen, most accesses first.
+#[must_use]
+pub fn hot_lines(profile: &Profile) -> Vec<HotLine> {
+    let total: u64 = profile.sites.iter().map(|s| s.reads + s.writes).sum();
+    let name = |o: Option<ObjectIx>| {
+        let object = o.and_then(|o| profile.objects.get(o.at()));
+        object.map(|o| o.name.clone()).unwrap_or_default()
+    };
+    let mut out: Vec<HotLine> = profile
+        .sites
+        .iter()
+        .map(|s| HotLine {
+            file: s.file.clone(),
+            line: s.line,
+            function: s.function.clone(),
+            structure: name(s.object),
+            reads: s.reads,
+            writes: s.writes,
+            share: share(s.reads + s.writes, total),
+        })
+        .collect();
+    out.sort_by(|a, b| {
+        let key = |l: &HotLine| std::cmp::Reverse(l.reads + l.writes);
+        (key(a), &a.file, a.line, &a.structure).cmp(&(key(b), &b.file, b.line, &b.structure))
+    });
+    out
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}

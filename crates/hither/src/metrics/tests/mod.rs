@@ -1,0 +1,37 @@
+//! Known answers, worked by hand from the papers' definitions, and properties that follow
+//! from them.
+mod assignment;
+mod communication;
+mod page_use;
+mod phases;
+mod report;
+
+use super::pages::{PageSize, PageTable};
+use hither_profile::{NodeIx, PageNo, PageUse, RegionIx, SliceIx, ThreadIx};
+
+/// Pages of one region from rows of accesses per thread: `rows[page][thread]`.
+fn table(rows: &[&[u64]]) -> PageTable {
+    PageTable::build(&uses(0, rows), &[], PageSize::K4)
+}
+
+fn uses(slice: u32, rows: &[&[u64]]) -> Vec<PageUse> {
+    let cell = |page: usize, thread: usize, reads: u64| PageUse {
+        slice: SliceIx(slice),
+        region: RegionIx(0),
+        page: PageNo(page as u32),
+        thread: ThreadIx(thread as u32),
+        reads,
+        writes: 0,
+    };
+    let rows = rows.iter().enumerate();
+    rows.flat_map(|(p, row)| row.iter().enumerate().map(move |(t, &n)| cell(p, t, n)))
+        .collect()
+}
+
+fn nodes(of: &[u32]) -> Vec<NodeIx> {
+    of.iter().map(|&n| NodeIx(n)).collect()
+}
+
+fn close(a: f64, b: f64) {
+    assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{a} is not {b}");
+}

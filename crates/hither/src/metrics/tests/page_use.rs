@@ -1,0 +1,177 @@
+use super::{close, nodes, table, uses};
+use crate::metrics::exclusivity::{exclusivity, page_exclusivity};
+use crate::metrics::pages::{first_touchers, PageId, PageSize, PageTable};
+use crate::metrics::placement::{accuracy_of, timeline};
+use hither_profile::*;
+use proptest::prelude::*;
+
+#[test]
+fn opt_5_page_exclusivity() {
+    let check = |per_node: &[u64], want| assert_eq!(page_exclusivity(per_node), want);
+    check(&[6, 2], Some(0.75));
+    check(&[5, 5, 5, 5], Some(0.25)); // the least: 1/N
+    check(&[0, 9], Some(1.0)); // the most
+    check(&[0, 0], None);
+    check(&[], None);
+}
+
+/// Threads 0, 1 on node 0 and 2 on node 1. Page 0: 6 + 0 | 2: E = 6/8 of 8 accesses;
+/// page 1: 1 + 1 | 2: E = 2/4 of 4. E_app = (6 + 2) / 12, mean E_page = (0.75 + 0.5) / 2.
+#[test]
+fn opt_6_application_exclusivity() {
+    let t = table(&[&[6, 0, 2], &[1, 1, 2]]);
+    let e = exclusivity(&t, 2, &nodes(&[0, 0, 1])).unwrap();
+    close(e.app, 8.0 / 12.0);
+    close(e.page_mean, 0.625);
+    // kMAF figure 2: 0.75 rounds to 80 %, 0.5 is 50 %.
+    assert_eq!((e.histogram_pages[8], e.histogram_pages[5]), (1, 1));
+    assert_eq!((e.histogram_accesses[8], e.histogram_accesses[5]), (8, 4));
+    assert_eq!(exclusivity(&table(&[]), 2, &[]), None);
+}
+
+/// As above, pages first touched by thread 2 (node 1). Page 0 is used most by node 0: 0;
+/// page 1 is used alike by both: 1. Acc_page = 1/2, Acc_app = 4/12; local 2 + 2 of 12.
+#[test]
+fn opt_8_9_accuracy_of_first_touch() {
+    let t = table(&[&[6, 0, 2], &[1, 1, 2]]);
+    let of = nodes(&[0, 0, 1]);
+    let a = accuracy_of(&t, 0..2, 2, &of, |_| Some(NodeIx(1))).unwrap();
+    close(a.page, 0.5);
+    close(a.app, 4.0 / 12.0);
+    close(a.local, 4.0 / 12.0);
+    // A page with no known place does not count.
+    let known = |id: PageId| (id.number == 1).then_some(NodeIx(1));
+    let a = accuracy_of(&t, 0..2, 2, &of, known).unwrap();
+    assert_eq!((a.page, a.app, a.pages), (1.0, 1.0, 1));
+    assert_eq!(accuracy_of(&t, 0..2, 2, &of, |_| None), None);
+}
+
+/// Page 0 begins on node 0 (thread 0 touched it), is used most by node 1 in slice 5 (it
+/// moves), alike in slice 10 (it stays), by node 0 in slice 15 (it moves back).
+/// E of slice 5: 3/4; slice 10: 2/4; slice 15: 4/4.
+#[test]
+fn opt_5_2_2_migrations_start_from_first_touch() {
+    let mut profile = Profile {
+        threads: vec![Thread::default(); 2],
+        first_touch: vec![FirstTouch::default()],
+        ..Profile::default()
+    };
+    for (slice, row) in [(15, [4, 0]), (5, [1, 3]), (10, [2, 2])] {
+        profile.pages.extend(uses(slice, &[&row]));
+    }
+    let touchers = first_touchers(&profile.first_touch, &[], PageSize::K4);
+    let t = timeline(&profile, PageSize::K4, 2, &nodes(&[0, 1]), &touchers);
+    let got: Vec<_> = t
+        .slices
+        .iter()
+        .map(|s| (s.first.0, s.exclusivity, s.migrations))
+        .collect();
+    assert_eq!(got, [(5, 0.75, 1), (10, 0.5, 0), (15, 1.0, 1)]);
+    assert_eq!((t.migrations, t.moved_once, t.moved_more), (2, 0, 1));
+}
+
+/// Region at 3 MiB - 4 KiB: its page 0 ends the 2 MiB page that began at 2 MiB... which is
+/// pages 511 - 256 = 255 before; the next 2 MiB boundary, 4 MiB, is its page 257.
+#[test]
+fn large_pages_follow_the_address() {
+    let region = Region {
+        address: (3 << 20) - 4096,
+        ..Region::default()
+    };
+    let page = |size: PageSize, page| {
+        size.page_of(std::slice::from_ref(&region), RegionIx(0), PageNo(page))
+            .number
+    };
+    assert_eq!(
+        [0, 256, 257, 768, 769].map(|p| page(PageSize::M2, p)),
+        [0, 0, 1, 1, 2]
+    );
+    assert_eq!([0, 256].map(|p| page(PageSize::K4, p)), [0, 256]);
+    assert_eq!([0, 15615, 15616].map(|p| page(PageSize::M64, p)), [0, 0, 0]);
+    // 64 MiB is 61 MiB + 4 KiB away: page 15617.
+    assert_eq!([15616, 15617].map(|p| page(PageSize::M64, p)), [0, 1]);
+    // Nothing known about the region: from its start.
+    let unknown = PageSize::M2.page_of(&[], RegionIx(0), PageNo(512));
+    assert_eq!(unknown.number, 1);
+}
+
+#[test]
+fn a_large_page_is_placed_by_its_earliest_touch() {
+    let touch = |page, thread, slice| FirstTouch {
+        region: RegionIx(0),
+        page: PageNo(page),
+        thread: ThreadIx(thread),
+        slice: SliceIx(slice),
+    };
+    let rows = [
+        touch(0, 3, 9),
+        touch(7, 1, 2),
+        touch(8, 2, 2),
+        touch(600, 4, 0),
+    ];
+    let first = first_touchers(&rows, &[], PageSize::M2);
+    let of = |number| {
+        first[&PageId {
+            region: RegionIx(0),
+            number,
+        }]
+    };
+    assert_eq!((of(0), of(1)), (ThreadIx(1), ThreadIx(4)));
+}
+
+#[test]
+fn rows_of_all_slices_add_up() {
+    let mut rows = uses(7, &[&[1, 2], &[0, 0]]);
+    rows.extend(uses(3, &[&[10, 0]]));
+    let t = PageTable::build(&rows, &[], PageSize::K4);
+    assert_eq!(t.len(), 1, "a page without accesses is not used");
+    let counts: Vec<u64> = t.uses(0).iter().map(|u| u.accesses).collect();
+    assert_eq!(counts, [11, 2]);
+}
+
+#[test]
+fn absurd_counts_do_not_panic() {
+    let most = u64::MAX;
+    let mut rows = uses(0, &[&[most, most], &[most, 1]]);
+    rows[0].writes = most;
+    rows.extend(uses(1, &[&[most, most]]));
+    let t = PageTable::build(&rows, &[], PageSize::K4);
+    let e = exclusivity(&t, 2, &nodes(&[0, 1])).unwrap();
+    assert!((0.5..=1.0).contains(&e.app));
+    assert_eq!(e.histogram_pages[5] + e.histogram_pages[10], 2);
+}
+
+proptest! {
+    #[test]
+    fn exclusivity_is_between_one_nth_and_one(
+        rows in prop::collection::vec(prop::collection::vec(0u64..100, 6), 1..20),
+        of in prop::collection::vec(0u32..4, 6),
+    ) {
+        let rows: Vec<&[u64]> = rows.iter().map(Vec::as_slice).collect();
+        if let Some(e) = exclusivity(&table(&rows), 4, &nodes(&of)) {
+            prop_assert!((0.25..=1.0).contains(&e.app));
+            prop_assert!((0.25..=1.0).contains(&e.page_mean));
+        }
+    }
+
+    #[test]
+    fn larger_pages_hold_the_same_accesses_and_are_not_more_exclusive(
+        rows in prop::collection::vec((0u32..2000, 0u32..4, 0u64..100), 1..100),
+    ) {
+        let rows: Vec<PageUse> = rows.iter().map(|&(page, thread, reads)| PageUse {
+            page: PageNo(page), thread: ThreadIx(thread), reads, ..PageUse::default()
+        }).collect();
+        let of = nodes(&[0, 1, 0, 1]);
+        let mut last = f64::INFINITY;
+        let mut totals = Vec::new();
+        for size in [PageSize::K4, PageSize::M2, PageSize::M64] {
+            let t = PageTable::build(&rows, &[], size);
+            totals.push((0..t.len()).flat_map(|p| t.uses(p)).map(|u| u.accesses).sum::<u64>());
+            if let Some(e) = exclusivity(&t, 2, &of) {
+                prop_assert!(e.app <= last + 1e-12);
+                last = e.app;
+            }
+        }
+        prop_assert!(totals.iter().all(|t| *t == totals[0]));
+    }
+}

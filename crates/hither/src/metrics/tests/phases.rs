@@ -1,0 +1,103 @@
+use crate::metrics::phases::phases;
+use hither_profile::Slice;
+use proptest::prelude::*;
+use std::ops::Range;
+
+fn slices(values: &[f64]) -> Vec<Slice> {
+    let slice = |&v: &f64| Slice {
+        heterogeneity: v.max(0.0),
+        traced: v >= 0.0,
+        ..Slice::default()
+    };
+    values.iter().map(slice).collect()
+}
+
+fn steps(parts: &[(usize, f64)]) -> Vec<f64> {
+    let each = parts.iter().map(|&(n, v)| vec![v; n]);
+    each.collect::<Vec<_>>().concat()
+}
+
+fn check(values: &[f64], window: usize, want: &[Range<usize>]) {
+    assert_eq!(phases(&slices(values), window, 0.2), want);
+}
+
+/// n = 3. At t = 6 recent = (5+5+10)/3 with a step at 5: |20/3 - 15/3| / (20/3) = 0.25,
+/// detected; the difference is largest at t = 8, where recent is slices 5..8.
+#[test]
+fn opt_4_a_step_is_a_phase_change() {
+    check(&steps(&[(5, 5.0), (7, 10.0)]), 3, &[0..5, 5..12]);
+}
+
+/// 100 to 120 is 20/120 = 0.167 < 0.2; 100 to 130 is 30/130 = 0.23; 120 to 100 is
+/// 20/100 = 0.2, which is enough: the difference counts against the recent mean.
+#[test]
+fn the_difference_is_relative_to_the_recent_mean() {
+    check(
+        &steps(&[(50, 100.0), (50, 120.0)]),
+        50,
+        std::slice::from_ref(&(0..100)),
+    );
+    check(&steps(&[(50, 100.0), (50, 130.0)]), 50, &[0..50, 50..100]);
+    check(&steps(&[(50, 120.0), (50, 100.0)]), 50, &[0..50, 50..100]);
+}
+
+#[test]
+fn alternating_phases_are_all_found() {
+    let values = steps(&[(60, 500.0), (70, 100.0), (60, 500.0), (80, 100.0)]);
+    check(&values, 50, &[0..60, 60..130, 130..190, 190..270]);
+}
+
+#[test]
+fn to_and_from_silence_is_a_change() {
+    check(&steps(&[(50, 0.0), (50, 10.0)]), 50, &[0..50, 50..100]);
+    check(&steps(&[(50, 10.0), (50, 0.0)]), 50, &[0..50, 50..100]);
+    check(&[0.0; 120], 50, std::slice::from_ref(&(0..120)));
+}
+
+#[test]
+fn a_short_run_is_one_phase() {
+    check(
+        &steps(&[(49, 0.0), (50, 900.0)]),
+        50,
+        std::slice::from_ref(&(0..99)),
+    );
+    check(&[1.0], 50, std::slice::from_ref(&(0..1)));
+    check(&[], 50, &[]);
+}
+
+/// Every second slice untraced (-1): the step at slice 10 is found over traced ones.
+#[test]
+fn slices_not_traced_are_skipped() {
+    let values: Vec<f64> = (0..20)
+        .map(|s| match s {
+            s if s % 2 == 1 => -1.0,
+            s if s < 10 => 100.0,
+            _ => 400.0,
+        })
+        .collect();
+    check(&values, 3, &[0..10, 10..20]);
+}
+
+proptest! {
+    #[test]
+    fn phases_partition_the_run(
+        values in prop::collection::vec(-100.0..2500.0f64, 0..300),
+        window in 1usize..30,
+    ) {
+        let found = phases(&slices(&values), window, 0.2);
+        let mut next = 0;
+        for phase in &found {
+            prop_assert_eq!(phase.start, next);
+            prop_assert!(phase.end > phase.start);
+            next = phase.end;
+        }
+        prop_assert_eq!(next, values.len());
+        // At least one window of traced slices each, as in the paper.
+        if found.len() > 1 {
+            for phase in &found {
+                let traced = values[phase.clone()].iter().filter(|v| **v >= 0.0).count();
+                prop_assert!(traced >= window, "{:?}", phase);
+            }
+        }
+    }
+}

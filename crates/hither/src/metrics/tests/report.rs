@@ -1,0 +1,153 @@
+use crate::metrics::communication::Communication;
+use crate::metrics::exclusivity::Exclusivity;
+use crate::metrics::placement::Accuracy;
+use crate::metrics::verdict::{h_min, verdict, Evidence};
+use crate::metrics::{PageSize, Report, Setup};
+use hither_profile::*;
+
+/// Threads, C_H, C_H between pairs, C_A/s, footprint, caches, E_app, Acc_app.
+type Case = (usize, f64, f64, f64, u64, u64, f64, f64);
+
+fn judge(case: Case) -> (bool, bool, String) {
+    let (threads, heterogeneity, heterogeneity_pairs, rate, footprint, cache_bytes, e, a) = case;
+    let exclusivity = Exclusivity {
+        app: e,
+        ..Exclusivity::default()
+    };
+    let accuracy = Accuracy {
+        app: a,
+        ..Accuracy::default()
+    };
+    let v = verdict(&Evidence {
+        threads,
+        communication: Communication {
+            events: u64::from(rate > 0.0),
+            heterogeneity,
+            heterogeneity_pairs,
+            amount_per_second: rate,
+            ..Communication::default()
+        },
+        footprint,
+        pages: 1000,
+        nodes: 4,
+        cache_bytes,
+        best: Some(&exclusivity),
+        worst: Some(&exclusivity),
+        first_touch: Some(&accuracy),
+        sampling_error: 0.0,
+    });
+    (v.thread_mapping, v.data_mapping, v.sentence)
+}
+
+const BIG: u64 = 1 << 30;
+
+fn check(case: Case, threads: bool, data: bool, part: &str) {
+    let (t, d, sentence) = judge(case);
+    assert_eq!((t, d), (threads, data), "{case:?}: {sentence}");
+    assert!(sentence.contains(part), "{sentence}");
+}
+
+#[test]
+fn threads_are_judged_by_heterogeneity_and_amount() {
+    let both = "thread mapping and data mapping";
+    let data = "data mapping, not for thread mapping";
+    check(
+        (64, 400.0, 400.0, 900.0, BIG, 1, 0.9, 0.2),
+        true,
+        true,
+        both,
+    );
+    check(
+        (64, 400.0, 400.0, 149.0, BIG, 1, 0.9, 0.2),
+        false,
+        true,
+        data,
+    );
+    check((64, 99.0, 99.0, 900.0, BIG, 1, 0.9, 0.2), false, true, data);
+    // All threads share alike: C_H is above H_min only because of the diagonal.
+    check((64, 153.0, 0.0, 900.0, BIG, 1, 0.9, 0.2), false, true, data);
+    // One pair.
+    check((2, 2500.0, 0.0, 900.0, BIG, 1, 0.9, 0.2), false, true, data);
+    let one = "one thread: nothing to place but data";
+    check((1, 0.0, 0.0, 0.0, BIG, 1, 1.0, 0.2), false, true, one);
+    check(
+        (0, 0.0, 0.0, 0.0, 0, 1, 0.0, 0.0),
+        false,
+        false,
+        "no memory access",
+    );
+}
+
+#[test]
+fn data_is_judged_by_size_exclusivity_and_first_touch() {
+    let threads = "suitable for thread mapping, not for data mapping";
+    let both = "thread mapping and data mapping";
+    // Equation 7: it must be more than the caches; 0 is unknown.
+    check(
+        (64, 400.0, 400.0, 900.0, 100, 100, 0.9, 0.2),
+        true,
+        false,
+        threads,
+    );
+    check(
+        (64, 400.0, 400.0, 900.0, 101, 100, 0.9, 0.2),
+        true,
+        true,
+        both,
+    );
+    check((64, 400.0, 400.0, 900.0, 1, 0, 0.9, 0.2), true, true, both);
+    check(
+        (64, 0.0, 0.0, 900.0, BIG, 1, 0.5, 0.2),
+        false,
+        false,
+        "neither",
+    );
+    let right = "nothing to gain, first touch is already right";
+    check((64, 0.0, 0.0, 0.0, BIG, 1, 0.9, 0.95), false, false, right);
+    check(
+        (64, 400.0, 400.0, 900.0, BIG, 1, 0.9, 0.95),
+        true,
+        false,
+        right,
+    );
+}
+
+#[test]
+fn too_little_to_place_is_said() {
+    let check = |pages, nodes, part: &str| {
+        let v = verdict(&Evidence {
+            threads: 4,
+            pages,
+            nodes,
+            best: Some(&Exclusivity::default()),
+            sampling_error: 0.034,
+            ..Evidence::default()
+        });
+        assert!(!v.data_mapping && v.reasons[1].contains(part), "{v:?}");
+        assert!(v.reasons[2].contains("3.4 %"), "{v:?}");
+    };
+    check(3, 4, "3 pages are too few to spread over 4 nodes");
+    check(1000, 1, "every page is local");
+}
+
+#[test]
+fn h_min_falls_with_more_threads_than_the_papers_had() {
+    let got = [4, 64, 128, 1024].map(h_min);
+    assert_eq!(got, [100.0, 100.0, 50.0, 6.25]);
+    // Pairs among 1024 threads, 10^4 x 1023 / 1024^2 = 9.76, are still found suitable.
+    assert!(10_000.0 * 1023.0 / (1024.0 * 1024.0) > h_min(1024));
+}
+
+#[test]
+fn an_empty_profile_has_a_report() {
+    let setup = Setup {
+        nodes: 4,
+        nodes_from: String::new(),
+        cache_bytes: 0,
+        page_size: PageSize::K4,
+    };
+    let report = Report::of(&Profile::default(), setup);
+    assert!(report.pages.is_none() && report.phases.is_empty());
+    assert!(report.verdict.sentence.contains("no memory access"));
+    serde_json::to_string(&report).unwrap();
+}

@@ -1,0 +1,31 @@
+//! The description of this machine that goes into a profile.
+use super::this_machine;
+use hither_profile::Machine;
+
+/// Everything a profile keeps about the machine. What cannot be read stays empty: a
+/// profile without it is still a profile.
+#[must_use]
+pub fn describe_machine() -> Machine {
+    let mut machine = Machine {
+        cpu: cpu_model(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+        ..Machine::default()
+    };
+    if let Ok(name) = nix::sys::utsname::uname() {
+        machine.hostname = name.nodename().to_string_lossy().into_owned();
+        machine.kernel = name.release().to_string_lossy().into_owned();
+    }
+    if let Ok(topology) = this_machine() {
+        machine.topology_xml = topology.export_xml().unwrap_or_default();
+        machine.numa_nodes = topology.nodes() as u32;
+        machine.processing_units = topology.units() as u32;
+        machine.cache_bytes = topology.cache_bytes();
+    }
+    machine
+}
+
+/// The `model name` of the first processor in /proc/cpuinfo.
+pub(super) fn cpu_model(cpuinfo: &str) -> String {
+    let line = cpuinfo.lines().find(|l| l.starts_with("model name"));
+    let value = line.and_then(|l| l.split_once(':'));
+    value.map_or_else(String::new, |(_, v)| v.trim().to_owned())
+}

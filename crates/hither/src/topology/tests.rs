@@ -1,0 +1,83 @@
+use super::*;
+
+#[test]
+fn synthetic_machines_have_what_they_say() {
+    let check = |text: &str, nodes, units, caches| {
+        let t = load(text).unwrap();
+        assert_eq!(
+            (t.nodes(), t.units(), t.cache_bytes()),
+            (nodes, units, caches),
+            "{text}"
+        );
+    };
+    check("node:4 core:8 pu:2", 4, 64, 0);
+    check("pack:2 [numa(memory=1073741824)] core:2 pu:2", 2, 8, 0);
+    // Two sockets with an 8 MiB L3 each, two cores with 256 KiB L2 in each: 16 MiB + 1 MiB.
+    check(
+        "pack:2 node:1 l3:1(size=8388608) l2:2(size=262144) pu:1",
+        2,
+        4,
+        (16 << 20) + (1 << 20),
+    );
+}
+
+#[test]
+fn nonsense_is_refused_with_a_sentence() {
+    let check = |text: &str, part: &str| {
+        let message = load(text).unwrap_err().to_string();
+        assert!(message.contains(part), "{text}: {message}");
+    };
+    check("no-such-thing", "neither a file");
+    check("node:banana", "neither a file");
+    check("missing.xml", "cannot read");
+    check("node:1000000 core:1000000 pu:4", "more than 65536");
+    check("node:99999999999999999999", "neither a file");
+    check("node:0x1000000 pu:1", "neither a file");
+    check("", "neither a file");
+    check("node:4\0core:2", "neither a file");
+}
+
+#[test]
+fn a_file_that_is_not_a_topology_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |content: &[u8]| {
+        let file = dir.path().join("x.xml");
+        std::fs::write(&file, content).unwrap();
+        let message = load(file.to_str().unwrap()).unwrap_err().to_string();
+        assert!(message.contains("is not hwloc XML"), "{message}");
+    };
+    check(b"");
+    check(b"hello");
+    check(b"\xff\xfe\x00");
+    check(b"<topology version=\"2.0\"><object type=");
+}
+
+#[test]
+fn xml_says_the_same_as_the_machine_it_came_from() {
+    let before = load("node:2 core:3 pu:2").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("machine.xml");
+    std::fs::write(&file, before.export_xml().unwrap()).unwrap();
+    let after = load(file.to_str().unwrap()).unwrap();
+    assert_eq!((after.nodes(), after.units()), (2, 12));
+    let per_node: Vec<usize> = after.allowed_units().iter().map(|n| n.1).collect();
+    assert_eq!(per_node, [6, 6]);
+    assert_eq!(after.nodes_with_units(), 2);
+}
+
+#[test]
+fn this_machine_can_be_described() {
+    let machine = describe_machine();
+    assert!(machine.numa_nodes >= 1);
+    assert!(machine.processing_units >= 1);
+    assert!(machine.topology_xml.contains("<topology"));
+    assert!(!machine.hostname.is_empty() && !machine.kernel.is_empty());
+}
+
+#[test]
+fn the_cpu_is_named_by_its_first_model_line() {
+    let text =
+        "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nprocessor\t: 1\nmodel name\t: Other\n";
+    assert_eq!(machine::cpu_model(text), "Some CPU @ 2 GHz");
+    assert_eq!(machine::cpu_model(""), "");
+}

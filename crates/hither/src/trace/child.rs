@@ -1,0 +1,116 @@
+//! While the target runs: wait for it and pass on the signals that were meant for it.
+//!
+//! The target stays in our process group, so whatever the terminal sends (Ctrl-C,
+//! Ctrl-\) reaches it without us; we only must survive it. Signals sent to hither alone
+//! (kill, mpirun, batch systems) are handed on. Both arrive through a signalfd, which
+//! tells who sent them.
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use hither_profile::RunEnd;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{kill, SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::Pid;
+
+const HELD: [Signal; 6] = [
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
+/// How often `tick` runs at least.
+pub const TICK: Duration = Duration::from_millis(500);
+
+/// Signals held back from this process, to be read instead of dying of them. Must be
+/// made before any thread is, as threads inherit the mask.
+pub struct Signals {
+    fd: SignalFd,
+    before: SigSet,
+}
+
+impl Signals {
+    /// Holds the signals back from now on, for good: the profile is still to be written
+    /// after the target has ended.
+    ///
+    /// # Errors
+    /// When the kernel gives no signalfd.
+    pub fn hold() -> Result<Self> {
+        hither_sys::process::reap_children();
+        let held: SigSet = HELD.into_iter().collect();
+        let before = SigSet::thread_get_mask().context("cannot read the signal mask")?;
+        held.thread_block().context("cannot hold signals back")?;
+        let fd = SignalFd::with_flags(&held, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .context("cannot make a signalfd")?;
+        Ok(Signals { fd, before })
+    }
+
+    /// The mask as it was, for the target.
+    #[must_use]
+    pub fn before(&self) -> SigSet {
+        self.before
+    }
+
+    /// Hands to `child` what was sent to us alone. A signal from the terminal has
+    /// reached the child already.
+    fn forward(&self, child: Pid) {
+        while let Ok(Some(info)) = self.fd.read_signal() {
+            let number = i32::try_from(info.ssi_signo).unwrap_or(0);
+            if let (true, Ok(signal)) = (info.ssi_code <= 0, Signal::try_from(number)) {
+                // It may have ended meanwhile; then there is nobody to tell.
+                let _ = kill(child, signal);
+            }
+        }
+    }
+}
+
+/// Waits until `child` has ended. Calls `tick` about twice a second.
+///
+/// # Errors
+/// When the kernel refuses to watch the child.
+pub fn wait(child: Pid, signals: &Signals, mut tick: impl FnMut()) -> Result<RunEnd> {
+    let watched =
+        hither_sys::process::pidfd(child).context("cannot watch the program (pidfd_open)")?;
+    let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::NONE);
+    loop {
+        let ready = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        match poll(
+            &mut [ready(signals.fd.as_fd()), ready(watched.as_fd())],
+            timeout,
+        ) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error).context("cannot wait for the program"),
+        }
+        signals.forward(child);
+        if let Some(end) = ended(child)? {
+            return Ok(end);
+        }
+        tick();
+    }
+}
+
+fn ended(child: Pid) -> Result<Option<RunEnd>> {
+    let status = waitpid(child, Some(nix::sys::wait::WaitPidFlag::WNOHANG));
+    Ok(match status.context("cannot wait for the program")? {
+        WaitStatus::Exited(_, status) => Some(RunEnd::Exited { status }),
+        WaitStatus::Signaled(_, signal, _) => Some(RunEnd::Signaled {
+            signal: signal as i32,
+        }),
+        _ => None,
+    })
+}
+
+/// The exit status by which a shell reports such an end.
+#[must_use]
+pub fn exit_status(end: &RunEnd) -> u8 {
+    let status = match end {
+        RunEnd::Exited { status } => *status,
+        RunEnd::Signaled { signal } => 128 + signal,
+        RunEnd::Interrupted => 2,
+    };
+    u8::try_from(status & 0xff).unwrap_or(u8::MAX)
+}

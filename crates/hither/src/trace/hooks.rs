@@ -1,0 +1,135 @@
+//! Functions named on the command line -> places in files that the tracer watches for.
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context, Result};
+use hither_profile::TraceOptions;
+
+use super::collector::{Hook, HookKind};
+use super::target::Target;
+use super::{elf, symbols};
+
+/// Most suggestions for a misspelt name.
+const SUGGESTIONS: usize = 3;
+
+/// Finds the functions of `--from`, `--until` and `--only-functions`.
+///
+/// # Errors
+/// When one is in none of the programs that the command names.
+pub fn resolve(options: &TraceOptions, target: &Target) -> Result<Vec<Hook>> {
+    let from = options.from.iter().map(|name| (HookKind::From, name));
+    let until = options.until.iter().map(|name| (HookKind::Until, name));
+    let only = options.only_functions.iter();
+    let only = only.map(|name| (HookKind::Only, name));
+    let wanted: Vec<_> = from.chain(until).chain(only).collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let programs = programs(target);
+    let mut hooks = Vec::new();
+    for (kind, name) in wanted {
+        hooks.extend(find(&programs, kind, name)?);
+    }
+    Ok(hooks)
+}
+
+/// The program itself and, as with `mpirun -np 4 ./app`, programs among its arguments.
+fn programs(target: &Target) -> Vec<PathBuf> {
+    let arguments = target.argv.iter().skip(1).map(PathBuf::from);
+    let is_program = |path: &PathBuf| {
+        let file = path.is_file().then(|| File::open(path).ok()).flatten();
+        file.is_some_and(|f| elf::read(&f).is_ok_and(|e| e.foreign().is_none() && e.runs()))
+    };
+    std::iter::once(target.executable.clone())
+        .chain(arguments.filter(is_program))
+        .collect()
+}
+
+/// All functions of that name in the first program that has one.
+fn find(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Vec<Hook>> {
+    for program in programs {
+        if let Ok(addresses) = symbols::function(program, name) {
+            let hooks = addresses.into_iter();
+            return hooks.map(|at| hook(program, kind, at)).collect();
+        }
+    }
+    let shown: Vec<_> = programs.iter().map(|p| p.display().to_string()).collect();
+    let shown = shown.join(" and ");
+    let similar = programs
+        .iter()
+        .flat_map(|p| symbols::similar_functions(p, name));
+    let similar: Vec<_> = similar.take(SUGGESTIONS).collect();
+    if similar.is_empty() {
+        bail!("there is no function {name} in {shown}; `nm -C` lists those there are, if it was built without -s");
+    }
+    bail!(
+        "there is no function {name} in {shown}; did you mean {}?",
+        similar.join(" or ")
+    )
+}
+
+fn hook(program: &Path, kind: HookKind, address: u64) -> Result<Hook> {
+    let file = File::open(program).and_then(|f| Ok((f.metadata()?, elf::read(&f)?)));
+    let (meta, elf) = file.with_context(|| format!("cannot read {}", program.display()))?;
+    Ok(Hook {
+        kind,
+        offset: address.saturating_sub(elf.base),
+        dev: meta.dev(),
+        ino: meta.ino(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Target {
+        let executable = std::env::current_exe().expect("own path");
+        Target {
+            argv: vec!["sh".into(), "-c".into(), executable.clone().into()],
+            executable: "/bin/sh".into(),
+            name: "sh".to_string(),
+        }
+    }
+
+    #[test]
+    fn functions_are_found_in_programs_among_the_arguments() {
+        let options = TraceOptions {
+            from: Some("main".to_string()),
+            ..TraceOptions::default()
+        };
+        let hooks = resolve(&options, &own()).expect("main");
+        let meta = std::fs::metadata(std::env::current_exe().expect("own path")).expect("meta");
+        assert_eq!(hooks.len(), 1);
+        assert_eq!(hooks[0].kind, HookKind::From);
+        assert_eq!((hooks[0].dev, hooks[0].ino), (meta.dev(), meta.ino()));
+        assert!(hooks[0].offset > 0);
+    }
+
+    #[test]
+    fn misspelt_functions_come_with_suggestions() {
+        let options = TraceOptions {
+            until: Some("mian".to_string()),
+            ..TraceOptions::default()
+        };
+        let error = resolve(&options, &own()).expect_err("mian").to_string();
+        assert!(
+            error.contains("no function mian in /bin/sh and "),
+            "{error}"
+        );
+        assert!(error.contains("did you mean "), "{error}");
+    }
+
+    #[test]
+    fn nothing_asked_nothing_read() {
+        let nowhere = Target {
+            executable: "/nonexistent".into(),
+            ..own()
+        };
+        assert_eq!(
+            resolve(&TraceOptions::default(), &nowhere).expect("none"),
+            []
+        );
+    }
+}

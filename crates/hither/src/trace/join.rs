@@ -1,0 +1,240 @@
+//! One profile for all ranks that `mpirun -np N hither trace -- ./app` starts on a host.
+//!
+//! The first hither to bind a socket in the abstract name space, named after the user,
+//! the job and the output, leads; the others connect, are told the path of the segment,
+//! and become their rank's program, so that mpirun sees that program's own status.
+//! Abstract sockets leave no file behind and are free again when the leader dies,
+//! however it dies.
+//!
+//!     mpirun --- hither (rank that leads) --- its program
+//!        |          |
+//!        |          `--- collector, in a session of its own: offers the segment,
+//!        |               waits for all ranks, writes the profile
+//!        `------ program of a rank that joined
+//!
+//! The collector is split off because launchers kill all ranks, hither among them, as
+//! soon as one fails: then the profile is wanted most.
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, Context, Result};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::{getuid, Pid};
+
+use super::child::TICK;
+use super::mpi::Job;
+
+/// How long after the start a rank may come.
+const LATE: Duration = Duration::from_secs(10);
+
+/// What this hither is to do.
+pub enum Role {
+    Lead(Leader),
+    /// Attach the target to the segment at this path.
+    Join(String),
+}
+
+/// Agrees with the other ranks of `job` that write `output` who leads.
+///
+/// # Errors
+/// When the leader is another user's process or ends before it answers.
+pub fn meet(job: &Job, output: &Path) -> Result<Role> {
+    let address = SocketAddr::from_abstract_name(name(job, output))
+        .context("cannot name the socket on which ranks meet")?;
+    loop {
+        match UnixListener::bind_addr(&address) {
+            Ok(listener) => return Ok(Role::Lead(Leader::new(listener, job.local)?)),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error).context("cannot make the socket on which ranks meet"),
+        }
+        // Refused: that leader has just ended, so lead in its place.
+        if let Ok(stream) = UnixStream::connect_addr(&address) {
+            return Ok(Role::Join(ask(stream)?));
+        }
+    }
+}
+
+fn name(job: &Job, output: &Path) -> String {
+    let mut hash = DefaultHasher::new();
+    (&job.id, std::path::absolute(output).ok()).hash(&mut hash);
+    format!("hither-{}-{:016x}", getuid(), hash.finish())
+}
+
+/// Asks the leader for the path of the segment.
+fn ask(mut stream: UnixStream) -> Result<String> {
+    let leader = getsockopt(&stream, PeerCredentials).context("cannot tell who leads the trace")?;
+    if leader.uid() != getuid().as_raw() {
+        bail!("another user's process answers in place of the rank that leads the trace; choose another name with -o");
+    }
+    let mut path = String::new();
+    stream
+        .read_to_string(&mut path)
+        .context("cannot hear from the rank that leads the trace")?;
+    if path.is_empty() {
+        bail!("the rank that leads the trace ended before this one could join; see its message");
+    }
+    Ok(path)
+}
+
+/// The collector's view of the ranks.
+pub struct Leader {
+    listener: UnixListener,
+    attach: Option<String>,
+    /// A descriptor for each joined rank that still runs.
+    running: Vec<OwnedFd>,
+    missing: usize,
+    started: Instant,
+}
+
+impl Leader {
+    fn new(listener: UnixListener, ranks: usize) -> Result<Self> {
+        listener
+            .set_nonblocking(true)
+            .context("cannot set up the socket on which ranks meet")?;
+        Ok(Leader {
+            listener,
+            attach: None,
+            running: Vec::new(),
+            missing: ranks,
+            started: Instant::now(),
+        })
+    }
+
+    /// From now on, joiners are told to attach to `path`.
+    pub fn offer(&mut self, path: &str) {
+        self.attach = Some(path.to_string());
+    }
+
+    /// Counts process `pid` as a rank that has joined.
+    pub fn count_in(&mut self, pid: Pid) {
+        // Without a descriptor it has ended already.
+        self.running.extend(hither_sys::process::pidfd(pid));
+        self.missing = self.missing.saturating_sub(1);
+    }
+
+    /// Ranks that never came.
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        self.missing
+    }
+
+    /// Descriptors that become readable when there is something to serve.
+    fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let running = self.running.iter().map(AsFd::as_fd);
+        running.chain([self.listener.as_fd()])
+    }
+
+    /// Waits until all ranks have ended. Calls `tick` about twice a second.
+    ///
+    /// # Errors
+    /// When the kernel refuses to wait.
+    pub fn wait(&mut self, mut tick: impl FnMut()) -> Result<()> {
+        let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::NONE);
+        while self.serve() {
+            tick();
+            let watched = self.watched().map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            match poll(&mut watched.collect::<Vec<_>>(), timeout) {
+                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Err(error) => return Err(error).context("cannot wait for the ranks"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets ranks in, drops those that ended; tells whether to go on waiting for some.
+    fn serve(&mut self) -> bool {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if let Some(rank) = self.admit(stream) {
+                self.running.push(rank);
+                self.missing = self.missing.saturating_sub(1);
+            }
+        }
+        self.running.retain(|rank| !has_ended(rank));
+        !self.running.is_empty() || (self.missing > 0 && self.started.elapsed() < LATE)
+    }
+
+    /// `None` for a stranger, or a rank that has gone already; it hears the connection
+    /// close and says so itself.
+    fn admit(&self, mut stream: UnixStream) -> Option<OwnedFd> {
+        let peer = getsockopt(&stream, PeerCredentials).ok()?;
+        if peer.uid() != getuid().as_raw() {
+            return None;
+        }
+        let rank = hither_sys::process::pidfd(Pid::from_raw(peer.pid())).ok()?;
+        stream.write_all(self.attach.as_ref()?.as_bytes()).ok()?;
+        Some(rank)
+    }
+}
+
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: &str, local: usize) -> Job {
+        Job {
+            id: format!("{id}-{}", std::process::id()),
+            local,
+            world: local,
+        }
+    }
+
+    #[test]
+    fn the_first_leads_and_the_second_is_told_the_path() {
+        let output = Path::new("prof.hither");
+        let Role::Lead(mut leader) = meet(&job("pair", 2), output).expect("meet") else {
+            panic!("the first must lead");
+        };
+        leader.offer("/proc/1/fd/9");
+        let mut own = std::process::Command::new("true").spawn().expect("true");
+        leader.count_in(Pid::from_raw(i32::try_from(own.id()).expect("pid")));
+        let second = std::thread::spawn(|| meet(&job("pair", 2), Path::new("prof.hither")));
+        while !second.is_finished() {
+            assert!(leader.serve(), "a rank is still missing or running");
+            std::thread::yield_now();
+        }
+        let Role::Join(path) = second.join().expect("thread").expect("meet") else {
+            panic!("the second must join");
+        };
+        assert_eq!(path, "/proc/1/fd/9");
+        assert_eq!(leader.missing, 0);
+        own.wait().expect("wait");
+        // The joined "rank" is this very process, which still runs; the own one ended.
+        assert!(leader.serve());
+        assert_eq!(leader.running.len(), 1);
+    }
+
+    #[test]
+    fn other_outputs_are_other_groups_and_a_dead_leader_is_replaced() {
+        let lead = |output: &str| meet(&job("groups", 2), Path::new(output)).expect("meet");
+        let a = lead("a.hither");
+        assert!(matches!(a, Role::Lead(_)));
+        assert!(matches!(lead("b.hither"), Role::Lead(_)));
+        drop(a);
+        assert!(matches!(lead("a.hither"), Role::Lead(_)));
+    }
+
+    #[test]
+    fn a_leader_that_gives_up_leaves_joiners_with_a_message() {
+        let Role::Lead(leader) = meet(&job("gone", 2), Path::new("x")).expect("meet") else {
+            panic!("the first must lead");
+        };
+        let waiting = std::thread::spawn(|| meet(&job("gone", 2), Path::new("x")));
+        std::thread::sleep(Duration::from_millis(100));
+        drop(leader);
+        match waiting.join().expect("thread") {
+            Err(error) => assert!(error.to_string().contains("leads the trace"), "{error}"),
+            Ok(role) => assert!(matches!(role, Role::Lead(_)), "it came too late and leads"),
+        }
+    }
+}

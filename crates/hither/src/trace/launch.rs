@@ -1,0 +1,170 @@
+//! Starts a target under DynamoRIO with the tracer in it.
+//!
+//! There is no drrun: the kernel starts libdynamorio.so itself under the target's name,
+//! and three environment variables tell it which program to load and how. It loads our
+//! client, which maps the segment at the path in its only argument.
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use anyhow::{bail, Context, Result};
+use nix::sys::signal::SigSet;
+
+use super::target::Target;
+
+/// `-code_api`: let the client see all code. `-disable_traces`: with the tracer's code
+/// inlined they cost 8-16 % instead of gaining. DynamoRIO's defaults do the rest: the
+/// release build writes no logs and prints only when it cannot go on.
+const OPTIONS: &str = "-code_api -disable_traces";
+/// Longest option string that DynamoRIO reads.
+const OPTIONS_MAX: usize = 2047;
+
+/// DynamoRIO and the client, as installed beside this program.
+pub struct Tracer {
+    dynamorio: PathBuf,
+    client: PathBuf,
+}
+
+impl Tracer {
+    /// Finds both relative to this program: PREFIX/bin/hither -> PREFIX/lib/hither.
+    ///
+    /// # Errors
+    /// When they are not there.
+    pub fn find() -> Result<Self> {
+        let program = std::env::current_exe().context("cannot tell where hither itself is")?;
+        let bin = program.parent().unwrap_or(Path::new("/"));
+        let library = bin.parent().unwrap_or(bin).join("lib/hither");
+        let file = |name: &str| {
+            let path = library.join(name);
+            if !path.is_file() {
+                bail!("the tracer is missing: there is no {}; build it with `make`, or install hither again", path.display());
+            }
+            Ok(path)
+        };
+        Ok(Tracer {
+            dynamorio: file("libdynamorio.so")?,
+            client: file("libhither_tracer.so")?,
+        })
+    }
+
+    /// Starts `target` as a child, attached to the segment at `attach`.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn spawn(
+        &self,
+        target: &Target,
+        attach: &str,
+        follow: bool,
+        mask: SigSet,
+    ) -> Result<Child> {
+        let mut command = self.command(target, attach, follow)?;
+        hither_sys::process::inherit_signals(&mut command, mask);
+        let child = command.spawn();
+        child.with_context(|| format!("cannot start {}", target.executable.display()))
+    }
+
+    /// Becomes `target`, attached to the segment at `attach`.
+    ///
+    /// # Errors
+    /// When it cannot; otherwise this does not return.
+    pub fn become_target(
+        &self,
+        target: &Target,
+        attach: &str,
+        follow: bool,
+    ) -> Result<std::convert::Infallible> {
+        let mask = SigSet::thread_get_mask().context("cannot read the signal mask")?;
+        let mut command = self.command(target, attach, follow)?;
+        hither_sys::process::inherit_signals(&mut command, mask);
+        let error = command.exec();
+        Err(error).with_context(|| format!("cannot start {}", target.executable.display()))
+    }
+
+    fn command(&self, target: &Target, attach: &str, follow: bool) -> Result<Command> {
+        let mut command = Command::new(&self.dynamorio);
+        if let Some((name, arguments)) = target.argv.split_first() {
+            command.arg0(name).args(arguments);
+        }
+        for (name, _) in std::env::vars_os() {
+            if name.as_bytes().starts_with(b"DYNAMORIO_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .env("DYNAMORIO_RUNUNDER", "1")
+            .env("DYNAMORIO_EXE_PATH", &target.executable)
+            // Keeps a user's own configuration files for DynamoRIO out of it.
+            .env("DYNAMORIO_CONFIGDIR", "/dev/null")
+            .env("DYNAMORIO_OPTIONS", options(&self.client, attach, follow)?);
+        Ok(command)
+    }
+}
+
+/// The option string. DynamoRIO splits it at blanks outside quotes, and the client's
+/// part at semicolons; it knows no escapes.
+fn options(client: &Path, attach: &str, follow: bool) -> Result<OsString> {
+    let path = client.as_os_str().as_bytes();
+    let quote = [b'\'', b'"', b'`'].into_iter().find(|q| !path.contains(q));
+    let (Some(quote), false) = (quote, path.contains(&b';')) else {
+        bail!("DynamoRIO cannot load {}: the path has a semicolon or too many kinds of quotes in it; install hither elsewhere", client.display());
+    };
+    let mut text = OPTIONS.as_bytes().to_vec();
+    if !follow {
+        text.extend(b" -no_follow_children");
+    }
+    text.extend(b" -client_lib ");
+    text.push(quote);
+    text.extend(path);
+    text.extend(b";0;");
+    text.extend(attach.as_bytes());
+    text.push(quote);
+    if text.len() > OPTIONS_MAX {
+        bail!(
+            "DynamoRIO cannot load {}: the path is too long; install hither elsewhere",
+            client.display()
+        );
+    }
+    Ok(OsStr::from_bytes(&text).to_os_string())
+}
+
+/// Whether this very process runs under the tracer: then it must not start another.
+#[must_use]
+pub fn already_traced() -> bool {
+    std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("libdynamorio.so"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(client: &str, follow: bool, expected: Option<&str>) {
+        let got = options(Path::new(client), "/proc/7/fd/3", follow).ok();
+        assert_eq!(got.as_deref(), expected.map(OsStr::new));
+    }
+
+    #[test]
+    fn option_strings() {
+        check(
+            "/opt/h/c.so",
+            true,
+            Some("-code_api -disable_traces -client_lib '/opt/h/c.so;0;/proc/7/fd/3'"),
+        );
+        check(
+            "/it's here/c.so",
+            false,
+            Some("-code_api -disable_traces -no_follow_children -client_lib \"/it's here/c.so;0;/proc/7/fd/3\""),
+        );
+        check("/a;b/c.so", true, None);
+        check("/'\"`/c.so", true, None);
+        check(&format!("/{}/c.so", "x".repeat(2000)), true, None);
+    }
+
+    #[test]
+    fn tests_are_not_traced() {
+        assert!(!already_traced());
+    }
+}

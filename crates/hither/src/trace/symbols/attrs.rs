@@ -1,0 +1,69 @@
+//! The attributes of a DWARF entry that this folder uses, picked into a struct.
+use super::dwarf::Slice;
+use gimli::AttributeValue as Value;
+
+/// Attributes of one entry; `None` where it has none.
+#[derive(Clone, Default)]
+pub struct Attrs {
+    pub name: Option<Value<Slice>>,
+    pub linkage_name: Option<Value<Slice>>,
+    pub location: Option<Value<Slice>>,
+    pub type_: Option<Value<Slice>>,
+    /// DW_AT_specification or DW_AT_abstract_origin.
+    pub origin: Option<Value<Slice>>,
+    pub size: Option<u64>,
+    pub file: Option<u64>,
+    pub line: Option<u32>,
+    pub lower: Option<Value<Slice>>,
+    pub upper: Option<Value<Slice>>,
+    pub count: Option<Value<Slice>>,
+    pub member_at: Option<u64>,
+    pub low: Option<Value<Slice>>,
+    pub high: Option<Value<Slice>>,
+    pub ranges: Option<Value<Slice>>,
+    pub allocated: bool,
+    pub associated: bool,
+    pub artificial: bool,
+}
+
+impl Attrs {
+    pub fn of(attributes: &[gimli::Attribute<Slice>]) -> Attrs {
+        let mut found = Attrs::default();
+        for a in attributes {
+            let value = a.value();
+            match a.name() {
+                gimli::DW_AT_name => found.name = Some(value),
+                gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
+                    found.linkage_name = Some(value)
+                }
+                gimli::DW_AT_location => found.location = Some(value),
+                gimli::DW_AT_type => found.type_ = Some(value),
+                gimli::DW_AT_specification | gimli::DW_AT_abstract_origin => {
+                    found.origin = Some(value)
+                }
+                gimli::DW_AT_byte_size => found.size = value.udata_value(),
+                gimli::DW_AT_decl_file => {
+                    found.file = match value {
+                        Value::FileIndex(index) => Some(index),
+                        other => other.udata_value(),
+                    }
+                }
+                gimli::DW_AT_decl_line => {
+                    found.line = value.udata_value().and_then(|l| l.try_into().ok())
+                }
+                gimli::DW_AT_lower_bound => found.lower = Some(value),
+                gimli::DW_AT_upper_bound => found.upper = Some(value),
+                gimli::DW_AT_count => found.count = Some(value),
+                gimli::DW_AT_data_member_location => found.member_at = value.udata_value(),
+                gimli::DW_AT_low_pc => found.low = Some(value),
+                gimli::DW_AT_high_pc => found.high = Some(value),
+                gimli::DW_AT_ranges => found.ranges = Some(value),
+                gimli::DW_AT_allocated => found.allocated = true,
+                gimli::DW_AT_associated => found.associated = true,
+                gimli::DW_AT_artificial => found.artificial = true,
+                _ => {}
+            }
+        }
+        found
+    }
+}

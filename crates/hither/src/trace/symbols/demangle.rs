@@ -1,0 +1,131 @@
+//! Linker names to the names in the source, in bounded space: a mangled name of a
+//! hundred bytes can expand to gigabytes, so the writer stops it.
+use std::fmt::{self, Write};
+
+const MAX_IN: usize = 4096;
+const MAX_OUT: usize = 2048;
+
+/// Readable, qualified, without parameters and hashes; `raw` itself if it is not mangled.
+pub fn pretty(raw: &str) -> String {
+    // nm-style "environ@GLIBC_2.2.5" names one symbol in several versions.
+    let raw = raw.split('@').next().unwrap_or(raw);
+    if raw.len() > MAX_IN {
+        return clip(raw, MAX_OUT).to_owned();
+    }
+    rust(raw)
+        .or_else(|| cpp(raw))
+        .or_else(|| fortran(raw))
+        .unwrap_or_else(|| clip(raw, MAX_OUT).to_owned())
+}
+
+/// The last component of a qualified name, without template arguments:
+/// `ns::list<a::b>::push<int>` gives `push`.
+pub fn unqualified(name: &str) -> &str {
+    if let Some(at) = name.rfind("operator") {
+        return &name[at..];
+    }
+    let bytes = name.as_bytes();
+    let (mut from, mut to, mut depth) = (0, bytes.len(), 0i32);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' => {
+                to = if depth == 0 && at > from { at } else { to };
+                depth += 1;
+            }
+            b'>' => depth -= 1,
+            b':' if depth == 0 && bytes.get(at + 1) == Some(&b':') => {
+                (from, to) = (at + 2, bytes.len());
+            }
+            _ => {}
+        }
+    }
+    name.get(from..to).unwrap_or(name)
+}
+
+/// A type's name without the template arguments that nobody writes.
+pub fn without_defaults(name: &str) -> String {
+    const DEFAULTS: [&str; 7] = [
+        ", std::allocator<",
+        ", std::default_delete<",
+        ", std::char_traits<",
+        ", std::less<",
+        ", std::hash<",
+        ", std::equal_to<",
+        ", alloc::alloc::Global",
+    ];
+    let mut out = name.to_owned();
+    for default in DEFAULTS {
+        while let Some(at) = out.find(default) {
+            let mut depth = i32::from(default.ends_with('<'));
+            let mut end = at + default.len();
+            while depth > 0 && end < out.len() {
+                match out.as_bytes()[end] {
+                    b'<' => depth += 1,
+                    b'>' => depth -= 1,
+                    _ => {}
+                }
+                end += 1;
+            }
+            if !out.is_char_boundary(end) {
+                return out;
+            }
+            out.replace_range(at..end, "");
+        }
+    }
+    out.replace(" >", ">")
+        .replace("basic_string<char>", "string")
+}
+
+/// At most `max` bytes, cut at a character.
+pub fn clip(text: &str, max: usize) -> &str {
+    let mut end = text.len().min(max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+fn rust(raw: &str) -> Option<String> {
+    // The older scheme looks like C++ but for its hash.
+    let hashed = raw.contains("17h") && raw.starts_with("_ZN");
+    if !raw.starts_with("_R") && !hashed {
+        return None;
+    }
+    let name = rustc_demangle::try_demangle(raw).ok()?;
+    let mut out = Bounded::default();
+    write!(out, "{name:#}").ok()?;
+    Some(out.0)
+}
+
+fn cpp(raw: &str) -> Option<String> {
+    if !raw.starts_with("_Z") {
+        return None;
+    }
+    let symbol = cpp_demangle::Symbol::new(raw.as_bytes()).ok()?;
+    let options = cpp_demangle::DemangleOptions::new()
+        .no_params()
+        .no_return_type();
+    let mut out = Bounded::default();
+    symbol.structured_demangle(&mut out, &options).ok()?;
+    // A static of a function: the outer function keeps its parameters' brackets.
+    Some(out.0.replace("()::", "::"))
+}
+
+/// gfortran: `__module_MOD_name`.
+fn fortran(raw: &str) -> Option<String> {
+    let (module, name) = raw.strip_prefix("__")?.split_once("_MOD_")?;
+    Some(format!("{module}::{name}"))
+}
+
+#[derive(Default)]
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > MAX_OUT {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! DWARF as the rest of this folder reads it: units by number, entries by
+//! (unit, offset), attributes picked into a struct. Nothing is parsed before it is asked.
+use super::attrs::Attrs;
+use super::elf::Elf;
+use gimli::{AttributeValue as Value, Reader};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub type Slice = gimli::EndianArcSlice<gimli::RunTimeEndian>;
+pub type Unit = gimli::Unit<Slice>;
+pub type Offset = gimli::UnitOffset<usize>;
+
+const MAX_UNITS: usize = 1 << 20;
+const MAX_RANGES: usize = 1 << 22;
+/// Deeper than any compiler nests; what recurses on entries must not go deeper.
+pub const MAX_DEPTH: isize = 256;
+pub const MAX_NAME: usize = 512;
+
+/// One entry of the whole file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Die {
+    pub unit: usize,
+    pub offset: Offset,
+}
+
+pub struct Debug {
+    pub dwarf: Arc<gimli::Dwarf<Slice>>,
+    slots: Vec<Slot>,
+    /// Type signature -> entry, for -fdebug-types-section.
+    signatures: HashMap<u64, Die>,
+    /// (low, high, unit, highest `high` so far), sorted by `low`.
+    ranges: OnceCell<Vec<(u64, u64, usize, u64)>>,
+}
+
+struct Slot {
+    header: gimli::UnitHeader<Slice>,
+    unit: OnceCell<Option<Unit>>,
+    shallow: OnceCell<bool>,
+    language: OnceCell<Option<gimli::DwLang>>,
+}
+
+impl Debug {
+    pub fn new(elf: &Elf) -> Option<Debug> {
+        if !elf.has_dwarf() {
+            return None;
+        }
+        let endian = match elf.little_endian {
+            true => gimli::RunTimeEndian::Little,
+            false => gimli::RunTimeEndian::Big,
+        };
+        let empty: Arc<[u8]> = Arc::new([]);
+        let load = |id: gimli::SectionId| {
+            let bytes = elf.sections.get(id.name()).unwrap_or(&empty);
+            Ok::<_, gimli::Error>(Slice::new(bytes.clone(), endian))
+        };
+        let dwarf = Arc::new(gimli::Dwarf::load(load).ok()?);
+        let mut slots = Vec::new();
+        let mut units = dwarf.units();
+        while let (Ok(Some(header)), true) = (units.next(), slots.len() < MAX_UNITS) {
+            slots.push(Slot::new(header));
+        }
+        let mut types = dwarf.type_units();
+        while let (Ok(Some(header)), true) = (types.next(), slots.len() < MAX_UNITS) {
+            slots.push(Slot::new(header));
+        }
+        let mut signatures = HashMap::new();
+        for (unit, slot) in slots.iter().enumerate() {
+            if let gimli::UnitType::Type {
+                type_signature: signature,
+                type_offset: offset,
+            } = slot.header.type_()
+            {
+                signatures.insert(signature.0, Die { unit, offset });
+            }
+        }
+        Some(Debug {
+            dwarf,
+            slots,
+            signatures,
+            ranges: OnceCell::new(),
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub fn unit(&self, index: usize) -> Option<&Unit> {
+        let slot = self.slots.get(index)?;
+        let parse = || self.dwarf.unit(slot.header.clone()).ok();
+        slot.unit.get_or_init(parse).as_ref()
+    }
+
+    /// Whether the entries of a unit nest no deeper than [`MAX_DEPTH`].
+    pub fn is_shallow(&self, index: usize) -> bool {
+        let check = || {
+            let Some(mut raw) = self.unit(index).and_then(|u| u.entries_raw(None).ok()) else {
+                return false;
+            };
+            while !raw.is_empty() {
+                match raw.read_abbreviation() {
+                    Ok(Some(a)) if raw.next_depth() < MAX_DEPTH => {
+                        if raw.skip_attributes(a.attributes()).is_err() {
+                            return false;
+                        }
+                    }
+                    Ok(None) => {}
+                    _ => return false,
+                }
+            }
+            true
+        };
+        self.slots
+            .get(index)
+            .is_some_and(|s| *s.shallow.get_or_init(check))
+    }
+
+    /// The attributes and tag of one entry.
+    pub fn entry(&self, die: Die) -> Option<(gimli::DwTag, Attrs)> {
+        let mut raw = self.unit(die.unit)?.entries_raw(Some(die.offset)).ok()?;
+        let mut entry = gimli::DebuggingInformationEntry::null();
+        raw.read_entry(&mut entry).ok()?.then_some(())?;
+        Some((entry.tag(), Attrs::of(entry.attrs())))
+    }
+
+    /// The entry an attribute of `unit` points to.
+    pub fn target(&self, unit: usize, value: &Option<Value<Slice>>) -> Option<Die> {
+        match *value.as_ref()? {
+            Value::UnitRef(offset) => Some(Die { unit, offset }),
+            Value::DebugInfoRef(at) => {
+                let holds = |s: &Slot| at.to_unit_offset(&s.header);
+                let start = |s: &Slot| s.header.debug_info_offset().is_some_and(|o| o.0 <= at.0);
+                let unit = self.slots.partition_point(start).checked_sub(1)?;
+                let offset = holds(&self.slots[unit])?;
+                Some(Die { unit, offset })
+            }
+            Value::DebugTypesRef(signature) => self.signatures.get(&signature.0).copied(),
+            _ => None,
+        }
+    }
+
+    pub fn text(&self, unit: usize, value: &Option<Value<Slice>>) -> Option<String> {
+        let value = value.as_ref()?.clone();
+        let mut slice = self.dwarf.attr_string(self.unit(unit)?, value).ok()?;
+        if slice.len() > MAX_NAME {
+            slice.truncate(MAX_NAME).ok()?;
+        }
+        Some(slice.to_string_lossy().ok()?.into_owned())
+    }
+
+    pub fn language(&self, unit: usize) -> Option<gimli::DwLang> {
+        let slot = self.slots.get(unit)?;
+        *slot.language.get_or_init(|| self.read_language(unit))
+    }
+
+    fn read_language(&self, unit: usize) -> Option<gimli::DwLang> {
+        let unit = self.unit(unit)?;
+        let mut raw = unit.entries_raw(None).ok()?;
+        let mut entry = gimli::DebuggingInformationEntry::null();
+        raw.read_entry(&mut entry).ok()?;
+        match entry.attr_value(gimli::DW_AT_language)? {
+            Value::Language(language) => Some(language),
+            _ => None,
+        }
+    }
+
+    /// The path of file number `index` of a unit's line table.
+    pub fn file(&self, unit: usize, index: u64) -> Option<String> {
+        let parsed = self.unit(unit)?;
+        let header = parsed.line_program.as_ref()?.header();
+        // Numbers count from 1 in DWARF 4, where 0 means "none".
+        if header.version() <= 4 && index == 0 {
+            return None;
+        }
+        let file = header.file(index)?;
+        let name = self.text(unit, &Some(file.path_name()))?;
+        let dir = self.text(unit, &file.directory(header)).unwrap_or_default();
+        let root = parsed
+            .comp_dir
+            .as_ref()
+            .and_then(|d| d.to_string_lossy().ok());
+        let mut path = std::path::PathBuf::from(root.as_deref().unwrap_or(""));
+        path.push(dir);
+        path.push(name);
+        Some(path.to_string_lossy().into_owned())
+    }
+
+    /// The address ranges an entry covers.
+    pub fn ranges_of(&self, unit: usize, attrs: &Attrs) -> Vec<(u64, u64)> {
+        let Some(parsed) = self.unit(unit) else {
+            return Vec::new();
+        };
+        if let Some(value) = attrs.ranges.clone() {
+            let mut found = Vec::new();
+            if let Ok(Some(mut list)) = self.dwarf.attr_ranges(parsed, value) {
+                while let (Ok(Some(r)), true) = (list.next(), found.len() < MAX_RANGES) {
+                    found.push((r.begin, r.end));
+                }
+            }
+            return found;
+        }
+        let address = |v: &Value<Slice>| self.dwarf.attr_address(parsed, v.clone()).ok()?;
+        let low = attrs.low.as_ref().and_then(address);
+        let high = match (&attrs.high, low) {
+            (Some(Value::Addr(high)), _) => Some(*high),
+            (Some(value), Some(low)) => value
+                .udata_value()
+                .map(|size| low.saturating_add(size))
+                .or_else(|| address(value)),
+            _ => None,
+        };
+        low.zip(high).into_iter().collect()
+    }
+
+    /// The units with code at `pc`.
+    pub fn units_at(&self, pc: u64) -> Vec<usize> {
+        let ranges = self.ranges.get_or_init(|| self.read_ranges());
+        let end = ranges.partition_point(|r| r.0 <= pc);
+        let mut found = Vec::new();
+        for r in ranges[..end].iter().rev().take_while(|r| r.3 > pc) {
+            if r.1 > pc && !found.contains(&r.2) {
+                found.push(r.2);
+            }
+        }
+        found
+    }
+
+    fn read_ranges(&self) -> Vec<(u64, u64, usize, u64)> {
+        let mut ranges = Vec::new();
+        for unit in 0..self.slots.len() {
+            let root = self.slots[unit].header.root_offset();
+            let Some((_, attrs)) = self.entry(Die { unit, offset: root }) else {
+                continue;
+            };
+            let own = self.ranges_of(unit, &attrs);
+            ranges.extend(own.into_iter().map(|(low, high)| (low, high, unit, 0)));
+            if ranges.len() > MAX_RANGES {
+                break;
+            }
+        }
+        ranges.sort_unstable();
+        let mut top = 0;
+        for r in &mut ranges {
+            top = top.max(r.1);
+            r.3 = top;
+        }
+        ranges
+    }
+}
+
+impl Slot {
+    fn new(header: gimli::UnitHeader<Slice>) -> Slot {
+        Slot {
+            header,
+            unit: OnceCell::new(),
+            shallow: OnceCell::new(),
+            language: OnceCell::new(),
+        }
+    }
+}

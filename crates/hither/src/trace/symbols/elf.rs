@@ -1,0 +1,212 @@
+//! One ELF file: symbols, debug sections, and how to find its separate debug file.
+//!
+//! Files are somebody else's data: regular files only, sizes bounded, nothing mapped
+//! (a mapped file that shrinks kills the reader).
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Read in one piece below this, piece by piece above.
+const WHOLE: u64 = 64 << 20;
+const MAX_FILE: u64 = 16 << 30;
+const MAX_SECTION: u64 = 4 << 30;
+/// zlib cannot expand more than 1032 times.
+const MAX_EXPANSION: u64 = 1100;
+const MAX_SYMBOLS: usize = 8 << 20;
+/// Larger than anything a 47-bit address space holds as one variable.
+const MAX_OBJECT: u64 = 1 << 46;
+
+const DEBUG_SECTIONS: [&str; 11] = [
+    ".debug_abbrev",
+    ".debug_addr",
+    ".debug_aranges",
+    ".debug_info",
+    ".debug_line",
+    ".debug_line_str",
+    ".debug_str",
+    ".debug_str_offsets",
+    ".debug_ranges",
+    ".debug_rnglists",
+    ".debug_types",
+];
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Symbol {
+    /// As the linker knows it.
+    pub raw: String,
+    pub vaddr: u64,
+    pub size: u64,
+}
+
+/// What of an ELF file is kept once it is read.
+#[derive(Default)]
+pub struct Elf {
+    pub little_endian: bool,
+    /// The address ranges of its loadable segments.
+    pub loads: Vec<Range<u64>>,
+    /// Sorted by address.
+    pub functions: Vec<Symbol>,
+    /// Sorted by address.
+    pub objects: Vec<Symbol>,
+    pub build_id: Option<Vec<u8>>,
+    /// File name and CRC-32 in `.gnu_debuglink`.
+    pub debug_link: Option<(String, u32)>,
+    pub sections: HashMap<&'static str, Arc<[u8]>>,
+}
+
+impl Elf {
+    /// `None` if the file cannot be read or is not ELF.
+    pub fn open(path: &Path) -> Option<Elf> {
+        let (mut file, len) = open_regular(path, MAX_FILE).ok()?;
+        if len <= WHOLE {
+            let mut bytes = Vec::with_capacity(len as usize);
+            file.by_ref().take(WHOLE).read_to_end(&mut bytes).ok()?;
+            Self::parse(bytes.as_slice())
+        } else {
+            Self::parse(&ReadCache::new(file))
+        }
+    }
+
+    pub fn parse<'data, R: ReadRef<'data>>(data: R) -> Option<Elf> {
+        let file = object::File::parse(data).ok()?;
+        if file.format() != object::BinaryFormat::Elf {
+            return None;
+        }
+        let mut elf =
+            Elf {
+                little_endian: file.is_little_endian(),
+                build_id: file.build_id().ok().flatten().map(<[u8]>::to_vec),
+                debug_link: file.gnu_debuglink().ok().flatten().and_then(|(name, crc)| {
+                    Some((std::str::from_utf8(name).ok()?.to_owned(), crc))
+                }),
+                ..Elf::default()
+            };
+        elf.loads = file
+            .segments()
+            .filter_map(|s| Some(s.address()..s.address().checked_add(s.size())?))
+            .take(1024)
+            .collect();
+        elf.read_symbols(&file);
+        for name in DEBUG_SECTIONS {
+            if let Some(bytes) = section(&file, name) {
+                elf.sections.insert(name, bytes);
+            }
+        }
+        Some(elf)
+    }
+
+    pub fn has_dwarf(&self) -> bool {
+        self.sections.contains_key(".debug_info") && self.sections.contains_key(".debug_abbrev")
+    }
+
+    /// Whether `size` bytes at `vaddr` are part of the loaded program.
+    pub fn is_loaded(&self, vaddr: u64, size: u64) -> bool {
+        let end = vaddr.saturating_add(size.max(1));
+        vaddr != 0 && self.loads.iter().any(|l| l.start <= vaddr && end <= l.end)
+    }
+
+    pub fn object_at(&self, vaddr: u64) -> Option<&Symbol> {
+        let at = self.objects.partition_point(|s| s.vaddr < vaddr);
+        self.objects.get(at).filter(|s| s.vaddr == vaddr)
+    }
+
+    /// The function that holds `vaddr`; one without a size reaches 64 KiB at most.
+    pub fn function_at(&self, vaddr: u64) -> Option<&Symbol> {
+        const MAX_UNSIZED: u64 = 1 << 16;
+        let at = self.functions.partition_point(|s| s.vaddr <= vaddr);
+        let found = self.functions.get(at.checked_sub(1)?)?;
+        let size = if found.size == 0 {
+            MAX_UNSIZED
+        } else {
+            found.size
+        };
+        (vaddr - found.vaddr < size).then_some(found)
+    }
+
+    /// Takes over what a separate debug file has and this one lacks.
+    pub fn adopt(&mut self, debug: Elf) {
+        if debug.functions.len() > self.functions.len() {
+            self.functions = debug.functions;
+        }
+        if debug.objects.len() > self.objects.len() {
+            self.objects = debug.objects;
+        }
+        self.sections = debug.sections;
+        self.little_endian = debug.little_endian;
+    }
+
+    fn read_symbols<'data, R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>) {
+        let mut any = false;
+        for symbol in file.symbols().take(MAX_SYMBOLS) {
+            any = true;
+            self.add_symbol(&symbol);
+        }
+        if !any {
+            for symbol in file.dynamic_symbols().take(MAX_SYMBOLS) {
+                self.add_symbol(&symbol);
+            }
+        }
+        for list in [&mut self.functions, &mut self.objects] {
+            // Of several names for one address the plainest: fewest underscores in
+            // front, then the shortest.
+            list.sort_by_cached_key(|s| {
+                let underscores = s.raw.len() - s.raw.trim_start_matches('_').len();
+                (s.vaddr, underscores, s.raw.len(), s.raw.clone())
+            });
+        }
+        self.objects.dedup_by_key(|s| s.vaddr);
+    }
+
+    fn add_symbol<'data>(&mut self, symbol: &impl ObjectSymbol<'data>) {
+        let list = match symbol.kind() {
+            object::SymbolKind::Text => &mut self.functions,
+            object::SymbolKind::Data if (1..MAX_OBJECT).contains(&symbol.size()) => {
+                &mut self.objects
+            }
+            _ => return,
+        };
+        if symbol.is_undefined() || symbol.address() == 0 {
+            return;
+        }
+        let Ok(raw) = symbol.name() else { return };
+        if !raw.is_empty() {
+            list.push(Symbol {
+                raw: raw.to_owned(),
+                vaddr: symbol.address(),
+                size: symbol.size(),
+            });
+        }
+    }
+}
+
+fn section<'data, R: ReadRef<'data>>(
+    file: &object::File<'data, R>,
+    name: &str,
+) -> Option<Arc<[u8]>> {
+    // `section_by_name` also finds the older `.zdebug_` names.
+    let section = file.section_by_name(name)?;
+    let range = section.compressed_file_range().ok()?;
+    let bound = range.compressed_size.saturating_mul(MAX_EXPANSION);
+    if range.uncompressed_size > MAX_SECTION.min(bound) {
+        return None;
+    }
+    Some(section.uncompressed_data().ok()?.into())
+}
+
+/// Opens a regular file of at most `max` bytes; never waits at a pipe or device.
+pub fn open_regular(path: &Path, max: u64) -> io::Result<(File, u64)> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
+        .open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.len() > max {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok((file, meta.len()))
+}

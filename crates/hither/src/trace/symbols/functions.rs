@@ -1,0 +1,129 @@
+//! Functions by name, for `--only-functions` and its like.
+use super::demangle::{pretty, unqualified};
+use super::dwarf::{Debug, Die};
+use super::lines::guarded;
+use super::tree::{Forest, Tree};
+use super::Module;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const MAX_SIMILAR: usize = 5;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{0} cannot be read as an ELF file; name a program or shared library")]
+    NotElf(PathBuf),
+    #[error("{file} has no function {name}{}; see `nm -C {file}` for those it has", hint(.similar))]
+    NoFunction {
+        file: PathBuf,
+        name: String,
+        similar: Vec<String>,
+    },
+}
+
+fn hint(similar: &[String]) -> String {
+    match similar {
+        [] => String::new(),
+        some => format!(" (it has {})", some.join(", ")),
+    }
+}
+
+/// Addresses of the functions called `name`: as linked, as written, or the last part of a
+/// qualified name. Several when a name is overloaded or local to several files.
+pub fn function(file: &Path, name: &str) -> Result<Vec<u64>, Error> {
+    let module = Module::open(file).ok_or_else(|| Error::NotElf(file.to_owned()))?;
+    let mut exact = BTreeSet::new();
+    let mut partial = BTreeSet::new();
+    for (readable, raw, vaddr) in all(&module) {
+        if raw == name || readable == name {
+            exact.insert(vaddr);
+        } else if unqualified(&readable) == name || raw.strip_suffix('_') == Some(name) {
+            partial.insert(vaddr);
+        }
+    }
+    let found = if exact.is_empty() { partial } else { exact };
+    if found.is_empty() {
+        return Err(Error::NoFunction {
+            file: file.to_owned(),
+            name: name.to_owned(),
+            similar: nearest(&module, name),
+        });
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// The names most like `name`, for messages.
+pub fn similar_functions(file: &Path, name: &str) -> Vec<String> {
+    Module::open(file).map_or_else(Vec::new, |module| nearest(&module, name))
+}
+
+fn nearest(module: &Module, name: &str) -> Vec<String> {
+    let wanted: Vec<char> = name.to_lowercase().chars().take(64).collect();
+    let mut ranked: Vec<(usize, String)> = all(module)
+        .into_iter()
+        .filter_map(|(readable, ..)| {
+            let own = unqualified(&readable).to_lowercase();
+            let letters: Vec<char> = own.chars().take(64).collect();
+            let apart = distance(&wanted, &letters);
+            let contains = name.len() > 2 && own.contains(&name.to_lowercase());
+            (contains || apart <= wanted.len() / 3 + 1).then_some((apart, readable))
+        })
+        .collect();
+    ranked.sort();
+    ranked.dedup();
+    ranked.into_iter().take(MAX_SIMILAR).map(|r| r.1).collect()
+}
+
+/// (readable, linked name, address) of each function.
+fn all(module: &Module) -> Vec<(String, String, u64)> {
+    let symbols = module.elf.functions.iter();
+    let mut found: Vec<_> = symbols
+        .map(|s| (pretty(&s.raw), s.raw.clone(), s.vaddr))
+        .collect();
+    if let Some(debug) = &module.debug {
+        found.extend(guarded(|| from_dwarf(debug)).unwrap_or_default());
+    }
+    found
+}
+
+fn from_dwarf(debug: &Debug) -> Vec<(String, String, u64)> {
+    let mut found = Vec::new();
+    let mut forest = Forest::new(debug);
+    for unit in 0..debug.len() {
+        let tree = Tree::read(debug, unit);
+        for &offset in &tree.subprograms {
+            let Some(node) = tree.nodes.get(&offset) else {
+                continue;
+            };
+            // The first range holds the entry point; others are cold parts.
+            let ranges = debug.ranges_of(unit, &node.attrs);
+            let Some((vaddr, _)) = ranges.first().copied().filter(|r| r.0 != 0) else {
+                continue;
+            };
+            let linked = debug
+                .text(unit, &node.attrs.linkage_name)
+                .unwrap_or_default();
+            found.extend(
+                forest
+                    .path(Die { unit, offset })
+                    .map(|path| (path, linked, vaddr)),
+            );
+        }
+    }
+    found
+}
+
+/// Levenshtein distance.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

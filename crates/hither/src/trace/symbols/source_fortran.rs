@@ -1,0 +1,116 @@
+//! `allocate(a(n), b%c(n,m), stat=e)`, or an array that an assignment allocates.
+use super::source::{lvalue, matching_close, split_top, Lvalue, Receiver};
+
+const BACK: usize = 3;
+const AHEAD: usize = 16;
+
+pub fn receiver(lines: &[String], at: usize) -> Receiver {
+    let text = statement(lines, at);
+    let lower = text.to_ascii_lowercase();
+    if let Some(list) = allocate_list(&text, &lower) {
+        let found: Vec<Lvalue> = split_top(list, b',').into_iter().filter_map(item).collect();
+        if !found.is_empty() {
+            return Receiver::Variables(found);
+        }
+    }
+    // `a = b + c` allocates an allocatable a.
+    match text.split_once('=') {
+        Some((left, right))
+            if !right.starts_with(['=', '>']) && !left.ends_with(['/', '<', '>']) =>
+        {
+            let found = lvalue(&left.replace(' ', ""));
+            found.map_or(Receiver::Unknown, |one| Receiver::Variables(vec![one]))
+        }
+        _ => Receiver::Unknown,
+    }
+}
+
+/// The statement around a line, its continuation lines joined.
+fn statement(lines: &[String], at: usize) -> String {
+    let continued =
+        |i: usize| code(&lines[i]).trim_end().ends_with('&') || is_fixed(lines.get(i + 1));
+    let mut first = at;
+    while first > 0 && at - first < BACK && continued(first - 1) {
+        first -= 1;
+    }
+    let mut last = at;
+    while last + 1 < lines.len() && last - at < AHEAD && continued(last) {
+        last += 1;
+    }
+    let mut text = String::new();
+    for line in &lines[first..=last] {
+        let line = if is_fixed(Some(line)) {
+            &line[6..]
+        } else {
+            line
+        };
+        let part = code(line);
+        let part = part.trim();
+        text.push_str(part.trim_start_matches('&').trim_end_matches('&'));
+        text.push(' ');
+    }
+    text
+}
+
+/// A continuation line of fixed-form source: blank up to column 6, not blank there.
+fn is_fixed(line: Option<&String>) -> bool {
+    line.is_some_and(|l| {
+        l.len() > 6
+            && l.as_bytes()[..5] == *b"     "
+            && !b" 0".contains(&l.as_bytes()[5])
+            && l.is_char_boundary(6)
+    })
+}
+
+/// A line without its comment, the contents of strings blanked.
+fn code(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut quote = None;
+    for c in line.chars() {
+        match (quote, c) {
+            (None, '!') => break,
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            (Some(_), _) => {
+                out.push(' ');
+                continue;
+            }
+            _ => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn allocate_list<'t>(text: &'t str, lower: &str) -> Option<&'t str> {
+    let mut from = 0;
+    loop {
+        let at = from + lower.get(from..)?.find("allocate")?;
+        from = at + "allocate".len();
+        // Not "deallocate".
+        let own = !lower[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let open = from + (lower[from..].len() - lower[from..].trim_start().len());
+        if own && lower.as_bytes().get(open) == Some(&b'(') {
+            let close = matching_close(text.as_bytes(), open).unwrap_or(text.len());
+            return text.get(open + 1..close);
+        }
+    }
+}
+
+/// One object of the list; its shape and options such as `stat=` dropped.
+fn item(text: &str) -> Option<Lvalue> {
+    let text = text.rsplit("::").next()?.trim();
+    if split_top(text, b'=').len() > 1 {
+        return None;
+    }
+    // The last parentheses are the shape: `a%b(i)%c(n)` is `a%b(i)%c`.
+    let shape = match text.strip_suffix(')') {
+        Some(_) => {
+            let opens = text.match_indices('(').map(|m| m.0);
+            let last = |at: &usize| matching_close(text.as_bytes(), *at) == Some(text.len() - 1);
+            opens.into_iter().find(last)?
+        }
+        None => text.len(),
+    };
+    lvalue(&text[..shape].replace(' ', ""))
+}

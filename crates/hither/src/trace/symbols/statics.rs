@@ -1,0 +1,202 @@
+//! Variables with a fixed address: from DWARF, completed by ELF symbols.
+use super::attrs::Attrs;
+use super::demangle::pretty;
+use super::dwarf::{Debug, Die, Slice};
+use super::elf::Elf;
+use super::fortran;
+use super::tree::{Forest, Tree};
+use super::types::describe;
+use crate::trace::naming::StaticObject;
+use gimli::{AttributeValue as Value, Operation};
+
+const MAX_OBJECTS: usize = 1 << 20;
+
+/// A static object and the type that members are looked up in.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub object: StaticObject,
+    pub type_at: Option<Die>,
+}
+
+/// All static objects of a file, by address.
+pub fn read(elf: &Elf, debug: Option<&Debug>) -> Vec<Found> {
+    let mut found = debug.map_or_else(Vec::new, |debug| from_dwarf(elf, debug));
+    found.sort_by(|a, b| order(&a.object).cmp(&order(&b.object)));
+    // One owner per byte: where descriptions overlap (differing layouts of a COMMON
+    // block), the one that begins first.
+    let mut end = 0;
+    found.retain(|f| {
+        let own = f.object.size > 0 && f.object.vaddr >= end;
+        end = if own {
+            f.object.vaddr + f.object.size
+        } else {
+            end
+        };
+        own
+    });
+    let extra = without_dwarf(elf, &found);
+    found.extend(extra);
+    found.sort_by_key(|f| f.object.vaddr);
+    found
+}
+
+/// Of several descriptions of one address, the most telling first.
+fn order(o: &StaticObject) -> (u64, bool, bool, &str, &str, u32) {
+    (o.vaddr, o.size == 0, o.line == 0, &o.name, &o.file, o.line)
+}
+
+/// ELF symbols at addresses that no DWARF variable covers.
+fn without_dwarf(elf: &Elf, found: &[Found]) -> Vec<Found> {
+    let mut extra = Vec::new();
+    let mut last = 0;
+    for s in elf.objects.iter().take(MAX_OBJECTS) {
+        let end = s.vaddr.saturating_add(s.size);
+        let at = found.partition_point(|f| f.object.vaddr + f.object.size <= s.vaddr);
+        let covered = found.get(at).is_some_and(|f| f.object.vaddr < end);
+        if covered || s.vaddr < last || !elf.is_loaded(s.vaddr, s.size) {
+            continue;
+        }
+        last = end;
+        extra.push(Found {
+            object: StaticObject {
+                name: pretty(&s.raw),
+                vaddr: s.vaddr,
+                size: s.size,
+                ..StaticObject::default()
+            },
+            type_at: None,
+        });
+    }
+    extra
+}
+
+fn from_dwarf(elf: &Elf, debug: &Debug) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut forest = Forest::new(debug);
+    for unit in 0..debug.len() {
+        let tree = Tree::read(debug, unit);
+        let mut placed = Vec::new();
+        for &offset in &tree.variables {
+            let Some(node) = tree.nodes.get(&offset) else {
+                continue;
+            };
+            let vaddr = address(debug, unit, &node.attrs.location);
+            let fits = |v: &u64| !node.attrs.artificial && elf.is_loaded(*v, 1);
+            if let Some(vaddr) = vaddr.filter(fits) {
+                placed.push((Die { unit, offset }, vaddr));
+            }
+        }
+        placed.extend(fortran::common_members(elf, debug, unit, &tree));
+        for (die, vaddr) in placed {
+            found.extend(object(elf, debug, &mut forest, die, vaddr));
+        }
+        if found.len() > MAX_OBJECTS {
+            break;
+        }
+    }
+    found
+}
+
+fn object(elf: &Elf, debug: &Debug, forest: &mut Forest, die: Die, vaddr: u64) -> Option<Found> {
+    let mut attrs = forest.tree(die.unit).nodes.get(&die.offset)?.attrs.clone();
+    let name = forest.path(die)?;
+    // What the definition leaves out, its declaration says.
+    let (mut type_unit, mut file_unit) = (die.unit, die.unit);
+    let mut at = die;
+    for _ in 0..4 {
+        let Some(origin) = forest.origin(at) else {
+            break;
+        };
+        let Some(node) = forest.tree(origin.unit).nodes.get(&origin.offset) else {
+            break;
+        };
+        if attrs.type_.is_none() {
+            (attrs.type_, type_unit) = (node.attrs.type_.clone(), origin.unit);
+        }
+        if attrs.file.is_none() {
+            (attrs.file, file_unit) = (node.attrs.file, origin.unit);
+        }
+        attrs.line = attrs.line.or(node.attrs.line);
+        at = origin;
+    }
+    let type_at = debug.target(type_unit, &attrs.type_);
+    let described = describe(debug, type_at);
+    let symbol = || elf.object_at(vaddr).map_or(0, |s| s.size);
+    let size = Some(described.size)
+        .filter(|s| *s > 0)
+        .unwrap_or_else(symbol);
+    let file = attrs.file.and_then(|index| debug.file(file_unit, index));
+    elf.is_loaded(vaddr, size).then_some(Found {
+        object: StaticObject {
+            name,
+            type_name: described.text,
+            vaddr,
+            size,
+            file: file.unwrap_or_default(),
+            line: attrs.line.unwrap_or(0),
+        },
+        type_at,
+    })
+}
+
+/// A location that is one fixed address; anything computed (thread-local storage, the
+/// stack, registers) is not static.
+pub fn address(debug: &Debug, unit: usize, location: &Option<Value<Slice>>) -> Option<u64> {
+    let Some(Value::Exprloc(expression)) = location.clone() else {
+        return None;
+    };
+    let parsed = debug.unit(unit)?;
+    let mut operations = expression.operations(parsed.encoding());
+    let base = match operations.next().ok()?? {
+        Operation::Address { address } => address,
+        Operation::AddressIndex { index, .. } => debug.dwarf.address(parsed, index).ok()?,
+        _ => return None,
+    };
+    match operations.next().ok()? {
+        None => Some(base),
+        Some(Operation::PlusConstant { value }) => {
+            let end = operations.next().ok()?.is_none();
+            base.checked_add(value).filter(|_| end)
+        }
+        Some(_) => None,
+    }
+}
+
+/// A field of a structure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Member {
+    pub name: String,
+    pub offset: u64,
+    pub size: u64,
+    pub type_name: String,
+}
+
+/// The fields of a structure or of the elements of an array of them.
+pub fn members(debug: &Debug, type_at: Die) -> Vec<Member> {
+    const MAX_MEMBERS: usize = 4096;
+    let mut at = type_at;
+    for _ in 0..8 {
+        let Some((here, tag, attrs)) = super::types::strip(debug, at) else {
+            return Vec::new();
+        };
+        at = here;
+        match debug.target(here.unit, &attrs.type_) {
+            Some(element) if tag == gimli::DW_TAG_array_type => at = element,
+            _ => break,
+        }
+    }
+    let mut found = Vec::new();
+    super::types::children(debug, at, |die, tag, attrs: &Attrs| {
+        if let (gimli::DW_TAG_member, Some(offset)) = (tag, attrs.member_at) {
+            let described = describe(debug, debug.target(die.unit, &attrs.type_));
+            found.push(Member {
+                name: debug.text(die.unit, &attrs.name).unwrap_or_default(),
+                offset,
+                size: described.size,
+                type_name: described.text,
+            });
+        }
+        found.len() < MAX_MEMBERS
+    });
+    found
+}

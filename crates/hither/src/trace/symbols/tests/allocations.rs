@@ -1,0 +1,331 @@
+//! Allocation sites of compiled programs; call addresses as objdump shows them.
+use super::{line_of, Workshop};
+use crate::trace::naming::{AllocationName, Naming};
+use crate::trace::symbols::Symbols;
+use std::path::{Path, PathBuf};
+
+/// (address in the call, function it is in, function it calls)
+type Call = (u64, String, String);
+
+fn calls(shop: &Workshop, program: &Path) -> Vec<Call> {
+    let listing = shop.tool(
+        "objdump",
+        &["-d", "--no-show-raw-insn", program.to_str().expect("UTF-8")],
+    );
+    let mut found: Vec<Call> = Vec::new();
+    let mut function = String::new();
+    let mut open = false;
+    for line in listing.lines() {
+        if let Some((_, name)) = line.strip_suffix(">:").and_then(|l| l.split_once('<')) {
+            function = name.to_owned();
+        }
+        let Some((address, code)) = line.trim().split_once(':') else {
+            continue;
+        };
+        let Ok(address) = u64::from_str_radix(address, 16) else {
+            continue;
+        };
+        // The return address is the next instruction's.
+        if let (true, Some(call)) = (open, found.last_mut()) {
+            call.0 = address - 1;
+        }
+        open = code.trim().starts_with("call");
+        if let (true, Some((_, to))) = (open, code.split_once('<')) {
+            let to = to.trim_end_matches('>').trim_end_matches("@plt");
+            found.push((address, function.clone(), to.to_owned()));
+        } else {
+            open = false;
+        }
+    }
+    found
+}
+
+/// The calls of `callee`, in order of address.
+fn calls_of(all: &[Call], callee: &str) -> Vec<u64> {
+    let own = all.iter().filter(|c| c.2 == callee);
+    own.map(|c| c.0).collect()
+}
+
+/// The stacks from calls of `callee` up to main, by the static call graph.
+fn stacks(all: &[Call], callee: &str, depth: usize) -> Vec<Vec<u64>> {
+    let mut found = Vec::new();
+    for (at, inside, _) in all.iter().filter(|c| c.2 == callee) {
+        if inside == "main" || depth == 0 {
+            found.push(vec![*at]);
+            continue;
+        }
+        for mut rest in stacks(all, inside, depth - 1) {
+            rest.insert(0, *at);
+            found.push(rest);
+        }
+    }
+    found
+}
+
+fn frames(program: &Path, stack: &[u64]) -> Vec<(PathBuf, u64)> {
+    stack.iter().map(|pc| (program.to_owned(), *pc)).collect()
+}
+
+fn show(a: &AllocationName) -> String {
+    format!("{} | {} | {} | {}", a.name, a.type_name, a.line, a.function)
+}
+
+const C: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+struct cell { int id; double *values; };
+struct grid { int n; struct cell *cells; double **rows; };
+double *global;
+__attribute__((noinline)) void *xmalloc(size_t n) { void *p = malloc(n); if (!p) exit(1); return p; }
+__attribute__((noinline)) double *fresh(size_t n) { return malloc(n * 8 + 1); }
+__attribute__((noinline)) void keep(void *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
+__attribute__((noinline)) double **matrix(int n) {
+  double **rows = malloc(n * sizeof *rows);
+  rows[0] = malloc(n * n * sizeof **rows);
+  keep(rows);
+  return rows;
+}
+__attribute__((noinline)) double *cached(int n) {
+  global = realloc(global, n); // kept
+  keep(global);
+  return global;
+}
+int main(int c, char **v) {
+  struct grid g, *pg = &g;
+  double *local = malloc(c * 8);                    // 1
+  keep(local);
+  pg->cells = calloc(c, sizeof(struct cell));       // 2
+  keep(pg->cells);
+  pg->cells[0].values = (double *)malloc(c);        // 3
+  keep(pg->cells[0].values);
+  global =
+      malloc(c);                                    // 4
+  keep(global);
+  int *wrapped = xmalloc(c);                        // 5
+  keep(wrapped);
+  double *handed = fresh(c);                        // 6
+  keep(handed);
+  keep(malloc(c + 3));                              // 7
+  pg->rows = malloc(c * sizeof *pg->rows);          // 8
+  keep(pg->rows);
+  for (int i = 0; i < c; i++) { pg->rows[i] = malloc(c); keep(pg->rows[i]); } // 9
+  double **A = matrix(c);                           // 10
+  keep(A);
+  double *use = cached(c);
+  keep(use);
+  return v == 0;
+}
+"#;
+
+#[test]
+fn c_variables_with_types() {
+    let shop = Workshop::new();
+    for options in [
+        &["-g", "-O0"][..],
+        &["-g", "-O2", "-fno-optimize-sibling-calls"],
+        &["-gdwarf-4", "-O1", "-gz", "-no-pie"],
+    ] {
+        let program = shop.build("c.c", C, options);
+        let all = calls(&shop, &program);
+        let mut symbols = Symbols::new();
+        let mut found: Vec<String> = Vec::new();
+        for callee in ["malloc", "calloc", "realloc"] {
+            for stack in stacks(&all, callee, 2) {
+                found.push(show(&symbols.allocation(&frames(&program, &stack))));
+            }
+        }
+        let expected = |name: &str, type_name: &str, mark: u32| {
+            let line = line_of(C, &format!("// {mark}"));
+            format!("{name} | {type_name} | {line} | main")
+        };
+        let mut expected = vec![
+            expected("local", "double", 1),
+            expected("pg->cells", "struct cell", 2),
+            expected("pg->cells[0].values", "double", 3),
+            expected("global", "double", 4),
+            expected("wrapped", "int", 5),
+            expected("handed", "double", 6),
+            expected(&format!("c.c:{} (main)", line_of(C, "// 7")), "", 7),
+            expected("pg->rows", "double *", 8),
+            expected("pg->rows[i]", "double", 9),
+            expected("A", "double *", 10),
+            expected("A[0]", "double", 10),
+            format!("global | double | {} | cached", line_of(C, "// kept")),
+        ];
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{options:?}");
+    }
+}
+
+const CPP: &str = r#"
+#include <memory>
+#include <string>
+#include <vector>
+struct Grid {
+  int *flags; std::vector<double> data;
+  Grid(int n);
+};
+Grid::Grid(int n)
+    : flags(new int[n]), data(n) { // 1
+}
+__attribute__((noinline)) void keep(void *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
+int main(int c, char **) {
+  std::vector<double> grid(c * 100);     // 2
+  keep(grid.data());
+  auto *p = new float[c];                // 3
+  keep(p);
+  auto u = std::make_unique<long[]>(c);  // 4
+  keep(u.get());
+  grid.resize(c * 1000);                 // 5
+  keep(grid.data());
+  Grid g(c);
+  keep(&g);
+  return 0;
+}
+"#;
+
+#[test]
+fn cpp_containers_and_new() {
+    let shop = Workshop::new();
+    for options in [&["-g", "-O0"][..], &["-g", "-O2"]] {
+        let program = shop.build("p.cpp", CPP, options);
+        let all = calls(&shop, &program);
+        let mut symbols = Symbols::new();
+        let mut found = std::collections::BTreeSet::new();
+        for callee in ["_Znwm", "_Znam"] {
+            for stack in stacks(&all, callee, 9) {
+                let a = symbols.allocation(&frames(&program, &stack));
+                found.insert(format!("{} | {} | {}", a.name, a.type_name, a.line));
+            }
+        }
+        let vector = "vector<double>";
+        for (name, type_name, mark) in [
+            ("flags", "int", "// 1"),
+            ("data", vector, "// 1"),
+            ("grid", vector, "// 2"),
+            ("p", "float", "// 3"),
+            ("grid", vector, "// 5"),
+        ] {
+            let expected = format!("{name} | {type_name} | {}", line_of(CPP, mark));
+            assert!(
+                found.contains(&expected),
+                "{expected} is not in {found:#?} {options:?}"
+            );
+        }
+        let unique = format!("| {}", line_of(CPP, "// 4"));
+        assert!(
+            found
+                .iter()
+                .any(|f| f.starts_with("u |") && f.ends_with(&unique)),
+            "{found:#?}"
+        );
+    }
+}
+
+const FORTRAN: &str = "
+module store
+  real(8), allocatable :: shared(:)
+  type box
+    integer, allocatable :: items(:)
+  end type
+end module
+program main
+  use store
+  real(8), allocatable :: p(:), q(:,:)
+  type(box) :: b
+  integer :: n
+  n = command_argument_count() + 5
+  allocate(p(n), q(n,6))  ! 1
+  allocate(shared(n))     ! 2
+  allocate(b%items(n))    ! 3
+  p(1) = n; q = 2; shared = p(1); b%items = 3
+  print *, p(1), q(1,1), shared(n), b%items(1)
+end program
+";
+
+#[test]
+fn fortran_allocate_statements() {
+    let shop = Workshop::new();
+    for options in [&["-g", "-O0"][..], &["-g", "-O2"]] {
+        let program = shop.build("f.f90", FORTRAN, options);
+        let all = calls(&shop, &program);
+        let mut symbols = Symbols::new();
+        let found: Vec<String> = calls_of(&all, "malloc")
+            .into_iter()
+            .map(|pc| symbols.allocation(&frames(&program, &[pc])))
+            .map(|a| format!("{} | {} | {}", a.name, a.type_name, a.line))
+            .collect();
+        for (name, type_name, mark) in [
+            ("p", "real(8), allocatable (:)", "! 1"),
+            ("q", "real(8), allocatable (:,:)", "! 1"),
+            ("shared", "real(8), allocatable (:)", "! 2"),
+            ("b%items", "integer(4), allocatable (:)", "! 3"),
+        ] {
+            let expected = format!("{name} | {type_name} | {}", line_of(FORTRAN, mark));
+            assert!(
+                found.contains(&expected),
+                "{expected} is not in {found:#?} {options:?}"
+            );
+        }
+    }
+}
+
+const RUST: &str = "
+#[inline(never)]
+fn cells(n: usize) -> usize {
+    let mut grid: Vec<f64> = vec![1.5; n]; // 1
+    grid.resize(n * 2, 0.5);
+    std::hint::black_box(&mut grid).len()
+}
+fn main() {
+    println!(\"{}\", cells(std::env::args().count()));
+}
+";
+
+#[test]
+fn rust_vectors() {
+    let shop = Workshop::new();
+    let program = shop.build("r.rs", RUST, &["-g", "-Copt-level=2"]);
+    let mut symbols = Symbols::new();
+    let line = line_of(RUST, "// 1");
+    let found: Vec<_> = calls(&shop, &program)
+        .iter()
+        .filter(|c| c.1.contains("cells"))
+        .map(|c| symbols.allocation(&frames(&program, &[c.0])))
+        .filter(|a| a.line == line)
+        .map(|a| (a.name, a.type_name, a.function))
+        .collect();
+    assert!(!found.is_empty());
+    for (name, type_name, function) in found {
+        assert_eq!((name.as_str(), function.as_str()), ("grid", "r::cells"));
+        assert!(type_name.starts_with("Vec<f64"), "{type_name}");
+    }
+}
+
+#[test]
+fn without_debug_information_the_nearest_symbol() {
+    let shop = Workshop::new();
+    let program = shop.build("c.c", C, &["-O2"]);
+    let all = calls(&shop, &program);
+    for stack in stacks(&all, "malloc", 2) {
+        let found = Symbols::new().allocation(&frames(&program, &stack));
+        let own = if ["fresh", "matrix"].contains(&found.function.as_str()) {
+            stack[0]
+        } else {
+            *stack.last().expect("a frame")
+        };
+        assert_eq!(found.name, format!("c.out+{own:#x} ({})", found.function));
+        assert!(["main", "fresh", "matrix"].contains(&found.function.as_str()));
+    }
+}
+
+#[test]
+fn a_source_that_is_gone_leaves_the_line() {
+    let shop = Workshop::new();
+    let program = shop.build("c.c", C, &["-g"]);
+    let first = calls_of(&calls(&shop, &program), "calloc")[0];
+    std::fs::remove_file(shop.path("c.c")).expect("it was there");
+    let found = Symbols::new().allocation(&frames(&program, &[first]));
+    assert_eq!(found.name, format!("c.c:{} (main)", line_of(C, "// 2")));
+}

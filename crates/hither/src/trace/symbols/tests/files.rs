@@ -1,0 +1,140 @@
+//! Stripped programs and where their debug information is looked for.
+use super::{line_of, named, Workshop};
+use crate::trace::naming::{Naming, SourceLine};
+use crate::trace::symbols::Symbols;
+
+const C: &str = "
+double grid[16];
+__attribute__((noinline)) int inner(int n) { return grid[n & 15] * 3; }
+static inline int middle(int n) {
+  int r = inner(n) + 1; // call
+  return r;
+}
+int main(int c, char **v) { (void)v; return middle(c); }
+";
+
+#[test]
+fn split_debug_files_are_found() {
+    let shop = Workshop::new();
+    let text_of = |name: &str| format!("{name}.debug");
+    for (id, build_id) in [("plain", "-Wl,--build-id=none"), ("ided", "-Wl,--build-id")] {
+        let program = shop.build(&format!("{id}.c"), C, &["-g", build_id]);
+        let out = program.to_str().expect("UTF-8");
+        let debug = text_of(id);
+        shop.tool("objcopy", &["--only-keep-debug", out, &debug]);
+        shop.tool("strip", &[out]);
+        assert!(Symbols::new()
+            .statics(&program)
+            .iter()
+            .all(|o| o.name != "grid"));
+        shop.tool("objcopy", &[&format!("--add-gnu-debuglink={debug}"), out]);
+        let check = |place: &str| {
+            let grid = named(&program, "grid");
+            assert_eq!(grid.type_name, "double [16]", "{id} {place}");
+            assert_eq!(grid.line, line_of(C, "double grid"), "{id} {place}");
+        };
+        check("beside it");
+        std::fs::create_dir_all(shop.path(".debug")).expect("can create");
+        let hidden = shop.path(".debug").join(&debug);
+        std::fs::rename(shop.path(&debug), &hidden).expect("can move");
+        check("in .debug");
+        // A file of another program is not taken.
+        let other = C.replace("grid[16]", "grid[32]");
+        let other = shop.build("other.c", &other, &["-g", build_id]);
+        shop.tool(
+            "objcopy",
+            &[
+                "--only-keep-debug",
+                other.to_str().expect("UTF-8"),
+                hidden.to_str().expect("UTF-8"),
+            ],
+        );
+        let all = Symbols::new().statics(&program);
+        assert!(all.iter().all(|o| o.name != "grid"), "{id}: {all:?}");
+    }
+}
+
+#[test]
+fn a_debug_link_cannot_point_elsewhere() {
+    let shop = Workshop::new();
+    let program = shop.build("c.c", C, &["-g"]);
+    let mut elf = super::super::elf::Elf::open(&program).expect("ELF");
+    elf.sections.clear();
+    elf.build_id = None;
+    for link in ["../c.out", "/etc/passwd", "..", ".", "", "c.out"] {
+        elf.debug_link = Some((link.into(), 0));
+        super::super::debug_file::complete(&program, &mut elf);
+        assert!(!elf.has_dwarf(), "{link}");
+    }
+}
+
+#[test]
+fn lines_name_the_innermost_inlined_function() {
+    let shop = Workshop::new();
+    for options in [
+        &["-g", "-O2"][..],
+        &["-gdwarf-4", "-O2"],
+        &["-g", "-O2", "-no-pie", "-gz"],
+    ] {
+        let program = shop.build("c.c", C, options);
+        let inner = super::super::function(&program, "inner").expect("it is there")[0];
+        let mut symbols = Symbols::new();
+        let expected = SourceLine {
+            file: shop.path("c.c").to_string_lossy().into_owned(),
+            line: line_of(C, "int inner"),
+            function: "inner".into(),
+        };
+        assert_eq!(symbols.line(&program, inner), Some(expected));
+        let main = super::super::function(&program, "main").expect("it is there")[0];
+        let lines: Vec<_> = (main..main + 24)
+            .filter_map(|pc| symbols.line(&program, pc))
+            .filter(|l| l.function == "middle")
+            .map(|l| l.line)
+            .collect();
+        assert!(
+            lines.contains(&line_of(C, "// call")),
+            "{options:?}: {lines:?}"
+        );
+    }
+}
+
+#[test]
+fn without_debug_information_a_line_is_a_function() {
+    let shop = Workshop::new();
+    let program = shop.build("c.c", C, &["-O1"]);
+    let inner = super::super::function(&program, "inner").expect("it is there")[0];
+    let expected = SourceLine {
+        function: "inner".into(),
+        ..SourceLine::default()
+    };
+    assert_eq!(Symbols::new().line(&program, inner + 1), Some(expected));
+}
+
+#[test]
+fn what_is_not_elf_has_no_names() {
+    let shop = Workshop::new();
+    let text = shop.write("script", "#!/bin/sh\n");
+    let fifo = shop.path("fifo");
+    shop.tool("mkfifo", &[fifo.to_str().expect("UTF-8")]);
+    for file in [
+        text,
+        fifo,
+        shop.path("absent"),
+        "/dev/zero".into(),
+        "/".into(),
+    ] {
+        let mut symbols = Symbols::new();
+        assert_eq!(symbols.statics(&file), []);
+        assert_eq!(symbols.line(&file, 4096), None);
+        let name = symbols.allocation(&[(file, 0x10)]);
+        assert!(name.name.ends_with("+0x10"), "{}", name.name);
+    }
+    let none = Symbols::new().allocation(&[]);
+    assert_eq!(none.name, "unknown site");
+}
+
+#[test]
+fn symbols_can_move_to_the_collecting_thread() {
+    fn check(_: impl Send) {}
+    check(Symbols::new());
+}

@@ -1,0 +1,134 @@
+use super::Workshop;
+use crate::trace::symbols::demangle::{unqualified, without_defaults};
+use crate::trace::symbols::{function, similar_functions};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const CPP: &str = r#"
+namespace ns { struct grid { int sweep(int n); }; int grid::sweep(int n) { return n + 1; } }
+int sweep(int n) { return n; }
+int sweep(double n) { return n; }
+static int hidden(int n) { return n * 3; }
+template <class T> T twice(T n) { return n + n; }
+extern "C" int plain(int n) { return n; }
+int main(int c, char **) { return ns::grid().sweep(c) + sweep(c) + sweep(0.5) + hidden(c) + twice<int>(c) + plain(c); }
+"#;
+
+fn symbol(shop: &Workshop, program: &Path, name: &str) -> u64 {
+    let table = shop.tool("nm", &[program.to_str().expect("UTF-8")]);
+    let line = table.lines().find(|l| l.split(' ').nth(2) == Some(name));
+    let line = line.unwrap_or_else(|| panic!("no {name} in {table}"));
+    u64::from_str_radix(&line[..16], 16).expect("an address")
+}
+
+#[test]
+fn names_as_linked_as_written_or_in_part() {
+    let shop = Workshop::new();
+    let program = shop.build("p.cpp", CPP, &["-g"]);
+    let linked = |names: &[&str]| -> BTreeSet<u64> {
+        names.iter().map(|n| symbol(&shop, &program, n)).collect()
+    };
+    for (name, expected) in [
+        ("main", &["main"][..]),
+        ("plain", &["plain"]),
+        ("_ZN2ns4grid5sweepEi", &["_ZN2ns4grid5sweepEi"]),
+        ("ns::grid::sweep", &["_ZN2ns4grid5sweepEi"]),
+        ("sweep", &["_Z5sweepi", "_Z5sweepd"]),
+        ("hidden", &["_ZL6hiddeni"]),
+        ("twice", &["_Z5twiceIiET_S0_"]),
+    ] {
+        let found: BTreeSet<u64> = function(&program, name).expect(name).into_iter().collect();
+        assert_eq!(found, linked(expected), "{name}");
+    }
+}
+
+#[test]
+fn fortran_by_plain_name() {
+    let shop = Workshop::new();
+    let text =
+        "module m\ncontains\nsubroutine step(n)\ninteger n\nn=n+1\nend subroutine\nend module
+subroutine lone(n)\ninteger n\nn=n+1\nend subroutine
+program p\nuse m\ninteger k\ncall step(k)\ncall lone(k)\nprint *,k\nend program\n";
+    for options in [&["-g"][..], &[]] {
+        let program = shop.build("f.f90", text, options);
+        for (name, linked) in [
+            ("step", "__m_MOD_step"),
+            ("m::step", "__m_MOD_step"),
+            ("lone", "lone_"),
+        ] {
+            let found = function(&program, name).expect(name);
+            assert_eq!(found, [symbol(&shop, &program, linked)], "{name}");
+        }
+    }
+}
+
+#[test]
+fn stripped_programs_have_functions_in_their_debug_file() {
+    let shop = Workshop::new();
+    let program = shop.build("p.cpp", CPP, &["-g"]);
+    let expected = symbol(&shop, &program, "_ZL6hiddeni");
+    shop.tool("objcopy", &["--only-keep-debug", "p.out", "p.debug"]);
+    // Without the symbol table only DWARF knows.
+    shop.tool("strip", &["p.out"]);
+    shop.tool(
+        "objcopy",
+        &[
+            "--strip-all",
+            "--keep-section=.debug_*",
+            "p.debug",
+            "q.debug",
+        ],
+    );
+    shop.tool("objcopy", &["--add-gnu-debuglink=p.debug", "p.out"]);
+    assert_eq!(function(&program, "hidden").expect("found"), [expected]);
+}
+
+#[test]
+fn errors_suggest() {
+    let shop = Workshop::new();
+    let program = shop.build("p.cpp", CPP, &["-g"]);
+    assert!(similar_functions(&program, "swep")
+        .iter()
+        .any(|n| n == "sweep"));
+    let error = function(&program, "hiden")
+        .expect_err("misspelt")
+        .to_string();
+    assert!(
+        error.contains("no function hiden (it has hidden"),
+        "{error}"
+    );
+    let error = function(&shop.path("absent"), "main").expect_err("absent");
+    assert!(error.to_string().contains("absent"), "{error}");
+}
+
+#[test]
+fn last_components() {
+    for (name, expected) in [
+        ("main", "main"),
+        ("ns::grid::sweep", "sweep"),
+        ("twice<int>", "twice"),
+        ("std::vector<a::b, c<d::e> >::push_back", "push_back"),
+        ("ns::list<a::b>::push<x::y>", "push"),
+        ("ns::operator<< <int>", "operator<< <int>"),
+        ("operator new[]", "operator new[]"),
+        ("<a::B as c::D>::run", "run"),
+        ("r::main::{closure#0}", "{closure#0}"),
+        ("", ""),
+    ] {
+        assert_eq!(unqualified(name), expected, "{name}");
+    }
+}
+
+#[test]
+fn template_arguments_nobody_writes() {
+    for (name, expected) in [
+        ("vector<double, std::allocator<double> >", "vector<double>"),
+        ("map<int, vector<a, std::allocator<a> >, std::less<int>, std::allocator<std::pair<int const, a> > >", "map<int, vector<a>>"),
+        ("basic_string<char, std::char_traits<char>, std::allocator<char> >", "string"),
+        ("Vec<f64, alloc::alloc::Global>", "Vec<f64>"),
+        ("a, std::allocator<", "a"),
+        ("a, std::less<ä", "a"),
+    ] {
+        assert_eq!(without_defaults(name), expected, "{name}");
+    }
+}

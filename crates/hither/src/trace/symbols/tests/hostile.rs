@@ -1,0 +1,89 @@
+//! Damaged files must give names or nothing, never a panic, a hang or a huge allocation.
+use super::Workshop;
+use crate::trace::naming::Naming;
+use crate::trace::symbols::{function, Symbols};
+use std::path::Path;
+
+const CPP: &str = r#"
+#include <vector>
+namespace ns { struct cell { long id; static int hits[4]; }; int cell::hits[4]; double grid[8][9]; }
+std::vector<double> table;
+int main(int c, char **) { static ns::cell own[3]; table.resize(c); own[0].id = c; return table.size() + ns::grid[1][c]; }
+"#;
+
+/// xorshift: the same damage in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+}
+
+fn ask_everything(program: &Path) {
+    let mut symbols = Symbols::new();
+    for object in symbols.statics(program).iter().take(50) {
+        symbols.members(program, object);
+    }
+    for pc in (0x1000..0x3000).step_by(97) {
+        symbols.line(program, pc);
+        symbols.allocation(&[(program.to_owned(), pc)]);
+    }
+    let _ = function(program, "main");
+}
+
+#[test]
+fn random_damage() {
+    let shop = Workshop::new();
+    for options in [&["-g"][..], &["-gdwarf-4"], &["-g", "-gz"]] {
+        let program = shop.build("p.cpp", CPP, options);
+        let whole = std::fs::read(&program).expect("just built");
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let damaged = shop.path("damaged");
+        for round in 0..40 {
+            let mut bytes = whole.clone();
+            // From a few bits to a thousand bytes; every fourth time in the headers.
+            for _ in 0..1 << (round % 11) {
+                let range = if round % 4 == 0 {
+                    4096.min(bytes.len())
+                } else {
+                    bytes.len()
+                };
+                let at = random.below(range);
+                bytes[at] ^= 1 << random.below(8);
+            }
+            if round % 5 == 0 {
+                bytes.truncate(random.below(whole.len()));
+            }
+            std::fs::write(&damaged, &bytes).expect("can write");
+            ask_everything(&damaged);
+        }
+    }
+}
+
+#[test]
+fn names_that_grow_without_end() {
+    // Each pair doubles the text before it: 2^60 characters if expanded.
+    let mut name = String::from("_Z1fI1aE");
+    for i in 0..60 {
+        let digit = char::from_digit(i % 36, 36)
+            .expect("below 36")
+            .to_ascii_uppercase();
+        name.push_str(&format!("1bIS{digit}_S{digit}_E"));
+    }
+    for raw in [
+        name.as_str(),
+        &"_ZN".repeat(2000),
+        &"_Z".repeat(9),
+        &"x".repeat(100_000),
+        "_R",
+        "@",
+        "",
+    ] {
+        let text = super::super::demangle::pretty(raw);
+        assert!(text.len() <= 4096, "{}", text.len());
+    }
+}

@@ -1,0 +1,188 @@
+use crate::trace::symbols::source::{lvalue, Receiver, Step};
+use crate::trace::symbols::{source_c, source_fortran};
+
+/// The names the statement at the line with `@` gives; the cursor is where `@` stands.
+fn names(text: &str, read: impl Fn(&[String], usize, usize) -> Receiver) -> String {
+    let at = text.lines().position(|l| l.contains('@')).expect("a mark");
+    let column = text
+        .lines()
+        .nth(at)
+        .and_then(|l| l.find('@'))
+        .expect("a mark");
+    let lines: Vec<String> = text.lines().map(|l| l.replace('@', "")).collect();
+    match read(&lines, at, column + 1) {
+        Receiver::Variables(all) => {
+            let texts: Vec<_> = all.iter().map(|l| l.text.as_str()).collect();
+            texts.join(", ")
+        }
+        Receiver::Returned => "(returned)".into(),
+        Receiver::Unknown => "(unknown)".into(),
+    }
+}
+
+#[test]
+fn c_and_cpp_statements() {
+    for (text, expected) in [
+        ("  double *a = (double *)@malloc(n * sizeof *a);", "a"),
+        ("  key_buff1 = (int*)@alloc_mem(sizeof(int));", "key_buff1"),
+        ("  this->x = @new int[n];", "x"),
+        ("  g->cells[i].next = @calloc(1, n);", "g->cells[i].next"),
+        ("  *out = @malloc(n);", "*out"),
+        ("  double *p = @malloc(n);", "p"),
+        ("  auto* p = @new double[n];", "p"),
+        ("  std::vector<double> @grid(n);", "grid"),
+        (
+            "  std::vector<std::pair<int, int>> @grid(n, {0, 0});",
+            "grid",
+        ),
+        ("  std::map<int,int> m; std::string @s(100, 'x');", "s"),
+        ("  grid.@resize(n);", "grid"),
+        ("  at = list.@insert(x);", "list"),
+        ("  Matrix @a(n, m), b(n);", "a"),
+        ("  Matrix a(n, m), @b(n);", "b"),
+        ("  std::vector<double> a(n, 0), *p, @b{n};", "b"),
+        ("  for (i = 0; i < n; i++) work(@malloc(n));", "(unknown)"),
+        ("  a = @pair(';', malloc(n));", "a"),
+        ("  a = @malloc(n * sizeof(double[4])); b = 2;", "a"),
+        ("  this->rows.@push_back(x);", "rows"),
+        ("  cells[i].list.@push_back(x);", "cells[i].list"),
+        ("  if ((p = @malloc(n)) == NULL) exit(1);", "p"),
+        ("  if (!(p = @malloc(n))) { exit(1); }", "p"),
+        ("  a = @malloc(n); b = malloc(n);", "a"),
+        ("  a = malloc(n); b = @malloc(n);", "b"),
+        ("  rc = @posix_memalign((void **)&buffer, 64, n);", "buffer"),
+        (
+            "  if (@posix_memalign((void **)&buffer, 64, n)) abort();",
+            "buffer",
+        ),
+        ("  @MPI_Alloc_mem(n, MPI_INFO_NULL, &window);", "window"),
+        ("  double *a =\n      (double *)@malloc(n);", "a"),
+        ("  double *a\n  =\n      (double *)@malloc(n);", "a"),
+        ("  double *a = (double *)@malloc(\n   n);", "a"),
+        ("  x = 1;\n  foo(@malloc(n));", "(unknown)"),
+        ("  return @malloc(n);", "(returned)"),
+        ("  returned = @malloc(n);", "returned"),
+        (
+            "Grid::Grid(int n) : rows(n), data(@new double[n]) {}",
+            "data",
+        ),
+        ("Grid::Grid(int n) : data{@new double[n]} {}", "data"),
+        ("    : flags(new int[n]), data(n@) {", "data"),
+        ("    : rows(n),\n      data@(n) {", "data"),
+        ("  auto p = std::@make_unique<double[]>(n);", "p"),
+        ("  p.@reset(new double[n]);", "p"),
+        ("  // b = malloc(1)\n  a = @malloc(n); // c = d", "a"),
+        ("  a /* = b */ = @malloc(n);", "a"),
+        ("  const char *s = @strdup(\"x = y;\");", "s"),
+        (
+            "  for (int i = 0; i < n; i++) rows[i] = @malloc(n);",
+            "rows[i]",
+        ),
+        (
+            "  for (i = 0; i < n; i++) { rows[i] = @malloc(n); }",
+            "rows[i]",
+        ),
+        ("  ns::table = @new int[n];", "ns::table"),
+        ("  a = b ? @malloc(n) : malloc(m);", "a"),
+        ("  a = b == c ? @malloc(n) : 0;", "a"),
+        ("  x += @strlen(y);", "(unknown)"),
+        ("  work(@n);", "(unknown)"),
+        ("  ((((((((@", "(unknown)"),
+        ("  ]]]]) = @malloc(", "(unknown)"),
+        ("  = @malloc(n);", "(unknown)"),
+        ("  \u{e4}\u{f6} = @malloc(n);", "\u{e4}\u{f6}"),
+    ] {
+        let read = |l: &[String], at, c| source_c::receiver(l, at, c, false);
+        assert_eq!(names(text, read), expected, "{text}");
+    }
+}
+
+#[test]
+fn rust_statements() {
+    for (text, expected) in [
+        ("    let mut v: Vec<f64> = @vec![0.0; n];", "v"),
+        ("    let v = Vec::@with_capacity(n);", "v"),
+        ("    self.cells = @vec![0; n];", "cells"),
+        ("    grid.rows.@push(x);", "grid.rows"),
+        ("    Grid {\n        cells: @vec![0; n],\n    }", "cells"),
+        ("    let b =\n        Box::@new([0; 64]);", "b"),
+        ("    @vec![0; n]", "(unknown)"),
+    ] {
+        let read = |l: &[String], at, c| source_c::receiver(l, at, c, true);
+        assert_eq!(names(text, read), expected, "{text}");
+    }
+}
+
+#[test]
+fn fortran_statements() {
+    for (text, expected) in [
+        ("  allocate(@a(n,m))", "a"),
+        ("  allocate(@a(n,m), b(n))", "a, b"),
+        ("  ALLOCATE (@A(0:n), stat=ierr)", "A"),
+        ("  allocate(real(8) :: @a(n))", "a"),
+        (
+            "  allocate(@x%data(n), y%cells(i)%v(m,2))",
+            "x%data, y%cells(i)%v",
+        ),
+        ("  if (.not. allocated(a)) allocate(@a(n))", "a"),
+        (
+            "  allocate(a(n), &\n           @b(n), & ! two\n           c(n))",
+            "a, b, c",
+        ),
+        ("  allocate(@a(n), &\n           b(n))", "a, b"),
+        ("      allocate(@a(n),\n     &  b(n))", "a, b"),
+        ("  allocate(@a, source=b)", "a"),
+        ("  deallocate(@a)", "(unknown)"),
+        ("  a = @b + c", "a"),
+        ("  if (a == @b) stop", "(unknown)"),
+        ("  print *, 'allocate(x)', @n", "(unknown)"),
+        ("  ! allocate(x)@", "(unknown)"),
+    ] {
+        let read = |l: &[String], at, _| source_fortran::receiver(l, at);
+        assert_eq!(names(text, read), expected, "{text}");
+    }
+}
+
+#[test]
+fn parts_of_variables() {
+    let member = |name: &str| Step::Member(name.into());
+    for (text, root, steps) in [
+        ("a", "a", vec![]),
+        ("this->a[i]", "a", vec![Step::Index]),
+        (
+            "g->cells[i].next",
+            "g",
+            vec![member("cells"), Step::Index, member("next")],
+        ),
+        ("a%b(i)", "a", vec![member("b"), Step::Index]),
+        ("ns::a.b", "a", vec![member("b")]),
+    ] {
+        let found = lvalue(text).expect(text);
+        assert_eq!((found.root.as_str(), found.steps), (root, steps), "{text}");
+    }
+    for text in ["", "1", "+", "a[", "a]", "->", "a+b"] {
+        assert_eq!(lvalue(text), None, "{text}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_is_too_strange(text in "[ -~äß\n\t]{0,120}", at in 0usize..8, column in 0usize..90) {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.push("x = malloc(".into());
+        let at = at.min(lines.len() - 1);
+        source_c::receiver(&lines, at, column, false);
+        source_c::receiver(&lines, at, column, true);
+        source_fortran::receiver(&lines, at);
+    }
+
+    #[test]
+    fn no_brackets_are_too_strange(text in "[a(){}=;:,&.>\\[\\]*\"/!ä \n-]{0,80}alloc[a(){}=;:,&%.ä \n]{0,40}", column in 0usize..90) {
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        for at in 0..lines.len() {
+            source_c::receiver(&lines, at, column, false);
+            source_c::receiver(&lines, at, column, true);
+            source_fortran::receiver(&lines, at);
+        }
+    }
+}

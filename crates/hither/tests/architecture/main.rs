@@ -1,0 +1,105 @@
+//! The layering of docs/ARCHITECTURE.md and the countable part of the house style,
+//! checked on the sources. `rules` holds the rules, `bad_snippets` shows that each of
+//! them can fail.
+mod bad_snippets;
+mod rules;
+mod source;
+
+use std::fs;
+use std::path::Path;
+
+/// Folders with sources of ours; those that a checkout lacks are passed over.
+const FOLDERS: &[&str] = &["crates", "xtask", "tracer", "workloads", "bench"];
+
+struct File {
+    name: String,
+    text: String,
+}
+
+fn sources(extensions: &[&str]) -> Vec<File> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        collect(&root, folder, extensions, &mut files);
+    }
+    files
+}
+
+fn collect(root: &Path, folder: &str, extensions: &[&str], files: &mut Vec<File>) {
+    let Ok(entries) = fs::read_dir(root.join(folder)) else {
+        return;
+    };
+    for entry in entries {
+        let entry = entry.expect("a listing that can be read");
+        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        let path = entry.path();
+        if path.is_dir() {
+            collect(root, &name, extensions, files);
+        } else if path
+            .extension()
+            .is_some_and(|e| extensions.iter().any(|x| e == *x))
+        {
+            let text = fs::read_to_string(&path).expect("a source in UTF-8");
+            files.push(File { name, text });
+        }
+    }
+}
+
+fn check(extensions: &[&str], rule: impl Fn(&str, &str) -> Vec<String>) {
+    let files = sources(extensions);
+    assert!(
+        !files.is_empty(),
+        "no sources found: the check would be empty"
+    );
+    let breaches: Vec<String> = files.iter().flat_map(|f| rule(&f.name, &f.text)).collect();
+    assert!(breaches.is_empty(), "\n{}", breaches.join("\n"));
+}
+
+#[test]
+fn every_layer_uses_only_what_is_below_it() {
+    check(&["rs"], rules::layering);
+}
+
+#[test]
+fn the_core_is_pure() {
+    check(&["rs"], rules::purity);
+}
+
+#[test]
+fn unsafe_code_is_in_sys_and_says_why() {
+    check(&["rs"], rules::unsafety);
+    check(&["rs"], rules::forbids_unsafe);
+}
+
+#[test]
+fn nothing_below_main_ends_the_process() {
+    check(&["rs"], rules::exits);
+}
+
+#[test]
+fn files_are_small() {
+    check(&["rs", "c", "h", "cpp", "f90", "py"], rules::size);
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    check(
+        &["rs", "c", "h", "cpp", "f90", "py", "toml"],
+        rules::finished,
+    );
+}
+
+#[test]
+fn the_tracers_core_knows_no_host() {
+    let headers: Vec<String> = sources(&["h"])
+        .iter()
+        .filter_map(|f| {
+            let inside = f.name.strip_prefix("tracer/")?;
+            let name = inside.strip_prefix("core/").unwrap_or(inside);
+            (!name.contains('/')).then(|| name.to_string())
+        })
+        .collect();
+    check(&["c", "h"], |file, text| {
+        rules::core_includes(file, text, &headers)
+    });
+}

@@ -1,0 +1,215 @@
+//! One Parquet file to one table. Nothing in the file is believed: the schema, sizes
+//! and every index are checked before anybody uses them.
+use super::cell::{Cell, Target};
+use super::encode::schema;
+use super::error::Error;
+use super::tables::{Rule, Table, Visitor, LARGEST};
+use parquet::column::reader::get_typed_column_reader;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::schema::types::Type;
+use std::fs::File;
+use std::path::Path;
+
+const BATCH_ROWS: usize = 1 << 14;
+/// Heap memory that the texts of one column may take.
+const MAX_TEXTS: usize = 1 << 30;
+
+/// Rows of the tables that others point into; `None` where the table is missing.
+pub(crate) type Counts = [Option<usize>; Target::COUNT];
+
+/// Reads all rows of a table of `expected` rows.
+pub(crate) fn decode<T: Table>(
+    file: File,
+    path: &Path,
+    expected: usize,
+    counts: &mut Counts,
+) -> Result<Vec<T>, Error> {
+    let damaged = |what: String| Error::Damaged {
+        path: path.to_owned(),
+        what,
+    };
+    let broken = |e: ParquetError| damaged(e.to_string());
+    let reader = SerializedFileReader::new(file).map_err(broken)?;
+    let order = columns::<T>(reader.metadata().file_metadata().schema()).map_err(damaged)?;
+    if expected > T::MAX_ROWS {
+        return Err(damaged(format!(
+            "{expected} rows are more than the {} possible",
+            T::MAX_ROWS
+        )));
+    }
+    if let Some(target) = T::DEFINES {
+        counts[target as usize] = Some(expected);
+    }
+    let mut decoder = Decoder {
+        rows: Vec::new(),
+        first: 0,
+        end: 0,
+        column: 0,
+        totals: vec![(0, 0); order.len()],
+        order,
+        counts: *counts,
+        group: None,
+        path,
+    };
+    for (g, meta) in reader.metadata().row_groups().iter().enumerate() {
+        for column in meta.columns() {
+            let start = column.dictionary_page_offset().unwrap_or(0);
+            if start < 0 || column.data_page_offset() < 0 || column.compressed_size() < 0 {
+                return Err(damaged(format!("row group {g} has a negative offset")));
+            }
+        }
+        let rows = usize::try_from(meta.num_rows()).unwrap_or(usize::MAX);
+        decoder.first = decoder.rows.len();
+        decoder.end = decoder.first.saturating_add(rows);
+        if decoder.end > expected {
+            return Err(damaged(format!("it has more than {expected} rows")));
+        }
+        decoder.group = Some(reader.get_row_group(g).map_err(broken)?);
+        decoder.column = 0;
+        T::visit(&mut decoder)?;
+    }
+    if decoder.rows.len() != expected {
+        return Err(damaged(format!(
+            "it has {} rows of {expected}",
+            decoder.rows.len()
+        )));
+    }
+    for (row, r) in decoder.rows.iter().enumerate() {
+        r.check().map_err(|(column, what)| Error::Row {
+            path: path.to_owned(),
+            row,
+            column,
+            what,
+        })?;
+    }
+    Ok(decoder.rows)
+}
+
+/// Where each column of `T` is in the file. Columns of later writers are passed over.
+fn columns<T: Table>(found: &Type) -> Result<Vec<usize>, String> {
+    let (wanted, _) = schema::<T>().map_err(|e| e.to_string())?;
+    if found.is_primitive() || found.get_fields().iter().any(|f| f.is_group()) {
+        return Err("its columns are nested".to_string());
+    }
+    let position = |want: &Type| {
+        let name = want.name();
+        let at = found.get_fields().iter().position(|f| f.name() == name);
+        let at = at.ok_or_else(|| format!("column {name} is missing"))?;
+        let have = &found.get_fields()[at];
+        let alike = have.get_physical_type() == want.get_physical_type()
+            && have.get_basic_info().has_repetition()
+            && have.get_basic_info().repetition() == want.get_basic_info().repetition();
+        if alike {
+            Ok(at)
+        } else {
+            Err(format!("column {name} has another type"))
+        }
+    };
+    wanted.get_fields().iter().map(|w| position(w)).collect()
+}
+
+struct Decoder<'a, R> {
+    rows: Vec<R>,
+    /// Rows of the current row group.
+    first: usize,
+    end: usize,
+    /// Which column is next, and where each is in the file.
+    column: usize,
+    order: Vec<usize>,
+    /// Sum of the numbers and bytes of text so far, by column.
+    totals: Vec<(u64, usize)>,
+    counts: Counts,
+    group: Option<Box<dyn RowGroupReader + 'a>>,
+    path: &'a Path,
+}
+
+impl<R> Decoder<'_, R> {
+    fn damaged(&self, name: &str, what: impl std::fmt::Display) -> Error {
+        Error::Damaged {
+            path: self.path.to_owned(),
+            what: format!("column {name}: {what}"),
+        }
+    }
+
+    /// Takes one value in: the rules that need the other tables or the whole column.
+    fn accept<C: Cell>(&mut self, cell: &C, rule: Rule) -> Result<(), String> {
+        let (sum, heap) = &mut self.totals[self.column];
+        *heap += cell.heap();
+        if *heap > MAX_TEXTS {
+            return Err("its texts are too large together".to_string());
+        }
+        let Some(number) = cell.number() else {
+            return Ok(());
+        };
+        if let Some(target) = C::REFERS {
+            let rows = self.counts[target as usize].unwrap_or(0);
+            if number >= rows as u64 {
+                return Err(format!(
+                    "{number} is not one of the {rows} {}",
+                    target.name()
+                ));
+            }
+        }
+        *sum = sum.saturating_add(number);
+        match rule {
+            Rule::Each if number >= LARGEST => Err(format!("{number} is too large")),
+            Rule::Sum if *sum >= LARGEST => Err("the sum of the column is too large".to_string()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<R: Default> Visitor<R> for Decoder<'_, R> {
+    type Error = Error;
+
+    fn column<C: Cell>(
+        &mut self,
+        name: &'static str,
+        rule: Rule,
+        _: impl Fn(&R) -> &C,
+        get_mut: impl Fn(&mut R) -> &mut C,
+    ) -> Result<(), Error> {
+        let group = self.group.as_ref();
+        let reader = group.map(|g| g.get_column_reader(self.order[self.column]));
+        let reader = match reader {
+            Some(Ok(reader)) => reader,
+            Some(Err(e)) => return Err(self.damaged(name, e)),
+            None => return Err(self.damaged(name, "no row group")),
+        };
+        let mut reader = get_typed_column_reader::<C::Physical>(reader);
+        let (mut values, mut levels) = (Vec::new(), Vec::new());
+        let mut row = self.first;
+        while row < self.end {
+            values.clear();
+            levels.clear();
+            let want = BATCH_ROWS.min(self.end - row);
+            let (records, ..) = reader
+                .read_records(want, Some(&mut levels), None, &mut values)
+                .map_err(|e| self.damaged(name, e))?;
+            if records == 0 {
+                return Err(self.damaged(name, format!("ends after row {row}")));
+            }
+            // Rows appear only as data for them does: a row count is just a claim.
+            if self.rows.len() < row + records {
+                self.rows.resize_with(row + records, R::default);
+            }
+            let mut values = values.drain(..);
+            for k in 0..records {
+                let null = C::OPTIONAL && levels.get(k) != Some(&1);
+                let value = if null { None } else { values.next() };
+                let at = row + k;
+                let cell = C::take(value).and_then(|c| self.accept(&c, rule).map(|()| c));
+                *get_mut(&mut self.rows[at]) = cell.map_err(|what| Error::Row {
+                    path: self.path.to_owned(),
+                    row: at,
+                    column: name,
+                    what,
+                })?;
+            }
+            row += records;
+        }
+        self.column += 1;
+        Ok(())
+    }
+}

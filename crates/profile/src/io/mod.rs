@@ -1,0 +1,22 @@
+//! Reading and writing of profiles: a folder with `profile.json` and one Parquet file
+//! per table.
+//!
+//! ```text
+//!   tables.rs: each table's columns, once     cell.rs: how a field looks in Parquet
+//!            \                                 /
+//!             encode.rs (rows -> file)   decode.rs (file -> rows, trusting nothing)
+//!                 |                          |
+//!             write.rs (folder)          read.rs (folder, cross references)
+//! ```
+mod cell;
+mod decode;
+mod encode;
+mod error;
+mod folder;
+mod read;
+mod tables;
+mod write;
+
+pub use error::Error;
+pub use read::{read, read_meta};
+pub use write::{check_destination, write, Written};

@@ -1,0 +1,201 @@
+//! Every table's columns, listed once: the schema, the writer and the reader all walk
+//! this list. `docs/format.md` explains the columns.
+use super::cell::{Cell, Target};
+use crate::tables::{Comm, FirstTouch, Object, ObjectRange, PageUse, Region, Site, Slice, Thread};
+
+/// What else a number must satisfy, so that arithmetic on it cannot overflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Nothing: addresses, names, indices (checked through [`Cell::REFERS`]).
+    Free,
+    /// Each value stays below [`LARGEST`]: times, sizes.
+    Each,
+    /// The column's sum stays below [`LARGEST`]: counts.
+    Sum,
+}
+
+/// Two of these can be added.
+pub(crate) const LARGEST: u64 = 1 << 62;
+
+/// Something that walks a table's columns.
+pub(crate) trait Visitor<R> {
+    type Error;
+    fn column<C: Cell>(
+        &mut self,
+        name: &'static str,
+        rule: Rule,
+        get: impl Fn(&R) -> &C,
+        get_mut: impl Fn(&mut R) -> &mut C,
+    ) -> Result<(), Self::Error>;
+}
+
+/// A kind of row.
+pub(crate) trait Table: Clone + Default + PartialEq {
+    const NAME: &'static str;
+    /// More rows than any run makes: beyond it the file is damaged or hostile.
+    const MAX_ROWS: usize;
+    /// What row numbers of this table are the index of.
+    const DEFINES: Option<Target> = None;
+    /// Rows are written in this order; `()` keeps the order, as it must be where row
+    /// numbers mean something.
+    type Key: Ord;
+    fn key(&self) -> Self::Key;
+    fn visit<V: Visitor<Self>>(v: &mut V) -> Result<(), V::Error>;
+    /// What must hold between the columns of a row.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        Ok(())
+    }
+
+    fn file() -> String {
+        format!("{}.parquet", Self::NAME)
+    }
+}
+
+const MILLION: usize = 1_000_000;
+
+macro_rules! table {
+    ($row:ident = $name:literal, at most $max:expr, $(index of $defines:ident,)?
+     sorted by |$s:tt| $key:expr => $keytype:ty,
+     { $($column:literal = $($field:tt).+ $([$at:literal])?: $rule:ident,)* } $($extra:item)*) => {
+        impl Table for $row {
+            const NAME: &'static str = $name;
+            const MAX_ROWS: usize = $max;
+            $(const DEFINES: Option<Target> = Some(Target::$defines);)?
+            type Key = $keytype;
+            fn key(&self) -> Self::Key {
+                let key = |$s: &Self| $key;
+                key(self)
+            }
+            fn visit<V: Visitor<Self>>(v: &mut V) -> Result<(), V::Error> {
+                $(v.column($column, Rule::$rule, |r| &r.$($field).+$([$at])?, |r| &mut r.$($field).+$([$at])?)?;)*
+                Ok(())
+            }
+            $($extra)*
+        }
+    };
+}
+
+// A matrix of this many threads takes 2 GiB; the tracer knows fewer.
+table!(Thread = "threads", at most 16384, index of Threads, sorted by |_| () => (), {
+    "process" = process: Free,
+    "tid" = tid: Free,
+    "name" = name: Free,
+    "creator" = creator: Free,
+    "start" = start: Each,
+    "end" = end: Each,
+    "instructions" = instructions: Sum,
+    "reads" = reads: Sum,
+    "writes" = writes: Sum,
+});
+
+table!(Slice = "slices", at most 20 * MILLION, index of Slices, sorted by |_| () => (), {
+    "start" = start: Each,
+    "length" = length: Each,
+    "accesses" = accesses: Sum,
+    "amount" = amount: Free,
+    "heterogeneity" = heterogeneity: Free,
+    "threads" = threads: Free,
+    "pthread_barriers" = sync[0]: Sum,
+    "omp_barriers" = sync[1]: Sum,
+    "omp_parallels" = sync[2]: Sum,
+    "mpi_barriers" = sync[3]: Sum,
+    "traced" = traced: Free,
+});
+
+table!(Comm = "comm", at most 200 * MILLION, sorted by |r| (r.slice.0, r.i.0, r.j.0) => (u32, u32, u32), {
+    "slice" = slice: Free,
+    "i" = i: Free,
+    "j" = j: Free,
+    "events" = events: Sum,
+}
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.i < self.j {
+            return Ok(());
+        }
+        Err(("j", format!("thread {} is not above i = {}", self.j, self.i)))
+    }
+);
+
+table!(PageUse = "pages", at most 200 * MILLION,
+    sorted by |r| (r.slice.0, r.region.0, r.page.0, r.thread.0) => (u32, u32, u32, u32), {
+    "slice" = slice: Free,
+    "region" = region: Free,
+    "page" = page: Free,
+    "thread" = thread: Free,
+    "reads" = reads: Sum,
+    "writes" = writes: Sum,
+});
+
+table!(FirstTouch = "first_touch", at most 200 * MILLION,
+    sorted by |r| (r.region.0, r.page.0) => (u32, u32), {
+    "region" = region: Free,
+    "page" = page: Free,
+    "thread" = thread: Free,
+    "slice" = slice: Free,
+});
+
+table!(Region = "regions", at most 10 * MILLION, index of Regions, sorted by |_| () => (), {
+    "kind" = kind: Free,
+    "process" = process: Free,
+    "thread" = thread: Free,
+    "ordinal" = ordinal: Free,
+    "size" = size: Each,
+    "file" = file: Free,
+    "file_offset" = file_offset: Free,
+    "address" = address: Free,
+});
+
+table!(Object = "objects", at most 10 * MILLION, index of Objects, sorted by |_| () => (), {
+    "name" = name: Free,
+    "type" = type_name: Free,
+    "kind" = kind: Free,
+    "size" = size: Each,
+    "count" = count: Each,
+    "file" = file: Free,
+    "line" = line: Free,
+    "function" = function: Free,
+    "process" = process: Free,
+    "owner" = owner: Free,
+    "reads" = reads: Sum,
+    "writes" = writes: Sum,
+    "estimated" = estimated: Free,
+});
+
+table!(ObjectRange = "object_ranges", at most 200 * MILLION,
+    sorted by |r| (r.object.0, r.region.0, r.offset) => (u32, u32, u64), {
+    "object" = object: Free,
+    "region" = region: Free,
+    "offset" = offset: Each,
+    "length" = length: Each,
+});
+
+table!(Site = "sites", at most 10 * MILLION, sorted by |_| () => (), {
+    "object" = object: Free,
+    "file" = file: Free,
+    "line" = line: Free,
+    "function" = function: Free,
+    "reads" = reads: Sum,
+    "writes" = writes: Sum,
+});
+
+/// The other tables that `T` points into.
+pub(crate) fn refers<T: Table>() -> Vec<Target> {
+    struct Collect(Vec<Target>);
+    impl<R> Visitor<R> for Collect {
+        type Error = std::convert::Infallible;
+        fn column<C: Cell>(
+            &mut self,
+            _: &'static str,
+            _: Rule,
+            _: impl Fn(&R) -> &C,
+            _: impl Fn(&mut R) -> &mut C,
+        ) -> Result<(), Self::Error> {
+            self.0.extend(C::REFERS);
+            Ok(())
+        }
+    }
+    let mut collect = Collect(Vec::new());
+    let Ok(()) = T::visit(&mut collect);
+    collect.0.retain(|t| Some(*t) != T::DEFINES);
+    collect.0
+}

@@ -1,0 +1,264 @@
+//! A profile to its folder: all or nothing for whoever looks, and as much as fits when
+//! the disk is full.
+//!
+//! Everything is written into a folder of an unpredictable name beside the target and
+//! renamed over it at the end. `profile.json` comes first, with room to spare, so that
+//! it can still be completed when the tables have filled the disk; the tables follow
+//! in the order of their worth.
+use super::cell::Target;
+use super::encode::encode;
+use super::error::Error;
+use super::folder::{Stored, TableInfo, PROFILE_JSON};
+use super::read::stored;
+use super::tables::{refers, Table};
+use crate::meta::FORMAT_VERSION;
+use crate::Profile;
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Room in `profile.json` for the sentences about tables that did not fit.
+const RESERVE: usize = 4096;
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Size of all files.
+    pub bytes: u64,
+    /// Tables that could not be written, each with the reason; also in the `limits` of
+    /// the profile.
+    pub missing: Vec<String>,
+}
+
+/// Writes the profile to the folder `dir`, replacing a profile that is there.
+///
+/// A full disk is no error as long as `profile.json` fits: then [`Written::missing`]
+/// says what did not.
+///
+/// # Errors
+/// If something that is not a profile is at `dir`, or nothing can be written; then no
+/// half-written folder is left.
+pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
+    let target = Destination::new(dir)?;
+    let temporary = tempfile::Builder::new()
+        .prefix(".hither-")
+        .tempdir_in(&target.parent)
+        .map_err(Error::io("make a folder in", &target.parent))?;
+    // The outer folder is private; the inner one gets the permissions that the user's
+    // umask allows, but for writing by everybody.
+    let inner = temporary.path().join("profile");
+    DirBuilder::new()
+        .mode(0o775)
+        .create(&inner)
+        .map_err(Error::io("make the folder", &inner))?;
+    let mut folder = Folder::begin(profile, inner.clone(), dir.join(PROFILE_JSON))?;
+    folder.add(&profile.threads);
+    folder.add(&profile.slices);
+    folder.add(&profile.comm);
+    folder.add(&profile.regions);
+    folder.add(&profile.objects);
+    folder.add(&profile.sites);
+    folder.add(&profile.first_touch);
+    folder.add(&profile.pages);
+    folder.add(&profile.object_ranges);
+    let written = folder.finish()?;
+    target.replace_with(&inner, temporary.path())?;
+    Ok(written)
+}
+
+/// Whether [`write`] would accept `dir`, to be asked before a long run.
+///
+/// # Errors
+/// If something that is not a profile is at `dir`.
+pub fn check_destination(dir: &Path) -> Result<(), Error> {
+    Destination::new(dir).map(drop)
+}
+
+/// A folder being filled.
+struct Folder {
+    path: PathBuf,
+    /// What to call `profile.json` in messages: not by its temporary name.
+    shown: PathBuf,
+    json: File,
+    stored: Stored,
+    absent: Vec<Target>,
+    written: Written,
+}
+
+impl Folder {
+    fn begin(profile: &Profile, path: PathBuf, shown: PathBuf) -> Result<Folder, Error> {
+        let json = create(&path.join(PROFILE_JSON)).map_err(Error::io("write", &shown))?;
+        let mut meta = profile.meta.clone();
+        meta.format = FORMAT_VERSION;
+        let mut folder = Folder {
+            json,
+            path,
+            shown,
+            stored: Stored {
+                meta,
+                tables: BTreeMap::new(),
+            },
+            absent: Vec::new(),
+            written: Written::default(),
+        };
+        folder
+            .put_json(RESERVE)
+            .map_err(Error::io("write", &folder.shown))?;
+        Ok(folder)
+    }
+
+    /// Adds a table, or notes why it is missing.
+    fn add<T: Table>(&mut self, rows: &[T]) {
+        let lacking = refers::<T>().into_iter().find(|t| self.absent.contains(t));
+        let outcome = match lacking {
+            Some(target) => Err(format!("it needs {}, which is missing", target.name())),
+            None if rows.len() > T::MAX_ROWS => Err(format!("{} rows are too many", rows.len())),
+            None => self.add_file(rows),
+        };
+        match outcome {
+            Ok(bytes) => {
+                self.written.bytes += bytes;
+                let info = TableInfo { rows: rows.len() };
+                self.stored.tables.insert(T::NAME.to_string(), info);
+            }
+            Err(why) => {
+                self.absent.extend(T::DEFINES);
+                let what = format!("the table {} could not be written: {why}", T::NAME);
+                self.stored.meta.limits.push(what);
+                self.written.missing.push(format!("{} ({why})", T::NAME));
+            }
+        }
+    }
+
+    fn add_file<T: Table>(&self, rows: &[T]) -> Result<u64, String> {
+        let path = self.path.join(T::file());
+        let result = create(&path).map_err(|e| e.to_string()).and_then(|file| {
+            encode(rows, &file).map_err(|e| match e {
+                parquet::errors::ParquetError::External(e) => e.to_string(),
+                e => e.to_string(),
+            })?;
+            // Some file systems notice only here that the disk is full.
+            file.sync_all().map_err(|e| e.to_string())?;
+            file.metadata().map(|m| m.len()).map_err(|e| e.to_string())
+        });
+        if result.is_err() {
+            let _ = fs::remove_file(&path);
+        }
+        result
+    }
+
+    fn finish(mut self) -> Result<Written, Error> {
+        let bytes = self.put_json(0).map_err(Error::io("write", &self.shown))?;
+        self.written.bytes += bytes;
+        Ok(self.written)
+    }
+
+    /// Writes `profile.json` over what is there, so that a full disk has no say, and
+    /// pads it with blanks.
+    fn put_json(&mut self, padding: usize) -> io::Result<u64> {
+        let mut text = serde_json::to_vec_pretty(&self.stored)?;
+        text.push(b'\n');
+        text.resize(text.len() + padding, b' ');
+        self.json.rewind()?;
+        self.json.write_all(&text)?;
+        self.json.set_len(text.len() as u64)?;
+        self.json.sync_all()?;
+        Ok(text.len() as u64)
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o664)
+        .open(path)
+}
+
+/// Where the profile goes.
+struct Destination {
+    parent: PathBuf,
+    path: PathBuf,
+    exists: bool,
+}
+
+impl Destination {
+    fn new(dir: &Path) -> Result<Destination, Error> {
+        let refused = |why: &str| Error::Refused {
+            path: dir.to_owned(),
+            why: why.to_string(),
+        };
+        let exists = dir.symlink_metadata().is_ok();
+        // A link to a profile stays a link.
+        let path = match dir.canonicalize() {
+            Ok(path) => path,
+            Err(_) if exists => return Err(refused("a broken link")),
+            Err(_) => dir.to_owned(),
+        };
+        if exists {
+            replaceable(&path).map_err(|why| refused(&why))?;
+        }
+        if path.file_name().is_none() {
+            return Err(refused("it has no name"));
+        }
+        let parent = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        Ok(Destination {
+            parent,
+            path,
+            exists,
+        })
+    }
+
+    /// Puts `new` in place; what was there goes into the folder `bin`.
+    fn replace_with(&self, new: &Path, bin: &Path) -> Result<(), Error> {
+        let old = bin.join("old");
+        if self.exists {
+            fs::rename(&self.path, &old).map_err(Error::io("replace", &self.path))?;
+        }
+        fs::rename(new, &self.path).map_err(|e| {
+            if self.exists {
+                let _ = fs::rename(&old, &self.path);
+            }
+            Error::io("write", &self.path)(e)
+        })
+    }
+}
+
+/// Whether a folder may be replaced: it is empty, or it holds a profile and nothing else.
+fn replaceable(path: &Path) -> Result<(), String> {
+    if !path.is_dir() {
+        return Err("it is not a folder".to_string());
+    }
+    let names: Result<Vec<_>, _> = fs::read_dir(path)
+        .and_then(Iterator::collect::<io::Result<Vec<_>>>)
+        .map(|entries| {
+            entries
+                .iter()
+                .map(fs::DirEntry::file_name)
+                .collect::<Vec<_>>()
+        })
+        .map_err(|e| e.to_string());
+    let names = names?;
+    if names.is_empty() {
+        return Ok(());
+    }
+    if let Err(e @ (Error::NotAProfile { .. } | Error::Io { .. })) = stored(path) {
+        return Err(match e {
+            Error::NotAProfile { why, .. } => why,
+            e => e.to_string(),
+        });
+    }
+    let foreign = names.iter().map(|n| n.to_string_lossy()).find(|n| {
+        let table = n.strip_suffix(".parquet");
+        n != PROFILE_JSON && !table.is_some_and(|t| super::read::TABLES.contains(&t))
+    });
+    match foreign {
+        Some(name) => Err(format!("it also holds {name}")),
+        None => Ok(()),
+    }
+}

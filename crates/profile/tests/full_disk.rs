@@ -1,0 +1,123 @@
+//! A full disk: keep what fits, say what does not, leave no halves.
+mod common;
+use hither_profile::*;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const DIR: &str = "HITHER_TEST_FULL_DISK";
+
+/// A profile whose `pages` table takes about 400 KB, everything else little.
+fn profile() -> Profile {
+    let mut p = common::profile(3, 20);
+    let last = *p.pages.last().unwrap();
+    let mut r = common::Random(4);
+    p.pages.extend((0..40_000u32).map(|_| PageUse {
+        reads: r.below(1 << 40),
+        writes: r.below(1 << 40),
+        ..last
+    }));
+    p
+}
+
+/// Runs `child` of this file in a shell after `setup`; false if the setup is impossible.
+fn run(setup: &str, unshare: &[&str], child: &str, dir: &Path) -> bool {
+    let script = format!("{setup} || exit 99; exec \"$0\" --exact {child} --nocapture");
+    let exe = std::env::current_exe().unwrap();
+    let mut command = Command::new(unshare.first().unwrap_or(&"env"));
+    command
+        .args(unshare.iter().skip(1))
+        .args(["sh", "-c", &script])
+        .arg(exe);
+    let out = command.env(DIR, dir).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    match out.status.code() {
+        Some(0) => {
+            assert!(text.contains("1 passed"), "{text}");
+            true
+        }
+        Some(99 | 1) if !text.contains("running 1 test") => false,
+        _ => panic!(
+            "{:?} {text} {}",
+            out.status,
+            String::from_utf8_lossy(&out.stderr)
+        ),
+    }
+}
+
+/// Only in a child of this test does a directory come by the environment.
+fn child_dir() -> Option<PathBuf> {
+    std::env::var_os(DIR).map(PathBuf::from)
+}
+
+fn on_small_disk(kib: u32, child: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let mount = format!("mount -t tmpfs -o size={kib}k hither \"${DIR}\"");
+    let ways: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-rm"]];
+    if !ways.iter().any(|way| run(&mount, way, child, dir.path())) {
+        // Not by eprintln!, which the test harness hides.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED {child}: may not mount a small disk here (neither root nor user namespaces)"
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_keeps_what_fits() {
+    on_small_disk(96, "child_keeps_what_fits");
+}
+
+#[test]
+fn a_disk_too_small_for_anything_is_left_clean() {
+    on_small_disk(4, "child_leaves_nothing");
+}
+
+/// The same by a limit on the size of a file, which every user may set.
+#[test]
+fn a_file_size_limit_keeps_what_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(run(
+        "trap '' XFSZ && ulimit -f 64",
+        &[],
+        "child_keeps_what_fits",
+        dir.path()
+    ));
+}
+
+#[test]
+fn child_keeps_what_fits() {
+    let Some(dir) = child_dir() else { return };
+    let path = dir.join("p.hither");
+    let mut p = profile();
+    let written = write(&p, &path).unwrap();
+    assert_eq!(written.missing.len(), 1, "{written:?}");
+    assert!(written.missing[0].starts_with("pages ("), "{written:?}");
+    assert!(!path.join("pages.parquet").exists());
+    let found = read(&path).unwrap();
+    let limit = found.meta.limits.last().unwrap();
+    assert!(
+        limit.starts_with("the table pages could not be written: "),
+        "{limit}"
+    );
+    p.meta.limits.push(limit.clone());
+    p.pages.clear();
+    assert_eq!(found, p);
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+    // Replacing fails too, and keeps no less.
+    assert_eq!(write(&profile(), &path).unwrap().missing, written.missing);
+}
+
+#[test]
+fn child_leaves_nothing() {
+    let Some(dir) = child_dir() else { return };
+    let error = write(&profile(), &dir.join("p.hither"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("p.hither/profile.json: No space left on device"),
+        "{error}"
+    );
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+}

@@ -1,0 +1,183 @@
+//! What is written is what is read, small, and in its place.
+mod common;
+use hither_profile::*;
+use proptest::prelude::*;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn any_profile_comes_back(seed: u64, size in 1usize..60) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p.hither");
+        let profile = common::profile(seed, size);
+        let written = write(&profile, &path).unwrap();
+        prop_assert_eq!(&written.missing, &Vec::<String>::new());
+        prop_assert!(read(&path).unwrap() == profile);
+        let bytes: u64 = fs::read_dir(&path).unwrap().map(|f| f.unwrap().metadata().unwrap().len()).sum();
+        prop_assert_eq!(written.bytes, bytes);
+    }
+}
+
+#[test]
+fn more_rows_than_a_row_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let profile = stencil(1_500_000);
+    write(&profile, dir.path()).unwrap();
+    assert!(read(dir.path()).unwrap() == profile);
+}
+
+#[test]
+fn rows_are_sorted() {
+    let dir = tempfile::tempdir().unwrap();
+    let profile = common::profile(7, 50);
+    let mut shuffled = profile.clone();
+    shuffled.pages.reverse();
+    shuffled.comm.reverse();
+    write(&shuffled, dir.path()).unwrap();
+    let found = read(dir.path()).unwrap();
+    assert_eq!(found.comm, profile.comm);
+    assert_eq!(found.pages, profile.pages);
+}
+
+#[test]
+fn an_empty_profile_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut profile = Profile::default();
+    write(&profile, dir.path()).unwrap();
+    profile.meta.format = FORMAT_VERSION;
+    assert_eq!(read(dir.path()).unwrap(), profile);
+}
+
+/// Pages of a 2-D stencil on 8 threads: each page is used by its owner and, at the
+/// borders, by a neighbour; counts scatter by some per cent; ten page slices.
+fn stencil(rows: usize) -> Profile {
+    let mut r = common::Random(1);
+    let (threads, slices) = (8, 10);
+    let mut p = Profile {
+        meta: Meta {
+            format: FORMAT_VERSION,
+            processes: vec![Process::default()],
+            ..Meta::default()
+        },
+        threads: vec![Thread::default(); threads],
+        slices: vec![Slice::default(); slices],
+        regions: vec![Region::default(); 4],
+        ..Profile::default()
+    };
+    let pages = rows * 4 / 5 / slices;
+    for slice in 0..slices {
+        for page in 0..pages {
+            let owner = page * threads / pages;
+            let sharers = if page % 4 == 0 { 2 } else { 1 };
+            for k in 0..sharers {
+                p.pages.push(PageUse {
+                    slice: SliceIx(slice as u32),
+                    region: RegionIx((page * 4 / pages) as u32),
+                    page: PageNo(page as u32),
+                    thread: ThreadIx(((owner + k) % threads) as u32),
+                    reads: 2500 + r.below(500),
+                    writes: (500 + r.below(100)) * (1 - k as u64),
+                });
+            }
+        }
+    }
+    p.pages
+        .sort_by_key(|u| (u.slice, u.region, u.page, u.thread));
+    p
+}
+
+#[test]
+fn a_million_page_rows_take_six_bytes_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let profile = stencil(1_000_000);
+    write(&profile, dir.path()).unwrap();
+    let bytes = fs::metadata(dir.path().join("pages.parquet"))
+        .unwrap()
+        .len() as f64;
+    let each = bytes / profile.pages.len() as f64;
+    eprintln!("{} rows, {each:.2} bytes each", profile.pages.len());
+    assert!(each <= 6.0, "{each} bytes per row");
+}
+
+#[test]
+fn a_profile_is_replaced_and_nothing_else_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.hither");
+    write(&common::profile(1, 20), &path).unwrap();
+    let second = common::profile(2, 20);
+    write(&second, &path).unwrap();
+    assert_eq!(read(&path).unwrap(), second);
+    assert_eq!(read_meta(&path).unwrap(), second.meta);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_link_to_a_profile_stays_a_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, link) = (dir.path().join("p.hither"), dir.path().join("last.hither"));
+    write(&common::profile(1, 5), &path).unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let second = common::profile(2, 5);
+    write(&second, &link).unwrap();
+    assert!(link.is_symlink());
+    assert_eq!(read(&path).unwrap(), second);
+}
+
+#[test]
+fn files_are_never_writable_by_everybody() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.hither");
+    write(&common::profile(1, 5), &path).unwrap();
+    let mut all = vec![path.clone()];
+    all.extend(fs::read_dir(&path).unwrap().map(|f| f.unwrap().path()));
+    assert_eq!(all.len(), 11);
+    for file in all {
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o2, 0, "{file:?}: {mode:o}");
+        assert_eq!(mode & 0o400, 0o400, "{file:?}: {mode:o}");
+    }
+}
+
+#[test]
+fn what_is_not_a_profile_is_left_alone() {
+    fn check(make: impl Fn(&std::path::Path), expected: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p.hither");
+        make(&path);
+        let before = fs::read_dir(dir.path()).unwrap().count();
+        let error = write(&Profile::default(), &path).unwrap_err().to_string();
+        let early = check_destination(&path).unwrap_err().to_string();
+        assert_eq!(early, error);
+        assert!(error.contains(expected), "{error:?} lacks {expected:?}");
+        assert!(path.symlink_metadata().is_ok());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), before);
+    }
+    check(|p| fs::write(p, "text").unwrap(), "it is not a folder");
+    check(
+        |p| std::os::unix::fs::symlink("nowhere", p).unwrap(),
+        "a broken link",
+    );
+    check(
+        |p| {
+            fs::create_dir(p).unwrap();
+            fs::write(p.join("thesis.tex"), "").unwrap();
+        },
+        "no profile.json in it",
+    );
+    check(
+        |p| {
+            fs::create_dir(p).unwrap();
+            fs::write(p.join("profile.json"), "{\"name\": 1}").unwrap();
+        },
+        "missing field `format`",
+    );
+    check(
+        |p| {
+            write(&Profile::default(), p).unwrap();
+            fs::write(p.join("notes.txt"), "").unwrap();
+        },
+        "it also holds notes.txt",
+    );
+}

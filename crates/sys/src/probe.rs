@@ -1,0 +1,284 @@
+//! System calls that `hither doctor` really makes, each undone at once, to learn what
+//! this machine and user may do. What the files of /proc say is not asked here.
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// `userfaultfd` can move pages within a process (Linux 6.8).
+pub const FEATURE_MOVE: u64 = 1 << 16;
+const UFFD_API: u64 = 0xAA;
+/// _IOWR(0xAA, 0x3F, struct uffdio_api)
+const UFFDIO_API: libc::c_ulong = 0xC018_AA3F;
+/// _IO(0xAA, 0)
+const USERFAULTFD_IOC_NEW: libc::c_ulong = 0xAA00;
+const UFFD_USER_MODE_ONLY: libc::c_int = 1;
+
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+fn own(fd: libc::c_long) -> io::Result<OwnedFd> {
+    let fd = i32::try_from(check(fd)?).map_err(io::Error::other)?;
+    // SAFETY: the callers pass what the kernel has just returned as a new descriptor,
+    // which nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Opens a software event that reports the address of each page fault of this thread.
+///
+/// # Errors
+/// As perf_event_open(2).
+pub fn perf_page_faults() -> io::Result<()> {
+    const TYPE_SOFTWARE: u32 = 1;
+    const COUNT_PAGE_FAULTS: u64 = 2;
+    const SAMPLE_TID_ADDR: u64 = 1 << 1 | 1 << 3;
+    const DISABLED_EXCLUDE_KERNEL_HV: u64 = 1 | 1 << 5 | 1 << 6;
+    /// The first published layout of perf_event_attr, which every kernel takes.
+    #[repr(C)]
+    struct Attributes {
+        kind: u32,
+        size: u32,
+        config: u64,
+        period: u64,
+        sample: u64,
+        read: u64,
+        flags: u64,
+        rest: [u64; 2],
+    }
+    let attributes = Attributes {
+        kind: TYPE_SOFTWARE,
+        size: size_of::<Attributes>() as u32,
+        config: COUNT_PAGE_FAULTS,
+        period: 1,
+        sample: SAMPLE_TID_ADDR,
+        read: 0,
+        flags: DISABLED_EXCLUDE_KERNEL_HV,
+        rest: [0; 2],
+    };
+    // SAFETY: the kernel reads `size` bytes of the attributes, which live until the
+    // call returns, and writes none of them in this layout.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            0,
+            -1,
+            -1,
+            0,
+        )
+    };
+    own(fd).map(drop)
+}
+
+/// Opens a userfaultfd by the system call and gives its features.
+///
+/// # Errors
+/// As userfaultfd(2).
+pub fn userfaultfd(user_mode_only: bool) -> io::Result<u64> {
+    let mode = if user_mode_only {
+        UFFD_USER_MODE_ONLY
+    } else {
+        0
+    };
+    // SAFETY: userfaultfd takes one integer and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | mode) };
+    features(&own(fd)?)
+}
+
+/// Opens a userfaultfd by way of /dev/userfaultfd and gives its features.
+///
+/// # Errors
+/// When the device is missing or may not be used.
+pub fn userfaultfd_device() -> io::Result<u64> {
+    let device = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/userfaultfd")?;
+    // SAFETY: this request takes flags as an integer, no pointer.
+    let fd = unsafe { libc::ioctl(device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
+    features(&own(fd.into())?)
+}
+
+fn features(fd: &OwnedFd) -> io::Result<u64> {
+    /// struct uffdio_api
+    #[repr(C)]
+    struct Api {
+        api: u64,
+        features: u64,
+        ioctls: u64,
+    }
+    let mut api = Api {
+        api: UFFD_API,
+        features: 0,
+        ioctls: 0,
+    };
+    // SAFETY: the request reads and writes one uffdio_api, which `api` is laid out as.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), UFFDIO_API, &raw mut api) };
+    check(result.into())?;
+    Ok(api.features)
+}
+
+/// Starts a child that asks to be traced, and sees it stop.
+///
+/// # Errors
+/// As ptrace(2).
+pub fn ptrace_child() -> io::Result<()> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", ":"]).stdin(Stdio::null());
+    let traceme = || {
+        // SAFETY: PTRACE_TRACEME ignores its other arguments; ptrace is
+        // async-signal-safe, as needed between fork and exec.
+        let result = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
+        check(result).map(drop)
+    };
+    // SAFETY: the closure makes one async-signal-safe call and allocates nothing.
+    unsafe { command.pre_exec(traceme) };
+    let mut child = command.spawn()?;
+    let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+    let mut status = 0;
+    // SAFETY: waitpid writes the status of our own child to a local variable.
+    let waited = check(unsafe { libc::waitpid(pid, &raw mut status, 0) }.into());
+    if waited.is_ok() && !libc::WIFSTOPPED(status) {
+        return Err(io::Error::other("the traced child did not stop"));
+    }
+    child.kill()?;
+    child.wait()?;
+    waited.map(drop)
+}
+
+/// Asks on which node a page of ours is.
+///
+/// # Errors
+/// As move_pages(2), also for the page itself.
+pub fn move_pages() -> io::Result<i32> {
+    let page = Box::new(1u8);
+    let pages = [&raw const *page];
+    let mut status = [-1i32];
+    // SAFETY: one address in, one status out, both in arrays of one; with no nodes
+    // given nothing is moved.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            0,
+            1usize,
+            pages.as_ptr(),
+            std::ptr::null::<i32>(),
+            status.as_mut_ptr(),
+            0,
+        )
+    };
+    check(result)?;
+    if status[0] < 0 {
+        return Err(io::Error::from_raw_os_error(-status[0]));
+    }
+    Ok(status[0])
+}
+
+/// Sets the memory policy of this thread to the default one.
+///
+/// # Errors
+/// As set_mempolicy(2); EPERM comes from a container's seccomp filter.
+pub fn set_mempolicy() -> io::Result<()> {
+    // SAFETY: MPOL_DEFAULT (0) takes no node mask, so no memory is read.
+    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, 0, std::ptr::null::<u64>(), 0) };
+    check(result).map(drop)
+}
+
+/// Creates a BPF array map of one element.
+///
+/// # Errors
+/// As bpf(2).
+pub fn bpf_map() -> io::Result<()> {
+    const MAP_CREATE: libc::c_int = 0;
+    /// Array type, key and value size, one entry, no flags.
+    const ATTRIBUTES: [u32; 5] = [2, 4, 4, 1, 0];
+    // SAFETY: the kernel reads the given number of bytes of a constant array.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            MAP_CREATE,
+            ATTRIBUTES.as_ptr(),
+            size_of_val(&ATTRIBUTES),
+        )
+    };
+    own(fd).map(drop)
+}
+
+/// Maps a sparse, shared memory file of so many bytes and touches one of them.
+///
+/// # Errors
+/// ENOMEM or EFBIG under limits on memory or file size.
+pub fn sparse_mapping(bytes: usize) -> io::Result<()> {
+    // Beyond the limit on file size the kernel sends this signal, which kills, besides
+    // giving the error.
+    // SAFETY: signal installs no handler of ours; the doctor has one thread.
+    let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let result = map_and_touch(bytes);
+    // SAFETY: puts back what was there.
+    unsafe { libc::signal(libc::SIGXFSZ, before) };
+    result
+}
+
+fn map_and_touch(bytes: usize) -> io::Result<()> {
+    // SAFETY: the name is a NUL-terminated literal.
+    let fd =
+        own(unsafe { libc::memfd_create(c"hither-probe".as_ptr(), libc::MFD_CLOEXEC) }.into())?;
+    File::from(fd.try_clone()?).set_len(bytes as u64)?;
+    let (prot, flags) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_SHARED | libc::MAP_NORESERVE,
+    );
+    // SAFETY: a new mapping at an address the kernel picks overlaps nothing of ours.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, fd.as_raw_fd(), 0) };
+    if at == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the mapping is `bytes` long, writable, and only this function knows it.
+    // The single page touched is freed with it.
+    unsafe {
+        at.cast::<u8>().write(1);
+        libc::munmap(at, bytes);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a machine allows, an answer is a success or an errno of the kernel.
+    #[test]
+    fn every_probe_gives_an_answer() {
+        let answers = [
+            ("perf", perf_page_faults()),
+            ("userfaultfd", userfaultfd(true).map(drop)),
+            ("/dev/userfaultfd", userfaultfd_device().map(drop)),
+            ("ptrace", ptrace_child()),
+            ("move_pages", move_pages().map(drop)),
+            ("set_mempolicy", set_mempolicy()),
+            ("bpf", bpf_map()),
+            ("mapping", sparse_mapping(1 << 30)),
+        ];
+        for (name, answer) in answers {
+            if let Err(e) = answer {
+                let errno = e.raw_os_error();
+                assert!(
+                    name == "userfaultfd"
+                        || errno.is_some_and(|n| n != libc::EFAULT && n != libc::EINVAL),
+                    "{name}: {e}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_mapping_larger_than_the_address_space_fails() {
+        assert!(sparse_mapping(1 << 62).is_err());
+    }
+}

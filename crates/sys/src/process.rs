@@ -1,0 +1,163 @@
+//! Starting and watching programs: what std and nix leave to `unsafe`.
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::unistd::Pid;
+
+/// Whether SIGPIPE was ignored when this program started. Rust's runtime ignores it
+/// before `main`, so the answer must be taken earlier.
+static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Whether SIGCHLD was ignored before [`reap_children`].
+static SIGCHLD_IGNORED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn record_sigpipe() {
+    SIGPIPE_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+}
+
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: all-zero bytes are a valid sigaction, and sigaction with a null new action
+    // only writes the old one to the place it is given.
+    let old = unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut old);
+        old
+    };
+    old.sa_sigaction == libc::SIG_IGN
+}
+
+fn set_ignored(signal: libc::c_int, ignored: bool) {
+    let action = if ignored {
+        libc::SIG_IGN
+    } else {
+        libc::SIG_DFL
+    };
+    // SAFETY: signal is async-signal-safe and installs no handler of ours.
+    unsafe { libc::signal(signal, action) };
+}
+
+#[used]
+#[link_section = ".init_array"]
+static RECORD_SIGPIPE: extern "C" fn() = record_sigpipe;
+
+/// Makes sure that children can be waited for: where SIGCHLD is ignored, as some
+/// programs leave it to those they start, their exit statuses would be lost.
+pub fn reap_children() {
+    if is_ignored(libc::SIGCHLD) {
+        SIGCHLD_IGNORED.store(true, Ordering::Relaxed);
+        set_ignored(libc::SIGCHLD, false);
+    }
+}
+
+/// Makes `command` start its program with signal mask `mask` and with the other signals
+/// as this program found them, whatever Rust's runtime and we made of them.
+pub fn inherit_signals(command: &mut Command, mask: SigSet) {
+    // Keeps the linker from dropping the recorder.
+    std::hint::black_box(&RECORD_SIGPIPE);
+    let restore = move || {
+        set_ignored(libc::SIGPIPE, SIGPIPE_IGNORED.load(Ordering::Relaxed));
+        if SIGCHLD_IGNORED.load(Ordering::Relaxed) {
+            set_ignored(libc::SIGCHLD, true);
+        }
+        nix::sys::signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure only makes async-signal-safe system
+    // calls and allocates nothing.
+    unsafe { command.pre_exec(restore) };
+}
+
+/// Splits off a process of its own session, so that signals to our process group pass
+/// it by. Returns its id here and `None` there.
+///
+/// # Errors
+/// When this process has several threads, since locks that the others hold would stay
+/// locked in the copy, or when the kernel makes no process.
+pub fn split_off() -> io::Result<Option<Pid>> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("several threads run already"));
+    }
+    // SAFETY: this is the only thread, so the copy finds no lock held and no
+    // half-changed data; neither side shares memory with the other afterwards.
+    match unsafe { nix::unistd::fork() }? {
+        nix::unistd::ForkResult::Parent { child } => Ok(Some(child)),
+        nix::unistd::ForkResult::Child => {
+            nix::unistd::setsid()?;
+            Ok(None)
+        }
+    }
+}
+
+/// A descriptor that becomes readable when process `pid` ends.
+///
+/// # Errors
+/// As pidfd_open(2): no such process, or a kernel before 5.3.
+pub fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes two integers and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let fd = i32::try_from(fd).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Whether the file grants capabilities to whoever runs it.
+#[must_use]
+pub fn has_capabilities(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
+        return false;
+    };
+    let name = c"security.capability";
+    // SAFETY: both strings end with NUL, and a size of 0 makes the kernel only report
+    // the attribute's length and write nothing.
+    let length = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) };
+    length > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pidfd_tells_of_the_end() {
+        let mut child = Command::new("sleep").arg("0").spawn().expect("spawn");
+        let pid = Pid::from_raw(i32::try_from(child.id()).expect("pid"));
+        let fd = pidfd(pid).expect("pidfd");
+        let mut set = [nix::poll::PollFd::new(
+            std::os::fd::AsFd::as_fd(&fd),
+            nix::poll::PollFlags::POLLIN,
+        )];
+        assert_eq!(nix::poll::poll(&mut set, 10_000u16).expect("poll"), 1);
+        child.wait().expect("wait");
+        assert!(pidfd(Pid::from_raw(i32::MAX - 1)).is_err());
+    }
+
+    #[test]
+    fn the_program_started_gets_the_mask_asked_for() {
+        let mut mask = SigSet::empty();
+        mask.add(nix::sys::signal::Signal::SIGUSR1);
+        let mut command = Command::new("grep");
+        command.args(["SigBlk", "/proc/self/status"]);
+        inherit_signals(&mut command, mask);
+        let out = command.output().expect("grep");
+        assert_eq!(
+            String::from_utf8_lossy(&out.stdout).trim(),
+            "SigBlk:\t0000000000000200"
+        );
+    }
+
+    #[test]
+    fn a_plain_file_has_no_capabilities() {
+        assert!(!has_capabilities(Path::new("/bin/sh")));
+        assert!(!has_capabilities(Path::new("/nonexistent")));
+    }
+}

@@ -1,0 +1,230 @@
+/* cache_lean.c: a thread's line cache: what happens when inline code finds the line missing.
+ *
+ * A hit is counted inline, in the entry. A miss evicts the entry's old line (its counts go
+ * to the page, its events to the threads it shared the line with) and registers the thread
+ * as a sharer of the new line in the shadow:
+ *
+ *   shadow word = slice << 32 | second-last thread << 16 | last thread
+ *
+ * An access owes one event to each other thread among the last two that touched the line
+ * in this slice (OPT 6.1, Locality and Balance 3.1, K = 2). The first access owes those
+ * found here; after it only one other thread is left in the set, so every hit owes one.
+ * A thread that joins leaves its name in the entries of the sharers it finds. */
+#include "credit.h"
+
+#define STREAM_LINES 8 /* lines entered ahead of a thread that walks upwards */
+
+static void take_sample(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s, uint32_t weight) {
+  struct hi_thread *shared = t->shared;
+  uint64_t head = shared->sample_head;
+  if (head - __atomic_load_n(&shared->sample_tail, __ATOMIC_ACQUIRE) >= HI_SAMPLES) {
+    shared->lost_samples++;
+    return;
+  }
+  struct hi_sample *to = &hi_run.samples[(uint64_t)t->index * HI_SAMPLES + (head & (HI_SAMPLES - 1))];
+  *to = (struct hi_sample){e->tag & ~HI_STALE, s->site, e->reads, e->writes, weight};
+  __atomic_store_n(&shared->sample_head, head + 1, __ATOMIC_RELEASE);
+}
+
+static void sample_due(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
+  t->random = t->random * 1664525u + 1013904223u;
+  t->sample_left = 1 + (t->random >> 16) % (2 * HI_SAMPLE_PERIOD - 1); /* mean: the period */
+  take_sample(t, e, s, HI_SAMPLE_PERIOD);
+}
+
+/* An entry made ahead of a stream that was never reached: take the sharer back out. */
+static void evict_unused(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
+  if (!s->page) return;
+  uint64_t *word = hi_shadow_word(s->page, e->tag & ~HI_STALE);
+  uint64_t mine = (uint64_t)t->epoch << 32 | t->index;
+  __atomic_compare_exchange_n(word, &mine, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void hi_add_counts(struct hi_local *t, uint32_t page, uint32_t reads, uint32_t writes) {
+  uint32_t block = t->directory[page / HI_BLOCK_PAGES];
+  struct hi_count *c;
+  if (HI_LIKELY(block)) {
+    c = &hi_run.blocks[block].page[page % HI_BLOCK_PAGES];
+  } else {
+    c = hi_new_block(t, page);
+    if (!c) return;
+    block = t->directory[page / HI_BLOCK_PAGES];
+  }
+  c->reads += reads;
+  c->writes += writes;
+  if (!hi_run.dirty[block]) hi_run.dirty[block] = 1;
+}
+
+static inline void evict(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
+  uint64_t n = (uint64_t)e->reads + e->writes;
+  if (HI_UNLIKELY(n == 0)) {
+    evict_unused(t, e, s);
+    return;
+  }
+  if (HI_UNLIKELY(!s->page)) return; /* counted while tracing was switched off */
+  hi_add_counts(t, s->page, e->reads, e->writes);
+  hi_credit(t, s, n);
+  if (HI_UNLIKELY(n >= HI_SAMPLE_LARGE)) take_sample(t, e, s, 1);
+  else if (HI_UNLIKELY(--t->sample_left == 0)) sample_due(t, e, s);
+}
+
+static void flush_group(struct hi_local *t, uint32_t group) {
+  struct hi_entry *e = &t->current[group * HI_GROUP];
+  struct hi_side *s = &t->current_side[group * HI_GROUP];
+  for (uint32_t i = 0; i < HI_GROUP; i++)
+    if (e[i].tag) {
+      evict(t, &e[i], &s[i]);
+      e[i].tag = 0;
+    }
+}
+
+/* Empties the current line cache. */
+void hi_flush(struct hi_local *t) {
+  uint64_t *used = t->shared->used;
+  for (uint32_t word = 0; word < sizeof t->shared->used / sizeof *used; word++)
+    for (; used[word]; used[word] &= used[word] - 1)
+      flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(used[word]));
+}
+
+static inline void mark_used(struct hi_local *t, uint64_t at) {
+  t->shared->used[at / HI_GROUP / 64] |= 1ull << (at / HI_GROUP % 64);
+}
+
+/* Takes over the line cache that base_slot names, for the current slice. */
+void hi_switch(struct hi_local *t) {
+  uint32_t which = (struct hi_entry *)*t->base_slot == t->entries[1];
+  if (t->current != t->entries[which]) hi_flush(t);
+  struct hi_thread *shared = t->shared;
+  __atomic_store_n(&shared->epoch, 0, __ATOMIC_RELEASE); /* joiners keep out meanwhile */
+  t->current = t->entries[which];
+  t->current_side = t->side[which];
+  t->epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
+  t->comm = &hi_run.comm[HI_COMM_ROW(t->index, t->epoch & 1)];
+  shared->cache = which;
+  shared->instructions = *t->instructions;
+  __atomic_store_n(&shared->epoch, t->epoch, __ATOMIC_RELEASE);
+  __atomic_store_n(&t->flipped, 0, __ATOMIC_RELEASE);
+}
+
+/* Address of the line in the address space of thread `other`, 0 if not known. */
+static uint64_t line_in(const struct hi_thread *other, uint32_t page, uint64_t line) {
+  if (other->process == hi_run.process) return line;
+  uint64_t shared = hi_run.pages[page].shared;
+  if (!shared) return 0;
+  uint64_t base = hi_alias_of(other->process, (uint32_t)((shared - 1) / HI_CHUNK_PAGES));
+  if (!base) return 0;
+  return ((base + (shared - 1) % HI_CHUNK_PAGES) << HI_PAGE_SHIFT) | (line & (HI_PAGE_BYTES - 1));
+}
+
+/* Tells a sharer, in its own entry, that this thread joined and when. */
+static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+  if (other == 0 || other >= HI_MAX_THREADS) return;
+  const struct hi_thread *o = &hi_run.threads[other];
+  if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) != t->epoch || o->arena >= HI_MAX_THREADS) return;
+  line = line_in(o, page, line);
+  uint64_t entries = (uint64_t)hi_run.index_mask + 1;
+  char *arena = hi_run.arenas + hi_run.header->arena_size * o->arena;
+  uint64_t at = hi_index(line);
+  struct hi_entry *e = (struct hi_entry *)arena + (o->cache & 1) * entries + at;
+  if (e->tag != line || !line) return;
+  struct hi_side *s = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
+  uint32_t n = e->reads + e->writes;
+  if (!s->z1) {
+    s->s1 = n;
+    s->z1 = (uint16_t)t->index;
+  } else {
+    s->s2 = n;
+    s->z2 = (uint16_t)t->index;
+  }
+}
+
+/* Registers the thread as last sharer of the line; fills who its accesses owe. */
+static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, uint64_t line) {
+  uint64_t v = __atomic_load_n(word, __ATOMIC_RELAXED);
+  uint32_t me = t->index;
+  uint64_t slice = (uint64_t)t->epoch << 32;
+  if (HI_LIKELY((v >> 32) != t->epoch)) {
+    __atomic_store_n(word, slice | me, __ATOMIC_RELAXED);
+    return;
+  }
+  uint32_t last = v & 0xffff, before = (v >> 16) & 0xffff;
+  if (last == me) {
+    s->x = (uint16_t)before;
+    return;
+  }
+  __atomic_store_n(word, slice | (uint64_t)last << 16 | me, __ATOMIC_RELAXED);
+  s->x = (uint16_t)last;
+  if (before == me) return;
+  join(t, last, s->page, line);
+  if (before) {
+    s->y = (uint16_t)before;
+    join(t, before, s->page, line);
+  }
+}
+
+/* A thread that walks upwards misses on every line it enters. Lines nobody touched in
+ * this slice are entered ahead, which makes those misses one in STREAM_LINES. Lines that
+ * others touched are left to a miss of their own, so sharing stays exact. */
+static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t site) {
+  uint64_t step = 1ull << hi_run.line_log2;
+  uint64_t left = (HI_PAGE_BYTES - 1 - (line & (HI_PAGE_BYTES - 1))) >> hi_run.line_log2;
+  if (left > STREAM_LINES) left = STREAM_LINES;
+  uint64_t *word = hi_shadow_word(page, line);
+  uint64_t mine = (uint64_t)t->epoch << 32 | t->index;
+  for (uint64_t i = 1; i <= left; i++) {
+    line += step;
+    if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) >> 32 == t->epoch) return;
+    uint64_t at = hi_index(line);
+    struct hi_entry *e = &t->current[at];
+    struct hi_side *s = &t->current_side[at];
+    if (e->tag) evict(t, e, s);
+    mark_used(t, at);
+    *s = (struct hi_side){.page = page, .site = site};
+    e->reads = e->writes = 0;
+    e->tag = line;
+    __atomic_store_n(&word[i], mine, __ATOMIC_RELAXED);
+  }
+}
+
+static inline bool walks_up(const struct hi_local *t, uint64_t line) {
+  uint64_t one = line - (1ull << hi_run.line_log2), two = line - (2ull << hi_run.line_log2);
+  return t->current[hi_index(one)].tag == one && t->current[hi_index(two)].tag == two;
+}
+
+/* Called with the address whose line was not in the current line cache. */
+void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
+  address &= HI_ADDRESS_MASK;
+  uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
+  if (HI_UNLIKELY(epoch != t->epoch && !t->flipped)) hi_tick(epoch, false);
+  if (HI_UNLIKELY((uint64_t)t->current != *t->base_slot)) hi_switch(t);
+  uint64_t line = hi_line_of(address);
+  uint64_t at = hi_index(line);
+  struct hi_entry *e = &t->current[at];
+  if (HI_UNLIKELY(e->tag == line)) { /* the cache was switched under the inline code */
+    e->reads += HI_READS(counts);
+    e->writes += HI_WRITES(counts);
+    return;
+  }
+  struct hi_side *s = &t->current_side[at];
+  t->shared->misses++;
+  if (e->tag) evict(t, e, s);
+  else mark_used(t, at);
+  *s = (struct hi_side){.site = site};
+  e->reads = HI_READS(counts);
+  e->writes = HI_WRITES(counts);
+  e->tag = line;
+  if (HI_UNLIKELY(!hi_counting(t))) return;
+  s->page = hi_page_of(t, address);
+  if (HI_UNLIKELY(!s->page)) return;
+  share(t, s, hi_shadow_word(s->page, address), line);
+  if (walks_up(t, line)) stream(t, line, s->page, site);
+}
+
+/* One access to every line of [address, address + bytes): what a string instruction does. */
+void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site) {
+  if (bytes == 0) return;
+  uint64_t step = 1ull << hi_run.line_log2;
+  uint64_t end = address + bytes;
+  for (uint64_t line = hi_line_of(address); line < end; line += step)
+    hi_miss(t, line < address ? address : line, write ? 1ull << 32 : 1, site);
+}

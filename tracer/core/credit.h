@@ -1,0 +1,45 @@
+/* credit.h: who an evicted line's accesses communicated with, see struct hi_side. */
+#ifndef HITHER_CREDIT_H
+#define HITHER_CREDIT_H
+#include "state.h"
+
+static inline void hi_owe(struct hi_local *t, uint32_t other, uint64_t sixths) {
+  if (other == 0 || other >= HI_MAX_THREADS || sixths == 0) return;
+  t->comm[other] += sixths;
+  uint64_t *dirty = &t->shared->comm_dirty[t->epoch & 1];
+  uint64_t bit = 1ull << (other / 64 % 64);
+  if (!(*dirty & bit)) __atomic_or_fetch(dirty, bit, __ATOMIC_RELAXED);
+}
+
+/* The accesses after somebody else joined the line, see struct hi_side. */
+static inline void hi_credit_joined(struct hi_local *t, const struct hi_side *s, uint64_t n) {
+  uint32_t x = s->x, z1 = s->z1, z2 = s->z2;
+  uint64_t p1 = s->s1 < 1 ? 1 : s->s1 > n ? n : s->s1;
+  uint64_t p2 = n;
+  if (z2) p2 = s->s2 < p1 ? p1 : s->s2 > n ? n : s->s2;
+  uint64_t second = (p2 - p1) * HI_COMM_UNIT, third = (n - p2) * HI_COMM_UNIT;
+  hi_owe(t, x, (p1 - 1) * HI_COMM_UNIT);
+  if (x && x != z1) {
+    hi_owe(t, x, second / 2);
+    hi_owe(t, z1, second / 2);
+  } else {
+    hi_owe(t, z1, second);
+  }
+  if (!third) return;
+  uint32_t who[3], m = 0;
+  if (x) who[m++] = x;
+  if (z1 != x) who[m++] = z1;
+  if (z2 != x && z2 != z1) who[m++] = z2;
+  for (uint32_t i = 0; i < m; i++) hi_owe(t, who[i], third / m);
+}
+
+/* Credits all n accesses that an entry counted. */
+static inline void hi_credit(struct hi_local *t, const struct hi_side *s, uint64_t n) {
+  if (HI_LIKELY(!(s->x | s->y | s->z1))) return;
+  hi_owe(t, s->x, HI_COMM_UNIT);
+  hi_owe(t, s->y, HI_COMM_UNIT);
+  if (n <= 1) return;
+  if (s->z1) hi_credit_joined(t, s, n);
+  else hi_owe(t, s->x, (n - 1) * HI_COMM_UNIT);
+}
+#endif

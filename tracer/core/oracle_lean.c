@@ -1,0 +1,60 @@
+/* oracle_lean.c: the definition itself, one call per access, as the reference for the
+ * line cache. An access counts one event with each other thread among the last K that
+ * touched the line in this slice.
+ *
+ * shadow word = (slice mod 2^16) << 48 | up to four threads, 12 bits each, latest first */
+#include "credit.h"
+
+#define MAX_SHARERS 4
+#define THREAD_BITS 12
+
+static uint64_t touch(struct hi_local *t, uint64_t v, uint64_t slice, uint32_t sharers, bool count) {
+  uint64_t list = (v >> 48) == slice ? v & ((1ull << 48) - 1) : 0;
+  uint64_t next = t->index;
+  uint32_t kept = 1;
+  for (uint32_t i = 0; i < sharers; i++) {
+    uint32_t other = (list >> (THREAD_BITS * i)) & ((1u << THREAD_BITS) - 1);
+    if (other == 0) break;
+    if (other == t->index) continue;
+    if (count) hi_owe(t, other, HI_COMM_UNIT);
+    if (kept < sharers) next |= (uint64_t)other << (THREAD_BITS * kept++);
+  }
+  return slice << 48 | next;
+}
+
+void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t site) {
+  address &= HI_ADDRESS_MASK;
+  uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
+  if (epoch != t->epoch) {
+    t->epoch = epoch;
+    t->comm = &hi_run.comm[HI_COMM_ROW(t->index, epoch & 1)];
+    t->shared->instructions = *t->instructions;
+  }
+  if (!hi_counting(t)) return;
+  uint32_t page = hi_page_of(t, address);
+  if (!page) return;
+  hi_add_counts(t, page, !write, write);
+  uint64_t *word = hi_shadow_word(page, address);
+  uint64_t slice = epoch & 0xffff, v = __atomic_load_n(word, __ATOMIC_RELAXED);
+  uint32_t sharers = hi_run.header->sharers < MAX_SHARERS ? hi_run.header->sharers : MAX_SHARERS;
+  for (;;) {
+    uint64_t next = touch(t, v, slice, sharers, false);
+    if (next == v) break;
+    uint64_t seen = v;
+    if (__atomic_compare_exchange_n(word, &seen, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) break;
+    v = seen;
+  }
+  touch(t, v, slice, sharers, true);
+  if (--t->sample_left == 0) {
+    t->random = t->random * 1664525u + 1013904223u;
+    t->sample_left = 1 + (t->random >> 16) % (2 * HI_SAMPLE_PERIOD - 1);
+    struct hi_thread *s = t->shared;
+    if (s->sample_head - __atomic_load_n(&s->sample_tail, __ATOMIC_ACQUIRE) >= HI_SAMPLES) {
+      s->lost_samples++;
+      return;
+    }
+    hi_run.samples[(uint64_t)t->index * HI_SAMPLES + (s->sample_head & (HI_SAMPLES - 1))] =
+        (struct hi_sample){hi_line_of(address), site, !write, write, HI_SAMPLE_PERIOD};
+    __atomic_store_n(&s->sample_head, s->sample_head + 1, __ATOMIC_RELEASE);
+  }
+}

@@ -1,0 +1,131 @@
+/* pages_lean.c: gives every touched page a dense id, over all processes.
+ *
+ * Private pages get an id from the 64 that the touching thread reserved last: pages
+ * touched together stay together in the shadow and in the count blocks, whoever
+ * counts them later. Shared pages get the id that belongs to (object, page in it), so
+ * every process that maps the object counts the same page. */
+#include "state.h"
+
+static uint32_t reserve(uint32_t pages) {
+  uint32_t id = __atomic_fetch_add(&hi_run.header->next_page, pages, __ATOMIC_RELAXED);
+  if (id <= HI_MAX_PAGES - pages) return id;
+  __atomic_store_n(&hi_run.header->next_page, HI_MAX_PAGES, __ATOMIC_RELAXED);
+  return HI_PAGE_NONE;
+}
+
+/* Fills the page's record if nobody has yet: the first to do so touched it first. */
+static void describe(struct hi_local *t, uint32_t id, uint64_t page, uint64_t shared) {
+  struct hi_page *p = &hi_run.pages[id];
+  p->va = page;
+  p->process = hi_run.process;
+  p->generation = __atomic_load_n(&hi_run.processes[hi_run.process].generation, __ATOMIC_SEQ_CST);
+  p->first_epoch = t->epoch;
+  p->shared = shared;
+  __atomic_store_n(&p->first_thread, t->index, __ATOMIC_RELEASE);
+}
+
+static uint64_t mix(uint64_t x) {
+  x *= 0x9e3779b97f4a7c15ull;
+  return x ^ (x >> 29);
+}
+
+/* Ordinal of the chunk of a shared object, made on demand; HI_CHUNKS when there is no room. */
+static uint32_t chunk_of(uint64_t dev, uint64_t ino, uint64_t chunk) {
+  uint64_t hash = mix(dev * 31 + ino * 1000003 + chunk * 7);
+  for (uint32_t i = 0; i < HI_CHUNKS; i++) {
+    uint32_t at = (uint32_t)((hash + i) & (HI_CHUNKS - 1));
+    struct hi_chunk *c = &hi_run.chunks[at];
+    uint32_t state = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
+    if (state == 0) {
+      uint32_t free_state = 0;
+      if (__atomic_compare_exchange_n(&c->state, &free_state, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        c->dev = dev;
+        c->ino = ino;
+        c->chunk = chunk;
+        c->base_page = reserve(HI_CHUNK_PAGES);
+        __atomic_store_n(&c->state, 2, __ATOMIC_RELEASE);
+        return at;
+      }
+      state = free_state;
+    }
+    /* A writer needs nanoseconds; one that was killed there must not stop us. */
+    for (int spin = 0; state == 1 && spin < 100000; spin++) {
+      __builtin_ia32_pause();
+      state = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
+    }
+    if (state == 2 && c->dev == dev && c->ino == ino && c->chunk == chunk) return at;
+  }
+  return HI_CHUNKS;
+}
+
+static struct hi_alias *alias_slot(uint64_t key, bool make) {
+  uint64_t hash = mix(key);
+  for (uint32_t i = 0; i < 64; i++) {
+    struct hi_alias *a = &hi_run.aliases[(hash + i) & (HI_ALIASES - 1)];
+    uint64_t found = __atomic_load_n(&a->key, __ATOMIC_ACQUIRE);
+    if (found == key) return a;
+    if (found == 0) {
+      if (!make) return NULL;
+      if (__atomic_compare_exchange_n(&a->key, &found, key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || found == key)
+        return a;
+    }
+  }
+  return NULL;
+}
+
+/* Page number at which `process` maps page 0 of the chunk, 0 if it is not known to. */
+uint64_t hi_alias_of(uint32_t process, uint32_t chunk) {
+  struct hi_alias *a = alias_slot(1 + ((uint64_t)process << 32 | chunk), false);
+  return a ? __atomic_load_n(&a->va, __ATOMIC_RELAXED) : 0;
+}
+
+static uint32_t shared_page(struct hi_local *t, uint64_t page, const struct hi_shared_map *map) {
+  uint64_t in_object = map->first + (page - map->page);
+  uint32_t within = (uint32_t)(in_object % HI_CHUNK_PAGES);
+  uint32_t chunk = chunk_of(map->dev, map->ino, in_object / HI_CHUNK_PAGES);
+  if (chunk == HI_CHUNKS || hi_run.chunks[chunk].base_page == HI_PAGE_NONE) {
+    __atomic_add_fetch(&hi_run.header->lost_chunks, 1, __ATOMIC_RELAXED);
+    return HI_PAGE_NONE;
+  }
+  uint32_t id = hi_run.chunks[chunk].base_page + within;
+  struct hi_alias *alias = alias_slot(1 + ((uint64_t)hi_run.process << 32 | chunk), true);
+  if (alias) __atomic_store_n(&alias->va, page - within, __ATOMIC_RELAXED);
+  if (!__atomic_load_n(&hi_run.pages[id].first_thread, __ATOMIC_ACQUIRE))
+    describe(t, id, page, 1 + (uint64_t)chunk * HI_CHUNK_PAGES + within);
+  __atomic_store_n(&hi_run.pagemap[page], id, __ATOMIC_RELEASE);
+  return id;
+}
+
+/* Id of a page this process has not touched yet; HI_PAGE_NONE when ids have run out. */
+uint32_t hi_new_page(struct hi_local *t, uint64_t page) {
+  struct hi_shared_map map;
+  if (hi_shared_find(page, &map)) return shared_page(t, page, &map);
+  if (t->next_page == t->page_end) {
+    t->next_page = reserve(HI_BLOCK_PAGES);
+    t->page_end = t->next_page ? t->next_page + HI_BLOCK_PAGES : 0;
+  }
+  if (t->next_page == HI_PAGE_NONE) {
+    __atomic_add_fetch(&hi_run.header->lost_pages, 1, __ATOMIC_RELAXED);
+    return HI_PAGE_NONE;
+  }
+  uint32_t id = t->next_page, found = 0;
+  if (!__atomic_compare_exchange_n(&hi_run.pagemap[page], &found, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return found;
+  t->next_page++;
+  describe(t, id, page, 0);
+  return id;
+}
+
+/* The thread's counts of the page, in a block made on demand; NULL when blocks have run out. */
+struct hi_count *hi_new_block(struct hi_local *t, uint32_t page) {
+  uint32_t block = __atomic_fetch_add(&hi_run.header->next_block, 1, __ATOMIC_RELAXED);
+  if (block >= HI_MAX_BLOCKS) {
+    __atomic_store_n(&hi_run.header->next_block, HI_MAX_BLOCKS, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&hi_run.header->lost_blocks, 1, __ATOMIC_RELAXED);
+    return NULL;
+  }
+  hi_run.owners[block].page_block = page / HI_BLOCK_PAGES;
+  __atomic_store_n(&hi_run.owners[block].thread, t->index, __ATOMIC_RELEASE);
+  t->directory[page / HI_BLOCK_PAGES] = block;
+  return &hi_run.blocks[block].page[page % HI_BLOCK_PAGES];
+}

@@ -1,0 +1,70 @@
+/* segment.c: finds the areas of the shared segment in this process. */
+#include "state.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct hi_run hi_run;
+
+#define HI_MAP_PAGES (1ull << 35) /* 47-bit addresses in 4 KiB pages */
+
+static void *at(uint64_t offset) {
+  return (char *)hi_run.header + offset;
+}
+
+static void locate(struct hi_header *h) {
+  hi_run.header = h;
+  hi_run.threads = at(h->off_threads);
+  hi_run.processes = at(h->off_processes);
+  hi_run.hooks = at(h->off_hooks);
+  hi_run.sites = at(h->off_sites);
+  hi_run.events = at(h->off_events);
+  hi_run.samples = at(h->off_samples);
+  hi_run.directory = at(h->off_directory);
+  hi_run.comm = at(h->off_comm);
+  hi_run.pages = at(h->off_pages);
+  hi_run.chunks = at(h->off_chunks);
+  hi_run.aliases = at(h->off_aliases);
+  hi_run.owners = at(h->off_owners);
+  hi_run.dirty = at(h->off_dirty);
+  hi_run.blocks = at(h->off_blocks);
+  hi_run.shadow = at(h->off_shadow);
+  hi_run.arenas = at(h->off_arenas);
+  hi_run.line_log2 = h->line_log2;
+  hi_run.index_mask = (1u << h->cache_log2) - 1;
+}
+
+/* Maps the segment named by `path` and this process' page map. False: the run is over
+ * or memory cannot be had; the program then runs untraced. */
+bool hi_attach(const char *path) {
+  /* Not open(): a host may bring its own, and DynamoRIO's creates and truncates. */
+  int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct hi_header *h = mmap(NULL, sizeof *h, PROT_READ, MAP_SHARED, fd, 0);
+  uint64_t size = 0;
+  if (h != MAP_FAILED) {
+    if (h->magic == HI_MAGIC && h->version == HI_VERSION && h->header_size == sizeof *h && !h->closed)
+      size = h->total_size;
+    munmap(h, sizeof *h);
+  }
+  void *map = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0) : MAP_FAILED;
+  close(fd);
+  if (map == MAP_FAILED) return false;
+  void *pages = mmap(NULL, HI_MAP_PAGES * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) {
+    munmap(map, size);
+    return false;
+  }
+  /* Sparse by nature: a huge page per touched megabyte would cost more than the target. */
+  madvise(pages, HI_MAP_PAGES * sizeof(uint32_t), MADV_NOHUGEPAGE);
+  hi_run.pagemap = pages;
+  locate(map);
+  return true;
+}
+
+/* A forked child has private copies of its parent's pages: they are pages of their own. */
+void hi_process_wipe_map(void) {
+  madvise(hi_run.pagemap, HI_MAP_PAGES * sizeof(uint32_t), MADV_DONTNEED);
+}

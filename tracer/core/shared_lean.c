@@ -1,0 +1,83 @@
+/* shared_lean.c: the mappings other processes may share, and what happens to the page
+ * map when memory goes away.
+ *
+ * The list is short (a few dozen) and changes rarely, so readers scan it under a
+ * sequence count and writers, who come from system calls, take a spin lock. */
+#include "state.h"
+
+#define MAX_SHARED 1024
+static struct hi_shared_map maps[MAX_SHARED];
+static uint32_t nmaps, sequence, writer;
+
+static void begin_write(void) {
+  while (__atomic_exchange_n(&writer, 1, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
+  __atomic_add_fetch(&sequence, 1, __ATOMIC_SEQ_CST);
+}
+
+static void end_write(void) {
+  __atomic_add_fetch(&sequence, 1, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&writer, 0, __ATOMIC_RELEASE);
+}
+
+static void push(struct hi_shared_map map) {
+  if (nmaps < MAX_SHARED) maps[nmaps++] = map;
+}
+
+/* Cuts [page, page + pages) out of every mapping. */
+static void cut(uint64_t page, uint64_t pages) {
+  uint64_t end = page + pages;
+  for (uint32_t i = 0; i < nmaps;) {
+    struct hi_shared_map m = maps[i];
+    uint64_t m_end = m.page + m.pages;
+    if (m_end <= page || m.page >= end) {
+      i++;
+      continue;
+    }
+    maps[i] = maps[--nmaps];
+    if (m.page < page) push((struct hi_shared_map){m.page, page - m.page, m.dev, m.ino, m.first});
+    if (m_end > end) push((struct hi_shared_map){end, m_end - end, m.dev, m.ino, m.first + (end - m.page)});
+  }
+}
+
+void hi_shared_add(struct hi_shared_map map) {
+  begin_write();
+  cut(map.page, map.pages);
+  push(map);
+  end_write();
+}
+
+void hi_shared_remove(uint64_t page, uint64_t pages) {
+  begin_write();
+  cut(page, pages);
+  end_write();
+}
+
+bool hi_shared_find(uint64_t page, struct hi_shared_map *out) {
+  for (;;) {
+    uint32_t before = __atomic_load_n(&sequence, __ATOMIC_ACQUIRE);
+    if (before & 1) {
+      __builtin_ia32_pause();
+      continue;
+    }
+    bool found = false;
+    uint32_t n = nmaps < MAX_SHARED ? nmaps : MAX_SHARED;
+    for (uint32_t i = 0; i < n && !found; i++)
+      if (page - maps[i].page < maps[i].pages) {
+        *out = maps[i];
+        found = true;
+      }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&sequence, __ATOMIC_RELAXED) == before) return found;
+  }
+}
+
+/* Forgets the page ids of memory that is going away, so that whatever is mapped there
+ * next gets its own. */
+void hi_unmap_pages(uint64_t address, uint64_t length) {
+  uint64_t page = (address & HI_ADDRESS_MASK) >> HI_PAGE_SHIFT;
+  uint64_t pages = (length + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT;
+  if (page + pages > HI_ADDRESS_MASK >> HI_PAGE_SHIFT) return;
+  hi_shared_remove(page, pages);
+  for (uint64_t i = 0; i < pages; i++)
+    if (hi_run.pagemap[page + i]) __atomic_store_n(&hi_run.pagemap[page + i], 0, __ATOMIC_RELAXED);
+}

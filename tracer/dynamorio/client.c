@@ -1,0 +1,205 @@
+/* client.c: the DynamoRIO client: joins the run, instruments, and keeps out of the way.
+ *
+ * One argument: the path of the run's segment. If it cannot be opened the run is over (or
+ * was never there) and the program runs on untraced. No client threads: they hang exits. */
+#include "host.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define STACK_BYTES (64u << 10) /* for hi_miss and what it calls */
+
+reg_id_t host_segment;
+uint host_slots;
+static int local_slot;
+
+struct thread_memory { struct hi_local local; struct hi_thread mute; char stack[STACK_BYTES] __attribute__((aligned(64))); };
+
+opnd_t host_slot(void *dc, int slot) {
+  return dr_raw_tls_opnd(dc, host_segment, host_slots + (uint)slot * sizeof(void *));
+}
+
+struct hi_local *host_local(void *dc) {
+  return drmgr_get_tls_field(dc, local_slot);
+}
+
+static uint64_t volatile *slots_here(void) {
+  return (uint64_t volatile *)(void *)((byte *)dr_get_dr_segment_base(host_segment) + host_slots);
+}
+
+/* A thread past the limits still runs the inline code: it gets caches nobody reads. */
+static void start_mute(struct thread_memory *m, uint64_t volatile *slots) {
+  struct hi_local *t = &m->local;
+  size_t entries = (size_t)hi_run.index_mask + 1;
+  char *caches = dr_raw_mem_alloc(2 * entries * (sizeof(struct hi_entry) + sizeof(struct hi_side)),
+                                  DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
+  if (!caches) dr_abort();
+  memset(t, 0, sizeof *t);
+  t->entries[0] = (struct hi_entry *)caches;
+  t->entries[1] = t->entries[0] + entries;
+  t->side[0] = (struct hi_side *)(t->entries[1] + entries);
+  t->side[1] = t->side[0] + entries;
+  t->current = t->entries[0];
+  t->current_side = t->side[0];
+  t->shared = &m->mute;
+  t->directory = hi_run.directory;
+  t->comm = hi_run.comm;
+  t->sample_left = ~0u;
+  t->base_slot = &slots[SLOT_BASE];
+  t->instructions = &slots[SLOT_INSTRUCTIONS];
+  slots[SLOT_BASE] = (uint64_t)t->current;
+}
+
+static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint32_t creator, uint64_t stack_pointer) {
+  uint64_t volatile *slots = slots_here();
+  struct hi_local *t = &m->local;
+  slots[SLOT_LOCAL] = (uint64_t)t;
+  slots[SLOT_STACK] = (uint64_t)(m->stack + STACK_BYTES);
+  bool traced = hi_run.process && index &&
+                hi_thread_start(t, index, (int)dr_get_thread_id(dc), creator, stack_pointer, &slots[SLOT_BASE], &slots[SLOT_INSTRUCTIONS]);
+  if (!traced) start_mute(m, slots);
+  drmgr_set_tls_field(dc, local_slot, t);
+  char name[16];
+  if (traced && prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);
+}
+
+static uint64_t stack_pointer_of(void *dc) {
+  dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_CONTROL};
+  return dr_get_mcontext(dc, &mc) ? mc.xsp : 0;
+}
+
+static void on_thread_init(void *dc) {
+  struct thread_memory *m = dr_raw_mem_alloc(sizeof *m, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
+  if (!m) dr_abort();
+  uint64_t stack_pointer = stack_pointer_of(dc);
+  uint32_t creator = 0;
+  uint32_t index = hi_run.process ? regions_take_pending(stack_pointer, &creator) : 0;
+  if (!index && hi_run.process) index = hi_thread_reserve();
+  enter_thread(dc, m, index, creator, stack_pointer);
+}
+
+static void on_thread_exit(void *dc) {
+  struct hi_local *t = host_local(dc);
+  if (t->index) {
+    char name[16];
+    if (prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);
+    hi_thread_end(t);
+  }
+  /* Process exit tears everything down at once; memory matters only for threads that come and go. */
+  dr_raw_mem_free((struct thread_memory *)t, sizeof(struct thread_memory));
+}
+
+/* Reads a small file of /proc whole; returns its length, always terminated. */
+static size_t read_text(const char *path, char *to, size_t size) {
+  file_t f = dr_open_file(path, DR_FILE_READ);
+  size_t n = 0;
+  if (f != INVALID_FILE) {
+    for (ssize_t got; n + 1 < size && (got = dr_read_file(f, to + n, size - 1 - n)) > 0;) n += (size_t)got;
+    dr_close_file(f);
+  }
+  to[n] = 0;
+  return n;
+}
+
+/* The bounds of the main stack, as the kernel names it. */
+static void main_stack(uint64_t *top, uint64_t *limit) {
+  enum { MAPS_BYTES = 1 << 20 };
+  *top = *limit = 0;
+  char *maps = dr_raw_mem_alloc(MAPS_BYTES, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
+  if (!maps) return;
+  read_text("/proc/self/maps", maps, MAPS_BYTES);
+  char *line = strstr(maps, "[stack]");
+  while (line && line > maps && line[-1] != '\n') line--;
+  unsigned long start, end;
+  if (line && sscanf(line, "%lx-%lx", &start, &end) == 2) {
+    struct rlimit r;
+    uint64_t room = getrlimit(RLIMIT_STACK, &r) == 0 && r.rlim_cur != RLIM_INFINITY ? r.rlim_cur : 8ull << 20;
+    *top = end;
+    *limit = end - start > room ? start : end - room;
+  }
+  dr_raw_mem_free(maps, MAPS_BYTES);
+}
+
+/* A process that was this pid's image before an exec has ended by it. */
+static uint32_t replaced_image(int pid) {
+  uint32_t found = 0, n = hi_run.header->next_process;
+  for (uint32_t i = 1; i < n && i < HI_MAX_PROCESSES; i++)
+    if (hi_run.processes[i].pid == pid && hi_run.processes[i].state == HI_PROCESS_LIVE) {
+      hi_run.processes[i].end_ns = hi_now();
+      __atomic_store_n(&hi_run.processes[i].state, HI_PROCESS_EXECED, __ATOMIC_RELEASE);
+      found = i;
+    }
+  return found;
+}
+
+static void enter_process(uint32_t parent, bool forked) {
+  uint64_t top, limit;
+  main_stack(&top, &limit);
+  const char *path = dr_get_application_name();
+  module_data_t *main_module = dr_get_main_module();
+  if (main_module && main_module->full_path) path = main_module->full_path;
+  hi_process_start(getpid(), getppid(), parent, forked, path, top, limit);
+  if (main_module) dr_free_module_data(main_module);
+}
+
+static void on_fork(void *dc) {
+  uint32_t parent = hi_run.process;
+  hi_process_wipe_map();
+  hi_threads_forget();
+  regions_forget_pending();
+  if (parent) enter_process(parent, true);
+  struct thread_memory *m = (struct thread_memory *)host_local(dc);
+  uint32_t index = m->local.child_index; /* reserved before the fork: indices follow its order */
+  enter_thread(dc, m, hi_run.process ? index : 0, 0, stack_pointer_of(dc));
+}
+
+/* Threads named from outside (pthread_setname_np on another thread) tell only /proc. */
+static void read_names(void) {
+  for (uint32_t i = 1; i < HI_MAX_THREADS; i++) {
+    struct hi_local *t = hi_locals[i];
+    if (!t) continue;
+    char path[64], name[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/comm", t->shared->tid);
+    if (read_text(path, name, sizeof name) == 0) continue;
+    name[strcspn(name, "\n")] = 0;
+    hi_thread_name(t, name);
+  }
+}
+
+static void on_process_exit(void) {
+  if (!hi_run.process) return;
+  read_names();
+  hi_threads_close();
+  hi_process_end(HI_PROCESS_EXITED);
+  hi_emit(NULL, HI_EV_EXIT, 0, NULL, 0, NULL);
+}
+
+static void start_extensions(void) {
+  drreg_options_t registers = {.struct_size = sizeof registers, .num_spill_slots = 5, .conservative = false};
+  if (!drmgr_init() || !drutil_init() || !drwrap_init() || !drx_init() || drreg_init(&registers) != DRREG_SUCCESS) dr_abort();
+  drwrap_set_global_flags(DRWRAP_NO_FRILLS | DRWRAP_FAST_CLEANCALLS | DRWRAP_SAFE_READ_RETADDR);
+  if (!dr_raw_tls_calloc(&host_segment, &host_slots, SLOTS, 0)) dr_abort();
+}
+
+DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
+  (void)id;
+  if (argc < 2 || !hi_attach(argv[1])) return;
+  start_extensions();
+  local_slot = drmgr_register_tls_field();
+  probe_init();
+  stub_init();
+  alloc_init();
+  drmgr_register_thread_init_event(on_thread_init);
+  modules_init();
+  regions_init();
+  drmgr_register_thread_exit_event(on_thread_exit);
+  dr_register_fork_init_event(on_fork);
+  dr_register_exit_event(on_process_exit);
+  /* Exit must not wait for, or run events of, threads that still run: what they counted
+   * is in the segment. */
+  dr_set_process_exit_behavior(DR_EXIT_SKIP_THREAD_EXIT | DR_EXIT_MULTI_THREAD);
+  drmgr_register_bb_instrumentation_ex_event(insert_app2app, insert_analysis, insert_instr, insert_done, NULL);
+  enter_process(replaced_image(getpid()), false);
+}

@@ -1,0 +1,93 @@
+/* host.h: what the parts of the DynamoRIO client share. */
+#ifndef HITHER_HOST_H
+#define HITHER_HOST_H
+#include "../core/state.h"
+#define DR_DO_NOT_DEFINE_bool /* stdbool.h's is the same type */
+#include "dr_api.h"
+#include "drmgr.h"
+#include "drreg.h"
+#include "drutil.h"
+#include "drwrap.h"
+#include "drx.h"
+#include <string.h>
+
+/* Slots of raw thread-local storage, reached by one segment-relative access. */
+enum { SLOT_BASE, SLOT_LOCAL, SLOT_STACK, SLOT_STACK_APP, SLOT_SAVE1, SLOT_SAVE2, SLOT_ADDRESS, SLOT_COUNTS, SLOT_INSTRUCTIONS, SLOTS };
+extern reg_id_t host_segment;
+extern uint host_slots;
+opnd_t host_slot(void *dc, int slot);
+
+/* The calling thread. Never NULL: a thread beyond the limits gets a mute one. */
+struct hi_local *host_local(void *dc);
+
+/* block.c: where a basic block touches memory, and which accesses one probe can count */
+#define SAME_PLACE 3 /* accesses of one kind at one displacement that a split can tell apart */
+enum host_key { KEY_ALONE, KEY_ABSOLUTE, KEY_RELATIVE };
+struct host_access {
+  instr_t *instr;
+  opnd_t operand;
+  bool write;
+  enum host_key key;
+  reg_id_t base, index;
+  int scale;
+  int64_t disp;        /* relative to the registers' values at the start of the block */
+  uint32_t generation; /* which values of base and index it uses */
+  int window;
+};
+struct host_window {
+  int leader; /* its first access in program order: the probe stands there */
+  uint32_t reads, writes;
+  int64_t low, high; /* displacements */
+};
+struct host_block {
+  struct host_access *accesses;
+  struct host_window *windows;
+  int n, nwindows, capacity;
+  uint32_t instructions;
+  bool counted;
+};
+struct host_block *block_analyse(void *dc, instrlist_t *bb, bool merge);
+void block_free(void *dc, struct host_block *b);
+bool block_is_string(instr_t *in);
+bool block_is_wide(instr_t *in);
+
+/* probe.c: the inline code */
+void probe_init(void);
+bool probe_can_split(void);
+void probe_window(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int window, uint32_t site);
+bool probe_address(void *dc, instrlist_t *bb, instr_t *where, opnd_t operand, int64_t shift, reg_id_t r1, reg_id_t r2);
+
+/* stub.c: from inline code to hi_miss */
+void stub_init(void);
+void stub_exit(void);
+byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes);
+
+/* insert.c: instruments a block */
+dr_emit_flags_t insert_app2app(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void **data);
+dr_emit_flags_t insert_analysis(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void *data);
+dr_emit_flags_t insert_instr(void *dc, void *tag, instrlist_t *bb, instr_t *in, bool for_trace, bool translating, void *data);
+dr_emit_flags_t insert_done(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void *data);
+
+/* strings.c: instructions that touch a range */
+void strings_insert(void *dc, instrlist_t *bb, instr_t *in, uint32_t site);
+
+/* regions.c: system calls that change the address space, create threads or replace the image */
+void regions_init(void);
+void regions_initial(void);
+uint32_t regions_take_pending(uint64_t stack_pointer, uint32_t *creator);
+void regions_forget_pending(void);
+
+/* modules.c */
+void modules_init(void);
+bool modules_contain(uint64_t address, uint64_t length);
+bool modules_executable(uint64_t address);
+
+/* alloc.c */
+void alloc_init(void);
+void alloc_wrap(const module_data_t *module);
+void alloc_wrap_hook(app_pc function, uint32_t which);
+
+/* functions.c: functions that switch tracing or are synchronisation points */
+void functions_wrap(const module_data_t *module);
+void functions_hook(app_pc function, const struct hi_hook *hook);
+#endif

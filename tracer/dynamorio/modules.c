@@ -1,0 +1,71 @@
+/* modules.c: ELF files in the address space. */
+#include "host.h"
+#include <sys/stat.h>
+
+#define MAX_MODULES 4096
+static struct { uint64_t start, end, code_start, code_end; } modules[MAX_MODULES];
+static uint32_t nmodules;
+static void *lock;
+
+/* Bounds of the executable part, to tell return addresses from other numbers. */
+static void code_bounds(const module_data_t *m, uint64_t *start, uint64_t *end) {
+  *start = ~0ull, *end = 0;
+  for (uint i = 0; i < m->num_segments; i++) {
+    if (!(m->segments[i].prot & DR_MEMPROT_EXEC)) continue;
+    uint64_t s = (uint64_t)m->segments[i].start, e = (uint64_t)m->segments[i].end;
+    if (s < *start) *start = s;
+    if (e > *end) *end = e;
+  }
+}
+
+static void on_load(void *dc, const module_data_t *m, bool loaded) {
+  (void)loaded;
+  dr_mutex_lock(lock);
+  if (nmodules < MAX_MODULES) {
+    modules[nmodules].start = (uint64_t)m->start;
+    modules[nmodules].end = (uint64_t)m->end;
+    code_bounds(m, &modules[nmodules].code_start, &modules[nmodules].code_end);
+    __atomic_store_n(&nmodules, nmodules + 1, __ATOMIC_RELEASE);
+  }
+  dr_mutex_unlock(lock);
+  struct stat st = {0};
+  const char *path = m->full_path ? m->full_path : "";
+  if (*path && stat(path, &st) != 0) memset(&st, 0, sizeof st);
+  hi_bump_generation();
+  uint64_t a[] = {(uint64_t)m->start, (uint64_t)m->end, st.st_dev, st.st_ino, (uint64_t)(m->start - m->preferred_base)};
+  hi_emit(dc ? host_local(dc) : NULL, HI_EV_MODULE, 0, a, 5, path);
+  alloc_wrap(m);
+  functions_wrap(m);
+}
+
+static void on_unload(void *dc, const module_data_t *m) {
+  (void)dc;
+  dr_mutex_lock(lock);
+  for (uint32_t i = 0; i < nmodules; i++)
+    if (modules[i].start == (uint64_t)m->start) modules[i] = modules[--nmodules];
+  dr_mutex_unlock(lock);
+}
+
+void modules_init(void) {
+  lock = dr_mutex_create();
+  drmgr_register_module_load_event(on_load);
+  drmgr_register_module_unload_event(on_unload);
+}
+
+/* Is the range part of a loaded ELF file? Its segments are then no mappings of their own. */
+bool modules_contain(uint64_t address, uint64_t length) {
+  bool found = false;
+  dr_mutex_lock(lock);
+  for (uint32_t i = 0; i < nmodules && !found; i++)
+    found = address >= modules[i].start && address + length <= ((modules[i].end + HI_PAGE_BYTES - 1) & ~(HI_PAGE_BYTES - 1));
+  dr_mutex_unlock(lock);
+  return found;
+}
+
+/* Does the address lie in code? Racy reads are fine: the answer only names a call site. */
+bool modules_executable(uint64_t address) {
+  uint32_t n = __atomic_load_n(&nmodules, __ATOMIC_ACQUIRE);
+  for (uint32_t i = 0; i < n; i++)
+    if (address >= modules[i].code_start && address < modules[i].code_end) return true;
+  return false;
+}

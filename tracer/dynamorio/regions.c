@@ -1,0 +1,234 @@
+/* regions.c: system calls that change the address space, create threads, rename them or
+ * replace the image. */
+#include "host.h"
+#include <linux/sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DEV_ANONYMOUS (~0ull)
+#define DEV_SYSV (~1ull)
+#define ARGS 6
+#define PENDING 256
+
+static int args_slot; /* the arguments of the system call in progress */
+static uint64_t initial_break;
+
+/* Threads about to be created, so that indices follow the order of creation and not the
+ * order in which the new threads happen to run. Matched by the child's stack pointer. */
+static struct { uint64_t stack; uint32_t index, creator; } pending[PENDING];
+static void *pending_lock;
+
+static void add_pending(struct hi_local *t, uint64_t stack) {
+  uint32_t index = hi_thread_reserve();
+  dr_mutex_lock(pending_lock);
+  for (int i = 0; i < PENDING; i++)
+    if (!pending[i].stack) {
+      pending[i].stack = stack;
+      pending[i].index = index;
+      pending[i].creator = t->index;
+      break;
+    }
+  dr_mutex_unlock(pending_lock);
+}
+
+/* Index reserved for the thread that starts on this stack; 0 if there is none. */
+uint32_t regions_take_pending(uint64_t stack_pointer, uint32_t *creator) {
+  uint32_t index = 0;
+  dr_mutex_lock(pending_lock);
+  for (int i = 0; i < PENDING && !index; i++)
+    if (pending[i].stack && pending[i].stack == stack_pointer) {
+      index = pending[i].index;
+      *creator = pending[i].creator;
+      pending[i].stack = 0;
+    }
+  dr_mutex_unlock(pending_lock);
+  return index;
+}
+
+void regions_forget_pending(void) {
+  memset(pending, 0, sizeof pending);
+}
+
+static uint64_t child_stack(int number, const uint64_t *a) {
+  if (number == SYS_clone) return a[0] & CLONE_THREAD ? a[1] : 0;
+  struct clone_args args = {0};
+  size_t got;
+  size_t size = a[1] < sizeof args ? a[1] : sizeof args;
+  if (!dr_safe_read((void *)a[0], size, &args, &got) || !(args.flags & CLONE_THREAD)) return 0;
+  return args.stack + args.stack_size;
+}
+
+static bool wanted(void *dc, int number) {
+  (void)dc;
+  switch (number) {
+  case SYS_mmap: case SYS_munmap: case SYS_mremap: case SYS_brk: case SYS_shmat: case SYS_shmdt: case SYS_prctl:
+  case SYS_clone: case SYS_clone3: case SYS_fork: case SYS_vfork: case SYS_execve: case SYS_execveat: return true;
+  default: return false;
+  }
+}
+
+static void unmapped(struct hi_local *t, uint64_t address, uint64_t length) {
+  if (length == 0 || address + length < address) return;
+  hi_unmap_pages(address, length);
+  hi_bump_generation();
+  uint64_t a[] = {address, length};
+  hi_emit(t, HI_EV_UNMAP, 0, a, 2, NULL);
+}
+
+static uint64_t sysv_length(uint64_t address) {
+  for (int i = 0; i < 1; i++) {
+    dr_mem_info_t info;
+    if (dr_query_memory_ex((byte *)address, &info) && (uint64_t)info.base_pc == address) return info.size;
+  }
+  return 0;
+}
+
+static bool before_syscall(void *dc, int number) {
+  struct hi_local *t = host_local(dc);
+  uint64_t *a = drmgr_get_tls_field(dc, args_slot);
+  for (int i = 0; i < ARGS; i++) a[i] = dr_syscall_get_param(dc, i);
+  uint64_t stack;
+  switch (number) {
+  case SYS_munmap: unmapped(t, a[0], a[1]); break;
+  case SYS_shmdt: unmapped(t, a[0], sysv_length(a[0])); break;
+  case SYS_mmap:
+    if ((a[3] & MAP_FIXED) && !modules_contain(a[0], a[1])) unmapped(t, a[0], a[1]);
+    break;
+  case SYS_fork:
+  case SYS_vfork:
+  case SYS_clone:
+  case SYS_clone3:
+    stack = number == SYS_clone || number == SYS_clone3 ? child_stack(number, a) : 0;
+    if (stack) add_pending(t, stack);
+    else if (!t->child_index) t->child_index = hi_thread_reserve();
+    break;
+  case SYS_execve:
+  case SYS_execveat:
+    hi_switch(t);
+    hi_flush(t); /* if the call succeeds nobody will come back here */
+    hi_threads_close();
+    break;
+  default: break;
+  }
+  return true;
+}
+
+static void file_of(int fd, uint64_t *dev, uint64_t *ino, char *path, size_t size) {
+  struct stat st;
+  char link[64];
+  *path = 0;
+  *dev = *ino = 0;
+  if (fd < 0 || fstat(fd, &st) != 0) return;
+  *dev = st.st_dev;
+  *ino = st.st_ino;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t n = readlink(link, path, size - 1);
+  path[n > 0 ? n : 0] = 0;
+}
+
+static void mapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
+  uint64_t length = (a[1] + HI_PAGE_BYTES - 1) & ~(HI_PAGE_BYTES - 1);
+  if (modules_contain(address, length)) return;
+  char path[512] = "";
+  uint64_t dev = 0, ino = 0, first = a[5] >> HI_PAGE_SHIFT;
+  uint16_t kind = HI_MAP_PRIVATE;
+  bool anonymous = a[3] & MAP_ANONYMOUS;
+  bool shared = (a[3] & MAP_TYPE) == MAP_SHARED || (a[3] & MAP_TYPE) == MAP_SHARED_VALIDATE;
+  if (!anonymous) file_of((int)a[4], &dev, &ino, path, sizeof path);
+  if (shared && anonymous) {
+    dev = DEV_ANONYMOUS;
+    ino = 1 + __atomic_fetch_add(&hi_run.header->next_chunk_object, 1, __ATOMIC_SEQ_CST);
+    first = 0;
+  }
+  if (shared && dev) {
+    kind = anonymous ? HI_MAP_SHARED_ANON : HI_MAP_SHARED_FILE;
+    hi_shared_add((struct hi_shared_map){address >> HI_PAGE_SHIFT, length >> HI_PAGE_SHIFT, dev, ino, first});
+  }
+  hi_bump_generation();
+  uint64_t e[] = {address, length, a[2], a[3], dev, ino};
+  hi_emit(t, HI_EV_MAP, kind, e, 6, *path ? path : NULL);
+}
+
+static void attached(struct hi_local *t, const uint64_t *a, uint64_t address) {
+  uint64_t length = sysv_length(address);
+  if (!length) return;
+  hi_shared_add((struct hi_shared_map){address >> HI_PAGE_SHIFT, length >> HI_PAGE_SHIFT, DEV_SYSV, a[0] + 1, 0});
+  hi_bump_generation();
+  uint64_t e[] = {address, length, PROT_READ | PROT_WRITE, MAP_SHARED, DEV_SYSV, a[0] + 1};
+  hi_emit(t, HI_EV_MAP, HI_MAP_SYSV, e, 6, NULL);
+}
+
+/* The pages move with their counts: the ids follow them to the new place. */
+static void remapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
+  uint64_t from = a[0] >> HI_PAGE_SHIFT, to = address >> HI_PAGE_SHIFT;
+  uint64_t old_pages = (a[1] + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT, new_pages = (a[2] + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT;
+  struct hi_shared_map map;
+  bool shared = hi_shared_find(from, &map);
+  uint64_t keep = old_pages < new_pages ? old_pages : new_pages;
+  if (from != to)
+    for (uint64_t i = 0; i < keep; i++) {
+      hi_run.pagemap[to + i] = hi_run.pagemap[from + i];
+      hi_run.pagemap[from + i] = 0;
+    }
+  if (shared) hi_shared_remove(from, old_pages);
+  if (shared) hi_shared_add((struct hi_shared_map){to, new_pages, map.dev, map.ino, map.first + (from - map.page)});
+  if (old_pages > new_pages) hi_unmap_pages((to + new_pages) << HI_PAGE_SHIFT, (old_pages - new_pages) << HI_PAGE_SHIFT);
+  hi_bump_generation();
+  uint64_t e[] = {a[0], old_pages << HI_PAGE_SHIFT, address, new_pages << HI_PAGE_SHIFT};
+  hi_emit(t, HI_EV_REMAP, 0, e, 4, NULL);
+}
+
+static void broke(struct hi_local *t, uint64_t end) {
+  if (!initial_break) initial_break = end;
+  hi_bump_generation();
+  uint64_t e[] = {initial_break, end};
+  hi_emit(t, HI_EV_BRK, 0, e, 2, NULL);
+}
+
+static void after_syscall(void *dc, int number) {
+  struct hi_local *t = host_local(dc);
+  const uint64_t *a = drmgr_get_tls_field(dc, args_slot);
+  int64_t result = (int64_t)dr_syscall_get_result(dc);
+  if (number == SYS_brk) {
+    broke(t, (uint64_t)result);
+    return;
+  }
+  if (result < 0 && result > -4096) return;
+  char name[16];
+  switch (number) {
+  case SYS_mmap: mapped(t, a, (uint64_t)result); break;
+  case SYS_fork:
+  case SYS_vfork:
+  case SYS_clone:
+  case SYS_clone3: t->child_index = 0; break;
+  case SYS_mremap: remapped(t, a, (uint64_t)result); break;
+  case SYS_shmat: attached(t, a, (uint64_t)result); break;
+  case SYS_prctl:
+    if (a[0] == PR_SET_NAME && prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);
+    break;
+  default: break;
+  }
+}
+
+static void on_thread_init(void *dc) {
+  drmgr_set_tls_field(dc, args_slot, dr_thread_alloc(dc, ARGS * sizeof(uint64_t)));
+}
+
+static void on_thread_exit(void *dc) {
+  dr_thread_free(dc, drmgr_get_tls_field(dc, args_slot), ARGS * sizeof(uint64_t));
+}
+
+void regions_init(void) {
+  pending_lock = dr_mutex_create();
+  args_slot = drmgr_register_tls_field();
+  dr_register_filter_syscall_event(wanted);
+  drmgr_register_pre_syscall_event(before_syscall);
+  drmgr_register_post_syscall_event(after_syscall);
+  drmgr_register_thread_init_event(on_thread_init);
+  drmgr_register_thread_exit_event(on_thread_exit);
+}

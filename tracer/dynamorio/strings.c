@@ -1,0 +1,72 @@
+/* strings.c: instructions that touch a range of memory at once: rep movs, stos and lods,
+ * and the saving and restoring of register state. One such instruction counts as one
+ * access to each line of its range, which is how the hardware moves it. */
+#include "host.h"
+
+struct range { bool reads_rsi, writes_rdi; int element; };
+
+static struct range range_of(int opcode, int element) {
+  switch (opcode) {
+  case OP_rep_movs: return (struct range){true, true, element};
+  case OP_rep_stos: return (struct range){false, true, element};
+  default: return (struct range){true, false, element};
+  }
+}
+
+static void count(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site) {
+  if (!(hi_run.header->flags & HI_FLAG_ORACLE)) {
+    hi_range(t, address, bytes, write, site);
+    return;
+  }
+  uint64_t step = 1ull << hi_run.line_log2, end = address + bytes;
+  for (uint64_t line = hi_line_of(address); bytes && line < end; line += step)
+    hi_oracle_access(t, line < address ? address : line, write, site);
+}
+
+static void on_string(uint32_t opcode, uint32_t element, uint32_t site) {
+  void *dc = dr_get_current_drcontext();
+  dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_INTEGER | DR_MC_CONTROL};
+  if (!dr_get_mcontext(dc, &mc)) return;
+  struct range r = range_of((int)opcode, (int)element);
+  uint64_t bytes = mc.xcx * element;
+  bool down = mc.xflags & EFLAGS_DF;
+  uint64_t back = down && bytes ? bytes - element : 0;
+  struct hi_local *t = host_local(dc);
+  if (r.reads_rsi) count(t, mc.xsi - back, bytes, false, site);
+  if (r.writes_rdi) count(t, mc.xdi - back, bytes, true, site);
+}
+
+static void on_wide(uint64_t address, uint32_t bytes, uint32_t write, uint32_t site) {
+  count(host_local(dr_get_current_drcontext()), address, bytes, write, site);
+}
+
+static uint32_t element_of(instr_t *in) {
+  opnd_t o = instr_num_dsts(in) && opnd_is_memory_reference(instr_get_dst(in, 0)) ? instr_get_dst(in, 0) : instr_get_src(in, 0);
+  uint32_t bytes = opnd_size_in_bytes(opnd_get_size(o));
+  return bytes ? bytes : 1;
+}
+
+static void insert_wide(void *dc, instrlist_t *bb, instr_t *in, opnd_t o, bool write, uint32_t site) {
+  reg_id_t r1, r2;
+  if (drreg_reserve_register(dc, bb, in, NULL, &r1) != DRREG_SUCCESS ||
+      drreg_reserve_register(dc, bb, in, NULL, &r2) != DRREG_SUCCESS)
+    dr_abort();
+  uint32_t bytes = drutil_opnd_mem_size_in_bytes(o, in);
+  if (probe_address(dc, bb, in, o, 0, r1, r2))
+    dr_insert_clean_call(dc, bb, in, (void *)on_wide, false, 4, opnd_create_reg(r1), OPND_CREATE_INT32((int)bytes),
+                         OPND_CREATE_INT32(write), OPND_CREATE_INT32((int)site));
+  drreg_unreserve_register(dc, bb, in, r1);
+  drreg_unreserve_register(dc, bb, in, r2);
+}
+
+void strings_insert(void *dc, instrlist_t *bb, instr_t *in, uint32_t site) {
+  if (block_is_string(in)) {
+    dr_insert_clean_call(dc, bb, in, (void *)on_string, false, 3, OPND_CREATE_INT32(instr_get_opcode(in)),
+                         OPND_CREATE_INT32((int)element_of(in)), OPND_CREATE_INT32((int)site));
+    return;
+  }
+  for (int i = 0; i < instr_num_srcs(in); i++)
+    if (opnd_is_memory_reference(instr_get_src(in, i))) insert_wide(dc, bb, in, instr_get_src(in, i), false, site);
+  for (int i = 0; i < instr_num_dsts(in); i++)
+    if (opnd_is_memory_reference(instr_get_dst(in, i))) insert_wide(dc, bb, in, instr_get_dst(in, i), true, site);
+}

@@ -1,0 +1,84 @@
+/* stub.c: code shared by all probes that takes a miss to hi_miss on a private stack.
+ *
+ * Inline, a probe that misses runs
+ *     lea  rsp, [rsp-128]         leave the application's red zone alone
+ *     call stub
+ *     test eax, SITE              never matters: flags are free; tells the stub who called
+ * and the stub returns with `ret 128`. One stub exists per (registers, counts), so that
+ * the inline part needs no arguments. */
+#include "host.h"
+
+#define STUB_AREA (4u << 20)
+#define STUB_BYTES 256
+#define STUBS 16384
+
+static byte *area, *next_stub;
+static struct { uint64_t key; byte *code; } stubs[STUBS];
+static void *stub_lock;
+
+static const reg_id_t saved[] = {DR_REG_RAX, DR_REG_RCX, DR_REG_RDX, DR_REG_RSI, DR_REG_RDI,
+                                 DR_REG_R8,  DR_REG_R9,  DR_REG_R10, DR_REG_R11};
+#define SAVED (sizeof saved / sizeof saved[0])
+
+void stub_init(void) {
+  stub_lock = dr_mutex_create();
+  area = next_stub = dr_nonheap_alloc(STUB_AREA, DR_MEMPROT_READ | DR_MEMPROT_WRITE | DR_MEMPROT_EXEC);
+}
+
+void stub_exit(void) {
+  dr_nonheap_free(area, STUB_AREA);
+  dr_mutex_destroy(stub_lock);
+}
+
+static void append_move(void *dc, instrlist_t *il, reg_id_t to, reg_id_t from) {
+  if (to != from) instrlist_meta_append(il, INSTR_CREATE_mov_ld(dc, opnd_create_reg(to), opnd_create_reg(from)));
+}
+
+static byte *emit(void *dc, byte *at, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes) {
+  instrlist_t *il = instrlist_create(dc);
+#define ADD(i) instrlist_meta_append(il, (i))
+#define REG(r) opnd_create_reg(r)
+  ADD(XINST_CREATE_store(dc, host_slot(dc, SLOT_STACK_APP), REG(DR_REG_RSP)));
+  ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK)));
+  for (size_t i = 0; i < SAVED; i++) ADD(INSTR_CREATE_push(dc, REG(saved[i])));
+  /* The probe subtracted the entry's tag from the address. */
+  ADD(INSTR_CREATE_add(dc, REG(address), OPND_CREATE_MEMPTR(entry, 0)));
+  append_move(dc, il, DR_REG_RSI, address);
+  if (counts != DR_REG_NULL) append_move(dc, il, DR_REG_RDX, counts);
+  else ADD(INSTR_CREATE_mov_imm(dc, REG(DR_REG_RDX), OPND_CREATE_INT64((uint64_t)writes << 32 | reads)));
+  ADD(XINST_CREATE_load(dc, REG(DR_REG_RCX), host_slot(dc, SLOT_STACK_APP)));
+  ADD(XINST_CREATE_load(dc, REG(DR_REG_RCX), OPND_CREATE_MEMPTR(DR_REG_RCX, 0)));
+  ADD(INSTR_CREATE_mov_ld(dc, REG(DR_REG_ECX), OPND_CREATE_MEM32(DR_REG_RCX, 1)));
+  ADD(XINST_CREATE_load(dc, REG(DR_REG_RDI), host_slot(dc, SLOT_LOCAL)));
+  ADD(INSTR_CREATE_mov_imm(dc, REG(DR_REG_RAX), OPND_CREATE_INT64((ptr_int_t)hi_miss)));
+  ADD(INSTR_CREATE_call_ind(dc, REG(DR_REG_RAX)));
+  for (size_t i = SAVED; i-- > 0;) ADD(INSTR_CREATE_pop(dc, REG(saved[i])));
+  ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK_APP)));
+  ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(128)));
+#undef REG
+#undef ADD
+  byte *end = instrlist_encode(dc, il, at, false);
+  instrlist_clear_and_destroy(dc, il);
+  return end;
+}
+
+/* The stub for these registers and counts; `counts` DR_REG_NULL: the constants are used. */
+byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes) {
+  uint64_t key = 1ull << 63 | (uint64_t)(address - DR_REG_START_64) << 56 | (uint64_t)(entry - DR_REG_START_64) << 48 |
+                 (uint64_t)(counts == DR_REG_NULL ? 0 : 1 + counts - DR_REG_START_64) << 40 | (uint64_t)writes << 20 | reads;
+  dr_mutex_lock(stub_lock);
+  uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) % STUBS;
+  while (stubs[at].key && stubs[at].key != key) at = (at + 1) % STUBS;
+  if (!stubs[at].key) {
+    /* Counts are at most a block's accesses, so the area holds every stub there can be in
+     * practice; a program that needed more would stop here rather than miscount. */
+    if (next_stub + STUB_BYTES > area + STUB_AREA) dr_abort();
+    stubs[at].code = next_stub;
+    byte *end = emit(dc, next_stub, address, entry, counts, reads, writes);
+    next_stub = (byte *)(((ptr_uint_t)end + 15) & ~(ptr_uint_t)15);
+    stubs[at].key = key;
+  }
+  byte *code = stubs[at].code;
+  dr_mutex_unlock(stub_lock);
+  return code;
+}

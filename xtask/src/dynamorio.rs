@@ -1,0 +1,124 @@
+//! DynamoRIO, built from the source that the crate `dynamorio-sys` carries. The crate's
+//! own build script is not used: it builds far more than we link and ships no headers.
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::stamp::{create_folder, Stamp};
+use crate::step::{run, step};
+use crate::workspace::Workspace;
+
+const TARGETS: [&str; 8] = [
+    "dynamorio",
+    "drx_static",
+    "drutil_static",
+    "drreg_static",
+    "drmgr_static",
+    "drwrap_static",
+    "drbbdup_static",
+    "drcontainers",
+];
+const OPTIONS: [&str; 7] = [
+    "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+    "-DBUILD_CLIENTS=NO",
+    "-DBUILD_DOCS=NO",
+    "-DBUILD_SAMPLES=NO",
+    "-DBUILD_TESTS=NO",
+    "-DBUILD_TOOLS=NO",
+    // Else it answers RUNNING_ON_VALGRIND, and programs that ask behave otherwise.
+    "-DANNOTATIONS=NO",
+];
+const FIX: &str = "install it: apt-get install cmake build-essential";
+
+/// A finished DynamoRIO build.
+pub struct DynamoRio {
+    pub version: String,
+    source: PathBuf,
+    folder: PathBuf,
+}
+
+impl DynamoRio {
+    pub fn includes(&self) -> [PathBuf; 2] {
+        [self.folder.join("include"), self.folder.join("ext/include")]
+    }
+
+    /// Its licences: they have to go where its binaries go.
+    pub fn license(&self) -> PathBuf {
+        self.source.join("License.txt")
+    }
+
+    pub fn runtime(&self) -> PathBuf {
+        self.folder.join("lib64/release/libdynamorio.so")
+    }
+
+    /// The extensions in the order in which the linker needs them: users first.
+    pub fn extensions(&self) -> Vec<PathBuf> {
+        let folder = self.folder.join("ext/lib64/release");
+        [
+            "libdrwrap_static.a",
+            "libdrx_static.a",
+            "libdrutil_static.a",
+            "libdrbbdup_static.a",
+            "libdrreg_static.a",
+            "libdrmgr_static.a",
+            "libdrcontainers.a",
+        ]
+        .iter()
+        .map(|name| folder.join(name))
+        .collect()
+    }
+}
+
+pub fn build(ws: &Workspace) -> Result<DynamoRio> {
+    let (package, version) = ws.package("dynamorio-sys")?;
+    let source = package.join("dynamorio");
+    let folder = ws.target.join("dynamorio");
+    let recipe = format!(
+        "dynamorio-sys {version}\n{} -> {}\n{OPTIONS:?}\n{TARGETS:?}\n",
+        source.display(),
+        folder.display()
+    );
+    let configured = Stamp::new(folder.join("hither-configured"), recipe.clone());
+    let built = Stamp::new(folder.join("hither-built"), recipe);
+    let dynamorio = DynamoRio {
+        version,
+        source: source.clone(),
+        folder: folder.clone(),
+    };
+    if built.holds() && dynamorio.runtime().exists() {
+        return Ok(dynamorio);
+    }
+    if !configured.holds() {
+        if folder.exists() {
+            fs::remove_dir_all(&folder)
+                .with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+        create_folder(&folder)?;
+        step("DynamoRIO: configured", || {
+            let mut cmake = Command::new("cmake");
+            cmake.arg("-S").arg(&source).arg("-B").arg(&folder);
+            // An inherited CFLAGS or LDFLAGS breaks its freestanding core.
+            for variable in ["CFLAGS", "CXXFLAGS", "LDFLAGS"] {
+                cmake.env_remove(variable);
+            }
+            quiet(cmake.args(OPTIONS))
+        })?;
+        configured.write()?;
+    }
+    step("DynamoRIO: built", || {
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut cmake = Command::new("cmake");
+        cmake.arg("--build").arg(&folder);
+        cmake.arg("--parallel").arg(jobs.to_string());
+        quiet(cmake.arg("--target").args(TARGETS))
+    })?;
+    built.write()?;
+    Ok(dynamorio)
+}
+
+/// DynamoRIO's own warnings are not ours to show.
+fn quiet(command: &mut Command) -> Result<()> {
+    run(command, FIX, false)
+}

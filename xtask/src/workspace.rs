@@ -1,0 +1,62 @@
+//! Where things are: the checkout, its target folder, DynamoRIO's source.
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, Context, Result};
+use serde_json::Value;
+
+pub struct Workspace {
+    pub root: PathBuf,
+    pub target: PathBuf,
+    metadata: Value,
+}
+
+impl Workspace {
+    pub fn find() -> Result<Self> {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+        let out = Command::new(cargo)
+            .args(["metadata", "--format-version", "1"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .context("cannot start cargo")?;
+        if !out.status.success() {
+            bail!(
+                "`cargo metadata` failed:\n{}",
+                String::from_utf8_lossy(&out.stderr)
+            );
+        }
+        let metadata: Value =
+            serde_json::from_slice(&out.stdout).context("`cargo metadata` printed no JSON")?;
+        Ok(Self {
+            root: path(&metadata, "workspace_root")?,
+            target: path(&metadata, "target_directory")?,
+            metadata,
+        })
+    }
+
+    /// Where the program looks for its tracer: `exe/../lib/hither`.
+    pub fn lib(&self) -> PathBuf {
+        self.target.join("lib/hither")
+    }
+
+    /// Source folder and version of a dependency that is only downloaded.
+    pub fn package(&self, name: &str) -> Result<(PathBuf, String)> {
+        let packages = self.metadata["packages"].as_array();
+        let found = packages
+            .and_then(|all| all.iter().find(|p| p["name"] == name))
+            .with_context(|| {
+                format!("`cargo metadata` lists no package {name}; is it in xtask/Cargo.toml?")
+            })?;
+        let manifest = path(found, "manifest_path")?;
+        let version = found["version"].as_str().unwrap_or("unknown").to_string();
+        let folder = manifest.parent().unwrap_or(Path::new("/")).to_path_buf();
+        Ok((folder, version))
+    }
+}
+
+fn path(value: &Value, key: &str) -> Result<PathBuf> {
+    let text = value[key].as_str();
+    Ok(text
+        .with_context(|| format!("`cargo metadata` gives no {key}"))?
+        .into())
+}
