@@ -8,7 +8,7 @@ use std::mem::offset_of;
 use std::sync::Arc;
 
 pub const MIB: u64 = 1 << 20;
-const CACHE_LOG2: u32 = 4;
+const CACHE_LOG2: u32 = 8;
 
 pub struct Fake {
     pub engine: Engine,
