@@ -44,6 +44,18 @@ impl CommReader {
         }
     }
 
+    /// Reads what ever was flagged in rows of this parity, when the target has stopped: a
+    /// thread sets a flag only if it finds it clear, which may race with our taking it.
+    pub fn read_again(&mut self, segment: &Segment, parity: u32) {
+        self.read(segment, parity);
+        let seen: Vec<(u32, u32)> = self.seen.keys().copied().collect();
+        for (row, group) in seen {
+            if row & 1 == parity & 1 {
+                self.read_group(segment, row / 2, parity, group);
+            }
+        }
+    }
+
     fn read_group(&mut self, segment: &Segment, thread: u32, parity: u32, group: u32) {
         let now = segment.comm_group(thread, parity, group);
         let key = (thread * 2 + (parity & 1), group);

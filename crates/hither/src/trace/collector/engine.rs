@@ -55,6 +55,8 @@ pub struct Engine {
     slice_start: u64,
     traced: bool,
     cpu_at_start: u64,
+    /// Accesses that were given to slices.
+    spread: u64,
     checked: u64,
     /// The epoch in which a thread was found stuck and marked.
     marked: HashMap<u32, u32>,
@@ -104,6 +106,7 @@ impl Engine {
             slice_start: started,
             traced,
             cpu_at_start: 0,
+            spread: 0,
             checked: started,
             marked: HashMap::new(),
             segment,
@@ -222,16 +225,21 @@ impl Engine {
             self.pages.coarsen();
             return;
         }
-        self.read_pages(closing - 1, false);
+        self.read_pages(closing - 1);
     }
 
-    fn read_pages(&mut self, slice: u32, all: bool) {
-        let before = self.page_reader.accesses;
+    fn read_pages(&mut self, slice: u32) {
         let rows = self
             .page_reader
-            .pass(&self.segment, &mut self.world.regions, all);
-        self.slices
-            .spread(slice as usize, self.page_reader.accesses - before);
+            .pass(&self.segment, &mut self.world.regions);
+        self.keep_pages(slice, rows);
+    }
+
+    /// Gives the accesses that no slice has yet to the slices up to this one.
+    fn keep_pages(&mut self, slice: u32, rows: Vec<Row<2>>) {
+        let new = self.page_reader.accesses - self.spread;
+        self.spread = self.page_reader.accesses;
+        self.slices.spread(slice as usize, new);
         self.pages.add(slice, rows);
     }
 
@@ -243,18 +251,20 @@ impl Engine {
         self.threads.find_gone(&self.segment, now);
         let last = self.current;
         if last > 0 {
-            self.comm_reader.read(&self.segment, epoch_of(last - 1) & 1);
-        } else {
-            self.comm_reader.read(&self.segment, 0);
-            self.comm_reader.read(&self.segment, 1);
+            let parity = epoch_of(last - 1) & 1;
+            self.comm_reader.read_again(&self.segment, parity);
         }
         self.close_slice(false);
         if last > 0 {
             self.close_comm(last - 1);
-            self.comm_reader.read(&self.segment, epoch_of(last) & 1);
         }
+        self.comm_reader
+            .read_again(&self.segment, epoch_of(last) & 1);
         self.drain_samples();
-        self.read_pages(last, true);
+        let rows = self
+            .page_reader
+            .last_pass(&self.segment, &mut self.world.regions);
+        self.keep_pages(last, rows);
         self.take_leftovers(last);
         self.close_comm(last);
         self.page_reader
@@ -277,12 +287,9 @@ impl Engine {
             });
         }
         super::binned::collapse(&mut rows);
-        let before = self.page_reader.accesses;
         self.page_reader
             .note(&self.segment, &mut self.world.regions, &rows);
-        self.slices
-            .spread(slice as usize, self.page_reader.accesses - before);
-        self.pages.add(slice, rows);
+        self.keep_pages(slice, rows);
     }
 
     pub fn live(&self) -> Live {

@@ -36,9 +36,20 @@ pub struct PageReader {
 }
 
 impl PageReader {
-    /// Reads every block that changed, or simply `all`: a flag set while its block was
-    /// being read can be lost, which must not happen the last time. Rows are by [`use_key`].
-    pub fn pass(&mut self, segment: &Segment, regions: &mut Regions, all: bool) -> Vec<Row<2>> {
+    /// Reads all blocks, flagged or not, when the target has stopped. A thread sets a
+    /// flag only if it finds it clear, so its last change may race with our clearing it.
+    pub fn last_pass(&mut self, segment: &Segment, regions: &mut Regions) -> Vec<Row<2>> {
+        let mut rows = Vec::new();
+        for number in 1..segment.next_block() {
+            self.block(segment, number, &mut rows);
+        }
+        collapse(&mut rows);
+        self.note(segment, regions, &rows);
+        rows
+    }
+
+    /// Reads every block that changed. Rows are by [`use_key`].
+    pub fn pass(&mut self, segment: &Segment, regions: &mut Regions) -> Vec<Row<2>> {
         let mut rows = Vec::new();
         let blocks = segment.next_block();
         for first in (0..blocks).step_by(8) {

@@ -253,6 +253,7 @@ impl Fake {
         let thread = self.thread_at(slot);
         self.put32(thread + offset_of!(Thread, arena) as u64, slot);
         self.put32(thread + offset_of!(Thread, owns_arena) as u64, 1);
+        self.put64(thread + offset_of!(Thread, used) as u64, 1);
         let arena = l.arenas + u64::from(slot) * l.arena_size;
         self.put64(thread + offset_of!(Thread, used) as u64, 1);
         let entry = arena + index * 16;
