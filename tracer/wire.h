@@ -62,9 +62,8 @@ struct hi_header {
   uint32_t epoch;       /* collector: current slice + 1; never 0 */
   uint32_t active;      /* 1 while accesses count (--from/--until switch it) */
   uint32_t closed;      /* collector: 1 once the run is over; the target runs on uncounted */
-  uint32_t burst;       /* collector: with HI_FLAG_SAMPLE, 1 while this slice is traced */
   int32_t collector_pid;
-  uint32_t pad0;
+  uint64_t burst;       /* collector: with HI_FLAG_SAMPLE, 1 while this slice is traced, else 0 */
   /* atomic counters, bumped by the target */
   uint32_t next_thread;  /* first free thread index, starts at 1 */
   uint32_t next_process; /* starts at 1 */
@@ -107,9 +106,10 @@ struct hi_thread {
   uint64_t lost_samples;
   char name[16];
   uint64_t comm_dirty[2]; /* unused high threads share bits: bit (j / 64) % 64 of row parity p */
-  uint64_t traced_instructions; /* with HI_FLAG_SAMPLE: those executed in traced slices */
+  uint64_t traced_instructions;   /* with HI_FLAG_SAMPLE: those of blocks that touch memory, */
+  uint64_t untraced_instructions; /* in slices that were traced, and in the others */
   uint64_t used[8];       /* groups of HI_GROUP entries of the current line cache that hold lines */
-  uint64_t pad[3];
+  uint64_t pad[2];
 };
 
 enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCESS_EXECED = 3 };
@@ -143,7 +143,7 @@ struct hi_site {
 
 /* An evicted line's counts with the place that brought the line in. weight: how many
  * evictions it stands for (1 in HI_SAMPLE_PERIOD small ones are kept, all large ones). */
-#define HI_SAMPLE_PERIOD 256u
+#define HI_SAMPLE_PERIOD 1024u
 #define HI_SAMPLE_LARGE 4096u
 struct hi_sample {
   uint64_t address;     /* of the line, in the process' address space */

@@ -101,7 +101,7 @@ void hi_switch(struct hi_local *t) {
   t->epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
   t->comm = &hi_run.comm[HI_COMM_ROW(t->index, t->epoch & 1)];
   shared->cache = which;
-  shared->instructions = *t->instructions;
+  hi_publish_instructions(t);
   __atomic_store_n(&shared->epoch, t->epoch, __ATOMIC_RELEASE);
   __atomic_store_n(&t->flipped, 0, __ATOMIC_RELEASE);
 }

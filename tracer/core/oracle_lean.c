@@ -28,7 +28,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   if (epoch != t->epoch) {
     t->epoch = epoch;
     t->comm = &hi_run.comm[HI_COMM_ROW(t->index, epoch & 1)];
-    t->shared->instructions = *t->instructions;
+    hi_publish_instructions(t);
   }
   if (!hi_counting(t)) return;
   uint32_t page = hi_page_of(t, address);

@@ -61,7 +61,7 @@ struct hi_local {
   uint32_t volatile flipped;     /* base_slot was flipped and the old cache not flushed yet */
   struct hi_entry *entries[2];
   struct hi_side *side[2];
-  uint64_t volatile *instructions; /* counter in thread-local storage */
+  uint64_t volatile *instructions; /* three counters in thread-local storage: blocks that exist once; traced; not traced */
 };
 
 /* Reads in the low half, writes in the high half. */
@@ -89,6 +89,12 @@ static inline uint64_t *hi_shadow_word(uint32_t page, uint64_t address) {
 /* May this thread's accesses count now? */
 static inline bool hi_counting(const struct hi_local *t) {
   return (hi_run.header->active || t->only_depth) && !hi_run.header->closed;
+}
+
+static inline void hi_publish_instructions(struct hi_local *t) {
+  t->shared->instructions = t->instructions[0] + t->instructions[1] + t->instructions[2];
+  t->shared->traced_instructions = t->instructions[1];
+  t->shared->untraced_instructions = t->instructions[2];
 }
 
 /* segment.c */

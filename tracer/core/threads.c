@@ -72,7 +72,7 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   s->arena = arena;
   s->cache = 0;
   s->owns_arena = 1;
-  *instructions = 0;
+  instructions[0] = instructions[1] = instructions[2] = 0;
   *base_slot = (uint64_t)t->current;
   __atomic_store_n(&s->epoch, t->epoch, __ATOMIC_RELEASE);
   __atomic_store_n(&s->state, HI_THREAD_LIVE, __ATOMIC_RELEASE);
@@ -90,7 +90,7 @@ void hi_thread_end(struct hi_local *t) {
   struct hi_thread *s = t->shared;
   hi_switch(t); /* flushes the old cache if another thread flipped us */
   hi_flush(t);
-  s->instructions = *t->instructions;
+  hi_publish_instructions(t);
   __atomic_store_n(&s->epoch, 0, __ATOMIC_RELEASE);
   s->end_ns = hi_now();
   s->owns_arena = 0;
@@ -111,7 +111,7 @@ void hi_threads_close(void) {
   uint64_t now = hi_now();
   for (uint32_t i = 1; i < HI_MAX_THREADS; i++)
     if (hi_locals[i]) {
-      hi_locals[i]->shared->instructions = *hi_locals[i]->instructions;
+      hi_publish_instructions(hi_locals[i]);
       hi_locals[i]->shared->end_ns = now;
     }
   hi_tick_unlock();

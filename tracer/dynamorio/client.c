@@ -176,17 +176,19 @@ static void on_process_exit(void) {
   hi_emit(NULL, HI_EV_EXIT, 0, NULL, 0, NULL);
 }
 
-static void start_extensions(void) {
+static void start_extensions(bool sampling) {
   drreg_options_t registers = {.struct_size = sizeof registers, .num_spill_slots = 5, .conservative = false};
+  drwrap_global_flags_t control = sampling ? DRWRAP_INVERT_CONTROL : 0;
+  drwrap_set_global_flags(DRWRAP_NO_FRILLS | DRWRAP_FAST_CLEANCALLS | DRWRAP_SAFE_READ_RETADDR | control);
   if (!drmgr_init() || !drutil_init() || !drwrap_init() || !drx_init() || drreg_init(&registers) != DRREG_SUCCESS) dr_abort();
-  drwrap_set_global_flags(DRWRAP_NO_FRILLS | DRWRAP_FAST_CLEANCALLS | DRWRAP_SAFE_READ_RETADDR);
   if (!dr_raw_tls_calloc(&host_segment, &host_slots, SLOTS, 0)) dr_abort();
 }
 
 DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   (void)id;
   if (argc < 2 || !hi_attach(argv[1])) return;
-  start_extensions();
+  bool sampling = hi_run.header->flags & HI_FLAG_SAMPLE;
+  start_extensions(sampling);
   local_slot = drmgr_register_tls_field();
   probe_init();
   stub_init();
@@ -200,6 +202,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   /* Exit must not wait for, or run events of, threads that still run: what they counted
    * is in the segment. */
   dr_set_process_exit_behavior(DR_EXIT_SKIP_THREAD_EXIT | DR_EXIT_MULTI_THREAD);
-  drmgr_register_bb_instrumentation_ex_event(insert_app2app, insert_analysis, insert_instr, insert_done, NULL);
+  if (sampling) burst_init(argv[1]);
+  else drmgr_register_bb_instrumentation_ex_event(insert_app2app, insert_analysis, insert_instr, insert_done, NULL);
   enter_process(replaced_image(getpid()), false);
 }

@@ -11,8 +11,9 @@
 #include "drx.h"
 #include <string.h>
 
-/* Slots of raw thread-local storage, reached by one segment-relative access. */
-enum { SLOT_BASE, SLOT_LOCAL, SLOT_STACK, SLOT_STACK_APP, SLOT_SAVE1, SLOT_SAVE2, SLOT_ADDRESS, SLOT_COUNTS, SLOT_INSTRUCTIONS, SLOTS };
+/* Slots of raw thread-local storage, reached by one segment-relative access. The last
+ * three are the counters hi_local.instructions points to. */
+enum { SLOT_BASE, SLOT_LOCAL, SLOT_STACK, SLOT_STACK_APP, SLOT_SAVE1, SLOT_SAVE2, SLOT_ADDRESS, SLOT_COUNTS, SLOT_INSTRUCTIONS, SLOT_TRACED, SLOT_UNTRACED, SLOTS };
 extern reg_id_t host_segment;
 extern uint host_slots;
 opnd_t host_slot(void *dc, int slot);
@@ -68,8 +69,15 @@ dr_emit_flags_t insert_analysis(void *dc, void *tag, instrlist_t *bb, bool for_t
 dr_emit_flags_t insert_instr(void *dc, void *tag, instrlist_t *bb, instr_t *in, bool for_trace, bool translating, void *data);
 dr_emit_flags_t insert_done(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void *data);
 
+void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struct host_block *b);
+void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int slot, bool last);
+bool insert_expand(void *dc, instrlist_t *bb);
+
+/* burst.c: with --sample, two copies of each block */
+void burst_init(const char *path);
+
 /* strings.c: instructions that touch a range */
-void strings_insert(void *dc, instrlist_t *bb, instr_t *in, uint32_t site);
+void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site);
 
 /* regions.c: system calls that change the address space, create threads or replace the image */
 void regions_init(void);

@@ -12,15 +12,19 @@ static bool stops_early(instr_t *in) {
 }
 
 /* Conditional string instructions stop at a count nobody knows before: they become
- * loops. Gathers and scatters become scalar accesses. */
-dr_emit_flags_t insert_app2app(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void **data) {
-  (void)tag, (void)for_trace, (void)translating;
+ * loops. Gathers and scatters become scalar accesses. True if the block changed. */
+bool insert_expand(void *dc, instrlist_t *bb) {
   bool expanded = false, scattered = false, early = false;
   for (instr_t *in = instrlist_first_app(bb); in && !early; in = instr_get_next_app(in)) early = stops_early(in);
   if (early) drutil_expand_rep_string_ex(dc, bb, &expanded, NULL);
   drx_expand_scatter_gather(dc, bb, &scattered);
+  return expanded || scattered;
+}
+
+dr_emit_flags_t insert_app2app(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void **data) {
+  (void)tag, (void)for_trace, (void)translating;
   struct block_box *box = dr_thread_alloc(dc, sizeof *box);
-  *box = (struct block_box){NULL, expanded || scattered};
+  *box = (struct block_box){NULL, insert_expand(dc, bb)};
   *data = box;
   return DR_EMIT_DEFAULT;
 }
@@ -40,27 +44,42 @@ static void oracle_call(uint64_t address, uint32_t write, uint32_t site) {
   hi_oracle_access(host_local(dr_get_current_drcontext()), address, write, site);
 }
 
-static void insert_oracle(void *dc, instrlist_t *bb, instr_t *in, const struct host_access *a, uint32_t site) {
+static void insert_oracle(void *dc, instrlist_t *bb, instr_t *where, const struct host_access *a, uint32_t site) {
   reg_id_t r1, r2;
-  if (drreg_reserve_register(dc, bb, in, NULL, &r1) != DRREG_SUCCESS ||
-      drreg_reserve_register(dc, bb, in, NULL, &r2) != DRREG_SUCCESS)
+  if (drreg_reserve_register(dc, bb, where, NULL, &r1) != DRREG_SUCCESS ||
+      drreg_reserve_register(dc, bb, where, NULL, &r2) != DRREG_SUCCESS)
     dr_abort();
-  if (probe_address(dc, bb, in, a->operand, 0, r1, r2))
-    dr_insert_clean_call(dc, bb, in, (void *)oracle_call, false, 3, opnd_create_reg(r1), OPND_CREATE_INT32(a->write),
+  if (probe_address(dc, bb, where, a->operand, 0, r1, r2))
+    dr_insert_clean_call(dc, bb, where, (void *)oracle_call, false, 3, opnd_create_reg(r1), OPND_CREATE_INT32(a->write),
                          OPND_CREATE_INT32((int)site));
-  drreg_unreserve_register(dc, bb, in, r1);
-  drreg_unreserve_register(dc, bb, in, r2);
+  drreg_unreserve_register(dc, bb, where, r1);
+  drreg_unreserve_register(dc, bb, where, r2);
 }
 
-/* Adds the block's instructions where the flags are free, at the latest at its end. */
-static void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, bool last) {
+/* Adds the block's instructions to a counter where the flags are free, at the latest at
+ * its end. */
+void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int slot, bool last) {
   bool dead = false;
+  if (b->counted) return;
   if (drreg_are_aflags_dead(dc, where, &dead) != DRREG_SUCCESS) dead = false;
   if (!dead && !last) return;
   if (drreg_reserve_aflags(dc, bb, where) != DRREG_SUCCESS) dr_abort();
-  PUT(INSTR_CREATE_add(dc, host_slot(dc, SLOT_INSTRUCTIONS), OPND_CREATE_INT32((int)b->instructions)));
+  PUT(INSTR_CREATE_add(dc, host_slot(dc, slot), OPND_CREATE_INT32((int)b->instructions)));
   drreg_unreserve_aflags(dc, bb, where);
   b->counted = true;
+}
+
+/* Counts what `in` touches and what it leads. */
+void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struct host_block *b) {
+  if (hi_run.header->flags & HI_FLAG_ORACLE) {
+    for (int i = 0; i < b->n; i++)
+      if (b->accesses[i].instr == in) insert_oracle(dc, bb, where, &b->accesses[i], new_site(instr_get_app_pc(in)));
+  } else {
+    for (int i = 0; i < b->nwindows; i++)
+      if (b->accesses[b->windows[i].leader].instr == in)
+        probe_window(dc, bb, where, b, i, new_site(instr_get_app_pc(in)));
+  }
+  if (block_is_string(in) || block_is_wide(in)) strings_insert(dc, bb, in, where, new_site(instr_get_app_pc(in)));
 }
 
 dr_emit_flags_t insert_analysis(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void *data) {
@@ -71,19 +90,13 @@ dr_emit_flags_t insert_analysis(void *dc, void *tag, instrlist_t *bb, bool for_t
   return DR_EMIT_DEFAULT;
 }
 
-dr_emit_flags_t insert_instr(void *dc, void *tag, instrlist_t *bb, instr_t *in, bool for_trace, bool translating, void *data) {
+dr_emit_flags_t insert_instr(void *dc, void *tag, instrlist_t *bb, instr_t *in, bool for_trace, bool translating,
+                             void *data) {
   (void)tag, (void)for_trace, (void)translating;
   struct host_block *b = ((struct block_box *)data)->block;
   if (!instr_is_app(in)) return DR_EMIT_DEFAULT;
-  if (!b->counted) insert_count(dc, bb, in, b, drmgr_is_last_instr(dc, in));
-  if (hi_run.header->flags & HI_FLAG_ORACLE) {
-    for (int i = 0; i < b->n; i++)
-      if (b->accesses[i].instr == in) insert_oracle(dc, bb, in, &b->accesses[i], new_site(instr_get_app_pc(in)));
-  } else {
-    for (int i = 0; i < b->nwindows; i++)
-      if (b->accesses[b->windows[i].leader].instr == in) probe_window(dc, bb, in, b, i, new_site(instr_get_app_pc(in)));
-  }
-  if (block_is_string(in) || block_is_wide(in)) strings_insert(dc, bb, in, new_site(instr_get_app_pc(in)));
+  insert_count(dc, bb, in, b, SLOT_INSTRUCTIONS, drmgr_is_last_instr(dc, in));
+  insert_probes(dc, bb, in, in, b);
   return DR_EMIT_DEFAULT;
 }
 

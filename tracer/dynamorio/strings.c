@@ -46,27 +46,27 @@ static uint32_t element_of(instr_t *in) {
   return bytes ? bytes : 1;
 }
 
-static void insert_wide(void *dc, instrlist_t *bb, instr_t *in, opnd_t o, bool write, uint32_t site) {
+static void insert_wide(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, opnd_t o, bool write, uint32_t site) {
   reg_id_t r1, r2;
-  if (drreg_reserve_register(dc, bb, in, NULL, &r1) != DRREG_SUCCESS ||
-      drreg_reserve_register(dc, bb, in, NULL, &r2) != DRREG_SUCCESS)
+  if (drreg_reserve_register(dc, bb, where, NULL, &r1) != DRREG_SUCCESS ||
+      drreg_reserve_register(dc, bb, where, NULL, &r2) != DRREG_SUCCESS)
     dr_abort();
   uint32_t bytes = drutil_opnd_mem_size_in_bytes(o, in);
-  if (probe_address(dc, bb, in, o, 0, r1, r2))
-    dr_insert_clean_call(dc, bb, in, (void *)on_wide, false, 4, opnd_create_reg(r1), OPND_CREATE_INT32((int)bytes),
+  if (probe_address(dc, bb, where, o, 0, r1, r2))
+    dr_insert_clean_call(dc, bb, where, (void *)on_wide, false, 4, opnd_create_reg(r1), OPND_CREATE_INT32((int)bytes),
                          OPND_CREATE_INT32(write), OPND_CREATE_INT32((int)site));
-  drreg_unreserve_register(dc, bb, in, r1);
-  drreg_unreserve_register(dc, bb, in, r2);
+  drreg_unreserve_register(dc, bb, where, r1);
+  drreg_unreserve_register(dc, bb, where, r2);
 }
 
-void strings_insert(void *dc, instrlist_t *bb, instr_t *in, uint32_t site) {
+void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site) {
   if (block_is_string(in)) {
-    dr_insert_clean_call(dc, bb, in, (void *)on_string, false, 3, OPND_CREATE_INT32(instr_get_opcode(in)),
+    dr_insert_clean_call(dc, bb, where, (void *)on_string, false, 3, OPND_CREATE_INT32(instr_get_opcode(in)),
                          OPND_CREATE_INT32((int)element_of(in)), OPND_CREATE_INT32((int)site));
     return;
   }
   for (int i = 0; i < instr_num_srcs(in); i++)
-    if (opnd_is_memory_reference(instr_get_src(in, i))) insert_wide(dc, bb, in, instr_get_src(in, i), false, site);
+    if (opnd_is_memory_reference(instr_get_src(in, i))) insert_wide(dc, bb, in, where, instr_get_src(in, i), false, site);
   for (int i = 0; i < instr_num_dsts(in); i++)
-    if (opnd_is_memory_reference(instr_get_dst(in, i))) insert_wide(dc, bb, in, instr_get_dst(in, i), true, site);
+    if (opnd_is_memory_reference(instr_get_dst(in, i))) insert_wide(dc, bb, in, where, instr_get_dst(in, i), true, site);
 }

@@ -37,7 +37,7 @@ impl Segment {
 
     /// With sampling: whether this slice is traced.
     pub fn set_burst(&self, traced: bool) {
-        self.store_u32(header_at!(burst), u32::from(traced));
+        self.store_u64(header_at!(burst), u64::from(traced));
     }
 
     /// Tells the target that nobody listens any more.

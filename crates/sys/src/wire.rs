@@ -38,7 +38,7 @@ pub const HOOK_SYNC: u32 = 4;
 pub const HOOK_ALLOC: u32 = 5;
 
 pub const SYNCS: usize = 4;
-pub const SAMPLE_PERIOD: u32 = 256;
+pub const SAMPLE_PERIOD: u32 = 1024;
 /// Entries of a line cache per bit of [`Thread::used`].
 pub const GROUP: u32 = 256;
 /// In a tag: makes the owner's next access miss.
@@ -84,9 +84,8 @@ pub struct Header {
     pub epoch: u32,
     pub active: u32,
     pub closed: u32,
-    pub burst: u32,
     pub collector_pid: i32,
-    pub pad0: u32,
+    pub burst: u64,
     pub next_thread: u32,
     pub next_process: u32,
     pub next_page: u32,
@@ -146,8 +145,9 @@ pub struct Thread {
     pub name: [u8; 16],
     pub comm_dirty: [u64; 2],
     pub traced_instructions: u64,
+    pub untraced_instructions: u64,
     pub used: [u64; 8],
-    pub pad: [u64; 3],
+    pub pad: [u64; 2],
 }
 
 #[repr(C)]
@@ -369,7 +369,8 @@ mod tests {
             off_arenas, total_size, arena_size);
         compare!(b, "hi_thread", Thread: state, process, creator, tid, start_ns, end_ns,
             stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
-            sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions);
+            sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions,
+            untraced_instructions, used);
         compare!(b, "hi_process", Process: state, pid, parent_pid, parent, generation,
             start_ns, end_ns);
         compare!(b, "hi_hook", Hook: kind, which, offset, dev, ino);

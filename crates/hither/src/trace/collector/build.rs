@@ -23,8 +23,8 @@ impl Scale {
         let factor = |slot| {
             let thread = engine.segment.thread(slot);
             let traced = thread.traced_instructions;
-            if sampled && traced > 0 && thread.instructions > traced {
-                thread.instructions as f64 / traced as f64
+            if sampled && traced > 0 {
+                1.0 + thread.untraced_instructions as f64 / traced as f64
             } else {
                 1.0
             }

@@ -52,6 +52,10 @@ pub struct Engine {
     schedule: Schedule,
     /// The slice that runs now: number, start, whether traced.
     current: u32,
+    /// Traced slices that began before the latest; and the last two of them. The epoch
+    /// counts traced slices only: in between nobody looks at it.
+    burst: u32,
+    bursts: [Option<u32>; 2],
     slice_start: u64,
     traced: bool,
     cpu_at_start: u64,
@@ -88,6 +92,7 @@ impl Engine {
         let traced = schedule.traced(0);
         segment.set_burst(traced);
         segment.set_epoch(epoch_of(0));
+        let bursts = [None, traced.then_some(0)];
         let started = monotonic();
         Engine {
             started,
@@ -103,6 +108,8 @@ impl Engine {
             comm_reader: CommReader::default(),
             schedule,
             current: 0,
+            burst: 0,
+            bursts,
             slice_start: started,
             traced,
             cpu_at_start: 0,
@@ -138,26 +145,39 @@ impl Engine {
     pub fn tick(&mut self) {
         self.world.drain(&self.segment);
         let closing = self.current;
-        if closing > 0 {
-            let parity = epoch_of(closing - 1) & 1;
-            self.comm_reader.read(&self.segment, parity);
-        }
         self.current = self.current.saturating_add(1);
         let traced = self.schedule.traced(self.current);
+        let complete = if traced { self.next_burst() } else { None };
         self.segment.set_burst(traced);
-        self.segment.set_epoch(epoch_of(self.current));
         self.close_slice(traced);
-        if closing > 0 {
-            self.close_comm(closing - 1);
+        if let Some(slice) = complete {
+            self.close_comm(slice);
         }
         self.drain_samples();
         self.page_pass(closing);
     }
 
+    /// Begins a traced slice. Reads the rows of the last but one, which is complete now,
+    /// because its parity comes next; returns that slice.
+    fn next_burst(&mut self) -> Option<u32> {
+        let [complete, last] = self.bursts;
+        if complete.is_some() {
+            let parity = epoch_of(self.burst.wrapping_sub(1)) & 1;
+            self.comm_reader.read(&self.segment, parity);
+        }
+        self.burst = self.burst.wrapping_add(1);
+        self.bursts = [last, Some(self.current)];
+        self.segment.set_epoch(epoch_of(self.burst));
+        complete
+    }
+
     /// Moves on the threads that hit all the time and so have not noticed the slice. One
     /// that waits in the kernel is marked once, not in every slice.
     pub fn move_on(&mut self) {
-        let epoch = epoch_of(self.current);
+        if !self.traced {
+            return;
+        }
+        let epoch = epoch_of(self.burst);
         for (slot, _) in self.threads.running() {
             let thread = self.segment.thread(slot);
             let stuck = thread.state == wire::THREAD_LIVE
@@ -249,17 +269,14 @@ impl Engine {
         self.world.drain_rest(&self.segment);
         let now = monotonic();
         self.threads.find_gone(&self.segment, now);
-        let last = self.current;
-        if last > 0 {
-            let parity = epoch_of(last - 1) & 1;
-            self.comm_reader.read_again(&self.segment, parity);
-        }
+        let [before, last] = self.bursts;
+        let last = last.unwrap_or(self.current);
+        let parity = epoch_of(self.burst.wrapping_sub(1)) & 1;
+        self.comm_reader.read_again(&self.segment, parity);
         self.close_slice(false);
-        if last > 0 {
-            self.close_comm(last - 1);
-        }
+        self.close_comm(before.unwrap_or(last));
         self.comm_reader
-            .read_again(&self.segment, epoch_of(last) & 1);
+            .read_again(&self.segment, epoch_of(self.burst) & 1);
         self.drain_samples();
         let rows = self
             .page_reader

@@ -53,11 +53,7 @@ impl PageReader {
         let mut rows = Vec::new();
         let blocks = segment.next_block();
         for first in (0..blocks).step_by(8) {
-            let dirty = if all {
-                u64::MAX
-            } else {
-                segment.dirty_word(first)
-            };
+            let dirty = segment.dirty_word(first);
             if dirty == 0 {
                 continue;
             }

@@ -139,6 +139,8 @@ impl Fake {
         let at = self.thread_at(slot);
         self.put64(at + offset_of!(Thread, instructions) as u64, all);
         self.put64(at + offset_of!(Thread, traced_instructions) as u64, traced);
+        let untraced = at + offset_of!(Thread, untraced_instructions) as u64;
+        self.put64(untraced, all - traced);
     }
 
     pub fn map(&mut self, process: u16, thread: u16, address: u64, length: u64) {
