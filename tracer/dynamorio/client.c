@@ -3,6 +3,7 @@
  * One argument: the path of the run's segment. If it cannot be opened the run is over (or
  * was never there) and the program runs on untraced. No client threads: they hang exits. */
 #include "host.h"
+#include <elf.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -15,7 +16,11 @@ reg_id_t host_segment;
 uint host_slots;
 static int local_slot;
 
-struct thread_memory { struct hi_local local; struct hi_thread mute; char stack[STACK_BYTES] __attribute__((aligned(64))); };
+struct thread_memory {
+  struct hi_local local;
+  struct hi_thread mute;
+  char stack[STACK_BYTES] __attribute__((aligned(64)));
+};
 
 opnd_t host_slot(void *dc, int slot) {
   return dr_raw_tls_opnd(dc, host_segment, host_slots + (uint)slot * sizeof(void *));
@@ -58,7 +63,8 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
   slots[SLOT_LOCAL] = (uint64_t)t;
   slots[SLOT_STACK] = (uint64_t)(m->stack + STACK_BYTES);
   bool traced = hi_run.process && index &&
-                hi_thread_start(t, index, (int)dr_get_thread_id(dc), creator, stack_pointer, &slots[SLOT_BASE], &slots[SLOT_INSTRUCTIONS]);
+                hi_thread_start(t, index, (int)dr_get_thread_id(dc), creator, stack_pointer, &slots[SLOT_BASE],
+                                &slots[SLOT_INSTRUCTIONS]);
   if (!traced) start_mute(m, slots);
   drmgr_set_tls_field(dc, local_slot, t);
   char name[16];
@@ -180,12 +186,31 @@ static void start_extensions(bool sampling) {
   drreg_options_t registers = {.struct_size = sizeof registers, .num_spill_slots = 5, .conservative = false};
   drwrap_global_flags_t control = sampling ? DRWRAP_INVERT_CONTROL : 0;
   drwrap_set_global_flags(DRWRAP_NO_FRILLS | DRWRAP_FAST_CLEANCALLS | DRWRAP_SAFE_READ_RETADDR | control);
-  if (!drmgr_init() || !drutil_init() || !drwrap_init() || !drx_init() || drreg_init(&registers) != DRREG_SUCCESS) dr_abort();
+  if (!drmgr_init() || !drutil_init() || !drwrap_init() || !drx_init() || drreg_init(&registers) != DRREG_SUCCESS)
+    dr_abort();
   if (!dr_raw_tls_calloc(&host_segment, &host_slots, SLOTS, 0)) dr_abort();
+}
+
+/* The program must not see the variables that brought us here. DynamoRIO has read them and
+ * passes them to exec'ed children itself. The auxiliary vector follows the environment on
+ * the stack, so it moves along with the end of what is left. */
+static void hide_environment(void) {
+  static const char prefix[] = "DYNAMORIO_";
+  char **from = environ, **to = environ;
+  if (!from) return;
+  for (; *from; from++)
+    if (strncmp(*from, prefix, sizeof prefix - 1) != 0) *to++ = *from;
+  if (to == from) return;
+  uint64_t *words = (uint64_t *)(from + 1);
+  size_t n = 0;
+  while (words[n] != AT_NULL) n += 2;
+  *to = NULL;
+  memmove(to + 1, words, (n + 2) * sizeof *words);
 }
 
 DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   (void)id;
+  hide_environment();
   if (argc < 2 || !hi_attach(argv[1])) return;
   bool sampling = hi_run.header->flags & HI_FLAG_SAMPLE;
   start_extensions(sampling);

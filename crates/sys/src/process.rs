@@ -7,7 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
+use nix::sys::resource::{getrlimit, setrlimit, Resource, RLIM_INFINITY};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::unistd::Pid;
 
@@ -56,9 +58,42 @@ pub fn reap_children() {
     }
 }
 
+/// The limit on file sizes as [`withstand_file_limit`] found it: soft, hard.
+static FILE_LIMIT: OnceLock<(u64, u64)> = OnceLock::new();
+static SIGXFSZ_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Lifts the limit on file sizes (`ulimit -f`) as far as it goes: it is meant for the
+/// program that is traced, yet holds for the shared segment and the profile too. Where
+/// it cannot be lifted, too large a write fails instead of killing this process.
+pub fn withstand_file_limit() {
+    SIGXFSZ_IGNORED.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
+    set_ignored(libc::SIGXFSZ, true);
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_FSIZE) else {
+        return;
+    };
+    if FILE_LIMIT.set((soft, hard)).is_ok()
+        && setrlimit(Resource::RLIMIT_FSIZE, RLIM_INFINITY, RLIM_INFINITY).is_err()
+    {
+        // The hard limit is for the superuser to lift; less than it can always be had.
+        let _ = setrlimit(Resource::RLIMIT_FSIZE, hard, hard);
+    }
+}
+
+/// Files that DynamoRIO keeps for itself by showing the program a lower hard limit
+/// (its option -steal_fds).
+const HIDDEN_FILES: u64 = 96;
+
+/// Lets DynamoRIO's program see the limit on open files that it would see without it,
+/// where this user may: hence no error.
+fn make_room_for_hidden_files() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard + HIDDEN_FILES);
+    }
+}
+
 /// Makes `command` start its program with signal mask `mask` and with the other signals
-/// as this program found them, whatever Rust's runtime and we made of them.
-pub fn inherit_signals(command: &mut Command, mask: SigSet) {
+/// and limits as this program found them, whatever Rust's runtime and we made of them.
+pub fn inherit(command: &mut Command, mask: SigSet) {
     // Keeps the linker from dropping the recorder.
     std::hint::black_box(&RECORD_SIGPIPE);
     let restore = move || {
@@ -66,6 +101,11 @@ pub fn inherit_signals(command: &mut Command, mask: SigSet) {
         if SIGCHLD_IGNORED.load(Ordering::Relaxed) {
             set_ignored(libc::SIGCHLD, true);
         }
+        if let Some(&(soft, hard)) = FILE_LIMIT.get() {
+            set_ignored(libc::SIGXFSZ, SIGXFSZ_IGNORED.load(Ordering::Relaxed));
+            setrlimit(Resource::RLIMIT_FSIZE, soft, hard)?;
+        }
+        make_room_for_hidden_files();
         nix::sys::signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
         Ok(())
     };
@@ -147,7 +187,7 @@ mod tests {
         mask.add(nix::sys::signal::Signal::SIGUSR1);
         let mut command = Command::new("grep");
         command.args(["SigBlk", "/proc/self/status"]);
-        inherit_signals(&mut command, mask);
+        inherit(&mut command, mask);
         let out = command.output().expect("grep");
         assert_eq!(
             String::from_utf8_lossy(&out.stdout).trim(),

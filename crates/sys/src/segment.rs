@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
-    #[error("cannot create the shared segment ({call}: {errno}); raise the limits on virtual memory (ulimit -v) or overcommit")]
+    #[error("cannot create the shared segment ({call}: {errno}); raise the limits on virtual memory (ulimit -v), file sizes (ulimit -f) or overcommit")]
     Create {
         call: &'static str,
         errno: nix::errno::Errno,

@@ -61,7 +61,7 @@ impl Tracer {
         mask: SigSet,
     ) -> Result<Child> {
         let mut command = self.command(target, attach, follow)?;
-        hither_sys::process::inherit_signals(&mut command, mask);
+        hither_sys::process::inherit(&mut command, mask);
         let child = command.spawn();
         child.with_context(|| format!("cannot start {}", target.executable.display()))
     }
@@ -78,7 +78,7 @@ impl Tracer {
     ) -> Result<std::convert::Infallible> {
         let mask = SigSet::thread_get_mask().context("cannot read the signal mask")?;
         let mut command = self.command(target, attach, follow)?;
-        hither_sys::process::inherit_signals(&mut command, mask);
+        hither_sys::process::inherit(&mut command, mask);
         let error = command.exec();
         Err(error).with_context(|| format!("cannot start {}", target.executable.display()))
     }
@@ -90,15 +90,16 @@ impl Tracer {
         }
         for (name, _) in std::env::vars_os() {
             if name.as_bytes().starts_with(b"DYNAMORIO_") {
-                command.env_remove(name);
+                std::env::remove_var(name);
             }
         }
-        command
-            .env("DYNAMORIO_RUNUNDER", "1")
-            .env("DYNAMORIO_EXE_PATH", &target.executable)
-            // Keeps a user's own configuration files for DynamoRIO out of it.
-            .env("DYNAMORIO_CONFIGDIR", "/dev/null")
-            .env("DYNAMORIO_OPTIONS", options(&self.client, attach, follow)?);
+        // In our own environment, since `Command` would sort one that it changes; the
+        // tracer takes them away again, so the program finds what we were given.
+        std::env::set_var("DYNAMORIO_RUNUNDER", "1");
+        std::env::set_var("DYNAMORIO_EXE_PATH", &target.executable);
+        // Keeps a user's own configuration files for DynamoRIO out of it.
+        std::env::set_var("DYNAMORIO_CONFIGDIR", "/dev/null");
+        std::env::set_var("DYNAMORIO_OPTIONS", options(&self.client, attach, follow)?);
         Ok(command)
     }
 }

@@ -1,0 +1,305 @@
+/* abuse.c: small programs, one per name, that do what tracers trip over. Each prints what
+ * it found and ends as its name says; traced and native output must be the same. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define THREADS 4
+
+static void *fill(void *argument) {
+  volatile long *cell = argument;
+  for (long i = 0; i < 100000; i++) cell[i % 512] += i;
+  return NULL;
+}
+
+static int run_threads(void) {
+  static long page[THREADS][512] __attribute__((aligned(PAGE)));
+  pthread_t thread[THREADS];
+  for (int i = 0; i < THREADS; i++) pthread_create(&thread[i], NULL, fill, page[i]);
+  for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+  printf("%ld\n", page[3][7]);
+  return 0;
+}
+
+static void tree(int depth) {
+  for (int i = 0; depth && i < 3; i++)
+    if (fork() == 0) {
+      volatile long own[512] = {0};
+      fill((void *)own);
+      tree(depth - 1);
+      _exit(depth + i);
+    }
+  for (int status; wait(&status) > 0;)
+    if (!WIFEXITED(status)) abort();
+}
+
+static int run_fork(void) {
+  tree(2);
+  puts("forked");
+  return 0;
+}
+
+static int run_vfork(void) {
+  extern char **environ;
+  static int sum, status;
+  for (static int i; i < 5; i++) {
+    pid_t child = vfork();
+    if (child == 0) {
+      execl("/bin/sh", "sh", "-c", "exit 3", (char *)NULL);
+      _exit(127);
+    }
+    if (waitpid(child, &status, 0) == child) sum += WEXITSTATUS(status);
+    char *command[] = {"sh", "-c", "exit 4", NULL};
+    if (posix_spawn(&child, "/bin/sh", NULL, NULL, command, environ) != 0) return 1;
+    if (waitpid(child, &status, 0) == child) sum += WEXITSTATUS(status);
+    if (vfork() == 0) _exit(0);
+    wait(NULL);
+  }
+  printf("%d %d\n", sum, system("exit 5") >> 8);
+  return 0;
+}
+
+static atomic_long alarms;
+static void on_alarm(int signal) {
+  (void)signal;
+  atomic_fetch_add(&alarms, 1);
+}
+
+static int run_alarm(void) {
+  struct itimerval ms = {{0, 1000}, {0, 1000}};
+  signal(SIGALRM, on_alarm);
+  setitimer(ITIMER_REAL, &ms, NULL);
+  unsigned long sum = 0;
+  for (long rounds = 0; atomic_load(&alarms) < 200; rounds++) {
+    unsigned long a = 1;
+    for (long i = 0; i < 1000; i++) a = a * 6364136223846793005ul + 1442695040888963407ul;
+    sum = a;
+  }
+  printf("%lu\n", sum);
+  return 0;
+}
+
+static sigjmp_buf back;
+static void on_fault(int signal, siginfo_t *info, void *context) {
+  (void)context;
+  siglongjmp(back, signal == SIGSEGV && info->si_addr == (void *)64 ? 2 : 3);
+}
+
+static int run_segv(void) {
+  struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+  sigaction(SIGSEGV, &action, NULL);
+  volatile int right = 0;
+  for (volatile int i = 0; i < 300; i++) {
+    int got = sigsetjmp(back, 1);
+    if (got == 0) *(volatile int *)64 = i;
+    right = right + (got == 2);
+  }
+  printf("%d faults\n", right);
+  return 0;
+}
+
+static void on_write_fault(int signal, siginfo_t *info, void *context) {
+  (void)signal, (void)context;
+  mprotect((void *)((uintptr_t)info->si_addr & ~(uintptr_t)(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE);
+}
+
+/* The access is done again after the handler: registers must be the program's own. */
+static int run_guard(void) {
+  struct sigaction action = {.sa_sigaction = on_write_fault, .sa_flags = SA_SIGINFO};
+  sigaction(SIGSEGV, &action, NULL);
+  long *pages = mmap(NULL, 64 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  long sum = 0;
+  for (int i = 0; i < 64 * 512; i++) pages[i] = i;
+  for (int i = 0; i < 64 * 512; i++) sum += pages[i];
+  printf("%ld\n", sum);
+  return 0;
+}
+
+static int run_mmap(void) {
+  long sum = 0;
+  for (int i = 0; i < 20000; i++) {
+    long *p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    p[i % 2048] = i;
+    sum += p[i % 2048] + p[0];
+    munmap(p, 4 * PAGE);
+  }
+  printf("%ld\n", sum);
+  return 0;
+}
+
+static int run_mremap(void) {
+  size_t size = PAGE;
+  long *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), sum = 0;
+  for (int i = 0; i < 500; i++, size += PAGE) {
+    p[size / 8 - 1] = i;
+    p = mremap(p, size, size + PAGE, MREMAP_MAYMOVE);
+  }
+  for (size_t i = 511; i < size / 8; i += 512) sum += p[i];
+  p = mremap(p, size, PAGE, 0);
+  printf("%ld %ld\n", sum, p[511]);
+  return 0;
+}
+
+static int run_brk(void) {
+  char *start = sbrk(0);
+  long sum = 0;
+  for (int i = 0; i < 2000; i++) {
+    char *p = sbrk(PAGE);
+    p[i % PAGE] = (char)i;
+    sum += p[i % PAGE] + p[PAGE - 1];
+  }
+  sbrk(-1000 * PAGE);
+  printf("%ld %ld\n", sum, (long)((char *)sbrk(0) - start));
+  return 0;
+}
+
+static void *spin(void *argument) {
+  volatile long *cell = argument;
+  for (;;) ++*cell;
+  return NULL;
+}
+
+static int with_spinners(void) {
+  static long cells[THREADS][8];
+  pthread_t thread;
+  for (int i = 0; i < THREADS; i++) pthread_create(&thread, NULL, spin, cells[i]);
+  usleep(50000);
+  puts("spinning");
+  fflush(stdout);
+  return 7;
+}
+
+static int run_spin(void) { exit(with_spinners()); }
+
+static int run_abort(void) {
+  with_spinners();
+  abort();
+}
+
+static int run_kill(void) {
+  with_spinners();
+  raise(SIGKILL);
+  return 1;
+}
+
+static int run_term(void) {
+  with_spinners();
+  raise(SIGTERM);
+  return 1;
+}
+
+/* The image is replaced while other threads run. */
+static int run_exec(void) {
+  with_spinners();
+  execl("/bin/echo", "echo", "replaced", (char *)NULL);
+  return 1;
+}
+
+/* What a process can find out about itself. Numbers that differ from run to run are left out. */
+static int run_self(void) {
+  char text[4096], name[16];
+  ssize_t n = readlink("/proc/self/exe", text, sizeof text - 1);
+  printf("exe %.*s\n", (int)n, text);
+  prctl(PR_GET_NAME, name);
+  printf("name %s argv0 %s cwd %s\n", name, program_invocation_name, getcwd(text, sizeof text));
+  const char *files[] = {"/proc/self/comm", "/proc/self/cmdline", "/proc/self/cgroup"};
+  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    FILE *f = fopen(files[i], "r");
+    for (int c; (c = fgetc(f)) != EOF;) putchar(c ? c : ' ');
+    putchar('\n');
+    fclose(f);
+  }
+  mode_t mask = umask(0);
+  printf("umask %o nice %d dumpable %d\n", mask, getpriority(PRIO_PROCESS, 0), prctl(PR_GET_DUMPABLE));
+  for (int fd = 0; fd < 256; fd++)
+    if (fcntl(fd, F_GETFD) >= 0) printf("fd %d\n", fd);
+  for (int resource = 0; resource < RLIMIT_NLIMITS; resource++) {
+    if (resource == RLIMIT_NOFILE) continue; /* its hard limit may be lower: DynamoRIO keeps some files for itself */
+    struct rlimit r;
+    getrlimit(resource, &r);
+    printf("limit %d %lx %lx\n", resource, r.rlim_cur, r.rlim_max);
+  }
+  for (int signal = 1; signal < 32; signal++) {
+    struct sigaction action;
+    sigaction(signal, NULL, &action);
+    if (action.sa_handler != SIG_DFL) printf("signal %d\n", signal);
+  }
+  sigset_t blocked;
+  sigprocmask(SIG_BLOCK, NULL, &blocked);
+  for (int signal = 1; signal < 32; signal++)
+    if (sigismember(&blocked, signal)) printf("blocked %d\n", signal);
+  return 0;
+}
+
+static int run_names(void) {
+  prctl(PR_SET_NAME, "renamed");
+  pthread_t thread;
+  static long page[512];
+  pthread_create(&thread, NULL, fill, page);
+  pthread_setname_np(thread, "helper");
+  pthread_join(thread, NULL);
+  FILE *f = fopen("/proc/self/comm", "r");
+  char name[32];
+  puts(fgets(name, sizeof name, f));
+  return 0;
+}
+
+static int run_group(void) {
+  pid_t child = fork();
+  int status;
+  if (child == 0) {
+    setpgid(0, 0);
+    raise(SIGSTOP);
+    _exit(getpgrp() == getpid() ? 9 : 1);
+  }
+  waitpid(child, &status, WUNTRACED);
+  printf("stopped %d\n", WIFSTOPPED(status));
+  kill(child, SIGCONT);
+  waitpid(child, &status, 0);
+  printf("ended %d\n", WEXITSTATUS(status));
+  return 0;
+}
+
+static int run_files(void) {
+  FILE *f = fopen("large", "w");
+  static char block[1 << 16];
+  for (int i = 0; i < 64 && fwrite(block, 1, sizeof block, f) == sizeof block; i++)
+    ;
+  puts("written");
+  return 0;
+}
+
+static const struct {
+  const char *name;
+  int (*run)(void);
+} programs[] = {
+    {"threads", run_threads}, {"fork", run_fork},   {"vfork", run_vfork},   {"alarm", run_alarm}, {"segv", run_segv},
+    {"guard", run_guard},     {"mmap", run_mmap},   {"mremap", run_mremap}, {"brk", run_brk},     {"spin", run_spin},
+    {"abort", run_abort},     {"kill", run_kill},   {"term", run_term},     {"exec", run_exec},   {"self", run_self},
+    {"names", run_names},     {"group", run_group}, {"files", run_files},
+};
+
+int main(int argc, char **argv) {
+  for (size_t i = 0; argc > 1 && i < sizeof programs / sizeof programs[0]; i++)
+    if (strcmp(argv[1], programs[i].name) == 0) return programs[i].run();
+  return 99;
+}

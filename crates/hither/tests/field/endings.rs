@@ -1,0 +1,150 @@
+//! Whatever ends the program, or hither, or both.
+use super::*;
+use hither_profile::RunEnd;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+
+#[test]
+fn programs_that_end_with_threads_running() {
+    for _ in 0..3 {
+        check(&[&built("abuse"), "spin"], 1, 5);
+    }
+    for (how, signal) in [("abort", 6), ("kill", 9), ("term", 15)] {
+        let place = Place::new();
+        let traced = place.trace(&[&built("abuse"), how]);
+        assert_eq!(status(&traced), 128 + signal, "{how}");
+        let profile = place.profile();
+        assert_eq!(profile.meta.end, RunEnd::Signaled { signal });
+        assert_eq!(profile.threads.len(), 5, "{how}");
+        let spinner = profile.threads.last().expect("threads");
+        assert!(spinner.accesses() > 10_000, "{how}: {}", spinner.accesses());
+    }
+}
+
+fn pid(child: &std::process::Child) -> Pid {
+    Pid::from_raw(i32::try_from(child.id()).expect("pid"))
+}
+
+fn wait_for(what: &str, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "no {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn without_hither_the_program_goes_on() {
+    let place = Place::new();
+    let script = format!(
+        "echo $$ > pid; {} 3000; {} threads > sums; echo done >> sums",
+        workload("pairs"),
+        built("abuse")
+    );
+    let mut child = place
+        .command(&[
+            HITHER, "trace", "-q", "-o", "traced", "--", "sh", "-c", &script,
+        ])
+        .spawn()
+        .expect("hither");
+    wait_for("start", || place.path("pid").exists());
+    std::thread::sleep(Duration::from_millis(300));
+    kill(pid(&child), Signal::SIGKILL).expect("kill");
+    child.wait().expect("wait");
+    wait_for("end", || {
+        fs::read_to_string(place.path("sums")).is_ok_and(|s| s.ends_with("done\n"))
+    });
+    assert_eq!(
+        fs::read_to_string(place.path("sums")).expect("sums"),
+        "9785692\ndone\n"
+    );
+    let left: Vec<_> = fs::read_dir(place.0.path())
+        .expect("folder")
+        .map(|e| e.expect("entry").file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn signals_reach_the_program() {
+    for (signal, code) in [
+        (Signal::SIGTERM, 143),
+        (Signal::SIGHUP, 129),
+        (Signal::SIGINT, 130),
+    ] {
+        let place = Place::new();
+        let program = workload("pairs");
+        let child = place
+            .command(&[
+                HITHER, "trace", "-q", "-o", "traced", "--", &program, "2", "1000000",
+            ])
+            .spawn()
+            .expect("hither");
+        std::thread::sleep(Duration::from_millis(700));
+        kill(pid(&child), signal).expect("kill");
+        let output = child.wait_with_output().expect("wait");
+        assert_eq!(status(&output), code, "{}", text(&output.stderr));
+        let profile = place.profile();
+        assert_eq!(
+            profile.meta.end,
+            RunEnd::Signaled {
+                signal: signal as i32
+            }
+        );
+        assert!(accesses(&profile) > 1000);
+    }
+}
+
+/// The terminal sends Ctrl-C to hither and the program alike.
+#[test]
+fn interrupt_from_a_terminal() {
+    let place = Place::new();
+    let program = workload("pairs");
+    let keys = format!(
+        "(sleep 1.5; printf '\\003'; sleep 1) | script -qec '{HITHER} trace -q -o traced -- {program} 2 1000000' /dev/null; echo status $?"
+    );
+    let output = place.shell(&keys);
+    assert!(
+        text(&output.stdout).contains("status 130"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert_eq!(place.profile().meta.end, RunEnd::Signaled { signal: 2 });
+}
+
+#[test]
+fn a_full_disk() {
+    let place = Place::new();
+    let mount = place.shell("mkdir small && mount -t tmpfs -o size=40k none small");
+    if !mount.status.success() {
+        eprintln!("skipped: only root may mount: {}", text(&mount.stderr));
+        return;
+    }
+    let program = workload("pairs");
+    let output = run(place.command(&[HITHER, "trace", "-q", "-o", "small/traced", "--", &program]));
+    let left = place.shell("ls small/traced.hither small; umount small");
+    assert_eq!(status(&output), 2, "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "pairs: correct\n");
+    assert!(
+        text(&output.stderr).contains("make room on the disk"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(
+        text(&left.stdout).contains("profile.json"),
+        "{}",
+        text(&left.stdout)
+    );
+}
+
+#[test]
+fn a_limit_on_file_sizes() {
+    let place = Place::new();
+    let traced = format!("{HITHER} trace -q -o traced --");
+    let program = built("abuse");
+    let limited = |prefix: &str| place.shell(&format!("ulimit -S -f 64; {prefix} {program} files"));
+    let (native, traced) = (limited(""), limited(&traced));
+    assert_eq!(status(&native), 153, "SIGXFSZ");
+    assert_eq!(status(&traced), 153);
+    assert_eq!(place.profile().meta.end, RunEnd::Signaled { signal: 25 });
+}

@@ -1,0 +1,89 @@
+//! What a program can find out about where it runs.
+use super::*;
+
+#[test]
+fn the_environment_is_the_programs_own() {
+    let place = Place::new();
+    let run_env = |prefix: &[&str]| {
+        let mut command = place.command(&[prefix, &["env"]].concat());
+        command.env_clear().envs([
+            ("B", "2"),
+            ("A", "1"),
+            ("PATH", "/usr/bin:/bin"),
+            ("DYNAMO", "x"),
+        ]);
+        let output = run(command);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let hither = [HITHER, "trace", "-q", "-o", "traced", "--"];
+    assert_eq!(run_env(&[]), run_env(&hither));
+    // Also those that it starts.
+    let nested = ["env", "-u", "B", "sh", "-c", "env; exec env"];
+    assert_eq!(run_env(&nested), run_env(&[&hither[..], &nested].concat()));
+    assert_eq!(place.profile().meta.processes.len(), 4);
+}
+
+#[test]
+fn a_process_sees_itself() {
+    let place = Place::new();
+    let program = built("abuse");
+    let call = |prefix: &str, how: &str| {
+        place.shell(&format!(
+            "trap '' USR2; {how} {prefix} {program} self 8</dev/null 5>&1"
+        ))
+    };
+    for how in [
+        "",
+        "nice -n 3",
+        "umask 027;",
+        "ulimit -c 0; ulimit -S -s 4096;",
+        "exec -a other",
+    ] {
+        let native = call("", how);
+        let traced = call(&format!("{HITHER} trace -q -o traced --"), how);
+        assert!(text(&native.stdout).lines().count() > 20);
+        // `exec -a` names hither, not the program.
+        if how != "exec -a other" {
+            assert_eq!(text(&native.stdout), text(&traced.stdout), "{how}");
+        }
+        assert_eq!(status(&traced), 0);
+    }
+    let native = place.shell("ls /proc/self/fd");
+    let traced = place.shell(&format!("{HITHER} trace -q -o traced -- ls /proc/self/fd"));
+    assert_eq!(text(&native.stdout), text(&traced.stdout));
+}
+
+#[test]
+fn programs_that_ask_for_valgrind_do_not_find_it() {
+    let found = check(&[&workload("stencil2d")], 1, 2);
+    assert!(found
+        .meta
+        .limits
+        .iter()
+        .all(|limit| !limit.contains("lost")));
+}
+
+#[test]
+fn another_user() {
+    let place = Place::new();
+    if !nix::unistd::getuid().is_root() {
+        eprintln!("skipped: only root can become somebody else");
+        return;
+    }
+    place.shell("chmod 777 .");
+    let reachable = place.shell(&format!(
+        "setpriv --reuid 65534 --regid 65534 --clear-groups test -x {HITHER}"
+    ));
+    if !reachable.status.success() {
+        eprintln!("skipped: others may not run {HITHER}");
+        return;
+    }
+    let traced = place.shell(&format!("setpriv --reuid 65534 --regid 65534 --clear-groups {HITHER} trace -q -o traced -- sh -c 'id -u; exit 3'"));
+    assert_eq!(text(&traced.stderr), "");
+    assert_eq!(
+        (status(&traced), text(&traced.stdout).as_str()),
+        (3, "65534\n")
+    );
+    assert_eq!(place.profile().meta.processes.len(), 2);
+}

@@ -1,0 +1,55 @@
+//! Many threads, many runs.
+use super::*;
+
+fn many(line: &[&str]) -> (Profile, Output) {
+    let place = Place::new();
+    let program = workload("many_threads");
+    let traced = place.trace(&[&[program.as_str()], line].concat());
+    assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
+    (place.profile(), traced)
+}
+
+#[test]
+fn a_thousand_threads_at_once() {
+    let (profile, _) = many(&["at-once", "1024"]);
+    assert_eq!(profile.threads.len(), 1025);
+    assert!(profile.threads.iter().skip(1).all(|t| t.accesses() >= 1024));
+}
+
+#[test]
+fn thousands_of_threads_in_a_run() {
+    let (profile, _) = many(&["in-sequence", "4096"]);
+    assert_eq!(profile.threads.len(), 4097);
+    assert!(profile.threads.iter().skip(1).all(|t| t.accesses() >= 1024));
+}
+
+#[test]
+fn threads_beyond_the_limit_run_untraced() {
+    let place = Place::new();
+    let program = workload("many_threads");
+    let script = format!("{program} in-sequence 4000 && {program} in-sequence 800");
+    let traced = place.trace(&["sh", "-c", &script]);
+    assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
+    let profile = place.profile();
+    assert_eq!(profile.threads.len(), 4351);
+    assert!(
+        profile
+            .meta
+            .limits
+            .iter()
+            .any(|limit| limit.contains("threads")),
+        "{:?}",
+        profile.meta.limits
+    );
+}
+
+/// `HITHER_SOAK` runs in a row; 20 without it.
+#[test]
+fn many_runs_in_a_row() {
+    let runs = std::env::var("HITHER_SOAK").map_or(20, |n| n.parse().expect("a number"));
+    for run in 0..runs {
+        let (profile, output) = many(&["at-once", "64"]);
+        assert_eq!(profile.threads.len(), 65, "run {run}");
+        assert_eq!(text(&output.stdout), "many_threads: correct\n");
+    }
+}

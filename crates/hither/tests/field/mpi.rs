@@ -1,0 +1,103 @@
+//! MPI programs: one profile for all ranks, whichever way round they are started.
+use super::*;
+
+const MPIRUN: [&str; 7] = [
+    "mpirun",
+    "--oversubscribe",
+    "--mca",
+    "btl_vader_single_copy_mechanism",
+    "none",
+    "-np",
+    "4",
+];
+const TRACE: [&str; 6] = [HITHER, "trace", "-q", "-o", "traced", "--"];
+
+fn mpi(place: &Place, line: &[&str]) -> Option<Output> {
+    if !place.shell("command -v mpirun").status.success() {
+        eprintln!("skipped: mpirun is not installed");
+        return None;
+    }
+    let mut command = place.command(line);
+    command
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    Some(run(command))
+}
+
+/// Communication between threads of different processes, and the largest other than it.
+fn between_ranks(profile: &Profile) -> u64 {
+    let process = |t: hither_profile::ThreadIx| profile.threads[t.at()].process;
+    let across = profile.comm.iter().filter(|c| process(c.i) != process(c.j));
+    across.map(|c| c.events).sum()
+}
+
+fn both_ways(program: &str, prepare: impl Fn(&Place), check: impl Fn(&Place, &Output, Profile)) {
+    for line in [
+        [&MPIRUN[..], &TRACE, &[program]].concat(),
+        [&TRACE[..], &MPIRUN, &[program]].concat(),
+    ] {
+        let place = Place::new();
+        prepare(&place);
+        let Some(output) = mpi(&place, &line) else {
+            return;
+        };
+        assert_eq!(status(&output), 0, "{line:?} {}", text(&output.stderr));
+        let profiles = place.shell("ls -d *.hither");
+        assert_eq!(text(&profiles.stdout), "traced.hither\n");
+        check(&place, &output, place.profile());
+    }
+}
+
+/// Processes of the profile that run `program`.
+fn ranks(profile: &Profile, program: &str) -> usize {
+    profile
+        .meta
+        .processes
+        .iter()
+        .filter(|p| p.executable.ends_with(program))
+        .count()
+}
+
+#[test]
+fn ring() {
+    both_ways(
+        &workload("mpi_ring"),
+        |_| (),
+        |_, output, profile| {
+            assert_eq!(text(&output.stdout), "mpi_ring: 4 ranks, correct\n");
+            assert_eq!(ranks(&profile, "mpi_ring"), 4);
+            assert!(
+                between_ranks(&profile) > 1000,
+                "{}",
+                between_ranks(&profile)
+            );
+        },
+    );
+}
+
+#[test]
+fn hpcc() {
+    let example = "/usr/share/doc/hpcc/examples/_hpccinf.txt";
+    if !Path::new(example).exists() {
+        eprintln!("skipped: hpcc is not installed");
+        return;
+    }
+    let prepare = |place: &Place| {
+        let small = format!("sed -e '6s/^1000 /160 /' -e '8s/^80/32/' {example} > hpccinf.txt");
+        assert!(place.shell(&small).status.success());
+    };
+    both_ways("hpcc", prepare, |place, _, profile| {
+        let report = fs::read_to_string(place.path("hpccoutf.txt")).expect("report");
+        assert!(report.contains("Success=1"), "{report}");
+        assert_eq!(ranks(&profile, "hpcc"), 4);
+        assert!(
+            between_ranks(&profile) > 10_000,
+            "{}",
+            between_ranks(&profile)
+        );
+        let stat = place.shell(&format!("{HITHER} stat --json traced.hither"));
+        let stat: serde_json::Value = serde_json::from_slice(&stat.stdout).expect("json");
+        let phases = stat["phases"].as_array().map_or(0, Vec::len);
+        assert!(phases >= 2, "{phases} phases");
+    });
+}

@@ -1,0 +1,165 @@
+//! Programs from Debian, and small ones that do what tracers trip over.
+use super::*;
+
+#[test]
+fn threads_in_all_ways() {
+    check(&[&built("abuse"), "threads"], 1, 5);
+    check(&[&built("abuse-static"), "threads"], 1, 5);
+}
+
+#[test]
+fn processes_in_all_ways() {
+    for program in ["abuse", "abuse-static"] {
+        check(&[&built(program), "fork"], 13, 13);
+        check(&[&built(program), "vfork"], 12, 12);
+        check(&[&built(program), "group"], 2, 2);
+        check(&[&built(program), "exec"], 2, 6);
+    }
+}
+
+#[test]
+fn signals() {
+    for program in ["abuse", "abuse-static"] {
+        check(&[&built(program), "alarm"], 1, 1);
+        check(&[&built(program), "segv"], 1, 1);
+        check(&[&built(program), "guard"], 1, 1);
+    }
+}
+
+#[test]
+fn exceptions_and_libraries_that_come_and_go() {
+    check(&[&built("throws")], 1, 5);
+}
+
+#[test]
+fn address_spaces_that_change() {
+    check(&[&built("abuse"), "mmap"], 1, 1);
+    check(&[&built("abuse"), "mremap"], 1, 1);
+    check(&[&built("abuse"), "brk"], 1, 1);
+}
+
+#[test]
+fn thread_names() {
+    let profile = check(&[&built("abuse"), "names"], 1, 2);
+    let names: Vec<_> = profile.threads.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["renamed", "helper"]);
+}
+
+/// A file of numbers that compresses somewhat.
+fn numbers(place: &Place) {
+    let lines: String = (0..150_000u64)
+        .map(|i| format!("{} {}\n", i, i * i % 9973))
+        .collect();
+    fs::write(place.path("numbers"), lines).expect("write");
+}
+
+#[test]
+fn compressors() {
+    let place = Place::new();
+    numbers(&place);
+    let several = Expected {
+        processes: 1,
+        threads: 4,
+    };
+    check_in(&place, &["pigz", "-n", "-p4", "-c", "numbers"], &several);
+    check_in(
+        &place,
+        &["xz", "-T4", "-1", "--block-size=400KiB", "-c", "numbers"],
+        &several,
+    );
+}
+
+#[test]
+fn standard_input_and_much_output() {
+    let place = Place::new();
+    numbers(&place);
+    let piped = |prefix: &str| place.shell(&format!("cat numbers | {prefix} sort -k2n | cksum"));
+    let native = piped("");
+    let traced = piped(&format!("{HITHER} trace -q -o traced --"));
+    assert_eq!(text(&native.stdout), text(&traced.stdout));
+    assert!(accesses(&place.profile()) > 1_000_000);
+}
+
+#[test]
+fn sqlite() {
+    let place = Place::new();
+    let sql = "create table t(a integer primary key, b text, c real);
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < 2000)
+        insert into t select i, hex(i * 7919), i * 1.5 from n;
+        create index bi on t(b);
+        select count(*), sum(c), max(b) from t;
+        select b, a from t where b > '36' order by b desc limit 5;\n";
+    fs::write(place.path("q.sql"), sql).expect("write");
+    let one = Expected {
+        processes: 1,
+        threads: 1,
+    };
+    check_in(&place, &["sqlite3", ":memory:", ".read q.sql"], &one);
+}
+
+#[test]
+fn python_with_threads() {
+    let program = "import threading, zlib\nout = []\ndef f(i):\n    d = {j: str(j) for j in range(1000)}\n    out.append(zlib.crc32(repr(sorted(d)).encode()))\nt = [threading.Thread(target=f, args=(i,)) for i in range(6)]\nfor x in t: x.start()\nfor x in t: x.join()\nprint(len(set(out)), len(out))\nraise SystemExit(4)";
+    check(&["/usr/bin/python3", "-S", "-c", program], 1, 7);
+}
+
+#[test]
+fn scripts() {
+    let place = Place::new();
+    let script = "#!/bin/bash -e\nfor i in a b; do echo \"$i $0 $(echo $i | tr a-c A-C)\"; done\n\
+        sort < <(echo sub; echo an)\n(exit 5) || echo \"got $?\"\nexit 6\n";
+    fs::write(place.path("script"), script).expect("write");
+    place.shell("chmod +x script");
+    check_in(
+        &place,
+        &["./script"],
+        &Expected {
+            processes: 8,
+            threads: 8,
+        },
+    );
+}
+
+const GO: &str = "package main
+import (\"fmt\"; \"runtime\"; \"sync\")
+func main() {
+	runtime.GOMAXPROCS(4)
+	var wg sync.WaitGroup
+	c := make(chan int, 4)
+	for g := 0; g < 64; g++ {
+		wg.Add(1)
+		go func(g int) {
+			defer wg.Done()
+			s := []int{}
+			for i := 0; i < 2000; i++ { s = append(s, i*g); if i%500 == 0 { runtime.Gosched() } }
+			c <- s[1999]
+		}(g)
+	}
+	go func() { wg.Wait(); close(c) }()
+	total := 0
+	for v := range c { total += v }
+	runtime.GC()
+	fmt.Println(total)
+}
+";
+
+#[test]
+fn go() {
+    let place = Place::new();
+    fs::write(place.path("main.go"), GO).expect("write");
+    if !place.shell("command -v go").status.success() {
+        eprintln!("skipped: go is not installed");
+        return;
+    }
+    let built =
+        place.shell("GOFLAGS= GO111MODULE=off GOCACHE=$PWD/cache go build -o program main.go");
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    check_in(
+        &place,
+        &["./program"],
+        &Expected {
+            processes: 1,
+            threads: 3,
+        },
+    );
+}
