@@ -196,10 +196,11 @@ static void start_extensions(bool sampling) {
  * the stack, so it moves along with the end of what is left. */
 static void hide_environment(void) {
   static const char prefix[] = "DYNAMORIO_";
+  static const char blanked[] = "__disabled__"; /* what it makes of one it unsets */
   char **from = environ, **to = environ;
   if (!from) return;
   for (; *from; from++)
-    if (strncmp(*from, prefix, sizeof prefix - 1) != 0) *to++ = *from;
+    if (strncmp(*from, prefix, sizeof prefix - 1) != 0 && strcmp(*from, blanked) != 0) *to++ = *from;
   if (to == from) return;
   uint64_t *words = (uint64_t *)(from + 1);
   size_t n = 0;

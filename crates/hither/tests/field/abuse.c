@@ -60,8 +60,8 @@ static int run_fork(void) {
 
 static int run_vfork(void) {
   extern char **environ;
-  static int sum, status;
-  for (static int i; i < 5; i++) {
+  static int sum, status, i; /* a vfork'ed child shares the stack */
+  for (; i < 5; i++) {
     pid_t child = vfork();
     if (child == 0) {
       execl("/bin/sh", "sh", "-c", "exit 3", (char *)NULL);

@@ -38,17 +38,19 @@ fn a_process_sees_itself() {
         "nice -n 3",
         "umask 027;",
         "ulimit -c 0; ulimit -S -s 4096;",
-        "exec -a other",
     ] {
         let native = call("", how);
         let traced = call(&format!("{HITHER} trace -q -o traced --"), how);
-        assert!(text(&native.stdout).lines().count() > 20);
-        // `exec -a` names hither, not the program.
-        if how != "exec -a other" {
-            assert_eq!(text(&native.stdout), text(&traced.stdout), "{how}");
-        }
+        assert!(text(&native.stdout).lines().count() > 20, "{how}");
+        assert_eq!(text(&native.stdout), text(&traced.stdout), "{how}");
         assert_eq!(status(&traced), 0);
     }
+    let renamed = format!("exec -a other {program} self");
+    let two = Expected {
+        processes: 2,
+        threads: 2,
+    };
+    check_in(&place, &["bash", "-c", &renamed], &two);
     let native = place.shell("ls /proc/self/fd");
     let traced = place.shell(&format!("{HITHER} trace -q -o traced -- ls /proc/self/fd"));
     assert_eq!(text(&native.stdout), text(&traced.stdout));

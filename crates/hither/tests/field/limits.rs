@@ -50,6 +50,6 @@ fn many_runs_in_a_row() {
     for run in 0..runs {
         let (profile, output) = many(&["at-once", "64"]);
         assert_eq!(profile.threads.len(), 65, "run {run}");
-        assert_eq!(text(&output.stdout), "many_threads: correct\n");
+        assert_eq!(text(&output.stdout), "many_threads: 64 threads, correct\n");
     }
 }
