@@ -231,16 +231,18 @@ void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t si
   }
   struct hi_side *s = &t->current_side[at];
   t->shared->misses++;
+  uint32_t page = HI_LIKELY(hi_counting(t)) ? hi_page_of(t, address) : HI_PAGE_NONE;
+  /* The word is often in another processor's cache: it travels while the old line is evicted. */
+  uint64_t *word = hi_shadow_word(page, address);
+  __builtin_prefetch(word, 1);
   if (e->tag) evict(t, e, s);
   else mark_used(t, at);
-  *s = (struct hi_side){.site = site};
+  *s = (struct hi_side){.page = page, .site = site};
   e->reads = HI_READS(counts);
   e->writes = HI_WRITES(counts);
   e->tag = line;
-  if (HI_UNLIKELY(!hi_counting(t))) return;
-  s->page = hi_page_of(t, address);
-  if (HI_UNLIKELY(!s->page)) return;
-  share(t, s, hi_shadow_word(s->page, address), line);
+  if (HI_UNLIKELY(!page)) return;
+  share(t, s, word, line);
   if (walks_up(t, line)) stream(t, line, s->page, site);
 }
 
