@@ -103,7 +103,7 @@ void hi_switch(struct hi_local *t) {
   shared->cache = which;
   hi_publish_instructions(t);
   __atomic_store_n(&shared->epoch, t->epoch, __ATOMIC_RELEASE);
-  __atomic_store_n(&t->flipped, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&shared->flipped, 0, __ATOMIC_RELEASE);
 }
 
 /* Address of the line in the address space of thread `other`, 0 if not known. */
@@ -116,18 +116,27 @@ static uint64_t line_in(const struct hi_thread *other, uint32_t page, uint64_t l
   return ((base + (shared - 1) % HI_CHUNK_PAGES) << HI_PAGE_SHIFT) | (line & (HI_PAGE_BYTES - 1));
 }
 
-/* Tells a sharer, in its own entry, that this thread joined and when. */
-static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  if (other == 0 || other >= HI_MAX_THREADS) return;
+/* The entry in which `other` counts the line in this slice, and what goes with it. */
+static struct hi_entry *entry_of(const struct hi_local *t, uint32_t other, uint32_t page, uint64_t line,
+                                 struct hi_side **side) {
+  if (other == 0 || other >= HI_MAX_THREADS) return NULL;
   const struct hi_thread *o = &hi_run.threads[other];
-  if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) != t->epoch || o->arena >= HI_MAX_THREADS) return;
+  if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) != t->epoch || o->arena >= HI_MAX_THREADS) return NULL;
   line = line_in(o, page, line);
   uint64_t entries = (uint64_t)hi_run.index_mask + 1;
   char *arena = hi_run.arenas + hi_run.header->arena_size * o->arena;
   uint64_t at = hi_index(line);
   struct hi_entry *e = (struct hi_entry *)arena + (o->cache & 1) * entries + at;
-  if (e->tag != line || !line) return;
-  struct hi_side *s = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
+  if (e->tag != line || !line) return NULL;
+  *side = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
+  return e;
+}
+
+/* Tells a sharer, in its own entry, that this thread joined and when. */
+static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+  struct hi_side *s;
+  struct hi_entry *e = entry_of(t, other, page, line, &s);
+  if (!e) return;
   uint32_t n = e->reads + e->writes;
   if (!s->z1) {
     s->s1 = n;
@@ -136,6 +145,17 @@ static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t lin
     s->s2 = n;
     s->z2 = (uint16_t)t->index;
   }
+}
+
+/* A line that `other` entered ahead of its walk and has not reached is not shared with it.
+ * Its entry is made stale, so that it misses, and joins, should it come by after all. */
+static bool withdraw(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+  struct hi_side *s;
+  struct hi_entry *e = entry_of(t, other, page, line, &s);
+  if (!e || e->reads + e->writes) return false;
+  uint64_t tag = e->tag;
+  return !(tag & HI_STALE) &&
+         __atomic_compare_exchange_n(&e->tag, &tag, tag | HI_STALE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Registers the thread as last sharer of the line; fills who its accesses owe. */
@@ -150,6 +170,10 @@ static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, 
   uint32_t last = v & 0xffff, before = (v >> 16) & 0xffff;
   if (last == me) {
     s->x = (uint16_t)before;
+    return;
+  }
+  if (!before && withdraw(t, last, s->page, line)) {
+    __atomic_store_n(word, slice | me, __ATOMIC_RELAXED);
     return;
   }
   __atomic_store_n(word, slice | (uint64_t)last << 16 | me, __ATOMIC_RELAXED);
@@ -195,7 +219,7 @@ static inline bool walks_up(const struct hi_local *t, uint64_t line) {
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
   address &= HI_ADDRESS_MASK;
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
-  if (HI_UNLIKELY(epoch != t->epoch && !t->flipped)) hi_tick(epoch, false);
+  if (HI_UNLIKELY(epoch != t->epoch && !t->shared->flipped)) hi_tick(epoch, false);
   if (HI_UNLIKELY((uint64_t)t->current != *t->base_slot)) hi_switch(t);
   uint64_t line = hi_line_of(address);
   uint64_t at = hi_index(line);
@@ -207,16 +231,18 @@ void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t si
   }
   struct hi_side *s = &t->current_side[at];
   t->shared->misses++;
+  uint32_t page = HI_LIKELY(hi_counting(t)) ? hi_page_of(t, address) : HI_PAGE_NONE;
+  /* The word is often in another processor's cache: it travels while the old line is evicted. */
+  uint64_t *word = hi_shadow_word(page, address);
+  __builtin_prefetch(word, 1);
   if (e->tag) evict(t, e, s);
   else mark_used(t, at);
-  *s = (struct hi_side){.site = site};
+  *s = (struct hi_side){.page = page, .site = site};
   e->reads = HI_READS(counts);
   e->writes = HI_WRITES(counts);
   e->tag = line;
-  if (HI_UNLIKELY(!hi_counting(t))) return;
-  s->page = hi_page_of(t, address);
-  if (HI_UNLIKELY(!s->page)) return;
-  share(t, s, hi_shadow_word(s->page, address), line);
+  if (HI_UNLIKELY(!page)) return;
+  share(t, s, word, line);
   if (walks_up(t, line)) stream(t, line, s->page, site);
 }
 

@@ -86,9 +86,14 @@ static void on_thread_init(void *dc) {
   enter_thread(dc, m, index, creator, stack_pointer);
 }
 
+/* In a fork's child DynamoRIO ends the parent's other threads; over there they run on. */
+static bool is_of_this_process(const struct hi_local *t) {
+  return hi_run.processes[t->shared->process].pid == getpid();
+}
+
 static void on_thread_exit(void *dc) {
   struct hi_local *t = host_local(dc);
-  if (t->index) {
+  if (t->index && is_of_this_process(t)) {
     char name[16];
     if (prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);
     hi_thread_end(t);

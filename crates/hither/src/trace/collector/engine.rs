@@ -29,7 +29,7 @@ const ROW_BYTES: f64 = 6.0;
 const COMM_SHARE: f64 = 0.35;
 const PAGE_SHARE: f64 = 0.5;
 /// Rows in memory, whatever the size on disk may be.
-const MAX_PAGE_ROWS: usize = 2 << 20;
+const MAX_PAGE_ROWS: usize = 1 << 20;
 const MAX_COMM_ROWS: usize = 4 << 20;
 /// How often to ask whether processes still exist.
 const LIVENESS: u64 = 100_000_000;
@@ -183,6 +183,7 @@ impl Engine {
             let stuck = thread.state == wire::THREAD_LIVE
                 && thread.epoch != 0
                 && thread.epoch != epoch
+                && thread.flipped == 0
                 && self.marked.get(&slot) != Some(&thread.epoch);
             if stuck {
                 self.marked.insert(slot, thread.epoch);

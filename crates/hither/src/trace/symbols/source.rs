@@ -115,9 +115,9 @@ pub fn trailing_lvalue(text: &str) -> Option<Lvalue> {
     let own = std::str::from_utf8(&bytes[start..]).ok()?;
     let prefix = text[..start].trim_end();
     let mut found = lvalue(own)?;
-    // `*p = malloc(n)` stores behind p; `T *p = malloc(n)` declares p.
+    // `*p = malloc(n)` stores behind p; `T *p = malloc(n), *q = malloc(n)` declares p and q.
     let before = prefix.trim_end_matches('*').trim_end();
-    let declares = before.ends_with(|c: char| is_word(c as u8) || c == '>') && !before.is_empty();
+    let declares = before.ends_with(|c: char| is_word(c as u8) || c == '>' || c == ',');
     if prefix.ends_with('*') && !declares {
         found.text.insert(0, '*');
         found.steps.push(Step::Index);

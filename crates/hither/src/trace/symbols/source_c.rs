@@ -29,6 +29,10 @@ const GROWING: [&str; 19] = [
 ];
 
 pub fn receiver(lines: &[String], at: usize, column: usize, rust: bool) -> Receiver {
+    // `#pragma omp parallel`: the runtime's own block.
+    if lines[at].trim_start().starts_with("#pragma") {
+        return Receiver::Unknown;
+    }
     let (text, cursor) = statement(lines, at, column);
     let text = text.as_str();
     let body = text.trim_start();

@@ -29,6 +29,8 @@ fn c_and_cpp_statements() {
         ("  g->cells[i].next = @calloc(1, n);", "g->cells[i].next"),
         ("  *out = @malloc(n);", "*out"),
         ("  double *p = @malloc(n);", "p"),
+        ("  double *p = malloc(n), *q = @malloc(n);", "q"),
+        ("#pragma omp parallel @for\n  for (;;) p = q;", "(unknown)"),
         ("  auto* p = @new double[n];", "p"),
         ("  std::vector<double> @grid(n);", "grid"),
         (
