@@ -109,7 +109,9 @@ struct hi_thread {
   uint64_t traced_instructions;   /* with HI_FLAG_SAMPLE: those of blocks that touch memory, */
   uint64_t untraced_instructions; /* in slices that were traced, and in the others */
   uint64_t used[8];       /* groups of HI_GROUP entries of the current line cache that hold lines */
-  uint64_t pad[2];
+  uint32_t flipped;       /* 1 from when its base was flipped until it has flushed its old cache */
+  uint32_t pad0;
+  uint64_t pad;
 };
 
 enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCESS_EXECED = 3 };
@@ -211,8 +213,8 @@ struct hi_count { uint64_t reads, writes; };
 struct hi_block { struct hi_count page[HI_BLOCK_PAGES]; };
 
 /* One entry of a thread's line cache; tag is the line's address, 0 when empty.
- * A thread that only hits never looks at the epoch. Where nobody in its process has moved it
- * on half a millisecond into a slice, the collector sets HI_STALE in its tags (compare-and-
+ * A thread that only hits never looks at the epoch. Where nobody in its process has flipped
+ * it half a millisecond into a slice, the collector sets HI_STALE in its tags (compare-and-
  * swap, once per epoch the thread is stuck in): its next access misses and moves it on. */
 #define HI_STALE (1ull << 63)
 struct hi_entry { uint64_t tag; uint32_t reads, writes; };

@@ -103,7 +103,7 @@ void hi_switch(struct hi_local *t) {
   shared->cache = which;
   hi_publish_instructions(t);
   __atomic_store_n(&shared->epoch, t->epoch, __ATOMIC_RELEASE);
-  __atomic_store_n(&t->flipped, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&shared->flipped, 0, __ATOMIC_RELEASE);
 }
 
 /* Address of the line in the address space of thread `other`, 0 if not known. */
@@ -229,7 +229,7 @@ static inline bool walks_up(const struct hi_local *t, uint64_t line) {
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
   address &= HI_ADDRESS_MASK;
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
-  if (HI_UNLIKELY(epoch != t->epoch && !t->flipped)) hi_tick(epoch, false);
+  if (HI_UNLIKELY(epoch != t->epoch && !t->shared->flipped)) hi_tick(epoch, false);
   if (HI_UNLIKELY((uint64_t)t->current != *t->base_slot)) hi_switch(t);
   uint64_t line = hi_line_of(address);
   uint64_t at = hi_index(line);

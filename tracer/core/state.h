@@ -58,7 +58,6 @@ struct hi_local {
   uint32_t sample_left;
   uint32_t random;
   uint32_t next_page, page_end;  /* page ids reserved and not used yet */
-  uint32_t volatile flipped;     /* base_slot was flipped and the old cache not flushed yet */
   struct hi_entry *entries[2];
   struct hi_side *side[2];
   uint64_t volatile *instructions; /* three counters in thread-local storage: blocks that exist once; traced; not traced */

@@ -16,8 +16,8 @@ void hi_tick_unlock(void) {
 }
 
 static void flip(struct hi_local *t) {
-  if (__atomic_load_n(&t->flipped, __ATOMIC_ACQUIRE)) return; /* still busy with the last flip */
-  t->flipped = 1;
+  if (__atomic_load_n(&t->shared->flipped, __ATOMIC_ACQUIRE)) return; /* still busy with the last flip */
+  t->shared->flipped = 1;
   *t->base_slot = (uint64_t)(t->current == t->entries[0] ? t->entries[1] : t->entries[0]);
 }
 

@@ -25,6 +25,7 @@ pub struct Profile {
     pub regions: Vec<Region>,
     pub objects: Vec<Object>,
     pub object_ranges: Vec<ObjectRange>,
+    pub members: Vec<Member>,
     pub sites: Vec<Site>,
 }
 

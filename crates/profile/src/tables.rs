@@ -170,6 +170,18 @@ pub struct ObjectRange {
     pub length: u64,
 }
 
+/// A field of a structure, or of the elements of an array of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Member {
+    pub object: ObjectIx,
+    pub name: String,
+    pub type_name: String,
+    /// Bytes from the start of the structure.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
 /// Accesses that one source line makes to one object, from samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {

@@ -81,6 +81,7 @@ fn small() -> Profile {
         regions: vec![Region::default()],
         objects: vec![Object::default()],
         object_ranges: vec![ObjectRange::default()],
+        members: vec![Member::default()],
         sites: vec![Site::default()],
     }
 }

@@ -36,6 +36,16 @@ pub const HOOK_UNTIL: u32 = 2;
 pub const HOOK_ONLY: u32 = 3;
 pub const HOOK_SYNC: u32 = 4;
 pub const HOOK_ALLOC: u32 = 5;
+pub const ALLOC_MALLOC: u32 = 1;
+pub const ALLOC_CALLOC: u32 = 2;
+pub const ALLOC_REALLOC: u32 = 3;
+pub const ALLOC_ALIGNED: u32 = 4;
+pub const ALLOC_NEW: u32 = 5;
+pub const ALLOC_FREE: u32 = 6;
+pub const ALLOC_MEMALIGN_OUT: u32 = 7;
+pub const SYNC_PTHREAD_BARRIER: u32 = 0;
+pub const SYNC_OMP_BARRIER: u32 = 1;
+pub const SYNC_OMP_PARALLEL: u32 = 2;
 
 pub const SYNCS: usize = 4;
 pub const SAMPLE_PERIOD: u32 = 1024;
@@ -147,7 +157,9 @@ pub struct Thread {
     pub traced_instructions: u64,
     pub untraced_instructions: u64,
     pub used: [u64; 8],
-    pub pad: [u64; 2],
+    pub flipped: u32,
+    pub pad0: u32,
+    pub pad: u64,
 }
 
 #[repr(C)]
@@ -370,7 +382,7 @@ mod tests {
         compare!(b, "hi_thread", Thread: state, process, creator, tid, start_ns, end_ns,
             stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
             sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions,
-            untraced_instructions, used);
+            untraced_instructions, used, flipped);
         compare!(b, "hi_process", Process: state, pid, parent_pid, parent, generation,
             start_ns, end_ns);
         compare!(b, "hi_hook", Hook: kind, which, offset, dev, ino);
@@ -410,6 +422,16 @@ mod tests {
             ("HI_THREAD_ENDED", THREAD_ENDED),
             ("HI_PROCESS_EXECED", PROCESS_EXECED),
             ("HI_HOOK_ALLOC", HOOK_ALLOC),
+            ("HI_ALLOC_MALLOC", ALLOC_MALLOC),
+            ("HI_ALLOC_CALLOC", ALLOC_CALLOC),
+            ("HI_ALLOC_REALLOC", ALLOC_REALLOC),
+            ("HI_ALLOC_ALIGNED", ALLOC_ALIGNED),
+            ("HI_ALLOC_NEW", ALLOC_NEW),
+            ("HI_ALLOC_FREE", ALLOC_FREE),
+            ("HI_ALLOC_MEMALIGN_OUT", ALLOC_MEMALIGN_OUT),
+            ("HI_SYNC_PTHREAD_BARRIER", SYNC_PTHREAD_BARRIER),
+            ("HI_SYNC_OMP_BARRIER", SYNC_OMP_BARRIER),
+            ("HI_SYNC_OMP_PARALLEL", SYNC_OMP_PARALLEL),
             ("HI_SYNCS", SYNCS as u32),
             ("HI_EV_LOST", u32::from(EV_LOST)),
             ("HI_MAP_INITIAL", u32::from(MAP_INITIAL)),

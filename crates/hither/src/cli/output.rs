@@ -72,6 +72,7 @@ mod tests {
         assert!(check(&at("new.hither")).is_ok());
         assert!(check(&at("none/new.hither")).is_err());
         std::fs::create_dir(at("other.hither")).expect("mkdir");
+        std::fs::write(at("other.hither").join("notes"), "x").expect("write");
         assert!(check(&at("other.hither")).is_err());
         std::fs::write(at("file.hither"), "x").expect("write");
         assert!(check(&at("file.hither")).is_err());

@@ -9,6 +9,7 @@ use hither_profile::TraceOptions;
 use super::collector::{Hook, HookKind};
 use super::target::Target;
 use super::{elf, symbols};
+use hither_sys::wire;
 
 /// Most suggestions for a misspelt name.
 const SUGGESTIONS: usize = 3;
@@ -23,15 +24,53 @@ pub fn resolve(options: &TraceOptions, target: &Target) -> Result<Vec<Hook>> {
     let only = options.only_functions.iter();
     let only = only.map(|name| (HookKind::Only, name));
     let wanted: Vec<_> = from.chain(until).chain(only).collect();
-    if wanted.is_empty() {
-        return Ok(Vec::new());
-    }
     let programs = programs(target);
-    let mut hooks = Vec::new();
+    let mut hooks = of_static(target);
     for (kind, name) in wanted {
         hooks.extend(find(&programs, kind, name)?);
     }
     Ok(hooks)
+}
+
+/// What the tracer finds by itself in shared libraries, but not in a static program,
+/// which exports nothing.
+const RUNTIME: [(&str, HookKind); 14] = [
+    ("malloc", HookKind::Alloc(wire::ALLOC_MALLOC)),
+    ("calloc", HookKind::Alloc(wire::ALLOC_CALLOC)),
+    ("realloc", HookKind::Alloc(wire::ALLOC_REALLOC)),
+    ("aligned_alloc", HookKind::Alloc(wire::ALLOC_ALIGNED)),
+    ("memalign", HookKind::Alloc(wire::ALLOC_ALIGNED)),
+    ("posix_memalign", HookKind::Alloc(wire::ALLOC_MEMALIGN_OUT)),
+    ("free", HookKind::Alloc(wire::ALLOC_FREE)),
+    ("_Znwm", HookKind::Alloc(wire::ALLOC_NEW)),
+    ("_Znam", HookKind::Alloc(wire::ALLOC_NEW)),
+    (
+        "pthread_barrier_wait",
+        HookKind::Sync(wire::SYNC_PTHREAD_BARRIER),
+    ),
+    ("GOMP_barrier", HookKind::Sync(wire::SYNC_OMP_BARRIER)),
+    ("GOMP_loop_end", HookKind::Sync(wire::SYNC_OMP_BARRIER)),
+    ("GOMP_parallel", HookKind::Sync(wire::SYNC_OMP_PARALLEL)),
+    (
+        "GOMP_parallel_loop_nonmonotonic_dynamic",
+        HookKind::Sync(wire::SYNC_OMP_PARALLEL),
+    ),
+];
+
+/// Allocators and synchronisation points of a static program; none for others.
+fn of_static(target: &Target) -> Vec<Hook> {
+    let program = &target.executable;
+    let is_static = File::open(program)
+        .and_then(|f| elf::read(&f))
+        .is_ok_and(|e| e.interpreter.is_none() && e.foreign().is_none());
+    if !is_static {
+        return Vec::new();
+    }
+    let found = RUNTIME.iter().filter_map(|&(name, kind)| {
+        let at = symbols::function(program, name).ok()?.first().copied()?;
+        hook(program, kind, at).ok()
+    });
+    found.collect()
 }
 
 /// The program itself and, as with `mpirun -np 4 ./app`, programs among its arguments.

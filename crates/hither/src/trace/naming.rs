@@ -15,6 +15,15 @@ pub struct StaticObject {
     pub line: u32,
 }
 
+/// A field of a structure, or of the elements of an array of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Member {
+    pub name: String,
+    pub offset: u64,
+    pub size: u64,
+    pub type_name: String,
+}
+
 /// Where an instruction comes from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceLine {
@@ -36,6 +45,8 @@ pub struct AllocationName {
 /// Answers from the files of a program. Never fails: what is not known is empty.
 pub trait Naming {
     fn statics(&mut self, file: &Path) -> Vec<StaticObject>;
+    /// The fields of a variable that is a structure or an array of them.
+    fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<Member>;
     fn line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine>;
     /// `frames`: (module file, vaddr of the call instruction), innermost first.
     fn allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName;

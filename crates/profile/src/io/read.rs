@@ -16,7 +16,7 @@ use std::path::Path;
 /// Largest `profile.json`, in bytes: most of it is the machine's topology.
 const MAX_JSON: u64 = 64 << 20;
 
-pub(crate) const TABLES: [&str; 9] = [
+pub(crate) const TABLES: [&str; 10] = [
     "threads",
     "slices",
     "comm",
@@ -26,6 +26,7 @@ pub(crate) const TABLES: [&str; 9] = [
     "first_touch",
     "pages",
     "object_ranges",
+    "members",
 ];
 
 /// Reads `profile.json` only.
@@ -59,6 +60,7 @@ pub fn read(dir: &Path) -> Result<Profile, Error> {
         first_touch: source.table()?,
         pages: source.table()?,
         object_ranges: source.table()?,
+        members: source.table()?,
         meta: source.stored.meta,
     })
 }

@@ -1,7 +1,9 @@
 //! Every table's columns, listed once: the schema, the writer and the reader all walk
 //! this list. `docs/format.md` explains the columns.
 use super::cell::{Cell, Target};
-use crate::tables::{Comm, FirstTouch, Object, ObjectRange, PageUse, Region, Site, Slice, Thread};
+use crate::tables::{
+    Comm, FirstTouch, Member, Object, ObjectRange, PageUse, Region, Site, Slice, Thread,
+};
 
 /// What else a number must satisfy, so that arithmetic on it cannot overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +169,14 @@ table!(ObjectRange = "object_ranges", at most 200 * MILLION,
     "region" = region: Free,
     "offset" = offset: Each,
     "length" = length: Each,
+});
+
+table!(Member = "members", at most 10 * MILLION, sorted by |_| () => (), {
+    "object" = object: Free,
+    "name" = name: Free,
+    "type" = type_name: Free,
+    "offset" = offset: Each,
+    "size" = size: Each,
 });
 
 table!(Site = "sites", at most 10 * MILLION, sorted by |_| () => (), {

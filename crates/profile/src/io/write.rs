@@ -63,6 +63,7 @@ pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
     folder.add(&profile.first_touch);
     folder.add(&profile.pages);
     folder.add(&profile.object_ranges);
+    folder.add(&profile.members);
     let written = folder.finish()?;
     target.replace_with(&inner, temporary.path())?;
     Ok(written)

@@ -97,6 +97,15 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             length: r.count(),
         });
     }
+    for _ in 0..ranges {
+        p.members.push(Member {
+            object: ObjectIx(r.ix(objects)),
+            name: r.text(),
+            type_name: r.text(),
+            offset: r.count(),
+            size: r.count(),
+        });
+    }
     for _ in 0..sites {
         p.sites.push(Site {
             object: (r.below(3) > 0).then(|| ObjectIx(r.ix(objects))),

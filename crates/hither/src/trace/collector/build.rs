@@ -100,6 +100,7 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
         object_ranges: numbers.ranges(&found),
         objects: found.objects,
         sites: found.sites,
+        members: found.members,
         threads,
         meta,
     }

@@ -183,6 +183,7 @@ impl Engine {
             let stuck = thread.state == wire::THREAD_LIVE
                 && thread.epoch != 0
                 && thread.epoch != epoch
+                && thread.flipped == 0
                 && self.marked.get(&slot) != Some(&thread.epoch);
             if stuck {
                 self.marked.insert(slot, thread.epoch);

@@ -58,6 +58,10 @@ pub enum HookKind {
     From,
     Until,
     Only,
+    /// Counts a synchronisation point, `wire::SYNC_*`.
+    Sync(u32),
+    /// Allocates or frees, `wire::ALLOC_*`.
+    Alloc(u32),
 }
 
 /// A function that the tracer watches for.
@@ -72,14 +76,16 @@ pub struct Hook {
 
 impl Hook {
     fn on_wire(&self) -> wire::Hook {
-        let kind = match self.kind {
-            HookKind::From => wire::HOOK_FROM,
-            HookKind::Until => wire::HOOK_UNTIL,
-            HookKind::Only => wire::HOOK_ONLY,
+        let (kind, which) = match self.kind {
+            HookKind::From => (wire::HOOK_FROM, 0),
+            HookKind::Until => (wire::HOOK_UNTIL, 0),
+            HookKind::Only => (wire::HOOK_ONLY, 0),
+            HookKind::Sync(which) => (wire::HOOK_SYNC, which),
+            HookKind::Alloc(which) => (wire::HOOK_ALLOC, which),
         };
         wire::Hook {
             kind,
-            which: 0,
+            which,
             offset: self.offset,
             dev: self.dev,
             ino: self.ino,

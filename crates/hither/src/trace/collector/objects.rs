@@ -9,9 +9,11 @@ use super::heap::{keep_largest, Heap};
 use super::regions::{PageName, Regions, PAGE_BITS};
 use super::samples::{Code, Tally, Target, UNIT};
 use crate::trace::naming::{AllocationName, Naming, SourceLine, StaticObject};
-use hither_profile::{Object, ObjectIx, ObjectKind, ProcessIx, Region, RegionKind, Site, ThreadIx};
+use hither_profile::{
+    Member, Object, ObjectIx, ObjectKind, ProcessIx, Region, RegionKind, Site, ThreadIx,
+};
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Anonymous mappings of at least this many bytes are structures of their own.
@@ -36,6 +38,7 @@ pub struct Objects {
     /// (object, region, offset, length)
     pub ranges: Vec<(u32, u32, u64, u64)>,
     pub sites: Vec<Site>,
+    pub members: Vec<Member>,
 }
 
 pub fn build(input: Input<'_>, naming: &mut dyn Naming) -> Objects {
@@ -54,6 +57,7 @@ pub fn build(input: Input<'_>, naming: &mut dyn Naming) -> Objects {
     let lines = builder.lines(naming);
     builder.found.sites = lines;
     builder.drop_unused();
+    builder.members(naming);
     builder.found
 }
 
@@ -340,6 +344,14 @@ impl Builder<'_> {
             kept += u32::from(keep);
         }
         let renumber = |object: u32| number.get(object as usize).copied().flatten();
+        self.static_objects
+            .retain(|_, object| match renumber(*object) {
+                Some(n) => {
+                    *object = n;
+                    true
+                }
+                None => false,
+            });
         let mut keep = number.iter().map(Option::is_some);
         self.found.objects.retain(|_| keep.next().unwrap_or(false));
         self.found.ranges.retain_mut(|range| {
@@ -350,6 +362,25 @@ impl Builder<'_> {
         });
         for site in &mut self.found.sites {
             site.object = site.object.and_then(|o| renumber(o.0)).map(ObjectIx);
+        }
+    }
+
+    /// The fields of the variables that are left.
+    fn members(&mut self, naming: &mut dyn Naming) {
+        let mut objects: Vec<_> = self.static_objects.iter().collect();
+        objects.sort_by_key(|(_, &object)| object);
+        for ((file, n), &object) in objects {
+            let Some(variable) = self.statics.get(file).and_then(|v| v.get(*n)) else {
+                continue;
+            };
+            let found = naming.members(Path::new(file), variable);
+            self.found.members.extend(found.into_iter().map(|m| Member {
+                object: ObjectIx(object),
+                name: m.name,
+                type_name: m.type_name,
+                offset: m.offset,
+                size: m.size,
+            }));
         }
     }
 }

@@ -2,7 +2,7 @@
 mod fake;
 
 use super::*;
-use crate::trace::naming::{AllocationName, SourceLine, StaticObject};
+use crate::trace::naming::{AllocationName, Member, SourceLine, StaticObject};
 use fake::{Fake, MIB};
 use hither_profile::{Comm, ObjectKind, PageNo, RegionIx, RegionKind, SliceIx, ThreadIx};
 use proptest::prelude::*;
@@ -12,6 +12,19 @@ use std::path::{Path, PathBuf};
 struct Names;
 
 impl Naming for Names {
+    fn members(&mut self, _: &Path, object: &StaticObject) -> Vec<Member> {
+        let field = |name: &str, offset| Member {
+            name: name.into(),
+            type_name: "int".into(),
+            offset,
+            size: 4,
+        };
+        match object.name.as_str() {
+            "grid" => vec![field("x", 0), field("y", 4)],
+            _ => Vec::new(),
+        }
+    }
+
     fn statics(&mut self, file: &Path) -> Vec<StaticObject> {
         let variable = |name: &str, vaddr, size| StaticObject {
             name: name.into(),
@@ -199,6 +212,11 @@ fn structures_share_pages_by_samples() {
     let object = |name: &str| p.objects.iter().find(|o| o.name == name);
     let counts = |name: &str| object(name).map(|o| (o.reads, o.writes, o.estimated));
     assert_eq!(counts("grid"), Some((1000, 0, false)));
+    let grid = p.objects.iter().position(|o| o.name == "grid").unwrap();
+    let fields = p.members.iter().filter(|m| m.object.at() == grid);
+    let fields: Vec<_> = fields.map(|m| (m.name.as_str(), m.offset)).collect();
+    assert_eq!(fields, [("x", 0), ("y", 4)]);
+    assert_eq!(p.members.len(), 2);
     assert_eq!(counts("left"), Some((300, 30, true)));
     assert_eq!(counts("right"), Some((100, 10, true)));
     assert_eq!(counts("unused"), None);
@@ -337,6 +355,10 @@ struct NoNames;
 
 impl Naming for NoNames {
     fn statics(&mut self, _: &Path) -> Vec<StaticObject> {
+        Vec::new()
+    }
+
+    fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<Member> {
         Vec::new()
     }
 

@@ -27,14 +27,13 @@ mod tests;
 mod tree;
 mod types;
 
-use super::naming::{AllocationName, Naming, SourceLine, StaticObject};
+use super::naming::{AllocationName, Member, Naming, SourceLine, StaticObject};
 use dwarf::Debug;
 use elf::Elf;
 pub use functions::{function, similar_functions};
 use lines::{guarded, Frame, Lines};
 use source::Sources;
 use statics::Found;
-pub use statics::Member;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -106,9 +105,10 @@ impl Symbols {
         }
         self.modules.get(file)?.as_ref()
     }
+}
 
-    /// The fields of a structure variable, or of the elements of an array of them.
-    pub fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<Member> {
+impl Naming for Symbols {
+    fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<Member> {
         let read = |module: &Module| {
             let found = module
                 .statics()
@@ -119,9 +119,7 @@ impl Symbols {
         };
         self.module(file).and_then(read).unwrap_or_default()
     }
-}
 
-impl Naming for Symbols {
     fn statics(&mut self, file: &Path) -> Vec<StaticObject> {
         let objects = |m: &Module| m.statics().iter().map(|f| f.object.clone()).collect();
         self.module(file).map(objects).unwrap_or_default()

@@ -6,7 +6,7 @@ use super::elf::Elf;
 use super::fortran;
 use super::tree::{Forest, Tree};
 use super::types::describe;
-use crate::trace::naming::StaticObject;
+use crate::trace::naming::{Member, StaticObject};
 use gimli::{AttributeValue as Value, Operation};
 
 const MAX_OBJECTS: usize = 1 << 20;
@@ -160,15 +160,6 @@ pub fn address(debug: &Debug, unit: usize, location: &Option<Value<Slice>>) -> O
         }
         Some(_) => None,
     }
-}
-
-/// A field of a structure.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Member {
-    pub name: String,
-    pub offset: u64,
-    pub size: u64,
-    pub type_name: String,
 }
 
 /// The fields of a structure or of the elements of an array of them.

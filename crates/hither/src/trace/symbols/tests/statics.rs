@@ -1,6 +1,7 @@
 use super::{line_of, named, Workshop};
+use crate::trace::naming::Member;
 use crate::trace::naming::Naming;
-use crate::trace::symbols::{Member, Symbols};
+use crate::trace::symbols::Symbols;
 use std::path::Path;
 
 const C: &str = r#"
