@@ -147,6 +147,16 @@ static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t lin
   }
 }
 
+/* `other` is no longer among the last two: its next access has to join anew. */
+static void displace(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+  struct hi_side *s;
+  struct hi_entry *e = entry_of(t, other, page, line, &s);
+  if (!e) return;
+  uint64_t tag = e->tag;
+  if (!(tag & HI_STALE))
+    __atomic_compare_exchange_n(&e->tag, &tag, tag | HI_STALE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 /* A line that `other` entered ahead of its walk and has not reached is not shared with it.
  * Its entry is made stale, so that it misses, and joins, should it come by after all. */
 static bool withdraw(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
@@ -182,7 +192,7 @@ static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, 
   join(t, last, s->page, line);
   if (before) {
     s->y = (uint16_t)before;
-    join(t, before, s->page, line);
+    displace(t, before, s->page, line);
   }
 }
 

@@ -135,18 +135,26 @@ impl Regions {
         let pages = pages_around(start, end.saturating_sub(start));
         let replaced = self.space(process).carve(pages.0, pages.1);
         let born = replaced.iter().map(|i| i.born).min().unwrap_or(generation);
-        let region = self.add(
-            process,
-            false,
-            Region {
-                kind: RegionKind::Elf,
-                size: end.saturating_sub(start),
-                file: file.to_owned(),
-                file_offset: start.wrapping_sub(bias),
-                address: start,
-                ..Region::default()
-            },
-        );
+        let module = Region {
+            kind: RegionKind::Elf,
+            process: ProcessIx(process.saturating_sub(1)),
+            size: end.saturating_sub(start),
+            file: file.to_owned(),
+            file_offset: start.wrapping_sub(bias),
+            address: start,
+            ..Region::default()
+        };
+        // Pages of the loader's first mapping may have been named after it already.
+        let first = replaced
+            .iter()
+            .find(|i| i.start == pages.0 && i.offset == 0);
+        let region = match first.map(|i| &mut self.all[i.region as usize]) {
+            Some(known) if known.process == process && known.region.file == file => {
+                known.region = module;
+                first.map_or(0, |i| i.region)
+            }
+            _ => self.add(process, false, module),
+        };
         self.place(process, pages, region, born);
     }
 
@@ -158,7 +166,8 @@ impl Regions {
             return;
         }
         let pages = pages_around(address, length);
-        if event.aux == wire::MAP_INITIAL && self.is_module(process, pages.0) {
+        let private = event.aux == wire::MAP_PRIVATE || event.aux == wire::MAP_INITIAL;
+        if private && self.is_of_module(process, pages, path) {
             return;
         }
         let region = match event.aux {
@@ -179,10 +188,15 @@ impl Regions {
         self.place(process, pages, region, event.generation);
     }
 
-    fn is_module(&self, process: u32, page: u64) -> bool {
-        let interval = self.spaces.get(&process).and_then(|s| s.live_at(page));
-        let known = interval.and_then(|i| self.all.get(i.region as usize));
-        known.is_some_and(|k| k.region.kind == RegionKind::Elf)
+    /// Is this a mapping of a module's own segments, over its range?
+    fn is_of_module(&self, process: u32, pages: (u64, u64), path: &str) -> bool {
+        let interval = self.spaces.get(&process).and_then(|s| s.live_at(pages.0));
+        interval.is_some_and(|i| {
+            let region = &self.all[i.region as usize].region;
+            region.kind == RegionKind::Elf
+                && pages.1 <= i.end
+                && (path.is_empty() || path == region.file)
+        })
     }
 
     fn private(&mut self, event: &wire::Event, pages: (u64, u64), path: &str) -> u32 {

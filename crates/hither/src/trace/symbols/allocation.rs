@@ -23,6 +23,11 @@ struct Own {
 impl Symbols {
     pub(super) fn name_allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
         let own = self.own_frames(frames);
+        // OpenMP's runtime keeps its blocks, and its calls have the lines of neighbours.
+        let runtime = frames.first().is_some_and(|f| is_openmp(&f.0));
+        if let (true, Some(at)) = (runtime, own.first()) {
+            return unnamed(at);
+        }
         for (index, at) in own.iter().enumerate() {
             match self.receiver(at) {
                 Receiver::Returned => {}
@@ -177,6 +182,13 @@ impl Symbols {
             ..AllocationName::default()
         }
     }
+}
+
+fn is_openmp(file: &Path) -> bool {
+    let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    ["libgomp", "libomp", "libiomp"]
+        .iter()
+        .any(|runtime| name.starts_with(runtime))
 }
 
 /// Called after its line, for want of a variable.

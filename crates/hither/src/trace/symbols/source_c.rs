@@ -65,7 +65,8 @@ fn assignment(text: &str, cursor: usize, rust: bool) -> Option<Lvalue> {
         bytes[at] == b'=' && !b"=!<>+-*/%&|^".contains(&before) && !b"=>".contains(&after)
     };
     let all: Vec<usize> = (0..bytes.len()).filter(|at| is_assignment(*at)).collect();
-    let until = allocates(text).unwrap_or(cursor).max(1);
+    let ahead = text.get(cursor..).and_then(allocates).map(|at| cursor + at);
+    let until = ahead.or(allocates(text)).unwrap_or(cursor).max(1);
     let at = all.iter().rev().find(|at| **at < until).or(all.first())?;
     let mut left = text[..*at].trim_end();
     if rust {

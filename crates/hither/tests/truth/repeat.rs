@@ -1,0 +1,125 @@
+//! What is the same in every run, and what is known to the instruction.
+use std::collections::BTreeMap;
+
+use hither_profile::{Profile, RegionKind};
+
+use crate::run::run;
+use crate::threads::CREATION;
+use crate::view::*;
+
+#[test]
+fn instructions() {
+    let (n, loops) = (4, 1_000_000);
+    let p = run(&format!("counted {n} {loops}")).profile();
+    for (i, t) in p.threads.iter().enumerate() {
+        let expected = 8 * loops * (i as u64 + 1);
+        // ld.so and libc's start come on top of thread 0's.
+        let extra = if i == 0 { 300_000 } else { 20_000 };
+        assert!(
+            t.instructions >= expected,
+            "thread {i}: {} of {expected}",
+            t.instructions
+        );
+        assert_within(
+            t.instructions - extra.min(t.instructions - expected),
+            expected,
+            0.001,
+            "instructions",
+        );
+    }
+    let own = |page: u64| {
+        let all = loops * (page + 1);
+        // Thread 0 checks the others' in the end.
+        let checked = if page == 0 {
+            vec![(0, (all + 1, all))]
+        } else {
+            vec![(0, (1, 0)), (page as usize, (all, all))]
+        };
+        checked
+    };
+    check_pages(&p, "tally", own, n);
+}
+
+#[test]
+fn forks_leave_the_parents_threads_alone() {
+    let (n, children, rounds) = (4, 20, 20_000);
+    let p = run(&format!("fork_at_work {n} {children} {rounds}")).profile();
+    assert_eq!(p.meta.processes.len(), 1 + children);
+    assert_eq!(p.threads.len(), n + children);
+    let all = 512 * rounds;
+    let users = |page: u64| match page {
+        0 => vec![],
+        page => vec![(page as usize, (all, all))],
+    };
+    check_pages(&p, "work", users, n as u64);
+    let mine = pages(&p, "mine");
+    assert_eq!(mine.len(), children);
+    for users in mine.values() {
+        assert_eq!(users.values().copied().collect::<Vec<_>>(), [(512, 512)]);
+    }
+    check_matrix(&p.matrix(), |_, _| (0, CREATION));
+    for u in &p.pages {
+        let region = &p.regions[u.region.at()];
+        let process = p.threads[u.thread.at()].process;
+        let shared = region.kind == RegionKind::Shared;
+        assert!(shared || region.process == process, "{u:?} in {region:?}");
+    }
+}
+
+/// Counts of all pages of the run by what stays the same from run to run: but for stacks,
+/// whose start within a page the kernel draws, and what the loaders do with drawn addresses.
+fn all_pages(p: &Profile) -> BTreeMap<String, Counts> {
+    let mut all = BTreeMap::new();
+    for u in &p.pages {
+        let r = &p.regions[u.region.at()];
+        let loader = r.file.contains("/ld-linux") || r.file.ends_with("libdynamorio.so");
+        if loader || matches!(r.kind, RegionKind::Stack | RegionKind::Other) {
+            continue;
+        }
+        let region = format!(
+            "{} {:?} {} {} {}",
+            r.file, r.kind, r.size, r.ordinal, r.file_offset
+        );
+        let key = format!("{region}: page {} by {}", u.page, u.thread);
+        let sum: &mut Counts = all.entry(key).or_default();
+        *sum = (sum.0 + u.reads, sum.1 + u.writes);
+    }
+    all
+}
+
+fn check_same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
+    line: &str,
+    a: &BTreeMap<K, V>,
+    b: &BTreeMap<K, V>,
+) {
+    let all = a.keys().chain(b.keys());
+    let differ: Vec<_> = all
+        .filter(|k| a.get(k) != b.get(k))
+        .take(5)
+        .map(|k| (k, a.get(k), b.get(k)))
+        .collect();
+    assert!(differ.is_empty(), "{line}: {differ:?}");
+}
+
+#[test]
+fn three_runs_count_the_same() {
+    // With one thread everything, libraries and heap included.
+    let line = "independent 1 50 64";
+    let runs = [(); 3].map(|()| all_pages(&run(line).profile()));
+    check_same(line, &runs[0], &runs[1]);
+    check_same(line, &runs[0], &runs[2]);
+    // With several the program's own data: who is the first to call a library's function,
+    // and has it bound, is open.
+    for (line, names) in [
+        ("ring 4 500 512", vec!["box"]),
+        ("is static 14 3", vec!["key_buff1", "key_buff2"]),
+        ("ondes 16 10", vec!["past", "present", "speed"]),
+    ] {
+        let runs = [(); 3].map(|()| run(line).profile());
+        for name in names {
+            let pages = runs.each_ref().map(|p| pages(p, name));
+            check_same(line, &pages[0], &pages[1]);
+            check_same(line, &pages[0], &pages[2]);
+        }
+    }
+}

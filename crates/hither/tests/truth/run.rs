@@ -1,0 +1,128 @@
+//! Runs a workload under `hither trace` and reads the profile it left.
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use hither_profile::Profile;
+
+/// The repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The folder of the built workloads: next to the profile folder of the program.
+fn workloads() -> PathBuf {
+    let target = Path::new(env!("CARGO_BIN_EXE_hither")).ancestors().nth(2);
+    target.expect("a target folder").join("workloads")
+}
+
+/// The source of a workload.
+pub fn source(file: &str) -> PathBuf {
+    root().join("workloads").join(file)
+}
+
+/// Builds the workloads, which takes no time when they are up to date.
+fn build() {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let mut make = Command::new("make");
+        make.arg("-C").arg(root().join("workloads"));
+        make.arg(format!("BUILD={}", workloads().display()));
+        let out = make
+            .output()
+            .expect("make is needed to build the workloads");
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert!(
+            out.status.success(),
+            "the workloads do not build:\n{errors}"
+        );
+    });
+}
+
+/// Whether the workload could be built on this machine.
+pub fn built(workload: &str) -> bool {
+    build();
+    workloads().join(workload).exists()
+}
+
+/// A slice is wall time: two traced programs at once would halve each other's.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A workload with its arguments and the options to trace it with.
+pub struct Run {
+    options: Vec<String>,
+    command: Vec<String>,
+    prefix: Vec<String>,
+    openmp: usize,
+}
+
+/// `line`: a workload and its arguments, separated by spaces.
+pub fn run(line: &str) -> Run {
+    Run {
+        options: Vec::new(),
+        command: line.split(' ').map(str::to_owned).collect(),
+        prefix: Vec::new(),
+        openmp: 4,
+    }
+}
+
+impl Run {
+    /// Options of `hither trace`, separated by spaces.
+    pub fn with(mut self, options: &str) -> Run {
+        self.options.extend(options.split(' ').map(str::to_owned));
+        self
+    }
+
+    /// A command that starts the workload.
+    pub fn under(mut self, command: &str) -> Run {
+        self.prefix = command.split(' ').map(str::to_owned).collect();
+        self
+    }
+
+    /// With this many OpenMP threads (4 if not said).
+    pub fn openmp(mut self, threads: usize) -> Run {
+        self.openmp = threads;
+        self
+    }
+
+    /// The profile; the workload must have found its own result correct.
+    pub fn profile(self) -> Profile {
+        let (profile, out) = self.ended();
+        let text = String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success(), "{:?}: {text}", out.status);
+        assert!(!text.contains("WRONG"), "{text}");
+        profile
+    }
+
+    /// The profile, and how the command ended.
+    pub fn ended(self) -> (Profile, Output) {
+        build();
+        let _alone = alone();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("p.hither");
+        let out = Command::new(env!("CARGO_BIN_EXE_hither"))
+            .args(["trace", "-q", "-o"])
+            .arg(&path)
+            .args(&self.options)
+            .arg("--")
+            .args(&self.prefix)
+            .arg(workloads().join(&self.command[0]))
+            .args(&self.command[1..])
+            .env("OMP_NUM_THREADS", self.openmp.to_string())
+            .env("OMP_WAIT_POLICY", "passive")
+            .stdin(Stdio::null())
+            .output()
+            .expect("hither");
+        let profile = hither_profile::read(&path).unwrap_or_else(|error| {
+            let said = String::from_utf8_lossy(&out.stderr);
+            panic!(
+                "{:?} left no profile: {error}\n{said}(`cargo xtask tracer` builds the tracer)",
+                self.command
+            )
+        });
+        (profile, out)
+    }
+}
