@@ -30,51 +30,51 @@
 #define HI_MAX_BLOCKS (1u << 24)
 #define HI_MAX_SITES (1u << 22)
 #define HI_MAX_HOOKS 64u
-#define HI_EVENTS (1u << 16)   /* ring slots, power of two */
-#define HI_SAMPLES 1024u       /* per thread, power of two */
-#define HI_CHUNKS (1u << 16)   /* shared-object chunks of HI_CHUNK_PAGES pages */
+#define HI_EVENTS (1u << 16) /* ring slots, power of two */
+#define HI_SAMPLES 1024u     /* per thread, power of two */
+#define HI_CHUNKS (1u << 16) /* shared-object chunks of HI_CHUNK_PAGES pages */
 #define HI_CHUNK_PAGES 1024u
-#define HI_ALIASES (1u << 18)  /* (process, chunk) -> address */
-#define HI_BLOCK_PAGES 64u     /* pages per page-count block, and per page-id reservation */
-#define HI_COMM_UNIT 6u        /* comm cells count sixths of an event (shared credit) */
-#define HI_GROUP 256u          /* entries of a line cache per bit of hi_thread.used */
+#define HI_ALIASES (1u << 18) /* (process, chunk) -> address */
+#define HI_BLOCK_PAGES 64u    /* pages per page-count block, and per page-id reservation */
+#define HI_COMM_UNIT 6u       /* comm cells count sixths of an event (shared credit) */
+#define HI_GROUP 256u         /* entries of a line cache per bit of hi_thread.used */
 #define HI_SITE_NONE 0u
-#define HI_PAGE_NONE 0u        /* page ids start at HI_BLOCK_PAGES */
+#define HI_PAGE_NONE 0u /* page ids start at HI_BLOCK_PAGES */
 
 /* header.flags */
-#define HI_FLAG_ORACLE 1u         /* a clean call per access, no line cache */
-#define HI_FLAG_SAMPLE 2u         /* trace only the slices in which header.burst is set */
-#define HI_FLAG_FOLLOW 4u         /* follow exec'ed children */
+#define HI_FLAG_ORACLE 1u /* a clean call per access, no line cache */
+#define HI_FLAG_SAMPLE 2u /* trace only the slices in which header.burst is set */
+#define HI_FLAG_FOLLOW 4u /* follow exec'ed children */
 
 /* What the header starts with; offsets below are of the areas in the file. */
 struct hi_header {
   uint64_t magic;
   uint32_t version, header_size;
   /* configuration, written by the collector before the first process starts */
-  uint32_t line_log2;   /* 6: 64-byte lines */
-  uint32_t sharers;     /* K of the communication event, 1..2 in the fast path */
-  uint32_t cache_log2;  /* entries of one line cache, log2 */
+  uint32_t line_log2;  /* 6: 64-byte lines */
+  uint32_t sharers;    /* K of the communication event, 1..2 in the fast path */
+  uint32_t cache_log2; /* entries of one line cache, log2 */
   uint32_t flags;
   uint32_t nhooks;
-  uint32_t alloc_min;   /* heap blocks below this many bytes are not reported */
+  uint32_t alloc_min; /* heap blocks below this many bytes are not reported */
   uint64_t slice_ns;
   /* live */
-  uint32_t epoch;       /* collector: current slice + 1; never 0 */
-  uint32_t active;      /* 1 while accesses count (--from/--until switch it) */
-  uint32_t closed;      /* collector: 1 once the run is over; the target runs on uncounted */
+  uint32_t epoch;  /* collector: current slice + 1; never 0 */
+  uint32_t active; /* 1 while accesses count (--from/--until switch it) */
+  uint32_t closed; /* collector: 1 once the run is over; the target runs on uncounted */
   int32_t collector_pid;
-  uint64_t burst;       /* collector: with HI_FLAG_SAMPLE, 1 while this slice is traced, else 0 */
+  uint64_t burst; /* collector: with HI_FLAG_SAMPLE, 1 while this slice is traced, else 0 */
   /* atomic counters, bumped by the target */
-  uint32_t next_thread;  /* first free thread index, starts at 1 */
-  uint32_t next_process; /* starts at 1 */
-  uint32_t next_page;    /* starts at HI_BLOCK_PAGES */
-  uint32_t next_block;   /* starts at 1 */
-  uint32_t next_site;    /* starts at 1 */
+  uint32_t next_thread;       /* first free thread index, starts at 1 */
+  uint32_t next_process;      /* starts at 1 */
+  uint32_t next_page;         /* starts at HI_BLOCK_PAGES */
+  uint32_t next_block;        /* starts at 1 */
+  uint32_t next_site;         /* starts at 1 */
   uint32_t next_chunk_object; /* unique numbers for anonymous shared mappings */
   uint32_t lost_threads, lost_processes, lost_pages, lost_blocks, lost_sites, lost_chunks;
   uint64_t lost_events;
-  uint64_t event_head;   /* next slot to reserve (monotonic) */
-  uint64_t event_tail;   /* collector: next slot to consume (monotonic) */
+  uint64_t event_head;                             /* next slot to reserve (monotonic) */
+  uint64_t event_tail;                             /* collector: next slot to consume (monotonic) */
   uint64_t arena_busy[(HI_MAX_THREADS + 63) / 64]; /* bit per arena in use */
   /* area offsets in bytes, written by the collector */
   uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples;
@@ -90,26 +90,26 @@ enum { HI_SYNC_PTHREAD_BARRIER = 0, HI_SYNC_OMP_BARRIER, HI_SYNC_OMP_PARALLEL, H
 struct hi_thread {
   uint32_t state;
   uint32_t process;
-  uint32_t creator;       /* thread index that created it, 0 for a process' first */
+  uint32_t creator; /* thread index that created it, 0 for a process' first */
   int32_t tid;
   uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
-  uint64_t stack_pointer; /* where its stack pointer was at birth */
+  uint64_t stack_pointer;    /* where its stack pointer was at birth */
   uint64_t instructions;
-  uint64_t misses;        /* line-cache misses, for our own cost figures */
+  uint64_t misses; /* line-cache misses, for our own cost figures */
   uint64_t sync[HI_SYNCS];
-  uint32_t epoch;         /* slice the current line cache belongs to */
-  uint32_t cache;         /* 0 or 1: which line cache is current */
-  uint32_t arena;         /* arena ordinal, ~0 when none */
-  uint32_t owns_arena;    /* 1 while the arena holds counts nobody flushed */
-  uint64_t sample_head;   /* next sample slot to write (monotonic) */
-  uint64_t sample_tail;   /* collector */
+  uint32_t epoch;       /* slice the current line cache belongs to */
+  uint32_t cache;       /* 0 or 1: which line cache is current */
+  uint32_t arena;       /* arena ordinal, ~0 when none */
+  uint32_t owns_arena;  /* 1 while the arena holds counts nobody flushed */
+  uint64_t sample_head; /* next sample slot to write (monotonic) */
+  uint64_t sample_tail; /* collector */
   uint64_t lost_samples;
   char name[16];
-  uint64_t comm_dirty[2]; /* unused high threads share bits: bit (j / 64) % 64 of row parity p */
+  uint64_t comm_dirty[2];         /* unused high threads share bits: bit (j / 64) % 64 of row parity p */
   uint64_t traced_instructions;   /* with HI_FLAG_SAMPLE: those of blocks that touch memory, */
   uint64_t untraced_instructions; /* in slices that were traced, and in the others */
-  uint64_t used[8];       /* groups of HI_GROUP entries of the current line cache that hold lines */
-  uint32_t flipped;       /* 1 from when its base was flipped until it has flushed its old cache */
+  uint64_t used[8];               /* groups of HI_GROUP entries of the current line cache that hold lines */
+  uint32_t flipped;               /* 1 from when its base was flipped until it has flushed its old cache */
   uint32_t pad0;
   uint64_t pad;
 };
@@ -119,8 +119,8 @@ enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCE
 struct hi_process {
   uint32_t state;
   int32_t pid, parent_pid;
-  uint32_t parent;      /* process ordinal forked or exec'ed from, 0 if unknown */
-  uint32_t generation;  /* bumped before every change of the address space */
+  uint32_t parent;     /* process ordinal forked or exec'ed from, 0 if unknown */
+  uint32_t generation; /* bumped before every change of the address space */
   uint32_t pad0;
   uint64_t start_ns, end_ns;
   uint64_t pad[3];
@@ -131,14 +131,14 @@ struct hi_process {
 enum { HI_HOOK_FROM = 1, HI_HOOK_UNTIL = 2, HI_HOOK_ONLY = 3, HI_HOOK_SYNC = 4, HI_HOOK_ALLOC = 5 };
 struct hi_hook {
   uint32_t kind;
-  uint32_t which;       /* HI_HOOK_SYNC: HI_SYNC_*; HI_HOOK_ALLOC: HI_ALLOC_* */
-  uint64_t offset;      /* from the module's load base */
+  uint32_t which;  /* HI_HOOK_SYNC: HI_SYNC_*; HI_HOOK_ALLOC: HI_ALLOC_* */
+  uint64_t offset; /* from the module's load base */
   uint64_t dev, ino;
 };
 
 /* A place in the code that touches memory. */
 struct hi_site {
-  uint64_t pc;          /* application address */
+  uint64_t pc; /* application address */
   uint32_t process;
   uint32_t generation;
 };
@@ -148,7 +148,7 @@ struct hi_site {
 #define HI_SAMPLE_PERIOD 1024u
 #define HI_SAMPLE_LARGE 4096u
 struct hi_sample {
-  uint64_t address;     /* of the line, in the process' address space */
+  uint64_t address; /* of the line, in the process' address space */
   uint32_t site;
   uint32_t reads, writes;
   uint32_t weight;
@@ -159,65 +159,83 @@ struct hi_sample {
  * last. The collector zeroes what it has read. */
 #define HI_READY 0x48595244u
 enum {
-  HI_EV_PROCESS = 1, /* a[0]=pid a[1]=parent process ordinal a[2]=1 if forked, 0 if exec'ed/first a[3]=stack top a[4]=stack limit; string: executable */
-  HI_EV_EXIT,        /* process left by exit; a[0]=0 */
-  HI_EV_MODULE,      /* a[0]=start a[1]=end a[2]=dev a[3]=ino a[4]=load bias (address - ELF vaddr); string: path */
-  HI_EV_MAP,         /* a[0]=address a[1]=length a[2]=prot a[3]=flags a[4]=dev a[5]=ino; string: path if a file; aux: HI_MAP_* */
-  HI_EV_UNMAP,       /* a[0]=address a[1]=length */
-  HI_EV_REMAP,       /* a[0]=old a[1]=old length a[2]=new a[3]=new length */
-  HI_EV_BRK,         /* a[0]=heap start a[1]=new end */
-  HI_EV_ALLOC,       /* a[0]=address a[1]=size a[2..5]=return addresses, innermost first, 0 if none; aux: HI_ALLOC_* */
-  HI_EV_FREE,        /* a[0]=address */
-  HI_EV_LOST,        /* a[0]: HI_LOST_*: something could not be traced */
+  HI_EV_PROCESS =
+      1, /* a[0]=pid a[1]=parent process ordinal a[2]=1 if forked, 0 if exec'ed/first a[3]=stack top a[4]=stack limit; string: executable */
+  HI_EV_EXIT,   /* process left by exit; a[0]=0 */
+  HI_EV_MODULE, /* a[0]=start a[1]=end a[2]=dev a[3]=ino a[4]=load bias (address - ELF vaddr); string: path */
+  HI_EV_MAP, /* a[0]=address a[1]=length a[2]=prot a[3]=flags a[4]=dev a[5]=ino; string: path if a file; aux: HI_MAP_* */
+  HI_EV_UNMAP, /* a[0]=address a[1]=length */
+  HI_EV_REMAP, /* a[0]=old a[1]=old length a[2]=new a[3]=new length */
+  HI_EV_BRK,   /* a[0]=heap start a[1]=new end */
+  HI_EV_ALLOC, /* a[0]=address a[1]=size a[2..5]=return addresses, innermost first, 0 if none; aux: HI_ALLOC_* */
+  HI_EV_FREE,  /* a[0]=address */
+  HI_EV_LOST,  /* a[0]: HI_LOST_*: something could not be traced */
 };
 enum { HI_MAP_PRIVATE = 0, HI_MAP_SHARED_FILE = 1, HI_MAP_SHARED_ANON = 2, HI_MAP_SYSV = 3, HI_MAP_INITIAL = 4 };
-enum { HI_ALLOC_MALLOC = 1, HI_ALLOC_CALLOC, HI_ALLOC_REALLOC, HI_ALLOC_ALIGNED, HI_ALLOC_NEW, HI_ALLOC_FREE, HI_ALLOC_MEMALIGN_OUT };
+enum {
+  HI_ALLOC_MALLOC = 1,
+  HI_ALLOC_CALLOC,
+  HI_ALLOC_REALLOC,
+  HI_ALLOC_ALIGNED,
+  HI_ALLOC_NEW,
+  HI_ALLOC_FREE,
+  HI_ALLOC_MEMALIGN_OUT
+};
 enum { HI_LOST_CHILD_32BIT = 1, HI_LOST_THREADS, HI_LOST_PROCESSES, HI_LOST_MEMORY };
 struct hi_event {
   uint32_t ready;
   uint8_t kind, more;
   uint16_t process;
   uint16_t thread, aux;
-  uint32_t generation;  /* of the process, after the event */
+  uint32_t generation; /* of the process, after the event */
   uint64_t a[6];
 };
 
 /* A page of some process, or of an object that processes share. first_thread is set
  * last; 0 means the id is not in use. */
 struct hi_page {
-  uint64_t va;          /* page number in the first toucher's address space */
+  uint64_t va; /* page number in the first toucher's address space */
   uint32_t process;
-  uint32_t generation;  /* of that process when the page was first touched */
+  uint32_t generation; /* of that process when the page was first touched */
   uint32_t first_thread;
   uint32_t first_epoch;
-  uint64_t shared;      /* 0 private; else 1 + (chunk ordinal * HI_CHUNK_PAGES + page in chunk) */
+  uint64_t shared; /* 0 private; else 1 + (chunk ordinal * HI_CHUNK_PAGES + page in chunk) */
 };
 
 /* HI_CHUNK_PAGES pages of a shared object. (dev, ino) are the file's; anonymous shared
  * mappings use dev = ~0, System V segments dev = ~1. base_page: first of its page ids. */
 struct hi_chunk {
-  uint32_t state;       /* 0 free, 1 being written, 2 valid */
+  uint32_t state; /* 0 free, 1 being written, 2 valid */
   uint32_t base_page;
   uint64_t dev, ino, chunk;
 };
 
 /* Where a process maps a chunk: joiners in other processes look a line up by it. */
 struct hi_alias {
-  uint64_t key;         /* 1 + (process << 32 | chunk ordinal); 0 free */
-  uint64_t va;          /* page number of the chunk's page 0 there */
+  uint64_t key; /* 1 + (process << 32 | chunk ordinal); 0 free */
+  uint64_t va;  /* page number of the chunk's page 0 there */
 };
 
 /* Whose counts a block holds. */
-struct hi_owner { uint32_t thread, page_block; };
-struct hi_count { uint64_t reads, writes; };
-struct hi_block { struct hi_count page[HI_BLOCK_PAGES]; };
+struct hi_owner {
+  uint32_t thread, page_block;
+};
+struct hi_count {
+  uint64_t reads, writes;
+};
+struct hi_block {
+  struct hi_count page[HI_BLOCK_PAGES];
+};
 
 /* One entry of a thread's line cache; tag is the line's address, 0 when empty.
  * A thread that only hits never looks at the epoch. Where nobody in its process has flipped
  * it half a millisecond into a slice, the collector sets HI_STALE in its tags (compare-and-
  * swap, once per epoch the thread is stuck in): its next access misses and moves it on. */
 #define HI_STALE (1ull << 63)
-struct hi_entry { uint64_t tag; uint32_t reads, writes; };
+struct hi_entry {
+  uint64_t tag;
+  uint32_t reads, writes;
+};
 
 /* What an entry's accesses owe, filled at insertion and credited at eviction:
  * the first access one event to x and one to y, every further one to the thread that

@@ -41,8 +41,7 @@ public:
     return e[0] + e[1] + e[2] + e[3];
   }
   void relax(long low, long high, double boundary) {
-    for (long k = low; k < high; k++)
-      cells[k] = 0.5 * (cells[k] + (k + 1 < count ? cells[k + 1] : boundary));
+    for (long k = low; k < high; k++) cells[k] = 0.5 * (cells[k] + (k + 1 < count ? cells[k + 1] : boundary));
   }
 
 private:

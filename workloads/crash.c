@@ -32,8 +32,7 @@ static void *worker(void *argument) {
     for (long k = 0; k < PAGE_CELLS; k++) work[me][k] += 1;
     if (limit == 0 || ++times % 1024) continue;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec) < seconds)
-      continue;
+    if ((double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec) < seconds) continue;
     if (limit == 4) exit(4);
     *nowhere = 1;
   }

@@ -27,8 +27,7 @@ int main(int argc, char **argv) {
   int next = (rank + 1) % size, before = (rank + size - 1) % size;
   for (long round = 0; round < rounds; round++) {
     for (int k = 0; k < words; k++) out[k] = round * size + rank + k;
-    MPI_Sendrecv(out, words, MPI_LONG, next, 0, in, words, MPI_LONG, before, 0, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, words, MPI_LONG, next, 0, in, words, MPI_LONG, before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (int k = 0; k < words; k++) wrong += in[k] != round * size + before + k;
     if (round % 100 == 99) MPI_Barrier(MPI_COMM_WORLD);
   }

@@ -39,8 +39,8 @@ static void step_plane(long z, long n) {
   for (long y = 1; y < n - 1; y++)
     for (long x = 1; x < n - 1; x++) {
       long k = z * p + y * n + x;
-      double around = present[k - 1] + present[k + 1] + present[k - n] + present[k + n] +
-                      present[k - p] + present[k + p];
+      double around =
+          present[k - 1] + present[k + 1] + present[k - n] + present[k + n] + present[k - p] + present[k + p];
       future[k] = 2.0 * present[k] - past[k] + speed[k] * (around - 6.0 * present[k]);
     }
 }
@@ -50,8 +50,7 @@ int main(int argc, char **argv) {
   argc -= parallel;
   argv += parallel;
   long n = argc > 1 ? atol(argv[1]) : 96, steps = argc > 2 ? atol(argv[2]) : 200;
-  if (n < 8 || n % 8 || steps < 1)
-    return fprintf(stderr, "ondes: SIZE must be a multiple of 8, STEPS at least 1\n"), 2;
+  if (n < 8 || n % 8 || steps < 1) return fprintf(stderr, "ondes: SIZE must be a multiple of 8, STEPS at least 1\n"), 2;
   past = cube(n), present = cube(n), future = cube(n), speed = cube(n);
 #pragma omp parallel for schedule(static) if (parallel)
   for (long z = 0; z < n; z++) set_plane(z, n);

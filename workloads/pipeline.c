@@ -46,8 +46,7 @@ int main(int argc, char **argv) {
     give(emptied[i], 1);
   }
   run_team(threads, body);
-  long expected = items * (items - 1) / 2 * words + words * (words - 1) / 2 * items +
-                  items * words * (threads - 2);
+  long expected = items * (items - 1) / 2 * words + words * (words - 1) / 2 * items + items * words * (threads - 2);
   printf("pipeline: %s\n", result == expected ? "correct" : "WRONG");
   return result != expected;
 }

@@ -42,8 +42,8 @@ int main(int argc, char **argv) {
     for (long step = 0; step < steps; step++) {
       for (long r = low; r < high; r++)
         for (long c = 1; c < n - 1; c++)
-          then[r * n + c] = 0.25 * (now[(r - 1) * n + c] + now[(r + 1) * n + c] +
-                                    now[r * n + c - 1] + now[r * n + c + 1]);
+          then[r * n + c] =
+              0.25 * (now[(r - 1) * n + c] + now[(r + 1) * n + c] + now[r * n + c - 1] + now[r * n + c + 1]);
       double *swap = now;
       now = then;
       then = swap;

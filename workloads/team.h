@@ -28,19 +28,13 @@ typedef volatile long cell;
 
 static inline long raw_syscall(long number, long a, long b, long c) {
   long result;
-  __asm__ volatile("syscall"
-                   : "=a"(result)
-                   : "0"(number), "D"(a), "S"(b), "d"(c)
-                   : "rcx", "r11", "memory");
+  __asm__ volatile("syscall" : "=a"(result) : "0"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
   return result;
 }
-static inline void give(int baton, uint64_t times) {
-  raw_syscall(SYS_write, baton, (long)&times, sizeof times);
-}
+static inline void give(int baton, uint64_t times) { raw_syscall(SYS_write, baton, (long)&times, sizeof times); }
 static inline void take(int baton) {
   uint64_t one;
-  while (raw_syscall(SYS_read, baton, (long)&one, sizeof one) < 0) {
-  }
+  while (raw_syscall(SYS_read, baton, (long)&one, sizeof one) < 0) {}
 }
 static inline void let_others_run(void) { raw_syscall(SYS_sched_yield, 0, 0, 0); }
 
@@ -85,8 +79,8 @@ struct member {
 };
 static inline void *member_main(void *argument) {
   struct member *m = argument;
-  char name[] = {'w', (char)('0' + m->index / 100 % 10), (char)('0' + m->index / 10 % 10),
-                 (char)('0' + m->index % 10), 0};
+  char name[] = {'w', (char)('0' + m->index / 100 % 10), (char)('0' + m->index / 10 % 10), (char)('0' + m->index % 10),
+                 0};
   pthread_setname_np(pthread_self(), name);
   give(m->started, 1);
   m->body(m->index);

@@ -14,8 +14,7 @@ int main(int argc, char **argv) {
 #pragma omp parallel for schedule(static) reduction(+ : sum, squares, accepted, counts[:10])
   for (long batch = 0; batch < batches; batch++) {
     double number[2 * BATCH];
-    for (long k = 0; k < 2 * BATCH; k++)
-      number[k] = 2.0 * random_unit((uint64_t)(batch * 2 * BATCH + k)) - 1.0;
+    for (long k = 0; k < 2 * BATCH; k++) number[k] = 2.0 * random_unit((uint64_t)(batch * 2 * BATCH + k)) - 1.0;
     for (long k = 0; k < BATCH; k++) {
       double a = number[2 * k], b = number[2 * k + 1], t = a * a + b * b;
       if (t > 1.0 || t == 0.0) continue;

@@ -6,7 +6,9 @@
 #include "kernel.h"
 
 enum { LINES = 16, MOST = 1024 };
-typedef struct { double re, im; } complex_t;
+typedef struct {
+  double re, im;
+} complex_t;
 
 static long size, log2_size;
 static complex_t *spectrum, *field, root[MOST];
@@ -34,8 +36,8 @@ static void pass(long stage, int sign, complex_t (*from)[LINES], complex_t (*to)
 
 /* Transforms LINES lines that start at `first`, `apart` elements from one another, with
  * `stride` between the elements of a line. */
-static void lines(complex_t *first, long apart, long stride, int sign,
-                  complex_t (*one)[LINES], complex_t (*two)[LINES]) {
+static void lines(complex_t *first, long apart, long stride, int sign, complex_t (*one)[LINES],
+                  complex_t (*two)[LINES]) {
   for (long k = 0; k < size; k++)
     for (int l = 0; l < LINES; l++) one[k][l] = first[k * stride + l * apart];
   for (long stage = 0; stage < log2_size; stage++) {
@@ -56,16 +58,13 @@ static void transform(complex_t *cube, int sign) {
     complex_t(*two)[LINES] = array((size_t)size, sizeof *two);
 #pragma omp for schedule(static)
     for (long z = 0; z < size; z++)
-      for (long y = 0; y < size; y += LINES)
-        lines(cube + z * plane + y * size, size, 1, sign, one, two);
+      for (long y = 0; y < size; y += LINES) lines(cube + z * plane + y * size, size, 1, sign, one, two);
 #pragma omp for schedule(static)
     for (long z = 0; z < size; z++)
-      for (long x = 0; x < size; x += LINES)
-        lines(cube + z * plane + x, 1, size, sign, one, two);
+      for (long x = 0; x < size; x += LINES) lines(cube + z * plane + x, 1, size, sign, one, two);
 #pragma omp for schedule(static)
     for (long y = 0; y < size; y++)
-      for (long x = 0; x < size; x += LINES)
-        lines(cube + y * size + x, 1, plane, sign, one, two);
+      for (long x = 0; x < size; x += LINES) lines(cube + y * size + x, 1, plane, sign, one, two);
     free(one);
     free(two);
   }
@@ -112,8 +111,7 @@ int main(int argc, char **argv) {
 #pragma omp parallel for schedule(static)
   for (long k = 0; k < cells; k++) {
     spectrum[k] = (complex_t){random_unit(2 * (uint64_t)k), random_unit(2 * (uint64_t)k + 1)};
-    decay[k] = exp(-1e-4 * (frequency(k % size) + frequency(k / size % size) +
-                            frequency(k / size / size)));
+    decay[k] = exp(-1e-4 * (frequency(k % size) + frequency(k / size % size) + frequency(k / size / size)));
   }
   double mean = 0;
 #pragma omp parallel for schedule(static) reduction(+ : mean)

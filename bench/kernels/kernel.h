@@ -33,9 +33,7 @@ static inline uint64_t random_bits(uint64_t index) {
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
   return z ^ (z >> 31);
 }
-static inline double random_unit(uint64_t index) {
-  return (double)(random_bits(index) >> 11) * 0x1p-53;
-}
+static inline double random_unit(uint64_t index) { return (double)(random_bits(index) >> 11) * 0x1p-53; }
 
 /* The checksum does not depend on the number of threads but for rounding. */
 static inline int verdict(const char *name, double checksum, int correct) {

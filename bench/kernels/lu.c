@@ -88,8 +88,7 @@ static void solve_row(long y, long z, long back, block (*blocks)[2]) {
     long x = back < 0 ? step : n - 1 - step, k = row + x;
     point t;
     for (int m = 0; m < FIELDS; m++) t[m] = back < 0 ? rsd[k][m] : 0.0;
-    for (int d = 2; d >= 0; d--)
-      multiply_add(t, back < 0 ? -omega : omega, blocks[x][1], rsd[k + back * stride[d]]);
+    for (int d = 2; d >= 0; d--) multiply_add(t, back < 0 ? -omega : omega, blocks[x][1], rsd[k + back * stride[d]]);
     eliminate(blocks[x][0], t);
     for (int m = 0; m < FIELDS; m++) rsd[k][m] = back < 0 ? t[m] : rsd[k][m] - t[m];
   }
@@ -105,8 +104,7 @@ static void sweep(long back) {
     atomic_store(&progress[me].planes, 0);
 #pragma omp barrier
     for (long plane = 1; plane < n - 1; plane++) {
-      while (before >= 0 && before < threads && atomic_load(&progress[before].planes) < plane)
-        sched_yield();
+      while (before >= 0 && before < threads && atomic_load(&progress[before].planes) < plane) sched_yield();
       long z = back < 0 ? plane : n - 1 - plane;
       for (long j = low; j < high; j++) solve_row(back < 0 ? j : low + high - 1 - j, z, back, blocks);
       atomic_store(&progress[me].planes, plane);

@@ -40,8 +40,7 @@ static void wrap(double *a, long level) {
 }
 
 /* out = base + sign * (weights applied to in); base may be out. */
-static void apply(double *out, const double *base, double sign, const double weight[4],
-                  const double *in, long level) {
+static void apply(double *out, const double *base, double sign, const double weight[4], const double *in, long level) {
   long w = width(level), p = w * w;
   double w0 = sign * weight[0], w1 = sign * weight[1], w2 = sign * weight[2], w3 = sign * weight[3];
 #pragma omp parallel for schedule(static)
@@ -56,8 +55,8 @@ static void apply(double *out, const double *base, double sign, const double wei
       const double *b = base + z * p + y * w;
       double *o = out + z * p + y * w;
       for (long x = 1; x < w - 1; x++)
-        o[x] = b[x] + w0 * c[x] + w1 * (c[x - 1] + c[x + 1] + face[x]) +
-               w2 * (edge[x] + face[x - 1] + face[x + 1]) + w3 * (edge[x - 1] + edge[x + 1]);
+        o[x] = b[x] + w0 * c[x] + w1 * (c[x - 1] + c[x + 1] + face[x]) + w2 * (edge[x] + face[x - 1] + face[x + 1]) +
+               w3 * (edge[x - 1] + edge[x + 1]);
     }
   }
   wrap(out, level);
@@ -79,8 +78,7 @@ static void restrict_to(long level) {
       double *o = coarse + z * cw * cw + y * cw;
       for (long x = 1; x < cw - 1; x++) {
         long f = 2 * x;
-        o[x] = 0.5 * c[f] + 0.25 * (c[f - 1] + c[f + 1] + face[f]) +
-               0.125 * (edge[f] + face[f - 1] + face[f + 1]) +
+        o[x] = 0.5 * c[f] + 0.25 * (c[f - 1] + c[f + 1] + face[f]) + 0.125 * (edge[f] + face[f - 1] + face[f + 1]) +
                0.0625 * (edge[f - 1] + edge[f + 1]);
       }
     }

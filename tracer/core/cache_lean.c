@@ -82,8 +82,7 @@ static void flush_group(struct hi_local *t, uint32_t group) {
 void hi_flush(struct hi_local *t) {
   uint64_t *used = t->shared->used;
   for (uint32_t word = 0; word < sizeof t->shared->used / sizeof *used; word++)
-    for (; used[word]; used[word] &= used[word] - 1)
-      flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(used[word]));
+    for (; used[word]; used[word] &= used[word] - 1) flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(used[word]));
 }
 
 static inline void mark_used(struct hi_local *t, uint64_t at) {

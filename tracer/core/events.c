@@ -9,7 +9,8 @@
 static bool room_for(uint64_t slots) {
   struct hi_header *h = hi_run.header;
   for (int i = 0; i < WAIT_TRIES; i++) {
-    uint64_t used = __atomic_load_n(&h->event_head, __ATOMIC_RELAXED) - __atomic_load_n(&h->event_tail, __ATOMIC_ACQUIRE);
+    uint64_t used =
+        __atomic_load_n(&h->event_head, __ATOMIC_RELAXED) - __atomic_load_n(&h->event_tail, __ATOMIC_ACQUIRE);
     /* Headroom for threads that reserve at the same moment. */
     if (used + slots + HI_MAX_THREADS < HI_EVENTS) return true;
     if (__atomic_load_n(&h->closed, __ATOMIC_RELAXED)) return false;

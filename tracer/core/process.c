@@ -9,8 +9,8 @@ uint64_t hi_now(void) {
 }
 
 /* Enters this process in the run. False when the run has too many already. */
-bool hi_process_start(int pid, int parent_pid, uint32_t parent, bool forked, const char *executable,
-                      uint64_t stack_top, uint64_t stack_limit) {
+bool hi_process_start(int pid, int parent_pid, uint32_t parent, bool forked, const char *executable, uint64_t stack_top,
+                      uint64_t stack_limit) {
   struct hi_header *h = hi_run.header;
   uint32_t ordinal = __atomic_fetch_add(&h->next_process, 1, __ATOMIC_SEQ_CST);
   hi_run.process = 0;

@@ -9,9 +9,7 @@ struct hi_run hi_run;
 
 #define HI_MAP_PAGES (1ull << 35) /* 47-bit addresses in 4 KiB pages */
 
-static void *at(uint64_t offset) {
-  return (char *)hi_run.header + offset;
-}
+static void *at(uint64_t offset) { return (char *)hi_run.header + offset; }
 
 static void locate(struct hi_header *h) {
   hi_run.header = h;
@@ -65,6 +63,4 @@ bool hi_attach(const char *path) {
 }
 
 /* A forked child has private copies of its parent's pages: they are pages of their own. */
-void hi_process_wipe_map(void) {
-  madvise(hi_run.pagemap, HI_MAP_PAGES * sizeof(uint32_t), MADV_DONTNEED);
-}
+void hi_process_wipe_map(void) { madvise(hi_run.pagemap, HI_MAP_PAGES * sizeof(uint32_t), MADV_DONTNEED); }

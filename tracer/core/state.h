@@ -37,7 +37,7 @@ struct hi_run {
   struct hi_block *blocks;
   uint64_t *shadow;
   char *arenas;
-  uint32_t *pagemap;   /* page number -> page id; private to the process, wiped on fork */
+  uint32_t *pagemap; /* page number -> page id; private to the process, wiped on fork */
   uint32_t line_log2;
   uint32_t index_mask; /* entries in a line cache - 1 */
   uint32_t process;    /* ordinal of this process, 0: not traced */
@@ -46,21 +46,22 @@ extern struct hi_run hi_run;
 
 /* What a thread knows of itself. */
 struct hi_local {
-  struct hi_entry *current;      /* the line cache that counts now... */
+  struct hi_entry *current; /* the line cache that counts now... */
   struct hi_side *current_side;
-  uint64_t volatile *base_slot;  /* ...and where inline code finds it; another thread may flip it */
-  uint64_t *comm;                /* row of the current slice's parity */
+  uint64_t volatile *base_slot; /* ...and where inline code finds it; another thread may flip it */
+  uint64_t *comm;               /* row of the current slice's parity */
   uint32_t *directory;
   struct hi_thread *shared;
   uint32_t index, epoch;
-  uint32_t child_index;          /* reserved for the child of the fork in progress */
-  uint32_t only_depth;           /* functions of --only-functions it is inside of */
+  uint32_t child_index; /* reserved for the child of the fork in progress */
+  uint32_t only_depth;  /* functions of --only-functions it is inside of */
   uint32_t sample_left;
   uint32_t random;
-  uint32_t next_page, page_end;  /* page ids reserved and not used yet */
+  uint32_t next_page, page_end; /* page ids reserved and not used yet */
   struct hi_entry *entries[2];
   struct hi_side *side[2];
-  uint64_t volatile *instructions; /* three counters in thread-local storage: blocks that exist once; traced; not traced */
+  uint64_t volatile
+      *instructions; /* three counters in thread-local storage: blocks that exist once; traced; not traced */
 };
 
 /* Reads in the low half, writes in the high half. */
@@ -68,9 +69,7 @@ typedef uint64_t hi_counts;
 #define HI_READS(c) ((uint32_t)(c))
 #define HI_WRITES(c) ((uint32_t)((c) >> 32))
 
-static inline uint64_t hi_line_of(uint64_t address) {
-  return address & ~((1ull << hi_run.line_log2) - 1);
-}
+static inline uint64_t hi_line_of(uint64_t address) { return address & ~((1ull << hi_run.line_log2) - 1); }
 
 /* Where a line lives in a line cache. Neighbouring lines are neighbours there too, but
  * arrays a power of two apart are not stacked on one another: the bits just above the
@@ -100,8 +99,8 @@ static inline void hi_publish_instructions(struct hi_local *t) {
 bool hi_attach(const char *path);
 
 /* process.c */
-bool hi_process_start(int pid, int parent_pid, uint32_t parent, bool forked, const char *executable,
-                      uint64_t stack_top, uint64_t stack_limit);
+bool hi_process_start(int pid, int parent_pid, uint32_t parent, bool forked, const char *executable, uint64_t stack_top,
+                      uint64_t stack_limit);
 void hi_process_end(uint32_t state);
 void hi_process_wipe_map(void);
 uint64_t hi_now(void);
@@ -140,7 +139,9 @@ static inline uint32_t hi_page_of(struct hi_local *t, uint64_t address) {
 }
 
 /* shared_lean.c: the mappings of this process that other processes may share */
-struct hi_shared_map { uint64_t page, pages, dev, ino, first; };
+struct hi_shared_map {
+  uint64_t page, pages, dev, ino, first;
+};
 void hi_shared_add(struct hi_shared_map map);
 void hi_shared_remove(uint64_t page, uint64_t pages);
 bool hi_shared_find(uint64_t page, struct hi_shared_map *out);
@@ -149,7 +150,6 @@ void hi_unmap_pages(uint64_t address, uint64_t length);
 /* events.c */
 void hi_emit(struct hi_local *t, uint8_t kind, uint16_t aux, const uint64_t *a, int n, const char *text);
 uint32_t hi_bump_generation(void);
-
 
 /* oracle_lean.c */
 void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t site);

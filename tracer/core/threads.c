@@ -22,7 +22,8 @@ static uint32_t take_arena(void) {
     while (~bits) {
       uint32_t bit = (uint32_t)__builtin_ctzll(~bits);
       if (word * 64 + bit >= HI_MAX_THREADS) return NO_ARENA;
-      if (__atomic_compare_exchange_n(&busy[word], &bits, bits | 1ull << bit, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      if (__atomic_compare_exchange_n(&busy[word], &bits, bits | 1ull << bit, false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_RELAXED))
         return word * 64 + bit;
     }
   }
@@ -124,6 +125,4 @@ void hi_thread_name(struct hi_local *t, const char *name) {
   memset(to + n, 0, sizeof t->shared->name - n);
 }
 
-void hi_flip_all(void) {
-  hi_tick(hi_run.header->epoch, true);
-}
+void hi_flip_all(void) { hi_tick(hi_run.header->epoch, true); }

@@ -11,9 +11,7 @@ void hi_tick_lock(void) {
   while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
 }
 
-void hi_tick_unlock(void) {
-  __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-}
+void hi_tick_unlock(void) { __atomic_store_n(&lock, 0, __ATOMIC_RELEASE); }
 
 static void flip(struct hi_local *t) {
   if (__atomic_load_n(&t->shared->flipped, __ATOMIC_ACQUIRE)) return; /* still busy with the last flip */

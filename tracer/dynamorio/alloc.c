@@ -13,7 +13,13 @@ static uint64_t tracked[TRACKED]; /* open addressing; 1 marks a removed entry */
 static uint32_t ntracked, tracked_lock;
 static int depth_slot;
 
-struct request { uint32_t which; uint64_t size; uint64_t out; uint64_t old; uint64_t frames[FRAMES]; };
+struct request {
+  uint32_t which;
+  uint64_t size;
+  uint64_t out;
+  uint64_t old;
+  uint64_t frames[FRAMES];
+};
 
 static uint32_t slot_of(uint64_t address) {
   return (uint32_t)((address * 0x9e3779b97f4a7c15ull) >> 44) & (TRACKED - 1);
@@ -23,9 +29,7 @@ static void lock_tracked(void) {
   while (__atomic_exchange_n(&tracked_lock, 1, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
 }
 
-static void unlock_tracked(void) {
-  __atomic_store_n(&tracked_lock, 0, __ATOMIC_RELEASE);
-}
+static void unlock_tracked(void) { __atomic_store_n(&tracked_lock, 0, __ATOMIC_RELEASE); }
 
 static bool track(uint64_t address) {
   bool room;
@@ -92,13 +96,9 @@ static void forget(void *dc, uint64_t address) {
   if (address && untrack(address)) hi_emit(host_local(dc), HI_EV_FREE, 0, &address, 1, NULL);
 }
 
-static uint64_t argument(void *wrap, int i) {
-  return (uint64_t)drwrap_get_arg(wrap, i);
-}
+static uint64_t argument(void *wrap, int i) { return (uint64_t)drwrap_get_arg(wrap, i); }
 
-static bool large(uint64_t size) {
-  return size >= hi_run.header->alloc_min;
-}
+static bool large(uint64_t size) { return size >= hi_run.header->alloc_min; }
 
 static void fill_request(void *wrap, struct request *r, uint32_t which) {
   r->which = which;
@@ -160,7 +160,10 @@ static void before_free(void *wrap, void **data) {
   forget(drwrap_get_drcontext(wrap), argument(wrap, 0));
 }
 
-static const struct { const char *name; uint32_t which; } allocators[] = {
+static const struct {
+  const char *name;
+  uint32_t which;
+} allocators[] = {
     {"malloc", HI_ALLOC_MALLOC},
     {"calloc", HI_ALLOC_CALLOC},
     {"realloc", HI_ALLOC_REALLOC},
@@ -181,9 +184,7 @@ void alloc_wrap_hook(app_pc function, uint32_t which) {
   else drwrap_wrap_ex(function, before, after, (void *)(ptr_uint_t)which, DRWRAP_UNWIND_ON_EXCEPTION);
 }
 
-void alloc_init(void) {
-  depth_slot = drmgr_register_tls_field();
-}
+void alloc_init(void) { depth_slot = drmgr_register_tls_field(); }
 
 void alloc_wrap(const module_data_t *m) {
   /* ld.so has allocators of its own, used before libc's are there and never freed. */

@@ -11,12 +11,18 @@
 #define REGISTERS 16
 #define WINDOW_BYTES 64
 
-struct symbolic { uint32_t generation[REGISTERS + 1]; int64_t delta[REGISTERS + 1]; uint32_t next; };
+struct symbolic {
+  uint32_t generation[REGISTERS + 1];
+  int64_t delta[REGISTERS + 1];
+  uint32_t next;
+};
 
 /* Instructions of the rep-prefixed string kind that touch a known range. */
 bool block_is_string(instr_t *in) {
   switch (instr_get_opcode(in)) {
-  case OP_rep_movs: case OP_rep_stos: case OP_rep_lods: return true;
+  case OP_rep_movs:
+  case OP_rep_stos:
+  case OP_rep_lods: return true;
   default: return false;
   }
 }
@@ -24,9 +30,18 @@ bool block_is_string(instr_t *in) {
 /* Operands larger than any line window: state saves and the like. */
 bool block_is_wide(instr_t *in) {
   switch (instr_get_opcode(in)) {
-  case OP_fxsave32: case OP_fxsave64: case OP_fxrstor32: case OP_fxrstor64:
-  case OP_xsave32: case OP_xsave64: case OP_xsavec32: case OP_xsavec64:
-  case OP_xsaveopt32: case OP_xsaveopt64: case OP_xrstor32: case OP_xrstor64: return true;
+  case OP_fxsave32:
+  case OP_fxsave64:
+  case OP_fxrstor32:
+  case OP_fxrstor64:
+  case OP_xsave32:
+  case OP_xsave64:
+  case OP_xsavec32:
+  case OP_xsavec64:
+  case OP_xsaveopt32:
+  case OP_xsaveopt64:
+  case OP_xrstor32:
+  case OP_xrstor64: return true;
   default: return false;
   }
 }
@@ -79,7 +94,8 @@ static void add_access(void *dc, struct host_block *b, instr_t *in, opnd_t o, bo
 /* Does `in` only add a constant to `reg`? */
 static bool adds_constant(instr_t *in, reg_id_t reg, int64_t *by) {
   int op = instr_get_opcode(in);
-  bool first_dst = instr_num_dsts(in) > 0 && opnd_is_reg(instr_get_dst(in, 0)) && opnd_get_reg(instr_get_dst(in, 0)) == reg;
+  bool first_dst =
+      instr_num_dsts(in) > 0 && opnd_is_reg(instr_get_dst(in, 0)) && opnd_get_reg(instr_get_dst(in, 0)) == reg;
   if ((op == OP_add || op == OP_sub) && first_dst && opnd_is_immed_int(instr_get_src(in, 0))) {
     int64_t value = opnd_get_immed_int(instr_get_src(in, 0));
     *by = op == OP_add ? value : -value;
@@ -130,8 +146,8 @@ static void collect(void *dc, struct host_block *b, instrlist_t *bb) {
 }
 
 static bool same_key(const struct host_access *a, const struct host_access *b) {
-  return a->key == b->key && a->key != KEY_ALONE && a->base == b->base && a->index == b->index && a->scale == b->scale &&
-         a->generation == b->generation;
+  return a->key == b->key && a->key != KEY_ALONE && a->base == b->base && a->index == b->index &&
+         a->scale == b->scale && a->generation == b->generation;
 }
 
 static bool fits(const struct host_window *w, const struct host_access *a) {

@@ -29,7 +29,8 @@ static bool touches_memory(instrlist_t *bb) {
   return false;
 }
 
-static uintptr_t set_up(void *context, void *dc, void *tag, instrlist_t *bb, bool *duplicate, bool *dynamic, void *data) {
+static uintptr_t set_up(void *context, void *dc, void *tag, instrlist_t *bb, bool *duplicate, bool *dynamic,
+                        void *data) {
   (void)dc, (void)tag, (void)data;
   *duplicate = touches_memory(bb);
   *dynamic = false;

@@ -3,7 +3,10 @@
 #include "host.h"
 #include <sys/stat.h>
 
-static const struct { const char *name; uint32_t which; } sync_functions[] = {
+static const struct {
+  const char *name;
+  uint32_t which;
+} sync_functions[] = {
     {"pthread_barrier_wait", HI_SYNC_PTHREAD_BARRIER},
     {"GOMP_barrier", HI_SYNC_OMP_BARRIER},
     {"GOMP_loop_end", HI_SYNC_OMP_BARRIER},

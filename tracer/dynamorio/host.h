@@ -13,7 +13,20 @@
 
 /* Slots of raw thread-local storage, reached by one segment-relative access. The last
  * three are the counters hi_local.instructions points to. */
-enum { SLOT_BASE, SLOT_LOCAL, SLOT_STACK, SLOT_STACK_APP, SLOT_SAVE1, SLOT_SAVE2, SLOT_ADDRESS, SLOT_COUNTS, SLOT_INSTRUCTIONS, SLOT_TRACED, SLOT_UNTRACED, SLOTS };
+enum {
+  SLOT_BASE,
+  SLOT_LOCAL,
+  SLOT_STACK,
+  SLOT_STACK_APP,
+  SLOT_SAVE1,
+  SLOT_SAVE2,
+  SLOT_ADDRESS,
+  SLOT_COUNTS,
+  SLOT_INSTRUCTIONS,
+  SLOT_TRACED,
+  SLOT_UNTRACED,
+  SLOTS
+};
 extern reg_id_t host_segment;
 extern uint host_slots;
 opnd_t host_slot(void *dc, int slot);
@@ -66,7 +79,8 @@ byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint
 /* insert.c: instruments a block */
 dr_emit_flags_t insert_app2app(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void **data);
 dr_emit_flags_t insert_analysis(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void *data);
-dr_emit_flags_t insert_instr(void *dc, void *tag, instrlist_t *bb, instr_t *in, bool for_trace, bool translating, void *data);
+dr_emit_flags_t insert_instr(void *dc, void *tag, instrlist_t *bb, instr_t *in, bool for_trace, bool translating,
+                             void *data);
 dr_emit_flags_t insert_done(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void *data);
 
 void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struct host_block *b);

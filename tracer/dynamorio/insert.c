@@ -4,7 +4,10 @@
 #define PUT(i) instrlist_meta_preinsert(bb, where, (i))
 
 /* What drmgr carries from phase to phase of one block. */
-struct block_box { struct host_block *block; bool loops; };
+struct block_box {
+  struct host_block *block;
+  bool loops;
+};
 
 static bool stops_early(instr_t *in) {
   int op = instr_get_opcode(in);

@@ -57,7 +57,8 @@ bool modules_contain(uint64_t address, uint64_t length) {
   bool found = false;
   dr_mutex_lock(lock);
   for (uint32_t i = 0; i < nmodules && !found; i++)
-    found = address >= modules[i].start && address + length <= ((modules[i].end + HI_PAGE_BYTES - 1) & ~(HI_PAGE_BYTES - 1));
+    found = address >= modules[i].start &&
+            address + length <= ((modules[i].end + HI_PAGE_BYTES - 1) & ~(HI_PAGE_BYTES - 1));
   dr_mutex_unlock(lock);
   return found;
 }

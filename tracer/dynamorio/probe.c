@@ -23,9 +23,7 @@ void probe_init(void) {
 }
 
 /* Splitting needs shlx; without it every access gets a probe of its own. */
-bool probe_can_split(void) {
-  return has_bmi2;
-}
+bool probe_can_split(void) { return has_bmi2; }
 
 #define PUT(i) instrlist_meta_preinsert(bb, where, (i))
 #define REG(r) opnd_create_reg(r)
@@ -33,7 +31,8 @@ bool probe_can_split(void) {
 static opnd_t shifted(opnd_t o, int64_t by) {
   if (opnd_is_near_rel_addr(o)) return opnd_create_rel_addr((byte *)opnd_get_addr(o) + by, OPSZ_lea);
   if (opnd_is_near_abs_addr(o)) return opnd_create_abs_addr((byte *)opnd_get_addr(o) + by, OPSZ_lea);
-  return opnd_create_base_disp(opnd_get_base(o), opnd_get_index(o), opnd_get_scale(o), opnd_get_disp(o) + (int)by, OPSZ_lea);
+  return opnd_create_base_disp(opnd_get_base(o), opnd_get_index(o), opnd_get_scale(o), opnd_get_disp(o) + (int)by,
+                               OPSZ_lea);
 }
 
 /* r1 = address of the operand + shift; r2 is scratch. */
@@ -79,8 +78,8 @@ static void add_constant(void *dc, instrlist_t *bb, instr_t *where, reg_id_t ent
 }
 
 /* One probe with constant counts, for accesses that all lie in the line of r1. */
-static void probe_line(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1, reg_id_t r2, uint32_t reads, uint32_t writes,
-                       uint32_t site) {
+static void probe_line(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1, reg_id_t r2, uint32_t reads,
+                       uint32_t writes, uint32_t site) {
   instr_t *hit = INSTR_CREATE_label(dc), *done = INSTR_CREATE_label(dc);
   find_entry(dc, bb, where, r1, r2);
   compare(dc, bb, where, r1, r2, 0);
@@ -94,7 +93,8 @@ static void probe_line(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1, r
 }
 
 /* One probe with the counts in register r3. */
-static void probe_counted(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1, reg_id_t r2, reg_id_t r3, uint32_t site) {
+static void probe_counted(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1, reg_id_t r2, reg_id_t r3,
+                          uint32_t site) {
   instr_t *hit = INSTR_CREATE_label(dc), *done = INSTR_CREATE_label(dc);
   compare(dc, bb, where, r1, r2, 0);
   PUT(INSTR_CREATE_jcc(dc, OP_jbe_short, opnd_create_instr(hit)));
@@ -106,7 +106,9 @@ static void probe_counted(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1
 }
 
 /* Which displacements above the lowest are accessed, once, twice, three times. */
-struct bitmaps { uint64_t reads[SAME_PLACE], writes[SAME_PLACE]; };
+struct bitmaps {
+  uint64_t reads[SAME_PLACE], writes[SAME_PLACE];
+};
 
 static void fill_bitmaps(struct bitmaps *m, const struct host_block *b, int window) {
   memset(m, 0, sizeof *m);
@@ -142,8 +144,8 @@ static reg_id_t other_register(reg_id_t a, reg_id_t b, reg_id_t c) {
 
 /* The window missed or straddles: counts what falls in the first line, then the rest.
  * On entry r1 = lowest address - tag of entry r2. */
-static void split(void *dc, instrlist_t *bb, instr_t *where, const struct host_block *b, int window, reg_id_t r1, reg_id_t r2,
-                  uint32_t site) {
+static void split(void *dc, instrlist_t *bb, instr_t *where, const struct host_block *b, int window, reg_id_t r1,
+                  reg_id_t r2, uint32_t site) {
   const struct host_window *w = &b->windows[window];
   struct bitmaps m;
   fill_bitmaps(&m, b, window);
@@ -175,7 +177,8 @@ void probe_window(void *dc, instrlist_t *bb, instr_t *where, struct host_block *
   const struct host_window *w = &b->windows[window];
   const struct host_access *leader = &b->accesses[w->leader];
   reg_id_t r1, r2;
-  if (drreg_reserve_aflags(dc, bb, where) != DRREG_SUCCESS || drreg_reserve_register(dc, bb, where, NULL, &r1) != DRREG_SUCCESS ||
+  if (drreg_reserve_aflags(dc, bb, where) != DRREG_SUCCESS ||
+      drreg_reserve_register(dc, bb, where, NULL, &r1) != DRREG_SUCCESS ||
       drreg_reserve_register(dc, bb, where, NULL, &r2) != DRREG_SUCCESS)
     dr_abort();
   int span = (int)(w->high - w->low);

@@ -20,7 +20,10 @@ static uint64_t initial_break;
 
 /* Threads about to be created, so that indices follow the order of creation and not the
  * order in which the new threads happen to run. Matched by the child's stack pointer. */
-static struct { uint64_t stack; uint32_t index, creator; } pending[PENDING];
+static struct {
+  uint64_t stack;
+  uint32_t index, creator;
+} pending[PENDING];
 static void *pending_lock;
 
 static void add_pending(struct hi_local *t, uint64_t stack) {
@@ -50,9 +53,7 @@ uint32_t regions_take_pending(uint64_t stack_pointer, uint32_t *creator) {
   return index;
 }
 
-void regions_forget_pending(void) {
-  memset(pending, 0, sizeof pending);
-}
+void regions_forget_pending(void) { memset(pending, 0, sizeof pending); }
 
 static uint64_t child_stack(int number, const uint64_t *a) {
   if (number == SYS_clone) return a[0] & CLONE_THREAD ? a[1] : 0;
@@ -66,8 +67,19 @@ static uint64_t child_stack(int number, const uint64_t *a) {
 static bool wanted(void *dc, int number) {
   (void)dc;
   switch (number) {
-  case SYS_mmap: case SYS_munmap: case SYS_mremap: case SYS_brk: case SYS_shmat: case SYS_shmdt: case SYS_prctl:
-  case SYS_clone: case SYS_clone3: case SYS_fork: case SYS_vfork: case SYS_execve: case SYS_execveat: return true;
+  case SYS_mmap:
+  case SYS_munmap:
+  case SYS_mremap:
+  case SYS_brk:
+  case SYS_shmat:
+  case SYS_shmdt:
+  case SYS_prctl:
+  case SYS_clone:
+  case SYS_clone3:
+  case SYS_fork:
+  case SYS_vfork:
+  case SYS_execve:
+  case SYS_execveat: return true;
   default: return false;
   }
 }
@@ -166,7 +178,8 @@ static void attached(struct hi_local *t, const uint64_t *a, uint64_t address) {
 /* The pages move with their counts: the ids follow them to the new place. */
 static void remapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
   uint64_t from = a[0] >> HI_PAGE_SHIFT, to = address >> HI_PAGE_SHIFT;
-  uint64_t old_pages = (a[1] + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT, new_pages = (a[2] + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT;
+  uint64_t old_pages = (a[1] + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT,
+           new_pages = (a[2] + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT;
   struct hi_shared_map map;
   bool shared = hi_shared_find(from, &map);
   uint64_t keep = old_pages < new_pages ? old_pages : new_pages;
@@ -177,7 +190,8 @@ static void remapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
     }
   if (shared) hi_shared_remove(from, old_pages);
   if (shared) hi_shared_add((struct hi_shared_map){to, new_pages, map.dev, map.ino, map.first + (from - map.page)});
-  if (old_pages > new_pages) hi_unmap_pages((to + new_pages) << HI_PAGE_SHIFT, (old_pages - new_pages) << HI_PAGE_SHIFT);
+  if (old_pages > new_pages)
+    hi_unmap_pages((to + new_pages) << HI_PAGE_SHIFT, (old_pages - new_pages) << HI_PAGE_SHIFT);
   hi_bump_generation();
   uint64_t e[] = {a[0], old_pages << HI_PAGE_SHIFT, address, new_pages << HI_PAGE_SHIFT};
   hi_emit(t, HI_EV_REMAP, 0, e, 4, NULL);

@@ -3,7 +3,10 @@
  * access to each line of its range, which is how the hardware moves it. */
 #include "host.h"
 
-struct range { bool reads_rsi, writes_rdi; int element; };
+struct range {
+  bool reads_rsi, writes_rdi;
+  int element;
+};
 
 static struct range range_of(int opcode, int element) {
   switch (opcode) {
@@ -41,7 +44,8 @@ static void on_wide(uint64_t address, uint32_t bytes, uint32_t write, uint32_t s
 }
 
 static uint32_t element_of(instr_t *in) {
-  opnd_t o = instr_num_dsts(in) && opnd_is_memory_reference(instr_get_dst(in, 0)) ? instr_get_dst(in, 0) : instr_get_src(in, 0);
+  opnd_t o = instr_num_dsts(in) && opnd_is_memory_reference(instr_get_dst(in, 0)) ? instr_get_dst(in, 0)
+                                                                                  : instr_get_src(in, 0);
   uint32_t bytes = opnd_size_in_bytes(opnd_get_size(o));
   return bytes ? bytes : 1;
 }
@@ -66,7 +70,9 @@ void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint
     return;
   }
   for (int i = 0; i < instr_num_srcs(in); i++)
-    if (opnd_is_memory_reference(instr_get_src(in, i))) insert_wide(dc, bb, in, where, instr_get_src(in, i), false, site);
+    if (opnd_is_memory_reference(instr_get_src(in, i)))
+      insert_wide(dc, bb, in, where, instr_get_src(in, i), false, site);
   for (int i = 0; i < instr_num_dsts(in); i++)
-    if (opnd_is_memory_reference(instr_get_dst(in, i))) insert_wide(dc, bb, in, where, instr_get_dst(in, i), true, site);
+    if (opnd_is_memory_reference(instr_get_dst(in, i)))
+      insert_wide(dc, bb, in, where, instr_get_dst(in, i), true, site);
 }

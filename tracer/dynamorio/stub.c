@@ -13,7 +13,10 @@
 #define STUBS 16384
 
 static byte *area, *next_stub;
-static struct { uint64_t key; byte *code; } stubs[STUBS];
+static struct {
+  uint64_t key;
+  byte *code;
+} stubs[STUBS];
 static void *stub_lock;
 
 static const reg_id_t saved[] = {DR_REG_RAX, DR_REG_RCX, DR_REG_RDX, DR_REG_RSI, DR_REG_RDI,
@@ -34,7 +37,8 @@ static void append_move(void *dc, instrlist_t *il, reg_id_t to, reg_id_t from) {
   if (to != from) instrlist_meta_append(il, INSTR_CREATE_mov_ld(dc, opnd_create_reg(to), opnd_create_reg(from)));
 }
 
-static byte *emit(void *dc, byte *at, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes) {
+static byte *emit(void *dc, byte *at, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads,
+                  uint32_t writes) {
   instrlist_t *il = instrlist_create(dc);
 #define ADD(i) instrlist_meta_append(il, (i))
 #define REG(r) opnd_create_reg(r)
@@ -65,7 +69,8 @@ static byte *emit(void *dc, byte *at, reg_id_t address, reg_id_t entry, reg_id_t
 /* The stub for these registers and counts; `counts` DR_REG_NULL: the constants are used. */
 byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes) {
   uint64_t key = 1ull << 63 | (uint64_t)(address - DR_REG_START_64) << 56 | (uint64_t)(entry - DR_REG_START_64) << 48 |
-                 (uint64_t)(counts == DR_REG_NULL ? 0 : 1 + counts - DR_REG_START_64) << 40 | (uint64_t)writes << 20 | reads;
+                 (uint64_t)(counts == DR_REG_NULL ? 0 : 1 + counts - DR_REG_START_64) << 40 | (uint64_t)writes << 20 |
+                 reads;
   dr_mutex_lock(stub_lock);
   uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) % STUBS;
   while (stubs[at].key && stubs[at].key != key) at = (at + 1) % STUBS;
