@@ -52,7 +52,7 @@ struct hi_header {
   uint32_t version, header_size;
   /* configuration, written by the collector before the first process starts */
   uint32_t line_log2;  /* 6: 64-byte lines */
-  uint32_t sharers;    /* K of the communication event, 1..2 in the fast path */
+  uint32_t sharers;    /* K of the communication event: 2, or 1..4 with HI_FLAG_ORACLE */
   uint32_t cache_log2; /* entries of one line cache, log2 */
   uint32_t flags;
   uint32_t nhooks;

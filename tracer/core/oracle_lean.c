@@ -30,7 +30,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
     t->comm = &hi_run.comm[HI_COMM_ROW(t->index, epoch & 1)];
     hi_publish_instructions(t);
   }
-  if (!hi_counting(t)) return;
+  if (!hi_counting(t) || t->index >> THREAD_BITS) return;
   uint32_t page = hi_page_of(t, address);
   if (!page) return;
   hi_add_counts(t, page, !write, write);

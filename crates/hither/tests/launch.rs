@@ -121,7 +121,7 @@ fn usage_errors() {
     check_refused(&["--no-such-option", "--", "true"], 2, "--no-such-option");
     check_refused(&["--slice", "10", "true"], 2, "10ms");
     check_refused(&["--line", "48", "true"], 2, "power of two");
-    check_refused(&["--sharers", "9", "true"], 2, "1..=8");
+    check_refused(&["--sharers", "9", "true"], 2, "1..=4");
     check_refused(&["--sharers", "3", "true"], 2, "--oracle");
     check_refused(&["--sample", "true"], 2, "--");
     check_refused(&["--sample=2", "true"], 2, "at most 1");

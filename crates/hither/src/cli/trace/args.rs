@@ -32,13 +32,13 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = slice)]
     slice: u64,
 
-    /// Bytes in a line, the unit that threads share: a power of two from 16 to 4096
+    /// Bytes in a line, the unit that threads share: a power of two from 64 to 4096
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line)]
     line: u32,
 
     /// An access communicates with at most this many threads that used the line before:
-    /// 1 or 2, with --oracle up to 8
-    #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=8))]
+    /// other values than 2 need --oracle
+    #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=4))]
     sharers: u32,
 
     /// Trace only this share of the time and estimate the rest
@@ -91,8 +91,8 @@ fn slice(text: &str) -> Result<u64, String> {
 
 fn line(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
-        Ok(line) if line.is_power_of_two() && (16..=4096).contains(&line) => Ok(line),
-        _ => Err("a line is a power of two from 16 to 4096 bytes long".to_string()),
+        Ok(line) if line.is_power_of_two() && (64..=4096).contains(&line) => Ok(line),
+        _ => Err("a line is a power of two from 64 to 4096 bytes long".to_string()),
     }
 }
 
@@ -142,9 +142,9 @@ impl Args {
     /// # Errors
     /// When they contradict one another.
     pub fn options(&self) -> Result<TraceOptions> {
-        if self.sharers > 2 && !self.oracle {
+        if self.sharers != 2 && !self.oracle {
             bail!(
-                "--sharers {} needs --oracle; without it choose 1 or 2",
+                "--sharers {} needs --oracle; without it leave it at 2",
                 self.sharers
             );
         }
@@ -189,7 +189,7 @@ mod tests {
         assert!(slice("2h").is_err());
         assert_eq!(line("4096"), Ok(4096));
         assert!(line("48").is_err());
-        assert!(line("8").is_err());
+        assert!(line("32").is_err());
         assert_eq!(ratio("0.1"), Ok(0.1));
         assert!(ratio("0").is_err());
         assert!(ratio("1.5").is_err());
