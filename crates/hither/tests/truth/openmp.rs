@@ -2,11 +2,11 @@
 //! between thread 0 and the others.
 use hither_profile::{CommMatrix, ObjectKind, Profile};
 
-use crate::run::run;
+use crate::run::{run, OPENMP_THREADS};
 use crate::threads::CREATION;
 use crate::view::*;
 
-const N: usize = 4;
+const N: usize = OPENMP_THREADS;
 
 /// Events per pair of threads and barrier or parallel region that libgomp may cause: a few
 /// accesses each to a few lines of its team, by each of the two.
@@ -268,7 +268,7 @@ fn fortran_names_and_owners() {
         );
     }
     // Column c, of half a page, belongs to one thread; the arrays start within a page.
-    let border = |page: u64| page % 32 == 0 || page % 32 == 31;
+    let border = |page: u64| matches!(page % 32, 0 | 31);
     for (name, by_owner) in [
         ("fields::density", false),
         ("state::pressure", false),

@@ -30,12 +30,11 @@ fn instructions() {
     let own = |page: u64| {
         let all = loops * (page + 1);
         // Thread 0 checks the others' in the end.
-        let checked = if page == 0 {
+        if page == 0 {
             vec![(0, (all + 1, all))]
         } else {
             vec![(0, (1, 0)), (page as usize, (all, all))]
-        };
-        checked
+        }
     };
     check_pages(&p, "tally", own, n);
 }

@@ -5,6 +5,9 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use hither_profile::Profile;
 
+/// Threads of the OpenMP programs.
+pub const OPENMP_THREADS: usize = 4;
+
 /// The repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -56,7 +59,6 @@ pub struct Run {
     options: Vec<String>,
     command: Vec<String>,
     prefix: Vec<String>,
-    openmp: usize,
 }
 
 /// `line`: a workload and its arguments, separated by spaces.
@@ -65,7 +67,6 @@ pub fn run(line: &str) -> Run {
         options: Vec::new(),
         command: line.split(' ').map(str::to_owned).collect(),
         prefix: Vec::new(),
-        openmp: 4,
     }
 }
 
@@ -79,12 +80,6 @@ impl Run {
     /// A command that starts the workload.
     pub fn under(mut self, command: &str) -> Run {
         self.prefix = command.split(' ').map(str::to_owned).collect();
-        self
-    }
-
-    /// With this many OpenMP threads (4 if not said).
-    pub fn openmp(mut self, threads: usize) -> Run {
-        self.openmp = threads;
         self
     }
 
@@ -111,7 +106,7 @@ impl Run {
             .args(&self.prefix)
             .arg(workloads().join(&self.command[0]))
             .args(&self.command[1..])
-            .env("OMP_NUM_THREADS", self.openmp.to_string())
+            .env("OMP_NUM_THREADS", OPENMP_THREADS.to_string())
             .env("OMP_WAIT_POLICY", "passive")
             .stdin(Stdio::null())
             .output()
