@@ -250,12 +250,19 @@ static int run_self(void) {
   return 0;
 }
 
+static atomic_int named;
+static void *fill_once_named(void *page) {
+  while (!atomic_load(&named)) usleep(1000);
+  return fill(page);
+}
+
 static int run_names(void) {
   prctl(PR_SET_NAME, "renamed");
   pthread_t thread;
   static long page[512];
-  pthread_create(&thread, NULL, fill, page);
+  pthread_create(&thread, NULL, fill_once_named, page);
   pthread_setname_np(thread, "helper");
+  atomic_store(&named, 1);
   pthread_join(thread, NULL);
   FILE *f = fopen("/proc/self/comm", "r");
   char name[32];
