@@ -97,6 +97,12 @@ static void on_thread_exit(void *dc) {
     char name[16];
     if (prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);
     hi_thread_end(t);
+  } else if (hi_locals[t->index] == t) {
+    /* A vfork'ed child shares this memory under another pid. What it counted stays in the
+     * segment for the collector; only nobody may flip it any more. */
+    hi_tick_lock();
+    hi_locals[t->index] = NULL;
+    hi_tick_unlock();
   }
   /* Process exit tears everything down at once; memory matters only for threads that come and go. */
   dr_raw_mem_free((struct thread_memory *)t, sizeof(struct thread_memory));

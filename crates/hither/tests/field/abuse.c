@@ -270,6 +270,18 @@ static int run_names(void) {
   return 0;
 }
 
+/* Valgrind's question whether it is there (RUNNING_ON_VALGRIND), which does nothing elsewhere. */
+static int run_valgrind(void) {
+  volatile uintptr_t request[6] = {0x1001};
+  uintptr_t answer = 0;
+  __asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+                   : "+d"(answer)
+                   : "a"(request)
+                   : "cc", "memory");
+  printf("%d\n", (int)answer);
+  return 0;
+}
+
 static int run_group(void) {
   pid_t child = fork();
   int status;
@@ -299,10 +311,11 @@ static const struct {
   const char *name;
   int (*run)(void);
 } programs[] = {
-    {"threads", run_threads}, {"fork", run_fork},   {"vfork", run_vfork},   {"alarm", run_alarm}, {"segv", run_segv},
-    {"guard", run_guard},     {"mmap", run_mmap},   {"mremap", run_mremap}, {"brk", run_brk},     {"spin", run_spin},
-    {"abort", run_abort},     {"kill", run_kill},   {"term", run_term},     {"exec", run_exec},   {"self", run_self},
-    {"names", run_names},     {"group", run_group}, {"files", run_files},
+    {"threads", run_threads},   {"fork", run_fork},   {"vfork", run_vfork}, {"alarm", run_alarm},
+    {"segv", run_segv},         {"guard", run_guard}, {"mmap", run_mmap},   {"mremap", run_mremap},
+    {"brk", run_brk},           {"spin", run_spin},   {"abort", run_abort}, {"kill", run_kill},
+    {"term", run_term},         {"exec", run_exec},   {"self", run_self},   {"names", run_names},
+    {"valgrind", run_valgrind}, {"group", run_group}, {"files", run_files},
 };
 
 int main(int argc, char **argv) {
