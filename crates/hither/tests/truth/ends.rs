@@ -42,7 +42,7 @@ fn check(how: &str, status: i32, end: RunEnd) {
         );
     }
     check_matrix(&p.matrix(), |_, _| (0, CREATION));
-    // At work until the last slice.
+    // At work until the last slice; on a busy machine the end itself takes a while.
     let last = p
         .slices
         .iter()
@@ -50,7 +50,7 @@ fn check(how: &str, status: i32, end: RunEnd) {
         .expect("a busy slice");
     let end = p.slices[last].start + p.slices[last].length;
     assert!(
-        p.meta.duration - end.min(p.meta.duration) < 100_000_000,
+        p.meta.duration - end.min(p.meta.duration) < 300_000_000,
         "{how}: idle since {end} ns"
     );
     assert!(

@@ -93,7 +93,7 @@ fn stencil2d() {
     );
     // A row has 16 lines of 8 cells. Each step the neighbour reads every inner cell of the
     // row once; the slices cost a step each.
-    let steps_seen = steps - p.slices.len() as u64;
+    let steps_seen = steps.saturating_sub(p.slices.len() as u64);
     check_chain(
         &p.matrix(),
         2 * steps_seen * (size - 2),
