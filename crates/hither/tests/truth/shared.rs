@@ -87,8 +87,9 @@ fn ring_of_mpi_ranks() {
             .map(|j| m.get(i, *j))
             .collect();
         cells.sort_unstable();
+        // MPI_Barrier talks to the opposite rank too, and polling adds what time it takes.
         assert!(
-            cells[1] > 2 * cells[0],
+            cells[1] > cells[0] && cells[1] + cells[2] > 4 * cells[0],
             "{cells:?} of thread {i}\n{}",
             show(&m)
         );
