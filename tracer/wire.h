@@ -239,8 +239,8 @@ struct hi_entry {
 
 /* What an entry's accesses owe, filled at insertion and credited at eviction:
  * the first access one event to x and one to y, every further one to the thread that
- * was last seen joining: x until `s1` accesses, then z1, then (from s2) z1, z2 and x
- * in equal shares. z1/z2/s1/s2 are written by the joining thread. */
+ * was last seen joining: x until `s1` accesses, then z1, then (from s2) z2: who
+ * drops out of the last two joins anew, see displace in cache_lean.c. z1/z2/s1/s2 are written by the joining thread. */
 struct hi_side {
   uint32_t page, site;
   uint16_t x, y, z1, z2;

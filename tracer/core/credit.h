@@ -19,18 +19,8 @@ static inline void hi_credit_joined(struct hi_local *t, const struct hi_side *s,
   if (z2) p2 = s->s2 < p1 ? p1 : s->s2 > n ? n : s->s2;
   uint64_t second = (p2 - p1) * HI_COMM_UNIT, third = (n - p2) * HI_COMM_UNIT;
   hi_owe(t, x, (p1 - 1) * HI_COMM_UNIT);
-  if (x && x != z1) {
-    hi_owe(t, x, second / 2);
-    hi_owe(t, z1, second / 2);
-  } else {
-    hi_owe(t, z1, second);
-  }
-  if (!third) return;
-  uint32_t who[3], m = 0;
-  if (x) who[m++] = x;
-  if (z1 != x) who[m++] = z1;
-  if (z2 != x && z2 != z1) who[m++] = z2;
-  for (uint32_t i = 0; i < m; i++) hi_owe(t, who[i], third / m);
+  hi_owe(t, z1, second);
+  hi_owe(t, z2, third);
 }
 
 /* Credits all n accesses that an entry counted. */

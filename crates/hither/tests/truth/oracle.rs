@@ -85,6 +85,7 @@ fn structured_patterns() {
         "shm fork 4 400",
         "shm posix 4 400",
         "stencil2d 128 100",
+        "ondes 32 60",
         "ondes -p 32 60",
         "common 40",
         "cpp_structs 4096 40",

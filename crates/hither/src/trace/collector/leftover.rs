@@ -3,7 +3,7 @@
 //! An entry's accesses owe communication as `struct hi_side` in wire.h says. Of n
 //! accesses the first owes one event to x and one to y; every later one owes one event
 //! to whoever was last seen joining the line: x until access s1, then z1, and after s2
-//! x, z1 and z2 in equal shares.
+//! z2.
 use hither_sys::{wire, Segment};
 
 /// Calls `owe(thread, sixths)` for what `accesses` to one line owe to others.
@@ -13,13 +13,13 @@ pub fn credit(accesses: u64, side: &wire::Side, mut owe: impl FnMut(u32, u64)) {
     }
     let [x, y, z1, z2] = [side.x, side.y, side.z1, side.z2].map(u32::from);
     let unit = wire::COMM_UNIT;
-    let mut pay = |to: &[u32], sixths: u64| {
-        let partners = distinct(to);
-        let share = sixths / (partners.len().max(1) as u64);
-        partners.iter().for_each(|&p| owe(p, share));
+    let mut pay = |to: u32, sixths: u64| {
+        if to != 0 {
+            owe(to, sixths);
+        }
     };
-    pay(&[x], unit);
-    pay(&[y], unit);
+    pay(x, unit);
+    pay(y, unit);
     let p1 = if z1 == 0 {
         accesses
     } else {
@@ -30,20 +30,9 @@ pub fn credit(accesses: u64, side: &wire::Side, mut owe: impl FnMut(u32, u64)) {
     } else {
         u64::from(side.s2).clamp(p1, accesses)
     };
-    pay(&[x], unit * (p1 - 1));
-    pay(&[x, z1], unit * (p2 - p1));
-    pay(&[x, z1, z2], unit * (accesses - p2));
-}
-
-/// The threads among these, once each; 0 is no thread.
-fn distinct(threads: &[u32]) -> Vec<u32> {
-    let mut found = Vec::with_capacity(3);
-    for &t in threads {
-        if t != 0 && !found.contains(&t) {
-            found.push(t);
-        }
-    }
-    found
+    pay(x, unit * (p1 - 1));
+    pay(z1, unit * (p2 - p1));
+    pay(z2, unit * (accesses - p2));
 }
 
 /// One entry that was never flushed.
@@ -102,16 +91,16 @@ mod tests {
         check(5, [0, 0, 0, 0], [0, 0], &[]);
         check(1, [1, 2, 0, 0], [0, 0], &[(1, 6), (2, 6)]);
         check(10, [1, 2, 0, 0], [0, 0], &[(1, 60), (2, 6)]);
-        check(10, [1, 0, 3, 0], [4, 0], &[(1, 24 + 18), (3, 18)]);
+        check(10, [1, 0, 3, 0], [4, 0], &[(1, 24), (3, 36)]);
         check(10, [0, 0, 3, 0], [4, 0], &[(3, 36)]);
         check(10, [3, 0, 3, 0], [4, 0], &[(3, 60)]);
         check(
             10,
             [1, 2, 3, 4],
             [4, 7],
-            &[(1, 24 + 9 + 6), (2, 6), (3, 9 + 6), (4, 6)],
+            &[(1, 24), (2, 6), (3, 18), (4, 18)],
         );
-        check(10, [1, 0, 3, 1], [4, 7], &[(1, 24 + 9 + 9), (3, 18)]);
+        check(10, [1, 0, 3, 1], [4, 7], &[(1, 24 + 18), (3, 18)]);
         check(10, [0, 0, 0, 4], [4, 7], &[]);
         check(3, [1, 0, 3, 4], [900, 0], &[(1, 18)]);
     }
