@@ -10,6 +10,7 @@ mod openmp;
 mod oracle;
 mod repeat;
 mod run;
+mod sampled;
 mod shared;
 mod threads;
 mod view;

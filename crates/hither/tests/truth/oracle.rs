@@ -35,7 +35,7 @@ fn upper(m: &CommMatrix) -> Vec<f64> {
 }
 
 /// Pearson's, of the cells above the diagonal.
-fn correlation(a: &CommMatrix, b: &CommMatrix) -> f64 {
+pub fn correlation(a: &CommMatrix, b: &CommMatrix) -> f64 {
     let (a, b) = (upper(a), upper(b));
     let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
     let (ma, mb) = (mean(&a), mean(&b));
