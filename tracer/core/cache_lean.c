@@ -11,25 +11,12 @@
  * found here; after it only one other thread is left in the set, so every hit owes one.
  * A thread that joins leaves its name in the entries of the sharers it finds. */
 #include "credit.h"
+#include "sample.h"
 
 #define STREAM_LINES 8 /* lines entered ahead of a thread that walks upwards */
 
-static void take_sample(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s, uint32_t weight) {
-  struct hi_thread *shared = t->shared;
-  uint64_t head = shared->sample_head;
-  if (head - __atomic_load_n(&shared->sample_tail, __ATOMIC_ACQUIRE) >= HI_SAMPLES) {
-    shared->lost_samples++;
-    return;
-  }
-  struct hi_sample *to = &hi_run.samples[(uint64_t)t->index * HI_SAMPLES + (head & (HI_SAMPLES - 1))];
-  *to = (struct hi_sample){e->tag & ~HI_STALE, s->site, e->reads, e->writes, weight};
-  __atomic_store_n(&shared->sample_head, head + 1, __ATOMIC_RELEASE);
-}
-
-static void sample_due(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
-  t->random = t->random * 1664525u + 1013904223u;
-  t->sample_left = 1 + (t->random >> 16) % (2 * HI_SAMPLE_PERIOD - 1); /* mean: the period */
-  take_sample(t, e, s, HI_SAMPLE_PERIOD);
+static struct hi_sample sample_of(const struct hi_entry *e, const struct hi_side *s) {
+  return (struct hi_sample){e->tag & ~HI_STALE, s->site, e->reads, e->writes, 1};
 }
 
 /* An entry made ahead of a stream that was never reached: take the sharer back out. */
@@ -64,8 +51,8 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
   if (HI_UNLIKELY(!s->page)) return; /* counted while tracing was switched off */
   hi_add_counts(t, s->page, e->reads, e->writes);
   hi_credit(t, s, n);
-  if (HI_UNLIKELY(n >= HI_SAMPLE_LARGE)) take_sample(t, e, s, 1);
-  else if (HI_UNLIKELY(--t->sample_left == 0)) sample_due(t, e, s);
+  if (HI_UNLIKELY(n >= HI_SAMPLE_LARGE)) hi_take_sample(t, sample_of(e, s));
+  else if (HI_UNLIKELY(--t->sample_left == 0)) hi_sample_due(t, sample_of(e, s));
 }
 
 static void flush_group(struct hi_local *t, uint32_t group) {

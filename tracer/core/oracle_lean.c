@@ -4,6 +4,7 @@
  *
  * shadow word = (slice mod 2^16) << 48 | up to four threads, 12 bits each, latest first */
 #include "credit.h"
+#include "sample.h"
 
 #define MAX_SHARERS 4
 #define THREAD_BITS 12
@@ -45,16 +46,5 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
     v = seen;
   }
   touch(t, v, slice, sharers, true);
-  if (--t->sample_left == 0) {
-    t->random = t->random * 1664525u + 1013904223u;
-    t->sample_left = 1 + (t->random >> 16) % (2 * HI_SAMPLE_PERIOD - 1);
-    struct hi_thread *s = t->shared;
-    if (s->sample_head - __atomic_load_n(&s->sample_tail, __ATOMIC_ACQUIRE) >= HI_SAMPLES) {
-      s->lost_samples++;
-      return;
-    }
-    hi_run.samples[(uint64_t)t->index * HI_SAMPLES + (s->sample_head & (HI_SAMPLES - 1))] =
-        (struct hi_sample){hi_line_of(address), site, !write, write, HI_SAMPLE_PERIOD};
-    __atomic_store_n(&s->sample_head, s->sample_head + 1, __ATOMIC_RELEASE);
-  }
+  if (--t->sample_left == 0) hi_sample_due(t, (struct hi_sample){hi_line_of(address), site, !write, write, 1});
 }
