@@ -100,7 +100,7 @@ fn find(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Vec<Hook>> {
         .flat_map(|p| symbols::similar_functions(p, name));
     let similar: Vec<_> = similar.take(SUGGESTIONS).collect();
     if similar.is_empty() {
-        bail!("there is no function {name} in {shown}; `nm -C` lists those there are, if it was built without -s");
+        bail!("there is no function {name} in {shown}; `nm -C` lists those there are: a function that was inlined is not, nor any of a stripped program");
     }
     bail!(
         "there is no function {name} in {shown}; did you mean {}?",

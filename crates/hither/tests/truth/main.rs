@@ -8,6 +8,7 @@
 mod ends;
 mod openmp;
 mod oracle;
+mod parts;
 mod repeat;
 mod run;
 mod sampled;
