@@ -170,6 +170,9 @@ impl PageReader {
                 self.remember(page, &record, name);
             }
         }
+        for touched in self.names.iter_mut().flatten() {
+            touched.name = regions.renamed(touched.name);
+        }
     }
 
     /// All pages that have a name.

@@ -37,6 +37,9 @@ pub struct Regions {
     others: HashMap<u32, u32>,
     /// (process, parent's region) -> its own copy.
     inherited: HashMap<(u32, u32), u32>,
+    /// By region: what turned out to be segments of a module: the interval, the module, and
+    /// where it starts in it. Pages may have been named before.
+    absorbed: HashMap<u32, Vec<(Interval, u32, u64)>>,
 }
 
 /// First page at or above, and first page after, a byte range.
@@ -155,7 +158,25 @@ impl Regions {
             }
             _ => self.add(process, false, module),
         };
+        for i in replaced.iter().filter(|i| i.region != region) {
+            let segments = self.absorbed.entry(i.region).or_default();
+            segments.push((*i, region, i.start - pages.0));
+        }
         self.place(process, pages, region, born);
+    }
+
+    /// The name of a page now that all modules are known.
+    pub fn renamed(&self, (region, page): PageName) -> PageName {
+        let inside = |i: &Interval| {
+            let at = u64::from(page).checked_sub(i.offset);
+            at.filter(|at| *at < i.pages())
+        };
+        let mut segments = self.absorbed.get(&region).into_iter().flatten();
+        let found = segments.find_map(|(i, module, start)| {
+            let page = u32::try_from(start + inside(i)?).ok()?;
+            Some((*module, page))
+        });
+        found.unwrap_or((region, page))
     }
 
     /// A mapping was made by `event.thread`, or existed when the process started.
