@@ -28,8 +28,9 @@ pub enum Goal {
 const WORK: u64 = 100_000_000;
 /// Cells of group x thread that a search handles well.
 const MAX_CELLS: usize = 50_000;
-/// Starts from a shuffle, beside the three constructed ones.
-const SHUFFLES: u64 = 6;
+/// Starts from a shuffle, beside the three constructed ones, as far as the work allows: small
+/// cases, which are cheap, have the most uneven landscapes.
+const SHUFFLES: u64 = 64;
 /// Shares of a page's accesses are compared in these units, coarser ones when there are
 /// too many different pages.
 const SHARE_STEPS: [u64; 3] = [64, 8, 2];
@@ -53,6 +54,9 @@ pub fn assign(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Ve
     let mut work = WORK;
     let mut best: Option<(i64, Vec<usize>)> = None;
     for start in starts {
+        if work == 0 {
+            break;
+        }
         // The best starts come first and may use most.
         search.work = work / 2;
         let value = search.improve(start);
