@@ -84,9 +84,9 @@ static inline uint64_t *hi_shadow_word(uint32_t page, uint64_t address) {
   return &hi_run.shadow[((uint64_t)page << lines_log2) + line];
 }
 
-/* May this thread's accesses count now? */
+/* May this thread's accesses count now? Those of a mute thread, whose index is 0, never do. */
 static inline bool hi_counting(const struct hi_local *t) {
-  return (hi_run.header->active || t->only_depth) && !hi_run.header->closed;
+  return t->index && (hi_run.header->active || t->only_depth) && !hi_run.header->closed;
 }
 
 static inline void hi_publish_instructions(struct hi_local *t) {

@@ -34,12 +34,15 @@ static uint64_t volatile *slots_here(void) {
   return (uint64_t volatile *)(void *)((byte *)dr_get_dr_segment_base(host_segment) + host_slots);
 }
 
+static size_t caches_size(void) {
+  return 2 * ((size_t)hi_run.index_mask + 1) * (sizeof(struct hi_entry) + sizeof(struct hi_side));
+}
+
 /* A thread past the limits still runs the inline code: it gets caches nobody reads. */
 static void start_mute(struct thread_memory *m, uint64_t volatile *slots) {
   struct hi_local *t = &m->local;
   size_t entries = (size_t)hi_run.index_mask + 1;
-  char *caches = dr_raw_mem_alloc(2 * entries * (sizeof(struct hi_entry) + sizeof(struct hi_side)),
-                                  DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
+  char *caches = dr_raw_mem_alloc(caches_size(), DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
   if (!caches) dr_abort();
   memset(t, 0, sizeof *t);
   t->entries[0] = (struct hi_entry *)caches;
@@ -97,6 +100,8 @@ static void on_thread_exit(void *dc) {
     char name[16];
     if (prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);
     hi_thread_end(t);
+  } else if (!t->index) {
+    dr_raw_mem_free(t->entries[0], caches_size());
   } else if (hi_locals[t->index] == t) {
     /* A vfork'ed child shares this memory under another pid. What it counted stays in the
      * segment for the collector; only nobody may flip it any more. */

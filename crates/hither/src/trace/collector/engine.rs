@@ -29,7 +29,7 @@ const ROW_BYTES: f64 = 6.0;
 const COMM_SHARE: f64 = 0.35;
 const PAGE_SHARE: f64 = 0.5;
 /// Rows in memory, whatever the size on disk may be.
-const MAX_PAGE_ROWS: usize = 1 << 19;
+const MAX_PAGE_ROWS: usize = 1 << 18;
 const MAX_COMM_ROWS: usize = 4 << 20;
 /// How often to ask whether processes still exist.
 const LIVENESS: u64 = 100_000_000;
