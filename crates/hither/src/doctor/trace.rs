@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Address space that the tracer's segment may take; nearly all of it stays untouched.
-const SEGMENT: usize = 1 << 40;
-const SEGMENT_TEXT: &str = "map 1 TiB of sparse shared memory";
+/// Address space that tracing takes: some 78 GiB for the segment and 128 GiB for the map of
+/// pages. Nearly all of it stays untouched.
+const SEGMENT: usize = 256 << 30;
+const SEGMENT_TEXT: &str = "map 256 GiB of sparse shared memory";
 /// Memory below which tracing a program of some size gets tight.
 const LITTLE_MEMORY: u64 = 512 << 20;
 const FEW_MAPPINGS: u64 = 65_530;
