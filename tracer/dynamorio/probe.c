@@ -38,7 +38,7 @@ static opnd_t shifted(opnd_t o, int64_t by) {
 /* r1 = address of the operand + shift; r2 is scratch. */
 bool probe_address(void *dc, instrlist_t *bb, instr_t *where, opnd_t o, int64_t shift, reg_id_t r1, reg_id_t r2) {
   if (shift != 0) o = shifted(o, shift);
-  if (opnd_is_near_base_disp(o)) drreg_restore_app_values(dc, bb, where, o, NULL);
+  if (opnd_is_base_disp(o)) drreg_restore_app_values(dc, bb, where, o, NULL);
   return drutil_insert_get_mem_addr(dc, bb, where, o, r1, r2);
 }
 
