@@ -317,3 +317,35 @@ fn the_profile_survives_a_launcher_that_kills_all_ranks() {
     let profile = place.work("all.hither");
     wait_for("profile", || profile.join("profile.json").exists());
 }
+
+/// `hither doctor`'s trial run, as it reports it.
+fn trial(place: &Place) -> serde_json::Value {
+    let scratch = place.work("");
+    let mut doctor = Command::new(place.hither());
+    doctor.args(["doctor", "--json"]).env("TMPDIR", &scratch);
+    let out = doctor.output().expect("doctor");
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    let left = fs::read_dir(&scratch).expect("work").count();
+    assert_eq!(left, 0, "the trial left something behind");
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let checks = report["checks"].as_array().expect("checks");
+    let trial = checks.iter().find(|c| c["name"] == "trial run");
+    trial.expect("a trial run").clone()
+}
+
+/// A program that runs, but without our client in it, is not traced.
+#[test]
+fn doctor_does_not_take_running_for_tracing() {
+    let place = Place::new();
+    let got = trial(&place);
+    assert_eq!(got["state"], "fails");
+    assert_eq!(got["found"], "the program ran, but without the tracer");
+
+    let broken = place.0.path().join("lib/hither/libdynamorio.so");
+    fs::remove_file(&broken).expect("rm");
+    fs::write(&broken, "").expect("write");
+    let got = trial(&place);
+    assert_eq!(got["state"], "fails");
+    let found = got["found"].as_str().expect("text");
+    assert!(found.contains("status: 2: cannot start /"), "{found}");
+}

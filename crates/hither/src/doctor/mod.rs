@@ -6,6 +6,7 @@ mod parse;
 mod program;
 mod run;
 mod trace;
+mod trial;
 
 use nix::errno::Errno;
 use serde::Serialize;

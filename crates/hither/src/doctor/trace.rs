@@ -1,13 +1,10 @@
 //! What `hither trace` needs: a sparse shared mapping, memory, the tracer's libraries,
 //! and that a program really runs under them.
 use super::parse::{field, kilobytes, version};
-use super::{read, Check, State, Verb};
+use super::{read, trial, Check, State, Verb};
 use hither_sys::probe;
 use nix::sys::resource::{getrlimit, Resource, RLIM_INFINITY};
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 /// Address space that tracing takes: some 78 GiB for the segment and 128 GiB for the map of
 /// pages. Nearly all of it stays untouched.
@@ -17,16 +14,14 @@ const SEGMENT_TEXT: &str = "map 256 GiB of sparse shared memory";
 const LITTLE_MEMORY: u64 = 512 << 20;
 const FEW_MAPPINGS: u64 = 65_530;
 const EFBIG: i32 = nix::errno::Errno::EFBIG as i32;
-const PATIENCE: Duration = Duration::from_secs(20);
 const LIBRARIES: [&str; 2] = ["libdynamorio.so", "libhither_tracer.so"];
 
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![kernel(), mapping(), memory(), mappings(), seccomp()];
-    let folder = std::env::current_exe().ok().and_then(|exe| {
-        let bin = exe.parent()?;
-        Some(bin.parent()?.join("lib/hither"))
-    });
-    checks.extend(tracer(&folder.unwrap_or_default()));
+    let hither = std::env::current_exe().unwrap_or_default();
+    let prefix = hither.parent().and_then(Path::parent);
+    let folder = prefix.map(|p| p.join("lib/hither")).unwrap_or_default();
+    checks.extend(tracer(&folder, &hither));
     checks
 }
 
@@ -129,8 +124,8 @@ fn seccomp() -> Check {
     Check::ok(Verb::Trace, "seccomp", "read /proc/self/status", found)
 }
 
-/// The libraries, and a program really run under DynamoRIO.
-fn tracer(folder: &Path) -> Vec<Check> {
+/// The libraries, and a program really traced with them.
+fn tracer(folder: &Path, hither: &Path) -> Vec<Check> {
     let tried = format!("look in {}", folder.display());
     let check = Check::ok(Verb::Trace, "tracer", &tried, "found");
     let missing: Vec<_> = LIBRARIES
@@ -154,46 +149,7 @@ fn tracer(folder: &Path) -> Vec<Check> {
     let Some(program) = program else {
         return vec![check];
     };
-    let tried = format!("run {program} under {}", LIBRARIES[0]);
-    let trial = Check::ok(Verb::Trace, "trial run", &tried, "it ran and ended well");
-    let trial = match run_under(&folder.join(LIBRARIES[0]), program) {
-        Ok(()) => trial,
-        Err(e) => trial.error(&e).bad(
-            State::Fails,
-            "no program can be traced",
-            "reading profiles made elsewhere",
-            "see what else fails here; else trace outside of this container or sandbox",
-        ),
-    };
-    vec![check, trial]
-}
-
-/// Runs a program under DynamoRIO without our client, which needs a collector.
-fn run_under(dynamorio: &PathBuf, program: &str) -> io::Result<()> {
-    let mut child = Command::new(dynamorio)
-        .env("DYNAMORIO_RUNUNDER", "1")
-        .env("DYNAMORIO_EXE_PATH", program)
-        .env("DYNAMORIO_CONFIGDIR", "/dev/null")
-        .env("DYNAMORIO_OPTIONS", "-code_api")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let start = Instant::now();
-    loop {
-        match child.try_wait()? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(io::Error::other(format!("it ended with {status}"))),
-            None if start.elapsed() > PATIENCE => {
-                child.kill()?;
-                child.wait()?;
-                return Err(io::Error::other(format!(
-                    "it did not end within {PATIENCE:?}"
-                )));
-            }
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    }
+    vec![check, trial::check(hither, program)]
 }
 
 #[cfg(test)]
@@ -204,20 +160,9 @@ mod tests {
     fn missing_libraries_are_named() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(LIBRARIES[0]), "").unwrap();
-        let checks = tracer(folder.path());
+        let checks = tracer(folder.path(), Path::new("/nonexistent/hither"));
         assert_eq!(checks.len(), 1);
         assert_eq!(checks[0].state, State::Fails);
         assert_eq!(checks[0].found, "missing: libhither_tracer.so");
-    }
-
-    #[test]
-    fn a_library_that_does_not_run_fails() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in LIBRARIES {
-            std::fs::write(folder.path().join(name), "").unwrap();
-        }
-        let checks = tracer(folder.path());
-        assert_eq!(checks[1].state, State::Fails);
-        assert_eq!(checks[1].errno.as_deref(), Some("EACCES"));
     }
 }
