@@ -178,17 +178,26 @@ static void *spin(void *argument) {
   return NULL;
 }
 
+/* Returns once each of them has really worked, however busy the machine is. */
 static int with_spinners(void) {
-  static long cells[THREADS][8];
+  static volatile long cells[THREADS][8];
   pthread_t thread;
-  for (int i = 0; i < THREADS; i++) pthread_create(&thread, NULL, spin, cells[i]);
-  usleep(50000);
+  for (int i = 0; i < THREADS; i++) pthread_create(&thread, NULL, spin, (void *)cells[i]);
+  for (int i = 0; i < THREADS; i++)
+    while (cells[i][0] < 100000) usleep(1000);
   puts("spinning");
   fflush(stdout);
   return 7;
 }
 
 static int run_spin(void) { exit(with_spinners()); }
+
+/* Works until a signal ends it, and says by the file `up` that it does. */
+static int run_wait(void) {
+  with_spinners();
+  fclose(fopen("up", "w"));
+  for (;;) pause();
+}
 
 static int run_abort(void) {
   with_spinners();
@@ -315,7 +324,7 @@ static const struct {
     {"segv", run_segv},         {"guard", run_guard}, {"mmap", run_mmap},   {"mremap", run_mremap},
     {"brk", run_brk},           {"spin", run_spin},   {"abort", run_abort}, {"kill", run_kill},
     {"term", run_term},         {"exec", run_exec},   {"self", run_self},   {"names", run_names},
-    {"valgrind", run_valgrind}, {"group", run_group}, {"files", run_files},
+    {"valgrind", run_valgrind}, {"group", run_group}, {"files", run_files}, {"wait", run_wait},
 };
 
 int main(int argc, char **argv) {

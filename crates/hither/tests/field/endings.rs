@@ -1,8 +1,6 @@
 //! Whatever ends the program, or hither, or both.
 use super::*;
 use hither_profile::RunEnd;
-use nix::sys::signal::{kill, Signal};
-use nix::unistd::Pid;
 
 #[test]
 fn programs_that_end_with_threads_running() {
@@ -21,18 +19,6 @@ fn programs_that_end_with_threads_running() {
     }
 }
 
-fn pid(child: &std::process::Child) -> Pid {
-    Pid::from_raw(i32::try_from(child.id()).expect("pid"))
-}
-
-fn wait_for(what: &str, done: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < PATIENCE, "no {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn without_hither_the_program_goes_on() {
     let place = Place::new();
@@ -41,16 +27,13 @@ fn without_hither_the_program_goes_on() {
         workload("pairs"),
         built("abuse")
     );
-    let mut child = place
-        .command(&[
-            HITHER, "trace", "-q", "-o", "traced", "--", "sh", "-c", &script,
-        ])
-        .spawn()
-        .expect("hither");
+    let traced = Running::start(place.command(&[
+        HITHER, "trace", "-q", "-o", "traced", "--", "sh", "-c", &script,
+    ]));
     wait_for("start", || place.path("pid").exists());
     std::thread::sleep(Duration::from_millis(300));
-    kill(pid(&child), Signal::SIGKILL).expect("kill");
-    child.wait().expect("wait");
+    traced.signal(Signal::SIGKILL);
+    traced.end();
     wait_for("end", || {
         fs::read_to_string(place.path("sums")).is_ok_and(|s| s.ends_with("done\n"))
     });
@@ -73,16 +56,13 @@ fn signals_reach_the_program() {
         (Signal::SIGINT, 130),
     ] {
         let place = Place::new();
-        let program = workload("pairs");
-        let child = place
-            .command(&[
-                HITHER, "trace", "-q", "-o", "traced", "--", &program, "2", "1000000",
-            ])
-            .spawn()
-            .expect("hither");
-        std::thread::sleep(Duration::from_millis(700));
-        kill(pid(&child), signal).expect("kill");
-        let output = child.wait_with_output().expect("wait");
+        let program = built("abuse");
+        let traced = Running::start(place.command(&[
+            HITHER, "trace", "-q", "-o", "traced", "--", &program, "wait",
+        ]));
+        wait_for("start", || place.path("up").exists());
+        traced.signal(signal);
+        let output = traced.end();
         assert_eq!(status(&output), code, "{}", text(&output.stderr));
         let profile = place.profile();
         assert_eq!(
@@ -99,9 +79,10 @@ fn signals_reach_the_program() {
 #[test]
 fn interrupt_from_a_terminal() {
     let place = Place::new();
-    let program = workload("pairs");
+    let program = built("abuse");
     let keys = format!(
-        "(sleep 1.5; printf '\\003'; sleep 1) | script -qec '{HITHER} trace -q -o traced -- {program} 2 1000000' /dev/null; echo status $?"
+        "(until test -e up; do sleep 0.1; done; printf '\\003'; sleep 1) |
+         script -qec '{HITHER} trace -q -o traced -- {program} wait' /dev/null; echo status $?"
     );
     let output = place.shell(&keys);
     assert!(

@@ -1,6 +1,7 @@
 //! `hither trace` on programs that are not ours, and under abuse: each runs natively and
 //! traced, and must print and return the same; the profile must make sense. Needs the
 //! tracer (`cargo xtask tracer`) and the example programs (`make -C workloads`).
+mod doctor;
 mod endings;
 mod environment;
 mod limits;
@@ -9,18 +10,22 @@ mod programs;
 mod refused;
 
 use std::fs;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use hither_profile::Profile;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 const HITHER: &str = env!("CARGO_BIN_EXE_hither");
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/field");
-/// A run that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// A run that takes longer hangs. The longest here takes half a minute on two idle
+/// processors, but machines that test may be busy with much else.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A folder to work in.
 struct Place(TempDir);
@@ -34,10 +39,13 @@ impl Place {
         self.0.path().join(name)
     }
 
+    /// Signals that whoever started the tests ignores (nohup, a shell's `&`) are not
+    /// ignored by what is tested.
     fn command(&self, line: &[&str]) -> Command {
-        let mut command = Command::new(line[0]);
+        let mut command = Command::new("env");
         command
-            .args(&line[1..])
+            .arg("--default-signal")
+            .args(line)
             .current_dir(self.0.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -68,37 +76,72 @@ impl Place {
     }
 }
 
-/// Runs it, but not for ever. The output goes through files, so that a leftover process
-/// cannot keep a pipe open.
-fn run(mut command: Command) -> Output {
-    let out = tempfile::tempfile().expect("tempfile");
-    let err = tempfile::tempfile().expect("tempfile");
-    command.stdout(out.try_clone().expect("dup"));
-    command.stderr(err.try_clone().expect("dup"));
-    let mut child = command.spawn().expect("spawn");
+/// Runs it, but not for ever.
+fn run(command: Command) -> Output {
+    Running::start(command).end()
+}
+
+/// A command at work. Its output goes through files, so that a leftover process cannot
+/// keep a pipe open.
+struct Running {
+    command: Command,
+    child: Child,
+    out: fs::File,
+    err: fs::File,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Running {
+        let out = tempfile::tempfile().expect("tempfile");
+        let err = tempfile::tempfile().expect("tempfile");
+        command.stdout(out.try_clone().expect("dup"));
+        command.stderr(err.try_clone().expect("dup"));
+        let child = command.spawn().expect("spawn");
+        Running {
+            command,
+            child,
+            out,
+            err,
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("pid"));
+        kill(pid, signal).expect("kill");
+    }
+
+    fn end(mut self) -> Output {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("wait") {
+                break status;
+            }
+            if start.elapsed() > PATIENCE {
+                let _ = self.child.kill();
+                panic!("{:?} hangs", self.command);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        Output {
+            status,
+            stdout: whole(self.out),
+            stderr: whole(self.err),
+        }
+    }
+}
+
+fn whole(mut file: fs::File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    file.rewind().expect("rewind");
+    file.read_to_end(&mut bytes).expect("read");
+    bytes
+}
+
+fn wait_for(what: &str, done: impl Fn() -> bool) {
     let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("wait") {
-            break status;
-        }
-        if start.elapsed() > PATIENCE {
-            let _ = child.kill();
-            panic!("{command:?} hangs");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let whole = |mut file: fs::File| {
-        use std::io::{Read, Seek};
-        let mut bytes = Vec::new();
-        file.rewind().expect("rewind");
-        file.read_to_end(&mut bytes).expect("read");
-        bytes
-    };
-    let (stdout, stderr) = (whole(out), whole(err));
-    Output {
-        status,
-        stdout,
-        stderr,
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "no {what}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
