@@ -7,11 +7,13 @@
 //! the profile. Counts per page and thread have no such excuse and must match exactly.
 mod ends;
 mod openmp;
+mod options;
 mod oracle;
 mod parts;
 mod repeat;
 mod run;
 mod sampled;
 mod shared;
+mod slices;
 mod threads;
 mod view;

@@ -94,6 +94,12 @@ impl Run {
 
     /// The profile, and how the command ended.
     pub fn ended(self) -> (Profile, Output) {
+        let (profile, out, _) = self.measured();
+        (profile, out)
+    }
+
+    /// The profile, how the command ended, and the bytes of the profile's files.
+    pub fn measured(self) -> (Profile, Output, u64) {
         build();
         let _alone = alone();
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -118,6 +124,13 @@ impl Run {
                 self.command
             )
         });
-        (profile, out)
+        let bytes = size(&path).expect("the size of the profile");
+        (profile, out, bytes)
     }
+}
+
+/// Bytes of all files in a folder.
+fn size(folder: &Path) -> std::io::Result<u64> {
+    let files = std::fs::read_dir(folder)?;
+    files.map(|file| Ok(file?.metadata()?.len())).sum()
 }

@@ -1,5 +1,7 @@
 //! Sharing between processes counts like sharing between threads.
-use hither_profile::{ObjectKind, Profile};
+use std::collections::HashMap;
+
+use hither_profile::{CommMatrix, ObjectKind, Profile};
 
 use crate::run::{built, run};
 use crate::threads::{about, CREATION};
@@ -52,46 +54,71 @@ fn processes_communicate_like_threads() {
     }
 }
 
+/// The first thread of each rank.
+fn ranks(p: &Profile) -> Vec<usize> {
+    let processes = p.meta.processes.iter().enumerate();
+    let ranks = processes.filter(|(_, process)| process.executable.ends_with("mpi_ring"));
+    let first = |rank: usize| p.threads.iter().position(|t| t.process.at() == rank);
+    ranks
+        .map(|(rank, _)| first(rank).expect("a thread"))
+        .collect()
+}
+
+/// Slices in which Open MPI may spin, per pair. A message enters a queue in two steps, and
+/// a receiver that finds the first done reads that one line in a loop until the second
+/// is. Where the sender was preempted in between that takes as long as it waits for a
+/// processor: 1.7 million reads in one slice were seen, of 0.3 million in a whole run.
+/// They are communication by its definition, but not what a ring shares.
+const SPUN: usize = 3;
+
+/// The matrix without the `SPUN` busiest slices of each pair.
+fn without_spinning(p: &Profile) -> CommMatrix {
+    let mut of_pair: HashMap<(usize, usize), Vec<u64>> = HashMap::new();
+    for c in &p.comm {
+        let slices = of_pair.entry((c.i.at(), c.j.at())).or_default();
+        slices.push(c.events);
+    }
+    let mut m = CommMatrix::new(p.threads.len());
+    for ((i, j), mut slices) in of_pair {
+        slices.sort_unstable();
+        let calm = slices.len().saturating_sub(SPUN);
+        m.add(i, j, slices[..calm].iter().sum());
+    }
+    m
+}
+
 #[test]
 fn ring_of_mpi_ranks() {
     if !built("mpi_ring") {
         return println!("no mpicc here, so workloads/Makefile left mpi_ring out");
     }
-    let rounds = 1000;
+    let rounds = 2000;
     // Messages that the kernel copies leave no accesses.
     let mpirun = "mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mechanism none -np 4";
     let p = run(&format!("mpi_ring {rounds} 512"))
         .under(mpirun)
         .profile();
-    let of_rank = |p: &Profile| -> Vec<usize> {
-        let ranks = (0..p.meta.processes.len())
-            .filter(|i| p.meta.processes[*i].executable.ends_with("mpi_ring"));
-        ranks
-            .map(|process| {
-                p.threads
-                    .iter()
-                    .position(|t| t.process.at() == process)
-                    .expect("a thread")
-            })
-            .collect()
-    };
-    let firsts = of_rank(&p);
+    let firsts = ranks(&p);
     assert_eq!(firsts.len(), 4, "{:?}", p.meta.processes);
-    let m = p.matrix();
+    let m = without_spinning(&p);
     // The processes' order is that of their start, not of their ranks: whatever it is,
     // each has two neighbours and one rank opposite.
     for &i in &firsts {
-        let mut cells: Vec<_> = firsts
-            .iter()
-            .filter(|j| **j != i)
-            .map(|j| m.get(i, *j))
-            .collect();
+        let others = firsts.iter().filter(|j| **j != i);
+        let mut cells: Vec<_> = others.map(|j| m.get(i, *j)).collect();
         cells.sort_unstable();
-        // MPI_Barrier talks to the opposite rank too, and polling adds what time it takes.
+        // MPI_Barrier talks to the opposite rank too: some 5 % of a neighbour's.
         assert!(
-            cells[1] > cells[0] && cells[1] + cells[2] > 4 * cells[0],
-            "{cells:?} of thread {i}\n{}",
-            show(&m)
+            cells[1] > 5 * cells[0],
+            "{cells:?} of thread {i}\n{}\nwith all slices\n{}",
+            show(&m),
+            show(&p.matrix())
+        );
+        // 4096 bytes are written and read, some of it 32 bytes at a time.
+        let messages = rounds * 2 * 4096 / 32;
+        assert!(
+            cells[1] > messages / 4,
+            "{cells:?} of thread {i}, for {messages}"
         );
     }
     let barriers: u64 = p.slices.iter().map(|s| s.sync[3]).sum();
