@@ -139,10 +139,57 @@ fn distance(a: &CommMatrix, b: &CommMatrix) -> f64 {
         / 2.0
 }
 
+/// Distances within and between runs as usual and runs with the oracle.
+#[derive(Debug)]
+struct Distances {
+    ours: Vec<f64>,
+    oracles: Vec<f64>,
+    between: Vec<f64>,
+}
+
+impl Distances {
+    fn of(ours: &[CommMatrix], oracles: &[CommMatrix]) -> Distances {
+        let within = |m: &[CommMatrix]| {
+            let pairs = (0..m.len()).flat_map(|i| (i + 1..m.len()).map(move |j| (i, j)));
+            pairs.map(|(i, j)| distance(&m[i], &m[j])).collect()
+        };
+        let to_oracles = |m| oracles.iter().map(move |o| distance(m, o));
+        Distances {
+            ours: within(ours),
+            oracles: within(oracles),
+            between: ours.iter().flat_map(to_oracles).collect(),
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Runs of each kind: 6 pairs within one, 16 between them.
+const RUNS: usize = 4;
+
+fn several(line: &str) -> (Vec<CommMatrix>, Vec<CommMatrix>) {
+    let traced = |options: &str| run(line).with(ONE_SLICE).with(options).profile().matrix();
+    let mut both = (Vec::new(), Vec::new());
+    // In turn, so that both see the same load of the machine.
+    for _ in 0..RUNS {
+        both.0.push(traced("--line 64"));
+        both.1.push(traced("--oracle"));
+    }
+    both
+}
+
+fn check_totals(line: &str, ours: &[CommMatrix], oracles: &[CommMatrix]) {
+    let sum = |m: &[CommMatrix]| m.iter().map(CommMatrix::total).sum();
+    assert_within(sum(ours), sum(oracles), 0.05, line);
+}
+
 /// Where the pattern is nearly uniform two runs of the oracle differ as well, since it
-/// depends on time which two of many sharers were the last: the mean distance of ours to
-/// three of them is no more than the largest between two of them, and a tenth, since
-/// three runs do not show all there is.
+/// depends on time which two of many sharers were the last. Ours is no further from the
+/// oracle, in the mean, than two of its runs are from each other: than the two that are
+/// furthest apart, of the few there are, or than half as much again as their mean. In
+/// five runs of each, the mean to the oracle was 0.6-0.85 of the larger of the two.
 #[test]
 fn near_uniform_patterns() {
     for line in [
@@ -150,19 +197,33 @@ fn near_uniform_patterns() {
         "all_to_all 8 500 64",
         "is static 14 10",
         "is cyclic 14 10",
+        "false_sharing 8 20000 packed",
     ] {
-        let fast = run(line).profile();
-        let oracles = [(); 3].map(|()| run(line).with("--oracle").profile());
-        let (fast, oracles) = (fast.matrix(), oracles.map(|p| p.matrix()));
-        let apart = [(0, 1), (0, 2), (1, 2)].map(|(a, b)| distance(&oracles[a], &oracles[b]));
-        let most = apart.into_iter().fold(0.0, f64::max);
-        let mean = oracles.iter().map(|o| distance(&fast, o)).sum::<f64>() / 3.0;
-        assert!(
-            mean <= most + 0.1,
-            "{line}: {mean}, the oracle's runs are {apart:?} apart"
-        );
-        if line.starts_with("all_to_all") {
-            assert_within(fast.total(), oracles[0].total(), 0.05, line);
-        }
+        let (ours, oracles) = several(line);
+        check_totals(line, &ours, &oracles);
+        let d = Distances::of(&ours, &oracles);
+        let furthest = d.oracles.iter().copied().fold(0.0, f64::max);
+        let most = furthest.max(1.5 * mean(&d.oracles));
+        let found = mean(&d.between);
+        assert!(found <= most, "{line}: {found}, at most {most}: {d:?}");
     }
+}
+
+/// Who takes which bucket of a dynamic schedule depends on the speed of the program: slowed
+/// down by the oracle all threads take turns, at our speed one takes many before another
+/// has a processor. Two of our runs are then further apart (0.34) than two of the
+/// oracle's (0.08). What can be asked is that they scatter around the same matrix: the
+/// square distance between the kinds is then the mean of those within them.
+#[test]
+fn a_schedule_that_depends_on_speed() {
+    let line = "is dynamic 14 40";
+    let (ours, oracles) = several(line);
+    let d = Distances::of(&ours, &oracles);
+    let square = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>() / v.len() as f64;
+    let expected = ((square(&d.ours) + square(&d.oracles)) / 2.0).sqrt();
+    let found = square(&d.between).sqrt();
+    assert!(
+        found <= 1.5 * expected,
+        "{line}: {found}, expected {expected}: {d:?}"
+    );
 }
