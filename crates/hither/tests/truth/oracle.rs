@@ -139,57 +139,34 @@ fn distance(a: &CommMatrix, b: &CommMatrix) -> f64 {
         / 2.0
 }
 
-/// Distances within and between runs as usual and runs with the oracle.
-#[derive(Debug)]
-struct Distances {
-    ours: Vec<f64>,
-    oracles: Vec<f64>,
-    between: Vec<f64>,
-}
-
-impl Distances {
-    fn of(ours: &[CommMatrix], oracles: &[CommMatrix]) -> Distances {
-        let within = |m: &[CommMatrix]| {
-            let pairs = (0..m.len()).flat_map(|i| (i + 1..m.len()).map(move |j| (i, j)));
-            pairs.map(|(i, j)| distance(&m[i], &m[j])).collect()
-        };
-        let to_oracles = |m| oracles.iter().map(move |o| distance(m, o));
-        Distances {
-            ours: within(ours),
-            oracles: within(oracles),
-            between: ours.iter().flat_map(to_oracles).collect(),
-        }
-    }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 /// Runs of each kind: 6 pairs within one, 16 between them.
 const RUNS: usize = 4;
+/// By simulation of 4 and 4 runs with the same law and six cells, one comparison in 3000
+/// is beyond it.
+const CHANCE: f64 = 1.5;
 
-fn several(line: &str) -> (Vec<CommMatrix>, Vec<CommMatrix>) {
-    let traced = |options: &str| run(line).with(ONE_SLICE).with(options).profile().matrix();
-    let mut both = (Vec::new(), Vec::new());
-    // In turn, so that both see the same load of the machine.
-    for _ in 0..RUNS {
-        both.0.push(traced("--line 64"));
-        both.1.push(traced("--oracle"));
-    }
-    both
+/// Root mean square of the distances between the matrices of each pair.
+fn spread<'m>(pairs: impl Iterator<Item = (&'m CommMatrix, &'m CommMatrix)>) -> f64 {
+    let squares: Vec<_> = pairs.map(|(a, b)| distance(a, b).powi(2)).collect();
+    (squares.iter().sum::<f64>() / squares.len() as f64).sqrt()
 }
 
-fn check_totals(line: &str, ours: &[CommMatrix], oracles: &[CommMatrix]) {
-    let sum = |m: &[CommMatrix]| m.iter().map(CommMatrix::total).sum();
-    assert_within(sum(ours), sum(oracles), 0.05, line);
+fn spread_within(m: &[CommMatrix]) -> f64 {
+    spread((0..m.len()).flat_map(|i| (i + 1..m.len()).map(move |j| (&m[i], &m[j]))))
 }
 
 /// Where the pattern is nearly uniform two runs of the oracle differ as well, since it
-/// depends on time which two of many sharers were the last. Ours is no further from the
-/// oracle, in the mean, than two of its runs are from each other: than the two that are
-/// furthest apart, of the few there are, or than half as much again as their mean. In
-/// five runs of each, the mean to the oracle was 0.6-0.85 of the larger of the two.
+/// depends on time which two of many sharers were the last. If ours scatter around the
+/// same matrix, the square distance between a run of ours and one of the oracle is the
+/// mean of those between two of ours and between two of the oracle's.
+///
+/// With one law for both that is no further from the oracle than its runs are from each
+/// other: measured (five runs of each, mean distances) 0.013 between, 0.010 among the
+/// oracle's, 0.011 among ours for `all_to_all 4`; 0.075, 0.065, 0.081 for `all_to_all 8`;
+/// 0.11, 0.10, 0.10 for `is static`; 0.088, 0.089, 0.095 for `is cyclic`; 0.60, 0.61, 0.64
+/// for `false_sharing`. `is dynamic` is two laws: 0.25, 0.08, 0.34. Slowed down by the oracle
+/// all threads take buckets in turn; at our speed one takes many before another has a
+/// processor, and how many differs from run to run.
 #[test]
 fn near_uniform_patterns() {
     for line in [
@@ -197,33 +174,30 @@ fn near_uniform_patterns() {
         "all_to_all 8 500 64",
         "is static 14 10",
         "is cyclic 14 10",
+        "is dynamic 14 10",
         "false_sharing 8 20000 packed",
     ] {
-        let (ours, oracles) = several(line);
-        check_totals(line, &ours, &oracles);
-        let d = Distances::of(&ours, &oracles);
-        let furthest = d.oracles.iter().copied().fold(0.0, f64::max);
-        let most = furthest.max(1.5 * mean(&d.oracles));
-        let found = mean(&d.between);
-        assert!(found <= most, "{line}: {found}, at most {most}: {d:?}");
+        let traced = |options| run(line).with(ONE_SLICE).with(options).profile().matrix();
+        let (mut ours, mut oracles) = (Vec::new(), Vec::new());
+        // In turn, so that both see the same load of the machine.
+        for _ in 0..RUNS {
+            ours.push(traced("--line 64"));
+            oracles.push(traced("--oracle"));
+        }
+        let between = spread(
+            ours.iter()
+                .flat_map(|m| oracles.iter().map(move |o| (m, o))),
+        );
+        let (among_ours, among_oracles) = (spread_within(&ours), spread_within(&oracles));
+        let expected = ((among_ours.powi(2) + among_oracles.powi(2)) / 2.0).sqrt();
+        assert!(
+            between <= CHANCE * expected,
+            "{line}: {between} between, {among_ours} among ours, {among_oracles} among the oracle's"
+        );
+        // How often a bucket changes its thread, and so is shared, depends on speed too.
+        if !line.starts_with("is dynamic") {
+            let sum = |m: &[CommMatrix]| m.iter().map(CommMatrix::total).sum();
+            assert_within(sum(&ours), sum(&oracles), 0.05, line);
+        }
     }
-}
-
-/// Who takes which bucket of a dynamic schedule depends on the speed of the program: slowed
-/// down by the oracle all threads take turns, at our speed one takes many before another
-/// has a processor. Two of our runs are then further apart (0.34) than two of the
-/// oracle's (0.08). What can be asked is that they scatter around the same matrix: the
-/// square distance between the kinds is then the mean of those within them.
-#[test]
-fn a_schedule_that_depends_on_speed() {
-    let line = "is dynamic 14 40";
-    let (ours, oracles) = several(line);
-    let d = Distances::of(&ours, &oracles);
-    let square = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>() / v.len() as f64;
-    let expected = ((square(&d.ours) + square(&d.oracles)) / 2.0).sqrt();
-    let found = square(&d.between).sqrt();
-    assert!(
-        found <= 1.5 * expected,
-        "{line}: {found}, expected {expected}: {d:?}"
-    );
 }
