@@ -275,7 +275,11 @@ impl Engine {
         let parity = epoch_of(self.burst.wrapping_sub(1)) & 1;
         self.comm_reader.read_again(&self.segment, parity);
         self.close_slice(false);
-        self.close_comm(before.unwrap_or(last));
+        // Without a slice before the last these rows are the last one's, and closing it
+        // twice would leave its metrics to the remainder.
+        if let Some(before) = before {
+            self.close_comm(before);
+        }
         self.comm_reader
             .read_again(&self.segment, epoch_of(self.burst) & 1);
         self.drain_samples();

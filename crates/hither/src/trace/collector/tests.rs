@@ -149,6 +149,19 @@ fn killed_threads_leave_their_counts_behind() {
     assert_eq!(p.slices.iter().map(|s| s.accesses).sum::<u64>(), 13);
 }
 
+/// The metrics of the slice were those of the last thread's leftovers alone.
+#[test]
+fn a_run_of_one_slice_has_the_metrics_of_its_matrix() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.thread(1, 1, 0);
+    f.thread(2, 1, 0);
+    f.owe(1, 2, 1, 6 * 10);
+    let p = f.finish(&mut NoNames);
+    assert_eq!((p.slices.len(), p.matrix().get(0, 1)), (1, 10));
+    assert!((p.slices[0].amount - 20.0 / 4.0).abs() < 1e-9);
+}
+
 #[test]
 fn a_forked_child_gets_its_own_regions() {
     let mut f = Fake::new(|_| {});
