@@ -72,6 +72,18 @@ void hi_flush(struct hi_local *t) {
     for (; used[word]; used[word] &= used[word] - 1) flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(used[word]));
 }
 
+/* Counts what the thread did on a page that is going away, so that what is mapped there
+ * next starts anew. */
+void hi_forget_page(struct hi_local *t, uint64_t page) {
+  uint64_t step = 1ull << hi_run.line_log2;
+  for (uint64_t line = page << HI_PAGE_SHIFT; line < (page + 1) << HI_PAGE_SHIFT; line += step) {
+    struct hi_entry *e = &t->current[hi_index(line)];
+    if ((e->tag & ~HI_STALE) != line) continue;
+    evict(t, e, &t->current_side[hi_index(line)]);
+    e->tag = 0;
+  }
+}
+
 static inline void mark_used(struct hi_local *t, uint64_t at) {
   t->shared->used[at / HI_GROUP / 64] |= 1ull << (at / HI_GROUP % 64);
 }

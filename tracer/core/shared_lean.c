@@ -72,12 +72,16 @@ bool hi_shared_find(uint64_t page, struct hi_shared_map *out) {
 }
 
 /* Forgets the page ids of memory that is going away, so that whatever is mapped there
- * next gets its own. */
-void hi_unmap_pages(uint64_t address, uint64_t length) {
+ * next gets its own. Lines in other threads' caches keep counting for the old page until
+ * the slice ends. */
+void hi_unmap_pages(struct hi_local *t, uint64_t address, uint64_t length) {
   uint64_t page = (address & HI_ADDRESS_MASK) >> HI_PAGE_SHIFT;
   uint64_t pages = (length + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT;
   if (page + pages > HI_ADDRESS_MASK >> HI_PAGE_SHIFT) return;
   hi_shared_remove(page, pages);
   for (uint64_t i = 0; i < pages; i++)
-    if (hi_run.pagemap[page + i]) __atomic_store_n(&hi_run.pagemap[page + i], 0, __ATOMIC_RELAXED);
+    if (hi_run.pagemap[page + i]) {
+      hi_forget_page(t, page + i);
+      __atomic_store_n(&hi_run.pagemap[page + i], 0, __ATOMIC_RELAXED);
+    }
 }

@@ -119,6 +119,7 @@ void hi_flip_all(void);
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site);
 void hi_flush(struct hi_local *t);
 void hi_switch(struct hi_local *t);
+void hi_forget_page(struct hi_local *t, uint64_t page);
 void hi_add_counts(struct hi_local *t, uint32_t page, uint32_t reads, uint32_t writes);
 void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site);
 
@@ -145,7 +146,7 @@ struct hi_shared_map {
 void hi_shared_add(struct hi_shared_map map);
 void hi_shared_remove(uint64_t page, uint64_t pages);
 bool hi_shared_find(uint64_t page, struct hi_shared_map *out);
-void hi_unmap_pages(uint64_t address, uint64_t length);
+void hi_unmap_pages(struct hi_local *t, uint64_t address, uint64_t length);
 
 /* events.c */
 void hi_emit(struct hi_local *t, uint8_t kind, uint16_t aux, const uint64_t *a, int n, const char *text);

@@ -86,7 +86,7 @@ static bool wanted(void *dc, int number) {
 
 static void unmapped(struct hi_local *t, uint64_t address, uint64_t length) {
   if (length == 0 || address + length < address) return;
-  hi_unmap_pages(address, length);
+  hi_unmap_pages(t, address, length);
   hi_bump_generation();
   uint64_t a[] = {address, length};
   hi_emit(t, HI_EV_UNMAP, 0, a, 2, NULL);
@@ -185,13 +185,14 @@ static void remapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
   uint64_t keep = old_pages < new_pages ? old_pages : new_pages;
   if (from != to)
     for (uint64_t i = 0; i < keep; i++) {
+      if (hi_run.pagemap[from + i]) hi_forget_page(t, from + i);
       hi_run.pagemap[to + i] = hi_run.pagemap[from + i];
       hi_run.pagemap[from + i] = 0;
     }
   if (shared) hi_shared_remove(from, old_pages);
   if (shared) hi_shared_add((struct hi_shared_map){to, new_pages, map.dev, map.ino, map.first + (from - map.page)});
   if (old_pages > new_pages)
-    hi_unmap_pages((to + new_pages) << HI_PAGE_SHIFT, (old_pages - new_pages) << HI_PAGE_SHIFT);
+    hi_unmap_pages(t, (to + new_pages) << HI_PAGE_SHIFT, (old_pages - new_pages) << HI_PAGE_SHIFT);
   hi_bump_generation();
   uint64_t e[] = {a[0], old_pages << HI_PAGE_SHIFT, address, new_pages << HI_PAGE_SHIFT};
   hi_emit(t, HI_EV_REMAP, 0, e, 4, NULL);

@@ -122,3 +122,21 @@ fn three_runs_count_the_same() {
         }
     }
 }
+
+/// What is mapped where something else was unmapped in the same slice is counted apart: its
+/// lines were still in the line cache under the old page.
+#[test]
+fn addresses_used_again() {
+    let (rounds, pages) = (20, 16);
+    let p = run(&format!("reuse {rounds} {pages}")).profile();
+    let size = pages as u64 * 4096;
+    let mut written: BTreeMap<_, u64> = BTreeMap::new();
+    for u in &p.pages {
+        let r = &p.regions[u.region.at()];
+        if r.kind == RegionKind::Mmap && r.size == size && r.file.is_empty() {
+            *written.entry((r.ordinal, u.page)).or_default() += u.writes;
+        }
+    }
+    assert_eq!(written.len(), rounds * pages, "{written:?}");
+    assert!(written.values().all(|w| *w == 512), "{written:?}");
+}
