@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 mod cli;
 mod doctor;
+mod map;
 mod metrics;
 mod topology;
 mod trace;

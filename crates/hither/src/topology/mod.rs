@@ -2,8 +2,10 @@
 //! XML file or an hwloc synthetic description. Input files are not trusted: their size is
 //! limited before hwloc sees them.
 mod machine;
+mod tree;
 
 pub use machine::describe_machine;
+pub use tree::{Level, Node, Tree, Unit, Vertex};
 
 use hither_profile::NodeIx;
 use hwlocality::object::attributes::ObjectAttributes;

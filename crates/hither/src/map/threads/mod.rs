@@ -1,0 +1,18 @@
+//! Thread policies: one file each, one line in [`ALL`].
+use super::{Assignment, Problem};
+
+/// A way of placing threads.
+pub trait ThreadPolicy: Sync {
+    /// As `--policy` takes it.
+    fn name(&self) -> &'static str;
+    /// One line: what it does, and whose it is.
+    fn about(&self) -> &'static str;
+    /// A unit for every thread, none above capacity.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot place this problem, and what can.
+    fn place(&self, problem: &Problem) -> Result<Assignment, String>;
+}
+
+/// Every policy, in the order in which `hither map --list` shows them.
+pub const ALL: &[&dyn ThreadPolicy] = &[];
