@@ -1,4 +1,6 @@
 //! Thread policies: one file each, one line in [`ALL`].
+mod compact;
+
 use super::{Assignment, Problem};
 
 /// A way of placing threads.
@@ -15,4 +17,4 @@ pub trait ThreadPolicy: Sync {
 }
 
 /// Every policy, in the order in which `hither map --list` shows them.
-pub const ALL: &[&dyn ThreadPolicy] = &[];
+pub const ALL: &[&dyn ThreadPolicy] = &[&compact::Compact];
