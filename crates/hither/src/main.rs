@@ -4,6 +4,7 @@ mod cli;
 mod doctor;
 mod map;
 mod metrics;
+mod place;
 mod topology;
 mod trace;
 

@@ -1,6 +1,7 @@
 //! The command line: arguments, calls of the stages, printing. One file per verb.
 mod doctor;
 mod generate;
+mod map;
 mod output;
 mod progress;
 mod render_compare;
@@ -38,6 +39,7 @@ struct Cli {
 enum Verb {
     Trace(trace::Args),
     Stat(stat::Args),
+    Map(map::Args),
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
     #[command(hide = true)]
@@ -49,6 +51,7 @@ impl Verb {
         match self {
             Verb::Trace(args) => trace::run(args),
             Verb::Stat(args) => stat::run(args),
+            Verb::Map(args) => map::run(args),
             Verb::Doctor(args) => doctor::run(args),
             Verb::Completions(args) => generate::completions(args, Cli::command()),
             Verb::Man(args) => generate::man(args, Cli::command()),

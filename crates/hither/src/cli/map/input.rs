@@ -1,0 +1,147 @@
+//! What is to be placed: the threads of a profile or of a matrix.
+use super::list::List;
+use super::{matrix, Args};
+use crate::map::Graph;
+use anyhow::{bail, Result};
+use hither_profile::{PlacementSource, ProcessId, Profile, Thread, ThreadId, ThreadIx};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A thread that does less than this share of the busiest thread's work only waits for
+/// others: launchers, shells, helper threads of runtimes. It would take a unit from those
+/// that work.
+const IDLE: f64 = 0.001;
+
+/// Threads and what they share.
+pub struct Input {
+    pub source: PlacementSource,
+    pub profile: Option<Profile>,
+    pub processes: Vec<ProcessId>,
+    pub threads: Vec<ThreadId>,
+    /// Threads to place, in order; the position in this list is their number in `comm`
+    /// and `load`.
+    pub placed: Vec<ThreadIx>,
+    pub comm: Graph,
+    pub load: Vec<u64>,
+}
+
+/// # Errors
+/// A sentence when there is nothing to read, or nothing to place.
+pub fn read(args: &Args) -> Result<Input> {
+    let input = match (&args.matrix, &args.input) {
+        (Some(file), _) => of_matrix(file, args.threads.as_ref()),
+        (None, Some(folder)) => of_profile(folder, args.threads.as_ref()),
+        (None, None) => bail!("give a profile, or a matrix with --matrix"),
+    }?;
+    if input.placed.is_empty() {
+        bail!(
+            "{} has no thread to place; trace a program that accesses memory, or see --threads",
+            input.source.file
+        );
+    }
+    Ok(input)
+}
+
+fn of_profile(folder: &Path, only: Option<&List>) -> Result<Input> {
+    let profile = hither_profile::read(folder)?;
+    let source = PlacementSource {
+        file: folder.display().to_string(),
+        command: profile.meta.command.clone(),
+    };
+    let busiest = profile.threads.iter().map(Thread::accesses).max();
+    let floor = (busiest.unwrap_or(0) as f64 * IDLE).max(1.0);
+    let works = |t: &Thread| t.accesses() as f64 >= floor;
+    let works: Vec<bool> = profile.threads.iter().map(works).collect();
+    let placed = chosen(&works, only)?;
+    let pairs = profile.comm.iter().map(|c| (c.i.0, c.j.0, c.events));
+    let comm = restrict(pairs, profile.threads.len(), &placed);
+    let load = placed.iter();
+    let load = load.map(|t| profile.threads[t.at()].accesses()).collect();
+    let processes = profile.meta.processes.iter();
+    let processes = processes.map(|p| ProcessId {
+        executable: p.executable.clone(),
+        parent: p.parent,
+    });
+    Ok(Input {
+        source,
+        processes: processes.collect(),
+        threads: names(&profile.threads),
+        placed,
+        comm,
+        load,
+        profile: Some(profile),
+    })
+}
+
+/// Threads of a matrix count as those of one process, made by the first in order.
+fn of_matrix(file: &Path, only: Option<&List>) -> Result<Input> {
+    let graph = matrix::read(file)?;
+    let threads = graph.threads();
+    let placed = chosen(&vec![true; threads], only)?;
+    let pairs = graph.pairs().map(|(i, j, w)| (i as u32, j as u32, w));
+    let comm = restrict(pairs, threads, &placed);
+    let thread = |n: u32| ThreadId {
+        creator: (n > 0).then_some(ThreadIx(0)),
+        order: n.saturating_sub(1),
+        ..ThreadId::default()
+    };
+    Ok(Input {
+        source: PlacementSource {
+            file: file.display().to_string(),
+            command: Vec::new(),
+        },
+        profile: None,
+        processes: vec![ProcessId::default()],
+        threads: (0..threads as u32).map(thread).collect(),
+        load: vec![1; placed.len()],
+        placed,
+        comm,
+    })
+}
+
+/// The threads that the user names, else those that work.
+fn chosen(works: &[bool], only: Option<&List>) -> Result<Vec<ThreadIx>> {
+    let threads = works.len();
+    let Some(list) = only else {
+        let all = (0..).map(ThreadIx).take(threads);
+        return Ok(all.filter(|t| works[t.at()]).collect());
+    };
+    if let Some(none) = list.numbers().iter().find(|&&n| n as usize >= threads) {
+        bail!(
+            "there is no thread {none}; with --threads give some of 0-{}",
+            threads.saturating_sub(1)
+        );
+    }
+    Ok(list.numbers().iter().map(|&n| ThreadIx(n)).collect())
+}
+
+fn restrict(
+    pairs: impl Iterator<Item = (u32, u32, u64)>,
+    threads: usize,
+    placed: &[ThreadIx],
+) -> Graph {
+    let mut number = vec![None; threads];
+    for (at, thread) in placed.iter().enumerate() {
+        number[thread.at()] = Some(at as u32);
+    }
+    let number = |t: u32| number.get(t as usize).copied().flatten();
+    let pairs = pairs.filter_map(|(i, j, w)| Some((number(i)?, number(j)?, w)));
+    Graph::new(placed.len(), pairs)
+}
+
+/// What each thread is known by in the next run.
+fn names(threads: &[Thread]) -> Vec<ThreadId> {
+    let mut made = HashMap::new();
+    let name = |thread: &Thread| {
+        let next = made.entry((thread.process, thread.creator)).or_insert(0);
+        let order = *next;
+        *next += 1;
+        ThreadId {
+            process: thread.process,
+            name: thread.name.clone(),
+            creator: thread.creator,
+            order,
+        }
+    };
+    threads.iter().map(name).collect()
+}
