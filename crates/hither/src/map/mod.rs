@@ -4,6 +4,7 @@
 //! pure: the same problem and seed give the same placement on any machine.
 pub mod cost;
 pub mod data;
+pub mod filter;
 pub mod graph;
 pub mod threads;
 

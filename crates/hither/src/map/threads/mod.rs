@@ -1,5 +1,15 @@
 //! Thread policies: one file each, one line in [`ALL`].
+mod balance;
+mod balanced_locality;
 mod compact;
+mod distance;
+mod eagermap;
+mod load_balance;
+mod matching;
+mod random;
+mod scatter;
+mod seats;
+mod shape;
 
 use super::{Assignment, Problem};
 
@@ -17,4 +27,17 @@ pub trait ThreadPolicy: Sync {
 }
 
 /// Every policy, in the order in which `hither map --list` shows them.
-pub const ALL: &[&dyn ThreadPolicy] = &[&compact::Compact];
+pub const ALL: &[&dyn ThreadPolicy] = &[
+    &compact::Compact,
+    &scatter::Scatter,
+    &random::Random,
+    &matching::Matching,
+    &eagermap::EagerMap,
+    &distance::Distance,
+    &balance::Balance,
+    &balanced_locality::BalancedLocality,
+    &load_balance::LoadBalance,
+];
+
+#[cfg(test)]
+mod tests;
