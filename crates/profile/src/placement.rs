@@ -91,6 +91,9 @@ pub struct Objective {
 pub struct ProcessId {
     pub executable: String,
     pub parent: Option<ProcessIx>,
+    /// Its MPI rank on the host, or what comes closest: its place among the processes of
+    /// its program, by process id.
+    pub rank: Option<u32>,
 }
 
 /// What a thread is known by in the next run.

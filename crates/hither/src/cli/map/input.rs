@@ -3,8 +3,8 @@ use super::list::List;
 use super::{matrix, Args};
 use crate::map::Graph;
 use anyhow::{bail, Result};
-use hither_profile::{PlacementSource, ProcessId, Profile, Thread, ThreadId, ThreadIx};
-use std::collections::HashMap;
+use hither_profile::{PlacementSource, ProcessId, ProcessIx, Profile, Thread, ThreadId, ThreadIx};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 /// A thread that does less than this share of the busiest thread's work only waits for
@@ -57,10 +57,12 @@ fn of_profile(folder: &Path, only: Option<&List>) -> Result<Input> {
     let comm = restrict(pairs, profile.threads.len(), &placed);
     let load = placed.iter();
     let load = load.map(|t| profile.threads[t.at()].accesses()).collect();
-    let processes = profile.meta.processes.iter();
-    let processes = processes.map(|p| ProcessId {
+    let ranks = ranks(&profile, &placed);
+    let processes = profile.meta.processes.iter().zip(ranks);
+    let processes = processes.map(|(p, rank)| ProcessId {
         executable: p.executable.clone(),
         parent: p.parent,
+        rank,
     });
     Ok(Input {
         source,
@@ -127,6 +129,30 @@ fn restrict(
     let number = |t: u32| number.get(t as usize).copied().flatten();
     let pairs = pairs.filter_map(|(i, j, w)| Some((number(i)?, number(j)?, w)));
     Graph::new(placed.len(), pairs)
+}
+
+/// Numbers the processes of the program that most of the placed processes run, if there
+/// are several, by process id: a launcher starts its ranks in order.
+fn ranks(profile: &Profile, placed: &[ThreadIx]) -> Vec<Option<u32>> {
+    let processes = &profile.meta.processes;
+    let mut ranks = vec![None; processes.len()];
+    let of = placed.iter().map(|t| profile.threads[t.at()].process);
+    let placed: BTreeSet<ProcessIx> = of.collect();
+    let mut programs: BTreeMap<&str, Vec<ProcessIx>> = BTreeMap::new();
+    for process in placed {
+        let program = processes.get(process.at()).map(|p| p.executable.as_str());
+        programs
+            .entry(program.unwrap_or(""))
+            .or_default()
+            .push(process);
+    }
+    let most = programs.into_values().max_by_key(Vec::len);
+    let mut most = most.filter(|p| p.len() > 1).unwrap_or_default();
+    most.sort_by_key(|p| processes[p.at()].pid);
+    for (rank, process) in (0..).zip(most) {
+        ranks[process.at()] = Some(rank);
+    }
+    ranks
 }
 
 /// What each thread is known by in the next run.
