@@ -1,10 +1,17 @@
 //! The machine model: NUMA nodes, processing units and caches, from this machine, an hwloc
 //! XML file or an hwloc synthetic description. Input files are not trusted: their size is
 //! limited before hwloc sees them.
+mod homes;
+mod kinds;
 mod machine;
+mod pus;
+mod select;
 mod tree;
 
+pub use kinds::{CpuKind, CpuKinds};
 pub use machine::describe_machine;
+pub use pus::PuList;
+pub use select::{select, Restrictions, Selected};
 pub use tree::{Level, Node, Tree, Unit, Vertex};
 
 use hither_profile::NodeIx;
@@ -39,6 +46,18 @@ pub enum Error {
     ThisMachine,
     #[error("hwloc cannot export the topology")]
     Export,
+    #[error("no processing unit of this machine may be used here: all are offline, outside the cgroup or outside the affinity mask; widen the mask with `taskset`")]
+    NoUsableUnit,
+    #[error("the list of PUs names {pu}, which does not exist; this machine has {has}")]
+    NoSuchUnit { pu: u32, has: String },
+    #[error("the list of PUs names {pu}, which is offline or not allowed here (cgroup, affinity mask); {usable} may be used")]
+    ForbiddenUnit { pu: u32, usable: String },
+    #[error(
+        "there is no kind of core {rank}; this machine has {known}, numbered from 0, the slowest"
+    )]
+    NoSuchKind { rank: u32, known: u32 },
+    #[error("none of the processing units that may be used is of that kind of core; choose another with --cpu-kind, or more PUs")]
+    NoUnitOfKind,
 }
 
 /// A machine.

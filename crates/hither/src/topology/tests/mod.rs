@@ -81,3 +81,5 @@ fn the_cpu_is_named_by_its_first_model_line() {
     assert_eq!(machine::cpu_model(text), "Some CPU @ 2 GHz");
     assert_eq!(machine::cpu_model(""), "");
 }
+
+mod selecting;
