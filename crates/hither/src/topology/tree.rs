@@ -9,20 +9,18 @@
 //!
 //! A level whose vertex has one child is collapsed into it (kMAF 3.3): the vertex that stays
 //! carries both levels.
-use super::Topology;
+use super::{homes, Topology};
 use hither_profile::{NodeIx, PuIx};
-use hwlocality::object::attributes::ObjectAttributes;
 use hwlocality::object::types::ObjectType;
 use hwlocality::object::TopologyObject;
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
 use std::ops::Range;
 
 /// A kind of sharing, from the loosest to the closest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     Machine,
-    /// A NUMA node is the closest that serves everything below.
+    /// A NUMA node is the nearest with memory for everything below.
     Node,
     Package,
     Group,
@@ -45,8 +43,10 @@ pub struct Unit {
     pub os: u32,
     /// The nearest node with memory.
     pub node: NodeIx,
-    /// Cores are numbered 0.. in the order of units.
+    /// Cores are numbered 0.. in the order of units: units of one core are SMT siblings.
     pub core: u32,
+    /// The rank of its kind of core, 0 for the slowest and where all are alike.
+    pub kind: u32,
 }
 
 /// A set of units that share something.
@@ -93,7 +93,7 @@ fn level_of(object: &TopologyObject) -> Option<Level> {
     Some(match object.object_type() {
         ObjectType::Machine => Level::Machine,
         ObjectType::Package => Level::Package,
-        ObjectType::Group => Level::Group,
+        ObjectType::Group | ObjectType::Die => Level::Group,
         ObjectType::L5Cache => Level::L5,
         ObjectType::L4Cache => Level::L4,
         ObjectType::L3Cache => Level::L3,
@@ -105,14 +105,22 @@ fn level_of(object: &TopologyObject) -> Option<Level> {
     })
 }
 
-fn logical(object: &TopologyObject) -> u32 {
+pub(super) fn logical(object: &TopologyObject) -> u32 {
     u32::try_from(object.logical_index()).unwrap_or(u32::MAX)
 }
 
-fn number(index: Option<usize>) -> u32 {
+pub(super) fn number(index: Option<usize>) -> u32 {
     index
         .and_then(|i| u32::try_from(i).ok())
         .unwrap_or(u32::MAX)
+}
+
+/// What growing a tree needs to know.
+struct Grower<F> {
+    tree: Tree,
+    usable: F,
+    /// Nodes that are some usable unit's own, ascending.
+    homes: Vec<NodeIx>,
 }
 
 impl Tree {
@@ -120,51 +128,34 @@ impl Tree {
     /// `None` when there are none.
     #[must_use]
     pub fn new(topology: &Topology, usable: impl Fn(u32) -> bool) -> Option<Tree> {
-        let mut tree = Tree {
+        let home_of = homes::homes(topology);
+        let used = home_of.iter().filter(|(os, _)| usable(**os));
+        let mut homes: Vec<NodeIx> = used.map(|(_, node)| *node).collect();
+        homes.sort_unstable();
+        homes.dedup();
+        let tree = Tree {
             units: Vec::new(),
             vertices: Vec::new(),
-            nodes: Vec::new(),
+            nodes: homes::nodes(topology),
             leaves: Vec::new(),
         };
-        let root = topology.inner.root_object();
-        tree.grow(root, &usable, None, &mut Vec::new())?;
+        let mut grower = Grower {
+            tree,
+            usable,
+            homes,
+        };
+        grower.grow(topology.inner.root_object(), None, &mut Vec::new())?;
+        let mut tree = grower.tree;
         tree.number_cores();
-        tree.assign_nodes(topology);
+        tree.assign_nodes(&home_of);
+        tree.assign_kinds(topology);
         Some(tree)
     }
 
-    /// Adds what lies below `object`; `above` are the levels collapsed on the way.
-    fn grow(
-        &mut self,
-        object: &TopologyObject,
-        usable: &impl Fn(u32) -> bool,
-        parent: Option<u32>,
-        above: &mut Vec<Level>,
-    ) -> Option<u32> {
-        let mut levels = std::mem::take(above);
-        levels.extend(level_of(object));
-        if object.memory_arity() > 0 && !levels.contains(&Level::Node) {
-            levels.push(Level::Node);
-        }
-        let children: Vec<_> = object
-            .normal_children()
-            .filter(|child| covers(child, usable))
-            .collect();
-        match children[..] {
-            [] if object.object_type() == ObjectType::PU => Some(self.leaf(object, parent, levels)),
-            [] => None,
-            [only] => self.grow(only, usable, parent, &mut levels),
-            _ => {
-                let first = self.units.len() as u32;
-                let me = self.push(parent, levels);
-                for child in children {
-                    let below = self.grow(child, usable, Some(me), &mut Vec::new());
-                    self.vertices[me as usize].children.extend(below);
-                }
-                self.vertices[me as usize].units = first..self.units.len() as u32;
-                Some(me)
-            }
-        }
+    /// Number of cores with a usable unit.
+    #[must_use]
+    pub fn cores(&self) -> usize {
+        self.units.last().map_or(0, |u| u.core as usize + 1)
     }
 
     fn push(&mut self, parent: Option<u32>, levels: Vec<Level>) -> u32 {
@@ -190,6 +181,7 @@ impl Tree {
             os: number(object.os_index()),
             node: NodeIx(0),
             core: core.map_or(u32::MAX - at, logical),
+            kind: 0,
         });
         me
     }
@@ -203,37 +195,22 @@ impl Tree {
         }
     }
 
-    /// Every unit gets the first node that serves it: hwloc puts ordinary memory before
-    /// what is attached beside it.
-    fn assign_nodes(&mut self, topology: &Topology) {
-        for object in topology.inner.objects_with_type(ObjectType::NUMANode) {
-            let node = NodeIx(logical(object));
-            let bytes = match object.attributes() {
-                Some(ObjectAttributes::NUMANode(memory)) => {
-                    memory.local_memory().map_or(0, NonZeroU64::get)
-                }
-                _ => 0,
-            };
-            let served: Vec<u32> = (0..)
-                .zip(&self.units)
-                .filter(|(_, unit)| {
-                    object
-                        .cpuset()
-                        .is_some_and(|set| set.is_set(unit.os as usize))
-                })
-                .map(|(at, _)| at)
-                .collect();
-            let free = |at: &u32| !self.nodes.iter().any(|n: &Node| n.units.contains(at));
-            let units: Vec<u32> = served.into_iter().filter(free).collect();
-            for &at in &units {
-                self.units[at as usize].node = node;
+    fn assign_nodes(&mut self, homes: &BTreeMap<u32, NodeIx>) {
+        for (at, unit) in (0..).zip(&mut self.units) {
+            // Every machine has a node, and so every unit a home.
+            unit.node = homes.get(&unit.os).copied().unwrap_or(NodeIx(0));
+            if let Some(node) = self.nodes.get_mut(unit.node.at()) {
+                node.units.push(at);
             }
-            self.nodes.push(Node {
-                node,
-                os: number(object.os_index()),
-                bytes,
-                units,
-            });
+        }
+    }
+
+    fn assign_kinds(&mut self, topology: &Topology) {
+        for (rank, kind) in (0..).zip(topology.cpu_kinds()) {
+            let units = self.units.iter_mut();
+            for unit in units.filter(|u| kind.holds(u.os)) {
+                unit.kind = rank;
+            }
         }
     }
 
@@ -253,6 +230,43 @@ impl Tree {
             *later = self.vertices[*later as usize].parent.unwrap_or(0);
         }
         x
+    }
+}
+
+impl<F: Fn(u32) -> bool> Grower<F> {
+    /// Adds what lies below `object`; `above` are the levels collapsed on the way.
+    fn grow(
+        &mut self,
+        object: &TopologyObject,
+        parent: Option<u32>,
+        above: &mut Vec<Level>,
+    ) -> Option<u32> {
+        let mut levels = std::mem::take(above);
+        levels.extend(level_of(object));
+        if homes::is_home_here(object, &self.homes) && !levels.contains(&Level::Node) {
+            levels.push(Level::Node);
+        }
+        let children: Vec<_> = object
+            .normal_children()
+            .filter(|child| covers(child, &self.usable))
+            .collect();
+        match children[..] {
+            [] if object.object_type() == ObjectType::PU => {
+                Some(self.tree.leaf(object, parent, levels))
+            }
+            [] => None,
+            [only] => self.grow(only, parent, &mut levels),
+            _ => {
+                let first = self.tree.units.len() as u32;
+                let me = self.tree.push(parent, levels);
+                for child in children {
+                    let below = self.grow(child, Some(me), &mut Vec::new());
+                    self.tree.vertices[me as usize].children.extend(below);
+                }
+                self.tree.vertices[me as usize].units = first..self.tree.units.len() as u32;
+                Some(me)
+            }
+        }
     }
 }
 
