@@ -1,5 +1,6 @@
 //! Units in order: SMT siblings, then cores, then nodes, as `OMP_PROC_BIND=close` and
 //! `likwid-pin` fill a machine. Communication plays no part.
+use super::seats::fit;
 use super::ThreadPolicy;
 use crate::map::{Assignment, Problem};
 
@@ -17,7 +18,7 @@ impl ThreadPolicy for Compact {
     /// Thread t on unit t. With more threads than units, each unit gets as many consecutive
     /// threads as any other or one more (OpenMP 5.2, 10.1.3).
     fn place(&self, problem: &Problem) -> Result<Assignment, String> {
-        let threads = problem.comm.threads();
+        let threads = fit(problem)?;
         let units = problem.tree.units.len();
         let at = |t| {
             if threads <= units {

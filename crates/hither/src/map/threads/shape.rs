@@ -4,13 +4,16 @@
 //! A leaf of the shape is a seat of a unit, every other part is a cache or node with at
 //! least two occupied parts. Parts of the same class can take one another's threads:
 //!
-//!   root      of two nodes            class 3 = \[2, 1\]
+//!   root      of two nodes            class 4 = \[2, 3\]
 //!   |- node   of two cores            class 2 = \[1, 1\]
 //!   |  |- core, both siblings used    class 1 = \[0, 0\]
 //!   |  |  |- seat                     class 0
+//!   ...
+//!   |- node   of one core and one with a sibling less   class 3 = \[0, 1\]
 //!
 //! On a symmetric machine classes are levels. On any other, classes are what keeps a group
-//! of three from a cache with two units.
+//! of three from a cache with two units. Two seats of a core and two cores of a node with a
+//! seat each are different classes: they are as large, but not as close.
 use crate::map::{Assignment, Graph};
 use crate::topology::Tree;
 use std::collections::BTreeMap;
@@ -35,6 +38,7 @@ struct Class {
     /// Classes of the parts, ascending.
     parts: Vec<usize>,
     seats: usize,
+    /// Of the vertex whose parts are joined, above its lowest unit.
     height: u32,
 }
 
@@ -42,7 +46,7 @@ struct Class {
 pub struct Shape {
     parts: Vec<Part>,
     classes: Vec<Class>,
-    known: BTreeMap<Vec<usize>, usize>,
+    known: BTreeMap<(u32, Vec<usize>), usize>,
     /// `None` without threads.
     root: Option<usize>,
 }
@@ -79,13 +83,14 @@ impl Shape {
             known: BTreeMap::new(),
             root: None,
         };
-        shape.root = shape.grow(tree, 0, seats, arity);
+        shape.root = shape.grow(tree, 0, seats, arity).0;
         shape
     }
 
-    fn grow(&mut self, tree: &Tree, at: u32, seats: &[u32], arity: Arity) -> Option<usize> {
+    /// The part that holds the seats below a vertex, if there are any, and its height.
+    fn grow(&mut self, tree: &Tree, at: u32, seats: &[u32], arity: Arity) -> (Option<usize>, u32) {
         let vertex = &tree.vertices[at as usize];
-        let mut parts = Vec::new();
+        let (mut parts, mut height) = (Vec::new(), 0);
         if vertex.children.is_empty() {
             let unit = vertex.units.start;
             for _ in 0..seats[unit as usize] {
@@ -93,16 +98,19 @@ impl Shape {
             }
         }
         for &child in &vertex.children {
-            parts.extend(self.grow(tree, child, seats, arity));
+            let (part, below) = self.grow(tree, child, seats, arity);
+            parts.extend(part);
+            height = height.max(below + 1);
         }
         while arity == Arity::Two && parts.len() > 2 {
-            parts = self.halve(parts);
+            parts = self.halve(parts, height);
         }
-        match parts[..] {
+        let part = match parts[..] {
             [] => None,
             [only] => Some(only),
-            _ => Some(self.join(parts)),
-        }
+            _ => Some(self.join(parts, height)),
+        };
+        (part, height)
     }
 
     fn seat(&mut self, unit: u32) -> usize {
@@ -114,18 +122,19 @@ impl Shape {
         self.parts.len() - 1
     }
 
-    fn join(&mut self, parts: Vec<usize>) -> usize {
+    fn join(&mut self, parts: Vec<usize>, height: u32) -> usize {
         let mut classes: Vec<usize> = parts.iter().map(|&p| self.parts[p].class).collect();
         classes.sort_unstable();
-        let class = self.known.get(&classes).copied().unwrap_or_else(|| {
+        let key = (height, classes.clone());
+        let class = self.known.get(&key).copied().unwrap_or_else(|| {
             let of = |c: &usize| &self.classes[*c];
             let class = Class {
                 seats: classes.iter().map(|c| of(c).seats).sum(),
-                height: 1 + classes.iter().map(|c| of(c).height).max().unwrap_or(0),
-                parts: classes.clone(),
+                height,
+                parts: classes,
             };
             self.classes.push(class);
-            self.known.insert(classes, self.classes.len() - 1);
+            self.known.insert(key, self.classes.len() - 1);
             self.classes.len() - 1
         });
         self.parts.push(Part {
@@ -137,7 +146,7 @@ impl Shape {
     }
 
     /// Joins parts of one class in pairs; where all differ, the first two.
-    fn halve(&mut self, mut parts: Vec<usize>) -> Vec<usize> {
+    fn halve(&mut self, mut parts: Vec<usize>, height: u32) -> Vec<usize> {
         parts.sort_by_key(|&p| self.parts[p].class);
         let differ = |pair: &[usize]| self.parts[pair[0]].class != self.parts[pair[1]].class;
         let mut any = parts.windows(2).all(differ);
@@ -146,7 +155,7 @@ impl Shape {
         while let Some(part) = rest.next() {
             let class = self.parts[part].class;
             match rest.next_if(|&next| any || self.parts[next].class == class) {
-                Some(next) => halved.push(self.join(vec![part, next])),
+                Some(next) => halved.push(self.join(vec![part, next], height)),
                 None => halved.push(part),
             }
             any = false;
@@ -155,14 +164,15 @@ impl Shape {
     }
 
     /// The units of the threads that `comm` is about, when `group` forms the groups of each
-    /// class in turn, the lowest first.
+    /// class in turn, the closest first.
     pub fn fill(&self, comm: &Graph, group: impl Fn(&Stage) -> Groups) -> Assignment {
         let mut wanted = vec![0; self.classes.len()];
         for part in &self.parts {
             wanted[part.class] += 1;
         }
         let mut order: Vec<usize> = (1..self.classes.len()).collect();
-        order.sort_by_key(|&class| self.classes[class].height);
+        // A class is numbered after those of its parts, which are no higher.
+        order.sort_by_key(|&class| (self.classes[class].height, class));
         let mut pool = Pool::new(comm.clone());
         for class in order {
             let groups = group(&Stage {
