@@ -4,7 +4,9 @@
 //! pure: the same problem and seed give the same placement on any machine.
 pub mod cost;
 pub mod data;
+pub mod explain;
 pub mod graph;
+pub mod phases;
 pub mod threads;
 
 pub use cost::Cost;
