@@ -3,26 +3,32 @@
 mod args;
 mod build;
 mod input;
-mod list;
 mod machine;
 mod matrix;
 mod output;
+mod pages;
 mod render;
+mod render_explain;
+mod threads;
+mod why;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail, Result};
-use hither_profile::{read_placement, Placement};
+use hither_profile::{read_placement, Objective, Placement};
 
 pub use args::Args;
 
 use super::style::Style;
-use crate::map::{threads, Assignment, Problem};
+use crate::map::explain::{explain, Explanation, Placed as Arrangement};
+use crate::map::phases::Stage;
 use crate::place::formats;
 use input::Input;
 use machine::Target;
 use output::Output;
+use pages::Placed;
+use threads::Placer;
 
 /// Reads, places, writes.
 ///
@@ -38,10 +44,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let output = output::destination(args)?;
+    let old = args.from.as_deref().map(read_placement).transpose()?;
     let input = input::read(args)?;
-    let target = machine::target(&args.machine)?;
-    let placement = place(args, &input, &target)?;
-    finish(&placement, &output, args)?;
+    let target = machine::target(&args.machine, input.placed.len())?;
+    let placer = Placer::new(args, &input, &target)?;
+    let solution = solve(args, &input, &target, &placer, old.as_ref())?;
+    let placement = build::placement(args, &input, &target, &placer, &solution);
+    finish(&placement, Some(&solution.explanation), &output, args)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -54,64 +63,102 @@ fn stored(args: &Args) -> Result<Option<Placement>> {
 /// Shows a placement in another format.
 fn convert(placement: &Placement, args: &Args) -> Result<()> {
     let file = args.input.as_deref().unwrap_or(Path::new(""));
-    if args.json {
-        return output::print(&render::json(placement)?);
-    }
-    if args.format == "json" {
+    if args.format == "json" && !args.json {
         bail!(
             "{} is a placement already; choose what to make of it with --format, or place anew with --from",
             file.display()
         );
     }
-    let output = output::destination(args)?;
-    finish(placement, &output, args)
+    finish(placement, None, &output::destination(args)?, args)
 }
 
-fn place(args: &Args, input: &Input, target: &Target) -> Result<Placement> {
-    let cost = machine::cost(&target.tree, args.choice.cost)?;
-    let units = target.tree.units.len();
-    let least = input.placed.len().div_ceil(units) as u32;
-    let capacity = args.machine.capacity.unwrap_or(least);
-    if capacity < least {
-        bail!(
-            "{} threads do not fit on {units} PUs with {capacity} each; give --capacity {least}, or more PUs",
-            input.placed.len()
-        );
-    }
-    let problem = Problem {
-        tree: &target.tree,
-        cost: &cost,
-        comm: &input.comm,
-        load: &input.load,
-        capacity,
-        current: None,
-        seed: args.choice.seed,
+/// What was found: who is where when, and what that brings.
+struct Solution {
+    stages: Vec<Stage>,
+    /// Of each stage, by what is communicated while it lasts.
+    objectives: Vec<Objective>,
+    pages: Option<Placed>,
+    /// For the first stage, or the only one.
+    explanation: Explanation,
+    /// What `before` is.
+    compared_with: String,
+}
+
+fn solve(
+    args: &Args,
+    input: &Input,
+    target: &Target,
+    placer: &Placer,
+    old: Option<&Placement>,
+) -> Result<Solution> {
+    let before = placer.before(old)?;
+    let stages = placer.stages(old.map(|_| before.as_slice()))?;
+    let before = input.expand(&before);
+    let pages = pages::place(args, input, target, &stages, &before)?;
+    let comm = placer.communication(&stages);
+    let state = |at: usize| {
+        let arrangement = |threads, nodes: fn(&Placed) -> &[_]| Arrangement {
+            tree: &target.tree,
+            cost: &target.cost,
+            comm: &comm[at],
+            threads,
+            pages: pages.as_ref().map(|p| (&p.pages, nodes(p))),
+        };
+        let before = arrangement(&before, |p| &p.before);
+        explain(
+            Some(&before),
+            &arrangement(&stages[at].threads, |p| &p.after),
+        )
     };
-    let assignment = assign(&args.choice.policy, &problem)?;
-    Ok(build::placement(args, input, target, &problem, &assignment))
+    let all: Vec<Explanation> = (0..stages.len()).map(state).collect();
+    let objectives = all.iter().map(objective).collect();
+    let explanation = all.into_iter().next();
+    Ok(Solution {
+        explanation: explanation.ok_or_else(|| anyhow!("there is nothing to place"))?,
+        objectives,
+        stages,
+        pages,
+        compared_with: match old {
+            Some(_) => "the placement given".to_owned(),
+            None => "threads spread in order of creation and pages where they are first touched"
+                .to_owned(),
+        },
+    })
 }
 
-fn assign(name: &str, problem: &Problem) -> Result<Assignment> {
-    let policy = threads::ALL.iter().find(|p| p.name() == name);
-    let policy =
-        policy.ok_or_else(|| anyhow!("there is no policy {name}; see `hither map --list`"))?;
-    policy
-        .place(problem)
-        .map_err(|why| anyhow!("policy {name}: {why}"))
+fn objective(explanation: &Explanation) -> Objective {
+    let saturated = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
+    let before = explanation.before.as_ref();
+    Objective {
+        before: before.map_or(0, |state| saturated(state.objective)),
+        after: saturated(explanation.after.objective),
+    }
 }
 
 /// Writes or prints the placement, and says what it is.
-fn finish(placement: &Placement, output: &Output, args: &Args) -> Result<()> {
+fn finish(
+    placement: &Placement,
+    explanation: Option<&Explanation>,
+    output: &Output,
+    args: &Args,
+) -> Result<()> {
+    let explained = explanation.filter(|_| args.explain);
+    let json = || render::json(placement, explained);
     match output {
         Output::Placement(path) => {
             output::write(placement, path)?;
-            match args.json {
-                true => output::print(&render::json(placement)?),
-                false => output::print(&render::summary(placement, path, Style::of_stdout())),
+            if args.json {
+                return output::print(&json()?);
             }
+            let style = Style::of_stdout();
+            let mut text = render::summary(placement, explanation, style);
+            if let Some(explained) = explained {
+                text += &render_explain::render(explained, style);
+            }
+            output::print(&(text + &render::next(placement, path)))
         }
         Output::Other(path) => output::write_text(&format(placement, &args.format)?, path),
-        Output::Print if args.json => output::print(&render::json(placement)?),
+        Output::Print if args.json => output::print(&json()?),
         Output::Print => output::print(&format(placement, &args.format)?),
     }
 }

@@ -4,8 +4,10 @@
 //! pure: the same problem and seed give the same placement on any machine.
 pub mod cost;
 pub mod data;
+pub mod explain;
 pub mod filter;
 pub mod graph;
+pub mod phases;
 pub mod threads;
 
 pub use cost::Cost;

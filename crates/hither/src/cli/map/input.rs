@@ -1,7 +1,7 @@
 //! What is to be placed: the threads of a profile or of a matrix.
-use super::list::List;
 use super::{matrix, Args};
 use crate::map::Graph;
+use crate::topology::PuList;
 use anyhow::{bail, Result};
 use hither_profile::{PlacementSource, ProcessId, ProcessIx, Profile, Thread, ThreadId, ThreadIx};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,11 +18,47 @@ pub struct Input {
     pub profile: Option<Profile>,
     pub processes: Vec<ProcessId>,
     pub threads: Vec<ThreadId>,
-    /// Threads to place, in order; the position in this list is their number in `comm`
-    /// and `load`.
+    /// Threads to place, in order. Policies number them by their position here.
     pub placed: Vec<ThreadIx>,
+    /// The whole run, between the threads to place, numbered so.
     pub comm: Graph,
+    /// Work of the threads to place.
     pub load: Vec<u64>,
+}
+
+impl Input {
+    /// Communication between the threads to place, from pairs of all threads.
+    pub fn graph(&self, pairs: impl Iterator<Item = (u32, u32, u64)>) -> Graph {
+        restrict(pairs, self.threads.len(), &self.placed)
+    }
+
+    /// The same graph in the numbers of all threads.
+    pub fn widen(&self, graph: &Graph) -> Graph {
+        let thread = |at: usize| self.placed[at].0;
+        let pairs = graph.pairs();
+        let pairs = pairs.map(|(i, j, w)| (thread(i), thread(j), w));
+        Graph::new(self.threads.len(), pairs)
+    }
+
+    /// A unit for every thread from one for each placed thread. Others count as being
+    /// where who made them is, since something must be said of their few accesses.
+    pub fn expand(&self, units: &[u32]) -> Vec<u32> {
+        let mut all = vec![None; self.threads.len()];
+        for (thread, unit) in self.placed.iter().zip(units) {
+            all[thread.at()] = Some(*unit);
+        }
+        for at in 0..all.len() {
+            let creator = self.threads[at].creator;
+            all[at] = all[at].or_else(|| creator.and_then(|c| *all.get(c.at())?));
+        }
+        let rest = units.first().copied().unwrap_or(0);
+        all.into_iter().map(|unit| unit.unwrap_or(rest)).collect()
+    }
+
+    /// Back from a unit for every thread to one for each placed thread.
+    pub fn narrow(&self, units: &[u32]) -> Vec<u32> {
+        self.placed.iter().map(|t| units[t.at()]).collect()
+    }
 }
 
 /// # Errors
@@ -42,7 +78,7 @@ pub fn read(args: &Args) -> Result<Input> {
     Ok(input)
 }
 
-fn of_profile(folder: &Path, only: Option<&List>) -> Result<Input> {
+fn of_profile(folder: &Path, only: Option<&PuList>) -> Result<Input> {
     let profile = hither_profile::read(folder)?;
     let source = PlacementSource {
         file: folder.display().to_string(),
@@ -76,7 +112,7 @@ fn of_profile(folder: &Path, only: Option<&List>) -> Result<Input> {
 }
 
 /// Threads of a matrix count as those of one process, made by the first in order.
-fn of_matrix(file: &Path, only: Option<&List>) -> Result<Input> {
+fn of_matrix(file: &Path, only: Option<&PuList>) -> Result<Input> {
     let graph = matrix::read(file)?;
     let threads = graph.threads();
     let placed = chosen(&vec![true; threads], only)?;
@@ -102,19 +138,22 @@ fn of_matrix(file: &Path, only: Option<&List>) -> Result<Input> {
 }
 
 /// The threads that the user names, else those that work.
-fn chosen(works: &[bool], only: Option<&List>) -> Result<Vec<ThreadIx>> {
+fn chosen(works: &[bool], only: Option<&PuList>) -> Result<Vec<ThreadIx>> {
     let threads = works.len();
     let Some(list) = only else {
         let all = (0..).map(ThreadIx).take(threads);
         return Ok(all.filter(|t| works[t.at()]).collect());
     };
-    if let Some(none) = list.numbers().iter().find(|&&n| n as usize >= threads) {
-        bail!(
-            "there is no thread {none}; with --threads give some of 0-{}",
-            threads.saturating_sub(1)
-        );
+    let mut chosen = vec![false; threads];
+    for number in list.iter() {
+        let Some(thread) = chosen.get_mut(number as usize) else {
+            let last = threads.saturating_sub(1);
+            bail!("there is no thread {number}; with --threads give some of 0-{last}");
+        };
+        *thread = true;
     }
-    Ok(list.numbers().iter().map(|&n| ThreadIx(n)).collect())
+    let all = (0..).map(ThreadIx).take(threads);
+    Ok(all.filter(|t| chosen[t.at()]).collect())
 }
 
 fn restrict(

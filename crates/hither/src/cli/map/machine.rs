@@ -2,7 +2,7 @@
 use super::args::{CostKind, Machine};
 use crate::map::Cost;
 use crate::place::identity;
-use crate::topology::{self, Level, Tree};
+use crate::topology::{select, Level, Restrictions, Tree};
 use anyhow::{anyhow, Result};
 use hither_profile::MachineId;
 
@@ -10,40 +10,38 @@ use hither_profile::MachineId;
 pub struct Target {
     /// Units that may be used.
     pub tree: Tree,
+    pub cost: Cost,
     pub id: MachineId,
 }
 
+/// The machine for so many threads.
+///
 /// # Errors
 /// A sentence when there is no such machine, or no unit of it may be used.
-pub fn target(args: &Machine) -> Result<Target> {
+pub fn target(args: &Machine, threads: usize) -> Result<Target> {
     let name = args.topology.as_deref();
-    let topology = match name {
-        Some(name) => topology::load(name)?,
-        None => topology::this_machine()?,
+    let restrictions = Restrictions {
+        pus: args.pus.clone(),
+        kinds: args.cpu_kind.clone(),
+        threads: Some(threads),
     };
-    let whole = Tree::new(&topology, |_| true);
+    let selected = select(name, &restrictions)?;
+    let whole = Tree::new(&selected.topology, |_| true);
     let whole = whole.ok_or_else(|| anyhow!("the machine has no processing unit"))?;
-    let usable = |os| args.pus.as_ref().is_none_or(|list| list.contains(os));
-    let tree = Tree::new(&topology, usable).ok_or_else(|| {
-        let list = args.pus.as_ref().map(ToString::to_string);
-        anyhow!(
-            "the machine has none of the PUs {}; give some of 0-{} with --pus",
-            list.unwrap_or_default(),
-            whole.units.len() - 1
-        )
-    })?;
-    let id = identity(&whole, name.unwrap_or("this machine"));
-    Ok(Target { tree, id })
+    Ok(Target {
+        cost: cost(&selected.tree, selected.latencies.as_deref(), args.cost)?,
+        tree: selected.tree,
+        id: identity(&whole, name.unwrap_or("this machine")),
+    })
 }
 
-/// # Errors
-/// When the machine has no latencies.
-pub fn cost(tree: &Tree, kind: CostKind) -> Result<Cost> {
-    Ok(match kind {
-        CostKind::Hops => Cost::hops(tree),
-        CostKind::Levels => Cost::levels(tree, cycles),
-        CostKind::Latency => return Err(anyhow!("this topology has no latencies between nodes; use --cost hops or levels, or a topology that has them")),
-    })
+fn cost(tree: &Tree, latencies: Option<&[u32]>, kind: CostKind) -> Result<Cost> {
+    match (kind, latencies) {
+        (CostKind::Hops, _) => Ok(Cost::hops(tree)),
+        (CostKind::Levels, _) => Ok(Cost::levels(tree, cycles)),
+        (CostKind::Latency, Some(latencies)) => Ok(with_latencies(tree, latencies)),
+        (CostKind::Latency, None) => Err(anyhow!("this topology has no latencies between nodes; use --cost levels, or a topology that has them, such as --topology grace-superchip")),
+    }
 }
 
 /// Cycles for a line from another unit below a vertex of this level: round figures of x86
@@ -54,7 +52,43 @@ fn cycles(level: Level) -> u32 {
         Level::Core | Level::L1 => 5,
         Level::L2 => 15,
         Level::L3 | Level::L4 | Level::L5 => 50,
-        Level::Group | Level::Node | Level::Package => 100,
-        Level::Machine => 200,
+        Level::Group | Level::Node | Level::Package => CYCLES_OF_NODE,
+        Level::Machine => 2 * CYCLES_OF_NODE,
+    }
+}
+
+const CYCLES_OF_NODE: u32 = 100;
+
+/// Latencies between nodes; below, the levels' cycles scaled so that those of a node are
+/// its latency to itself. Firmware gives latencies for both directions, an event has none:
+/// it costs their mean.
+fn with_latencies(tree: &Tree, latencies: &[u32]) -> Cost {
+    let nodes = tree.nodes.len();
+    let local = (0..nodes).map(|n| latencies[n * nodes + n]).min();
+    let local = u64::from(local.unwrap_or(1).max(1));
+    // Whole numbers fine enough for what is inside a node.
+    let scaled = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    let unit = u64::from(CYCLES_OF_NODE);
+    let between = (0..nodes * nodes).map(|at| {
+        let back = latencies[at % nodes * nodes + at / nodes];
+        scaled((u64::from(latencies[at]) + u64::from(back)) * unit / (2 * local))
+    });
+    Cost::levels(tree, cycles).with_nodes(between.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{load, Tree};
+
+    #[test]
+    fn latencies_go_on_where_levels_end() {
+        let topology = load("node:2 core:2 pu:2").expect("a topology");
+        let tree = Tree::new(&topology, |_| true).expect("units");
+        let cost = cost(&tree, Some(&[10, 28, 21, 10]), CostKind::Latency).expect("latencies");
+        let d = |a, b| cost.between(&tree, a, b);
+        assert_eq!((d(0, 0), d(0, 1), d(0, 2)), (0, 5, 100));
+        assert_eq!((d(0, 4), d(4, 0)), (245, 245));
+        assert!(super::cost(&tree, None, CostKind::Latency).is_err());
     }
 }

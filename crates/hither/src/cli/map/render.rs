@@ -1,9 +1,11 @@
 //! What `hither map` prints.
-use crate::cli::style::{count, percent, Style};
+use crate::cli::style::{clean, count, percent, Style};
+use crate::map::explain::{Explanation, State};
 use crate::map::{data, threads};
 use crate::place::formats;
 use anyhow::Result;
-use hither_profile::Placement;
+use hither_profile::{PlacedPhase, Placement, PolicyChoice, ThreadIx};
+use serde::Serialize;
 use std::path::Path;
 
 /// Policies and formats, a line each.
@@ -31,54 +33,144 @@ pub fn list(style: Style) -> String {
     out
 }
 
-/// The list of PUs and the objective.
-pub fn json(placement: &Placement) -> Result<String> {
-    let first = placement.phases.first();
-    let places = first.map_or(&[][..], |phase| &phase.threads);
-    let value = serde_json::json!({
-        "threads": places.iter().map(|p| p.thread()).collect::<Vec<_>>(),
-        "pus": places.iter().map(|p| p.os()).collect::<Vec<_>>(),
-        "objective": placement.objective.after,
-        "before": placement.objective.before,
-        "policy": placement.policy,
-    });
-    Ok(format!("{value:#}\n"))
+/// What `--json` prints; docs/format.md names the fields.
+#[derive(Serialize)]
+struct Printed<'a> {
+    threads: Vec<ThreadIx>,
+    /// The kernel's numbers, one for each thread above.
+    pus: Vec<u32>,
+    objective: u64,
+    before: u64,
+    why: &'a str,
+    policy: &'a PolicyChoice,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<&'a Explanation>,
 }
 
-/// What was placed, what it brings, and what to type next.
-pub fn summary(placement: &Placement, path: &Path, style: Style) -> String {
-    let objective = placement.objective;
+/// The list of PUs and the objective.
+pub fn json(placement: &Placement, explanation: Option<&Explanation>) -> Result<String> {
     let first = placement.phases.first();
-    let mut out = String::new();
+    let places = first.map_or(&[][..], |phase| &phase.threads);
+    let printed = Printed {
+        threads: places.iter().map(|p| p.thread()).collect(),
+        pus: places.iter().map(|p| p.os()).collect(),
+        objective: placement.objective.after,
+        before: placement.objective.before,
+        why: &placement.why,
+        policy: &placement.policy,
+        explanation,
+    };
+    Ok(serde_json::to_string_pretty(&printed)? + "\n")
+}
+
+/// What was placed and what it brings.
+pub fn summary(placement: &Placement, explanation: Option<&Explanation>, style: Style) -> String {
+    let first = placement.phases.first();
+    let mut out = headline(placement, first);
+    let objective = placement.objective;
     out += &format!(
-        "{} threads on {}: policy {}, objective ({}) {} -> {}{}\n",
-        first.map_or(0, |p| p.threads.len()),
-        placement.machine.name,
-        placement.policy.threads,
+        "Objective ({}): {} -> {}{}\n",
         placement.policy.cost,
         count(objective.before),
         count(objective.after),
         change(objective.before, objective.after),
     );
-    out += &style.wrap("", &placement.why, 0);
-    let path = path.display();
-    out += &format!(
-        "{path} written\nnext: hither run -p {path} -- {}\n",
-        command(placement)
-    );
+    if let Some(explanation) = explanation {
+        out += &style.wrap("Communication inside: ", &inside(explanation), 2);
+        out += &remote(explanation);
+    }
+    if placement.phases.len() > 1 {
+        out += &phases(placement);
+    }
+    out += &style.wrap("", &placement.why, 2);
     out
+}
+
+fn headline(placement: &Placement, first: Option<&PlacedPhase>) -> String {
+    let threads = first.map_or(0, |p| p.threads.len());
+    let left = placement.threads.len() - threads;
+    let left = match left {
+        0 => String::new(),
+        n => format!(" ({n} that hardly work are left to the system)"),
+    };
+    let pages: u64 = first.map_or(0, Placement::pages);
+    let data = placement.policy.data.as_ref().filter(|_| pages > 0);
+    let data = data.map_or_else(String::new, |data| {
+        format!(", {} pages by {data}", count(pages))
+    });
+    format!(
+        "{threads} threads{left} on {}: {}{data}\n",
+        clean(&placement.machine.name),
+        placement.policy.threads,
+    )
+}
+
+/// `L2 50 %, node 98 %`: shares of communication, the closest level last.
+fn inside(explanation: &Explanation) -> String {
+    let share = |state: &State, level: &str| {
+        let row = state.communication.iter().find(|r| r.level == level);
+        row.map_or(0.0, |row| row.inside)
+    };
+    let rows = explanation.after.communication.iter();
+    let rows = rows.filter(|row| row.level != "machine").map(|row| {
+        let before = explanation.before.as_ref();
+        let before = before.map_or_else(String::new, |b| {
+            format!("{} -> ", percent(share(b, row.level)))
+        });
+        format!("{} {before}{}", row.level, percent(row.inside))
+    });
+    let rows: Vec<String> = rows.collect();
+    match rows.is_empty() {
+        true => "only the whole machine".to_owned(),
+        false => rows.join(", "),
+    }
+}
+
+fn remote(explanation: &Explanation) -> String {
+    let before = explanation.before.as_ref().and_then(|state| state.remote);
+    match (before, explanation.after.remote) {
+        (Some(before), Some(after)) => format!(
+            "Remote accesses: {} -> {}\n",
+            percent(before),
+            percent(after)
+        ),
+        (None, Some(after)) => format!("Remote accesses: {}\n", percent(after)),
+        (_, None) => String::new(),
+    }
+}
+
+fn phases(placement: &Placement) -> String {
+    let mut out = format!("{} phases\n", placement.phases.len());
+    for phases in placement.phases.windows(2) {
+        let [before, phase] = phases else { continue };
+        let moved = before.threads.iter().zip(&phase.threads);
+        let moved = moved.filter(|(a, b)| a != b).count();
+        out += &format!(
+            "  from {:.2} s: {moved} threads and {} pages move\n",
+            phase.start as f64 / 1e9,
+            count(Placement::pages(phase)),
+        );
+    }
+    out
+}
+
+/// What was written, and what to type.
+pub fn next(placement: &Placement, path: &Path) -> String {
+    let path = path.display();
+    let command = match placement.source.command.is_empty() {
+        true => "COMMAND".to_owned(),
+        false => clean(&placement.source.command.join(" ")),
+    };
+    format!("{path} written\nnext: hither run -p {path} -- {command}\n")
 }
 
 fn change(before: u64, after: u64) -> String {
     match before {
         0 => String::new(),
-        _ => format!(" ({})", percent(after as f64 / before as f64 - 1.0)),
-    }
-}
-
-fn command(placement: &Placement) -> String {
-    match placement.source.command.is_empty() {
-        true => "COMMAND".to_owned(),
-        false => crate::cli::style::clean(&placement.source.command.join(" ")),
+        _ => {
+            let change = after as f64 / before as f64 - 1.0;
+            let sign = if change > 0.0 { "+" } else { "" };
+            format!(" ({sign}{})", percent(change))
+        }
     }
 }

@@ -154,7 +154,7 @@ impl<'a> Fill<'a> {
     /// Where a page is if nobody places it: where it is now, else with its first toucher,
     /// else with its most frequent user, else on the first node.
     pub fn home(&self, page: usize) -> usize {
-        let now = self.problem.current.and_then(|c| c.get(page));
+        let now = self.problem.current.get(page).copied().flatten();
         now.map_or_else(|| self.touched(page), |n| n.at())
     }
 

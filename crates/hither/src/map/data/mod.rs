@@ -35,8 +35,9 @@ pub struct DataProblem<'a> {
     pub pages: &'a Pages,
     /// Bytes that each node of the tree can take, see [`capacities`].
     pub capacity: &'a [u64],
-    /// Where the pages are now, if that is known; else where they are first touched.
-    pub current: Option<&'a [NodeIx]>,
+    /// Where the pages are now, for those of which that is known; the others are where they
+    /// are first touched. Empty when nothing is known.
+    pub current: &'a [Option<NodeIx>],
     /// Pages whose node is decided already; empty when there are none.
     pub fixed: &'a [Option<NodeIx>],
 }

@@ -42,7 +42,7 @@ fn with<T>(profile: &Profile, capacity: &[u64], then: impl Fn(&DataProblem) -> T
         threads: &[0, 1],
         pages: &pages,
         capacity: &room(capacity),
-        current: None,
+        current: &[],
         fixed: &[],
     })
 }

@@ -76,7 +76,7 @@ pub fn place(
         threads: &threads,
         pages,
         capacity: &room(capacity),
-        current: None,
+        current: &[],
         fixed: &[],
     };
     let nodes = policy.place(&problem)?;

@@ -228,7 +228,7 @@ fn the_thread_mapping_decides_what_is_near() {
             threads: &threads,
             pages: &pages,
             capacity: &room(&[1, 1]),
-            current: None,
+            current: &[],
             fixed: &[],
         };
         for policy in [&MostAccess as &dyn DataPolicy, &Kmaf::PAPER, &FirstTouch] {
@@ -249,7 +249,7 @@ fn current_and_fixed_places_count() {
         threads: &[0, 1],
         pages: &pages,
         capacity: &room(&[1, 9]),
-        current: Some(&[NodeIx(1), NodeIx(1), NodeIx(1)]),
+        current: &[Some(NodeIx(1)); 3],
         fixed: &[None, None, Some(NodeIx(0))],
     };
     let got = MostAccess.place(&problem).unwrap();

@@ -55,7 +55,7 @@ impl Case {
             threads: &self.threads,
             pages: &self.pages(),
             capacity: &room(&self.capacity),
-            current: None,
+            current: &[],
             fixed: &[],
         };
         let nodes = policy.place(&problem).unwrap();
@@ -156,7 +156,7 @@ proptest! {
             threads: &case.threads,
             pages: &case.pages(),
             capacity: &room(&case.capacity),
-            current: None,
+            current: &[],
             fixed: &fixed,
         };
         for policy in ALL {
