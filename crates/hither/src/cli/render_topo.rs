@@ -4,6 +4,7 @@ use super::topo::MachineArgs;
 use crate::topology::{self, named, Item, Named, Part, PuList, Selected};
 use anyhow::Result;
 use serde_json::json;
+use std::ops::Range;
 
 /// Largest node matrix that is printed; a wider one is read by programs.
 const SHOWN_NODES: usize = 16;
@@ -77,12 +78,11 @@ fn summary(selected: &Selected, style: Style) -> String {
         parts.push(format!("{} of memory", size(memory)));
     }
     let caches = selected.topology.cache_bytes();
-    if caches > 0 {
+    if caches > 0 && used == there {
         parts.push(format!("{} of cache", size(caches)));
     }
     let mut text = style.wrap("", &parts.join(", "), 2);
-    let kinds = selected.topology.cpu_kinds();
-    for (rank, kind) in kinds.iter().enumerate().rev() {
+    for rank in (0..selected.topology.cpu_kinds().len()).rev() {
         let units = tree.units.iter().filter(|u| u.kind as usize == rank);
         let name = kind_name(selected, rank as u32);
         let units = many(units.count(), "PU");
@@ -127,83 +127,86 @@ struct Drawing<'a> {
 
 impl Drawing<'_> {
     fn root(&self, root: &Part, out: &mut String) {
-        self.line("", "", &self.describe(&[root]), out);
+        self.line("", "", &self.describe(root), out);
         self.below(root, "", out);
     }
 
     /// The parts of `part`, each run of alike ones folded unless all are to be seen.
     fn below(&self, part: &Part, indent: &str, out: &mut String) {
-        let (branch, last, bar) = match self.style.unicode {
-            true => ("├─ ", "└─ ", "│  "),
-            false => ("|- ", "`- ", "|  "),
-        };
         let tree = &self.selected.tree;
         let mut rest = &part.parts[..];
         while let Some((first, others)) = rest.split_first() {
             let alike = others.iter().take_while(|p| first.same_shape(p, tree));
             let mut alike = alike.count();
-            // One line saves nothing by another.
+            // Folding one line into one line saves nothing.
             if self.all || (alike == 1 && first.parts.is_empty()) {
                 alike = 0;
             }
-            rest = &others[alike..];
-            let ends = rest.is_empty() && alike == 0;
-            let (mark, next) = if ends { (last, "   ") } else { (branch, bar) };
-            self.line(
-                &format!("{indent}{mark}"),
-                &format!("{indent}{next}"),
-                &self.describe(&[first]),
-                out,
-            );
-            self.below(first, &format!("{indent}{next}"), out);
+            let (folded, after) = others.split_at(alike);
+            rest = after;
+            let (mark, next) = self.marks(indent, rest.is_empty() && alike == 0);
+            self.line(&mark, &next, &self.describe(first), out);
+            self.below(first, &next, out);
             if alike > 0 {
-                let others: Vec<&Part> = others[..alike].iter().collect();
-                let (mark, next) = if rest.is_empty() {
-                    (last, "   ")
-                } else {
-                    (branch, bar)
-                };
-                let text = format!("{alike} more alike: {}", self.describe(&others));
-                self.line(
-                    &format!("{indent}{mark}"),
-                    &format!("{indent}{next}"),
-                    &text,
-                    out,
-                );
+                let (mark, next) = self.marks(indent, rest.is_empty());
+                let text = format!("{alike} more alike: {}", self.describe_folded(folded));
+                self.line(&mark, &next, &text, out);
             }
         }
     }
 
-    fn line(&self, mark: &str, next: &str, text: &str, out: &mut String) {
-        let wrapped = self.style.wrap("", text, 0);
-        let _ = (mark, next);
-        out.push_str(mark);
-        out.push_str(&wrapped);
+    /// What stands before a part's line, and before the lines of what is in it.
+    fn marks(&self, indent: &str, last: bool) -> (String, String) {
+        let (mark, next) = match (self.style.unicode, last) {
+            (true, false) => ("├─ ", "│  "),
+            (true, true) => ("└─ ", "   "),
+            (false, false) => ("|- ", "|  "),
+            (false, true) => ("`- ", "   "),
+        };
+        (format!("{indent}{mark}"), format!("{indent}{next}"))
     }
 
-    /// Items with their numbers and sizes, then PUs; of one part or of several alike.
-    fn describe(&self, parts: &[&Part]) -> String {
-        let items = parts.first().map_or(0, |p| p.items.len());
-        let mut texts: Vec<String> = Vec::new();
-        for at in 0..items {
-            let same: Vec<&Item> = parts.iter().filter_map(|p| p.items.get(at)).collect();
-            texts.push(show_items(&same, parts.len() == 1));
+    fn line(&self, mark: &str, next: &str, text: &str, out: &mut String) {
+        let mut style = self.style;
+        style.width = style.width.saturating_sub(mark.chars().count());
+        for (at, line) in style.wrap("", text, 2).lines().enumerate() {
+            out.push_str(if at == 0 { mark } else { next });
+            out.push_str(line);
+            out.push('\n');
         }
-        let units = || parts.iter().flat_map(|p| p.units.clone());
-        let leaf = parts
-            .iter()
-            .all(|p| p.parts.iter().all(|p| p.units.is_empty()));
-        if units().next().is_none() {
+    }
+
+    /// Items with their numbers and sizes; PUs where nothing below shows them.
+    fn describe(&self, part: &Part) -> String {
+        let items = part.items.iter();
+        let mut texts: Vec<String> = items.map(|i| show_items(&[i], true)).collect();
+        if part.units.is_empty() {
             texts.push("no PUs".to_owned());
-        } else if leaf || parts.len() > 1 {
-            texts.push(self.show_units(units().collect()));
+        } else if part.parts.iter().all(|p| p.units.is_empty()) {
+            texts.push(self.show_units(part.units.clone()));
         }
         texts.join(", ")
     }
 
-    fn show_units(&self, units: Vec<u32>) -> String {
-        let tree = &self.selected.tree;
-        let units = units.iter().map(|u| &tree.units[*u as usize]);
+    /// The numbers of several parts of the same shape.
+    fn describe_folded(&self, parts: &[Part]) -> String {
+        let items = parts.first().map_or(0, |p| p.items.len());
+        let mut texts: Vec<String> = Vec::new();
+        for at in 0..items {
+            let same: Vec<&Item> = parts.iter().filter_map(|p| p.items.get(at)).collect();
+            texts.push(show_items(&same, false));
+        }
+        // Parts that follow one another cover units that do.
+        let first = parts.first().map_or(0, |p| p.units.start);
+        let end = parts.last().map_or(0, |p| p.units.end);
+        if end > first {
+            texts.push(self.show_units(first..end));
+        }
+        texts.join(", ")
+    }
+
+    fn show_units(&self, units: Range<u32>) -> String {
+        let units = self.selected.tree.units[units.start as usize..units.end as usize].iter();
         let logical = PuList::of(units.clone().map(|u| u.pu.0));
         let mut os: Vec<u32> = units.clone().map(|u| u.os).collect();
         os.sort_unstable();
