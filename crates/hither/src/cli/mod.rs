@@ -8,8 +8,10 @@ mod render_compare;
 mod render_matrix;
 mod render_report;
 mod render_slices;
+mod render_topo;
 mod stat;
 mod style;
+mod topo;
 mod trace;
 mod units;
 
@@ -40,6 +42,7 @@ enum Verb {
     Trace(trace::Args),
     Stat(stat::Args),
     Map(map::Args),
+    Topo(topo::Args),
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
     #[command(hide = true)]
@@ -52,6 +55,7 @@ impl Verb {
             Verb::Trace(args) => trace::run(args),
             Verb::Stat(args) => stat::run(args),
             Verb::Map(args) => map::run(args),
+            Verb::Topo(args) => topo::run(args),
             Verb::Doctor(args) => doctor::run(args),
             Verb::Completions(args) => generate::completions(args, Cli::command()),
             Verb::Man(args) => generate::man(args, Cli::command()),

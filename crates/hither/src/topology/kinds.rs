@@ -2,6 +2,7 @@
 use super::{Topology, Tree};
 use hwlocality::bitmap::BitmapIndex;
 use hwlocality::cpu::cpuset::CpuSet;
+use std::fmt;
 use std::str::FromStr;
 
 /// Which kinds of cores to use, as `--cpu-kind` says it.
@@ -36,6 +37,21 @@ impl FromStr for CpuKinds {
                 })?)
             }
         })
+    }
+}
+
+impl fmt::Display for CpuKinds {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            CpuKinds::PreferFast => write!(f, "prefer-fast"),
+            CpuKinds::Fast => write!(f, "fast"),
+            CpuKinds::Efficient => write!(f, "efficient"),
+            CpuKinds::All => write!(f, "all"),
+            CpuKinds::Only(ranks) => {
+                let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+                write!(f, "{}", ranks.join(","))
+            }
+        }
     }
 }
 

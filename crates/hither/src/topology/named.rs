@@ -60,7 +60,8 @@ fn add(topology: &mut Topology, values: Vec<u64>) -> Option<()> {
     let kind = DistancesKind::FROM_USER | DistancesKind::MEANS_LATENCY;
     let added = topology.inner.edit(|editor| {
         editor.add_distances(
-            Some("NUMALatency"),
+            // hwlocality alpha.13 frees a name before hwloc copies it.
+            None,
             kind,
             AddDistancesFlags::empty(),
             |topology| {

@@ -1,8 +1,10 @@
 //! A machine and the part of it that may be used: what mapping starts from.
 use super::kinds::{self, holds};
 use super::{load, this_machine, CpuKinds, Error, PuList, Topology, Tree};
+use hwlocality::bitmap::BitmapIndex;
 use hwlocality::cpu::binding::CpuBindingFlags;
 use hwlocality::cpu::cpuset::CpuSet;
+use hwlocality::topology::editor::RestrictFlags;
 use std::collections::BTreeSet;
 
 /// What a user leaves of a machine.
@@ -49,6 +51,25 @@ pub fn select(name: Option<&str>, restrictions: &Restrictions) -> Result<Selecte
         topology,
         tree,
     })
+}
+
+impl Selected {
+    /// The machine as hwloc XML, without the units that may not be used.
+    ///
+    /// # Errors
+    /// When hwloc cannot write it.
+    pub fn export_xml(&self) -> Result<String, Error> {
+        if self.tree.units.len() == self.topology.units() {
+            return self.topology.export_xml();
+        }
+        let units = self.tree.units.iter();
+        let units = units.filter_map(|u| BitmapIndex::try_from(u.os as usize).ok());
+        let kept: CpuSet = units.collect();
+        let mut inner = self.topology.inner.clone();
+        let restricted = inner.edit(|editor| editor.restrict(&kept, RestrictFlags::empty()));
+        restricted.map_err(|_| Error::Export)?;
+        Topology { inner }.export_xml()
+    }
 }
 
 /// PUs that a program started from here may use.

@@ -270,7 +270,7 @@ impl<F: Fn(u32) -> bool> Grower<F> {
     }
 }
 
-fn covers(object: &TopologyObject, usable: &impl Fn(u32) -> bool) -> bool {
+pub(super) fn covers(object: &TopologyObject, usable: &impl Fn(u32) -> bool) -> bool {
     let set = object.cpuset();
     set.is_some_and(|set| {
         set.iter_set()
