@@ -265,10 +265,25 @@ impl Pool {
 }
 
 /// Communication of groups: what their members say to one another, summed (SPCD eq. 1).
+/// `group`: of each thread or group that `comm` is about.
 pub fn contract(comm: &Graph, group: &[u32], groups: usize) -> Graph {
-    Graph::new(
-        groups,
-        comm.pairs()
-            .map(|(i, j, events)| (group[i], group[j], events)),
-    )
+    let mut members = vec![Vec::new(); groups];
+    for (member, &of) in group.iter().enumerate() {
+        members[of as usize].push(member);
+    }
+    // Summed row by row, which is faster than sorting all pairs of members.
+    let (mut sum, mut partners, mut pairs) = (vec![0u64; groups], Vec::new(), Vec::new());
+    for (members, of) in members.iter().zip(0u32..) {
+        let rows = members.iter().flat_map(|&member| comm.row(member));
+        for (partner, events) in rows.filter(|(partner, _)| group[*partner] > of) {
+            let with = group[partner];
+            if sum[with as usize] == 0 {
+                partners.push(with);
+            }
+            sum[with as usize] = sum[with as usize].saturating_add(events);
+        }
+        let row = partners.drain(..);
+        pairs.extend(row.map(|with| (of, with, std::mem::take(&mut sum[with as usize]))));
+    }
+    Graph::new(groups, pairs)
 }
