@@ -31,9 +31,12 @@ impl DataPolicy for Balanced {
         "pages of one node there, the others where the memory controller has least to do"
     }
 
-    /// Exclusive pages first, since they have no choice, then those with most accesses.
+    /// Exclusive pages first, since they have no choice, then those with most accesses. A
+    /// page that is known to be on a node it may be on stays there while that node has less
+    /// than its share, so that small changes of behaviour do not move everything.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
         let mut fill = Fill::new(problem)?;
+        let (_, average) = fill.total_and_average();
         let weight = |per_node: &PerNode, _: usize| {
             let (highest, second) = per_node.two_highest();
             (self.exclusive.migrate(highest, second), per_node.total())
@@ -45,7 +48,8 @@ impl DataPolicy for Balanced {
                 let may = fill.nodes.serving.contains(&n) && self.candidate(&per_node, highest, n);
                 // Pages without accesses are no load: they stay.
                 let load = if highest > 0 { fill.load[n] } else { 0 };
-                may.then(|| (Reverse(load), per_node.0[n], fill.nearness(home, n)))
+                let stays = fill.now(page) == Some(n) && (fill.load[n] as f64) < average;
+                may.then(|| (stays, Reverse(load), per_node.0[n], fill.nearness(home, n)))
             };
             let any = |n: usize| Some((per_node.0[n], fill.nearness(home, n)));
             let node = match fill.best_if_any(page, evens) {

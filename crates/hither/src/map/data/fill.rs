@@ -154,8 +154,21 @@ impl<'a> Fill<'a> {
     /// Where a page is if nobody places it: where it is now, else with its first toucher,
     /// else with its most frequent user, else on the first node.
     pub fn home(&self, page: usize) -> usize {
+        self.now(page).unwrap_or_else(|| self.touched(page))
+    }
+
+    /// Where a page is, if that is known.
+    pub fn now(&self, page: usize) -> Option<usize> {
         let now = self.problem.current.get(page).copied().flatten();
-        now.map_or_else(|| self.touched(page), |n| n.at())
+        now.map(NodeIx::at)
+    }
+
+    /// Accesses to all pages, and what each serving node has of them when all have alike.
+    pub fn total_and_average(&self) -> (f64, f64) {
+        let pages = 0..self.problem.pages.len();
+        let accesses = pages.map(|p| u128::from(self.accesses(p).total()));
+        let total = accesses.sum::<u128>() as f64;
+        (total, total / self.nodes.serving.len().max(1) as f64)
     }
 
     /// The node of the first toucher, or the best guess at it.

@@ -28,6 +28,16 @@ pub enum Decision {
     PerPage,
 }
 
+impl std::fmt::Display for Decision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Decision::OneNode => "one-node",
+            Decision::Interleave => "interleave",
+            Decision::PerPage => "per-page",
+        })
+    }
+}
+
 impl std::str::FromStr for Decision {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
@@ -178,7 +188,11 @@ pub fn force(problem: &DataProblem, rules: &[Rule]) -> Result<Vec<Option<NodeIx>
         }
         match rule.decision {
             Decision::PerPage => {}
-            Decision::Interleave => deal(&mut fill, &free)?,
+            Decision::Interleave => {
+                for (turn, &p) in free.iter().enumerate() {
+                    deal(&mut fill, p, turn)?;
+                }
+            }
             Decision::OneNode => gather(&mut fill, &free)?,
         }
     }

@@ -15,24 +15,29 @@ impl DataPolicy for Interleave {
         "pages in turn on every node that has processing units"
     }
 
+    /// Turns go by the page's number in the profile, so that a page keeps its place when
+    /// others are placed later.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
         let mut fill = Fill::new(problem)?;
-        let free = fill.free(|_, _| ());
-        deal(&mut fill, &free)?;
+        for page in fill.free(|_, _| ()) {
+            let turn = fill.page(page).number as usize;
+            deal(&mut fill, page, turn)?;
+        }
         fill.finish()
     }
 }
 
-/// Puts pages on the serving nodes in turn; a full node loses its turn to the nearest one
-/// with room.
+/// Puts a page on the serving node whose turn it is, or on the nearest one with room.
 ///
 /// # Errors
 /// When no node has room.
-pub(super) fn deal(fill: &mut Fill, pages: &[usize]) -> Result<(), String> {
-    let turns = fill.nodes.serving.clone();
-    for (&page, &turn) in pages.iter().zip(turns.iter().cycle()) {
-        let node = fill.best(page, |n| Some(fill.nearness(turn, n)))?;
-        fill.put(page, node);
-    }
+pub(super) fn deal(fill: &mut Fill, page: usize, turn: usize) -> Result<(), String> {
+    let serving = &fill.nodes.serving;
+    let at = serving
+        .get(turn % serving.len().max(1))
+        .copied()
+        .unwrap_or(0);
+    let node = fill.best(page, |n| Some(fill.nearness(at, n)))?;
+    fill.put(page, node);
     Ok(())
 }

@@ -24,10 +24,8 @@ impl LocalityBalance {
 
     /// Accesses at which a node stops taking pages.
     fn limit(&self, fill: &Fill) -> f64 {
-        let pages = 0..fill.problem.pages.len();
-        let total: u128 = pages.map(|p| u128::from(fill.accesses(p).total())).sum();
-        let average = total as f64 / fill.nodes.serving.len().max(1) as f64;
-        average + self.mix * (total as f64 - average)
+        let (total, average) = fill.total_and_average();
+        average + self.mix * (total - average)
     }
 }
 

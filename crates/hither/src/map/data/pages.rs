@@ -56,6 +56,8 @@ pub struct Page {
     pub region: RegionIx,
     pub first: PageNo,
     pub count: u32,
+    /// Number among all pages of the profile; it stays when some of them are placed alone.
+    pub number: u32,
     /// `None` when the profile does not say.
     pub touch: Option<Touch>,
 }
@@ -130,7 +132,12 @@ impl Pages {
             while let Some((_, u)) = rows.next_if(|(b, _)| *b == block) {
                 uses.push(u);
             }
-            out.push(cut.page(block, touch), uses);
+            let page = Page {
+                number: u32::try_from(out.len()).unwrap_or(u32::MAX),
+                touch,
+                ..cut.page(block)
+            };
+            out.push(page, uses);
         }
         out.sealed()
     }
@@ -243,7 +250,7 @@ impl Cut<'_> {
         (region, number)
     }
 
-    fn page(&self, (region, number): Block, touch: Option<Touch>) -> Page {
+    fn page(&self, (region, number): Block) -> Page {
         let (per, shift) = (self.size.small_pages(), self.shift(region));
         let end = ((number + 1) * per - shift).min(self.length[&region]);
         let first = (number * per).saturating_sub(shift);
@@ -251,7 +258,7 @@ impl Cut<'_> {
             region,
             first: PageNo(u32::try_from(first).unwrap_or(u32::MAX)),
             count: u32::try_from(end - first).unwrap_or(u32::MAX),
-            touch,
+            ..Page::default()
         }
     }
 }

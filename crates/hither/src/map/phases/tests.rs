@@ -1,6 +1,6 @@
 //! OPT's five conditions one by one, and pages over time.
 use super::*;
-use crate::map::data::{DataProblem, MostAccess, Page, Pages, Touch, Use};
+use crate::map::data::{DataPolicy, DataProblem, Interleave, MostAccess, Page, Pages, Touch, Use};
 use crate::map::Cost;
 use crate::topology::Tree;
 use hither_profile::{Comm, NodeIx, PageNo, RegionIx, Slice, Thread, ThreadIx};
@@ -217,6 +217,7 @@ fn page(number: u32, touched: u32, uses: &[(Range<u32>, u32, u64)]) -> (Page, Ve
         region: RegionIx(0),
         first: PageNo(number),
         count: 1,
+        number,
         touch: Some(Touch {
             slice: SliceIx(touched),
             thread: ThreadIx(0),
@@ -229,6 +230,16 @@ fn page(number: u32, touched: u32, uses: &[(Range<u32>, u32, u64)]) -> (Page, Ve
 type Steps = Vec<(u32, Vec<(usize, u32)>, Vec<(usize, u32)>)>;
 
 fn plan(pages: &Pages, stages: &[Stage], whole_run: bool, limits: &Limits) -> PagePlan {
+    plan_with(&MostAccess, pages, stages, whole_run, limits)
+}
+
+fn plan_with(
+    policy: &dyn DataPolicy,
+    pages: &Pages,
+    stages: &[Stage],
+    whole_run: bool,
+    limits: &Limits,
+) -> PagePlan {
     let topology = crate::topology::load("node:2 pu:1").unwrap();
     let tree = Tree::new(&topology, |_| true).unwrap();
     let problem = DataProblem {
@@ -240,15 +251,7 @@ fn plan(pages: &Pages, stages: &[Stage], whole_run: bool, limits: &Limits) -> Pa
         current: &[],
         fixed: &[],
     };
-    plan_pages(
-        &problem,
-        &MostAccess,
-        stages,
-        &seconds(40),
-        whole_run,
-        limits,
-    )
-    .unwrap()
+    plan_pages(&problem, policy, stages, &seconds(40), whole_run, limits).unwrap()
 }
 
 fn steps(plan: &PagePlan) -> Steps {
@@ -307,6 +310,20 @@ fn pages_know_where_the_threads_are() {
         (23, vec![], vec![]),
     ];
     assert_eq!(steps(&got), expected);
+}
+
+/// Pages used at different times keep their turns: interleaving never moves one.
+#[test]
+fn interleaved_pages_stay() {
+    let pages = Pages::new([
+        page(0, 0, &[(0..30, 0, 1)]),
+        page(1, 0, &[(0..5, 0, 1)]),
+        page(2, 0, &[(12..25, 0, 1)]),
+    ]);
+    let (stages, limits) = ([stage(0, &[0, 1])], Limits::default());
+    let got = plan_with(&Interleave, &pages, &stages, false, &limits);
+    assert_eq!(got.moves(), 0);
+    assert_eq!(got.initial(3), [0, 1, 0].map(|n| Some(NodeIx(n))));
 }
 
 /// Without slices everything belongs to the stage that lasts longest: the second.

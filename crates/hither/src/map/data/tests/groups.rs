@@ -129,8 +129,9 @@ fn rules_decide_for_all_pages_of_a_group() {
 
 #[test]
 fn decisions_have_names() {
-    assert_eq!("one-node".parse(), Ok(Decision::OneNode));
-    assert_eq!("per-page".parse(), Ok(Decision::PerPage));
+    for decision in [Decision::OneNode, Decision::Interleave, Decision::PerPage] {
+        assert_eq!(decision.to_string().parse(), Ok(decision));
+    }
     assert!("spread"
         .parse::<Decision>()
         .unwrap_err()

@@ -31,6 +31,7 @@ pub fn small(number: u32, toucher: Option<u32>) -> Page {
         region: RegionIx(0),
         first: PageNo(number),
         count: 1,
+        number,
         touch: toucher.map(|t| Touch {
             slice: SliceIx(0),
             thread: ThreadIx(t),

@@ -66,6 +66,8 @@ fn large_pages_are_cut_by_address() {
     assert_eq!(cut, [(0, 412), (412, 512), (924, 100)]);
     assert_eq!(pages.uses(0), [used(0, 1, 8)]);
     assert_eq!(pages.uses(1), [used(0, 0, 2), used(5, 1, 6)]);
+    let numbers: Vec<u32> = (0..3).map(|p| pages.page(p).number).collect();
+    assert_eq!(numbers, [0, 1, 2]);
     let touchers: Vec<_> = (0..3)
         .map(|p| pages.page(p).touch.map(|t| t.thread))
         .collect();

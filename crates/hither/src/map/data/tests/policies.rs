@@ -256,6 +256,30 @@ fn current_and_fixed_places_count() {
     assert_eq!(got, [NodeIx(1), NodeIx(1), NodeIx(0)]);
 }
 
+/// Pages 0 and 1 are anybody's, 10 accesses each. Dealt afresh they would go to 0 and 1;
+/// being on 1 and 0 they stay. Both on node 1, one leaves: the average is 10.
+#[test]
+fn balanced_moves_no_more_than_it_must() {
+    let boxed = two();
+    let pages = rows(&[(Some(0), &[5, 5]), (Some(0), &[5, 5])]);
+    let from = |now: [u32; 2]| {
+        let problem = DataProblem {
+            tree: &boxed.tree,
+            cost: &boxed.cost,
+            threads: &[0, 1],
+            pages: &pages,
+            capacity: &room(&[9, 9]),
+            current: &now.map(|n| Some(NodeIx(n))),
+            fixed: &[],
+        };
+        let got = Balanced::default().place(&problem).unwrap();
+        [got[0].0, got[1].0]
+    };
+    assert_eq!(from([0, 1]), [0, 1]);
+    assert_eq!(from([1, 0]), [1, 0]);
+    assert_eq!(from([1, 1]), [1, 0]);
+}
+
 #[test]
 fn policies_are_found_by_name() {
     for policy in ALL {
