@@ -1,4 +1,8 @@
 //! Thread policies: one file each, one line in [`ALL`].
+pub mod locality;
+#[cfg(feature = "scotch")]
+pub mod scotch;
+
 use super::{Assignment, Problem};
 
 /// A way of placing threads.
@@ -15,4 +19,9 @@ pub trait ThreadPolicy: Sync {
 }
 
 /// Every policy, in the order in which `hither map --list` shows them.
-pub const ALL: &[&dyn ThreadPolicy] = &[];
+pub const ALL: &[&dyn ThreadPolicy] = &[
+    &locality::Locality { fast: false },
+    &locality::Locality { fast: true },
+    #[cfg(feature = "scotch")]
+    &scotch::Scotch,
+];
