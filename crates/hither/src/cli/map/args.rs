@@ -99,6 +99,10 @@ pub struct Machine {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub capacity: Option<u32>,
 
+    /// Let threads share a core while another core is idle
+    #[arg(long)]
+    pub siblings: bool,
+
     /// What the distance of two PUs is
     #[arg(long, value_name = "COST", default_value = "hops")]
     pub cost: CostKind,
@@ -229,6 +233,8 @@ impl Args {
         };
         keep("pus", self.machine.pus.as_ref().map(ToString::to_string));
         keep("threads", self.threads.as_ref().map(ToString::to_string));
+        let siblings = self.machine.siblings.then(|| "true".to_owned());
+        keep("siblings", siblings);
         keep("mix", self.choice.mix.map(|m| m.to_string()));
         keep("from", self.from.as_ref().map(|f| f.display().to_string()));
         for (name, decision) in &self.choice.structures {

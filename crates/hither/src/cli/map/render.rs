@@ -105,24 +105,30 @@ fn headline(placement: &Placement, first: Option<&PlacedPhase>) -> String {
     )
 }
 
-/// `L2 50 %, node 98 %`: shares of communication, the closest level last.
+/// Shares of communication, the closest level last. Levels of the same shares as the one
+/// before, being the same parts of the machine, are left out.
 fn inside(explanation: &Explanation) -> String {
     let share = |state: &State, level: &str| {
         let row = state.communication.iter().find(|r| r.level == level);
         row.map_or(0.0, |row| row.inside)
     };
-    let rows = explanation.after.communication.iter();
-    let rows = rows.filter(|row| row.level != "machine").map(|row| {
+    let mut last = (0.0, 0.0);
+    let mut parts = Vec::new();
+    for row in explanation.after.communication.iter().rev() {
         let before = explanation.before.as_ref();
-        let before = before.map_or_else(String::new, |b| {
-            format!("{} -> ", percent(share(b, row.level)))
-        });
-        format!("{} {before}{}", row.level, percent(row.inside))
-    });
-    let rows: Vec<String> = rows.collect();
-    match rows.is_empty() {
-        true => "only the whole machine".to_owned(),
-        false => rows.join(", "),
+        let shares = (before.map_or(0.0, |b| share(b, row.level)), row.inside);
+        let whole = row.level == "machine";
+        if shares == last || whole {
+            continue;
+        }
+        last = shares;
+        let (was, is) = (percent(shares.0), percent(shares.1));
+        parts.push(format!("{} {was} -> {is}", row.level));
+    }
+    parts.reverse();
+    match parts.is_empty() {
+        true => "only the machine as a whole".to_owned(),
+        false => parts.join(", "),
     }
 }
 

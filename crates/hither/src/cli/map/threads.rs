@@ -57,6 +57,7 @@ impl<'a> Placer<'a> {
             comm,
             load: &self.input.load,
             capacity: self.capacity,
+            siblings: self.args.machine.siblings,
             current,
             seed: self.args.choice.seed,
         };

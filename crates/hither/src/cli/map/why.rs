@@ -35,16 +35,14 @@ fn threads(explanation: &Explanation) -> String {
     }
     let closer = most_gained(before, after);
     let closer = closer.map_or_else(String::new, |(level, was, is)| {
-        format!(
-            ": {} of it stays inside a {level}, {} before",
-            percent(is),
-            percent(was)
-        )
+        let article = if level.starts_with('L') { "an" } else { "a" };
+        let (is, was) = (percent(is), percent(was));
+        format!(": {is} of it stays inside {article} {level}, {was} before")
     });
     format!("communication costs {} less{closer}", percent(1.0 - ratio))
 }
 
-/// The level below the whole machine with the largest gain.
+/// The level below the whole machine with the largest gain, the loosest of several.
 fn most_gained<'a>(before: &State, after: &'a State) -> Option<(&'a str, f64, f64)> {
     let share = |state: &State, level: &str| {
         let row = state.communication.iter().find(|row| row.level == level);
@@ -52,9 +50,10 @@ fn most_gained<'a>(before: &State, after: &'a State) -> Option<(&'a str, f64, f6
     };
     let levels = after.communication.iter().map(|row| row.level);
     let gains = levels.map(|level| (level, share(before, level), share(after, level)));
-    gains
-        .filter(|(_, was, is)| is - was >= NOTICEABLE)
-        .max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))
+    let gains: Vec<_> = gains.filter(|(_, was, is)| is - was >= NOTICEABLE).collect();
+    // The last of equals wins, and levels come loosest first.
+    let gains = gains.into_iter().rev();
+    gains.max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))
 }
 
 fn pages(explanation: &Explanation) -> Option<String> {
