@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let placer = Placer::new(args, &input, &target)?;
     let solution = solve(args, &input, &target, &placer, old.as_ref())?;
     let placement = build::placement(args, &input, &target, &placer, &solution);
-    finish(&placement, Some(&solution.explanation), &output, args)?;
+    finish(&placement, Some(&solution), &output, args)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -138,11 +138,11 @@ fn objective(explanation: &Explanation) -> Objective {
 /// Writes or prints the placement, and says what it is.
 fn finish(
     placement: &Placement,
-    explanation: Option<&Explanation>,
+    solution: Option<&Solution>,
     output: &Output,
     args: &Args,
 ) -> Result<()> {
-    let explained = explanation.filter(|_| args.explain);
+    let explained = solution.filter(|_| args.explain);
     let json = || render::json(placement, explained);
     match output {
         Output::Placement(path) => {
@@ -151,9 +151,9 @@ fn finish(
                 return output::print(&json()?);
             }
             let style = Style::of_stdout();
-            let mut text = render::summary(placement, explanation, style);
-            if let Some(explained) = explained {
-                text += &render_explain::render(explained, style);
+            let mut text = render::summary(placement, solution, style);
+            if let Some(solution) = explained {
+                text += &render_explain::render(solution, style);
             }
             output::print(&(text + &render::next(placement, path)))
         }

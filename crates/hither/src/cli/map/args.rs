@@ -238,12 +238,8 @@ impl Args {
         keep("mix", self.choice.mix.map(|m| m.to_string()));
         keep("from", self.from.as_ref().map(|f| f.display().to_string()));
         for (name, decision) in &self.choice.structures {
-            let decision = match decision {
-                Decision::OneNode => "one-node",
-                Decision::Interleave => "interleave",
-                Decision::PerPage => "per-page",
-            };
-            keep(&format!("structure {name}"), Some(decision.to_owned()));
+            let decision = decision_name(*decision).to_owned();
+            keep(&format!("structure {name}"), Some(decision));
         }
         if self.phases.phases {
             keep("phase-window", Some(self.phases.phase_window.to_string()));
@@ -305,6 +301,15 @@ fn structure(text: &str) -> Result<(String, Decision), String> {
         .rsplit_once('=')
         .ok_or("write NAME=one-node, NAME=interleave or NAME=per-page")?;
     Ok((name.to_owned(), decision.parse()?))
+}
+
+/// As --structure takes it.
+pub fn decision_name(decision: Decision) -> &'static str {
+    match decision {
+        Decision::OneNode => "one-node",
+        Decision::Interleave => "interleave",
+        Decision::PerPage => "per-page",
+    }
 }
 
 #[cfg(test)]

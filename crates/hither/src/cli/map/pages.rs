@@ -1,10 +1,14 @@
 //! Pages to nodes, given where the threads are.
 use super::{Args, Input, Target};
-use crate::map::data::groups::{force, pages_of, Group, Rule};
+use crate::map::data::groups::{force, pages_of, shares, suggest, Decision, Group, Rule};
 use crate::map::data::{self, DataPolicy, DataProblem, FirstTouch, Pages};
 use crate::map::phases::{plan_pages, PagePlan, PageStep, Stage};
 use anyhow::{anyhow, bail, Result};
 use hither_profile::{NodeIx, ObjectIx, Profile, RegionIx, SliceIx};
+use serde::Serialize;
+
+/// Structures that --explain shows.
+const MOST_STRUCTURES: usize = 10;
 
 /// Pages, and where they lie when.
 pub struct Placed {
@@ -16,6 +20,18 @@ pub struct Placed {
     pub before: Vec<NodeIx>,
     /// The data policy; `None` where the pages are left to the system.
     pub policy: Option<&'static str>,
+    /// With --explain, the largest first.
+    pub structures: Vec<Structure>,
+}
+
+/// Where the bytes of a data structure are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Structure {
+    pub name: String,
+    /// On each node.
+    pub bytes: Vec<u64>,
+    /// What suits its pages, for --structure.
+    pub suits: Decision,
 }
 
 /// Places the pages of a profile; `None` where there are none to speak of.
@@ -62,13 +78,45 @@ pub fn place(
         None => untouched(first).map(|after| (PagePlan::default(), after)),
     };
     let (plan, after) = found.map_err(|why| anyhow!(why))?;
+    let structures = match args.explain {
+        true => structures(profile, &problem, &after).map_err(|why| anyhow!(why))?,
+        false => Vec::new(),
+    };
     Ok(Some(Placed {
+        structures,
         plan,
         after,
         before: unplaced,
         policy: policy.map(|p| p.name()),
         pages,
     }))
+}
+
+/// The largest structures, where they are and what suits them.
+fn structures(
+    profile: &Profile,
+    problem: &DataProblem,
+    place: &[NodeIx],
+) -> Result<Vec<Structure>, String> {
+    let pages = problem.pages;
+    let mut shares = shares(profile, pages, place, problem.tree.nodes.len());
+    shares.retain(|share| matches!(share.group, Group::Object(_)));
+    shares.sort_by_key(|share| std::cmp::Reverse(share.bytes.iter().sum::<u64>()));
+    shares.truncate(MOST_STRUCTURES);
+    let groups: Vec<_> = shares
+        .iter()
+        .map(|s| pages_of(profile, pages, s.group))
+        .collect();
+    let suited = suggest(problem, &groups)?;
+    let row = |(share, suits): (data::groups::Share, Decision)| Structure {
+        name: match share.group {
+            Group::Object(object) => profile.objects[object.at()].name.clone(),
+            Group::Region(region) => format!("region:{region}"),
+        },
+        bytes: share.bytes,
+        suits,
+    };
+    Ok(shares.into_iter().zip(suited).map(row).collect())
 }
 
 fn solve(

@@ -1,4 +1,6 @@
 //! What `hither map` prints.
+use super::pages::Structure;
+use super::Solution;
 use crate::cli::style::{clean, count, percent, Style};
 use crate::map::explain::{Explanation, State};
 use crate::map::{data, threads};
@@ -45,10 +47,13 @@ struct Printed<'a> {
     policy: &'a PolicyChoice,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<&'a Explanation>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    structures: &'a [Structure],
 }
 
 /// The list of PUs and the objective.
-pub fn json(placement: &Placement, explanation: Option<&Explanation>) -> Result<String> {
+pub fn json(placement: &Placement, solution: Option<&Solution>) -> Result<String> {
+    let pages = solution.and_then(|s| s.pages.as_ref());
     let first = placement.phases.first();
     let places = first.map_or(&[][..], |phase| &phase.threads);
     let printed = Printed {
@@ -58,13 +63,14 @@ pub fn json(placement: &Placement, explanation: Option<&Explanation>) -> Result<
         before: placement.objective.before,
         why: &placement.why,
         policy: &placement.policy,
-        explanation,
+        explanation: solution.map(|s| &s.explanation),
+        structures: pages.map_or(&[], |p| &p.structures),
     };
     Ok(serde_json::to_string_pretty(&printed)? + "\n")
 }
 
 /// What was placed and what it brings.
-pub fn summary(placement: &Placement, explanation: Option<&Explanation>, style: Style) -> String {
+pub fn summary(placement: &Placement, solution: Option<&Solution>, style: Style) -> String {
     let first = placement.phases.first();
     let mut out = headline(placement, first);
     let objective = placement.objective;
@@ -75,7 +81,7 @@ pub fn summary(placement: &Placement, explanation: Option<&Explanation>, style: 
         count(objective.after),
         change(objective.before, objective.after),
     );
-    if let Some(explanation) = explanation {
+    if let Some(explanation) = solution.map(|s| &s.explanation) {
         out += &style.wrap("Communication inside: ", &inside(explanation), 2);
         out += &remote(explanation);
     }

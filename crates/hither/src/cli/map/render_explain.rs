@@ -1,8 +1,16 @@
 //! `--explain`: before and after, side by side.
-use crate::cli::style::{count, percent, Style};
+use super::args::decision_name;
+use super::pages::Structure;
+use super::Solution;
+use crate::cli::style::{bytes, clean, count, percent, Style};
 use crate::map::explain::{Explanation, State};
 
-pub fn render(explanation: &Explanation, style: Style) -> String {
+pub fn render(solution: &Solution, style: Style) -> String {
+    let structures = solution.pages.as_ref().map_or(&[][..], |p| &p.structures);
+    table(&solution.explanation, style) + &self::structures(structures, style)
+}
+
+fn table(explanation: &Explanation, style: Style) -> String {
     let after = &explanation.after;
     let before = explanation.before.as_ref();
     let mut rows = Vec::new();
@@ -44,7 +52,44 @@ pub fn render(explanation: &Explanation, style: Style) -> String {
     out
 }
 
-/// Levels that either has, the loosest first.
+/// Where the bytes of data structures are: nodes that have some, the fullest first.
+fn structures(structures: &[Structure], style: Style) -> String {
+    if structures.is_empty() {
+        return String::new();
+    }
+    let row = |s: &Structure| {
+        let total: u64 = s.bytes.iter().sum();
+        vec![
+            clean(&s.name),
+            bytes(total),
+            nodes(&s.bytes, total),
+            decision_name(s.suits).to_owned(),
+        ]
+    };
+    let rows = structures.iter().map(row).collect();
+    style.table(&["structure", "size", "nodes", "suits"], rows, &[1])
+}
+
+fn nodes(bytes: &[u64], total: u64) -> String {
+    let mut on: Vec<(usize, u64)> = bytes.iter().copied().enumerate().collect();
+    on.retain(|(_, bytes)| *bytes > 0);
+    on.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    let more = on.len().saturating_sub(MOST_NODES);
+    let shown = on.iter().take(MOST_NODES).map(|(node, bytes)| {
+        let share = *bytes as f64 / total.max(1) as f64;
+        format!("{node}: {:.0} %", share * 100.0)
+    });
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text += &format!(", {more} more");
+    }
+    text
+}
+
+/// Nodes named in a line.
+const MOST_NODES: usize = 4;
+
+/// Levels below the machine that either has anything in, the loosest first.
 fn levels<'a>(before: Option<&'a State>, after: &'a State) -> Vec<&'a str> {
     let mut levels: Vec<&str> = after.communication.iter().map(|r| r.level).collect();
     for row in before.iter().flat_map(|b| &b.communication) {
@@ -52,5 +97,12 @@ fn levels<'a>(before: Option<&'a State>, after: &'a State) -> Vec<&'a str> {
             levels.push(row.level);
         }
     }
+    let inside = |state: &State, level: &str| {
+        let row = state.communication.iter().find(|r| r.level == level);
+        row.is_some_and(|row| row.inside > 0.0)
+    };
+    levels.retain(|level| {
+        *level != "machine" && (inside(after, level) || before.is_some_and(|b| inside(b, level)))
+    });
     levels
 }

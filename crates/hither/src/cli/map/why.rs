@@ -50,7 +50,9 @@ fn most_gained<'a>(before: &State, after: &'a State) -> Option<(&'a str, f64, f6
     };
     let levels = after.communication.iter().map(|row| row.level);
     let gains = levels.map(|level| (level, share(before, level), share(after, level)));
-    let gains: Vec<_> = gains.filter(|(_, was, is)| is - was >= NOTICEABLE).collect();
+    let gains: Vec<_> = gains
+        .filter(|(_, was, is)| is - was >= NOTICEABLE)
+        .collect();
     // The last of equals wins, and levels come loosest first.
     let gains = gains.into_iter().rev();
     gains.max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))
