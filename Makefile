@@ -7,8 +7,9 @@ export CARGO_TERM_COLOR ?= auto
 
 BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libudev-dev \
 	gfortran openmpi-bin libopenmpi-dev python3
-TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc pigz xz-utils sqlite3
+TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz xz-utils sqlite3
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
+	crates/hither/tests/map/*.c \
 	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
 
 HITHER := target/release/hither

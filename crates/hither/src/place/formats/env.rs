@@ -16,6 +16,9 @@ impl Format for Env {
         "OpenMP: eval \"$(hither map ... --format env)\" before the program"
     }
 
+    /// LLVM's runtime takes KMP_AFFINITY first and would warn that it ignores OMP_PLACES,
+    /// which says the same.
+    ///
     /// Place n is the PU of thread n. There are as many places as threads, so `close`
     /// gives thread n place n (OpenMP 5.2, 10.1.3).
     fn write(&self, placement: &Placement) -> Result<String, String> {
@@ -27,6 +30,7 @@ impl Format for Env {
              export OMP_PLACES='{}'\n\
              export OMP_PROC_BIND=close\n\
              export GOMP_CPU_AFFINITY='{}'\n\
+             export KMP_WARNINGS=FALSE\n\
              export KMP_AFFINITY='granularity=fine,explicit,proclist=[{}]'\n",
             pus.len(),
             places.join(","),
