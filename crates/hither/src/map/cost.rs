@@ -53,6 +53,18 @@ impl Cost {
         self.by_vertex[vertex as usize]
     }
 
+    /// The largest distance.
+    #[must_use]
+    pub fn largest(&self) -> u32 {
+        let nodes = self.between_nodes.iter().flatten();
+        self.by_vertex
+            .iter()
+            .chain(nodes)
+            .copied()
+            .max()
+            .unwrap_or(0)
+    }
+
     /// The node matrix, if there is one.
     #[must_use]
     pub fn node_matrix(&self) -> Option<&[u32]> {

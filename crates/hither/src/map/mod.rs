@@ -6,6 +6,7 @@ pub mod cost;
 pub mod data;
 pub mod filter;
 pub mod graph;
+mod search;
 pub mod threads;
 
 pub use cost::Cost;
@@ -22,6 +23,10 @@ pub struct Problem<'a> {
     pub load: &'a [u64],
     /// Most threads of a unit; at least threads / units, rounded up.
     pub capacity: u32,
+    /// Whether threads may share a core, or a unit, while another is idle. If not, every core
+    /// gets a thread before any gets two, and every unit before any gets two: two threads
+    /// on one core halve each other's speed, which costs more than talking does.
+    pub siblings: bool,
     /// Where the threads are now, if that is known.
     pub current: Option<&'a [u32]>,
     pub seed: u64,
@@ -31,6 +36,47 @@ pub struct Problem<'a> {
 pub type Assignment = Vec<u32>;
 
 impl Problem<'_> {
+    /// Threads that each unit may get: [`Problem::capacity`] where `siblings` is set, else as
+    /// few as the number of threads needs, on one unit per core while there are cores enough.
+    #[must_use]
+    pub fn room(&self) -> Vec<u32> {
+        let units = &self.tree.units;
+        let threads = self.comm.threads();
+        let cores = units.iter().map(|u| u.core + 1).max().unwrap_or(0) as usize;
+        if self.siblings || threads > units.len() {
+            let even = threads.div_ceil(units.len().max(1)) as u32;
+            let most = if self.siblings {
+                self.capacity.min(threads as u32)
+            } else {
+                self.capacity.min(even)
+            };
+            return vec![most; units.len()];
+        }
+        if threads > cores {
+            return vec![1; units.len()];
+        }
+        self.one_unit_per_core(cores)
+    }
+
+    /// Of each core the unit where a thread is now, or the first.
+    fn one_unit_per_core(&self, cores: usize) -> Vec<u32> {
+        let units = &self.tree.units;
+        let mut chosen = vec![None; cores];
+        for &at in self.current.unwrap_or_default() {
+            if let Some(unit) = units.get(at as usize) {
+                chosen[unit.core as usize].get_or_insert(at);
+            }
+        }
+        for (at, unit) in (0..).zip(units) {
+            chosen[unit.core as usize].get_or_insert(at);
+        }
+        let mut room = vec![0; units.len()];
+        for at in chosen.into_iter().flatten() {
+            room[at as usize] = 1;
+        }
+        room
+    }
+
     /// Sum over i<j of M\[i\]\[j\] * d(unit of i, unit of j).
     #[must_use]
     pub fn objective(&self, units: &[u32]) -> u128 {

@@ -5,9 +5,12 @@ mod compact;
 mod distance;
 mod eagermap;
 mod load_balance;
+pub mod locality;
 mod matching;
 mod random;
 mod scatter;
+#[cfg(feature = "scotch")]
+pub mod scotch;
 mod seats;
 mod shape;
 
@@ -28,15 +31,19 @@ pub trait ThreadPolicy: Sync {
 
 /// Every policy, in the order in which `hither map --list` shows them.
 pub const ALL: &[&dyn ThreadPolicy] = &[
-    &compact::Compact,
-    &scatter::Scatter,
-    &random::Random,
+    &locality::Locality { fast: false },
+    &locality::Locality { fast: true },
+    #[cfg(feature = "scotch")]
+    &scotch::Scotch,
     &matching::Matching,
     &eagermap::EagerMap,
     &distance::Distance,
     &balance::Balance,
     &balanced_locality::BalancedLocality,
     &load_balance::LoadBalance,
+    &compact::Compact,
+    &scatter::Scatter,
+    &random::Random,
 ];
 
 #[cfg(test)]
