@@ -4,7 +4,7 @@
 //! The paper leaves open which of several units with the least. Here cores without a thread
 //! come first, then, from the machine down, the part with the least communication per unit,
 //! so that nodes and caches are balanced too.
-use super::seats::fit;
+use super::seats::{fit, room};
 use super::ThreadPolicy;
 use crate::map::{Assignment, Graph, Problem};
 use crate::topology::Tree;
@@ -37,7 +37,7 @@ pub fn even(problem: &Problem, amounts: &[u128]) -> Result<Assignment, String> {
     let threads = fit(problem)?;
     let mut order: Vec<usize> = (0..threads).collect();
     order.sort_by_key(|&thread| Reverse(amounts[thread]));
-    let mut on = Sums::new(problem.tree, problem.capacity);
+    let mut on = Sums::new(problem.tree, room(problem));
     let mut units = vec![0; threads];
     for thread in order {
         let unit = on.least();

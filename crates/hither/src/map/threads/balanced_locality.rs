@@ -4,7 +4,8 @@
 //!
 //! The paper says when a group is full, not what fills a cache that must still take threads
 //! because there are no others: here those that communicate least, so that the amount stays
-//! near the average. Each group starts with the thread that communicates most.
+//! near the average. Each group starts with the thread that communicates most. Units take
+//! more threads than they must only where sharing them is asked for.
 use super::balance::vector;
 use super::seats::{fit, seats_for, Fill};
 use super::shape::{contract, Arity, Groups, Shape, Stage};
@@ -25,7 +26,11 @@ impl ThreadPolicy for BalancedLocality {
 
     fn place(&self, problem: &Problem) -> Result<Assignment, String> {
         let amounts = vector(problem.comm);
-        let leaves = leaves(problem, &amounts)?;
+        let threads = fit(problem)?;
+        let leaves = match problem.siblings {
+            true => leaves(problem, &amounts),
+            false => (0..threads).map(|thread| vec![thread]).collect(),
+        };
         let mut leaf = vec![0; amounts.len()];
         for (members, at) in leaves.iter().zip(0..) {
             for &thread in members {
@@ -44,8 +49,8 @@ impl ThreadPolicy for BalancedLocality {
 
 /// The threads of each unit that gets any, in no order of units: threads are added until the
 /// unit has its average or is full, and on while the others would not fit elsewhere.
-fn leaves(problem: &Problem, amounts: &[u128]) -> Result<Vec<Vec<usize>>, String> {
-    let threads = fit(problem)?;
+fn leaves(problem: &Problem, amounts: &[u128]) -> Vec<Vec<usize>> {
+    let threads = amounts.len();
     let capacity = problem.capacity as usize;
     let units = threads.min(problem.tree.units.len());
     let total: u128 = amounts.iter().sum();
@@ -63,7 +68,7 @@ fn leaves(problem: &Problem, amounts: &[u128]) -> Result<Vec<Vec<usize>>, String
         }
         leaves.push(std::mem::take(&mut growing.group));
     }
-    Ok(leaves)
+    leaves
 }
 
 /// The groups of a stage; `amounts`: communication of each thread of the shape.

@@ -1,6 +1,6 @@
 //! How many threads each unit takes, before anything says which: full rounds of all units
 //! first, then first siblings of cores, second siblings, and so on, so that no core is
-//! shared while another is idle.
+//! shared while another is idle. Where sharing is asked for, packing fills every unit.
 use crate::map::Problem;
 use crate::topology::Tree;
 
@@ -19,10 +19,29 @@ pub enum Fill {
 /// # Errors
 /// When the threads do not fit.
 pub fn seats(problem: &Problem, fill: Fill) -> Result<Vec<u32>, String> {
-    Ok(seats_for(fit(problem)?, problem.tree, fill))
+    let threads = fit(problem)?;
+    if fill == Fill::Even || !problem.siblings {
+        return Ok(seats_for(threads, problem.tree, fill));
+    }
+    let mut rest = threads as u32;
+    let take = |_| {
+        let seats = rest.min(problem.capacity);
+        rest -= seats;
+        seats
+    };
+    Ok((0..problem.tree.units.len()).map(take).collect())
 }
 
-/// As [`seats`], for so many threads.
+/// Most threads of a unit: as few as possible unless sharing is asked for.
+pub fn room(problem: &Problem) -> u32 {
+    if problem.siblings {
+        return problem.capacity;
+    }
+    let (threads, units) = (problem.comm.threads(), problem.tree.units.len());
+    problem.capacity.min(threads.div_ceil(units) as u32)
+}
+
+/// As [`seats`], for so many threads, where sharing is not asked for.
 pub fn seats_for(threads: usize, tree: &Tree, fill: Fill) -> Vec<u32> {
     let units = tree.units.len();
     let mut seats = vec![(threads / units) as u32; units];

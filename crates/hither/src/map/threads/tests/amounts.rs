@@ -1,6 +1,6 @@
 //! Balance, load balance, balanced locality.
 use super::{machine, named, Case};
-use crate::map::threads::random::SplitMix;
+use crate::map::search::rng::Rng;
 
 #[test]
 fn balance_gives_the_busiest_thread_to_the_idlest_unit() {
@@ -23,7 +23,7 @@ fn balance_evens_out_nodes_too() {
 #[test]
 fn balance_spreads_silent_threads() {
     let mut case = Case::new(machine("node:2 core:2 pu:2"), 6, &[]);
-    case.capacity = 6;
+    (case.capacity, case.siblings) = (6, true);
     assert_eq!(case.place("balance"), [0, 4, 2, 6, 1, 5]);
 }
 
@@ -50,11 +50,11 @@ fn load_balance_needs_the_work_of_every_thread() {
 /// least full: units differ by no more than the greatest amount.
 #[test]
 fn no_two_units_differ_by_more_than_one_thread_has() {
-    let mut draw = SplitMix(3);
+    let mut draw = Rng::new(3);
     for _ in 0..100 {
         let threads = 1 + draw.below(60);
         let mut case = Case::new(machine("node:2 core:3 pu:2"), threads, &[]);
-        case.capacity = threads as u32;
+        (case.capacity, case.siblings) = (threads as u32, true);
         case.load = (0..threads).map(|_| draw.below(1000) as u64).collect();
         let mut sums = vec![0; case.tree.units.len()];
         for (&unit, &work) in case.place("load-balance").iter().zip(&case.load) {
@@ -92,7 +92,11 @@ fn balanced_locality_fills_units_to_their_average() {
     // has 10 with it, then 2 3.
     let mut case = Case::new(machine("core:4 pu:1"), 4, &[(0, 1, 10), (1, 2, 2)]);
     case.capacity = 2;
+    case.siblings = true;
     assert_eq!(case.place("balanced-locality"), [1, 0, 2, 2]);
+    // Where units are not to be shared, 2 has most communication of what is left.
+    case.siblings = false;
+    assert_eq!(case.place("balanced-locality"), [1, 0, 2, 3]);
 }
 
 #[test]
@@ -102,6 +106,7 @@ fn balanced_locality_keeps_room_for_all() {
     let pairs = [(0, 1, 10), (1, 2, 10), (0, 2, 10)];
     let mut case = Case::new(machine("core:4 pu:1"), 8, &pairs);
     case.capacity = 2;
+    case.siblings = true;
     let units = case.place("balanced-locality");
     let busy = |thread: usize| units.iter().filter(|u| **u == units[thread]).count();
     // The average is 15, above 20 each: all share their unit with a silent one.

@@ -1,5 +1,4 @@
 //! Policies that do not look at communication: compact, scatter, random.
-use super::super::random::SplitMix;
 use super::{machine, on_units, part_of, Case};
 use crate::topology::Tree;
 
@@ -99,15 +98,17 @@ fn random_draws_all_placements_alike() {
     assert!(seen.values().all(|n| (50..150).contains(n)), "{seen:?}");
 }
 
-/// The first numbers from the seed 1234567, as published with the generator.
 #[test]
-fn the_generator_is_splitmix64() {
-    let mut draw = SplitMix(1_234_567);
-    let first = [draw.next(), draw.next(), draw.next()];
-    let published = [
-        6_457_827_717_110_365_317,
-        3_203_168_211_198_807_973,
-        9_817_491_932_198_370_423,
-    ];
-    assert_eq!(first, published);
+fn random_leaves_siblings_idle_unless_told() {
+    let mut case = Case::new(machine("core:8 pu:2"), 8, &[]);
+    let shared = |case: &Case| super::on_cores(&case.place("random"), &case.tree).contains(&2);
+    assert!((0..50).all(|seed| {
+        case.seed = seed;
+        !shared(&case)
+    }));
+    case.siblings = true;
+    assert!((0..50).any(|seed| {
+        case.seed = seed;
+        shared(&case)
+    }));
 }

@@ -1,6 +1,6 @@
 //! EagerMap and distance.
 use super::{machine, part_of, Case};
-use crate::map::threads::random::SplitMix;
+use crate::map::search::rng::Rng;
 use crate::map::Assignment;
 
 #[test]
@@ -101,7 +101,7 @@ fn plainly(matrix: &[Vec<u128>], arities: &[usize]) -> Assignment {
 
 #[test]
 fn eagermap_and_distance_are_the_published_algorithm() {
-    let mut draw = SplitMix(11);
+    let mut draw = Rng::new(11);
     for round in 0..100 {
         let (text, arities): (&str, &[usize]) = match round % 4 {
             0 => ("node:2 core:2 pu:2", &[2, 2, 2]),

@@ -1,6 +1,6 @@
 //! Matching, level by level.
 use super::{machine, part_of, Case};
-use crate::map::threads::random::SplitMix;
+use crate::map::search::rng::Rng;
 use crate::topology::Tree;
 
 fn check(tree: Tree, threads: usize, pairs: &[(u32, u32, u64)], expected: &[u32]) {
@@ -55,6 +55,17 @@ fn fewer_threads_use_the_fewest_nodes() {
 }
 
 #[test]
+fn siblings_and_units_are_shared_where_asked_for() {
+    let mut case = Case::new(machine("node:2 core:2 pu:2"), 3, &[(0, 2, 1)]);
+    case.siblings = true;
+    // The first core and half of the second: 0 2, then 1.
+    assert_eq!(case.place("matching"), [0, 2, 1]);
+    // The first unit and half of its sibling.
+    case.capacity = 2;
+    assert_eq!(case.place("matching"), [0, 1, 0]);
+}
+
+#[test]
 fn an_asymmetric_machine_gets_pairs_where_it_has_siblings() {
     // Cores of two, one and one units: 1 2 communicate most and share the core.
     let tree = part_of("core:3 pu:2", |pu| pu != 3 && pu != 5);
@@ -90,7 +101,7 @@ fn heaviest(case: &Case, left: &[u32]) -> u128 {
 
 #[test]
 fn pairs_are_the_best_of_all_matchings() {
-    let mut draw = SplitMix(7);
+    let mut draw = Rng::new(7);
     for round in 0..200 {
         let threads = 2 + 2 * draw.below(4) as u32;
         let all = (0..threads).flat_map(|i| (0..i).map(move |j| (j, i)));
