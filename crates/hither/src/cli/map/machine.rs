@@ -45,19 +45,22 @@ fn cost(tree: &Tree, latencies: Option<&[u32]>, kind: CostKind) -> Result<Cost> 
 }
 
 /// Cycles for a line from another unit below a vertex of this level: round figures of x86
-/// servers, whose ratios are what counts.
+/// servers, whose ratios are what counts. A vertex that shares no more than a node holds
+/// several packages.
 fn cycles(level: Level) -> u32 {
     match level {
         Level::Pu => 0,
         Level::Core | Level::L1 => 5,
         Level::L2 => 15,
         Level::L3 | Level::L4 | Level::L5 => 50,
-        Level::Group | Level::Node | Level::Package => CYCLES_OF_NODE,
-        Level::Machine => 2 * CYCLES_OF_NODE,
+        Level::Group => 70,
+        Level::Package => 100,
+        Level::Node => CYCLES_OF_NODE,
+        Level::Machine => 300,
     }
 }
 
-const CYCLES_OF_NODE: u32 = 100;
+const CYCLES_OF_NODE: u32 = 200;
 
 /// Latencies between nodes; below, the levels' cycles scaled so that those of a node are
 /// its latency to itself. Firmware gives latencies for both directions, an event has none:
@@ -87,8 +90,8 @@ mod tests {
         let tree = Tree::new(&topology, |_| true).expect("units");
         let cost = cost(&tree, Some(&[10, 28, 21, 10]), CostKind::Latency).expect("latencies");
         let d = |a, b| cost.between(&tree, a, b);
-        assert_eq!((d(0, 0), d(0, 1), d(0, 2)), (0, 5, 100));
-        assert_eq!((d(0, 4), d(4, 0)), (245, 245));
+        assert_eq!((d(0, 0), d(0, 1), d(0, 2)), (0, 5, 200));
+        assert_eq!((d(0, 4), d(4, 0)), (490, 490));
         assert!(super::cost(&tree, None, CostKind::Latency).is_err());
     }
 }
