@@ -25,7 +25,8 @@ pub struct Selected {
     /// The units that may be used.
     pub tree: Tree,
     /// Latencies between its nodes, row by row in the order of [`Tree::nodes`], in the
-    /// machine's own unit (firmware says 10 for local memory); where they are known.
+    /// machine's own unit (firmware says 10 for local memory); where they are known. Need not
+    /// be symmetric: the way back may be longer (Granite Rapids).
     pub latencies: Option<Vec<u32>>,
 }
 

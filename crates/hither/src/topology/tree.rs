@@ -54,7 +54,7 @@ pub struct Unit {
 pub struct Vertex {
     /// `None` for the root.
     pub parent: Option<u32>,
-    /// Outermost first; several where levels were collapsed.
+    /// Loosest first, in the order of [`Level`]; several where levels were collapsed.
     pub levels: Vec<Level>,
     /// Positions in [`Tree::units`].
     pub units: Range<u32>,
@@ -158,7 +158,10 @@ impl Tree {
         self.units.last().map_or(0, |u| u.core as usize + 1)
     }
 
-    fn push(&mut self, parent: Option<u32>, levels: Vec<Level>) -> u32 {
+    fn push(&mut self, parent: Option<u32>, mut levels: Vec<Level>) -> u32 {
+        // hwloc attaches memory anywhere among what has the same units.
+        levels.sort_unstable();
+        levels.dedup();
         let depth = parent.map_or(0, |p| self.vertices[p as usize].depth + 1);
         self.vertices.push(Vertex {
             parent,
@@ -243,7 +246,7 @@ impl<F: Fn(u32) -> bool> Grower<F> {
     ) -> Option<u32> {
         let mut levels = std::mem::take(above);
         levels.extend(level_of(object));
-        if homes::is_home_here(object, &self.homes) && !levels.contains(&Level::Node) {
+        if homes::is_home_here(object, &self.homes) {
             levels.push(Level::Node);
         }
         let children: Vec<_> = object

@@ -84,3 +84,4 @@ fn the_cpu_is_named_by_its_first_model_line() {
 
 mod rules;
 mod selecting;
+mod trees;

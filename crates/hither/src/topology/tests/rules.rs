@@ -22,6 +22,7 @@ fn check_vertices(tree: &Tree, what: &str) {
     assert_eq!(tree.vertices[0].units, 0..tree.units.len() as u32, "{what}");
     for (at, vertex) in (0..).zip(&tree.vertices) {
         assert!(!vertex.levels.is_empty(), "{what}");
+        assert!(vertex.levels.is_sorted(), "{what}");
         assert_ne!(vertex.children.len(), 1, "{what}: one child");
         if let Some(parent) = vertex.parent {
             let parent_vertex = &tree.vertices[parent as usize];

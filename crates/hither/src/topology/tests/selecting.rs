@@ -105,3 +105,81 @@ fn this_machine_has_units_within_the_affinity_mask() {
     assert!(!selected.tree.units.is_empty());
     assert!(os(&selected.tree).iter().all(|os| allowed.contains(*os)));
 }
+
+#[test]
+fn fast_cores_are_preferred_and_as_many_others_as_needed() {
+    let check = |kinds: &str, threads: Option<usize>, pus: Option<&str>, want: &str| {
+        let restrictions = Restrictions {
+            pus: pus.map(|p| p.parse().unwrap()),
+            kinds: kinds.parse().unwrap(),
+            threads,
+        };
+        let selected = select(Some("core-i9-13900k"), &restrictions).unwrap();
+        let got = PuList::of(os(&selected.tree)).to_string();
+        assert_eq!(got, want, "{kinds} {threads:?} {pus:?}");
+    };
+    check("prefer-fast", None, None, "0-15");
+    check("prefer-fast", Some(1), None, "0-15");
+    check("prefer-fast", Some(8), None, "0-15");
+    // Eight fast cores: the ninth thread gets a core of its own, not a sibling.
+    check("prefer-fast", Some(9), None, "0-16");
+    check("prefer-fast", Some(12), None, "0-19");
+    check("prefer-fast", Some(24), None, "0-31");
+    check("prefer-fast", Some(1000), None, "0-31");
+    check("prefer-fast", Some(2), Some("20-31"), "20-31");
+    check("prefer-fast", Some(3), Some("0,1,20-31"), "0-1,20-21");
+    check("fast", Some(24), None, "0-15");
+    check("efficient", Some(24), None, "16-31");
+    check("all", Some(1), None, "0-31");
+    check("0", None, None, "16-31");
+    check("1", None, None, "0-15");
+    check("0,1", None, Some("4,30"), "4,30");
+}
+
+#[test]
+fn kinds_that_are_not_there_are_refused() {
+    let check = |machine: &str, kinds: &str, pus: &str, part: &str| {
+        let restrictions = Restrictions {
+            kinds: kinds.parse().unwrap(),
+            ..listed(pus)
+        };
+        let error = select(Some(machine), &restrictions).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    };
+    check(
+        "core-i9-13900k",
+        "2",
+        "0",
+        "no kind of core 2; this machine has 2",
+    );
+    check(
+        "core-i9-13900k",
+        "fast",
+        "16-31",
+        "none of the processing units",
+    );
+    check(
+        "core:2 pu:1",
+        "1",
+        "0",
+        "no kind of core 1; this machine has 1",
+    );
+    for text in ["", "slow", "0,", "-1"] {
+        assert!(text.parse::<CpuKinds>().is_err(), "{text}");
+    }
+    for text in ["prefer-fast", "fast", "efficient", "all", "0,2"] {
+        assert_eq!(text.parse::<CpuKinds>().unwrap().to_string(), text);
+    }
+}
+
+#[test]
+fn every_kind_of_choice_is_all_there_is_on_a_machine_of_one_kind() {
+    for kinds in ["prefer-fast", "fast", "efficient", "all", "0"] {
+        let restrictions = Restrictions {
+            kinds: kinds.parse().unwrap(),
+            ..Restrictions::default()
+        };
+        let selected = select(Some("core:2 pu:2"), &restrictions).unwrap();
+        assert_eq!(os(&selected.tree), [0, 1, 2, 3], "{kinds}");
+    }
+}
