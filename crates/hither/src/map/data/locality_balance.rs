@@ -8,7 +8,8 @@
 //! ```
 //! so that mix is the imbalance allowed, as a share of the worst there can be: with B of
 //! eq. 2 taken over memory controllers, B <= mix * (N - 1) * 100 %, give or take one page.
-//! 0 is the paper's rule, 1 is most-access.
+//! 0 is the paper's rule, 1 is most-access. Nodes on which no thread runs count too: their
+//! controllers can help, at the price of remote accesses.
 use super::fill::Fill;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;

@@ -4,7 +4,7 @@
 //! The run is cut into windows of at least t_min, which begin with a thread migration where
 //! one is near. In each window the data policy places the pages used in it; the others
 //! stay. A page is first placed in the window of its first use, which is no move: until then
-//! it has no memory.
+//! it has no memory. A policy that follows time, as `kmaf` does, sees one window at a time.
 use super::{Limits, Stage};
 use crate::map::data::{DataPolicy, DataProblem, Page, Pages, Touch, Use};
 use hither_profile::{Nanos, NodeIx, Slice, SliceIx, ThreadIx};

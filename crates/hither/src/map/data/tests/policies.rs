@@ -134,14 +134,18 @@ fn balanced_evens_with_the_pages_of_nobody() {
     assert_eq!(got, [0, 1, 1, 1, 0, 1]);
 }
 
-/// Node 2 uses page 0 too little to be a place for it: 10 > 2 * 4 + 1. Nodes 0 and 1 are
-/// alike, node 0 has 12 to do already, so it goes to node 1.
+/// Node 2 has least to do, but uses page 0 too little to be a place for it: 10 > 2 * 4 + 1.
+/// Nodes 0 and 1 use it alike; they have 12 and 5 to do, so it goes to node 1.
 #[test]
 fn balanced_keeps_to_nodes_that_use_the_page() {
     let three = machine("node:3 pu:1");
-    let pages = rows(&[(Some(0), &[10, 10, 4]), (Some(0), &[12, 0, 0])]);
+    let pages = rows(&[
+        (Some(0), &[10, 10, 4]),
+        (Some(0), &[12, 0, 0]),
+        (Some(0), &[0, 5, 0]),
+    ]);
     let got = place(&Balanced::default(), &three, &pages, &[9, 9, 9]).unwrap();
-    assert_eq!(got, [1, 0]);
+    assert_eq!(got, [1, 0, 1]);
 }
 
 /// Four pages of node 0 with 4, 3, 2, 1 accesses and none of node 1: total 10, average 5.

@@ -1,12 +1,15 @@
 use super::*;
 use proptest::prelude::*;
 
+/// First toucher, and uses as (slice, thread, accesses).
+type Row = (Option<u32>, Vec<(u32, u32, u64)>);
+
 /// A machine, threads on its units, pages with uses in up to three slices, and room.
 #[derive(Clone, Debug)]
 struct Case {
     machine: &'static str,
     threads: Vec<u32>,
-    pages: Vec<(Option<u32>, Vec<(u32, u32, u64)>)>,
+    pages: Vec<Row>,
     capacity: Vec<u64>,
 }
 
@@ -39,7 +42,7 @@ fn case() -> impl Strategy<Value = Case> {
 
 impl Case {
     fn pages(&self) -> Pages {
-        let page = |(at, (toucher, uses)): (usize, &(Option<u32>, Vec<(u32, u32, u64)>))| {
+        let page = |(at, (toucher, uses)): (usize, &Row)| {
             let mut uses: Vec<Use> = uses.iter().map(|&(s, t, n)| used(s, t, n)).collect();
             uses.sort_by_key(|u| (u.slice, u.thread));
             (small(at as u32, *toucher), uses)
@@ -82,7 +85,7 @@ impl Case {
     fn relabelled(&self) -> Case {
         let last = self.threads.len() as u32 - 1;
         let of = |t: u32| last - t;
-        let page = |(toucher, uses): &(Option<u32>, Vec<(u32, u32, u64)>)| {
+        let page = |(toucher, uses): &Row| {
             let uses = uses.iter().map(|&(s, t, n)| (s, of(t), n)).collect();
             (toucher.map(of), uses)
         };
