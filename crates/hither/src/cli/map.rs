@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let output = output::destination(args)?;
     let old = args.from.as_deref().map(read_placement).transpose()?;
     let input = input::read(args)?;
-    let target = machine::target(&args.machine, input.placed.len())?;
+    let target = machine::target(&args.on, input.placed.len())?;
     let placer = Placer::new(args, &input, &target)?;
     let solution = solve(args, &input, &target, &placer, old.as_ref())?;
     let placement = build::placement(args, &input, &target, &placer, &solution);

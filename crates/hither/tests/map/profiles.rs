@@ -2,7 +2,7 @@
 use super::*;
 use hither_profile::{
     Comm, FirstTouch, Meta, Object, ObjectRange, PageNo, PageUse, Process, Region, RegionKind,
-    Thread, ThreadIx, PAGE_SIZE,
+    Slice, Thread, ThreadIx, PAGE_SIZE,
 };
 
 /// A chain: thread t talks to t + 1. Page t is used by thread t and first touched by 0.
@@ -37,6 +37,7 @@ pub fn chain(threads: u32) -> Profile {
             ..Meta::default()
         },
         threads: (0..threads).map(thread).collect(),
+        slices: vec![Slice::default()],
         comm: (0..threads - 1).map(link).collect(),
         pages: (0..threads).map(page).collect(),
         first_touch: (0..threads).map(touch).collect(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::ValueEnum;
 
+use crate::cli::topo::MachineArgs;
 use crate::cli::units;
 use crate::map::data::groups::Decision;
 use crate::map::data::{DataPolicy, LocalityBalance, PageSize};
@@ -12,7 +13,7 @@ use crate::map::phases::Limits;
 use crate::map::{data, threads};
 use crate::metrics::phases::{DIFF_MIN, WINDOW};
 use crate::place::formats;
-use crate::topology::{CpuKinds, PuList};
+use crate::topology::PuList;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +44,7 @@ pub struct Args {
     pub threads: Option<PuList>,
 
     #[command(flatten)]
-    pub machine: Machine,
+    pub on: On,
 
     #[command(flatten)]
     pub choice: Choice,
@@ -80,20 +81,9 @@ pub struct Args {
 /// The machine to place on.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Machine")]
-pub struct Machine {
-    /// A name that `hither topo --list` shows, an hwloc XML file, or a description such as
-    /// "pack:2 core:8 pu:2" [default: this machine]
-    #[arg(long, value_name = "MACHINE")]
-    pub topology: Option<String>,
-
-    /// Use only these PUs, by the kernel's numbers (0-3,8)
-    #[arg(long, value_name = "LIST")]
-    pub pus: Option<PuList>,
-
-    /// Cores of hybrid machines: prefer-fast, fast, efficient, all, or kinds by number, 0
-    /// the slowest
-    #[arg(long, value_name = "KIND", default_value = "prefer-fast")]
-    pub cpu_kind: CpuKinds,
+pub struct On {
+    #[command(flatten)]
+    pub machine: MachineArgs,
 
     /// Most threads of a PU [default: as few as hold all threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
@@ -231,9 +221,10 @@ impl Args {
                 options.insert(name.to_owned(), value);
             }
         };
-        keep("pus", self.machine.pus.as_ref().map(ToString::to_string));
+        let pus = self.on.machine.pus.as_ref();
+        keep("pus", pus.map(ToString::to_string));
         keep("threads", self.threads.as_ref().map(ToString::to_string));
-        let siblings = self.machine.siblings.then(|| "true".to_owned());
+        let siblings = self.on.siblings.then(|| "true".to_owned());
         keep("siblings", siblings);
         keep("mix", self.choice.mix.map(|m| m.to_string()));
         keep("from", self.from.as_ref().map(|f| f.display().to_string()));

@@ -27,7 +27,7 @@ pub fn placement(
         policy: PolicyChoice {
             threads: placer.policy().to_owned(),
             data: policy_of(solution),
-            cost: args.machine.cost.name().to_owned(),
+            cost: args.on.cost.name().to_owned(),
             seed: args.choice.seed,
             capacity: placer.capacity,
             options: args.options(),

@@ -1,8 +1,8 @@
 //! The machine to place on, and what distances on it are.
-use super::args::{CostKind, Machine};
+use super::args::{CostKind, On};
 use crate::map::Cost;
 use crate::place::identity;
-use crate::topology::{select, Level, Restrictions, Tree};
+use crate::topology::{select, Level, Tree};
 use anyhow::{anyhow, Result};
 use hither_profile::MachineId;
 
@@ -18,14 +18,9 @@ pub struct Target {
 ///
 /// # Errors
 /// A sentence when there is no such machine, or no unit of it may be used.
-pub fn target(args: &Machine, threads: usize) -> Result<Target> {
-    let name = args.topology.as_deref();
-    let restrictions = Restrictions {
-        pus: args.pus.clone(),
-        kinds: args.cpu_kind.clone(),
-        threads: Some(threads),
-    };
-    let selected = select(name, &restrictions)?;
+pub fn target(args: &On, threads: usize) -> Result<Target> {
+    let name = args.machine.topology.as_deref();
+    let selected = select(name, &args.machine.restrictions(Some(threads)))?;
     let whole = Tree::new(&selected.topology, |_| true);
     let whole = whole.ok_or_else(|| anyhow!("the machine has no processing unit"))?;
     Ok(Target {

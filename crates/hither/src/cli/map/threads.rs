@@ -25,7 +25,7 @@ impl<'a> Placer<'a> {
     pub fn new(args: &'a Args, input: &'a Input, target: &'a Target) -> Result<Placer<'a>> {
         let (threads, units) = (input.placed.len(), target.tree.units.len());
         let least = threads.div_ceil(units) as u32;
-        let capacity = args.machine.capacity.unwrap_or(least);
+        let capacity = args.on.capacity.unwrap_or(least);
         if capacity < least {
             bail!("{threads} threads do not fit on {units} PUs with {capacity} each; give --capacity {least}, or more PUs");
         }
@@ -57,7 +57,7 @@ impl<'a> Placer<'a> {
             comm,
             load: &self.input.load,
             capacity: self.capacity,
-            siblings: self.args.machine.siblings,
+            siblings: self.args.on.siblings,
             current,
             seed: self.args.choice.seed,
         };

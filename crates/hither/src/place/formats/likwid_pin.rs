@@ -21,11 +21,29 @@ impl Format for LikwidPin {
     fn write(&self, placement: &Placement) -> Result<String, String> {
         let process = largest(placement)?;
         let skip = skip(&process)?;
-        Ok(format!(
-            "likwid-pin -q -s {skip:#x} -c {}\n",
-            commas(&process.pus())
-        ))
+        let list = list(&process.pus(), placement.machine.units as usize)?;
+        Ok(format!("likwid-pin -q -s {skip:#x} -c {list}\n"))
     }
+}
+
+/// likwid-pin drops repeated numbers from a list with commas, and begins it anew when there
+/// are more threads. A list chained by `@` keeps them, but may not be longer than the
+/// machine has PUs.
+fn list(pus: &[u32], units: usize) -> Result<String, String> {
+    let mut distinct = Vec::new();
+    for pu in pus {
+        if !distinct.contains(pu) {
+            distinct.push(*pu);
+        }
+    }
+    if pus.iter().zip(distinct.iter().cycle()).all(|(a, b)| a == b) {
+        return Ok(commas(&distinct));
+    }
+    if pus.len() > units {
+        return Err(format!("likwid-pin can give {} threads to {units} PUs only in turn, and this placement is another; use --format env or taskset", pus.len()));
+    }
+    let texts: Vec<String> = pus.iter().map(u32::to_string).collect();
+    Ok(texts.join("@"))
 }
 
 /// Bit n is set for the n-th thread created, from 0, if it is not placed. The first

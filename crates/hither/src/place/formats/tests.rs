@@ -33,6 +33,7 @@ fn placement(threads: &[(u32, Option<u32>)], ranks: &[Option<u32>]) -> Placement
         ..Placement::default()
     };
     placement.machine.nodes = vec![0, 8];
+    placement.machine.units = 8;
     placement
 }
 
@@ -66,7 +67,7 @@ fn threads_of_one_process() {
         &four,
         "numactl --physcpubind=0,1,2 --localalloc\n",
     );
-    check("likwid-pin", &four, "likwid-pin -q -s 0x0 -c 0,2,1,2\n");
+    check("likwid-pin", &four, "likwid-pin -q -s 0x0 -c 0@2@1@2\n");
     check("openmpi-rankfile", &four, "rank 0=localhost slot=0,1,2\n");
     check(
         "slurm",
@@ -91,6 +92,19 @@ fn threads_left_to_the_system() {
     for format in ALL.iter().filter(|f| f.name() != "text") {
         assert!(format.write(&none).is_err(), "{}", format.name());
     }
+}
+
+#[test]
+fn likwid_and_more_threads_than_units() {
+    let crowded = |pus: &[u32]| {
+        let threads: Vec<_> = pus.iter().map(|pu| (0, Some(*pu))).collect();
+        let mut placement = placement(&threads, &[None]);
+        placement.machine.units = 2;
+        placement
+    };
+    check("likwid-pin", &crowded(&[1, 0, 1, 0, 1]), "-c 1,0\n");
+    check("likwid-pin", &crowded(&[1, 1]), "-c 1\n");
+    check("likwid-pin", &crowded(&[1, 0, 0, 1]), "only in turn");
 }
 
 #[test]
