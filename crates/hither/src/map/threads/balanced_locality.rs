@@ -109,7 +109,7 @@ struct Growing<'a> {
 }
 
 impl Growing<'_> {
-    fn new(comm: &Graph, amounts: Vec<u128>) -> Growing {
+    fn new(comm: &Graph, amounts: Vec<u128>) -> Growing<'_> {
         Growing {
             comm,
             free: (0..amounts.len()).collect(),
