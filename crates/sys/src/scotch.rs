@@ -186,7 +186,7 @@ fn load(arch: &Owned, text: &str) -> Option<c_int> {
     unsafe {
         let memory = text.as_ptr().cast_mut().cast::<c_void>();
         let file = libc::fmemopen(memory, text.len(), c"r".as_ptr().cast::<c_char>());
-        if file == null_mut() {
+        if file.is_null() {
             return None;
         }
         let status = SCOTCH_archLoad(arch.at, file);

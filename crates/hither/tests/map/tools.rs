@@ -163,8 +163,9 @@ fn numactl() {
 #[test]
 fn likwid_pin() {
     let place = Place::with_matrix(CROSSED);
+    place.put("two.csv", "0,5\n5,0\n");
     for (args, threads) in [
-        (&["--matrix", "m.csv", "--threads", "1,2"][..], "2"),
+        (&["--matrix", "two.csv"][..], "2"),
         (&["--matrix", "m.csv", "--policy", "scatter"], "4"),
     ] {
         let pus = place.pus(&[args, &["-o", "p"]].concat());

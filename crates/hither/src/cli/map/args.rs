@@ -111,7 +111,7 @@ pub struct Choice {
     pub fast: bool,
 
     /// How to place pages (see --list) [default: most-access, on machines of several nodes]
-    #[arg(long, value_name = "POLICY", value_parser = data_policies(), hide_possible_values = true)]
+    #[arg(long, value_name = "POLICY", value_parser = data_policy)]
     pub data: Option<String>,
 
     /// With --data locality-balance: 0 (balance) to 1 (locality)
@@ -197,20 +197,24 @@ impl CostKind {
 }
 
 impl Args {
-    /// The policy for pages; `None` to leave them to the system.
-    pub fn data_policy(&self, nodes: usize) -> Result<Option<Box<dyn DataPolicy>>, String> {
+    /// The policy for pages and its name; `None` to leave them to the system.
+    ///
+    /// # Errors
+    /// When the parameter goes with another policy.
+    pub fn data_policy(&self, nodes: usize) -> Result<Option<NamedPolicy>, String> {
         let default = if nodes > 1 {
             "most-access"
         } else {
             FIRST_TOUCH
         };
         let name = self.choice.data.as_deref().unwrap_or(default);
-        match (name, self.choice.mix) {
-            ("locality-balance", Some(mix)) => Ok(Some(Box::new(LocalityBalance { mix }))),
-            (_, Some(_)) => Err("--mix goes with --data locality-balance".to_owned()),
-            (FIRST_TOUCH, None) if self.choice.structures.is_empty() => Ok(None),
-            (name, None) => data::by_name(name).map(Some),
-        }
+        let policy: Box<dyn DataPolicy> = match (name, self.choice.mix) {
+            ("locality-balance", Some(mix)) => Box::new(LocalityBalance { mix }),
+            (_, Some(_)) => return Err("--mix goes with --data locality-balance".to_owned()),
+            (FIRST_TOUCH, None) if self.choice.structures.is_empty() => return Ok(None),
+            (name, None) => data::by_name(name)?,
+        };
+        Ok(Some((name.to_owned(), policy)))
     }
 
     /// What else was asked for, to be kept with the placement.
@@ -251,6 +255,9 @@ impl Args {
     }
 }
 
+/// A policy and what it was called.
+type NamedPolicy = (String, Box<dyn DataPolicy>);
+
 const FIRST_TOUCH: &str = "first-touch";
 
 fn default_policy() -> &'static str {
@@ -266,8 +273,8 @@ fn policies() -> PossibleValuesParser {
     values(threads::ALL.iter().map(|p| (p.name(), p.about())))
 }
 
-fn data_policies() -> PossibleValuesParser {
-    values(data::ALL.iter().map(|p| (p.name(), p.about())))
+fn data_policy(text: &str) -> Result<String, String> {
+    data::by_name(text).map(|_| text.to_owned())
 }
 
 fn formats() -> PossibleValuesParser {

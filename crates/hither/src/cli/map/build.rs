@@ -26,7 +26,7 @@ pub fn placement(
         machine: target.id.clone(),
         policy: PolicyChoice {
             threads: placer.policy().to_owned(),
-            data: policy_of(solution),
+            data: solution.pages.as_ref().and_then(|p| p.policy.clone()),
             cost: args.on.cost.name().to_owned(),
             seed: args.choice.seed,
             capacity: placer.capacity,
@@ -43,11 +43,6 @@ pub fn placement(
         regions: regions.described(input.profile.as_ref()),
         phases,
     }
-}
-
-fn policy_of(solution: &Solution) -> Option<String> {
-    let pages = solution.pages.as_ref()?;
-    pages.policy.map(ToOwned::to_owned)
 }
 
 fn total(objectives: &[Objective]) -> Objective {

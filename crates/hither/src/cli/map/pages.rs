@@ -19,7 +19,7 @@ pub struct Placed {
     /// Where each lies when nobody places it: where its first toucher runs.
     pub before: Vec<NodeIx>,
     /// The data policy; `None` where the pages are left to the system.
-    pub policy: Option<&'static str>,
+    pub policy: Option<String>,
     /// With --explain, the largest first.
     pub structures: Vec<Structure>,
 }
@@ -74,7 +74,7 @@ pub fn place(
     let untouched = |threads| FirstTouch.place(&DataProblem { threads, ..problem });
     let unplaced = untouched(before).map_err(|why| anyhow!(why))?;
     let found = match &policy {
-        Some(policy) => solve(args, profile, &problem, policy.as_ref(), stages),
+        Some((_, policy)) => solve(args, profile, &problem, policy.as_ref(), stages),
         None => untouched(first).map(|after| (PagePlan::default(), after)),
     };
     let (plan, after) = found.map_err(|why| anyhow!(why))?;
@@ -87,7 +87,7 @@ pub fn place(
         plan,
         after,
         before: unplaced,
-        policy: policy.map(|p| p.name()),
+        policy: policy.map(|(name, _)| name),
         pages,
     }))
 }

@@ -141,6 +141,7 @@ fn inside(explanation: &Explanation) -> String {
 fn remote(explanation: &Explanation) -> String {
     let before = explanation.before.as_ref().and_then(|state| state.remote);
     match (before, explanation.after.remote) {
+        (Some(0.0), Some(0.0)) => String::new(),
         (Some(before), Some(after)) => format!(
             "Remote accesses: {} -> {}\n",
             percent(before),

@@ -61,6 +61,9 @@ fn most_gained<'a>(before: &State, after: &'a State) -> Option<(&'a str, f64, f6
 fn pages(explanation: &Explanation) -> Option<String> {
     let after = explanation.after.remote?;
     let before = explanation.before.as_ref()?.remote?;
+    if before.max(after) == 0.0 {
+        return None;
+    }
     Some(match before - after {
         gain if gain.abs() < NOTICEABLE => format!("{} of accesses stay remote", percent(after)),
         _ => format!(
