@@ -4,7 +4,7 @@
 //! The few functions used are declared here, after scotch.h of libscotch 7.0 with 32-bit
 //! numbers. Every structure is allocated by the library, so that its size is not our affair.
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 use std::sync::Mutex;
 
 /// A machine for libscotch.

@@ -41,7 +41,7 @@ struct Cli {
 enum Verb {
     Trace(trace::Args),
     Stat(stat::Args),
-    Map(map::Args),
+    Map(Box<map::Args>),
     Topo(topo::Args),
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),

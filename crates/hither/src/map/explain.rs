@@ -1,7 +1,7 @@
 //! What a placement achieves, for `--explain`: where communication happens, how many
 //! accesses are remote, how evenly caches are used, and what moves.
 use super::data::Pages;
-use super::{Cost, Graph};
+use super::{Cost, Graph, Problem};
 use crate::topology::{Level, Tree};
 use hither_profile::NodeIx;
 use serde::Serialize;
@@ -110,11 +110,17 @@ pub fn state(placed: &Placed) -> State {
 }
 
 fn objective(placed: &Placed) -> u128 {
-    let pairs = placed.comm.pairs().map(|(i, j, events)| {
-        let (a, b) = (placed.threads[i] as usize, placed.threads[j] as usize);
-        u128::from(events) * u128::from(placed.cost.between(placed.tree, a, b))
-    });
-    pairs.sum()
+    let problem = Problem {
+        tree: placed.tree,
+        cost: placed.cost,
+        comm: placed.comm,
+        load: &[],
+        capacity: u32::MAX,
+        siblings: true,
+        current: None,
+        seed: 0,
+    };
+    problem.objective(placed.threads)
 }
 
 /// All levels that a pair of units with this lowest common vertex shares, the closest last.

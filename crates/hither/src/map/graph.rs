@@ -74,12 +74,6 @@ impl Graph {
         })
     }
 
-    /// Events of all pairs.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.pairs().fold(0, |sum, (_, _, w)| sum.saturating_add(w))
-    }
-
     /// Entries that are not zero, both directions counted.
     #[must_use]
     pub fn entries(&self) -> usize {

@@ -10,13 +10,13 @@ mod pus;
 mod select;
 mod tree;
 
-pub use kinds::{CpuKind, CpuKinds};
+pub use kinds::CpuKinds;
 pub use machine::describe_machine;
-pub use named::{named, Latencies, Named};
+pub use named::{named, Named};
 pub use outline::{Item, Part};
 pub use pus::PuList;
 pub use select::{select, Restrictions, Selected};
-pub use tree::{Level, Node, Tree, Unit, Vertex};
+pub use tree::{Level, Node, Tree, Unit};
 
 use hither_profile::NodeIx;
 use hwlocality::object::attributes::ObjectAttributes;

@@ -218,6 +218,7 @@ impl Tree {
     }
 
     /// The vertex that covers unit `at` alone.
+    #[cfg(test)]
     #[must_use]
     pub fn leaf_of(&self, at: usize) -> &Vertex {
         &self.vertices[self.leaves[at] as usize]

@@ -86,7 +86,9 @@ pub fn summary(placement: &Placement, solution: Option<&Solution>, style: Style)
         out += &remote(explanation);
     }
     if placement.phases.len() > 1 {
-        out += &phases(placement);
+        let pages = solution.and_then(|s| s.pages.as_ref());
+        let moves = pages.map_or(0, |p| p.plan.moves());
+        out += &phases(placement, moves);
     }
     out += &style.wrap("", &placement.why, 2);
     out
@@ -152,8 +154,9 @@ fn remote(explanation: &Explanation) -> String {
     }
 }
 
-fn phases(placement: &Placement) -> String {
-    let mut out = format!("{} phases\n", placement.phases.len());
+fn phases(placement: &Placement, moves: usize) -> String {
+    let number = placement.phases.len();
+    let mut out = format!("{number} phases, {} moves of pages\n", count(moves as u64));
     for phases in placement.phases.windows(2) {
         let [before, phase] = phases else { continue };
         let moved = before.threads.iter().zip(&phase.threads);
