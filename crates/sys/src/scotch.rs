@@ -62,6 +62,19 @@ extern "C" {
         strategy: *mut c_void,
         result: *mut i32,
     ) -> c_int;
+    fn SCOTCH_contextAlloc() -> *mut c_void;
+    fn SCOTCH_contextInit(context: *mut c_void) -> c_int;
+    fn SCOTCH_contextExit(context: *mut c_void);
+    fn SCOTCH_contextThreadSpawn(
+        context: *mut c_void,
+        threads: c_int,
+        cores: *const c_int,
+    ) -> c_int;
+    fn SCOTCH_contextBindGraph(
+        context: *mut c_void,
+        graph: *const c_void,
+        bound: *mut c_void,
+    ) -> c_int;
     fn SCOTCH_stratAlloc() -> *mut c_void;
     fn SCOTCH_stratInit(strategy: *mut c_void) -> c_int;
     fn SCOTCH_stratExit(strategy: *mut c_void);
@@ -112,7 +125,7 @@ impl Drop for Owned {
 }
 
 /// The place of each vertex, by libscotch's default strategy, always from the same random
-/// numbers. `None` when it refuses the graph or the machine; it says why on stderr.
+/// numbers and in one thread: with several, results vary from run to run. `None` when it refuses the graph or the machine; it says why on stderr.
 #[must_use]
 pub fn map(source: &Source, target: &Target) -> Option<Vec<i32>> {
     let vertices = i32::try_from(source.start.len().checked_sub(1)?).ok()?;
@@ -123,6 +136,8 @@ pub fn map(source: &Source, target: &Target) -> Option<Vec<i32>> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
     let arch = architecture(target)?;
     let graph = Owned::new(SCOTCH_graphAlloc, SCOTCH_graphInit, SCOTCH_graphExit)?;
+    let context = Owned::new(SCOTCH_contextAlloc, SCOTCH_contextInit, SCOTCH_contextExit)?;
+    let bound = Owned::new(SCOTCH_graphAlloc, SCOTCH_graphInit, SCOTCH_graphExit)?;
     let strategy = Owned::new(SCOTCH_stratAlloc, SCOTCH_stratInit, SCOTCH_stratExit)?;
     let mut result = vec![0i32; vertices as usize];
     // SAFETY: the rows lie within `to` and `weight`, which have one length, as checked above;
@@ -142,11 +157,17 @@ pub fn map(source: &Source, target: &Target) -> Option<Vec<i32>> {
             source.to.as_ptr(),
             source.weight.as_ptr(),
         );
-        match built {
-            0 => SCOTCH_graphMap(graph.at, arch.at, strategy.at, result.as_mut_ptr()),
-            error => error,
+        let ready = built == 0
+            && SCOTCH_contextThreadSpawn(context.at, 1, null()) == 0
+            && SCOTCH_contextBindGraph(context.at, graph.at, bound.at) == 0;
+        if ready {
+            SCOTCH_graphMap(bound.at, arch.at, strategy.at, result.as_mut_ptr())
+        } else {
+            1
         }
     };
+    // The bound graph refers to the context and to the other graph.
+    drop(bound);
     drop(graph);
     (status == 0).then_some(result)
 }

@@ -45,25 +45,86 @@ impl ThreadPolicy for Locality {
     }
 }
 
+/// Steps that all starts may take, and those that kicks may take after them. A step is about
+/// half a nanosecond.
+const START_STEPS: u64 = 40_000_000;
+const KICK_STEPS: u64 = 60_000_000;
+const STARTS: usize = 16;
+/// Starts that are kicked before one is chosen.
+const KEPT: usize = 3;
+
 fn search(space: &Space, links: &Links, seed: u64, fast: bool) -> Vec<u32> {
+    let n = links.len() as u64;
     let mut rng = Rng::new(seed);
+    if fast {
+        return start(space, links, Idle::Free, 1, &mut rng).1;
+    }
+    let spare = space.vertex[0].capacity as usize > links.len();
+    let ways: &[Idle] = if spare {
+        &[Idle::Free, Idle::Even, Idle::Filled]
+    } else {
+        &[Idle::Free]
+    };
+    let mut steps = 0;
+    let mut found: Vec<(i64, Vec<u32>)> = Vec::new();
+    for at in 0..STARTS {
+        let (value, homes, cost) = start(space, links, ways[at % ways.len()], 3, &mut rng);
+        found.push((value, homes));
+        steps += cost;
+        // Small problems are done long before.
+        if steps + cost > START_STEPS || (at >= KEPT && steps > 200_000 * n) {
+            break;
+        }
+    }
+    found.sort_by_key(|f| f.0);
+    found.dedup_by_key(|f| f.0);
+    found.truncate(KEPT);
+    let limit = KICK_STEPS.min(20_000 * n * n);
+    let mut best: Option<(i64, Vec<u32>)> = None;
+    let share = limit / (2 * found.len() as u64).max(1);
+    for (_, homes) in found {
+        let better = kicked(space, links, homes, share, &mut rng);
+        if best.as_ref().is_none_or(|b| better.0 < b.0) {
+            best = Some(better);
+        }
+    }
+    let homes = best.map(|b| b.1).unwrap_or_default();
+    kicked(space, links, homes, limit / 2, &mut rng).1
+}
+
+/// A placement cut from the top and taken to a local optimum: its value and what it took.
+fn start(
+    space: &Space,
+    links: &Links,
+    idle: Idle,
+    tries: usize,
+    rng: &mut Rng,
+) -> (i64, Vec<u32>, u64) {
     let mut top = TopDown {
         space,
         links,
-        idle: Idle::Free,
-        tries: if fast { 1 } else { 3 },
+        idle,
+        tries,
         steps: 0,
     };
-    let homes = top.solve(&mut rng);
+    let homes = top.solve(rng);
     let mut state = State::new(space, links, homes);
-    let limit = if fast { 20_000_000 } else { 60_000_000 };
-    descend(&mut state, limit);
+    descend(&mut state, START_STEPS);
     while swap_subtrees(&mut state) {
-        descend(&mut state, limit);
+        descend(&mut state, START_STEPS);
     }
-    if !fast {
-        let limit = state.steps + 20_000_000;
-        kick(&mut state, &mut rng, limit);
-    }
-    state.at
+    (state.value, state.at, top.steps + state.steps)
+}
+
+fn kicked(
+    space: &Space,
+    links: &Links,
+    homes: Vec<u32>,
+    steps: u64,
+    rng: &mut Rng,
+) -> (i64, Vec<u32>) {
+    let mut state = State::new(space, links, homes);
+    let limit = state.steps + steps;
+    kick(&mut state, rng, limit);
+    (state.value, state.at)
 }
