@@ -31,9 +31,9 @@ fn shapes(state: &State) -> Vec<Vec<u32>> {
         kind[v] = *kinds.entry((vertex.depth, shape)).or_insert(next);
     }
     let mut alike: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
-    for v in 1..space.len() {
-        let key = (space.vertex[v].depth, kind[v]);
-        alike.entry(key).or_default().push(v as u32);
+    for (v, kind) in (0..).zip(kind).skip(1) {
+        let key = (space.vertex[v as usize].depth, kind);
+        alike.entry(key).or_default().push(v);
     }
     alike.into_values().collect()
 }

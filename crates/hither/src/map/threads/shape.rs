@@ -251,9 +251,9 @@ impl Pool {
             let elements = members.iter().map(|m| self.element[*m]);
             now.formed.push((class, elements.collect()));
         }
-        for single in 0..place.len() {
-            if place[single] == u32::MAX {
-                place[single] = now.class.len() as u32;
+        for (single, place) in place.iter_mut().enumerate() {
+            if *place == u32::MAX {
+                *place = now.class.len() as u32;
                 now.class.push(self.class[single]);
                 now.members.push(std::mem::take(&mut self.members[single]));
                 now.element.push(self.element[single]);
