@@ -85,19 +85,22 @@ extern "C" {
 /// The generator of random numbers is one for the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+// SAFETY: a type; whoever calls it says why.
+type Alloc = unsafe extern "C" fn() -> *mut c_void;
+// SAFETY: a type; whoever calls it says why.
+type Init = unsafe extern "C" fn(*mut c_void) -> c_int;
+// SAFETY: a type; whoever calls it says why.
+type Exit = unsafe extern "C" fn(*mut c_void);
+
 /// An allocated and initialised structure of the library.
 struct Owned {
     at: *mut c_void,
-    exit: unsafe extern "C" fn(*mut c_void),
+    exit: Exit,
 }
 
 impl Owned {
     /// `None` when memory ran out.
-    fn new(
-        alloc: unsafe extern "C" fn() -> *mut c_void,
-        init: unsafe extern "C" fn(*mut c_void) -> c_int,
-        exit: unsafe extern "C" fn(*mut c_void),
-    ) -> Option<Owned> {
+    fn new(alloc: Alloc, init: Init, exit: Exit) -> Option<Owned> {
         // SAFETY: the three belong to one kind of structure; a fresh allocation may be
         // initialised, and freed when that failed.
         unsafe {

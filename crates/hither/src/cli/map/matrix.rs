@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Most threads; a table of so many takes half a gigabyte as text.
-const MOST_THREADS: usize = 16_384;
-const MOST_BYTES: u64 = 1 << 30;
+/// Most threads: twice as many as any machine has units.
+const MOST_THREADS: usize = 8192;
+/// Enough for a table of as many threads with a digit a cell.
+const MOST_BYTES: u64 = 256 << 20;
 /// Sums of weights stay below 2^62, as those of a profile do.
 const MOST_WEIGHT: f64 = (1u64 << 40) as f64;
 /// Weights that are not whole numbers are scaled so that the largest becomes this.
@@ -40,49 +41,62 @@ pub fn read(path: &Path) -> Result<Graph> {
     parse(&text).map_err(|e| anyhow!("the matrix {shown}, {e}"))
 }
 
-/// A number and where it stands.
+/// A number and where it stands in its line.
 struct Cell {
-    line: usize,
     column: usize,
     value: f64,
 }
 
+/// A pair of threads and what they communicate.
+type Pair = (u32, u32, f64);
+
 fn parse(text: &str) -> Result<Graph, String> {
-    let mut rows: Vec<Vec<Cell>> = Vec::new();
-    let mut commas = false;
-    for (at, line) in text.lines().enumerate() {
-        let content = line.split('#').next().unwrap_or("");
-        if content.trim().is_empty() {
-            continue;
+    let lines = (1..).zip(text.lines());
+    let lines = lines.map(|(at, line)| (at, line.split('#').next().unwrap_or("")));
+    let lines = lines.filter(|(_, content)| !content.trim().is_empty());
+    let rows = lines.clone().count();
+    let first = lines.clone().next();
+    let (line, first) = first.ok_or("it is empty; give a table or a list of edges")?;
+    let commas = first.contains(COMMAS);
+    let width = cells(first, line, commas)?.len();
+    // Three numbers a line are edges, but a table where there are commas and three lines.
+    let edges = width == 3 && !(commas && rows == 3);
+    if !edges && rows > MOST_THREADS {
+        return Err(format!(
+            "it has {rows} lines, more than {MOST_THREADS} threads"
+        ));
+    }
+    let mut threads = if edges { 0 } else { rows };
+    let mut pairs = Vec::new();
+    for (row, (line, content)) in (0..).zip(lines) {
+        if commas != content.contains(COMMAS) {
+            let has = if commas { "lacks" } else { "has" };
+            return Err(format!("line {line} {has} commas, unlike the first"));
         }
-        let separated = content.contains([',', ';']);
-        if rows.is_empty() {
-            commas = separated;
-        } else if commas != separated {
+        let cells = cells(content, line, commas)?;
+        if edges {
+            let pair = edge(&cells, line)?;
+            threads = threads.max(pair.0.max(pair.1) as usize + 1);
+            pairs.push(pair);
+        } else if cells.len() == threads {
+            let cells = (0..).zip(cells).filter(|(_, cell)| cell.value > 0.0);
+            pairs.extend(cells.map(|(column, cell)| (row, column, cell.value)));
+        } else {
             return Err(format!(
-                "line {}: {} a comma, unlike the lines before",
-                at + 1,
-                if separated { "has" } else { "lacks" }
+                "line {line}: {} numbers in a table of {threads} lines, which is not square",
+                cells.len()
             ));
         }
-        rows.push(cells(content, at + 1, separated)?);
-        if rows[0].len() > MOST_THREADS {
-            return Err(format!("line {}: more than {MOST_THREADS} columns", at + 1));
-        }
     }
-    // Three numbers a line are edges, but a table where there are commas and three lines.
-    let edges = rows.iter().all(|row| row.len() == 3) && !(commas && rows.len() == 3);
-    match rows.is_empty() {
-        true => Err("it is empty; give a table or a list of edges".to_owned()),
-        false if edges => of_edges(&rows),
-        false => of_table(&rows),
-    }
+    Ok(graph(threads, &pairs))
 }
+
+const COMMAS: [char; 2] = [',', ';'];
 
 /// The numbers of a line; column counts characters from 1, as editors do.
 fn cells(content: &str, line: usize, separated: bool) -> Result<Vec<Cell>, String> {
     let split = |c: char| match separated {
-        true => c == ',' || c == ';',
+        true => COMMAS.contains(&c),
         false => c.is_whitespace(),
     };
     let mut out = Vec::new();
@@ -95,7 +109,6 @@ fn cells(content: &str, line: usize, separated: bool) -> Result<Vec<Cell>, Strin
             continue;
         }
         out.push(Cell {
-            line,
             column: here,
             value: number(text).map_err(|e| format!("line {line}, column {here}: {e}"))?,
         });
@@ -118,58 +131,33 @@ fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-fn of_table(rows: &[Vec<Cell>]) -> Result<Graph, String> {
-    let threads = rows.len();
-    for row in rows {
-        if row.len() != threads {
-            let line = row.first().map_or(0, |c| c.line);
-            return Err(format!(
-                "line {line}: {} numbers in a table of {threads} lines, which is not square",
-                row.len()
-            ));
+fn edge(cells: &[Cell], line: usize) -> Result<Pair, String> {
+    let [i, j, weight] = cells else {
+        let count = cells.len();
+        return Err(format!(
+            "line {line}: {count} numbers where an edge has three"
+        ));
+    };
+    let thread = |cell: &Cell| {
+        if cell.value.fract() == 0.0 && cell.value < MOST_THREADS as f64 {
+            return Ok(cell.value as u32);
         }
-    }
-    let triples = rows.iter().enumerate().flat_map(|(i, row)| {
-        let row = row.iter().enumerate();
-        row.map(move |(j, cell)| (i as u32, j as u32, cell))
-    });
-    Ok(graph(threads, triples))
-}
-
-fn of_edges(rows: &[Vec<Cell>]) -> Result<Graph, String> {
-    let mut threads = 0;
-    let mut triples = Vec::new();
-    for row in rows {
-        let mut ends = [0; 2];
-        for (end, cell) in ends.iter_mut().zip(row) {
-            if cell.value.fract() != 0.0 || cell.value >= MOST_THREADS as f64 {
-                return Err(format!(
-                    "line {}, column {}: {} is not the number of a thread, 0 to {}",
-                    cell.line,
-                    cell.column,
-                    cell.value,
-                    MOST_THREADS - 1
-                ));
-            }
-            *end = cell.value as u32;
-            threads = threads.max(*end as usize + 1);
-        }
-        triples.push((ends[0], ends[1], &row[2]));
-    }
-    Ok(graph(threads, triples.into_iter()))
+        let (column, value, last) = (cell.column, cell.value, MOST_THREADS - 1);
+        Err(format!(
+            "line {line}, column {column}: {value} is not the number of a thread, 0 to {last}"
+        ))
+    };
+    Ok((thread(i)?, thread(j)?, weight.value))
 }
 
 /// Both directions of a pair add up. Whole numbers count as they are; others, and numbers
 /// too large to be summed, are scaled.
-fn graph<'a>(threads: usize, triples: impl Iterator<Item = (u32, u32, &'a Cell)> + Clone) -> Graph {
-    let values = triples.clone().map(|(_, _, cell)| cell.value);
-    let max = values.clone().fold(0.0, f64::max);
-    let whole = values.clone().all(|v| v.fract() == 0.0) && max <= MOST_WEIGHT;
+fn graph(threads: usize, pairs: &[Pair]) -> Graph {
+    let max = pairs.iter().map(|p| p.2).fold(0.0, f64::max);
+    let whole = pairs.iter().all(|p| p.2.fract() == 0.0) && max <= MOST_WEIGHT;
     let scale = if whole { 1.0 } else { SCALED_MAX / max };
-    Graph::new(
-        threads,
-        triples.map(|(i, j, cell)| (i, j, (cell.value * scale).round() as u64)),
-    )
+    let scaled = |&(i, j, w): &Pair| (i, j, (w * scale).round() as u64);
+    Graph::new(threads, pairs.iter().map(scaled))
 }
 
 #[cfg(test)]
@@ -234,6 +222,7 @@ mod tests {
             "line 2, column 3: 99999 is not the number",
         );
         check("0.5 1 5\n", "line 1, column 1: 0.5 is not the number");
-        check("0 1 5\n0,1,5\n", "line 2: has a comma");
+        check("0 1 5\n0,1,5\n", "line 2 has commas");
+        check("0 1 5\n0 1\n", "line 2: 2 numbers where an edge has three");
     }
 }

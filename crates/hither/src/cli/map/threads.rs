@@ -82,6 +82,13 @@ impl<'a> Placer<'a> {
     /// # Errors
     /// When the policy has one.
     pub fn stages(&self, current: Option<&[u32]>) -> Result<Vec<Stage>> {
+        let slices = self.input.profile.as_ref().map(|p| p.slices.len());
+        if self.args.phases.phases && slices.unwrap_or(0) == 0 {
+            bail!(
+                "--phases needs slices of time, which {} lacks; give a profile of a run",
+                self.input.source.file
+            );
+        }
         let plan = match &self.input.profile {
             Some(profile) if self.args.phases.phases => self.phases(profile, current),
             _ => self
