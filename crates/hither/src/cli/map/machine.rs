@@ -85,7 +85,7 @@ mod tests {
         let tree = Tree::new(&topology, |_| true).expect("units");
         let cost = cost(&tree, Some(&[10, 28, 21, 10]), CostKind::Latency).expect("latencies");
         let d = |a, b| cost.between(&tree, a, b);
-        assert_eq!((d(0, 0), d(0, 1), d(0, 2)), (0, 5, 200));
+        assert_eq!((d(0, 0), d(0, 1), d(0, 2)), (0, 5, 70));
         assert_eq!((d(0, 4), d(4, 0)), (490, 490));
         assert!(super::cost(&tree, None, CostKind::Latency).is_err());
     }
