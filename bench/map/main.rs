@@ -62,9 +62,6 @@ fn main() {
                 if let Some(row) = instance(machine, pattern, cost) {
                     if verbose {
                         print(&format!(" {}", pattern.name), machine.name, &[&row]);
-                       
-                            println!("{:?}", row.iter().map(|o| o.objective).collect::<Vec<_>>());
-                        }
                     }
                     rows.push(row);
                 }
