@@ -8,7 +8,7 @@ use super::rng::Rng;
 /// Vertices at which coarsening stops.
 const COARSE: usize = 48;
 /// Starts on the coarsest graph.
-const GROWN: usize = 4;
+const GROWN: usize = 3;
 
 /// Which vertices go left; `tries` times, the best kept. Adds what it did to `steps`.
 #[must_use]

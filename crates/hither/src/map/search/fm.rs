@@ -149,9 +149,14 @@ impl<'a> Fm<'a> {
     fn top(&mut self, from_left: bool) -> Option<(i64, usize)> {
         let Some(heaps) = &mut self.heaps else {
             self.steps += self.left.len() as u64 / 4;
-            let free =
-                (0..self.left.len()).filter(|&v| !self.locked[v] && self.left[v] == from_left);
-            return free.map(|v| (self.gain[v], v)).max_by_key(|m| m.0);
+            let mut best = (i64::MIN, usize::MAX);
+            let sides = self.left.iter().zip(&self.locked).zip(&self.gain);
+            for (v, ((&left, &locked), &gain)) in sides.enumerate() {
+                if gain >= best.0 && left == from_left && !locked {
+                    best = (gain, v);
+                }
+            }
+            return (best.1 != usize::MAX).then_some(best);
         };
         let heap = &mut heaps[usize::from(from_left)];
         while let Some(&(gain, _, v)) = heap.peek() {

@@ -64,12 +64,13 @@ pub enum Change {
 }
 
 impl<'a> State<'a> {
+    /// `table` asks for the table, if it is not too large.
     #[must_use]
-    pub fn new(space: &'a Space, links: &'a Links, at: Vec<u32>) -> State<'a> {
+    pub fn new(space: &'a Space, links: &'a Links, at: Vec<u32>, table: bool) -> State<'a> {
         let n = links.len();
         let size = n * (space.len() + space.cells.len());
         let homes = (0..space.len() as u32).filter(|&h| space.vertex[h as usize].room > 0);
-        let table = (size <= TABLE).then(|| Table {
+        let table = (table && size <= TABLE).then(|| Table {
             near: vec![0; n * space.len()],
             base: vec![0; n * space.cells.len()],
         });

@@ -3,7 +3,7 @@ use super::state::{Change, State};
 use std::collections::VecDeque;
 
 /// Partners of a thread that are looked at again after it moved; of threads with more, none.
-const FEW: usize = 24;
+pub const FEW: usize = 24;
 
 /// Threads still to be looked at.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use crate::map::search::rng::Rng;
 use crate::map::search::space::Space;
 use crate::map::search::state::State;
 use crate::map::search::subtrees::swap_subtrees;
-use crate::map::search::swap::descend;
+use crate::map::search::swap::{descend, FEW};
 use crate::map::search::topdown::{Idle, TopDown};
 use crate::map::{Assignment, Problem};
 
@@ -47,8 +47,8 @@ impl ThreadPolicy for Locality {
 
 /// Steps that all starts may take, and those that kicks may take after them. A step is about
 /// half a nanosecond.
-const START_STEPS: u64 = 40_000_000;
-const KICK_STEPS: u64 = 60_000_000;
+const START_STEPS: u64 = 30_000_000;
+const KICK_STEPS: u64 = 40_000_000;
 const STARTS: usize = 16;
 /// Starts that are kicked before one is chosen.
 const KEPT: usize = 3;
@@ -57,7 +57,7 @@ fn search(space: &Space, links: &Links, seed: u64, fast: bool) -> Vec<u32> {
     let n = links.len() as u64;
     let mut rng = Rng::new(seed);
     if fast {
-        return start(space, links, Idle::Free, 1, &mut rng).1;
+        return quick(space, links, &mut rng);
     }
     let spare = space.vertex[0].capacity as usize > links.len();
     let ways: &[Idle] = if spare {
@@ -92,6 +92,25 @@ fn search(space: &Space, links: &Links, seed: u64, fast: bool) -> Vec<u32> {
     kicked(space, links, homes, limit / 2, &mut rng).1
 }
 
+/// One start; swaps with whoever is where a thread's partners are, unless they are many.
+fn quick(space: &Space, links: &Links, rng: &mut Rng) -> Vec<u32> {
+    let mut top = TopDown {
+        space,
+        links,
+        idle: Idle::Free,
+        tries: 1,
+        steps: 0,
+    };
+    let homes = top.solve(rng);
+    let dense = links.link.len() > FEW * links.len();
+    let mut state = State::new(space, links, homes, dense);
+    descend(&mut state, START_STEPS);
+    if swap_subtrees(&mut state) {
+        descend(&mut state, START_STEPS);
+    }
+    state.at
+}
+
 /// A placement cut from the top and taken to a local optimum: its value and what it took.
 fn start(
     space: &Space,
@@ -108,7 +127,7 @@ fn start(
         steps: 0,
     };
     let homes = top.solve(rng);
-    let mut state = State::new(space, links, homes);
+    let mut state = State::new(space, links, homes, true);
     descend(&mut state, START_STEPS);
     while swap_subtrees(&mut state) {
         descend(&mut state, START_STEPS);
@@ -123,7 +142,7 @@ fn kicked(
     steps: u64,
     rng: &mut Rng,
 ) -> (i64, Vec<u32>) {
-    let mut state = State::new(space, links, homes);
+    let mut state = State::new(space, links, homes, true);
     let limit = state.steps + steps;
     kick(&mut state, rng, limit);
     (state.value, state.at)
