@@ -42,7 +42,8 @@ pub const LAYERS: &[Layer] = &[
     layer("hither/trace", &["profile", "sys", "hither/topology"]),
     layer("hither/place", &["profile", "sys", "hither/topology"]),
     pure("hither/metrics", &["profile", "hither/topology"]),
-    pure("hither/map", &["profile", "hither/topology"]),
+    // `sys` for libscotch, which computes and nothing else.
+    pure("hither/map", &["profile", "sys", "hither/topology"]),
     pure("hither/simulate", &["profile", "hither/topology"]),
     layer("hither/study", &["profile", "hither/topology"]),
     layer("hither/report", &["profile", "hither/topology"]),

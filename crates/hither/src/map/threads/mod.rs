@@ -1,4 +1,5 @@
 //! Thread policies: one file each, one line in [`ALL`].
+pub mod exact;
 pub mod locality;
 #[cfg(feature = "scotch")]
 pub mod scotch;
@@ -22,6 +23,7 @@ pub trait ThreadPolicy: Sync {
 pub const ALL: &[&dyn ThreadPolicy] = &[
     &locality::Locality { fast: false },
     &locality::Locality { fast: true },
+    &exact::Exact,
     #[cfg(feature = "scotch")]
     &scotch::Scotch,
 ];
