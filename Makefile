@@ -29,7 +29,7 @@ help:
 	@echo 'make install PREFIX=DIR      bin, lib, man pages, completions (default /usr/local)'
 	@echo 'make uninstall PREFIX=DIR    remove them'
 	@echo 'make bench-trace             cost of tracing against native, valgrind, qemu-user'
-	@echo 'make bench-map               quality and time of mapping against libscotch'
+	@echo 'make bench-map               placements and their cost against libscotch'
 	@echo 'make soak                    many runs in a row, slower than a test may be'
 	@echo 'make format                  format Rust and C'
 	@echo 'make clean                   remove target/'
@@ -102,6 +102,7 @@ format: toolchain
 bench-trace: build programs
 	python3 bench/trace.py $(BENCH_ARGS)
 
+# Words in BENCH_ARGS keep machines, patterns, costs: BENCH_ARGS='-v hops 64 power-law'.
 bench-map: build-packages toolchain
 	$(CARGO) bench --package hither --bench map -- $(BENCH_ARGS)
 

@@ -19,19 +19,17 @@ pub fn sentence(solution: &Solution) -> String {
 fn threads(explanation: &Explanation) -> String {
     let after = &explanation.after;
     let Some(before) = &explanation.before else {
-        return "threads are placed".to_owned();
+        return "Threads are placed".to_owned();
     };
     if before.objective == 0 {
-        return "the threads do not communicate across PUs, so that any order of them is as good"
-            .to_owned();
+        return "The threads do not communicate, so that any order of them is as good".to_owned();
     }
     let ratio = after.objective as f64 / before.objective as f64;
     if (1.0 - ratio).abs() < NOTICEABLE {
-        return "communication costs as much as before: all orders of these threads are alike here"
-            .to_owned();
+        return "Communication costs as much as before".to_owned();
     }
     if ratio > 1.0 {
-        return format!("communication costs {} more", percent(ratio - 1.0));
+        return format!("Communication costs {} more", percent(ratio - 1.0));
     }
     let closer = most_gained(before, after);
     let closer = closer.map_or_else(String::new, |(level, was, is)| {
@@ -39,10 +37,10 @@ fn threads(explanation: &Explanation) -> String {
         let (is, was) = (percent(is), percent(was));
         format!(": {is} of it stays inside {article} {level}, {was} before")
     });
-    format!("communication costs {} less{closer}", percent(1.0 - ratio))
+    format!("Communication costs {} less{closer}", percent(1.0 - ratio))
 }
 
-/// The level below the whole machine with the largest gain, the loosest of several.
+/// The level below the whole machine with the largest gain, the closest of several.
 fn most_gained<'a>(before: &State, after: &'a State) -> Option<(&'a str, f64, f64)> {
     let share = |state: &State, level: &str| {
         let row = state.communication.iter().find(|row| row.level == level);
@@ -50,12 +48,10 @@ fn most_gained<'a>(before: &State, after: &'a State) -> Option<(&'a str, f64, f6
     };
     let levels = after.communication.iter().map(|row| row.level);
     let gains = levels.map(|level| (level, share(before, level), share(after, level)));
-    let gains: Vec<_> = gains
-        .filter(|(_, was, is)| is - was >= NOTICEABLE)
-        .collect();
     // The last of equals wins, and levels come loosest first.
-    let gains = gains.into_iter().rev();
-    gains.max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))
+    gains
+        .filter(|(_, was, is)| is - was >= NOTICEABLE)
+        .max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))
 }
 
 fn pages(explanation: &Explanation) -> Option<String> {

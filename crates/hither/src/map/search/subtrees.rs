@@ -1,6 +1,7 @@
 //! Local search on whole subtrees: the threads below two vertices of the same shape change
 //! places, all at once. Each such step would take many swaps of single threads, most of which
 //! make things worse at first.
+use super::space::Space;
 use super::state::State;
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ const MOST: usize = 160;
 /// Swaps at every depth, the largest subtrees first. Whether anything changed.
 pub fn swap_subtrees(state: &mut State) -> bool {
     let mut changed = false;
-    for alike in shapes(state) {
+    for alike in shapes(state.space) {
         if alike.len() > 1 && alike.len() <= MOST {
             changed |= Quotient::new(state, alike).improve(state);
         }
@@ -18,18 +19,24 @@ pub fn swap_subtrees(state: &mut State) -> bool {
     changed
 }
 
-/// Vertices of the same depth and shape, by depth.
-fn shapes(state: &State) -> Vec<Vec<u32>> {
-    let space = state.space;
+/// A number for each vertex; the same for vertices of one depth and shape.
+#[must_use]
+pub fn kinds(space: &Space) -> Vec<u32> {
     let mut kinds: BTreeMap<(u32, Vec<u32>), u32> = BTreeMap::new();
     let mut kind = vec![0u32; space.len()];
     for v in (0..space.len()).rev() {
         let vertex = &space.vertex[v];
-        let mut shape = vec![vertex.room];
+        let mut shape = vec![vertex.room, vertex.cost as u32];
         shape.extend(vertex.children.iter().map(|&c| kind[c as usize]));
         let next = kinds.len() as u32;
         kind[v] = *kinds.entry((vertex.depth, shape)).or_insert(next);
     }
+    kind
+}
+
+/// Vertices of the same depth and shape, by depth.
+fn shapes(space: &Space) -> Vec<Vec<u32>> {
+    let kind = kinds(space);
     let mut alike: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
     for (v, kind) in (0..).zip(kind).skip(1) {
         let key = (space.vertex[v as usize].depth, kind);

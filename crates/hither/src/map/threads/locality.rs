@@ -5,6 +5,7 @@
 use super::ThreadPolicy;
 use crate::map::search::kick::kick;
 use crate::map::search::links::Links;
+use crate::map::search::relabel::relabel;
 use crate::map::search::rng::Rng;
 use crate::map::search::space::Space;
 use crate::map::search::state::State;
@@ -40,9 +41,48 @@ impl ThreadPolicy for Locality {
         let room = problem.room();
         let space = Space::new(problem, &room).ok_or("there is no processing unit to map to")?;
         let links = Links::new(problem.comm, problem.cost.largest());
-        let homes = search(&space, &links, problem.seed, self.fast);
+        let fresh = search(&space, &links, problem.seed, self.fast);
+        let homes = match current_homes(problem, &space) {
+            Some(current) => near(&space, &links, current, fresh),
+            None => fresh,
+        };
         Ok(space.units(&homes, problem.current))
     }
+}
+
+/// Where the threads are now, if every one has a unit that it may keep.
+fn current_homes(problem: &Problem, space: &Space) -> Option<Vec<u32>> {
+    let current = problem.current?;
+    if current.len() != problem.comm.threads() {
+        return None;
+    }
+    let home_of = space.home_of_units(problem.tree.units.len());
+    let mut free = problem.room();
+    for &unit in current {
+        let free = free.get_mut(unit as usize)?;
+        *free = free.checked_sub(1)?;
+    }
+    Some(current.iter().map(|&u| home_of[u as usize]).collect())
+}
+
+/// Threads stay where they are unless moving them pays: moving costs more than half a percent
+/// of distance is worth. Then those are moved that local search moves, and only if that
+/// does not get near the fresh placement either, all are, to the fresh one turned so that
+/// it fits best.
+fn near(space: &Space, links: &Links, current: Vec<u32>, mut fresh: Vec<u32>) -> Vec<u32> {
+    let value = |homes: &[u32]| State::new(space, links, homes.to_vec(), false).value;
+    let goal = value(&fresh);
+    let good = |value: i64| i128::from(value) * 1000 <= i128::from(goal) * 1005;
+    let mut state = State::new(space, links, current.clone(), true);
+    if good(state.value) {
+        return current;
+    }
+    descend(&mut state, START_STEPS);
+    if good(state.value) {
+        return state.at;
+    }
+    relabel(space, &mut fresh, &current);
+    fresh
 }
 
 /// Steps that all starts may take, and those that kicks may take after them. A step is about
@@ -147,3 +187,6 @@ fn kicked(
     kick(&mut state, rng, limit);
     (state.value, state.at)
 }
+
+#[cfg(test)]
+mod tests;

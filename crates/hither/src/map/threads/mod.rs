@@ -4,6 +4,7 @@ mod balanced_locality;
 mod compact;
 mod distance;
 mod eagermap;
+pub mod exact;
 mod load_balance;
 pub mod locality;
 mod matching;
@@ -33,6 +34,7 @@ pub trait ThreadPolicy: Sync {
 pub const ALL: &[&dyn ThreadPolicy] = &[
     &locality::Locality { fast: false },
     &locality::Locality { fast: true },
+    &exact::Exact,
     #[cfg(feature = "scotch")]
     &scotch::Scotch,
     &matching::Matching,

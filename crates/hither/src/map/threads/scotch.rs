@@ -168,3 +168,6 @@ fn one_each(result: &[i32], places: &[u32], space: &Space) -> Vec<u32> {
     }
     homes
 }
+
+#[cfg(test)]
+mod tests;
