@@ -22,7 +22,7 @@ fn threads(explanation: &Explanation) -> String {
         return "Threads are placed".to_owned();
     };
     if before.objective == 0 {
-        return "The threads do not communicate, so that any order of them is as good".to_owned();
+        return "No communication between PUs to save".to_owned();
     }
     let ratio = after.objective as f64 / before.objective as f64;
     if (1.0 - ratio).abs() < NOTICEABLE {

@@ -241,28 +241,6 @@ impl<'a> State<'a> {
         self.space.vertex[home as usize].room - self.members[home as usize].len() as u32
     }
 
-    /// What swapping two threads adds to the objective, by their links.
-    #[must_use]
-    pub fn swap_delta(&self, u: usize, v: usize) -> i64 {
-        let (h, k) = (self.at[u] as usize, self.at[v] as usize);
-        let mut delta = 0;
-        for l in self.links.of(u) {
-            if l.to as usize != v {
-                delta += l.weight * self.space.distance(k, self.at[l.to as usize] as usize);
-            } else {
-                delta += l.weight * self.space.distance(h, k);
-            }
-        }
-        for l in self.links.of(v) {
-            if l.to as usize != u {
-                delta += l.weight * self.space.distance(h, self.at[l.to as usize] as usize);
-            } else {
-                delta += l.weight * self.space.distance(h, k);
-            }
-        }
-        delta - self.own[u] - self.own[v]
-    }
-
     /// What moving a thread to a free place adds to the objective, by its links.
     #[must_use]
     pub fn move_delta(&self, t: usize, to: usize) -> i64 {
