@@ -4,7 +4,7 @@
 //! The few functions used are declared here, after scotch.h of libscotch 7.0 with 32-bit
 //! numbers. Every structure is allocated by the library, so that its size is not our affair.
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 use std::sync::Mutex;
 
 /// A machine for libscotch.
@@ -85,19 +85,22 @@ extern "C" {
 /// The generator of random numbers is one for the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+// SAFETY: only a type; takes nothing and returns memory or null.
+type Alloc = unsafe extern "C" fn() -> *mut c_void;
+// SAFETY: only a type; its argument comes from the Alloc of the same structure.
+type Init = unsafe extern "C" fn(*mut c_void) -> c_int;
+// SAFETY: only a type; its argument was initialised by the Init of the same structure.
+type Exit = unsafe extern "C" fn(*mut c_void);
+
 /// An allocated and initialised structure of the library.
 struct Owned {
     at: *mut c_void,
-    exit: unsafe extern "C" fn(*mut c_void),
+    exit: Exit,
 }
 
 impl Owned {
     /// `None` when memory ran out.
-    fn new(
-        alloc: unsafe extern "C" fn() -> *mut c_void,
-        init: unsafe extern "C" fn(*mut c_void) -> c_int,
-        exit: unsafe extern "C" fn(*mut c_void),
-    ) -> Option<Owned> {
+    fn new(alloc: Alloc, init: Init, exit: Exit) -> Option<Owned> {
         // SAFETY: the three belong to one kind of structure; a fresh allocation may be
         // initialised, and freed when that failed.
         unsafe {
@@ -207,7 +210,7 @@ fn load(arch: &Owned, text: &str) -> Option<c_int> {
     unsafe {
         let memory = text.as_ptr().cast_mut().cast::<c_void>();
         let file = libc::fmemopen(memory, text.len(), c"r".as_ptr().cast::<c_char>());
-        if file == null_mut() {
+        if file.is_null() {
             return None;
         }
         let status = SCOTCH_archLoad(arch.at, file);
