@@ -85,11 +85,11 @@ extern "C" {
 /// The generator of random numbers is one for the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-// SAFETY: a type; whoever calls it says why.
+// SAFETY: only a type; takes nothing and returns memory or null.
 type Alloc = unsafe extern "C" fn() -> *mut c_void;
-// SAFETY: a type; whoever calls it says why.
+// SAFETY: only a type; its argument comes from the Alloc of the same structure.
 type Init = unsafe extern "C" fn(*mut c_void) -> c_int;
-// SAFETY: a type; whoever calls it says why.
+// SAFETY: only a type; its argument was initialised by the Init of the same structure.
 type Exit = unsafe extern "C" fn(*mut c_void);
 
 /// An allocated and initialised structure of the library.

@@ -51,7 +51,7 @@ fn multilevel(graph: &Weighted, range: Range, rng: &mut Rng, steps: &mut u64) ->
         if finest.weight.len() <= COARSE {
             break;
         }
-        *steps += 2 * finest.links.link.len() as u64;
+        *steps += (4 * finest.links.link.len() + 24 * finest.weight.len()) as u64;
         match coarsen(finest, heaviest, rng) {
             Some(level) => levels.push(level),
             None => break,

@@ -5,14 +5,12 @@ use super::space::Space;
 use super::state::State;
 use std::collections::BTreeMap;
 
-/// Subtrees of one shape, at most: the work grows with the square.
-const MOST: usize = 160;
-
-/// Swaps at every depth, the largest subtrees first. Whether anything changed.
-pub fn swap_subtrees(state: &mut State) -> bool {
+/// Swaps at every depth, the largest subtrees first, where there are at most `most` of one
+/// shape: the work grows with the cube. Whether anything changed.
+pub fn swap_subtrees(state: &mut State, most: usize) -> bool {
     let mut changed = false;
     for alike in shapes(state.space) {
-        if alike.len() > 1 && alike.len() <= MOST {
+        if alike.len() > 1 && alike.len() <= most {
             changed |= Quotient::new(state, alike).improve(state);
         }
     }
@@ -38,9 +36,9 @@ pub fn kinds(space: &Space) -> Vec<u32> {
 fn shapes(space: &Space) -> Vec<Vec<u32>> {
     let kind = kinds(space);
     let mut alike: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
-    for (v, kind) in (0..).zip(kind).skip(1) {
-        let key = (space.vertex[v as usize].depth, kind);
-        alike.entry(key).or_default().push(v);
+    for (v, &kind) in kind.iter().enumerate().skip(1) {
+        let key = (space.vertex[v].depth, kind);
+        alike.entry(key).or_default().push(v as u32);
     }
     alike.into_values().collect()
 }

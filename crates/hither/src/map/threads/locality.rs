@@ -85,10 +85,12 @@ fn near(space: &Space, links: &Links, current: Vec<u32>, mut fresh: Vec<u32>) ->
     fresh
 }
 
-/// Steps that all starts may take, and those that kicks may take after them. A step is about
-/// half a nanosecond.
+/// Steps that all starts may take, and those that kicks may take after them. A step is up to
+/// two nanoseconds.
 const START_STEPS: u64 = 30_000_000;
-const KICK_STEPS: u64 = 40_000_000;
+const KICK_STEPS: u64 = 30_000_000;
+/// Steps of local search in a quick start.
+const QUICK_STEPS: u64 = 10_000_000;
 const STARTS: usize = 16;
 /// Starts that are kicked before one is chosen.
 const KEPT: usize = 3;
@@ -144,9 +146,10 @@ fn quick(space: &Space, links: &Links, rng: &mut Rng) -> Vec<u32> {
     let homes = top.solve(rng);
     let dense = links.link.len() > FEW * links.len();
     let mut state = State::new(space, links, homes, dense);
-    descend(&mut state, START_STEPS);
-    if swap_subtrees(&mut state) {
-        descend(&mut state, START_STEPS);
+    let limit = state.steps + QUICK_STEPS;
+    descend(&mut state, limit);
+    if swap_subtrees(&mut state, 64) {
+        descend(&mut state, limit);
     }
     state.at
 }
@@ -169,7 +172,7 @@ fn start(
     let homes = top.solve(rng);
     let mut state = State::new(space, links, homes, true);
     descend(&mut state, START_STEPS);
-    while swap_subtrees(&mut state) {
+    while swap_subtrees(&mut state, 160) {
         descend(&mut state, START_STEPS);
     }
     (state.value, state.at, top.steps + state.steps)
