@@ -5,17 +5,18 @@ DESTDIR ?=
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= auto
 
-BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libudev-dev \
+BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libscotch-dev libudev-dev \
 	gfortran openmpi-bin libopenmpi-dev python3
-TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc pigz xz-utils sqlite3
+TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz xz-utils sqlite3
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
+	crates/hither/tests/map/*.c \
 	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
 
 HITHER := target/release/hither
 DEMO_PROGRAM := target/workloads/ondes
 DEMO_PROFILE := target/demo.hither
 
-.PHONY: all build programs demo test soak format install uninstall bench-trace clean help
+.PHONY: all build programs demo test soak format install uninstall bench-trace bench-map clean help
 .PHONY: build-packages test-packages toolchain
 
 all: build
@@ -28,6 +29,7 @@ help:
 	@echo 'make install PREFIX=DIR      bin, lib, man pages, completions (default /usr/local)'
 	@echo 'make uninstall PREFIX=DIR    remove them'
 	@echo 'make bench-trace             cost of tracing against native, valgrind, qemu-user'
+	@echo 'make bench-map               placements and their cost against libscotch'
 	@echo 'make soak                    many runs in a row, slower than a test may be'
 	@echo 'make format                  format Rust and C'
 	@echo 'make clean                   remove target/'
@@ -99,6 +101,10 @@ format: toolchain
 
 bench-trace: build programs
 	python3 bench/trace.py $(BENCH_ARGS)
+
+# Words in BENCH_ARGS keep machines, patterns, costs: BENCH_ARGS='-v hops 64 power-law'.
+bench-map: build-packages toolchain
+	$(CARGO) bench --package hither --bench map -- $(BENCH_ARGS)
 
 # --- installing: `make && sudo make install`, so it builds only what was never built
 

@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 mod cli;
 mod doctor;
+mod map;
 mod metrics;
+mod place;
 mod topology;
 mod trace;
 

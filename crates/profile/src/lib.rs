@@ -5,12 +5,14 @@ pub mod comm;
 pub mod ids;
 mod io;
 pub mod meta;
+pub mod placement;
 pub mod tables;
 
 pub use comm::CommMatrix;
 pub use ids::*;
 pub use io::{check_destination, read, read_meta, write, Error, Written};
 pub use meta::*;
+pub use placement::*;
 pub use tables::*;
 
 /// A whole profile in memory: `profile.json` and every table.

@@ -1,6 +1,8 @@
 //! The only crate of hither with `unsafe` code: shared memory and system calls.
 pub mod probe;
 pub mod process;
+#[cfg(feature = "scotch")]
+pub mod scotch;
 pub mod segment;
 pub mod view;
 pub mod wire;

@@ -1,14 +1,17 @@
 //! The command line: arguments, calls of the stages, printing. One file per verb.
 mod doctor;
 mod generate;
+mod map;
 mod output;
 mod progress;
 mod render_compare;
 mod render_matrix;
 mod render_report;
 mod render_slices;
+mod render_topo;
 mod stat;
 mod style;
+mod topo;
 mod trace;
 mod units;
 
@@ -38,6 +41,8 @@ struct Cli {
 enum Verb {
     Trace(trace::Args),
     Stat(stat::Args),
+    Map(Box<map::Args>),
+    Topo(topo::Args),
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
     #[command(hide = true)]
@@ -49,6 +54,8 @@ impl Verb {
         match self {
             Verb::Trace(args) => trace::run(args),
             Verb::Stat(args) => stat::run(args),
+            Verb::Map(args) => map::run(args),
+            Verb::Topo(args) => topo::run(args),
             Verb::Doctor(args) => doctor::run(args),
             Verb::Completions(args) => generate::completions(args, Cli::command()),
             Verb::Man(args) => generate::man(args, Cli::command()),

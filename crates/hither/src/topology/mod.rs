@@ -1,9 +1,22 @@
-//! The machine model: NUMA nodes, processing units and caches, from this machine, an hwloc
-//! XML file or an hwloc synthetic description. Input files are not trusted: their size is
+//! The machine model: NUMA nodes, processing units and caches, from this machine, a shipped
+//! one, an hwloc XML file or an hwloc synthetic description. Input files are not trusted: their size is
 //! limited before hwloc sees them.
+mod homes;
+mod kinds;
 mod machine;
+mod named;
+mod outline;
+mod pus;
+mod select;
+mod tree;
 
+pub use kinds::CpuKinds;
 pub use machine::describe_machine;
+pub use named::{named, Named};
+pub use outline::{Item, Part};
+pub use pus::PuList;
+pub use select::{select, Restrictions, Selected};
+pub use tree::{Level, Node, Tree, Unit};
 
 use hither_profile::NodeIx;
 use hwlocality::object::attributes::ObjectAttributes;
@@ -28,7 +41,7 @@ pub enum Error {
     #[error("topology {path} is not hwloc XML (write one with `lstopo machine.xml`)")]
     NotXml { path: PathBuf },
     #[error(
-        "\"{0}\" is neither a file nor an hwloc synthetic topology such as \"node:4 core:8 pu:2\" (the last level is pu)"
+        "\"{0}\" is neither a machine of `hither topo --list`, nor a file, nor an hwloc synthetic topology such as \"node:4 core:8 pu:2\" (the last level is pu)"
     )]
     NotSynthetic(String),
     #[error("\"{0}\" describes more than {MAX_UNITS} processing units")]
@@ -37,6 +50,18 @@ pub enum Error {
     ThisMachine,
     #[error("hwloc cannot export the topology")]
     Export,
+    #[error("no processing unit of this machine may be used here: all are offline, outside the cgroup or outside the affinity mask; widen the mask with `taskset`")]
+    NoUsableUnit,
+    #[error("the list of PUs names {pu}, which does not exist; this machine has {has}")]
+    NoSuchUnit { pu: u32, has: String },
+    #[error("the list of PUs names {pu}, which is offline or not allowed here (cgroup, affinity mask); {usable} may be used")]
+    ForbiddenUnit { pu: u32, usable: String },
+    #[error(
+        "there is no kind of core {rank}; this machine has {known}, numbered from 0, the slowest"
+    )]
+    NoSuchKind { rank: u32, known: u32 },
+    #[error("none of the processing units that may be used is of that kind of core; choose another with --cpu-kind, or more PUs")]
+    NoUnitOfKind,
 }
 
 /// A machine.
@@ -54,12 +79,15 @@ pub fn this_machine() -> Result<Topology, Error> {
     Ok(Topology { inner })
 }
 
-/// The machine a user names: an hwloc XML file if there is a file of that name, else a
-/// synthetic description.
+/// The machine a user names: a shipped one (see [`named`]), else an hwloc XML file if there
+/// is a file of that name, else a synthetic description.
 ///
 /// # Errors
 /// A sentence that says what is wrong with it.
 pub fn load(name: &str) -> Result<Topology, Error> {
+    if let Some(topology) = named::load(name) {
+        return Ok(topology);
+    }
     let path = Path::new(name);
     if path.exists() || name.ends_with(".xml") {
         from_xml_file(path)

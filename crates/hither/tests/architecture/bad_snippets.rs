@@ -45,6 +45,12 @@ fn layering() {
             1,
         ),
         (
+            "crates/hither/src/map/scotch.rs",
+            "use hither_sys::scotch::map; use hither_sys::process;",
+            1,
+        ),
+        (METRICS, "use hither_sys::scotch::map;", 1),
+        (
             "crates/hither/src/cli/stat.rs",
             "use crate::{metrics, trace};",
             0,

@@ -42,7 +42,8 @@ pub const LAYERS: &[Layer] = &[
     layer("hither/trace", &["profile", "sys", "hither/topology"]),
     layer("hither/place", &["profile", "sys", "hither/topology"]),
     pure("hither/metrics", &["profile", "hither/topology"]),
-    pure("hither/map", &["profile", "hither/topology"]),
+    // libscotch computes and has no effect.
+    pure("hither/map", &["profile", "sys/scotch", "hither/topology"]),
     pure("hither/simulate", &["profile", "hither/topology"]),
     layer("hither/study", &["profile", "hither/topology"]),
     layer("hither/report", &["profile", "hither/topology"]),
@@ -94,6 +95,7 @@ fn ours(path: &[String], from: &str) -> Option<String> {
     let second = path.get(1).map(String::as_str);
     match (path[0].as_str(), second) {
         ("hither_profile", _) => Some("profile".into()),
+        ("hither_sys", Some("scotch")) => Some("sys/scotch".into()),
         ("hither_sys", _) => Some("sys".into()),
         // The modules of the other crates are their own affair.
         ("crate", Some(module)) if from.starts_with("hither/") => Some(format!("hither/{module}")),

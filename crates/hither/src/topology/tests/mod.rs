@@ -27,14 +27,14 @@ fn nonsense_is_refused_with_a_sentence() {
         let message = load(text).unwrap_err().to_string();
         assert!(message.contains(part), "{text}: {message}");
     };
-    check("no-such-thing", "neither a file");
-    check("node:banana", "neither a file");
+    check("no-such-thing", "nor a file");
+    check("node:banana", "nor a file");
     check("missing.xml", "cannot read");
     check("node:1000000 core:1000000 pu:4", "more than 65536");
-    check("node:99999999999999999999", "neither a file");
-    check("node:0x1000000 pu:1", "neither a file");
-    check("", "neither a file");
-    check("node:4\0core:2", "neither a file");
+    check("node:99999999999999999999", "nor a file");
+    check("node:0x1000000 pu:1", "nor a file");
+    check("", "nor a file");
+    check("node:4\0core:2", "nor a file");
 }
 
 #[test]
@@ -81,3 +81,7 @@ fn the_cpu_is_named_by_its_first_model_line() {
     assert_eq!(machine::cpu_model(text), "Some CPU @ 2 GHz");
     assert_eq!(machine::cpu_model(""), "");
 }
+
+mod rules;
+mod selecting;
+mod trees;

@@ -1,0 +1,152 @@
+//! `make bench-map`: the thread policy `locality` against libscotch, side by side in one run.
+//! Prints a table: the objective relative to libscotch's (geometric mean over the patterns,
+//! and the worst), and the processor time of each (geometric mean of medians).
+//!
+//! Arguments: names of machines and patterns to keep; `-v` prints every instance.
+#![forbid(unsafe_code)]
+#[path = "../../crates/hither/src/map/mod.rs"]
+#[allow(dead_code, unused_imports)]
+mod map;
+#[path = "../../crates/hither/src/topology/mod.rs"]
+#[allow(dead_code, unused_imports)]
+mod topology;
+
+mod machines;
+mod patterns;
+
+use machines::Machine;
+use map::threads::{locality::Locality, ThreadPolicy};
+use map::{Cost, Graph, Problem};
+use nix::time::{clock_gettime, ClockId};
+use patterns::Pattern;
+
+/// What one policy did with one instance.
+struct Outcome {
+    objective: f64,
+    milliseconds: f64,
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
+    let verbose = words.iter().any(|w| w == "-v");
+    let keep = |kind: &[&str], name: &str| {
+        let mut asked = words
+            .iter()
+            .filter(|w| kind.contains(&w.as_str()))
+            .peekable();
+        asked.peek().is_none() || asked.any(|w| w == name)
+    };
+    let machine_names: Vec<&str> = machines::ALL.iter().map(|m| m.name).collect();
+    let pattern_names: Vec<&str> = patterns::ALL.iter().map(|p| p.name).collect();
+    println!(
+        "{:9} {:12} {:>9} {:>7} {:>7} {:>9} {:>7} {:>7} {:>9}",
+        "cost", "threads", "scotch ms", "fast", "worst", "ms", "default", "worst", "ms"
+    );
+    for cost in ["hops", "latency"] {
+        if !keep(&["hops", "latency"], cost) {
+            continue;
+        }
+        let mut all = Vec::new();
+        for machine in machines::ALL
+            .iter()
+            .filter(|m| keep(&machine_names, m.name))
+        {
+            let mut rows = Vec::new();
+            for pattern in patterns::ALL
+                .iter()
+                .filter(|p| keep(&pattern_names, p.name))
+            {
+                if let Some(row) = instance(machine, pattern, cost) {
+                    if verbose {
+                        print(&format!(" {}", pattern.name), machine.name, &[&row]);
+                    }
+                    rows.push(row);
+                }
+            }
+            print(cost, machine.name, &rows.iter().collect::<Vec<_>>());
+            all.extend(rows);
+        }
+        print(cost, "all", &all.iter().collect::<Vec<_>>());
+    }
+}
+
+/// Outcomes of libscotch, fast and default; `None` when the pattern does not go with so many
+/// threads.
+fn instance(machine: &Machine, pattern: &Pattern, cost: &str) -> Option<[Outcome; 3]> {
+    let comm = pattern.graph(machine.threads, 1)?;
+    let tree = machine.tree();
+    let cost = match cost {
+        "hops" => Cost::hops(&tree),
+        _ => Cost::levels(&tree, machines::latency),
+    };
+    let problem = Problem {
+        tree: &tree,
+        cost: &cost,
+        comm: &comm,
+        load: &[],
+        capacity: machine.threads.div_ceil(tree.units.len()) as u32,
+        siblings: false,
+        current: None,
+        seed: 1,
+    };
+    let scotch = run(&map::threads::scotch::Scotch, &problem);
+    let fast = run(&Locality { fast: true }, &problem);
+    let default = run(&Locality { fast: false }, &problem);
+    Some([scotch, fast, default])
+}
+
+/// The median time of some runs: as many as take 50 ms, at least 3.
+fn run(policy: &dyn ThreadPolicy, problem: &Problem) -> Outcome {
+    let mut times = Vec::new();
+    let mut objective = 0;
+    let begin = cpu_ms();
+    while times.len() < 3 || (cpu_ms() - begin < 50.0 && times.len() < 51) {
+        let start = cpu_ms();
+        let units = policy.place(problem).expect("every instance can be placed");
+        times.push(cpu_ms() - start);
+        objective = problem.objective(&units);
+    }
+    times.sort_by(f64::total_cmp);
+    Outcome {
+        objective: objective as f64,
+        milliseconds: times[times.len() / 2],
+    }
+}
+
+/// Processor time of this process, which a busy machine disturbs less than a clock.
+fn cpu_ms() -> f64 {
+    let now = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("a clock");
+    now.tv_sec() as f64 * 1e3 + now.tv_nsec() as f64 / 1e6
+}
+
+fn print(what: &str, machine: &str, rows: &[&[Outcome; 3]]) {
+    if rows.is_empty() {
+        return;
+    }
+    let mean = |f: &dyn Fn(&[Outcome; 3]) -> f64| {
+        let logs: f64 = rows.iter().map(|r| f(r).ln()).sum();
+        (logs / rows.len() as f64).exp()
+    };
+    let ratio = |row: &[Outcome; 3], which: usize| match row[0].objective {
+        0.0 => 1.0,
+        scotch => (row[which].objective / scotch).max(1e-9),
+    };
+    let worst = |which| {
+        let ratios = rows.iter().map(|r| ratio(r, which));
+        ratios.fold(0.0, f64::max)
+    };
+    print!("{what:9} {machine:12} {:9.3}", mean(&|r| r[0].milliseconds));
+    for which in [1, 2] {
+        let (objective, time) = (mean(&|r| ratio(r, which)), mean(&|r| r[which].milliseconds));
+        print!(" {objective:7.4} {:7.4} {time:9.3}", worst(which));
+    }
+    println!();
+}
+
+/// Kept here so that patterns need not know the type's constructor.
+fn graph_of(threads: usize, pairs: Vec<(u32, u32, u64)>) -> Graph {
+    Graph::new(threads, pairs)
+}

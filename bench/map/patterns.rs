@@ -1,0 +1,267 @@
+//! Communication patterns of the bench, from seeded random numbers.
+use crate::map::Graph;
+
+pub struct Pattern {
+    pub name: &'static str,
+    make: fn(&mut Maker),
+    /// Entries grow with the square of the threads.
+    dense: bool,
+}
+
+const fn sparse(name: &'static str, make: fn(&mut Maker)) -> Pattern {
+    Pattern {
+        name,
+        make,
+        dense: false,
+    }
+}
+
+pub const ALL: &[Pattern] = &[
+    sparse("ring", ring_with_master),
+    sparse("far-pairs", far_pairs),
+    sparse("stencil-2d", stencil_2d),
+    sparse("stencil-3d", stencil_3d),
+    sparse("pipelines", pipelines),
+    sparse("blocks", |m| blocks(m, 8)),
+    sparse("blocks-misfit", |m| blocks(m, 6)),
+    Pattern {
+        name: "all-to-all",
+        make: all_to_all,
+        dense: true,
+    },
+    sparse("power-law", power_law),
+    sparse("zones", uneven_zones),
+    sparse("fft", fft),
+    sparse("cg", conjugate_gradient),
+];
+
+/// Threads of which a dense pattern is made at most.
+const DENSE: usize = 1024;
+
+impl Pattern {
+    pub fn graph(&self, threads: usize, seed: u64) -> Option<Graph> {
+        if self.dense && threads > DENSE {
+            return None;
+        }
+        let mut maker = Maker {
+            n: threads as u64,
+            state: seed ^ 0x5851_F42D_4C95_7F2D,
+            pairs: Vec::new(),
+        };
+        (self.make)(&mut maker);
+        Some(crate::graph_of(threads, maker.pairs))
+    }
+}
+
+struct Maker {
+    n: u64,
+    state: u64,
+    pairs: Vec<(u32, u32, u64)>,
+}
+
+impl Maker {
+    /// splitmix64 (Steele, Lea, Flood, 2014), in 0..n.
+    fn below(&mut self, n: u64) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^= z >> 31;
+        ((u128::from(z) * u128::from(n)) >> 64) as u64
+    }
+
+    fn add(&mut self, i: u64, j: u64, weight: u64) {
+        self.pairs.push((i as u32, j as u32, weight));
+    }
+
+    /// `weight` give or take a tenth.
+    fn about(&mut self, i: u64, j: u64, weight: u64) {
+        let weight = weight * 9 / 10 + self.below(weight / 5 + 1);
+        self.add(i, j, weight);
+    }
+
+    /// Threads get random numbers, as when a runtime starts them in no particular order.
+    fn relabel(&mut self) {
+        let mut label: Vec<u32> = (0..self.n as u32).collect();
+        for i in (1..label.len()).rev() {
+            let j = self.below(i as u64 + 1) as usize;
+            label.swap(i, j);
+        }
+        for pair in &mut self.pairs {
+            pair.0 = label[pair.0 as usize];
+            pair.1 = label[pair.1 as usize];
+        }
+    }
+}
+
+fn ring_with_master(m: &mut Maker) {
+    for i in 0..m.n {
+        m.about(i, (i + 1) % m.n, 1000);
+        m.about(0, i, 100);
+    }
+}
+
+fn far_pairs(m: &mut Maker) {
+    for i in 0..m.n / 2 {
+        m.about(i, i + m.n / 2, 1000);
+        let other = m.below(m.n);
+        m.add(i, other, 50);
+    }
+}
+
+/// The largest divisor of n that is at most its root.
+fn near_root(n: u64) -> u64 {
+    (1..=n)
+        .take_while(|d| d * d <= n)
+        .filter(|d| n.is_multiple_of(*d))
+        .last()
+        .unwrap_or(1)
+}
+
+fn stencil_2d(m: &mut Maker) {
+    let width = m.n / near_root(m.n);
+    for i in 0..m.n {
+        if (i + 1) % width != 0 {
+            m.about(i, i + 1, 1000);
+        }
+        if i + width < m.n {
+            m.about(i, i + width, 1000);
+        }
+    }
+    m.relabel();
+}
+
+fn stencil_3d(m: &mut Maker) {
+    let depth = (1..=m.n)
+        .take_while(|d| d * d * d <= m.n)
+        .filter(|d| m.n.is_multiple_of(*d))
+        .last()
+        .unwrap_or(1);
+    let height = near_root(m.n / depth);
+    let width = m.n / depth / height;
+    for i in 0..m.n {
+        let (x, y, z) = (i % width, i / width % height, i / width / height);
+        if x + 1 < width {
+            m.about(i, i + 1, 1000);
+        }
+        if y + 1 < height {
+            m.about(i, i + width, 1000);
+        }
+        if z + 1 < depth {
+            m.about(i, i + width * height, 1000);
+        }
+    }
+    m.relabel();
+}
+
+/// Chains of several lengths, with a collector for all.
+fn pipelines(m: &mut Maker) {
+    let mut at = 1;
+    while at < m.n {
+        let length = (3 + m.below(9)).min(m.n - at);
+        for i in at..at + length - 1 {
+            m.about(i, i + 1, 1000);
+        }
+        m.about(at + length - 1, 0, 100);
+        at += length;
+    }
+    m.relabel();
+}
+
+/// Groups that talk among themselves, and a little noise.
+fn blocks(m: &mut Maker, size: u64) {
+    for i in 0..m.n {
+        for j in i + 1..m.n.min((i / size + 1) * size) {
+            m.about(i, j, 500);
+        }
+        for _ in 0..3 {
+            let other = m.below(m.n);
+            m.about(i, other, 60);
+        }
+    }
+    m.relabel();
+}
+
+fn all_to_all(m: &mut Maker) {
+    for i in 0..m.n {
+        for j in i + 1..m.n {
+            let weight = 500 + m.below(1000);
+            m.add(i, j, weight);
+        }
+    }
+}
+
+/// Preferential attachment: a few threads talk to many.
+fn power_law(m: &mut Maker) {
+    let mut ends: Vec<u64> = vec![0];
+    for i in 1..m.n {
+        for _ in 0..3 {
+            let other = ends[m.below(ends.len() as u64) as usize];
+            let weight = 100 + m.below(900);
+            m.add(i, other, weight);
+            ends.push(other);
+            ends.push(i);
+        }
+    }
+    m.relabel();
+}
+
+/// Zones of uneven size, each a two-dimensional stencil; neighbours exchange borders.
+fn uneven_zones(m: &mut Maker) {
+    let mut at = 0;
+    let mut before = None;
+    while at < m.n {
+        let size = (2 + m.below(m.n / 4 + 6)).min(m.n - at);
+        let width = size.isqrt().max(1);
+        for i in 0..size {
+            if (i + 1) % width != 0 && i + 1 < size {
+                m.about(at + i, at + i + 1, 1000);
+            }
+            if i + width < size {
+                m.about(at + i, at + i + width, 1000);
+            }
+        }
+        if let Some((start, length)) = before {
+            for i in 0..width {
+                let other = start + m.below(length);
+                m.about(at + i, other, 300);
+            }
+        }
+        before = Some((at, size));
+        at += size;
+    }
+    m.relabel();
+}
+
+fn fft(m: &mut Maker) {
+    let mut stride = 1;
+    while stride < m.n {
+        for i in 0..m.n {
+            let j = i ^ stride;
+            if i < j && j < m.n {
+                m.about(i, j, 1000);
+            }
+        }
+        stride *= 2;
+    }
+    m.relabel();
+}
+
+/// Rows of a grid exchange halves, and every thread talks to its transpose.
+fn conjugate_gradient(m: &mut Maker) {
+    let width = m.n / near_root(m.n);
+    let height = m.n / width;
+    for i in 0..m.n {
+        let (x, y) = (i % width, i / width);
+        let mut stride = 1;
+        while stride < width {
+            let other = x ^ stride;
+            if x < other && other < width {
+                m.about(i, y * width + other, 1000);
+            }
+            stride *= 2;
+        }
+        let transpose = (x % height) * width + (y % width);
+        m.about(i, transpose, 1500);
+    }
+}

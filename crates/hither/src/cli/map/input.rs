@@ -1,0 +1,212 @@
+//! What is to be placed: the threads of a profile or of a matrix.
+use super::{matrix, Args};
+use crate::map::Graph;
+use crate::topology::PuList;
+use anyhow::{bail, Result};
+use hither_profile::{PlacementSource, ProcessId, ProcessIx, Profile, Thread, ThreadId, ThreadIx};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+/// A thread that does less than this share of the busiest thread's work only waits for
+/// others: launchers, shells, helper threads of runtimes. It would take a unit from those
+/// that work.
+const IDLE: f64 = 0.001;
+
+/// Threads and what they share.
+pub struct Input {
+    pub source: PlacementSource,
+    pub profile: Option<Profile>,
+    pub processes: Vec<ProcessId>,
+    pub threads: Vec<ThreadId>,
+    /// Threads to place, in order. Policies number them by their position here.
+    pub placed: Vec<ThreadIx>,
+    /// The whole run, between the threads to place, numbered so.
+    pub comm: Graph,
+    /// Work of the threads to place.
+    pub load: Vec<u64>,
+}
+
+impl Input {
+    /// Communication between the threads to place, from pairs of all threads.
+    pub fn graph(&self, pairs: impl Iterator<Item = (u32, u32, u64)>) -> Graph {
+        restrict(pairs, self.threads.len(), &self.placed)
+    }
+
+    /// The same graph in the numbers of all threads.
+    pub fn widen(&self, graph: &Graph) -> Graph {
+        let thread = |at: usize| self.placed[at].0;
+        let pairs = graph.pairs();
+        let pairs = pairs.map(|(i, j, w)| (thread(i), thread(j), w));
+        Graph::new(self.threads.len(), pairs)
+    }
+
+    /// A unit for every thread from one for each placed thread. Others count as being
+    /// where who made them is, since something must be said of their few accesses.
+    pub fn expand(&self, units: &[u32]) -> Vec<u32> {
+        let mut all = vec![None; self.threads.len()];
+        for (thread, unit) in self.placed.iter().zip(units) {
+            all[thread.at()] = Some(*unit);
+        }
+        for at in 0..all.len() {
+            let creator = self.threads[at].creator;
+            all[at] = all[at].or_else(|| creator.and_then(|c| *all.get(c.at())?));
+        }
+        let rest = units.first().copied().unwrap_or(0);
+        all.into_iter().map(|unit| unit.unwrap_or(rest)).collect()
+    }
+
+    /// Back from a unit for every thread to one for each placed thread.
+    pub fn narrow(&self, units: &[u32]) -> Vec<u32> {
+        self.placed.iter().map(|t| units[t.at()]).collect()
+    }
+}
+
+/// # Errors
+/// A sentence when there is nothing to read, or nothing to place.
+pub fn read(args: &Args) -> Result<Input> {
+    let input = match (&args.matrix, &args.input) {
+        (Some(file), _) => of_matrix(file, args.threads.as_ref()),
+        (None, Some(folder)) => of_profile(folder, args.threads.as_ref()),
+        (None, None) => bail!("give a profile, or a matrix with --matrix"),
+    }?;
+    if input.placed.is_empty() {
+        bail!(
+            "{} has no thread to place; trace a program that accesses memory, or see --threads",
+            input.source.file
+        );
+    }
+    Ok(input)
+}
+
+fn of_profile(folder: &Path, only: Option<&PuList>) -> Result<Input> {
+    let profile = hither_profile::read(folder)?;
+    let source = PlacementSource {
+        file: folder.display().to_string(),
+        command: profile.meta.command.clone(),
+    };
+    let busiest = profile.threads.iter().map(Thread::accesses).max();
+    let floor = (busiest.unwrap_or(0) as f64 * IDLE).max(1.0);
+    let works = |t: &Thread| t.accesses() as f64 >= floor;
+    let works: Vec<bool> = profile.threads.iter().map(works).collect();
+    let placed = chosen(&works, only)?;
+    let pairs = profile.comm.iter().map(|c| (c.i.0, c.j.0, c.events));
+    let comm = restrict(pairs, profile.threads.len(), &placed);
+    let load = placed.iter();
+    let load = load.map(|t| profile.threads[t.at()].accesses()).collect();
+    let ranks = ranks(&profile, &placed);
+    let processes = profile.meta.processes.iter().zip(ranks);
+    let processes = processes.map(|(p, rank)| ProcessId {
+        executable: p.executable.clone(),
+        parent: p.parent,
+        rank,
+    });
+    Ok(Input {
+        source,
+        processes: processes.collect(),
+        threads: names(&profile.threads),
+        placed,
+        comm,
+        load,
+        profile: Some(profile),
+    })
+}
+
+/// Threads of a matrix count as those of one process, made by the first in order.
+fn of_matrix(file: &Path, only: Option<&PuList>) -> Result<Input> {
+    let graph = matrix::read(file)?;
+    let threads = graph.threads();
+    let placed = chosen(&vec![true; threads], only)?;
+    let pairs = graph.pairs().map(|(i, j, w)| (i as u32, j as u32, w));
+    let comm = restrict(pairs, threads, &placed);
+    let thread = |n: u32| ThreadId {
+        creator: (n > 0).then_some(ThreadIx(0)),
+        order: n.saturating_sub(1),
+        ..ThreadId::default()
+    };
+    Ok(Input {
+        source: PlacementSource {
+            file: file.display().to_string(),
+            command: Vec::new(),
+        },
+        profile: None,
+        processes: vec![ProcessId::default()],
+        threads: (0..threads as u32).map(thread).collect(),
+        load: vec![1; placed.len()],
+        placed,
+        comm,
+    })
+}
+
+/// The threads that the user names, else those that work.
+fn chosen(works: &[bool], only: Option<&PuList>) -> Result<Vec<ThreadIx>> {
+    let threads = works.len();
+    let Some(list) = only else {
+        let all = (0..).map(ThreadIx).take(threads);
+        return Ok(all.filter(|t| works[t.at()]).collect());
+    };
+    let mut chosen = vec![false; threads];
+    for number in list.iter() {
+        let Some(thread) = chosen.get_mut(number as usize) else {
+            let last = threads.saturating_sub(1);
+            bail!("there is no thread {number}; with --threads give some of 0-{last}");
+        };
+        *thread = true;
+    }
+    let all = (0..).map(ThreadIx).take(threads);
+    Ok(all.filter(|t| chosen[t.at()]).collect())
+}
+
+fn restrict(
+    pairs: impl Iterator<Item = (u32, u32, u64)>,
+    threads: usize,
+    placed: &[ThreadIx],
+) -> Graph {
+    let mut number = vec![None; threads];
+    for (at, thread) in placed.iter().enumerate() {
+        number[thread.at()] = Some(at as u32);
+    }
+    let number = |t: u32| number.get(t as usize).copied().flatten();
+    let pairs = pairs.filter_map(|(i, j, w)| Some((number(i)?, number(j)?, w)));
+    Graph::new(placed.len(), pairs)
+}
+
+/// Numbers the processes of the program that most of the placed processes run, if there
+/// are several, by process id: a launcher starts its ranks in order.
+fn ranks(profile: &Profile, placed: &[ThreadIx]) -> Vec<Option<u32>> {
+    let processes = &profile.meta.processes;
+    let mut ranks = vec![None; processes.len()];
+    let of = placed.iter().map(|t| profile.threads[t.at()].process);
+    let placed: BTreeSet<ProcessIx> = of.collect();
+    let mut programs: BTreeMap<&str, Vec<ProcessIx>> = BTreeMap::new();
+    for process in placed {
+        let program = processes.get(process.at()).map(|p| p.executable.as_str());
+        programs
+            .entry(program.unwrap_or(""))
+            .or_default()
+            .push(process);
+    }
+    let most = programs.into_values().max_by_key(Vec::len);
+    let mut most = most.filter(|p| p.len() > 1).unwrap_or_default();
+    most.sort_by_key(|p| processes[p.at()].pid);
+    for (rank, process) in (0..).zip(most) {
+        ranks[process.at()] = Some(rank);
+    }
+    ranks
+}
+
+/// What each thread is known by in the next run.
+fn names(threads: &[Thread]) -> Vec<ThreadId> {
+    let mut made = HashMap::new();
+    let name = |thread: &Thread| {
+        let next = made.entry((thread.process, thread.creator)).or_insert(0);
+        let order = *next;
+        *next += 1;
+        ThreadId {
+            process: thread.process,
+            name: thread.name.clone(),
+            creator: thread.creator,
+            order,
+        }
+    };
+    threads.iter().map(name).collect()
+}

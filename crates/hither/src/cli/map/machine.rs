@@ -1,0 +1,92 @@
+//! The machine to place on, and what distances on it are.
+use super::args::{CostKind, On};
+use crate::map::Cost;
+use crate::place::identity;
+use crate::topology::{select, Level, Tree};
+use anyhow::{anyhow, Result};
+use hither_profile::MachineId;
+
+/// The machine to place on.
+pub struct Target {
+    /// Units that may be used.
+    pub tree: Tree,
+    pub cost: Cost,
+    pub id: MachineId,
+}
+
+/// The machine for so many threads.
+///
+/// # Errors
+/// A sentence when there is no such machine, or no unit of it may be used.
+pub fn target(args: &On, threads: usize) -> Result<Target> {
+    let name = args.machine.topology.as_deref();
+    let selected = select(name, &args.machine.restrictions(Some(threads)))?;
+    let whole = Tree::new(&selected.topology, |_| true);
+    let whole = whole.ok_or_else(|| anyhow!("the machine has no processing unit"))?;
+    Ok(Target {
+        cost: cost(&selected.tree, selected.latencies.as_deref(), args.cost)?,
+        tree: selected.tree,
+        id: identity(&whole, name.unwrap_or("this machine")),
+    })
+}
+
+fn cost(tree: &Tree, latencies: Option<&[u32]>, kind: CostKind) -> Result<Cost> {
+    match (kind, latencies) {
+        (CostKind::Hops, _) => Ok(Cost::hops(tree)),
+        (CostKind::Levels, _) => Ok(Cost::levels(tree, cycles)),
+        (CostKind::Latency, Some(latencies)) => Ok(with_latencies(tree, latencies)),
+        (CostKind::Latency, None) => Err(anyhow!("this topology has no latencies between nodes; use --cost levels, or a topology that has them, such as --topology grace-superchip")),
+    }
+}
+
+/// Cycles for a line from another unit below a vertex of this level: round figures of x86
+/// servers, whose ratios are what counts. A vertex that shares no more than a node holds
+/// several packages.
+fn cycles(level: Level) -> u32 {
+    match level {
+        Level::Pu => 0,
+        Level::Core | Level::L1 => 5,
+        Level::L2 => 15,
+        Level::L3 | Level::L4 | Level::L5 => 50,
+        Level::Group => 70,
+        Level::Package => 100,
+        Level::Node => CYCLES_OF_NODE,
+        Level::Machine => 300,
+    }
+}
+
+const CYCLES_OF_NODE: u32 = 200;
+
+/// Latencies between nodes; below, the levels' cycles scaled so that those of a node are
+/// its latency to itself. Firmware gives latencies for both directions, an event has none:
+/// it costs their mean.
+fn with_latencies(tree: &Tree, latencies: &[u32]) -> Cost {
+    let nodes = tree.nodes.len();
+    let local = (0..nodes).map(|n| latencies[n * nodes + n]).min();
+    let local = u64::from(local.unwrap_or(1).max(1));
+    // Whole numbers fine enough for what is inside a node.
+    let scaled = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    let unit = u64::from(CYCLES_OF_NODE);
+    let between = (0..nodes * nodes).map(|at| {
+        let back = latencies[at % nodes * nodes + at / nodes];
+        scaled((u64::from(latencies[at]) + u64::from(back)) * unit / (2 * local))
+    });
+    Cost::levels(tree, cycles).with_nodes(between.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{load, Tree};
+
+    #[test]
+    fn latencies_go_on_where_levels_end() {
+        let topology = load("node:2 core:2 pu:2").expect("a topology");
+        let tree = Tree::new(&topology, |_| true).expect("units");
+        let cost = cost(&tree, Some(&[10, 28, 21, 10]), CostKind::Latency).expect("latencies");
+        let d = |a, b| cost.between(&tree, a, b);
+        assert_eq!((d(0, 0), d(0, 1), d(0, 2)), (0, 5, 70));
+        assert_eq!((d(0, 4), d(4, 0)), (490, 490));
+        assert!(super::cost(&tree, None, CostKind::Latency).is_err());
+    }
+}

@@ -1,0 +1,228 @@
+//! `--matrix FILE`: communication as a T x T table of comma-separated numbers or as a list
+//! of edges `i j weight`. The file may come from anybody.
+use crate::map::Graph;
+use anyhow::{anyhow, bail, Context, Result};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Most threads: twice as many as any machine has units.
+const MOST_THREADS: usize = 8192;
+/// Enough for a table of as many threads with a digit a cell.
+const MOST_BYTES: u64 = 256 << 20;
+/// Sums of weights stay below 2^62, as those of a profile do.
+const MOST_WEIGHT: f64 = (1u64 << 40) as f64;
+/// Weights that are not whole numbers are scaled so that the largest becomes this.
+const SCALED_MAX: f64 = (1u64 << 30) as f64;
+
+/// Reads a matrix.
+///
+/// # Errors
+/// A sentence with the line and column of what is wrong.
+pub fn read(path: &Path) -> Result<Graph> {
+    let shown = path.display();
+    let data = path
+        .metadata()
+        .with_context(|| format!("cannot read the matrix {shown}"))?;
+    if !data.is_file() {
+        bail!("the matrix {shown} is not a file; give a text file with a table or a list of edges");
+    }
+    let file = File::open(path).with_context(|| format!("cannot read the matrix {shown}"))?;
+    let mut text = Vec::new();
+    file.take(MOST_BYTES + 1)
+        .read_to_end(&mut text)
+        .with_context(|| format!("cannot read the matrix {shown}"))?;
+    if text.len() as u64 > MOST_BYTES {
+        bail!("the matrix {shown} is larger than {MOST_BYTES} bytes; give a list of edges without zeros");
+    }
+    let text = String::from_utf8(text).map_err(|_| {
+        anyhow!("the matrix {shown} is not text; give a table of numbers or a list of edges")
+    })?;
+    parse(&text).map_err(|e| anyhow!("the matrix {shown}, {e}"))
+}
+
+/// A number and where it stands in its line.
+struct Cell {
+    column: usize,
+    value: f64,
+}
+
+/// A pair of threads and what they communicate.
+type Pair = (u32, u32, f64);
+
+fn parse(text: &str) -> Result<Graph, String> {
+    let lines = (1..).zip(text.lines());
+    let lines = lines.map(|(at, line)| (at, line.split('#').next().unwrap_or("")));
+    let lines = lines.filter(|(_, content)| !content.trim().is_empty());
+    let rows = lines.clone().count();
+    let first = lines.clone().next();
+    let (line, first) = first.ok_or("it is empty; give a table or a list of edges")?;
+    let commas = first.contains(COMMAS);
+    let width = cells(first, line, commas)?.len();
+    // Three numbers a line are edges, but a table where there are commas and three lines.
+    let edges = width == 3 && !(commas && rows == 3);
+    if !edges && rows > MOST_THREADS {
+        return Err(format!(
+            "it has {rows} lines, more than {MOST_THREADS} threads"
+        ));
+    }
+    let mut threads = if edges { 0 } else { rows };
+    let mut pairs = Vec::new();
+    for (row, (line, content)) in (0..).zip(lines) {
+        if commas != content.contains(COMMAS) {
+            let has = if commas { "lacks" } else { "has" };
+            return Err(format!("line {line} {has} commas, unlike the first"));
+        }
+        let cells = cells(content, line, commas)?;
+        if edges {
+            let pair = edge(&cells, line)?;
+            threads = threads.max(pair.0.max(pair.1) as usize + 1);
+            pairs.push(pair);
+        } else if cells.len() == threads {
+            let cells = (0..).zip(cells).filter(|(_, cell)| cell.value > 0.0);
+            pairs.extend(cells.map(|(column, cell)| (row, column, cell.value)));
+        } else {
+            return Err(format!(
+                "line {line}: {} numbers in a table of {threads} lines, which is not square",
+                cells.len()
+            ));
+        }
+    }
+    Ok(graph(threads, &pairs))
+}
+
+const COMMAS: [char; 2] = [',', ';'];
+
+/// The numbers of a line; column counts characters from 1, as editors do.
+fn cells(content: &str, line: usize, separated: bool) -> Result<Vec<Cell>, String> {
+    let split = |c: char| match separated {
+        true => COMMAS.contains(&c),
+        false => c.is_whitespace(),
+    };
+    let mut out = Vec::new();
+    let mut column = 1;
+    for field in content.split(split) {
+        let text = field.trim();
+        let here = column + field.chars().take_while(|c| c.is_whitespace()).count();
+        column += field.chars().count() + 1;
+        if text.is_empty() && !separated {
+            continue;
+        }
+        out.push(Cell {
+            column: here,
+            value: number(text).map_err(|e| format!("line {line}, column {here}: {e}"))?,
+        });
+    }
+    Ok(out)
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let shown: String = text.chars().take(20).filter(|c| !c.is_control()).collect();
+    let value: f64 = match text {
+        "" => return Err("a number is missing".to_owned()),
+        _ => text
+            .parse()
+            .map_err(|_| format!("\"{shown}\" is not a number"))?,
+    };
+    match value {
+        v if !v.is_finite() => Err(format!("\"{shown}\" is not a finite number")),
+        v if v < 0.0 => Err(format!("{shown} is negative")),
+        v => Ok(v),
+    }
+}
+
+fn edge(cells: &[Cell], line: usize) -> Result<Pair, String> {
+    let [i, j, weight] = cells else {
+        let count = cells.len();
+        return Err(format!(
+            "line {line}: {count} numbers where an edge has three"
+        ));
+    };
+    let thread = |cell: &Cell| {
+        if cell.value.fract() == 0.0 && cell.value < MOST_THREADS as f64 {
+            return Ok(cell.value as u32);
+        }
+        let (column, value, last) = (cell.column, cell.value, MOST_THREADS - 1);
+        Err(format!(
+            "line {line}, column {column}: {value} is not the number of a thread, 0 to {last}"
+        ))
+    };
+    Ok((thread(i)?, thread(j)?, weight.value))
+}
+
+/// Both directions of a pair add up. Whole numbers count as they are; others, and numbers
+/// too large to be summed, are scaled.
+fn graph(threads: usize, pairs: &[Pair]) -> Graph {
+    let max = pairs.iter().map(|p| p.2).fold(0.0, f64::max);
+    let whole = pairs.iter().all(|p| p.2.fract() == 0.0) && max <= MOST_WEIGHT;
+    let scale = if whole { 1.0 } else { SCALED_MAX / max };
+    let scaled = |&(i, j, w): &Pair| (i, j, (w * scale).round() as u64);
+    Graph::new(threads, pairs.iter().map(scaled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(text: &str) -> (usize, Vec<(usize, usize, u64)>) {
+        let graph = parse(text).expect("a matrix");
+        (graph.threads(), graph.pairs().collect())
+    }
+
+    #[test]
+    fn tables_and_lists() {
+        let check = |text: &str, threads: usize, want: &[(usize, usize, u64)]| {
+            assert_eq!(pairs(text), (threads, want.to_vec()), "{text}");
+        };
+        check("0,5\n5,0\n", 2, &[(0, 1, 10)]);
+        check("0;5;1\n0;0;0\n0;0;0", 3, &[(0, 1, 5), (0, 2, 1)]);
+        check(
+            "# made by hand\n0 5 0 0\n\n0 0 0 0 # last\n0 0 0 1\n0 0 1 7\n",
+            4,
+            &[(0, 1, 5), (2, 3, 2)],
+        );
+        check("0 1 5\n2 0 3\n", 3, &[(0, 1, 5), (0, 2, 3)]);
+        check(
+            "0 1 5\n1 2 3\n2 0 1\n",
+            3,
+            &[(0, 1, 5), (0, 2, 1), (1, 2, 3)],
+        );
+        check("0 5\n1 0\n", 2, &[(0, 1, 6)]);
+        check("0,1,5\n2,0,3\n", 3, &[(0, 1, 5), (0, 2, 3)]);
+        check("7\n", 1, &[]);
+        check(
+            "0 1 0.5\n0 2 0.25\n",
+            3,
+            &[(0, 1, 1 << 30), (0, 2, 1 << 29)],
+        );
+        check("0 1 0.0\n", 2, &[]);
+        check("\r\n0,2\r\n2,0\r\n", 2, &[(0, 1, 4)]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let check = |text: &str, part: &str| {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(part), "{error}");
+        };
+        check("", "empty");
+        check("# nothing\n", "empty");
+        check("0,1\n1,x\n", "line 2, column 3: \"x\" is not a number");
+        check("0,1\n1,-4\n", "line 2, column 3: -4 is negative");
+        check("0,1\n1,\n", "line 2, column 3: a number is missing");
+        check("0 1 nan\n", "line 1, column 5: \"nan\" is not a finite");
+        check("0 1 1e999\n", "not a finite");
+        check(
+            "0,1,2,3\n1,2,3,4\n",
+            "line 1: 4 numbers in a table of 2 lines",
+        );
+        check("0,1,2,3\n1,2,3,4\n1,2\n1,2,3,4\n", "line 3: 2 numbers");
+        check(
+            "0 1 5\n0 99999 5\n",
+            "line 2, column 3: 99999 is not the number",
+        );
+        check("0.5 1 5\n", "line 1, column 1: 0.5 is not the number");
+        check("0 1 5\n0,1,5\n", "line 2 has commas");
+        check("0 1 5\n0 1\n", "line 2: 2 numbers where an edge has three");
+    }
+}

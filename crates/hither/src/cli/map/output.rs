@@ -1,0 +1,106 @@
+//! Where the placement goes, found out before the work rather than after.
+use super::Args;
+use anyhow::{bail, Context, Result};
+use hither_profile::{check_placement_destination, Placement};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const SUFFIX: &str = ".place.json";
+
+/// What is done with a placement.
+pub enum Output {
+    /// Written to a file.
+    Placement(PathBuf),
+    /// Printed, as text of another format or JSON.
+    Print,
+    /// Another format, written to a file.
+    Other(PathBuf),
+}
+
+/// # Errors
+/// When it cannot be written there.
+pub fn destination(args: &Args) -> Result<Output> {
+    let json = args.format == "json";
+    Ok(match &args.output {
+        Some(name) if json => Output::Placement(checked(with_suffix(name))?),
+        Some(name) => Output::Other(fresh(name)?),
+        None if json && !args.json => Output::Placement(checked(default_name(args))?),
+        None => Output::Print,
+    })
+}
+
+fn with_suffix(name: &Path) -> PathBuf {
+    let text = name.as_os_str().to_string_lossy();
+    let stem = text.strip_suffix(SUFFIX).unwrap_or(&text);
+    format!("{stem}{SUFFIX}").into()
+}
+
+/// The name of what is placed, here.
+fn default_name(args: &Args) -> PathBuf {
+    let input = args.matrix.as_ref().or(args.input.as_ref());
+    let stem = input.and_then(|path| path.file_stem());
+    with_suffix(Path::new(stem.unwrap_or("placement".as_ref())))
+}
+
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn checked(path: PathBuf) -> Result<PathBuf> {
+    has_parent(&path)?;
+    check_placement_destination(&path)?;
+    Ok(path)
+}
+
+fn has_parent(path: &Path) -> Result<()> {
+    let (shown, parent) = (path.display(), parent_of(path));
+    if !parent.is_dir() {
+        let parent = parent.display();
+        bail!("cannot write {shown}: there is no folder {parent}; make it, or choose another place with -o");
+    }
+    Ok(())
+}
+
+fn fresh(path: &Path) -> Result<PathBuf> {
+    has_parent(path)?;
+    if path.symlink_metadata().is_ok() {
+        bail!(
+            "{} exists; it was left as it is: choose another name with -o, or move it away",
+            path.display()
+        );
+    }
+    Ok(path.to_owned())
+}
+
+/// Writes text to a new file; what cannot be completed is removed.
+pub fn write_text(text: &str, path: &Path) -> Result<()> {
+    let failed = || format!("cannot write {}", path.display());
+    let mut file = std::fs::File::create_new(path).with_context(failed)?;
+    let written = file.write_all(text.as_bytes());
+    if written.and_then(|()| file.sync_all()).is_err() {
+        let _ = std::fs::remove_file(path);
+        bail!(
+            "{}: there is no room for it; choose another place with -o",
+            failed()
+        );
+    }
+    Ok(())
+}
+
+/// Writes a placement.
+pub fn write(placement: &Placement, path: &Path) -> Result<()> {
+    hither_profile::write_placement(placement, path)?;
+    Ok(())
+}
+
+/// Prints text; that nobody reads to the end is no failure.
+pub fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot print the placement"),
+    }
+}

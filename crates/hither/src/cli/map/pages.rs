@@ -1,0 +1,197 @@
+//! Pages to nodes, given where the threads are.
+use super::{Args, Input, Target};
+use crate::map::data::groups::{force, pages_of, shares, suggest, Decision, Group, Rule};
+use crate::map::data::{self, DataPolicy, DataProblem, FirstTouch, Pages};
+use crate::map::phases::{plan_pages, PagePlan, PageStep, Stage};
+use anyhow::{anyhow, bail, Result};
+use hither_profile::{NodeIx, ObjectIx, Profile, RegionIx, SliceIx};
+use serde::Serialize;
+
+/// Structures that --explain shows.
+const MOST_STRUCTURES: usize = 10;
+
+/// Pages, and where they lie when.
+pub struct Placed {
+    pub pages: Pages,
+    pub plan: PagePlan,
+    /// Where each lies first.
+    pub after: Vec<NodeIx>,
+    /// Where each lies when nobody places it: where its first toucher runs.
+    pub before: Vec<NodeIx>,
+    /// The data policy; `None` where the pages are left to the system.
+    pub policy: Option<String>,
+    /// With --explain, the largest first.
+    pub structures: Vec<Structure>,
+}
+
+/// Where the bytes of a data structure are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Structure {
+    pub name: String,
+    /// On each node.
+    pub bytes: Vec<u64>,
+    /// What suits its pages, for --structure.
+    pub suits: Decision,
+}
+
+/// Places the pages of a profile; `None` where there are none to speak of.
+///
+/// # Errors
+/// When the profile lacks what the policy needs, or the memory of the machine is too small.
+pub fn place(
+    args: &Args,
+    input: &Input,
+    target: &Target,
+    stages: &[Stage],
+    before: &[u32],
+) -> Result<Option<Placed>> {
+    let nodes = target.tree.nodes.len();
+    let policy = args.data_policy(nodes).map_err(|e| anyhow!(e))?;
+    let Some(profile) = input.profile.as_ref() else {
+        return match args.choice.data {
+            Some(_) => bail!("a matrix says nothing of pages; leave --data out, or give a profile"),
+            None => Ok(None),
+        };
+    };
+    let pages = Pages::of(profile, args.choice.page_size);
+    if pages.len() == 0 {
+        return match &args.choice.data {
+            Some(name) => bail!("data policy {name} needs page accesses, which this profile lacks; trace the program again"),
+            None => Ok(None),
+        };
+    }
+    let capacity = data::capacities(&target.tree);
+    let first = stages.first().map_or(&[][..], |s| &s.threads);
+    let problem = DataProblem {
+        tree: &target.tree,
+        cost: &target.cost,
+        threads: first,
+        pages: &pages,
+        capacity: &capacity,
+        current: &[],
+        fixed: &[],
+    };
+    let untouched = |threads| FirstTouch.place(&DataProblem { threads, ..problem });
+    let unplaced = untouched(before).map_err(|why| anyhow!(why))?;
+    let found = match &policy {
+        Some((_, policy)) => solve(args, profile, &problem, policy.as_ref(), stages),
+        None => untouched(first).map(|after| (PagePlan::default(), after)),
+    };
+    let (plan, after) = found.map_err(|why| anyhow!(why))?;
+    let structures = match args.explain {
+        true => structures(profile, &problem, &after).map_err(|why| anyhow!(why))?,
+        false => Vec::new(),
+    };
+    Ok(Some(Placed {
+        structures,
+        plan,
+        after,
+        before: unplaced,
+        policy: policy.map(|(name, _)| name),
+        pages,
+    }))
+}
+
+/// The largest structures, where they are and what suits them.
+fn structures(
+    profile: &Profile,
+    problem: &DataProblem,
+    place: &[NodeIx],
+) -> Result<Vec<Structure>, String> {
+    let pages = problem.pages;
+    let mut shares = shares(profile, pages, place, problem.tree.nodes.len());
+    shares.retain(|share| matches!(share.group, Group::Object(_)));
+    shares.sort_by_key(|share| std::cmp::Reverse(share.bytes.iter().sum::<u64>()));
+    shares.truncate(MOST_STRUCTURES);
+    let groups: Vec<_> = shares
+        .iter()
+        .map(|s| pages_of(profile, pages, s.group))
+        .collect();
+    let suited = suggest(problem, &groups)?;
+    let row = |(share, suits): (data::groups::Share, Decision)| Structure {
+        name: match share.group {
+            Group::Object(object) => profile.objects[object.at()].name.clone(),
+            Group::Region(region) => format!("region:{region}"),
+        },
+        bytes: share.bytes,
+        suits,
+    };
+    Ok(shares.into_iter().zip(suited).map(row).collect())
+}
+
+fn solve(
+    args: &Args,
+    profile: &Profile,
+    problem: &DataProblem,
+    policy: &dyn DataPolicy,
+    stages: &[Stage],
+) -> Result<(PagePlan, Vec<NodeIx>), String> {
+    let rules = rules(args, profile, problem.pages)?;
+    let fixed = match rules.is_empty() {
+        true => Vec::new(),
+        false => force(problem, &rules)?,
+    };
+    let problem = DataProblem {
+        fixed: &fixed,
+        ..*problem
+    };
+    if !args.phases.phases {
+        let after = policy.place(&problem)?;
+        let step = PageStep {
+            slice: SliceIx(0),
+            start: 0,
+            placed: after.iter().copied().enumerate().collect(),
+            moved: Vec::new(),
+        };
+        return Ok((PagePlan { steps: vec![step] }, after));
+    }
+    let limits = args.phases.limits();
+    let whole_run = profile.meta.page_slices == 0;
+    let plan = plan_pages(
+        &problem,
+        policy,
+        stages,
+        &profile.slices,
+        whole_run,
+        &limits,
+    )?;
+    let first = plan.initial(problem.pages.len());
+    // Every page has a first place: the plan covers the whole run.
+    let after = first.into_iter().map(Option::unwrap_or_default).collect();
+    Ok((plan, after))
+}
+
+/// The pages of each structure that is named, decided alike.
+fn rules(args: &Args, profile: &Profile, pages: &Pages) -> Result<Vec<Rule>, String> {
+    let rule = |(name, decision): &(String, _)| {
+        let groups = groups(name, profile)?;
+        let held = groups.into_iter().flat_map(|g| pages_of(profile, pages, g));
+        Ok(Rule {
+            pages: held.collect(),
+            decision: *decision,
+        })
+    };
+    args.choice.structures.iter().map(rule).collect()
+}
+
+/// All structures of this name, or the region of this number.
+fn groups(name: &str, profile: &Profile) -> Result<Vec<Group>, String> {
+    if let Some(number) = name.strip_prefix("region:") {
+        let number = number.parse().ok();
+        let known = number.filter(|n| (*n as usize) < profile.regions.len());
+        let region = known.ok_or_else(|| {
+            let last = profile.regions.len().saturating_sub(1);
+            format!("there is no {name}; with --structure give region:0 to region:{last}")
+        })?;
+        return Ok(vec![Group::Region(RegionIx(region))]);
+    }
+    let objects = (0..).zip(&profile.objects);
+    let same = objects.filter(|(_, object)| object.name == name);
+    let groups: Vec<Group> = same.map(|(at, _)| Group::Object(ObjectIx(at))).collect();
+    if groups.is_empty() {
+        return Err(format!(
+            "the profile has no data structure \"{name}\"; `hither stat` lists them"
+        ));
+    }
+    Ok(groups)
+}

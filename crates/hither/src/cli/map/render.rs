@@ -1,0 +1,192 @@
+//! What `hither map` prints.
+use super::pages::Structure;
+use super::Solution;
+use crate::cli::style::{clean, count, percent, Style};
+use crate::map::explain::{Explanation, State};
+use crate::map::{data, threads};
+use crate::place::formats;
+use anyhow::Result;
+use hither_profile::{PlacedPhase, Placement, PolicyChoice, ThreadIx};
+use serde::Serialize;
+use std::path::Path;
+
+/// Policies and formats, a line each.
+pub fn list(style: Style) -> String {
+    let mut out = String::new();
+    let mut section = |title: &str, all: Vec<(&str, &str)>| {
+        out.push_str(&style.bold(title));
+        out.push('\n');
+        for (name, about) in all {
+            out += &style.wrap(&format!("  {name:<18}"), about, 20);
+        }
+    };
+    section(
+        "Threads (--policy)",
+        threads::ALL.iter().map(|p| (p.name(), p.about())).collect(),
+    );
+    section(
+        "Pages (--data)",
+        data::ALL.iter().map(|p| (p.name(), p.about())).collect(),
+    );
+    section(
+        "For other tools (--format)",
+        formats::ALL.iter().map(|f| (f.name(), f.about())).collect(),
+    );
+    out
+}
+
+/// What `--json` prints; docs/format.md names the fields.
+#[derive(Serialize)]
+struct Printed<'a> {
+    threads: Vec<ThreadIx>,
+    /// The kernel's numbers, one for each thread above.
+    pus: Vec<u32>,
+    objective: u64,
+    before: u64,
+    why: &'a str,
+    policy: &'a PolicyChoice,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<&'a Explanation>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    structures: &'a [Structure],
+}
+
+/// The list of PUs and the objective.
+pub fn json(placement: &Placement, solution: Option<&Solution>) -> Result<String> {
+    let pages = solution.and_then(|s| s.pages.as_ref());
+    let first = placement.phases.first();
+    let places = first.map_or(&[][..], |phase| &phase.threads);
+    let printed = Printed {
+        threads: places.iter().map(|p| p.thread()).collect(),
+        pus: places.iter().map(|p| p.os()).collect(),
+        objective: placement.objective.after,
+        before: placement.objective.before,
+        why: &placement.why,
+        policy: &placement.policy,
+        explanation: solution.map(|s| &s.explanation),
+        structures: pages.map_or(&[], |p| &p.structures),
+    };
+    Ok(serde_json::to_string_pretty(&printed)? + "\n")
+}
+
+/// What was placed and what it brings.
+pub fn summary(placement: &Placement, solution: Option<&Solution>, style: Style) -> String {
+    let first = placement.phases.first();
+    let mut out = headline(placement, first);
+    let objective = placement.objective;
+    out += &format!(
+        "Objective ({}): {} -> {}{}\n",
+        placement.policy.cost,
+        count(objective.before),
+        count(objective.after),
+        change(objective.before, objective.after),
+    );
+    if let Some(explanation) = solution.map(|s| &s.explanation) {
+        out += &style.wrap("Communication inside: ", &inside(explanation), 2);
+        out += &remote(explanation);
+    }
+    if placement.phases.len() > 1 {
+        let pages = solution.and_then(|s| s.pages.as_ref());
+        let moves = pages.map_or(0, |p| p.plan.moves());
+        out += &phases(placement, moves);
+    }
+    out += &style.wrap("", &placement.why, 2);
+    out
+}
+
+fn headline(placement: &Placement, first: Option<&PlacedPhase>) -> String {
+    let threads = first.map_or(0, |p| p.threads.len());
+    let left = placement.threads.len() - threads;
+    let left = match left {
+        0 => String::new(),
+        n => format!(" ({n} that hardly work are left to the system)"),
+    };
+    let pages: u64 = first.map_or(0, Placement::pages);
+    let data = placement.policy.data.as_ref().filter(|_| pages > 0);
+    let data = data.map_or_else(String::new, |data| {
+        format!(", {} pages by {data}", count(pages))
+    });
+    format!(
+        "{threads} threads{left} on {}: {}{data}\n",
+        clean(&placement.machine.name),
+        placement.policy.threads,
+    )
+}
+
+/// Shares of communication, the closest level last. Levels of the same shares as the one
+/// before, being the same parts of the machine, are left out.
+fn inside(explanation: &Explanation) -> String {
+    let share = |state: &State, level: &str| {
+        let row = state.communication.iter().find(|r| r.level == level);
+        row.map_or(0.0, |row| row.inside)
+    };
+    let mut last = (0.0, 0.0);
+    let mut parts = Vec::new();
+    for row in explanation.after.communication.iter().rev() {
+        let before = explanation.before.as_ref();
+        let shares = (before.map_or(0.0, |b| share(b, row.level)), row.inside);
+        let whole = row.level == "machine";
+        if shares == last || whole {
+            continue;
+        }
+        last = shares;
+        let (was, is) = (percent(shares.0), percent(shares.1));
+        parts.push(format!("{} {was} -> {is}", row.level));
+    }
+    parts.reverse();
+    match parts.is_empty() {
+        true => "only the machine as a whole".to_owned(),
+        false => parts.join(", "),
+    }
+}
+
+fn remote(explanation: &Explanation) -> String {
+    let before = explanation.before.as_ref().and_then(|state| state.remote);
+    match (before, explanation.after.remote) {
+        (Some(0.0), Some(0.0)) => String::new(),
+        (Some(before), Some(after)) => format!(
+            "Remote accesses: {} -> {}\n",
+            percent(before),
+            percent(after)
+        ),
+        (None, Some(after)) => format!("Remote accesses: {}\n", percent(after)),
+        (_, None) => String::new(),
+    }
+}
+
+fn phases(placement: &Placement, moves: usize) -> String {
+    let number = placement.phases.len();
+    let mut out = format!("{number} phases, {} moves of pages\n", count(moves as u64));
+    for phases in placement.phases.windows(2) {
+        let [before, phase] = phases else { continue };
+        let moved = before.threads.iter().zip(&phase.threads);
+        let moved = moved.filter(|(a, b)| a != b).count();
+        out += &format!(
+            "  from {:.2} s: {moved} threads and {} pages move\n",
+            phase.start as f64 / 1e9,
+            count(Placement::pages(phase)),
+        );
+    }
+    out
+}
+
+/// What was written, and what to type.
+pub fn next(placement: &Placement, path: &Path) -> String {
+    let path = path.display();
+    let command = match placement.source.command.is_empty() {
+        true => "COMMAND".to_owned(),
+        false => clean(&placement.source.command.join(" ")),
+    };
+    format!("{path} written\nnext: hither run -p {path} -- {command}\n")
+}
+
+fn change(before: u64, after: u64) -> String {
+    match before {
+        0 => String::new(),
+        _ => {
+            let change = after as f64 / before as f64 - 1.0;
+            let sign = if change > 0.0 { "+" } else { "" };
+            format!(" ({sign}{})", percent(change))
+        }
+    }
+}

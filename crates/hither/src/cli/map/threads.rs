@@ -1,0 +1,205 @@
+//! Threads to units: for the whole run, or for each phase that is worth it.
+use super::{Args, Input, Target};
+use crate::map::phases::{self, plan_threads, Stage};
+use crate::map::{threads, Assignment, Graph, Problem};
+use crate::metrics::phases::phases as find_phases;
+use anyhow::{anyhow, bail, Result};
+use hither_profile::{CommMatrix, Placement, Profile, SliceIx};
+use std::collections::BTreeMap;
+
+/// What a placement is compared with where there is no older one.
+const UNPLACED: &str = "scatter";
+
+/// Places the threads of an input on a machine.
+pub struct Placer<'a> {
+    args: &'a Args,
+    input: &'a Input,
+    target: &'a Target,
+    policy: &'static str,
+    pub capacity: u32,
+}
+
+impl<'a> Placer<'a> {
+    /// # Errors
+    /// When the threads do not fit.
+    pub fn new(args: &'a Args, input: &'a Input, target: &'a Target) -> Result<Placer<'a>> {
+        let (threads, units) = (input.placed.len(), target.tree.units.len());
+        let least = threads.div_ceil(units) as u32;
+        let capacity = args.on.capacity.unwrap_or(least);
+        if capacity < least {
+            bail!("{threads} threads do not fit on {units} PUs with {capacity} each; give --capacity {least}, or more PUs");
+        }
+        Ok(Placer {
+            args,
+            input,
+            target,
+            policy: policy_name(args)?,
+            capacity,
+        })
+    }
+
+    pub fn policy(&self) -> &'static str {
+        self.policy
+    }
+
+    /// A unit for every placed thread.
+    fn place(
+        &self,
+        policy: &str,
+        comm: &Graph,
+        current: Option<&[u32]>,
+    ) -> Result<Assignment, String> {
+        let known = threads::ALL.iter().find(|p| p.name() == policy);
+        let known = known.ok_or_else(|| format!("there is no policy {policy}"))?;
+        let problem = Problem {
+            tree: &self.target.tree,
+            cost: &self.target.cost,
+            comm,
+            load: &self.input.load,
+            capacity: self.capacity,
+            siblings: self.args.on.siblings,
+            current,
+            seed: self.args.choice.seed,
+        };
+        known
+            .place(&problem)
+            .map_err(|why| format!("policy {policy}: {why}"))
+    }
+
+    /// Where the threads are before: an older placement, else as a kernel spreads them
+    /// that knows nothing of what they share.
+    pub fn before(&self, old: Option<&Placement>) -> Result<Assignment> {
+        match old {
+            Some(old) => current(old, self.input, self.target),
+            None => self
+                .place(UNPLACED, &self.input.comm, None)
+                .map_err(|e| anyhow!(e)),
+        }
+    }
+
+    /// When which threads are where, a unit for every thread of the profile.
+    ///
+    /// # Errors
+    /// When the policy has one.
+    pub fn stages(&self, current: Option<&[u32]>) -> Result<Vec<Stage>> {
+        let slices = self.input.profile.as_ref().map(|p| p.slices.len());
+        if self.args.phases.phases && slices.unwrap_or(0) == 0 {
+            bail!(
+                "--phases needs slices of time, which {} lacks; give a profile of a run",
+                self.input.source.file
+            );
+        }
+        let plan = match &self.input.profile {
+            Some(profile) if self.args.phases.phases => self.phases(profile, current),
+            _ => self
+                .place(self.policy, &self.input.comm, current)
+                .map(|units| {
+                    vec![Stage {
+                        slice: SliceIx(0),
+                        start: 0,
+                        phase: None,
+                        threads: self.input.expand(&units),
+                        moved: 0,
+                    }]
+                }),
+        };
+        plan.map_err(|e| anyhow!(e))
+    }
+
+    fn phases(&self, profile: &Profile, current: Option<&[u32]>) -> Result<Vec<Stage>, String> {
+        let options = &self.args.phases;
+        let ranges = find_phases(
+            &profile.slices,
+            options.phase_window,
+            options.phase_difference,
+        );
+        let phases = phases::phases_of(profile, &ranges);
+        let plan = plan_threads(&phases, &options.limits(), |matrix, now| {
+            let now = now.map(|units| self.input.narrow(units));
+            let units = self.place(
+                self.policy,
+                &self.graph_of(matrix),
+                now.as_deref().or(current),
+            )?;
+            Ok(self.input.expand(&units))
+        })?;
+        Ok(plan.stages)
+    }
+
+    fn graph_of(&self, matrix: &CommMatrix) -> Graph {
+        let pairs = Graph::of(matrix);
+        let pairs = pairs.pairs().map(|(i, j, w)| (i as u32, j as u32, w));
+        self.input.graph(pairs)
+    }
+
+    /// Communication while each stage lasts, between the placed threads, numbered as in
+    /// the profile.
+    pub fn communication(&self, stages: &[Stage]) -> Vec<Graph> {
+        let whole = self.input.widen(&self.input.comm);
+        let Some(profile) = self.input.profile.as_ref().filter(|_| stages.len() > 1) else {
+            return vec![whole];
+        };
+        let of_stage = |at: usize| {
+            let from = stages[at].slice;
+            let to = stages.get(at + 1).map_or(SliceIx(u32::MAX), |s| s.slice);
+            let during = profile
+                .comm
+                .iter()
+                .filter(move |c| (from..to).contains(&c.slice));
+            let graph = self.input.graph(during.map(|c| (c.i.0, c.j.0, c.events)));
+            self.input.widen(&graph)
+        };
+        (0..stages.len()).map(of_stage).collect()
+    }
+}
+
+/// The policy asked for; `--fast` is a policy of its own.
+fn policy_name(args: &Args) -> Result<&'static str> {
+    let name = match (args.choice.policy.as_str(), args.choice.fast) {
+        (name, false) => name.to_owned(),
+        ("locality", true) => "locality-fast".to_owned(),
+        (name, true) => {
+            bail!("policy {name} has no fast variant; use --fast with --policy locality")
+        }
+    };
+    let known = threads::ALL.iter().find(|p| p.name() == name);
+    let known =
+        known.ok_or_else(|| anyhow!("there is no policy {name}; see `hither map --list`"))?;
+    Ok(known.name())
+}
+
+/// Where an older placement has the threads. Those that it does not name, or has on a unit
+/// that may not be used now, count as being where there is most room.
+fn current(old: &Placement, input: &Input, target: &Target) -> Result<Assignment> {
+    if old.machine.fingerprint != target.id.fingerprint {
+        bail!(
+            "the placement given with --from is for another machine ({}, {} PUs; this is {}, {} PUs); leave --from out, or give its --topology",
+            old.machine.name, old.machine.units, target.id.name, target.id.units
+        );
+    }
+    let units = (0u32..).zip(&target.tree.units);
+    let unit_of: BTreeMap<u32, u32> = units.map(|(at, unit)| (unit.os, at)).collect();
+    let places = old.phases.first().map_or(&[][..], |p| &p.threads);
+    let known = input.placed.iter().map(|thread| {
+        let same = old.threads.get(thread.at()) == input.threads.get(thread.at());
+        let place = places.iter().find(|p| p.thread() == *thread);
+        let place = place.filter(|_| same || input.profile.is_none());
+        place.and_then(|p| unit_of.get(&p.os()).copied())
+    });
+    let known: Vec<Option<u32>> = known.collect();
+    if known.iter().all(Option::is_none) {
+        bail!("the placement given with --from places none of these threads; leave --from out, or give one of the same program");
+    }
+    let mut on_unit = vec![0u32; target.tree.units.len()];
+    for unit in known.iter().flatten() {
+        on_unit[*unit as usize] += 1;
+    }
+    let fill = |unit: Option<u32>| {
+        unit.unwrap_or_else(|| {
+            let least = (0..on_unit.len()).min_by_key(|&u| on_unit[u]).unwrap_or(0);
+            on_unit[least] += 1;
+            least as u32
+        })
+    };
+    Ok(known.into_iter().map(fill).collect())
+}

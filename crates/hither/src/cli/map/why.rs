@@ -1,0 +1,71 @@
+//! What a placement brings, in a sentence.
+use super::Solution;
+use crate::cli::style::percent;
+use crate::map::explain::{Explanation, State};
+
+/// Less than this share of a whole is called no change.
+const NOTICEABLE: f64 = 0.005;
+
+pub fn sentence(solution: &Solution) -> String {
+    let mut parts = vec![threads(&solution.explanation)];
+    parts.extend(pages(&solution.explanation));
+    format!(
+        "{}, compared with {}.",
+        parts.join("; "),
+        solution.compared_with
+    )
+}
+
+fn threads(explanation: &Explanation) -> String {
+    let after = &explanation.after;
+    let Some(before) = &explanation.before else {
+        return "Threads are placed".to_owned();
+    };
+    if before.objective == 0 {
+        return "No communication between PUs to save".to_owned();
+    }
+    let ratio = after.objective as f64 / before.objective as f64;
+    if (1.0 - ratio).abs() < NOTICEABLE {
+        return "Communication costs as much as before".to_owned();
+    }
+    if ratio > 1.0 {
+        return format!("Communication costs {} more", percent(ratio - 1.0));
+    }
+    let closer = most_gained(before, after);
+    let closer = closer.map_or_else(String::new, |(level, was, is)| {
+        let article = if level.starts_with('L') { "an" } else { "a" };
+        let (is, was) = (percent(is), percent(was));
+        format!(": {is} of it stays inside {article} {level}, {was} before")
+    });
+    format!("Communication costs {} less{closer}", percent(1.0 - ratio))
+}
+
+/// The level below the whole machine with the largest gain, the closest of several.
+fn most_gained<'a>(before: &State, after: &'a State) -> Option<(&'a str, f64, f64)> {
+    let share = |state: &State, level: &str| {
+        let row = state.communication.iter().find(|row| row.level == level);
+        row.map_or(0.0, |row| row.inside)
+    };
+    let levels = after.communication.iter().map(|row| row.level);
+    let gains = levels.map(|level| (level, share(before, level), share(after, level)));
+    // The last of equals wins, and levels come loosest first.
+    gains
+        .filter(|(_, was, is)| is - was >= NOTICEABLE)
+        .max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))
+}
+
+fn pages(explanation: &Explanation) -> Option<String> {
+    let after = explanation.after.remote?;
+    let before = explanation.before.as_ref()?.remote?;
+    if before.max(after) == 0.0 {
+        return None;
+    }
+    Some(match before - after {
+        gain if gain.abs() < NOTICEABLE => format!("{} of accesses stay remote", percent(after)),
+        _ => format!(
+            "{} of accesses are remote instead of {}",
+            percent(after),
+            percent(before)
+        ),
+    })
+}

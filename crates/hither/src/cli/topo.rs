@@ -1,0 +1,115 @@
+//! `hither topo`: what a machine looks like to hither, and which machines it knows by name.
+use super::render_topo;
+use super::style::Style;
+use crate::topology::{self, CpuKinds, PuList, Restrictions};
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  hither topo                                  this machine, as far as it may be used here
+  hither topo --list                           machines that hither knows by name
+  hither topo --topology epyc-9654x2-nps4      one of them
+  hither topo --topology 'pack:2 core:4 pu:2'  a machine in hwloc's short notation
+  hither topo --topology other.xml             one saved there with `lstopo other.xml`
+  hither topo --pus 0-3,8                      only these PUs
+  hither topo --xml > here.xml                 for --topology elsewhere, or for lstopo -i
+
+Numbers after P# are the kernel's, as taskset, numactl and --pus take them; the others are
+hwloc's, which follow the machine's order.";
+
+/// A machine and the part of it to use; shared by the verbs that place.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct MachineArgs {
+    /// Machine: a name of `hither topo --list`, an hwloc XML file, or hwloc's short notation
+    /// as "node:4 core:8 pu:2" [default: this machine]
+    #[arg(long, value_name = "NAME|FILE|STRING")]
+    pub topology: Option<String>,
+
+    /// Use only these PUs: the kernel's (physical) numbers as for taskset, 0-3,8,10-14:2
+    #[arg(long, value_name = "LIST")]
+    pub pus: Option<PuList>,
+
+    /// Cores of hybrid machines: prefer-fast, fast, efficient, all, or numbers of kinds,
+    /// 0 the slowest
+    #[arg(long, value_name = "KIND")]
+    pub cpu_kind: Option<CpuKinds>,
+}
+
+impl MachineArgs {
+    /// What they leave of the machine for this many threads.
+    pub fn restrictions(&self, threads: Option<usize>) -> Restrictions {
+        Restrictions {
+            pus: self.pus.clone(),
+            kinds: self.cpu_kind.clone().unwrap_or_default(),
+            threads,
+        }
+    }
+}
+
+/// Show a machine: its nodes, caches and cores, their numbers, sizes and distances
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    machine: MachineArgs,
+
+    /// List the machines that hither knows by name
+    #[arg(long, conflicts_with_all = ["topology", "pus", "cpu_kind", "xml", "all"])]
+    list: bool,
+
+    /// Draw every part, also those that look alike
+    #[arg(long)]
+    all: bool,
+
+    /// As JSON, as hither maps to it: units, nodes, the tree, latencies
+    #[arg(long, conflicts_with = "all")]
+    json: bool,
+
+    /// As hwloc XML
+    #[arg(long, conflicts_with_all = ["json", "all"])]
+    xml: bool,
+}
+
+/// Reads the machine, prints it.
+///
+/// # Errors
+/// One sentence when there is no such machine, or nothing of it may be used.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let text = text(args, Style::of_stdout())?;
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.context("cannot write the topology")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(args: &Args, style: Style) -> Result<String> {
+    if args.list {
+        let known = topology::named();
+        return if args.json {
+            render_topo::list_json(&known)
+        } else {
+            render_topo::list(&known, style)
+        };
+    }
+    let name = args.machine.topology.as_deref();
+    let mut restrictions = args.machine.restrictions(None);
+    if args.machine.cpu_kind.is_none() {
+        // Nothing is placed yet: show what there is.
+        restrictions.kinds = CpuKinds::All;
+    }
+    let selected = topology::select(name, &restrictions)?;
+    if args.xml {
+        return Ok(selected.export_xml()?);
+    }
+    if args.json {
+        return render_topo::json(&selected, name);
+    }
+    Ok(render_topo::render(
+        &selected,
+        &args.machine,
+        args.all,
+        style,
+    ))
+}

@@ -1,0 +1,63 @@
+//! Balanced: evens the accesses that each memory controller serves, using the pages that
+//! belong to nobody in particular.
+//!
+//! A page may go to any node n with max(NV) <= 2 * NV\[n\] + 1: by eq. 6 of kMAF such a page
+//! does not belong to the node with max(NV) rather than to n. A page of high exclusivity has
+//! one such node and stays with it; one that all nodes use alike may be anywhere.
+use super::fill::{Fill, PerNode};
+use super::kmaf::Kmaf;
+use super::{DataPolicy, DataProblem};
+use hither_profile::NodeIx;
+use std::cmp::Reverse;
+
+#[derive(Default)]
+pub struct Balanced {
+    /// What counts as high exclusivity.
+    pub exclusive: Kmaf,
+}
+
+impl Balanced {
+    fn candidate(&self, per_node: &PerNode, highest: u64, node: usize) -> bool {
+        per_node.0[node] == highest || !self.exclusive.migrate(highest, per_node.0[node])
+    }
+}
+
+impl DataPolicy for Balanced {
+    fn name(&self) -> &'static str {
+        "balanced"
+    }
+
+    fn about(&self) -> &'static str {
+        "pages of one node there, the others where the memory controller has least to do"
+    }
+
+    /// Exclusive pages first, since they have no choice, then those with most accesses. A
+    /// page that is known to be on a node it may be on stays there while that node has less
+    /// than its share, so that small changes of behaviour do not move everything.
+    fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
+        let mut fill = Fill::new(problem)?;
+        let (_, average) = fill.total_and_average();
+        let weight = |per_node: &PerNode, _: usize| {
+            let (highest, second) = per_node.two_highest();
+            (self.exclusive.migrate(highest, second), per_node.total())
+        };
+        for page in fill.free(weight) {
+            let (per_node, home) = (fill.accesses(page), fill.home(page));
+            let (highest, _) = per_node.two_highest();
+            let evens = |n: usize| {
+                let may = fill.nodes.serving.contains(&n) && self.candidate(&per_node, highest, n);
+                // Pages without accesses are no load: they stay.
+                let load = if highest > 0 { fill.load[n] } else { 0 };
+                let stays = fill.now(page) == Some(n) && (fill.load[n] as f64) < average;
+                may.then(|| (stays, Reverse(load), per_node.0[n], fill.nearness(home, n)))
+            };
+            let any = |n: usize| Some((per_node.0[n], fill.nearness(home, n)));
+            let node = match fill.best_if_any(page, evens) {
+                Some(node) => node,
+                None => fill.best(page, any)?,
+            };
+            fill.put(page, node);
+        }
+        fill.finish()
+    }
+}

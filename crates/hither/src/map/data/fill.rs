@@ -1,0 +1,261 @@
+//! What all data policies share: where accesses come from, and putting pages on nodes
+//! until those are full.
+use super::{DataProblem, Page};
+use hither_profile::{NodeIx, ThreadIx};
+use std::cmp::Reverse;
+
+/// Nodes of a machine as pages see them.
+pub(super) struct Nodes {
+    /// The node of each thread.
+    of_thread: Vec<usize>,
+    /// `rank[h][n]`: 0 for n = h, then the nodes with usable units by distance from h, then
+    /// those without, which are slower memory or somebody else's.
+    rank: Vec<Vec<usize>>,
+    /// Nodes that take pages of their own accord: with memory and usable units; all with
+    /// memory when there is none of these.
+    pub serving: Vec<usize>,
+}
+
+impl Nodes {
+    fn new(problem: &DataProblem) -> Nodes {
+        let tree = problem.tree;
+        let all = 0..tree.nodes.len();
+        let of_thread = problem.threads.iter();
+        let of_thread = of_thread.map(|&u| tree.units[u as usize].node.at());
+        let with_memory = |n: &usize| problem.capacity[*n] > 0;
+        let with_units = |n: &usize| !tree.nodes[*n].units.is_empty();
+        let mut serving: Vec<usize> = all
+            .clone()
+            .filter(|n| with_memory(n) && with_units(n))
+            .collect();
+        if serving.is_empty() {
+            serving = all.clone().filter(with_memory).collect();
+        }
+        let rank_from = |home: usize| {
+            let mut order: Vec<usize> = all.clone().collect();
+            order.sort_by_key(|&n| {
+                let distance = distance(problem, home, n);
+                (n != home, !with_units(&n), distance, n)
+            });
+            let mut rank = vec![0; order.len()];
+            for (at, &n) in order.iter().enumerate() {
+                rank[n] = at;
+            }
+            rank
+        };
+        Nodes {
+            of_thread: of_thread.collect(),
+            rank: all.clone().map(rank_from).collect(),
+            serving,
+        }
+    }
+
+    pub fn of(&self, thread: ThreadIx) -> Option<usize> {
+        self.of_thread.get(thread.at()).copied()
+    }
+}
+
+/// How far a node is from another; unknown is far.
+fn distance(problem: &DataProblem, from: usize, to: usize) -> u32 {
+    let nodes = &problem.tree.nodes;
+    if let Some(matrix) = problem.cost.node_matrix() {
+        return matrix[from * nodes.len() + to];
+    }
+    match (nodes[from].units.first(), nodes[to].units.first()) {
+        (Some(&a), Some(&b)) => problem.cost.between(problem.tree, a as usize, b as usize),
+        _ => u32::MAX,
+    }
+}
+
+/// MemAcc\[p\]\[n\] (OPT eq. 5): the accesses to one page from each node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PerNode(pub Vec<u64>);
+
+impl PerNode {
+    pub fn total(&self) -> u64 {
+        self.0.iter().fold(0, |sum, &n| sum.saturating_add(n))
+    }
+
+    /// max(NV) and max2(NV) (kMAF eq. 6).
+    pub fn two_highest(&self) -> (u64, u64) {
+        self.0.iter().fold((0, 0), |(first, second), &n| {
+            if n > first {
+                (n, first)
+            } else {
+                (first, second.max(n))
+            }
+        })
+    }
+
+    /// Accesses that become remote when the page may not be on its best node.
+    pub fn stake(&self) -> u64 {
+        let (first, second) = self.two_highest();
+        first - second
+    }
+}
+
+/// Pages being put on nodes.
+pub(super) struct Fill<'a> {
+    pub problem: &'a DataProblem<'a>,
+    pub nodes: Nodes,
+    /// Bytes left on each node.
+    room: Vec<u64>,
+    /// Accesses to the pages that each node holds so far.
+    pub load: Vec<u64>,
+    place: Vec<Option<NodeIx>>,
+}
+
+impl<'a> Fill<'a> {
+    /// Nothing placed but the pages that are fixed.
+    ///
+    /// # Errors
+    /// When the pages do not fit, or a fixed one does not.
+    pub fn new(problem: &'a DataProblem<'a>) -> Result<Fill<'a>, String> {
+        let pages = problem.pages;
+        let mut fill = Fill {
+            problem,
+            nodes: Nodes::new(problem),
+            room: problem.capacity.to_vec(),
+            load: vec![0; problem.capacity.len()],
+            place: vec![None; pages.len()],
+        };
+        let needed: u128 = (0..pages.len())
+            .map(|p| u128::from(pages.page(p).bytes()))
+            .sum();
+        let there: u128 = problem.capacity.iter().map(|&c| u128::from(c)).sum();
+        if needed > there {
+            return Err(format!(
+                "the pages need {needed} bytes and the nodes can take {there}: allow more memory per node, or more nodes"
+            ));
+        }
+        for (page, node) in problem.fixed.iter().enumerate() {
+            if let Some(node) = node {
+                let node = fill.best(page, |n| (n == node.at()).then_some(()))?;
+                fill.put(page, node);
+            }
+        }
+        Ok(fill)
+    }
+
+    pub fn page(&self, page: usize) -> &Page {
+        self.problem.pages.page(page)
+    }
+
+    pub fn accesses(&self, page: usize) -> PerNode {
+        let mut per_node = PerNode(vec![0; self.room.len()]);
+        for u in self.problem.pages.uses(page) {
+            if let Some(n) = self.nodes.of(u.thread) {
+                per_node.0[n] = per_node.0[n].saturating_add(u.accesses);
+            }
+        }
+        per_node
+    }
+
+    /// Where a page is if nobody places it: where it is now, else with its first toucher,
+    /// else with its most frequent user, else on the first node.
+    pub fn home(&self, page: usize) -> usize {
+        self.now(page).unwrap_or_else(|| self.touched(page))
+    }
+
+    /// Where a page is, if that is known.
+    pub fn now(&self, page: usize) -> Option<usize> {
+        let now = self.problem.current.get(page).copied().flatten();
+        now.map(NodeIx::at)
+    }
+
+    /// Accesses to all pages, and what each serving node has of them when all have alike.
+    pub fn total_and_average(&self) -> (f64, f64) {
+        let pages = 0..self.problem.pages.len();
+        let accesses = pages.map(|p| u128::from(self.accesses(p).total()));
+        let total = accesses.sum::<u128>() as f64;
+        (total, total / self.nodes.serving.len().max(1) as f64)
+    }
+
+    /// The node of the first toucher, or the best guess at it.
+    pub fn touched(&self, page: usize) -> usize {
+        let touch = self.page(page).touch;
+        let guess = || {
+            let per_node = self.accesses(page).0;
+            let best = (0..per_node.len()).rev().max_by_key(|&n| per_node[n]);
+            best.filter(|&n| per_node[n] > 0)
+        };
+        touch
+            .and_then(|t| self.nodes.of(t.thread))
+            .or_else(guess)
+            .or(self.nodes.serving.first().copied())
+            .unwrap_or(0)
+    }
+
+    /// Pages without a node, large ones first so that they find room, then those with most
+    /// of `weight`.
+    pub fn free<K: Ord>(&self, weight: impl Fn(&PerNode, usize) -> K) -> Vec<usize> {
+        let free = (0..self.place.len()).filter(|&p| self.place[p].is_none());
+        let mut order: Vec<(Reverse<u64>, Reverse<K>, usize)> = free
+            .map(|p| {
+                let bytes = self.page(p).bytes();
+                (Reverse(bytes), Reverse(weight(&self.accesses(p), p)), p)
+            })
+            .collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, _, p)| p).collect()
+    }
+
+    /// How well a node does as the next best to `home`: the higher, the better.
+    pub fn nearness(&self, home: usize, node: usize) -> Reverse<usize> {
+        Reverse(self.nodes.rank[home][node])
+    }
+
+    /// The node with the highest `merit` among those that have one, and room for the page.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn best<K: Ord>(
+        &self,
+        page: usize,
+        merit: impl Fn(usize) -> Option<K>,
+    ) -> Result<usize, String> {
+        self.best_if_any(page, merit).ok_or_else(|| {
+            let bytes = self.page(page).bytes();
+            format!("no node has room for one more page of {bytes} bytes: allow more memory per node, or smaller pages")
+        })
+    }
+
+    /// As [`Fill::best`], where there may well be none.
+    pub fn best_if_any<K: Ord>(
+        &self,
+        page: usize,
+        merit: impl Fn(usize) -> Option<K>,
+    ) -> Option<usize> {
+        let bytes = self.page(page).bytes();
+        let with_room = (0..self.room.len()).filter(|&n| self.room[n] >= bytes);
+        let judged = with_room.filter_map(|n| merit(n).map(|m| (m, Reverse(n))));
+        judged.max().map(|(_, Reverse(node))| node)
+    }
+
+    /// Puts a page on a node that has room for it.
+    pub fn put(&mut self, page: usize, node: usize) {
+        self.room[node] -= self.page(page).bytes();
+        let accesses = self.accesses(page).total();
+        self.load[node] = self.load[node].saturating_add(accesses);
+        self.place[page] = Some(NodeIx(node as u32));
+    }
+
+    /// Whether a node has room for this many bytes.
+    pub fn has_room(&self, node: usize, bytes: u64) -> bool {
+        self.room[node] >= bytes
+    }
+
+    /// The node of every page that has one so far.
+    pub fn placed(&self) -> &[Option<NodeIx>] {
+        &self.place
+    }
+
+    /// The node of every page.
+    ///
+    /// # Errors
+    /// When a page was left out.
+    pub fn finish(self) -> Result<Vec<NodeIx>, String> {
+        let all: Option<Vec<NodeIx>> = self.place.into_iter().collect();
+        all.ok_or_else(|| "the data policy left a page without a node".to_owned())
+    }
+}

@@ -1,0 +1,31 @@
+//! First touch: a page is where the thread that used it first runs, as Linux does without
+//! being told otherwise (OPT 3.3).
+use super::fill::Fill;
+use super::{DataPolicy, DataProblem};
+use hither_profile::NodeIx;
+use std::cmp::Reverse;
+
+pub struct FirstTouch;
+
+impl DataPolicy for FirstTouch {
+    fn name(&self) -> &'static str {
+        "first-touch"
+    }
+
+    fn about(&self) -> &'static str {
+        "each page on the node of the thread that touches it first (Linux's default)"
+    }
+
+    /// Pages in the order of their touches; one that finds its node full goes to the
+    /// nearest with room, as in the kernel.
+    fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
+        let mut fill = Fill::new(problem)?;
+        let when = |page: usize| Reverse(problem.pages.page(page).touch.map(|t| t.slice));
+        for page in fill.free(|_, page| when(page)) {
+            let home = fill.touched(page);
+            let node = fill.best(page, |n| Some(fill.nearness(home, n)))?;
+            fill.put(page, node);
+        }
+        fill.finish()
+    }
+}

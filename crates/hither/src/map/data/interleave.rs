@@ -1,0 +1,43 @@
+//! Interleave: pages in turn on every node, so that all memory controllers work, whoever
+//! uses the pages (OPT 3.3).
+use super::fill::Fill;
+use super::{DataPolicy, DataProblem};
+use hither_profile::NodeIx;
+
+pub struct Interleave;
+
+impl DataPolicy for Interleave {
+    fn name(&self) -> &'static str {
+        "interleave"
+    }
+
+    fn about(&self) -> &'static str {
+        "pages in turn on every node that has processing units"
+    }
+
+    /// Turns go by the page's number in the profile, so that a page keeps its place when
+    /// others are placed later.
+    fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
+        let mut fill = Fill::new(problem)?;
+        for page in fill.free(|_, _| ()) {
+            let turn = fill.page(page).number as usize;
+            deal(&mut fill, page, turn)?;
+        }
+        fill.finish()
+    }
+}
+
+/// Puts a page on the serving node whose turn it is, or on the nearest one with room.
+///
+/// # Errors
+/// When no node has room.
+pub(super) fn deal(fill: &mut Fill, page: usize, turn: usize) -> Result<(), String> {
+    let serving = &fill.nodes.serving;
+    let at = serving
+        .get(turn % serving.len().max(1))
+        .copied()
+        .unwrap_or(0);
+    let node = fill.best(page, |n| Some(fill.nearness(at, n)))?;
+    fill.put(page, node);
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Data policies: one file each, one line in [`ALL`].
+//!
+//! Where a thread's accesses come from is the node of its unit, so the thread mapping comes
+//! first and decides what is near.
+mod balanced;
+mod fill;
+mod first_touch;
+pub mod groups;
+mod interleave;
+mod kmaf;
+mod locality_balance;
+mod most_access;
+pub mod pages;
+
+pub use balanced::Balanced;
+pub use first_touch::FirstTouch;
+pub use interleave::Interleave;
+pub use kmaf::Kmaf;
+pub use locality_balance::LocalityBalance;
+pub use most_access::MostAccess;
+pub use pages::{Page, PageSize, Pages, Touch, Use};
+
+use super::Cost;
+use crate::topology::Tree;
+use hither_profile::NodeIx;
+
+/// Pages to be placed, given where the threads run.
+#[derive(Clone, Copy)]
+pub struct DataProblem<'a> {
+    pub tree: &'a Tree,
+    /// Says which node is near when the best is full.
+    pub cost: &'a Cost,
+    /// The unit of each thread.
+    pub threads: &'a [u32],
+    pub pages: &'a Pages,
+    /// Bytes that each node of the tree can take, see [`capacities`].
+    pub capacity: &'a [u64],
+    /// Where the pages are now, for those of which that is known; the others are where they
+    /// are first touched. Empty when nothing is known.
+    pub current: &'a [Option<NodeIx>],
+    /// Pages whose node is decided already; empty when there are none.
+    pub fixed: &'a [Option<NodeIx>],
+}
+
+/// A way of placing pages.
+pub trait DataPolicy: Sync {
+    /// As `--data` takes it.
+    fn name(&self) -> &'static str;
+    /// One line: what it does, and whose it is.
+    fn about(&self) -> &'static str;
+    /// A node for every page, none above its capacity, the fixed ones where they are.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot place these pages, and what can.
+    fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String>;
+}
+
+/// Every policy, in the order in which `hither map --list` shows them.
+pub const ALL: &[&dyn DataPolicy] = &[
+    &MostAccess,
+    &LocalityBalance::DEFAULT,
+    &Balanced {
+        exclusive: Kmaf::PAPER,
+    },
+    &Kmaf::PAPER,
+    &Interleave,
+    &FirstTouch,
+];
+
+/// The policy that `--data` names; `locality-balance` takes its parameter after a colon.
+///
+/// # Errors
+/// A sentence that lists the names.
+pub fn by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
+    let (name, parameter) = match text.split_once(':') {
+        Some((name, parameter)) => (name, Some(parameter)),
+        None => (text, None),
+    };
+    match (name, parameter) {
+        ("locality-balance", Some(text)) => {
+            let mix = text.parse().ok().filter(|mix| (0.0..=1.0).contains(mix));
+            let mix = mix.ok_or("locality-balance takes a number from 0 (balance) to 1 (locality), as in locality-balance:0.1")?;
+            Ok(Box::new(LocalityBalance { mix }))
+        }
+        ("locality-balance", None) => Ok(Box::new(LocalityBalance::DEFAULT)),
+        ("most-access", None) => Ok(Box::new(MostAccess)),
+        ("balanced", None) => Ok(Box::<Balanced>::default()),
+        ("kmaf", None) => Ok(Box::<Kmaf>::default()),
+        ("interleave", None) => Ok(Box::new(Interleave)),
+        ("first-touch", None) => Ok(Box::new(FirstTouch)),
+        _ => {
+            let names: Vec<_> = ALL.iter().map(|p| p.name()).collect();
+            Err(format!(
+                "there is no data policy \"{text}\": use one of {}",
+                names.join(", ")
+            ))
+        }
+    }
+}
+
+/// Bytes of each node of a tree. A machine of which no node says its size, as many synthetic
+/// ones, has room for everything; else a node without a size has no memory.
+#[must_use]
+pub fn capacities(tree: &Tree) -> Vec<u64> {
+    if tree.nodes.iter().all(|n| n.bytes == 0) {
+        return vec![u64::MAX; tree.nodes.len()];
+    }
+    tree.nodes.iter().map(|n| n.bytes).collect()
+}
+
+#[cfg(test)]
+mod tests;

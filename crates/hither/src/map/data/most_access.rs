@@ -1,0 +1,30 @@
+//! Most access: a page is on the node that accesses it most, which makes Acc_page (OPT
+//! eq. 8) 1 for every page as long as nodes have room.
+use super::fill::Fill;
+use super::{DataPolicy, DataProblem};
+use hither_profile::NodeIx;
+
+pub struct MostAccess;
+
+impl DataPolicy for MostAccess {
+    fn name(&self) -> &'static str {
+        "most-access"
+    }
+
+    fn about(&self) -> &'static str {
+        "each page on the node that accesses it most (OPT eq. 8)"
+    }
+
+    /// Where nodes fill up, the pages that lose least by being on their second best node
+    /// go there. Among nodes that access a page alike it stays where it is.
+    fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
+        let mut fill = Fill::new(problem)?;
+        for page in fill.free(|per_node, _| (per_node.stake(), per_node.total())) {
+            let (per_node, home) = (fill.accesses(page).0, fill.home(page));
+            let merit = |n: usize| Some((per_node[n], fill.nearness(home, n)));
+            let node = fill.best(page, merit)?;
+            fill.put(page, node);
+        }
+        fill.finish()
+    }
+}

@@ -1,0 +1,264 @@
+//! The pages of a profile as data policies see them: who used each page when, and who
+//! touched it first.
+//!
+//! A profile names a 4 KiB page by its region and number. A larger page is an aligned run of
+//! them, cut where the hardware would cut it: by the address that the region had. It keeps
+//! the 4 KiB pages it stands for, so a placement still says what is meant when the region
+//! lies elsewhere in the next run.
+use hither_profile::{
+    FirstTouch, PageNo, PageUse, Profile, Region, RegionIx, SliceIx, ThreadIx, PAGE_SIZE,
+};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The sizes in which pages are placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageSize {
+    /// 4 KiB.
+    #[default]
+    K4,
+    /// 2 MiB.
+    M2,
+}
+
+impl PageSize {
+    /// Pages of 4 KiB in one of this size.
+    fn small_pages(self) -> u64 {
+        match self {
+            PageSize::K4 => 1,
+            PageSize::M2 => (2 << 20) / PAGE_SIZE,
+        }
+    }
+}
+
+impl std::str::FromStr for PageSize {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "4k" => Ok(PageSize::K4),
+            "2m" => Ok(PageSize::M2),
+            _ => Err("pages are placed in sizes of 4k or 2m".to_owned()),
+        }
+    }
+}
+
+/// The first access to a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Touch {
+    pub slice: SliceIx,
+    pub thread: ThreadIx,
+}
+
+/// A page of any size: `count` pages of 4 KiB of a region, from `first` on. Those at the
+/// ends of a region may be shorter than the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    pub region: RegionIx,
+    pub first: PageNo,
+    pub count: u32,
+    /// Number among all pages of the profile; it stays when some of them are placed alone.
+    pub number: u32,
+    /// `None` when the profile does not say.
+    pub touch: Option<Touch>,
+}
+
+impl Page {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.count) * PAGE_SIZE
+    }
+
+    /// Bytes of the region that it covers, from the region's start.
+    #[must_use]
+    pub fn range(&self) -> Range<u64> {
+        let start = u64::from(self.first.0) * PAGE_SIZE;
+        start..start + self.bytes()
+    }
+}
+
+/// What one thread did to one page in one slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    pub slice: SliceIx,
+    pub thread: ThreadIx,
+    /// Reads plus writes.
+    pub accesses: u64,
+}
+
+/// More accesses than any thread makes to a page in days. Counts of a damaged profile are
+/// cut here, so that sums cannot overflow.
+const MAX_ACCESSES: u64 = 1 << 44;
+
+/// Pages by region and number, each with its uses by slice and thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pages {
+    pages: Vec<Page>,
+    /// Uses of page p are `uses[starts[p]..starts[p + 1]]`.
+    starts: Vec<usize>,
+    uses: Vec<Use>,
+}
+
+/// A region and the number of a page of the chosen size in it.
+type Block = (RegionIx, u64);
+
+impl Pages {
+    /// Every page that a profile knows: accessed, or only touched first.
+    #[must_use]
+    pub fn of(profile: &Profile, size: PageSize) -> Pages {
+        let cut = Cut::new(profile, size);
+        let mut blocks: BTreeMap<Block, Option<Touch>> = BTreeMap::new();
+        for row in &profile.first_touch {
+            let touch = Touch {
+                slice: row.slice,
+                thread: row.thread,
+            };
+            let kept = blocks.entry(cut.block(row.region, row.page)).or_default();
+            // Within a slice the table's first row wins.
+            if kept.is_none_or(|k| touch.slice < k.slice) {
+                *kept = Some(touch);
+            }
+        }
+        let mut rows: Vec<(Block, Use)> = Vec::with_capacity(profile.pages.len());
+        for row in &profile.pages {
+            let block = cut.block(row.region, row.page);
+            blocks.entry(block).or_default();
+            rows.push((block, use_of(row)));
+        }
+        rows.sort_unstable_by_key(|(block, u)| (*block, u.slice, u.thread));
+        let mut rows = rows.into_iter().peekable();
+        let mut out = Pages::default();
+        for (block, touch) in blocks {
+            let mut uses = Vec::new();
+            while let Some((_, u)) = rows.next_if(|(b, _)| *b == block) {
+                uses.push(u);
+            }
+            let page = Page {
+                number: u32::try_from(out.len()).unwrap_or(u32::MAX),
+                touch,
+                ..cut.page(block)
+            };
+            out.push(page, uses);
+        }
+        out.sealed()
+    }
+
+    /// Pages in ascending order, each with its uses in the order of slices and threads.
+    pub fn new(pages: impl IntoIterator<Item = (Page, Vec<Use>)>) -> Pages {
+        let mut out = Pages::default();
+        for (page, uses) in pages {
+            out.push(page, uses);
+        }
+        out.sealed()
+    }
+
+    /// Uses of the same slice and thread become one; those without accesses go.
+    fn push(&mut self, page: Page, uses: Vec<Use>) {
+        let start = self.uses.len();
+        self.starts.push(start);
+        self.pages.push(page);
+        for u in uses.into_iter().filter(|u| u.accesses > 0) {
+            let last = self.uses[start..].last_mut();
+            match last.filter(|l| (l.slice, l.thread) == (u.slice, u.thread)) {
+                Some(l) => l.accesses = l.accesses.saturating_add(u.accesses).min(MAX_ACCESSES),
+                None => self.uses.push(Use {
+                    accesses: u.accesses.min(MAX_ACCESSES),
+                    ..u
+                }),
+            }
+        }
+    }
+
+    fn sealed(mut self) -> Pages {
+        self.starts.push(self.uses.len());
+        self
+    }
+
+    /// Number of pages P.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    #[must_use]
+    pub fn page(&self, at: usize) -> &Page {
+        &self.pages[at]
+    }
+
+    /// Who used a page, by slice, then by thread.
+    #[must_use]
+    pub fn uses(&self, at: usize) -> &[Use] {
+        &self.uses[self.starts[at]..self.starts[at + 1]]
+    }
+
+    /// Positions of the pages that hold a byte of `bytes` of a region.
+    #[must_use]
+    pub fn span(&self, region: RegionIx, bytes: Range<u64>) -> Range<usize> {
+        let from = self
+            .pages
+            .partition_point(|p| (p.region, p.range().end) <= (region, bytes.start));
+        let to = self
+            .pages
+            .partition_point(|p| (p.region, p.range().start) < (region, bytes.end));
+        from..to.max(from)
+    }
+}
+
+fn use_of(row: &PageUse) -> Use {
+    Use {
+        slice: row.slice,
+        thread: row.thread,
+        accesses: row.reads.saturating_add(row.writes),
+    }
+}
+
+/// How regions are cut into pages of a size.
+struct Cut<'a> {
+    regions: &'a [Region],
+    size: PageSize,
+    /// 4 KiB pages of each region: its size, or more where accesses say so.
+    length: BTreeMap<RegionIx, u64>,
+}
+
+impl Cut<'_> {
+    fn new(profile: &Profile, size: PageSize) -> Cut<'_> {
+        let used = profile.pages.iter().map(|r: &PageUse| (r.region, r.page));
+        let touched = profile.first_touch.iter();
+        let touched = touched.map(|r: &FirstTouch| (r.region, r.page));
+        let mut length = BTreeMap::new();
+        for (region, page) in used.chain(touched) {
+            let known = profile.regions.get(region.at());
+            let entry = length
+                .entry(region)
+                .or_insert_with(|| known.map_or(0, |r| r.size.div_ceil(PAGE_SIZE)));
+            *entry = (*entry).max(u64::from(page.0) + 1);
+        }
+        Cut {
+            regions: &profile.regions,
+            size,
+            length,
+        }
+    }
+
+    /// Pages of 4 KiB that the first page of this size has before the region begins.
+    fn shift(&self, region: RegionIx) -> u64 {
+        let address = self.regions.get(region.at()).map_or(0, |r| r.address);
+        address / PAGE_SIZE % self.size.small_pages()
+    }
+
+    fn block(&self, region: RegionIx, page: PageNo) -> Block {
+        let number = (self.shift(region) + u64::from(page.0)) / self.size.small_pages();
+        (region, number)
+    }
+
+    fn page(&self, (region, number): Block) -> Page {
+        let (per, shift) = (self.size.small_pages(), self.shift(region));
+        let end = ((number + 1) * per - shift).min(self.length[&region]);
+        let first = (number * per).saturating_sub(shift);
+        Page {
+            region,
+            first: PageNo(u32::try_from(first).unwrap_or(u32::MAX)),
+            count: u32::try_from(end - first).unwrap_or(u32::MAX),
+            ..Page::default()
+        }
+    }
+}

@@ -1,0 +1,115 @@
+use super::*;
+use hither_profile::{FirstTouch, PageUse, Profile, Region};
+
+fn row(slice: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
+    PageUse {
+        slice: SliceIx(slice),
+        region: RegionIx(0),
+        page: PageNo(page),
+        thread: ThreadIx(thread),
+        reads,
+        writes,
+    }
+}
+
+fn touch(page: u32, thread: u32, slice: u32) -> FirstTouch {
+    FirstTouch {
+        region: RegionIx(0),
+        page: PageNo(page),
+        thread: ThreadIx(thread),
+        slice: SliceIx(slice),
+    }
+}
+
+/// A region of 1024 pages at an address 100 pages past a boundary of 2 MiB.
+fn profile() -> Profile {
+    Profile {
+        regions: vec![Region {
+            size: 1024 * 4096,
+            address: (2 << 20) + 100 * 4096,
+            ..Region::default()
+        }],
+        pages: vec![
+            row(0, 0, 1, 3, 4),
+            row(0, 411, 1, 1, 0),
+            row(0, 412, 0, 2, 0),
+            row(5, 412, 1, 0, 6),
+            row(0, 900, 0, 0, 0),
+        ],
+        first_touch: vec![touch(0, 1, 2), touch(411, 0, 1), touch(1000, 1, 3)],
+        ..Profile::default()
+    }
+}
+
+#[test]
+fn small_pages_are_those_of_the_profile() {
+    let pages = Pages::of(&profile(), PageSize::K4);
+    let firsts: Vec<u32> = (0..pages.len()).map(|p| pages.page(p).first.0).collect();
+    assert_eq!(firsts, [0, 411, 412, 900, 1000]);
+    assert_eq!(pages.uses(0), [used(0, 1, 7)]);
+    assert_eq!(pages.uses(2), [used(0, 0, 2), used(5, 1, 6)]);
+    assert_eq!(pages.uses(3), []);
+    assert_eq!(pages.page(2).touch, None);
+    assert_eq!(pages.page(4).touch.map(|t| t.thread), Some(ThreadIx(1)));
+    assert!((0..5).all(|p| pages.page(p).bytes() == 4096));
+}
+
+/// The region begins 100 pages into a block of 512: its first block has pages 0..412, the
+/// next 412..924, the last 924..1024, where the region ends. Of the two touches in the first
+/// block the earlier counts.
+#[test]
+fn large_pages_are_cut_by_address() {
+    let pages = Pages::of(&profile(), PageSize::M2);
+    let cut: Vec<(u32, u32)> = (0..pages.len())
+        .map(|p| (pages.page(p).first.0, pages.page(p).count))
+        .collect();
+    assert_eq!(cut, [(0, 412), (412, 512), (924, 100)]);
+    assert_eq!(pages.uses(0), [used(0, 1, 8)]);
+    assert_eq!(pages.uses(1), [used(0, 0, 2), used(5, 1, 6)]);
+    let numbers: Vec<u32> = (0..3).map(|p| pages.page(p).number).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+    let touchers: Vec<_> = (0..3)
+        .map(|p| pages.page(p).touch.map(|t| t.thread))
+        .collect();
+    assert_eq!(touchers, [Some(ThreadIx(0)), None, Some(ThreadIx(1))]);
+}
+
+#[test]
+fn spans_are_by_bytes() {
+    let pages = Pages::of(&profile(), PageSize::M2);
+    let check = |bytes: std::ops::Range<u64>, expected| {
+        assert_eq!(
+            pages.span(RegionIx(0), bytes.clone()),
+            expected,
+            "{bytes:?}"
+        );
+    };
+    check(0..1, 0..1);
+    check(412 * 4096 - 1..412 * 4096, 0..1);
+    check(412 * 4096 - 1..412 * 4096 + 1, 0..2);
+    check(412 * 4096..u64::MAX, 1..3);
+    assert!(pages.span(RegionIx(1), 0..u64::MAX).is_empty());
+}
+
+/// Counts of a damaged profile do not overflow, and rows of unknown regions do no harm.
+#[test]
+fn a_damaged_profile_is_survived() {
+    let mut damaged = profile();
+    damaged
+        .pages
+        .extend([row(0, 0, 1, u64::MAX, 9), row(0, 0, 0, u64::MAX, u64::MAX)]);
+    damaged.pages.push(PageUse {
+        region: RegionIx(77),
+        page: PageNo(u32::MAX),
+        thread: ThreadIx(9),
+        reads: 1,
+        ..PageUse::default()
+    });
+    for size in [PageSize::K4, PageSize::M2] {
+        let pages = Pages::of(&damaged, size);
+        for policy in ALL {
+            let got = place(*policy, &two(), &pages, &[9999, 9999]).unwrap();
+            assert_eq!(got.len(), pages.len());
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Choosing a placement: (communication, pages, machine) -> threads to units, pages to nodes.
+//!
+//! A policy is one file in `threads/` or `data/` and one line in the list below. All are
+//! pure: the same problem and seed give the same placement on any machine.
+pub mod cost;
+pub mod data;
+pub mod explain;
+// For mapping while the program runs: until then nothing asks it.
+#[allow(dead_code)]
+pub mod filter;
+pub mod graph;
+pub mod phases;
+mod search;
+pub mod threads;
+
+pub use cost::Cost;
+pub use graph::Graph;
+
+use crate::topology::Tree;
+
+/// Threads to be placed.
+pub struct Problem<'a> {
+    pub tree: &'a Tree,
+    pub cost: &'a Cost,
+    pub comm: &'a Graph,
+    /// Work of each thread (memory accesses, or instructions), any unit.
+    pub load: &'a [u64],
+    /// Most threads of a unit; at least threads / units, rounded up.
+    pub capacity: u32,
+    /// Whether threads may share a core, or a unit, while another is idle. If not, every core
+    /// gets a thread before any gets two, and every unit before any gets two: two threads
+    /// on one core halve each other's speed, which costs more than talking does.
+    pub siblings: bool,
+    /// Where the threads are now, if that is known.
+    pub current: Option<&'a [u32]>,
+    pub seed: u64,
+}
+
+/// The unit of each thread, a position in [`Tree::units`].
+pub type Assignment = Vec<u32>;
+
+impl Problem<'_> {
+    /// Threads that each unit may get: [`Problem::capacity`] where `siblings` is set, else as
+    /// few as the number of threads needs, on one unit per core while there are cores enough.
+    #[must_use]
+    pub fn room(&self) -> Vec<u32> {
+        let units = &self.tree.units;
+        let threads = self.comm.threads();
+        let cores = units.iter().map(|u| u.core + 1).max().unwrap_or(0) as usize;
+        if self.siblings || threads > units.len() {
+            let even = threads.div_ceil(units.len().max(1)) as u32;
+            let most = if self.siblings {
+                self.capacity.min(threads as u32)
+            } else {
+                self.capacity.min(even)
+            };
+            return vec![most; units.len()];
+        }
+        if threads > cores {
+            return vec![1; units.len()];
+        }
+        self.one_unit_per_core(cores)
+    }
+
+    /// Of each core the unit where a thread is now, or the first.
+    fn one_unit_per_core(&self, cores: usize) -> Vec<u32> {
+        let units = &self.tree.units;
+        let mut chosen = vec![None; cores];
+        for &at in self.current.unwrap_or_default() {
+            if let Some(unit) = units.get(at as usize) {
+                chosen[unit.core as usize].get_or_insert(at);
+            }
+        }
+        for (at, unit) in (0..).zip(units) {
+            chosen[unit.core as usize].get_or_insert(at);
+        }
+        let mut room = vec![0; units.len()];
+        for at in chosen.into_iter().flatten() {
+            room[at as usize] = 1;
+        }
+        room
+    }
+
+    /// Sum over i<j of M\[i\]\[j\] * d(unit of i, unit of j).
+    #[must_use]
+    pub fn objective(&self, units: &[u32]) -> u128 {
+        let pairs = self.comm.pairs();
+        pairs
+            .map(|(i, j, events)| {
+                let d = self
+                    .cost
+                    .between(self.tree, units[i] as usize, units[j] as usize);
+                u128::from(events) * u128::from(d)
+            })
+            .sum()
+    }
+}

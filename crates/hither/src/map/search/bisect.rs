@@ -1,0 +1,110 @@
+//! Cutting a set of threads in two with as little communication across as possible, and a
+//! given number on the left: multilevel, with the sizes exact at the finest level.
+use super::coarsen::{coarsen, Weighted};
+use super::fm::{Fm, Range};
+use super::links::Links;
+use super::rng::Rng;
+
+/// Vertices at which coarsening stops.
+const COARSE: usize = 48;
+/// Starts on the coarsest graph.
+const GROWN: usize = 3;
+
+/// Which vertices go left; `tries` times, the best kept. Adds what it did to `steps`.
+#[must_use]
+pub fn bisect(
+    links: Links,
+    range: Range,
+    tries: usize,
+    rng: &mut Rng,
+    steps: &mut u64,
+) -> Vec<bool> {
+    let n = links.len();
+    let graph = Weighted {
+        links,
+        weight: vec![1; n],
+    };
+    let mut best: Option<((u32, i64), Vec<bool>)> = None;
+    for _ in 0..tries.max(1) {
+        let (left, cut) = multilevel(&graph, range, rng, steps);
+        let weight = left.iter().filter(|l| **l).count() as u32;
+        let key = (range.misses(weight), cut);
+        if best.as_ref().is_none_or(|(k, _)| key < *k) {
+            best = Some((key, left));
+        }
+        if key == (0, 0) {
+            break;
+        }
+    }
+    best.map(|(_, left)| left).unwrap_or_default()
+}
+
+fn multilevel(graph: &Weighted, range: Range, rng: &mut Rng, steps: &mut u64) -> (Vec<bool>, i64) {
+    let n = graph.weight.len();
+    let small = range
+        .low
+        .max(range.high.min(n as u32 - range.low.min(n as u32)));
+    let heaviest = (n as u32 / 16).min(small / 3).max(2);
+    let mut levels: Vec<(Weighted, Vec<u32>)> = Vec::new();
+    loop {
+        let finest = levels.last().map_or(graph, |l| &l.0);
+        if finest.weight.len() <= COARSE {
+            break;
+        }
+        *steps += (4 * finest.links.link.len() + 24 * finest.weight.len()) as u64;
+        match coarsen(finest, heaviest, rng) {
+            Some(level) => levels.push(level),
+            None => break,
+        }
+    }
+    let coarsest = levels.last().map_or(graph, |l| &l.0);
+    let (mut left, mut cut) = start(coarsest, range, rng, steps);
+    while let Some((_, group)) = levels.pop() {
+        let finer = levels.last().map_or(graph, |l| &l.0);
+        let sides = group.iter().map(|&g| left[g as usize]).collect();
+        let (l, c, s) = Fm::new(finer, range, sides).run();
+        (left, cut) = (l, c);
+        *steps += s;
+    }
+    (left, cut)
+}
+
+/// The best of some grown and refined starts.
+fn start(graph: &Weighted, range: Range, rng: &mut Rng, steps: &mut u64) -> (Vec<bool>, i64) {
+    let n = graph.weight.len();
+    let mut best: Option<((u32, i64), Vec<bool>)> = None;
+    for _ in 0..GROWN.min(n) {
+        let (left, cut, s) = Fm::new(graph, range, grow(graph, range, rng)).run();
+        *steps += s + graph.links.link.len() as u64;
+        let weights = left.iter().zip(&graph.weight);
+        let weight = weights.filter(|(l, _)| **l).map(|(_, w)| *w).sum();
+        let key = (range.misses(weight), cut);
+        if best.as_ref().is_none_or(|(k, _)| key < *k) {
+            best = Some((key, left));
+        }
+    }
+    best.map_or_else(|| (vec![false; n], 0), |(key, left)| (left, key.1))
+}
+
+/// A left side grown from a random vertex, each time by the vertex with most links into it
+/// and fewest out of it.
+fn grow(graph: &Weighted, range: Range, rng: &mut Rng) -> Vec<bool> {
+    let n = graph.weight.len();
+    let target = (range.low + range.high).div_ceil(2);
+    let mut left = vec![false; n];
+    let mut gain: Vec<i64> = (0..n)
+        .map(|v| -graph.links.of(v).iter().map(|l| l.weight).sum::<i64>())
+        .collect();
+    let mut weight = 0;
+    let mut next = Some(rng.below(n));
+    while let Some(v) = next.filter(|_| weight < target) {
+        left[v] = true;
+        weight += graph.weight[v];
+        for l in graph.links.of(v) {
+            gain[l.to as usize] += 2 * l.weight;
+        }
+        let fits = |u: &usize| !left[*u] && weight + graph.weight[*u] <= range.high;
+        next = (0..n).filter(fits).max_by_key(|&u| gain[u]);
+    }
+    left
+}

@@ -1,0 +1,61 @@
+//! Iterated local search (Lourenco, Martin, Stutzle, "Iterated local search", 2003): a few
+//! random swaps, local search around them, and back if that was for the worse.
+use super::rng::Rng;
+use super::state::{Change, State};
+use super::swap::{drain, threads_of, undo_of, Queue};
+
+/// Kicks until the steps are spent.
+pub fn kick(state: &mut State, rng: &mut Rng, limit: u64) {
+    let n = state.at.len();
+    if n < 2 || state.homes.len() < 2 {
+        return;
+    }
+    let mut queue = Queue::new(n);
+    let mut log = Vec::new();
+    while state.steps < limit {
+        let before = state.value;
+        log.clear();
+        shake(state, rng, &mut queue, &mut log);
+        drain(state, &mut queue, u64::MAX, &mut log);
+        if state.value > before {
+            for &change in log.iter().rev() {
+                state.apply(change);
+            }
+        }
+        state.steps += 32;
+    }
+}
+
+fn shake(state: &mut State, rng: &mut Rng, queue: &mut Queue, log: &mut Vec<Change>) {
+    for _ in 0..2 + rng.below(3) {
+        let Some(change) = random_change(state, rng) else {
+            continue;
+        };
+        log.push(undo_of(state, change));
+        state.apply(change);
+        for t in threads_of(change) {
+            queue.push_around(state, t);
+        }
+    }
+}
+
+/// A thread goes to where one of its partners is, in exchange for another from there, or
+/// swaps with any thread.
+fn random_change(state: &State, rng: &mut Rng) -> Option<Change> {
+    let n = state.at.len();
+    let u = rng.below(n);
+    let row = state.links.of(u);
+    let home = if row.is_empty() || rng.below(4) == 0 {
+        state.at[rng.below(n)]
+    } else {
+        state.at[row[rng.below(row.len())].to as usize]
+    };
+    if home == state.at[u] {
+        return None;
+    }
+    if state.free(home) > 0 {
+        return Some(Change::Move(u as u32, home));
+    }
+    let members = &state.members[home as usize];
+    Some(Change::Swap(u as u32, members[rng.below(members.len())]))
+}

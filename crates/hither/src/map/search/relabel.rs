@@ -1,0 +1,50 @@
+//! Fitting a placement to the one that threads have now: subtrees of one shape below the same
+//! vertex are interchangeable, so what is placed below them may be exchanged at no cost until
+//! most threads are where they already were.
+use super::space::{Space, NONE};
+use super::subtrees::kinds;
+
+/// Exchanges children of each vertex, from the root down, greedily by the threads that stay.
+pub fn relabel(space: &Space, homes: &mut [u32], current: &[u32]) {
+    let kind = kinds(space);
+    for v in 0..space.len() {
+        let vertex = &space.vertex[v];
+        if vertex.children.len() > 1 && vertex.cell != NONE {
+            exchange(space, v, &kind, homes, current);
+        }
+    }
+}
+
+fn exchange(space: &Space, v: usize, kind: &[u32], homes: &mut [u32], current: &[u32]) {
+    let children = &space.vertex[v].children;
+    let k = children.len();
+    // Children are in order, so the one that covers a home is the last that starts before it.
+    let child = |home: u32| {
+        let inside = home > v as u32 && home < space.vertex[v].end;
+        let at = children.partition_point(|&c| c <= home);
+        (inside && at > 0).then(|| at - 1)
+    };
+    let mut stay = vec![0u32; k * k];
+    for (&new, &old) in homes.iter().zip(current) {
+        if let (Some(a), Some(b)) = (child(new), child(old)) {
+            stay[a * k + b] += 1;
+        }
+    }
+    let mut pairs: Vec<(u32, usize, usize)> = (0..k * k).map(|i| (stay[i], i / k, i % k)).collect();
+    // Most first; what stays anyway before what does not.
+    pairs.sort_by_key(|&(n, a, b)| (std::cmp::Reverse(n), a != b, a, b));
+    let (mut goes, mut taken) = (vec![None; k], vec![false; k]);
+    for (_, a, b) in pairs {
+        let same = kind[children[a] as usize] == kind[children[b] as usize];
+        if same && goes[a].is_none() && !taken[b] {
+            goes[a] = Some(b);
+            taken[b] = true;
+        }
+    }
+    for home in homes.iter_mut() {
+        if let Some(a) = child(*home) {
+            let b = goes[a].unwrap_or(a);
+            *home = *home - children[a] + children[b];
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Where threads can go, as the search sees it.
+//!
+//! Units below the same vertex, at the same distance from one another, are interchangeable:
+//! a thread is placed at a *home*, the lowest vertex above several units that it may use, and
+//! gets one of its units in the end. Vertices are numbered depth first, so a subtree is a
+//! range. Distances follow the tree, except between *cells*, the largest vertices inside one
+//! NUMA node, when the cost has a matrix for nodes:
+//!
+//! ```text
+//!   d(h, k) = top[cell h][cell k]             if the cells differ
+//!             cost of the lowest common vertex  else
+//! ```
+use crate::map::{Assignment, Problem};
+use crate::topology::Tree;
+
+/// No cell: a vertex above cells.
+pub const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Debug, Default)]
+pub struct Vertex {
+    /// Itself for the root.
+    pub parent: u32,
+    /// Vertices below, without units.
+    pub children: Vec<u32>,
+    /// Units that belong to this vertex alone, each with its capacity.
+    pub units: Vec<(u32, u32)>,
+    /// Threads that those units take.
+    pub room: u32,
+    /// Threads that all units below take.
+    pub capacity: u32,
+    /// One past the last vertex of the subtree.
+    pub end: u32,
+    pub depth: u32,
+    /// Distance of two units whose lowest common vertex this is.
+    pub cost: i64,
+    pub cell: u32,
+}
+
+#[derive(Debug, Default)]
+pub struct Space {
+    pub vertex: Vec<Vertex>,
+    /// The vertex of each cell.
+    pub cells: Vec<u32>,
+    /// cells x cells.
+    pub top: Vec<i64>,
+    /// Path from the root, a field of bits per depth; empty if that takes more than 64 bits,
+    /// which only a tree without any regularity does.
+    code: Vec<u64>,
+    /// The depth of the field in which two codes differ first, by leading zeros.
+    depth_of: Vec<u8>,
+    /// depths x vertices: cost of a vertex' ancestor.
+    up: Vec<i64>,
+}
+
+impl Space {
+    /// The space of the units with `room`. `None` when there is none.
+    #[must_use]
+    pub fn new(problem: &Problem, room: &[u32]) -> Option<Space> {
+        let mut space = Space::default();
+        let build = Build::new(problem, room);
+        build.grow(&mut space, 0, None)?;
+        space.sum_up();
+        space.make_cells(problem);
+        space.make_codes();
+        Some(space)
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.vertex.len()
+    }
+
+    /// Distance of threads at two homes; of two at the same, its cost.
+    #[inline]
+    #[must_use]
+    pub fn distance(&self, h: usize, k: usize) -> i64 {
+        if self.cells.len() > 1 {
+            let (ch, ck) = (self.vertex[h].cell as usize, self.vertex[k].cell as usize);
+            if ch != ck {
+                return self.top[ch * self.cells.len() + ck];
+            }
+        }
+        if self.code.is_empty() {
+            return self.distance_by_walk(h, k);
+        }
+        let depth = self.depth_of[(self.code[h] ^ self.code[k]).leading_zeros() as usize];
+        self.up[usize::from(depth) * self.vertex.len() + h]
+    }
+
+    fn distance_by_walk(&self, h: usize, k: usize) -> i64 {
+        let (mut h, mut k) = (h, k);
+        while h != k {
+            // Parents come before their children, so the later one is no ancestor.
+            let later = if h > k { &mut h } else { &mut k };
+            *later = self.vertex[*later].parent as usize;
+        }
+        self.vertex[h].cost
+    }
+
+    /// Distance to the parent's cost: what a pair saves by meeting here.
+    #[must_use]
+    pub fn step(&self, v: usize) -> i64 {
+        self.vertex[self.vertex[v].parent as usize].cost - self.vertex[v].cost
+    }
+
+    fn sum_up(&mut self) {
+        for v in (0..self.vertex.len()).rev() {
+            let below: u32 = self.vertex[v]
+                .children
+                .iter()
+                .map(|&c| self.vertex[c as usize].capacity)
+                .sum();
+            self.vertex[v].room = self.vertex[v].units.iter().map(|u| u.1).sum();
+            self.vertex[v].capacity = below + self.vertex[v].room;
+            let last = self.vertex[v].children.last();
+            self.vertex[v].end = last.map_or(v as u32 + 1, |&c| self.vertex[c as usize].end);
+        }
+    }
+
+    fn make_cells(&mut self, problem: &Problem) {
+        let (tree, cost) = (problem.tree, problem.cost);
+        let mixed = cost.node_matrix().is_some();
+        let some_unit = |space: &Space, v: usize| {
+            let range = v..space.vertex[v].end as usize;
+            let mut units = range.flat_map(|w| space.vertex[w].units.iter());
+            units.next().map_or(0, |u| u.0 as usize)
+        };
+        let mut at = 0;
+        while at < self.vertex.len() {
+            if mixed && !self.in_one_node(tree, at) {
+                self.vertex[at].cell = NONE;
+                at += 1;
+                continue;
+            }
+            let end = self.vertex[at].end as usize;
+            for v in at..end {
+                self.vertex[v].cell = self.cells.len() as u32;
+            }
+            self.cells.push(at as u32);
+            at = end;
+        }
+        for &a in &self.cells {
+            for &b in &self.cells {
+                let far = cost.between(
+                    tree,
+                    some_unit(self, a as usize),
+                    some_unit(self, b as usize),
+                );
+                let near = self.vertex[a as usize].cost;
+                let d = if a == b { near } else { i64::from(far) };
+                self.top.push(d);
+            }
+        }
+    }
+
+    fn in_one_node(&self, tree: &Tree, v: usize) -> bool {
+        let range = v..self.vertex[v].end as usize;
+        let mut units = range.flat_map(|w| self.vertex[w].units.iter());
+        let node = |u: &(u32, u32)| tree.units[u.0 as usize].node;
+        let Some(first) = units.next() else {
+            return true;
+        };
+        units.all(|u| node(u) == node(first))
+    }
+
+    fn make_codes(&mut self) {
+        let depths = self.vertex.iter().map(|v| v.depth).max().unwrap_or(0) as usize + 1;
+        let mut most = vec![0usize; depths];
+        for v in &self.vertex {
+            most[v.depth as usize] = most[v.depth as usize].max(v.children.len());
+        }
+        // Children count from 1: 0 in a field stands for the vertex itself.
+        let bits = |children: usize| usize::BITS - children.leading_zeros();
+        if most.iter().map(|&m| bits(m)).sum::<u32>() > 64 {
+            return;
+        }
+        self.depth_of = vec![depths as u8; 65];
+        let mut shift = 64;
+        let mut shifts = Vec::new();
+        for (depth, &children) in most.iter().enumerate() {
+            for bit in 0..bits(children) {
+                self.depth_of[(64 - shift + bit) as usize] = depth as u8;
+            }
+            shift -= bits(children);
+            shifts.push(shift);
+        }
+        let n = self.vertex.len();
+        self.code = vec![0; n];
+        self.up = vec![0; (depths + 1) * n];
+        for v in 0..n {
+            let at = self.vertex[v].depth as usize;
+            for (i, &c) in (1u64..).zip(&self.vertex[v].children) {
+                self.code[c as usize] = self.code[v] | i << shifts[at];
+            }
+            let parent = self.vertex[v].parent as usize;
+            for depth in 0..at {
+                self.up[depth * n + v] = self.up[depth * n + parent];
+            }
+            self.up[at * n + v] = self.vertex[v].cost;
+            self.up[depths * n + v] = self.vertex[v].cost;
+        }
+    }
+
+    /// The home of each unit, [`NONE`] for units that may not be used.
+    #[must_use]
+    pub fn home_of_units(&self, units: usize) -> Vec<u32> {
+        let mut home = vec![NONE; units];
+        for (h, v) in self.vertex.iter().enumerate() {
+            for &(unit, _) in &v.units {
+                home[unit as usize] = h as u32;
+            }
+        }
+        home
+    }
+
+    /// A unit for each thread at its home: the one it had where that is possible, else the
+    /// first that is free.
+    #[must_use]
+    pub fn units(&self, homes: &[u32], current: Option<&[u32]>) -> Assignment {
+        let units = self.vertex.iter().flat_map(|v| &v.units);
+        let most = units.map(|u| u.0 + 1).max().unwrap_or(0) as usize;
+        let home_of = self.home_of_units(most);
+        let mut free = vec![0u32; most];
+        for v in &self.vertex {
+            for &(unit, capacity) in &v.units {
+                free[unit as usize] = capacity;
+            }
+        }
+        let mut result = vec![NONE; homes.len()];
+        for (t, &home) in homes.iter().enumerate() {
+            let had = current.and_then(|c| c.get(t)).copied().unwrap_or(NONE) as usize;
+            if had < most && home_of[had] == home && free[had] > 0 {
+                free[had] -= 1;
+                result[t] = had as u32;
+            }
+        }
+        let mut next = vec![0usize; self.vertex.len()];
+        for (t, &home) in homes.iter().enumerate() {
+            let units = &self.vertex[home as usize].units;
+            while result[t] == NONE {
+                let unit = units[next[home as usize]].0;
+                if free[unit as usize] > 0 {
+                    free[unit as usize] -= 1;
+                    result[t] = unit;
+                } else {
+                    next[home as usize] += 1;
+                }
+            }
+        }
+        result
+    }
+}
+
+struct Build<'a> {
+    tree: &'a Tree,
+    room: &'a [u32],
+    problem: &'a Problem<'a>,
+    /// Units with room before each unit.
+    before: Vec<u32>,
+}
+
+impl<'a> Build<'a> {
+    fn new(problem: &'a Problem<'a>, room: &'a [u32]) -> Self {
+        let mut before = vec![0];
+        for &r in room {
+            before.push(before[before.len() - 1] + u32::from(r > 0));
+        }
+        Build {
+            tree: problem.tree,
+            room,
+            problem,
+            before,
+        }
+    }
+
+    fn usable(&self, v: u32) -> u32 {
+        let units = &self.tree.vertices[v as usize].units;
+        self.before[units.end as usize] - self.before[units.start as usize]
+    }
+
+    /// Adds what lies below `v` of the tree, vertices with one usable child left out.
+    fn grow(&self, space: &mut Space, v: u32, parent: Option<u32>) -> Option<()> {
+        let mut v = v;
+        let children = loop {
+            let below = &self.tree.vertices[v as usize].children;
+            let usable: Vec<u32> = below
+                .iter()
+                .copied()
+                .filter(|&c| self.usable(c) > 0)
+                .collect();
+            match usable[..] {
+                [only] => v = only,
+                _ => break usable,
+            }
+        };
+        if children.is_empty() {
+            return self.leaf(space, v, parent);
+        }
+        let me = push(space, parent, i64::from(self.problem.cost.at(v)));
+        let mixed = self.spans_nodes(v);
+        for child in children {
+            let leaf = self.usable(child) == 1 && !mixed;
+            let below = if leaf { self.grow_leaf(child) } else { None };
+            match below {
+                Some(unit) => space.vertex[me as usize].units.push((unit, 1)),
+                None => self.grow(space, child, Some(me))?,
+            }
+        }
+        Some(())
+    }
+
+    /// Units of different nodes, which then have distances of their own.
+    fn spans_nodes(&self, v: u32) -> bool {
+        let units = &self.tree.vertices[v as usize].units;
+        let node = |u: u32| self.tree.units[u as usize].node;
+        let first = node(units.start);
+        self.problem.cost.node_matrix().is_some() && units.clone().any(|u| node(u) != first)
+    }
+
+    /// The only usable unit below `v`, if one thread can use it: it is as near to its parent's
+    /// other units as they are to it.
+    fn grow_leaf(&self, v: u32) -> Option<u32> {
+        let mut units = self.tree.vertices[v as usize].units.clone();
+        units.find(|&u| self.room[u as usize] == 1)
+    }
+
+    /// A unit that is a home by itself.
+    fn leaf(&self, space: &mut Space, v: u32, parent: Option<u32>) -> Option<()> {
+        let mut units = self.tree.vertices[v as usize].units.clone();
+        let unit = units.find(|&u| self.room[u as usize] > 0)?;
+        let home = push(space, parent, 0);
+        space.vertex[home as usize]
+            .units
+            .push((unit, self.room[unit as usize]));
+        Some(())
+    }
+}
+
+fn push(space: &mut Space, parent: Option<u32>, cost: i64) -> u32 {
+    let me = space.vertex.len() as u32;
+    let depth = parent.map_or(0, |p| space.vertex[p as usize].depth + 1);
+    if let Some(parent) = parent {
+        space.vertex[parent as usize].children.push(me);
+    }
+    space.vertex.push(Vertex {
+        parent: parent.unwrap_or(me),
+        depth,
+        cost,
+        ..Vertex::default()
+    });
+    me
+}

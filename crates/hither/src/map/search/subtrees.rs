@@ -1,0 +1,158 @@
+//! Local search on whole subtrees: the threads below two vertices of the same shape change
+//! places, all at once. Each such step would take many swaps of single threads, most of which
+//! make things worse at first.
+use super::space::Space;
+use super::state::State;
+use std::collections::BTreeMap;
+
+/// Swaps at every depth, the largest subtrees first, where there are at most `most` of one
+/// shape: the work grows with the cube. Whether anything changed.
+pub fn swap_subtrees(state: &mut State, most: usize) -> bool {
+    let mut changed = false;
+    for alike in shapes(state.space) {
+        if alike.len() > 1 && alike.len() <= most {
+            changed |= Quotient::new(state, alike).improve(state);
+        }
+    }
+    changed
+}
+
+/// A number for each vertex; the same for vertices of one depth and shape.
+#[must_use]
+pub fn kinds(space: &Space) -> Vec<u32> {
+    let mut kinds: BTreeMap<(u32, Vec<u32>), u32> = BTreeMap::new();
+    let mut kind = vec![0u32; space.len()];
+    for v in (0..space.len()).rev() {
+        let vertex = &space.vertex[v];
+        let mut shape = vec![vertex.room, vertex.cost as u32];
+        shape.extend(vertex.children.iter().map(|&c| kind[c as usize]));
+        let next = kinds.len() as u32;
+        kind[v] = *kinds.entry((vertex.depth, shape)).or_insert(next);
+    }
+    kind
+}
+
+/// Vertices of the same depth and shape, by depth.
+fn shapes(space: &Space) -> Vec<Vec<u32>> {
+    let kind = kinds(space);
+    let mut alike: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+    for (v, &kind) in kind.iter().enumerate().skip(1) {
+        let key = (space.vertex[v].depth, kind);
+        alike.entry(key).or_default().push(v as u32);
+    }
+    alike.into_values().collect()
+}
+
+/// Items that are swapped over places, and what is elsewhere.
+struct Quotient {
+    /// The vertex of each place.
+    place: Vec<u32>,
+    /// items x items: weight between what was below each place.
+    weight: Vec<i64>,
+    /// items x places: cost towards threads outside all places.
+    outside: Vec<i64>,
+    /// places x places.
+    distance: Vec<i64>,
+}
+
+impl Quotient {
+    fn new(state: &mut State, place: Vec<u32>) -> Quotient {
+        let m = place.len();
+        let space = state.space;
+        let mut item = vec![u32::MAX; space.len()];
+        for (i, &p) in (0..).zip(&place) {
+            for v in p..space.vertex[p as usize].end {
+                item[v as usize] = i;
+            }
+        }
+        let mut weight = vec![0; m * m];
+        let mut outside = vec![0; m * m];
+        for t in 0..state.at.len() {
+            let i = item[state.at[t] as usize];
+            if i == u32::MAX {
+                continue;
+            }
+            for l in state.links.of(t) {
+                let k = state.at[l.to as usize] as usize;
+                if item[k] != u32::MAX {
+                    weight[i as usize * m + item[k] as usize] += l.weight;
+                } else {
+                    for (p, &v) in place.iter().enumerate() {
+                        outside[i as usize * m + p] += l.weight * space.distance(v as usize, k);
+                    }
+                }
+            }
+        }
+        let between = |a: &u32, b: &u32| space.distance(*a as usize, *b as usize);
+        let distance = place
+            .iter()
+            .flat_map(|a| place.iter().map(move |b| between(a, b)))
+            .collect();
+        state.steps += (state.links.link.len() + m * m) as u64;
+        Quotient {
+            place,
+            weight,
+            outside,
+            distance,
+        }
+    }
+
+    /// Swaps while that helps; then moves the threads.
+    fn improve(&self, state: &mut State) -> bool {
+        let m = self.place.len();
+        // The item at each place.
+        let mut at: Vec<usize> = (0..m).collect();
+        let mut changed = false;
+        loop {
+            let mut better = false;
+            for p in 0..m {
+                for q in p + 1..m {
+                    if self.delta(&at, p, q) < 0 {
+                        at.swap(p, q);
+                        better = true;
+                    }
+                }
+            }
+            state.steps += (m * m * m) as u64;
+            changed |= better;
+            if !better {
+                break;
+            }
+        }
+        if changed {
+            self.carry_out(state, &at);
+        }
+        changed
+    }
+
+    /// What swapping the items at two places adds to the objective.
+    fn delta(&self, at: &[usize], p: usize, q: usize) -> i64 {
+        let m = self.place.len();
+        let (a, b) = (at[p], at[q]);
+        let mut delta = self.outside[a * m + q] - self.outside[a * m + p];
+        delta += self.outside[b * m + p] - self.outside[b * m + q];
+        let (wa, wb) = (&self.weight[a * m..][..m], &self.weight[b * m..][..m]);
+        let (dp, dq) = (&self.distance[p * m..][..m], &self.distance[q * m..][..m]);
+        for r in 0..m {
+            if r != p && r != q {
+                delta += (wa[at[r]] - wb[at[r]]) * (dq[r] - dp[r]);
+            }
+        }
+        delta
+    }
+
+    fn carry_out(&self, state: &mut State, at: &[usize]) {
+        let mut homes = state.at.clone();
+        for (p, &item) in at.iter().enumerate() {
+            let (to, from) = (self.place[p], self.place[item]);
+            let end = state.space.vertex[from as usize].end;
+            for v in from..end {
+                for &t in &state.members[v as usize] {
+                    // Same shape, so the same offset within the subtree.
+                    homes[t as usize] = v - from + to;
+                }
+            }
+        }
+        state.reset(homes);
+    }
+}

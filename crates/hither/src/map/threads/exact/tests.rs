@@ -1,0 +1,77 @@
+use super::*;
+use crate::map::{Cost, Graph};
+use crate::topology::{load, Tree};
+use proptest::prelude::*;
+
+fn problem<'a>(tree: &'a Tree, cost: &'a Cost, comm: &'a Graph) -> Problem<'a> {
+    Problem {
+        tree,
+        cost,
+        comm,
+        load: &[],
+        capacity: 1,
+        siblings: true,
+        current: None,
+        seed: 0,
+    }
+}
+
+/// The least objective of all ways to give threads from `next` on a free unit.
+fn all_ways(problem: &Problem, units: &mut Vec<u32>) -> u128 {
+    if units.len() == problem.comm.threads() {
+        return problem.objective(units);
+    }
+    let mut least = u128::MAX;
+    for unit in 0..problem.tree.units.len() as u32 {
+        if !units.contains(&unit) {
+            units.push(unit);
+            least = least.min(all_ways(problem, units));
+            units.pop();
+        }
+    }
+    least
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_way_is_better(
+        threads in 1..6usize,
+        pairs in proptest::collection::vec((0..5u32, 0..5u32, 1..100u64), 0..12),
+        without in proptest::collection::vec(0..8u32, 0..3),
+        near in proptest::option::of(1..9u32),
+    ) {
+        let machine = load("pack:2 core:2 pu:2").unwrap();
+        let tree = Tree::new(&machine, |pu| !without.contains(&pu)).unwrap();
+        let mut cost = Cost::hops(&tree);
+        if let Some(near) = near {
+            cost = cost.with_nodes(vec![near; tree.nodes.len() * tree.nodes.len()]);
+        }
+        let comm = Graph::new(threads, pairs);
+        let problem = problem(&tree, &cost, &comm);
+        let found = problem.objective(&Exact.place(&problem).unwrap());
+        prop_assert_eq!(found, all_ways(&problem, &mut Vec::new()));
+    }
+}
+
+#[test]
+fn a_star_has_its_centre_next_to_the_heaviest() {
+    let tree = Tree::new(&load("pack:2 core:2 pu:1").unwrap(), |_| true).unwrap();
+    let cost = Cost::hops(&tree);
+    let comm = Graph::new(4, [(0, 1, 1), (0, 2, 7), (0, 3, 2)]);
+    let problem = problem(&tree, &cost, &comm);
+    let units = Exact.place(&problem).unwrap();
+    // 2 beside 0 at distance 2, the others at 4.
+    assert_eq!(problem.objective(&units), 7 * 2 + 3 * 4);
+    assert_eq!(units[0] / 2, units[2] / 2);
+}
+
+#[test]
+fn too_many_threads_are_refused_with_a_sentence() {
+    let tree = Tree::new(&load("core:11 pu:1").unwrap(), |_| true).unwrap();
+    let cost = Cost::hops(&tree);
+    let comm = Graph::new(11, []);
+    let message = Exact.place(&problem(&tree, &cost, &comm)).unwrap_err();
+    assert!(message.contains("at most 10"), "{message}");
+}

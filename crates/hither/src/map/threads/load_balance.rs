@@ -1,0 +1,28 @@
+//! Load balance (Locality and Balance, section 4): balance, with the work of a thread in the
+//! place of its communication. The authors count instructions.
+use super::balance::even;
+use super::ThreadPolicy;
+use crate::map::{Assignment, Problem};
+
+pub struct LoadBalance;
+
+impl ThreadPolicy for LoadBalance {
+    fn name(&self) -> &'static str {
+        "load-balance"
+    }
+
+    fn about(&self) -> &'static str {
+        "evens out the work of units; communication plays no part (Locality and Balance)"
+    }
+
+    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
+        let (known, threads) = (problem.load.len(), problem.comm.threads());
+        if known != threads {
+            return Err(format!(
+                "policy load-balance needs the work of {threads} threads, but the input has that of {known}; trace the program, or use --policy balance"
+            ));
+        }
+        let load: Vec<u128> = problem.load.iter().map(|&work| work.into()).collect();
+        even(problem, &load)
+    }
+}

@@ -1,0 +1,38 @@
+//! A placement drawn from the seed, to compare others with: every unit gets as many threads
+//! as any other or one more.
+use super::seats::{fit, ranks};
+use super::ThreadPolicy;
+use crate::map::search::rng::Rng;
+use crate::map::{Assignment, Problem};
+
+pub struct Random;
+
+impl ThreadPolicy for Random {
+    fn name(&self) -> &'static str {
+        "random"
+    }
+
+    fn about(&self) -> &'static str {
+        "units drawn from --seed, none shared without need (a baseline of SPCD)"
+    }
+
+    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
+        let mut left = fit(problem)?;
+        let rank = ranks(problem.tree);
+        let mut draw = Rng::new(problem.seed);
+        let mut seats = Vec::new();
+        while left > 0 {
+            // Every unit once, in any order, but of a core the first sibling before others.
+            let mut units: Vec<u32> = (0..problem.tree.units.len() as u32).collect();
+            draw.shuffle(&mut units);
+            if !problem.siblings {
+                units.sort_by_key(|&at| rank[at as usize]);
+            }
+            units.truncate(left);
+            left -= units.len();
+            seats.extend(units);
+        }
+        draw.shuffle(&mut seats);
+        Ok(seats)
+    }
+}

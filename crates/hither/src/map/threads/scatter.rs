@@ -1,0 +1,42 @@
+//! Neighbouring threads far from one another: over nodes first, then packages, caches and
+//! cores, and over siblings when every core has a thread. The opposite of compact (Locality
+//! and Balance, section 4; `OMP_PROC_BIND=spread`, likwid's scatter). Communication plays no
+//! part.
+use super::seats::{fit, ranks};
+use super::ThreadPolicy;
+use crate::map::{Assignment, Problem};
+use crate::topology::Tree;
+
+pub struct Scatter;
+
+impl ThreadPolicy for Scatter {
+    fn name(&self) -> &'static str {
+        "scatter"
+    }
+
+    fn about(&self) -> &'static str {
+        "next thread on another node, package, cache, core; siblings last (likwid's scatter)"
+    }
+
+    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
+        let (threads, rank) = (fit(problem)?, ranks(problem.tree));
+        let last = rank.iter().max().map_or(0, |r| r + 1);
+        let order: Vec<u32> = (0..last)
+            .flat_map(|round| spread(problem.tree, 0, &|at| rank[at as usize] == round))
+            .collect();
+        Ok(order.iter().copied().cycle().take(threads).collect())
+    }
+}
+
+/// The units below a vertex that are `wanted`, one of each child in turn.
+fn spread(tree: &Tree, vertex: u32, wanted: &impl Fn(u32) -> bool) -> Vec<u32> {
+    let vertex = &tree.vertices[vertex as usize];
+    if vertex.children.is_empty() {
+        return vertex.units.clone().filter(|at| wanted(*at)).collect();
+    }
+    let children = vertex.children.iter();
+    let below: Vec<Vec<u32>> = children.map(|v| spread(tree, *v, wanted)).collect();
+    let longest = below.iter().map(Vec::len).max().unwrap_or(0);
+    let turn = |n: usize| below.iter().filter_map(move |units| units.get(n).copied());
+    (0..longest).flat_map(turn).collect()
+}

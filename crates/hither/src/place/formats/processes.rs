@@ -1,0 +1,77 @@
+//! The placed threads by process, as launchers think of them.
+use hither_profile::{Placement, ProcessIx, ThreadPlace};
+use std::collections::BTreeMap;
+
+/// A process with threads that are placed.
+pub struct Process {
+    /// How many threads it has in the profile, placed or not.
+    pub threads: usize,
+    /// Which of them are placed, from 0 in order of creation, and where; in order.
+    pub placed: Vec<(usize, ThreadPlace)>,
+}
+
+impl Process {
+    /// The kernel's number of each placed thread's PU, in order of threads.
+    pub fn pus(&self) -> Vec<u32> {
+        self.placed.iter().map(|(_, place)| place.os()).collect()
+    }
+}
+
+/// Processes with placed threads: MPI ranks in order of ranks, then others in order of
+/// appearance.
+pub fn all(placement: &Placement) -> Vec<Process> {
+    let mut order: Vec<ProcessIx> = (0..placement.processes.len() as u32)
+        .map(ProcessIx)
+        .collect();
+    order.sort_by_key(|p| placement.processes[p.at()].rank.unwrap_or(u32::MAX));
+    let mut by_process: BTreeMap<ProcessIx, Process> = BTreeMap::new();
+    let places = placement.phases.first().map_or(&[][..], |p| &p.threads);
+    let mut places = places.iter().peekable();
+    for (thread, id) in (0..).zip(&placement.threads) {
+        let process = by_process.entry(id.process).or_insert(Process {
+            threads: 0,
+            placed: Vec::new(),
+        });
+        if let Some(place) = places.next_if(|p| p.thread().0 == thread) {
+            process.placed.push((process.threads, *place));
+        }
+        process.threads += 1;
+    }
+    let found = order.iter().filter_map(|p| by_process.remove(p));
+    found.filter(|p| !p.placed.is_empty()).collect()
+}
+
+/// The ranks of an MPI job; every process with placed threads where none is known as one.
+pub fn ranks(placement: &Placement) -> Vec<Process> {
+    let known = placement.processes.iter().filter(|p| p.rank.is_some());
+    let mut all = all(placement);
+    match known.count() {
+        0 => all,
+        ranks => {
+            all.truncate(ranks);
+            all
+        }
+    }
+}
+
+/// The process with most placed threads, the first of several.
+pub fn largest(placement: &Placement) -> Result<Process, String> {
+    let mut all = all(placement);
+    let most = all.iter().map(|p| p.placed.len()).max();
+    let at = all.iter().position(|p| Some(p.placed.len()) == most);
+    at.map(|at| all.swap_remove(at))
+        .ok_or_else(|| "the placement places no thread".to_owned())
+}
+
+/// Numbers separated by commas.
+pub fn commas(numbers: &[u32]) -> String {
+    let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    texts.join(",")
+}
+
+/// In ascending order, each once.
+pub fn sorted(mut numbers: Vec<u32>) -> Vec<u32> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}

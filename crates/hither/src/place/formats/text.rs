@@ -1,0 +1,75 @@
+//! A table for people: a line per thread, then a line per run of pages.
+use super::Format;
+use hither_profile::{Placement, RegionId};
+
+pub struct Text;
+
+impl Format for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn about(&self) -> &'static str {
+        "a table for people"
+    }
+
+    fn write(&self, placement: &Placement) -> Result<String, String> {
+        let mut out = String::new();
+        for (at, phase) in placement.phases.iter().enumerate() {
+            if placement.phases.len() > 1 {
+                out += &format!("phase {at} from {:.3} s\n", phase.start as f64 / 1e9);
+            }
+            out += &format!(
+                "{:>6} {:>6} {:>6} {:>6}  name\n",
+                "thread", "PU", "OS", "node"
+            );
+            for place in &phase.threads {
+                let name = placement.threads.get(place.thread().at());
+                let line = format!(
+                    "{:>6} {:>6} {:>6} {:>6}  {}",
+                    place.thread(),
+                    place.pu(),
+                    place.os(),
+                    place.node(),
+                    name.map_or("", |t| t.name.as_str())
+                );
+                out += line.trim_end();
+                out.push('\n');
+            }
+            if !phase.pages.is_empty() {
+                out += &format!("{:>10} {:>10} {:>6}  region\n", "page", "pages", "node");
+            }
+            for places in &phase.pages {
+                let region = placement.regions.get(places.region as usize);
+                let region = region.map_or_else(String::new, describe);
+                for run in &places.runs {
+                    out += &format!(
+                        "{:>10} {:>10} {:>6}  {region}\n",
+                        run.first(),
+                        run.pages(),
+                        run.node()
+                    );
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn describe(region: &RegionId) -> String {
+    use hither_profile::RegionKind as Kind;
+    let owner = region.thread.map_or_else(
+        || format!("process {}", region.process),
+        |t| format!("thread {t}"),
+    );
+    match region.kind {
+        Kind::Elf | Kind::Shared => format!("{} of process {}", region.file, region.process),
+        Kind::Brk => format!("brk heap of process {}", region.process),
+        Kind::Mmap => format!(
+            "mapping {} of {} bytes by {owner}",
+            region.ordinal, region.size
+        ),
+        Kind::Stack => format!("stack of {owner}"),
+        Kind::Other => format!("other memory of process {}", region.process),
+    }
+}

@@ -1,0 +1,6 @@
+//! From a placement to a program that runs so: which machine it fits, and what other
+//! launchers want to hear.
+pub mod formats;
+mod identity;
+
+pub use identity::identity;

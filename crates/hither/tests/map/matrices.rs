@@ -1,0 +1,167 @@
+//! Placing without a profile, and what the output is.
+use super::*;
+
+const MACHINE: &str = "pack:2 core:2 pu:1";
+
+#[test]
+fn threads_that_talk_share_a_package() {
+    let place = Place::with_matrix(CROSSED);
+    let json = place.json(&["--matrix", "m.csv", "--topology", MACHINE]);
+    let pus = numbers(&json["pus"]);
+    assert_eq!(
+        (pus[0] / 2, pus[1] / 2),
+        (pus[3] / 2, pus[2] / 2),
+        "{pus:?}"
+    );
+    // Each pair counts in both directions: 2 x 180 at distance 2, 4 x 2 at distance 4.
+    assert_eq!(json["objective"], 2 * 180 * 2 + 4 * 2 * 4);
+    assert_eq!(json["threads"], serde_json::json!([0, 1, 2, 3]));
+}
+
+#[test]
+fn a_list_of_edges_is_the_same_matrix() {
+    let place = Place::with_matrix(CROSSED);
+    place.put(
+        "e.txt",
+        "# crossed\n0 3 180\n1 2 180\n0 1 2\n0 2 2\n1 3 2\n2 3 2\n",
+    );
+    let at = |file| place.json(&["--matrix", file, "--topology", MACHINE]);
+    assert_eq!(at("m.csv")["pus"], at("e.txt")["pus"]);
+    assert_eq!(at("m.csv")["objective"], at("e.txt")["objective"]);
+}
+
+#[test]
+fn every_policy_places_every_thread() {
+    let place = Place::with_matrix(CROSSED);
+    for policy in listed("Threads") {
+        let args = [
+            "--matrix",
+            "m.csv",
+            "--topology",
+            MACHINE,
+            "--policy",
+            &policy,
+        ];
+        let mut pus = place.pus(&args);
+        pus.sort_unstable();
+        assert_eq!(pus, [0, 1, 2, 3], "{policy}");
+    }
+}
+
+#[test]
+fn where_it_goes() {
+    let place = Place::with_matrix(CROSSED);
+    let map = |args: &[&str]| {
+        let all = [&["--matrix", "m.csv", "--topology", MACHINE], args].concat();
+        place.map(&all)
+    };
+    let said = map(&[]);
+    assert!(
+        said.contains("next: hither run -p m.place.json -- COMMAND"),
+        "{said}"
+    );
+    assert_eq!(place.files(), ["m.csv", "m.place.json"]);
+    let first = std::fs::read(place.path("m.place.json")).expect("file");
+    map(&[]);
+    let again = std::fs::read(place.path("m.place.json")).expect("file");
+    assert_eq!(text(&first), text(&again), "same input, same file");
+    map(&["-o", "x"]);
+    map(&["-o", "y.place.json", "--json"]);
+    assert_eq!(
+        place.placement("x.place.json"),
+        place.placement("y.place.json")
+    );
+    assert_eq!(map(&["--format", "slurm", "-o", "job"]), "");
+    assert!(std::fs::read_to_string(place.path("job"))
+        .expect("file")
+        .starts_with("srun "));
+    place.refuses(
+        &["--matrix", "m.csv", "--format", "slurm", "-o", "job"],
+        "exists",
+    );
+    place.put("z.place.json", "my notes");
+    place.refuses(&["--matrix", "m.csv", "-o", "z"], "not a placement");
+    place.refuses(&["--matrix", "m.csv", "-o", "none/z"], "no folder none");
+    let shown = place.map(&["x.place.json", "--format", "text"]);
+    assert_eq!(shown.lines().count(), 5, "{shown}");
+    place.refuses(&["x.place.json"], "is a placement already");
+}
+
+#[test]
+fn chosen_threads_and_units() {
+    let place = Place::with_matrix(CROSSED);
+    let args = ["--matrix", "m.csv", "--topology", "pack:2 core:4 pu:1"];
+    let json = place.json(&[&args[..], &["--threads", "0,3", "--pus", "2,5-6"]].concat());
+    assert_eq!(json["threads"], serde_json::json!([0, 3]));
+    let mut pus = numbers(&json["pus"]);
+    pus.sort_unstable();
+    assert_eq!(pus, [5, 6], "the two units of one package");
+    let tight = place.pus(&[&args[..], &["--pus", "1"]].concat());
+    assert_eq!(tight, [1, 1, 1, 1]);
+    let all = [&args[..], &["--pus", "1", "--capacity", "3"]].concat();
+    place.refuses(&all, "give --capacity 4");
+    place.refuses(&[&args[..], &["--threads", "4"]].concat(), "no thread 4");
+    place.refuses(&[&args[..], &["--pus", "0,77"]].concat(), "names 77");
+}
+
+#[test]
+fn small_and_silent_matrices() {
+    let check = |text: &str, threads: usize| {
+        let place = Place::with_matrix(text);
+        for policy in listed("Threads") {
+            let args = [
+                "--matrix",
+                "m.csv",
+                "--topology",
+                MACHINE,
+                "--policy",
+                &policy,
+            ];
+            assert_eq!(place.pus(&args).len(), threads, "{policy} {text}");
+        }
+    };
+    check("0\n", 1);
+    check("0,0\n0,0\n", 2);
+    check("0,0,0\n0,0,5\n0,5,0\n", 3);
+    check(
+        "0,1,1,1,1,1\n1,0,1,1,1,1\n1,1,0,1,1,1\n1,1,1,0,1,1\n1,1,1,1,0,1\n1,1,1,1,1,0\n",
+        6,
+    );
+}
+
+#[test]
+fn starting_from_an_older_placement() {
+    let place = Place::with_matrix(CROSSED);
+    let args = ["--matrix", "m.csv", "--topology", MACHINE];
+    place.map(&[&args[..], &["--seed", "3", "-o", "old"]].concat());
+    let old = place.pus(&[&args[..], &["--seed", "3"]].concat());
+    let from = |seed| [&args[..], &["--from", "old.place.json", "--seed", seed]].concat();
+    assert_eq!(place.pus(&from("8")), old, "what is best stays");
+    let said = place.map(&[&from("8")[..], &["--explain"]].concat());
+    assert!(said.contains("0 of 4 threads move"), "{said}");
+    let elsewhere = ["--matrix", "m.csv", "--topology", "pack:2 core:4 pu:1"];
+    let elsewhere = [&elsewhere[..], &["--from", "old.place.json"]].concat();
+    place.refuses(&elsewhere, "is for another machine");
+}
+
+#[test]
+fn costs() {
+    let place = Place::with_matrix(CROSSED);
+    let at = |cost, machine| {
+        let json = place.json(&["--matrix", "m.csv", "--topology", machine, "--cost", cost]);
+        json["objective"].as_u64().expect("a number")
+    };
+    // Two cores of a package share nothing but it: 100 cycles, 200 across.
+    assert_eq!(at("levels", MACHINE), 360 * 100 + 8 * 200);
+    // 4 threads fit on one node of 72 cores, all at the latency of the node to itself.
+    assert_eq!(at("latency", "grace-superchip"), 368 * 50);
+    let args = [
+        "--matrix",
+        "m.csv",
+        "--topology",
+        MACHINE,
+        "--cost",
+        "latency",
+    ];
+    place.refuses(&args, "no latencies");
+}

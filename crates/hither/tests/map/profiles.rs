@@ -1,0 +1,195 @@
+//! Placing the threads and pages of profiles: a constructed one, and real programs traced.
+use super::*;
+use hither_profile::{
+    Comm, FirstTouch, Meta, Object, ObjectRange, PageNo, PageUse, Process, Region, RegionKind,
+    Slice, Thread, ThreadIx, PAGE_SIZE,
+};
+
+/// A chain: thread t talks to t + 1. Page t is used by thread t and first touched by 0.
+pub fn chain(threads: u32) -> Profile {
+    let link = |t: u32| Comm {
+        i: ThreadIx(t),
+        j: ThreadIx(t + 1),
+        events: 1000,
+        ..Comm::default()
+    };
+    let page = |t: u32| PageUse {
+        page: PageNo(t),
+        thread: ThreadIx(t),
+        reads: 500,
+        writes: 500,
+        ..PageUse::default()
+    };
+    let touch = |t: u32| FirstTouch {
+        page: PageNo(t),
+        ..FirstTouch::default()
+    };
+    let thread = |t: u32| Thread {
+        creator: (t > 0).then_some(ThreadIx(0)),
+        name: format!("w{t}"),
+        reads: 100_000,
+        ..Thread::default()
+    };
+    Profile {
+        meta: Meta {
+            command: vec!["./chain".to_owned()],
+            processes: vec![Process::default()],
+            ..Meta::default()
+        },
+        threads: (0..threads).map(thread).collect(),
+        slices: vec![Slice::default()],
+        comm: (0..threads - 1).map(link).collect(),
+        pages: (0..threads).map(page).collect(),
+        first_touch: (0..threads).map(touch).collect(),
+        regions: vec![Region {
+            kind: RegionKind::Brk,
+            size: u64::from(threads) * PAGE_SIZE,
+            ..Region::default()
+        }],
+        objects: vec![Object {
+            name: "buf".to_owned(),
+            ..Object::default()
+        }],
+        object_ranges: vec![ObjectRange {
+            length: u64::from(threads) * PAGE_SIZE,
+            ..ObjectRange::default()
+        }],
+        ..Profile::default()
+    }
+}
+
+const TWO_NODES: [&str; 3] = ["app.hither", "--topology", "numa:2 core:2 pu:1"];
+
+#[test]
+fn neighbours_and_their_pages_share_a_node() {
+    let place = Place::with_profile(&chain(4));
+    let said = place.map(&[&TWO_NODES[..], &["--explain"]].concat());
+    assert!(
+        said.contains("next: hither run -p app.place.json -- ./chain"),
+        "{said}"
+    );
+    assert!(said.lines().all(|l| l.chars().count() <= 80), "{said}");
+    assert!(said.contains("buf"), "{said}");
+    let placement = place.placement("app.place.json");
+    let phase = &placement.phases[0];
+    let node = |t: usize| phase.threads[t].node();
+    assert_eq!((node(0), node(2)), (node(1), node(3)));
+    assert_ne!(node(0), node(3));
+    let runs = &phase.pages[0].runs;
+    let places: Vec<_> = runs
+        .iter()
+        .map(|r| (r.first(), r.pages(), r.node()))
+        .collect();
+    assert_eq!(places, [(0, 2, node(0)), (2, 2, node(2))]);
+    assert_eq!(
+        placement.threads[3].order, 2,
+        "the third that thread 0 made"
+    );
+    assert_eq!(placement.regions[0].kind, RegionKind::Brk);
+    // Links 0-1 and 2-3 inside a node, 1-2 between: 1000 x (2 + 4 + 2) hops.
+    assert_eq!(placement.objective.after, 8000);
+}
+
+#[test]
+fn structures_decided_as_a_whole() {
+    let place = Place::with_profile(&chain(4));
+    let runs = |decision: &str| {
+        let structure = format!("buf={decision}");
+        place.map(&[&TWO_NODES[..], &["--structure", &structure, "-o", "x"]].concat());
+        place.placement("x.place.json").phases[0].pages[0]
+            .runs
+            .len()
+    };
+    assert_eq!(runs("one-node"), 1);
+    assert_eq!(runs("interleave"), 4);
+    assert_eq!(runs("per-page"), 2);
+    let unknown = [&TWO_NODES[..], &["--structure", "none=interleave"]].concat();
+    place.refuses(&unknown, "no data structure \"none\"");
+    let region = [&TWO_NODES[..], &["--structure", "region:1=interleave"]].concat();
+    place.refuses(&region, "give region:0 to region:0");
+}
+
+#[test]
+fn large_pages_are_placed_whole() {
+    let place = Place::with_profile(&chain(4));
+    place.map(&[&TWO_NODES[..], &["--page-size", "2m"]].concat());
+    let placement = place.placement("app.place.json");
+    assert_eq!(placement.page_bytes, 2 << 20);
+    assert_eq!(placement.phases[0].pages[0].runs.len(), 1);
+    assert_eq!(Placement::pages(&placement.phases[0]), 4);
+}
+
+#[test]
+fn threads_that_hardly_work_take_no_unit() {
+    let mut profile = chain(4);
+    profile.threads[3].reads = 10;
+    let place = Place::with_profile(&profile);
+    let said = place.map(&TWO_NODES);
+    assert!(
+        said.starts_with("3 threads (1 that hardly work are left"),
+        "{said}"
+    );
+    let json = place.json(&[&TWO_NODES[..], &["--threads", "0-3"]].concat());
+    assert_eq!(json["threads"], serde_json::json!([0, 1, 2, 3]));
+}
+
+/// Traces a program of `workloads/` with some threads, in `app.hither`.
+fn traced(line: &[&str], threads: &str) -> Place {
+    let target = Path::new(HITHER).ancestors().nth(2).expect("target");
+    let program = target.join("workloads").join(line[0]);
+    let program = program.to_str().expect("a path");
+    assert!(
+        Path::new(program).exists(),
+        "{program} is missing: make -C workloads"
+    );
+    let place = Place::new();
+    let line = [
+        &[HITHER, "trace", "-q", "-o", "app", "--", program],
+        &line[1..],
+    ]
+    .concat();
+    let output = place
+        .command(&line)
+        .env("OMP_NUM_THREADS", threads)
+        .output();
+    let output = output.expect("hither");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    place
+}
+
+#[test]
+fn a_ring_of_real_threads() {
+    let place = traced(&["ring", "8", "300", "512"], "8");
+    let args = [
+        "app.hither",
+        "--topology",
+        "numa:4 core:2 pu:1",
+        "--explain",
+    ];
+    let json = place.json(&args);
+    // Of eight equal links four can be inside the four nodes.
+    let levels = json["explanation"]["after"]["communication"]
+        .as_array()
+        .expect("levels");
+    let node = levels.iter().find(|l| l["level"] == "node").expect("node");
+    let inside = node["inside"].as_f64().expect("a share");
+    assert!((0.4..0.6).contains(&inside), "{inside}");
+}
+
+#[test]
+fn a_program_whose_master_touches_everything() {
+    let place = traced(&["ondes", "32", "6"], "4");
+    let args = [
+        "app.hither",
+        "--topology",
+        "numa:4 core:1 pu:1",
+        "--explain",
+    ];
+    let json = place.json(&args);
+    let share = |at: &str| json["explanation"][at]["remote"].as_f64().expect("a share");
+    assert!(share("before") > 0.6, "{}", share("before"));
+    assert!(share("after") < 0.1, "{}", share("after"));
+    // And on this machine.
+    place.map(&["app.hither"]);
+    assert_eq!(place.placement("app.place.json").phases[0].threads.len(), 4);
+}

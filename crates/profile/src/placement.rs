@@ -1,0 +1,209 @@
+//! The placement, `NAME.place.json`: which unit each thread is to run on and which node
+//! each page is to lie on, phase by phase, and where that came from.
+//!
+//! Threads, regions and pages are named as in a profile, by what the next run can find
+//! again: the n-th thread of its creator, the n-th mapping of its size, the n-th page of it.
+use crate::ids::{NodeIx, ProcessIx, PuIx, ThreadIx};
+use crate::tables::{Nanos, RegionKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+mod check;
+mod file;
+mod layout;
+
+pub use file::{check_placement_destination, read_placement, write_placement, PlacementError};
+
+/// Raised when a reader of an older version could misread a placement.
+pub const PLACEMENT_FORMAT: u32 = 1;
+
+/// A placement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    pub format: u32,
+    /// Version of hither that made it.
+    pub writer: String,
+    pub source: PlacementSource,
+    pub machine: MachineId,
+    pub policy: PolicyChoice,
+    pub objective: Objective,
+    /// A sentence: what it brings, or why it brings nothing.
+    pub why: String,
+    /// Process images, as in the profile.
+    pub processes: Vec<ProcessId>,
+    /// Every thread of the profile. Row number = [`ThreadIx`].
+    pub threads: Vec<ThreadId>,
+    /// Bytes of the pages that the data policy counted with: 4 KiB or 2 MiB.
+    pub page_bytes: u64,
+    /// The regions whose pages are placed.
+    pub regions: Vec<RegionId>,
+    /// In order of time; one where the placement holds for the whole run.
+    pub phases: Vec<PlacedPhase>,
+}
+
+/// What it was made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacementSource {
+    /// The profile or matrix, as it was named.
+    pub file: String,
+    /// What the profile is of; empty for a matrix.
+    pub command: Vec<String>,
+}
+
+/// Tells machines apart: a placement fits those of the same fingerprint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineId {
+    /// As it was named (a file, a description), or this machine's host name.
+    pub name: String,
+    /// Of all units, caches, cores and nodes with their numbers, used or not.
+    pub fingerprint: String,
+    pub units: u32,
+    pub cores: u32,
+    /// The kernel's number of each node, by logical index.
+    pub nodes: Vec<u32>,
+}
+
+/// How it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyChoice {
+    pub threads: String,
+    /// `None` where no pages are placed.
+    pub data: Option<String>,
+    /// `hops`, `levels` or `latency`.
+    pub cost: String,
+    pub seed: u64,
+    /// Most threads of a unit.
+    pub capacity: u32,
+    /// The other options given, as they were given.
+    pub options: BTreeMap<String, String>,
+}
+
+/// Sum over pairs of threads of their communication events times their distance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Objective {
+    /// Of the placement it is compared with, named in [`Placement::why`].
+    pub before: u64,
+    pub after: u64,
+}
+
+/// A process image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessId {
+    pub executable: String,
+    pub parent: Option<ProcessIx>,
+    /// Its MPI rank on the host, or what comes closest: its place among the processes of
+    /// its program, by process id.
+    pub rank: Option<u32>,
+}
+
+/// What a thread is known by in the next run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadId {
+    pub process: ProcessIx,
+    pub name: String,
+    /// `None` for the first of a process.
+    pub creator: Option<ThreadIx>,
+    /// It is the n-th, from 0, that its creator made; of first threads, that of its process.
+    pub order: u32,
+}
+
+/// What a region is known by in the next run; see [`crate::Region`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionId {
+    pub kind: RegionKind,
+    pub process: ProcessIx,
+    pub thread: Option<ThreadIx>,
+    pub ordinal: u32,
+    /// Bytes.
+    pub size: u64,
+    pub file: String,
+    pub file_offset: u64,
+}
+
+/// What holds from a moment of the run on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlacedPhase {
+    /// When it began in the profiled run.
+    pub start: Nanos,
+    /// Synchronisation points passed before it in the profiled run, see
+    /// [`crate::Slice::sync`]: unlike time, they count alike in a run without tracer.
+    pub sync: [u64; 4],
+    pub objective: Objective,
+    /// By thread; threads that are not here are left to the system.
+    pub threads: Vec<ThreadPlace>,
+    pub pages: Vec<RegionPlaces>,
+}
+
+/// Where a thread runs: `[thread, PU, PU of the kernel, node]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadPlace(pub ThreadIx, pub PuIx, pub u32, pub NodeIx);
+
+impl ThreadPlace {
+    #[must_use]
+    pub fn thread(self) -> ThreadIx {
+        self.0
+    }
+    /// hwloc's logical index.
+    #[must_use]
+    pub fn pu(self) -> PuIx {
+        self.1
+    }
+    /// The kernel's number of the PU.
+    #[must_use]
+    pub fn os(self) -> u32 {
+        self.2
+    }
+    #[must_use]
+    pub fn node(self) -> NodeIx {
+        self.3
+    }
+}
+
+/// Where pages of a region lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionPlaces {
+    /// Position in [`Placement::regions`].
+    pub region: u32,
+    /// In order, apart from one another; pages between them are left to the system.
+    pub runs: Vec<PageRun>,
+}
+
+/// Pages side by side on one node: `[first page, pages, node]`, pages of 4 KiB counted
+/// from the start of the region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRun(pub u64, pub u64, pub NodeIx);
+
+impl PageRun {
+    #[must_use]
+    pub fn first(self) -> u64 {
+        self.0
+    }
+    #[must_use]
+    pub fn pages(self) -> u64 {
+        self.1
+    }
+    #[must_use]
+    pub fn node(self) -> NodeIx {
+        self.2
+    }
+}
+
+impl RegionPlaces {
+    /// Appends pages behind those that are there, in one run with the last where they
+    /// continue it.
+    pub fn push(&mut self, first: u64, pages: u64, node: NodeIx) {
+        match self.runs.last_mut() {
+            Some(last) if last.0 + last.1 == first && last.2 == node => last.1 += pages,
+            _ => self.runs.push(PageRun(first, pages, node)),
+        }
+    }
+}
+
+impl Placement {
+    /// Pages of 4 KiB that the phase places.
+    #[must_use]
+    pub fn pages(phase: &PlacedPhase) -> u64 {
+        let runs = phase.pages.iter().flat_map(|r| &r.runs);
+        runs.fold(0, |sum, run| sum.saturating_add(run.pages()))
+    }
+}
