@@ -15,6 +15,7 @@ C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* 
 HITHER := target/release/hither
 DEMO_PROGRAM := target/workloads/ondes
 DEMO_PROFILE := target/demo.hither
+DEMO_PLACEMENT := target/demo.place.json
 
 .PHONY: all build programs demo test soak format install uninstall bench-trace bench-map clean help
 .PHONY: build-packages test-packages toolchain
@@ -22,7 +23,7 @@ DEMO_PROFILE := target/demo.hither
 all: build
 
 help:
-	@echo 'make demo                    trace an example program and print what hither says of it'
+	@echo 'make demo                    trace an example program, say what ails it, place it'
 	@echo 'make test                    all checks and tests'
 	@echo 'make [build]                 the program and its tracer, in target/'
 	@echo 'make programs                the example programs, in target/workloads/'
@@ -63,7 +64,7 @@ test-packages:
 
 toolchain:
 	@command -v $(CARGO) >/dev/null || { \
-	  echo 'There is no cargo on PATH: install Rust 1.85 or later from https://rustup.rs'; exit 1; }
+	  echo 'There is no cargo on PATH: install Rust 1.87 or later from https://rustup.rs'; exit 1; }
 
 # --- building
 
@@ -78,6 +79,7 @@ demo: build programs
 	rm -rf $(DEMO_PROFILE)
 	OMP_NUM_THREADS=4 $(HITHER) trace -o $(DEMO_PROFILE) -- $(DEMO_PROGRAM)
 	$(HITHER) stat $(DEMO_PROFILE)
+	$(HITHER) map $(DEMO_PROFILE) --topology xeon-x7550x4 --explain -o $(DEMO_PLACEMENT)
 
 # --- checking; the development profile keeps overflow checks on
 

@@ -88,7 +88,8 @@ fn instance(machine: &Machine, pattern: &Pattern, cost: &str) -> Option<[Outcome
         comm: &comm,
         load: &[],
         capacity: machine.threads.div_ceil(tree.units.len()) as u32,
-        siblings: false,
+        // As free as libscotch is.
+        siblings: true,
         current: None,
         seed: 1,
     };

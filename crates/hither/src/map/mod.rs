@@ -17,6 +17,7 @@ pub use cost::Cost;
 pub use graph::Graph;
 
 use crate::topology::Tree;
+use threads::seats::{seats_for, Fill};
 
 /// Threads to be placed.
 pub struct Problem<'a> {
@@ -40,26 +41,22 @@ pub struct Problem<'a> {
 pub type Assignment = Vec<u32>;
 
 impl Problem<'_> {
-    /// Threads that each unit may get: [`Problem::capacity`] where `siblings` is set, else as
-    /// few as the number of threads needs, on one unit per core while there are cores enough.
+    /// Threads that each unit may get: [`Problem::capacity`] where `siblings` is set. Else one
+    /// unit of each core is free while there are cores enough, and with more threads the
+    /// shares of units are fixed, so that none has two while another idles.
     #[must_use]
     pub fn room(&self) -> Vec<u32> {
         let units = &self.tree.units;
         let threads = self.comm.threads();
+        if self.siblings {
+            return vec![self.capacity.min(threads.max(1) as u32); units.len()];
+        }
         let cores = units.iter().map(|u| u.core + 1).max().unwrap_or(0) as usize;
-        if self.siblings || threads > units.len() {
-            let even = threads.div_ceil(units.len().max(1)) as u32;
-            let most = if self.siblings {
-                self.capacity.min(threads as u32)
-            } else {
-                self.capacity.min(even)
-            };
-            return vec![most; units.len()];
+        if threads <= cores {
+            return self.one_unit_per_core(cores);
         }
-        if threads > cores {
-            return vec![1; units.len()];
-        }
-        self.one_unit_per_core(cores)
+        let seats = seats_for(threads, self.tree, Fill::Even);
+        seats.iter().map(|n| self.capacity.min(*n)).collect()
     }
 
     /// Of each core the unit where a thread is now, or the first.

@@ -12,7 +12,7 @@ mod random;
 mod scatter;
 #[cfg(feature = "scotch")]
 pub mod scotch;
-mod seats;
+pub(super) mod seats;
 mod shape;
 
 use super::{Assignment, Problem};

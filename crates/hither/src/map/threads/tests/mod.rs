@@ -185,7 +185,7 @@ fn check_placement(policy: &dyn ThreadPolicy, case: &Case) -> Result<(), TestCas
     let within = on.iter().all(|n| *n <= case.capacity);
     prop_assert!(within, "{}: {:?}", name, units);
     // No core, and no unit, has two threads while another has none.
-    if !case.siblings && !may_share(name, case) {
+    if !case.siblings && name != MAY_SHARE {
         for on in [on_cores(&units, &case.tree), on] {
             let shared = on.iter().any(|n| *n > 1);
             prop_assert!(!(shared && on.contains(&0)), "{}: {:?}", name, on);
@@ -196,16 +196,11 @@ fn check_placement(policy: &dyn ThreadPolicy, case: &Case) -> Result<(), TestCas
 
 /// A policy with no row here takes every problem in which all is known and all threads fit.
 fn may_refuse(policy: &str, case: &Case) -> bool {
-    let many = policy == "exact" && case.comm.threads() > 10;
-    many || (SEARCHING.contains(&policy) && case.comm.threads() == 0)
+    policy == "exact" && case.comm.threads() > 10
 }
 
-/// Compact fills siblings first, that is its point. Those that search only know the most
-/// threads of a unit, so with more threads than cores they may leave a core idle.
-fn may_share(policy: &str, case: &Case) -> bool {
-    let more_than_cores = case.comm.threads() > on_cores(&[], &case.tree).len();
-    policy == "compact" || (SEARCHING.contains(&policy) && more_than_cores)
-}
+/// Compact fills siblings first, that is its point.
+const MAY_SHARE: &str = "compact";
 
 /// Policies that take so long that they are tried on fewer cases.
 const SEARCHING: &[&str] = &["locality", "locality-fast", "exact", "scotch"];
