@@ -57,7 +57,7 @@ fn where_it_goes() {
     };
     let said = map(&[]);
     assert!(
-        said.contains("next: hither run -p m.place.json -- COMMAND"),
+        said.contains("next: hither map m.place.json --format env"),
         "{said}"
     );
     assert_eq!(place.files(), ["m.csv", "m.place.json"]);

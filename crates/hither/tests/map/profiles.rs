@@ -65,7 +65,7 @@ fn neighbours_and_their_pages_share_a_node() {
     let place = Place::with_profile(&chain(4));
     let said = place.map(&[&TWO_NODES[..], &["--explain"]].concat());
     assert!(
-        said.contains("next: hither run -p app.place.json -- ./chain"),
+        said.contains("next: hither map app.place.json --format env"),
         "{said}"
     );
     assert!(said.lines().all(|l| l.chars().count() <= 80), "{said}");

@@ -278,7 +278,7 @@ fn data_policy(text: &str) -> Result<String, String> {
 }
 
 fn formats() -> PossibleValuesParser {
-    let json = [("json", "a placement, what `hither run` reads")];
+    let json = [("json", "a placement: the file to keep (default)")];
     let others = formats::ALL.iter().map(|f| (f.name(), f.about()));
     values(json.into_iter().chain(others))
 }

@@ -171,13 +171,9 @@ fn phases(placement: &Placement, moves: usize) -> String {
 }
 
 /// What was written, and what to type.
-pub fn next(placement: &Placement, path: &Path) -> String {
+pub fn next(path: &Path) -> String {
     let path = path.display();
-    let command = match placement.source.command.is_empty() {
-        true => "COMMAND".to_owned(),
-        false => clean(&placement.source.command.join(" ")),
-    };
-    format!("{path} written\nnext: hither run -p {path} -- {command}\n")
+    format!("{path} written\nnext: hither map {path} --format env (others: hither map --list)\n")
 }
 
 fn change(before: u64, after: u64) -> String {
