@@ -202,8 +202,7 @@ static void start_extensions(bool sampling) {
   drreg_options_t registers = {.struct_size = sizeof registers, .num_spill_slots = 5, .conservative = false};
   drwrap_global_flags_t control = sampling ? DRWRAP_INVERT_CONTROL : 0;
   drwrap_set_global_flags(DRWRAP_NO_FRILLS | DRWRAP_FAST_CLEANCALLS | DRWRAP_SAFE_READ_RETADDR | control);
-  if (!drmgr_init() || !drutil_init() || !drwrap_init() || !drx_init() || drreg_init(&registers) != DRREG_SUCCESS)
-    dr_abort();
+  if (!drutil_init() || !drwrap_init() || !drx_init() || drreg_init(&registers) != DRREG_SUCCESS) dr_abort();
   if (!dr_raw_tls_calloc(&host_segment, &host_slots, SLOTS, 0)) dr_abort();
 }
 
@@ -228,6 +227,8 @@ static void hide_environment(void) {
 DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   (void)id;
   hide_environment();
+  if (!drmgr_init()) dr_abort();
+  signals_init();
   if (argc < 2 || !hi_attach(argv[1])) return;
   bool sampling = hi_run.header->flags & HI_FLAG_SAMPLE;
   start_extensions(sampling);

@@ -93,11 +93,9 @@ static void unmapped(struct hi_local *t, uint64_t address, uint64_t length) {
 }
 
 static uint64_t sysv_length(uint64_t address) {
-  for (int i = 0; i < 1; i++) {
-    dr_mem_info_t info;
-    if (dr_query_memory_ex((byte *)address, &info) && (uint64_t)info.base_pc == address) return info.size;
-  }
-  return 0;
+  dr_mem_info_t info;
+  bool found = dr_query_memory_ex((byte *)address, &info) && (uint64_t)info.base_pc == address;
+  return found ? info.size : 0;
 }
 
 static bool before_syscall(void *dc, int number) {

@@ -316,15 +316,76 @@ static int run_files(void) {
   return 0;
 }
 
+static int run_ignored(void) {
+  for (int signal = 1; signal <= SIGRTMAX; signal++) {
+    struct sigaction action;
+    if (sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN) printf(" %d", signal);
+  }
+  puts(" are ignored");
+  return 0;
+}
+
+static volatile sig_atomic_t caught;
+static void on_caught(int signal) { caught = caught * 100 + signal; }
+
+static void *fail_to_exec(void *nothing) {
+  execl("/nonexistent", "nonexistent", (char *)NULL);
+  return nothing;
+}
+
+/* Ignored signals stay ignored in what a program executes, and only those; one that fails
+ * to execute something is left as it was, and so is the parent of a child that changes. */
+static int run_ignoring(void) {
+  extern char **environ;
+  char *self = program_invocation_name, *command[] = {self, "ignored", NULL};
+  pid_t child;
+  pthread_t thread;
+  setbuf(stdout, NULL);
+  signal(SIGUSR1, SIG_IGN);
+  signal(SIGRTMIN + 3, SIG_IGN);
+  signal(SIGTSTP, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  signal(SIGHUP, SIG_DFL);
+  signal(SIGUSR2, on_caught);
+  if (posix_spawn(&child, self, NULL, NULL, command, environ) == 0) waitpid(child, NULL, 0);
+  if ((child = fork()) == 0) {
+    signal(SIGALRM, SIG_IGN);
+    execv(self, command);
+  }
+  waitpid(child, NULL, 0);
+  if ((child = vfork()) == 0) {
+    signal(SIGUSR1, SIG_DFL);
+    signal(SIGUSR2, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    fail_to_exec(NULL);
+    raise(SIGTERM);
+    execv(self, command);
+    _exit(1);
+  }
+  waitpid(child, NULL, 0);
+  fail_to_exec(NULL);
+  pthread_create(&thread, NULL, fail_to_exec, NULL);
+  pthread_join(thread, NULL);
+  raise(SIGUSR1);
+  raise(SIGUSR2);
+  signal(SIGUSR1, on_caught);
+  raise(SIGUSR1);
+  printf("caught %d\n", caught);
+  signal(SIGUSR1, SIG_IGN);
+  execv(self, command);
+  return 1;
+}
+
 static const struct {
   const char *name;
   int (*run)(void);
 } programs[] = {
-    {"threads", run_threads},   {"fork", run_fork},   {"vfork", run_vfork}, {"alarm", run_alarm},
-    {"segv", run_segv},         {"guard", run_guard}, {"mmap", run_mmap},   {"mremap", run_mremap},
-    {"brk", run_brk},           {"spin", run_spin},   {"abort", run_abort}, {"kill", run_kill},
-    {"term", run_term},         {"exec", run_exec},   {"self", run_self},   {"names", run_names},
-    {"valgrind", run_valgrind}, {"group", run_group}, {"files", run_files}, {"wait", run_wait},
+    {"threads", run_threads},   {"fork", run_fork},         {"vfork", run_vfork}, {"alarm", run_alarm},
+    {"segv", run_segv},         {"guard", run_guard},       {"mmap", run_mmap},   {"mremap", run_mremap},
+    {"brk", run_brk},           {"spin", run_spin},         {"abort", run_abort}, {"kill", run_kill},
+    {"term", run_term},         {"exec", run_exec},         {"self", run_self},   {"names", run_names},
+    {"valgrind", run_valgrind}, {"group", run_group},       {"files", run_files}, {"wait", run_wait},
+    {"ignored", run_ignored},   {"ignoring", run_ignoring},
 };
 
 int main(int argc, char **argv) {

@@ -56,6 +56,31 @@ fn a_process_sees_itself() {
     assert_eq!(text(&native.stdout), text(&traced.stdout));
 }
 
+/// Those that somebody outside ignores, and those that the programs change.
+#[test]
+fn signals_stay_ignored_in_what_a_program_executes() {
+    let place = Place::new();
+    let program = built("abuse");
+    for script in [
+        "exec $0 ignored",
+        "trap \"\" INT; trap - HUP; $0 ignored; exec $0 ignored",
+        "trap \"echo caught\" USR1; exec $0 ignored",
+        "exec $0 ignoring",
+    ] {
+        let call = |prefix: &str| {
+            let line = format!("trap '' HUP USR2 TSTP; {prefix} sh -c '{script}' {program}");
+            let output = place.shell(&line);
+            assert_eq!(status(&output), 0, "{line}: {}", text(&output.stderr));
+            text(&output.stdout)
+        };
+        let native = call("");
+        assert!(native.contains(" 20 "), "{script}: {native}");
+        let traced = call(&format!("{HITHER} trace -q -o traced --"));
+        assert_eq!(native, traced, "{script}");
+        assert!(place.profile().meta.processes.len() > 1, "{script}");
+    }
+}
+
 #[test]
 fn programs_that_ask_for_valgrind_do_not_find_it() {
     check(&[&built("abuse"), "valgrind"], 1, 1);
