@@ -229,6 +229,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   hide_environment();
   if (!drmgr_init()) dr_abort();
   signals_init();
+  descriptors_init();
   if (argc < 2 || !hi_attach(argv[1])) return;
   bool sampling = hi_run.header->flags & HI_FLAG_SAMPLE;
   start_extensions(sampling);

@@ -99,6 +99,9 @@ void regions_initial(void);
 uint32_t regions_take_pending(uint64_t stack_pointer, uint32_t *creator);
 void regions_forget_pending(void);
 
+/* descriptors.c */
+void descriptors_init(void);
+
 /* signals.c: signals that the program ignores stay ignored across execve */
 void signals_init(void);
 

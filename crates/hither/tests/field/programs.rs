@@ -38,6 +38,12 @@ fn address_spaces_that_change() {
     check(&[&built("abuse"), "brk"], 1, 1);
 }
 
+/// Python's subprocess does so before each exec; it took minutes.
+#[test]
+fn closing_all_descriptors() {
+    check(&[&built("abuse"), "closing"], 1, 1);
+}
+
 #[test]
 fn thread_names() {
     let profile = check(&[&built("abuse"), "names"], 1, 2);
