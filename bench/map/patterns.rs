@@ -113,7 +113,7 @@ fn far_pairs(m: &mut Maker) {
 fn near_root(n: u64) -> u64 {
     (1..=n)
         .take_while(|d| d * d <= n)
-        .filter(|d| n % d == 0)
+        .filter(|d| n.is_multiple_of(*d))
         .last()
         .unwrap_or(1)
 }
@@ -134,7 +134,7 @@ fn stencil_2d(m: &mut Maker) {
 fn stencil_3d(m: &mut Maker) {
     let depth = (1..=m.n)
         .take_while(|d| d * d * d <= m.n)
-        .filter(|d| m.n % d == 0)
+        .filter(|d| m.n.is_multiple_of(*d))
         .last()
         .unwrap_or(1);
     let height = near_root(m.n / depth);

@@ -112,32 +112,6 @@ impl Links {
         }
         coarse
     }
-
-    /// Only the `most` heaviest links of each vertex, and those that are among the heaviest of
-    /// their other end.
-    #[must_use]
-    pub fn heaviest(&self, most: usize) -> Links {
-        let n = self.len();
-        let mut least = vec![0i64; n];
-        let mut weights = Vec::new();
-        for (v, least) in least.iter_mut().enumerate() {
-            let row = self.of(v);
-            if row.len() > most {
-                weights.clear();
-                weights.extend(row.iter().map(|l| l.weight));
-                let at = row.len() - most;
-                *least = *weights.select_nth_unstable(at).1;
-            }
-        }
-        let mut kept = Links::default();
-        kept.start.push(0);
-        for v in 0..n {
-            let heavy = |l: &&Link| l.weight >= least[v].min(least[l.to as usize]);
-            kept.link.extend(self.of(v).iter().filter(heavy));
-            kept.start.push(kept.link.len() as u32);
-        }
-        kept
-    }
 }
 
 /// Members of each group, in order: where each group starts, and all members.
