@@ -7,6 +7,8 @@ use super::rng::Rng;
 
 /// Vertices at which coarsening stops.
 const COARSE: usize = 48;
+/// Vertices of which all bisections are looked at.
+const TINY: usize = 8;
 /// Starts on the coarsest graph.
 const GROWN: usize = 3;
 
@@ -20,6 +22,10 @@ pub fn bisect(
     steps: &mut u64,
 ) -> Vec<bool> {
     let n = links.len();
+    if n <= TINY {
+        *steps += 4 << n;
+        return tiny(&links, range);
+    }
     let graph = Weighted {
         links,
         weight: vec![1; n],
@@ -73,9 +79,12 @@ fn multilevel(graph: &Weighted, range: Range, rng: &mut Rng, steps: &mut u64) ->
 fn start(graph: &Weighted, range: Range, rng: &mut Rng, steps: &mut u64) -> (Vec<bool>, i64) {
     let n = graph.weight.len();
     let mut best: Option<((u32, i64), Vec<bool>)> = None;
+    let links = |v| graph.links.of(v).iter().map(|l| l.weight).sum::<i64>();
+    let alone: Vec<i64> = (0..n).map(|v| -links(v)).collect();
     for _ in 0..GROWN.min(n) {
-        let (left, cut, s) = Fm::new(graph, range, grow(graph, range, rng)).run();
-        *steps += s + graph.links.link.len() as u64;
+        let grown = grow(graph, range, alone.clone(), rng);
+        let (left, cut, s) = Fm::new(graph, range, grown).run();
+        *steps += s + (graph.links.link.len() + n * n / 4) as u64;
         let weights = left.iter().zip(&graph.weight);
         let weight = weights.filter(|(l, _)| **l).map(|(_, w)| *w).sum();
         let key = (range.misses(weight), cut);
@@ -87,24 +96,50 @@ fn start(graph: &Weighted, range: Range, rng: &mut Rng, steps: &mut u64) -> (Vec
 }
 
 /// A left side grown from a random vertex, each time by the vertex with most links into it
-/// and fewest out of it.
-fn grow(graph: &Weighted, range: Range, rng: &mut Rng) -> Vec<bool> {
+/// and fewest out of it. `gain` is minus each vertex' links.
+fn grow(graph: &Weighted, range: Range, mut gain: Vec<i64>, rng: &mut Rng) -> Vec<bool> {
     let n = graph.weight.len();
     let target = (range.low + range.high).div_ceil(2);
     let mut left = vec![false; n];
-    let mut gain: Vec<i64> = (0..n)
-        .map(|v| -graph.links.of(v).iter().map(|l| l.weight).sum::<i64>())
-        .collect();
+    let mut outside: Vec<u32> = (0..n as u32).collect();
     let mut weight = 0;
     let mut next = Some(rng.below(n));
-    while let Some(v) = next.filter(|_| weight < target) {
+    while let Some(at) = next.filter(|_| weight < target) {
+        let v = outside.swap_remove(at) as usize;
         left[v] = true;
         weight += graph.weight[v];
         for l in graph.links.of(v) {
             gain[l.to as usize] += 2 * l.weight;
         }
-        let fits = |u: &usize| !left[*u] && weight + graph.weight[*u] <= range.high;
-        next = (0..n).filter(fits).max_by_key(|&u| gain[u]);
+        let fits = |at: &usize| weight + graph.weight[outside[*at] as usize] <= range.high;
+        let places = (0..outside.len()).filter(fits);
+        next = places.max_by_key(|&at| gain[outside[at] as usize]);
     }
     left
+}
+
+/// The best of all bisections, each made from the one before by one vertex (a Gray code).
+fn tiny(links: &Links, range: Range) -> Vec<bool> {
+    let n = links.len();
+    let mut weight = [[0; TINY]; TINY];
+    for (v, row) in weight.iter_mut().enumerate().take(n) {
+        for l in links.of(v) {
+            row[l.to as usize] = l.weight;
+        }
+    }
+    // +1 for a vertex that is left, -1 for one that is not.
+    let mut side = [-1i64; TINY];
+    let (mut cut, mut size) = (0, 0);
+    let mut best = (range.misses(0), 0, side);
+    for step in 1..1u32 << n {
+        let v = step.trailing_zeros() as usize;
+        let same: i64 = weight[v].iter().zip(&side).map(|(w, s)| w * s).sum();
+        cut += same * side[v];
+        side[v] = -side[v];
+        size = if side[v] > 0 { size + 1 } else { size - 1 };
+        if (range.misses(size), cut) < (best.0, best.1) {
+            best = (range.misses(size), cut, side);
+        }
+    }
+    best.2[..n].iter().map(|&s| s > 0).collect()
 }

@@ -32,16 +32,26 @@ pub struct Fm<'a> {
     gain: Vec<i64>,
     locked: Vec<bool>,
     left_weight: u32,
+    cut: i64,
     slack: u32,
-    /// By side; entries whose gain is out of date are passed over. `None` where looking at
-    /// all vertices is cheaper.
-    heaps: Option<[BinaryHeap<Entry>; 2]>,
+    candidates: Candidates,
     stamp: u32,
     pub steps: u64,
 }
 
+/// Vertices that may move, by side.
+enum Candidates {
+    /// Where looking at all is cheaper.
+    All([Vec<u32>; 2]),
+    /// Entries whose gain is out of date are passed over.
+    Heaps([BinaryHeap<Entry>; 2]),
+}
+
 /// Gain, then the latest first.
 type Entry = (i64, u32, u32);
+
+/// The sides, the cut's weight, and the steps it took.
+pub type Sides = (Vec<bool>, i64, u64);
 
 impl<'a> Fm<'a> {
     #[must_use]
@@ -49,46 +59,53 @@ impl<'a> Fm<'a> {
         let n = left.len();
         let weights = graph.weight.iter().zip(&left);
         let left_weight = weights.filter(|(_, l)| **l).map(|(w, _)| *w).sum();
-        let scan = n <= 64 || graph.links.link.len() * 16 > n * n;
+        let (mut gain, mut cut) = (Vec::with_capacity(n), 0);
+        for (v, &side) in left.iter().enumerate() {
+            let mut sum = 0;
+            for l in graph.links.of(v) {
+                let across = left[l.to as usize] != side;
+                sum += if across { l.weight } else { -l.weight };
+                cut += if across { l.weight } else { 0 };
+            }
+            gain.push(sum);
+        }
+        let all = n <= 64 || graph.links.link.len() * 16 > n * n;
         Fm {
             graph,
             range,
             left,
-            gain: vec![0; n],
+            gain,
             locked: vec![false; n],
             left_weight,
+            cut: cut / 2,
             slack: graph.weight.iter().copied().max().unwrap_or(1),
-            heaps: (!scan).then(Default::default),
+            candidates: if all {
+                Candidates::All(Default::default())
+            } else {
+                Candidates::Heaps(Default::default())
+            },
             stamp: 0,
-            steps: 0,
+            steps: (n + graph.links.link.len()) as u64,
         }
     }
 
-    /// Passes until one gains nothing. The sides, and the cut's weight.
+    /// Passes until one gains nothing.
     #[must_use]
-    pub fn run(mut self) -> (Vec<bool>, i64, u64) {
+    pub fn run(mut self) -> Sides {
+        let mut moved = Vec::new();
         for _ in 0..PASSES {
-            if !self.pass() {
+            if !self.pass(&mut moved) {
                 break;
             }
         }
-        let mut cut = 0;
-        for v in 0..self.left.len() {
-            for l in self.graph.links.of(v) {
-                if self.left[v] != self.left[l.to as usize] {
-                    cut += l.weight;
-                }
-            }
-        }
-        (self.left, cut / 2, self.steps)
+        (self.left, self.cut, self.steps)
     }
 
-    fn pass(&mut self) -> bool {
+    fn pass(&mut self, moved: &mut Vec<u32>) -> bool {
         let n = self.left.len();
         self.start_pass();
-        let mut moved: Vec<u32> = Vec::new();
-        let mut gained = 0;
-        let begin = (self.range.misses(self.left_weight), 0);
+        moved.clear();
+        let begin = (self.range.misses(self.left_weight), self.cut);
         let mut best = begin;
         let mut best_len = 0;
         let patience = PATIENCE + n / 8;
@@ -96,81 +113,89 @@ impl<'a> Fm<'a> {
             let Some(v) = self.choose() else {
                 break;
             };
-            gained += self.gain[v];
+            self.locked[v] = true;
             self.flip(v);
             moved.push(v as u32);
-            let now = (self.range.misses(self.left_weight), -gained);
+            let now = (self.range.misses(self.left_weight), self.cut);
             if now < best {
                 best = now;
                 best_len = moved.len();
             }
         }
+        for &v in moved[..best_len].iter() {
+            self.locked[v as usize] = false;
+        }
         for &v in moved[best_len..].iter().rev() {
-            self.set_side(v as usize);
+            self.flip(v as usize);
+            self.locked[v as usize] = false;
         }
         best < begin
     }
 
-    /// Gains; the heaps get vertices at the cut, or all when the sides have to be evened.
+    /// Candidates are all vertices, or those at the cut, if the sides are even enough.
     fn start_pass(&mut self) {
-        let all = self.range.misses(self.left_weight) > 0;
-        self.locked.fill(false);
-        if let Some(heaps) = &mut self.heaps {
-            heaps[0].clear();
-            heaps[1].clear();
-        }
-        for v in 0..self.left.len() {
-            let mut gain = 0;
-            let mut at_cut = false;
-            for l in self.graph.links.of(v) {
-                if self.left[v] == self.left[l.to as usize] {
-                    gain -= l.weight;
-                } else {
-                    gain += l.weight;
-                    at_cut = true;
+        let n = self.left.len();
+        self.steps += n as u64 / 2;
+        match &mut self.candidates {
+            Candidates::All(lists) => {
+                lists[0].clear();
+                lists[1].clear();
+                for (v, &side) in self.left.iter().enumerate() {
+                    lists[usize::from(side)].push(v as u32);
                 }
             }
-            self.gain[v] = gain;
-            if all || at_cut {
-                self.push(v);
-            }
-        }
-        self.steps += (self.left.len() + self.graph.links.link.len()) as u64;
-    }
-
-    fn push(&mut self, v: usize) {
-        if let Some(heaps) = &mut self.heaps {
-            self.stamp += 1;
-            heaps[usize::from(self.left[v])].push((self.gain[v], self.stamp, v as u32));
-        }
-    }
-
-    /// The best vertex of a side, and its gain.
-    fn top(&mut self, from_left: bool) -> Option<(i64, usize)> {
-        let Some(heaps) = &mut self.heaps else {
-            self.steps += self.left.len() as u64 / 4;
-            let mut best = (i64::MIN, usize::MAX);
-            let sides = self.left.iter().zip(&self.locked).zip(&self.gain);
-            for (v, ((&left, &locked), &gain)) in sides.enumerate() {
-                if gain >= best.0 && left == from_left && !locked {
-                    best = (gain, v);
+            Candidates::Heaps(heaps) => {
+                heaps[0].clear();
+                heaps[1].clear();
+                let all = self.range.misses(self.left_weight) > 0;
+                for v in 0..n {
+                    let row = self.graph.links.of(v).iter();
+                    if all
+                        || row
+                            .clone()
+                            .any(|l| self.left[l.to as usize] != self.left[v])
+                    {
+                        self.stamp += 1;
+                        heaps[usize::from(self.left[v])].push((self.gain[v], self.stamp, v as u32));
+                    }
                 }
+                self.steps += self.graph.links.link.len() as u64;
             }
-            return (best.1 != usize::MAX).then_some(best);
-        };
-        let heap = &mut heaps[usize::from(from_left)];
-        while let Some(&(gain, _, v)) = heap.peek() {
-            let at = v as usize;
-            if !self.locked[at] && self.left[at] == from_left && self.gain[at] == gain {
-                return Some((gain, at));
-            }
-            heap.pop();
         }
-        None
+    }
+
+    /// The best vertex of a side: its gain, itself, and its place among the candidates.
+    fn top(&mut self, from_left: bool) -> Option<(i64, usize, usize)> {
+        match &mut self.candidates {
+            Candidates::All(lists) => {
+                let list = &lists[usize::from(from_left)];
+                self.steps += list.len() as u64 / 2;
+                let mut best = (i64::MIN, usize::MAX);
+                for (at, &v) in list.iter().enumerate() {
+                    let gain = self.gain[v as usize];
+                    if gain >= best.0 {
+                        best = (gain, at);
+                    }
+                }
+                let v = *list.get(best.1)?;
+                Some((best.0, v as usize, best.1))
+            }
+            Candidates::Heaps(heaps) => {
+                let heap = &mut heaps[usize::from(from_left)];
+                while let Some(&(gain, _, v)) = heap.peek() {
+                    let at = v as usize;
+                    if !self.locked[at] && self.left[at] == from_left && self.gain[at] == gain {
+                        return Some((gain, at, 0));
+                    }
+                    heap.pop();
+                }
+                None
+            }
+        }
     }
 
     /// The vertex to move next: from the side that is too heavy, else the better gain of
-    /// the sides that can spare one.
+    /// the sides that can spare one. It is no candidate any more.
     fn choose(&mut self) -> Option<usize> {
         let weight = self.left_weight;
         let (from_left, from_right) = if weight > self.range.high {
@@ -183,43 +208,44 @@ impl<'a> Fm<'a> {
         let left = if from_left { self.top(true) } else { None };
         let right = if from_right { self.top(false) } else { None };
         let low = self.range.low.saturating_sub(self.slack);
-        let left = left.filter(|&(_, v)| weight - self.graph.weight[v] >= low);
+        let left = left.filter(|&(_, v, _)| weight - self.graph.weight[v] >= low);
         let high = self.range.high + self.slack;
-        let right = right.filter(|&(_, v)| weight + self.graph.weight[v] <= high);
-        match (left, right) {
-            (Some(l), Some(r)) => Some(if l.0 >= r.0 { l.1 } else { r.1 }),
-            (l, r) => l.or(r).map(|(_, v)| v),
+        let right = right.filter(|&(_, v, _)| weight + self.graph.weight[v] <= high);
+        let (_, v, at) = match (left, right) {
+            (Some(l), Some(r)) => Some(if l.0 >= r.0 { l } else { r }),
+            (l, r) => l.or(r),
+        }?;
+        if let Candidates::All(lists) = &mut self.candidates {
+            lists[usize::from(self.left[v])].swap_remove(at);
         }
+        Some(v)
     }
 
-    /// Moves a vertex for this pass.
+    /// Takes a vertex to the other side; its partners' gains follow.
     fn flip(&mut self, v: usize) {
-        self.set_side(v);
-        self.locked[v] = true;
-        self.gain[v] = -self.gain[v];
-        let graph = self.graph;
-        let row = graph.links.of(v);
-        self.steps += row.len() as u64 + 4;
-        for l in row {
-            let u = l.to as usize;
-            if self.left[u] == self.left[v] {
-                self.gain[u] -= 2 * l.weight;
-            } else {
-                self.gain[u] += 2 * l.weight;
-            }
-            if !self.locked[u] {
-                self.push(u);
-            }
-        }
-    }
-
-    fn set_side(&mut self, v: usize) {
         let weight = self.graph.weight[v];
         if self.left[v] {
             self.left_weight -= weight;
         } else {
             self.left_weight += weight;
         }
-        self.left[v] = !self.left[v];
+        let side = !self.left[v];
+        self.left[v] = side;
+        self.cut -= self.gain[v];
+        self.gain[v] = -self.gain[v];
+        let graph = self.graph;
+        let row = graph.links.of(v);
+        self.steps += row.len() as u64 + 4;
+        for l in row {
+            let u = l.to as usize;
+            let same = self.left[u] == side;
+            self.gain[u] += if same { -2 * l.weight } else { 2 * l.weight };
+            if let Candidates::Heaps(heaps) = &mut self.candidates {
+                if !self.locked[u] {
+                    self.stamp += 1;
+                    heaps[usize::from(self.left[u])].push((self.gain[u], self.stamp, l.to));
+                }
+            }
+        }
     }
 }

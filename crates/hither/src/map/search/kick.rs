@@ -1,5 +1,6 @@
 //! Iterated local search (Lourenco, Martin, Stutzle, "Iterated local search", 2003): a few
-//! random swaps, local search around them, and back if that was for the worse.
+//! swaps of threads near one another, local search around them, and back if that was for the
+//! worse.
 use super::rng::Rng;
 use super::state::{Change, State};
 use super::swap::{drain, threads_of, undo_of, Queue};
@@ -22,28 +23,35 @@ pub fn kick(state: &mut State, rng: &mut Rng, limit: u64) {
                 state.apply(change);
             }
         }
-        state.steps += 32;
+        state.steps += 256;
     }
 }
 
 fn shake(state: &mut State, rng: &mut Rng, queue: &mut Queue, log: &mut Vec<Change>) {
+    let mut u = rng.below(state.at.len());
     for _ in 0..2 + rng.below(3) {
-        let Some(change) = random_change(state, rng) else {
-            continue;
-        };
-        log.push(undo_of(state, change));
-        state.apply(change);
-        for t in threads_of(change) {
-            queue.push_around(state, t);
+        let change = random_change(state, u, rng);
+        if let Some(change) = change {
+            log.push(undo_of(state, change));
+            state.apply(change);
+            for t in threads_of(change) {
+                queue.push_around(state, t);
+            }
+        }
+        // The next one is near, so that all of them together can be for the better.
+        let [a, b] = change.map_or([u as u32; 2], threads_of);
+        u = if rng.below(2) == 0 { a } else { b } as usize;
+        let row = state.links.of(u);
+        if !row.is_empty() && rng.below(4) > 0 {
+            u = row[rng.below(row.len())].to as usize;
         }
     }
 }
 
-/// A thread goes to where one of its partners is, in exchange for another from there, or
+/// Thread u goes to where one of its partners is, in exchange for another from there, or
 /// swaps with any thread.
-fn random_change(state: &State, rng: &mut Rng) -> Option<Change> {
+fn random_change(state: &State, u: usize, rng: &mut Rng) -> Option<Change> {
     let n = state.at.len();
-    let u = rng.below(n);
     let row = state.links.of(u);
     let home = if row.is_empty() || rng.below(4) == 0 {
         state.at[rng.below(n)]

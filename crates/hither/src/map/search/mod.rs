@@ -5,6 +5,7 @@ pub mod coarsen;
 pub mod fm;
 pub mod kick;
 pub mod links;
+pub mod recut;
 pub mod relabel;
 pub mod rng;
 pub mod space;

@@ -26,38 +26,74 @@ pub struct TopDown<'a> {
     /// Bisections per cut, of which the best is kept.
     pub tries: usize,
     pub steps: u64,
+    /// Scratch of [`Links::part`].
+    place: Vec<u32>,
 }
 
 /// A part of the threads and what it is to be divided over.
 struct Part {
     threads: Vec<u32>,
-    /// Consecutive children of a vertex; its own units count as one more.
     vertex: u32,
-    first: usize,
-    last: usize,
+    /// Children of the vertex, by position; its own units count as one more.
+    slots: Vec<u32>,
 }
 
-impl TopDown<'_> {
+impl<'a> TopDown<'a> {
+    #[must_use]
+    pub fn new(space: &'a Space, links: &'a Links, idle: Idle, tries: usize) -> TopDown<'a> {
+        TopDown {
+            space,
+            links,
+            idle,
+            tries,
+            steps: 0,
+            place: Vec::new(),
+        }
+    }
+
     /// The home of each thread.
     #[must_use]
     pub fn solve(&mut self, rng: &mut Rng) -> Vec<u32> {
         let n = self.links.len();
         let mut homes = vec![NONE; n];
-        let mut place = vec![u32::MAX; n];
-        let mut stack = vec![self.whole((0..n as u32).collect(), 0)];
+        let all = (0..n as u32).collect();
+        for (t, home) in self.divide(all, 0, slots_of(self.space, 0), rng) {
+            homes[t as usize] = home;
+        }
+        homes
+    }
+
+    /// Homes of some threads, over some children of a vertex, by position; its own units count
+    /// as one more.
+    #[must_use]
+    pub fn divide(
+        &mut self,
+        threads: Vec<u32>,
+        vertex: u32,
+        slots: Vec<u32>,
+        rng: &mut Rng,
+    ) -> Vec<(u32, u32)> {
+        let mut homes = Vec::with_capacity(threads.len());
+        let mut place = std::mem::take(&mut self.place);
+        place.resize(self.links.len(), u32::MAX);
+        let mut stack = vec![Part {
+            threads,
+            vertex,
+            slots,
+        }];
         while let Some(part) = stack.pop() {
             if part.threads.is_empty() {
                 continue;
             }
-            if part.last - part.first == 1 {
+            if let [only] = part.slots[..] {
                 let children = &self.space.vertex[part.vertex as usize].children;
-                match children.get(part.first) {
-                    Some(&child) => stack.push(self.whole(part.threads, child)),
-                    None => {
-                        for t in part.threads {
-                            homes[t as usize] = part.vertex;
-                        }
-                    }
+                match children.get(only as usize) {
+                    Some(&child) => stack.push(Part {
+                        threads: part.threads,
+                        vertex: child,
+                        slots: slots_of(self.space, child),
+                    }),
+                    None => homes.extend(part.threads.iter().map(|&t| (t, part.vertex))),
                 }
                 continue;
             }
@@ -65,27 +101,18 @@ impl TopDown<'_> {
             stack.push(right);
             stack.push(left);
         }
+        self.place = place;
         homes
     }
 
-    fn whole(&self, threads: Vec<u32>, vertex: u32) -> Part {
+    /// Threads that some slots of a vertex take.
+    fn capacity(&self, vertex: u32, slots: &[u32]) -> u32 {
         let v = &self.space.vertex[vertex as usize];
-        Part {
-            threads,
-            vertex,
-            first: 0,
-            last: v.children.len() + usize::from(v.room > 0),
-        }
-    }
-
-    /// Threads that parts `first..last` of a vertex take.
-    fn capacity(&self, vertex: u32, first: usize, last: usize) -> u32 {
-        let v = &self.space.vertex[vertex as usize];
-        let of = |at: usize| {
-            let child = v.children.get(at);
+        let of = |at: &u32| {
+            let child = v.children.get(*at as usize);
             child.map_or(v.room, |&c| self.space.vertex[c as usize].capacity)
         };
-        (first..last).map(of).sum()
+        slots.iter().map(of).sum()
     }
 
     /// Halves by capacity, as near as the children allow.
@@ -93,20 +120,18 @@ impl TopDown<'_> {
         let Part {
             threads,
             vertex,
-            first,
-            last,
+            slots,
         } = part;
-        let all = self.capacity(vertex, first, last);
-        let middle = (first + 1..last)
-            .min_by_key(|&m| (2 * self.capacity(vertex, first, m)).abs_diff(all))
-            .unwrap_or(first + 1);
-        let left_room = self.capacity(vertex, first, middle);
+        let all = self.capacity(vertex, &slots);
+        let middle = (1..slots.len())
+            .min_by_key(|&m| (2 * self.capacity(vertex, &slots[..m])).abs_diff(all))
+            .unwrap_or(1);
+        let left_room = self.capacity(vertex, &slots[..middle]);
         let range = self.range(threads.len() as u32, left_room, all - left_room);
-        let half = |threads, first, last| Part {
+        let half = |threads, slots: &[u32]| Part {
             threads,
             vertex,
-            first,
-            last,
+            slots: slots.to_vec(),
         };
         let mut sides = (Vec::new(), Vec::new());
         if range.high == 0 {
@@ -115,14 +140,17 @@ impl TopDown<'_> {
             sides.0 = threads;
         } else {
             let links = self.links.part(&threads, place);
-            self.steps += links.link.len() as u64;
+            self.steps += (links.link.len() + 4 * threads.len() + 64) as u64;
             let left = bisect(links, range, self.tries, rng, &mut self.steps);
             for (&t, left) in threads.iter().zip(left) {
                 let side = if left { &mut sides.0 } else { &mut sides.1 };
                 side.push(t);
             }
         }
-        (half(sides.0, first, middle), half(sides.1, middle, last))
+        (
+            half(sides.0, &slots[..middle]),
+            half(sides.1, &slots[middle..]),
+        )
     }
 
     fn range(&self, threads: u32, left: u32, right: u32) -> Range {
@@ -139,4 +167,11 @@ impl TopDown<'_> {
             }
         }
     }
+}
+
+/// All slots of a vertex.
+#[must_use]
+pub fn slots_of(space: &Space, vertex: u32) -> Vec<u32> {
+    let v = &space.vertex[vertex as usize];
+    (0..v.children.len() as u32 + u32::from(v.room > 0)).collect()
 }

@@ -1,16 +1,17 @@
 //! Threads that communicate next to one another: the default. Cuts the communication graph
-//! from the root of the machine down, then improves the whole by swaps of threads, of
-//! subtrees, and by kicks. Work is bounded by counted steps, so the same problem and seed give
+//! from the root of the machine down, then improves the whole by swaps of threads and of
+//! subtrees, by cutting parts anew, and by kicks. Work is bounded by counted steps, so the same problem and seed give
 //! the same placement on any machine.
 use super::ThreadPolicy;
 use crate::map::search::kick::kick;
 use crate::map::search::links::Links;
+use crate::map::search::recut::recut;
 use crate::map::search::relabel::relabel;
 use crate::map::search::rng::Rng;
 use crate::map::search::space::Space;
 use crate::map::search::state::State;
 use crate::map::search::subtrees::swap_subtrees;
-use crate::map::search::swap::{descend, FEW};
+use crate::map::search::swap::{dense, descend, FEW};
 use crate::map::search::topdown::{Idle, TopDown};
 use crate::map::{Assignment, Problem};
 
@@ -77,7 +78,7 @@ fn near(space: &Space, links: &Links, current: Vec<u32>, mut fresh: Vec<u32>) ->
     if good(state.value) {
         return current;
     }
-    descend(&mut state, START_STEPS);
+    descend(&mut state, DESCENT_STEPS);
     if good(state.value) {
         return state.at;
     }
@@ -85,18 +86,35 @@ fn near(space: &Space, links: &Links, current: Vec<u32>, mut fresh: Vec<u32>) ->
     fresh
 }
 
-/// Steps that all starts may take, and those that kicks may take after them. A step is up to
-/// two nanoseconds.
-const START_STEPS: u64 = 30_000_000;
-const KICK_STEPS: u64 = 30_000_000;
+/// Steps of one local search. A step is one to two nanoseconds.
+const DESCENT_STEPS: u64 = 30_000_000;
 /// Steps of local search in a quick start.
 const QUICK_STEPS: u64 = 10_000_000;
+/// Starts at most.
 const STARTS: usize = 16;
-/// Starts that are kicked before one is chosen.
-const KEPT: usize = 3;
+/// Starts that are improved before one is chosen.
+const KEPT: usize = 2;
+/// Threads from which on few starts fit in, and each had better be good.
+const MANY: u64 = 512;
+
+/// Steps that a whole search may take; small problems need fewer.
+fn budget(threads: u64) -> u64 {
+    let most = (34_000_000 + 70_000 * threads).min(125_000_000);
+    most.min(60_000 * threads * threads)
+}
+
+/// How often each cut is tried in a start: of many threads as often as most of the budget
+/// allows.
+fn tries(links: &Links, budget: u64) -> usize {
+    let n = links.len() as u64;
+    if n < MANY {
+        return 2;
+    }
+    let each = 2 * (10 * links.link.len() as u64 + 85 * n) * u64::from(n.ilog2());
+    (budget * 7 / 10 / each).clamp(1, 10) as usize
+}
 
 fn search(space: &Space, links: &Links, seed: u64, fast: bool) -> Vec<u32> {
-    let n = links.len() as u64;
     let mut rng = Rng::new(seed);
     if fast {
         return quick(space, links, &mut rng);
@@ -107,42 +125,33 @@ fn search(space: &Space, links: &Links, seed: u64, fast: bool) -> Vec<u32> {
     } else {
         &[Idle::Free]
     };
+    let budget = budget(links.len() as u64);
+    let tries = tries(links, budget);
     let mut steps = 0;
     let mut found: Vec<(i64, Vec<u32>)> = Vec::new();
     for at in 0..STARTS {
-        let (value, homes, cost) = start(space, links, ways[at % ways.len()], 3, &mut rng);
+        let (value, homes, cost) = start(space, links, ways[at % ways.len()], tries, &mut rng);
         found.push((value, homes));
         steps += cost;
-        // Small problems are done long before.
-        if steps + cost > START_STEPS || (at >= KEPT && steps > 200_000 * n) {
+        if steps + cost > budget * 4 / 10 {
             break;
         }
     }
     found.sort_by_key(|f| f.0);
     found.dedup_by_key(|f| f.0);
     found.truncate(KEPT);
-    let limit = KICK_STEPS.min(20_000 * n * n);
-    let mut best: Option<(i64, Vec<u32>)> = None;
-    let share = limit / (2 * found.len() as u64).max(1);
-    for (_, homes) in found {
-        let better = kicked(space, links, homes, share, &mut rng);
-        if best.as_ref().is_none_or(|b| better.0 < b.0) {
-            best = Some(better);
-        }
-    }
+    let left = budget.saturating_sub(steps).max(budget / 10);
+    // Half of what is left goes to the best alone.
+    let share = left / (found.len() as u64).max(1) / 2;
+    let better = |(_, homes)| improved(space, links, homes, share, ways, &mut rng);
+    let best = found.into_iter().map(better).min_by_key(|f| f.0);
     let homes = best.map(|b| b.1).unwrap_or_default();
-    kicked(space, links, homes, limit / 2, &mut rng).1
+    improved(space, links, homes, left / 2, ways, &mut rng).1
 }
 
 /// One start; swaps with whoever is where a thread's partners are, unless they are many.
 fn quick(space: &Space, links: &Links, rng: &mut Rng) -> Vec<u32> {
-    let mut top = TopDown {
-        space,
-        links,
-        idle: Idle::Free,
-        tries: 1,
-        steps: 0,
-    };
+    let mut top = TopDown::new(space, links, Idle::Free, 1);
     let homes = top.solve(rng);
     let dense = links.link.len() > FEW * links.len();
     let mut state = State::new(space, links, homes, dense);
@@ -154,7 +163,7 @@ fn quick(space: &Space, links: &Links, rng: &mut Rng) -> Vec<u32> {
     state.at
 }
 
-/// A placement cut from the top and taken to a local optimum: its value and what it took.
+/// A placement cut from the top and taken to a local optimum: its value and the steps it took.
 fn start(
     space: &Space,
     links: &Links,
@@ -162,32 +171,29 @@ fn start(
     tries: usize,
     rng: &mut Rng,
 ) -> (i64, Vec<u32>, u64) {
-    let mut top = TopDown {
-        space,
-        links,
-        idle,
-        tries,
-        steps: 0,
-    };
+    let mut top = TopDown::new(space, links, idle, tries);
     let homes = top.solve(rng);
     let mut state = State::new(space, links, homes, true);
-    descend(&mut state, START_STEPS);
-    while swap_subtrees(&mut state, 160) {
-        descend(&mut state, START_STEPS);
+    descend(&mut state, DESCENT_STEPS);
+    while swap_subtrees(&mut state, 64) {
+        descend(&mut state, DESCENT_STEPS);
     }
-    (state.value, state.at, top.steps + state.steps)
+    (state.value, state.at, 2 * top.steps + state.steps)
 }
 
-fn kicked(
+/// A placement after parts of it were cut anew, which takes most of the steps, and kicks.
+fn improved(
     space: &Space,
     links: &Links,
     homes: Vec<u32>,
     steps: u64,
+    ways: &[Idle],
     rng: &mut Rng,
 ) -> (i64, Vec<u32>) {
-    let mut state = State::new(space, links, homes, true);
-    let limit = state.steps + steps;
-    kick(&mut state, rng, limit);
+    let mut state = State::new(space, links, homes, dense(links));
+    let begin = state.steps;
+    recut(&mut state, rng, begin + steps * 7 / 10, ways);
+    kick(&mut state, rng, begin + steps);
     (state.value, state.at)
 }
 

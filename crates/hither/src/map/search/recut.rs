@@ -1,0 +1,94 @@
+//! Cutting parts of a placement anew: what is below some children of a vertex is divided over
+//! them again from the top, and kept if that, after local search, is no worse. Where threads
+//! outside are does not matter to how those inside are best divided, so parts get better one
+//! by one, where whole restarts would have to be lucky in all at once.
+use super::rng::Rng;
+use super::space::Space;
+use super::state::{Change, State};
+use super::swap::{drain, Queue};
+use super::topdown::{slots_of, Idle, TopDown};
+
+/// Threads below the smallest vertex that is worth it: swaps find the best of smaller ones.
+const LEAST: u32 = 8;
+
+/// Recuts until the steps are spent, as many of them at one depth as at any other. `ways` are
+/// those of leaving places idle that are to be tried.
+pub fn recut(state: &mut State, rng: &mut Rng, limit: u64, ways: &[Idle]) {
+    let depths = vertices_by_depth(state.space);
+    let mut spent = vec![0u64; depths.len()];
+    let mut queue = Queue::new(state.at.len());
+    let mut top = TopDown::new(state.space, state.links, Idle::Free, 1);
+    while state.steps < limit {
+        let Some(depth) = (0..depths.len()).min_by_key(|&d| spent[d]) else {
+            return;
+        };
+        let before = state.steps;
+        let vertex = depths[depth][rng.below(depths[depth].len())];
+        top.idle = ways[rng.below(ways.len())];
+        one(state, &mut top, &mut queue, vertex, rng);
+        state.steps += 2 * std::mem::take(&mut top.steps) + 64;
+        spent[depth] += state.steps - before;
+    }
+}
+
+/// Vertices that can be divided anew; depths without any are left out.
+fn vertices_by_depth(space: &Space) -> Vec<Vec<u32>> {
+    let mut depths: Vec<Vec<u32>> = Vec::new();
+    for (v, vertex) in (0..).zip(&space.vertex) {
+        if vertex.capacity < LEAST || slots_of(space, v).len() < 2 {
+            continue;
+        }
+        let depth = vertex.depth as usize;
+        if depths.len() <= depth {
+            depths.resize(depth + 1, Vec::new());
+        }
+        depths[depth].push(v);
+    }
+    depths.retain(|d| !d.is_empty());
+    depths
+}
+
+/// Divides a vertex anew, or two of its children; of the root always two, as all is what
+/// a start does.
+fn one(state: &mut State, top: &mut TopDown, queue: &mut Queue, vertex: u32, rng: &mut Rng) {
+    let mut slots = slots_of(state.space, vertex);
+    if slots.len() > 2 && (vertex == 0 || rng.below(2) == 0) {
+        rng.shuffle(&mut slots);
+        slots.truncate(2);
+    }
+    let threads = threads_below(state, vertex, &slots);
+    if threads.len() < 2 {
+        return;
+    }
+    let before = state.value;
+    let old: Vec<(u32, u32)> = threads.iter().map(|&t| (t, state.at[t as usize])).collect();
+    for (t, home) in top.divide(threads, vertex, slots, rng) {
+        if state.at[t as usize] != home {
+            state.relocate(t, home);
+            queue.push(t);
+        }
+    }
+    let mut log = Vec::new();
+    drain(state, queue, u64::MAX, &mut log);
+    if state.value > before {
+        let moves = old.into_iter().map(|(t, home)| Change::Move(t, home));
+        for change in log.into_iter().rev().chain(moves) {
+            state.apply(change);
+        }
+    }
+}
+
+fn threads_below(state: &State, vertex: u32, slots: &[u32]) -> Vec<u32> {
+    let children = &state.space.vertex[vertex as usize].children;
+    let mut threads = Vec::new();
+    for &slot in slots {
+        let homes = match children.get(slot as usize) {
+            Some(&c) => c..state.space.vertex[c as usize].end,
+            None => vertex..vertex + 1,
+        };
+        for home in homes {
+            threads.extend_from_slice(&state.members[home as usize]);
+        }
+    }
+    threads
+}
