@@ -320,7 +320,6 @@ fn cpp_structures() {
         ("cpp_structs.cpp", "cells(new double"),
     );
     named(&p, "histogram[me]");
-    named(&p, "main::mesh");
     for (page, thread) in first_touch(&p, "particles") {
         assert_eq!(thread, 0, "page {page}");
     }
