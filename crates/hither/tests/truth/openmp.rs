@@ -303,7 +303,8 @@ fn fortran_names_and_owners() {
 
 #[test]
 fn cpp_structures() {
-    let (items, steps) = (8192, 50);
+    // Long enough for samples of `mesh`, which shares its page with others.
+    let (items, steps) = (8192, 400);
     let p = run(&format!("cpp_structs {items} {steps}")).profile();
     check_heap(
         &p,
@@ -320,6 +321,7 @@ fn cpp_structures() {
         ("cpp_structs.cpp", "cells(new double"),
     );
     named(&p, "histogram[me]");
+    named(&p, "main::mesh");
     for (page, thread) in first_touch(&p, "particles") {
         assert_eq!(thread, 0, "page {page}");
     }
