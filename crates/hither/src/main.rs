@@ -5,6 +5,7 @@ mod doctor;
 mod map;
 mod metrics;
 mod place;
+mod program;
 mod topology;
 mod trace;
 

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::trace::target::TargetError;
+use crate::program::target::TargetError;
 
 /// Exit status for bad input and for whatever else hither could not do.
 const FAILED: u8 = 2;

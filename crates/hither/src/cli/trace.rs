@@ -15,16 +15,16 @@ pub use args::Args;
 use super::progress::Progress;
 use super::units::{show_bytes, show_count, show_duration};
 use super::{output, say};
+use crate::program::child::{self, Signals};
+use crate::program::mpi;
+use crate::program::target;
 use crate::topology;
-use crate::trace::child::{self, Signals};
 use crate::trace::collector::{Collector, Config};
 use crate::trace::hooks;
 use crate::trace::join::{self, Leader, Role};
 use crate::trace::launch::{already_traced, Tracer};
-use crate::trace::mpi;
 use crate::trace::rank::{self, Half, Link};
 use crate::trace::symbols::Symbols;
-use crate::trace::target;
 
 /// Traces the command; the result is its exit status.
 ///

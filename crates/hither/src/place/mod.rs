@@ -2,5 +2,6 @@
 //! launchers want to hear.
 pub mod formats;
 mod identity;
+pub mod run;
 
 pub use identity::identity;

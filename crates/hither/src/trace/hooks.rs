@@ -7,8 +7,9 @@ use anyhow::{bail, Context, Result};
 use hither_profile::TraceOptions;
 
 use super::collector::{Hook, HookKind};
-use super::target::Target;
-use super::{elf, symbols};
+use super::symbols;
+use crate::program::elf;
+use crate::program::target::Target;
 use hither_sys::wire;
 
 /// Most suggestions for a misspelt name.

@@ -27,8 +27,8 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{getuid, Pid};
 
-use super::child::TICK;
-use super::mpi::Job;
+use crate::program::child::TICK;
+use crate::program::mpi::Job;
 
 /// How long after the start a rank may come.
 const LATE: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@ use std::process::{Child, Command};
 use anyhow::{bail, Context, Result};
 use nix::sys::signal::SigSet;
 
-use super::target::Target;
+use crate::program::target::Target;
 
 /// `-code_api`: let the client see all code. `-disable_traces`: with the tracer's code
 /// inlined they cost 8-16 % instead of gaining. DynamoRIO's defaults do the rest: the

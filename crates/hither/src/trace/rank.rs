@@ -13,7 +13,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::Pid;
 
-use super::child::{self, Signals};
+use crate::program::child::{self, Signals};
 
 /// Which of the two this process is.
 pub enum Half {

@@ -39,8 +39,15 @@ pub const LAYERS: &[Layer] = &[
     layer("hither/cli", EVERYTHING),
     layer("hither/topology", &["profile"]),
     layer("hither/doctor", &["profile", "sys", "hither/topology"]),
-    layer("hither/trace", &["profile", "sys", "hither/topology"]),
-    layer("hither/place", &["profile", "sys", "hither/topology"]),
+    layer("hither/program", &["profile", "sys"]),
+    layer(
+        "hither/trace",
+        &["profile", "sys", "hither/topology", "hither/program"],
+    ),
+    layer(
+        "hither/place",
+        &["profile", "sys", "hither/topology", "hither/program"],
+    ),
     pure("hither/metrics", &["profile", "hither/topology"]),
     // libscotch computes and has no effect.
     pure("hither/map", &["profile", "sys/scotch", "hither/topology"]),

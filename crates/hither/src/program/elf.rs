@@ -1,4 +1,4 @@
-//! The few fields of an ELF header that decide whether a program can be traced.
+//! The few fields of an ELF header that decide whether a program can be followed.
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStringExt;

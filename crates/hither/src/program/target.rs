@@ -1,5 +1,5 @@
-//! From what the user typed to a file that DynamoRIO can load: search as execvp does,
-//! resolve `#!` scripts as the kernel does, refuse what cannot be traced.
+//! From what the user typed to a file that can be loaded: search as execvp does,
+//! resolve `#!` scripts as the kernel does, refuse what cannot be followed.
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ const HEAD: usize = 256;
 /// Scripts that may name scripts as their interpreters (the kernel's limit).
 const SCRIPT_DEPTH: usize = 5;
 
-/// A program that can be started under the tracer.
+/// A program that hither can start and follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The ELF file to load: absolute, links not resolved, so that the process is
@@ -28,7 +28,7 @@ pub struct Target {
     pub name: String,
 }
 
-/// Why a command cannot be traced.
+/// Why a command cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     #[error("{0}: no such program; check the spelling, or give its path")]
@@ -42,15 +42,15 @@ pub enum TargetError {
     Folder(String),
     #[error("{0} is not executable; chmod +x makes it so")]
     NotExecutable(String),
-    #[error("{path} cannot be read, which tracing needs ({error}); chmod +r allows it")]
+    #[error("{path} cannot be read, which following it needs ({error}); chmod +r allows it")]
     Unreadable { path: String, error: io::Error },
     #[error("{0} is neither a program nor a script that this machine can start; check that the file is complete")]
     NotAProgram(String),
     #[error("{0}: its interpreters are scripts in more than {SCRIPT_DEPTH} levels; name a real program in its first line")]
     TooDeep(String),
-    #[error("{path} is a program for {machine}; hither traces 64-bit x86 programs, so build it for x86-64")]
+    #[error("{path} is a program for {machine}; hither follows 64-bit x86 programs, so build it for x86-64")]
     Foreign { path: String, machine: String },
-    #[error("{path} {privilege}, which a traced program cannot have; trace a copy of it (cp drops that)")]
+    #[error("{path} {privilege}, which a program that hither follows cannot have; use a copy of it (cp drops that)")]
     Privileged {
         path: String,
         privilege: &'static str,
@@ -76,7 +76,7 @@ impl TargetError {
 /// Finds the program that `command` starts.
 ///
 /// # Errors
-/// When there is none, or one that cannot be traced.
+/// When there is none, or one that cannot be followed.
 pub fn resolve(command: &[OsString], path: Option<&OsStr>) -> Result<Target, TargetError> {
     let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
     let mut file = find(program, path)?;

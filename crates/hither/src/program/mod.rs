@@ -1,0 +1,6 @@
+//! The user's program, for every stage that starts one: what a command names, waiting for
+//! it and passing signals on, whether it is a rank of an MPI job.
+pub mod child;
+pub mod elf;
+pub mod mpi;
+pub mod target;
