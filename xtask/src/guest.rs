@@ -2,7 +2,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
@@ -12,7 +12,8 @@ use hither_guest::{Guest, Kernel, Output};
 /// Boot a NUMA machine in QEMU and run a command on it.
 ///
 /// The machine has busybox; programs that the command names are copied along with their
-/// libraries. What the command prints and its exit status come back.
+/// libraries. What the command prints and its exit status come back; the status is 125 if
+/// the machine did not get so far, and 2 if there can be no such machine.
 #[derive(Parser)]
 #[command(name = "cargo xtask guest", bin_name = "cargo xtask guest")]
 struct Args {
@@ -84,7 +85,14 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
     if args.prepare {
         return prepare();
     }
-    let output = guest(&args)?.run(&command(&args.command))?;
+    let output = match guest(&args)?.run(&command(&args.command)) {
+        Ok(output) => output,
+        Err(e) => {
+            eprintln!("xtask: {e}");
+            let bad_option = matches!(e, hither_guest::Error::Shape(_));
+            return Ok(ExitCode::from(if bad_option { 2 } else { 125 }));
+        }
+    };
     std::io::stdout().write_all(&output.stdout)?;
     std::io::stderr().write_all(&output.stderr)?;
     if let Some(folder) = &args.out {
@@ -96,11 +104,19 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
 /// Tests that need the machine skip themselves by name where it cannot be had, so that
 /// is no failure here unless it is one there.
 fn prepare() -> Result<ExitCode> {
-    match hither_guest::missing() {
-        Some(why) if hither_guest::required() => bail!("{why}"),
-        Some(why) => eprintln!("tests on the NUMA machine will be skipped: {why}"),
-        None => {}
+    let first = hither_guest::prepare();
+    let Err(why) = first.or_else(|_| {
+        // apt's lists may be old or gone. Only root can renew them: for others this
+        // fails and changes nothing.
+        let _ = Command::new("apt-get").args(["update", "-qq"]).output();
+        hither_guest::prepare()
+    }) else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    if hither_guest::required() {
+        bail!("{why}");
     }
+    eprintln!("tests on the NUMA machine will be skipped: {why}");
     Ok(ExitCode::SUCCESS)
 }
 

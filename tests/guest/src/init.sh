@@ -3,14 +3,15 @@
 # one after the other, and sends what they print and leave in /out through three virtio
 # ports, each part followed by the host's token and the job's exit status. Then it waits
 # for the host to switch the machine off.
+# The root is a tmpfs, so that /tmp needs none, and may hold copies of the host's /tmp.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin HOME=/root
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mkdir -p /dev/pts /dev/shm /out.d
+chmod 1777 /tmp /var/tmp
 mount -t devpts -o gid=5,mode=620,ptmxmode=666 devpts /dev/pts
 mount -t tmpfs -o mode=1777 shm /dev/shm
-mount -t tmpfs -o mode=1777 tmp /tmp
 mount -t tmpfs -o mode=755 run /run
 mount -t cgroup2 cgroup /sys/fs/cgroup
 mount -t debugfs debug /sys/kernel/debug

@@ -34,7 +34,7 @@ use machine::Machine;
 use root::Root;
 
 pub use machine::Kernel;
-pub use need::{missing, or_skip, required};
+pub use need::{missing, or_skip, prepare, required};
 
 /// A machine to boot: what it looks like, what is on it. Each run boots it afresh.
 #[derive(Clone, Debug)]
@@ -237,8 +237,8 @@ impl Guest {
     }
 
     /// Boots, runs one command as `sh` does, and switches off. The shell and the small
-    /// tools are busybox; any other program of the host's that the command names, on
-    /// PATH or by path, is copied along.
+    /// tools are busybox; any other program of the host's that the command names, by a
+    /// name in /usr or by path, is copied along.
     pub fn run(&self, command: &str) -> Result<Output, Error> {
         let mut outputs = self.run_all(&[command])?;
         Ok(outputs.pop().unwrap_or_default())
@@ -304,7 +304,7 @@ fn programs(command: &str, folder: &Path, root: &Root) -> Vec<PathBuf> {
             return (root::is_program(&path) && !root.has(&path)).then_some(path);
         }
         let there = root.has_program(word);
-        root::on_path(word).filter(|_| !there)
+        root::on_guest_path(word).filter(|_| !there)
     };
     words.filter_map(program).collect()
 }
@@ -337,14 +337,16 @@ fn outputs(boot: &Boot) -> Result<Vec<Output>, Error> {
 /// Of the commands whose end is marked on both streams.
 fn printed(stdout: &Stream, stderr: &Stream) -> Vec<Output> {
     let ((out, _), (err, _)) = (stdout.parts(), stderr.parts());
-    let pairs = out.into_iter().zip(err);
-    let output = |((status, out), (_, err)): ((i32, &[u8]), (i32, &[u8]))| Output {
-        status,
-        stdout: out.to_vec(),
-        stderr: err.to_vec(),
-        files: BTreeMap::new(),
-    };
-    pairs.map(output).collect()
+    let mut outputs = Vec::new();
+    for ((status, out), (_, err)) in out.into_iter().zip(err) {
+        outputs.push(Output {
+            status,
+            stdout: out.to_vec(),
+            stderr: err.to_vec(),
+            files: BTreeMap::new(),
+        });
+    }
+    outputs
 }
 
 fn unfinished(boot: &Boot, how: String, commands: usize) -> Error {

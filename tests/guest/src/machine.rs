@@ -87,7 +87,7 @@ impl Machine {
         let cores = self.sockets() * self.dies * self.threads;
         let refusal = if self.nodes == 0 || cores == 0 || self.cpus == 0 {
             "nodes, cpus, sockets, dies and threads must each be at least 1".to_string()
-        } else if self.cpus % cores != 0 {
+        } else if !self.cpus.is_multiple_of(cores) {
             format!(
                 "{} cpus cannot be shared equally among {} sockets of {} dies with {} threads \
                  per core; choose a multiple of {cores}",
@@ -96,7 +96,7 @@ impl Machine {
                 self.dies,
                 self.threads
             )
-        } else if self.cpus % self.nodes != 0 {
+        } else if !self.cpus.is_multiple_of(self.nodes) {
             let (cpus, nodes) = (self.cpus, self.nodes);
             format!("{cpus} cpus cannot be shared equally among {nodes} nodes; choose a multiple")
         } else if self.memory_mib < 128 {

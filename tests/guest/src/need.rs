@@ -38,7 +38,7 @@ pub(crate) fn store() -> Result<PathBuf, Error> {
 }
 
 /// Gets ready what can be got ready without booting: both kernels.
-fn prepare() -> Result<(), Error> {
+pub fn prepare() -> Result<(), Error> {
     tools()?;
     for kernel in [Kernel::V6_12, Kernel::V6_1] {
         kernel::prepare(kernel, &store()?)?;

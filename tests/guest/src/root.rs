@@ -3,7 +3,7 @@
 //! at the place where the host has it, so that it starts as it does here.
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,8 @@ use crate::cpio::{self, Head, Writer};
 use crate::Error;
 
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+/// Where a shell of the guest looks for programs, as init sets it.
+const PATH: [&str; 4] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"];
 /// Folders of the root that are links into /usr, as in Debian.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
 const FOLDERS: [&str; 12] = [
@@ -133,8 +135,11 @@ impl Root {
             }
         } else if meta.is_file() && !self.is_copy(&place, host) {
             self.insert(&place, mode, modified, Content::Host(host.to_path_buf()));
-            for library in libraries(host).map_err(cannot_read)? {
-                self.copy(&library, &library)?;
+            for needed in needs(host, mode).map_err(cannot_read)? {
+                // Busybox is shell enough for a script.
+                if !self.has(&needed) {
+                    self.copy(&needed, &needed)?;
+                }
             }
         }
         Ok(())
@@ -244,14 +249,19 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// The program of that name that a shell would start.
+/// The program of that name that a shell of the host would start, root's included.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
-    let folders = std::env::split_paths(&path).chain(usual);
-    folders
-        .map(|folder| folder.join(name))
-        .find(|file| is_program(file))
+    let folders = std::env::split_paths(&path).chain(PATH.map(PathBuf::from));
+    let mut files = folders.map(|folder| folder.join(name));
+    files.find(|file| is_program(file))
+}
+
+/// The program of that name that a shell of the guest would start, if it had all that
+/// the host has.
+pub fn on_guest_path(name: &str) -> Option<PathBuf> {
+    let mut files = PATH.iter().map(|folder| Path::new(folder).join(name));
+    files.find(|file| is_program(file))
 }
 
 pub fn is_program(file: &Path) -> bool {
@@ -267,12 +277,15 @@ fn applets(busybox: &Path) -> Result<Vec<String>, Error> {
     Ok(names.map(str::to_string).collect())
 }
 
-/// The shared libraries and the loader that a file needs, found as the loader itself
-/// finds them. None for what is no ELF file or needs none.
-fn libraries(file: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut magic = [0; 4];
-    let short = fs::File::open(file)?.read_exact(&mut magic).is_err();
-    if short || &magic != b"\x7fELF" || !Path::new(LOADER).exists() {
+/// What a file needs to start: the interpreter of a script that may be executed; of an
+/// ELF file the shared libraries and the loader, found as the loader itself finds them.
+fn needs(file: &Path, mode: u32) -> io::Result<Vec<PathBuf>> {
+    let mut start = Vec::new();
+    fs::File::open(file)?.take(256).read_to_end(&mut start)?;
+    if start.starts_with(b"#!") && mode & 0o111 != 0 {
+        return Ok(interpreter(&start).into_iter().collect());
+    }
+    if !start.starts_with(b"\x7fELF") || !Path::new(LOADER).exists() {
         return Ok(Vec::new());
     }
     // Fails for a static program, and then lists nothing.
@@ -284,6 +297,18 @@ fn libraries(file: &Path) -> std::io::Result<Vec<PathBuf>> {
         path.starts_with('/').then(|| PathBuf::from(path))
     };
     Ok(text.lines().filter_map(path).collect())
+}
+
+/// `/usr/bin/perl` of `#!/usr/bin/perl -w`, and what `env` would start.
+fn interpreter(script: &[u8]) -> Option<PathBuf> {
+    let line = script.split(|b| *b == b'\n').next()?;
+    let line = String::from_utf8_lossy(&line[2..]);
+    let mut words = line.split_whitespace();
+    let first = Path::new(words.next()?);
+    if first.ends_with("env") {
+        return on_guest_path(words.next()?);
+    }
+    is_program(first).then(|| first.to_path_buf())
 }
 
 #[cfg(test)]
