@@ -31,7 +31,8 @@ const KERNEL: &str = "console=ttyS0 quiet panic=-1 reboot=t tsc=reliable mitigat
     audit=0 cryptomgr.notests lpj=5000000 no_timer_check random.trust_cpu=1 \
     rcupdate.rcu_expedited=1 transparent_hugepage=madvise";
 const CONSOLE: &str = "console";
-const TAIL_LINES: usize = 20;
+/// Enough for a panic with all that the kernel prints about it.
+const TAIL_LINES: usize = 40;
 
 /// What comes back through one port, and where the marks are that the guest sets in it.
 pub struct Stream {

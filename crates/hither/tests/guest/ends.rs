@@ -1,7 +1,7 @@
 //! What comes back of commands, however they end.
 use super::*;
 use hither_guest::{Error, Unfinished};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn bytes_statuses_and_files_come_back_for_each_command() {
@@ -50,20 +50,26 @@ fn unfinished(guest: &Guest, commands: &[&str]) -> Box<Unfinished> {
 #[test]
 fn a_guest_that_takes_too_long_is_killed_and_what_it_printed_is_told() {
     let Some(guest) = or_skip() else { return };
-    let start = Instant::now();
-    let guest = guest.timeout(Duration::from_secs(25));
     let commands = [
         "echo first",
         "echo second; echo complaint >&2; echo dying > /dev/console; sleep 1000",
         "echo third",
     ];
-    let how = unfinished(&guest, &commands);
-    assert!(start.elapsed() < Duration::from_secs(60));
+    let within = |seconds| {
+        let guest = guest.clone().timeout(Duration::from_secs(seconds));
+        (unfinished(&guest, &commands), seconds)
+    };
+    // A busy host may take as long as the first limit to boot.
+    let (mut how, mut seconds) = within(10);
+    if how.last.stderr.is_empty() {
+        (how, seconds) = within(120);
+    }
     assert_eq!(how.done.len(), 1);
     assert_eq!(how.done[0].text(), "first\n");
     let message = how.to_string();
+    let limit = format!("killed because it took more than {seconds} s");
     for part in [
-        "killed because it took more than 25 s",
+        &limit,
         "in command 2 of 3",
         "stdout ended in:\nsecond\n",
         "stderr ended in:\ncomplaint\n",
