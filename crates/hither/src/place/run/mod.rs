@@ -16,9 +16,11 @@
 //! answers with processing units and [`Bind`]s; it makes no system call.
 pub mod guide;
 pub mod outcome;
+pub mod recognise;
 
 pub use guide::{Bind, Guide};
 pub use outcome::Outcome;
+pub use recognise::Recogniser;
 
 use crate::program::target::Target;
 use anyhow::Result;
