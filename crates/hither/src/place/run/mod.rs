@@ -18,7 +18,7 @@ pub mod guide;
 pub mod outcome;
 
 pub use guide::{Bind, Guide};
-pub use outcome::Outcome;
+pub use outcome::{Method, Outcome};
 
 use crate::program::target::Target;
 use anyhow::Result;
@@ -39,6 +39,8 @@ pub struct Request {
     pub progress: Option<Box<dyn Progress>>,
     /// Environment variables that the program gets besides ours.
     pub environment: Vec<(OsString, OsString)>,
+    /// How to follow it. `None`: by ptrace, by polling where that is forbidden.
+    pub method: Option<Method>,
 }
 
 /// A memory policy of a whole process, as set_mempolicy(2) knows them. Children inherit it.
