@@ -16,6 +16,7 @@
 //! answers with processing units and [`Bind`]s; it makes no system call.
 pub mod guide;
 pub mod outcome;
+pub mod rule;
 
 pub use guide::{Bind, Guide};
 pub use outcome::{Method, Outcome};
