@@ -16,7 +16,10 @@
 //! answers with processing units and [`Bind`]s; it makes no system call.
 pub mod guide;
 pub mod outcome;
+pub mod pinners;
+pub mod poll;
 pub mod rule;
+mod task;
 
 pub use guide::{Bind, Guide};
 pub use outcome::{Method, Outcome};
@@ -69,6 +72,23 @@ pub trait Progress {
 /// # Errors
 /// When it cannot be started or followed at all.
 pub fn run(request: Request, guide: Box<dyn Guide>) -> Result<Outcome> {
-    let _ = (request, guide);
-    anyhow::bail!("not built yet")
+    poll::run(request, guide)
+}
+
+impl MemoryPolicy {
+    fn for_kernel(&self) -> (i32, Vec<u64>) {
+        let bits = |nodes: &[Node]| {
+            let mut words = vec![0u64; 1];
+            for node in nodes {
+                words[node.0 as usize / 64] |= 1 << (node.0 % 64);
+            }
+            words
+        };
+        match self {
+            MemoryPolicy::Preferred(node) => (1, bits(&[*node])),
+            MemoryPolicy::Bind(nodes) => (2, bits(nodes)),
+            MemoryPolicy::Interleave(nodes) => (3, bits(nodes)),
+            MemoryPolicy::Local => (4, Vec::new()),
+        }
+    }
 }
