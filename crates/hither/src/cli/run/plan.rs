@@ -11,7 +11,7 @@ use super::{policy, surroundings, Args};
 use crate::place::run::guide::Cpu;
 use crate::place::run::pinners;
 use crate::place::run::rule::Rule;
-use crate::place::run::{Guide, MemoryPolicy, Request};
+use crate::place::run::{Guide, MemoryPolicy, Recogniser, Request};
 use crate::program::mpi;
 use crate::program::target::Target;
 
@@ -99,11 +99,7 @@ impl Plan {
             method: args.method(),
         };
         let guide: Box<dyn Guide> = match self.kind {
-            Kind::Placement(_, placement) => {
-                let first = placement.phases.into_iter().next().unwrap_or_default();
-                let order = first.threads.iter().map(|t| Cpu(t.os())).collect();
-                Box::new(Rule::new(order, None, true))
-            }
+            Kind::Placement(_, placement) => Box::new(Recogniser::new(*placement)),
             Kind::Rule(rule) => Box::new(Rule::new(rule.order, args.skip.clone(), rule.ranks)),
         };
         (request, guide)

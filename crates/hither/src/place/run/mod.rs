@@ -18,11 +18,13 @@ pub mod guide;
 pub mod outcome;
 pub mod pinners;
 pub mod poll;
+pub mod recognise;
 pub mod rule;
 mod task;
 
 pub use guide::{Bind, Guide};
 pub use outcome::{Method, Outcome};
+pub use recognise::Recogniser;
 
 use crate::program::target::Target;
 use anyhow::Result;

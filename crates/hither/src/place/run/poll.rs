@@ -230,7 +230,7 @@ impl Poller {
             let parent = parent.unwrap_or(self.root);
             let parents = self.processes.get(&parent);
             let same = parents.is_some_and(|p| p.executable == executable);
-            let seat = self.guide.forked(parent, pid);
+            let seat = self.guide.forked(parent, pid, false);
             match same {
                 true => seat,
                 false => self.guide.execed(pid, pid, &image),

@@ -110,7 +110,7 @@ impl Guide for Rule {
         self.arrive(self.process_of(creator), tid, None)
     }
 
-    fn forked(&mut self, creator: Tid, pid: Pid) -> Seat {
+    fn forked(&mut self, creator: Tid, pid: Pid, _: bool) -> Seat {
         self.forked.insert(pid, self.process_of(creator));
         self.arrive(pid, pid, None)
     }
@@ -143,7 +143,9 @@ impl Guide for Rule {
         Vec::new()
     }
 
-    fn unmapped(&mut self, _: Tid, _: u64, _: u64) {}
+    fn unmapped(&mut self, _: Tid, _: u64, _: u64) -> Vec<Bind> {
+        Vec::new()
+    }
 
     fn remapped(&mut self, _: Tid, _: (u64, u64), _: (u64, u64)) -> Vec<Bind> {
         Vec::new()

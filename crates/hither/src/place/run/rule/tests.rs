@@ -20,7 +20,7 @@ fn check(mut rule: Rule, events: &[(Event, Option<u32>)]) -> Rule {
         let seat = match event {
             Start(pid, rank) => rule.started(*pid, &image(rank)),
             Thread(creator, tid) => rule.thread(*creator, *tid, 0),
-            Fork(creator, pid) => rule.forked(*creator, *pid),
+            Fork(creator, pid) => rule.forked(*creator, *pid, false),
             Exec(pid, tid, rank) => rule.execed(*pid, *tid, &image(rank)),
             End(tid) => {
                 rule.ended(*tid);
