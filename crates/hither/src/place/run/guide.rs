@@ -104,15 +104,15 @@ pub trait Guide {
     fn started(&mut self, pid: Pid, image: &Image) -> Seat;
     /// `creator` made a thread of its process, whose stack pointer is at `stack_pointer`.
     fn thread(&mut self, creator: Tid, tid: Tid, stack_pointer: u64) -> Seat;
-    /// `creator` made a process that shares or copies its memory.
-    fn forked(&mut self, creator: Tid, pid: Pid) -> Seat;
+    /// `creator` made a process, which `shares` its memory, or else has a copy.
+    fn forked(&mut self, creator: Tid, pid: Pid, shares: bool) -> Seat;
     /// Process `pid` runs another program now; `tid` called exec, and is `pid` from here on.
     fn execed(&mut self, pid: Pid, tid: Tid, image: &Image) -> Seat;
     /// A thread is ending.
     fn ended(&mut self, tid: Tid);
     /// mmap and shmat.
     fn mapped(&mut self, tid: Tid, mapping: &Mapping) -> Vec<Bind>;
-    fn unmapped(&mut self, tid: Tid, address: u64, length: u64);
+    fn unmapped(&mut self, tid: Tid, address: u64, length: u64) -> Vec<Bind>;
     fn remapped(&mut self, tid: Tid, old: (u64, u64), new: (u64, u64)) -> Vec<Bind>;
     /// The end of the heap is at `end` now. The first call of an image tells its start.
     fn brk(&mut self, tid: Tid, end: u64) -> Vec<Bind>;

@@ -14,16 +14,23 @@
 //!
 //! Who decides and who acts are apart: a [`Guide`] is told what the program does and
 //! answers with processing units and [`Bind`]s; it makes no system call.
+mod engine;
+mod follower;
+mod front;
 pub mod guide;
+mod jobs;
 pub mod outcome;
+mod threads;
 
+pub use front::run;
 pub use guide::{Bind, Guide};
-pub use outcome::Outcome;
+pub use outcome::{Method, Outcome};
 
 use crate::program::target::Target;
 use anyhow::Result;
-use guide::Node;
+use guide::{Node, Pid};
 use hither_profile::Nanos;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 
 /// What to run and how.
@@ -39,6 +46,8 @@ pub struct Request {
     pub progress: Option<Box<dyn Progress>>,
     /// Environment variables that the program gets besides ours.
     pub environment: Vec<(OsString, OsString)>,
+    /// How to follow it; `None`: with ptrace, or by polling where that is forbidden.
+    pub method: Option<Method>,
 }
 
 /// A memory policy of a whole process, as set_mempolicy(2) knows them. Children inherit it.
@@ -61,11 +70,17 @@ pub trait Progress {
     fn note(&self) -> Option<String>;
 }
 
-/// Starts the program, follows it to its end.
-///
-/// # Errors
-/// When it cannot be started or followed at all.
-pub fn run(request: Request, guide: Box<dyn Guide>) -> Result<Outcome> {
-    let _ = (request, guide);
-    anyhow::bail!("not built yet")
+/// Why a program cannot be followed, though it can be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refused {
+    #[error("{tracer} (process {pid}) follows the program already, and only one can; start hither run without it")]
+    Traced { tracer: String, pid: Pid },
+    #[error("this system does not let hither follow programs (ptrace: {0}); allow it, or use --method polling")]
+    Forbidden(String),
+}
+
+mod poll {
+    pub fn run(_: super::Request, _: Box<dyn super::Guide>) -> anyhow::Result<super::Outcome> {
+        anyhow::bail!("no polling yet")
+    }
 }
