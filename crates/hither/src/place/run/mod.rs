@@ -20,11 +20,13 @@ mod front;
 pub mod guide;
 mod jobs;
 pub mod outcome;
+pub mod recognise;
 mod threads;
 
 pub use front::run;
 pub use guide::{Bind, Guide};
 pub use outcome::{Method, Outcome};
+pub use recognise::Recogniser;
 
 use crate::program::target::Target;
 use anyhow::Result;
