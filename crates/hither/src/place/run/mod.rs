@@ -14,22 +14,29 @@
 //!
 //! Who decides and who acts are apart: a [`Guide`] is told what the program does and
 //! answers with processing units and [`Bind`]s; it makes no system call.
+mod engine;
+mod follower;
+mod front;
 pub mod guide;
+mod jobs;
 pub mod outcome;
 pub mod pinners;
 pub mod poll;
 pub mod recognise;
 pub mod rule;
 mod task;
+mod threads;
 
+pub use front::run;
 pub use guide::{Bind, Guide};
 pub use outcome::{Method, Outcome};
 pub use recognise::Recogniser;
 
 use crate::program::target::Target;
 use anyhow::Result;
-use guide::Node;
+use guide::{Node, Pid};
 use hither_profile::Nanos;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 
 /// What to run and how.
@@ -69,18 +76,21 @@ pub trait Progress {
     fn note(&self) -> Option<String>;
 }
 
-/// Starts the program, follows it to its end.
-///
-/// # Errors
-/// When it cannot be started or followed at all.
-pub fn run(request: Request, guide: Box<dyn Guide>) -> Result<Outcome> {
-    poll::run(request, guide)
+/// Why a program cannot be followed, though it can be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refused {
+    #[error("{tracer} (process {pid}) follows the program already, and only one can; start hither run without it")]
+    Traced { tracer: String, pid: Pid },
+    #[error("this system does not let hither follow programs (ptrace: {0}); allow it, or use --method polling")]
+    Forbidden(String),
 }
 
 impl MemoryPolicy {
+    /// MPOL_* and the nodes, a bit each, as set_mempolicy(2) takes them.
     fn for_kernel(&self) -> (i32, Vec<u64>) {
         let bits = |nodes: &[Node]| {
-            let mut words = vec![0u64; 1];
+            let last = nodes.iter().map(|node| node.0 as usize).max();
+            let mut words = vec![0u64; last.unwrap_or(0) / 64 + 1];
             for node in nodes {
                 words[node.0 as usize / 64] |= 1 << (node.0 % 64);
             }
