@@ -3,6 +3,10 @@
 //! (`make -C workloads`); where pages are placed, the tracer (`cargo xtask tracer`).
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/placement.rs"]
+mod placement;
+
+mod cli;
 mod endings;
 mod foreign;
 mod jobs;
