@@ -47,7 +47,11 @@ pub fn followed(command: &mut Command, start: Start) {
     unsafe { command.pre_exec(prepare) };
 }
 
-fn set_policy(mode: i32, nodes: &[u64]) -> io::Result<()> {
+/// Sets the memory policy of this process: a mode MPOL_* and the nodes, a bit each.
+///
+/// # Errors
+/// EINVAL when the nodes are not there or not allowed.
+pub fn set_policy(mode: i32, nodes: &[u64]) -> io::Result<()> {
     let bits = if nodes.is_empty() {
         0
     } else {

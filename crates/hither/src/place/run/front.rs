@@ -44,6 +44,7 @@ fn follow(request: &mut Request, guide: &mut (dyn Guide + 'static)) -> Result<Ou
     let (gate, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
     let wanted = Wanted {
         mappings: guide.smallest_mapping(),
+        code: false,
         affinity: true,
     };
     let front = nix::unistd::getpid();
@@ -98,7 +99,7 @@ fn start(
     let start = Start {
         gate,
         follower,
-        policy: request.memory.as_ref().map(policy),
+        policy: request.memory.as_ref().map(MemoryPolicy::for_kernel),
         filter,
     };
     launch::followed(&mut command, start);
@@ -107,25 +108,6 @@ fn start(
     Ok(Pid::from_raw(
         i32::try_from(child.id()).context("the program's process id")?,
     ))
-}
-
-/// As set_mempolicy(2) takes it.
-fn policy(policy: &MemoryPolicy) -> (i32, Vec<u64>) {
-    let (mode, nodes) = match policy {
-        MemoryPolicy::Interleave(nodes) => (nix::libc::MPOL_INTERLEAVE, nodes.as_slice()),
-        MemoryPolicy::Bind(nodes) => (nix::libc::MPOL_BIND, nodes.as_slice()),
-        MemoryPolicy::Preferred(node) => (nix::libc::MPOL_PREFERRED, std::slice::from_ref(node)),
-        MemoryPolicy::Local => (nix::libc::MPOL_LOCAL, &[][..]),
-    };
-    let mut words = Vec::new();
-    for node in nodes {
-        let word = node.0 as usize / 64;
-        if words.len() <= word {
-            words.resize(word + 1, 0);
-        }
-        words[word] |= 1 << (node.0 % 64);
-    }
-    (mode, words)
 }
 
 fn read(reports: &mut PipeReader) -> Option<Report> {

@@ -14,14 +14,20 @@
 //!
 //! Who decides and who acts are apart: a [`Guide`] is told what the program does and
 //! answers with processing units and [`Bind`]s; it makes no system call.
+mod calls;
 mod engine;
 mod follower;
 mod front;
 pub mod guide;
+mod image;
+mod inject;
 mod jobs;
+mod lives;
 pub mod outcome;
 pub mod recognise;
+mod task;
 mod threads;
+mod tick;
 
 pub use front::run;
 pub use guide::{Bind, Guide};
@@ -48,7 +54,7 @@ pub struct Request {
     pub progress: Option<Box<dyn Progress>>,
     /// Environment variables that the program gets besides ours.
     pub environment: Vec<(OsString, OsString)>,
-    /// How to follow it; `None`: with ptrace, or by polling where that is forbidden.
+    /// How to follow it. `None`: by ptrace, by polling where that is forbidden.
     pub method: Option<Method>,
 }
 
@@ -81,8 +87,38 @@ pub enum Refused {
     Forbidden(String),
 }
 
+mod readback {
+    use super::guide::*;
+    pub fn read(_: Tid, found: &[Found]) -> anyhow::Result<Vec<super::outcome::RegionOutcome>> {
+        let _ = found;
+        Ok(Vec::new())
+    }
+    pub fn move_pages(_: Tid, _: &[Bind]) -> u64 {
+        0
+    }
+}
+
 mod poll {
     pub fn run(_: super::Request, _: Box<dyn super::Guide>) -> anyhow::Result<super::Outcome> {
         anyhow::bail!("no polling yet")
+    }
+}
+
+impl MemoryPolicy {
+    /// MPOL_* and the nodes, a bit each, as set_mempolicy(2) takes them.
+    fn for_kernel(&self) -> (i32, Vec<u64>) {
+        let bits = |nodes: &[Node]| {
+            let mut words = vec![0u64; 1];
+            for node in nodes {
+                words[node.0 as usize / 64] |= 1 << (node.0 % 64);
+            }
+            words
+        };
+        match self {
+            MemoryPolicy::Preferred(node) => (1, bits(&[*node])),
+            MemoryPolicy::Bind(nodes) => (2, bits(nodes)),
+            MemoryPolicy::Interleave(nodes) => (3, bits(nodes)),
+            MemoryPolicy::Local => (4, Vec::new()),
+        }
     }
 }

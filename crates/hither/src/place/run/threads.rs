@@ -6,6 +6,7 @@ use hither_sys::affinity::Mask;
 
 use super::guide::{Cpu, Pid, Seat, Tid};
 use super::outcome::ThreadOutcome;
+use super::task;
 
 /// A thread that lives.
 #[derive(Clone, Debug)]
@@ -98,14 +99,26 @@ impl Threads {
         Ok(())
     }
 
-    /// The thread chose its mask itself, `mask`.
-    pub fn chose(&mut self, tid: Tid, mask: Mask) {
+    /// The thread has `mask` now, because it `chose` it or took back such a choice.
+    pub fn chose(&mut self, tid: Tid, mask: Mask, chose: bool) {
         if let Some(thread) = self.live.get_mut(&tid) {
             thread.natural = Rc::new(mask);
-            thread.chose = true;
+            thread.chose = chose;
             thread.pinned = false;
-            self.outcome[thread.index].chose_itself = true;
+            self.outcome[thread.index].chose_itself = chose;
         }
+    }
+
+    /// Puts a thread elsewhere.
+    ///
+    /// # Errors
+    /// As [`Threads::seat`].
+    pub fn move_to(&mut self, tid: Tid, cpu: Cpu) -> Result<(), String> {
+        let seat = Seat {
+            cpu: Some(cpu),
+            ..Seat::default()
+        };
+        self.seat(tid, &seat)
     }
 
     /// Looks where a thread is.
@@ -114,16 +127,12 @@ impl Threads {
             return;
         };
         let outcome = &mut self.outcome[thread.index];
-        let folder = format!("/proc/{}/task/{tid}", thread.pid);
-        if let Ok(stat) = std::fs::read_to_string(format!("{folder}/stat")) {
-            if let Some((name, processor)) = parse_stat(&stat) {
-                outcome.name = name.to_string();
-                outcome.ran = processor.map(Cpu);
-            }
+        if let Some(look) = task::look(thread.pid, tid) {
+            outcome.name = look.name;
+            outcome.ran = look.ran;
+            outcome.allowed = look.allowed;
+            outcome.migrations = look.migrations;
         }
-        outcome.allowed = Mask::of(tid).ok().map(|mask| mask.to_string());
-        let sched = std::fs::read_to_string(format!("{folder}/sched"));
-        outcome.migrations = sched.ok().and_then(|text| migrations(&text));
     }
 
     /// Forgets a thread. Whether it was the last of its process.
@@ -158,40 +167,3 @@ impl Threads {
     }
 }
 
-/// Name and processor of a /proc/PID/task/TID/stat (proc(5): fields 2 and 39). The name
-/// may have any characters in it.
-fn parse_stat(stat: &str) -> Option<(&str, Option<u32>)> {
-    let start = stat.find('(')? + 1;
-    let end = stat.rfind(')')?;
-    let processor = stat.get(end + 1..)?.split_ascii_whitespace().nth(36);
-    Some((
-        stat.get(start..end)?,
-        processor.and_then(|p| p.parse().ok()),
-    ))
-}
-
-fn migrations(sched: &str) -> Option<u64> {
-    let line = sched.lines().find(|l| l.starts_with("se.nr_migrations"))?;
-    line.split(':').nth(1)?.trim().parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_may_have_anything_in_them() {
-        let rest = (3..=52).map(|n| n.to_string()).collect::<Vec<_>>();
-        let stat = format!("77 (a ) (b) {}", rest.join(" "));
-        assert_eq!(parse_stat(&stat), Some(("a ) (b", Some(39))));
-        assert_eq!(parse_stat("77 (x) S 1"), Some(("x", None)));
-        assert_eq!(parse_stat(""), None);
-    }
-
-    #[test]
-    fn migrations_are_counted_where_the_kernel_does() {
-        let text = "cat (1, #threads: 1)\n---\nse.nr_migrations    :      12\nnr_switches : 3\n";
-        assert_eq!(migrations(text), Some(12));
-        assert_eq!(migrations("x\n"), None);
-    }
-}
