@@ -21,13 +21,22 @@ pub struct Machine {
 /// A placement in JSON of a program of one process with `threads` threads, all made by the
 /// first, and the pages of its executable, which has `bytes` bytes in memory. Threads and
 /// pages may move every 20 ms.
-pub fn placement(program: &str, bytes: u64, threads: u32, machine: &Machine, phases: &[Phase]) -> String {
+pub fn placement(
+    program: &str,
+    bytes: u64,
+    threads: u32,
+    machine: &Machine,
+    phases: &[Phase],
+) -> String {
     let thread = |i: u32| match i.checked_sub(1) {
         None => json!({"process": 0, "name": "", "creator": null, "order": 0}),
         Some(order) => json!({"process": 0, "name": "", "creator": 0, "order": order}),
     };
     let phase = |phase: &Phase| {
-        let places = phase.threads.iter().map(|&(t, cpu)| json!([t, cpu, cpu, 0]));
+        let places = phase
+            .threads
+            .iter()
+            .map(|&(t, cpu)| json!([t, cpu, cpu, 0]));
         let runs: Vec<Value> = phase.pages.iter().map(|run| json!(run)).collect();
         let region = json!({"region": 0, "runs": runs});
         json!({
@@ -61,9 +70,14 @@ pub fn pages_of(symbols: &str, variable: &str) -> (u64, u64, u64) {
         let word = line.split_whitespace().nth(at).unwrap_or_default();
         u64::from_str_radix(word, 16).unwrap_or(0)
     };
-    let line = symbols.lines().find(|l| l.ends_with(&format!(" {variable}")));
+    let line = symbols
+        .lines()
+        .find(|l| l.ends_with(&format!(" {variable}")));
     let line = line.unwrap_or_else(|| panic!("no {variable}"));
     let (start, size) = (field(line, 0), field(line, 1));
-    let end = symbols.lines().find(|l| l.ends_with(" _end")).map_or(0, |l| field(l, 0));
+    let end = symbols
+        .lines()
+        .find(|l| l.ends_with(" _end"))
+        .map_or(0, |l| field(l, 0));
     (start / 4096, size / 4096, end.next_multiple_of(4096))
 }

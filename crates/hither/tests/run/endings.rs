@@ -69,7 +69,9 @@ fn hither_is_killed() {
     wait_for("start", || !place.read("up").is_empty());
     running.signal(Signal::SIGKILL);
     assert_eq!(status(&running.end()), 137);
-    wait_for("end of the program", || place.read("units").contains("online"));
+    wait_for("end of the program", || {
+        place.read("units").contains("online")
+    });
     assert_eq!(place.read("said"), "lasted 1\n");
     assert_eq!(place.read("status"), "4\n");
     place.nobody_left();
@@ -112,7 +114,11 @@ fn a_daemon_goes_on_when_hither_has_returned() {
 #[test]
 fn nothing_keeps_the_users_pipes_open() {
     let place = Place::new();
-    let line = format!("{} {} daemon | cat; echo ended", RUN.join(" "), built("notice"));
+    let line = format!(
+        "{} {} daemon | cat; echo ended",
+        RUN.join(" "),
+        built("notice")
+    );
     let output = place.marked_shell(&line);
     assert_eq!(text(&output.stdout), "started\nended\n");
     place.write("go", "");
@@ -143,7 +149,9 @@ fn the_program_alone_is_stopped() {
     let hither = Pid::from_raw(i32::try_from(running.child.id()).expect("pid"));
     let children = fs::read_to_string(format!("/proc/{hither}/task/{hither}/children"));
     let children = children.expect("children");
-    let program = children.split_whitespace().map(|pid| pid.parse().expect("pid"));
+    let program = children
+        .split_whitespace()
+        .map(|pid| pid.parse().expect("pid"));
     let program = program.map(Pid::from_raw).find(|&pid| {
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         text(&command).starts_with(&built("notice"))

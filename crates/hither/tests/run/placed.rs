@@ -20,8 +20,12 @@ fn machine(place: &Place) -> Machine {
     let number = |value: &Value| u32::try_from(value.as_u64().expect("a number")).expect("small");
     Machine {
         units: number(&base["machine"]["units"]),
-        nodes: u32::try_from(base["machine"]["nodes"].as_array().expect("nodes").len()).expect("few"),
-        fingerprint: base["machine"]["fingerprint"].as_str().expect("text").to_owned(),
+        nodes: u32::try_from(base["machine"]["nodes"].as_array().expect("nodes").len())
+            .expect("few"),
+        fingerprint: base["machine"]["fingerprint"]
+            .as_str()
+            .expect("text")
+            .to_owned(),
     }
 }
 
@@ -50,7 +54,10 @@ fn from_trace_to_run() {
     assert_eq!(threads.len(), 4);
     for (i, thread) in threads.iter().enumerate() {
         assert_eq!(thread["thread"], i);
-        assert_eq!(thread["asked"], placed["phases"][0]["threads"][i][2], "{thread}");
+        assert_eq!(
+            thread["asked"], placed["phases"][0]["threads"][i][2],
+            "{thread}"
+        );
         assert_eq!(thread["asked"], thread["ran"], "{thread}");
     }
     place.nobody_left();
@@ -77,8 +84,23 @@ fn affinity_does_not_leak() {
     );
     let alone = run(place.command(&[&program, "masks"]));
     let all = text(&alone.stdout);
-    let all = all.lines().next().expect("a line").split(' ').next_back().expect("a mask");
-    let followed = run(place.marked(&[HITHER, "run", "-q", "-p", "some.place.json", "--", &program, "masks"]));
+    let all = all
+        .lines()
+        .next()
+        .expect("a line")
+        .split(' ')
+        .next_back()
+        .expect("a mask");
+    let followed = run(place.marked(&[
+        HITHER,
+        "run",
+        "-q",
+        "-p",
+        "some.place.json",
+        "--",
+        &program,
+        "masks",
+    ]));
     assert_eq!(text(&followed.stderr), "");
     assert_eq!(
         text(&followed.stdout),
@@ -97,7 +119,9 @@ fn restless(place: &Place, nodes: &[u32], units: &[u32], machine: &Machine) -> S
     let (page, pages, bytes) = pages_of(&symbols, "moved");
     let phase = |i: usize| Phase {
         start_ms: 40 * i as u64,
-        threads: (0..40).map(|t| (t, units[(t as usize + i) % units.len()])).collect(),
+        threads: (0..40)
+            .map(|t| (t, units[(t as usize + i) % units.len()]))
+            .collect(),
         pages: vec![(page, pages, nodes[i % nodes.len()])],
     };
     let phases: Vec<Phase> = (0..200).map(phase).collect();
@@ -109,10 +133,21 @@ fn restless(place: &Place, nodes: &[u32], units: &[u32], machine: &Machine) -> S
 fn waiting_while_phases_change() {
     let place = Place::new();
     let machine = machine(&place);
-    place.write("restless.place.json", &restless(&place, &[0], &units(), &machine));
+    place.write(
+        "restless.place.json",
+        &restless(&place, &[0], &units(), &machine),
+    );
     for line in [&[&built("waits"), "threads"][..], &[&built("waits")]] {
         let alone = run(place.command(line));
-        let front = ["run", "-q", "-p", "restless.place.json", "--json", "outcome.json", "--"];
+        let front = [
+            "run",
+            "-q",
+            "-p",
+            "restless.place.json",
+            "--json",
+            "outcome.json",
+            "--",
+        ];
         let followed = run(place.marked(&[&[HITHER], &front[..], line].concat()));
         same(line, &alone, &followed);
         let phases = outcome(&place)["phases"].as_array().map_or(0, Vec::len);
@@ -143,7 +178,16 @@ fn placements_that_name_nothing_of_the_program() {
         &placement("/usr/bin/other", 4096, 1, &machine, &[other]),
     );
     for name in ["empty.place.json", "other.place.json"] {
-        let line = [HITHER, "run", "-q", "-p", name, "--", &built("abuse"), "threads"];
+        let line = [
+            HITHER,
+            "run",
+            "-q",
+            "-p",
+            name,
+            "--",
+            &built("abuse"),
+            "threads",
+        ];
         let output = run(place.marked(&line));
         assert_eq!(text(&output.stderr), "", "{name}");
         assert_eq!(text(&output.stdout), "9785692\n", "{name}");

@@ -54,11 +54,19 @@ fn what_is_traced_already() {
         return;
     }
     let place = Place::new();
-    let line = [&["strace", "-f", "-o", "/dev/null"], &RUN[..], &["touch", "started"]].concat();
+    let line = [
+        &["strace", "-f", "-o", "/dev/null"],
+        &RUN[..],
+        &["touch", "started"],
+    ]
+    .concat();
     let output = run(place.marked(&line));
     let message = text(&output.stderr);
     assert_eq!(status(&output), 2, "{message}");
-    assert!(message.starts_with("hither: ") && message.contains("traced"), "{message}");
+    assert!(
+        message.starts_with("hither: ") && message.contains("traced"),
+        "{message}"
+    );
     assert_eq!(message.lines().count(), 1, "{message}");
     assert!(!place.path("started").exists());
     place.nobody_left();
@@ -75,13 +83,22 @@ fn where_following_is_forbidden() {
         assert_eq!(text(&output.stdout), "spinning\n");
         assert_eq!(status(&output), 7, "{}", text(&output.stderr));
         place.nobody_left();
-        let loud = [HITHER, "run", "--policy", "compact", "--json", "o.json", "--"];
+        let loud = [
+            HITHER, "run", "--policy", "compact", "--json", "o.json", "--",
+        ];
         let line = [&[deny.as_str()], strict, &loud, &[&built("abuse"), "spin"]].concat();
         let output = run(place.marked(&line));
         let message = text(&output.stderr);
         assert_eq!(status(&output), 7, "{message}");
-        assert!(message.contains("forbid") || message.contains("not permitted"), "{message}");
-        assert!(place.read("o.json").contains("polling"), "{}", place.read("o.json"));
+        assert!(
+            message.contains("forbid") || message.contains("not permitted"),
+            "{message}"
+        );
+        assert!(
+            place.read("o.json").contains("polling"),
+            "{}",
+            place.read("o.json")
+        );
         place.nobody_left();
     }
 }
@@ -90,8 +107,15 @@ fn where_following_is_forbidden() {
 #[test]
 fn where_following_is_forbidden_and_asked_for() {
     let place = Place::new();
-    let run_so = ["run", "-q", "--method", "ptrace", "--policy", "compact", "--"];
-    let line = [&[built("deny").as_str(), HITHER], &run_so[..], &["touch", "started"]].concat();
+    let run_so = [
+        "run", "-q", "--method", "ptrace", "--policy", "compact", "--",
+    ];
+    let line = [
+        &[built("deny").as_str(), HITHER],
+        &run_so[..],
+        &["touch", "started"],
+    ]
+    .concat();
     let output = run(place.marked(&line));
     let message = text(&output.stderr);
     assert_eq!(status(&output), 2, "{message}");
@@ -103,7 +127,9 @@ fn where_following_is_forbidden_and_asked_for() {
 /// Polled, a program runs as it would, only its own view of its units may differ.
 #[test]
 fn polling_goes_unnoticed() {
-    let polled = [HITHER, "run", "-q", "--method", "polling", "--policy", "compact", "--"];
+    let polled = [
+        HITHER, "run", "-q", "--method", "polling", "--policy", "compact", "--",
+    ];
     for line in [
         &[&built("notice"), "fatal"][..],
         &[&built("notice"), "siginfo"],

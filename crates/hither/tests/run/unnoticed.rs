@@ -34,7 +34,14 @@ fn processing_units_seem_those_of_before() {
     check(&[&built("notice"), "affinity"], 0);
     check(&["nproc"], 0);
     check(&["taskset", "-c", "1", "nproc"], 0);
-    check(&["python3", "-c", "import os; print(os.cpu_count(), os.sched_getaffinity(0))"], 0);
+    check(
+        &[
+            "python3",
+            "-c",
+            "import os; print(os.cpu_count(), os.sched_getaffinity(0))",
+        ],
+        0,
+    );
     let place = Place::new();
     for environment in ["", "OMP_NUM_THREADS=3", "OMP_DYNAMIC=true"] {
         let line = format!("env {environment} {}", built("processors"));
