@@ -239,7 +239,7 @@ fn policies_reach_the_program() {
         assert_eq!(status(&output), 0, "{}", text(&output.stderr));
         text(&output.stdout)
     };
-    for (policy, expected) in [("interleave", "interleave:0"), ("bind:0", "bind:0"), ("preferred:0", "prefer:0")] {
+    for (policy, expected) in [("interleave", "interleave:0"), ("bind:0", "bind:0"), ("preferred:0", "prefer:0"), ("local", "local")] {
         for method in ["ptrace", "polling"] {
             let said = run(&format!("--method {method} --policy {policy}"), "head -n 1 /proc/self/numa_maps");
             assert!(said.contains(expected), "{policy} by {method}: {said}");
