@@ -52,14 +52,14 @@ pub fn followed(command: &mut Command, start: Start) {
 /// # Errors
 /// EINVAL when the nodes are not there or not allowed.
 pub fn set_policy(mode: i32, nodes: &[u64]) -> io::Result<()> {
-    let bits = if nodes.is_empty() {
-        0
-    } else {
-        nodes.len() * 64 + 1
+    // Without nodes there must be no pointer to them either.
+    let (at, bits) = match nodes {
+        [] => (std::ptr::null(), 0),
+        nodes => (nodes.as_ptr(), nodes.len() * 64 + 1),
     };
     // SAFETY: the kernel reads as many bits of the nodes as there are (it takes one more
     // than it reads), and writes nothing.
-    let got = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, nodes.as_ptr(), bits) };
+    let got = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, at, bits) };
     match got {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
