@@ -92,7 +92,9 @@ impl Engine<'_> {
                 return Some(event);
             }
             let patient = self.ticks.progress.is_none() && self.unborn.is_empty();
-            if let Some(event) = ptrace::wait(None, patient).ok()? {
+            let threads = &mut self.threads;
+            let next = ptrace::wait_seeing(None, patient, |tid| threads.look(tid));
+            if let Some(event) = next.ok()? {
                 return Some(event);
             }
             self.doze();
