@@ -88,7 +88,9 @@ fn the_follower_is_killed() {
     assert_ne!(parent, follower);
     kill(follower, Signal::SIGKILL).expect("kill");
     let output = running.end();
-    assert_eq!(status(&output), 137);
+    let message = text(&output.stderr);
+    assert_eq!(status(&output), 2, "{message}");
+    assert!(message.starts_with("hither: ") && message.lines().count() == 1, "{message}");
     place.nobody_left();
 }
 
@@ -96,7 +98,7 @@ fn the_follower_is_killed() {
 fn a_daemon_goes_on_when_hither_has_returned() {
     for program in ["notice", "notice-static"] {
         let place = Place::new();
-        let output = place.followed(&[&built(program), "daemon"]);
+        let output = place.followed(&[built(program), "daemon"]);
         assert_eq!(text(&output.stdout), "started\n");
         assert_eq!(status(&output), 6);
         assert!(!place.left().is_empty());
@@ -143,7 +145,7 @@ fn children_outlive_the_first_process() {
 #[test]
 fn the_program_alone_is_stopped() {
     let place = Place::new();
-    let line = [&RUN[..], &[&built("notice"), "count", "100"]].concat();
+    let line = [&RUN[..], &[built("notice"), "count", "100"]].concat();
     let running = Running::start(place.marked(&line));
     wait_for("start", || !place.read("count").is_empty());
     let hither = Pid::from_raw(i32::try_from(running.child.id()).expect("pid"));
@@ -154,7 +156,7 @@ fn the_program_alone_is_stopped() {
         .map(|pid| pid.parse().expect("pid"));
     let program = program.map(Pid::from_raw).find(|&pid| {
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        text(&command).starts_with(&built("notice"))
+        text(&command).starts_with(built("notice"))
     });
     let program = program.expect("the program is hither's child");
     kill(program, Signal::SIGSTOP).expect("kill");

@@ -106,7 +106,7 @@ fn affinity_does_not_leak() {
         text(&followed.stdout),
         format!(
             "main {last}\nthread 1 {all}\nthread 2 {first}\nchild of thread 2 {all}\n\
-             thread 3 {all}\nchild {all}\nCpus_allowed_list:\t{last}\n"
+             thread 3 {all}\nchild {all}\nCpus_allowed_list:\t{all}\n"
         )
     );
     place.nobody_left();
@@ -137,7 +137,7 @@ fn waiting_while_phases_change() {
         "restless.place.json",
         &restless(&place, &[0], &units(), &machine),
     );
-    for line in [&[&built("waits"), "threads"][..], &[&built("waits")]] {
+    for line in [&[built("waits"), "threads"][..], &[built("waits")]] {
         let alone = run(place.command(line));
         let front = [
             "run",
@@ -185,7 +185,7 @@ fn placements_that_name_nothing_of_the_program() {
             "-p",
             name,
             "--",
-            &built("abuse"),
+            built("abuse"),
             "threads",
         ];
         let output = run(place.marked(&line));

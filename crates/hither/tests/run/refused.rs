@@ -64,7 +64,7 @@ fn what_is_traced_already() {
     let message = text(&output.stderr);
     assert_eq!(status(&output), 2, "{message}");
     assert!(
-        message.starts_with("hither: ") && message.contains("traced"),
+        message.starts_with("hither: ") && message.contains("strace"),
         "{message}"
     );
     assert_eq!(message.lines().count(), 1, "{message}");
@@ -78,7 +78,7 @@ fn where_following_is_forbidden() {
     for strict in [&[][..], &["-s"]] {
         let place = Place::new();
         let deny = built("deny");
-        let quiet = [&[deny.as_str()], strict, &RUN, &[&built("abuse"), "spin"]].concat();
+        let quiet = [&[deny], strict, &RUN, &[built("abuse"), "spin"]].concat();
         let output = run(place.marked(&quiet));
         assert_eq!(text(&output.stdout), "spinning\n");
         assert_eq!(status(&output), 7, "{}", text(&output.stderr));
@@ -86,7 +86,7 @@ fn where_following_is_forbidden() {
         let loud = [
             HITHER, "run", "--policy", "compact", "--json", "o.json", "--",
         ];
-        let line = [&[deny.as_str()], strict, &loud, &[&built("abuse"), "spin"]].concat();
+        let line = [&[deny], strict, &loud, &[built("abuse"), "spin"]].concat();
         let output = run(place.marked(&line));
         let message = text(&output.stderr);
         assert_eq!(status(&output), 7, "{message}");
@@ -111,7 +111,7 @@ fn where_following_is_forbidden_and_asked_for() {
         "run", "-q", "--method", "ptrace", "--policy", "compact", "--",
     ];
     let line = [
-        &[built("deny").as_str(), HITHER],
+        &[built("deny"), HITHER],
         &run_so[..],
         &["touch", "started"],
     ]
@@ -131,20 +131,20 @@ fn polling_goes_unnoticed() {
         HITHER, "run", "-q", "--method", "polling", "--policy", "compact", "--",
     ];
     for line in [
-        &[&built("notice"), "fatal"][..],
-        &[&built("notice"), "siginfo"],
-        &[&built("notice"), "sigwait"],
-        &[&built("notice"), "stops"],
-        &[&built("notice"), "who"],
-        &[&built("notice"), "clones"],
-        &[&built("notice"), "headless"],
-        &[&built("notice"), "traces"],
-        &[&built("notice"), "joins", "20"],
-        &[&built("notice"), "bomb"],
-        &[&built("notice"), "storm", "20"],
-        &[&built("notice"), "mappings"],
-        &[&built("abuse-static"), "exec"],
-        &[&built("waits"), "threads"],
+        &[built("notice"), "fatal"][..],
+        &[built("notice"), "siginfo"],
+        &[built("notice"), "sigwait"],
+        &[built("notice"), "stops"],
+        &[built("notice"), "who"],
+        &[built("notice"), "clones"],
+        &[built("notice"), "headless"],
+        &[built("notice"), "traces"],
+        &[built("notice"), "joins", "20"],
+        &[built("notice"), "bomb"],
+        &[built("notice"), "storm", "20"],
+        &[built("notice"), "mappings"],
+        &[built("abuse-static"), "exec"],
+        &[built("waits"), "threads"],
     ] {
         let place = Place::new();
         let alone = run(place.command(line));
