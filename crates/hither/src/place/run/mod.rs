@@ -14,18 +14,24 @@
 //!
 //! Who decides and who acts are apart: a [`Guide`] is told what the program does and
 //! answers with processing units and [`Bind`]s; it makes no system call.
+mod calls;
 mod engine;
 mod follower;
 mod front;
 pub mod guide;
+mod image;
+mod inject;
 mod jobs;
+mod lives;
 pub mod outcome;
 pub mod pinners;
 pub mod poll;
+pub mod progress;
 pub mod recognise;
 pub mod rule;
 mod task;
 mod threads;
+mod tick;
 
 pub use front::run;
 pub use guide::{Bind, Guide};
@@ -67,11 +73,24 @@ pub enum MemoryPolicy {
 
 /// Tells how far the program has come.
 pub trait Progress {
-    /// The program exists and has not run yet.
+    /// The program exists and has not run yet. Called first of all.
     fn started(&mut self, pid: guide::Pid) -> Result<()>;
-    /// The phase that holds now, `at` being the time since the start. Called some hundred
-    /// times a second at most.
-    fn phase(&mut self, at: Nanos) -> usize;
+    /// A process is at the first instruction of a program: the first one, and after each
+    /// exec.
+    fn image(&mut self, _pid: guide::Pid, _image: &guide::Image) {}
+    /// A process mapped a part of a file that can be executed.
+    fn mapped(&mut self, _pid: guide::Pid, _mapping: &guide::Mapping) {}
+    /// Whether it wants to know of such mappings.
+    fn wants_mappings(&self) -> bool {
+        false
+    }
+    /// What is to hold now, `at` being the time since the start. Wants to be called some
+    /// dozens of times a second.
+    fn phase(&mut self, at: Nanos) -> guide::Holding;
+    /// Whether nothing will change any more.
+    fn is_over(&self) -> bool {
+        false
+    }
     /// How progress was followed, for the user.
     fn note(&self) -> Option<String>;
 }
@@ -83,6 +102,17 @@ pub enum Refused {
     Traced { tracer: String, pid: Pid },
     #[error("this system does not let hither follow programs (ptrace: {0}); allow it, or use --method polling")]
     Forbidden(String),
+}
+
+mod readback {
+    use super::guide::*;
+    pub fn read(_: Tid, found: &[Found]) -> anyhow::Result<Vec<super::outcome::RegionOutcome>> {
+        let _ = found;
+        Ok(Vec::new())
+    }
+    pub fn move_pages(_: Tid, _: &[Bind]) -> u64 {
+        0
+    }
 }
 
 impl MemoryPolicy {
