@@ -106,7 +106,9 @@ impl Engine<'_> {
             let progress = &self.ticks.progress;
             let over = progress.as_ref().is_none_or(|p| p.is_over());
             let patient = over && self.unborn.is_empty();
-            if let Some(event) = ptrace::wait(None, patient).ok()? {
+            let threads = &mut self.threads;
+            let next = ptrace::wait_seeing(None, patient, |tid| threads.look(tid));
+            if let Some(event) = next.ok()? {
                 return Some(event);
             }
             self.doze();
