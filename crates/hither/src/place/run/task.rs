@@ -1,6 +1,7 @@
 //! What /proc says of a thread: its name, where it ran last, where it may run.
 use super::guide::{Cpu, Pid, Tid};
 use crate::program::mpi;
+use hither_sys::affinity::Mask;
 use std::fs;
 
 /// A thread at a moment.
@@ -21,8 +22,7 @@ pub fn look(pid: Pid, tid: Tid) -> Option<Look> {
     let read = |file: &str| fs::read(format!("/proc/{pid}/task/{tid}/{file}")).ok();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let mut look = stat(&text(read("stat")?))?;
-    let status = read("status").map(text);
-    look.allowed = status.and_then(|s| field(&s, "Cpus_allowed_list:").map(str::to_owned));
+    look.allowed = Mask::of(tid).ok().map(|mask| mask.to_string());
     let sched = read("sched").map(text);
     look.migrations = sched.and_then(|s| {
         let line = s.lines().find(|l| l.starts_with("se.nr_migrations"))?;
@@ -41,11 +41,6 @@ fn stat(text: &str) -> Option<Look> {
         ran: processor.and_then(|p| p.parse().ok()).map(Cpu),
         ..Look::default()
     })
-}
-
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name));
-    line.map(str::trim)
 }
 
 /// The threads of a process in order of their ids; none when it is gone.
