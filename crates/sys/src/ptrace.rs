@@ -21,7 +21,9 @@ pub enum Event {
     /// At the entry or exit of a system call.
     Syscall,
     /// It made a thread or a process; by vfork, it waits until that runs another program.
-    Created { vfork: bool },
+    Created {
+        vfork: bool,
+    },
     Exec,
     /// It is about to end.
     Exit,

@@ -99,7 +99,9 @@ impl<'a> Engine<'a> {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => {}
                 Err(error) => {
-                    self.note(format!("a stop of the program could not be handled ({error})"));
+                    self.note(format!(
+                        "a stop of the program could not be handled ({error})"
+                    ));
                     let _ = ptrace::resume(tid, Until::Event, 0);
                 }
             }
@@ -205,7 +207,10 @@ impl<'a> Engine<'a> {
         let error = i32::try_from(error).unwrap_or(libc::EINVAL);
         if error != libc::EFAULT && error != libc::EIO {
             let error = io::Error::from_raw_os_error(error);
-            self.note(format!("some pages could not be bound to node {} (mbind: {error})", node.0));
+            self.note(format!(
+                "some pages could not be bound to node {} (mbind: {error})",
+                node.0
+            ));
         }
     }
 
@@ -218,7 +223,9 @@ impl<'a> Engine<'a> {
             (Some(vdso), Some(syscall)) => return Some((vdso, syscall)),
             _ => "is no 64-bit program or has no vdso",
         };
-        self.note(format!("process {pid} {why}: no more pages of it were placed"));
+        self.note(format!(
+            "process {pid} {why}: no more pages of it were placed"
+        ));
         None
     }
 

@@ -24,7 +24,10 @@ impl Engine<'_> {
         }
         let event = match self.unborn.remove(&new) {
             Some((event, _)) => Some(event),
-            None => ptrace::wait(Some(new), true).ok().flatten().map(|(_, event)| event),
+            None => ptrace::wait(Some(new), true)
+                .ok()
+                .flatten()
+                .map(|(_, event)| event),
         };
         if let Some(event) = event {
             self.adopt(creator, new, event, vfork);
@@ -64,7 +67,10 @@ impl Engine<'_> {
     pub(super) fn adopt_orphans(&mut self) {
         let late = |since: &Instant| since.elapsed() >= ORPHANED;
         let orphans = self.unborn.iter().filter(|(_, (_, since))| late(since));
-        for (new, event) in orphans.map(|(&new, &(event, _))| (new, event)).collect::<Vec<_>>() {
+        for (new, event) in orphans
+            .map(|(&new, &(event, _))| (new, event))
+            .collect::<Vec<_>>()
+        {
             self.unborn.remove(&new);
             self.adopt(self.relative(new), new, event, false);
             if !self.threads.live.contains_key(&new) {

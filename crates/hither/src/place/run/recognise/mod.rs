@@ -295,9 +295,7 @@ impl Guide for Recogniser {
     }
 
     fn enter(&mut self, holding: Holding) -> Change {
-        let phase = holding
-            .threads
-            .min(self.plan.phases().saturating_sub(1));
+        let phase = holding.threads.min(self.plan.phases().saturating_sub(1));
         let before = std::mem::replace(&mut self.phase, phase);
         let old = self.plan.enter(holding.pages);
         let changed = |(region, old): (RegionIx, Vec<Run>)| {
