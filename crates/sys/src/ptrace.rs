@@ -177,7 +177,10 @@ pub fn seize(pid: i32) -> io::Result<()> {
 /// # Errors
 /// As [`resume`].
 pub fn stop_at_end(tid: i32, stops: bool) -> io::Result<()> {
-    Ok(nix::sys::ptrace::setoptions(Pid::from_raw(tid), options(stops))?)
+    Ok(nix::sys::ptrace::setoptions(
+        Pid::from_raw(tid),
+        options(stops),
+    )?)
 }
 
 fn options(stop_at_end: bool) -> Options {

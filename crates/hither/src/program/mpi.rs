@@ -56,6 +56,17 @@ pub fn local_rank(get: impl Fn(&str) -> Option<String>) -> Option<u32> {
         .or_else(|| slurm(&get).and_then(|_| number("SLURM_LOCALID")))
 }
 
+/// The same of process `pid`, by the environment that its program started with.
+pub fn local_rank_of(pid: i32) -> Option<u32> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = String::from_utf8_lossy(&environment);
+    local_rank(|name| {
+        let mut all = environment.split('\0');
+        let value = all.find_map(|v| v.strip_prefix(name)?.strip_prefix('='));
+        value.map(str::to_owned)
+    })
+}
+
 /// A task of an srun step. Batch scripts see most of these variables too, but are no
 /// step, or one of the special steps numbered from 0xfffffff0.
 fn slurm(get: &impl Fn(&str) -> Option<String>) -> Option<Job> {

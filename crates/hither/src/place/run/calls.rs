@@ -192,6 +192,8 @@ impl Engine<'_> {
         let populated = mapping.flags & (libc::MAP_POPULATE | libc::MAP_LOCKED) != 0;
         // The page cache may hold pages of files already.
         let touched = populated || mapping.file.is_some();
+        self.ticks
+            .mapped(self.threads.live.get(&tid).map_or(tid, |t| t.pid), &mapping);
         (self.guide.mapped(tid, &mapping), touched)
     }
 

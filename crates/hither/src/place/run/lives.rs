@@ -143,6 +143,7 @@ impl Engine<'_> {
         } else {
             self.guide.execed(pid, former, &image)
         };
+        self.ticks.image(pid, &image);
         self.seat(pid, &seat, false)
     }
 

@@ -26,6 +26,7 @@ mod lives;
 pub mod outcome;
 pub mod pinners;
 pub mod poll;
+pub mod progress;
 pub mod recognise;
 pub mod rule;
 mod task;
@@ -72,11 +73,24 @@ pub enum MemoryPolicy {
 
 /// Tells how far the program has come.
 pub trait Progress {
-    /// The program exists and has not run yet.
+    /// The program exists and has not run yet. Called first of all.
     fn started(&mut self, pid: guide::Pid) -> Result<()>;
-    /// The phase that holds now, `at` being the time since the start. Called some hundred
-    /// times a second at most.
-    fn phase(&mut self, at: Nanos) -> usize;
+    /// A process is at the first instruction of a program: the first one, and after each
+    /// exec.
+    fn image(&mut self, _pid: guide::Pid, _image: &guide::Image) {}
+    /// A process mapped a part of a file that can be executed.
+    fn mapped(&mut self, _pid: guide::Pid, _mapping: &guide::Mapping) {}
+    /// Whether it wants to know of such mappings.
+    fn wants_mappings(&self) -> bool {
+        false
+    }
+    /// What is to hold now, `at` being the time since the start. Wants to be called some
+    /// dozens of times a second.
+    fn phase(&mut self, at: Nanos) -> guide::Holding;
+    /// Whether nothing will change any more.
+    fn is_over(&self) -> bool {
+        false
+    }
     /// How progress was followed, for the user.
     fn note(&self) -> Option<String>;
 }

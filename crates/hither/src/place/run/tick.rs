@@ -11,7 +11,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::engine::Engine;
-use super::guide::{Bind, Pid, Tid};
+use super::guide::{Bind, Holding, Image, Mapping, Pid, Tid};
 use super::outcome::PhaseOutcome;
 use super::Progress;
 
@@ -47,7 +47,7 @@ const ABRUPT: [i64; 18] = [
 /// The phases that are still to come.
 pub struct Ticks<'a> {
     progress: Option<&'a mut (dyn Progress + 'static)>,
-    phase: usize,
+    holding: Holding,
     /// SIGCHLD, which is held back in this process.
     children: Option<SignalFd>,
     /// Pages to bind as soon as this thread stands still.
@@ -59,9 +59,23 @@ impl<'a> Ticks<'a> {
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ticks {
             progress: progress.filter(|_| phases > 1),
-            phase: 0,
+            holding: Holding::default(),
             children: SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), flags).ok(),
             moves: HashMap::new(),
+        }
+    }
+
+    /// A program is at its first instruction.
+    pub fn image(&mut self, pid: Pid, image: &Image) {
+        if let Some(progress) = &mut self.progress {
+            progress.image(pid, image);
+        }
+    }
+
+    /// A process mapped something.
+    pub fn mapped(&mut self, pid: Pid, mapping: &Mapping) {
+        if let Some(progress) = &mut self.progress {
+            progress.mapped(pid, mapping);
         }
     }
 
@@ -91,7 +105,9 @@ impl Engine<'_> {
             if let Some(event) = self.queue.pop_front() {
                 return Some(event);
             }
-            let patient = self.ticks.progress.is_none() && self.unborn.is_empty();
+            let progress = &self.ticks.progress;
+            let over = progress.as_ref().is_none_or(|p| p.is_over());
+            let patient = over && self.unborn.is_empty();
             let threads = &mut self.threads;
             let next = ptrace::wait_seeing(None, patient, |tid| threads.look(tid));
             if let Some(event) = next.ok()? {
@@ -123,14 +139,14 @@ impl Engine<'_> {
         let Some(progress) = &mut self.ticks.progress else {
             return;
         };
-        let phase = progress.phase(at);
-        if phase == self.ticks.phase {
+        let holding = progress.phase(at);
+        if holding == self.ticks.holding {
             return;
         }
-        self.ticks.phase = phase;
-        let change = self.guide.enter(phase);
+        self.ticks.holding = holding;
+        let change = self.guide.enter(holding);
         let mut outcome = PhaseOutcome {
-            phase,
+            phase: holding.threads.max(holding.pages),
             at,
             ..PhaseOutcome::default()
         };

@@ -28,7 +28,7 @@ mod tests;
 mod things;
 mod threads;
 
-use super::guide::{self, Bind, Change, Found, Guide, Mapping, Pid, Seat, Tid};
+use super::guide::{self, Bind, Change, Found, Guide, Holding, Mapping, Pid, Seat, Tid};
 use hither_profile::{Placement, RegionIx};
 use image::Image;
 use plan::Plan;
@@ -294,10 +294,10 @@ impl Guide for Recogniser {
         self.plan.phases()
     }
 
-    fn enter(&mut self, phase: usize) -> Change {
-        let phase = phase.min(self.plan.phases().saturating_sub(1));
+    fn enter(&mut self, holding: Holding) -> Change {
+        let phase = holding.threads.min(self.plan.phases().saturating_sub(1));
         let before = std::mem::replace(&mut self.phase, phase);
-        let old = self.plan.enter(phase);
+        let old = self.plan.enter(holding.pages);
         let changed = |(region, old): (RegionIx, Vec<Run>)| {
             let new = changes(&old, self.plan.runs(region));
             (region, new)
