@@ -1,4 +1,5 @@
 //! The only crate of hither with `unsafe` code: shared memory and system calls.
+pub mod numa;
 pub mod probe;
 pub mod process;
 #[cfg(feature = "scotch")]

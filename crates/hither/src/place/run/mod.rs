@@ -16,6 +16,7 @@
 //! answers with processing units and [`Bind`]s; it makes no system call.
 pub mod guide;
 pub mod outcome;
+pub mod readback;
 pub mod recognise;
 
 pub use guide::{Bind, Guide};
