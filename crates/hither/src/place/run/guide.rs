@@ -76,6 +76,14 @@ pub struct Seat {
     pub binds: Vec<Bind>,
 }
 
+/// Which phase the threads are placed for, and which the pages: threads may move more often
+/// (OPT 6.2.2, 6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    pub threads: usize,
+    pub pages: usize,
+}
+
 /// What a change of phase asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
@@ -126,8 +134,9 @@ pub trait Guide {
     fn brk(&mut self, tid: Tid, end: u64) -> Vec<Bind>;
     /// Phases there are; they are numbered from 0, in which the program starts.
     fn phases(&self) -> usize;
-    /// From here on `phase` holds.
-    fn enter(&mut self, phase: usize) -> Change;
+    /// From here on the threads are placed as in one phase, and the pages as the moves of all
+    /// phases up to another leave them: phases between may have been skipped.
+    fn enter(&mut self, holding: Holding) -> Change;
     /// The regions of a process that were recognised, and where their pages belong now.
     fn found(&self, pid: Pid) -> Vec<Found>;
     /// The shortest mapping in bytes that is worth stopping at; `None`: none is.
