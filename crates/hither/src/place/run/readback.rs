@@ -1,7 +1,6 @@
 //! Reads back from the kernel where the pages of a process lie, region by region.
-use super::guide::{Bind, Found, Node, Pid};
+use super::guide::{Bind, Found, Node, Tid};
 use super::outcome::RegionOutcome;
-use anyhow::{Context, Result};
 use hither_profile::PAGE_SIZE;
 use hither_sys::numa::nodes_of;
 use std::collections::BTreeMap;
@@ -18,24 +17,23 @@ const MOST: u64 = 1 << 22;
 const EXCLUSIVE: u64 = 1 << 56;
 const OF_FILE: u64 = 1 << 61;
 
-/// Asked and got for each region of process `pid`, which must be stopped or alive.
-///
-/// # Errors
-/// When the kernel does not let us look.
-pub fn read(pid: Pid, found: &[Found]) -> Result<Vec<RegionOutcome>> {
+/// Asked and got for each region of a process, `tid` being a thread of it that is stopped or
+/// lives. Where the kernel does not let us look, nothing was got.
+#[must_use]
+pub fn regions(tid: Tid, found: &[Found]) -> Vec<RegionOutcome> {
     let all = found.iter().flat_map(|f| &f.binds);
     let pages: u64 = all.map(|b| b.length / PAGE_SIZE).sum();
-    let mut reader = Reader {
-        pid,
+    let reader = Reader {
+        tid,
         step: pages.div_ceil(MOST).max(1),
-        files: private_files(pid),
-        pagemap: File::open(format!("/proc/{pid}/pagemap")).ok(),
+        files: private_files(tid),
+        pagemap: File::open(format!("/proc/{tid}/pagemap")).ok(),
     };
     found.iter().map(|f| reader.region(f)).collect()
 }
 
 struct Reader {
-    pid: Pid,
+    tid: Tid,
     /// Every so many-th page is looked at.
     step: u64,
     /// Addresses [start, end) where files are mapped privately, in order.
@@ -44,7 +42,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn region(&mut self, found: &Found) -> Result<RegionOutcome> {
+    fn region(&self, found: &Found) -> RegionOutcome {
         let mut pages: Vec<(u64, Node)> = Vec::new();
         let mut asked = 0;
         for bind in &found.binds {
@@ -55,16 +53,16 @@ impl Reader {
         let mut right = 0;
         for batch in pages.chunks(BATCH) {
             let addresses: Vec<u64> = batch.iter().map(|(address, _)| *address).collect();
-            let pid = nix::unistd::Pid::from_raw(self.pid);
-            let got = nodes_of(pid, &addresses)
-                .with_context(|| format!("cannot read back where pages of process {pid} lie"))?;
+            let got = nodes_of(nix::unistd::Pid::from_raw(self.tid), &addresses);
+            // It has gone meanwhile, or is not ours to look into.
+            let Ok(got) = got else { break };
             for ((_, wanted), got) in batch.iter().zip(got) {
                 let Some(got) = got.map(Node) else { continue };
                 *nodes.entry(got).or_default() += self.step;
                 right += if got == *wanted { self.step } else { 0 };
             }
         }
-        Ok(RegionOutcome {
+        RegionOutcome {
             pid: found.pid,
             region: found.region,
             name: found.name.clone(),
@@ -72,7 +70,7 @@ impl Reader {
             asked,
             nodes: nodes.into_iter().collect(),
             right,
-        })
+        }
     }
 
     /// Addresses of the pages to look at. Left out are pages that are not the process' own,
@@ -108,9 +106,9 @@ impl Reader {
     }
 }
 
-/// Where /proc/PID/maps shows files mapped privately; empty when it cannot be read.
-fn private_files(pid: Pid) -> Vec<(u64, u64)> {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+/// Where /proc/TID/maps shows files mapped privately; empty when it cannot be read.
+fn private_files(tid: Tid) -> Vec<(u64, u64)> {
+    let maps = std::fs::read_to_string(format!("/proc/{tid}/maps")).unwrap_or_default();
     maps.lines().filter_map(private_file).collect()
 }
 
@@ -183,13 +181,10 @@ mod tests {
             binds: vec![bind(node)],
             ..Found::default()
         };
-        let read = read(pid, &[found(0), found(1023)]);
+        let read = regions(pid, &[found(0), found(1023)]);
+        let gone = regions(i32::MAX - 1, &[found(0)]);
         drop(input);
         child.wait().expect("wait");
-        let Ok(read) = read else {
-            // Containers may forbid it.
-            return;
-        };
         let [first, second] = &read[..] else {
             panic!("{read:?}")
         };
@@ -203,6 +198,7 @@ mod tests {
             .find(|(n, _)| n.0 == 0)
             .map_or(0, |n| n.1);
         assert_eq!(first.right, on_first);
+        assert_eq!((gone[0].asked, gone[0].right), (first.asked, 0));
         assert_eq!(second.right, 0, "no page is on a node that is not there");
     }
 }
