@@ -20,8 +20,8 @@ pub enum Event {
     Trap,
     /// At the entry or exit of a system call.
     Syscall,
-    /// It made a thread or a process.
-    Created,
+    /// It made a thread or a process; by vfork, it waits until that runs another program.
+    Created { vfork: bool },
     Exec,
     /// It is about to end.
     Exit,
@@ -42,9 +42,8 @@ pub fn decode(status: i32) -> Event {
     }
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {
-        libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => {
-            Event::Created
-        }
+        libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK => Event::Created { vfork: false },
+        libc::PTRACE_EVENT_VFORK => Event::Created { vfork: true },
         libc::PTRACE_EVENT_EXEC => Event::Exec,
         libc::PTRACE_EVENT_EXIT => Event::Exit,
         libc::PTRACE_EVENT_SECCOMP => Event::Seccomp,
@@ -218,6 +217,18 @@ pub fn is_thread_of(tid: i32, pid: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) == 0 }
 }
 
+const KCMP_VM: libc::c_int = 1;
+
+/// Whether two processes run in the same memory; `None` where the kernel does not tell.
+#[must_use]
+pub fn shares_memory(one: i32, other: i32) -> Option<bool> {
+    // SAFETY: kcmp takes numbers only.
+    match unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_VM, 0, 0) } {
+        -1 => None,
+        order => Some(order == 0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,9 +250,9 @@ mod tests {
         check(stopped(5 | 0x80, 0), Event::Syscall);
         check(stopped(5, 128), Event::Trap);
         check(stopped(20, 128), Event::GroupStop(20));
-        check(stopped(5, 1), Event::Created);
-        check(stopped(5, 2), Event::Created);
-        check(stopped(5, 3), Event::Created);
+        check(stopped(5, 1), Event::Created { vfork: false });
+        check(stopped(5, 2), Event::Created { vfork: true });
+        check(stopped(5, 3), Event::Created { vfork: false });
         check(stopped(5, 4), Event::Exec);
         check(stopped(5, 6), Event::Exit);
         check(stopped(5, 7), Event::Seccomp);
@@ -253,5 +264,6 @@ mod tests {
         assert!(is_thread_of(pid, pid));
         assert!(is_thread_of(nix::unistd::gettid().as_raw(), pid));
         assert!(!is_thread_of(1, pid));
+        assert_ne!(shares_memory(pid, pid), Some(false));
     }
 }

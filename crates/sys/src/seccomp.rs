@@ -13,6 +13,8 @@ pub type Instruction = libc::sock_filter;
 pub struct Wanted {
     /// Calls that change mappings of at least so many bytes; `None`: none.
     pub mappings: Option<u64>,
+    /// Mappings of code from files, whatever `mappings` says.
+    pub code: bool,
     /// sched_getaffinity and sched_setaffinity.
     pub affinity: bool,
 }
@@ -78,19 +80,40 @@ fn stops_if_equal(n: u32, value: u32) -> Test {
     vec![plain(LOAD, argument(n)), jump(EQUAL, value, 0, 1), stop()]
 }
 
-fn mapping_calls(least: u64) -> Vec<(libc::c_long, Test)> {
-    let least = u32::try_from(least).unwrap_or(u32::MAX);
+const ANONYMOUS: u32 = libc::MAP_ANONYMOUS.unsigned_abs();
+const FIXED: u32 = libc::MAP_FIXED.unsigned_abs();
+const EXEC: u32 = libc::PROT_EXEC.unsigned_abs();
+
+/// Stops at files, and at what replaces part of another mapping: the zeros at the end of
+/// a library's data.
+fn mmap(least: u32) -> Test {
     let mut mmap = stops_if_long(1, least);
-    let anonymous = libc::MAP_ANONYMOUS.unsigned_abs();
     mmap.extend([
         plain(LOAD, argument(3)),
-        jump(ANY_BIT, anonymous, 1, 0),
+        jump(ANY_BIT, ANONYMOUS, 1, 0),
+        stop(),
+        jump(ANY_BIT, FIXED, 0, 1),
         stop(),
     ]);
+    mmap
+}
+
+fn mmap_of_code() -> Test {
+    vec![
+        plain(LOAD, argument(3)),
+        jump(ANY_BIT, ANONYMOUS, 3, 0),
+        plain(LOAD, argument(2)),
+        jump(ANY_BIT, EXEC, 0, 1),
+        stop(),
+    ]
+}
+
+fn mapping_calls(least: u64) -> Vec<(libc::c_long, Test)> {
+    let least = u32::try_from(least).unwrap_or(u32::MAX);
     let mut mremap = stops_if_long(1, least);
     mremap.extend(stops_if_long(2, least));
     vec![
-        (libc::SYS_mmap, mmap),
+        (libc::SYS_mmap, mmap(least)),
         (libc::SYS_munmap, stops_if_long(1, least)),
         (libc::SYS_mremap, mremap),
         (libc::SYS_brk, vec![stop()]),
@@ -116,10 +139,20 @@ fn following() -> (libc::c_long, Test) {
     (libc::SYS_ptrace, test)
 }
 
+/// Processes that nobody is to follow: with the filter they could not live so.
+fn untraced() -> (libc::c_long, Test) {
+    let test = vec![
+        plain(LOAD, argument(0)),
+        jump(ANY_BIT, libc::CLONE_UNTRACED.unsigned_abs(), 0, 1),
+        stop(),
+    ];
+    (libc::SYS_clone, test)
+}
+
 /// Builds the filter.
 #[must_use]
 pub fn filter(wanted: Wanted) -> Vec<Instruction> {
-    let mut calls = vec![following()];
+    let mut calls = vec![following(), untraced()];
     if wanted.affinity {
         calls.push((libc::SYS_sched_getaffinity, vec![stop()]));
         calls.push((libc::SYS_sched_setaffinity, vec![stop()]));
@@ -127,6 +160,8 @@ pub fn filter(wanted: Wanted) -> Vec<Instruction> {
     if let Some(least) = wanted.mappings {
         calls.extend(mapping_calls(least));
         calls.extend(shutting_in());
+    } else if wanted.code {
+        calls.push((libc::SYS_mmap, mmap_of_code()));
     }
     let mut program = vec![
         plain(LOAD, ARCHITECTURE),

@@ -45,7 +45,13 @@ fn check(number: libc::c_long, arguments: &[u64], stops: bool) {
     let wanted = Wanted {
         mappings: Some(SMALL),
         affinity: true,
+        ..Wanted::default()
     };
+    check_with(wanted, number, arguments, stops);
+}
+
+#[track_caller]
+fn check_with(wanted: Wanted, number: libc::c_long, arguments: &[u64], stops: bool) {
     let mut call = Call {
         number,
         architecture: AUDIT_ARCH_X86_64,
@@ -69,6 +75,7 @@ fn mappings_stop_by_length_and_file() {
     check(libc::SYS_mmap, &[0, SMALL - 1, 3, anonymous], false);
     check(libc::SYS_mmap, &[0, 1 << 32, 3, anonymous], true);
     check(libc::SYS_mmap, &[0, 4096, 3, 2], true);
+    check(libc::SYS_mmap, &[0x7000, 4096, 3, anonymous | 0x10], true);
     check(libc::SYS_munmap, &[0x7000, SMALL], true);
     check(libc::SYS_munmap, &[0x7000, 4096], false);
     check(libc::SYS_mremap, &[0x7000, 4096, SMALL], true);
@@ -91,6 +98,20 @@ fn other_calls_stop_by_what_they_ask() {
     check(libc::SYS_ptrace, &[7, 1], false);
     check(libc::SYS_read, &[0, 0x7000, SMALL], false);
     check(libc::SYS_clone3, &[0], false);
+    check(libc::SYS_clone, &[0x1200011], false);
+    check(libc::SYS_clone, &[0x800000 | 17], true);
+}
+
+#[test]
+fn code_stops_without_other_mappings() {
+    let code = Wanted {
+        code: true,
+        ..Wanted::default()
+    };
+    check_with(code, libc::SYS_mmap, &[0, 4096, 5, 2], true);
+    check_with(code, libc::SYS_mmap, &[0, 4096, 1, 2], false);
+    check_with(code, libc::SYS_mmap, &[0, SMALL, 7, 0x22], false);
+    check_with(code, libc::SYS_munmap, &[0, SMALL], false);
 }
 
 #[test]
@@ -113,6 +134,7 @@ fn the_kernel_takes_it() {
         install(&filter(Wanted {
             mappings: Some(1 << 40),
             affinity: true,
+            ..Wanted::default()
         }))
         .expect("install");
         crate::affinity::Mask::of(0)

@@ -62,6 +62,10 @@ pub struct Args {
     #[arg(long, requires = "placement", conflicts_with = "threads_only")]
     pub strict: bool,
 
+    /// Change phases of the placement by time only: count no barriers
+    #[arg(long, requires = "placement")]
+    pub phases_by_time: bool,
+
     /// Place by a rule: one for threads, one for pages, or both, separated by a comma; with
     /// -p only one for the pages that are not placed
     #[arg(long, value_name = "POLICY")]

@@ -9,7 +9,7 @@ use nix::unistd::getppid;
 use super::machine::{self, Here};
 use super::{policy, surroundings, Args};
 use crate::place::run::guide::Cpu;
-use crate::place::run::pinners;
+use crate::place::run::{pinners, progress};
 use crate::place::run::rule::Rule;
 use crate::place::run::{Guide, MemoryPolicy, Recogniser, Request};
 use crate::program::mpi;
@@ -89,12 +89,16 @@ impl Plan {
     pub fn request(self, args: &Args, target: Target) -> (Request, Box<dyn Guide>) {
         let environment = self.environment.iter();
         let environment = environment.map(|(k, v)| (OsString::from(k), OsString::from(v)));
+        let progress = match &self.kind {
+            Kind::Placement(_, placement) => progress::follow(placement, args.phases_by_time),
+            Kind::Rule(_) => None,
+        };
         let request = Request {
             target,
             command: args.command.clone(),
             strict: self.strict,
             memory: self.memory,
-            progress: None,
+            progress,
             environment: environment.collect(),
             method: args.method(),
         };

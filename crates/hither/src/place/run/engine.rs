@@ -4,76 +4,90 @@
 //! Threads come and go at any moment, so ESRCH is no error anywhere: a thread that was
 //! killed tells so by its last event.
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hither_profile::RunEnd;
+use hither_profile::Nanos;
 use hither_sys::affinity::Mask;
 use hither_sys::ptrace::{self, Event, Until};
+use nix::libc;
+use nix::sys::resource::{getrusage, UsageWho};
 
+use super::calls::Call;
 use super::follower::{self, Job, Report};
-use super::guide::{Guide, Image, Pid, Seat, Tid};
+use super::guide::{Bind, Guide, Node, Pid, Tid};
+use super::inject::{Borrowed, Vdso};
 use super::outcome::Outcome;
 use super::threads::Threads;
-use super::Progress;
+use super::tick::Ticks;
 
-/// What a thread was doing when it was last let go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
+/// What a thread is in the middle of, to be gone on with at the end of a system call.
+#[derive(Clone, Debug)]
+pub(super) enum Doing {
     Exec { former: Tid },
+    Call(Call),
+}
+
+/// A process that lives.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Process {
+    /// Where it has the kernel's own code; `None`: nowhere, or not for 64 bits.
+    pub vdso: Option<u64>,
+    /// It has filters of its own, which might kill it for calls of ours.
+    pub shut_in: bool,
 }
 
 pub struct Engine<'a> {
-    guide: &'a mut (dyn Guide + 'static),
-    progress: Option<&'a mut (dyn Progress + 'static)>,
-    job: Rest,
-    threads: Threads,
-    /// What threads are in the middle of, by thread.
-    doing: HashMap<Tid, Doing>,
-    /// New threads whose creator has not told of them yet.
-    unborn: HashMap<Tid, (Event, Instant)>,
+    pub(super) guide: &'a mut (dyn Guide + 'static),
+    pub(super) ticks: Ticks<'a>,
+    pub(super) threads: Threads,
+    pub(super) processes: HashMap<Pid, Process>,
+    /// What threads are in the middle of.
+    pub(super) doing: HashMap<Tid, Doing>,
+    /// New threads whose creator has not told of them yet, since when.
+    pub(super) unborn: HashMap<Tid, (Event, Instant)>,
     /// Events got while waiting for others.
-    queue: VecDeque<(Tid, Event)>,
-    main: Pid,
+    pub(super) queue: VecDeque<(Tid, Event)>,
+    pub(super) main: Pid,
     main_stopped: bool,
-    began: Instant,
-    outcome: Outcome,
-}
-
-/// What is left of the [`Job`].
-struct Rest {
+    /// The mask that the program started with.
+    pub(super) allowed: Mask,
+    pub(super) began: Instant,
+    pub(super) outcome: Outcome,
+    vdso: Vdso,
+    strict: bool,
     front: Pid,
     sink: Option<std::io::PipeWriter>,
     /// The child says here whether the kernel took the filter.
-    gate: Option<UnixStream>,
-    strict: bool,
+    pub(super) gate: Option<UnixStream>,
 }
 
 impl<'a> Engine<'a> {
     /// `pid` is attached to and waits to be let through.
     pub fn new(job: Job<'a>, pid: Pid) -> Self {
         let mut threads = Threads::default();
-        let mask = Mask::of(pid).unwrap_or_default();
-        threads.add(pid, pid, Rc::new(mask), false);
+        let allowed = Mask::of(pid).unwrap_or_default();
+        threads.add(pid, pid, Rc::new(allowed.clone()), false);
         Engine {
+            ticks: Ticks::new(job.progress, job.guide.phases()),
             guide: job.guide,
-            progress: job.progress,
-            job: Rest {
-                front: job.front,
-                sink: Some(job.sink),
-                gate: Some(job.gate),
-                strict: job.strict,
-            },
             threads,
+            processes: HashMap::from([(pid, Process::default())]),
             doing: HashMap::new(),
             unborn: HashMap::new(),
             queue: VecDeque::new(),
             main: pid,
             main_stopped: false,
+            allowed,
             began: Instant::now(),
             outcome: Outcome::default(),
+            vdso: Vdso::read(),
+            strict: job.strict,
+            front: job.front,
+            sink: Some(job.sink),
+            gate: Some(job.gate),
         }
     }
 
@@ -85,9 +99,7 @@ impl<'a> Engine<'a> {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => {}
                 Err(error) => {
-                    self.note(format!(
-                        "a stop of the program could not be handled ({error})"
-                    ));
+                    self.note(format!("a stop of the program could not be handled ({error})"));
                     let _ = ptrace::resume(tid, Until::Event, 0);
                 }
             }
@@ -95,21 +107,15 @@ impl<'a> Engine<'a> {
         self.report();
     }
 
-    fn next(&mut self) -> Option<(Tid, Event)> {
-        if let Some(event) = self.queue.pop_front() {
-            return Some(event);
-        }
-        ptrace::wait(None, true).ok().flatten()
-    }
-
     fn handle(&mut self, tid: Tid, event: Event) -> io::Result<()> {
-        if !self.threads.live.contains_key(&tid)
-            && matches!(event, Event::Trap | Event::GroupStop(_))
-        {
-            self.unborn.insert(tid, (event, Instant::now()));
-            return Ok(());
-        }
+        let known = self.threads.live.contains_key(&tid);
         match event {
+            Event::Trap | Event::GroupStop(_) if !known => {
+                self.unborn.insert(tid, (event, Instant::now()));
+            }
+            Event::Trap | Event::GroupStop(_) if self.ticks.moves.contains_key(&tid) => {
+                self.change_pages(tid)?;
+            }
             Event::Exited(_) | Event::Killed(_) => self.gone(tid, event),
             Event::Signal(signal) => ptrace::resume(tid, Until::Event, signal)?,
             Event::GroupStop(_) => {
@@ -119,161 +125,135 @@ impl<'a> Engine<'a> {
             Event::Trap => {
                 if tid == self.main && std::mem::take(&mut self.main_stopped) {
                     // Whoever continued the program need not know of the front.
-                    let _ = hither_sys::process::send(self.job.front, nix::libc::SIGCONT);
+                    let _ = hither_sys::process::send(self.front, libc::SIGCONT);
                 }
                 ptrace::resume(tid, Until::Event, 0)?;
             }
             Event::Syscall => self.after_call(tid)?,
-            Event::Created => self.created(tid)?,
+            Event::Seccomp => self.before_call(tid)?,
+            Event::Created { vfork } => self.created(tid, vfork)?,
             Event::Exec => self.exec(tid)?,
             Event::Exit => self.ending(tid)?,
-            Event::Seccomp => ptrace::resume(tid, Until::Event, 0)?,
         }
         Ok(())
     }
 
-    fn after_call(&mut self, tid: Tid) -> io::Result<()> {
-        match self.doing.remove(&tid) {
-            Some(Doing::Exec { former }) => self.image(tid, former),
-            None => ptrace::resume(tid, Until::Event, 0),
-        }
-    }
-
-    fn note(&mut self, note: String) {
+    pub(super) fn note(&mut self, note: String) {
         if !self.outcome.notes.contains(&note) {
             self.outcome.notes.push(note);
         }
     }
 
-    /// `creator` made a thread or a process and waits, and so does that.
-    fn created(&mut self, creator: Tid) -> io::Result<()> {
-        let new = ptrace::message(creator)?;
-        if self.threads.live.contains_key(&new) {
-            return ptrace::resume(creator, Until::Event, 0);
-        }
-        let event = match self.unborn.remove(&new) {
-            Some((event, _)) => Some(event),
-            None => ptrace::wait(Some(new), true)
-                .ok()
-                .flatten()
-                .map(|(_, event)| event),
-        };
-        if let Some(event) = event {
-            self.adopt(creator, new);
-            self.queue.push_front((new, event));
-        }
-        ptrace::resume(creator, Until::Event, 0)
+    pub(super) fn elapsed(&self) -> Nanos {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Takes in `new`, which stands before its first instruction.
-    fn adopt(&mut self, creator: Tid, new: Tid) {
-        let Some(parent) = self.threads.live.get(&creator).cloned() else {
-            return;
+    /// Binds pages of a process, `tid` being a stopped thread of it. With `touched`, those
+    /// that have memory already are moved. With `again`, the thread is to be stopped once
+    /// more when it is let go.
+    pub(super) fn bind(
+        &mut self,
+        tid: Tid,
+        binds: &[Bind],
+        touched: bool,
+        again: bool,
+    ) -> io::Result<()> {
+        if binds.is_empty() {
+            return Ok(());
+        }
+        let Some(syscall) = self.lender(tid) else {
+            return Ok(());
         };
-        let is_thread = ptrace::is_thread_of(new, parent.pid);
-        let pid = if is_thread { parent.pid } else { new };
-        self.threads.add(new, pid, parent.natural, parent.pinned);
-        let seat = if is_thread {
-            let stack_pointer = ptrace::registers(new).map_or(0, |r| r.rsp);
-            self.guide.thread(creator, new, stack_pointer)
+        let mode = if self.strict {
+            libc::MPOL_BIND
         } else {
-            self.guide.forked(creator, new, false)
+            libc::MPOL_PREFERRED
         };
-        self.seat(new, &seat);
-    }
-
-    /// Does what the guide asks for a thread that stands still.
-    fn seat(&mut self, tid: Tid, seat: &Seat) {
-        if let Err(note) = self.threads.seat(tid, seat) {
-            self.note(note);
-        }
-    }
-
-    fn exec(&mut self, tid: Tid) -> io::Result<()> {
-        let former = ptrace::message(tid)?;
-        for other in self.threads.of(tid) {
-            if other != former {
-                self.forget(other);
+        let flags = if touched { MPOL_MF_MOVE } else { 0 };
+        let mut errors: Vec<(Node, i64)> = Vec::new();
+        let vdso = syscall.0;
+        let mut thread = Borrowed::take(tid, vdso + syscall.1, &mut self.queue)?;
+        for bind in binds {
+            let Some((mask, bits)) = self.vdso.mask(bind.node) else {
+                errors.push((bind.node, i64::from(libc::EINVAL)));
+                continue;
+            };
+            let arguments = [
+                bind.start,
+                bind.length,
+                u64::from(mode.unsigned_abs()),
+                vdso + mask,
+                bits,
+                flags,
+            ];
+            self.outcome.cost.injected += 1;
+            let result = thread.call(libc::SYS_mbind, arguments)?;
+            if result < 0 {
+                errors.push((bind.node, -result));
             }
         }
-        if former != tid {
-            self.threads.rename(former, tid);
+        thread.give_back(again)?;
+        for (node, error) in errors {
+            self.refused(node, error);
         }
-        self.doing.insert(tid, Doing::Exec { former });
-        ptrace::resume(tid, Until::Syscall, 0)
+        Ok(())
     }
 
-    /// A new program is there and has run nothing yet.
-    fn image(&mut self, pid: Pid, former: Tid) -> io::Result<()> {
-        let image = Image::default();
-        let seat = if let Some(gate) = self.job.gate.take() {
-            self.check_filter(gate);
-            self.guide.started(pid, &image)
-        } else {
-            self.guide.execed(pid, former, &image)
+    /// mbind failed. A range with holes in it is bound but for them all the same, and not
+    /// all that moved may be moved.
+    fn refused(&mut self, node: Node, error: i64) {
+        let error = i32::try_from(error).unwrap_or(libc::EINVAL);
+        if error != libc::EFAULT && error != libc::EIO {
+            let error = io::Error::from_raw_os_error(error);
+            self.note(format!("some pages could not be bound to node {} (mbind: {error})", node.0));
+        }
+    }
+
+    /// Where the process of `tid` has the vdso, and a `syscall` instruction in it.
+    fn lender(&mut self, tid: Tid) -> Option<(u64, u64)> {
+        let pid = self.threads.live.get(&tid)?.pid;
+        let process = self.processes.get(&pid)?;
+        let why = match (process.vdso, self.vdso.syscall()) {
+            _ if process.shut_in => "has filtered its own system calls (seccomp)",
+            (Some(vdso), Some(syscall)) => return Some((vdso, syscall)),
+            _ => "is no 64-bit program or has no vdso",
         };
-        self.seat(pid, &seat);
-        ptrace::resume(pid, Until::Event, 0)
-    }
-
-    /// What the child wrote before it became the program.
-    fn check_filter(&mut self, mut gate: UnixStream) {
-        let mut error = [0; 4];
-        if gate.read_exact(&mut error).is_err() || error != [0; 4] {
-            let error = io::Error::from_raw_os_error(i32::from_ne_bytes(error));
-            self.note(format!("this system does not let hither see system calls (seccomp: {error}): no pages were placed"));
-        }
-    }
-
-    /// A thread is at its end, and still there.
-    fn ending(&mut self, tid: Tid) -> io::Result<()> {
-        self.threads.look(tid);
-        self.forget(tid);
-        ptrace::resume(tid, Until::Event, 0)
-    }
-
-    fn forget(&mut self, tid: Tid) {
-        self.doing.remove(&tid);
-        if self.threads.live.contains_key(&tid) {
-            self.guide.ended(tid);
-            self.threads.remove(tid);
-        }
-    }
-
-    /// A thread is no more.
-    fn gone(&mut self, tid: Tid, event: Event) {
-        self.forget(tid);
-        self.unborn.remove(&tid);
-        if tid != self.main {
-            return;
-        }
-        self.outcome.end = match event {
-            Event::Killed(signal) => RunEnd::Signaled { signal },
-            Event::Exited(status) => RunEnd::Exited { status },
-            _ => RunEnd::Interrupted,
-        };
-        self.outcome.duration = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        if !self.threads.live.is_empty() {
-            self.report();
-        }
+        self.note(format!("process {pid} {why}: no more pages of it were placed"));
+        None
     }
 
     /// Tells the front how things are, once.
-    fn report(&mut self) {
-        let Some(sink) = self.job.sink.take() else {
+    pub(super) fn report(&mut self) {
+        let Some(sink) = self.sink.take() else {
             return;
         };
         for tid in self.threads.live.keys().copied().collect::<Vec<_>>() {
             self.threads.look(tid);
         }
+        for pid in self.processes.keys().copied().collect::<Vec<_>>() {
+            self.read_back(pid, pid);
+        }
         let mut outcome = self.outcome.clone();
         outcome.threads.clone_from(&self.threads.outcome);
         outcome.notes.extend(self.guide.notes());
+        outcome.notes.extend(self.ticks.note());
+        outcome.cost.cpu = cpu_time();
         follower::tell(sink, Report::Over(Box::new(outcome)));
     }
 }
 
+const MPOL_MF_MOVE: u64 = 2;
+
+/// CPU time of this process so far.
+fn cpu_time() -> Nanos {
+    let nanos = |t: nix::sys::time::TimeVal| {
+        let micros = t.tv_sec().saturating_mul(1_000_000) + t.tv_usec();
+        u64::try_from(micros).unwrap_or(0).saturating_mul(1000)
+    };
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0, |u| nanos(u.user_time()) + nanos(u.system_time()))
+}
+
 /// The thread was killed meanwhile.
 fn is_gone(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(nix::libc::ESRCH)
+    error.raw_os_error() == Some(libc::ESRCH)
 }

@@ -44,6 +44,7 @@ fn follow(request: &mut Request, guide: &mut (dyn Guide + 'static)) -> Result<Ou
     let (gate, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
     let wanted = Wanted {
         mappings: guide.smallest_mapping(),
+        code: request.progress.as_ref().is_some_and(|p| p.wants_mappings()),
         affinity: true,
     };
     let front = nix::unistd::getpid();

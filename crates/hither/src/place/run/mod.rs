@@ -14,11 +14,15 @@
 //!
 //! Who decides and who acts are apart: a [`Guide`] is told what the program does and
 //! answers with processing units and [`Bind`]s; it makes no system call.
+mod calls;
 mod engine;
 mod follower;
 mod front;
 pub mod guide;
+mod image;
+mod inject;
 mod jobs;
+mod lives;
 pub mod outcome;
 pub mod pinners;
 pub mod poll;
@@ -28,6 +32,7 @@ pub mod recognise;
 pub mod rule;
 mod task;
 mod threads;
+mod tick;
 
 pub use front::run;
 pub use guide::{Bind, Guide};
@@ -98,6 +103,17 @@ pub enum Refused {
     Traced { tracer: String, pid: Pid },
     #[error("this system does not let hither follow programs (ptrace: {0}); allow it, or use --method polling")]
     Forbidden(String),
+}
+
+mod readback {
+    use super::guide::*;
+    pub fn read(_: Tid, found: &[Found]) -> anyhow::Result<Vec<super::outcome::RegionOutcome>> {
+        let _ = found;
+        Ok(Vec::new())
+    }
+    pub fn move_pages(_: Tid, _: &[Bind]) -> u64 {
+        0
+    }
 }
 
 impl MemoryPolicy {

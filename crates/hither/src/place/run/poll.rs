@@ -6,7 +6,7 @@
 //! taken in order of their ids. The first thread of a process is pinned only when a second
 //! one exists or the process is a second old, for runtimes count the units they may use at
 //! the start and would take one unit for all there are.
-use super::guide::{Guide, Image, Pid, Seat, Tid};
+use super::guide::{Guide, Holding, Image, Pid, Seat, Tid};
 use super::outcome::{CostOutcome, Method, Outcome, PhaseOutcome, ThreadOutcome};
 use super::task::{self, Look};
 use super::{Progress, Request};
@@ -91,7 +91,7 @@ struct Poller {
     given: Vec<Option<String>>,
     /// Masks that a thread has from us or from before; others it chose itself.
     ours: BTreeSet<String>,
-    phase: usize,
+    holding: Holding,
     phases: Vec<PhaseOutcome>,
     pause: Duration,
     read_back: Instant,
@@ -124,7 +124,7 @@ impl Poller {
             processes: BTreeMap::new(),
             threads: Vec::new(),
             given: Vec::new(),
-            phase: 0,
+            holding: Holding::default(),
             phases: Vec::new(),
             pause: SHORTEST,
             read_back: now,
@@ -321,12 +321,12 @@ impl Poller {
             return;
         };
         let at = nanos(self.start.elapsed());
-        let phase = progress.phase(at);
-        if phase == self.phase {
+        let holding = progress.phase(at);
+        if holding == self.holding {
             return;
         }
-        self.phase = phase;
-        let change = self.guide.enter(phase);
+        self.holding = holding;
+        let change = self.guide.enter(holding);
         let mut moved = 0;
         for (tid, cpu) in change.threads {
             let of = self.processes.values().find_map(|p| p.tids.get(&tid));
@@ -337,7 +337,7 @@ impl Poller {
             }
         }
         self.phases.push(PhaseOutcome {
-            phase,
+            phase: holding.threads.max(holding.pages),
             at,
             threads_moved: moved,
             pages_moved: 0,

@@ -5,7 +5,7 @@
 //! A process that starts another program (a shell, `mpirun`) waits for it most of the
 //! time: from then on its threads do not count, and the program begins where it began.
 //! A rank of an MPI job takes the unit of its number, since ranks start in no order.
-use super::guide::{Bind, Change, Cpu, Found, Guide, Image, Mapping, Pid, Seat, Tid};
+use super::guide::{Bind, Change, Cpu, Found, Guide, Holding, Image, Mapping, Pid, Seat, Tid};
 use crate::topology::PuList;
 use std::collections::BTreeMap;
 
@@ -159,7 +159,7 @@ impl Guide for Rule {
         1
     }
 
-    fn enter(&mut self, _: usize) -> Change {
+    fn enter(&mut self, _: Holding) -> Change {
         Change::default()
     }
 

@@ -99,14 +99,26 @@ impl Threads {
         Ok(())
     }
 
-    /// The thread chose its mask itself, `mask`.
-    pub fn chose(&mut self, tid: Tid, mask: Mask) {
+    /// The thread has `mask` now, because it `chose` it or took back such a choice.
+    pub fn chose(&mut self, tid: Tid, mask: Mask, chose: bool) {
         if let Some(thread) = self.live.get_mut(&tid) {
             thread.natural = Rc::new(mask);
-            thread.chose = true;
+            thread.chose = chose;
             thread.pinned = false;
-            self.outcome[thread.index].chose_itself = true;
+            self.outcome[thread.index].chose_itself = chose;
         }
+    }
+
+    /// Puts a thread elsewhere.
+    ///
+    /// # Errors
+    /// As [`Threads::seat`].
+    pub fn move_to(&mut self, tid: Tid, cpu: Cpu) -> Result<(), String> {
+        let seat = Seat {
+            cpu: Some(cpu),
+            ..Seat::default()
+        };
+        self.seat(tid, &seat)
     }
 
     /// Looks where a thread is.
@@ -154,3 +166,4 @@ impl Threads {
         of.map(|(&tid, _)| tid).collect()
     }
 }
+

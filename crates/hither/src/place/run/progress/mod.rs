@@ -70,6 +70,7 @@ pub fn follow(placement: &Placement, by_time: bool) -> Option<Box<dyn Progress>>
         cost: 0,
         counts: [None; 4],
         next_look: 0,
+        is_told: false,
     }))
 }
 
@@ -97,6 +98,8 @@ struct Follow {
     cost: Nanos,
     counts: [Option<u64>; 4],
     next_look: Nanos,
+    /// Somebody tells of programs and what they map.
+    is_told: bool,
 }
 
 impl Follow {
@@ -151,6 +154,7 @@ impl Progress for Follow {
     }
 
     fn image(&mut self, pid: Pid, image: &Image) {
+        self.is_told = true;
         if let Some(counters) = &mut self.counters {
             counters.image(pid, image);
         }
@@ -182,6 +186,10 @@ impl Progress for Follow {
     fn note(&self) -> Option<String> {
         let why = || match (&self.why_time, &self.counters) {
             (Some(why), _) => why.clone(),
+            (None, Some(_)) if !self.is_told => {
+                "from outside, where the program cannot be stopped, no barriers are counted"
+                    .to_owned()
+            }
             (None, Some(c)) => c.refused().map_or(
                 "no barrier was met that the traced run met".to_owned(),
                 |(kind, e)| format!("{kind} could not be counted ({e})"),
