@@ -21,7 +21,9 @@ pub enum Event {
     /// At the entry or exit of a system call.
     Syscall,
     /// It made a thread or a process; by vfork, it waits until that runs another program.
-    Created { vfork: bool },
+    Created {
+        vfork: bool,
+    },
     Exec,
     /// It is about to end.
     Exit,
@@ -175,7 +177,10 @@ pub fn seize(pid: i32) -> io::Result<()> {
 /// # Errors
 /// As [`resume`].
 pub fn stop_at_end(tid: i32, stops: bool) -> io::Result<()> {
-    Ok(nix::sys::ptrace::setoptions(Pid::from_raw(tid), options(stops))?)
+    Ok(nix::sys::ptrace::setoptions(
+        Pid::from_raw(tid),
+        options(stops),
+    )?)
 }
 
 fn options(stop_at_end: bool) -> Options {

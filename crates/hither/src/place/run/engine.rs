@@ -19,6 +19,7 @@ use super::calls::Call;
 use super::follower::{self, Job, Report};
 use super::guide::{Bind, Cpu, Guide, Node, Pid, Tid};
 use super::inject::{Borrowed, Vdso};
+use super::moves::hide_interruption;
 use super::outcome::Outcome;
 use super::threads::Threads;
 use super::tick::Ticks;
@@ -105,7 +106,9 @@ impl<'a> Engine<'a> {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => {}
                 Err(error) => {
-                    self.note(format!("a stop of the program could not be handled ({error})"));
+                    self.note(format!(
+                        "a stop of the program could not be handled ({error})"
+                    ));
                     let _ = ptrace::resume(tid, Until::Event, 0);
                 }
             }
@@ -116,6 +119,7 @@ impl<'a> Engine<'a> {
     fn handle(&mut self, tid: Tid, event: Event) -> io::Result<()> {
         let known = self.threads.live.contains_key(&tid);
         if matches!(event, Event::Trap | Event::GroupStop(_)) && self.widows.remove(&tid) {
+            hide_interruption(tid)?;
             ptrace::stop_at_end(tid, true)?;
         }
         if matches!(event, Event::Created { .. } | Event::Seccomp) {
@@ -230,12 +234,15 @@ impl<'a> Engine<'a> {
         let error = i32::try_from(error).unwrap_or(libc::EINVAL);
         if error != libc::EFAULT && error != libc::EIO {
             let error = io::Error::from_raw_os_error(error);
-            self.note(format!("some pages could not be bound to node {} (mbind: {error})", node.0));
+            self.note(format!(
+                "some pages could not be bound to node {} (mbind: {error})",
+                node.0
+            ));
         }
     }
 
     /// Where the process of `tid` has the vdso, and a `syscall` instruction in it.
-    fn lender(&mut self, tid: Tid) -> Option<(u64, u64)> {
+    pub(super) fn lender(&mut self, tid: Tid) -> Option<(u64, u64)> {
         let pid = self.threads.live.get(&tid)?.pid;
         let process = self.processes.get(&pid)?;
         let why = match (process.vdso, self.vdso.syscall()) {
@@ -243,7 +250,9 @@ impl<'a> Engine<'a> {
             (Some(vdso), Some(syscall)) => return Some((vdso, syscall)),
             _ => "is no 64-bit program or has no vdso",
         };
-        self.note(format!("process {pid} {why}: no more pages of it were placed"));
+        self.note(format!(
+            "process {pid} {why}: no more pages of it were placed"
+        ));
         None
     }
 

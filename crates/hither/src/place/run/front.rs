@@ -44,7 +44,10 @@ fn follow(request: &mut Request, guide: &mut (dyn Guide + 'static)) -> Result<Ou
     let (gate, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
     let wanted = Wanted {
         mappings: guide.smallest_mapping(),
-        code: request.progress.as_ref().is_some_and(|p| p.wants_mappings()),
+        code: request
+            .progress
+            .as_ref()
+            .is_some_and(|p| p.wants_mappings()),
         affinity: true,
     };
     let front = nix::unistd::getpid();
@@ -96,6 +99,7 @@ fn start(
         command.arg0(name).args(arguments);
     }
     process::inherit(&mut command, signals.before());
+    process::close_streams(&mut command);
     let start = Start {
         gate,
         follower,
