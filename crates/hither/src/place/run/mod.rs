@@ -105,17 +105,6 @@ pub enum Refused {
     Forbidden(String),
 }
 
-mod readback {
-    use super::guide::*;
-    pub fn read(_: Tid, found: &[Found]) -> anyhow::Result<Vec<super::outcome::RegionOutcome>> {
-        let _ = found;
-        Ok(Vec::new())
-    }
-    pub fn move_pages(_: Tid, _: &[Bind]) -> u64 {
-        0
-    }
-}
-
 impl MemoryPolicy {
     /// MPOL_* and the nodes, a bit each, as set_mempolicy(2) takes them.
     fn for_kernel(&self) -> (i32, Vec<u64>) {
