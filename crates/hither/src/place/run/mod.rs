@@ -23,10 +23,13 @@ mod image;
 mod inject;
 mod jobs;
 mod lives;
+mod moves;
+mod mremap;
 pub mod outcome;
 pub mod pinners;
 pub mod poll;
 pub mod progress;
+pub mod readback;
 pub mod recognise;
 pub mod rule;
 mod task;
@@ -102,17 +105,6 @@ pub enum Refused {
     Traced { tracer: String, pid: Pid },
     #[error("this system does not let hither follow programs (ptrace: {0}); allow it, or use --method polling")]
     Forbidden(String),
-}
-
-mod readback {
-    use super::guide::*;
-    pub fn read(_: Tid, found: &[Found]) -> anyhow::Result<Vec<super::outcome::RegionOutcome>> {
-        let _ = found;
-        Ok(Vec::new())
-    }
-    pub fn move_pages(_: Tid, _: &[Bind]) -> u64 {
-        0
-    }
 }
 
 impl MemoryPolicy {
