@@ -171,6 +171,9 @@ static void on_fork(void *dc) {
   hi_process_wipe_map();
   hi_threads_forget();
   regions_forget_pending();
+  modules_forget_lock();
+  alloc_forget_lock();
+  stub_forget_lock();
   if (parent) enter_process(parent, true);
   struct thread_memory *m = (struct thread_memory *)host_local(dc);
   uint32_t index = m->local.child_index; /* reserved before the fork: indices follow its order */

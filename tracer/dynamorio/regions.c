@@ -53,7 +53,12 @@ uint32_t regions_take_pending(uint64_t stack_pointer, uint32_t *creator) {
   return index;
 }
 
-void regions_forget_pending(void) { memset(pending, 0, sizeof pending); }
+/* After a fork: the threads that were about to be created, and who held the lock, are not
+ * there. */
+void regions_forget_pending(void) {
+  memset(pending, 0, sizeof pending);
+  pending_lock = dr_mutex_create();
+}
 
 static uint64_t child_stack(int number, const uint64_t *a) {
   if (number == SYS_clone) return a[0] & CLONE_THREAD ? a[1] : 0;
