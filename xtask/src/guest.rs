@@ -1,6 +1,5 @@
 //! `cargo xtask guest -- 'numactl -H'`: commands on the NUMA test machine, by hand.
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -93,8 +92,6 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
             return Ok(ExitCode::from(if bad_option { 2 } else { 125 }));
         }
     };
-    std::io::stdout().write_all(&output.stdout)?;
-    std::io::stderr().write_all(&output.stderr)?;
     if let Some(folder) = &args.out {
         save(&output, folder)?;
     }
@@ -136,7 +133,8 @@ fn guest(args: &Args) -> Result<Guest> {
         .kernel(kernel)
         .kernel_arguments(&args.append)
         .timeout(Duration::from_secs(args.timeout))
-        .folder(&here);
+        .folder(&here)
+        .live();
     if let Some(sockets) = args.sockets {
         guest = guest.sockets(sockets);
     }

@@ -46,6 +46,7 @@ pub struct Guest {
     folder: PathBuf,
     copies: Vec<(PathBuf, PathBuf)>,
     texts: Vec<(PathBuf, String)>,
+    live: bool,
 }
 
 /// What came of one command.
@@ -140,6 +141,7 @@ impl Guest {
             folder: "/tmp".into(),
             copies: Vec::new(),
             texts: Vec::new(),
+            live: false,
         }
     }
 
@@ -236,6 +238,12 @@ impl Guest {
         self
     }
 
+    /// Also prints what commands print, as it comes.
+    pub fn live(mut self) -> Guest {
+        self.live = true;
+        self
+    }
+
     /// Boots, runs one command as `sh` does, and switches off. The shell and the small
     /// tools are busybox; any other program of the host's that the command names, by a
     /// name in /usr or by path, is copied along.
@@ -255,8 +263,11 @@ impl Guest {
         let scratch = scratch.map_err(|e| Error::io("cannot make a folder".into(), e))?;
         let token = token();
         let root = self.root(&image, commands, &token)?;
-        root.write(&scratch.path().join("root"))?;
-        let mut boot = Boot::start(self, &image.vmlinux(), scratch.path(), &token)?;
+        // It may be big, so it has no name that a killed process could leave behind.
+        let archive = tempfile::tempfile();
+        let archive = archive.map_err(|e| Error::io("cannot make a file".into(), e))?;
+        root.write(&archive)?;
+        let mut boot = Boot::start(self, &image.vmlinux(), archive, scratch.path(), &token)?;
         let seconds = self.limit.as_secs_f64();
         let how = match boot.watch(commands.len(), self.limit)? {
             End::Done => return outputs(&boot),
