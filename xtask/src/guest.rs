@@ -101,19 +101,22 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
 /// Tests that need the machine skip themselves by name where it cannot be had, so that
 /// is no failure here unless it is one there.
 fn prepare() -> Result<ExitCode> {
-    let first = hither_guest::prepare();
-    let Err(why) = first.or_else(|_| {
-        // apt's lists may be old or gone. Only root can renew them: for others this
-        // fails and changes nothing.
-        let _ = Command::new("apt-get").args(["update", "-qq"]).output();
-        hither_guest::prepare()
-    }) else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    if hither_guest::required() {
-        bail!("{why}");
+    for kernel in [Kernel::V6_12, Kernel::V6_1] {
+        let first = hither_guest::prepare(kernel);
+        let Err(why) = first.or_else(|_| {
+            // apt's lists may be old or gone. Only root can renew them: for others this
+            // fails and changes nothing.
+            let _ = Command::new("apt-get").args(["update", "-qq"]).output();
+            hither_guest::prepare(kernel)
+        }) else {
+            continue;
+        };
+        if hither_guest::required() {
+            bail!("{why}");
+        }
+        let kernel = kernel.name();
+        eprintln!("tests on the NUMA machine with kernel {kernel} will be skipped: {why}");
     }
-    eprintln!("tests on the NUMA machine will be skipped: {why}");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -34,7 +34,7 @@ use machine::Machine;
 use root::Root;
 
 pub use machine::Kernel;
-pub use need::{missing, or_skip, prepare, required};
+pub use need::{missing, or_skip, or_skip_with, prepare, required};
 
 /// A machine to boot: what it looks like, what is on it. Each run boots it afresh.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ pub enum Error {
     /// Something from a package is not there; which, and how to get it.
     #[error("{0}")]
     Missing(String),
-    /// A machine that cannot be built; which option is wrong.
+    /// A machine that cannot be built as asked; what is wrong.
     #[error("{0}")]
     Shape(String),
     #[error("{what}: {cause}")]
@@ -218,7 +218,7 @@ impl Guest {
     }
 
     /// Copies a file or folder of the host to the same place in the guest, with the
-    /// shared libraries of the programs in it. The path must be absolute.
+    /// shared libraries of the programs in it. Paths must be absolute.
     pub fn file(self, path: impl AsRef<Path>) -> Guest {
         let path = path.as_ref();
         self.file_at(path, path)
@@ -280,6 +280,11 @@ impl Guest {
     fn root(&self, image: &kernel::Image, commands: &[&str], token: &str) -> Result<Root, Error> {
         let mut root = Root::new()?;
         for (host, guest) in &self.copies {
+            if !host.is_absolute() || !guest.is_absolute() {
+                let (host, guest) = (host.display(), guest.display());
+                let refusal = format!("{host} and {guest} must be absolute paths to be copied");
+                return Err(Error::Shape(refusal));
+            }
             root.copy(host, guest)?;
         }
         for (guest, text) in &self.texts {
