@@ -7,7 +7,8 @@ export CARGO_TERM_COLOR ?= auto
 
 BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libscotch-dev libudev-dev \
 	gfortran openmpi-bin libopenmpi-dev python3
-TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz xz-utils sqlite3
+TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz xz-utils sqlite3 \
+	busybox-static lz4 qemu-system-x86 zstd
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
 	crates/hither/tests/map/*.c \
 	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
@@ -88,6 +89,7 @@ test: test-packages toolchain
 	clang-format --dry-run -Werror $(C_FILES)
 	$(CARGO) xtask tracer
 	$(MAKE) --no-print-directory -C workloads
+	$(CARGO) xtask guest --prepare
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) test --workspace
 

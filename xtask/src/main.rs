@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 mod client;
 mod dynamorio;
+mod guest;
 mod stamp;
 mod step;
 mod workspace;
@@ -15,7 +16,7 @@ use workspace::Workspace;
 struct Task {
     name: &'static str,
     about: &'static str,
-    run: fn(&Workspace) -> Result<()>,
+    run: fn(&[String]) -> Result<ExitCode>,
 }
 
 const TASKS: &[Task] = &[
@@ -25,39 +26,55 @@ const TASKS: &[Task] = &[
         run: tracer,
     },
     Task {
+        name: "guest",
+        about: "run a command on a NUMA machine in QEMU; --help says how",
+        run: guest::run,
+    },
+    Task {
         name: "help",
         about: "list the tasks",
         run: help,
     },
 ];
 
-fn tracer(ws: &Workspace) -> Result<()> {
-    let dynamorio = dynamorio::build(ws)?;
-    client::build(ws, &dynamorio)
+fn tracer(arguments: &[String]) -> Result<ExitCode> {
+    no_arguments(arguments)?;
+    let ws = Workspace::find()?;
+    let dynamorio = dynamorio::build(&ws)?;
+    client::build(&ws, &dynamorio)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn help(_: &Workspace) -> Result<()> {
+fn help(arguments: &[String]) -> Result<ExitCode> {
+    no_arguments(arguments)?;
     println!("Usage: cargo xtask TASK\n\nTasks:");
     for t in TASKS {
         println!("  {:10} {}", t.name, t.about);
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn no_arguments(arguments: &[String]) -> Result<()> {
+    if let Some(first) = arguments.first() {
+        bail!("this task takes no arguments; leave `{first}` away");
+    }
     Ok(())
 }
 
-fn run(args: &[String]) -> Result<()> {
-    let [name] = args else {
-        bail!("one task is expected; `cargo xtask help` lists them");
+fn run(args: &[String]) -> Result<ExitCode> {
+    let [name, arguments @ ..] = args else {
+        bail!("a task is expected; `cargo xtask help` lists them");
     };
     let Some(task) = TASKS.iter().find(|t| t.name == name.as_str()) else {
         bail!("there is no task `{name}`; `cargo xtask help` lists them");
     };
-    (task.run)(&Workspace::find()?)
+    (task.run)(arguments)
 }
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(e) => {
             eprintln!("xtask: {e:#}");
             ExitCode::FAILURE

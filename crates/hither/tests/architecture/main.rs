@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// Folders with sources of ours; those that a checkout lacks are passed over.
-const FOLDERS: &[&str] = &["crates", "xtask", "tracer", "workloads", "bench"];
+const FOLDERS: &[&str] = &["crates", "tests", "xtask", "tracer", "workloads", "bench"];
 
 struct File {
     name: String,
