@@ -85,10 +85,15 @@ const HIDDEN_FILES: u64 = 96;
 
 /// Lets DynamoRIO's program see the limit on open files that it would see without it,
 /// where this user may: hence no error.
-fn make_room_for_hidden_files() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard + HIDDEN_FILES);
-    }
+pub fn make_room_for_hidden_files(command: &mut Command) {
+    let make_room = || {
+        if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard + HIDDEN_FILES);
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure only makes two system calls.
+    unsafe { command.pre_exec(make_room) };
 }
 
 /// Makes `command` start its program with signal mask `mask` and with the other signals
@@ -105,7 +110,6 @@ pub fn inherit(command: &mut Command, mask: SigSet) {
             set_ignored(libc::SIGXFSZ, SIGXFSZ_IGNORED.load(Ordering::Relaxed));
             setrlimit(Resource::RLIMIT_FSIZE, soft, hard)?;
         }
-        make_room_for_hidden_files();
         nix::sys::signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
         Ok(())
     };
@@ -132,6 +136,35 @@ pub fn split_off() -> io::Result<Option<Pid>> {
             nix::unistd::setsid()?;
             Ok(None)
         }
+    }
+}
+
+/// Splits off a process of its own session that does `work` and ends with the status that
+/// it returns.
+///
+/// # Errors
+/// As [`split_off`].
+pub fn fork_off(work: impl FnOnce() -> u8) -> io::Result<Pid> {
+    if let Some(child) = split_off()? {
+        return Ok(child);
+    }
+    let work = std::panic::AssertUnwindSafe(work);
+    // 101 is how Rust programs end that panic.
+    let status = std::panic::catch_unwind(work).unwrap_or(101);
+    // SAFETY: ends this process, a copy that must never go on into what its original does,
+    // without running what that has registered for its end.
+    unsafe { libc::_exit(status.into()) }
+}
+
+/// Sends a signal by its number, real-time ones included.
+///
+/// # Errors
+/// ESRCH, EPERM.
+pub fn send(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: kill takes two numbers.
+    match unsafe { libc::kill(pid, signal) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -62,7 +62,7 @@ impl Tracer {
         mask: SigSet,
     ) -> Result<Child> {
         let mut command = self.command(target, attach, follow)?;
-        hither_sys::process::inherit(&mut command, mask);
+        prepare(&mut command, mask);
         let child = command.spawn();
         child.with_context(|| format!("cannot start {}", target.executable.display()))
     }
@@ -79,7 +79,7 @@ impl Tracer {
     ) -> Result<std::convert::Infallible> {
         let mask = SigSet::thread_get_mask().context("cannot read the signal mask")?;
         let mut command = self.command(target, attach, follow)?;
-        hither_sys::process::inherit(&mut command, mask);
+        prepare(&mut command, mask);
         let error = command.exec();
         Err(error).with_context(|| format!("cannot start {}", target.executable.display()))
     }
@@ -105,6 +105,11 @@ impl Tracer {
         std::env::set_var("DYNAMORIO_OPTIONS", options(&self.client, attach, follow)?);
         Ok(command)
     }
+}
+
+fn prepare(command: &mut Command, mask: SigSet) {
+    hither_sys::process::make_room_for_hidden_files(command);
+    hither_sys::process::inherit(command, mask);
 }
 
 /// The option string. DynamoRIO splits it at blanks outside quotes, and the client's
