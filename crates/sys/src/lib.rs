@@ -1,6 +1,7 @@
 //! The only crate of hither with `unsafe` code: shared memory and system calls.
 pub mod affinity;
 pub mod launch;
+pub mod numa;
 pub mod perf;
 pub mod probe;
 pub mod process;

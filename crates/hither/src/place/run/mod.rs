@@ -27,6 +27,7 @@ pub mod outcome;
 pub mod pinners;
 pub mod poll;
 pub mod progress;
+pub mod readback;
 pub mod recognise;
 pub mod rule;
 mod task;

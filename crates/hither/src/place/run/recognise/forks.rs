@@ -1,10 +1,11 @@
 //! What a forked process has from its parent. The profile gives the copies that the child
 //! was seen to use regions of their own, known by what their originals are.
-use super::image::{Claim, Image};
+use super::image::{Claim, Image, Thing};
 use super::plan::{pages_of, Plan};
+use super::runs::{Fit, Gaps, PAGE_BITS};
 use super::space::Memory;
 use crate::place::run::guide::Bind;
-use hither_profile::{RegionIx, RegionKind};
+use hither_profile::{RegionId, RegionIx, RegionKind};
 use std::collections::HashSet;
 
 /// Gives the copies in `child` their own regions. Returns what is to be bound.
@@ -19,15 +20,27 @@ pub fn enter(child: &mut Image, plan: &Plan) -> Vec<Bind> {
             thing.guest = true;
             continue;
         }
+        let original = thing.clone();
         thing.copied = true;
         thing.mapper = None;
-        let Some(original) = thing.claim.take().filter(|_| live.contains(&at)) else {
+        thing.claim = None;
+        if !live.contains(&at) {
             continue;
-        };
-        let mut copies = copies(child, plan, original.region);
+        }
+        let mut copies = copies(child, plan, &original);
         match (copies.pop(), copies.is_empty()) {
             (Some(region), true) => {
-                child.claim(at, Claim { region, ..original });
+                let (fit, nearest) = original
+                    .claim
+                    .map_or((Fit::SAME, false), |c| (c.fit, c.nearest));
+                child.claim(
+                    at,
+                    Claim {
+                        region,
+                        fit,
+                        nearest,
+                    },
+                );
                 bound.push(at);
             }
             (Some(_), false) => child.ambiguous += 1,
@@ -36,25 +49,32 @@ pub fn enter(child: &mut Image, plan: &Plan) -> Vec<Bind> {
     }
     let binds = child.space.iter().filter(|i| i.memory == Memory::Bindable);
     let binds = binds.filter(|i| bound.contains(&i.thing));
-    let binds = binds.flat_map(|i| child.bind(plan, i, super::runs::Gaps::Fill));
+    let binds = binds.flat_map(|i| child.bind(plan, i, Gaps::Fill));
     binds.collect()
 }
 
-/// The regions of the child's process that look like copies of a region.
-fn copies(child: &Image, plan: &Plan, original: RegionIx) -> Vec<RegionIx> {
+/// The regions of the child's process that look like copies of what the parent had.
+fn copies(child: &Image, plan: &Plan, original: &Thing) -> Vec<RegionIx> {
     let Some(process) = child.process else {
         return Vec::new();
     };
-    let original = plan.region(original);
+    // The parent's region says it best; without one there is what it would have been.
+    let like = original.claim.map(|c| plan.region(c.region).clone());
+    let like = like.unwrap_or_else(|| RegionId {
+        kind: original.kind,
+        ordinal: original.ordinal,
+        size: original.pages << PAGE_BITS,
+        file: original.file.clone(),
+        ..RegionId::default()
+    });
     let mapping = |kind| matches!(kind, RegionKind::Mmap | RegionKind::Stack);
     let own = plan.regions_of(process).filter(|at| {
         let region = plan.region(*at);
-        let kind = region.kind == original.kind || mapping(region.kind) && mapping(original.kind);
-        let sized = original.kind == RegionKind::Brk || pages_of(region) == pages_of(original);
+        let kind = region.kind == like.kind || mapping(region.kind) && mapping(like.kind);
+        let sized = like.kind == RegionKind::Brk || pages_of(region) == pages_of(&like);
         kind && sized
-            && region.ordinal == original.ordinal
-            && region.file == original.file
-            && region.file_offset == original.file_offset
+            && region.ordinal == like.ordinal
+            && region.file == like.file
             && child.is_free(*at)
     });
     own.collect()

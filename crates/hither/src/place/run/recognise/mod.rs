@@ -44,7 +44,7 @@ const ENDED_KEPT: usize = 64;
 /// A placement, and what of it has been recognised so far.
 pub struct Recogniser {
     plan: Plan,
-    phase: usize,
+    holding: Holding,
     roster: Roster,
     images: HashMap<ImageNo, Image>,
     next_image: ImageNo,
@@ -61,7 +61,7 @@ impl Recogniser {
     pub fn new(placement: Placement) -> Recogniser {
         Recogniser {
             plan: Plan::new(placement),
-            phase: 0,
+            holding: Holding::default(),
             roster: Roster::default(),
             images: HashMap::new(),
             next_image: 0,
@@ -107,7 +107,7 @@ impl Recogniser {
         self.tasks.insert(pid, Task::new(pid, no, thread));
         Seat {
             thread,
-            cpu: thread.and_then(|t| self.plan.cpu(t, self.phase)),
+            cpu: thread.and_then(|t| self.plan.cpu(t, self.holding.threads)),
             binds,
         }
     }
@@ -167,7 +167,7 @@ impl Guide for Recogniser {
         let binds = threads::stack(image, &self.plan, thread, stack_pointer);
         Seat {
             thread,
-            cpu: thread.and_then(|t| self.plan.cpu(t, self.phase)),
+            cpu: thread.and_then(|t| self.plan.cpu(t, self.holding.threads)),
             binds,
         }
     }
@@ -209,7 +209,7 @@ impl Guide for Recogniser {
         self.tasks.insert(pid, Task::new(pid, own, thread));
         Seat {
             thread,
-            cpu: thread.and_then(|t| self.plan.cpu(t, self.phase)),
+            cpu: thread.and_then(|t| self.plan.cpu(t, self.holding.threads)),
             binds,
         }
     }
@@ -295,8 +295,11 @@ impl Guide for Recogniser {
     }
 
     fn enter(&mut self, holding: Holding) -> Change {
-        let phase = holding.threads.min(self.plan.phases().saturating_sub(1));
-        let before = std::mem::replace(&mut self.phase, phase);
+        let last = self.plan.phases().saturating_sub(1);
+        let phase = holding.threads.min(last);
+        let before = std::mem::replace(&mut self.holding, holding)
+            .threads
+            .min(last);
         let old = self.plan.enter(holding.pages);
         let changed = |(region, old): (RegionIx, Vec<Run>)| {
             let new = changes(&old, self.plan.runs(region));

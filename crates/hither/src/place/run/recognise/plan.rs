@@ -151,7 +151,12 @@ impl Plan {
 
     /// Where a thread runs in a phase.
     pub fn cpu(&self, thread: ThreadIx, phase: usize) -> Option<Cpu> {
-        self.steps.get(phase)?.threads.get(&thread).copied()
+        let last = self.steps.len().checked_sub(1)?;
+        self.steps
+            .get(phase.min(last))?
+            .threads
+            .get(&thread)
+            .copied()
     }
 
     pub fn places_threads(&self) -> bool {
@@ -169,8 +174,8 @@ impl Plan {
         first.filter(|first| *first != u64::MAX)
     }
 
-    /// From here on `phase` holds. Returns the regions that phases up to it place, each with
-    /// what held before.
+    /// From here on pages lie as the moves of all phases up to `phase` leave them. Returns the
+    /// regions for which that is a change, each with what held before.
     pub fn enter(&mut self, phase: usize) -> Vec<(RegionIx, Vec<Run>)> {
         let last = phase.min(self.steps.len().saturating_sub(1));
         let mut then: HashMap<RegionIx, Vec<Run>> = HashMap::new();
