@@ -55,7 +55,13 @@ pub fn read(text: &str) -> Vec<Process> {
     for line in text.lines() {
         let (kind, rest) = line.split_at(2);
         let mut words = rest.split(' ');
-        let mut number = || words.next().expect("a word").parse::<i32>().expect("a number");
+        let mut number = || {
+            words
+                .next()
+                .expect("a word")
+                .parse::<i32>()
+                .expect("a number")
+        };
         if kind == "P " {
             let (pid, rank) = (number(), number());
             processes.push(Process {
@@ -98,13 +104,20 @@ impl Process {
     fn pages(&mut self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
         let start = u64::from_str_radix(words[0], 16).expect("an address");
-        let (count, node): (u64, u32) = (words[1].parse().expect("pages"), words[2].parse().expect("a node"));
-        self.nodes.extend((0..count).map(|i| (start + i * PAGE, node)));
+        let (count, node): (u64, u32) = (
+            words[1].parse().expect("pages"),
+            words[2].parse().expect("a node"),
+        );
+        self.nodes
+            .extend((0..count).map(|i| (start + i * PAGE, node)));
     }
 
     /// Where the first mapping with this name begins, less its offset in the file.
     fn base(&self, name: &str) -> Option<u64> {
-        let line = self.maps.iter().find(|line| line.ends_with(&format!(" {name}")))?;
+        let line = self
+            .maps
+            .iter()
+            .find(|line| line.ends_with(&format!(" {name}")))?;
         let mut words = line.split_whitespace();
         let (start, _) = words.next()?.split_once('-')?;
         let offset = words.nth(1)?;
@@ -173,17 +186,31 @@ impl Process {
 
     /// Complaints about threads that were seen elsewhere than on their unit; how many were
     /// there.
-    pub fn threads_on_units(&self, placement: &Placement, process: ProcessIx) -> (Vec<String>, usize) {
+    pub fn threads_on_units(
+        &self,
+        placement: &Placement,
+        process: ProcessIx,
+    ) -> (Vec<String>, usize) {
         let rows = placement.threads.iter().enumerate();
-        let rows: Vec<usize> = rows.filter(|(_, t)| t.process == process).map(|(i, _)| i).collect();
+        let rows: Vec<usize> = rows
+            .filter(|(_, t)| t.process == process)
+            .map(|(i, _)| i)
+            .collect();
         let mut complaints = Vec::new();
         if rows.len() != self.threads.len() {
-            complaints.push(format!("{} threads seen, {} in the placement", self.threads.len(), rows.len()));
+            complaints.push(format!(
+                "{} threads seen, {} in the placement",
+                self.threads.len(),
+                rows.len()
+            ));
             return (complaints, 0);
         }
         let mut right = 0;
         for (row, seen) in rows.iter().zip(&self.threads) {
-            let place = placement.phases[0].threads.iter().find(|p| p.thread().at() == *row);
+            let place = placement.phases[0]
+                .threads
+                .iter()
+                .find(|p| p.thread().at() == *row);
             let Some(unit) = place.map(|p| p.os()) else {
                 continue;
             };

@@ -68,7 +68,9 @@ impl Workshop {
     fn shell(&self, line: &str) -> String {
         let mut shell = Command::new("sh");
         shell.args(["-c", line]).current_dir(self.folder.path());
-        shell.env("OMP_NUM_THREADS", "8").env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+        shell
+            .env("OMP_NUM_THREADS", "8")
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1");
         shell.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         let output = shell.output().expect("sh");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -86,7 +88,10 @@ impl Workshop {
             .folder(self.folder.path())
             .timeout(Duration::from_secs(900));
         for subject in subjects {
-            self.shell(&format!("{HITHER} trace -q -o {} -- {} > /dev/null", subject.name, subject.line));
+            self.shell(&format!(
+                "{HITHER} trace -q -o {} -- {} > /dev/null",
+                subject.name, subject.line
+            ));
             guest = guest.file(self.path(&format!("{}.hither", subject.name)));
         }
         guest
@@ -119,11 +124,15 @@ fn judge(placement: &Placement, processes: &[Process]) -> Judged {
     let mut judged = Judged::default();
     let mut before: HashMap<(String, Option<u32>), usize> = HashMap::new();
     for process in processes {
-        let place = before.entry((process.name.clone(), process.rank)).or_default();
+        let place = before
+            .entry((process.name.clone(), process.rank))
+            .or_default();
         let row = process.of(placement, *place);
         *place += 1;
         let Some(row) = row else {
-            judged.complaints.push(format!("{} {} is not placed", process.name, process.pid));
+            judged
+                .complaints
+                .push(format!("{} {} is not placed", process.name, process.pid));
             continue;
         };
         let (complaints, threads) = process.threads_on_units(placement, row);
@@ -145,19 +154,29 @@ fn prove(workshop: &Workshop, guest: &Guest, subjects: &[Subject], threads: usiz
     for (subject, output) in subjects.iter().zip(&outputs) {
         let name = subject.name;
         if output.status != 0 {
-            wrong.push(format!("{name} ends with {}: {}{}", output.status, output.text(), output.errors()));
+            wrong.push(format!(
+                "{name} ends with {}: {}{}",
+                output.status,
+                output.text(),
+                output.errors()
+            ));
             continue;
         }
         let seen = read(&String::from_utf8_lossy(&output.files["look"]));
         let judged = judge(&workshop.placement(output), &seen);
         let (policy, page) = (judged.by_policy, judged.by_page);
-        println!("{name}: {} threads on their units, {page:?} by page, {policy:?} by policy", judged.threads);
+        println!(
+            "{name}: {} threads on their units, {page:?} by page, {policy:?} by policy",
+            judged.threads
+        );
         wrong.extend(judged.complaints.iter().map(|c| format!("{name}: {c}")));
         if judged.threads < threads {
             wrong.push(format!("{name}: only {} threads were seen", judged.threads));
         }
         if policy.there == 0 || !policy.good() || !page.good() {
-            wrong.push(format!("{name}: pages: {policy:?} by policy, {page:?} by page"));
+            wrong.push(format!(
+                "{name}: pages: {policy:?} by policy, {page:?} by page"
+            ));
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
@@ -167,7 +186,10 @@ fn workload(name: &'static str, arguments: &str) -> Subject {
     Subject {
         name,
         process: name,
-        line: format!("{} {arguments}", target().join("workloads").join(name).display()),
+        line: format!(
+            "{} {arguments}",
+            target().join("workloads").join(name).display()
+        ),
     }
 }
 
