@@ -219,3 +219,228 @@ fn our_programs_run_as_placed() {
     let guest = workshop.guest(guest, &subjects);
     prove(&workshop, &guest, &subjects, 4);
 }
+
+const MPIRUN: &str =
+    "mpirun --oversubscribe --bind-to none --mca btl_vader_single_copy_mechanism none -np 4";
+
+/// Whether Debian's package of a program is there; says so where it is not.
+fn there(program: &str) -> bool {
+    let found = Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .output();
+    let found = found.is_ok_and(|output| output.status.success());
+    if !found {
+        println!("skipped: {program} is not installed");
+    }
+    found
+}
+
+fn foreign(name: &'static str, line: &str) -> Option<Subject> {
+    there(name).then(|| Subject {
+        name,
+        process: name,
+        line: line.to_owned(),
+    })
+}
+
+#[test]
+fn compressors_run_as_placed() {
+    let Some(guest) = guest_with_hither() else {
+        return;
+    };
+    let subjects = [
+        foreign("pigz", "pigz -n -b 128 -p 4 -c numbers"),
+        foreign("xz", "xz -T4 -1 --block-size=200KiB -c numbers"),
+        foreign("zstd", "zstd -q -T4 -B200KB -4 -c numbers"),
+    ];
+    let subjects: Vec<Subject> = subjects.into_iter().flatten().collect();
+    let workshop = Workshop::new();
+    let guest = workshop.guest(guest, &subjects);
+    prove(&workshop, &guest, &subjects, 4);
+}
+
+/// What Open MPI reads when it starts: found by name, so nothing says that it is needed.
+fn with_mpi(guest: Guest) -> Guest {
+    let needed = [
+        "/etc/openmpi",
+        "/usr/share/openmpi",
+        "/usr/lib/x86_64-linux-gnu/openmpi",
+        "/usr/lib/x86_64-linux-gnu/pmix2",
+        "/usr/bin/orted",
+    ];
+    let there = needed.into_iter().filter(|path| Path::new(path).exists());
+    there.fold(guest, |guest, path| guest.file(path))
+}
+
+#[test]
+fn mpi_programs_run_as_placed() {
+    let Some(guest) = guest_with_hither() else {
+        return;
+    };
+    if !there("mpirun") {
+        return;
+    }
+    let workshop = Workshop::new();
+    let ring = target().join("workloads/mpi_ring");
+    let mut subjects = vec![Subject {
+        name: "mpi_ring",
+        process: "mpi_ring",
+        line: format!("{MPIRUN} {} 100", ring.display()),
+    }];
+    // Its report has times in it: what it says of its results is compared.
+    let input = "/usr/share/doc/hpcc/examples/_hpccinf.txt";
+    if there("hpcc") && Path::new(input).exists() {
+        workshop.shell(&format!(
+            "sed -e '6s/^1000 /32 /' -e '8s/^80/8/' {input} > hpccinf.txt"
+        ));
+        let script = format!("#!/bin/sh\n{MPIRUN} hpcc\ngrep -E 'Success|PASSED|FAILED' hpccoutf.txt\nrm hpccoutf.txt\n");
+        std::fs::write(workshop.path("hpcc.sh"), script).expect("write");
+        workshop.shell("chmod +x hpcc.sh");
+        subjects.push(Subject {
+            name: "hpcc",
+            process: "hpcc",
+            line: "./hpcc.sh".to_owned(),
+        });
+    }
+    let guest = with_mpi(workshop.guest(guest, &subjects));
+    let guest = guest
+        .file(workshop.path("hpccinf.txt"))
+        .file("/usr/bin/hpcc");
+    prove(&workshop, &guest, &subjects, 4);
+}
+
+/// OPT 7.5: where the master touches all data first, a placement brings every page where
+/// the repaired program, with its threads on the same units, has it.
+#[test]
+fn automatic_placement_agrees_with_the_repair_by_hand() {
+    let Some(guest) = guest_with_hither() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let ondes = target().join("workloads/ondes").display().to_string();
+    let subjects = [Subject {
+        name: "ondes",
+        process: "ondes",
+        line: format!("{ondes} 32 60"),
+    }];
+    let guest = workshop.guest(guest, &subjects);
+    let threads = "export OMP_NUM_THREADS=8; look /out/look ondes & look=$!; setarch -R hither run -q -p ondes.place.json";
+    let end = "> /dev/null && kill $look && wait $look";
+    let outputs = texts_and_looks(
+        &guest,
+        &[
+            "export OMP_NUM_THREADS=8; hither map ondes.hither -o ondes > /dev/null ".to_owned(),
+            format!("{threads} -- {ondes} 32 60 {end}"),
+            format!("{threads} --threads-only -- {ondes} -p 32 60 {end}"),
+            format!("export OMP_NUM_THREADS=8; look /out/look ondes & look=$!; setarch -R {ondes} 32 60 {end}"),
+        ],
+    );
+    let [automatic, by_hand, unfixed] = &outputs[..] else {
+        panic!("{} processes", outputs.len());
+    };
+    // The cubes are of 64 pages each, in one piece with each other.
+    let cubes = cubes(by_hand);
+    assert!(cubes.len() >= 4 * 64, "{} pages", cubes.len());
+    let same = |process: &Process| {
+        cubes
+            .iter()
+            .filter(|page| process.nodes.get(page) == by_hand.nodes.get(page))
+            .count()
+    };
+    println!(
+        "of {} pages {} as by hand, {} without placement",
+        cubes.len(),
+        same(automatic),
+        same(unfixed)
+    );
+    assert!(
+        same(automatic) * 100 >= cubes.len() * 95,
+        "{} of {}",
+        same(automatic),
+        cubes.len()
+    );
+    assert!(
+        same(unfixed) * 2 < cubes.len(),
+        "{} of {}",
+        same(unfixed),
+        cubes.len()
+    );
+}
+
+/// The one process that was seen by each command that looked.
+#[track_caller]
+fn texts_and_looks(guest: &Guest, commands: &[String]) -> Vec<Process> {
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    let outputs = run_all(guest, &commands);
+    for (command, output) in commands.iter().zip(&outputs) {
+        assert_eq!(output.status, 0, "{command}: {}", output.errors());
+    }
+    let looks = outputs.iter().filter_map(|output| output.files.get("look"));
+    looks
+        .flat_map(|look| read(&String::from_utf8_lossy(look)))
+        .collect()
+}
+
+/// The pages of the longest piece of memory that a process has.
+fn cubes(process: &Process) -> Vec<u64> {
+    let mut pieces: Vec<Vec<u64>> = Vec::new();
+    for &page in process.nodes.keys() {
+        match pieces
+            .last_mut()
+            .filter(|piece| piece.last() == Some(&(page - 4096)))
+        {
+            Some(piece) => piece.push(page),
+            None => pieces.push(vec![page]),
+        }
+    }
+    pieces.into_iter().max_by_key(Vec::len).unwrap_or_default()
+}
+
+/// System calls that wait return what they would while their threads and an array's pages
+/// really move from node to node.
+#[test]
+fn waiting_while_pages_move() {
+    let Some(guest) = guest_with_hither() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let waits = workshop.path("waits").display().to_string();
+    let (page, pages, bytes) = pages_of(&workshop.shell("nm -S waits"), "moved");
+    let phase = |i: usize| Phase {
+        start_ms: 50 * i as u64,
+        threads: (0..40).map(|t| (t, (t + i as u32) % 8)).collect(),
+        pages: vec![(page, pages, (i % 4) as u32)],
+    };
+    let machine = Machine {
+        units: 8,
+        nodes: 4,
+        fingerprint: String::new(),
+    };
+    let phases: Vec<Phase> = (0..600).map(phase).collect();
+    let restless = placement(&waits, bytes, 40, &machine, &phases);
+    let guest = guest.file(&waits).text("/restless.place.json", &restless);
+    let front = "hither run -q -p /restless.place.json --json /out/outcome --";
+    let outputs = run_all(
+        &guest,
+        &[
+            &format!("{waits} threads"),
+            &format!("{front} {waits} threads"),
+            &waits,
+            &format!("{front} {waits}"),
+        ],
+    );
+    for pair in outputs.chunks(2) {
+        assert_eq!(pair[0].text(), pair[1].text());
+        assert_eq!(pair[0].status, pair[1].status);
+        let outcome: serde_json::Value =
+            serde_json::from_slice(&pair[1].files["outcome"]).expect("json");
+        let phases = outcome["phases"].as_array().expect("phases");
+        let moved: u64 = phases
+            .iter()
+            .filter_map(|p| p["pages_moved"].as_u64())
+            .sum();
+        println!("{} changes of phase, {moved} pages moved", phases.len());
+        assert!(phases.len() >= 2, "{} changes of phase", phases.len());
+        assert!(moved >= pages, "{moved} of {pages} pages moved");
+    }
+}
