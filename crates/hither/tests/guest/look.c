@@ -82,27 +82,27 @@ static struct thread *thread_of(struct process *p, int tid) {
   return &p->thread[p->threads++];
 }
 
-/* A thread that is held by whoever follows it has not begun, or is on its way: no sample. */
+/* Samples count from when the mask became what it is, and not while the thread is held by
+ * whoever follows it: it has not begun then, or is on its way. */
 static void look_at_thread(struct process *p, int tid) {
-  char path[96], text[4096], name[32] = "";
-  snprintf(path, sizeof path, "/proc/%d/task/%d/stat", p->pid, tid);
-  if (!slurp(path, text, sizeof text)) return;
-  char *end = strrchr(text, ')'), state;
-  if (!end) return;
-  *end = 0;
-  snprintf(name, sizeof name, "%s", strchr(text, '(') + 1);
-  int cpu;
-  char *field = end + 2;
-  state = *field;
-  for (int i = 3; i < 39 && field; i++) field = strchr(field + 1, ' ');
-  if (!field || sscanf(field, "%d", &cpu) != 1 || strchr("tTXZ", state)) return;
+  char path[96], text[4096], mask[64];
   snprintf(path, sizeof path, "/proc/%d/task/%d/status", p->pid, tid);
   if (!slurp(path, text, sizeof text)) return;
   char *allowed = strstr(text, "Cpus_allowed_list:\t");
-  struct thread *t = allowed ? thread_of(p, tid) : NULL;
+  if (!allowed || sscanf(allowed + 19, "%63s", mask) != 1) return;
+  snprintf(path, sizeof path, "/proc/%d/task/%d/stat", p->pid, tid);
+  if (!slurp(path, text, sizeof text)) return;
+  char *end = strrchr(text, ')');
+  if (!end || strchr("tTXZ", end[2])) return;
+  *end = 0;
+  char *field = end + 2;
+  int cpu;
+  for (int i = 3; i < 39 && field; i++) field = strchr(field + 1, ' ');
+  struct thread *t = field && sscanf(field, "%d", &cpu) == 1 ? thread_of(p, tid) : NULL;
   if (!t) return;
-  sscanf(allowed + 19, "%63s", t->allowed);
-  memcpy(t->name, name, sizeof name);
+  if (strcmp(t->allowed, mask) != 0) t->cpus = 0, t->samples = 0;
+  memcpy(t->allowed, mask, sizeof mask);
+  snprintf(t->name, sizeof t->name, "%s", strchr(text, '(') + 1);
   t->cpus |= 1ull << (cpu & 63);
   t->samples++;
 }

@@ -143,6 +143,23 @@ impl Process {
         pages
     }
 
+    /// The lines of numa_maps by which a page is elsewhere than its policy says.
+    pub fn strays(&self) -> Vec<String> {
+        let stray = |line: &&String| {
+            let policy = line
+                .split(' ')
+                .nth(1)
+                .and_then(|policy| policy.split_once(':'));
+            policy.is_some_and(|(_, node)| {
+                let nodes = line
+                    .split(' ')
+                    .filter_map(|word| word.strip_prefix('N')?.split_once('='));
+                { nodes }.any(|(on, _)| on != node)
+            })
+        };
+        self.numa.iter().filter(stray).cloned().collect()
+    }
+
     fn address(&self, region: &RegionId) -> Option<u64> {
         match region.kind {
             RegionKind::Elf => self.base(&region.file),

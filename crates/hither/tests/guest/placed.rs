@@ -89,7 +89,7 @@ impl Workshop {
             .timeout(Duration::from_secs(900));
         for subject in subjects {
             self.shell(&format!(
-                "{HITHER} trace -q -o {} -- {} > /dev/null",
+                "{HITHER} trace -q -o {0} -- {1} > /dev/null; test -d {0}.hither",
                 subject.name, subject.line
             ));
             guest = guest.file(self.path(&format!("{}.hither", subject.name)));
@@ -115,6 +115,8 @@ fn command(subject: &Subject) -> String {
 #[derive(Default)]
 struct Judged {
     complaints: Vec<String>,
+    /// Mappings with pages on another node than theirs.
+    strays: Vec<String>,
     threads: usize,
     by_policy: Pages,
     by_page: Pages,
@@ -138,6 +140,7 @@ fn judge(placement: &Placement, processes: &[Process]) -> Judged {
         let (complaints, threads) = process.threads_on_units(placement, row);
         judged.complaints.extend(complaints);
         judged.threads += threads;
+        judged.strays.extend(process.strays());
         judged.by_policy.add(process.by_policy());
         judged.by_page.add(process.by_page(placement, row));
     }
@@ -174,8 +177,9 @@ fn prove(workshop: &Workshop, guest: &Guest, subjects: &[Subject], threads: usiz
             wrong.push(format!("{name}: only {} threads were seen", judged.threads));
         }
         if policy.there == 0 || !policy.good() || !page.good() {
+            let strays = judged.strays.join("\n  ");
             wrong.push(format!(
-                "{name}: pages: {policy:?} by policy, {page:?} by page"
+                "{name}: pages: {policy:?} by policy, {page:?} by page\n  {strays}"
             ));
         }
     }
@@ -204,15 +208,15 @@ fn our_programs_run_as_placed() {
         workload("ring", "8 200"),
         workload("pipeline", "8 200"),
         workload("all_to_all", "8 60"),
-        workload("independent", "8 400 8"),
-        workload("false_sharing", "8 100000 padded"),
+        workload("independent", "8 4000 8"),
+        workload("false_sharing", "8 1000000 padded"),
         workload("stencil2d", "256 40"),
         workload("is", "static 16 6"),
         workload("shm", "threads 8 200"),
         workload("common", "20"),
         workload("cpp_structs", "2000 20"),
         workload("many_threads", "at-once 8"),
-        workload("counted", "8 20000"),
+        workload("counted", "8 1000000"),
         workload("crash", "exit 8 2"),
     ];
     let workshop = Workshop::new();
