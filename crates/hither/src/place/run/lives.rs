@@ -180,9 +180,13 @@ impl Engine<'_> {
         if found.is_empty() {
             return false;
         }
-        let regions = super::readback::regions(tid, &found);
-        self.outcome.regions.retain(|r| r.pid != pid);
-        self.outcome.regions.extend(regions);
+        match super::readback::read(tid, &found) {
+            Ok(regions) => {
+                self.outcome.regions.retain(|r| r.pid != pid);
+                self.outcome.regions.extend(regions);
+            }
+            Err(error) => self.note(format!("where pages lie was not found out ({error:#})")),
+        }
         true
     }
 
