@@ -69,7 +69,9 @@ fn hither_is_killed() {
     wait_for("start", || !place.read("up").is_empty());
     running.signal(Signal::SIGKILL);
     assert_eq!(status(&running.end()), 137);
-    wait_for("end of the program", || place.read("units").contains("online"));
+    wait_for("end of the program", || {
+        place.read("units").contains("online")
+    });
     assert_eq!(place.read("said"), "lasted 1\n");
     assert_eq!(place.read("status"), "4\n");
     place.nobody_left();
@@ -86,7 +88,9 @@ fn the_follower_is_killed() {
     assert_ne!(parent, follower);
     kill(follower, Signal::SIGKILL).expect("kill");
     let output = running.end();
-    assert_eq!(status(&output), 137);
+    let message = text(&output.stderr);
+    assert_eq!(status(&output), 2, "{message}");
+    assert!(message.starts_with("hither: ") && message.lines().count() == 1, "{message}");
     place.nobody_left();
 }
 
@@ -94,7 +98,7 @@ fn the_follower_is_killed() {
 fn a_daemon_goes_on_when_hither_has_returned() {
     for program in ["notice", "notice-static"] {
         let place = Place::new();
-        let output = place.followed(&[&built(program), "daemon"]);
+        let output = place.followed(&[built(program), "daemon"]);
         assert_eq!(text(&output.stdout), "started\n");
         assert_eq!(status(&output), 6);
         assert!(!place.left().is_empty());
@@ -112,7 +116,11 @@ fn a_daemon_goes_on_when_hither_has_returned() {
 #[test]
 fn nothing_keeps_the_users_pipes_open() {
     let place = Place::new();
-    let line = format!("{} {} daemon | cat; echo ended", RUN.join(" "), built("notice"));
+    let line = format!(
+        "{} {} daemon | cat; echo ended",
+        RUN.join(" "),
+        built("notice")
+    );
     let output = place.marked_shell(&line);
     assert_eq!(text(&output.stdout), "started\nended\n");
     place.write("go", "");
@@ -137,16 +145,18 @@ fn children_outlive_the_first_process() {
 #[test]
 fn the_program_alone_is_stopped() {
     let place = Place::new();
-    let line = [&RUN[..], &[&built("notice"), "count", "100"]].concat();
+    let line = [&RUN[..], &[built("notice"), "count", "100"]].concat();
     let running = Running::start(place.marked(&line));
     wait_for("start", || !place.read("count").is_empty());
     let hither = Pid::from_raw(i32::try_from(running.child.id()).expect("pid"));
     let children = fs::read_to_string(format!("/proc/{hither}/task/{hither}/children"));
     let children = children.expect("children");
-    let program = children.split_whitespace().map(|pid| pid.parse().expect("pid"));
+    let program = children
+        .split_whitespace()
+        .map(|pid| pid.parse().expect("pid"));
     let program = program.map(Pid::from_raw).find(|&pid| {
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        text(&command).starts_with(&built("notice"))
+        text(&command).starts_with(built("notice"))
     });
     let program = program.expect("the program is hither's child");
     kill(program, Signal::SIGSTOP).expect("kill");

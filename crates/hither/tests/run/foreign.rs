@@ -20,7 +20,9 @@ fn compressors_and_sort() {
     );
     check_in(&place, &["sort", "--parallel=4", "-k2n", "numbers"]);
     let piped = |prefix: &str| {
-        place.marked_shell(&format!("cat numbers | {prefix} sort -k2n | cksum; wc -l numbers"))
+        place.marked_shell(&format!(
+            "cat numbers | {prefix} sort -k2n | cksum; wc -l numbers"
+        ))
     };
     let line = RUN.join(" ");
     same(&["sort in a pipe"], &piped(""), &piped(&line));
@@ -78,7 +80,8 @@ fn scripts() {
     place.write("script", script);
     place.shell("chmod +x script");
     assert_eq!(status(&check_in(&place, &["./script"])), 6);
-    let big = "seq 300 | while read n; do /bin/true; done; echo $(seq 5 | xargs -P 3 -n 1 echo | sort)";
+    let big =
+        "seq 300 | while read n; do /bin/true; done; echo $(seq 5 | xargs -P 3 -n 1 echo | sort)";
     check(&["sh", "-c", big], 0);
     check(&["sh", "-c", "kill -SEGV $$"], 139);
     check(&["sh", "-c", "(kill -9 $$)"], 137);

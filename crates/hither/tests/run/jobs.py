@@ -69,7 +69,13 @@ def count():
         return 0
 
 
+def forget():
+    if os.path.exists("count"):
+        os.unlink("count")
+
+
 def counting():
+    """Returns once the program counts; so it runs, and in front if it was to."""
     before = count()
     wait_for(lambda: count() > before)
 
@@ -94,7 +100,7 @@ def tidy(text, front):
 
 def run_interrupt(shell, front, tools):
     for key in "\x03", "\x1c":
-        shell.start(f"{front}sh -c 'echo up; sleep 100'")
+        shell.start(f"{front}sh -c 'echo up; exec sleep 100'")
         shell.expect("up\n")
         shell.type(key)
         shell.expect(PROMPT)
@@ -116,7 +122,7 @@ def run_caught(shell, front, tools):
 
 
 def run_stop(shell, front, tools):
-    os.path.exists("count") and os.unlink("count")
+    forget()
     shell.start(f"{front}{tools}/notice count 150")
     counting()
     shell.type("\x1a")
@@ -155,7 +161,7 @@ def run_input(shell, front, tools):
 
 def run_kill(shell, front, tools):
     for signal in "TERM", "KILL", "HUP":
-        os.path.exists("count") and os.unlink("count")
+        forget()
         shell.start(f"{front}{tools}/notice count 1000000 &")
         shell.expect(PROMPT)
         counting()
@@ -165,15 +171,17 @@ def run_kill(shell, front, tools):
 
 def run_inner(shell, front, tools):
     """An interactive shell inside, with jobs of its own."""
+    forget()
     shell.start(f"{front}bash --norc --noprofile --noediting -i")
     shell.expect(PROMPT)
-    shell.start("sh -c 'echo up; sleep 100'")
-    shell.expect("up\n")
+    shell.start(f"{tools}/notice count 1000000")
+    counting()
     shell.type("\x1a")
     shell.expect("Stopped")
     shell.expect(PROMPT)
+    say("stopped", stands_still())
     shell.start("fg")
-    shell.expect("sleep 100'\n")
+    counting()
     shell.type("\x03")
     shell.expect(PROMPT)
     say("inner status", shell.do("echo $?"))
@@ -182,6 +190,7 @@ def run_inner(shell, front, tools):
 
 def run_pipeline(shell, front, tools):
     """Part of a job of several processes."""
+    forget()
     shell.start(f"{front}{tools}/notice count 1000000 | cat")
     counting()
     shell.type("\x1a")

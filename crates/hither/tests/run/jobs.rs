@@ -7,7 +7,11 @@ fn check_scenario(name: &str) {
     let place = Place::new();
     let script = format!("{SOURCES}/jobs.py");
     let tools = std::path::PathBuf::from(built("notice"));
-    let tools = tools.parent().expect("folder").to_string_lossy().into_owned();
+    let tools = tools
+        .parent()
+        .expect("folder")
+        .to_string_lossy()
+        .into_owned();
     let line = ["python3", &script, name, &tools];
     let alone = run(place.marked(&line));
     assert_eq!(status(&alone), 0, "{}", text(&alone.stderr));

@@ -3,6 +3,10 @@
 //! (`make -C workloads`); where pages are placed, the tracer (`cargo xtask tracer`).
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/placement.rs"]
+mod placement;
+
+mod cli;
 mod endings;
 mod foreign;
 mod jobs;
@@ -110,7 +114,7 @@ fn check(line: &[&str], code: i32) {
 
 /// A program built from the files here, once per run of the tests: `notice` and the
 /// others of this folder, `abuse` of the tests of `trace`, each also as `...-static`.
-fn built(name: &str) -> String {
+fn built(name: &str) -> &'static str {
     static BUILT: OnceLock<TempDir> = OnceLock::new();
     let folder = BUILT.get_or_init(|| {
         let folder = tempfile::tempdir().expect("tempdir");
@@ -134,7 +138,8 @@ fn built(name: &str) -> String {
         assert!(done.expect("sh").success());
         folder
     });
-    folder.path().join(name).to_string_lossy().into_owned()
+    // Leaked: it is needed until the tests end.
+    folder.path().join(name).to_string_lossy().into_owned().leak()
 }
 
 /// Whether a program that a test needs is there; says so where it is not.

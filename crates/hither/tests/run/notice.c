@@ -115,6 +115,44 @@ static int run_pins(void) {
   return 0;
 }
 
+static void show_allowed(const char *who) {
+  char line[256], *name = "Cpus_allowed_list:\t";
+  FILE *f = fopen("/proc/thread-self/status", "r");
+  while (fgets(line, sizeof line, f))
+    if (strncmp(line, name, strlen(name)) == 0) printf("%s %s", who, line + strlen(name));
+  fclose(f);
+  fflush(stdout);
+}
+
+static void child_shows(const char *who) {
+  if (fork() == 0) {
+    show_allowed(who);
+    _exit(0);
+  }
+  wait(NULL);
+}
+
+static void *thread_shows(void *number) {
+  char who[32];
+  snprintf(who, sizeof who, "thread %ld", (long)(intptr_t)number);
+  show_allowed(who);
+  if ((intptr_t)number == 2) child_shows("child of thread 2");
+  return NULL;
+}
+
+/* Where threads and children really may run, by the kernel's own account. */
+static int run_masks(void) {
+  pthread_t thread;
+  show_allowed("main");
+  for (intptr_t i = 1; i < 4; i++) {
+    pthread_create(&thread, NULL, thread_shows, (void *)i);
+    pthread_join(thread, NULL);
+  }
+  child_shows("child");
+  execl("/bin/sh", "sh", "-c", "grep Cpus_allowed_list /proc/self/status", (char *)NULL);
+  return 1;
+}
+
 /* --- threads and processes in unusual ways */
 
 static int exit_five(void *folder) {
@@ -212,7 +250,7 @@ static const struct {
     {"headless", run_headless}, {"traces", run_traces},     {"joins", run_joins},
     {"bomb", run_bomb},         {"storm", run_storm},       {"daemon", run_daemon},
     {"count", run_count},       {"mappings", run_mappings}, {"registers", run_registers},
-    {"lasting", run_lasting},   {"filter", run_filter},
+    {"lasting", run_lasting},   {"masks", run_masks},       {"filter", run_filter},
 };
 
 int main(int argc, char **argv) {

@@ -140,7 +140,10 @@ impl Engine<'_> {
         match self.doing.remove(&tid) {
             Some(Doing::Exec { former }) => self.image(tid, former)?,
             Some(Doing::Call(call)) => {
-                let registers = ptrace::registers(tid)?;
+                let mut registers = ptrace::registers(tid)?;
+                if matches!(call, Call::Remap) && failed(&registers) {
+                    registers = self.mend_mremap(tid, registers)?;
+                }
                 if !failed(&registers) {
                     self.called(tid, call, &registers)?;
                 }

@@ -19,6 +19,7 @@ use super::calls::Call;
 use super::follower::{self, Job, Report};
 use super::guide::{Bind, Cpu, Guide, Node, Pid, Tid};
 use super::inject::{Borrowed, Vdso};
+use super::moves::hide_interruption;
 use super::outcome::Outcome;
 use super::threads::Threads;
 use super::tick::Ticks;
@@ -118,6 +119,7 @@ impl<'a> Engine<'a> {
     fn handle(&mut self, tid: Tid, event: Event) -> io::Result<()> {
         let known = self.threads.live.contains_key(&tid);
         if matches!(event, Event::Trap | Event::GroupStop(_)) && self.widows.remove(&tid) {
+            hide_interruption(tid)?;
             ptrace::stop_at_end(tid, true)?;
         }
         if matches!(event, Event::Created { .. } | Event::Seccomp) {
@@ -240,7 +242,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Where the process of `tid` has the vdso, and a `syscall` instruction in it.
-    fn lender(&mut self, tid: Tid) -> Option<(u64, u64)> {
+    pub(super) fn lender(&mut self, tid: Tid) -> Option<(u64, u64)> {
         let pid = self.threads.live.get(&tid)?.pid;
         let process = self.processes.get(&pid)?;
         let why = match (process.vdso, self.vdso.syscall()) {

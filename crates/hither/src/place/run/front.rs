@@ -112,6 +112,7 @@ pub fn command(request: &Request, signals: &Signals) -> Command {
         command.arg0(name).args(arguments);
     }
     process::inherit(&mut command, signals.before());
+    process::close_streams(&mut command);
     command
 }
 

@@ -161,9 +161,10 @@ impl Engine<'_> {
     pub(super) fn ending(&mut self, tid: Tid) -> io::Result<()> {
         self.threads.look(tid);
         if let Some(pid) = self.threads.live.get(&tid).map(|t| t.pid) {
-            self.read_back(pid, tid);
-            for other in self.threads.of(pid) {
-                if other != tid && tid == pid && ptrace::interrupt(other).is_ok() {
+            let has_more = self.read_back(pid, tid) && tid == pid;
+            let others = self.threads.of(pid).into_iter();
+            for other in others.filter(|&other| has_more && other != tid) {
+                if ptrace::interrupt(other).is_ok() {
                     self.widows.insert(other);
                 }
             }
@@ -173,18 +174,20 @@ impl Engine<'_> {
     }
 
     /// Asks the kernel where the pages of a process are, through a thread that has them.
-    pub(super) fn read_back(&mut self, pid: Pid, tid: Tid) {
+    /// Whether there is anything to ask.
+    pub(super) fn read_back(&mut self, pid: Pid, tid: Tid) -> bool {
         let found = self.guide.found(pid);
         if found.is_empty() {
-            return;
+            return false;
         }
         match super::readback::read(tid, &found) {
             Ok(regions) => {
                 self.outcome.regions.retain(|r| r.pid != pid);
                 self.outcome.regions.extend(regions);
             }
-            Err(error) => self.note(format!("{error:#}")),
+            Err(error) => self.note(format!("where pages lie was not found out ({error:#})")),
         }
+        true
     }
 
     pub(super) fn forget(&mut self, tid: Tid) {

@@ -13,7 +13,7 @@
 //! while a daemon does.
 //!
 //! Who decides and who acts are apart: a [`Guide`] is told what the program does and
-//! answers with processing units and [`Bind`]s; it makes no system call.
+//! answers with processing units and [`guide::Bind`]s; it makes no system call.
 mod calls;
 mod engine;
 mod follower;
@@ -23,6 +23,8 @@ mod image;
 mod inject;
 mod jobs;
 mod lives;
+mod moves;
+mod mremap;
 pub mod outcome;
 pub mod pinners;
 pub mod poll;
@@ -35,7 +37,7 @@ mod threads;
 mod tick;
 
 pub use front::run;
-pub use guide::{Bind, Guide};
+pub use guide::Guide;
 pub use outcome::{Method, Outcome};
 pub use recognise::Recogniser;
 
@@ -103,17 +105,6 @@ pub enum Refused {
     Traced { tracer: String, pid: Pid },
     #[error("this system does not let hither follow programs (ptrace: {0}); allow it, or use --method polling")]
     Forbidden(String),
-}
-
-mod readback {
-    use super::guide::*;
-    pub fn read(_: Tid, found: &[Found]) -> anyhow::Result<Vec<super::outcome::RegionOutcome>> {
-        let _ = found;
-        Ok(Vec::new())
-    }
-    pub fn move_pages(_: Tid, _: &[Bind]) -> u64 {
-        0
-    }
 }
 
 impl MemoryPolicy {

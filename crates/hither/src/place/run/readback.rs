@@ -1,8 +1,9 @@
 //! Reads back from the kernel where the pages of a process lie, region by region.
-use super::guide::{Bind, Found, Node, Tid};
+use super::guide::{Bind, Found, Node, Pid, Tid};
 use super::outcome::RegionOutcome;
+use anyhow::{Context, Result};
 use hither_profile::PAGE_SIZE;
-use hither_sys::numa::nodes_of;
+use hither_sys::numa::{move_to, nodes_of};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,9 +19,11 @@ const EXCLUSIVE: u64 = 1 << 56;
 const OF_FILE: u64 = 1 << 61;
 
 /// Asked and got for each region of a process, `tid` being a thread of it that is stopped or
-/// lives. Where the kernel does not let us look, nothing was got.
-#[must_use]
-pub fn regions(tid: Tid, found: &[Found]) -> Vec<RegionOutcome> {
+/// lives.
+///
+/// # Errors
+/// When the kernel does not let us look.
+pub fn read(tid: Tid, found: &[Found]) -> Result<Vec<RegionOutcome>> {
     let all = found.iter().flat_map(|f| &f.binds);
     let pages: u64 = all.map(|b| b.length / PAGE_SIZE).sum();
     let reader = Reader {
@@ -30,6 +33,33 @@ pub fn regions(tid: Tid, found: &[Found]) -> Vec<RegionOutcome> {
         pagemap: File::open(format!("/proc/{tid}/pagemap")).ok(),
     };
     found.iter().map(|f| reader.region(f)).collect()
+}
+
+/// Moves the pages of process `pid` that have memory to where they belong. Returns how many
+/// are there that were not before; none where the kernel does not let us.
+#[must_use]
+pub fn move_pages(pid: Pid, binds: &[Bind]) -> u64 {
+    let address = |bind: &Bind| (bind.start..bind.start + bind.length).step_by(PAGE_SIZE as usize);
+    let wanted = |bind: &Bind| address(bind).zip(std::iter::repeat(bind.node.0));
+    let mut pages = binds.iter().flat_map(wanted);
+    let pid = nix::unistd::Pid::from_raw(pid);
+    let mut moved = 0;
+    loop {
+        let batch: Vec<(u64, u32)> = pages.by_ref().take(BATCH).collect();
+        if batch.is_empty() {
+            return moved;
+        }
+        let addresses: Vec<u64> = batch.iter().map(|(address, _)| *address).collect();
+        let Ok(now) = nodes_of(pid, &addresses) else {
+            return moved;
+        };
+        let astray = batch.iter().zip(now);
+        let astray = astray.filter(|((_, wanted), now)| now.is_some_and(|now| now != *wanted));
+        let (from, to): (Vec<u64>, Vec<u32>) = astray.map(|(page, _)| *page).unzip();
+        let got = move_to(pid, &from, &to).unwrap_or_default();
+        let there = got.iter().zip(&to).filter(|(got, to)| **got == Some(**to));
+        moved += there.count() as u64;
+    }
 }
 
 struct Reader {
@@ -42,7 +72,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn region(&self, found: &Found) -> RegionOutcome {
+    fn region(&self, found: &Found) -> Result<RegionOutcome> {
         let mut pages: Vec<(u64, Node)> = Vec::new();
         let mut asked = 0;
         for bind in &found.binds {
@@ -53,16 +83,16 @@ impl Reader {
         let mut right = 0;
         for batch in pages.chunks(BATCH) {
             let addresses: Vec<u64> = batch.iter().map(|(address, _)| *address).collect();
-            let got = nodes_of(nix::unistd::Pid::from_raw(self.tid), &addresses);
-            // It has gone meanwhile, or is not ours to look into.
-            let Ok(got) = got else { break };
+            let tid = nix::unistd::Pid::from_raw(self.tid);
+            let got = nodes_of(tid, &addresses)
+                .context("cannot ask the kernel where the program's pages lie")?;
             for ((_, wanted), got) in batch.iter().zip(got) {
                 let Some(got) = got.map(Node) else { continue };
                 *nodes.entry(got).or_default() += self.step;
                 right += if got == *wanted { self.step } else { 0 };
             }
         }
-        RegionOutcome {
+        Ok(RegionOutcome {
             pid: found.pid,
             region: found.region,
             name: found.name.clone(),
@@ -70,7 +100,7 @@ impl Reader {
             asked,
             nodes: nodes.into_iter().collect(),
             right,
-        }
+        })
     }
 
     /// Addresses of the pages to look at. Left out are pages that are not the process' own,
@@ -181,8 +211,9 @@ mod tests {
             binds: vec![bind(node)],
             ..Found::default()
         };
-        let read = regions(pid, &[found(0), found(1023)]);
-        let gone = regions(i32::MAX - 1, &[found(0)]);
+        let read = read(pid, &[found(0), found(1023)]).expect("move_pages");
+        // Its pages are on a node that exists, and nowhere else can they go.
+        let moved = move_pages(pid, &[bind(1023)]);
         drop(input);
         child.wait().expect("wait");
         let [first, second] = &read[..] else {
@@ -198,7 +229,7 @@ mod tests {
             .find(|(n, _)| n.0 == 0)
             .map_or(0, |n| n.1);
         assert_eq!(first.right, on_first);
-        assert_eq!((gone[0].asked, gone[0].right), (first.asked, 0));
+        assert_eq!(moved, 0);
         assert_eq!(second.right, 0, "no page is on a node that is not there");
     }
 }

@@ -3,6 +3,7 @@ use super::guide::{Cpu, Pid, Tid};
 use crate::program::mpi;
 use hither_sys::affinity::Mask;
 use std::fs;
+use std::io::Read;
 
 /// A thread at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,12 +20,16 @@ pub struct Look {
 /// Thread `tid` of process `pid`; `None` when it is gone.
 #[must_use]
 pub fn look(pid: Pid, tid: Tid) -> Option<Look> {
-    let read = |file: &str| fs::read(format!("/proc/{pid}/task/{tid}/{file}")).ok();
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    let mut look = stat(&text(read("stat")?))?;
+    // One read gives all of such a file.
+    let mut bytes = [0; 4096];
+    let mut read = |file: &str| {
+        let mut file = fs::File::open(format!("/proc/{pid}/task/{tid}/{file}")).ok()?;
+        let length = file.read(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    };
+    let mut look = stat(&read("stat")?)?;
     look.allowed = Mask::of(tid).ok().map(|mask| mask.to_string());
-    let sched = read("sched").map(text);
-    look.migrations = sched.and_then(|s| {
+    look.migrations = read("sched").and_then(|s| {
         let line = s.lines().find(|l| l.starts_with("se.nr_migrations"))?;
         line.rsplit(':').next()?.trim().parse().ok()
     });

@@ -1,48 +1,21 @@
 //! Waiting, and looking up from it now and then where the program has several phases.
-use std::collections::HashMap;
-use std::io;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use hither_sys::ptrace::{self, Event, Registers, Until};
-use nix::libc;
+use hither_sys::ptrace::{self, Event};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::engine::Engine;
 use super::guide::{Bind, Holding, Image, Mapping, Pid, Tid};
+use super::moves::Moves;
 use super::outcome::PhaseOutcome;
 use super::Progress;
 
 /// Between two looks at how far the program has come.
 const TICK: Duration = Duration::from_millis(20);
-
-/// The one number that libc does not have.
-const IO_PGETEVENTS: i64 = 333;
-
-/// System calls that say EINTR to their caller when stopped for a moment (signal(7)), and
-/// those that do so with a timeout on their socket.
-const ABRUPT: [i64; 18] = [
-    libc::SYS_epoll_wait,
-    libc::SYS_epoll_pwait,
-    libc::SYS_epoll_pwait2,
-    libc::SYS_semop,
-    libc::SYS_semtimedop,
-    libc::SYS_rt_sigtimedwait,
-    libc::SYS_io_getevents,
-    IO_PGETEVENTS,
-    libc::SYS_io_uring_enter,
-    libc::SYS_msgrcv,
-    libc::SYS_msgsnd,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    libc::SYS_connect,
-    libc::SYS_recvfrom,
-    libc::SYS_recvmsg,
-    libc::SYS_sendto,
-    libc::SYS_sendmsg,
-];
 
 /// The phases that are still to come.
 pub struct Ticks<'a> {
@@ -52,6 +25,9 @@ pub struct Ticks<'a> {
     children: Option<SignalFd>,
     /// Pages to bind as soon as this thread stands still.
     pub moves: HashMap<Tid, Vec<Bind>>,
+    /// Pages with memory that are yet to be moved, by process.
+    pub pending: VecDeque<(Pid, Moves)>,
+    looked: Instant,
 }
 
 impl<'a> Ticks<'a> {
@@ -62,6 +38,8 @@ impl<'a> Ticks<'a> {
             holding: Holding::default(),
             children: SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), flags).ok(),
             moves: HashMap::new(),
+            pending: VecDeque::new(),
+            looked: Instant::now(),
         }
     }
 
@@ -77,6 +55,12 @@ impl<'a> Ticks<'a> {
         if let Some(progress) = &mut self.progress {
             progress.mapped(pid, mapping);
         }
+    }
+
+    /// Whether nothing is left to look up for.
+    fn are_over(&self) -> bool {
+        let over = self.progress.as_ref().is_none_or(|p| p.is_over());
+        over && self.pending.is_empty()
     }
 
     /// How progress was followed.
@@ -105,17 +89,19 @@ impl Engine<'_> {
             if let Some(event) = self.queue.pop_front() {
                 return Some(event);
             }
-            let progress = &self.ticks.progress;
-            let over = progress.as_ref().is_none_or(|p| p.is_over());
-            let patient = over && self.unborn.is_empty();
+            let patient = self.ticks.are_over() && self.unborn.is_empty();
+            if !patient && self.ticks.looked.elapsed() >= TICK {
+                self.ticks.looked = Instant::now();
+                self.adopt_orphans();
+                self.look_up();
+                self.move_some();
+            }
             let threads = &mut self.threads;
             let next = ptrace::wait_seeing(None, patient, |tid| threads.look(tid));
             if let Some(event) = next.ok()? {
                 return Some(event);
             }
             self.doze();
-            self.adopt_orphans();
-            self.look_up();
         }
     }
 
@@ -156,57 +142,10 @@ impl Engine<'_> {
                 self.note(note);
             }
         }
+        self.outcome.phases.push(outcome);
         for (pid, binds) in change.pages {
-            outcome.pages_moved += super::readback::move_pages(pid, &binds);
+            self.ticks.pending.push_back((pid, Moves::new(&binds)));
             self.interrupt_one(pid, binds);
         }
-        self.outcome.phases.push(outcome);
-    }
-
-    /// Has the policy of pages changed by one thread of a process, the one that minds an
-    /// interruption least.
-    fn interrupt_one(&mut self, pid: Pid, binds: Vec<Bind>) {
-        let threads = self.threads.of(pid);
-        let free = threads
-            .into_iter()
-            .filter(|tid| !self.doing.contains_key(tid));
-        let Some(tid) = free.min_by_key(|&tid| unwilling(pid, tid)) else {
-            return;
-        };
-        if ptrace::interrupt(tid).is_ok() {
-            self.ticks.moves.entry(tid).or_default().extend(binds);
-        }
-    }
-
-    /// A thread that was interrupted stands still.
-    pub(super) fn change_pages(&mut self, tid: Tid) -> io::Result<()> {
-        let binds = self.ticks.moves.remove(&tid).unwrap_or_default();
-        let registers = ptrace::registers(tid)?;
-        let number = registers.orig_rax.cast_signed();
-        if registers.rax.cast_signed() == -i64::from(libc::EINTR) && ABRUPT.contains(&number) {
-            // Only we interrupted it, which it is not to know: it calls again.
-            let again = Registers {
-                rip: registers.rip - 2,
-                rax: registers.orig_rax,
-                orig_rax: u64::MAX,
-                ..registers
-            };
-            ptrace::set_registers(tid, &again)?;
-        }
-        // The pages that had memory are moved from outside.
-        self.bind(tid, &binds, false, true)?;
-        ptrace::resume(tid, Until::Event, 0)
-    }
-}
-
-/// How much a thread would mind: 0 when it runs or sleeps in a call that goes on by itself.
-fn unwilling(pid: Pid, tid: Tid) -> u8 {
-    let call = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"));
-    let call = call.unwrap_or_default();
-    let number = call.split(' ').next().and_then(|n| n.parse().ok());
-    match number {
-        _ if call.is_empty() => 1,
-        Some(number) if ABRUPT.contains(&number) => 2,
-        _ => 0,
     }
 }

@@ -72,7 +72,11 @@ fn copies(child: &Image, plan: &Plan, original: &Thing) -> Vec<RegionIx> {
         let region = plan.region(*at);
         let kind = region.kind == like.kind || mapping(region.kind) && mapping(like.kind);
         let sized = like.kind == RegionKind::Brk || pages_of(region) == pages_of(&like);
+        // What the child mapped itself is a thread's of its own.
+        let maker = region.thread.and_then(|t| plan.threads[t.at()].creator);
+        let own = region.kind == RegionKind::Mmap && region.thread.is_some() || maker.is_some();
         kind && sized
+            && !own
             && region.ordinal == like.ordinal
             && region.file == like.file
             && child.is_free(*at)

@@ -178,6 +178,8 @@ impl Image {
             let Some(claim) = thing.claim.filter(|_| !binds.is_empty()) else {
                 continue;
             };
+            let mut binds = binds;
+            join(&mut binds);
             let one = Found {
                 pid,
                 region: Some(claim.region),
@@ -217,6 +219,17 @@ impl Image {
             (_, None) => format!("mapping {} of {}", thing.ordinal, bytes(length)),
         }
     }
+}
+
+/// Makes one of binds side by side on a node.
+pub fn join(binds: &mut Vec<Bind>) {
+    binds.dedup_by(|next, bind| {
+        let joined = bind.node == next.node && bind.start + bind.length == next.start;
+        if joined {
+            bind.length += next.length;
+        }
+        joined
+    });
 }
 
 /// Pages that can only be bound in blocks: each on the node of most of it.

@@ -184,7 +184,9 @@ impl Guide for Recogniser {
         }
         if shares {
             self.of_pid.insert(pid, no);
-            self.tasks.insert(pid, Task::new(pid, no, None));
+            let mut task = Task::new(pid, no, None);
+            task.is_guest = true;
+            self.tasks.insert(pid, task);
             return Seat::default();
         }
         let Some(parent) = self.images.get(&no) else {
@@ -253,6 +255,9 @@ impl Guide for Recogniser {
             return Vec::new();
         }
         mappings::unmap_under(image, start, end);
+        if task.is_guest {
+            return Vec::new();
+        }
         if mappings::is_shared(mapping) {
             return shared.map(image, task.image, plan, mapping);
         }

@@ -22,6 +22,11 @@ pub fn alike(a: &str, b: &str) -> usize {
     a.iter().zip(&b).filter(|(a, b)| a == b).count()
 }
 
+/// How many characters two names start with alike.
+pub fn in_common(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
+}
+
 /// The skeleton, and the numbers that were in it. A word of hexadecimal digits with a
 /// decimal one among them is a number; in other words each row of decimal digits is.
 fn split(path: &str) -> (String, Vec<String>) {

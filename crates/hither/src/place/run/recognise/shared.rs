@@ -3,13 +3,16 @@
 //! for writing tells.
 use super::image::{Claim, Image, Thing};
 use super::mappings::{is_bindable, pages};
-use super::names::{alike, kept, skeleton};
+use super::names::{alike, base, in_common, kept, skeleton};
 use super::plan::{pages_of, Plan};
 use super::runs::{Fit, Gaps, PAGE_BITS};
 use super::space::{Interval, Memory};
 use crate::place::run::guide::{Bind, Mapping};
 use hither_profile::{ProcessIx, RegionIx, RegionKind};
 use std::collections::{HashMap, HashSet};
+
+/// So many letters in front tell names of one program from others'.
+const TELLING: usize = 3;
 
 /// A file, or the n-th memory without a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,7 +139,7 @@ impl Shared {
         best.or_else(|| self.in_folder(plan, process?, path, pages))
     }
 
-    /// With a random name: of that process and size, in such a folder.
+    /// With a random name: of that process and size, in such a folder, and called much alike.
     fn in_folder(
         &self,
         plan: &Plan,
@@ -151,6 +154,7 @@ impl Shared {
             region.kind == RegionKind::Shared
                 && !region.file.is_empty()
                 && folder(&region.file) == folder(path)
+                && in_common(base(&region.file), base(path)) >= TELLING
                 && pages_of(region) == pages
                 && !self.taken.contains(at)
         })

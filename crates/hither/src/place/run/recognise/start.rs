@@ -1,6 +1,6 @@
 //! What is in memory when a program starts: its own segments and those of its loader, and
 //! the stack.
-use super::image::{Claim, Image, Module, Thing};
+use super::image::{join, Claim, Image, Module, Thing};
 use super::mappings::{is_bindable, pages};
 use super::names::{base, kept};
 use super::plan::{pages_of, Plan};
@@ -47,7 +47,9 @@ pub fn enter(image: &mut Image, plan: &Plan, start: &guide::Image) -> Vec<Bind> 
             _ if i.memory == Memory::Bindable => image.bind(plan, i, Gaps::Fill),
             _ => Vec::new(),
         });
-    binds.collect()
+    let mut binds: Vec<Bind> = binds.collect();
+    join(&mut binds);
+    binds
 }
 
 /// The module that a file's segment belongs to; the file is mapped once.

@@ -11,6 +11,8 @@ pub struct Task {
     pub pid: Pid,
     pub image: usize,
     pub thread: Option<ThreadIx>,
+    /// It runs in the memory of the process that made it, until it calls exec.
+    pub is_guest: bool,
     /// Threads it made so far.
     made: u32,
     /// Mappings it made so far, by pages.
@@ -24,6 +26,7 @@ impl Task {
             pid,
             image,
             thread,
+            is_guest: false,
             made: 0,
             ordinals: HashMap::new(),
             fresh: None,

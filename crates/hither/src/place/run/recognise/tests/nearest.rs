@@ -41,10 +41,10 @@ fn a_larger_problem() {
                 &[(1000, 128, 0), (1128, 128, 1)],
             ),
             (Map(100, private(2000, 128)), &[(2000, 128, 2)]),
-            (Map(100, private(3000, 128)), &[]),
+            (Map(100, private(3000, 128)), &[(3000, 128, 3)]),
         ],
     );
-    assert_eq!(found(&r, FIRST).iter().filter(|f| f.1).count(), 2);
+    assert_eq!(found(&r, FIRST).iter().filter(|f| f.1).count(), 3);
 }
 
 /// What is the same has the better claim, even when it comes later.
