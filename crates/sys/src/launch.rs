@@ -52,14 +52,14 @@ pub fn followed(command: &mut Command, start: Start) {
 /// # Errors
 /// EINVAL when the nodes are not there or not allowed.
 pub fn set_policy(mode: i32, nodes: &[u64]) -> io::Result<()> {
-    let bits = if nodes.is_empty() {
-        0
-    } else {
-        nodes.len() * 64 + 1
+    // Without nodes there must be no pointer to them either.
+    let (at, bits) = match nodes {
+        [] => (std::ptr::null(), 0),
+        nodes => (nodes.as_ptr(), nodes.len() * 64 + 1),
     };
     // SAFETY: the kernel reads as many bits of the nodes as there are (it takes one more
     // than it reads), and writes nothing.
-    let got = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, nodes.as_ptr(), bits) };
+    let got = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, at, bits) };
     match got {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -99,4 +99,31 @@ pub fn let_go(keep: &[RawFd]) -> io::Result<()> {
         first = first.max(fd.saturating_add(1));
     }
     Ok(())
+}
+
+/// Nanoseconds of processor time that a prompt process asks for at once: the least that
+/// the kernel allows.
+const SLICE: u64 = 100_000;
+
+/// Makes this process run soon after it is woken, though others are busy: it does little,
+/// and somebody waits for it. As far as kernel and rights allow, hence no error.
+pub fn be_prompt() {
+    for nice in [-10, 0] {
+        let attributes = libc::sched_attr {
+            size: u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0),
+            sched_policy: 0,
+            sched_flags: 0,
+            sched_nice: nice,
+            sched_priority: 0,
+            // Linux 6.12 and later: the length of a slice.
+            sched_runtime: SLICE,
+            sched_deadline: 0,
+            sched_period: 0,
+        };
+        // SAFETY: the kernel reads as many bytes of the attributes as they say they have.
+        let got = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+        if got == 0 {
+            return;
+        }
+    }
 }

@@ -21,7 +21,9 @@ pub enum Event {
     /// At the entry or exit of a system call.
     Syscall,
     /// It made a thread or a process; by vfork, it waits until that runs another program.
-    Created { vfork: bool },
+    Created {
+        vfork: bool,
+    },
     Exec,
     /// It is about to end.
     Exit,
@@ -60,11 +62,64 @@ pub fn decode(status: i32) -> Event {
 /// # Errors
 /// ECHILD when there is nobody to wait for.
 pub fn wait(tid: Option<i32>, block: bool) -> io::Result<Option<(i32, Event)>> {
+    wait_seeing(tid, block, |_| ())
+}
+
+/// As [`wait`], and shows `last` threads that have ended while there is still something of
+/// them to look at in /proc.
+///
+/// # Errors
+/// As [`wait`].
+pub fn wait_seeing(
+    tid: Option<i32>,
+    block: bool,
+    mut last: impl FnMut(i32),
+) -> io::Result<Option<(i32, Event)>> {
+    let hang = if block { 0 } else { libc::WNOHANG };
+    let next = match tid {
+        Some(tid) => Some(tid),
+        None => peek(hang, &mut last)?,
+    };
+    match next {
+        Some(tid) => reap(tid, hang),
+        None => Ok(None),
+    }
+}
+
+/// Whose turn it is.
+fn peek(hang: i32, last: &mut impl FnMut(i32)) -> io::Result<Option<i32>> {
+    let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | hang;
+    loop {
+        // SAFETY: all-zero bytes are a valid siginfo_t, which waitid fills in; of what it
+        // fills in for a child, the process id and the code are always there.
+        let (got, tid, code) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let got = libc::waitid(libc::P_ALL, 0, &raw mut info, flags);
+            (got, info.si_pid(), info.si_code)
+        };
+        match (got, tid) {
+            (0, 0) => return Ok(None),
+            (0, tid) => {
+                if code != libc::CLD_TRAPPED && code != libc::CLD_STOPPED {
+                    last(tid);
+                }
+                return Ok(Some(tid));
+            }
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+fn reap(tid: i32, hang: i32) -> io::Result<Option<(i32, Event)>> {
     let mut status = 0;
-    let flags = libc::__WALL | if block { 0 } else { libc::WNOHANG };
     loop {
         // SAFETY: waitpid only writes the status to the place it is given.
-        let got = unsafe { libc::waitpid(tid.unwrap_or(-1), &raw mut status, flags) };
+        let got = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | hang) };
         match got {
             0 => return Ok(None),
             -1 => {
@@ -113,15 +168,35 @@ pub fn change(pid: i32) -> io::Result<Option<Change>> {
 /// # Errors
 /// EPERM when somebody else follows it or we may not; ESRCH when it is gone.
 pub fn seize(pid: i32) -> io::Result<()> {
-    let options = Options::PTRACE_O_TRACECLONE
+    Ok(nix::sys::ptrace::seize(Pid::from_raw(pid), options(true))?)
+}
+
+/// Whether a stopped thread stops once more at its end, from where its memory can still be
+/// seen. Those that it creates take after it.
+///
+/// # Errors
+/// As [`resume`].
+pub fn stop_at_end(tid: i32, stops: bool) -> io::Result<()> {
+    Ok(nix::sys::ptrace::setoptions(
+        Pid::from_raw(tid),
+        options(stops),
+    )?)
+}
+
+fn options(stop_at_end: bool) -> Options {
+    let at_end = if stop_at_end {
+        Options::PTRACE_O_TRACEEXIT
+    } else {
+        Options::empty()
+    };
+    at_end
+        | Options::PTRACE_O_TRACECLONE
         | Options::PTRACE_O_TRACEFORK
         | Options::PTRACE_O_TRACEVFORK
         | Options::PTRACE_O_TRACEEXEC
-        | Options::PTRACE_O_TRACEEXIT
         | Options::PTRACE_O_TRACESECCOMP
         | Options::PTRACE_O_TRACESYSGOOD
-        | Options::PTRACE_O_EXITKILL;
-    Ok(nix::sys::ptrace::seize(Pid::from_raw(pid), options)?)
+        | Options::PTRACE_O_EXITKILL
 }
 
 /// How far a thread goes.

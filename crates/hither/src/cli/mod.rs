@@ -27,8 +27,8 @@ use crate::program::target::TargetError;
 /// Exit status for bad input and for whatever else hither could not do.
 const FAILED: u8 = 2;
 
-/// Puts threads next to their data: shows how a parallel program shares memory, and
-/// what placing its threads and pages on a NUMA machine would bring.
+/// Puts threads next to their data: shows how a parallel program shares memory, what
+/// placing its threads and pages on a NUMA machine would bring, and runs it so placed.
 #[derive(Parser)]
 #[command(name = "hither", version, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]

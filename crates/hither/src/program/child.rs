@@ -73,25 +73,10 @@ impl Signals {
 /// # Errors
 /// When the kernel refuses to watch the child.
 pub fn wait(child: Pid, signals: &Signals, mut tick: impl FnMut()) -> Result<RunEnd> {
-    wait_with(child, signals, || {
-        tick();
-        TICK
-    })
-}
-
-/// As [`wait`], calling `tick` at once and again after the time it returns, at most.
-///
-/// # Errors
-/// When the kernel refuses to watch the child.
-pub fn wait_with(
-    child: Pid,
-    signals: &Signals,
-    mut tick: impl FnMut() -> Duration,
-) -> Result<RunEnd> {
     let watched =
         hither_sys::process::pidfd(child).context("cannot watch the program (pidfd_open)")?;
+    let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::NONE);
     loop {
-        let timeout = PollTimeout::try_from(tick()).unwrap_or(PollTimeout::NONE);
         let ready = |fd| PollFd::new(fd, PollFlags::POLLIN);
         match poll(
             &mut [ready(signals.fd.as_fd()), ready(watched.as_fd())],
@@ -104,6 +89,7 @@ pub fn wait_with(
         if let Some(end) = ended(child)? {
             return Ok(end);
         }
+        tick();
     }
 }
 

@@ -7,6 +7,9 @@ use crate::cli::style::{clean, count, percent, shell_line, Style};
 use crate::cli::units::{show_duration, show_end};
 use crate::place::run::outcome::{Method, Outcome, RegionOutcome, ThreadOutcome};
 
+/// Columns that the tables need to be read.
+const LEAST_WIDTH: usize = 80;
+
 /// What to type next, as far as the arguments tell.
 pub struct Next {
     /// A shell would read it as the command that was given.
@@ -145,6 +148,11 @@ fn headline(outcome: &Outcome, sums: &Sums) -> String {
 
 /// A line per thread and per region.
 fn tables(outcome: &Outcome, style: Style) -> String {
+    // Launchers give their programs terminals of no width.
+    let style = Style {
+        width: style.width.max(LEAST_WIDTH),
+        ..style
+    };
     let mut out = String::new();
     if !outcome.threads.is_empty() {
         let header = [

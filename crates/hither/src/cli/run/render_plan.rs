@@ -182,11 +182,14 @@ pub fn brief(plan: &Plan) -> String {
             let first = placement.phases.first();
             let threads = first.map_or(0, |p| p.threads.len());
             let pages = first.map_or(0, Placement::pages);
+            let phases = match placement.phases.len() {
+                1 => String::new(),
+                n => format!(", in {n} phases"),
+            };
             parts.push(format!(
-                "placing {threads} threads and {} pages of {} regions in {} phases as {} says",
+                "placing {threads} threads and {} pages of {} regions as {} says{phases}",
                 count(pages),
                 placement.regions.len(),
-                placement.phases.len(),
                 clean(file),
             ));
         }

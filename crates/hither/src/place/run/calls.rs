@@ -14,8 +14,13 @@ use super::image::{self, whole_pages};
 /// A call that is being made, with what is needed once it is done.
 #[derive(Clone, Debug)]
 pub enum Call {
-    Map { file: Option<MappedFile> },
-    Unmap { address: u64, length: u64 },
+    Map {
+        file: Option<MappedFile>,
+    },
+    Unmap {
+        address: u64,
+        length: u64,
+    },
     Remap,
     Brk,
     Attach,
@@ -33,7 +38,9 @@ fn failed(registers: &Registers) -> bool {
 
 /// The low half of a register, as an int argument is read.
 fn int(register: u64) -> i32 {
-    u32::try_from(register & 0xffff_ffff).unwrap_or(0).cast_signed()
+    u32::try_from(register & 0xffff_ffff)
+        .unwrap_or(0)
+        .cast_signed()
 }
 
 impl Engine<'_> {
@@ -56,7 +63,9 @@ impl Engine<'_> {
             libc::SYS_brk => Call::Brk,
             libc::SYS_shmat => Call::Attach,
             libc::SYS_shmdt => match image::attached(pid, registers.rdi) {
-                Some(Mapping { address, length, .. }) => Call::Unmap { address, length },
+                Some(Mapping {
+                    address, length, ..
+                }) => Call::Unmap { address, length },
                 None => return ptrace::resume(tid, Until::Event, 0),
             },
             libc::SYS_sched_setaffinity => Call::Choose(target(registers.rdi)),
@@ -183,7 +192,8 @@ impl Engine<'_> {
         let populated = mapping.flags & (libc::MAP_POPULATE | libc::MAP_LOCKED) != 0;
         // The page cache may hold pages of files already.
         let touched = populated || mapping.file.is_some();
-        self.ticks.mapped(self.threads.live.get(&tid).map_or(tid, |t| t.pid), &mapping);
+        self.ticks
+            .mapped(self.threads.live.get(&tid).map_or(tid, |t| t.pid), &mapping);
         (self.guide.mapped(tid, &mapping), touched)
     }
 

@@ -52,6 +52,7 @@ pub fn serve(job: Job) -> bool {
     if gate.write_all(&[0]).is_err() {
         return false;
     }
+    hither_sys::launch::be_prompt();
     Engine::new(job, pid).run();
     true
 }

@@ -24,18 +24,18 @@ use super::{MemoryPolicy, Method, Outcome, Refused, Request};
 /// When it cannot be started or followed at all.
 pub fn run(mut request: Request, mut guide: Box<dyn Guide>) -> Result<Outcome> {
     if request.method == Some(Method::Polling) {
-        return super::poll::run(request, guide);
+        return super::poll::run(request, guide, None);
     }
+    // What the guide has heard in a follower that failed, it has not heard here.
     match follow(&mut request, &mut *guide) {
-        Err(error) if request.method.is_none() && forbidden(&error) => {
-            super::poll::run(request, guide)
-        }
+        Err(error) => match error.downcast_ref() {
+            Some(Refused::Forbidden(why)) if request.method.is_none() => {
+                super::poll::run(request, guide, Some(why))
+            }
+            _ => Err(error),
+        },
         result => result,
     }
-}
-
-fn forbidden(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(Refused::Forbidden(_)))
 }
 
 fn follow(request: &mut Request, guide: &mut (dyn Guide + 'static)) -> Result<Outcome> {
@@ -44,7 +44,10 @@ fn follow(request: &mut Request, guide: &mut (dyn Guide + 'static)) -> Result<Ou
     let (gate, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
     let wanted = Wanted {
         mappings: guide.smallest_mapping(),
-        code: request.progress.as_ref().is_some_and(|p| p.wants_mappings()),
+        code: request
+            .progress
+            .as_ref()
+            .is_some_and(|p| p.wants_mappings()),
         affinity: true,
     };
     let front = nix::unistd::getpid();
@@ -86,6 +89,19 @@ fn start(
     filter: Vec<seccomp::Instruction>,
     signals: &Signals,
 ) -> Result<Pid> {
+    let mut command = command(request, signals);
+    let start = Start {
+        gate,
+        follower,
+        policy: request.memory.as_ref().map(MemoryPolicy::for_kernel),
+        filter,
+    };
+    launch::followed(&mut command, start);
+    spawn(request, command)
+}
+
+/// The program, its arguments and environment, signals as they were before us.
+pub fn command(request: &Request, signals: &Signals) -> Command {
     // In our own environment, since `Command` would sort one that it changes.
     for (name, value) in &request.environment {
         std::env::set_var(name, value);
@@ -96,15 +112,15 @@ fn start(
         command.arg0(name).args(arguments);
     }
     process::inherit(&mut command, signals.before());
-    let start = Start {
-        gate,
-        follower,
-        policy: request.memory.as_ref().map(MemoryPolicy::for_kernel),
-        filter,
-    };
-    launch::followed(&mut command, start);
+    command
+}
+
+/// # Errors
+/// When the kernel does not start it.
+pub fn spawn(request: &Request, mut command: Command) -> Result<Pid> {
     let child = command.spawn();
-    let child = child.with_context(|| format!("cannot start {}", target.executable.display()))?;
+    let child =
+        child.with_context(|| format!("cannot start {}", request.target.executable.display()))?;
     Ok(Pid::from_raw(
         i32::try_from(child.id()).context("the program's process id")?,
     ))

@@ -67,15 +67,20 @@ fn parse(line: &str) -> Option<Mapping> {
         address: start,
         length: end - start,
         prot: prot.fold(0, |all, (_, bit)| all | bit),
-        flags: if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE }
-            | if anonymous { libc::MAP_ANONYMOUS } else { 0 },
+        flags: if shared {
+            libc::MAP_SHARED
+        } else {
+            libc::MAP_PRIVATE
+        } | if anonymous { libc::MAP_ANONYMOUS } else { 0 },
         file: (!anonymous).then_some(file),
     })
 }
 
 fn stack_limit(pid: Pid) -> u64 {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
-    let line = limits.lines().find_map(|l| l.strip_prefix("Max stack size"));
+    let line = limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max stack size"));
     let soft = line.and_then(|l| l.split_whitespace().next());
     soft.and_then(|s| s.parse().ok()).unwrap_or(u64::MAX)
 }
@@ -147,7 +152,10 @@ mod tests {
     #[test]
     fn our_own_mappings() {
         let pid = i32::try_from(std::process::id()).expect("pid");
-        let names: Vec<String> = mappings(pid).into_iter().filter_map(|m| Some(m.file?.path)).collect();
+        let names: Vec<String> = mappings(pid)
+            .into_iter()
+            .filter_map(|m| Some(m.file?.path))
+            .collect();
         assert!(names.iter().any(|n| n == NAME_OF_VDSO), "{names:?}");
         assert_eq!((whole_pages(1), whole_pages(4096)), (4096, 4096));
     }

@@ -49,7 +49,10 @@ impl Vdso {
             let wanted = 1 << node.0.min(NODES);
             let mut words = bytes.windows(8);
             let at = words.position(|w| {
-                let word = w.iter().rev().fold(0u64, |word, &b| word << 8 | u64::from(b));
+                let word = w
+                    .iter()
+                    .rev()
+                    .fold(0u64, |word, &b| word << 8 | u64::from(b));
                 word & bits == wanted
             });
             at.filter(|_| node.0 < NODES).map(|at| at as u64)

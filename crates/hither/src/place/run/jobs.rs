@@ -4,6 +4,7 @@
 //! Signals to us alone are handed on. When the program stops (Ctrl-Z, SIGSTOP), we stop
 //! by the same signal, as the shell watches us and not it; when we are continued, so is it.
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -32,7 +33,10 @@ const OURS: [Signal; 9] = [
 /// How long a process group takes at most to hear of one signal.
 const GROUP: Duration = Duration::from_millis(10);
 
-/// Signals held back from this process while this lives.
+/// The mask as hither found it: who polls after following failed is not to take ours for it.
+static BEFORE: OnceLock<SigSet> = OnceLock::new();
+
+/// Signals held back from this process from now on.
 pub struct Signals {
     fd: SignalFd,
     before: SigSet,
@@ -45,7 +49,8 @@ impl Signals {
         process::reap_children();
         let mut held = SigSet::all();
         OURS.into_iter().for_each(|signal| held.remove(signal));
-        let before = SigSet::thread_get_mask().context("cannot read the signal mask")?;
+        let now = SigSet::thread_get_mask().context("cannot read the signal mask")?;
+        let before = *BEFORE.get_or_init(|| now);
         held.thread_block().context("cannot hold signals back")?;
         let fd = SignalFd::with_flags(&held, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .context("cannot make a signalfd")?;
@@ -58,12 +63,13 @@ impl Signals {
     }
 
     /// Hands to `child` what was sent to us alone; whether SIGCONT was among it all.
-    fn forward(&self, child: Pid, follower: Pid) -> bool {
+    fn forward(&self, child: Pid, follower: Option<Pid>) -> bool {
         let mut continued = false;
         while let Ok(Some(info)) = self.fd.read_signal() {
             let signal = i32::try_from(info.ssi_signo).unwrap_or(0);
             continued |= signal == Signal::SIGCONT as i32;
-            let from_follower = i32::try_from(info.ssi_pid) == Ok(follower.as_raw());
+            let sender = i32::try_from(info.ssi_pid).map(Pid::from_raw);
+            let from_follower = follower.is_some() && sender.ok() == follower;
             let sent = info.ssi_code <= 0 && !from_follower && signal != Signal::SIGCHLD as i32;
             if sent && signal != Signal::SIGCONT as i32 {
                 // It may have ended meanwhile; then there is nobody to tell.
@@ -79,10 +85,24 @@ impl Signals {
 /// # Errors
 /// When the kernel refuses to watch the child.
 pub fn wait(child: Pid, follower: Pid, signals: &Signals) -> Result<RunEnd> {
+    wait_with(child, Some(follower), signals, || None)
+}
+
+/// As [`wait`], calling `tick` at first and again after the time that it returns, at most.
+///
+/// # Errors
+/// As [`wait`].
+pub fn wait_with(
+    child: Pid,
+    follower: Option<Pid>,
+    signals: &Signals,
+    mut tick: impl FnMut() -> Option<Duration>,
+) -> Result<RunEnd> {
     let mut stopped = false;
     loop {
+        let pause = tick().and_then(|pause| PollTimeout::try_from(pause).ok());
         let mut ready = [PollFd::new(signals.fd.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut ready, PollTimeout::NONE) {
+        match poll(&mut ready, pause.unwrap_or(PollTimeout::NONE)) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error).context("cannot wait for the program"),
         }
@@ -106,7 +126,7 @@ pub fn wait(child: Pid, follower: Pid, signals: &Signals) -> Result<RunEnd> {
 
 /// Stops this process as `child` was stopped by `signal`. Whether that is still stopped
 /// when we are not.
-fn stop_with(child: Pid, follower: Pid, signal: i32, signals: &Signals) -> Result<bool> {
+fn stop_with(child: Pid, follower: Option<Pid>, signal: i32, signals: &Signals) -> Result<bool> {
     // Whatever came before is older than the stop.
     signals.forward(child, follower);
     let Ok(signal) = Signal::try_from(signal) else {

@@ -24,7 +24,10 @@ impl Engine<'_> {
         }
         let event = match self.unborn.remove(&new) {
             Some((event, _)) => Some(event),
-            None => ptrace::wait(Some(new), true).ok().flatten().map(|(_, event)| event),
+            None => ptrace::wait(Some(new), true)
+                .ok()
+                .flatten()
+                .map(|(_, event)| event),
         };
         if let Some(event) = event {
             self.adopt(creator, new, event, vfork);
@@ -51,6 +54,8 @@ impl Engine<'_> {
             self.guide.forked(creator, new, shares)
         };
         let stands = matches!(event, Event::Trap | Event::GroupStop(_));
+        // Only the last thread of a process sees its pages at the end; see `ending`.
+        let _ = ptrace::stop_at_end(new, !is_thread);
         if stands && !seat.binds.is_empty() && self.seat(new, &seat, true).is_ok() {
             // It stops again at once, wherever it is to go on from.
             let _ = ptrace::resume(new, Until::Event, 0);
@@ -64,7 +69,10 @@ impl Engine<'_> {
     pub(super) fn adopt_orphans(&mut self) {
         let late = |since: &Instant| since.elapsed() >= ORPHANED;
         let orphans = self.unborn.iter().filter(|(_, (_, since))| late(since));
-        for (new, event) in orphans.map(|(&new, &(event, _))| (new, event)).collect::<Vec<_>>() {
+        for (new, event) in orphans
+            .map(|(&new, &(event, _))| (new, event))
+            .collect::<Vec<_>>()
+        {
             self.unborn.remove(&new);
             self.adopt(self.relative(new), new, event, false);
             if !self.threads.live.contains_key(&new) {
@@ -148,12 +156,16 @@ impl Engine<'_> {
         }
     }
 
-    /// A thread is at its end, and still there.
+    /// The first thread of a process is at its end, and its memory is still there. Where
+    /// it ends before others (pthread_exit), they are to stop at their ends too.
     pub(super) fn ending(&mut self, tid: Tid) -> io::Result<()> {
         self.threads.look(tid);
         if let Some(pid) = self.threads.live.get(&tid).map(|t| t.pid) {
-            if self.threads.count(pid) == 1 {
-                self.read_back(pid, tid);
+            self.read_back(pid, tid);
+            for other in self.threads.of(pid) {
+                if other != tid && tid == pid && ptrace::interrupt(other).is_ok() {
+                    self.widows.insert(other);
+                }
             }
         }
         self.forget(tid);
@@ -167,7 +179,10 @@ impl Engine<'_> {
             return;
         }
         match super::readback::read(tid, &found) {
-            Ok(regions) => self.outcome.regions.extend(regions),
+            Ok(regions) => {
+                self.outcome.regions.retain(|r| r.pid != pid);
+                self.outcome.regions.extend(regions);
+            }
             Err(error) => self.note(format!("{error:#}")),
         }
     }
@@ -175,6 +190,7 @@ impl Engine<'_> {
     pub(super) fn forget(&mut self, tid: Tid) {
         self.doing.remove(&tid);
         self.ticks.moves.remove(&tid);
+        self.widows.remove(&tid);
         if self.threads.live.contains_key(&tid) {
             self.guide.ended(tid);
         }

@@ -7,17 +7,15 @@
 //! one exists or the process is a second old, for runtimes count the units they may use at
 //! the start and would take one unit for all there are.
 use super::guide::{Guide, Holding, Image, Pid, Seat, Tid};
+use super::jobs::{self, Signals};
 use super::outcome::{CostOutcome, Method, Outcome, PhaseOutcome, ThreadOutcome};
 use super::task::{self, Look};
-use super::{Progress, Request};
-use crate::program::child::{self, Signals};
+use super::{front, Progress, Request};
 use anyhow::{Context, Result};
 use hither_profile::Nanos;
 use hither_sys::affinity::Mask;
 use nix::sys::resource::{getrusage, UsageWho};
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Between two looks: short after something new was seen, then longer and longer.
@@ -28,11 +26,11 @@ const READ_BACK: Duration = Duration::from_millis(100);
 /// When a process of one thread is taken to have counted its units.
 const GROWN_UP: Duration = Duration::from_secs(1);
 
-/// Runs the program to its end.
+/// Runs the program to its end; `why` it could not be followed, where that was tried.
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn run(mut request: Request, guide: Box<dyn Guide>) -> Result<Outcome> {
+pub fn run(mut request: Request, guide: Box<dyn Guide>, why: Option<&str>) -> Result<Outcome> {
     let signals = Signals::hold()?;
     if let Some(policy) = &request.memory {
         // Ours, and inherited by the program.
@@ -40,20 +38,17 @@ pub fn run(mut request: Request, guide: Box<dyn Guide>) -> Result<Outcome> {
         hither_sys::launch::set_policy(mode, &nodes)
             .context("cannot set the memory policy; see `hither doctor`")?;
     }
-    let target = &request.target;
-    let mut command = Command::new(&target.executable);
-    command.arg0(target.argv.first().unwrap_or(&target.name.clone().into()));
-    command.args(target.argv.iter().skip(1));
-    command.envs(request.environment.iter().map(|(k, v)| (k, v)));
-    hither_sys::process::inherit(&mut command, signals.before());
     let before = cpu_time();
-    let program = command.spawn();
-    let program =
-        program.with_context(|| format!("cannot start {}", target.executable.display()))?;
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(program.id())?);
+    let pid = front::spawn(&request, front::command(&request, &signals))?;
     let mut poller = Poller::new(guide, request.progress.take(), pid.as_raw())?;
-    let end = child::wait_with(pid, &signals, || poller.tick())?;
+    let end = jobs::wait_with(pid, None, &signals, || Some(poller.tick()))?;
     let mut outcome = poller.finish();
+    let lost = "threads were pinned from outside after they had started, short ones not at all, and pages were left to the system";
+    let lost = match why {
+        Some(why) => format!("this system does not let hither follow programs ({why}), so {lost}; see `hither doctor`"),
+        None => lost.to_owned(),
+    };
+    outcome.notes.insert(0, lost);
     outcome.end = end;
     outcome.cost.cpu = cpu_time().saturating_sub(before);
     let command = request.command.iter();
@@ -105,9 +100,7 @@ impl Poller {
         mut progress: Option<Box<dyn Progress>>,
         root: Pid,
     ) -> Result<Poller> {
-        let mut notes = vec![
-            "threads were pinned from outside after they had started, short ones not at all, and pages were left to the system".to_owned(),
-        ];
+        let mut notes = Vec::new();
         if let Some(Err(error)) = progress.as_mut().map(|p| p.started(root)) {
             notes.push(format!("the phases were not followed: {error:#}"));
             progress = None;

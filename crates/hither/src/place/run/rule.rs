@@ -176,8 +176,12 @@ impl Guide for Rule {
         if units == 0 || self.most as usize <= units {
             return Vec::new();
         }
+        let units = match units {
+            1 => "1 PU, which they shared".to_owned(),
+            n => format!("{n} PUs, so some shared one"),
+        };
         vec![format!(
-            "{} threads were alive at once on {units} PUs, so some share one",
+            "{} threads were alive at once on {units}",
             self.most
         )]
     }

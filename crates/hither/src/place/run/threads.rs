@@ -166,4 +166,3 @@ impl Threads {
         of.map(|(&tid, _)| tid).collect()
     }
 }
-

@@ -93,7 +93,9 @@ impl Engine<'_> {
         };
         if let Err(error) = progress.started(pid) {
             self.ticks.progress = None;
-            self.note(format!("its progress cannot be followed, so it stayed in the first phase ({error:#})"));
+            self.note(format!(
+                "its progress cannot be followed, so it stayed in the first phase ({error:#})"
+            ));
         }
     }
 
@@ -106,7 +108,9 @@ impl Engine<'_> {
             let progress = &self.ticks.progress;
             let over = progress.as_ref().is_none_or(|p| p.is_over());
             let patient = over && self.unborn.is_empty();
-            if let Some(event) = ptrace::wait(None, patient).ok()? {
+            let threads = &mut self.threads;
+            let next = ptrace::wait_seeing(None, patient, |tid| threads.look(tid));
+            if let Some(event) = next.ok()? {
                 return Some(event);
             }
             self.doze();
@@ -122,7 +126,10 @@ impl Engine<'_> {
             return;
         };
         let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO);
-        let _ = poll(&mut [PollFd::new(children.as_fd(), PollFlags::POLLIN)], timeout);
+        let _ = poll(
+            &mut [PollFd::new(children.as_fd(), PollFlags::POLLIN)],
+            timeout,
+        );
         while let Ok(Some(_)) = children.read_signal() {}
     }
 
@@ -160,7 +167,9 @@ impl Engine<'_> {
     /// interruption least.
     fn interrupt_one(&mut self, pid: Pid, binds: Vec<Bind>) {
         let threads = self.threads.of(pid);
-        let free = threads.into_iter().filter(|tid| !self.doing.contains_key(tid));
+        let free = threads
+            .into_iter()
+            .filter(|tid| !self.doing.contains_key(tid));
         let Some(tid) = free.min_by_key(|&tid| unwilling(pid, tid)) else {
             return;
         };

@@ -49,7 +49,7 @@ fn thread_after_thread_takes_unit_after_unit_and_then_shares() {
             (Thread(10, 14), Some(2)),
         ],
     );
-    let expected = "5 threads were alive at once on 3 PUs, so some share one";
+    let expected = "5 threads were alive at once on 3 PUs, so some shared one";
     assert_eq!(rule.notes(), [expected]);
 }
 
