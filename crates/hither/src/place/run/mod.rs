@@ -37,7 +37,7 @@ mod threads;
 mod tick;
 
 pub use front::run;
-pub use guide::{Bind, Guide};
+pub use guide::Guide;
 pub use outcome::{Method, Outcome};
 pub use recognise::Recogniser;
 
