@@ -185,7 +185,7 @@ impl Engine<'_> {
                 self.outcome.regions.retain(|r| r.pid != pid);
                 self.outcome.regions.extend(regions);
             }
-            Err(error) => self.note(format!("{error:#}")),
+            Err(error) => self.note(format!("where pages lie was not found out ({error:#})")),
         }
         true
     }

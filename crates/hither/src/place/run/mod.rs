@@ -13,7 +13,7 @@
 //! while a daemon does.
 //!
 //! Who decides and who acts are apart: a [`Guide`] is told what the program does and
-//! answers with processing units and [`Bind`]s; it makes no system call.
+//! answers with processing units and [`guide::Bind`]s; it makes no system call.
 mod calls;
 mod engine;
 mod follower;
@@ -37,7 +37,7 @@ mod threads;
 mod tick;
 
 pub use front::run;
-pub use guide::{Bind, Guide};
+pub use guide::Guide;
 pub use outcome::{Method, Outcome};
 pub use recognise::Recogniser;
 

@@ -3,8 +3,7 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use hither_sys::ptrace::{self, Event, Registers, Until};
-use nix::libc;
+use hither_sys::ptrace::{self, Event};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
