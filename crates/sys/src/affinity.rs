@@ -85,7 +85,7 @@ impl Mask {
 /// As the kernel's.
 pub fn length(tid: i32, length: usize) -> io::Result<usize> {
     let mut words = vec![0u64; length.min(BYTES_MAX).div_ceil(8)];
-    if length % 8 != 0 {
+    if !length.is_multiple_of(8) {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     get(tid, &mut words)
