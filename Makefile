@@ -10,7 +10,8 @@ BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libscotch-dev li
 TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz xz-utils sqlite3 \
 	busybox-static lz4 qemu-system-x86 zstd
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
-	crates/hither/tests/map/*.c \
+	crates/hither/tests/map/*.c crates/hither/tests/run/*.[ch] \
+	crates/hither/tests/guest/*.c \
 	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
 
 HITHER := target/release/hither
@@ -31,6 +32,7 @@ help:
 	@echo 'make install PREFIX=DIR      bin, lib, man pages, completions (default /usr/local)'
 	@echo 'make uninstall PREFIX=DIR    remove them'
 	@echo 'make bench-trace             cost of tracing against native, valgrind, qemu-user'
+	@echo 'make bench-run               cost of hither run beside a plain start'
 	@echo 'make bench-map               placements and their cost against libscotch'
 	@echo 'make soak                    many runs in a row, slower than a test may be'
 	@echo 'make format                  format Rust and C'
@@ -105,6 +107,10 @@ format: toolchain
 
 bench-trace: build programs
 	python3 bench/trace.py $(BENCH_ARGS)
+
+bench-run: build programs
+	$(MAKE) --no-print-directory -C bench/kernels
+	python3 bench/run.py $(BENCH_ARGS)
 
 # Words in BENCH_ARGS keep machines, patterns, costs: BENCH_ARGS='-v hops 64 power-law'.
 bench-map: build-packages toolchain

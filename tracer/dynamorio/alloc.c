@@ -32,12 +32,12 @@ static void lock_tracked(void) {
 static void unlock_tracked(void) { __atomic_store_n(&tracked_lock, 0, __ATOMIC_RELEASE); }
 
 static bool track(uint64_t address) {
-  bool room;
   lock_tracked();
-  room = ntracked < TRACKED / 2;
+  uint32_t i = slot_of(address);
+  while (tracked[i] > 1) i = (i + 1) & (TRACKED - 1);
+  /* What was removed is used again even in a full table: it fills with removed entries. */
+  bool room = tracked[i] == 1 || ntracked < TRACKED / 2;
   if (room) {
-    uint32_t i = slot_of(address);
-    while (tracked[i] > 1) i = (i + 1) & (TRACKED - 1);
     if (tracked[i] == 0) ntracked++;
     tracked[i] = address;
   }
@@ -183,6 +183,9 @@ void alloc_wrap_hook(app_pc function, uint32_t which) {
   if (which == HI_ALLOC_FREE) drwrap_wrap(function, before_free, NULL);
   else drwrap_wrap_ex(function, before, after, (void *)(ptr_uint_t)which, DRWRAP_UNWIND_ON_EXCEPTION);
 }
+
+/* After a fork: a thread that held the lock is not there to release it. */
+void alloc_forget_lock(void) { unlock_tracked(); }
 
 void alloc_init(void) { depth_slot = drmgr_register_tls_field(); }
 

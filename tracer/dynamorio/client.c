@@ -171,6 +171,9 @@ static void on_fork(void *dc) {
   hi_process_wipe_map();
   hi_threads_forget();
   regions_forget_pending();
+  modules_forget_lock();
+  alloc_forget_lock();
+  stub_forget_lock();
   if (parent) enter_process(parent, true);
   struct thread_memory *m = (struct thread_memory *)host_local(dc);
   uint32_t index = m->local.child_index; /* reserved before the fork: indices follow its order */
@@ -238,6 +241,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   stub_init();
   alloc_init();
   drmgr_register_thread_init_event(on_thread_init);
+  exec_init();
   modules_init();
   regions_init();
   drmgr_register_thread_exit_event(on_thread_exit);

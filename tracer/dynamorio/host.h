@@ -73,6 +73,7 @@ bool probe_address(void *dc, instrlist_t *bb, instr_t *where, opnd_t operand, in
 
 /* stub.c: from inline code to hi_miss */
 void stub_init(void);
+void stub_forget_lock(void);
 void stub_exit(void);
 byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes);
 
@@ -106,12 +107,18 @@ void descriptors_init(void);
 void signals_init(void);
 
 /* modules.c */
+void exec_init(void);
+void exec_before(void *dc, int number);
+void exec_after(void *dc, int number);
+
 void modules_init(void);
+void modules_forget_lock(void);
 bool modules_contain(uint64_t address, uint64_t length);
 bool modules_executable(uint64_t address);
 
 /* alloc.c */
 void alloc_init(void);
+void alloc_forget_lock(void);
 void alloc_wrap(const module_data_t *module);
 void alloc_wrap_hook(app_pc function, uint32_t which);
 

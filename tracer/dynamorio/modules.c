@@ -46,6 +46,9 @@ static void on_unload(void *dc, const module_data_t *m) {
   dr_mutex_unlock(lock);
 }
 
+/* After a fork: a thread that held the lock is not there to release it. */
+void modules_forget_lock(void) { lock = dr_mutex_create(); }
+
 void modules_init(void) {
   lock = dr_mutex_create();
   drmgr_register_module_load_event(on_load);

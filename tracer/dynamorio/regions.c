@@ -53,7 +53,12 @@ uint32_t regions_take_pending(uint64_t stack_pointer, uint32_t *creator) {
   return index;
 }
 
-void regions_forget_pending(void) { memset(pending, 0, sizeof pending); }
+/* After a fork: the threads that were about to be created, and who held the lock, are not
+ * there. */
+void regions_forget_pending(void) {
+  memset(pending, 0, sizeof pending);
+  pending_lock = dr_mutex_create();
+}
 
 static uint64_t child_stack(int number, const uint64_t *a) {
   if (number == SYS_clone) return a[0] & CLONE_THREAD ? a[1] : 0;
@@ -122,6 +127,7 @@ static bool before_syscall(void *dc, int number) {
     hi_switch(t);
     hi_flush(t); /* if the call succeeds nobody will come back here */
     hi_threads_close();
+    exec_before(dc, number);
     break;
   default: break;
   }
@@ -211,6 +217,7 @@ static void after_syscall(void *dc, int number) {
     broke(t, (uint64_t)result);
     return;
   }
+  if (number == SYS_execve || number == SYS_execveat) exec_after(dc, number);
   if (result < 0 && result > -4096) return;
   char name[16];
   switch (number) {

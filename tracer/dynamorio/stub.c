@@ -33,6 +33,9 @@ void stub_exit(void) {
   dr_mutex_destroy(stub_lock);
 }
 
+/* After a fork: a thread that held the lock is not there to release it. */
+void stub_forget_lock(void) { stub_lock = dr_mutex_create(); }
+
 static void append_move(void *dc, instrlist_t *il, reg_id_t to, reg_id_t from) {
   if (to != from) instrlist_meta_append(il, INSTR_CREATE_mov_ld(dc, opnd_create_reg(to), opnd_create_reg(from)));
 }

@@ -1,6 +1,5 @@
 //! `cargo xtask guest -- 'numactl -H'`: commands on the NUMA test machine, by hand.
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -93,8 +92,6 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
             return Ok(ExitCode::from(if bad_option { 2 } else { 125 }));
         }
     };
-    std::io::stdout().write_all(&output.stdout)?;
-    std::io::stderr().write_all(&output.stderr)?;
     if let Some(folder) = &args.out {
         save(&output, folder)?;
     }
@@ -104,19 +101,22 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
 /// Tests that need the machine skip themselves by name where it cannot be had, so that
 /// is no failure here unless it is one there.
 fn prepare() -> Result<ExitCode> {
-    let first = hither_guest::prepare();
-    let Err(why) = first.or_else(|_| {
-        // apt's lists may be old or gone. Only root can renew them: for others this
-        // fails and changes nothing.
-        let _ = Command::new("apt-get").args(["update", "-qq"]).output();
-        hither_guest::prepare()
-    }) else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    if hither_guest::required() {
-        bail!("{why}");
+    for kernel in [Kernel::V6_12, Kernel::V6_1] {
+        let first = hither_guest::prepare(kernel);
+        let Err(why) = first.or_else(|_| {
+            // apt's lists may be old or gone. Only root can renew them: for others this
+            // fails and changes nothing.
+            let _ = Command::new("apt-get").args(["update", "-qq"]).output();
+            hither_guest::prepare(kernel)
+        }) else {
+            continue;
+        };
+        if hither_guest::required() {
+            bail!("{why}");
+        }
+        let kernel = kernel.name();
+        eprintln!("tests on the NUMA machine with kernel {kernel} will be skipped: {why}");
     }
-    eprintln!("tests on the NUMA machine will be skipped: {why}");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -136,7 +136,8 @@ fn guest(args: &Args) -> Result<Guest> {
         .kernel(kernel)
         .kernel_arguments(&args.append)
         .timeout(Duration::from_secs(args.timeout))
-        .folder(&here);
+        .folder(&here)
+        .live();
     if let Some(sockets) = args.sockets {
         guest = guest.sockets(sockets);
     }

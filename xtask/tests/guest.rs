@@ -56,7 +56,9 @@ fn qemu_dies_with_the_process_that_started_it() {
     if hither_guest::or_skip().is_none() {
         return;
     }
+    let scratch = tempfile::tempdir().unwrap();
     let mut child = xtask(&["--", "sleep 1000"])
+        .env("TMPDIR", scratch.path())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();

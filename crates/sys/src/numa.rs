@@ -1,116 +1,9 @@
-//! Memory policies and where pages lie: what mbind(2), set_mempolicy(2) and move_pages(2)
-//! want to hear. libnuma is not needed for that.
+//! Where the pages of a process lie, and moving them: move_pages(2).
 use nix::unistd::Pid;
 use std::io;
 
-/// Bits of a word of a node mask.
-const WORD_BITS: u32 = 64;
 /// linux/mempolicy.h, which the libc crate leaves out: move pages that nobody else maps.
 const MPOL_MF_MOVE: i32 = 1 << 1;
-
-/// A set of NUMA nodes by the kernel's numbers, as the kernel reads it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeMask(Vec<u64>);
-
-impl NodeMask {
-    #[must_use]
-    pub fn new(nodes: &[u32]) -> NodeMask {
-        let words = nodes.iter().max().map_or(0, |n| n / WORD_BITS + 1);
-        let mut mask = vec![0u64; words as usize];
-        for node in nodes {
-            mask[(node / WORD_BITS) as usize] |= 1 << (node % WORD_BITS);
-        }
-        NodeMask(mask)
-    }
-
-    #[must_use]
-    pub fn words(&self) -> &[u64] {
-        &self.0
-    }
-
-    /// The kernel looks at one bit less than it is told there are.
-    fn bits(&self) -> u64 {
-        match self.0.len() as u64 {
-            0 => 0,
-            words => words * u64::from(WORD_BITS) + 1,
-        }
-    }
-}
-
-/// What a memory policy does with its nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// Whatever holds for the process; no nodes.
-    Default,
-    /// The first of the nodes, others where it is full.
-    Preferred,
-    /// These nodes only.
-    Bind,
-    /// Page by page in turn.
-    Interleave,
-    /// Where the thread that touches a page first runs; no nodes.
-    Local,
-}
-
-impl Policy {
-    fn mode(self) -> i32 {
-        match self {
-            Policy::Default => libc::MPOL_DEFAULT,
-            Policy::Preferred => libc::MPOL_PREFERRED,
-            Policy::Bind => libc::MPOL_BIND,
-            Policy::Interleave => libc::MPOL_INTERLEAVE,
-            Policy::Local => libc::MPOL_LOCAL,
-        }
-    }
-}
-
-/// A system call for a stopped process to make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
-    pub number: i64,
-    pub arguments: [u64; 6],
-}
-
-/// The mbind(2) that binds `length` bytes from `start` on, both in whole pages. The words of
-/// `nodes` lie at `mask_at` in the memory of the process that makes the call. With `moves`,
-/// pages that have memory already go where they belong.
-#[must_use]
-pub fn mbind(
-    (start, length): (u64, u64),
-    policy: Policy,
-    nodes: &NodeMask,
-    mask_at: u64,
-    moves: bool,
-) -> Call {
-    let mode = u64::from(policy.mode().unsigned_abs());
-    let flags = match moves {
-        true => u64::from(MPOL_MF_MOVE.unsigned_abs()),
-        false => 0,
-    };
-    let mask = if nodes.0.is_empty() { 0 } else { mask_at };
-    Call {
-        number: libc::SYS_mbind,
-        arguments: [start, length, mode, mask, nodes.bits(), flags],
-    }
-}
-
-/// Sets the memory policy of this process. Allocates nothing: it may be called between
-/// fork and exec.
-///
-/// # Errors
-/// As set_mempolicy(2): a node that does not exist or is not allowed, or a kernel without
-/// NUMA.
-pub fn set_policy(policy: Policy, nodes: &NodeMask) -> io::Result<()> {
-    let mask = match nodes.0.is_empty() {
-        true => std::ptr::null(),
-        false => nodes.0.as_ptr(),
-    };
-    // SAFETY: the kernel reads as many bits of the mask as it is told, and one less than
-    // `bits` is what the vector has.
-    let result =
-        unsafe { libc::syscall(libc::SYS_set_mempolicy, policy.mode(), mask, nodes.bits()) };
-    check(result)
-}
 
 /// Where pages of process `pid` lie: for each address its node, or `None` where there is no
 /// memory (never touched, swapped out, not mapped).
@@ -172,33 +65,7 @@ fn check(result: libc::c_long) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn masks() {
-        let check = |nodes: &[u32], words: &[u64], bits| {
-            let mask = NodeMask::new(nodes);
-            assert_eq!((mask.words(), mask.bits()), (words, bits));
-        };
-        check(&[], &[], 0);
-        check(&[0], &[1], 65);
-        check(&[3, 1], &[0b1010], 65);
-        check(&[63], &[1 << 63], 65);
-        check(&[64, 2], &[4, 1], 129);
-    }
-
-    #[test]
-    fn a_call_in_numbers() {
-        // asm/unistd_64.h and linux/mempolicy.h: mbind 237, PREFERRED 1, BIND 2, MF_MOVE 2.
-        let nodes = NodeMask::new(&[2]);
-        let call = mbind((0x1000, 0x3000), Policy::Preferred, &nodes, 0x7000, false);
-        assert_eq!(call.number, 237);
-        assert_eq!(call.arguments, [0x1000, 0x3000, 1, 0x7000, 65, 0]);
-        let call = mbind((0x1000, 0x1000), Policy::Bind, &nodes, 0x7000, true);
-        assert_eq!(call.arguments, [0x1000, 0x1000, 2, 0x7000, 65, 2]);
-        let call = mbind((0, 0x1000), Policy::Default, &NodeMask::default(), 9, false);
-        assert_eq!(call.arguments, [0, 0x1000, 0, 0, 0, 0]);
-    }
-
-    /// Node 0 exists everywhere; in a container mempolicy calls may be forbidden.
+    /// In a container the call may be.
     fn forbidden(error: &io::Error) -> bool {
         matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS))
     }
@@ -221,19 +88,5 @@ mod tests {
         }
         assert!(nodes_of(Pid::from_raw(i32::MAX - 1), &[first]).is_err());
         drop(pages);
-    }
-
-    #[test]
-    fn a_policy_is_set_and_a_wrong_node_refused() {
-        // In a thread of its own: a memory policy belongs to its thread.
-        let set = std::thread::spawn(|| {
-            let set = |policy, nodes: &[u32]| set_policy(policy, &NodeMask::new(nodes));
-            let wrong = set(Policy::Bind, &[1023]);
-            assert!(wrong.is_err());
-            set(Policy::Preferred, &[0]).and_then(|()| set(Policy::Default, &[]))
-        });
-        if let Err(error) = set.join().expect("thread") {
-            assert!(forbidden(&error), "{error}");
-        }
     }
 }

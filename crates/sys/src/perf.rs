@@ -2,7 +2,7 @@
 //! perf_event_open(2) with a hardware breakpoint on its first instruction.
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 
 /// Linux keeps so many breakpoints per thread on x86 (DR0 to DR3).
 pub const BREAKPOINTS: usize = 4;
@@ -15,6 +15,9 @@ const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 /// Linux 5.13.
 const INHERIT_THREAD: u64 = 1 << 35;
 const REMOVE_ON_EXEC: u64 = 1 << 36;
+/// _IO('$', 0) and _IO('$', 1)
+const ENABLE: libc::c_ulong = 0x2400;
+const DISABLE: libc::c_ulong = 0x2401;
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
 /// The second published layout of perf_event_attr (PERF_ATTR_SIZE_VER1, Linux 2.6.33).
@@ -75,6 +78,20 @@ impl Counter {
             // Older kernels know neither flag: what they count besides is little.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(attributes(0), tid),
             other => other,
+        }
+    }
+
+    /// Stops or goes on, for all that are counted.
+    ///
+    /// # Errors
+    /// As ioctl(2).
+    pub fn turn(&self, on: bool) -> io::Result<()> {
+        let request = if on { ENABLE } else { DISABLE };
+        // SAFETY: these requests take an integer, no pointer, and the descriptor is ours.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), request, 0) };
+        match done {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         }
     }
 
@@ -156,6 +173,22 @@ mod tests {
             thread.join().expect("join");
         }
         assert_eq!(counter.value().expect("value"), 300);
+    }
+
+    #[test]
+    fn a_counter_that_is_off_stands_still() {
+        let Some(counter) = counter(Heirs::Threads) else {
+            return;
+        };
+        call(3);
+        counter.turn(false).expect("off");
+        call(5);
+        // One that is made meanwhile is off, too.
+        std::thread::spawn(|| call(5)).join().expect("join");
+        assert_eq!(counter.value().expect("value"), 3);
+        counter.turn(true).expect("on");
+        call(5);
+        assert_eq!(counter.value().expect("value"), 8);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One run of QEMU: started, watched until the jobs are done or the time is over, and
 //! killed. It dies with the thread that started it, however that ends.
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
@@ -39,7 +39,9 @@ pub struct Stream {
     file: File,
     token: Vec<u8>,
     bytes: Vec<u8>,
+    /// Up to here there is no mark but those below.
     scanned: usize,
+    forwarded: usize,
     /// Start and end of each mark, and the number that it carries.
     marks: Vec<(usize, usize, i32)>,
 }
@@ -54,6 +56,7 @@ impl Stream {
             token: format!("{token} ").into_bytes(),
             bytes: Vec::new(),
             scanned: 0,
+            forwarded: 0,
             marks: Vec::new(),
         })
     }
@@ -71,8 +74,9 @@ impl Stream {
     fn next_mark(&mut self) -> Option<(usize, usize, i32)> {
         let new = &self.bytes[self.scanned..];
         let Some(at) = find(new, &self.token) else {
-            // A mark may have come in part.
-            self.scanned += new.len().saturating_sub(self.token.len());
+            let mut parts = (0..self.token.len()).rev();
+            let come = parts.find(|n| new.ends_with(&self.token[..*n]));
+            self.scanned += new.len() - come.unwrap_or(0);
             return None;
         };
         let number = &new[at + self.token.len()..];
@@ -80,6 +84,21 @@ impl Stream {
         let value = std::str::from_utf8(&number[..length]).ok()?.parse().ok()?;
         let start = self.scanned + at;
         Some((start, start + self.token.len() + length + 1, value))
+    }
+
+    /// Passes on what is new and is no mark.
+    fn forward(&mut self, mut to: impl Write) -> Result<(), Error> {
+        let new = |(start, end, _): &(usize, usize, i32)| (*start, *end);
+        let marks = self.marks.iter().map(new);
+        for (start, end) in marks.chain([(self.scanned, self.scanned)]) {
+            if end > self.forwarded {
+                let written = to.write_all(&self.bytes[self.forwarded..start]);
+                written.map_err(|e| Error::io("cannot print".into(), e))?;
+                self.forwarded = end;
+            }
+        }
+        let flushed = to.flush();
+        flushed.map_err(|e| Error::io("cannot print".into(), e))
     }
 
     /// What came before each mark with the mark's number, and what came after the last.
@@ -112,6 +131,7 @@ pub struct Boot {
     pub stdout: Stream,
     pub stderr: Stream,
     pub files: Stream,
+    live: bool,
 }
 
 pub enum End {
@@ -121,8 +141,14 @@ pub enum End {
 }
 
 impl Boot {
-    /// Starts QEMU with the root archive `root` that is in `folder`.
-    pub fn start(guest: &Guest, vmlinux: &Path, folder: &Path, token: &str) -> Result<Boot, Error> {
+    /// Starts QEMU, with `root` as the archive of the root folder.
+    pub fn start(
+        guest: &Guest,
+        vmlinux: &Path,
+        root: File,
+        folder: &Path,
+        token: &str,
+    ) -> Result<Boot, Error> {
         let port = |name: &str| Stream::new(&folder.join(name), token);
         let (stdout, stderr, files) = (port("stdout")?, port("stderr")?, port("files")?);
         let mut qemu = Command::new("setpriv");
@@ -131,7 +157,7 @@ impl Boot {
             .args(guest.machine.arguments()?)
             .arg("-kernel")
             .arg(vmlinux)
-            .args(["-initrd", "root"])
+            .args(["-initrd", "/proc/self/fd/0"])
             .args(["-append", &format!("{KERNEL} {}", guest.kernel_arguments)])
             .args(["-serial", &format!("file:{CONSOLE}")]);
         for (at, name) in ["stdout", "stderr", "files"].iter().enumerate() {
@@ -142,7 +168,7 @@ impl Boot {
         let said = File::create(folder.join("qemu"))
             .map_err(|e| Error::io("cannot write beside the guest".into(), e))?;
         qemu.current_dir(folder)
-            .stdin(Stdio::null())
+            .stdin(root)
             .stdout(Stdio::null())
             .stderr(said);
         let child = qemu.spawn();
@@ -153,6 +179,7 @@ impl Boot {
             stdout,
             stderr,
             files,
+            live: guest.live,
         })
     }
 
@@ -164,6 +191,10 @@ impl Boot {
             let gone = gone.map_err(|e| Error::io("cannot wait for QEMU".into(), e))?;
             for stream in [&mut self.stdout, &mut self.stderr, &mut self.files] {
                 stream.read()?;
+            }
+            if self.live {
+                self.stdout.forward(io::stdout())?;
+                self.stderr.forward(io::stderr())?;
             }
             let marks = [&self.stdout, &self.stderr].map(|s| s.marks.len());
             if marks == [jobs; 2] && self.files.marks.len() == 1 {
@@ -202,7 +233,6 @@ pub const QEMU: &str = "qemu-system-x86_64";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     #[test]
     fn marks_divide_a_stream_wherever_it_is_cut() {
@@ -212,10 +242,13 @@ mod tests {
             let file = folder.path().join("stream");
             let mut stream = Stream::new(&file, "@@T").unwrap();
             let mut writer = File::options().append(true).open(&file).unwrap();
+            let mut forwarded = Vec::new();
             for part in [&whole[..cut], &whole[cut..]] {
                 writer.write_all(part).unwrap();
                 stream.read().unwrap();
+                stream.forward(&mut forwarded).unwrap();
             }
+            assert_eq!(forwarded, b"onethree @@ @@Trest", "cut at {cut}");
             let (parts, rest) = stream.parts();
             let expected: [(i32, &[u8]); 3] = [(0, b"one"), (137, b""), (2, b"three @@ @@T")];
             assert_eq!(parts, expected, "cut at {cut}");

@@ -14,6 +14,8 @@ use crate::{Error, Kernel};
 
 /// Raise it when what a prepared folder holds changes.
 const LAYOUT: &str = "layout 2\n";
+/// Begins the names of folders that are not complete.
+const MAKING: &str = "making-";
 /// What the virtio ports need and kernel 6.1 has as modules, each after those it uses.
 const MODULES: [&str; 6] = [
     "virtio_ring",
@@ -64,8 +66,9 @@ pub fn prepare(kernel: Kernel, store: &Path) -> Result<Image, Error> {
     if image.is_ready() {
         return Ok(image);
     }
+    remove_leftovers(store);
     let work = tempfile::Builder::new()
-        .prefix("making-")
+        .prefix(MAKING)
         .tempdir_in(store)
         .map_err(failed)?;
     let made = work.path().join("made");
@@ -85,6 +88,15 @@ pub fn prepare(kernel: Kernel, store: &Path) -> Result<Image, Error> {
     }
     fs::rename(&made, &image.folder).map_err(failed)?;
     Ok(image)
+}
+
+/// What processes left that were killed while they prepared; the lock is held.
+fn remove_leftovers(store: &Path) {
+    while let Ok(leftover) = find(store, MAKING) {
+        if fs::remove_dir_all(leftover).is_err() {
+            return;
+        }
+    }
 }
 
 /// Downloads the package that Debian's meta-package names today.

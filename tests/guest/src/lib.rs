@@ -34,7 +34,7 @@ use machine::Machine;
 use root::Root;
 
 pub use machine::Kernel;
-pub use need::{missing, or_skip, prepare, required};
+pub use need::{missing, or_skip, or_skip_with, prepare, required};
 
 /// A machine to boot: what it looks like, what is on it. Each run boots it afresh.
 #[derive(Clone, Debug)]
@@ -46,6 +46,7 @@ pub struct Guest {
     folder: PathBuf,
     copies: Vec<(PathBuf, PathBuf)>,
     texts: Vec<(PathBuf, String)>,
+    live: bool,
 }
 
 /// What came of one command.
@@ -76,7 +77,7 @@ pub enum Error {
     /// Something from a package is not there; which, and how to get it.
     #[error("{0}")]
     Missing(String),
-    /// A machine that cannot be built; which option is wrong.
+    /// A machine that cannot be built as asked; what is wrong.
     #[error("{0}")]
     Shape(String),
     #[error("{what}: {cause}")]
@@ -140,6 +141,7 @@ impl Guest {
             folder: "/tmp".into(),
             copies: Vec::new(),
             texts: Vec::new(),
+            live: false,
         }
     }
 
@@ -216,7 +218,7 @@ impl Guest {
     }
 
     /// Copies a file or folder of the host to the same place in the guest, with the
-    /// shared libraries of the programs in it. The path must be absolute.
+    /// shared libraries of the programs in it. Paths must be absolute.
     pub fn file(self, path: impl AsRef<Path>) -> Guest {
         let path = path.as_ref();
         self.file_at(path, path)
@@ -233,6 +235,12 @@ impl Guest {
     pub fn text(mut self, guest: impl AsRef<Path>, text: &str) -> Guest {
         self.texts
             .push((guest.as_ref().to_path_buf(), text.to_string()));
+        self
+    }
+
+    /// Also prints what commands print, as it comes.
+    pub fn live(mut self) -> Guest {
+        self.live = true;
         self
     }
 
@@ -255,8 +263,11 @@ impl Guest {
         let scratch = scratch.map_err(|e| Error::io("cannot make a folder".into(), e))?;
         let token = token();
         let root = self.root(&image, commands, &token)?;
-        root.write(&scratch.path().join("root"))?;
-        let mut boot = Boot::start(self, &image.vmlinux(), scratch.path(), &token)?;
+        // It may be big, so it has no name that a killed process could leave behind.
+        let archive = tempfile::tempfile();
+        let archive = archive.map_err(|e| Error::io("cannot make a file".into(), e))?;
+        root.write(&archive)?;
+        let mut boot = Boot::start(self, &image.vmlinux(), archive, scratch.path(), &token)?;
         let seconds = self.limit.as_secs_f64();
         let how = match boot.watch(commands.len(), self.limit)? {
             End::Done => return outputs(&boot),
@@ -269,6 +280,11 @@ impl Guest {
     fn root(&self, image: &kernel::Image, commands: &[&str], token: &str) -> Result<Root, Error> {
         let mut root = Root::new()?;
         for (host, guest) in &self.copies {
+            if !host.is_absolute() || !guest.is_absolute() {
+                let (host, guest) = (host.display(), guest.display());
+                let refusal = format!("{host} and {guest} must be absolute paths to be copied");
+                return Err(Error::Shape(refusal));
+            }
             root.copy(host, guest)?;
         }
         for (guest, text) in &self.texts {

@@ -37,20 +37,22 @@ pub(crate) fn store() -> Result<PathBuf, Error> {
     Ok(marked.unwrap_or(&usual).join("guest"))
 }
 
-/// Gets ready what can be got ready without booting: both kernels.
-pub fn prepare() -> Result<(), Error> {
+/// Gets ready what can be got ready without booting: downloads the kernel if need be.
+pub fn prepare(kernel: Kernel) -> Result<(), Error> {
     tools()?;
-    for kernel in [Kernel::V6_12, Kernel::V6_1] {
-        kernel::prepare(kernel, &store()?)?;
-    }
-    Ok(())
+    kernel::prepare(kernel, &store()?).map(|_| ())
 }
 
-/// Why no guest can be had here, with the fix; `None` if all is there. The first call
-/// downloads the kernels if need be.
-pub fn missing() -> Option<String> {
-    static WHY: OnceLock<Option<String>> = OnceLock::new();
-    WHY.get_or_init(|| prepare().err().map(|e| e.to_string()))
+/// Why no guest with that kernel can be had here, with the fix; `None` if all is there.
+/// Tried once per process.
+pub fn missing(kernel: Kernel) -> Option<String> {
+    static WHY: [OnceLock<Option<String>>; 2] = [const { OnceLock::new() }; 2];
+    let tried = match kernel {
+        Kernel::V6_1 => &WHY[0],
+        Kernel::V6_12 => &WHY[1],
+    };
+    tried
+        .get_or_init(|| prepare(kernel).err().map(|e| e.to_string()))
         .clone()
 }
 
@@ -63,8 +65,14 @@ pub fn required() -> bool {
 /// stderr has named the test and the reason. Panics where guests are required.
 #[track_caller]
 pub fn or_skip() -> Option<Guest> {
-    let Some(why) = missing() else {
-        return Some(Guest::new());
+    or_skip_with(Kernel::V6_12)
+}
+
+/// The same with another kernel.
+#[track_caller]
+pub fn or_skip_with(kernel: Kernel) -> Option<Guest> {
+    let Some(why) = missing(kernel) else {
+        return Some(Guest::new().kernel(kernel));
     };
     assert!(!required(), "{SWITCH}=required, but {why}");
     // The test harness names threads after tests, and keeps what `eprintln!` prints of a

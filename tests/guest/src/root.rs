@@ -195,9 +195,9 @@ impl Root {
     }
 
     /// Writes it as an archive that the kernel can unpack.
-    pub fn write(&self, file: &Path) -> Result<(), Error> {
-        let failed = |e| Error::io(format!("cannot write {}", file.display()), e);
-        let to = BufWriter::with_capacity(1 << 20, fs::File::create(file).map_err(failed)?);
+    pub fn write(&self, file: &fs::File) -> Result<(), Error> {
+        let failed = |e| Error::io("cannot write the guest's root".into(), e);
+        let to = BufWriter::with_capacity(1 << 20, file);
         let mut archive = Writer::new(to);
         for (place, entry) in &self.entries {
             let (kind, data) = match &entry.content {

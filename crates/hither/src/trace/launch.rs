@@ -15,9 +15,10 @@ use nix::sys::signal::SigSet;
 use crate::program::target::Target;
 
 /// `-code_api`: let the client see all code. `-disable_traces`: with the tracer's code
-/// inlined they cost 8-16 % instead of gaining. DynamoRIO's defaults do the rest: the
-/// release build writes no logs and prints only when it cannot go on.
-const OPTIONS: &str = "-code_api -disable_traces";
+/// inlined they cost 8-16 % instead of gaining. `-no_emulate_brk`: the program's heap is the
+/// kernel's. DynamoRIO's defaults do the rest: the release build writes no logs and prints
+/// only when it cannot go on.
+const OPTIONS: &str = "-code_api -disable_traces -no_emulate_brk";
 /// Longest option string that DynamoRIO reads.
 const OPTIONS_MAX: usize = 2047;
 
@@ -96,6 +97,8 @@ impl Tracer {
         // In our own environment, since `Command` would sort one that it changes; the
         // tracer takes them away again, so the program finds what we were given.
         std::env::set_var("DYNAMORIO_RUNUNDER", "1");
+        // The program's heap is the kernel's, see tracer/dynamorio/exec.c.
+        std::env::set_var("DYNAMORIO_NO_EMULATE_BRK", "1");
         std::env::set_var("DYNAMORIO_EXE_PATH", &target.executable);
         // Keeps a user's own configuration files for DynamoRIO out of it.
         std::env::set_var("DYNAMORIO_CONFIGDIR", "/dev/null");
@@ -157,12 +160,12 @@ mod tests {
         check(
             "/opt/h/c.so",
             true,
-            Some("-code_api -disable_traces -client_lib '/opt/h/c.so;0;/proc/7/fd/3'"),
+            Some("-code_api -disable_traces -no_emulate_brk -client_lib '/opt/h/c.so;0;/proc/7/fd/3'"),
         );
         check(
             "/it's here/c.so",
             false,
-            Some("-code_api -disable_traces -no_follow_children -client_lib \"/it's here/c.so;0;/proc/7/fd/3\""),
+            Some("-code_api -disable_traces -no_emulate_brk -no_follow_children -client_lib \"/it's here/c.so;0;/proc/7/fd/3\""),
         );
         check("/a;b/c.so", true, None);
         check("/'\"`/c.so", true, None);

@@ -1,8 +1,13 @@
 //! What needs more than one NUMA node, on the test machine (`tests/guest`). A boot takes
 //! seconds, so a test gives one guest many commands. Where there can be no guest, each
 //! test says so by name, and fails if HITHER_GUEST=required.
+#[path = "../common/placement.rs"]
+mod placement;
+
 mod ends;
+mod look;
 mod machine;
+mod placed;
 mod program;
 
 use hither_guest::{or_skip, Guest, Output};

@@ -1,6 +1,7 @@
 /* program pthread|openmp|time ROUNDS [REST=10]
  * Four threads in pairs whose partners change half-way: (0,1) (2,3), then (0,2) (1,3). In
- * each round all rest for REST milliseconds and write to the page of their partner.
+ * each round all rest for REST milliseconds and write to the page of their partner. Between
+ * the halves they rest for 40 times as long, so that C_H tells them apart.
  *   pthread: two pthread barriers per round: 8 ROUNDS
  *   openmp:  a parallel region with a barrier per round: ROUNDS, 4 ROUNDS
  *   time:    no barrier that is counted
@@ -33,7 +34,7 @@ __attribute__((noinline)) static void milliseconds(long n) {
 static void work(int me, long round) {
   int half = round >= rounds / 2;
   volatile long *other = pages[half ? me ^ 2 : me ^ 1];
-  milliseconds(rest);
+  milliseconds(round == rounds / 2 ? 40 * rest : rest);
   for (int k = 0; k < CELLS; k++) pages[me][k] = pages[me][k] + 1, other[k] = other[k] + 1;
   if (round == rounds / 4 || round == rounds * 3 / 4) where[half][me] = sched_getcpu();
 }

@@ -90,7 +90,10 @@ fn the_follower_is_killed() {
     let output = running.end();
     let message = text(&output.stderr);
     assert_eq!(status(&output), 2, "{message}");
-    assert!(message.starts_with("hither: ") && message.lines().count() == 1, "{message}");
+    assert!(
+        message.starts_with("hither: ") && message.lines().count() == 1,
+        "{message}"
+    );
     place.nobody_left();
 }
 

@@ -139,7 +139,12 @@ fn built(name: &str) -> &'static str {
         folder
     });
     // Leaked: it is needed until the tests end.
-    folder.path().join(name).to_string_lossy().into_owned().leak()
+    folder
+        .path()
+        .join(name)
+        .to_string_lossy()
+        .into_owned()
+        .leak()
 }
 
 /// Whether a program that a test needs is there; says so where it is not.

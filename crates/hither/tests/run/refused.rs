@@ -110,12 +110,7 @@ fn where_following_is_forbidden_and_asked_for() {
     let run_so = [
         "run", "-q", "--method", "ptrace", "--policy", "compact", "--",
     ];
-    let line = [
-        &[built("deny"), HITHER],
-        &run_so[..],
-        &["touch", "started"],
-    ]
-    .concat();
+    let line = [&[built("deny"), HITHER], &run_so[..], &["touch", "started"]].concat();
     let output = run(place.marked(&line));
     let message = text(&output.stderr);
     assert_eq!(status(&output), 2, "{message}");

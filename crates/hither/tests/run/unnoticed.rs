@@ -57,7 +57,8 @@ fn processing_units_seem_those_of_before() {
 #[test]
 fn who_pins_itself_gets_its_will() {
     check(&[built("notice"), "pins"], 0);
-    let other = "taskset -cp 0 $$ > /dev/null; nproc; taskset -c 1 nproc; exec taskset -c 0,1 nproc";
+    let other =
+        "taskset -cp 0 $$ > /dev/null; nproc; taskset -c 1 nproc; exec taskset -c 0,1 nproc";
     check(&["taskset", "-c", "1", "sh", "-c", other], 0);
 }
 

@@ -122,12 +122,12 @@ impl<'q> Borrowed<'q> {
             ..self.saved
         };
         ptrace::set_registers(self.tid, &registers)?;
-        self.to_syscall_stop()?;
-        self.to_syscall_stop()?;
+        self.next_syscall_stop()?;
+        self.next_syscall_stop()?;
         Ok(ptrace::registers(self.tid)?.rax.cast_signed())
     }
 
-    fn to_syscall_stop(&mut self) -> io::Result<()> {
+    fn next_syscall_stop(&mut self) -> io::Result<()> {
         loop {
             ptrace::resume(self.tid, Until::Syscall, 0)?;
             match ptrace::wait(Some(self.tid), true)? {

@@ -147,11 +147,6 @@ impl Threads {
         Some((thread, last))
     }
 
-    /// Threads that live in process `pid`.
-    pub fn count(&self, pid: Pid) -> usize {
-        self.counts.get(&pid).copied().unwrap_or(0)
-    }
-
     /// The thread is process `pid` itself from now on: it called exec.
     pub fn rename(&mut self, tid: Tid, pid: Pid) {
         if let Some(thread) = self.live.remove(&tid) {

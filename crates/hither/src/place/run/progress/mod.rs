@@ -1,12 +1,13 @@
 //! Which phase of a placement holds now (OPT 6.4).
 //!
 //! ```text
-//!   breakpoints --counts--> pace --phase reached--> intervals --Holding--> guide
-//!   clock ----------------/                        /  t_min: 1 s, 10 s
+//!   breakpoints --counts--> estimate --> pace --phase reached--> intervals --Holding--> guide
+//!   clock -----------------------------/                        /  t_min: 1 s, 10 s
 //! ```
 //! Which phases there are, and which are worth a change, `hither map --phases` has decided
 //! on the traced run. Here is decided only when they begin in this one.
 mod counters;
+mod estimate;
 mod intervals;
 mod pace;
 #[cfg(test)]
@@ -16,7 +17,8 @@ use super::guide::{Holding, Image, Mapping, Pid};
 use super::Progress;
 use anyhow::Result;
 use counters::Counters;
-use hither_profile::{Nanos, PlacedPhase, Placement};
+use estimate::{Estimate, Known, BUDGET};
+use hither_profile::{Nanos, Placement};
 use hither_sys::perf::Heirs;
 use intervals::Intervals;
 use pace::Pace;
@@ -25,16 +27,10 @@ use std::time::Instant;
 /// t_min of threads and of pages (OPT 6.2.2 and 6.3), where the placement names none.
 const THREAD_INTERVAL: Nanos = 1_000_000_000;
 const PAGE_INTERVAL: Nanos = 10_000_000_000;
-/// Counting may cost this share of the time that the program's threads have.
-const BUDGET: f64 = 0.01;
-/// Too early to judge what counting costs.
-const SETTLED: Nanos = 200_000_000;
 /// Least time between two looks at the counters.
 const LOOK: Nanos = 5_000_000;
 /// Looking takes this share of the time at most: it asks every thread's counter.
 const LOOKS: u32 = 200;
-
-const PARALLEL: usize = hither_sys::wire::SYNC_OMP_PARALLEL as usize;
 
 /// Follows the phases of a placement; `None` where there is only one. With `by_time` no
 /// synchronisation points are counted.
@@ -66,8 +62,7 @@ pub fn follow(placement: &Placement, by_time: bool) -> Option<Box<dyn Progress>>
             interval(placement, "page-interval", PAGE_INTERVAL),
         ),
         counters,
-        threads: placed(phases),
-        cost: 0,
+        estimate: Estimate::new(placed(placement)),
         counts: [None; 4],
         next_look: 0,
         is_told: false,
@@ -81,9 +76,11 @@ fn interval(placement: &Placement, name: &str, otherwise: Nanos) -> Nanos {
     given.unwrap_or(otherwise)
 }
 
-fn placed(phases: &[PlacedPhase]) -> u64 {
-    let most = phases.iter().map(|p| p.threads.len()).max();
-    most.unwrap_or(0).max(1) as u64
+/// Threads that work; all of them where only pages are placed.
+fn placed(placement: &Placement) -> u64 {
+    let most = placement.phases.iter().map(|p| p.threads.len()).max();
+    let most = most.filter(|n| *n > 0).unwrap_or(placement.threads.len());
+    most as u64
 }
 
 struct Follow {
@@ -92,11 +89,8 @@ struct Follow {
     counters: Option<Counters>,
     /// Why phases go by time, where they do.
     why_time: Option<String>,
-    /// Threads that share the work, and the cost of counting.
-    threads: u64,
-    /// Nanoseconds of a call that is counted.
-    cost: Nanos,
-    counts: [Option<u64>; 4],
+    estimate: Estimate,
+    counts: Known,
     next_look: Nanos,
     /// Somebody tells of programs and what they map.
     is_told: bool,
@@ -104,37 +98,17 @@ struct Follow {
 
 impl Follow {
     fn look(&mut self, at: Nanos) {
-        let Some(counters) = self.counters.as_ref().filter(|_| at >= self.next_look) else {
+        let Some(counters) = self.counters.as_mut().filter(|_| at >= self.next_look) else {
             return;
         };
         let start = Instant::now();
-        self.counts = counters.values();
+        let was_on = self.estimate.is_on();
+        self.counts = self.estimate.passed(at, &counters.values());
+        if self.estimate.is_on() != was_on {
+            counters.turn(self.estimate.is_on());
+        }
         let rest = (start.elapsed() * LOOKS).as_nanos() as Nanos;
         self.next_look = at.saturating_add(rest.max(LOOK));
-        if at > SETTLED && self.spent() as f64 > at as f64 * BUDGET {
-            self.why_time = Some(format!(
-                "counting would slow it down by {:.0} %",
-                self.spent() as f64 / at as f64 * 100.0
-            ));
-            self.stop(at);
-        }
-    }
-
-    /// Time that counting took from each thread so far. Parallel regions are entered by one,
-    /// and the others wait for it.
-    fn spent(&self) -> Nanos {
-        let kinds = self.counts.iter().enumerate();
-        let calls = kinds.map(|(kind, count)| {
-            let threads = if kind == PARALLEL { 1 } else { self.threads };
-            count.unwrap_or(0) / threads
-        });
-        calls.sum::<u64>().saturating_mul(self.cost)
-    }
-
-    fn stop(&mut self, at: Nanos) {
-        self.pace.stop_counting(at, &self.counts);
-        self.counts = [None; 4];
-        self.counters = None;
     }
 }
 
@@ -144,7 +118,7 @@ impl Progress for Follow {
             return Ok(());
         }
         match Counters::cost() {
-            Ok(cost) => self.cost = cost,
+            Ok(cost) => self.estimate.cost = cost,
             Err(e) => {
                 self.why_time = Some(refusal(&e));
                 self.counters = None;
@@ -205,6 +179,10 @@ impl Progress for Follow {
             (false, false) if self.why_time.is_some() => {
                 Some(format!("Phases went by time, {late}: {}.", why()))
             }
+            _ if self.estimate.has_paused() => Some(format!(
+                "Phases went by barriers counted now and then: counting all would have cost more than {:.0} % of the time.",
+                BUDGET * 100.0
+            )),
             _ => None,
         }
     }

@@ -101,25 +101,6 @@ impl Pace {
         self.reached
     }
 
-    /// Takes over what `counts` tell of the pace, since there will be none from here on.
-    pub fn stop_counting(&mut self, at: Nanos, counts: &[Option<u64>; 4]) {
-        if self.is_last() {
-            return;
-        }
-        let growth = self.growth(counts);
-        let (before, after) = (&self.phases[self.reached], &self.phases[self.reached + 1]);
-        let clock = clock(&growth);
-        let passed = counts[clock].unwrap_or(0);
-        let passed = passed.saturating_sub(before.sync[clock]);
-        if growth[clock] > 0 && passed > 0 {
-            let share = (passed as f64 / growth[clock] as f64).min(1.0);
-            let there = share * after.start.saturating_sub(before.start) as f64;
-            self.anchor = (at, before.start.saturating_add(there as Nanos));
-            self.ratio = at as f64 / self.anchor.1.max(1) as f64;
-            self.by_count = true;
-        }
-    }
-
     /// Synchronisation points between the phase reached and the next, of kinds that can be
     /// counted.
     fn growth(&self, counts: &[Option<u64>; 4]) -> Counts {

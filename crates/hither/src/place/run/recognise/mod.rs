@@ -35,7 +35,7 @@ use plan::Plan;
 use processes::{ImageNo, Newcomer, Roster};
 use runs::{changes, Run};
 use shared::Shared;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use threads::{Fresh, Task};
 
 /// Images that have ended and are still told of.
@@ -98,7 +98,7 @@ impl Recogniser {
             ..Image::default()
         };
         if root {
-            self.tally.root(&start.executable);
+            self.tally.root(&start.executable, start.rank);
         }
         let binds = start::enter(&mut image, &self.plan, start);
         let thread = image.process.and_then(|p| self.plan.first_thread(p));
@@ -314,8 +314,12 @@ impl Guide for Recogniser {
         let mut pages = Vec::new();
         let mut pids: Vec<(&Pid, &ImageNo)> = self.of_pid.iter().collect();
         pids.sort_unstable();
-        pids.dedup_by_key(|(_, no)| **no);
-        for (pid, no) in pids.into_iter().filter(|(_, no)| !self.ended.contains(no)) {
+        let mut told: HashSet<ImageNo> = self.ended.iter().copied().collect();
+        for (pid, no) in pids {
+            // A vforked process has the image of its parent.
+            if !told.insert(*no) {
+                continue;
+            }
             let binds = self.images.get(no).map(|i| i.rebind(&changed));
             let binds = binds.filter(|b| !b.is_empty());
             pages.extend(binds.map(|binds| (*pid, binds)));

@@ -11,6 +11,8 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Clone, Default)]
 pub struct Tally {
     program: String,
+    /// It is one of several, each of which is followed by a hither of its own.
+    is_rank: bool,
     by_place: Option<ProcessIx>,
     /// Mappings of another size, and the largest difference in per cent.
     sizes: u64,
@@ -25,8 +27,9 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn root(&mut self, executable: &str) {
+    pub fn root(&mut self, executable: &str, rank: Option<u32>) {
         self.program = executable.to_owned();
+        self.is_rank = rank.is_some();
     }
 
     pub fn thread(&mut self, image: &Image, thread: Option<ThreadIx>) {
@@ -70,16 +73,16 @@ impl Tally {
         let mut all = self.clone();
         images.for_each(|image| all.retire(image, plan));
         let mut notes = Vec::new();
-        all.processes(plan, &mut notes);
+        all.processes(plan, roster, &mut notes);
         all.mappings(&mut notes);
         all.missing(plan, roster, &mut notes);
         coarse(plan, &mut notes);
         notes
     }
 
-    fn processes(&self, plan: &Plan, notes: &mut Vec<String>) {
+    fn processes(&self, plan: &Plan, roster: &Roster, notes: &mut Vec<String>) {
         let here = base(&self.program);
-        if let Some(process) = self.by_place {
+        if let Some(process) = self.by_place.filter(|p| roster.is_soft(*p)) {
             let there = base(&plan.processes[process.at()].executable);
             notes.push(format!("The placement is of {there}, this is {here}: what is alike in their order of threads and mappings was placed."));
         } else if self.came.is_empty() && !self.program.is_empty() {
@@ -145,7 +148,7 @@ impl Tally {
         }
         let mut programs: Vec<_> = programs.into_iter().collect();
         programs.sort_unstable();
-        if !self.came.is_empty() {
+        if !self.came.is_empty() && !self.is_rank {
             for (program, count) in programs {
                 let (processes, _) = counted(count, "process", "processes");
                 notes.push(format!(

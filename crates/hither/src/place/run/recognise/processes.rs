@@ -141,7 +141,12 @@ impl Roster {
         }
     }
 
-    /// Whether some image is or was this process, for more than its place.
+    /// Whether the image that was this process last was it by its place only.
+    pub fn is_soft(&self, process: ProcessIx) -> bool {
+        self.holders.get(&process).is_some_and(|holder| holder.soft)
+    }
+
+    /// Whether some image is or was this process.
     pub fn has_come(&self, process: ProcessIx) -> bool {
         self.holders.contains_key(&process)
     }

@@ -1,5 +1,6 @@
 //! Known counter sequences and what holds when.
 mod counters;
+mod estimate;
 mod intervals;
 mod pace;
 

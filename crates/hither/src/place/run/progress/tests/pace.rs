@@ -134,26 +134,6 @@ fn phases_without_points_between_them_follow_at_the_pace_so_far() {
     assert_eq!(pace.ways(), (true, true));
 }
 
-/// At 100 ms half of the points of the two seconds were passed: the rest takes 100 ms.
-#[test]
-fn when_counting_stops_the_pace_goes_on() {
-    let mut pace = Pace::new(&[phase(0, [0; 4]), phase(2, [80, 0, 0, 0])]);
-    assert_eq!(pace.advance(100_000_000, &barriers(40)), 0);
-    pace.stop_counting(100_000_000, &barriers(40));
-    assert_eq!(pace.ratio(), Some(0.1));
-    assert_eq!(pace.advance(199_000_000, &[None; 4]), 0);
-    assert_eq!(pace.advance(200_000_000, &[None; 4]), 1);
-}
-
-#[test]
-fn nothing_was_counted_when_counting_stops() {
-    let mut pace = Pace::new(&[phase(0, [0; 4]), phase(2, [80, 0, 0, 0])]);
-    pace.stop_counting(1_000_000, &barriers(0));
-    assert_eq!(pace.ratio(), None);
-    assert_eq!(pace.advance(1_999_000_000, &[None; 4]), 0);
-    assert_eq!(pace.advance(2_000_000_000, &[None; 4]), 1);
-}
-
 #[test]
 fn a_single_phase_stays() {
     check(

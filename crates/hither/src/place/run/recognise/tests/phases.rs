@@ -20,11 +20,10 @@ fn two_phases() -> Placed {
     placed
 }
 
-fn enter(
-    r: &mut Recogniser,
-    threads: usize,
-    pages_of: usize,
-) -> (Vec<(Tid, Cpu)>, Vec<(Pid, Vec<Run>)>) {
+/// Threads to units, and pages of processes to nodes.
+type Moved = (Vec<(Tid, Cpu)>, Vec<(Pid, Vec<Run>)>);
+
+fn enter(r: &mut Recogniser, threads: usize, pages_of: usize) -> Moved {
     let change = r.enter(Holding {
         threads,
         pages: pages_of,

@@ -94,7 +94,10 @@ fn ranks_count_more_than_order() {
 fn launched_inside_or_outside() {
     // mpirun -np 2 hither run app, from a profile of hither trace mpirun -np 2 app.
     let notes = follow(LAUNCHED, &[(Start("/elsewhere/app", Some(1)), Some(4))]);
-    assert!(notes[0].contains("did not start"), "{notes:?}");
+    assert!(
+        notes.is_empty(),
+        "the other ranks have a hither of their own: {notes:?}"
+    );
     // And the other way round.
     let ranks: &[_] = &[
         ("/home/me/app", None, Some(0)),
@@ -152,6 +155,43 @@ fn shells_in_between() {
             (Vfork(100, 203), None),
             (Exec(203, "/bin/date", None), Some(1)),
         ],
+    );
+}
+
+/// Each rank is a script that starts the program among others.
+#[test]
+fn scripts_for_ranks() {
+    let ranks: &[_] = &[
+        ("/home/me/app", None, Some(0)),
+        ("/home/me/app", None, Some(1)),
+    ];
+    let notes = follow(
+        ranks,
+        &[
+            (Start("/bin/dash", Some(1)), Some(1)),
+            (Vfork(100, 201), None),
+            (Exec(201, "/bin/date", Some(1)), Some(1)),
+            (End(201), None),
+            (Vfork(100, 202), None),
+            (Exec(202, "/home/me/app", Some(1)), Some(1)),
+            (Vfork(202, 203), None),
+            (Exec(203, "/bin/date", Some(1)), None),
+        ],
+    );
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+#[test]
+fn processes_that_do_not_come() {
+    let workers: &[_] = &[
+        ("/bin/app", None, None),
+        ("/bin/app", Some(0), None),
+        ("/bin/app", Some(0), None),
+    ];
+    let notes = follow(workers, &[(Start("/bin/app", None), Some(0))]);
+    assert_eq!(
+        notes,
+        ["2 processes of app in the placement did not start in this run."]
     );
 }
 

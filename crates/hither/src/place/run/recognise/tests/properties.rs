@@ -92,7 +92,9 @@ fn carry_out(acts: &[Act]) -> (Vec<Event>, Vec<Made>, u64) {
 /// Every page of every other mapping on some node, as a profile of these acts would name them.
 fn placement(made: &[Made], heap: u64, seed: u64) -> Placed {
     let mut placed = Placed::app();
-    (1..4).for_each(|_| drop(placed.thread(0, Some(0))));
+    for _ in 1..4 {
+        placed.thread(0, Some(0));
+    }
     let node = |region: u64, page: u64| ((region * 7 + page / 3 + seed) % 4) as u32;
     let runs = |region: u64, pages: u64| -> Vec<Run> {
         (0..pages)
@@ -103,7 +105,10 @@ fn placement(made: &[Made], heap: u64, seed: u64) -> Placed {
         region(RegionKind::Brk, None, 0, heap.max(1)),
         &runs(0, heap),
     );
-    for (at, one) in (1..).zip(made).filter(|(at, _)| (at + seed) % 3 > 0) {
+    for (at, one) in (1..)
+        .zip(made)
+        .filter(|(at, _)| !(at + seed).is_multiple_of(3))
+    {
         let (thread, _, ordinal) = one.key;
         placed.region(mmap(thread, one.pages, ordinal), &runs(at, one.pages));
     }
@@ -129,7 +134,7 @@ proptest! {
             .collect();
         let of_heap = placed.0.phases[0].pages.iter().filter(|_| heap > 0).take(1);
         let starts = of_heap.map(|p| (p.region, 50));
-        let placed_live = (1u64..).zip(&made).filter(|(at, _)| (at + seed) % 3 > 0);
+        let placed_live = (1u64..).zip(&made).filter(|(at, _)| !(at + seed).is_multiple_of(3));
         let starts = starts.chain((1u32..).zip(placed_live).filter(|(_, (_, m))| m.live).map(|(r, (_, m))| (r, m.page)));
         for (region, start) in starts {
             let runs = placed.0.phases[0].pages.iter().find(|p| p.region == region).expect("placed");
@@ -137,7 +142,7 @@ proptest! {
             for run in &runs.runs { expected.insert(start + run.first(), run.node().0); }
             let mut got: HashMap<u64, u32> = HashMap::new();
             for (first, count, node) in told.get(&region).into_iter().flatten() {
-                (*first..first + count).for_each(|page| drop(got.insert(page, *node)));
+                got.extend((*first..first + count).map(|page| (page, *node)));
             }
             prop_assert_eq!(got, expected, "region {}", region);
         }
