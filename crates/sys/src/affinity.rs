@@ -151,7 +151,7 @@ mod tests {
     fn the_kernels_answer_by_length() {
         assert!(length(0, 3).is_err());
         let most = length(0, BYTES_MAX).expect("length");
-        assert!(most % 8 == 0 && most > 0);
+        assert!(most.is_multiple_of(8) && most > 0);
         assert_eq!(length(0, most).expect("length"), most);
     }
 }

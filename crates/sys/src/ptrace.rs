@@ -76,14 +76,17 @@ pub fn wait_seeing(
     mut last: impl FnMut(i32),
 ) -> io::Result<Option<(i32, Event)>> {
     let hang = if block { 0 } else { libc::WNOHANG };
-    let next = match tid {
-        Some(tid) => Some(tid),
-        None => peek(hang, &mut last)?,
-    };
-    match next {
-        Some(tid) => reap(tid, hang),
-        None => Ok(None),
+    if let Some(tid) = tid {
+        return reap(tid, hang);
     }
+    while let Some(tid) = peek(hang, &mut last)? {
+        // Without waiting for it: killed meanwhile, the first thread of a process tells of
+        // its end only after all the others.
+        if let Some(event) = reap(tid, libc::WNOHANG)? {
+            return Ok(Some(event));
+        }
+    }
+    Ok(None)
 }
 
 /// Whose turn it is.

@@ -6,7 +6,7 @@ use nix::unistd::Pid;
 /// The program at work, which maps memory all the time, and its process id.
 fn at_work(place: &Place) -> (Running, Pid) {
     let program = built("notice");
-    let running = Running::start(place.marked(&[&RUN[..], &[&program, "lasting", "0"]].concat()));
+    let running = Running::start(place.marked(&[&RUN[..], &[program, "lasting", "0"]].concat()));
     wait_for("start", || !place.read("up").is_empty());
     let pid = place.read("up").trim().parse().expect("a process id");
     (running, Pid::from_raw(pid))

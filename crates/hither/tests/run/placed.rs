@@ -80,9 +80,9 @@ fn affinity_does_not_leak() {
     };
     place.write(
         "some.place.json",
-        &placement(&program, bytes, 4, &machine(&place), &[some]),
+        &placement(program, bytes, 4, &machine(&place), &[some]),
     );
-    let alone = run(place.command(&[&program, "masks"]));
+    let alone = run(place.command(&[program, "masks"]));
     let all = text(&alone.stdout);
     let all = all
         .lines()
@@ -98,7 +98,7 @@ fn affinity_does_not_leak() {
         "-p",
         "some.place.json",
         "--",
-        &program,
+        program,
         "masks",
     ]));
     assert_eq!(text(&followed.stderr), "");
@@ -125,7 +125,7 @@ fn restless(place: &Place, nodes: &[u32], units: &[u32], machine: &Machine) -> S
         pages: vec![(page, pages, nodes[i % nodes.len()])],
     };
     let phases: Vec<Phase> = (0..200).map(phase).collect();
-    placement(&program, bytes, 40, machine, &phases)
+    placement(program, bytes, 40, machine, &phases)
 }
 
 /// System calls that wait return what they would, while threads and pages move about.

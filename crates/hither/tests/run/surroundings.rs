@@ -80,7 +80,7 @@ fn signals_stay_ignored_or_blocked() {
         assert!(text(&alone.stdout).contains(" 20 "), "{script}");
         same(&[script], &alone, &call(&RUN.join(" ")));
     }
-    check(&["env", "--block-signal=USR1", &program, "self"], 0);
+    check(&["env", "--block-signal=USR1", program, "self"], 0);
     let limited = |prefix: &str| {
         place.marked_shell(&format!(
             "ulimit -S -f 64; {prefix} {program} files; echo $?"
@@ -125,12 +125,12 @@ fn another_user() {
     ] {
         let line = [program, how];
         let alone = run(place.command(&[&NOBODY[..], &line].concat()));
-        let run_by = [&NOBODY[..], &[&hither], &RUN[1..], &line].concat();
+        let run_by = [&NOBODY[..], &[hither], &RUN[1..], &line].concat();
         same(&run_by, &alone, &run(place.marked(&run_by)));
     }
     let line = [
         &NOBODY[..],
-        &[&hither],
+        &[hither],
         &RUN[1..],
         &["sh", "-c", "id -u; exit 3"],
     ]

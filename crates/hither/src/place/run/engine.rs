@@ -141,7 +141,9 @@ impl<'a> Engine<'a> {
             Event::Trap => {
                 if tid == self.main && std::mem::take(&mut self.main_stopped) {
                     // Whoever continued the program need not know of the front.
-                    let _ = hither_sys::process::send(self.front, libc::SIGCONT);
+                    if nix::unistd::getppid().as_raw() == self.front {
+                        let _ = hither_sys::process::send(self.front, libc::SIGCONT);
+                    }
                 }
                 ptrace::resume(tid, Until::Event, 0)?;
             }

@@ -80,22 +80,12 @@ impl Engine<'_> {
         let Some((pid, moves)) = self.ticks.pending.front_mut() else {
             return;
         };
-        let process = nix::unistd::Pid::from_raw(*pid);
         let (pages, nodes) = moves.batch();
-        let before = match pages.is_empty() {
-            true => Err(io::Error::from_raw_os_error(libc::ESRCH)),
-            false => numa::nodes_of(process, &pages),
-        };
-        let after = before.and_then(|before| {
-            let after = numa::move_to(process, &pages, &nodes)?;
-            let moved = before
-                .iter()
-                .zip(after)
-                .filter(|(b, a)| a.is_some() && **b != *a);
-            Ok(moved.count() as u64)
-        });
-        match (after, self.outcome.phases.last_mut()) {
-            (Ok(moved), Some(phase)) => phase.pages_moved += moved,
+        match (
+            move_pages(*pid, &pages, &nodes),
+            self.outcome.phases.last_mut(),
+        ) {
+            (Ok(moved), Some(phase)) if !pages.is_empty() => phase.pages_moved += moved,
             // All are moved, or the process is gone.
             _ => drop(self.ticks.pending.pop_front()),
         }
@@ -124,6 +114,21 @@ impl Engine<'_> {
         self.bind(tid, &binds, false, true)?;
         ptrace::resume(tid, Until::Event, 0)
     }
+}
+
+/// Moves those of the pages that have memory, but not on their node. How many are there now.
+fn move_pages(pid: Pid, pages: &[u64], nodes: &[u32]) -> io::Result<u64> {
+    let pid = nix::unistd::Pid::from_raw(pid);
+    let now = numa::nodes_of(pid, pages)?;
+    let astray = pages.iter().zip(nodes).zip(now);
+    let astray = astray.filter(|((_, wanted), now)| now.is_some_and(|now| now != **wanted));
+    let (pages, nodes): (Vec<u64>, Vec<u32>) = astray.map(|((p, n), _)| (*p, *n)).unzip();
+    let got = numa::move_to(pid, &pages, &nodes)?;
+    let there = got
+        .iter()
+        .zip(&nodes)
+        .filter(|(got, node)| **got == Some(**node));
+    Ok(there.count() as u64)
 }
 
 /// A thread that we interrupted is not to know of it: where its system call says so, it

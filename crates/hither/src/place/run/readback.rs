@@ -1,9 +1,9 @@
 //! Reads back from the kernel where the pages of a process lie, region by region.
-use super::guide::{Bind, Found, Node, Pid, Tid};
+use super::guide::{Bind, Found, Node, Tid};
 use super::outcome::RegionOutcome;
 use anyhow::{Context, Result};
 use hither_profile::PAGE_SIZE;
-use hither_sys::numa::{move_to, nodes_of};
+use hither_sys::numa::nodes_of;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -33,33 +33,6 @@ pub fn read(tid: Tid, found: &[Found]) -> Result<Vec<RegionOutcome>> {
         pagemap: File::open(format!("/proc/{tid}/pagemap")).ok(),
     };
     found.iter().map(|f| reader.region(f)).collect()
-}
-
-/// Moves the pages of process `pid` that have memory to where they belong. Returns how many
-/// are there that were not before; none where the kernel does not let us.
-#[must_use]
-pub fn move_pages(pid: Pid, binds: &[Bind]) -> u64 {
-    let address = |bind: &Bind| (bind.start..bind.start + bind.length).step_by(PAGE_SIZE as usize);
-    let wanted = |bind: &Bind| address(bind).zip(std::iter::repeat(bind.node.0));
-    let mut pages = binds.iter().flat_map(wanted);
-    let pid = nix::unistd::Pid::from_raw(pid);
-    let mut moved = 0;
-    loop {
-        let batch: Vec<(u64, u32)> = pages.by_ref().take(BATCH).collect();
-        if batch.is_empty() {
-            return moved;
-        }
-        let addresses: Vec<u64> = batch.iter().map(|(address, _)| *address).collect();
-        let Ok(now) = nodes_of(pid, &addresses) else {
-            return moved;
-        };
-        let astray = batch.iter().zip(now);
-        let astray = astray.filter(|((_, wanted), now)| now.is_some_and(|now| now != *wanted));
-        let (from, to): (Vec<u64>, Vec<u32>) = astray.map(|(page, _)| *page).unzip();
-        let got = move_to(pid, &from, &to).unwrap_or_default();
-        let there = got.iter().zip(&to).filter(|(got, to)| **got == Some(**to));
-        moved += there.count() as u64;
-    }
 }
 
 struct Reader {
@@ -212,8 +185,6 @@ mod tests {
             ..Found::default()
         };
         let read = read(pid, &[found(0), found(1023)]).expect("move_pages");
-        // Its pages are on a node that exists, and nowhere else can they go.
-        let moved = move_pages(pid, &[bind(1023)]);
         drop(input);
         child.wait().expect("wait");
         let [first, second] = &read[..] else {
@@ -229,7 +200,6 @@ mod tests {
             .find(|(n, _)| n.0 == 0)
             .map_or(0, |n| n.1);
         assert_eq!(first.right, on_first);
-        assert_eq!(moved, 0);
         assert_eq!(second.right, 0, "no page is on a node that is not there");
     }
 }
