@@ -90,6 +90,29 @@ pub fn read(text: &str) -> Vec<Process> {
     processes
 }
 
+/// The pages of a mapping with a policy for one node: `(on that node, pages)`. None where
+/// pages of the file itself are among them, which no policy of a mapping moves.
+fn nodes_of_policy(line: &str) -> Vec<(bool, u64)> {
+    let words: Vec<&str> = line.split(' ').skip(1).collect();
+    let pages = |word: &str| word.parse::<u64>().expect("pages");
+    let Some((_, node)) = words.first().and_then(|policy| policy.split_once(':')) else {
+        return Vec::new();
+    };
+    let on = words
+        .iter()
+        .filter_map(|word| word.strip_prefix('N')?.split_once('='));
+    let found: Vec<_> = on.map(|(on, count)| (on == node, pages(count))).collect();
+    let own = words.iter().find_map(|word| word.strip_prefix("anon="));
+    let shared =
+        !words.iter().any(|word| word.starts_with("file=")) || line.contains("file=/dev/shm/");
+    let all: u64 = found.iter().map(|(_, count)| count).sum();
+    if shared || own.map(pages) == Some(all) {
+        found
+    } else {
+        Vec::new()
+    }
+}
+
 fn thread(line: &str) -> Thread {
     let words: Vec<&str> = line.splitn(5, ' ').collect();
     Thread {
@@ -129,18 +152,17 @@ impl Process {
     pub fn by_policy(&self) -> Pages {
         let mut pages = Pages::default();
         for line in &self.numa {
-            let mut words = line.split(' ').skip(1);
-            let policy = words.next().unwrap_or_default();
-            let Some((_, node)) = policy.split_once(':') else {
-                continue;
-            };
-            for word in words {
-                if let Some((on, count)) = word.strip_prefix('N').and_then(|w| w.split_once('=')) {
-                    pages.count(count.parse().expect("pages"), on == node);
-                }
+            for (on, count) in nodes_of_policy(line) {
+                pages.count(count, on);
             }
         }
         pages
+    }
+
+    /// The lines of numa_maps by which a page is elsewhere than its policy says.
+    pub fn strays(&self) -> Vec<String> {
+        let stray = |line: &&String| nodes_of_policy(line).iter().any(|(on, _)| !on);
+        self.numa.iter().filter(stray).cloned().collect()
     }
 
     fn address(&self, region: &RegionId) -> Option<u64> {

@@ -89,7 +89,7 @@ impl Workshop {
             .timeout(Duration::from_secs(900));
         for subject in subjects {
             self.shell(&format!(
-                "{HITHER} trace -q -o {} -- {} > /dev/null",
+                "{HITHER} trace -q -o {0} -- {1} > /dev/null; test -d {0}.hither",
                 subject.name, subject.line
             ));
             guest = guest.file(self.path(&format!("{}.hither", subject.name)));
@@ -115,6 +115,8 @@ fn command(subject: &Subject) -> String {
 #[derive(Default)]
 struct Judged {
     complaints: Vec<String>,
+    /// Mappings with pages on another node than theirs.
+    strays: Vec<String>,
     threads: usize,
     by_policy: Pages,
     by_page: Pages,
@@ -138,6 +140,7 @@ fn judge(placement: &Placement, processes: &[Process]) -> Judged {
         let (complaints, threads) = process.threads_on_units(placement, row);
         judged.complaints.extend(complaints);
         judged.threads += threads;
+        judged.strays.extend(process.strays());
         judged.by_policy.add(process.by_policy());
         judged.by_page.add(process.by_page(placement, row));
     }
@@ -174,8 +177,9 @@ fn prove(workshop: &Workshop, guest: &Guest, subjects: &[Subject], threads: usiz
             wrong.push(format!("{name}: only {} threads were seen", judged.threads));
         }
         if policy.there == 0 || !policy.good() || !page.good() {
+            let strays = judged.strays.join("\n  ");
             wrong.push(format!(
-                "{name}: pages: {policy:?} by policy, {page:?} by page"
+                "{name}: pages: {policy:?} by policy, {page:?} by page\n  {strays}"
             ));
         }
     }
@@ -204,15 +208,15 @@ fn our_programs_run_as_placed() {
         workload("ring", "8 200"),
         workload("pipeline", "8 200"),
         workload("all_to_all", "8 60"),
-        workload("independent", "8 400 8"),
-        workload("false_sharing", "8 100000 padded"),
+        workload("independent", "8 4000 8"),
+        workload("false_sharing", "8 1000000 padded"),
         workload("stencil2d", "256 40"),
         workload("is", "static 16 6"),
         workload("shm", "threads 8 200"),
         workload("common", "20"),
-        workload("cpp_structs", "2000 20"),
-        workload("many_threads", "at-once 8"),
-        workload("counted", "8 20000"),
+        workload("cpp_structs", "2000 100"),
+        workload("many_threads", "at-once 40"),
+        workload("counted", "8 20000000"),
         workload("crash", "exit 8 2"),
     ];
     let workshop = Workshop::new();
@@ -221,7 +225,7 @@ fn our_programs_run_as_placed() {
 }
 
 const MPIRUN: &str =
-    "mpirun --oversubscribe --bind-to none --mca btl_vader_single_copy_mechanism none -np 4";
+    "mpirun --oversubscribe --bind-to none --mca plm isolated --mca mpi_yield_when_idle 1 --mca btl_vader_single_copy_mechanism none -np 4";
 
 /// Whether Debian's package of a program is there; says so where it is not.
 fn there(program: &str) -> bool {
@@ -249,14 +253,15 @@ fn compressors_run_as_placed() {
         return;
     };
     let subjects = [
-        foreign("pigz", "pigz -n -b 128 -p 4 -c numbers"),
-        foreign("xz", "xz -T4 -1 --block-size=200KiB -c numbers"),
-        foreign("zstd", "zstd -q -T4 -B200KB -4 -c numbers"),
+        // By path: busybox has some of these names too.
+        foreign("pigz", "/usr/bin/pigz -n -b 128 -p 4 -c numbers"),
+        foreign("xz", "/usr/bin/xz -T4 -1 --block-size=200KiB -c numbers"),
+        foreign("zstd", "/usr/bin/zstd -q -T4 -B200KB -4 -c numbers"),
     ];
     let subjects: Vec<Subject> = subjects.into_iter().flatten().collect();
     let workshop = Workshop::new();
     let guest = workshop.guest(guest, &subjects);
-    prove(&workshop, &guest, &subjects, 4);
+    prove(&workshop, &guest, &subjects, 3);
 }
 
 /// What Open MPI reads when it starts: found by name, so nothing says that it is needed.
@@ -273,7 +278,7 @@ fn with_mpi(guest: Guest) -> Guest {
 }
 
 #[test]
-fn mpi_programs_run_as_placed() {
+fn an_mpi_program_runs_as_placed() {
     let Some(guest) = guest_with_hither() else {
         return;
     };
@@ -282,30 +287,12 @@ fn mpi_programs_run_as_placed() {
     }
     let workshop = Workshop::new();
     let ring = target().join("workloads/mpi_ring");
-    let mut subjects = vec![Subject {
+    let subjects = [Subject {
         name: "mpi_ring",
         process: "mpi_ring",
-        line: format!("{MPIRUN} {} 100", ring.display()),
+        line: format!("{MPIRUN} {} 60", ring.display()),
     }];
-    // Its report has times in it: what it says of its results is compared.
-    let input = "/usr/share/doc/hpcc/examples/_hpccinf.txt";
-    if there("hpcc") && Path::new(input).exists() {
-        workshop.shell(&format!(
-            "sed -e '6s/^1000 /32 /' -e '8s/^80/8/' {input} > hpccinf.txt"
-        ));
-        let script = format!("#!/bin/sh\n{MPIRUN} hpcc\ngrep -E 'Success|PASSED|FAILED' hpccoutf.txt\nrm hpccoutf.txt\n");
-        std::fs::write(workshop.path("hpcc.sh"), script).expect("write");
-        workshop.shell("chmod +x hpcc.sh");
-        subjects.push(Subject {
-            name: "hpcc",
-            process: "hpcc",
-            line: "./hpcc.sh".to_owned(),
-        });
-    }
     let guest = with_mpi(workshop.guest(guest, &subjects));
-    let guest = guest
-        .file(workshop.path("hpccinf.txt"))
-        .file("/usr/bin/hpcc");
     prove(&workshop, &guest, &subjects, 4);
 }
 
@@ -338,7 +325,7 @@ fn automatic_placement_agrees_with_the_repair_by_hand() {
     let [automatic, by_hand, unfixed] = &outputs[..] else {
         panic!("{} processes", outputs.len());
     };
-    // The cubes are of 64 pages each, in one piece with each other.
+    // The cubes are of 64 pages each, behind a page of the allocator.
     let cubes = cubes(by_hand);
     assert!(cubes.len() >= 4 * 64, "{} pages", cubes.len());
     let same = |process: &Process| {
@@ -381,7 +368,7 @@ fn texts_and_looks(guest: &Guest, commands: &[String]) -> Vec<Process> {
         .collect()
 }
 
-/// The pages of the longest piece of memory that a process has.
+/// The pages of the cubes: pieces of memory of 64 pages and little more.
 fn cubes(process: &Process) -> Vec<u64> {
     let mut pieces: Vec<Vec<u64>> = Vec::new();
     for &page in process.nodes.keys() {
@@ -393,7 +380,11 @@ fn cubes(process: &Process) -> Vec<u64> {
             None => pieces.push(vec![page]),
         }
     }
-    pieces.into_iter().max_by_key(Vec::len).unwrap_or_default()
+    pieces
+        .into_iter()
+        .filter(|piece| piece.len() >= 64)
+        .flatten()
+        .collect()
 }
 
 /// System calls that wait return what they would while their threads and an array's pages
