@@ -7,7 +7,7 @@ export CARGO_TERM_COLOR ?= auto
 
 BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libscotch-dev libudev-dev \
 	gfortran openmpi-bin libopenmpi-dev python3
-TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz xz-utils zstd sqlite3 \
+TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz xz-utils sqlite3 \
 	busybox-static lz4 qemu-system-x86 zstd
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
 	crates/hither/tests/map/*.c crates/hither/tests/run/*.[ch] \
