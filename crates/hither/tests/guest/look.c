@@ -54,6 +54,7 @@ static int slurp(const char *path, char *text, size_t size) {
   return n > 0;
 }
 
+/* The rank of a process; -1: of none, -2: its exec is not over, as far as that goes. */
 static int rank_of(int pid) {
   static char text[TEXT];
   char path[64];
@@ -62,6 +63,7 @@ static int rank_of(int pid) {
   size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
   if (file) fclose(file);
   text[n] = 0;
+  if (n == 0) return -2;
   for (char *word = text; word < text + n; word += strlen(word) + 1)
     if (strncmp(word, "OMPI_COMM_WORLD_LOCAL_RANK=", 27) == 0) return atoi(word + 27);
   return -1;
@@ -70,10 +72,11 @@ static int rank_of(int pid) {
 static struct process *process_of(int pid, const char *name) {
   for (int i = 0; i < count; i++)
     if (processes[i]->pid == pid) return processes[i];
-  if (count == PROCESSES) return NULL;
+  int rank = rank_of(pid);
+  if (count == PROCESSES || rank == -2) return NULL;
   struct process *new = calloc(1, sizeof *new);
   new->pid = pid;
-  new->rank = rank_of(pid);
+  new->rank = rank;
   snprintf(new->name, sizeof new->name, "%s", name);
   return processes[count++] = new;
 }

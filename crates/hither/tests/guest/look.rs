@@ -43,9 +43,9 @@ impl Pages {
         self.right += other.right;
     }
 
-    /// Whether 99 of 100 are where they belong.
-    pub fn good(self) -> bool {
-        self.right * 100 >= self.there * 99
+    /// Whether so many of 100 are where they belong.
+    pub fn good(self, percent: u64) -> bool {
+        self.right * 100 >= self.there * percent
     }
 }
 

@@ -17,18 +17,19 @@ const PROVE: &str = r#"#!/bin/sh
 name=$1 process=$2
 shift 2
 "$@" > plain 2> plain.err < /dev/null
-echo "status $?" >> plain
+echo "status $?" > plain.status
 hither map $name.hither -o $name > map.out 2>&1 || { cat map.out; exit 9; }
 cp $name.place.json /out/placement
 look /out/look $process &
 look=$!
 hither run -q -p $name.place.json --json /out/outcome $HOW -- "$@" > placed 2> placed.err < /dev/null
-echo "status $?" >> placed
+echo "status $?" > placed.status
 kill $look
 wait $look
-cmp plain placed || { tail -n 3 plain placed placed.err; exit 8; }
-cmp plain.err placed.err || { tail plain.err placed.err; exit 7; }
-tail -n 1 plain > /out/status
+for what in '' .err .status; do
+  cmp plain$what placed$what || { tail -c 500 placed placed.err placed.status; exit 8; }
+done
+cp plain.status /out/status
 "#;
 
 /// A program that is proved.
@@ -37,6 +38,8 @@ struct Subject {
     /// As /proc calls it.
     process: &'static str,
     line: String,
+    /// Of 100 pages with a policy, so many at least are where it says.
+    percent: u64,
 }
 
 /// A folder of the host in which subjects are traced.
@@ -184,7 +187,7 @@ fn prove(workshop: &Workshop, guest: &Guest, subjects: &[Subject], threads: usiz
         if judged.threads < threads {
             wrong.push(format!("{name}: only {} threads were seen", judged.threads));
         }
-        if policy.there == 0 || !policy.good() || !page.good() {
+        if policy.there == 0 || !policy.good(subject.percent) || !page.good(99) {
             let strays = judged.strays.join("\n  ");
             wrong.push(format!(
                 "{name}: pages: {policy:?} by policy, {page:?} by page\n  {strays}"
@@ -202,6 +205,7 @@ fn workload(name: &'static str, arguments: &str) -> Subject {
             "{} {arguments}",
             target().join("workloads").join(name).display()
         ),
+        percent: 99,
     }
 }
 
@@ -252,6 +256,7 @@ fn foreign(name: &'static str, line: &str) -> Option<Subject> {
         name,
         process: name,
         line: line.to_owned(),
+        percent: 99,
     })
 }
 
@@ -262,12 +267,12 @@ fn compressors_run_as_placed() {
     };
     let subjects = [
         foreign("pigz", "pigz -n -b 128 -p 4 -c numbers"),
-        foreign("xz", "xz -T4 -1 --block-size=200KiB -c numbers"),
+        foreign("xz", "/usr/bin/xz -T4 -1 --block-size=200KiB -c numbers"),
         foreign("zstd", "zstd -q -T4 -B200KB -4 -c numbers"),
     ];
     let subjects: Vec<Subject> = subjects.into_iter().flatten().collect();
     let workshop = Workshop::new();
-    // Busybox has an xz of its own.
+    // Named by path: busybox has an xz of its own.
     let guest = workshop.guest(guest, &subjects).file("/usr/bin/xz");
     prove(&workshop, &guest, &subjects, 3);
 }
@@ -299,6 +304,9 @@ fn an_mpi_program_runs_as_placed() {
         name: "mpi_ring",
         process: "mpi_ring",
         line: format!("{MPIRUN} {} 60", ring.display()),
+        // Of the segments that ranks share, pages that several have touched stay where they
+        // are: the kernel lets only the superuser move them.
+        percent: 98,
     }];
     let guest = with_mpi(workshop.guest(guest, &subjects));
     prove(&workshop, &guest, &subjects, 4);
@@ -317,6 +325,7 @@ fn automatic_placement_agrees_with_the_repair_by_hand() {
         name: "ondes",
         process: "ondes",
         line: format!("{ondes} 32 60"),
+        percent: 99,
     }];
     let guest = workshop.guest(guest, &subjects);
     let threads = "export OMP_NUM_THREADS=8; look /out/look ondes & look=$!; setarch -R hither run -q -p ondes.place.json";
