@@ -120,7 +120,13 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The addresses of the pages of [start, end) that have memory: how many. */
+/* Bits of /proc/PID/pagemap: has memory, is of a file or shared, is mapped here alone. */
+#define PRESENT (1ul << 63)
+#define SHARED (1ul << 61)
+#define EXCLUSIVE (1ul << 56)
+
+/* The addresses of the pages of [start, end) that have memory of their own: how many. What
+ * was inherited by fork and not written since is the parent's. */
 static unsigned long present(int pid, unsigned long start, unsigned long end, void **pages) {
   static uint64_t entries[LARGEST / PAGE];
   unsigned long n = (end - start) / PAGE, found = 0;
@@ -131,7 +137,7 @@ static unsigned long present(int pid, unsigned long start, unsigned long end, vo
   ssize_t got = fd < 0 ? -1 : pread(fd, entries, n * 8, (off_t)(start / PAGE * 8));
   if (fd >= 0) close(fd);
   for (unsigned long i = 0; (ssize_t)(i * 8) < got; i++)
-    if (entries[i] >> 63) pages[found++] = (void *)(start + i * PAGE);
+    if (entries[i] & PRESENT && entries[i] & (SHARED | EXCLUSIVE)) pages[found++] = (void *)(start + i * PAGE);
   return found;
 }
 
@@ -224,6 +230,7 @@ int main(int argc, char **argv) {
   if (argc < 3) return 2;
   signal(SIGTERM, on_term);
   int self = getpid(); /* what is older is not meant */
+  write_all(argv[1]);  /* says that it looks */
   while (!over) {
     DIR *all = opendir("/proc");
     for (struct dirent *entry; (entry = readdir(all));)

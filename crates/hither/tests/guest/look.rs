@@ -91,7 +91,9 @@ pub fn read(text: &str) -> Vec<Process> {
 }
 
 /// The pages of a mapping with a policy for one node: `(on that node, pages)`. None where
-/// pages of the file itself are among them, which no policy of a mapping moves.
+/// some are of a file, which no policy of a mapping moves, or are shared with the process
+/// that this one was forked from, or where it is memory that processes share: there the
+/// policy that is shown is that of the first page only.
 fn nodes_of_policy(line: &str) -> Vec<(bool, u64)> {
     let words: Vec<&str> = line.split(' ').skip(1).collect();
     let pages = |word: &str| word.parse::<u64>().expect("pages");
@@ -103,10 +105,9 @@ fn nodes_of_policy(line: &str) -> Vec<(bool, u64)> {
         .filter_map(|word| word.strip_prefix('N')?.split_once('='));
     let found: Vec<_> = on.map(|(on, count)| (on == node, pages(count))).collect();
     let own = words.iter().find_map(|word| word.strip_prefix("anon="));
-    let shared =
-        !words.iter().any(|word| word.starts_with("file=")) || line.contains("file=/dev/shm/");
     let all: u64 = found.iter().map(|(_, count)| count).sum();
-    if shared || own.map(pages) == Some(all) {
+    let inherited = words.iter().any(|word| word.starts_with("mapmax="));
+    if own.map(pages) == Some(all) && !inherited {
         found
     } else {
         Vec::new()
@@ -165,10 +166,24 @@ impl Process {
         self.numa.iter().filter(stray).cloned().collect()
     }
 
+    /// Where the one mapping of so many bytes is that is shared with others.
+    fn shared(&self, size: u64) -> Option<u64> {
+        let hexadecimal = |word: &str| u64::from_str_radix(word, 16).ok();
+        let start_of = |line: &String| {
+            let mut words = line.split_whitespace();
+            let (start, end) = words.next()?.split_once('-')?;
+            let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
+            (words.next()?.ends_with('s') && end - start == size).then_some(start)
+        };
+        let found: Vec<u64> = self.maps.iter().filter_map(start_of).collect();
+        (found.len() == 1).then(|| found[0])
+    }
+
     fn address(&self, region: &RegionId) -> Option<u64> {
         match region.kind {
             RegionKind::Elf => self.base(&region.file),
             RegionKind::Brk => self.base("[heap]"),
+            RegionKind::Shared => self.shared(region.size),
             _ => None,
         }
     }
@@ -219,16 +234,23 @@ impl Process {
             .map(|(i, _)| i)
             .collect();
         let mut complaints = Vec::new();
-        if rows.len() != self.threads.len() {
-            complaints.push(format!(
-                "{} threads seen, {} in the placement",
-                self.threads.len(),
-                rows.len()
-            ));
-            return (complaints, 0);
-        }
         let mut right = 0;
-        for (row, seen) in rows.iter().zip(&self.threads) {
+        for (at, seen) in self.threads.iter().enumerate() {
+            // Some may have been too short to be seen; those of a process alone at work have
+            // numbers in a row.
+            let at = if self.threads.len() == rows.len() {
+                at
+            } else {
+                usize::try_from(seen.tid - self.pid).expect("its first thread is the oldest")
+            };
+            let Some(row) = rows.get(at) else {
+                complaints.push(format!(
+                    "{} threads seen, {} in the placement",
+                    self.threads.len(),
+                    rows.len()
+                ));
+                break;
+            };
             let place = placement.phases[0]
                 .threads
                 .iter()
