@@ -1,5 +1,5 @@
-//! Counting how often other programs enter a function, without stopping them:
-//! perf_event_open(2) with a hardware breakpoint on its first instruction.
+//! perf_event_open(2), and counting with it how often other programs enter a function,
+//! without stopping them: a hardware breakpoint on its first instruction.
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -23,19 +23,19 @@ const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 /// The second published layout of perf_event_attr (PERF_ATTR_SIZE_VER1, Linux 2.6.33).
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    period: u64,
-    sample: u64,
-    read: u64,
-    flags: u64,
-    wakeup: u32,
-    breakpoint: u32,
+pub(crate) struct Attributes {
+    pub kind: u32,
+    pub size: u32,
+    pub config: u64,
+    pub period: u64,
+    pub sample: u64,
+    pub read: u64,
+    pub flags: u64,
+    pub wakeup: u32,
+    pub breakpoint: u32,
     /// config1 and config2.
-    address: u64,
-    length: u64,
+    pub address: u64,
+    pub length: u64,
 }
 
 /// Who is counted besides the thread that a counter is opened on.
@@ -73,10 +73,10 @@ impl Counter {
             length: size_of::<libc::c_long>() as u64,
             ..Attributes::default()
         };
-        let counter = open(attributes(REMOVE_ON_EXEC | only_threads), tid);
-        match counter {
+        let open = |newer| open(attributes(newer), tid, ANY_CPU).map(Counter);
+        match open(REMOVE_ON_EXEC | only_threads) {
             // Older kernels know neither flag: what they count besides is little.
-            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(attributes(0), tid),
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(0),
             other => other,
         }
     }
@@ -106,8 +106,10 @@ impl Counter {
     }
 }
 
-fn open(mut attributes: Attributes, tid: i32) -> io::Result<Counter> {
-    const ANY_CPU: libc::c_int = -1;
+const ANY_CPU: libc::c_int = -1;
+
+/// Opens an event on a thread (0: this one) and a processor, or any.
+pub(crate) fn open(mut attributes: Attributes, tid: i32, cpu: libc::c_int) -> io::Result<File> {
     const NO_GROUP: libc::c_int = -1;
     // SAFETY: the kernel reads `size` bytes of the attributes, which live until the call
     // returns, and writes at most their size field.
@@ -116,7 +118,7 @@ fn open(mut attributes: Attributes, tid: i32) -> io::Result<Counter> {
             libc::SYS_perf_event_open,
             &raw mut attributes,
             tid,
-            ANY_CPU,
+            cpu,
             NO_GROUP,
             CLOSE_ON_EXEC,
         )
@@ -126,7 +128,7 @@ fn open(mut attributes: Attributes, tid: i32) -> io::Result<Counter> {
     }
     let fd = i32::try_from(fd).map_err(io::Error::other)?;
     // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
-    Ok(Counter(unsafe { File::from_raw_fd(fd) }))
+    Ok(unsafe { File::from_raw_fd(fd) })
 }
 
 #[cfg(test)]

@@ -1,0 +1,435 @@
+//! Page faults of other programs as they happen: a software event of perf_event_open(2)
+//! per processor, whose records the kernel writes into a ring buffer that we read.
+//!
+//! ```text
+//!  programs --fault--> event of the processor it happens on --record--> ring of it --> drain
+//! ```
+//! The events are inherited by all threads and processes that are made later, so nobody
+//! has to be stopped to be followed. The same rings tell of their beginnings and ends.
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::perf::{self, Attributes};
+
+const TYPE_SOFTWARE: u32 = 1;
+const COUNT_PAGE_FAULTS: u64 = 2;
+/// What a sample holds, in this order: process and thread, time, address, processor.
+const SAMPLE: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 7;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const COMM: u64 = 1 << 9;
+const ENABLE_ON_EXEC: u64 = 1 << 12;
+const DISABLED: u64 = 1;
+const TASK: u64 = 1 << 13;
+const WATERMARK: u64 = 1 << 14;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const COMM_EXEC: u64 = 1 << 24;
+/// _IO('$', 5)
+const SET_OUTPUT: libc::c_ulong = 0x2405;
+
+/// Bytes of a ring without its first page: what every user may have per processor
+/// (perf_event_mlock_kb is 516 by default).
+const RING: usize = 512 << 10;
+const PAGE: usize = 4096;
+/// Offsets in the first page of a ring (struct perf_event_mmap_page).
+const DATA_HEAD: usize = 1024;
+const DATA_TAIL: usize = 1032;
+
+const RECORD_LOST: u32 = 2;
+const RECORD_COMM: u32 = 3;
+const RECORD_EXIT: u32 = 4;
+const RECORD_FORK: u32 = 7;
+const RECORD_SAMPLE: u32 = 9;
+const MISC_COMM_EXEC: u16 = 1 << 13;
+
+/// A page fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub pid: i32,
+    pub tid: i32,
+    pub address: u64,
+    /// The processor it happened on, by the kernel's number.
+    pub cpu: u32,
+}
+
+/// What the kernel tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    Fault(Fault),
+    /// A thread or, where the process ids differ, a process was made.
+    Started {
+        pid: i32,
+        tid: i32,
+        parent: i32,
+        creator: i32,
+    },
+    Ended {
+        pid: i32,
+        tid: i32,
+    },
+    /// The process runs another program now.
+    Exec {
+        pid: i32,
+    },
+}
+
+/// Events on all processors and their rings.
+#[derive(Debug)]
+pub struct Faults {
+    rings: Vec<Ring>,
+    /// Events that write into a ring of another.
+    others: Vec<File>,
+    records: Vec<(u64, Record)>,
+    lost: u64,
+    /// Faults that the kernel raises on a program's behalf, in system calls, are not told.
+    pub user_only: bool,
+}
+
+impl Faults {
+    /// Observes what this thread starts from now on, each from its exec on.
+    ///
+    /// # Errors
+    /// As perf_event_open(2) and mmap(2): EACCES or EPERM where perf_event_paranoid or a
+    /// container forbids it, EMFILE, ENOMEM.
+    pub fn of_children(cpus: &[u32]) -> io::Result<Faults> {
+        let mut faults = Faults::on(0, cpus, DISABLED | ENABLE_ON_EXEC)?;
+        faults.records.reserve(1 << 12);
+        Ok(faults)
+    }
+
+    /// Observes threads that run already, and what they start.
+    ///
+    /// # Errors
+    /// As [`Faults::of_children`]; ESRCH when none of them lives any more.
+    pub fn of_threads(tids: &[i32], cpus: &[u32]) -> io::Result<Faults> {
+        let mut faults: Option<Faults> = None;
+        for &tid in tids {
+            let done = match &mut faults {
+                None => Faults::on(tid, cpus, 0).map(|f| faults = Some(f)),
+                Some(faults) => faults.add(tid, cpus),
+            };
+            match done {
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+                done => done?,
+            }
+        }
+        faults.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
+    }
+
+    /// Observes one more thread that runs already.
+    ///
+    /// # Errors
+    /// As [`Faults::of_threads`].
+    pub fn add(&mut self, tid: i32, cpus: &[u32]) -> io::Result<()> {
+        for (ring, &cpu) in self.rings.iter().zip(cpus) {
+            let event = open(tid, cpu, 0, self.user_only)?;
+            // SAFETY: this request takes a descriptor as an integer, no pointer.
+            let done =
+                unsafe { libc::ioctl(event.as_raw_fd(), SET_OUTPUT, ring.event.as_raw_fd()) };
+            if done < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            self.others.push(event);
+        }
+        Ok(())
+    }
+
+    fn on(tid: i32, cpus: &[u32], flags: u64) -> io::Result<Faults> {
+        let mut faults = Faults {
+            rings: Vec::new(),
+            others: Vec::new(),
+            records: Vec::new(),
+            lost: 0,
+            user_only: false,
+        };
+        for &cpu in cpus {
+            let event = match open(tid, cpu, flags, faults.user_only) {
+                Err(e) if is_forbidden(&e) && !faults.user_only => {
+                    faults.user_only = true;
+                    open(tid, cpu, flags, true)
+                }
+                event => event,
+            };
+            faults.rings.push(Ring::new(event?)?);
+        }
+        Ok(faults)
+    }
+
+    /// What happened since the last call, in order of time (nanoseconds since some moment,
+    /// the same for all).
+    pub fn drain(&mut self) -> impl Iterator<Item = (u64, Record)> + '_ {
+        self.records.clear();
+        for ring in &mut self.rings {
+            self.lost += ring.drain(&mut self.records);
+        }
+        self.records.sort_by_key(|&(at, _)| at);
+        self.records.drain(..)
+    }
+
+    /// Records that found no room in a ring so far: those of which the kernel has told, which
+    /// it does before the next record in the same ring.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}
+
+fn open(tid: i32, cpu: u32, flags: u64, user_only: bool) -> io::Result<File> {
+    let hidden = if user_only { EXCLUDE_KERNEL } else { 0 };
+    let attributes = Attributes {
+        kind: TYPE_SOFTWARE,
+        size: size_of::<Attributes>() as u32,
+        config: COUNT_PAGE_FAULTS,
+        period: 1,
+        sample: SAMPLE,
+        flags: INHERIT
+            | EXCLUDE_HYPERVISOR
+            | COMM
+            | TASK
+            | WATERMARK
+            | SAMPLE_ID_ALL
+            | COMM_EXEC
+            | hidden
+            | flags,
+        wakeup: RING as u32,
+        ..Attributes::default()
+    };
+    perf::open(attributes, tid, libc::c_int::try_from(cpu).unwrap_or(-1))
+}
+
+/// A ring buffer shared with the kernel: it writes at the head, we read from the tail.
+#[derive(Debug)]
+struct Ring {
+    event: File,
+    at: *mut u8,
+    bytes: Vec<u8>,
+}
+
+impl Ring {
+    fn new(event: File) -> io::Result<Ring> {
+        let at = map(event.as_raw_fd())?;
+        Ok(Ring {
+            event,
+            at,
+            bytes: Vec::new(),
+        })
+    }
+
+    fn position(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: both positions lie in the first page of the mapping, aligned to 8 bytes,
+        // and are only ever accessed atomically; the mapping lives as long as `self`.
+        unsafe { AtomicU64::from_ptr(self.at.add(offset).cast()) }
+    }
+
+    /// Appends the records with their times. How many were lost.
+    fn drain(&mut self, into: &mut Vec<(u64, Record)>) -> u64 {
+        let head = self.position(DATA_HEAD).load(Ordering::Acquire);
+        let tail = self.position(DATA_TAIL).load(Ordering::Relaxed);
+        let length = usize::try_from(head.wrapping_sub(tail))
+            .unwrap_or(RING)
+            .min(RING);
+        let from = (tail % RING as u64) as usize;
+        let first = length.min(RING - from);
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.resize(length, 0);
+        // SAFETY: the data start one page behind the start of the mapping and are RING bytes
+        // long; `from + first` and `length - first` are at most that. The kernel writes only
+        // between head and tail, which is the other part of the ring.
+        unsafe {
+            let data = self.at.add(PAGE);
+            std::ptr::copy_nonoverlapping(data.add(from), bytes.as_mut_ptr(), first);
+            std::ptr::copy_nonoverlapping(data, bytes.as_mut_ptr().add(first), length - first);
+        }
+        self.position(DATA_TAIL).store(head, Ordering::Release);
+        let lost = read(&bytes, into);
+        self.bytes = bytes;
+        lost
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is of this length and nobody else knows it.
+        unsafe { libc::munmap(self.at.cast(), PAGE + RING) };
+    }
+}
+
+fn map(fd: RawFd) -> io::Result<*mut u8> {
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address that the kernel picks overlaps nothing of ours.
+    let at = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            PAGE + RING,
+            prot,
+            libc::MAP_SHARED,
+            fd,
+            0,
+        )
+    };
+    if at == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(at.cast())
+}
+
+/// Reads records off their bytes. How many the kernel says were lost.
+fn read(mut bytes: &[u8], into: &mut Vec<(u64, Record)>) -> u64 {
+    let mut lost = 0;
+    while let Some((kind, misc, length)) = header(bytes) {
+        let Some(body) = bytes.get(8..length) else {
+            break;
+        };
+        let half = |at: usize| i32::from_ne_bytes(four(body, at));
+        match kind {
+            RECORD_SAMPLE => into.push((
+                word(body, 8),
+                Record::Fault(Fault {
+                    pid: half(0),
+                    tid: half(4),
+                    address: word(body, 16),
+                    cpu: u32::from_ne_bytes(four(body, 24)),
+                }),
+            )),
+            RECORD_FORK => into.push((
+                word(body, 16),
+                Record::Started {
+                    pid: half(0),
+                    parent: half(4),
+                    tid: half(8),
+                    creator: half(12),
+                },
+            )),
+            RECORD_EXIT => into.push((
+                word(body, 16),
+                Record::Ended {
+                    pid: half(0),
+                    tid: half(8),
+                },
+            )),
+            // At the end of this one: process and thread, time, processor.
+            RECORD_COMM if misc & MISC_COMM_EXEC != 0 => {
+                let at = word(body, body.len().saturating_sub(16));
+                into.push((at, Record::Exec { pid: half(0) }));
+            }
+            RECORD_LOST => lost += word(body, 8),
+            _ => {}
+        }
+        bytes = &bytes[length..];
+    }
+    lost
+}
+
+/// Kind, flags and length in bytes of the record that comes next.
+fn header(bytes: &[u8]) -> Option<(u32, u16, usize)> {
+    let head = bytes.first_chunk::<8>()?;
+    let kind = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
+    let misc = u16::from_ne_bytes([head[4], head[5]]);
+    let length = usize::from(u16::from_ne_bytes([head[6], head[7]]));
+    (length >= 8).then_some((kind, misc, length))
+}
+
+fn four(bytes: &[u8], at: usize) -> [u8; 4] {
+    let found = bytes.get(at..).and_then(|b| b.first_chunk::<4>());
+    found.copied().unwrap_or_default()
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let found = bytes.get(at..).and_then(|b| b.first_chunk::<8>());
+    u64::from_ne_bytes(found.copied().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn observer(cpus: &[u32]) -> Option<Faults> {
+        match Faults::of_children(cpus) {
+            Ok(faults) => Some(faults),
+            Err(e) => {
+                assert!(is_forbidden(&e), "{e}");
+                println!("skipped: no perf events here: {e}");
+                None
+            }
+        }
+    }
+
+    fn cpus() -> Vec<u32> {
+        let mask = crate::affinity::Mask::of(0).expect("mask");
+        mask.cpus().collect()
+    }
+
+    #[test]
+    fn a_child_is_seen_from_its_exec_to_its_end() {
+        let Some(mut faults) = observer(&cpus()) else {
+            return;
+        };
+        let mut child = Command::new("sh")
+            .args(["-c", "(:); :"])
+            .spawn()
+            .expect("sh");
+        let pid = i32::try_from(child.id()).expect("pid");
+        child.wait().expect("wait");
+        let records: Vec<_> = faults.drain().collect();
+        assert!(records.is_sorted_by_key(|r| r.0), "in order");
+        let of_child = |r: &&(u64, Record)| matches!(r.1, Record::Fault(f) if f.pid == pid);
+        assert!(records.iter().filter(of_child).count() > 10);
+        let has = |wanted: Record| records.iter().any(|r| r.1 == wanted);
+        assert!(has(Record::Exec { pid }), "{records:?}");
+        assert!(has(Record::Ended { pid, tid: pid }), "{records:?}");
+        let made = |r: &(u64, Record)| matches!(r.1, Record::Started { pid: new, parent, .. } if parent == pid && new != pid);
+        assert!(records.iter().any(made), "{records:?}");
+        assert_eq!(faults.lost(), 0);
+        assert_eq!(faults.drain().count(), 0);
+    }
+
+    #[test]
+    fn a_full_ring_counts_what_it_lost() {
+        let Some(mut faults) = observer(&cpus()) else {
+            return;
+        };
+        // Each page of 256 MiB is touched: more records than a ring holds. The kernel tells
+        // of what it lost with the next record that finds room.
+        let line = "head -c 256M /dev/zero | tail -c 256M | wc -c";
+        let seen: usize = [line, "for i in 1 2 3 4 5 6 7 8; do (:); done"]
+            .map(|line| {
+                let output = Command::new("sh").args(["-c", line]).output().expect("sh");
+                assert!(output.status.success());
+                faults.drain().count()
+            })
+            .into_iter()
+            .sum();
+        assert!(faults.lost() > 30_000, "{seen} + {}", faults.lost());
+        assert!(seen as u64 + faults.lost() > 60_000, "{seen}");
+    }
+
+    #[test]
+    fn broken_records_end_the_reading() {
+        let check = |bytes: &[u8], expected: usize| {
+            let mut into = Vec::new();
+            read(bytes, &mut into);
+            assert_eq!(into.len(), expected);
+        };
+        let exit = |length: u16| {
+            let mut bytes = RECORD_EXIT.to_ne_bytes().to_vec();
+            bytes.extend([0; 2]);
+            bytes.extend(length.to_ne_bytes());
+            bytes.resize(32, 0);
+            bytes
+        };
+        check(&[], 0);
+        check(&[1, 2, 3], 0);
+        check(&exit(0), 0);
+        check(&exit(33), 0);
+        check(&exit(32), 1);
+        check(&[exit(32), exit(32)].concat(), 2);
+    }
+}
