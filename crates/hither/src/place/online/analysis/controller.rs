@@ -1,0 +1,87 @@
+//! How many more page faults to cause (SPCD III.B.2): every 10 ms as many as keep them at a
+//! chosen share of all faults, within a budget of the target's processor time.
+//!
+//! A program that has touched all its memory faults no more, and a share of nothing would
+//! be nothing: then a few pages are taken all the same, so that changes are seen.
+use hither_profile::Nanos;
+
+/// Time between two decisions.
+pub const TICK: Nanos = 10_000_000;
+
+/// What the user asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Of all faults, so many in a hundred are to be ours.
+    pub share: f64,
+    /// Processor time for sampling, in per cent of the target's.
+    pub budget: f64,
+    /// Pages each time at least, as far as the budget allows.
+    pub least: u32,
+    /// Pages each time at most.
+    pub most: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            share: 10.0,
+            budget: 2.0,
+            least: 4,
+            most: 1024,
+        }
+    }
+}
+
+/// Where things stand, all since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Faults that nobody caused.
+    pub natural: u64,
+    /// Faults that we caused.
+    pub extra: u64,
+    /// Processor time of the target.
+    pub target: Nanos,
+    /// Processor time that we took, and that the target lost by us.
+    pub spent: Nanos,
+}
+
+/// Decides how many pages to take.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    limits: Limits,
+    before: Standing,
+    /// Nanoseconds that may be spent now; below 0 what was spent too much.
+    purse: f64,
+}
+
+/// What is not spent within this time of the target is not kept for later: rest is no
+/// reason for a burst.
+const KEPT: Nanos = 1_000_000_000;
+
+impl Controller {
+    #[must_use]
+    pub fn new(limits: Limits) -> Controller {
+        Controller {
+            limits,
+            before: Standing::default(),
+            purse: 0.0,
+        }
+    }
+
+    /// Pages to take now, each of which costs `price` nanoseconds.
+    pub fn wanted(&mut self, now: Standing, price: Nanos) -> u32 {
+        let rate = self.limits.budget / 100.0;
+        let ran = now.target.saturating_sub(self.before.target);
+        let spent = now.spent.saturating_sub(self.before.spent);
+        self.before = now;
+        self.purse += ran as f64 * rate - spent as f64;
+        self.purse = self.purse.min(KEPT as f64 * rate);
+        let affordable = (self.purse / price.max(1) as f64).max(0.0) as u64;
+        let share = self.limits.share.clamp(0.0, 99.0);
+        let goal = (now.natural as f64 * share / (100.0 - share)) as u64;
+        let due = goal.saturating_sub(now.extra);
+        let wanted = due.max(u64::from(self.limits.least));
+        let wanted = wanted.min(affordable).min(u64::from(self.limits.most));
+        u32::try_from(wanted).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,99 @@
+//! The sharing matrix (kMAF 3.2 and 3.4.2): how often each pair of threads was seen to share.
+use super::Member;
+
+/// What an event adds. kMAF ages by M - (M >> 2), which leaves values below 4 as they are;
+/// with a unit of 16 what stays for ever is less than a fifth of an event.
+pub const EVENT: u32 = 16;
+
+/// M\[i\]\[j\] = M\[j\]\[i\], in sixteenths of an event; the diagonal is 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharingMatrix {
+    /// Rows that exist and that there is room for.
+    members: usize,
+    side: usize,
+    cells: Vec<u32>,
+    events: u64,
+}
+
+impl SharingMatrix {
+    /// Rows that were ever used.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// Rows that there is memory for.
+    #[must_use]
+    pub fn side(&self) -> usize {
+        self.side
+    }
+
+    /// Events since the start, whatever became of them.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Sixteenths of an event between two threads; 0 of one with itself.
+    #[must_use]
+    pub fn get(&self, a: Member, b: Member) -> u32 {
+        if a.at().max(b.at()) >= self.side {
+            return 0;
+        }
+        self.cells[a.at() * self.side + b.at()]
+    }
+
+    /// Records a sharing event of two different threads.
+    pub fn share(&mut self, a: Member, b: Member) {
+        if a == b {
+            return;
+        }
+        self.reach(a.at().max(b.at()) + 1);
+        for at in [a.at() * self.side + b.at(), b.at() * self.side + a.at()] {
+            self.cells[at] = self.cells[at].saturating_add(EVENT);
+        }
+        self.events += 1;
+    }
+
+    /// Multiplies all by 0.75 (kMAF 3.4.2).
+    pub fn age(&mut self) {
+        for cell in &mut self.cells {
+            *cell -= *cell >> 2;
+        }
+    }
+
+    /// A thread is gone, and so is what it shared.
+    pub fn clear(&mut self, member: Member) {
+        if member.at() >= self.side {
+            return;
+        }
+        for other in 0..self.side {
+            self.cells[member.at() * self.side + other] = 0;
+            self.cells[other * self.side + member.at()] = 0;
+        }
+    }
+
+    /// Pairs i < j that share, with sixteenths of an event.
+    pub fn pairs(&self) -> impl Iterator<Item = (Member, Member, u32)> + '_ {
+        let rows = 0..u16::try_from(self.members).unwrap_or(u16::MAX);
+        let all = rows.clone().flat_map(move |i| {
+            let above = i + 1..rows.end;
+            above.map(move |j| (Member(i), Member(j), self.get(Member(i), Member(j))))
+        });
+        all.filter(|&(_, _, weight)| weight > 0)
+    }
+
+    fn reach(&mut self, members: usize) {
+        self.members = self.members.max(members);
+        if members <= self.side {
+            return;
+        }
+        let side = members.next_power_of_two().max(16);
+        let mut cells = vec![0; side * side];
+        for row in 0..self.side {
+            let old = &self.cells[row * self.side..(row + 1) * self.side];
+            cells[row * side..row * side + self.side].copy_from_slice(old);
+        }
+        (self.side, self.cells) = (side, cells);
+    }
+}

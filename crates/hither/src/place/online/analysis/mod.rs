@@ -1,0 +1,81 @@
+//! From page faults to who shares memory with whom and where pages belong. Pure: no system
+//! calls and no clock; the same faults in the same order give the same answers.
+//!
+//! ```text
+//!  Access --> Detector: affinity table (kMAF) or table of regions (SPCD) --> SharingMatrix
+//!                `--> node on which the page belongs (kMAF, eq. 6)
+//! ```
+pub mod affinity;
+pub mod controller;
+pub mod matrix;
+pub mod regions;
+pub mod storage;
+
+#[cfg(test)]
+mod tests;
+
+use hither_profile::{Nanos, NodeIx};
+use matrix::SharingMatrix;
+use storage::Storage;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+
+/// A thread that lives: its row in the matrix. Numbers of threads that ended are given out
+/// again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member(pub u16);
+
+impl Member {
+    #[must_use]
+    pub fn at(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Something that is made of pages: the private memory of a process, or a file or piece of
+/// shared memory, whoever maps it and wherever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Object(pub u32);
+
+/// A page of 4 KiB: of private memory its address / 4096, else its offset / 4096.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Page {
+    pub object: Object,
+    pub number: u64,
+}
+
+/// A page fault, which tells of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    pub who: Member,
+    /// The node of the processor that it happened on.
+    pub node: NodeIx,
+    pub page: Page,
+    /// Byte within the page.
+    pub offset: u16,
+    pub at: Nanos,
+}
+
+/// What an access told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The page had been accessed before: the fault is one that a sampler caused.
+    pub known: bool,
+    /// The node on which the page belongs, where that is clear.
+    pub belongs: Option<NodeIx>,
+}
+
+/// Makes communication out of accesses.
+pub trait Detector {
+    /// Takes in an access and adds what it tells of communication to the matrix.
+    fn access(&mut self, access: &Access, matrix: &mut SharingMatrix) -> Seen;
+    /// The page was moved to the node on which it belonged.
+    fn migrated(&mut self, page: Page);
+    /// These threads are gone; their numbers will stand for others.
+    fn forget_members(&mut self, gone: &[Member]);
+    /// These objects are gone.
+    fn forget_objects(&mut self, gone: &[Object]);
+    /// What it takes.
+    fn storage(&self) -> Storage;
+}

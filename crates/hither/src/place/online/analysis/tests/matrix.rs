@@ -1,0 +1,56 @@
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn ageing_takes_a_quarter() {
+    let mut matrix = SharingMatrix::default();
+    for _ in 0..4 {
+        matrix.share(Member(1), Member(0));
+    }
+    let mut check = |expected: u32| {
+        assert_eq!(matrix.get(Member(0), Member(1)), expected);
+        matrix.age();
+    };
+    // 64 - 16, 48 - 12, 36 - 9, 27 - 6, 21 - 5.
+    [64, 48, 36, 27, 21, 16].into_iter().for_each(&mut check);
+    for _ in 0..20 {
+        matrix.age();
+    }
+    assert_eq!(matrix.get(Member(0), Member(1)), 3);
+    assert_eq!(events(&matrix), [(0, 1, 0)]);
+}
+
+#[test]
+fn a_matrix_grows_and_forgets() {
+    let mut matrix = SharingMatrix::default();
+    assert_eq!(matrix.get(Member(900), Member(3)), 0);
+    matrix.share(Member(2), Member(3));
+    matrix.share(Member(3), Member(40));
+    matrix.share(Member(5), Member(5));
+    assert_eq!(events(&matrix), [(2, 3, 1), (3, 40, 1)]);
+    assert_eq!(
+        (matrix.members(), matrix.side(), matrix.events()),
+        (41, 64, 2)
+    );
+    matrix.clear(Member(40));
+    matrix.clear(Member(1000));
+    assert_eq!(events(&matrix), [(2, 3, 1)]);
+}
+
+proptest! {
+    /// Whatever is shared: the matrix is symmetric and its pairs are its cells.
+    #[test]
+    fn matrices_are_symmetric(pairs in prop::collection::vec((0u16..40, 0u16..40), 0..60)) {
+        let mut matrix = SharingMatrix::default();
+        for &(a, b) in &pairs {
+            matrix.share(Member(a), Member(b));
+        }
+        let different = pairs.iter().filter(|(a, b)| a != b).count() as u64;
+        prop_assert_eq!(matrix.events(), different);
+        let sum: u64 = matrix.pairs().map(|(_, _, w)| u64::from(w)).sum();
+        prop_assert_eq!(sum, different * u64::from(EVENT));
+        for (a, b, weight) in matrix.pairs() {
+            prop_assert_eq!(matrix.get(b, a), weight);
+        }
+    }
+}

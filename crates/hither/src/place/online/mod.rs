@@ -1,0 +1,2 @@
+//! Finds a placement while the program runs, and applies it.
+pub mod analysis;
