@@ -98,6 +98,18 @@ fn get(tid: i32, words: &mut [u64]) -> io::Result<usize> {
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
+impl FromIterator<u32> for Mask {
+    fn from_iter<T: IntoIterator<Item = u32>>(cpus: T) -> Mask {
+        let mut words: Vec<u64> = Vec::new();
+        for cpu in cpus {
+            let at = cpu as usize / 64;
+            words.resize(words.len().max(at + 1), 0);
+            words[at] |= 1 << (cpu % 64);
+        }
+        Mask(words)
+    }
+}
+
 /// As the kernel writes lists: `0-3,8`.
 impl fmt::Display for Mask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,6 +144,7 @@ mod tests {
         check(&[0b1_0000_1111], "0-3,8");
         check(&[1 << 63, 0b11], "63-65");
         assert_eq!(Mask::one(70).to_string(), "70");
+        assert_eq!(Mask::from_iter([64, 3, 2]).to_string(), "2-3,64");
         assert_eq!(Mask::one(1).bytes(16)[..2], [2, 0]);
     }
 

@@ -1,4 +1,5 @@
 //! The command line: arguments, calls of the stages, printing. One file per verb.
+mod auto;
 mod doctor;
 mod generate;
 mod map;
@@ -44,6 +45,7 @@ enum Verb {
     Stat(stat::Args),
     Map(Box<map::Args>),
     Run(run::Args),
+    Auto(auto::Args),
     Topo(topo::Args),
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
@@ -58,6 +60,7 @@ impl Verb {
             Verb::Stat(args) => stat::run(args),
             Verb::Map(args) => map::run(args),
             Verb::Run(args) => run::run(args),
+            Verb::Auto(args) => auto::run(args),
             Verb::Topo(args) => topo::run(args),
             Verb::Doctor(args) => doctor::run(args),
             Verb::Completions(args) => generate::completions(args, Cli::command()),

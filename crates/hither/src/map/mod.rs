@@ -5,8 +5,6 @@
 pub mod cost;
 pub mod data;
 pub mod explain;
-// For mapping while the program runs: until then nothing asks it.
-#[allow(dead_code)]
 pub mod filter;
 pub mod graph;
 pub mod phases;

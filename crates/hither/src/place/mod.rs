@@ -1,9 +1,7 @@
-//! From a placement to a program that runs so: which machine it fits, and what other
-//! launchers want to hear.
+//! From a placement to a program that runs so: which machine it fits, what other launchers
+//! want to hear, and finding it while the program runs.
 pub mod formats;
 mod identity;
-// Not reached by a verb yet.
-#[allow(dead_code)]
 pub mod online;
 pub mod run;
 

@@ -48,5 +48,8 @@ pub const ALL: &[&dyn ThreadPolicy] = &[
     &random::Random,
 ];
 
+/// The policy of SPCD.
+pub const MATCHING: matching::Matching = matching::Matching;
+
 #[cfg(test)]
 mod tests;

@@ -1,2 +1,224 @@
-//! Finds a placement while the program runs, and applies it.
+//! Finds a placement while the program runs, and applies it: what kMAF and SPCD do inside a
+//! kernel, from outside of it. The program is neither stopped nor entered.
+//!
+//! ```text
+//!  program --page faults--> observer --> analysis --> Mapper --> sched_setaffinity
+//!     ^                                    |    `--> pages  --> move_pages
+//!     |                                    v
+//!     `--- takes pages away --- samplers <-- controller
+//! ```
+//! One thread does it all: `engine` every 10 ms. The `guardian` undoes what must not outlive
+//! hither. Who maps is a [`Mapper`], which the command line joins on.
 pub mod analysis;
+mod engine;
+mod guardian;
+pub mod journal;
+mod knobs;
+mod memory;
+mod pages;
+mod roster;
+pub mod sampler;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use anyhow::{bail, Context, Result};
+use hither_profile::{NodeIx, RunEnd};
+use hither_sys::faults::Faults;
+use hither_sys::process;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+
+use crate::place::run::guide::{Cpu, Node, Pid};
+use crate::place::run::jobs::{self, Signals};
+use crate::place::run::{front, task};
+use crate::program::target::Target;
+use analysis::affinity::AffinityTable;
+use analysis::controller::{Controller, Limits};
+use analysis::regions::{self, RegionTable};
+use analysis::{Detector, Member};
+use engine::{Engine, State};
+use guardian::Guardian;
+use journal::{Journal, Outcome};
+use knobs::Knobs;
+use sampler::Choice;
+
+/// How communication is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    Kmaf,
+    Spcd,
+}
+
+/// What is placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    pub threads: bool,
+    pub pages: bool,
+}
+
+/// This machine, all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// The node of each processor, by the kernel's number of that.
+    pub node_of: Vec<NodeIx>,
+    /// The kernel's numbers of the nodes.
+    pub nodes: Vec<Node>,
+}
+
+impl Machine {
+    fn node_of(&self, cpu: Cpu) -> NodeIx {
+        let node = self.node_of.get(cpu.0 as usize);
+        node.copied().unwrap_or_default()
+    }
+
+    fn cpus(&self) -> Vec<u32> {
+        let known = |&cpu: &u32| self.node_of[cpu as usize] != NodeIx(u32::MAX);
+        (0..self.node_of.len() as u32).filter(known).collect()
+    }
+}
+
+/// What a mapper is asked.
+pub struct Question<'a> {
+    /// Threads i < j that share, with the weight of an event times their events.
+    pub pairs: &'a [(Member, Member, u32)],
+    /// Where threads were put, by member.
+    pub seats: &'a [Option<Cpu>],
+    pub event: u32,
+}
+
+/// Maps threads to processing units.
+pub trait Mapper {
+    /// Where threads belong, those that communicate; `None` when they had better stay.
+    fn map(&mut self, question: &Question) -> Option<Vec<(Member, Cpu)>>;
+}
+
+/// What to do.
+pub struct Request {
+    pub mechanism: Mechanism,
+    pub parts: Parts,
+    pub samplers: Choice,
+    pub limits: Limits,
+    pub machine: Machine,
+    pub mapper: Box<dyn Mapper>,
+    /// Takes lines of JSON.
+    pub journal: Option<File>,
+}
+
+/// Starts a program and follows it to its end.
+///
+/// # Errors
+/// When it cannot be started, or page faults cannot be observed.
+pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<Outcome> {
+    let signals = Signals::hold()?;
+    let cpus = request.machine.cpus();
+    let mut engine = engine(request, |_| Faults::of_children(&cpus))?;
+    let child = front::spawn(target, front::command(target, &[], &signals))?;
+    let end = jobs::wait_with(child, None, &signals, || Some(engine.tick()))?;
+    let mut outcome = engine.finish();
+    let words = command.iter();
+    outcome.command = words.map(|w| w.to_string_lossy().into_owned()).collect();
+    outcome.end = end;
+    Ok(outcome)
+}
+
+/// Follows a process that runs already until it ends or the user has enough.
+///
+/// # Errors
+/// When there is no such process, or its page faults cannot be observed.
+pub fn attach(request: Request, pid: Pid) -> Result<Outcome> {
+    let signals = Signals::hold()?;
+    let of = process::pidfd(nix::unistd::Pid::from_raw(pid))
+        .with_context(|| format!("there is no process {pid}"))?;
+    let cpus = request.machine.cpus();
+    let mut engine = engine(request, |_| of_process(pid, &cpus))?;
+    engine.adopt(pid);
+    let mut end = RunEnd::Interrupted;
+    loop {
+        let pause = PollTimeout::try_from(engine.tick()).unwrap_or(PollTimeout::ZERO);
+        let mut ready = [PollFd::new(of.as_fd(), PollFlags::POLLIN), signals.ready()];
+        match poll(&mut ready, pause) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error).context("cannot wait for the process"),
+        }
+        let is = |at: usize| ready[at].any().unwrap_or(false);
+        if is(0) {
+            end = RunEnd::Exited { status: 0 };
+            break;
+        }
+        if is(1) && signals.has_enough() {
+            break;
+        }
+    }
+    let mut outcome = engine.finish();
+    outcome.end = end;
+    Ok(outcome)
+}
+
+/// Observes all threads of a process, those too that are made meanwhile.
+fn of_process(pid: Pid, cpus: &[u32]) -> std::io::Result<Faults> {
+    let mut known = task::threads(pid);
+    let mut faults = Faults::of_threads(&known, cpus)?;
+    // A thread made before its creator was observed inherits nothing.
+    loop {
+        let now = task::threads(pid);
+        let new: Vec<_> = now.iter().copied().filter(|t| !known.contains(t)).collect();
+        if new.is_empty() {
+            return Ok(faults);
+        }
+        for tid in new {
+            match faults.add(tid, cpus) {
+                Err(e) if e.raw_os_error() == Some(nix::libc::ESRCH) => {}
+                done => done?,
+            }
+        }
+        known = now;
+    }
+}
+
+fn engine(
+    request: Request,
+    observe: impl FnOnce(&Machine) -> std::io::Result<Faults>,
+) -> Result<Engine> {
+    let state_file = Path::new(knobs::STATE);
+    let knobs = match request.samplers.allow_sysctl {
+        true => Some(Knobs::open(state_file).context(
+            "settings of the system cannot be changed safely: be root, or leave out --allow-sysctl",
+        )?),
+        false => None,
+    };
+    if knobs.is_none() {
+        knobs::tidy(state_file);
+    }
+    let guardian = Guardian::new(knobs.as_ref())?;
+    let observer = observe(&request.machine)
+        .context("page faults cannot be observed here (perf_event_open); see `hither doctor`")?;
+    let (samplers, reasons) = sampler::choose(&request.samplers, knobs.as_ref());
+    if let (true, Some(name)) = (samplers.is_empty(), &request.samplers.only) {
+        bail!("sampler {name} does not work here: {}", reasons.join("; "));
+    }
+    let mut state = State::new();
+    if samplers.is_empty() {
+        state.note(format!(
+            "no sampler works here, so only first touches were seen ({})",
+            reasons.join("; ")
+        ));
+    }
+    let detector: Box<dyn Detector> = match request.mechanism {
+        Mechanism::Kmaf => Box::new(AffinityTable::new(request.machine.nodes.len())),
+        Mechanism::Spcd => Box::new(RegionTable::new(regions::Settings::default())),
+    };
+    Ok(Engine {
+        observer,
+        samplers,
+        detector,
+        mapper: request.mapper,
+        machine: request.machine,
+        parts: request.parts,
+        controller: Controller::new(request.limits),
+        guardian,
+        journal: Journal::new(request.journal),
+        state,
+    })
+}

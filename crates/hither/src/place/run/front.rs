@@ -1,5 +1,6 @@
 //! The half that the user started: starts the program, hands signals on, stops and goes
 //! on with it, returns how it ended.
+use std::ffi::OsString;
 use std::io::{PipeReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -17,6 +18,7 @@ use super::follower::{self, Job, Report};
 use super::guide::Guide;
 use super::jobs::{self, Signals};
 use super::{MemoryPolicy, Method, Outcome, Refused, Request};
+use crate::program::target::Target;
 
 /// Starts the program, follows it to its end.
 ///
@@ -89,7 +91,7 @@ fn start(
     filter: Vec<seccomp::Instruction>,
     signals: &Signals,
 ) -> Result<Pid> {
-    let mut command = command(request, signals);
+    let mut command = command(&request.target, &request.environment, signals);
     let start = Start {
         gate,
         follower,
@@ -97,16 +99,19 @@ fn start(
         filter,
     };
     launch::followed(&mut command, start);
-    spawn(request, command)
+    spawn(&request.target, command)
 }
 
 /// The program, its arguments and environment, signals as they were before us.
-pub fn command(request: &Request, signals: &Signals) -> Command {
+pub fn command(
+    target: &Target,
+    environment: &[(OsString, OsString)],
+    signals: &Signals,
+) -> Command {
     // In our own environment, since `Command` would sort one that it changes.
-    for (name, value) in &request.environment {
+    for (name, value) in environment {
         std::env::set_var(name, value);
     }
-    let target = &request.target;
     let mut command = Command::new(&target.executable);
     if let Some((name, arguments)) = target.argv.split_first() {
         command.arg0(name).args(arguments);
@@ -118,10 +123,9 @@ pub fn command(request: &Request, signals: &Signals) -> Command {
 
 /// # Errors
 /// When the kernel does not start it.
-pub fn spawn(request: &Request, mut command: Command) -> Result<Pid> {
+pub fn spawn(target: &Target, mut command: Command) -> Result<Pid> {
     let child = command.spawn();
-    let child =
-        child.with_context(|| format!("cannot start {}", request.target.executable.display()))?;
+    let child = child.with_context(|| format!("cannot start {}", target.executable.display()))?;
     Ok(Pid::from_raw(
         i32::try_from(child.id()).context("the program's process id")?,
     ))

@@ -62,6 +62,26 @@ impl Signals {
         self.before
     }
 
+    /// To be waited for.
+    pub fn ready(&self) -> PollFd<'_> {
+        PollFd::new(self.fd.as_fd(), PollFlags::POLLIN)
+    }
+
+    /// Whether somebody wants this process to end. To be asked when signals are ready.
+    pub fn has_enough(&self) -> bool {
+        let ends = [
+            Signal::SIGINT,
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+            Signal::SIGQUIT,
+        ];
+        let mut enough = false;
+        while let Ok(Some(info)) = self.fd.read_signal() {
+            enough |= ends.iter().any(|&signal| signal as u32 == info.ssi_signo);
+        }
+        enough
+    }
+
     /// Hands to `child` what was sent to us alone; whether SIGCONT was among it all.
     fn forward(&self, child: Pid, follower: Option<Pid>) -> bool {
         let mut continued = false;

@@ -17,11 +17,11 @@
 mod calls;
 mod engine;
 mod follower;
-mod front;
+pub(in crate::place) mod front;
 pub mod guide;
-mod image;
+pub(in crate::place) mod image;
 mod inject;
-mod jobs;
+pub(in crate::place) mod jobs;
 mod lives;
 mod moves;
 mod mremap;
@@ -32,7 +32,7 @@ pub mod progress;
 pub mod readback;
 pub mod recognise;
 pub mod rule;
-mod task;
+pub(in crate::place) mod task;
 mod threads;
 mod tick;
 

@@ -39,7 +39,8 @@ pub fn run(mut request: Request, guide: Box<dyn Guide>, why: Option<&str>) -> Re
             .context("cannot set the memory policy; see `hither doctor`")?;
     }
     let before = cpu_time();
-    let pid = front::spawn(&request, front::command(&request, &signals))?;
+    let command = front::command(&request.target, &request.environment, &signals);
+    let pid = front::spawn(&request.target, command)?;
     let mut poller = Poller::new(guide, request.progress.take(), pid.as_raw())?;
     let end = jobs::wait_with(pid, None, &signals, || Some(poller.tick()))?;
     let mut outcome = poller.finish();

@@ -48,7 +48,7 @@ impl AffinityTable {
 
     /// Accesses to a page by node, as far as ageing left them; `None` of a page that nobody
     /// accessed.
-    #[must_use]
+    #[cfg(test)]
     pub fn numa_vector(&self, page: Page) -> Option<&[u16]> {
         let at = *self.index.get(&page)? as usize * self.nodes;
         self.counters.get(at..at + self.nodes)

@@ -23,7 +23,7 @@ impl SharingMatrix {
     }
 
     /// Rows that there is memory for.
-    #[must_use]
+    #[cfg(test)]
     pub fn side(&self) -> usize {
         self.side
     }

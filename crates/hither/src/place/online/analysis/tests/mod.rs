@@ -4,8 +4,8 @@ mod kmaf;
 mod matrix;
 mod spcd;
 
-use super::*;
 use super::matrix::EVENT;
+use super::*;
 
 /// Thread `who` on node `node` accesses byte `at` of object 0 at `ms` milliseconds.
 fn access(who: u16, node: u32, at: u64, ms: u64) -> Access {

@@ -1,0 +1,132 @@
+//! The options of `hither auto`.
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::place::online::analysis::controller::Limits;
+use crate::place::online::sampler::{Choice, NAMES};
+use crate::place::online::Mechanism;
+
+const EXAMPLES: &str = "\
+Examples:
+  hither auto --allow-sysctl -- ./app          threads and pages, found and placed as it runs
+  hither auto --threads-only -- ./app          leave the pages where they are
+  hither auto --pid 4711                       a program that runs already
+  hither auto --json-lines app.jsonl -- ./app  what was seen and done, every 100 ms
+
+The program is neither stopped nor changed. Its output, exit status and signals are its own:
+128 + n for signal n, 127 when it does not exist, 126 when it cannot be executed. 2: hither
+itself could not do it. What hither says goes to stderr, never to stdout.";
+
+/// Find and apply the placement while the program runs
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Follow this process, which runs already, to its end or to Ctrl-C
+    #[arg(
+        long,
+        value_name = "PID",
+        conflicts_with = "command",
+        required_unless_present = "command"
+    )]
+    #[arg(value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Option<i32>,
+
+    /// How communication is found: by kMAF's affinity table, which places pages too, or by
+    /// SPCD's table of regions
+    #[arg(long, value_name = "MECHANISM", default_value = "kmaf")]
+    mechanism: MechanismArg,
+
+    /// Leave the pages to the system
+    #[arg(long, conflicts_with = "data_only")]
+    pub threads_only: bool,
+
+    /// Leave the threads to the system
+    #[arg(long)]
+    pub data_only: bool,
+
+    /// How page faults are caused [default: all ways that work here]
+    #[arg(long, value_name = "SAMPLER", value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
+    sampler: Option<String>,
+
+    /// Let settings of the whole system be changed for the run (kernel.numa_balancing), as
+    /// root; they are put back afterwards
+    #[arg(long)]
+    allow_sysctl: bool,
+
+    /// Processor time for looking, in per cent of the program's
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
+    budget: f64,
+
+    /// Write what was seen and done to this file, a line of JSON for each 100 ms
+    #[arg(long, value_name = "FILE")]
+    pub json_lines: Option<PathBuf>,
+
+    /// Say at the end what was seen, done and spent
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub verbose: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// The program and its arguments
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MechanismArg {
+    Kmaf,
+    Spcd,
+}
+
+/// `2%`, `0.5`
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    match number.parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("say a share between 0% and 100%, as in --budget 2%".to_owned()),
+    }
+}
+
+impl Args {
+    pub fn mechanism(&self) -> Mechanism {
+        match self.mechanism {
+            MechanismArg::Kmaf => Mechanism::Kmaf,
+            MechanismArg::Spcd => Mechanism::Spcd,
+        }
+    }
+
+    pub fn samplers(&self) -> Choice {
+        Choice {
+            only: self.sampler.clone(),
+            allow_sysctl: self.allow_sysctl,
+        }
+    }
+
+    pub fn limits(&self) -> Limits {
+        Limits {
+            budget: self.budget,
+            ..Limits::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn budgets() {
+        let check = |text, expected: Option<f64>| assert_eq!(percent(text).ok(), expected);
+        check("2%", Some(2.0));
+        check("0.5", Some(0.5));
+        check("100 %", Some(100.0));
+        check("101%", None);
+        check("-1", None);
+        check("nan", None);
+        check("", None);
+    }
+}

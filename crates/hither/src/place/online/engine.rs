@@ -1,0 +1,428 @@
+//! The loop: every 10 ms faults are taken in and more are caused, every 100 ms threads are
+//! mapped and pages moved (kMAF 3.4).
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use hither_profile::Nanos;
+use hither_sys::affinity::Mask;
+use hither_sys::faults::{Fault, Faults, Record};
+use nix::time::{clock_getcpuclockid, clock_gettime};
+
+use super::analysis::controller::{Controller, Standing, TICK};
+use super::analysis::matrix::{SharingMatrix, EVENT};
+use super::analysis::{storage, Access, Detector, Member};
+use super::guardian::{Guardian, Pinned};
+use super::journal::{Cost, Journal, Line, Outcome, ThreadReport};
+use super::memory::Memory;
+use super::pages::{Pages, Place};
+use super::roster::Roster;
+use super::sampler::{Sampler, View};
+use super::{Machine, Mapper, Parts, Question};
+use crate::place::run::guide::{Cpu, Pid, Tid};
+use crate::place::run::task;
+
+/// Between two mappings (kMAF 3.4).
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Between two looks while nothing may be spent.
+const REST: Duration = Duration::from_millis(50);
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    faults: u64,
+    extra: u64,
+    mappings: u64,
+    threads_moved: u64,
+}
+
+pub struct Engine {
+    pub observer: Faults,
+    pub samplers: Vec<Box<dyn Sampler>>,
+    pub detector: Box<dyn Detector>,
+    pub mapper: Box<dyn Mapper>,
+    pub machine: Machine,
+    pub parts: Parts,
+    pub controller: Controller,
+    pub guardian: Guardian,
+    pub journal: Journal,
+    pub state: State,
+}
+
+/// What changes while it runs.
+pub struct State {
+    roster: Roster,
+    memory: Memory,
+    matrix: SharingMatrix,
+    pages: Pages,
+    counts: Counts,
+    cost: Cost,
+    /// Where threads may run without us.
+    ours: Mask,
+    /// Processor time of processes that live, as it was when they came and as it is now, and
+    /// of those that have ended.
+    clocks: HashMap<Pid, (Nanos, Nanos)>,
+    ended: Nanos,
+    began: Instant,
+    own_before: Nanos,
+    interval: Instant,
+    /// At the last interval.
+    before: Counts,
+    lost: u64,
+    mapped_at: u64,
+    /// Threads were mapped once: pages may move (kMAF 3.3).
+    placed: bool,
+    notes: Vec<String>,
+}
+
+impl State {
+    pub fn new() -> State {
+        State {
+            roster: Roster::default(),
+            memory: Memory::default(),
+            matrix: SharingMatrix::default(),
+            pages: Pages::default(),
+            counts: Counts::default(),
+            cost: Cost::default(),
+            ours: Mask::of(0).unwrap_or_default(),
+            clocks: HashMap::new(),
+            ended: 0,
+            began: Instant::now(),
+            own_before: own_time(),
+            interval: Instant::now(),
+            before: Counts::default(),
+            lost: 0,
+            mapped_at: 0,
+            placed: false,
+            notes: Vec::new(),
+        }
+    }
+
+    pub fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    fn spent(&self) -> Nanos {
+        own_time().saturating_sub(self.own_before) + self.cost.faulting
+    }
+
+    /// Processor time of all processes so far.
+    fn target_time(&mut self) -> Nanos {
+        for (&pid, (_, now)) in &mut self.clocks {
+            *now = time_of(pid).unwrap_or(*now);
+        }
+        let live = self.clocks.values();
+        self.ended + live.map(|(came, now)| now - came).sum::<u64>()
+    }
+}
+
+impl Engine {
+    /// Takes in threads that run already.
+    pub fn adopt(&mut self, pid: Pid) {
+        for tid in task::threads(pid) {
+            self.state.roster.started(tid, pid, 0);
+            self.state.roster.keep_mask(tid);
+        }
+        let time = time_of(pid).unwrap_or(0);
+        self.state.clocks.insert(pid, (time, time));
+    }
+
+    /// What is due. Returns how long to wait for the next time.
+    pub fn tick(&mut self) -> Duration {
+        let began = Instant::now();
+        self.take_in();
+        self.state.cost.detecting += nanos(began.elapsed());
+        let wanted = self.inject();
+        if self.state.interval.elapsed() >= INTERVAL {
+            self.state.interval = Instant::now();
+            self.turn();
+        }
+        if wanted > 0 {
+            Duration::from_nanos(TICK)
+        } else {
+            REST
+        }
+    }
+
+    fn take_in(&mut self) {
+        let (state, machine) = (&mut self.state, &self.machine);
+        let detector = &mut *self.detector;
+        let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
+        let own = std::process::id().cast_signed();
+        for (at, record) in self.observer.drain() {
+            match record {
+                Record::Fault(fault) if fault.pid != own => {
+                    state.counts.faults += 1;
+                    if state.fault(at, fault, machine, detector, self.parts.pages) {
+                        state.counts.extra += 1;
+                        state.cost.faulting += price;
+                    }
+                }
+                Record::Started {
+                    pid, tid, creator, ..
+                } if pid != own => {
+                    state.clocks.entry(pid).or_default();
+                    state.roster.started(tid, pid, creator);
+                }
+                Record::Ended { pid, tid } => state.gone(pid, tid),
+                Record::Exec { pid } => {
+                    for tid in state.roster.of(pid).into_iter().filter(|&t| t != pid) {
+                        state.gone(pid, tid);
+                    }
+                    state.roster.unseat(pid);
+                    state.memory.forget(pid);
+                    state.clocks.entry(pid).or_default();
+                }
+                _ => {}
+            }
+        }
+        let gone = state.memory.take_gone();
+        if !gone.is_empty() {
+            detector.forget_objects(&gone);
+        }
+    }
+
+    /// Causes more faults, as many as are allowed.
+    fn inject(&mut self) -> u32 {
+        let began = Instant::now();
+        let standing = Standing {
+            natural: self.state.counts.faults - self.state.counts.extra,
+            extra: self.state.counts.extra,
+            target: self.state.target_time(),
+            spent: self.state.spent(),
+        };
+        let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
+        let wanted = self.controller.wanted(standing, price);
+        let view = View {
+            memory: &self.state.memory,
+            extra: self.state.counts.extra,
+        };
+        let mut broken = Vec::new();
+        self.samplers.retain_mut(|sampler| {
+            let done = sampler.take(wanted, &view);
+            if let Err(error) = &done {
+                broken.push(format!("sampler {} stopped: {error}", sampler.name()));
+            }
+            done.is_ok()
+        });
+        broken.into_iter().for_each(|note| self.state.note(note));
+        self.state.cost.injecting += nanos(began.elapsed());
+        wanted
+    }
+
+    /// Maps threads and moves pages.
+    fn turn(&mut self) {
+        let gone = self.state.roster.reuse();
+        if !gone.is_empty() {
+            self.detector.forget_members(&gone);
+        }
+        let mut line = Line {
+            at: nanos(self.state.began.elapsed()) / 1_000_000,
+            ..Line::default()
+        };
+        if self.journal.is_wanted() {
+            self.state.describe(&mut line);
+        }
+        line.lost =
+            self.observer.lost() - std::mem::replace(&mut self.state.lost, self.observer.lost());
+        if self.parts.threads {
+            line.seated = self.map_threads();
+        }
+        if self.parts.pages && (self.state.placed || !self.parts.threads) {
+            let began = Instant::now();
+            let nodes = &self.machine.nodes;
+            match self.state.pages.move_some(nodes, &mut *self.detector) {
+                Ok(moved) => line.pages_moved = moved,
+                Err(error) => {
+                    self.parts.pages = false;
+                    self.state.note(format!(
+                        "pages were not moved any more: move_pages is not allowed ({error})"
+                    ));
+                }
+            }
+            self.state.cost.migrating += nanos(began.elapsed());
+        }
+        let (now, before) = (self.state.counts, self.state.before);
+        line.faults = now.faults - before.faults;
+        line.extra = now.extra - before.extra;
+        self.state.before = now;
+        if line.faults + line.lost + line.pages_moved > 0 || !line.seated.is_empty() {
+            self.journal.write(&line);
+        }
+    }
+
+    /// Has the threads mapped if there is news enough, and puts them where they belong.
+    fn map_threads(&mut self) -> Vec<(Tid, Cpu)> {
+        let began = Instant::now();
+        let state = &mut self.state;
+        let pairs: Vec<(Member, Member, u32)> = state.matrix.pairs().collect();
+        let mut talking = vec![false; state.matrix.members()];
+        for &(i, j, _) in &pairs {
+            (talking[i.at()], talking[j.at()]) = (true, true);
+        }
+        let talking = talking.iter().filter(|t| **t).count() as u64;
+        if talking < 2 || state.matrix.events() - state.mapped_at < talking {
+            return Vec::new();
+        }
+        state.mapped_at = state.matrix.events();
+        let of = |member: usize| state.roster.by_member(Member(member as u16));
+        let current = (0..state.matrix.members()).map(|m| of(m).and_then(|(_, t)| t.seat));
+        let current: Vec<Option<Cpu>> = current.collect();
+        let question = Question {
+            pairs: &pairs,
+            seats: &current,
+            event: EVENT,
+        };
+        let answer = self.mapper.map(&question);
+        state.matrix.age();
+        let mapped = Instant::now();
+        state.cost.mapping += nanos(mapped - began);
+        let Some(answer) = answer else {
+            return Vec::new();
+        };
+        state.counts.mappings += 1;
+        state.placed = true;
+        let mut seated = Vec::new();
+        for (member, cpu) in answer {
+            let Some((tid, _)) = state.roster.by_member(member) else {
+                continue;
+            };
+            match state.roster.seat(tid, cpu, &state.ours) {
+                Ok(true) => seated.push((tid, cpu)),
+                Ok(false) => {}
+                Err(error) => state.note(format!("threads could not be pinned ({error})")),
+            }
+        }
+        for &(tid, cpu) in &seated {
+            if let Some((pid, natural)) = state.roster.pinned(tid) {
+                self.guardian.pinned(&Pinned {
+                    pid,
+                    tid,
+                    cpu: cpu.0,
+                    natural,
+                });
+            }
+        }
+        state.counts.threads_moved += seated.len() as u64;
+        state.cost.migrating += nanos(mapped.elapsed());
+        seated
+    }
+
+    /// Everything is over.
+    pub fn finish(mut self) -> Outcome {
+        self.take_in();
+        let mut state = self.state;
+        state.cost.target = state.target_time();
+        state.cost.cpu = own_time().saturating_sub(state.own_before);
+        if self.observer.user_only {
+            state.note(
+                "faults inside system calls were not seen (perf_event_paranoid is 2 or more)"
+                    .to_owned(),
+            );
+        }
+        state
+            .notes
+            .extend(self.samplers.iter().filter_map(|s| s.note()));
+        let table = self.detector.storage();
+        let threads = state.roster.live().map(|(tid, thread)| ThreadReport {
+            pid: thread.pid,
+            tid,
+            cpu: thread.seat,
+            chose_itself: thread.chose,
+        });
+        Outcome {
+            duration: nanos(state.began.elapsed()),
+            samplers: self.samplers.iter().map(|s| s.name().to_owned()).collect(),
+            faults: state.counts.faults,
+            extra: state.counts.extra,
+            lost: self.observer.lost(),
+            events: state.matrix.events(),
+            mappings: state.counts.mappings,
+            threads_moved: state.counts.threads_moved,
+            pages_moved: state.pages.moved,
+            pages_refused: state.pages.refused,
+            threads: threads.collect(),
+            entries: table.entries,
+            entry_bytes: table.entry_bytes,
+            table_bytes: table.table_bytes,
+            matrix_bytes: storage::of_matrix(state.matrix.members()),
+            cost: state.cost,
+            notes: state.notes,
+            ..Outcome::default()
+        }
+    }
+}
+
+impl State {
+    /// Takes in a fault. Whether it is one that a sampler caused.
+    fn fault(
+        &mut self,
+        at: Nanos,
+        fault: Fault,
+        machine: &Machine,
+        detector: &mut dyn Detector,
+        pages: bool,
+    ) -> bool {
+        let Some(page) = self.memory.page(fault.pid, fault.address) else {
+            return false;
+        };
+        let Some(who) = self.roster.seen(fault.tid, fault.pid, Cpu(fault.cpu)) else {
+            return false;
+        };
+        let access = Access {
+            who,
+            node: machine.node_of(Cpu(fault.cpu)),
+            page,
+            offset: (fault.address % super::analysis::PAGE) as u16,
+            at,
+        };
+        let seen = detector.access(&access, &mut self.matrix);
+        if let (Some(node), true) = (seen.belongs, pages) {
+            let place = Place {
+                pid: fault.pid,
+                address: fault.address,
+                node,
+            };
+            self.pages.belongs(page, place);
+        }
+        seen.known
+    }
+
+    /// A thread ended.
+    fn gone(&mut self, pid: Pid, tid: Tid) {
+        if let Some(member) = self.roster.ended(tid) {
+            self.matrix.clear(member);
+        }
+        if self.roster.of(pid).is_empty() {
+            self.memory.forget(pid);
+            self.pages.forget(pid);
+            let (came, now) = self.clocks.remove(&pid).unwrap_or_default();
+            self.ended += now - came;
+        }
+    }
+
+    fn describe(&self, line: &mut Line) {
+        let tid = |member| self.roster.by_member(member).map(|(tid, _)| tid);
+        let pairs = self.matrix.pairs().filter_map(|(i, j, weight)| {
+            Some((tid(i)?, tid(j)?, f64::from(weight) / f64::from(EVENT)))
+        });
+        line.pairs = pairs.collect();
+    }
+}
+
+fn nanos(duration: Duration) -> Nanos {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Processor time of a process so far.
+fn time_of(pid: Pid) -> Option<Nanos> {
+    let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid)).ok()?;
+    Some(nanos(Duration::from(clock_gettime(clock).ok()?)))
+}
+
+/// Processor time of this process so far.
+fn own_time() -> Nanos {
+    let now = clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID);
+    now.map_or(0, |now| nanos(Duration::from(now)))
+}

@@ -1,0 +1,107 @@
+//! What is told of a run: a line for each interval in which something happened, for machines,
+//! and how it all went, at the end.
+use std::fs::File;
+use std::io::Write;
+
+use hither_profile::{Nanos, RunEnd};
+use serde::Serialize;
+
+use crate::place::run::guide::{Cpu, Pid, Tid};
+
+/// An interval of 100 ms, as a line of JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Line {
+    /// Milliseconds since the start.
+    pub at: u64,
+    /// Page faults in the interval, those of them that samplers caused, and records lost.
+    pub faults: u64,
+    pub extra: u64,
+    pub lost: u64,
+    /// Pairs of threads (kernel's ids) that share, with their events after ageing.
+    pub pairs: Vec<(Tid, Tid, f64)>,
+    /// Threads that were put on a unit.
+    pub seated: Vec<(Tid, Cpu)>,
+    pub pages_moved: u64,
+}
+
+/// A thread that lived at the end or was placed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ThreadReport {
+    pub pid: Pid,
+    pub tid: Tid,
+    pub cpu: Option<Cpu>,
+    pub chose_itself: bool,
+}
+
+/// Time of hither by what it was spent on (kMAF, figure 12).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// Processor time of hither, all in all.
+    pub cpu: Nanos,
+    pub injecting: Nanos,
+    /// Reading and sorting records, tables and matrix.
+    pub detecting: Nanos,
+    pub mapping: Nanos,
+    /// Moving threads and pages.
+    pub migrating: Nanos,
+    /// What the extra faults cost the program, estimated.
+    pub faulting: Nanos,
+    /// Processor time of the program.
+    pub target: Nanos,
+}
+
+/// A run that is over, or that was left.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    pub command: Vec<String>,
+    pub end: RunEnd,
+    pub duration: Nanos,
+    pub samplers: Vec<String>,
+    pub faults: u64,
+    pub extra: u64,
+    pub lost: u64,
+    pub events: u64,
+    /// Times that threads were mapped, and threads that were put elsewhere in all.
+    pub mappings: u64,
+    pub threads_moved: u64,
+    pub pages_moved: u64,
+    pub pages_refused: u64,
+    pub threads: Vec<ThreadReport>,
+    /// Eq. 7, 8 and 9, in bytes.
+    pub entries: usize,
+    pub entry_bytes: usize,
+    pub table_bytes: usize,
+    pub matrix_bytes: usize,
+    pub cost: Cost,
+    pub notes: Vec<String>,
+}
+
+/// Writes lines as they come.
+#[derive(Debug, Default)]
+pub struct Journal(Option<File>);
+
+impl Journal {
+    #[must_use]
+    pub fn new(file: Option<File>) -> Journal {
+        Journal(file)
+    }
+
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// A reader that is gone wants no more.
+    pub fn write(&mut self, line: &Line) {
+        let Some(file) = &mut self.0 else {
+            return;
+        };
+        let Ok(mut text) = serde_json::to_vec(line) else {
+            return;
+        };
+        text.push(b'\n');
+        if file.write_all(&text).is_err() {
+            self.0 = None;
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Causing page faults on purpose, since a page faults once and then no more. One file each,
+//! and a line in [`choose`], safest first.
+mod numa_balancing;
+mod pageout;
+
+use std::io;
+
+use hither_profile::Nanos;
+
+use super::knobs::Knobs;
+use super::memory::Memory;
+
+/// What a sampler may know.
+pub struct View<'a> {
+    pub memory: &'a Memory,
+    /// Faults since the start that samplers caused.
+    pub extra: u64,
+}
+
+/// A way to cause page faults without changing what the program sees in its memory.
+pub trait Sampler {
+    /// As `--sampler` takes it.
+    fn name(&self) -> &'static str;
+    /// Nanoseconds of processor time that a fault costs the program, with what it takes to
+    /// cause it.
+    fn price(&self) -> Nanos;
+    /// Sees to it that about `wanted` more pages fault. Called every 10 ms, with 0 too.
+    ///
+    /// # Errors
+    /// When it cannot, and will not be able to later.
+    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()>;
+    /// A remark for the user about what it can and cannot do here.
+    fn note(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What the user allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// This one only.
+    pub only: Option<String>,
+    /// Settings of the whole system may be changed for the run.
+    pub allow_sysctl: bool,
+}
+
+/// All names, safest first.
+pub const NAMES: &[&str] = &["numa-balancing", "pageout"];
+
+/// Samplers that work here, and a sentence for each that does not.
+#[must_use]
+pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>, Vec<String>) {
+    let mut works: Vec<Box<dyn Sampler>> = Vec::new();
+    let mut reasons = Vec::new();
+    for name in NAMES {
+        if choice.only.as_deref().is_some_and(|only| only != *name) {
+            continue;
+        }
+        let sampler: Result<Box<dyn Sampler>, String> = match *name {
+            "numa-balancing" => numa_balancing::NumaBalancing::new(knobs).map(|s| Box::new(s) as _),
+            _ => pageout::PageOut::new().map(|s| Box::new(s) as _),
+        };
+        match sampler {
+            Ok(sampler) => works.push(sampler),
+            Err(reason) => reasons.push(format!("{name}: {reason}")),
+        }
+    }
+    (works, reasons)
+}

@@ -1,0 +1,175 @@
+//! The kernel's own hinting faults: it takes pages away from time to time to see on which
+//! node they are used (`kernel.numa_balancing`), on machines with one node too. Nothing of
+//! the program is touched by us. It sees private memory only, and with hinting faults comes
+//! that the kernel moves pages itself.
+//!
+//! How fast it goes through a program's memory can be set where debugfs is open to us; else
+//! it is switched off while the budget is used up.
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use hither_profile::Nanos;
+
+use super::{Sampler, View};
+use crate::place::online::knobs::{self, Knobs, Setting};
+
+const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
+const RATES: &str = "/sys/kernel/debug/sched/numa_balancing";
+/// Milliseconds in which the kernel goes once through all memory of a process.
+const PERIODS: std::ops::RangeInclusive<f64> = 50.0..=60_000.0;
+const FIRST_PERIOD: f64 = 100.0;
+/// Between two changes of the period.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// A fault takes 0.84 us, its record 0.12, its share of the kernel's walk the rest.
+const PRICE: Nanos = 1500;
+
+#[derive(Debug)]
+pub struct NumaBalancing {
+    /// May be changed.
+    ours: bool,
+    /// The period can be set, and is this, in milliseconds.
+    period: Option<f64>,
+    on: bool,
+    /// Since the last change: when it was, faults wanted and faults seen before.
+    since: Instant,
+    wanted: u64,
+    before: u64,
+}
+
+fn switch(on: bool) -> Setting {
+    Setting {
+        path: PathBuf::from(SWITCH),
+        value: if on { "1" } else { "0" }.to_owned(),
+    }
+}
+
+fn rate(name: &str, value: u64) -> Setting {
+    Setting {
+        path: PathBuf::from(RATES).join(name),
+        value: value.to_string(),
+    }
+}
+
+impl NumaBalancing {
+    /// `knobs` where settings of the system may be changed.
+    pub fn new(knobs: Option<&Knobs>) -> Result<NumaBalancing, String> {
+        let Ok(before) = fs::read_to_string(SWITCH) else {
+            return Err("this kernel has no NUMA balancing".to_owned());
+        };
+        let mut sampler = NumaBalancing {
+            ours: false,
+            period: None,
+            on: before.trim() != "0",
+            since: Instant::now(),
+            wanted: 0,
+            before: 0,
+        };
+        let Some(knobs) = knobs else {
+            return match sampler.on {
+                true => Ok(sampler),
+                false => Err("kernel.numa_balancing is 0; allow hither to switch it on for the run with --allow-sysctl".to_owned()),
+            };
+        };
+        let settings = [
+            switch(true),
+            rate("scan_delay_ms", 20),
+            rate("scan_period_max_ms", FIRST_PERIOD as u64),
+            rate("scan_period_min_ms", FIRST_PERIOD as u64),
+        ];
+        let refused = knobs
+            .hold(&settings)
+            .map_err(|e| format!("settings of the system cannot be changed safely ({e})"))?;
+        if refused.contains(&settings[0]) {
+            return Err("kernel.numa_balancing may not be changed; be root".to_owned());
+        }
+        sampler.ours = true;
+        sampler.on = true;
+        sampler.period = (refused.is_empty()).then_some(FIRST_PERIOD);
+        Ok(sampler)
+    }
+
+    /// The period that would have brought as many faults as were wanted.
+    fn adapt(&mut self, extra: u64) -> io::Result<()> {
+        let Some(period) = self.period else {
+            return Ok(());
+        };
+        let seen = extra.saturating_sub(self.before);
+        let ratio = (seen as f64 + 1.0) / (self.wanted as f64 + 1.0);
+        let next = next_period(period, ratio);
+        (self.since, self.wanted, self.before) = (Instant::now(), 0, extra);
+        if (next / period - 1.0).abs() < 0.1 {
+            return Ok(());
+        }
+        self.period = Some(next);
+        // The upper one first where it grows: the kernel takes no minimum above it.
+        let mut both = [
+            rate("scan_period_max_ms", next as u64),
+            rate("scan_period_min_ms", next as u64),
+        ];
+        if next < period {
+            both.reverse();
+        }
+        both.iter().try_for_each(knobs::set)
+    }
+}
+
+/// No faster than doubling and halving.
+fn next_period(period: f64, ratio: f64) -> f64 {
+    (period * ratio.clamp(0.5, 2.0)).clamp(*PERIODS.start(), *PERIODS.end())
+}
+
+impl Sampler for NumaBalancing {
+    fn name(&self) -> &'static str {
+        "numa-balancing"
+    }
+
+    fn price(&self) -> Nanos {
+        PRICE
+    }
+
+    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
+        if !self.ours {
+            return Ok(());
+        }
+        self.wanted += u64::from(wanted);
+        if self.since.elapsed() < PATIENCE {
+            return Ok(());
+        }
+        let on = self.wanted > 0;
+        if on != self.on {
+            self.on = on;
+            knobs::set(&switch(on))?;
+        }
+        self.adapt(view.extra)
+    }
+
+    fn note(&self) -> Option<String> {
+        if !self.ours {
+            return Some("kernel.numa_balancing is on already and was left as it is: how often it samples is not ours to say".to_owned());
+        }
+        let note = "debugfs is closed to hither, so the kernel goes through the program's memory once a second or less often: patterns are seen after some seconds";
+        self.period.is_none().then(|| note.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_follow_what_is_wanted() {
+        let check = |period, ratio, expected: f64| {
+            let next = next_period(period, ratio);
+            assert!((next - expected).abs() < 1e-9, "{next}");
+        };
+        check(100.0, 1.0, 100.0);
+        // Half as many as wanted: twice as fast; a hundredth: no faster than that.
+        check(200.0, 0.5, 100.0);
+        check(200.0, 0.01, 100.0);
+        check(200.0, 40.0, 400.0);
+        check(60.0, 0.5, 50.0);
+        check(50_000.0, 2.0, 60_000.0);
+    }
+}

@@ -1,0 +1,180 @@
+//! Shared memory is taken out of page tables by the advice that it is not needed for now
+//! (MADV_PAGEOUT), from outside. It is there again at the next access, by a minor fault, as
+//! long as there is no swap space that the kernel could write it to: with swap, this sampler
+//! stays away. A page that several processes have mapped at the time is left alone by the
+//! kernel.
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use hither_profile::Nanos;
+use hither_sys::{advise, process};
+use nix::libc;
+
+use super::{Sampler, View};
+use crate::place::online::analysis::PAGE;
+use crate::place::run::guide::{Mapping, Pid};
+
+/// The advice takes 0.6 to 0.9 us, the fault that follows 0.5 to 1.
+const PRICE: Nanos = 2000;
+
+#[derive(Debug)]
+pub struct PageOut {
+    processes: HashMap<Pid, OwnedFd>,
+    random: u64,
+}
+
+impl PageOut {
+    pub fn new() -> Result<PageOut, String> {
+        let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+        if swaps.lines().count() > 1 {
+            return Err("there is swap space, to which shared memory would be written".to_owned());
+        }
+        // The right is asked for on memory of our own.
+        let probe = vec![0u8; 2 * PAGE as usize];
+        let page = (probe.as_ptr().addr() as u64).next_multiple_of(PAGE);
+        let own = process::pidfd(nix::unistd::Pid::this()).map_err(|e| e.to_string())?;
+        let asked = advise::page_out(own.as_fd(), &[(page, PAGE)]);
+        let euid = nix::unistd::geteuid();
+        match asked {
+            Err(e) => Err(format!("process_madvise is not allowed here ({e})")),
+            Ok(_) if !euid.is_root() => Err("only root may do that to other processes".to_owned()),
+            Ok(_) => Ok(PageOut {
+                processes: HashMap::new(),
+                random: 0x9E37_79B9_7F4A_7C15,
+            }),
+        }
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+
+    /// A random sample of pages, each once.
+    fn sample(&mut self, wanted: u64, mappings: &[(Pid, &Mapping)]) -> Vec<(Pid, u64)> {
+        let total: u64 = mappings.iter().map(|(_, m)| m.length / PAGE).sum();
+        let mut pages: Vec<(Pid, u64)> = (0..wanted.min(total))
+            .filter_map(|_| {
+                let mut at = self.random() % total;
+                mappings.iter().find_map(|(pid, mapping)| {
+                    let pages = mapping.length / PAGE;
+                    let here = (at < pages).then_some((*pid, mapping.address + at * PAGE));
+                    at = at.saturating_sub(pages);
+                    here
+                })
+            })
+            .collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    }
+}
+
+impl Sampler for PageOut {
+    fn name(&self) -> &'static str {
+        "pageout"
+    }
+
+    fn price(&self) -> Nanos {
+        PRICE
+    }
+
+    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
+        let memory = view.memory;
+        let all = memory.processes().flat_map(|pid| {
+            let mappings = memory.mappings(pid).iter().filter(|m| is_shared_memory(m));
+            mappings.map(move |mapping| (pid, mapping))
+        });
+        let all: Vec<(Pid, &Mapping)> = all.collect();
+        let pages = self.sample(u64::from(wanted), &all);
+        for of in pages.chunk_by(|a, b| a.0 == b.0) {
+            let pid = of[0].0;
+            if !self.processes.contains_key(&pid) {
+                let Ok(fd) = process::pidfd(nix::unistd::Pid::from_raw(pid)) else {
+                    continue;
+                };
+                self.processes.insert(pid, fd);
+            }
+            let ranges: Vec<(u64, u64)> = of.iter().map(|&(_, at)| (at, PAGE)).collect();
+            for some in ranges.chunks(advise::RANGES) {
+                let done = advise::page_out(self.processes[&pid].as_fd(), some);
+                let gone = done.is_err_and(|e| e.raw_os_error() == Some(libc::ESRCH));
+                if gone {
+                    self.processes.remove(&pid);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Memory without a file behind it that its pages could be written to and dropped for.
+fn is_shared_memory(mapping: &Mapping) -> bool {
+    let writable = mapping.prot & libc::PROT_WRITE != 0;
+    let shared = mapping.flags & libc::MAP_SHARED != 0;
+    let kept = ["/dev/shm/", "/dev/zero (deleted)", "/SYSV", "/memfd:"];
+    let path = mapping.file.as_ref().map_or("", |file| &file.path);
+    writable && shared && kept.iter().any(|start| path.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::run::guide::MappedFile;
+
+    fn mapping(path: &str, address: u64, pages: u64, flags: i32) -> Mapping {
+        Mapping {
+            address,
+            length: pages * PAGE,
+            prot: libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            file: Some(MappedFile {
+                path: path.to_owned(),
+                ..MappedFile::default()
+            }),
+        }
+    }
+
+    #[test]
+    fn only_memory_without_a_file_is_taken() {
+        let check = |path, flags, expected| {
+            assert_eq!(is_shared_memory(&mapping(path, 0, 1, flags)), expected);
+        };
+        check("/dev/zero (deleted)", libc::MAP_SHARED, true);
+        check("/SYSV00000000 (deleted)", libc::MAP_SHARED, true);
+        check("/memfd:pool (deleted)", libc::MAP_SHARED, true);
+        check("/dev/shm/ring", libc::MAP_SHARED, true);
+        check("/dev/shm/ring", libc::MAP_PRIVATE, false);
+        check("/home/me/data", libc::MAP_SHARED, false);
+    }
+
+    #[test]
+    fn samples_lie_in_the_mappings_and_reach_all_of_them() {
+        let mut sampler = PageOut {
+            processes: HashMap::new(),
+            random: 1,
+        };
+        let (a, b) = (
+            mapping("/memfd:a", 0x1000, 3, libc::MAP_SHARED),
+            mapping("/memfd:b", 0x9000, 2, libc::MAP_SHARED),
+        );
+        let all = [(1, &a), (2, &b)];
+        let mut seen: Vec<(Pid, u64)> = (0..100).flat_map(|_| sampler.sample(4, &all)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let expected = [
+            (1, 0x1000),
+            (1, 0x2000),
+            (1, 0x3000),
+            (2, 0x9000),
+            (2, 0xa000),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(sampler.sample(4, &[]), []);
+    }
+}
