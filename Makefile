@@ -11,7 +11,7 @@ TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz x
 	busybox-static lz4 qemu-system-x86 zstd
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
 	crates/hither/tests/map/*.c crates/hither/tests/run/*.[ch] \
-	crates/hither/tests/guest/*.c \
+	crates/hither/tests/auto/*.c crates/hither/tests/guest/*.c \
 	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
 
 HITHER := target/release/hither

@@ -4,6 +4,7 @@
 #[path = "../common/placement.rs"]
 mod placement;
 
+mod auto;
 mod ends;
 mod look;
 mod machine;

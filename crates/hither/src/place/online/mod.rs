@@ -115,6 +115,8 @@ pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<Ou
     let cpus = request.machine.cpus();
     let mut engine = engine(request, |_| Faults::of_children(&cpus))?;
     let child = front::spawn(target, front::command(target, &[], &signals))?;
+    // Only now, for a child inherits it.
+    hither_sys::launch::be_prompt();
     let end = jobs::wait_with(child, None, &signals, || Some(engine.tick()))?;
     let mut outcome = engine.finish();
     let words = command.iter();
@@ -134,6 +136,7 @@ pub fn attach(request: Request, pid: Pid) -> Result<Outcome> {
     let cpus = request.machine.cpus();
     let mut engine = engine(request, |_| of_process(pid, &cpus))?;
     engine.adopt(pid);
+    hither_sys::launch::be_prompt();
     let mut end = RunEnd::Interrupted;
     loop {
         let pause = PollTimeout::try_from(engine.tick()).unwrap_or(PollTimeout::ZERO);

@@ -1,0 +1,238 @@
+//! `hither auto` on this machine: programs that must not notice, couples of threads that are
+//! found and followed, and what is left when hither is killed. Shared memory is sampled from
+//! outside, which needs root and no swap space; where that is not so, each test says so.
+#[path = "../common/mod.rs"]
+#[allow(dead_code)] // Other tests use more of it.
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use common::{run, status, text, wait_for, Place, Running, HITHER};
+use nix::sys::signal::Signal;
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/couples.c");
+const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
+
+/// A folder with the program in it; `None` where shared memory cannot be sampled.
+fn place_with_couples() -> Option<Place> {
+    let place = Place::new();
+    let built = place.shell(&format!("gcc -O1 -pthread -o couples {SOURCE}"));
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let tried = place.command(&[HITHER, "auto", "-q", "--sampler", "pageout", "--", "true"]);
+    let tried = run(tried);
+    if !tried.status.success() {
+        println!("skipped: {}", text(&tried.stderr));
+        return None;
+    }
+    Some(place)
+}
+
+/// The lines of the journal.
+fn journal(place: &Place) -> Vec<serde_json::Value> {
+    let lines = fs::read_to_string(place.path("lines")).expect("lines");
+    let line = |line| serde_json::from_str(line).expect("json");
+    lines.lines().map(line).collect()
+}
+
+/// Of the last matrix before `ms`: the share of events that are not between `couples`, and
+/// those that are, by couple. Threads are numbered in order of their ids.
+fn matrix_before(place: &Place, ms: u64, couples: &[(usize, usize)]) -> (f64, Vec<f64>) {
+    let lines = journal(place);
+    let before = |line: &&serde_json::Value| line["at"].as_u64() < Some(ms);
+    let line = lines.iter().rev().find(before).expect("a line");
+    let pairs: Vec<(u64, u64, f64)> = serde_json::from_value(line["pairs"].clone()).expect("pairs");
+    let mut tids: Vec<u64> = pairs.iter().flat_map(|p| [p.0, p.1]).collect();
+    tids.sort_unstable();
+    tids.dedup();
+    let at = |tid| tids.iter().position(|t| *t == tid).expect("known");
+    let of = |couple: &(usize, usize)| {
+        let found = pairs.iter().find(|p| (at(p.0), at(p.1)) == *couple);
+        found.map_or(0.0, |p| p.2)
+    };
+    let between: Vec<f64> = couples.iter().map(of).collect();
+    let all: f64 = pairs.iter().map(|p| p.2).sum();
+    (1.0 - between.iter().sum::<f64>() / all, between)
+}
+
+#[test]
+fn couples_are_found_in_each_phase() {
+    let Some(place) = place_with_couples() else {
+        return;
+    };
+    let line = "auto -v --budget 20% --sampler pageout --json-lines lines -- ./couples 8 2 4 16 shared";
+    let line: Vec<&str> = [HITHER].into_iter().chain(line.split(' ')).collect();
+    let output = run(place.command(&line));
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(status(&output), 0, "{err}");
+    assert!(out.ends_with("0 wrong\n"), "{out}");
+    let near: Vec<_> = (0..4).map(|i| (2 * i, 2 * i + 1)).collect();
+    let far: Vec<_> = (0..4).map(|i| (i, i + 4)).collect();
+    for (ms, couples) in [(3900, near), (7900, far)] {
+        let (astray, between) = matrix_before(&place, ms, &couples);
+        println!("before {ms} ms: {between:?}, {:.1} % astray", 100.0 * astray);
+        assert!(between.iter().all(|&events| events > 0.0), "{between:?}");
+        assert!(astray <= 0.1, "{astray}");
+    }
+    // What the program asked the kernel: every thread was on one unit in both phases.
+    let threads: Vec<&str> = out.lines().filter(|l| l.starts_with("thread")).collect();
+    assert_eq!(threads.len(), 16, "{out}");
+    for thread in threads {
+        assert_eq!(thread.split(' ').count(), 5, "{thread}");
+    }
+}
+
+#[test]
+fn programs_do_not_notice() {
+    let place = Place::new();
+    let lines = [
+        "echo out; echo err >&2; exit 7",
+        "kill -9 $$",
+        "kill -TERM $$",
+        "seq 100000 | sort -rn | tail -n 3; (exit 3) & wait $!",
+        "sleep 0.3 & cat /proc/self/status | grep -E 'Cpus_allowed_list|SigBlk|SigIgn|TracerPid'; wait",
+    ];
+    for line in lines {
+        let alone = place.shell(line);
+        let followed = run(place.command(&[HITHER, "auto", "-q", "--", "sh", "-c", line]));
+        assert_eq!(status(&alone), status(&followed), "{line}");
+        assert_eq!(text(&alone.stdout), text(&followed.stdout), "{line}");
+        assert_eq!(text(&alone.stderr), text(&followed.stderr), "{line}");
+    }
+}
+
+#[test]
+fn mistakes_are_told() {
+    let place = Place::new();
+    let check = |line: &str, expected: i32, what: &str| {
+        let line: Vec<&str> = [HITHER, "auto"].into_iter().chain(line.split(' ')).collect();
+        let output = run(place.command(&line));
+        assert_eq!(status(&output), expected, "{line:?}");
+        let err = text(&output.stderr);
+        assert!(err.contains(what), "{err}");
+    };
+    check("--budget 300 -- true", 2, "between 0% and 100%");
+    check("-q", 2, "--pid");
+    check("--pid 1 -- true", 2, "cannot be used with");
+    check("--pid 999999999", 2, "there is no process 999999999");
+    check("-- no-such-program", 127, "no such program");
+    check("--sampler magic -- true", 2, "numa-balancing");
+}
+
+/// A process and what it prints, though its parent is killed.
+struct Couples {
+    hither: Child,
+    out: PathBuf,
+    pid: i32,
+}
+
+impl Couples {
+    /// Started by a hither that pins its threads.
+    fn start(place: &Place, seconds: &str) -> Couples {
+        let out = place.path("out");
+        let file = fs::File::create(&out).expect("out");
+        let line = ["auto", "-q", "--allow-sysctl", "--budget", "20%", "--"];
+        let hither = Command::new(HITHER)
+            .args(line)
+            .args(["./couples", "4", "1", seconds, "16", "shared"])
+            .current_dir(place.0.path())
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("hither");
+        let id = hither.id();
+        let children = format!("/proc/{id}/task/{id}/children");
+        let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let find = || {
+            let all = fs::read_to_string(&children).unwrap_or_default();
+            let mut all = all.split_whitespace();
+            let found = all.find(|pid| name(pid) == "couples\n");
+            found.and_then(|pid| pid.parse::<i32>().ok())
+        };
+        wait_for("program", || find().is_some());
+        Couples {
+            pid: find().expect("pid"),
+            hither,
+            out,
+        }
+    }
+
+    fn masks(&self) -> Vec<String> {
+        masks(self.pid)
+    }
+
+    fn is_pinned(&self) -> bool {
+        let masks = self.masks();
+        masks.len() == 4 && masks.iter().all(|mask| mask.parse::<u32>().is_ok())
+    }
+}
+
+/// The lists of units of all threads of a process.
+fn masks(pid: i32) -> Vec<String> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let status = |task: fs::DirEntry| fs::read_to_string(task.path().join("status")).ok();
+    let mask = |status: String| {
+        let mut lines = status.lines();
+        let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        Some(list.trim().to_owned())
+    };
+    tasks.flatten().filter_map(status).filter_map(mask).collect()
+}
+
+#[test]
+fn a_hither_that_is_killed_leaves_nothing_behind() {
+    let Some(place) = place_with_couples() else {
+        return;
+    };
+    let own = masks(std::process::id().cast_signed()).remove(0);
+    if own.parse::<u32>().is_ok() {
+        println!("skipped: one processing unit only");
+        return;
+    }
+    let before = fs::read_to_string(SWITCH).unwrap_or_default();
+    let mut couples = Couples::start(&place, "6");
+    wait_for("pinned threads", || couples.is_pinned());
+    assert_ne!(fs::read_to_string(SWITCH).unwrap_or_default(), "0\n");
+    couples.hither.kill().expect("kill");
+    couples.hither.wait().expect("wait");
+    wait_for("threads as they were", || {
+        couples.masks().iter().all(|mask| *mask == own)
+    });
+    wait_for("settings as they were", || {
+        fs::read_to_string(SWITCH).unwrap_or_default() == before
+    });
+    // It goes on to its end.
+    assert_eq!(couples.masks().len(), 4);
+    wait_for("end", || {
+        fs::read_to_string(&couples.out).is_ok_and(|out| out.ends_with("0 wrong\n"))
+    });
+}
+
+#[test]
+fn a_process_that_runs_already_is_joined_and_left() {
+    let Some(place) = place_with_couples() else {
+        return;
+    };
+    let mut couples = place.command(&["./couples", "4", "1", "6", "16", "shared"]);
+    let couples = Running::start(std::mem::replace(&mut couples, Command::new("true")));
+    let pid = i32::try_from(couples.child.id()).expect("pid");
+    wait_for("threads", || masks(pid).len() == 4);
+    let before = masks(pid);
+    let id = pid.to_string();
+    let line = [HITHER, "auto", "--budget", "20%", "--pid", &id];
+    let hither = Running::start(place.command(&line));
+    if before[0].parse::<u32>().is_err() {
+        wait_for("pinned threads", || {
+            masks(pid).iter().all(|mask| mask.parse::<u32>().is_ok())
+        });
+    }
+    hither.signal(Signal::SIGINT);
+    let left = hither.end();
+    assert_eq!(status(&left), 0, "{}", text(&left.stderr));
+    assert_eq!(masks(pid), before);
+    assert!(text(&couples.end().stdout).ends_with("0 wrong\n"));
+}
