@@ -196,7 +196,7 @@ fn a_hither_that_is_killed_leaves_nothing_behind() {
     let before = fs::read_to_string(SWITCH).unwrap_or_default();
     let mut couples = Couples::start(&place, "6");
     wait_for("pinned threads", || couples.is_pinned());
-    assert_ne!(fs::read_to_string(SWITCH).unwrap_or_default(), "0\n");
+    wait_for("setting", || fs::read_to_string(SWITCH).is_ok_and(|on| on != "0\n"));
     couples.hither.kill().expect("kill");
     couples.hither.wait().expect("wait");
     wait_for("threads as they were", || {
@@ -217,8 +217,7 @@ fn a_process_that_runs_already_is_joined_and_left() {
     let Some(place) = place_with_couples() else {
         return;
     };
-    let mut couples = place.command(&["./couples", "4", "1", "6", "16", "shared"]);
-    let couples = Running::start(std::mem::replace(&mut couples, Command::new("true")));
+    let couples = Running::start(place.command(&["./couples", "4", "1", "6", "16", "shared"]));
     let pid = i32::try_from(couples.child.id()).expect("pid");
     wait_for("threads", || masks(pid).len() == 4);
     let before = masks(pid);

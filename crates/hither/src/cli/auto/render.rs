@@ -30,7 +30,7 @@ pub fn report(outcome: &Outcome, verbose: bool) -> Vec<String> {
         outcome.faults, outcome.extra, outcome.lost, outcome.events
     ));
     lines.push(format!(
-        "affinity table: {} entries of {} bytes, {} bytes; matrix: {} bytes",
+        "table: {} entries of {} bytes, {} bytes; matrix: {} bytes",
         outcome.entries, outcome.entry_bytes, outcome.table_bytes, outcome.matrix_bytes
     ));
     lines.push(format!(
