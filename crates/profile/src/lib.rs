@@ -2,6 +2,7 @@
 //! writing files. Usable as a library.
 #![forbid(unsafe_code)]
 pub mod comm;
+pub mod finding;
 pub mod ids;
 mod io;
 pub mod meta;
@@ -9,6 +10,7 @@ pub mod placement;
 pub mod tables;
 
 pub use comm::CommMatrix;
+pub use finding::{Finding, FindingKind, FindingLine, Fix, Picture};
 pub use ids::*;
 pub use io::{check_destination, read, read_meta, write, Error, Written};
 pub use meta::*;

@@ -9,6 +9,7 @@ mod render_matrix;
 mod render_report;
 mod render_slices;
 mod render_topo;
+mod report;
 mod stat;
 mod style;
 mod topo;
@@ -42,6 +43,7 @@ enum Verb {
     Trace(trace::Args),
     Stat(stat::Args),
     Map(Box<map::Args>),
+    Report(report::Args),
     Topo(topo::Args),
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
@@ -55,6 +57,7 @@ impl Verb {
             Verb::Trace(args) => trace::run(args),
             Verb::Stat(args) => stat::run(args),
             Verb::Map(args) => map::run(args),
+            Verb::Report(args) => report::run(args),
             Verb::Topo(args) => topo::run(args),
             Verb::Doctor(args) => doctor::run(args),
             Verb::Completions(args) => generate::completions(args, Cli::command()),

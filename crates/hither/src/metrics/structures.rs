@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, HashMap};
 /// One data structure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Structure {
+    /// Its row in the profile, which means nothing in another one.
+    #[serde(skip)]
+    pub object: ObjectIx,
     pub name: String,
     pub type_name: String,
     pub kind: ObjectKind,
@@ -138,6 +141,7 @@ fn structure(
     let place = |id| pages.touchers.get(&id).map(|t: &ThreadIx| node_of[t.at()]);
     let each = || held.iter().copied();
     Structure {
+        object: ObjectIx(object as u32),
         name: o.name.clone(),
         type_name: o.type_name.clone(),
         kind: o.kind,

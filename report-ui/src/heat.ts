@@ -1,0 +1,445 @@
+// A picture of one or several heat maps over one another that share their columns: canvas,
+// zoom, keyboard, and a line that says in words what is under the pointer.
+import { axisBottom } from "d3-axis";
+import { scaleLinear } from "d3-scale";
+import { select, type Selection } from "d3-selection";
+import { zoom, zoomIdentity, zoomTransform, type ZoomBehavior, type ZoomTransform } from "d3-zoom";
+import { fresh, h, svg } from "./dom";
+import { whole } from "./format";
+import type { Paint, View } from "./paint";
+import { colour, onTheme } from "./theme";
+
+/// One heat map.
+export interface Band {
+  title: string;
+  rows: number;
+  /// CSS pixels.
+  height: number;
+  paint: Paint;
+  /// Colours of codes, asked for at every drawing.
+  colours(): Uint32Array;
+  label(row: number): string;
+  /// A bar to the right of each row, 0 to 1, and where to mark their mean.
+  bars?: { title: string; values: number[]; mean: number };
+  /// Lines before these rows (and columns, where both are zoomed).
+  borders?: number[];
+}
+
+export interface HeatOptions {
+  /// What the picture is, for those who do not see it.
+  label: string;
+  columns: number;
+  columnTitle: string;
+  columnLabel(column: number): string;
+  bands: Band[];
+  /// Rows are zoomed together with columns: for square tables of one band.
+  square: boolean;
+  describe(band: number, column: number, row: number): string;
+}
+
+const LEFT = 84;
+const RIGHT = 92;
+const AXIS = 40;
+const GAP = 26;
+/// CSS pixels of a cell at the closest zoom.
+const CLOSEST = 28;
+const STEP = 2;
+
+interface Cursor {
+  band: number;
+  column: number;
+  row: number;
+}
+
+export class Heat {
+  readonly element: HTMLElement;
+  private readonly canvas = h("canvas");
+  private readonly over = svg("svg", { "aria-hidden": "true" });
+  private readonly plot: HTMLElement;
+  private readonly readout = h("output", { class: "readout", "aria-live": "polite" });
+  private readonly zoomer: ZoomBehavior<HTMLElement, unknown>;
+  private readonly area: Selection<HTMLElement, unknown, null, undefined>;
+  private options: HeatOptions;
+  private width = 0;
+  private cursor: Cursor | null = null;
+  private frame = 0;
+
+  constructor(options: HeatOptions) {
+    this.options = options;
+    const hint = fresh("hint");
+    this.plot = h("div", {
+      class: "heat-plot",
+      tabindex: 0,
+      role: "application",
+      "aria-roledescription": "heat map",
+      "aria-describedby": hint,
+    });
+    this.plot.append(this.canvas, this.over);
+    const button = (name: string, text: string, act: () => void) =>
+      h("button", { type: "button", class: "small", title: name, "aria-label": name, click: act }, text);
+    const tools = h(
+      "div",
+      { class: "heat-tools" },
+      button("Zoom in", "+", () => this.scale(STEP)),
+      button("Zoom out", "\u2212", () => this.scale(1 / STEP)),
+      button("Show all", "All", () => this.reset()),
+      h("span", { class: "hint", id: hint }, "Ctrl + wheel or pinch zooms, drag moves; with the keyboard: arrows, + and \u2212, 0"),
+    );
+    this.element = h("div", { class: "heat" }, this.plot, this.readout, tools);
+    this.area = select<HTMLElement, unknown>(this.plot);
+    this.zoomer = zoom<HTMLElement, unknown>()
+      .filter((event) => this.zooms(event))
+      .on("zoom", () => this.redraw());
+    this.area.call(this.zoomer).on("wheel.page", (event: WheelEvent) => {
+      if (event.ctrlKey || event.metaKey) event.preventDefault();
+    });
+    this.plot.addEventListener("pointermove", (event) => this.point(event));
+    this.plot.addEventListener("pointerdown", (event) => this.point(event));
+    this.plot.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(() => this.resize()).observe(this.element);
+    onTheme(() => this.redraw());
+    this.show(options);
+  }
+
+  /// Shows something else, at its whole size unless `keep`.
+  show(options: HeatOptions, keep = false): void {
+    const same = keep && options.columns === this.options.columns;
+    this.options = options;
+    this.plot.setAttribute("aria-label", options.label);
+    if (!same) {
+      this.cursor = null;
+      this.readout.textContent = "";
+      this.resize(true);
+      this.reset();
+    }
+    if (this.cursor) this.tell();
+    this.redraw();
+  }
+
+  /// Columns that are seen, from .. to.
+  visible(): [number, number] {
+    const view = this.view(0);
+    return [view.x0, view.x1];
+  }
+
+  /// Shows these columns as large as they fit.
+  focus(from: number, to: number): void {
+    const k = Math.min(this.options.columns / Math.max(1, to - from), this.closest());
+    const x = (-from / this.options.columns) * this.inner() * k;
+    this.area.call(this.zoomer.transform, zoomIdentity.translate(x, 0).scale(k));
+  }
+
+  private zooms(event: any): boolean {
+    if (event.type === "wheel") return event.ctrlKey || event.metaKey;
+    if (event.type === "touchstart") return event.touches.length > 1 || this.transform().k > 1;
+    return !event.button && !event.ctrlKey;
+  }
+
+  private transform(): ZoomTransform {
+    return zoomTransform(this.plot);
+  }
+
+  private closest(): number {
+    return Math.max(1, (this.options.columns * CLOSEST) / Math.max(1, this.inner()));
+  }
+
+  private left(): number {
+    return this.element.clientWidth < 520 ? 44 : LEFT;
+  }
+
+  private right(): number {
+    if (!this.options.bands.some((band) => band.bars)) return 12;
+    return this.element.clientWidth < 520 ? 36 : RIGHT;
+  }
+
+  private inner(): number {
+    return Math.max(40, this.width - this.left() - this.right());
+  }
+
+  private tops(): number[] {
+    let top = 0;
+    return this.options.bands.map((band) => {
+      top += band.title ? GAP : 4;
+      const mine = top;
+      top += band.height;
+      return mine;
+    });
+  }
+
+  private total(): number {
+    const heights = this.options.bands.map((b) => b.height + (b.title ? GAP : 4));
+    return heights.reduce((a, b) => a + b, 0) + AXIS;
+  }
+
+  private resize(force = false): void {
+    const width = this.element.clientWidth;
+    if (!force && width === this.width) return;
+    this.width = width;
+    const inner = this.inner();
+    const height = this.options.square ? this.options.bands[0].height : 1;
+    this.zoomer
+      .scaleExtent([1, this.closest()])
+      .extent([[0, 0], [inner, height]])
+      .translateExtent([[0, 0], [inner, height]]);
+    this.area.call(this.zoomer.transform, this.transform());
+    this.redraw();
+  }
+
+  private reset(): void {
+    this.area.call(this.zoomer.transform, zoomIdentity);
+  }
+
+  private scale(factor: number): void {
+    const { cursor } = this;
+    const inner = this.inner();
+    let at: [number, number] = [inner / 2, this.options.bands[0].height / 2];
+    if (cursor) {
+      const view = this.view(cursor.band);
+      at = [((cursor.column + 0.5 - view.x0) / (view.x1 - view.x0)) * inner, at[1]];
+      if (this.options.square) {
+        const share = (cursor.row + 0.5 - view.y0) / (view.y1 - view.y0);
+        at[1] = share * this.options.bands[0].height;
+      }
+    }
+    this.area.call(this.zoomer.scaleBy, factor, at);
+  }
+
+  private view(band: number): View {
+    const { columns, bands, square } = this.options;
+    const { x, y, k } = this.transform();
+    const inner = this.inner();
+    const { rows, height } = bands[band];
+    const span = columns / k;
+    const x0 = Math.min(Math.max(0, (-x / k / inner) * columns), columns - span);
+    const y0 = square ? Math.min(Math.max(0, (-y / k / height) * rows), rows - rows / k) : 0;
+    const y1 = square ? y0 + rows / k : rows;
+    return { x0, x1: x0 + span, y0, y1, width: inner, height };
+  }
+
+  redraw(): void {
+    if (this.frame || !this.width) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      const start = performance.now();
+      this.draw();
+      this.element.dataset.drawn = (performance.now() - start).toFixed(1);
+    });
+  }
+
+  private draw(): void {
+    const ratio = Math.min(window.devicePixelRatio || 1, 2);
+    const [width, height] = [this.width, this.total()];
+    const { canvas } = this;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    canvas.style.height = `${height}px`;
+    const context = canvas.getContext("2d")!;
+    context.imageSmoothingEnabled = false;
+    const tops = this.tops();
+    this.options.bands.forEach((band, at) => {
+      this.heat(context, at, tops[at], ratio);
+      if (band.bars) this.bars(context, band, tops[at], ratio);
+    });
+    this.overlay(tops);
+  }
+
+  private heat(context: CanvasRenderingContext2D, at: number, top: number, ratio: number): void {
+    const band = this.options.bands[at];
+    const view = this.view(at);
+    const width = Math.round(view.width * ratio);
+    const full = Math.round(band.height * ratio);
+    const height = this.options.square ? full : Math.min(band.rows, full);
+    const codes = new Uint8Array(width * height);
+    band.paint({ ...view, width, height }, codes);
+    const image = new ImageData(width, height);
+    const pixels = new Uint32Array(image.data.buffer);
+    const colours = band.colours();
+    for (let p = 0; p < codes.length; p++) pixels[p] = colours[codes[p]];
+    const sheet = document.createElement("canvas");
+    sheet.width = width;
+    sheet.height = height;
+    sheet.getContext("2d")!.putImageData(image, 0, 0);
+    const [x, y] = [Math.round(this.left() * ratio), Math.round(top * ratio)];
+    context.fillStyle = colour("plot");
+    context.fillRect(x, y, width, full);
+    context.drawImage(sheet, x, y, width, full);
+    context.strokeStyle = colour("soft");
+    context.lineWidth = 1;
+    for (const border of band.borders ?? []) {
+      const line = Math.round(((border - view.y0) / (view.y1 - view.y0)) * full) + 0.5;
+      if (line > 0 && line < full) stroke(context, x, y + line, x + width, y + line);
+      const column = Math.round(((border - view.x0) / (view.x1 - view.x0)) * width) + 0.5;
+      if (this.options.square && column > 0 && column < width) {
+        stroke(context, x + column, y, x + column, y + full);
+      }
+    }
+  }
+
+  private bars(context: CanvasRenderingContext2D, band: Band, top: number, ratio: number): void {
+    const { values, mean } = band.bars!;
+    const x = (this.width - this.right() + 8) * ratio;
+    const room = (this.right() - 12) * ratio;
+    const line = (band.height * ratio) / band.rows;
+    context.fillStyle = colour("bar");
+    values.forEach((value, row) => {
+      const gap = line >= 4 ? 1 : 0;
+      context.fillRect(x, top * ratio + row * line + gap, value * room, Math.max(1, line - 2 * gap));
+    });
+    context.strokeStyle = colour("warm");
+    context.lineWidth = 1.5 * ratio;
+    context.setLineDash([4 * ratio, 3 * ratio]);
+    stroke(context, x + mean * room, top * ratio - 3, x + mean * room, (top + band.height) * ratio + 3);
+    context.setLineDash([]);
+  }
+
+  private overlay(tops: number[]): void {
+    const { bands, columns } = this.options;
+    const left = this.left();
+    const over = this.over;
+    over.replaceChildren();
+    over.setAttribute("width", String(this.width));
+    over.setAttribute("height", String(this.total()));
+    const view = this.view(0);
+    bands.forEach((band, at) => this.labels(band, this.view(at), tops[at]));
+    const scale = scaleLinear().domain([view.x0, view.x1]).range([0, view.width]);
+    const bottom = this.total() - AXIS;
+    const group = svg("g", { transform: `translate(${left},${bottom + 4})`, class: "axis" });
+    over.append(group);
+    const ticks = scale.ticks(Math.min(8, Math.max(2, view.width / 90)));
+    const whole = ticks.filter((t) => Number.isInteger(t) && t < columns);
+    const centre = view.width / (view.x1 - view.x0) > 6 ? 0.5 : 0;
+    const axis = axisBottom(scaleLinear().domain([view.x0 - centre, view.x1 - centre]).range([0, view.width]))
+      .tickValues(whole)
+      .tickFormat((value) => this.options.columnLabel(Number(value)))
+      .tickSizeOuter(0);
+    select<SVGGElement, unknown>(group as SVGGElement).call(axis);
+    const title = svg("text", { x: left + view.width / 2, y: bottom + AXIS - 3, class: "axis-title" }, this.options.columnTitle);
+    over.append(title);
+    if (this.cursor) this.mark(tops);
+  }
+
+  private labels(band: Band, view: View, top: number): void {
+    const left = this.left();
+    if (band.title) {
+      this.over.append(svg("text", { x: left, y: top - 8, class: "band-title" }, band.title));
+    }
+    if (band.bars && this.width >= 520) {
+      const x = this.width - this.right() + 8;
+      this.over.append(svg("text", { x, y: top - 8, class: "bars-title" }, band.bars.title));
+    }
+    const line = band.height / (view.y1 - view.y0);
+    const every = Math.max(1, Math.ceil(11 / line));
+    const longest = Math.floor(left / 6.6);
+    for (let row = Math.ceil(view.y0 / every) * every; row < Math.min(view.y1, band.rows); row += every) {
+      const y = top + (row + 0.5 - view.y0) * line;
+      if (y < top || y > top + band.height) continue;
+      const text = band.label(row);
+      const short = text.length > longest ? `${text.slice(0, longest - 1)}\u2026` : text;
+      this.over.append(svg("text", { x: left - 6, y: y + 3.5, class: "row-label" }, short));
+    }
+  }
+
+  private mark(tops: number[]): void {
+    const { band, column, row } = this.cursor!;
+    const view = this.view(band);
+    const { height } = this.options.bands[band];
+    const [w, t] = [view.width / (view.x1 - view.x0), height / (view.y1 - view.y0)];
+    const x = this.left() + (column - view.x0) * w;
+    const y = tops[band] + (row - view.y0) * t;
+    if (x + w < this.left() || x > this.left() + view.width) return;
+    if (y + t < tops[band] - 1 || y > tops[band] + height + 1) return;
+    const box = { x: x - 1, y: y - 1, width: Math.max(w, 2) + 2, height: Math.max(t, 2) + 2 };
+    this.over.append(svg("rect", { ...box, class: "mark" }));
+  }
+
+  private point(event: PointerEvent): void {
+    const box = this.plot.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left - this.left(), event.clientY - box.top];
+    const tops = this.tops();
+    const { bands } = this.options;
+    const band = bands.findIndex((b, at) => y >= tops[at] && y < tops[at] + b.height);
+    if (band < 0 || x < 0 || x >= this.inner()) return;
+    const view = this.view(band);
+    const column = Math.floor(view.x0 + (x / view.width) * (view.x1 - view.x0));
+    const row = Math.floor(view.y0 + ((y - tops[band]) / bands[band].height) * (view.y1 - view.y0));
+    this.cursor = { band, column, row };
+    this.tell();
+    this.redraw();
+  }
+
+  private tell(): void {
+    const { band, column, row } = this.cursor!;
+    this.readout.textContent = this.options.describe(band, column, row);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const moves: Record<string, [number, number]> = {
+      ArrowLeft: [-1, 0],
+      ArrowRight: [1, 0],
+      ArrowUp: [0, -1],
+      ArrowDown: [0, 1],
+    };
+    const move = moves[event.key];
+    if (move) this.move(move[0], move[1], event.shiftKey);
+    else if (event.key === "+" || event.key === "=") this.scale(STEP);
+    else if (event.key === "-") this.scale(1 / STEP);
+    else if (event.key === "0") this.reset();
+    else if (event.key === "Home") this.move(-Infinity, 0, false);
+    else if (event.key === "End") this.move(Infinity, 0, false);
+    else return;
+    event.preventDefault();
+  }
+
+  /// Moves the cursor; a step is a pixel's worth of columns, ten with shift.
+  private move(dx: number, dy: number, far: boolean): void {
+    const { bands, columns } = this.options;
+    const last = bands.length - 1;
+    const start = { band: last, column: Math.floor(this.view(last).x0), row: 0 };
+    const cursor = this.cursor ?? start;
+    const view = this.view(cursor.band);
+    const perPixel = Math.max(1, Math.ceil((view.x1 - view.x0) / view.width));
+    const stride = perPixel * (far ? 10 : 1);
+    let { band, row } = cursor;
+    const column = Math.min(columns - 1, Math.max(0, cursor.column + (dx ? dx * stride : 0)));
+    row += dy * (far ? 10 : 1);
+    if (row < 0 && band > 0) row = bands[--band].rows - 1;
+    if (row >= bands[band].rows && band < last) {
+      band += 1;
+      row = 0;
+    }
+    row = Math.min(bands[band].rows - 1, Math.max(0, row));
+    this.cursor = { band, column, row };
+    this.follow();
+    this.tell();
+    this.redraw();
+  }
+
+  /// Moves the picture so that the cursor is seen.
+  private follow(): void {
+    const { band, column, row } = this.cursor!;
+    const view = this.view(band);
+    const { k } = this.transform();
+    const cell = this.inner() / (view.x1 - view.x0);
+    let [dx, dy] = [0, 0];
+    if (column < view.x0) dx = (view.x0 - column) * cell;
+    if (column + 1 > view.x1) dx = (view.x1 - column - 1) * cell;
+    if (this.options.square) {
+      const line = this.options.bands[0].height / (view.y1 - view.y0);
+      if (row < view.y0) dy = (view.y0 - row) * line;
+      if (row + 1 > view.y1) dy = (view.y1 - row - 1) * line;
+    }
+    if (dx || dy) this.area.call(this.zoomer.translateBy, dx / k, dy / k);
+  }
+}
+
+function stroke(context: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {
+  context.beginPath();
+  context.moveTo(x0, y0);
+  context.lineTo(x1, y1);
+  context.stroke();
+}
+
+/// `page 513 of 2,048`
+export const nth = (what: string, at: number, of: number): string =>
+  `${what} ${whole(at)} of ${whole(of)}`;

@@ -1,0 +1,310 @@
+// Who shares with whom: the matrix, its figures, and how it changes.
+import { Chart } from "../chart";
+import { fill, h } from "../dom";
+import { count, figure as number, many, percent, seconds, whole } from "../format";
+import { coderOf, unpack, type Cells } from "../grid";
+import { Heat, type HeatOptions } from "../heat";
+import type { CommunicationFigures, OrderBy, Phase, Subject } from "../model";
+import { pairPainter } from "../paint";
+import { table } from "../table";
+import { gradient, onTheme, ramp } from "../theme";
+import { choice, figure, intro, section } from "./section";
+
+const ORDERS: Record<OrderBy, string> = { thread: "Thread", placement: "Placement", cluster: "Cluster" };
+const SIDE = 560;
+
+/// Pairs of threads with what they share.
+interface Pairs {
+  i: Uint32Array;
+  j: Uint32Array;
+  events: Float64Array;
+  max: number;
+  total: number;
+}
+
+export interface CommunicationPanel {
+  element: HTMLElement;
+  timeline: HTMLElement;
+}
+
+export function communication(subject: Subject): CommunicationPanel {
+  const shown = new Shown(subject);
+  const timeline = shown.timeline();
+  const element = section("communication", "Communication",
+    figure("Who shares with whom",
+      intro("A cell is a pair of threads, and the darker it is the more often both used the same cache line at about the same time; the diagonal is empty.",
+        "Dark spots away from the diagonal are threads that share much and are numbered far apart, which a placement by number keeps apart; an even grey means that no placement can help."),
+      shown.controls, shown.selected, h("div", { class: "matrix" }, shown.place, figures(subject.communication.figures)), shown.text),
+    timeline);
+  return { element, timeline };
+}
+
+class Shown {
+  readonly place = h("div", { class: "matrix-picture" });
+  readonly selected = h("div", { class: "selected" });
+  readonly text = h("div");
+  readonly controls: HTMLElement;
+  private order: OrderBy = "thread";
+  private linear = false;
+  private heat: Heat | null = null;
+  private run: Pairs | null = null;
+  private pairs: Pairs | null = null;
+  private steps: Cells | null = null;
+  private range: [number, number] | null = null;
+  private readonly charts: Chart[] = [];
+  private readonly subject: Subject;
+
+  constructor(subject: Subject) {
+    this.subject = subject;
+    const { orders } = subject.communication;
+    const scale = h("span", { class: "legend" });
+    const bar = h("span", { class: "ramp", role: "img", "aria-label": "few to many events" });
+    const colours = () => (bar.style.background = gradient());
+    colours();
+    onTheme(colours);
+    scale.append("few ", bar, " many");
+    this.controls = h("div", { class: "controls" },
+      choice("Order", orders.map((o): [OrderBy, string] => [o.by, ORDERS[o.by]]), "thread", (by) => {
+        this.order = by;
+        this.draw();
+      }),
+      choice("Scale", [["log", "Logarithmic"], ["linear", "Linear"]], "log", (value) => {
+        this.linear = value === "linear";
+        this.draw();
+      }),
+      scale);
+    void this.load();
+  }
+
+  private async load(): Promise<void> {
+    const { communication, threads } = this.subject;
+    const cells = await unpack(communication.matrix);
+    this.run = pairsOf(cells, threads.length, 0, cells.columns, true);
+    this.pairs = this.run;
+    this.select(null);
+  }
+
+  /// Shows the steps from .. to, or the whole run.
+  async select(range: [number, number] | null): Promise<void> {
+    const { communication, threads } = this.subject;
+    this.range = range;
+    if (range) {
+      this.steps ??= await unpack(communication.timeline.matrices);
+      this.pairs = pairsOf(this.steps, threads.length, range[0], range[1], false);
+    } else {
+      this.pairs = this.run;
+    }
+    this.charts.forEach((chart) => chart.mark(range));
+    this.announce();
+    this.draw();
+  }
+
+  private announce(): void {
+    const { timeline } = this.subject.communication;
+    const steps = timeline.start.length;
+    const step = (by: number) => {
+      const from = this.range ? this.range[by < 0 ? 0 : 1] + Math.min(by, 0) : by < 0 ? steps - 1 : 0;
+      if (from >= 0 && from < steps) void this.select([from, from + 1]);
+    };
+    const button = (text: string, label: string, act: () => void, off = false) =>
+      h("button", { type: "button", class: "small", "aria-label": label, disabled: off, click: act }, text);
+    const events = this.pairs?.total ?? 0;
+    fill(this.selected,
+      h("span", { role: "status" }, h("b", {}, this.title()), `, ${count(events)} events`),
+      steps > 1 ? h("span", { class: "steps" },
+        button("\u2190", "Previous slice", () => step(-1)),
+        button("\u2192", "Next slice", () => step(1)),
+        button("Whole run", "Show the whole run", () => void this.select(null), !this.range)) : null);
+  }
+
+  private title(): string {
+    const { timeline, phases } = this.subject.communication;
+    if (!this.range) return "Whole run";
+    const [from, to] = this.range;
+    const phase = phases.findIndex((p) => p.first === from && p.end === to);
+    const start = seconds(timeline.start[from]);
+    if (phase >= 0 && phases.length > 1) return `Phase ${phase + 1}, from ${start}`;
+    const last = to < timeline.slice.length ? timeline.slice[to] - 1 : null;
+    const first = timeline.slice[from];
+    return last !== null && last > first ? `Slices ${first}\u2013${last}, from ${start}` : `Slice ${first}, from ${start}`;
+  }
+
+  private draw(): void {
+    if (!this.pairs) return;
+    const { threads, communication } = this.subject;
+    const order = communication.orders.find((o) => o.by === this.order)!.threads;
+    const at = new Uint32Array(threads.length);
+    order.forEach((thread, place) => (at[thread] = place));
+    const { i, j, events, max } = this.pairs;
+    const coder = coderOf(max);
+    const code = events.length ? Uint8Array.from(events, coder) : new Uint8Array();
+    const name = (place: number) => threadName(this.subject, order[place]);
+    const options: HeatOptions = {
+      label: `Communication matrix, ${this.title()}, ${threads.length} by ${threads.length} threads, by ${this.order}. The table below has the pairs.`,
+      columns: threads.length,
+      columnTitle: "thread",
+      columnLabel: (column) => String(order[column] ?? ""),
+      square: true,
+      bands: [{
+        title: "",
+        rows: threads.length,
+        height: Math.min(SIDE, Math.max(220, threads.length * 40)),
+        paint: pairPainter(i, j, code, at, threads.length),
+        colours: () => ramp(this.linear, max),
+        label: name,
+        borders: borders(this.subject, order),
+      }],
+      describe: (_band, column, row) => this.describe(order[row], order[column]),
+    };
+    if (this.heat) this.heat.show(options, true);
+    else {
+      this.heat = new Heat(options);
+      fill(this.place, this.heat.element);
+    }
+    fill(this.text, this.alternative());
+  }
+
+  private describe(a: number, b: number): string {
+    const { pairs } = this;
+    const names = `${threadName(this.subject, a)} and ${threadName(this.subject, b)}`;
+    if (a === b) return `${threadName(this.subject, a)} with itself`;
+    const [low, high] = [Math.min(a, b), Math.max(a, b)];
+    let events = 0;
+    for (let k = 0; k < pairs!.i.length; k++) {
+      if (pairs!.i[k] === low && pairs!.j[k] === high) events += pairs!.events[k];
+    }
+    return `${names}: ${whole(events)} events, ${percent(events / Math.max(1, pairs!.total))} of all`;
+  }
+
+  private alternative(): HTMLElement {
+    const { i, j, events, total } = this.pairs!;
+    const rows = Array.from(i, (_, k) => k).sort((a, b) => events[b] - events[a]);
+    return h("details", { class: "alternative" },
+      h("summary", {}, `As a table: ${many(rows.length, "pair")} that share`),
+      table({
+        caption: `Communication, ${this.title()}`,
+        rows,
+        shown: 12,
+        columns: [
+          { title: "Thread", value: (k) => threadName(this.subject, i[k]) },
+          { title: "Thread", value: (k) => threadName(this.subject, j[k]) },
+          { title: "Events", number: true, value: (k) => events[k], cell: (k) => whole(events[k]) },
+          { title: "Share", number: true, value: (k) => events[k] / total, cell: (k) => percent(events[k] / total) },
+        ],
+      }));
+  }
+
+  timeline(): HTMLElement {
+    const { timeline: t, phases, too_short } = this.subject.communication;
+    if (t.start.length < 2) {
+      return h("div", { class: "figure", id: "timeline" }, h("h3", {}, "Over time"), h("p", { class: "missing" }, "The run is shorter than two slices."));
+    }
+    const merged = t.slices_per_step > 1;
+    const bands = phases.map((p) => p.start);
+    const chart = (label: string, mean: number[], most: number[], colour: "accent" | "good") =>
+      new Chart({
+        label: `${label} over time. The slices can be reached with the buttons beside the matrix.`,
+        x: t.start,
+        series: [
+          { label: merged ? `${label}, mean` : label, values: mean, colour },
+          ...(merged ? [{ label: "highest", values: most, colour: "soft" as const, dashed: true }] : []),
+        ],
+        height: 150,
+        bands,
+        sync: "time",
+        choose: (index) => void this.select([index, index + 1]),
+      });
+    this.charts.push(chart("C_A", t.amount, t.amount_most, "accent"), chart("C_H", t.heterogeneity, t.heterogeneity_most, "good"));
+    const about = too_short
+      ? "The run is too short to tell phases apart: that takes 100 slices."
+      : phases.length > 1
+        ? `${many(phases.length, "phase")}: choose one to see its matrix.`
+        : "One phase: communication does not change enough for a second placement.";
+    const figureElement = figure("Over time",
+      intro(`Above is how much the threads share (C_A), below how unevenly (C_H), slice by slice${merged ? `, ${t.slices_per_step} slices to a point` : ""}; click a point to see the matrix of that moment, drag to zoom, double-click to see all.`,
+        "Where C_H jumps the pattern changes, and one placement for the whole run serves neither part well."),
+      this.charts.map((c) => c.element),
+      h("p", { class: "soft" }, about),
+      phases.length > 1 ? this.phases(phases) : null);
+    figureElement.id = "timeline";
+    return figureElement;
+  }
+
+  private phases(phases: Phase[]): HTMLElement {
+    const made = table<Phase>({
+      caption: "Phases of communication",
+      rows: phases,
+      shown: 12,
+      choose: (phase) => {
+        made.mark(phase);
+        void this.select([phase.first, phase.end]);
+      },
+      columns: [
+        { title: "Phase", value: (p) => phases.indexOf(p) + 1, cell: (p) => `Phase ${phases.indexOf(p) + 1}` },
+        { title: "From", number: true, value: (p) => p.start, cell: (p) => seconds(p.start) },
+        { title: "Length", number: true, value: (p) => p.seconds, cell: (p) => seconds(p.seconds) },
+        { title: "Events", number: true, value: (p) => p.figures.events, cell: (p) => count(p.figures.events) },
+        { title: "C_A per second", number: true, value: (p) => p.figures.amount_per_second, cell: (p) => number(p.figures.amount_per_second) },
+        { title: "C_H", number: true, value: (p) => p.figures.heterogeneity, cell: (p) => number(p.figures.heterogeneity) },
+        { title: "C_H pairs", number: true, value: (p) => p.figures.heterogeneity_pairs, cell: (p) => number(p.figures.heterogeneity_pairs) },
+      ],
+    });
+    return made;
+  }
+}
+
+function threadName(subject: Subject, thread: number): string {
+  const { name, process } = subject.threads[thread];
+  const own = subject.processes.length > 1 ? `P${process} ` : "";
+  const executable = subject.processes[process]?.executable ?? "";
+  // OpenMP threads are all named after the program, which tells nothing.
+  const known = name && !executable.endsWith(`/${name}`) && executable !== name;
+  return known ? `${own}${thread} ${name}` : `${own}${thread}`;
+}
+
+/// Places where one process ends and another begins.
+function borders(subject: Subject, order: number[]): number[] {
+  const process = (place: number) => subject.threads[order[place]].process;
+  return order.map((_, place) => place).filter((place) => place > 0 && process(place) !== process(place - 1));
+}
+
+/// Sums columns from .. to; `square` tables have a thread in each column, others pairs in rows.
+function pairsOf(cells: Cells, threads: number, from: number, to: number, square: boolean): Pairs {
+  const sums = new Map<number, number>();
+  for (let c = from; c < to; c++) {
+    for (let k = cells.starts[c]; k < cells.starts[c + 1]; k++) {
+      const key = square ? c * threads + cells.row[k] : cells.row[k];
+      sums.set(key, (sums.get(key) ?? 0) + cells.value(k));
+    }
+  }
+  const keys = [...sums.keys()];
+  const events = Float64Array.from(sums.values());
+  let [max, total] = [0, 0];
+  for (const value of events) {
+    max = Math.max(max, value);
+    total += value;
+  }
+  return {
+    i: Uint32Array.from(keys, (key) => Math.floor(key / threads)),
+    j: Uint32Array.from(keys, (key) => key % threads),
+    events, max, total,
+  };
+}
+
+/// The metrics, with what they are computed from and what they mean.
+function figures(c: CommunicationFigures): HTMLElement {
+  const row = (name: string, value: string, equation: string, meaning: string) =>
+    h("div", { class: "metric" }, h("dt", {}, name), h("dd", { class: "value" }, value),
+      h("dd", { class: "equation" }, equation), h("dd", { class: "meaning" }, meaning));
+  return h("dl", { class: "metrics" },
+    row("Heterogeneity C_H", number(c.heterogeneity), "mean over i of var(M[i]), max M = 100",
+      `From ${number(c.least_heterogeneity)} on it matters who is whose neighbour.`),
+    row("C_H between pairs", number(c.heterogeneity_pairs), "the same without the diagonal",
+      "0 when all share alike, whatever C_H says."),
+    row("Amount C_A", `${count(c.amount_per_second)} /s`, "sum of M / T\u00b2, per second",
+      `Below ${number(c.least_amount_per_second)} there is too little to gain.`),
+    row("Balance B_comm", `${number(c.balance)} %`, "(max / mean \u2212 1) of events per thread",
+      "High: a few threads communicate much more; keep them apart."),
+    row("Ratio R_comm", number(c.ratio), "C_A / accesses", "Small: mostly private data."),
+    row("Load balance", `${number(c.load_balance)} %`, "(max / mean \u2212 1) of instructions", "High: some threads work much more."));
+}

@@ -1,0 +1,111 @@
+// The machine as boxes in boxes, with the placement on it.
+import { fill, h } from "../dom";
+import { bytes, many, seconds } from "../format";
+import type { Item, Machine, Part, PlacementPhase, Subject } from "../model";
+import { table } from "../table";
+import { choice, figure, intro, section } from "./section";
+
+/// Above this many units they are drawn without their caches.
+const DETAILED = 96;
+
+export function machine(subject: Subject): HTMLElement {
+  const { machine } = subject;
+  if (!machine) {
+    return section("machine", "Machine", h("p", { class: "missing" }, "The profile says nothing of the machine; --topology gives one."));
+  }
+  const { placement } = machine;
+  const place = h("div", { class: "machine-drawing" });
+  const draw = (phase: PlacementPhase | null) => fill(place, drawing(machine, phase, subject));
+  draw(placement?.phases[0] ?? null);
+  const phases = placement && placement.phases.length > 1
+    ? choice("Phase", placement.phases.map((p, at): [string, string] => [String(at), `from ${seconds(p.start)}`]), "0",
+        (at) => draw(placement.phases[Number(at)]))
+    : null;
+  const problem = placement
+    ? "Threads that share much should stand in one box, and the memory of a node should be that of the threads in it."
+    : "Threads in different packages pay for everything they share, so the fewer boxes lie between two threads the better.";
+  return section("machine", "Machine",
+    figure(machine.title,
+      intro(`Boxes are packages, NUMA nodes and caches, inside each other as the hardware has them; a small square is a processing unit with the kernel's number${placement ? ", a filled one with the threads placed on it" : ""}.`, problem),
+      h("p", { class: "soft" }, machine.source),
+      placement
+        ? h("p", { class: "placed" }, h("b", {}, `Threads by ${placement.policy}${placement.data ? `, pages by ${placement.data}` : ""}. `), placement.why)
+        : h("p", { class: "soft" }, "No placement is shown; make one with ", h("code", {}, "hither map"), " and give it with ", h("code", {}, "-p"), "."),
+      phases, place),
+    alternative(machine, subject),
+  );
+}
+
+function drawing(machine: Machine, phase: PlacementPhase | null, subject: Subject): HTMLElement {
+  const on = new Map<number, number[]>();
+  for (const [thread, unit] of phase?.threads ?? []) on.set(unit, [...(on.get(unit) ?? []), thread]);
+  const detailed = machine.units.length <= DETAILED;
+  const unit = (at: number): HTMLElement => {
+    const threads = on.get(at);
+    const title = threads ? `PU ${machine.units[at]}: ${threads.map((t) => name(subject, t)).join(", ")}` : `PU ${machine.units[at]}`;
+    return h("span", { class: threads ? "unit taken" : "unit", title }, threads ? threads.join(" ") : detailed ? machine.units[at] : "");
+  };
+  const part = (of: Part, depth: number): HTMLElement => {
+    const shown = of.items.filter((item) => detailed || !/^(L1|L2|Core|PU)$/.test(item.what));
+    const title = shown.length ? h("span", { class: "part-title" }, shown.map((item) => itemText(item, phase))) : null;
+    const small = of.parts.length === 0;
+    const inside = small
+      ? h("span", { class: "units" }, Array.from({ length: of.units.end - of.units.start }, (_, i) => unit(of.units.start + i)))
+      : h("span", { class: "parts" }, of.parts.map((p) => part(p, depth + 1)));
+    const kind = shown.some((item) => item.what === "Node") ? " node" : "";
+    return h("span", { class: `part depth${Math.min(depth, 4)}${small ? " leaf" : ""}${kind}` }, title, inside);
+  };
+  return part(machine.root, 0);
+}
+
+function itemText(item: Item, phase: PlacementPhase | null): HTMLElement {
+  const number = item.what.startsWith("L") || item.what === "Machine" ? "" : ` ${item.os ?? item.logical}`;
+  const placed = item.what === "Node" && phase ? phase.node_bytes[item.logical] : 0;
+  const memory = item.bytes > 0 ? ` ${bytes(item.bytes)}` : "";
+  return h("span", {}, `${item.what}${number}${memory}`, placed > 0 ? h("b", { class: "placed-bytes" }, ` \u2190 ${bytes(placed)}`) : null);
+}
+
+const name = (subject: Subject, thread: number): string => {
+  const text = subject.threads[thread]?.name;
+  return text ? `thread ${thread} (${text})` : `thread ${thread}`;
+};
+
+/// The same in words: a row for each node.
+function alternative(machine: Machine, subject: Subject): HTMLElement {
+  const nodes = [...new Set(machine.unit_nodes)].sort((a, b) => a - b);
+  const phase = machine.placement?.phases[0];
+  const rows = nodes.map((node) => {
+    const units = machine.units.filter((_, at) => machine.unit_nodes[at] === node);
+    const threads = (phase?.threads ?? []).filter(([, unit]) => machine.unit_nodes[unit] === node).map(([t]) => t);
+    return { node, units, threads, bytes: phase?.node_bytes[node] ?? 0 };
+  });
+  return h("details", { class: "alternative" },
+    h("summary", {}, `As a table: ${many(nodes.length, "node")}, ${many(machine.units.length, "processing unit")}`),
+    table({
+      caption: `Nodes of ${machine.title}`,
+      rows,
+      columns: [
+        { title: "Node", number: true, value: (r) => r.node },
+        { title: "PUs", value: (r) => ranges(r.units) },
+        ...(phase
+          ? [
+              { title: "Threads placed", value: (r: (typeof rows)[0]) => r.threads.map((t) => name(subject, t)).join(", ") },
+              { title: "Bytes placed", number: true, value: (r: (typeof rows)[0]) => r.bytes, cell: (r: (typeof rows)[0]) => bytes(r.bytes) },
+            ]
+          : []),
+      ],
+    }));
+}
+
+/// `0-3, 8`
+function ranges(numbers: number[]): string {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const parts: string[] = [];
+  for (let i = 0; i < sorted.length; ) {
+    let end = i;
+    while (sorted[end + 1] === sorted[end] + 1) end += 1;
+    parts.push(end > i ? `${sorted[i]}-${sorted[end]}` : String(sorted[i]));
+    i = end + 1;
+  }
+  return parts.join(", ");
+}

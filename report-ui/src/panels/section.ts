@@ -1,0 +1,30 @@
+// What all panels share: a heading, and two sentences before each picture.
+import { h, type Child } from "../dom";
+
+export function section(id: string, title: string, ...children: (Child | Child[])[]): HTMLElement {
+  const heading = h("h2", { id: `${id}-title` }, title);
+  return h("section", { id, "aria-labelledby": `${id}-title`, tabindex: -1 }, heading, ...children);
+}
+
+/// How to read a picture, and what problem it shows.
+export function intro(read: string, problem: string): HTMLElement {
+  return h("p", { class: "intro" }, read, " ", problem);
+}
+
+export function figure(title: string, about: HTMLElement, ...children: (Child | Child[])[]): HTMLElement {
+  return h("div", { class: "figure" }, h("h3", {}, title), about, ...children);
+}
+
+/// A choice of one of several, as radio buttons that look like a switch.
+export function choice<T extends string>(
+  name: string,
+  values: [T, string][],
+  start: T,
+  act: (value: T) => void,
+): HTMLElement {
+  const group = `${name}-${Math.random().toString(36).slice(2, 8)}`;
+  const buttons = values.map(([value, text]) =>
+    h("label", {}, h("input", { type: "radio", name: group, value, checked: value === start, change: () => act(value) }), h("span", {}, text)),
+  );
+  return h("fieldset", { class: "choice" }, h("legend", {}, name), buttons);
+}
