@@ -1,6 +1,6 @@
 // Lines over time, on uPlot: colours of the page, phases as bands, a step that is chosen.
 import uPlot from "uplot";
-import { h } from "./dom";
+import { h, rich } from "./dom";
 import { figure } from "./format";
 import { colour, onTheme } from "./theme";
 
@@ -26,6 +26,9 @@ export interface ChartOptions {
   choose?(index: number): void;
   sync?: string;
 }
+
+/// `30 k` for `30.0 k`, for marks on an axis are round.
+const tidy = (text: string): string => text.replace(/\.0+(?!\d)/, "");
 
 export class Chart {
   readonly element: HTMLElement;
@@ -76,7 +79,7 @@ export class Chart {
         legend: { live: true, isolate: false },
         axes: [
           { ...axis, size: 28, values: (_u, ticks) => ticks.map((t) => `${+t.toFixed(6)} s`) },
-          { ...axis, size: 56, values: (_u, ticks) => ticks.map((t) => format(t)) },
+          { ...axis, size: 56, values: (_u, ticks) => ticks.map((t) => tidy(format(t))) },
         ],
         series: [
           { label: "Time", value: (_u, v) => (v === null ? "\u2013" : `${v.toFixed(3)} s`) },
@@ -95,7 +98,7 @@ export class Chart {
   private series(s: Series, format: (v: number) => string): uPlot.Series {
     const stroke = colour(s.colour);
     return {
-      label: s.label,
+      label: h("span", {}, rich(s.label)),
       stroke,
       width: s.bars ? 0 : 1.5,
       dash: s.dashed ? [5, 4] : undefined,

@@ -47,6 +47,15 @@ export function fill(place: Element, ...children: (Child | Child[])[]): void {
   add(place, children);
 }
 
+/// Text with the symbols of metrics as they are written: C_H with a small H below.
+export function rich(text: string): Child[] {
+  return text.split(/\b((?:C|E|B|R|Acc)_(?:H|A|app|page|comm)\b)/).map((part, at) => {
+    if (at % 2 === 0) return part;
+    const [symbol, index] = part.split("_");
+    return h("span", { class: "symbol" }, symbol, h("sub", {}, index));
+  });
+}
+
 let used = 0;
 /// A fresh id, to tie labels to what they name.
 export function fresh(prefix: string): string {

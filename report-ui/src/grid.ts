@@ -11,7 +11,7 @@ export interface Cells {
   max: number;
   starts: Uint32Array;
   row: Uint32Array;
-  /// 1 to 255 by the logarithm of the count, 255 for the largest.
+  /// See coderOf.
   code: Uint8Array;
   value(cell: number): number;
 }
@@ -56,23 +56,31 @@ function decode(grid: Grid, bytes: Uint8Array): Cells {
   }
   const { columns, rows, merged, max, step, cells } = grid;
   const shared = { columns, rows, merged, max, starts, row };
-  // Code 0 is for "no cell", so that a count of 1 has 1.
+  const coder = coderOf(max);
   if (step > 0) {
     const raw = bytes.subarray(at, at + cells);
-    const code = new Uint8Array(cells);
-    for (let k = 0; k < cells; k++) code[k] = Math.max(1, raw[k]);
-    return { ...shared, exact: false, code, value: (k) => Math.round(Math.exp(raw[k] * step)) };
+    const known = Array.from({ length: 256 }, (_, b) => Math.round(Math.exp(b * step)));
+    const codes = Uint8Array.from(known, coder);
+    return { ...shared, exact: false, code: raw.map((b) => codes[b]), value: (k) => known[raw[k]] };
   }
   const counts = new Float64Array(cells);
   for (let k = 0; k < cells; k++) counts[k] = next();
-  const coder = coderOf(max);
-  return { ...shared, exact: true, code: counts.length ? Uint8Array.from(counts, coder) : new Uint8Array(), value: (k) => counts[k] };
+  return { ...shared, exact: true, code: coded(counts, coder), value: (k) => counts[k] };
 }
 
-/// Count -> 1 to 255 by its logarithm; 0 -> 0.
+/// Decades that a logarithmic scale shows: what is below looks alike, but not like nothing.
+export const DECADES = 3;
+
+/// Count -> 1 (a thousandth of `max` or less) to 255 (`max`) by its logarithm; 0 -> 0.
 export function coderOf(max: number): (count: number) => number {
-  const scale = max > 1 ? 254 / Math.log(max) : 0;
-  return (count) => (count <= 0 ? 0 : max > 1 ? 1 + Math.round(Math.log(count) * scale) : 255);
+  const scale = 254 / (DECADES * Math.LN10);
+  return (count) => (count <= 0 ? 0 : Math.max(1, 255 + Math.round(Math.log(count / max) * scale)));
+}
+
+export function coded(counts: Float64Array, coder: (count: number) => number): Uint8Array {
+  const codes = new Uint8Array(counts.length);
+  for (let k = 0; k < counts.length; k++) codes[k] = coder(counts[k]);
+  return codes;
 }
 
 /// The count of one cell, 0 where there is none.

@@ -21,6 +21,10 @@ export interface Band {
   label(row: number): string;
   /// A bar to the right of each row, 0 to 1, and where to mark their mean.
   bars?: { title: string; values: number[]; mean: number };
+  /// Drawn at its height in pixels, not in rows.
+  fine?: boolean;
+  /// A dashed line, 0 at the bottom, 1 at the top.
+  level?: number;
   /// Lines before these rows (and columns, where both are zoomed).
   borders?: number[];
 }
@@ -37,7 +41,7 @@ export interface HeatOptions {
   describe(band: number, column: number, row: number): string;
 }
 
-const LEFT = 84;
+const LEFT = 120;
 const RIGHT = 92;
 const AXIS = 40;
 const GAP = 26;
@@ -61,6 +65,7 @@ export class Heat {
   private readonly area: Selection<HTMLElement, unknown, null, undefined>;
   private options: HeatOptions;
   private width = 0;
+  private margin = 30;
   private cursor: Cursor | null = null;
   private frame = 0;
 
@@ -83,7 +88,8 @@ export class Heat {
       button("Zoom in", "+", () => this.scale(STEP)),
       button("Zoom out", "\u2212", () => this.scale(1 / STEP)),
       button("Show all", "All", () => this.reset()),
-      h("span", { class: "hint", id: hint }, "Ctrl + wheel or pinch zooms, drag moves; with the keyboard: arrows, + and \u2212, 0"),
+      h("span", { class: "hint", id: hint },
+        h("span", { class: "keys" }, "Ctrl + wheel, arrow keys, +, \u2212 and 0, or "), "pinch to zoom, drag to move"),
     );
     this.element = h("div", { class: "heat" }, this.plot, this.readout, tools);
     this.area = select<HTMLElement, unknown>(this.plot);
@@ -106,9 +112,12 @@ export class Heat {
     const same = keep && options.columns === this.options.columns;
     this.options = options;
     this.plot.setAttribute("aria-label", options.label);
+    const lengths = options.bands.flatMap((b) => Array.from({ length: Math.min(b.rows, 2048) }, (_, row) => b.label(row).length));
+    this.margin = 16 + Math.max(2, ...lengths) * 6.8;
     if (!same) {
       this.cursor = null;
-      this.readout.textContent = "";
+      this.readout.textContent = "Point at a cell, or reach it with the arrow keys, to read it here.";
+      this.readout.classList.add("waiting");
       this.resize(true);
       this.reset();
     }
@@ -143,8 +152,9 @@ export class Heat {
     return Math.max(1, (this.options.columns * CLOSEST) / Math.max(1, this.inner()));
   }
 
+  /// Room for the longest label.
   private left(): number {
-    return this.element.clientWidth < 520 ? 44 : LEFT;
+    return Math.min(this.element.clientWidth < 520 ? 64 : LEFT, this.margin);
   }
 
   private right(): number {
@@ -153,7 +163,13 @@ export class Heat {
   }
 
   private inner(): number {
-    return Math.max(40, this.width - this.left() - this.right());
+    const room = Math.max(40, this.width - this.left() - this.right());
+    return this.options.square ? Math.min(room, this.options.bands[0].height) : room;
+  }
+
+  /// Height of a band; a square picture is as high as it is wide.
+  private tall(band: Band): number {
+    return this.options.square ? this.inner() : band.height;
   }
 
   private tops(): number[] {
@@ -161,13 +177,13 @@ export class Heat {
     return this.options.bands.map((band) => {
       top += band.title ? GAP : 4;
       const mine = top;
-      top += band.height;
+      top += this.tall(band);
       return mine;
     });
   }
 
   private total(): number {
-    const heights = this.options.bands.map((b) => b.height + (b.title ? GAP : 4));
+    const heights = this.options.bands.map((b) => this.tall(b) + (b.title ? GAP : 4));
     return heights.reduce((a, b) => a + b, 0) + AXIS;
   }
 
@@ -176,7 +192,7 @@ export class Heat {
     if (!force && width === this.width) return;
     this.width = width;
     const inner = this.inner();
-    const height = this.options.square ? this.options.bands[0].height : 1;
+    const height = this.options.square ? inner : 1;
     this.zoomer
       .scaleExtent([1, this.closest()])
       .extent([[0, 0], [inner, height]])
@@ -192,13 +208,13 @@ export class Heat {
   private scale(factor: number): void {
     const { cursor } = this;
     const inner = this.inner();
-    let at: [number, number] = [inner / 2, this.options.bands[0].height / 2];
+    const at: [number, number] = [inner / 2, this.tall(this.options.bands[0]) / 2];
     if (cursor) {
       const view = this.view(cursor.band);
-      at = [((cursor.column + 0.5 - view.x0) / (view.x1 - view.x0)) * inner, at[1]];
+      at[0] = ((cursor.column + 0.5 - view.x0) / (view.x1 - view.x0)) * inner;
       if (this.options.square) {
         const share = (cursor.row + 0.5 - view.y0) / (view.y1 - view.y0);
-        at[1] = share * this.options.bands[0].height;
+        at[1] = share * this.tall(this.options.bands[0]);
       }
     }
     this.area.call(this.zoomer.scaleBy, factor, at);
@@ -208,7 +224,8 @@ export class Heat {
     const { columns, bands, square } = this.options;
     const { x, y, k } = this.transform();
     const inner = this.inner();
-    const { rows, height } = bands[band];
+    const { rows } = bands[band];
+    const height = this.tall(bands[band]);
     const span = columns / k;
     const x0 = Math.min(Math.max(0, (-x / k / inner) * columns), columns - span);
     const y0 = square ? Math.min(Math.max(0, (-y / k / height) * rows), rows - rows / k) : 0;
@@ -247,8 +264,8 @@ export class Heat {
     const band = this.options.bands[at];
     const view = this.view(at);
     const width = Math.round(view.width * ratio);
-    const full = Math.round(band.height * ratio);
-    const height = this.options.square ? full : Math.min(band.rows, full);
+    const full = Math.round(view.height * ratio);
+    const height = this.options.square || band.fine ? full : Math.min(band.rows, full);
     const codes = new Uint8Array(width * height);
     band.paint({ ...view, width, height }, codes);
     const image = new ImageData(width, height);
@@ -263,6 +280,10 @@ export class Heat {
     context.fillStyle = colour("plot");
     context.fillRect(x, y, width, full);
     context.drawImage(sheet, x, y, width, full);
+    if (band.level !== undefined) {
+      const line = y + full * (1 - band.level);
+      dashed(context, ratio, x, line, x + width, line);
+    }
     context.strokeStyle = colour("soft");
     context.lineWidth = 1;
     for (const border of band.borders ?? []) {
@@ -285,11 +306,8 @@ export class Heat {
       const gap = line >= 4 ? 1 : 0;
       context.fillRect(x, top * ratio + row * line + gap, value * room, Math.max(1, line - 2 * gap));
     });
-    context.strokeStyle = colour("warm");
-    context.lineWidth = 1.5 * ratio;
-    context.setLineDash([4 * ratio, 3 * ratio]);
-    stroke(context, x + mean * room, top * ratio - 3, x + mean * room, (top + band.height) * ratio + 3);
-    context.setLineDash([]);
+    const at = x + mean * room;
+    dashed(context, ratio, at, top * ratio - 3, at, (top + band.height) * ratio + 3);
   }
 
   private overlay(tops: number[]): void {
@@ -305,7 +323,8 @@ export class Heat {
     const bottom = this.total() - AXIS;
     const group = svg("g", { transform: `translate(${left},${bottom + 4})`, class: "axis" });
     over.append(group);
-    const ticks = scale.ticks(Math.min(8, Math.max(2, view.width / 90)));
+    const apart = this.options.square ? 30 : 90;
+    const ticks = scale.ticks(Math.max(2, Math.min(this.options.square ? 40 : 9, view.width / apart)));
     const whole = ticks.filter((t) => Number.isInteger(t) && t < columns);
     const centre = view.width / (view.x1 - view.x0) > 6 ? 0.5 : 0;
     const axis = axisBottom(scaleLinear().domain([view.x0 - centre, view.x1 - centre]).range([0, view.width]))
@@ -327,12 +346,12 @@ export class Heat {
       const x = this.width - this.right() + 8;
       this.over.append(svg("text", { x, y: top - 8, class: "bars-title" }, band.bars.title));
     }
-    const line = band.height / (view.y1 - view.y0);
+    const line = view.height / (view.y1 - view.y0);
     const every = Math.max(1, Math.ceil(11 / line));
-    const longest = Math.floor(left / 6.6);
+    const longest = Math.floor((left - 6) / 6.4);
     for (let row = Math.ceil(view.y0 / every) * every; row < Math.min(view.y1, band.rows); row += every) {
       const y = top + (row + 0.5 - view.y0) * line;
-      if (y < top || y > top + band.height) continue;
+      if (y < top || y > top + view.height) continue;
       const text = band.label(row);
       const short = text.length > longest ? `${text.slice(0, longest - 1)}\u2026` : text;
       this.over.append(svg("text", { x: left - 6, y: y + 3.5, class: "row-label" }, short));
@@ -342,7 +361,7 @@ export class Heat {
   private mark(tops: number[]): void {
     const { band, column, row } = this.cursor!;
     const view = this.view(band);
-    const { height } = this.options.bands[band];
+    const { height } = view;
     const [w, t] = [view.width / (view.x1 - view.x0), height / (view.y1 - view.y0)];
     const x = this.left() + (column - view.x0) * w;
     const y = tops[band] + (row - view.y0) * t;
@@ -357,11 +376,11 @@ export class Heat {
     const [x, y] = [event.clientX - box.left - this.left(), event.clientY - box.top];
     const tops = this.tops();
     const { bands } = this.options;
-    const band = bands.findIndex((b, at) => y >= tops[at] && y < tops[at] + b.height);
+    const band = bands.findIndex((b, at) => y >= tops[at] && y < tops[at] + this.tall(b));
     if (band < 0 || x < 0 || x >= this.inner()) return;
     const view = this.view(band);
     const column = Math.floor(view.x0 + (x / view.width) * (view.x1 - view.x0));
-    const row = Math.floor(view.y0 + ((y - tops[band]) / bands[band].height) * (view.y1 - view.y0));
+    const row = Math.floor(view.y0 + ((y - tops[band]) / view.height) * (view.y1 - view.y0));
     this.cursor = { band, column, row };
     this.tell();
     this.redraw();
@@ -369,6 +388,7 @@ export class Heat {
 
   private tell(): void {
     const { band, column, row } = this.cursor!;
+    this.readout.classList.remove("waiting");
     this.readout.textContent = this.options.describe(band, column, row);
   }
 
@@ -425,12 +445,20 @@ export class Heat {
     if (column < view.x0) dx = (view.x0 - column) * cell;
     if (column + 1 > view.x1) dx = (view.x1 - column - 1) * cell;
     if (this.options.square) {
-      const line = this.options.bands[0].height / (view.y1 - view.y0);
+      const line = view.height / (view.y1 - view.y0);
       if (row < view.y0) dy = (view.y0 - row) * line;
       if (row + 1 > view.y1) dy = (view.y1 - row - 1) * line;
     }
     if (dx || dy) this.area.call(this.zoomer.translateBy, dx / k, dy / k);
   }
+}
+
+function dashed(context: CanvasRenderingContext2D, ratio: number, x0: number, y0: number, x1: number, y1: number): void {
+  context.strokeStyle = colour("warm");
+  context.lineWidth = 1.5 * ratio;
+  context.setLineDash([4 * ratio, 3 * ratio]);
+  stroke(context, x0, y0, x1, y1);
+  context.setLineDash([]);
 }
 
 function stroke(context: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {

@@ -65,6 +65,8 @@ function follow(sections: HTMLElement[]): void {
       if (entry.isIntersecting && link) {
         links.forEach((l) => l.removeAttribute("aria-current"));
         link.setAttribute("aria-current", "true");
+        const list = link.closest("ol")!;
+        list.scrollLeft = link.offsetLeft - list.offsetLeft - 24;
       }
     }
   }, { rootMargin: "-20% 0px -70% 0px" });

@@ -55,16 +55,17 @@ export function painter(cells: Cells): Paint {
   };
 }
 
-/// One row of codes.
-export function rowPainter(codes: Uint8Array): Paint {
-  return (view, out) => {
-    const scale = view.width / (view.x1 - view.x0);
-    const first = Math.max(0, Math.floor(view.x0));
-    const last = Math.min(codes.length, Math.ceil(view.x1));
-    for (let c = first; c < last; c++) {
-      const from = Math.max(0, Math.floor((c - view.x0) * scale));
-      const to = Math.min(view.width, Math.max(from + 1, Math.floor((c + 1 - view.x0) * scale)));
-      for (let x = from; x < to; x++) if (out[x] < codes[c]) out[x] = codes[c];
+/// One row of values as columns of their height, `most` being full.
+export function skyline(values: Float64Array, most: number): Paint {
+  return ({ x0, x1, width, height }, out) => {
+    const scale = width / (x1 - x0);
+    const last = Math.min(values.length, Math.ceil(x1));
+    for (let c = Math.max(0, Math.floor(x0)); c < last; c++) {
+      if (values[c] <= 0) continue;
+      const top = height - Math.max(1, Math.round((values[c] / most) * height));
+      const from = Math.max(0, Math.floor((c - x0) * scale));
+      const to = Math.min(width, Math.max(from + 1, Math.floor((c + 1 - x0) * scale)));
+      for (let y = top; y < height; y++) out.fill(255, y * width + from, y * width + to);
     }
   };
 }

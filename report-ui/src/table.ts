@@ -1,11 +1,13 @@
 // Tables that can be sorted and copied as CSV.
-import { copy, h, type Child } from "./dom";
+import { copy, h, rich, type Child } from "./dom";
 
 export interface Column<Row> {
   title: string;
   /// Explains the column where its title does not.
   hint?: string;
   number?: boolean;
+  /// A class for the title.
+  head?: string;
   /// What CSV and sorting go by.
   value(row: Row): string | number | null;
   /// What is shown, if it is not the value.
@@ -36,8 +38,8 @@ export function table<Row>(options: TableOptions<Row>): TableElement<Row> {
   const body = h("tbody");
   const more = h("button", { type: "button", class: "small", click: () => ((all = true), draw()) });
   const heads = columns.map((column, at) => {
-    const sort = h("button", { type: "button", class: "sort", title: column.hint ?? null, click: () => order(at) }, column.title);
-    return h("th", { scope: "col", class: column.number ? "number" : null }, sort);
+    const sort = h("button", { type: "button", class: "sort", title: column.hint ?? null, click: () => order(at) }, rich(column.title));
+    return h("th", { scope: "col", class: [column.number ? "number" : "", column.head ?? ""].join(" ").trim() || null }, sort);
   });
   const draw = () => {
     const some = all ? rows : rows.slice(0, options.shown);

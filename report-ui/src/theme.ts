@@ -1,6 +1,8 @@
 // Light and dark, and the colours of pictures. Ramps grow evenly from the paper's colour to
 // the farthest from it, so that they read the same without hue: colour-blind or printed.
 
+import { DECADES } from "./grid";
+
 type Rgb = [number, number, number];
 
 const RAMPS: Record<"light" | "dark", Rgb[]> = {
@@ -34,12 +36,12 @@ export const colour = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /// 256 colours as the canvas has them, the first transparent.
-export function ramp(linear: boolean, max: number): Uint32Array {
+export function ramp(linear: boolean): Uint32Array {
   const stops = RAMPS[dark() ? "dark" : "light"];
   const colours = new Uint32Array(256);
   for (let code = 1; code < 256; code++) {
     const log = (code - 1) / 254;
-    const share = linear && max > 1 ? Math.exp((log - 1) * Math.log(max)) : log;
+    const share = linear ? 10 ** ((log - 1) * DECADES) : log;
     const at = share * (stops.length - 1);
     const below = Math.min(Math.floor(at), stops.length - 2);
     const mix = (i: number) =>

@@ -1,17 +1,18 @@
 // Who shares with whom: the matrix, its figures, and how it changes.
 import { Chart } from "../chart";
-import { fill, h } from "../dom";
+import { fill, h, rich } from "../dom";
 import { count, figure as number, many, percent, seconds, whole } from "../format";
-import { coderOf, unpack, type Cells } from "../grid";
+import { coded, coderOf, unpack, type Cells } from "../grid";
 import { Heat, type HeatOptions } from "../heat";
 import type { CommunicationFigures, OrderBy, Phase, Subject } from "../model";
+import { legend } from "../legend";
 import { pairPainter } from "../paint";
 import { table } from "../table";
-import { gradient, onTheme, ramp } from "../theme";
+import { ramp } from "../theme";
 import { choice, figure, intro, section } from "./section";
 
 const ORDERS: Record<OrderBy, string> = { thread: "Thread", placement: "Placement", cluster: "Cluster" };
-const SIDE = 560;
+const SIDE = 540;
 
 /// Pairs of threads with what they share.
 interface Pairs {
@@ -32,8 +33,8 @@ export function communication(subject: Subject): CommunicationPanel {
   const timeline = shown.timeline();
   const element = section("communication", "Communication",
     figure("Who shares with whom",
-      intro("A cell is a pair of threads, and the darker it is the more often both used the same cache line at about the same time; the diagonal is empty.",
-        "Dark spots away from the diagonal are threads that share much and are numbered far apart, which a placement by number keeps apart; an even grey means that no placement can help."),
+      intro("A cell is a pair of threads, and the stronger its colour the more often both used the same cache line at about the same time; the diagonal is empty.",
+        "Strong cells far from the diagonal are threads that share much and that a placement by number keeps apart; an even tone means that no placement can help."),
       shown.controls, shown.selected, h("div", { class: "matrix" }, shown.place, figures(subject.communication.figures)), shown.text),
     timeline);
   return { element, timeline };
@@ -45,7 +46,8 @@ class Shown {
   readonly text = h("div");
   readonly controls: HTMLElement;
   private order: OrderBy = "thread";
-  private linear = false;
+  private linear = true;
+  private readonly legend = legend("events");
   private heat: Heat | null = null;
   private run: Pairs | null = null;
   private pairs: Pairs | null = null;
@@ -57,22 +59,16 @@ class Shown {
   constructor(subject: Subject) {
     this.subject = subject;
     const { orders } = subject.communication;
-    const scale = h("span", { class: "legend" });
-    const bar = h("span", { class: "ramp", role: "img", "aria-label": "few to many events" });
-    const colours = () => (bar.style.background = gradient());
-    colours();
-    onTheme(colours);
-    scale.append("few ", bar, " many");
     this.controls = h("div", { class: "controls" },
       choice("Order", orders.map((o): [OrderBy, string] => [o.by, ORDERS[o.by]]), "thread", (by) => {
         this.order = by;
         this.draw();
       }),
-      choice("Scale", [["log", "Logarithmic"], ["linear", "Linear"]], "log", (value) => {
+      choice("Scale", [["linear", "Linear"], ["log", "Logarithmic"]], "linear", (value) => {
         this.linear = value === "linear";
         this.draw();
       }),
-      scale);
+      this.legend.element);
     void this.load();
   }
 
@@ -136,8 +132,7 @@ class Shown {
     const at = new Uint32Array(threads.length);
     order.forEach((thread, place) => (at[thread] = place));
     const { i, j, events, max } = this.pairs;
-    const coder = coderOf(max);
-    const code = events.length ? Uint8Array.from(events, coder) : new Uint8Array();
+    const code = coded(events, coderOf(max));
     const name = (place: number) => threadName(this.subject, order[place]);
     const options: HeatOptions = {
       label: `Communication matrix, ${this.title()}, ${threads.length} by ${threads.length} threads, by ${this.order}. The table below has the pairs.`,
@@ -148,14 +143,15 @@ class Shown {
       bands: [{
         title: "",
         rows: threads.length,
-        height: Math.min(SIDE, Math.max(220, threads.length * 40)),
+        height: Math.min(SIDE, Math.max(240, threads.length * 56)),
         paint: pairPainter(i, j, code, at, threads.length),
-        colours: () => ramp(this.linear, max),
+        colours: () => ramp(this.linear),
         label: name,
         borders: borders(this.subject, order),
       }],
       describe: (_band, column, row) => this.describe(order[row], order[column]),
     };
+    this.legend.set(max, this.linear);
     if (this.heat) this.heat.show(options, true);
     else {
       this.heat = new Heat(options);
@@ -294,8 +290,8 @@ function pairsOf(cells: Cells, threads: number, from: number, to: number, square
 /// The metrics, with what they are computed from and what they mean.
 function figures(c: CommunicationFigures): HTMLElement {
   const row = (name: string, value: string, equation: string, meaning: string) =>
-    h("div", { class: "metric" }, h("dt", {}, name), h("dd", { class: "value" }, value),
-      h("dd", { class: "equation" }, equation), h("dd", { class: "meaning" }, meaning));
+    h("div", { class: "metric" }, h("dt", {}, rich(name)), h("dd", { class: "value" }, value),
+      h("dd", { class: "equation" }, rich(equation)), h("dd", { class: "meaning" }, rich(meaning)));
   return h("dl", { class: "metrics" },
     row("Heterogeneity C_H", number(c.heterogeneity), "mean over i of var(M[i]), max M = 100",
       `From ${number(c.least_heterogeneity)} on it matters who is whose neighbour.`),

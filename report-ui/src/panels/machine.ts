@@ -27,13 +27,11 @@ export function machine(subject: Subject): HTMLElement {
   return section("machine", "Machine",
     figure(machine.title,
       intro(`Boxes are packages, NUMA nodes and caches, inside each other as the hardware has them; a small square is a processing unit with the kernel's number${placement ? ", a filled one with the threads placed on it" : ""}.`, problem),
-      h("p", { class: "soft" }, machine.source),
+      h("p", { class: "soft" }, `${machine.source} ${caches(machine.root)}`),
       placement
         ? h("p", { class: "placed" }, h("b", {}, `Threads by ${placement.policy}${placement.data ? `, pages by ${placement.data}` : ""}. `), placement.why)
         : h("p", { class: "soft" }, "No placement is shown; make one with ", h("code", {}, "hither map"), " and give it with ", h("code", {}, "-p"), "."),
-      phases, place),
-    alternative(machine, subject),
-  );
+      phases, place, alternative(machine, subject)));
 }
 
 function drawing(machine: Machine, phase: PlacementPhase | null, subject: Subject): HTMLElement {
@@ -45,15 +43,21 @@ function drawing(machine: Machine, phase: PlacementPhase | null, subject: Subjec
     const title = threads ? `PU ${machine.units[at]}: ${threads.map((t) => name(subject, t)).join(", ")}` : `PU ${machine.units[at]}`;
     return h("span", { class: threads ? "unit taken" : "unit", title }, threads ? threads.join(" ") : detailed ? machine.units[at] : "");
   };
+  const taken = (of: Part): boolean => {
+    for (let at = of.units.start; at < of.units.end; at++) if (on.has(at)) return true;
+    return false;
+  };
   const part = (of: Part, depth: number): HTMLElement => {
-    const shown = of.items.filter((item) => detailed || !/^(L1|L2|Core|PU)$/.test(item.what));
+    const shown = of.items.filter((item) => !(detailed ? /^(L1|L2|PU)$/ : /^(L1|L2|Core|PU)$/).test(item.what));
     const title = shown.length ? h("span", { class: "part-title" }, shown.map((item) => itemText(item, phase))) : null;
     const small = of.parts.length === 0;
     const inside = small
       ? h("span", { class: "units" }, Array.from({ length: of.units.end - of.units.start }, (_, i) => unit(of.units.start + i)))
       : h("span", { class: "parts" }, of.parts.map((p) => part(p, depth + 1)));
     const kind = shown.some((item) => item.what === "Node") ? " node" : "";
-    return h("span", { class: `part depth${Math.min(depth, 4)}${small ? " leaf" : ""}${kind}` }, title, inside);
+    const idle = on.size > 0 && !taken(of) ? " idle" : "";
+    const caches = of.items.filter((item) => item.bytes > 0).map((item) => `${item.what} ${bytes(item.bytes)}`).join(", ");
+    return h("span", { class: `part depth${Math.min(depth, 4)}${small ? " leaf" : ""}${kind}${idle}`, title: caches || null }, title, inside);
   };
   return part(machine.root, 0);
 }
@@ -69,6 +73,22 @@ const name = (subject: Subject, thread: number): string => {
   const text = subject.threads[thread]?.name;
   return text ? `thread ${thread} (${text})` : `thread ${thread}`;
 };
+
+/// `Caches: 32 x L1 32 KiB, 4 x L3 18 MiB.`
+function caches(root: Part): string {
+  const counts = new Map<string, number>();
+  const walk = (part: Part) => {
+    for (const item of part.items) {
+      if (!/^L\d$/.test(item.what) || !item.bytes) continue;
+      const kind = `${item.what} ${bytes(item.bytes)}`;
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    }
+    part.parts.forEach(walk);
+  };
+  walk(root);
+  const kinds = [...counts].sort().map(([kind, count]) => `${count}\u00a0\u00d7\u00a0${kind}`);
+  return kinds.length ? `Caches: ${kinds.join(", ")}.` : "";
+}
 
 /// The same in words: a row for each node.
 function alternative(machine: Machine, subject: Subject): HTMLElement {

@@ -1,6 +1,6 @@
 // Page usage: exclusivity by page size, first touch, moves over time.
 import { Chart } from "../chart";
-import { h } from "../dom";
+import { h, rich } from "../dom";
 import { bytes, many, percent, whole } from "../format";
 import type { PageSizeFigures, Subject } from "../model";
 import { table } from "../table";
@@ -51,7 +51,7 @@ function histogram(size: PageSizeFigures, weighted: boolean): HTMLElement {
     h("p", { class: "name" }, h("b", {}, `${bytes(size.bytes)} pages`), `, ${many(size.pages, "page")}`),
     h("div", { class: "bins", role: "img", "aria-label": label }, bars),
     h("div", { class: "bin-axis", "aria-hidden": "true" }, h("span", {}, "0\u00a0%"), h("span", {}, "exclusivity"), h("span", {}, "100\u00a0%")),
-    h("p", { class: "note" }, "E_app ", h("b", {}, percent(size.best.app)), ", with threads placed worst ", h("b", {}, percent(size.worst.app))));
+    h("p", { class: "note" }, rich("E_app "), h("b", {}, percent(size.best.app)), ", threads placed worst ", h("b", {}, percent(size.worst.app))));
 }
 
 function firstTouch(sizes: PageSizeFigures[]): HTMLElement {

@@ -1,5 +1,5 @@
 // What all panels share: a heading, and two sentences before each picture.
-import { h, type Child } from "../dom";
+import { h, rich, type Child } from "../dom";
 
 export function section(id: string, title: string, ...children: (Child | Child[])[]): HTMLElement {
   const heading = h("h2", { id: `${id}-title` }, title);
@@ -8,7 +8,7 @@ export function section(id: string, title: string, ...children: (Child | Child[]
 
 /// How to read a picture, and what problem it shows.
 export function intro(read: string, problem: string): HTMLElement {
-  return h("p", { class: "intro" }, read, " ", problem);
+  return h("p", { class: "intro" }, rich(read), " ", rich(problem));
 }
 
 export function figure(title: string, about: HTMLElement, ...children: (Child | Child[])[]): HTMLElement {

@@ -1,10 +1,11 @@
 // Data structures: how large, how much used, and page by page by whom.
 import { fill, h } from "../dom";
 import { base, bytes, count, many, percent, whole } from "../format";
-import { coderOf, columnSums, unpack, valueAt, type Cells } from "../grid";
+import { columnSums, unpack, valueAt, type Cells } from "../grid";
 import { Heat, nth, type Band } from "../heat";
 import type { ObjectKind, PageMap, Structure, Subject } from "../model";
-import { painter, rowPainter } from "../paint";
+import { legend } from "../legend";
+import { painter, skyline } from "../paint";
 import { table } from "../table";
 import { ramp, single } from "../theme";
 import { choice, figure, intro, section } from "./section";
@@ -72,7 +73,7 @@ function overview(rows: Structure[], caption: string, choose?: (s: Structure) =>
       { title: "Kind", value: (s) => KINDS[s.kind] ?? s.kind },
       { title: "Where", value: (s) => (s.site ? `${s.site.file}:${s.site.line}` : ""), cell: (s) => s.site && h("span", { class: "object site", title: s.site.file }, `${base(s.site.file)}:${s.site.line}`) },
       { title: "Size", number: true, value: (s) => s.size, cell: (s) => bar(bytes(s.size), [[s.size / largest, "size"]], "") },
-      { title: "Reads and writes", hint: "Reads, then writes", number: true, value: (s) => s.reads + s.writes,
+      { title: "Reads + writes", head: "reads-writes", hint: "Reads, then writes", number: true, value: (s) => s.reads + s.writes,
         cell: (s) => bar(`${s.estimated ? "~" : ""}${count(s.reads)} + ${count(s.writes)}`, [[s.reads / most, "reads"], [s.writes / most, "writes"]], `${whole(s.reads)} reads, ${whole(s.writes)} writes`) },
       { title: "Share", hint: "Of all accesses", number: true, value: (s) => s.share, cell: (s) => percent(s.share) },
       { title: "E", hint: "Exclusivity: share of accesses by each page's main node", number: true, value: (s) => s.exclusivity, cell: (s) => percent(s.exclusivity, 0) },
@@ -104,8 +105,8 @@ function details(structure: Structure, subject: Subject): HTMLElement[] {
   if (map) void pictures(structure, map, subject).then((picture) => fill(place, picture));
   else place.append(h("p", { class: "missing" }, "Its pages are not drawn, for it is hardly used."));
   return [h("div", { class: "figure" }, title, about,
-    intro("Each column is a page and each row a thread: above, the thread that touched the page first, below, how often each used it; bars to the right are a thread's mean per page, the dashed line marks the mean of all threads.",
-      "The system puts a page where it was first touched: if the two patterns differ, threads work on far memory, and a column that is dark in all rows is a page that has no right place."),
+    intro("Each column is a page and each row a thread: on top is who touched the page first, in the middle how often all threads used it, below how often each did; dashed lines mark the mean over pages and, beside the bars, over threads.",
+      "The system puts a page where it was first touched: if the two patterns differ, threads work on far memory, and a page with strong colour in all rows has no right place."),
     place, users(structure, subject), lines(structure))];
 }
 
@@ -124,8 +125,9 @@ async function pictures(structure: Structure, map: PageMap, subject: Subject): P
   const mean = means.reduce((a, b) => a + b, 0) / Math.max(1, subject.run.active_threads);
   const bands: Band[] = [
     { title: "First touch", rows: threads, height: touchRow * threads, paint: painter(touch), colours: () => single("warm"), label },
-    { title: "Accesses of all threads together", rows: 1, height: 18, paint: rowPainter(Uint8Array.from(sums, coderOf(most))), colours: () => ramp(linear, most), label: () => "all" },
-    { title: "Accesses by thread", rows: threads, height: row * threads, paint: painter(density), colours: () => ramp(linear, density.max), label,
+    { title: "Accesses of all threads together", rows: 1, height: 56, fine: true, paint: skyline(sums, most), level: sums.reduce((a, b) => a + b, 0) / sums.length / Math.max(1, most),
+      colours: () => single("bar"), label: () => "all" },
+    { title: "Accesses by thread", rows: threads, height: row * threads, paint: painter(density), colours: () => ramp(linear), label,
       bars: { title: "mean per page", values: means.map((m) => m / largest), mean: mean / largest } },
   ];
   const heat = new Heat({
@@ -137,11 +139,14 @@ async function pictures(structure: Structure, map: PageMap, subject: Subject): P
     square: false,
     describe: (band, column, row) => describe(density, touch, sums, subject, column, band === 1 ? -1 : row, map.pages),
   });
+  const key = legend("accesses by a thread");
+  key.set(density.max, linear);
   const scale = choice("Scale", [["log", "Logarithmic"], ["linear", "Linear"]], "log", (value) => {
     linear = value === "linear";
+    key.set(density.max, linear);
     heat.redraw();
   });
-  return h("div", {}, h("div", { class: "controls" }, scale), heat.element);
+  return h("div", {}, h("div", { class: "controls" }, scale, key.element), heat.element);
 }
 
 function describe(density: Cells, touch: Cells, sums: Float64Array, subject: Subject, column: number, row: number, pages: number): string {

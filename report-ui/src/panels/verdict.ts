@@ -1,5 +1,5 @@
 // The head of the page and its first sentence.
-import { h, type Child } from "../dom";
+import { h, rich, type Child } from "../dom";
 import { bytes, count, figure, many, percent, seconds } from "../format";
 import type { Subject } from "../model";
 import { section } from "./section";
@@ -41,7 +41,7 @@ export function verdict(subject: Subject): HTMLElement {
 }
 
 const list = (texts: string[]): HTMLElement =>
-  h("ul", { class: "plain" }, texts.map((text) => h("li", {}, text)));
+  h("ul", { class: "plain" }, texts.map((text) => h("li", {}, rich(text))));
 
 /// The figures that decide, each with what it takes.
 function tiles(subject: Subject): HTMLElement {
@@ -53,9 +53,9 @@ function tiles(subject: Subject): HTMLElement {
     value <= 0 ? 0 : Math.min(1, Math.max(0, Math.log(value / low) / Math.log(high / low)));
   return h("div", { class: "tiles" },
     first && best !== null
-      ? tile("Local accesses", [percent(first.local, 0), h("small", {}, " now, at most "), percent(best, 0)],
+      ? tile("Local accesses", [percent(first.local, 0), h("small", {}, " \u2192 "), percent(best, 0)],
           meter(first.local, best, `from ${percent(first.local)} to ${percent(best)}`),
-          `first touch, ${run.nodes} nodes`)
+          `by first touch \u2192 at most, ${many(run.nodes, "node")}`)
       : null,
     tile("Heterogeneity C_H", [figure(c.heterogeneity)],
       meter(log(c.heterogeneity, 1, 2500), log(c.least_heterogeneity, 1, 2500), "against what it takes"),
@@ -73,7 +73,7 @@ function tiles(subject: Subject): HTMLElement {
 
 function tile(title: string, value: Child[], picture: Child, note: string): HTMLElement {
   return h("div", { class: "tile" },
-    h("p", { class: "name" }, title), h("p", { class: "value" }, value), picture, h("p", { class: "note" }, note));
+    h("p", { class: "name" }, rich(title)), h("p", { class: "value" }, value), picture, h("p", { class: "note" }, note));
 }
 
 /// A bar with a tick: shares of 0 to 1.
