@@ -125,19 +125,6 @@ export class Heat {
     this.redraw();
   }
 
-  /// Columns that are seen, from .. to.
-  visible(): [number, number] {
-    const view = this.view(0);
-    return [view.x0, view.x1];
-  }
-
-  /// Shows these columns as large as they fit.
-  focus(from: number, to: number): void {
-    const k = Math.min(this.options.columns / Math.max(1, to - from), this.closest());
-    const x = (-from / this.options.columns) * this.inner() * k;
-    this.area.call(this.zoomer.transform, zoomIdentity.translate(x, 0).scale(k));
-  }
-
   private zooms(event: any): boolean {
     if (event.type === "wheel") return event.ctrlKey || event.metaKey;
     if (event.type === "touchstart") return event.touches.length > 1 || this.transform().k > 1;
@@ -239,7 +226,9 @@ export class Heat {
       this.frame = 0;
       const start = performance.now();
       this.draw();
-      this.element.dataset.drawn = (performance.now() - start).toFixed(1);
+      const end = performance.now();
+      this.element.dataset.drawn = (end - start).toFixed(1);
+      this.element.dataset.first ??= end.toFixed(0);
     });
   }
 
@@ -258,6 +247,12 @@ export class Heat {
       if (band.bars) this.bars(context, band, tops[at], ratio);
     });
     this.overlay(tops);
+    // What a test, or a curious reader, may want to know: columns seen, and where the last
+    // band lies.
+    const last = this.options.bands.length - 1;
+    const view = this.view(last);
+    this.element.dataset.view = `${view.x0} ${view.x1}`;
+    this.element.dataset.frame = `${this.left()} ${view.width} ${tops[last]} ${view.height}`;
   }
 
   private heat(context: CanvasRenderingContext2D, at: number, top: number, ratio: number): void {

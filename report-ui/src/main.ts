@@ -41,8 +41,10 @@ function start(): void {
 
 function go(id: string): void {
   const target = document.getElementById(id);
-  target?.scrollIntoView({ block: "start" });
-  target?.focus({ preventScroll: true });
+  if (!target) return;
+  target.tabIndex = -1;
+  target.scrollIntoView({ block: "start" });
+  target.focus({ preventScroll: true });
 }
 
 function navigation(sections: HTMLElement[]): HTMLElement {

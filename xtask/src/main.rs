@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 mod client;
 mod dynamorio;
+mod report_ui;
 mod stamp;
 mod step;
 mod workspace;
@@ -25,6 +26,16 @@ const TASKS: &[Task] = &[
         run: tracer,
     },
     Task {
+        name: "report-ui",
+        about: "bundle the report's page into report-ui/dist",
+        run: report_ui::build,
+    },
+    Task {
+        name: "report-packages",
+        about: "fetch what bundling and testing the page needs into report-ui/node_modules",
+        run: report_ui::packages,
+    },
+    Task {
         name: "help",
         about: "list the tasks",
         run: help,
@@ -39,7 +50,7 @@ fn tracer(ws: &Workspace) -> Result<()> {
 fn help(_: &Workspace) -> Result<()> {
     println!("Usage: cargo xtask TASK\n\nTasks:");
     for t in TASKS {
-        println!("  {:10} {}", t.name, t.about);
+        println!("  {:15} {}", t.name, t.about);
     }
     Ok(())
 }

@@ -52,10 +52,11 @@ function card(finding: Finding, subject: Subject, show: (picture: Picture) => vo
             structure.site.function ? ` in ${structure.site.function}` : null] : null)
       : null,
     finding.lines.length
-      ? h("ul", { class: "lines" }, finding.lines.map((line) =>
+      ? [h("p", { class: "label" }, "Used most at"), h("ul", { class: "lines" }, finding.lines.map((line) =>
           h("li", {}, h("span", { class: "number" }, percent(line.share, 0)), " ",
-            h("code", { title: line.file }, `${base(line.file)}:${line.line}`), line.function ? ` ${line.function}` : null)))
+            h("code", { title: line.file }, `${base(line.file)}:${line.line}`), line.function ? ` ${line.function}` : null)))]
       : null,
+    finding.fixes.length ? h("p", { class: "label" }, "What to change") : null,
     finding.fixes.map((fix) =>
       h("div", { class: "fix" }, h("p", {}, fix.what),
         fix.copy ? h("div", { class: "code" }, h("pre", { tabindex: 0 }, fix.copy),

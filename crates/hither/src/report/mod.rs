@@ -8,3 +8,6 @@ mod pack;
 pub mod page;
 
 pub use html::html;
+
+#[cfg(test)]
+mod tests;
