@@ -49,7 +49,10 @@ const SIZES: [Size; 2] = [
 const RUNS: usize = 3;
 
 fn main() -> std::io::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
     let kept = |size: &&Size| words.is_empty() || words.iter().any(|w| w == size.name);
     for size in SIZES.iter().filter(kept) {
         measure(size)?;
@@ -73,7 +76,9 @@ fn measure(size: &Size) -> std::io::Result<()> {
         let out = report.output()?;
         seconds.push(start.elapsed().as_secs_f64());
         if !out.status.success() {
-            return Err(std::io::Error::other(String::from_utf8_lossy(&out.stderr).into_owned()));
+            return Err(std::io::Error::other(
+                String::from_utf8_lossy(&out.stderr).into_owned(),
+            ));
         }
     }
     seconds.sort_by(f64::total_cmp);
@@ -101,7 +106,8 @@ fn browse(size: &Size, page: &Path) -> std::io::Result<()> {
     });
     let mut node = Command::new("node");
     node.arg(ui.join("test/speed.mjs"));
-    node.env("HITHER_PAGE", page).env("HITHER_EXPECTED", expected.to_string());
+    node.env("HITHER_PAGE", page)
+        .env("HITHER_EXPECTED", expected.to_string());
     let status = node.status()?;
     if status.success() {
         Ok(())

@@ -38,8 +38,9 @@ export function percent(share: number | null, digits = 1): string {
 /// A figure without unit.
 export function figure(value: number): string {
   const size = Math.abs(value);
+  if (size === 0) return "0";
   if (size >= 10_000) return count(value);
-  if (size >= 0.095 || size === 0) return three(value);
+  if (size >= 0.095) return three(value);
   if (size >= 0.001) return value.toFixed(4);
   return value.toExponential(1);
 }

@@ -136,7 +136,7 @@ export interface CommunicationFigures {
   least_amount_per_second: number;
 }
 
-export type OrderBy = "thread" | "placement" | "cluster";
+export type OrderBy = "thread" | "process" | "placement" | "cluster";
 
 export interface Order {
   by: OrderBy;
@@ -183,6 +183,7 @@ export interface Structure {
   name: string;
   type_name: string;
   kind: ObjectKind;
+  process: number;
   size: number;
   count: number;
   site: Site | null;

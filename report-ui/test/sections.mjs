@@ -21,6 +21,8 @@ test("every section is there and says something", async () => {
 
 test("pictures are introduced and have a text alternative", async () => {
   const page = await open();
+  await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));
+  await settled(page);
   const heats = await page.$$eval(".heat", (all) => all.map((heat) => {
     const figure = heat.closest(".figure");
     const sentences = figure.querySelector(".intro")?.innerText.match(/[.](\s|$)/g)?.length;

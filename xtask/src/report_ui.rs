@@ -21,7 +21,9 @@ pub fn build(ws: &Workspace) -> Result<()> {
         let tsc = "node_modules/typescript/bin/tsc";
         run(&mut command("node", &[tsc, "--noEmit"]), FIX, false)
     })?;
-    step("bundle", || run(&mut command("node", &["build.mjs"]), FIX, true))
+    step("bundle", || {
+        run(&mut command("node", &["build.mjs"]), FIX, true)
+    })
 }
 
 /// What package-lock.json names, unless it is there already.
@@ -35,7 +37,8 @@ pub fn packages(ws: &Workspace) -> Result<()> {
     }
     step("packages", || {
         let mut npm = Command::new("npm");
-        npm.args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder);
+        npm.args(["ci", "--no-audit", "--no-fund"])
+            .current_dir(&folder);
         run(&mut npm, FIX, false)
     })
 }

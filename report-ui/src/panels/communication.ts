@@ -9,10 +9,10 @@ import { legend } from "../legend";
 import { pairPainter } from "../paint";
 import { table } from "../table";
 import { ramp } from "../theme";
-import { choice, figure, intro, section } from "./section";
+import { choice, figure, intro, later, section } from "./section";
 
-const ORDERS: Record<OrderBy, string> = { thread: "Thread", placement: "Placement", cluster: "Cluster" };
-const SIDE = 540;
+const ORDERS: Record<OrderBy, string> = { thread: "Thread", process: "Process", placement: "Placement", cluster: "Cluster" };
+const SIDE = 460;
 
 /// Pairs of threads with what they share.
 interface Pairs {
@@ -35,7 +35,7 @@ export function communication(subject: Subject): CommunicationPanel {
     figure("Who shares with whom",
       intro("A cell is a pair of threads, and the stronger its colour the more often both used the same cache line at about the same time; the diagonal is empty.",
         "Strong cells far from the diagonal are threads that share much and that a placement by number keeps apart; an even tone means that no placement can help."),
-      shown.controls, shown.selected, h("div", { class: "matrix" }, shown.place, figures(subject.communication.figures)), shown.text),
+      shown.controls, shown.selected, h("div", { class: "matrix" }, shown.place, shown.figures), shown.text),
     timeline);
   return { element, timeline };
 }
@@ -44,6 +44,7 @@ class Shown {
   readonly place = h("div", { class: "matrix-picture" });
   readonly selected = h("div", { class: "selected" });
   readonly text = h("div");
+  readonly figures = h("div");
   readonly controls: HTMLElement;
   private order: OrderBy = "thread";
   private linear = true;
@@ -92,7 +93,24 @@ class Shown {
     }
     this.charts.forEach((chart) => chart.mark(range));
     this.announce();
+    const phase = communication.phases[this.phase()];
+    fill(this.figures, h("h4", {}, phase ? `Figures of phase ${this.phase() + 1}` : "Figures of the whole run"),
+      figures(phase?.figures ?? communication.figures));
     this.draw();
+  }
+
+  /// The phase that is shown, -1 if none.
+  private phase(): number {
+    const { range } = this;
+    const { phases } = this.subject.communication;
+    return range && phases.length > 1 ? phases.findIndex((p) => p.first === range[0] && p.end === range[1]) : -1;
+  }
+
+  /// Shows what was chosen below, where that cannot be seen.
+  private async go(range: [number, number]): Promise<void> {
+    await this.select(range);
+    const box = this.place.getBoundingClientRect();
+    if (box.bottom < box.height / 2) this.selected.scrollIntoView({ block: "start" });
   }
 
   private announce(): void {
@@ -114,12 +132,12 @@ class Shown {
   }
 
   private title(): string {
-    const { timeline, phases } = this.subject.communication;
+    const { timeline } = this.subject.communication;
     if (!this.range) return "Whole run";
     const [from, to] = this.range;
-    const phase = phases.findIndex((p) => p.first === from && p.end === to);
+    const phase = this.phase();
     const start = seconds(timeline.start[from]);
-    if (phase >= 0 && phases.length > 1) return `Phase ${phase + 1}, from ${start}`;
+    if (phase >= 0) return `Phase ${phase + 1}, from ${start}`;
     const last = to < timeline.slice.length ? timeline.slice[to] - 1 : null;
     const first = timeline.slice[from];
     return last !== null && last > first ? `Slices ${first}\u2013${last}, from ${start}` : `Slice ${first}, from ${start}`;
@@ -143,7 +161,7 @@ class Shown {
       bands: [{
         title: "",
         rows: threads.length,
-        height: Math.min(SIDE, Math.max(240, threads.length * 56)),
+        height: Math.min(SIDE, Math.max(240, threads.length * 54)),
         paint: pairPainter(i, j, code, at, threads.length),
         colours: () => ramp(this.linear),
         label: name,
@@ -157,7 +175,10 @@ class Shown {
       this.heat = new Heat(options);
       fill(this.place, this.heat.element);
     }
-    fill(this.text, this.alternative());
+    const opened = this.text.querySelector("details")?.open ?? false;
+    const table = this.alternative();
+    table.open = opened;
+    fill(this.text, table);
   }
 
   private describe(a: number, b: number): string {
@@ -172,13 +193,13 @@ class Shown {
     return `${names}: ${whole(events)} events, ${percent(events / Math.max(1, pairs!.total))} of all`;
   }
 
-  private alternative(): HTMLElement {
+  private alternative(): HTMLDetailsElement {
     const { i, j, events, total } = this.pairs!;
-    const rows = Array.from(i, (_, k) => k).sort((a, b) => events[b] - events[a]);
-    return h("details", { class: "alternative" },
-      h("summary", {}, `As a table: ${many(rows.length, "pair")} that share`),
-      table({
-        caption: `Communication, ${this.title()}`,
+    const title = this.title();
+    return later("alternative", `As a table: ${many(i.length, "pair")} that share`, () => {
+      const rows = Array.from(i, (_, k) => k).sort((a, b) => events[b] - events[a]);
+      return [table({
+        caption: `Communication, ${title}`,
         rows,
         shown: 12,
         columns: [
@@ -187,7 +208,8 @@ class Shown {
           { title: "Events", number: true, value: (k) => events[k], cell: (k) => whole(events[k]) },
           { title: "Share", number: true, value: (k) => events[k] / total, cell: (k) => percent(events[k] / total) },
         ],
-      }));
+      })];
+    });
   }
 
   timeline(): HTMLElement {
@@ -205,10 +227,10 @@ class Shown {
           { label: merged ? `${label}, mean` : label, values: mean, colour },
           ...(merged ? [{ label: "highest", values: most, colour: "soft" as const, dashed: true }] : []),
         ],
-        height: 150,
+        height: 130,
         bands,
         sync: "time",
-        choose: (index) => void this.select([index, index + 1]),
+        choose: (index) => void this.go([index, index + 1]),
       });
     this.charts.push(chart("C_A", t.amount, t.amount_most, "accent"), chart("C_H", t.heterogeneity, t.heterogeneity_most, "good"));
     const about = too_short
@@ -233,7 +255,7 @@ class Shown {
       shown: 12,
       choose: (phase) => {
         made.mark(phase);
-        void this.select([phase.first, phase.end]);
+        void this.go([phase.first, phase.end]);
       },
       columns: [
         { title: "Phase", value: (p) => phases.indexOf(p) + 1, cell: (p) => `Phase ${phases.indexOf(p) + 1}` },
@@ -261,7 +283,9 @@ function threadName(subject: Subject, thread: number): string {
 /// Places where one process ends and another begins.
 function borders(subject: Subject, order: number[]): number[] {
   const process = (place: number) => subject.threads[order[place]].process;
-  return order.map((_, place) => place).filter((place) => place > 0 && process(place) !== process(place - 1));
+  const lines = order.map((_, place) => place).filter((place) => place > 0 && process(place) !== process(place - 1));
+  // Where threads of processes alternate, lines between them say nothing.
+  return lines.length < subject.processes.length ? lines : [];
 }
 
 /// Sums columns from .. to; `square` tables have a thread in each column, others pairs in rows.

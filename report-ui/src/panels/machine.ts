@@ -3,7 +3,7 @@ import { fill, h } from "../dom";
 import { bytes, many, seconds } from "../format";
 import type { Item, Machine, Part, PlacementPhase, Subject } from "../model";
 import { table } from "../table";
-import { choice, figure, intro, section } from "./section";
+import { choice, figure, intro, later, section } from "./section";
 
 /// Above this many units they are drawn without their caches.
 const DETAILED = 96;
@@ -26,7 +26,7 @@ export function machine(subject: Subject): HTMLElement {
     : "Threads in different packages pay for everything they share, so the fewer boxes lie between two threads the better.";
   return section("machine", "Machine",
     figure(machine.title,
-      intro(`Boxes are packages, NUMA nodes and caches, inside each other as the hardware has them; a small square is a processing unit with the kernel's number${placement ? ", a filled one with the threads placed on it" : ""}.`, problem),
+      intro(`Boxes are packages, NUMA nodes and caches, inside each other as the hardware has them; a small square is a processing unit${machine.units.length <= DETAILED ? " with the kernel's number" : ""}${placement ? ", a filled one with the threads placed on it" : ""}.`, problem),
       h("p", { class: "soft" }, `${machine.source} ${caches(machine.root)}`),
       placement
         ? h("p", { class: "placed" }, h("b", {}, `Threads by ${placement.policy}${placement.data ? `, pages by ${placement.data}` : ""}. `), placement.why)
@@ -38,26 +38,41 @@ function drawing(machine: Machine, phase: PlacementPhase | null, subject: Subjec
   const on = new Map<number, number[]>();
   for (const [thread, unit] of phase?.threads ?? []) on.set(unit, [...(on.get(unit) ?? []), thread]);
   const detailed = machine.units.length <= DETAILED;
+  const hidden = detailed ? /^(L1|L2|PU)$/ : /^(L1|L2|Core|PU)$/;
+  const taken = ({ units }: Part): boolean => {
+    for (let at = units.start; at < units.end; at++) if (on.has(at)) return true;
+    return false;
+  };
   const unit = (at: number): HTMLElement => {
     const threads = on.get(at);
     const title = threads ? `PU ${machine.units[at]}: ${threads.map((t) => name(subject, t)).join(", ")}` : `PU ${machine.units[at]}`;
     return h("span", { class: threads ? "unit taken" : "unit", title }, threads ? threads.join(" ") : detailed ? machine.units[at] : "");
   };
-  const taken = (of: Part): boolean => {
-    for (let at = of.units.start; at < of.units.end; at++) if (on.has(at)) return true;
-    return false;
+  const units = (of: Part): HTMLElement =>
+    h("span", { class: "units" }, Array.from({ length: of.units.end - of.units.start }, (_, i) => unit(of.units.start + i)));
+  const inside = (of: Part, depth: number): HTMLElement => {
+    if (!of.parts.length) return units(of);
+    const cores = !detailed && of.parts.every((p) => !p.parts.length && p.items.every((item) => hidden.test(item.what)));
+    return cores
+      ? h("span", { class: "cores" }, of.parts.map(units))
+      : h("span", { class: "parts" }, of.parts.map((p) => part(p, depth + 1)));
   };
   const part = (of: Part, depth: number): HTMLElement => {
-    const shown = of.items.filter((item) => !(detailed ? /^(L1|L2|PU)$/ : /^(L1|L2|Core|PU)$/).test(item.what));
-    const title = shown.length ? h("span", { class: "part-title" }, shown.map((item) => itemText(item, phase))) : null;
-    const small = of.parts.length === 0;
-    const inside = small
-      ? h("span", { class: "units" }, Array.from({ length: of.units.end - of.units.start }, (_, i) => unit(of.units.start + i)))
-      : h("span", { class: "parts" }, of.parts.map((p) => part(p, depth + 1)));
-    const kind = shown.some((item) => item.what === "Node") ? " node" : "";
-    const idle = on.size > 0 && !taken(of) ? " idle" : "";
+    const shown = of.items.filter((item) => !hidden.test(item.what));
+    const classes = ["part", `depth${Math.min(depth, 4)}`];
+    const idle = on.size > 0 && !taken(of);
+    if (idle) classes.push("idle");
+    if (!of.parts.length) classes.push("leaf");
+    if (of.units.start === of.units.end) classes.push("empty");
+    if (shown.some((item) => item.what === "Node")) classes.push("node");
     const caches = of.items.filter((item) => item.bytes > 0).map((item) => `${item.what} ${bytes(item.bytes)}`).join(", ");
-    return h("span", { class: `part depth${Math.min(depth, 4)}${small ? " leaf" : ""}${kind}${idle}`, title: caches || null }, title, inside);
+    const count = of.units.end - of.units.start;
+    // What nobody uses of a large machine is only named.
+    const short = idle && !detailed && count > 0;
+    const title = shown.length || short
+      ? h("span", { class: "part-title" }, shown.map((item) => itemText(item, phase)), short ? h("span", {}, `${many(count, "PU")}, unused`) : null)
+      : null;
+    return h("span", { class: classes.join(" "), title: caches || null }, title, short ? null : inside(of, depth));
   };
   return part(machine.root, 0);
 }
@@ -92,15 +107,14 @@ function caches(root: Part): string {
 
 /// The same in words: a row for each node.
 function alternative(machine: Machine, subject: Subject): HTMLElement {
-  const nodes = [...new Set(machine.unit_nodes)].sort((a, b) => a - b);
+  const nodes = nodesOf(machine.root).sort((a, b) => a - b);
   const phase = machine.placement?.phases[0];
   const rows = nodes.map((node) => {
     const units = machine.units.filter((_, at) => machine.unit_nodes[at] === node);
     const threads = (phase?.threads ?? []).filter(([, unit]) => machine.unit_nodes[unit] === node).map(([t]) => t);
     return { node, units, threads, bytes: phase?.node_bytes[node] ?? 0 };
   });
-  return h("details", { class: "alternative" },
-    h("summary", {}, `As a table: ${many(nodes.length, "node")}, ${many(machine.units.length, "processing unit")}`),
+  return later("alternative", `As a table: ${many(nodes.length, "node")}, ${many(machine.units.length, "processing unit")}`, () => [
     table({
       caption: `Nodes of ${machine.title}`,
       rows,
@@ -114,7 +128,13 @@ function alternative(machine: Machine, subject: Subject): HTMLElement {
             ]
           : []),
       ],
-    }));
+    })]);
+}
+
+/// All nodes by logical number, those without units too.
+function nodesOf(part: Part): number[] {
+  const mine = part.items.filter((item) => item.what === "Node").map((item) => item.logical);
+  return [...mine, ...part.parts.flatMap(nodesOf)];
 }
 
 /// `0-3, 8`

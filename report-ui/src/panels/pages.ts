@@ -4,7 +4,7 @@ import { h, rich } from "../dom";
 import { bytes, many, percent, whole } from "../format";
 import type { PageSizeFigures, Subject } from "../model";
 import { table } from "../table";
-import { choice, figure, intro, section } from "./section";
+import { choice, figure, intro, later, section } from "./section";
 
 export function pages(subject: Subject): HTMLElement {
   const { pages, run } = subject;
@@ -22,7 +22,7 @@ function exclusivity(sizes: PageSizeFigures[]): HTMLElement {
       "Pages on the right have a node where they belong, those on the left are shared by all, and bars that move left as pages grow say that large pages mix what threads use apart."),
     choice("Count", [["pages", "Pages"], ["accesses", "Accesses"]], "pages", (value) => draw(value === "accesses")),
     place,
-    h("details", { class: "alternative" }, h("summary", {}, "As a table"), table({
+    later("alternative", "As a table", () => [table({
       caption: "Pages by exclusivity",
       rows: sizes.flatMap((size) => size.best.pages.map((_, bin) => ({ size, bin }))),
       shown: 11,
@@ -32,7 +32,7 @@ function exclusivity(sizes: PageSizeFigures[]): HTMLElement {
         { title: "Pages", number: true, value: (r) => r.size.best.pages[r.bin], cell: (r) => whole(r.size.best.pages[r.bin]) },
         { title: "Accesses", number: true, value: (r) => r.size.best.accesses[r.bin], cell: (r) => whole(r.size.best.accesses[r.bin]) },
       ],
-    })));
+    })]));
 }
 
 function histogram(size: PageSizeFigures, weighted: boolean): HTMLElement {
@@ -84,7 +84,7 @@ function overTime(subject: Subject): HTMLElement {
     series: [{ label: "pages that move", values: t.migrations, colour: "warm", bars: true }], format: (v) => whole(v) });
   return figure("Over time", read, exclusive.element, moves.element,
     h("p", { class: "soft" }, `${many(t.total, "move")} in all: ${many(t.moved_once, "page")} once, ${whole(t.moved_more)} more often.`),
-    h("details", { class: "alternative" }, h("summary", {}, "As a table"), table({
+    later("alternative", "As a table", () => [table({
       caption: "Pages over time",
       rows: t.start.map((_, at) => at),
       shown: 12,
@@ -93,5 +93,5 @@ function overTime(subject: Subject): HTMLElement {
         { title: "E_app", number: true, value: (at) => t.exclusivity[at], cell: (at) => percent(t.exclusivity[at]) },
         { title: "Pages that move", number: true, value: (at) => t.migrations[at], cell: (at) => whole(t.migrations[at]) },
       ],
-    })));
+    })]));
 }

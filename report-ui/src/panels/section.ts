@@ -1,5 +1,5 @@
 // What all panels share: a heading, and two sentences before each picture.
-import { h, rich, type Child } from "../dom";
+import { add, h, rich, type Child } from "../dom";
 
 export function section(id: string, title: string, ...children: (Child | Child[])[]): HTMLElement {
   const heading = h("h2", { id: `${id}-title` }, title);
@@ -13,6 +13,13 @@ export function intro(read: string, problem: string): HTMLElement {
 
 export function figure(title: string, about: HTMLElement, ...children: (Child | Child[])[]): HTMLElement {
   return h("div", { class: "figure" }, h("h3", {}, title), about, ...children);
+}
+
+/// What is only made when somebody opens it, for it may be long.
+export function later(kind: string, summary: string, make: () => Child[]): HTMLDetailsElement {
+  const details = h("details", { class: kind }, h("summary", {}, summary));
+  details.addEventListener("toggle", () => add(details, make()), { once: true });
+  return details;
 }
 
 /// A choice of one of several, as radio buttons that look like a switch.

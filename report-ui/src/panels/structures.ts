@@ -8,7 +8,7 @@ import { legend } from "../legend";
 import { painter, skyline } from "../paint";
 import { table } from "../table";
 import { ramp, single } from "../theme";
-import { choice, figure, intro, section } from "./section";
+import { choice, intro, figure, later, section } from "./section";
 
 const KINDS: Record<ObjectKind, string> = {
   static: "static",
@@ -37,7 +37,7 @@ export function structures(subject: Subject): StructuresPanel {
     list.mark(structure);
     fill(detail, ...details(structure, subject));
   };
-  const list = overview(main.length ? main : rows, "Data structures", choose);
+  const list = overview(subject, main.length ? main : rows, "Data structures", choose);
   choose(rows[0]);
   const element = section("structures", "Data structures",
     figure("How large, how much used",
@@ -45,9 +45,8 @@ export function structures(subject: Subject): StructuresPanel {
         "A structure with many accesses that is only read can be copied to every node, and one that first touch puts in the wrong place shows a low figure under \u201cright\u201d."),
       list,
       folded.length
-        ? h("details", { class: "folded" },
-            h("summary", {}, `${many(folded.length, "structure")} with less than 0.01 % of the accesses each`),
-            overview(folded, "Little used data structures"))
+        ? later("folded", `${many(folded.length, "structure")} with less than 0.01 % of the accesses each`,
+            () => [overview(subject, folded, "Little used data structures")])
         : null,
       rest.structures > 0
         ? h("p", { class: "soft" }, `${many(rest.structures, "more structure")} not listed: ${bytes(rest.size)}, ${percent(rest.accesses / Math.max(1, accesses))} of the accesses.`)
@@ -60,7 +59,8 @@ export function structures(subject: Subject): StructuresPanel {
   return { element, show };
 }
 
-function overview(rows: Structure[], caption: string, choose?: (s: Structure) => void) {
+function overview(subject: Subject, rows: Structure[], caption: string, choose?: (s: Structure) => void) {
+  const several = subject.processes.length > 1;
   const most = Math.max(1, ...rows.map((s) => s.reads + s.writes));
   const largest = Math.max(1, ...rows.map((s) => s.size));
   return table<Structure>({
@@ -71,6 +71,7 @@ function overview(rows: Structure[], caption: string, choose?: (s: Structure) =>
     columns: [
       { title: "Name", value: (s) => s.name, cell: (s) => h("span", { class: "object", title: s.type_name || s.name }, s.name) },
       { title: "Kind", value: (s) => KINDS[s.kind] ?? s.kind },
+      ...(several ? [{ title: "Process", number: true, value: (s: Structure) => s.process }] : []),
       { title: "Where", value: (s) => (s.site ? `${s.site.file}:${s.site.line}` : ""), cell: (s) => s.site && h("span", { class: "object site", title: s.site.file }, `${base(s.site.file)}:${s.site.line}`) },
       { title: "Size", number: true, value: (s) => s.size, cell: (s) => bar(bytes(s.size), [[s.size / largest, "size"]], "") },
       { title: "Reads + writes", head: "reads-writes", hint: "Reads, then writes", number: true, value: (s) => s.reads + s.writes,
@@ -187,8 +188,7 @@ function users(structure: Structure, subject: Subject): HTMLElement | null {
       fact("Write it", writers),
       fact("Never write it", active.filter((t) => !writers.includes(t))),
       fact("Never use it", never)),
-    h("details", { class: "alternative" },
-      h("summary", {}, "As a table: accesses by thread"),
+    later("alternative", "As a table: accesses by thread", () => [
       table({
         caption: `Threads that use ${structure.name}`,
         rows: map.threads,
@@ -200,7 +200,7 @@ function users(structure: Structure, subject: Subject): HTMLElement | null {
           { title: "Mean per page", number: true, value: ([, r, w]) => (r + w) / map.pages, cell: ([, r, w]) => whole((r + w) / map.pages) },
         ],
       }),
-      h("p", { class: "soft" }, "Counted on whole pages: what else lies on the first and last page is included.")));
+      h("p", { class: "soft" }, "Counted on whole pages: what else lies on the first and last page is included.")]));
 }
 
 function ranges(numbers: number[]): string {

@@ -153,6 +153,8 @@ pub struct CommunicationFigures {
 #[serde(rename_all = "kebab-case")]
 pub enum OrderBy {
     Thread,
+    /// Threads of one process together; only where there are several.
+    Process,
     Placement,
     Cluster,
 }
@@ -220,6 +222,7 @@ pub struct Structure {
     pub name: String,
     pub type_name: String,
     pub kind: ObjectKind,
+    pub process: u32,
     pub size: u64,
     /// Blocks.
     pub count: u64,

@@ -59,7 +59,11 @@ fn a_place_that_is_taken() {
         &["none", "-o"],
     );
     std::fs::write(folder.join("app.html"), "<html>mine</html>").expect("a file");
-    check(folder, &["app.hither"], &["app.html", "left as it was"]);
+    check(
+        folder,
+        &["app.hither"],
+        &["app.html", "it was left as it is"],
+    );
     std::fs::remove_file(folder.join("app.html")).expect("gone");
     std::fs::create_dir(folder.join("folder.html")).expect("a folder");
     check(

@@ -5,7 +5,7 @@ use crate::report::pack::Table;
 use crate::report::page::{
     Communication, CommunicationFigures, Grid, Order, OrderBy, Phase, Timeline,
 };
-use hither_profile::{Profile, Slice};
+use hither_profile::{Profile, Slice, Thread};
 use std::ops::Range;
 
 /// Most steps of the timeline: more than a wide screen has points.
@@ -46,7 +46,7 @@ pub fn communication(profile: &Profile, given: Given) -> Communication {
         matrix: matrix(profile.threads.len(), &pairs),
         phases: phases.collect(),
         timeline: timeline(&profile.slices, &steps, matrices),
-        orders: orders(profile.threads.len(), pairs, given.placed),
+        orders: orders(&profile.threads, pairs, given.placed),
         too_short: given.too_short,
     }
 }
@@ -77,11 +77,18 @@ fn matrix(threads: usize, pairs: &[(u32, u32, u64)]) -> Grid {
     table.pack(true)
 }
 
-fn orders(threads: usize, pairs: Vec<(u32, u32, u64)>, placed: Option<Vec<u32>>) -> Vec<Order> {
+fn orders(threads: &[Thread], pairs: Vec<(u32, u32, u64)>, placed: Option<Vec<u32>>) -> Vec<Order> {
     let order = |by, threads| Order { by, threads };
-    let mut orders = vec![order(OrderBy::Thread, (0..threads as u32).collect())];
+    let numbers: Vec<u32> = (0..threads.len() as u32).collect();
+    let mut orders = vec![order(OrderBy::Thread, numbers.clone())];
+    let process = |thread: &u32| threads[*thread as usize].process;
+    if numbers.windows(2).any(|w| process(&w[0]) != process(&w[1])) {
+        let mut grouped = numbers;
+        grouped.sort_by_key(process);
+        orders.push(order(OrderBy::Process, grouped));
+    }
     orders.extend(placed.map(|threads| order(OrderBy::Placement, threads)));
-    orders.push(order(OrderBy::Cluster, clustered(threads, pairs)));
+    orders.push(order(OrderBy::Cluster, clustered(threads.len(), pairs)));
     orders
 }
 

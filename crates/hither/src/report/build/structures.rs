@@ -81,6 +81,7 @@ fn row(at: ObjectIx, object: &Object) -> Structure {
         name: plain(&object.name),
         type_name: plain(&object.type_name),
         kind: object.kind,
+        process: object.process.0,
         size: object.size,
         count: object.count,
         site: (!object.file.is_empty()).then_some(site),

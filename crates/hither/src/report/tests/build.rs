@@ -183,6 +183,25 @@ fn a_matrix_for_the_run_and_for_each_slice() {
 }
 
 #[test]
+fn processes_stand_together() {
+    let thread = |process| Thread {
+        process: ProcessIx(process),
+        ..Thread::default()
+    };
+    let profile = Profile {
+        threads: vec![thread(0), thread(1), thread(0)],
+        slices: slices(1),
+        ..Profile::default()
+    };
+    let made = communication(&profile, given(&[]));
+    let order = &made.orders[1];
+    assert_eq!(
+        (order.by, &order.threads[..]),
+        (OrderBy::Process, &[0, 2, 1][..])
+    );
+}
+
+#[test]
 fn long_runs_are_merged_but_not_across_phases() {
     let profile = Profile {
         threads: vec![Thread::default(); 2],
