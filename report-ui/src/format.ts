@@ -55,5 +55,11 @@ export function seconds(value: number): string {
 export const many = (n: number, one: string, more = `${one}s`): string =>
   `${whole(n)}\u00a0${n === 1 ? one : more}`;
 
+/// `file.c:12`, or as much of it as is known.
+export function place(file: string, line: number): string {
+  if (!file) return "?";
+  return line > 0 ? `${base(file)}:${line}` : base(file);
+}
+
 /// The end of a path, which is what tells files apart.
 export const base = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

@@ -61,7 +61,9 @@ function decode(grid: Grid, bytes: Uint8Array): Cells {
     const raw = bytes.subarray(at, at + cells);
     const known = Array.from({ length: 256 }, (_, b) => Math.round(Math.exp(b * step)));
     const codes = Uint8Array.from(known, coder);
-    return { ...shared, exact: false, code: raw.map((b) => codes[b]), value: (k) => known[raw[k]] };
+    const code = new Uint8Array(cells);
+    for (let k = 0; k < cells; k++) code[k] = codes[raw[k]];
+    return { ...shared, exact: false, code, value: (k) => known[raw[k]] };
   }
   const counts = new Float64Array(cells);
   for (let k = 0; k < cells; k++) counts[k] = next();

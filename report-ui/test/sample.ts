@@ -647,6 +647,7 @@ export const page: Page = {
           "name": "data_Static",
           "type_name": "double [512]",
           "kind": "static",
+          "process": 0,
           "size": 32768,
           "count": 1,
           "site": {
@@ -722,6 +723,7 @@ export const page: Page = {
           "name": "data_Heap",
           "type_name": "double [512]",
           "kind": "heap",
+          "process": 0,
           "size": 32768,
           "count": 1,
           "site": {
@@ -743,6 +745,7 @@ export const page: Page = {
           "name": "data_Mmap",
           "type_name": "double [512]",
           "kind": "mmap",
+          "process": 0,
           "size": 32768,
           "count": 1,
           "site": {
@@ -764,6 +767,7 @@ export const page: Page = {
           "name": "data_Stack",
           "type_name": "double [512]",
           "kind": "stack",
+          "process": 0,
           "size": 32768,
           "count": 1,
           "site": {
@@ -785,6 +789,7 @@ export const page: Page = {
           "name": "data_Shared",
           "type_name": "double [512]",
           "kind": "shared",
+          "process": 0,
           "size": 32768,
           "count": 1,
           "site": {
@@ -1444,6 +1449,7 @@ export const page: Page = {
           "name": "data_Static",
           "type_name": "double [512]",
           "kind": "static",
+          "process": 0,
           "size": 32768,
           "count": 1,
           "site": {
@@ -1519,6 +1525,7 @@ export const page: Page = {
           "name": "data_Heap",
           "type_name": "double [512]",
           "kind": "heap",
+          "process": 0,
           "size": 32768,
           "count": 1,
           "site": {
@@ -1540,6 +1547,7 @@ export const page: Page = {
           "name": "data_Mmap",
           "type_name": "double [512]",
           "kind": "mmap",
+          "process": 0,
           "size": 32768,
           "count": 1,
           "site": {
@@ -1561,6 +1569,7 @@ export const page: Page = {
           "name": "data_Stack",
           "type_name": "double [512]",
           "kind": "stack",
+          "process": 0,
           "size": 32768,
           "count": 1,
           "site": {
@@ -1582,6 +1591,7 @@ export const page: Page = {
           "name": "data_Shared",
           "type_name": "double [512]",
           "kind": "shared",
+          "process": 0,
           "size": 32768,
           "count": 1,
           "site": {

@@ -37,8 +37,11 @@ test("pictures are introduced and have a text alternative", async () => {
     assert.equal(heat.sentences, 2);
     assert.ok(heat.alternative && heat.label.length > 20, JSON.stringify(heat));
   }
-  const charts = await page.$$eval(".chart", (all) => all.map((c) => c.getAttribute("aria-label")?.length ?? 0));
-  for (const length of charts) assert.ok(length > 10);
+  const charts = await page.$$eval(".chart", (all) => all.map((c) => ({
+    label: c.getAttribute("aria-label").length,
+    table: !!c.closest(".figure").querySelector("details.alternative table"),
+  })));
+  for (const chart of charts) assert.ok(chart.label > 10 && chart.table, JSON.stringify(chart));
 });
 
 test("names are unique and everything to press has one", async () => {

@@ -4,7 +4,7 @@ import { fill, h, rich } from "../dom";
 import { count, figure as number, many, percent, seconds, whole } from "../format";
 import { coded, coderOf, unpack, type Cells } from "../grid";
 import { Heat, type HeatOptions } from "../heat";
-import type { CommunicationFigures, OrderBy, Phase, Subject } from "../model";
+import type { CommunicationFigures, OrderBy, Phase, Subject, Timeline } from "../model";
 import { legend } from "../legend";
 import { pairPainter } from "../paint";
 import { table } from "../table";
@@ -243,7 +243,8 @@ class Shown {
         "Where C_H jumps the pattern changes, and one placement for the whole run serves neither part well."),
       this.charts.map((c) => c.element),
       h("p", { class: "soft" }, about),
-      phases.length > 1 ? this.phases(phases) : null);
+      phases.length > 1 ? this.phases(phases) : null,
+      later("alternative", `As a table: ${many(t.start.length, merged ? "step" : "slice")}`, () => [sliceTable(t)]));
     figureElement.id = "timeline";
     return figureElement;
   }
@@ -269,6 +270,21 @@ class Shown {
     });
     return made;
   }
+}
+
+function sliceTable(t: Timeline): HTMLElement {
+  return table<number>({
+    caption: "Communication over time",
+    rows: t.start.map((_, at) => at),
+    shown: 12,
+    columns: [
+      { title: "Slice", number: true, value: (at) => t.slice[at] },
+      { title: "From (s)", number: true, value: (at) => t.start[at], cell: (at) => t.start[at].toFixed(3) },
+      { title: "C_A", number: true, value: (at) => t.amount[at], cell: (at) => number(t.amount[at]) },
+      { title: "C_H", number: true, value: (at) => t.heterogeneity[at], cell: (at) => number(t.heterogeneity[at]) },
+      { title: "Threads", number: true, value: (at) => t.threads[at] },
+    ],
+  });
 }
 
 function threadName(subject: Subject, thread: number): string {

@@ -1,6 +1,6 @@
 // What was found, worst first.
 import { copy, h } from "../dom";
-import { base, percent } from "../format";
+import { percent, place } from "../format";
 import type { Finding, FindingKind, Picture, Subject } from "../model";
 import { section } from "./section";
 
@@ -48,13 +48,13 @@ function card(finding: Finding, subject: Subject, show: (picture: Picture) => vo
     h("ul", { class: "evidence" }, finding.evidence.map((text) => h("li", {}, text))),
     structure
       ? h("p", { class: "where" }, h("code", {}, structure.name), structure.type_name ? [" ", h("code", { class: "soft" }, structure.type_name)] : null,
-          structure.site ? [" at ", h("code", { title: structure.site.file }, `${base(structure.site.file)}:${structure.site.line}`),
+          structure.site ? [" at ", h("code", { title: structure.site.file }, place(structure.site.file, structure.site.line)),
             structure.site.function ? ` in ${structure.site.function}` : null] : null)
       : null,
     finding.lines.length
       ? [h("p", { class: "label" }, "Used most at"), h("ul", { class: "lines" }, finding.lines.map((line) =>
           h("li", {}, h("span", { class: "number" }, percent(line.share, 0)), " ",
-            h("code", { title: line.file }, `${base(line.file)}:${line.line}`), line.function ? ` ${line.function}` : null)))]
+            h("code", { title: line.file }, place(line.file, line.line)), line.function ? ` ${line.function}` : null)))]
       : null,
     finding.fixes.length ? h("p", { class: "label" }, "What to change") : null,
     finding.fixes.map((fix) =>

@@ -1,6 +1,6 @@
 // Data structures: how large, how much used, and page by page by whom.
 import { fill, h } from "../dom";
-import { base, bytes, count, many, percent, whole } from "../format";
+import { base, bytes, count, many, percent, place, whole } from "../format";
 import { columnSums, unpack, valueAt, type Cells } from "../grid";
 import { Heat, nth, type Band } from "../heat";
 import type { ObjectKind, PageMap, Structure, Subject } from "../model";
@@ -72,7 +72,7 @@ function overview(subject: Subject, rows: Structure[], caption: string, choose?:
       { title: "Name", value: (s) => s.name, cell: (s) => h("span", { class: "object", title: s.type_name || s.name }, s.name) },
       { title: "Kind", value: (s) => KINDS[s.kind] ?? s.kind },
       ...(several ? [{ title: "Process", number: true, value: (s: Structure) => s.process }] : []),
-      { title: "Where", value: (s) => (s.site ? `${s.site.file}:${s.site.line}` : ""), cell: (s) => s.site && h("span", { class: "object site", title: s.site.file }, `${base(s.site.file)}:${s.site.line}`) },
+      { title: "Where", value: (s) => (s.site ? `${s.site.file}:${s.site.line}` : ""), cell: (s) => s.site && h("span", { class: "object site", title: s.site.file }, place(s.site.file, s.site.line)) },
       { title: "Size", number: true, value: (s) => s.size, cell: (s) => bar(bytes(s.size), [[s.size / largest, "size"]], "") },
       { title: "Reads + writes", head: "reads-writes", hint: "Reads, then writes", number: true, value: (s) => s.reads + s.writes,
         cell: (s) => bar(`${s.estimated ? "~" : ""}${count(s.reads)} + ${count(s.writes)}`, [[s.reads / most, "reads"], [s.writes / most, "writes"]], `${whole(s.reads)} reads, ${whole(s.writes)} writes`) },
@@ -101,14 +101,14 @@ function details(structure: Structure, subject: Subject): HTMLElement[] {
   ];
   const title = h("h3", { class: "structure-title" }, h("code", {}, structure.name));
   const about = h("p", { class: "facts" }, facts.filter(Boolean).map((f) => h("span", {}, f)),
-    site ? h("span", { title: site.file }, `${base(site.file)}:${site.line}${site.function ? ` in ${site.function}` : ""}`) : null);
-  const place = h("div", { class: "page-map" });
-  if (map) void pictures(structure, map, subject).then((picture) => fill(place, picture));
-  else place.append(h("p", { class: "missing" }, "Its pages are not drawn, for it is hardly used."));
+    site ? h("span", { title: site.file }, `${place(site.file, site.line)}${site.function ? ` in ${site.function}` : ""}`) : null);
+  const drawn = h("div", { class: "page-map" });
+  if (map) void pictures(structure, map, subject).then((picture) => fill(drawn, picture));
+  else drawn.append(h("p", { class: "missing" }, "Its pages are not drawn, for it is hardly used."));
   return [h("div", { class: "figure" }, title, about,
     intro("Each column is a page and each row a thread: on top is who touched the page first, in the middle how often all threads used it, below how often each did; dashed lines mark the mean over pages and, beside the bars, over threads.",
       "The system puts a page where it was first touched: if the two patterns differ, threads work on far memory, and a page with strong colour in all rows has no right place."),
-    place, users(structure, subject), lines(structure))];
+    drawn, users(structure, subject), lines(structure))];
 }
 
 async function pictures(structure: Structure, map: PageMap, subject: Subject): Promise<HTMLElement> {
@@ -222,7 +222,7 @@ function lines(structure: Structure): HTMLElement | null {
       caption: `Source lines that use ${structure.name}`,
       rows: structure.lines,
       columns: [
-        { title: "Line", value: (l) => `${l.site.file}:${l.site.line}`, cell: (l) => h("code", { title: l.site.file }, `${base(l.site.file)}:${l.site.line}`) },
+        { title: "Line", value: (l) => `${l.site.file}:${l.site.line}`, cell: (l) => h("code", { title: l.site.file }, place(l.site.file, l.site.line)) },
         { title: "Function", value: (l) => l.site.function, cell: (l) => h("span", { class: "object" }, l.site.function) },
         { title: "Reads", hint: "From samples", number: true, value: (l) => l.reads, cell: (l) => count(l.reads) },
         { title: "Writes", hint: "From samples", number: true, value: (l) => l.writes, cell: (l) => count(l.writes) },

@@ -80,7 +80,15 @@ fn subject(
     let machine = machine::machine(profile, placement, args.topology.as_deref())?;
     let counted_on = machine.counted_on.as_deref();
     let setup = stat::setup(&profile.meta.machine, args.nodes, counted_on, PageSize::K4)?;
-    let report = Report::of(profile, setup);
+    let nodes = setup.nodes;
+    // Three things that take long with many pages and do not need one another.
+    let (report, larger, mut structures) = std::thread::scope(|scope| {
+        let larger = scope.spawn(|| figures::larger_pages(profile, nodes));
+        let structures = scope.spawn(|| build::structures::structures(profile));
+        let report = Report::of(profile, setup);
+        (report, joined(larger), joined(structures))
+    });
+    build::structures::judge(&mut structures, &figures::judged(&report));
     Ok(Subject {
         run: figures::run(profile, &report),
         verdict: verdict::verdict(&report, placement.map(|p| p.1)),
@@ -91,9 +99,16 @@ fn subject(
             profile,
             figures::communication(&report, machine.order),
         ),
-        structures: build::structures::structures(profile, &figures::judged(&report)),
-        pages: figures::pages(profile, &report),
+        structures,
+        pages: figures::pages(profile, &report, larger),
         unseen: figures::unseen(profile, &report),
         machine: machine.drawn,
     })
+}
+
+/// What a thread made; its panic becomes ours.
+fn joined<T>(thread: std::thread::ScopedJoinHandle<T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

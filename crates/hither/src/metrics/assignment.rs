@@ -13,6 +13,7 @@
 //!   swap of a and b .............. only groups that a or b touch change
 //! ```
 //! The result is the same on every machine: work is bounded by a count, not a clock.
+use super::exclusivity::exclusivity;
 use super::pages::PageTable;
 use hither_profile::NodeIx;
 use std::collections::HashMap;
@@ -35,13 +36,37 @@ const SHUFFLES: u64 = 64;
 /// too many different pages.
 const SHARE_STEPS: [u64; 3] = [64, 8, 2];
 
+/// The assignments with the highest and the lowest E_app: the node of each thread.
+#[must_use]
+pub fn extremes(table: &PageTable, threads: usize, nodes: usize) -> (Vec<NodeIx>, Vec<NodeIx>) {
+    let groups = if nodes <= 1 || threads <= 1 {
+        Groups::new()
+    } else {
+        limited_groups(table)
+    };
+    let best = search(&groups, threads, nodes, Goal::Maximise);
+    let worst = search(&groups, threads, nodes, Goal::Minimise);
+    let app = |of: &[NodeIx]| exclusivity(table, nodes, of).map_or(0.0, |e| e.app);
+    // The search works on groups of pages: where nothing matters they may come out reversed.
+    if app(&best) < app(&worst) {
+        (worst, best)
+    } else {
+        (best, worst)
+    }
+}
+
 /// The node of each thread.
+#[cfg(test)]
 #[must_use]
 pub fn assign(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Vec<NodeIx> {
+    search(&limited_groups(table), threads, nodes, goal)
+}
+
+fn search(groups: &Groups, threads: usize, nodes: usize, goal: Goal) -> Vec<NodeIx> {
     if nodes <= 1 || threads <= 1 {
         return vec![NodeIx(0); threads];
     }
-    let mut search = Search::new(table, threads, nodes, goal);
+    let mut search = Search::new(groups, threads, nodes, goal);
     let slots = search.slots();
     let mut starts = vec![search.greedy()];
     starts.push((0..slots).map(|t| t / search.capacity).collect());
@@ -88,10 +113,9 @@ struct Search {
 }
 
 impl Search {
-    fn new(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Self {
+    fn new(groups: &Groups, threads: usize, nodes: usize, goal: Goal) -> Self {
         let capacity = threads.div_ceil(nodes);
         let mut touches = vec![Vec::new(); nodes * capacity];
-        let groups = limited_groups(table);
         for (group, cells) in groups.iter().enumerate() {
             for &(thread, accesses) in cells {
                 touches[thread as usize].push((group as u32, accesses));
@@ -253,13 +277,13 @@ type Groups = Vec<Vec<(u32, i64)>>;
 /// Groups that a search can handle: as fine as possible, and if even the coarsest are too
 /// many, those with most accesses.
 fn limited_groups(table: &PageTable) -> Groups {
-    let mut groups = Groups::new();
     for steps in SHARE_STEPS {
-        groups = group_pages(table, steps);
-        if groups.iter().map(Vec::len).sum::<usize>() <= MAX_CELLS {
+        if let Some(groups) = group_pages(table, steps, MAX_CELLS) {
             return groups;
         }
     }
+    let [.., coarsest] = SHARE_STEPS;
+    let mut groups = group_pages(table, coarsest, usize::MAX).unwrap_or_default();
     groups.sort_by_key(|cells| -cells.iter().map(|c| c.1).sum::<i64>());
     let mut cells = 0;
     groups.retain(|group| {
@@ -269,8 +293,9 @@ fn limited_groups(table: &PageTable) -> Groups {
     groups
 }
 
-/// Shared pages, those alike summed.
-fn group_pages(table: &PageTable, share_steps: u64) -> Groups {
+/// Shared pages, those alike summed; `None` when that leaves more cells than these.
+fn group_pages(table: &PageTable, share_steps: u64, most_cells: usize) -> Option<Groups> {
+    let mut cells_of_groups = 0;
     let mut groups = Groups::new();
     let mut by_shape: HashMap<Vec<(u32, u8)>, usize> = HashMap::new();
     for page in 0..table.len() {
@@ -295,12 +320,16 @@ fn group_pages(table: &PageTable, share_steps: u64) -> Groups {
                 }
             }
             None => {
+                cells_of_groups += uses.len();
+                if cells_of_groups > most_cells {
+                    return None;
+                }
                 by_shape.insert(shape, groups.len());
                 groups.push(cells.collect());
             }
         }
     }
-    groups
+    Some(groups)
 }
 
 /// Fisher-Yates with a xorshift generator: the same order for the same seed.

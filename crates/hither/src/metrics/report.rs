@@ -1,6 +1,6 @@
 //! Every metric of one profile, put together. Serialised as it stands by `stat --json`:
 //! the names of its fields are the documented names.
-use super::assignment::{assign, Goal};
+use super::assignment::extremes;
 use super::communication::{communication, imbalance, Communication};
 use super::exclusivity::{exclusivity, Exclusivity};
 use super::pages::{first_touchers, PageId, PageSize, PageTable};
@@ -206,19 +206,6 @@ fn run(profile: &Profile, footprint: u64) -> Run {
     }
 }
 
-/// The assignments with the highest and the lowest E_app.
-fn extremes(table: &PageTable, threads: usize, nodes: usize) -> (Vec<NodeIx>, Vec<NodeIx>) {
-    let best = assign(table, threads, nodes, Goal::Maximise);
-    let worst = assign(table, threads, nodes, Goal::Minimise);
-    let app = |of: &[NodeIx]| exclusivity(table, nodes, of).map_or(0.0, |e| e.app);
-    // The search works on groups of pages: where nothing matters they may come out reversed.
-    if app(&best) < app(&worst) {
-        (worst, best)
-    } else {
-        (best, worst)
-    }
-}
-
 fn page_report(
     profile: &Profile,
     setup: &Setup,
@@ -232,7 +219,13 @@ fn page_report(
         best: exclusivity(table, setup.nodes, best)?,
         worst: exclusivity(table, setup.nodes, worst)?,
         first_touch: accuracy_of(table, 0..table.len(), setup.nodes, best, place),
-        timeline: timeline(profile, setup.page_size, setup.nodes, best, touchers),
+        timeline: timeline(
+            profile,
+            (table, setup.page_size),
+            setup.nodes,
+            best,
+            touchers,
+        ),
     })
 }
 

@@ -1,5 +1,5 @@
 //! What the metrics say, as the page has it.
-use crate::metrics::assignment::{assign, Goal};
+use crate::metrics::assignment::extremes;
 use crate::metrics::communication::Communication;
 use crate::metrics::exclusivity::{exclusivity, Exclusivity};
 use crate::metrics::pages::{first_touchers, PageTable};
@@ -11,7 +11,7 @@ use crate::report::build::communication::Given;
 use crate::report::build::structures::Judged;
 use crate::report::build::text::plain;
 use crate::report::page;
-use hither_profile::{ObjectIx, ObjectKind, Profile, RunEnd, Slice};
+use hither_profile::{ObjectIx, ObjectKind, Profile, RunEnd, Slice, ThreadIx};
 use std::collections::HashMap;
 
 /// Most points of a line over time.
@@ -99,16 +99,26 @@ pub fn judged(report: &Report) -> HashMap<ObjectIx, Judged> {
     rows.collect()
 }
 
-pub fn pages(profile: &Profile, report: &Report) -> Option<page::Pages> {
+pub fn pages(
+    profile: &Profile,
+    report: &Report,
+    larger: Vec<page::PageSizeFigures>,
+) -> Option<page::Pages> {
     let found = report.pages.as_ref()?;
-    let larger = [PageSize::M2, PageSize::M64];
-    let larger = larger
-        .iter()
-        .filter_map(|&size| of_size(profile, report, size));
     Some(page::Pages {
         sizes: std::iter::once(smallest(found)).chain(larger).collect(),
         timeline: timeline(&profile.slices, &found.timeline),
     })
+}
+
+/// The same run with larger pages, as `hither stat --page-size` has it: threads at their best
+/// and worst for each size.
+pub fn larger_pages(profile: &Profile, nodes: usize) -> Vec<page::PageSizeFigures> {
+    let small = PageTable::build(&profile.pages, &profile.regions, PageSize::K4);
+    let sizes = [PageSize::M2, PageSize::M64].into_iter();
+    sizes
+        .filter_map(|size| of_size(profile, &small, size, nodes))
+        .collect()
 }
 
 fn smallest(found: &PageReport) -> page::PageSizeFigures {
@@ -121,32 +131,22 @@ fn smallest(found: &PageReport) -> page::PageSizeFigures {
     }
 }
 
-/// As `hither stat --page-size` has it: threads at their best and worst for that size.
-fn of_size(profile: &Profile, report: &Report, size: PageSize) -> Option<page::PageSizeFigures> {
-    let table = PageTable::build(&profile.pages, &profile.regions, size);
+fn of_size(
+    profile: &Profile,
+    small: &PageTable,
+    size: PageSize,
+    nodes: usize,
+) -> Option<page::PageSizeFigures> {
+    let table = small.larger(&profile.regions, size);
     let touchers = first_touchers(&profile.first_touch, &profile.regions, size);
-    let (threads, nodes) = (profile.threads.len(), report.setup.nodes);
-    let [best, worst] = [Goal::Maximise, Goal::Minimise].map(|goal| {
-        let node_of = assign(&table, threads, nodes, goal);
-        let found = exclusivity(&table, nodes, &node_of);
-        found.map(|found| (found, node_of))
-    });
-    let (mut best, mut worst) = (best?, worst?);
-    if best.0.app < worst.0.app {
-        std::mem::swap(&mut best, &mut worst);
-    }
-    let node_of = best.1;
-    let place = |id| {
-        touchers
-            .get(&id)
-            .map(|t: &hither_profile::ThreadIx| node_of[t.at()])
-    };
-    let first_touch = accuracy_of(&table, 0..table.len(), nodes, &node_of, place);
+    let (best, worst) = extremes(&table, profile.threads.len(), nodes);
+    let place = |id| touchers.get(&id).map(|t: &ThreadIx| best[t.at()]);
+    let first_touch = accuracy_of(&table, 0..table.len(), nodes, &best, place);
     Some(page::PageSizeFigures {
         bytes: size.bytes(),
         pages: table.len(),
-        best: shares(&best.0),
-        worst: shares(&worst.0),
+        best: shares(&exclusivity(&table, nodes, &best)?),
+        worst: shares(&exclusivity(&table, nodes, &worst)?),
         first_touch: first_touch.map(right),
     })
 }

@@ -31,7 +31,7 @@ pub struct Judged {
 }
 
 #[must_use]
-pub fn structures(profile: &Profile, judged: &HashMap<ObjectIx, Judged>) -> Structures {
+pub fn structures(profile: &Profile) -> Structures {
     let accesses: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
     let mut objects: Vec<ObjectIx> = (0..profile.objects.len() as u32).map(ObjectIx).collect();
     let all = |o: ObjectIx| of(&profile.objects[o.at()]);
@@ -43,16 +43,11 @@ pub fn structures(profile: &Profile, judged: &HashMap<ObjectIx, Judged>) -> Stru
     let drawn = &objects[..folded_from.min(MOST_MAPS)];
     let mut maps = maps(profile, drawn);
     let mut lines = lines(profile);
-    let rows = objects.iter().map(|&o| {
-        let judged = judged.get(&o).copied().unwrap_or_default();
-        Structure {
-            share: share(o),
-            exclusivity: judged.exclusivity,
-            accuracy: judged.accuracy,
-            lines: lines.remove(&o).unwrap_or_default(),
-            map: maps.remove(&o),
-            ..row(o, &profile.objects[o.at()])
-        }
+    let rows = objects.iter().map(|&o| Structure {
+        share: share(o),
+        lines: lines.remove(&o).unwrap_or_default(),
+        map: maps.remove(&o),
+        ..row(o, &profile.objects[o.at()])
     });
     Structures {
         rows: rows.collect(),
@@ -63,6 +58,16 @@ pub fn structures(profile: &Profile, judged: &HashMap<ObjectIx, Judged>) -> Stru
             accesses: rest.iter().map(|&o| all(o)).sum(),
         },
         accesses,
+    }
+}
+
+/// Adds what the metrics say.
+pub fn judge(structures: &mut Structures, judged: &HashMap<ObjectIx, Judged>) {
+    for row in &mut structures.rows {
+        let judged = judged.get(&ObjectIx(row.object)).copied();
+        let judged = judged.unwrap_or_default();
+        row.exclusivity = judged.exclusivity;
+        row.accuracy = judged.accuracy;
     }
 }
 

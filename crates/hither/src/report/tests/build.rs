@@ -1,10 +1,9 @@
 //! Profile -> panels, on small profiles worked by hand.
 use super::unpack;
 use crate::report::build::communication::{communication, Given};
-use crate::report::build::structures::structures;
+use crate::report::build::structures::{judge, structures, Judged};
 use crate::report::page::{CommunicationFigures, OrderBy};
 use hither_profile::*;
-use std::collections::HashMap;
 
 fn used(region: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
     PageUse {
@@ -75,7 +74,7 @@ fn profile() -> Profile {
 
 #[test]
 fn structures_are_sorted_folded_and_drawn() {
-    let made = structures(&profile(), &HashMap::new());
+    let mut made = structures(&profile());
     let names: Vec<&str> = made.rows.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names, ["field", "small"]);
     assert_eq!((made.folded_from, made.accesses), (1, 1_000_000));
@@ -86,6 +85,13 @@ fn structures_are_sorted_folded_and_drawn() {
     assert_eq!(unpack(&map.density), [(0, 0, 10), (0, 1, 6), (3, 1, 7)]);
     assert_eq!(unpack(&map.first_touch), [(0, 1, 1), (1, 0, 1), (3, 1, 1)]);
     assert_eq!(map.threads, [(0, 10, 0), (1, 12, 1)]);
+    let judged = Judged {
+        exclusivity: Some(0.5),
+        accuracy: None,
+    };
+    judge(&mut made, &[(ObjectIx(1), judged)].into());
+    let judged: Vec<_> = made.rows.iter().map(|r| r.exclusivity).collect();
+    assert_eq!(judged, [Some(0.5), None]);
 }
 
 #[test]
@@ -93,7 +99,7 @@ fn pages_that_nobody_used_are_left_out_where_they_are_many() {
     let mut profile = profile();
     profile.object_ranges[1].length = 4096 * 1000;
     profile.object_ranges[2] = range(1, 4096 * 2000, 1);
-    let made = structures(&profile, &HashMap::new());
+    let made = structures(&profile);
     let map = made.rows[0].map.as_ref().expect("a map");
     assert_eq!((map.pages, map.unused, map.scattered), (3, 998, true));
     assert_eq!(
@@ -109,7 +115,7 @@ fn page_slices_are_added_up() {
     let mut later = used(0, 0, 0, 100, 0);
     later.slice = SliceIx(1);
     profile.pages.push(later);
-    let made = structures(&profile, &HashMap::new());
+    let made = structures(&profile);
     let map = made.rows[0].map.as_ref().expect("a map");
     assert_eq!(unpack(&map.density)[0], (0, 0, 110));
 }

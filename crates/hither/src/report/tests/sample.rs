@@ -1,7 +1,7 @@
 //! A page with something of everything. `report-ui/test/sample.ts` is written from it, and
 //! the TypeScript compiler says whether `model.ts` mirrors `page.rs`.
 use crate::report::build::communication::{communication, Given};
-use crate::report::build::structures::{structures, Judged};
+use crate::report::build::structures::{judge, structures, Judged};
 use crate::report::page::*;
 use crate::topology::{Item, Part};
 use hither_profile::{
@@ -84,7 +84,7 @@ fn subject() -> Subject {
             executable: "/opt/sample".to_owned(),
         }],
         communication: communication(&profile, given()),
-        structures: structures(&profile, &[(ObjectIx(0), judged())].into()),
+        structures: judged(structures(&profile)),
         pages: Some(pages()),
         unseen: vec![Unseen {
             what: "Something.".to_owned(),
@@ -93,11 +93,13 @@ fn subject() -> Subject {
     }
 }
 
-fn judged() -> Judged {
-    Judged {
+fn judged(mut structures: Structures) -> Structures {
+    let judged = Judged {
         exclusivity: Some(0.9),
         accuracy: Some(0.25),
-    }
+    };
+    judge(&mut structures, &[(ObjectIx(0), judged)].into());
+    structures
 }
 
 fn finding((at, &kind): (usize, &FindingKind)) -> Finding {
