@@ -35,7 +35,7 @@ async function bundle(entry) {
 
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-const style = await bundle("src/theme.css");
+const style = await bundle("src/page.css");
 const program = await bundle("src/main.ts");
 const script = licences() + program;
 for (const text of [script, style]) {

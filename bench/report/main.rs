@@ -6,6 +6,8 @@
 #[path = "../../crates/hither/tests/report/planted.rs"]
 mod planted;
 
+use nix::sys::resource::{getrusage, UsageWho};
+use nix::sys::time::{TimeVal, TimeValLike};
 use planted::{Planted, HOT};
 use std::path::Path;
 use std::process::Command;
@@ -69,6 +71,7 @@ fn measure(size: &Size) -> std::io::Result<()> {
     drop(made);
     let page = dir.path().join("app.html");
     let mut seconds = Vec::new();
+    let processor = processor()?;
     for _ in 0..RUNS {
         let start = Instant::now();
         let mut report = Command::new(env!("CARGO_BIN_EXE_hither"));
@@ -89,13 +92,21 @@ fn measure(size: &Size) -> std::io::Result<()> {
     } else {
         String::new()
     };
-    println!("  made in        {median:8.2} s{limit}");
+    let processor = (self::processor()? - processor) / RUNS as f64;
+    println!("  made in        {median:8.2} s{limit}, {processor:.2} s of processor time");
     println!(
         "  size           {:8.2} MB (limit {} MB)",
         bytes as f64 / 1e6,
         size.bytes / 1_000_000
     );
     browse(size, &page)
+}
+
+/// Seconds that ended children used.
+fn processor() -> std::io::Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let seconds = |time: TimeVal| time.num_microseconds() as f64 / 1e6;
+    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
 fn browse(size: &Size, page: &Path) -> std::io::Result<()> {

@@ -1,7 +1,7 @@
 // Lines over time, on uPlot: colours of the page, phases as bands, a step that is chosen.
 import uPlot from "uplot";
 import { h, rich } from "./dom";
-import { figure } from "./format";
+import { figure, tidy } from "./format";
 import { colour, onTheme } from "./theme";
 
 export interface Series {
@@ -26,9 +26,6 @@ export interface ChartOptions {
   choose?(index: number): void;
   sync?: string;
 }
-
-/// `30 k` for `30.0 k`, for marks on an axis are round.
-const tidy = (text: string): string => text.replace(/\.0+(?!\d)/, "");
 
 export class Chart {
   readonly element: HTMLElement;

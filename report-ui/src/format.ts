@@ -22,7 +22,10 @@ export const count = (n: number): string =>
 
 /// `1.23 MiB`
 export const bytes = (n: number): string =>
-  scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].map((u) => `\u00a0${u}`)).replace(/\.0+(?!\d)/, "");
+  tidy(scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].map((u) => `\u00a0${u}`)));
+
+/// `30 k` for `30.0 k`, where figures are round.
+export const tidy = (text: string): string => text.replace(/\.0+(?!\d)/, "");
 
 /// All digits: `12,345`
 export const whole = (n: number): string => Math.round(n).toLocaleString("en");

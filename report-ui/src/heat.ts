@@ -49,6 +49,15 @@ const GAP = 26;
 const CLOSEST = 28;
 const STEP = 2;
 
+/// CSS pixels from one label of a row to the next.
+const LABEL = 13;
+
+/// The next of 1, 2, 5, 10, 20, 50 ...
+function round(n: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, n)));
+  return power * [1, 2, 5, 10].find((step) => step * power >= n)!;
+}
+
 interface Cursor {
   band: number;
   column: number;
@@ -342,7 +351,7 @@ export class Heat {
       this.over.append(svg("text", { x, y: top - 8, class: "bars-title" }, band.bars.title));
     }
     const line = view.height / (view.y1 - view.y0);
-    const every = Math.max(1, Math.ceil(11 / line));
+    const every = round(Math.ceil(LABEL / line));
     const longest = Math.floor((left - 6) / 6.4);
     for (let row = Math.ceil(view.y0 / every) * every; row < Math.min(view.y1, band.rows); row += every) {
       const y = top + (row + 0.5 - view.y0) * line;

@@ -1,6 +1,6 @@
 // What the colours of a heat map stand for.
 import { fill, h } from "./dom";
-import { count } from "./format";
+import { count, tidy } from "./format";
 import { DECADES } from "./grid";
 import { gradient, onTheme } from "./theme";
 
@@ -19,8 +19,8 @@ export function legend(unit: string): Legend {
     element,
     set(max, linear) {
       const low = linear ? 0 : max / 10 ** DECADES;
-      const least = low < 1 ? (linear ? "0" : "1") : `\u2264\u00a0${count(low)}`;
-      fill(element, max > 0 ? [least, bar, `${count(max)} ${unit}`] : []);
+      const least = low < 1 ? (linear ? "0" : "1") : `\u2264\u00a0${tidy(count(low))}`;
+      fill(element, max > 0 ? [least, bar, `${tidy(count(max))} ${unit}`] : []);
     },
   };
 }

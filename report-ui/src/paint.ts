@@ -33,7 +33,8 @@ export function painter(cells: Cells): Paint {
     const { width, height } = view;
     const rows = pixels(view.y0, view.y1, height, cells.rows);
     const scale = width / (view.x1 - view.x0);
-    if (coarse && scale * coarse.merged <= 1) {
+    // Half a pixel of a merged column cannot be told from its place.
+    if (coarse && scale * coarse.merged <= 0.5) {
       drawPooled(coarse, view, rows, out);
       return;
     }
@@ -96,7 +97,7 @@ function drawPooled(table: Pooled, view: View, rows: Int32Array, out: Uint8Array
   const scale = width / (x1 - x0);
   const at = new Int32Array(columns);
   for (let c = first; c < last; c++) {
-    at[c] = Math.min(width - 1, Math.max(0, Math.floor((c * merged - x0) * scale)));
+    at[c] = Math.min(width - 1, Math.max(0, Math.floor(((c + 0.5) * merged - x0) * scale)));
   }
   for (let r = 0; r < table.rows; r++) {
     const top = rows[r];

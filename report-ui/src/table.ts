@@ -8,6 +8,8 @@ export interface Column<Row> {
   number?: boolean;
   /// A class for the title.
   head?: string;
+  /// Left out where there is little room; CSV has it all the same.
+  minor?: boolean;
   /// What CSV and sorting go by.
   value(row: Row): string | number | null;
   /// What is shown, if it is not the value.
@@ -39,7 +41,7 @@ export function table<Row>(options: TableOptions<Row>): TableElement<Row> {
   const more = h("button", { type: "button", class: "small", click: () => ((all = true), draw()) });
   const heads = columns.map((column, at) => {
     const sort = h("button", { type: "button", class: "sort", title: column.hint ?? null, click: () => order(at) }, rich(column.title));
-    return h("th", { scope: "col", class: [column.number ? "number" : "", column.head ?? ""].join(" ").trim() || null }, sort);
+    return h("th", { scope: "col", class: classes(column, column.head) }, sort);
   });
   const draw = () => {
     const some = all ? rows : rows.slice(0, options.shown);
@@ -93,10 +95,14 @@ function line<Row>(options: TableOptions<Row>, row: Row, chosen: boolean): HTMLE
       first && options.choose
         ? h("button", { type: "button", class: "choose", "aria-pressed": String(chosen), click: () => options.choose!(row) }, shown)
         : shown;
-    const place = { class: column.number ? "number" : null };
+    const place = { class: classes(column) };
     return first ? h("th", { scope: "row", ...place }, inside) : h("td", place, inside);
   });
   return h("tr", { class: chosen ? "chosen" : null }, cells);
+}
+
+function classes<Row>(column: Column<Row>, more = ""): string | null {
+  return [column.number ? "number" : "", column.minor ? "minor" : "", more].join(" ").trim() || null;
 }
 
 export function csvOf<Row>(columns: Column<Row>[], rows: Row[]): string {

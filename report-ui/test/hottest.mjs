@@ -1,4 +1,6 @@
 // Whether planted cells are seen: the strongest colour where they lie in the picture.
+// A pixel, and the quarter that merged columns may shift it.
+const NEAR = 1.3;
 const PICTURE = ".structure-detail .heat";
 
 /// First and last column seen, and where the band of threads lies: left, width, top, height.
@@ -34,6 +36,6 @@ export async function unseen(page, cells, threads, merged = 1) {
     const from = left + ((column - x0) / (x1 - x0)) * width;
     const to = left + ((column + 1 - x0) / (x1 - x0)) * width;
     const [low, high] = [top + (thread / threads) * height, top + ((thread + 1) / threads) * height];
-    return !found.some(([x, y]) => x >= from - 1.01 && x <= Math.max(to, from + 1) + 1.01 && y >= low - 1.01 && y <= high + 1.01);
+    return !found.some(([x, y]) => x >= from - NEAR && x <= Math.max(to, from + 1) + NEAR && y >= low - NEAR && y <= high + NEAR);
   });
 }
