@@ -22,7 +22,7 @@ export async function open({ width = 1280, height = 900, theme = "light", touch 
     permissions: ["clipboard-read", "clipboard-write"],
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
   page.on("console", (message) => {
     // That tests read pixels is no fault of the page.
     if (message.text().startsWith("Canvas2D:")) return;

@@ -5,6 +5,7 @@ use super::planted::{Planted, HOT};
 use hither_profile::*;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 const PLANTED: Planted = Planted {
     threads: 16,
@@ -31,8 +32,12 @@ fn missing() -> Option<&'static str> {
     }
 }
 
+/// One browser at a time: several would only slow one another.
+static BROWSER: Mutex<()> = Mutex::new(());
+
 /// Runs a script on a page; `expected` is what it compares with.
 fn check(script: &str, page: &Path, expected: serde_json::Value) {
+    let _alone = BROWSER.lock();
     let out = Command::new("node")
         .arg("--test-reporter=tap")
         .arg(ui().join("test").join(script))
