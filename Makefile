@@ -9,10 +9,11 @@ BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libscotch-dev li
 	gfortran openmpi-bin libopenmpi-dev python3
 # Some install node and npm from elsewhere, which Debian's packages would break.
 NODE_PACKAGES := $(if $(shell command -v npm),,nodejs npm)
-TEST_PACKAGES := $(BUILD_PACKAGES) chromium clang-format hpcc hwloc likwid numactl pigz xz-utils \
-	sqlite3 $(NODE_PACKAGES)
+TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz xz-utils sqlite3 \
+	busybox-static lz4 qemu-system-x86 zstd chromium $(NODE_PACKAGES)
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
-	crates/hither/tests/map/*.c \
+	crates/hither/tests/map/*.c crates/hither/tests/run/*.[ch] \
+	crates/hither/tests/guest/*.c \
 	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
 
 HITHER := target/release/hither
@@ -33,6 +34,7 @@ help:
 	@echo 'make install PREFIX=DIR      bin, lib, man pages, completions (default /usr/local)'
 	@echo 'make uninstall PREFIX=DIR    remove them'
 	@echo 'make bench-trace             cost of tracing against native, valgrind, qemu-user'
+	@echo 'make bench-run               cost of hither run beside a plain start'
 	@echo 'make bench-map               placements and their cost against libscotch'
 	@echo 'make bench-report            pages of known size: time, bytes, zoom in chromium'
 	@echo 'make screenshots             pictures of the pages of the example programs'
@@ -94,6 +96,7 @@ test: test-packages toolchain
 	$(CARGO) xtask tracer
 	$(CARGO) xtask report-packages
 	$(MAKE) --no-print-directory -C workloads
+	$(CARGO) xtask guest --prepare
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) test --workspace
 
@@ -109,6 +112,10 @@ format: toolchain
 
 bench-trace: build programs
 	python3 bench/trace.py $(BENCH_ARGS)
+
+bench-run: build programs
+	$(MAKE) --no-print-directory -C bench/kernels
+	python3 bench/run.py $(BENCH_ARGS)
 
 # Words in BENCH_ARGS keep machines, patterns, costs: BENCH_ARGS='-v hops 64 power-law'.
 bench-map: build-packages toolchain

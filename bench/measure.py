@@ -6,6 +6,7 @@ looked at 10 times a second.
 """
 import json
 import os
+import platform
 import signal
 import subprocess
 import tempfile
@@ -125,3 +126,14 @@ def failure(result):
     if "no_profile" in result:
         return f"{where} left no profile: {result['no_profile']}"
     return None
+
+
+def machine():
+    info = {}
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        info.setdefault(name.strip(), value.strip())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"cpu": info.get("model name", "unknown"), "processors": os.cpu_count(),
+            "memory_gib": round(memory / (1 << 30), 1), "kernel": platform.release(),
+            "load": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d %H:%M")}

@@ -12,14 +12,12 @@ subtracted; it is shown beside it, and the column `all` leaves it in.
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import sys
-import time
 from pathlib import Path
 
-from measure import OURS, TOOLS, failure, run_once
+from measure import OURS, TOOLS, failure, machine, run_once
 
 ROOT = Path(__file__).resolve().parent.parent
 MIB = 1 << 20
@@ -117,17 +115,6 @@ def judgements(threads, table):
             used = max(r["extra"] / r["extra_limit"] for r in rows)
             found.append((f"{tool}, memory", 100 * used, 100, "% of what is allowed (35 % + 64 MiB)"))
     return found
-
-
-def machine():
-    info = {}
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        name, _, value = line.partition(":")
-        info.setdefault(name.strip(), value.strip())
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"cpu": info.get("model name", "unknown"), "processors": os.cpu_count(),
-            "memory_gib": round(memory / (1 << 30), 1), "kernel": platform.release(),
-            "load": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d %H:%M")}
 
 
 def arguments():

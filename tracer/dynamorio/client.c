@@ -241,6 +241,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   stub_init();
   alloc_init();
   drmgr_register_thread_init_event(on_thread_init);
+  exec_init();
   modules_init();
   regions_init();
   drmgr_register_thread_exit_event(on_thread_exit);

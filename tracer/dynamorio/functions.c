@@ -24,9 +24,10 @@ static const struct {
     {"mpi_barrier_", HI_SYNC_MPI_BARRIER},
 };
 
+/* Counts in parts of the run that are not traced too: these counts tell how far it is. */
 static void on_sync(void *wrap, void **data) {
   struct hi_local *t = host_local(drwrap_get_drcontext(wrap));
-  if (hi_counting(t)) t->shared->sync[(ptr_uint_t)*data]++;
+  if (t->index && !hi_run.header->closed) t->shared->sync[(ptr_uint_t)*data]++;
 }
 
 static void on_from(void *wrap, void **data) {

@@ -107,6 +107,10 @@ void descriptors_init(void);
 void signals_init(void);
 
 /* modules.c */
+void exec_init(void);
+void exec_before(void *dc, int number);
+void exec_after(void *dc, int number);
+
 void modules_init(void);
 void modules_forget_lock(void);
 bool modules_contain(uint64_t address, uint64_t length);

@@ -127,6 +127,7 @@ static bool before_syscall(void *dc, int number) {
     hi_switch(t);
     hi_flush(t); /* if the call succeeds nobody will come back here */
     hi_threads_close();
+    exec_before(dc, number);
     break;
   default: break;
   }
@@ -216,6 +217,7 @@ static void after_syscall(void *dc, int number) {
     broke(t, (uint64_t)result);
     return;
   }
+  if (number == SYS_execve || number == SYS_execveat) exec_after(dc, number);
   if (result < 0 && result > -4096) return;
   char name[16];
   switch (number) {

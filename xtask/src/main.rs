@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 mod client;
 mod dynamorio;
+mod guest;
 mod report_ui;
 mod stamp;
 mod step;
@@ -16,7 +17,7 @@ use workspace::Workspace;
 struct Task {
     name: &'static str,
     about: &'static str,
-    run: fn(&Workspace) -> Result<()>,
+    run: fn(&[String]) -> Result<ExitCode>,
 }
 
 const TASKS: &[Task] = &[
@@ -26,14 +27,19 @@ const TASKS: &[Task] = &[
         run: tracer,
     },
     Task {
+        name: "guest",
+        about: "run a command on a NUMA machine in QEMU; --help says how",
+        run: guest::run,
+    },
+    Task {
         name: "report-ui",
         about: "bundle the report's page into report-ui/dist",
-        run: report_ui::build,
+        run: report_ui,
     },
     Task {
         name: "report-packages",
         about: "fetch what bundling and testing the page needs into report-ui/node_modules",
-        run: report_ui::packages,
+        run: report_packages,
     },
     Task {
         name: "help",
@@ -42,33 +48,56 @@ const TASKS: &[Task] = &[
     },
 ];
 
-fn tracer(ws: &Workspace) -> Result<()> {
-    let dynamorio = dynamorio::build(ws)?;
-    client::build(ws, &dynamorio)
+fn report_ui(arguments: &[String]) -> Result<ExitCode> {
+    no_arguments(arguments)?;
+    report_ui::build(&Workspace::find()?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn help(_: &Workspace) -> Result<()> {
+fn report_packages(arguments: &[String]) -> Result<ExitCode> {
+    no_arguments(arguments)?;
+    report_ui::packages(&Workspace::find()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tracer(arguments: &[String]) -> Result<ExitCode> {
+    no_arguments(arguments)?;
+    let ws = Workspace::find()?;
+    let dynamorio = dynamorio::build(&ws)?;
+    client::build(&ws, &dynamorio)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn help(arguments: &[String]) -> Result<ExitCode> {
+    no_arguments(arguments)?;
     println!("Usage: cargo xtask TASK\n\nTasks:");
     for t in TASKS {
         println!("  {:15} {}", t.name, t.about);
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn no_arguments(arguments: &[String]) -> Result<()> {
+    if let Some(first) = arguments.first() {
+        bail!("this task takes no arguments; leave `{first}` away");
+    }
     Ok(())
 }
 
-fn run(args: &[String]) -> Result<()> {
-    let [name] = args else {
-        bail!("one task is expected; `cargo xtask help` lists them");
+fn run(args: &[String]) -> Result<ExitCode> {
+    let [name, arguments @ ..] = args else {
+        bail!("a task is expected; `cargo xtask help` lists them");
     };
     let Some(task) = TASKS.iter().find(|t| t.name == name.as_str()) else {
         bail!("there is no task `{name}`; `cargo xtask help` lists them");
     };
-    (task.run)(&Workspace::find()?)
+    (task.run)(arguments)
 }
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(e) => {
             eprintln!("xtask: {e:#}");
             ExitCode::FAILURE

@@ -47,7 +47,7 @@ pub struct Slice {
     /// Threads alive in the slice (the T of the two values above).
     pub threads: u32,
     /// Synchronisation points passed: pthread_barrier_wait, OpenMP barriers, OpenMP
-    /// parallel regions, MPI_Barrier, summed over threads.
+    /// parallel regions, MPI_Barrier, summed over threads; whatever of the run is traced.
     pub sync: [u64; 4],
     /// False when sampling skipped the slice: its counts are zero.
     pub traced: bool,
@@ -199,6 +199,9 @@ pub struct Process {
     pub pid: i32,
     pub parent: Option<ProcessIx>,
     pub executable: String,
+    /// Its number among the ranks of an MPI job on this host, where its environment told.
+    #[serde(default)]
+    pub rank: Option<u32>,
     pub start: Nanos,
     pub end: Nanos,
 }

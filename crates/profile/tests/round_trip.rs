@@ -181,3 +181,11 @@ fn what_is_not_a_profile_is_left_alone() {
         "it also holds notes.txt",
     );
 }
+
+/// Profiles of before ranks were recorded.
+#[test]
+fn a_process_without_a_rank_is_read() {
+    let old = r#"{"pid": 7, "parent": null, "executable": "app", "start": 1, "end": 2}"#;
+    let process: Process = serde_json::from_str(old).expect("an old profile's process");
+    assert_eq!((process.pid, process.rank), (7, None));
+}

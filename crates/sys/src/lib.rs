@@ -1,8 +1,14 @@
 //! The only crate of hither with `unsafe` code: shared memory and system calls.
+pub mod affinity;
+pub mod launch;
+pub mod numa;
+pub mod perf;
 pub mod probe;
 pub mod process;
+pub mod ptrace;
 #[cfg(feature = "scotch")]
 pub mod scotch;
+pub mod seccomp;
 pub mod segment;
 pub mod view;
 pub mod wire;

@@ -6,6 +6,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use nix::sys::ptrace;
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::Pid;
+
+use crate::seccomp;
+
 /// `userfaultfd` can move pages within a process (Linux 6.8).
 pub const FEATURE_MOVE: u64 = 1 << 16;
 const UFFD_API: u64 = 0xAA;
@@ -124,32 +130,44 @@ fn features(fd: &OwnedFd) -> io::Result<u64> {
     Ok(api.features)
 }
 
-/// Starts a child that asks to be traced, and sees it stop.
+/// Attaches to a child with PTRACE_SEIZE, and sees it stop.
 ///
 /// # Errors
 /// As ptrace(2).
-pub fn ptrace_child() -> io::Result<()> {
+pub fn ptrace_seize() -> io::Result<()> {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", ":"]).stdin(Stdio::null());
-    let traceme = || {
-        // SAFETY: PTRACE_TRACEME ignores its other arguments; ptrace is
-        // async-signal-safe, as needed between fork and exec.
-        let result = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
-        check(result).map(drop)
-    };
-    // SAFETY: the closure makes one async-signal-safe call and allocates nothing.
-    unsafe { command.pre_exec(traceme) };
+    // It waits for us.
+    command.args(["-c", "read line"]).stdin(Stdio::piped());
     let mut child = command.spawn()?;
-    let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
-    let mut status = 0;
-    // SAFETY: waitpid writes the status of our own child to a local variable.
-    let waited = check(unsafe { libc::waitpid(pid, &raw mut status, 0) }.into());
-    if waited.is_ok() && !libc::WIFSTOPPED(status) {
-        return Err(io::Error::other("the traced child did not stop"));
-    }
+    let pid = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
+    let seized = ptrace::seize(pid, ptrace::Options::empty())
+        .and_then(|()| ptrace::interrupt(pid))
+        .and_then(|()| waitpid(pid, None));
     child.kill()?;
     child.wait()?;
-    waited.map(drop)
+    match seized? {
+        WaitStatus::Exited(..) | WaitStatus::Signaled(..) => {
+            Err(io::Error::other("the traced child did not stop"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Starts a child under a seccomp filter like that of `hither run`.
+///
+/// # Errors
+/// As seccomp(2).
+pub fn seccomp_filter() -> io::Result<()> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", ":"]).stdin(Stdio::null());
+    let filter = seccomp::filter(seccomp::Wanted::default());
+    let install = move || seccomp::install(&filter);
+    // SAFETY: the closure makes async-signal-safe system calls and allocates nothing.
+    unsafe { command.pre_exec(install) };
+    match command.status()?.success() {
+        true => Ok(()),
+        false => Err(io::Error::other("the filtered child did not run")),
+    }
 }
 
 /// Asks on which node a page of ours is.
@@ -259,7 +277,8 @@ mod tests {
             ("perf", perf_page_faults()),
             ("userfaultfd", userfaultfd(true).map(drop)),
             ("/dev/userfaultfd", userfaultfd_device().map(drop)),
-            ("ptrace", ptrace_child()),
+            ("ptrace", ptrace_seize()),
+            ("seccomp", seccomp_filter()),
             ("move_pages", move_pages().map(drop)),
             ("set_mempolicy", set_mempolicy()),
             ("bpf", bpf_map()),

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::OnceLock;
 
 use nix::sys::resource::{getrlimit, setrlimit, Resource, RLIM_INFINITY};
@@ -20,8 +20,17 @@ static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 /// Whether SIGCHLD was ignored before [`reap_children`].
 static SIGCHLD_IGNORED: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn record_sigpipe() {
+/// Standard streams that were closed when this program started, a bit each. Rust's runtime
+/// opens /dev/null in their place before `main`.
+static CLOSED_STREAMS: AtomicU8 = AtomicU8::new(0);
+
+extern "C" fn record_start() {
     SIGPIPE_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+    let closed = (0..3).filter(|&fd| {
+        // SAFETY: asks for the flags of a descriptor, open or not.
+        (unsafe { libc::fcntl(fd, libc::F_GETFD) }) < 0
+    });
+    CLOSED_STREAMS.store(closed.fold(0, |all, fd| all | 1 << fd), Ordering::Relaxed);
 }
 
 fn is_ignored(signal: libc::c_int) -> bool {
@@ -47,7 +56,7 @@ fn set_ignored(signal: libc::c_int, ignored: bool) {
 
 #[used]
 #[link_section = ".init_array"]
-static RECORD_SIGPIPE: extern "C" fn() = record_sigpipe;
+static RECORD_START: extern "C" fn() = record_start;
 
 /// Makes sure that children can be waited for: where SIGCHLD is ignored, as some
 /// programs leave it to those they start, their exit statuses would be lost.
@@ -85,17 +94,22 @@ const HIDDEN_FILES: u64 = 96;
 
 /// Lets DynamoRIO's program see the limit on open files that it would see without it,
 /// where this user may: hence no error.
-fn make_room_for_hidden_files() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard + HIDDEN_FILES);
-    }
+pub fn make_room_for_hidden_files(command: &mut Command) {
+    let make_room = || {
+        if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard + HIDDEN_FILES);
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure only makes two system calls.
+    unsafe { command.pre_exec(make_room) };
 }
 
 /// Makes `command` start its program with signal mask `mask` and with the other signals
 /// and limits as this program found them, whatever Rust's runtime and we made of them.
 pub fn inherit(command: &mut Command, mask: SigSet) {
     // Keeps the linker from dropping the recorder.
-    std::hint::black_box(&RECORD_SIGPIPE);
+    std::hint::black_box(&RECORD_START);
     let restore = move || {
         set_ignored(libc::SIGPIPE, SIGPIPE_IGNORED.load(Ordering::Relaxed));
         if SIGCHLD_IGNORED.load(Ordering::Relaxed) {
@@ -105,13 +119,28 @@ pub fn inherit(command: &mut Command, mask: SigSet) {
             set_ignored(libc::SIGXFSZ, SIGXFSZ_IGNORED.load(Ordering::Relaxed));
             setrlimit(Resource::RLIMIT_FSIZE, soft, hard)?;
         }
-        make_room_for_hidden_files();
         nix::sys::signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
         Ok(())
     };
     // SAFETY: between fork and exec the closure only makes async-signal-safe system
     // calls and allocates nothing.
     unsafe { command.pre_exec(restore) };
+}
+
+/// Makes `command` start its program without the standard streams that were closed when
+/// this program started.
+pub fn close_streams(command: &mut Command) {
+    std::hint::black_box(&RECORD_START);
+    let close = || {
+        let closed = CLOSED_STREAMS.load(Ordering::Relaxed);
+        for fd in (0..3).filter(|fd| closed >> fd & 1 == 1) {
+            // SAFETY: nothing between fork and exec uses the standard streams any more.
+            unsafe { libc::close(fd) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure only makes three system calls at most.
+    unsafe { command.pre_exec(close) };
 }
 
 /// Splits off a process of its own session, so that signals to our process group pass
@@ -132,6 +161,35 @@ pub fn split_off() -> io::Result<Option<Pid>> {
             nix::unistd::setsid()?;
             Ok(None)
         }
+    }
+}
+
+/// Splits off a process of its own session that does `work` and ends with the status that
+/// it returns.
+///
+/// # Errors
+/// As [`split_off`].
+pub fn fork_off(work: impl FnOnce() -> u8) -> io::Result<Pid> {
+    if let Some(child) = split_off()? {
+        return Ok(child);
+    }
+    let work = std::panic::AssertUnwindSafe(work);
+    // 101 is how Rust programs end that panic.
+    let status = std::panic::catch_unwind(work).unwrap_or(101);
+    // SAFETY: ends this process, a copy that must never go on into what its original does,
+    // without running what that has registered for its end.
+    unsafe { libc::_exit(status.into()) }
+}
+
+/// Sends a signal by its number, real-time ones included.
+///
+/// # Errors
+/// ESRCH, EPERM.
+pub fn send(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: kill takes two numbers.
+    match unsafe { libc::kill(pid, signal) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

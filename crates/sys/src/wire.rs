@@ -46,6 +46,7 @@ pub const ALLOC_MEMALIGN_OUT: u32 = 7;
 pub const SYNC_PTHREAD_BARRIER: u32 = 0;
 pub const SYNC_OMP_BARRIER: u32 = 1;
 pub const SYNC_OMP_PARALLEL: u32 = 2;
+pub const SYNC_MPI_BARRIER: u32 = 3;
 
 pub const SYNCS: usize = 4;
 pub const SAMPLE_PERIOD: u32 = 1024;
@@ -432,6 +433,7 @@ mod tests {
             ("HI_SYNC_PTHREAD_BARRIER", SYNC_PTHREAD_BARRIER),
             ("HI_SYNC_OMP_BARRIER", SYNC_OMP_BARRIER),
             ("HI_SYNC_OMP_PARALLEL", SYNC_OMP_PARALLEL),
+            ("HI_SYNC_MPI_BARRIER", SYNC_MPI_BARRIER),
             ("HI_SYNCS", SYNCS as u32),
             ("HI_EV_LOST", u32::from(EV_LOST)),
             ("HI_MAP_INITIAL", u32::from(MAP_INITIAL)),

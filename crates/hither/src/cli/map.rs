@@ -155,7 +155,7 @@ fn finish(
             if let Some(solution) = explained {
                 text += &render_explain::render(solution, style);
             }
-            output::print(&(text + &render::next(path)))
+            output::print(&(text + &render::next(placement, path)))
         }
         Output::Other(path) => output::write_text(&format(placement, &args.format)?, path),
         Output::Print if args.json => output::print(&json()?),

@@ -10,6 +10,7 @@ mod render_report;
 mod render_slices;
 mod render_topo;
 mod report;
+mod run;
 mod stat;
 mod style;
 mod topo;
@@ -27,8 +28,8 @@ use crate::program::target::TargetError;
 /// Exit status for bad input and for whatever else hither could not do.
 const FAILED: u8 = 2;
 
-/// Puts threads next to their data: shows how a parallel program shares memory, and
-/// what placing its threads and pages on a NUMA machine would bring.
+/// Puts threads next to their data: shows how a parallel program shares memory, what
+/// placing its threads and pages on a NUMA machine would bring, and runs it so placed.
 #[derive(Parser)]
 #[command(name = "hither", version, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
@@ -44,6 +45,7 @@ enum Verb {
     Stat(stat::Args),
     Map(Box<map::Args>),
     Report(report::Args),
+    Run(run::Args),
     Topo(topo::Args),
     Doctor(doctor::Args),
     Completions(generate::CompletionsArgs),
@@ -58,6 +60,7 @@ impl Verb {
             Verb::Stat(args) => stat::run(args),
             Verb::Map(args) => map::run(args),
             Verb::Report(args) => report::run(args),
+            Verb::Run(args) => run::run(args),
             Verb::Topo(args) => topo::run(args),
             Verb::Doctor(args) => doctor::run(args),
             Verb::Completions(args) => generate::completions(args, Cli::command()),

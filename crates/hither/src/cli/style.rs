@@ -17,7 +17,15 @@ pub struct Style {
 impl Style {
     /// Of standard output.
     pub fn of_stdout() -> Self {
-        let tty = std::io::stdout().is_terminal();
+        Style::of(std::io::stdout().is_terminal())
+    }
+
+    /// Of standard error.
+    pub fn of_stderr() -> Self {
+        Style::of(std::io::stderr().is_terminal())
+    }
+
+    fn of(tty: bool) -> Self {
         let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
         let number = |name| {
             std::env::var(name)
@@ -148,6 +156,20 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
+/// A command as a shell takes it.
+pub fn shell_line<T: AsRef<str>>(words: impl Iterator<Item = T>) -> String {
+    let quoted = words.map(|word| quoted(word.as_ref()));
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", clean(word).replace('\'', "'\\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,5 +205,15 @@ mod tests {
         check("one two three", "- one two\n  three\n");
         check("", "- \n");
         check("far-too-long-a-word it", "- far-too-long-a-word\n  it\n");
+    }
+
+    #[test]
+    fn words_are_quoted_for_the_shell() {
+        let check = |word: &str, expected: &str| assert_eq!(quoted(word), expected);
+        check("./app", "./app");
+        check("--n=3", "--n=3");
+        check("a b", "'a b'");
+        check("it's", "'it'\\''s'");
+        check("", "''");
     }
 }

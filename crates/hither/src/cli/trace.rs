@@ -6,14 +6,14 @@ use std::process::{Child, ExitCode};
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
-use hither_profile::{write, Profile, RunEnd, Written, PAGE_SIZE};
-use nix::sys::signal::{SigSet, Signal};
+use hither_profile::{write, Profile, Written, PAGE_SIZE};
+use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
 
 pub use args::Args;
 
 use super::progress::Progress;
-use super::units::{show_bytes, show_count, show_duration};
+use super::units::{show_bytes, show_count, show_duration, show_end};
 use super::{output, say};
 use crate::program::child::{self, Signals};
 use crate::program::mpi;
@@ -176,33 +176,4 @@ fn report(profile: &Profile, written: &Written, folder: &Path) {
         say(&format!("note: {limit}"));
     }
     say(&format!("next: hither stat {}", folder.display()));
-}
-
-fn show_end(end: &RunEnd) -> String {
-    match end {
-        RunEnd::Exited { status: 0 } => String::new(),
-        RunEnd::Exited { status } => format!(", exit status {status}"),
-        RunEnd::Signaled { signal } => {
-            let name = Signal::try_from(*signal).map_or("", Signal::as_str);
-            format!(", killed by signal {signal} {name}")
-                .trim_end()
-                .to_string()
-        }
-        RunEnd::Interrupted => ", interrupted".to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ends() {
-        assert_eq!(show_end(&RunEnd::Exited { status: 0 }), "");
-        assert_eq!(show_end(&RunEnd::Exited { status: 3 }), ", exit status 3");
-        let killed = RunEnd::Signaled { signal: 11 };
-        assert_eq!(show_end(&killed), ", killed by signal 11 SIGSEGV");
-        assert_eq!(child::exit_status(&killed), 139);
-        assert_eq!(child::exit_status(&RunEnd::Exited { status: 7 }), 7);
-    }
 }

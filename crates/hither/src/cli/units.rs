@@ -1,4 +1,6 @@
 //! Durations, sizes and counts as people write and read them.
+use hither_profile::RunEnd;
+use nix::sys::signal::Signal;
 use std::time::Duration;
 
 /// `500us`, `10ms`, `1.5s` -> nanoseconds.
@@ -60,6 +62,21 @@ pub fn show_duration(duration: Duration) -> String {
     }
 }
 
+/// How a program ended, to be put behind something; nothing where all is well.
+pub fn show_end(end: &RunEnd) -> String {
+    match end {
+        RunEnd::Exited { status: 0 } => String::new(),
+        RunEnd::Exited { status } => format!(", exit status {status}"),
+        RunEnd::Signaled { signal } => {
+            let name = Signal::try_from(*signal).map_or("", Signal::as_str);
+            format!(", killed by signal {signal} {name}")
+                .trim_end()
+                .to_string()
+        }
+        RunEnd::Interrupted => ", interrupted".to_string(),
+    }
+}
+
 /// Two digits at least: 1.2, 9.9, 10, 310.
 fn show(value: f64, step: f64, units: &[&str]) -> String {
     let mut value = value;
@@ -90,6 +107,21 @@ mod tests {
         check("1.2.3ms", None);
         check("99999999999999999999s", None);
         check("", None);
+    }
+
+    #[test]
+    fn ends_are_shown() {
+        let check = |end: RunEnd, expected: &str, status| {
+            assert_eq!(show_end(&end), expected);
+            assert_eq!(crate::program::child::exit_status(&end), status);
+        };
+        check(RunEnd::Exited { status: 0 }, "", 0);
+        check(RunEnd::Exited { status: 3 }, ", exit status 3", 3);
+        check(
+            RunEnd::Signaled { signal: 11 },
+            ", killed by signal 11 SIGSEGV",
+            139,
+        );
     }
 
     #[test]

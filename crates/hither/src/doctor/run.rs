@@ -1,13 +1,16 @@
 //! What `hither run` needs: to follow threads, to pin them, to bind pages.
 use super::parse::{cgroup, chosen, field, list_length, quota};
 use super::{read, Check, State, Verb};
+use hither_sys::perf::{Counter, Heirs};
 use hither_sys::probe;
 
-const PATIENT: &str = "hither trace and hither stat";
+const POLLING: &str = "pinning from outside, soon after a thread starts (--method polling)";
 
 pub fn checks() -> Vec<Check> {
     vec![
         ptrace(),
+        seccomp(),
+        breakpoints(),
         processors(),
         cpu_quota(),
         nodes(),
@@ -20,24 +23,55 @@ pub fn checks() -> Vec<Check> {
 fn ptrace() -> Check {
     // Without Yama there is no such file, and no restriction.
     let scope = read("/proc/sys/kernel/yama/ptrace_scope").unwrap_or("absent".to_string());
-    let tried = "trace a child with ptrace";
+    let tried = "attach to a child with PTRACE_SEIZE";
     let check = Check::ok(
         Verb::Run,
         "ptrace",
         tried,
         format!("works; yama ptrace_scope {scope}"),
     );
-    match probe::ptrace_child() {
+    match probe::ptrace_seize() {
         Ok(()) => check,
         Err(e) => check.error(&e).bad(
-            State::Fails,
-            "following the threads of a program and pinning each as it starts",
-            PATIENT,
+            State::Degraded,
+            "pinning each thread before it starts, and binding pages",
+            POLLING,
             if scope == "3" {
                 "boot with kernel.yama.ptrace_scope below 3 (it cannot be lowered later)"
             } else {
                 "run outside of debuggers and strace; in docker: --cap-add SYS_PTRACE"
             },
+        ),
+    }
+}
+
+fn seccomp() -> Check {
+    let tried = "start a child under a seccomp filter";
+    let check = Check::ok(Verb::Run, "seccomp", tried, "works");
+    match probe::seccomp_filter() {
+        Ok(()) => check,
+        Err(e) => check.error(&e).bad(
+            State::Degraded,
+            "stopping a program at mmap and brk only, so pages are not bound",
+            POLLING,
+            "in docker: --security-opt seccomp=unconfined; else a kernel with CONFIG_SECCOMP_FILTER",
+        ),
+    }
+}
+
+/// How far a program has come is counted by breakpoints on its barriers.
+fn breakpoints() -> Check {
+    let tried = "count a breakpoint of our own with perf_event_open";
+    let check = Check::ok(Verb::Run, "breakpoints", tried, "work");
+    let here = breakpoints as fn() -> Check as usize as u64;
+    let counter = Counter::breakpoint(nix::unistd::gettid().as_raw(), here, Heirs::Threads);
+    match counter {
+        Ok(_) => check,
+        Err(e) => check.error(&e).bad(
+            State::Degraded,
+            "following phases by barriers and parallel regions",
+            "following phases by time, and placements of one phase",
+            "sudo sysctl kernel.perf_event_paranoid=2; in docker: --cap-add PERFMON",
         ),
     }
 }
@@ -190,8 +224,8 @@ fn balancing() -> Check {
     }
     check.bad(
         State::Degraded,
-        "the kernel moves pages too and may undo a placement that is not bound",
-        "pages that are bound stay",
+        "the kernel moves pages that are not placed, and its hints cost time",
+        "pages that are placed stay, bound or preferred",
         "sudo sysctl kernel.numa_balancing=0",
     )
 }

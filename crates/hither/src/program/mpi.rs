@@ -47,6 +47,26 @@ pub fn job(get: impl Fn(&str) -> Option<String>, parent: i32) -> Option<Job> {
     (job.world.max(job.local) > 1).then_some(job)
 }
 
+/// The number of this process among the ranks on its host, from the environment `get`.
+pub fn local_rank(get: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    let number = |name: &str| get(name).and_then(|v| v.trim().parse().ok());
+    number("OMPI_COMM_WORLD_LOCAL_RANK")
+        .or_else(|| number("MPI_LOCALRANKID"))
+        // A step says so; batch scripts have a number too, but are no task.
+        .or_else(|| slurm(&get).and_then(|_| number("SLURM_LOCALID")))
+}
+
+/// The same of process `pid`, by the environment that its program started with.
+pub fn local_rank_of(pid: i32) -> Option<u32> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = String::from_utf8_lossy(&environment);
+    local_rank(|name| {
+        let mut all = environment.split('\0');
+        let value = all.find_map(|v| v.strip_prefix(name)?.strip_prefix('='));
+        value.map(str::to_owned)
+    })
+}
+
 /// A task of an srun step. Batch scripts see most of these variables too, but are no
 /// step, or one of the special steps numbered from 0xfffffff0.
 fn slurm(get: &impl Fn(&str) -> Option<String>) -> Option<Job> {
@@ -148,6 +168,26 @@ mod tests {
         env[3] = ("SLURM_STEP_ID", "1");
         env.push(("SLURM_STEP_TASKS_PER_NODE", "1(x3)"));
         check(&env, Some(("slurm-5.1", 1, 3)));
+    }
+
+    #[test]
+    fn numbers_of_ranks() {
+        let check = |env: &[(&str, &str)], expected| {
+            let get = |name: &str| {
+                let pair = env.iter().find(|(n, _)| *n == name);
+                pair.map(|(_, v)| (*v).to_string())
+            };
+            assert_eq!(local_rank(get), expected);
+        };
+        check(&[], None);
+        check(&[("OMPI_COMM_WORLD_LOCAL_RANK", "3")], Some(3));
+        check(&[("MPI_LOCALRANKID", "x")], None);
+        check(&[("MPI_LOCALRANKID", "0")], Some(0));
+        let mut env = vec![("SLURM_LOCALID", "2")];
+        check(&env, None);
+        env.extend([("SLURM_JOB_ID", "5"), ("SLURM_NODEID", "0")]);
+        env.extend([("SLURM_TASKS_PER_NODE", "4"), ("SLURM_STEP_ID", "0")]);
+        check(&env, Some(2));
     }
 
     #[test]

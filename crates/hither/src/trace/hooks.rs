@@ -8,8 +8,8 @@ use hither_profile::TraceOptions;
 
 use super::collector::{Hook, HookKind};
 use super::symbols;
-use crate::program::elf;
 use crate::program::target::Target;
+use crate::program::{elf, sync};
 use hither_sys::wire;
 
 /// Most suggestions for a misspelt name.
@@ -33,9 +33,9 @@ pub fn resolve(options: &TraceOptions, target: &Target) -> Result<Vec<Hook>> {
     Ok(hooks)
 }
 
-/// What the tracer finds by itself in shared libraries, but not in a static program,
-/// which exports nothing.
-const RUNTIME: [(&str, HookKind); 14] = [
+/// Allocators, which the tracer finds by itself in shared libraries, but not in a static
+/// program, which exports nothing.
+const ALLOCATORS: [(&str, HookKind); 9] = [
     ("malloc", HookKind::Alloc(wire::ALLOC_MALLOC)),
     ("calloc", HookKind::Alloc(wire::ALLOC_CALLOC)),
     ("realloc", HookKind::Alloc(wire::ALLOC_REALLOC)),
@@ -45,17 +45,6 @@ const RUNTIME: [(&str, HookKind); 14] = [
     ("free", HookKind::Alloc(wire::ALLOC_FREE)),
     ("_Znwm", HookKind::Alloc(wire::ALLOC_NEW)),
     ("_Znam", HookKind::Alloc(wire::ALLOC_NEW)),
-    (
-        "pthread_barrier_wait",
-        HookKind::Sync(wire::SYNC_PTHREAD_BARRIER),
-    ),
-    ("GOMP_barrier", HookKind::Sync(wire::SYNC_OMP_BARRIER)),
-    ("GOMP_loop_end", HookKind::Sync(wire::SYNC_OMP_BARRIER)),
-    ("GOMP_parallel", HookKind::Sync(wire::SYNC_OMP_PARALLEL)),
-    (
-        "GOMP_parallel_loop_nonmonotonic_dynamic",
-        HookKind::Sync(wire::SYNC_OMP_PARALLEL),
-    ),
 ];
 
 /// Allocators and synchronisation points of a static program; none for others.
@@ -67,10 +56,14 @@ fn of_static(target: &Target) -> Vec<Hook> {
     if !is_static {
         return Vec::new();
     }
-    let found = RUNTIME.iter().filter_map(|&(name, kind)| {
-        let at = symbols::function(program, name).ok()?.first().copied()?;
-        hook(program, kind, at).ok()
-    });
+    let waiting = sync::FUNCTIONS.map(|(name, which)| (name, HookKind::Sync(which)));
+    let found = ALLOCATORS
+        .iter()
+        .chain(&waiting)
+        .filter_map(|&(name, kind)| {
+            let at = symbols::function(program, name).ok()?.first().copied()?;
+            hook(program, kind, at).ok()
+        });
     found.collect()
 }
 

@@ -15,9 +15,10 @@ use nix::sys::signal::SigSet;
 use crate::program::target::Target;
 
 /// `-code_api`: let the client see all code. `-disable_traces`: with the tracer's code
-/// inlined they cost 8-16 % instead of gaining. DynamoRIO's defaults do the rest: the
-/// release build writes no logs and prints only when it cannot go on.
-const OPTIONS: &str = "-code_api -disable_traces";
+/// inlined they cost 8-16 % instead of gaining. `-no_emulate_brk`: the program's heap is the
+/// kernel's. DynamoRIO's defaults do the rest: the release build writes no logs and prints
+/// only when it cannot go on.
+const OPTIONS: &str = "-code_api -disable_traces -no_emulate_brk";
 /// Longest option string that DynamoRIO reads.
 const OPTIONS_MAX: usize = 2047;
 
@@ -61,7 +62,7 @@ impl Tracer {
         mask: SigSet,
     ) -> Result<Child> {
         let mut command = self.command(target, attach, follow)?;
-        hither_sys::process::inherit(&mut command, mask);
+        prepare(&mut command, mask);
         let child = command.spawn();
         child.with_context(|| format!("cannot start {}", target.executable.display()))
     }
@@ -78,7 +79,7 @@ impl Tracer {
     ) -> Result<std::convert::Infallible> {
         let mask = SigSet::thread_get_mask().context("cannot read the signal mask")?;
         let mut command = self.command(target, attach, follow)?;
-        hither_sys::process::inherit(&mut command, mask);
+        prepare(&mut command, mask);
         let error = command.exec();
         Err(error).with_context(|| format!("cannot start {}", target.executable.display()))
     }
@@ -96,12 +97,19 @@ impl Tracer {
         // In our own environment, since `Command` would sort one that it changes; the
         // tracer takes them away again, so the program finds what we were given.
         std::env::set_var("DYNAMORIO_RUNUNDER", "1");
+        // The program's heap is the kernel's, see tracer/dynamorio/exec.c.
+        std::env::set_var("DYNAMORIO_NO_EMULATE_BRK", "1");
         std::env::set_var("DYNAMORIO_EXE_PATH", &target.executable);
         // Keeps a user's own configuration files for DynamoRIO out of it.
         std::env::set_var("DYNAMORIO_CONFIGDIR", "/dev/null");
         std::env::set_var("DYNAMORIO_OPTIONS", options(&self.client, attach, follow)?);
         Ok(command)
     }
+}
+
+fn prepare(command: &mut Command, mask: SigSet) {
+    hither_sys::process::make_room_for_hidden_files(command);
+    hither_sys::process::inherit(command, mask);
 }
 
 /// The option string. DynamoRIO splits it at blanks outside quotes, and the client's
@@ -152,12 +160,12 @@ mod tests {
         check(
             "/opt/h/c.so",
             true,
-            Some("-code_api -disable_traces -client_lib '/opt/h/c.so;0;/proc/7/fd/3'"),
+            Some("-code_api -disable_traces -no_emulate_brk -client_lib '/opt/h/c.so;0;/proc/7/fd/3'"),
         );
         check(
             "/it's here/c.so",
             false,
-            Some("-code_api -disable_traces -no_follow_children -client_lib \"/it's here/c.so;0;/proc/7/fd/3\""),
+            Some("-code_api -disable_traces -no_emulate_brk -no_follow_children -client_lib \"/it's here/c.so;0;/proc/7/fd/3\""),
         );
         check("/a;b/c.so", true, None);
         check("/'\"`/c.so", true, None);

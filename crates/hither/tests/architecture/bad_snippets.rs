@@ -61,6 +61,9 @@ fn layering() {
         ("crates/profile/src/io.rs", "use hither_sys::wire;", 1),
         (SYS, "use hither_profile::ThreadIx;", 0),
         ("xtask/src/main.rs", "use hither_profile::Profile;", 1),
+        ("xtask/src/guest.rs", "use hither_guest::Guest;", 0),
+        ("tests/guest/src/boot.rs", "use hither_sys::process;", 1),
+        (TRACE, "use hither_guest::Guest;", 1),
         ("crates/hither/tests/trace.rs", "use hither_sys::wire;", 0),
     ];
     check(rules::layering, &cases);

@@ -11,6 +11,7 @@ use std::path::Path;
 /// Folders with sources of ours; those that a checkout lacks are passed over.
 const FOLDERS: &[&str] = &[
     "crates",
+    "tests",
     "xtask",
     "tracer",
     "workloads",

@@ -34,7 +34,8 @@ const fn pure(name: &'static str, may_use: &'static [&'static str]) -> Layer {
 pub const LAYERS: &[Layer] = &[
     layer("profile", &[]),
     layer("sys", &["profile"]),
-    layer("xtask", &[]),
+    layer("guest", &[]),
+    layer("xtask", &["guest"]),
     layer("hither/main", &["hither/cli"]),
     layer("hither/cli", EVERYTHING),
     layer("hither/topology", &["profile"]),
@@ -60,7 +61,10 @@ pub const LAYERS: &[Layer] = &[
 pub fn place(file: &str) -> Option<(String, Vec<&str>)> {
     let (krate, inside) = match file.strip_prefix("crates/") {
         Some(rest) => rest.split_once("/src/")?,
-        None => ("xtask", file.strip_prefix("xtask/src/")?),
+        None => match file.strip_prefix("tests/guest/src/") {
+            Some(inside) => ("guest", inside),
+            None => ("xtask", file.strip_prefix("xtask/src/")?),
+        },
     };
     let mut module: Vec<&str> = inside.strip_suffix(".rs")?.split('/').collect();
     let last = module.pop()?;
@@ -101,6 +105,7 @@ pub fn layering(file: &str, text: &str) -> Vec<String> {
 fn ours(path: &[String], from: &str) -> Option<String> {
     let second = path.get(1).map(String::as_str);
     match (path[0].as_str(), second) {
+        ("hither_guest", _) => Some("guest".into()),
         ("hither_profile", _) => Some("profile".into()),
         ("hither_sys", Some("scotch")) => Some("sys/scotch".into()),
         ("hither_sys", _) => Some("sys".into()),

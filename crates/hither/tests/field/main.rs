@@ -1,6 +1,8 @@
 //! `hither trace` on programs that are not ours, and under abuse: each runs natively and
 //! traced, and must print and return the same; the profile must make sense. Needs the
 //! tracer (`cargo xtask tracer`) and the example programs (`make -C workloads`).
+#[path = "../common/mod.rs"]
+mod common;
 mod doctor;
 mod endings;
 mod environment;
@@ -10,54 +12,19 @@ mod programs;
 mod refused;
 
 use std::fs;
-use std::io::{Read, Seek};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Output};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::{run, status, text, wait_for, workload, Place, Running, HITHER};
 use hither_profile::Profile;
-use nix::sys::signal::{kill, Signal};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-const HITHER: &str = env!("CARGO_BIN_EXE_hither");
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/field");
-/// A run that takes longer hangs. The longest here takes half a minute on two idle
-/// processors, but machines that test may be busy with much else.
-const PATIENCE: Duration = Duration::from_secs(600);
-
-/// A folder to work in.
-struct Place(TempDir);
 
 impl Place {
-    fn new() -> Self {
-        Place(tempfile::tempdir().expect("tempdir"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// Signals that whoever started the tests ignores (nohup, a shell's `&`) are not
-    /// ignored by what is tested.
-    fn command(&self, line: &[&str]) -> Command {
-        let mut command = Command::new("env");
-        command
-            .arg("--default-signal")
-            .args(line)
-            .current_dir(self.0.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    /// Runs a shell's command line.
-    fn shell(&self, line: &str) -> Output {
-        run(self.command(&["sh", "-c", line]))
-    }
-
     fn trace(&self, line: &[&str]) -> Output {
         let traced = [&[HITHER, "trace", "-q", "-o", "traced", "--"], line].concat();
         run(self.command(&traced))
@@ -74,86 +41,6 @@ impl Place {
         assert!(text(&stat.stdout).contains("Verdict"));
         profile
     }
-}
-
-/// Runs it, but not for ever.
-fn run(command: Command) -> Output {
-    Running::start(command).end()
-}
-
-/// A command at work. Its output goes through files, so that a leftover process cannot
-/// keep a pipe open.
-struct Running {
-    command: Command,
-    child: Child,
-    out: fs::File,
-    err: fs::File,
-}
-
-impl Running {
-    fn start(mut command: Command) -> Running {
-        let out = tempfile::tempfile().expect("tempfile");
-        let err = tempfile::tempfile().expect("tempfile");
-        command.stdout(out.try_clone().expect("dup"));
-        command.stderr(err.try_clone().expect("dup"));
-        let child = command.spawn().expect("spawn");
-        Running {
-            command,
-            child,
-            out,
-            err,
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("pid"));
-        kill(pid, signal).expect("kill");
-    }
-
-    fn end(mut self) -> Output {
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("wait") {
-                break status;
-            }
-            if start.elapsed() > PATIENCE {
-                let _ = self.child.kill();
-                panic!("{:?} hangs", self.command);
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        Output {
-            status,
-            stdout: whole(self.out),
-            stderr: whole(self.err),
-        }
-    }
-}
-
-fn whole(mut file: fs::File) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    file.rewind().expect("rewind");
-    file.read_to_end(&mut bytes).expect("read");
-    bytes
-}
-
-fn wait_for(what: &str, done: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < PATIENCE, "no {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The exit status as a shell shows it.
-fn status(output: &Output) -> i32 {
-    use std::os::unix::process::ExitStatusExt;
-    let signal = output.status.signal().map(|signal| 128 + signal);
-    output.status.code().or(signal).expect("a status")
 }
 
 fn accesses(profile: &Profile) -> u64 {
@@ -206,18 +93,6 @@ fn check_in(place: &Place, line: &[&str], expected: &Expected) -> Profile {
 #[track_caller]
 fn check(line: &[&str], processes: usize, threads: usize) -> Profile {
     check_in(&Place::new(), line, &Expected { processes, threads })
-}
-
-/// A program of `workloads/`.
-fn workload(name: &str) -> String {
-    let target = Path::new(HITHER).ancestors().nth(2).expect("target");
-    let program = target.join("workloads").join(name);
-    assert!(
-        program.exists(),
-        "{} is missing: make -C workloads",
-        program.display()
-    );
-    program.to_string_lossy().into_owned()
 }
 
 /// A program built from a file of this folder, once per run of the tests.

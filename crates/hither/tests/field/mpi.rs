@@ -66,6 +66,11 @@ fn ring() {
         |_, output, profile| {
             assert_eq!(text(&output.stdout), "mpi_ring: 4 ranks, correct\n");
             assert_eq!(ranks(&profile, "mpi_ring"), 4);
+            let programs = profile.meta.processes.iter();
+            let programs = programs.filter(|p| p.executable.ends_with("mpi_ring"));
+            let mut numbers: Vec<_> = programs.map(|p| p.rank).collect();
+            numbers.sort_unstable();
+            assert_eq!(numbers, [Some(0), Some(1), Some(2), Some(3)]);
             assert!(
                 between_ranks(&profile) > 1000,
                 "{}",

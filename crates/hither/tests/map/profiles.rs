@@ -61,6 +61,15 @@ pub fn chain(threads: u32) -> Profile {
 const TWO_NODES: [&str; 3] = ["app.hither", "--topology", "numa:2 core:2 pu:1"];
 
 #[test]
+fn what_is_placed_for_this_machine_is_to_be_run() {
+    let mut profile = chain(2);
+    profile.meta.command = ["./chain", "a b"].map(str::to_owned).to_vec();
+    let said = Place::with_profile(&profile).map(&["app.hither"]);
+    let next = "next: hither run -p app.place.json -- ./chain 'a b'\n";
+    assert!(said.ends_with(next), "{said}");
+}
+
+#[test]
 fn neighbours_and_their_pages_share_a_node() {
     let place = Place::with_profile(&chain(4));
     let said = place.map(&[&TWO_NODES[..], &["--explain"]].concat());

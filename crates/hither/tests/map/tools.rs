@@ -209,6 +209,33 @@ fn ranks() -> Profile {
     profile
 }
 
+/// The profile's own ranks come before the order of process ids, and a process that a rank
+/// made is none.
+#[test]
+fn ranks_are_those_that_the_launcher_gave() {
+    let mut profile = ranks();
+    let processes = &mut profile.meta.processes;
+    processes[1].rank = Some(0);
+    processes[2].rank = Some(1);
+    let made = Process {
+        pid: 13,
+        ..processes[2].clone()
+    };
+    processes.push(made);
+    let thread = profile.threads[2].clone();
+    profile.threads.push(Thread {
+        process: ProcessIx(3),
+        ..thread
+    });
+    let place = Place::with_profile(&profile);
+    place.map(&["app.hither", "-o", "p"]);
+    let text = std::fs::read_to_string(place.path("p.place.json")).expect("placement");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let processes = json["processes"].as_array().expect("processes");
+    let numbers: Vec<_> = processes.iter().map(|p| p["rank"].as_u64()).collect();
+    assert_eq!(numbers, [None, Some(0), Some(1), None]);
+}
+
 #[test]
 fn openmpi() {
     let place = Place::with_profile(&ranks());

@@ -137,6 +137,7 @@ fn meta(r: &mut Random, processes: usize) -> Meta {
                 pid: r.next() as i32,
                 parent: (r.below(2) > 0).then(|| ProcessIx(r.ix(processes))),
                 executable: r.text(),
+                rank: (r.below(2) > 0).then(|| r.next() as u32),
                 start: r.count(),
                 end: r.count(),
             })

@@ -171,7 +171,8 @@ fn restrict(
 }
 
 /// Numbers the processes of the program that most of the placed processes run, if there
-/// are several, by process id: a launcher starts its ranks in order.
+/// are several: as the profile has their ranks, where it does (of processes of one rank the
+/// first is meant), else by process id, since a launcher starts its ranks in order.
 fn ranks(profile: &Profile, placed: &[ThreadIx]) -> Vec<Option<u32>> {
     let processes = &profile.meta.processes;
     let mut ranks = vec![None; processes.len()];
@@ -188,8 +189,14 @@ fn ranks(profile: &Profile, placed: &[ThreadIx]) -> Vec<Option<u32>> {
     let most = programs.into_values().max_by_key(Vec::len);
     let mut most = most.filter(|p| p.len() > 1).unwrap_or_default();
     most.sort_by_key(|p| processes[p.at()].pid);
-    for (rank, process) in (0..).zip(most) {
-        ranks[process.at()] = Some(rank);
+    let known = most.iter().any(|p| processes[p.at()].rank.is_some());
+    let mut taken = BTreeSet::new();
+    for (order, process) in (0..).zip(most) {
+        let rank = match known {
+            true => processes[process.at()].rank,
+            false => Some(order),
+        };
+        ranks[process.at()] = rank.filter(|r| taken.insert(*r));
     }
     ranks
 }

@@ -6,6 +6,9 @@ use crate::topology::{select, Level, Tree};
 use anyhow::{anyhow, Result};
 use hither_profile::MachineId;
 
+/// What the machine is called that hither runs on.
+pub const THIS_MACHINE: &str = "this machine";
+
 /// The machine to place on.
 pub struct Target {
     /// Units that may be used.
@@ -26,7 +29,7 @@ pub fn target(args: &On, threads: usize) -> Result<Target> {
     Ok(Target {
         cost: cost(&selected.tree, selected.latencies.as_deref(), args.cost)?,
         tree: selected.tree,
-        id: identity(&whole, name.unwrap_or("this machine")),
+        id: identity(&whole, name.unwrap_or(THIS_MACHINE)),
     })
 }
 

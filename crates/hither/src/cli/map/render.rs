@@ -1,7 +1,8 @@
 //! What `hither map` prints.
+use super::machine::THIS_MACHINE;
 use super::pages::Structure;
 use super::Solution;
-use crate::cli::style::{clean, count, percent, Style};
+use crate::cli::style::{clean, count, percent, shell_line, Style};
 use crate::map::explain::{Explanation, State};
 use crate::map::{data, threads};
 use crate::place::formats;
@@ -170,10 +171,21 @@ fn phases(placement: &Placement, moves: usize) -> String {
     out
 }
 
-/// What was written, and what to type.
-pub fn next(path: &Path) -> String {
-    let path = path.display();
-    format!("{path} written\nnext: hither map {path} --format env (others: hither map --list)\n")
+/// What was written, and what to type: here, or on the machine it is for.
+pub fn next(placement: &Placement, path: &Path) -> String {
+    let shown = clean(&path.display().to_string());
+    let next = if placement.machine.name == THIS_MACHINE {
+        let path = path.to_string_lossy();
+        let command = &placement.source.command;
+        let command = match command.is_empty() {
+            true => "COMMAND".to_owned(),
+            false => shell_line(command.iter()),
+        };
+        format!("hither run -p {} -- {command}", shell_line([path].iter()))
+    } else {
+        format!("hither map {shown} --format env (others: hither map --list)")
+    };
+    format!("{shown} written\nnext: {next}\n")
 }
 
 fn change(before: u64, after: u64) -> String {

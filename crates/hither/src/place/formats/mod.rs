@@ -16,6 +16,8 @@ mod taskset;
 mod tests;
 mod text;
 
+pub use text::describe;
+
 use hither_profile::Placement;
 
 /// What other tools read instead of a placement.

@@ -56,7 +56,8 @@ impl Format for Text {
     }
 }
 
-fn describe(region: &RegionId) -> String {
+/// A region in words.
+pub fn describe(region: &RegionId) -> String {
     use hither_profile::RegionKind as Kind;
     let owner = region.thread.map_or_else(
         || format!("process {}", region.process),

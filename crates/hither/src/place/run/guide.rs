@@ -76,6 +76,14 @@ pub struct Seat {
     pub binds: Vec<Bind>,
 }
 
+/// Which phase the threads are placed for, and which the pages: threads may move more often
+/// (OPT 6.2.2, 6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    pub threads: usize,
+    pub pages: usize,
+}
+
 /// What a change of phase asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
@@ -94,6 +102,8 @@ pub struct Found {
     pub name: String,
     /// It is not quite the region of the profile: another size or number.
     pub nearest: bool,
+    /// It was inherited by fork: a page not written since is still the parent's.
+    pub copied: bool,
     /// Where its pages are now, those that were placed.
     pub binds: Vec<Bind>,
 }
@@ -104,22 +114,29 @@ pub trait Guide {
     fn started(&mut self, pid: Pid, image: &Image) -> Seat;
     /// `creator` made a thread of its process, whose stack pointer is at `stack_pointer`.
     fn thread(&mut self, creator: Tid, tid: Tid, stack_pointer: u64) -> Seat;
-    /// `creator` made a process that shares or copies its memory.
-    fn forked(&mut self, creator: Tid, pid: Pid) -> Seat;
+    /// `creator` made a process with a copy of its memory or, when `shares`, one that runs in
+    /// its creator's memory until it calls exec (vfork, posix_spawn).
+    fn forked(&mut self, creator: Tid, pid: Pid, shares: bool) -> Seat;
     /// Process `pid` runs another program now; `tid` called exec, and is `pid` from here on.
     fn execed(&mut self, pid: Pid, tid: Tid, image: &Image) -> Seat;
-    /// A thread is ending.
+    /// A thread is ending. What [`Guide::found`] tells of its process is to be asked before
+    /// its last thread ends.
     fn ended(&mut self, tid: Tid);
     /// mmap and shmat.
     fn mapped(&mut self, tid: Tid, mapping: &Mapping) -> Vec<Bind>;
-    fn unmapped(&mut self, tid: Tid, address: u64, length: u64);
+    /// munmap and shmdt. Allocators that map more than they need and give head and tail back
+    /// at once are recognised only then: the pages to bind may have memory already.
+    fn unmapped(&mut self, tid: Tid, address: u64, length: u64) -> Vec<Bind>;
+    /// mremap, from (address, length) to (address, length): what belongs in the whole of the
+    /// new range.
     fn remapped(&mut self, tid: Tid, old: (u64, u64), new: (u64, u64)) -> Vec<Bind>;
     /// The end of the heap is at `end` now. The first call of an image tells its start.
     fn brk(&mut self, tid: Tid, end: u64) -> Vec<Bind>;
     /// Phases there are; they are numbered from 0, in which the program starts.
     fn phases(&self) -> usize;
-    /// From here on `phase` holds.
-    fn enter(&mut self, phase: usize) -> Change;
+    /// From here on the threads are placed as in one phase, and the pages as the moves of all
+    /// phases up to another leave them: phases between may have been skipped.
+    fn enter(&mut self, holding: Holding) -> Change;
     /// The regions of a process that were recognised, and where their pages belong now.
     fn found(&self, pid: Pid) -> Vec<Found>;
     /// The shortest mapping in bytes that is worth stopping at; `None`: none is.

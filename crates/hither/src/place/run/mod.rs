@@ -13,17 +13,39 @@
 //! while a daemon does.
 //!
 //! Who decides and who acts are apart: a [`Guide`] is told what the program does and
-//! answers with processing units and [`Bind`]s; it makes no system call.
+//! answers with processing units and [`guide::Bind`]s; it makes no system call.
+mod calls;
+mod engine;
+mod follower;
+mod front;
 pub mod guide;
+mod image;
+mod inject;
+mod jobs;
+mod lives;
+mod moves;
+mod mremap;
 pub mod outcome;
+pub mod pinners;
+pub mod poll;
+pub mod progress;
+pub mod readback;
+pub mod recognise;
+pub mod rule;
+mod task;
+mod threads;
+mod tick;
 
-pub use guide::{Bind, Guide};
-pub use outcome::Outcome;
+pub use front::run;
+pub use guide::Guide;
+pub use outcome::{Method, Outcome};
+pub use recognise::Recogniser;
 
 use crate::program::target::Target;
 use anyhow::Result;
-use guide::Node;
+use guide::{Node, Pid};
 use hither_profile::Nanos;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 
 /// What to run and how.
@@ -39,6 +61,8 @@ pub struct Request {
     pub progress: Option<Box<dyn Progress>>,
     /// Environment variables that the program gets besides ours.
     pub environment: Vec<(OsString, OsString)>,
+    /// How to follow it. `None`: by ptrace, by polling where that is forbidden.
+    pub method: Option<Method>,
 }
 
 /// A memory policy of a whole process, as set_mempolicy(2) knows them. Children inherit it.
@@ -52,20 +76,53 @@ pub enum MemoryPolicy {
 
 /// Tells how far the program has come.
 pub trait Progress {
-    /// The program exists and has not run yet.
+    /// The program exists and has not run yet. Called first of all.
     fn started(&mut self, pid: guide::Pid) -> Result<()>;
-    /// The phase that holds now, `at` being the time since the start. Called some hundred
-    /// times a second at most.
-    fn phase(&mut self, at: Nanos) -> usize;
+    /// A process is at the first instruction of a program: the first one, and after each
+    /// exec.
+    fn image(&mut self, _pid: guide::Pid, _image: &guide::Image) {}
+    /// A process mapped a part of a file that can be executed.
+    fn mapped(&mut self, _pid: guide::Pid, _mapping: &guide::Mapping) {}
+    /// Whether it wants to know of such mappings.
+    fn wants_mappings(&self) -> bool {
+        false
+    }
+    /// What is to hold now, `at` being the time since the start. Wants to be called some
+    /// dozens of times a second.
+    fn phase(&mut self, at: Nanos) -> guide::Holding;
+    /// Whether nothing will change any more.
+    fn is_over(&self) -> bool {
+        false
+    }
     /// How progress was followed, for the user.
     fn note(&self) -> Option<String>;
 }
 
-/// Starts the program, follows it to its end.
-///
-/// # Errors
-/// When it cannot be started or followed at all.
-pub fn run(request: Request, guide: Box<dyn Guide>) -> Result<Outcome> {
-    let _ = (request, guide);
-    anyhow::bail!("not built yet")
+/// Why a program cannot be followed, though it can be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refused {
+    #[error("{tracer} (process {pid}) follows the program already, and only one can; start hither run without it")]
+    Traced { tracer: String, pid: Pid },
+    #[error("this system does not let hither follow programs (ptrace: {0}); allow it, or use --method polling")]
+    Forbidden(String),
+}
+
+impl MemoryPolicy {
+    /// MPOL_* and the nodes, a bit each, as set_mempolicy(2) takes them.
+    fn for_kernel(&self) -> (i32, Vec<u64>) {
+        let bits = |nodes: &[Node]| {
+            let last = nodes.iter().map(|node| node.0 as usize).max();
+            let mut words = vec![0u64; last.unwrap_or(0) / 64 + 1];
+            for node in nodes {
+                words[node.0 as usize / 64] |= 1 << (node.0 % 64);
+            }
+            words
+        };
+        match self {
+            MemoryPolicy::Preferred(node) => (1, bits(&[*node])),
+            MemoryPolicy::Bind(nodes) => (2, bits(nodes)),
+            MemoryPolicy::Interleave(nodes) => (3, bits(nodes)),
+            MemoryPolicy::Local => (4, Vec::new()),
+        }
+    }
 }

@@ -165,6 +165,7 @@ fn processes(engine: &Engine) -> Vec<Process> {
             pid: p.pid,
             parent,
             executable: executable.unwrap_or_default(),
+            rank: engine.world.ranks.get(&slot).copied(),
             start: since(engine, p.start_ns),
             end: since(engine, end),
         }

@@ -1,6 +1,7 @@
 //! The event ring -> regions, heap and processes, in the order things happened.
 use super::heap::Heap;
 use super::regions::Regions;
+use crate::program::mpi;
 use hither_sys::{wire, EventRecord, Segment};
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -14,6 +15,8 @@ pub struct World {
     pub heap: Heap,
     /// Executables by process slot.
     pub executables: HashMap<u32, String>,
+    /// MPI ranks on this host by process slot, of those that have one.
+    pub ranks: HashMap<u32, u32>,
     /// Kinds of things that the target says it could not trace, HI_LOST_*.
     pub lost: BTreeSet<u64>,
     pub broken_events: u64,
@@ -87,5 +90,10 @@ impl World {
             self.heap.fork(parent, process);
         }
         self.executables.insert(process, executable.to_owned());
+        // Must be asked while the process lives; ranks live long enough.
+        let pid = i32::try_from(a[0]).ok();
+        if let Some(rank) = pid.and_then(mpi::local_rank_of) {
+            self.ranks.insert(process, rank);
+        }
     }
 }

@@ -1,0 +1,65 @@
+//! `hither run`: start a program with its threads and pages where they are wanted.
+mod args;
+mod machine;
+mod output;
+mod plan;
+mod policy;
+mod render;
+mod render_plan;
+mod surroundings;
+
+use std::process::ExitCode;
+
+use anyhow::{bail, Result};
+
+pub use args::Args;
+
+use super::{say, style::Style};
+use crate::place;
+use crate::program::{child, target};
+use crate::trace::launch::already_traced;
+use plan::Plan;
+
+/// Runs the command; the result is its exit status.
+///
+/// # Errors
+/// When what was asked for cannot be done here, or the command not be started.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    if already_traced() {
+        bail!("this hither is itself being traced by hither, which cannot be nested; leave one of the two out");
+    }
+    hither_sys::process::withstand_file_limit();
+    let target = target::resolve(&args.command, std::env::var_os("PATH").as_deref())?;
+    let output = args.json.as_deref().map(output::destination).transpose()?;
+    let plan = Plan::new(args, &target)?;
+    if args.dry_run {
+        print(&render_plan::whole(&plan, &target, Style::of_stdout()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.quiet {
+        for warning in &plan.warnings {
+            say(&format!("warning: {warning}"));
+        }
+    }
+    if args.verbose {
+        say(&render_plan::brief(&plan));
+    }
+    let next = render::Next::new(args);
+    let (request, guide) = plan.request(args, target);
+    let outcome = place::run::run(request, guide)?;
+    if !args.quiet {
+        render::report(&outcome, args.verbose, &next);
+    }
+    let status = child::exit_status(&outcome.end);
+    if let Some(output) = output {
+        output.write(&outcome)?;
+    }
+    Ok(ExitCode::from(status))
+}
+
+/// On stdout, which no program writes to; that nobody reads to the end is no failure.
+fn print(text: &str) -> Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
+}

@@ -1,0 +1,101 @@
+//! Where the outcome goes, found out before the program runs rather than after.
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context, Result};
+use nix::unistd::{access, AccessFlags};
+
+use crate::place::run::Outcome;
+
+/// A file for the outcome. Opened at once where it is there already and no plain file (a
+/// pipe, a terminal); else written under another name and renamed, so that a reader sees
+/// all of it or none.
+pub enum Output {
+    Open(File),
+    Fresh(PathBuf),
+}
+
+/// # Errors
+/// When it cannot be written there.
+pub fn destination(path: &Path) -> Result<Output> {
+    let shown = path.display();
+    match path.metadata() {
+        Ok(data) if data.is_dir() => bail!("{shown} is a folder; name a file with --json"),
+        Ok(data) if !data.is_file() => {
+            let file = File::options().write(true).open(path);
+            return Ok(Output::Open(
+                file.with_context(|| format!("cannot write {shown}"))?,
+            ));
+        }
+        _ => {}
+    }
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let parent = parent(&path);
+    if !parent.is_dir() {
+        bail!("cannot write {shown}: there is no folder {}; make it, or choose another place with --json", parent.display());
+    }
+    if let Err(error) = access(parent, AccessFlags::W_OK | AccessFlags::X_OK) {
+        bail!("cannot write {shown}: the folder {} is not writable ({error}); choose another place with --json", parent.display());
+    }
+    // The program may change nothing about where we are, but being sure costs nothing.
+    Ok(Output::Fresh(std::path::absolute(&path).unwrap_or(path)))
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+impl Output {
+    /// Writes the outcome as JSON.
+    ///
+    /// # Errors
+    /// When there is no room for it; then nothing is left behind.
+    pub fn write(self, outcome: &Outcome) -> Result<()> {
+        let text = serde_json::to_string_pretty(outcome)? + "\n";
+        match self {
+            Output::Open(mut file) => file.write_all(text.as_bytes()),
+            Output::Fresh(path) => replace(&path, &text),
+        }
+        .context("cannot write the outcome; make room, or choose another place with --json")
+    }
+}
+
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let name = format!(".hither-{}.json", std::process::id());
+    let other = parent(path).join(name);
+    let write = || {
+        let mut file = File::create_new(&other)?;
+        file.write_all(text.as_bytes())?;
+        std::fs::rename(&other, path)
+    };
+    write().inspect_err(|_| {
+        // The first error is the one to report.
+        let _ = std::fs::remove_file(&other);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_replace_files_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("out.json");
+        for _ in 0..2 {
+            let output = destination(&file).expect("a destination");
+            output.write(&Outcome::default()).expect("written");
+            let text = std::fs::read_to_string(&file).expect("a file");
+            let read: Outcome = serde_json::from_str(&text).expect("an outcome");
+            assert_eq!(read, Outcome::default());
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).expect("a folder").count(), 1);
+        assert!(destination(dir.path()).is_err());
+        assert!(destination(&dir.path().join("none/out.json")).is_err());
+        assert!(destination(Path::new("/dev/null")).is_ok());
+    }
+}

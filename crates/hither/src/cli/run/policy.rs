@@ -1,0 +1,260 @@
+//! What `--policy` names: an order of PUs for threads, a memory policy for pages.
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use anyhow::{anyhow, bail, Result};
+
+use crate::map::threads::{self, ThreadPolicy};
+use crate::map::{Cost, Graph, Problem};
+use crate::place::run::guide::{Cpu, Node};
+use crate::place::run::MemoryPolicy;
+use crate::topology::{PuList, Tree};
+
+/// What the policies given ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    pub threads: Option<Order>,
+    pub memory: Option<Memory>,
+    /// As they were given.
+    names: (String, String),
+}
+
+impl Choice {
+    /// Takes one more; the one it contradicts.
+    pub fn set(&mut self, name: &str, part: Part) -> Option<&str> {
+        let name = name.to_owned();
+        match part {
+            Part::Threads(_) if self.threads.is_some() => Some(&self.names.0),
+            Part::Memory(_) if self.memory.is_some() => Some(&self.names.1),
+            Part::Threads(order) => {
+                (self.threads, self.names.0) = (Some(order), name);
+                None
+            }
+            Part::Memory(memory) => {
+                (self.memory, self.names.1) = (Some(memory), name);
+                None
+            }
+        }
+    }
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    Threads(Order),
+    Memory(Memory),
+}
+
+/// In which order threads take PUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Compact,
+    Cores,
+    Scatter,
+}
+
+/// A memory policy whose nodes nobody has looked for yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Memory {
+    Interleave(Option<PuList>),
+    Local,
+    Preferred(PuList),
+    Bind(PuList),
+}
+
+impl FromStr for Part {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Part> {
+        let (name, nodes) = match text.split_once(':') {
+            Some((name, nodes)) => (name, Some(nodes)),
+            None => (text, None),
+        };
+        let list = nodes.map(|nodes| {
+            let list = nodes.parse::<PuList>();
+            list.map_err(|_| anyhow!("--policy {text}: write the nodes as 0-3 or 0,2"))
+        });
+        Ok(match (name, list.transpose()?) {
+            ("compact", None) => Part::Threads(Order::Compact),
+            ("cores", None) => Part::Threads(Order::Cores),
+            ("scatter", None) => Part::Threads(Order::Scatter),
+            ("interleave", nodes) => Part::Memory(Memory::Interleave(nodes)),
+            ("local", None) => Part::Memory(Memory::Local),
+            ("preferred", Some(node)) => Part::Memory(Memory::Preferred(node)),
+            ("bind", Some(nodes)) => Part::Memory(Memory::Bind(nodes)),
+            ("preferred" | "bind", None) => bail!("--policy {name} needs nodes, as {name}:0"),
+            ("compact" | "cores" | "scatter" | "local", Some(_)) => {
+                bail!("--policy {name} takes no nodes; leave out what follows the colon")
+            }
+            _ => bail!("there is no policy {text}; it is compact, cores or scatter for threads, interleave, local, preferred:NODE or bind:NODES for pages (others: `hither map`)"),
+        })
+    }
+}
+
+impl Order {
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Compact => "compact",
+            Order::Cores => "cores",
+            Order::Scatter => "scatter",
+        }
+    }
+
+    /// The units of the tree in the order in which threads take them, each once.
+    pub fn units(self, tree: &Tree) -> Result<Vec<Cpu>> {
+        let places: Vec<u32> = match self {
+            Order::Compact => by_policy("compact", tree)?,
+            Order::Scatter => by_policy("scatter", tree)?,
+            Order::Cores => cores(tree),
+        };
+        let cpu = |at: &u32| Cpu(tree.units[*at as usize].os);
+        Ok(places.iter().map(cpu).collect())
+    }
+}
+
+/// Where the policy of that name puts as many threads as there are units.
+fn by_policy(name: &str, tree: &Tree) -> Result<Vec<u32>> {
+    let units = tree.units.len();
+    let policy: Option<&&dyn ThreadPolicy> = threads::ALL.iter().find(|p| p.name() == name);
+    let policy = policy.ok_or_else(|| anyhow!("there is no policy {name}"))?;
+    let problem = Problem {
+        tree,
+        cost: &Cost::hops(tree),
+        comm: &Graph::new(units, std::iter::empty()),
+        load: &vec![1; units],
+        capacity: 1,
+        siblings: true,
+        current: None,
+        seed: 0,
+    };
+    policy.place(&problem).map_err(|why| anyhow!(why))
+}
+
+/// First units of all cores, second units, and so on.
+fn cores(tree: &Tree) -> Vec<u32> {
+    let mut seen = vec![0u32; tree.cores()];
+    let mut places: Vec<(u32, u32)> = Vec::new();
+    for (at, unit) in (0..).zip(&tree.units) {
+        let rank = &mut seen[unit.core as usize];
+        places.push((*rank, at));
+        *rank += 1;
+    }
+    places.sort_unstable();
+    places.into_iter().map(|(_, at)| at).collect()
+}
+
+/// The PUs of a list in its order, each once.
+pub fn listed(list: &PuList) -> Vec<Cpu> {
+    let mut seen = BTreeSet::new();
+    let new = list.iter().filter(|os| seen.insert(*os));
+    new.map(Cpu).collect()
+}
+
+impl Memory {
+    /// The policy for the kernel.
+    ///
+    /// # Errors
+    /// When it names a node without memory that may be used; `usable` are those with.
+    pub fn resolve(&self, usable: &[u32]) -> Result<MemoryPolicy> {
+        let all = || usable.iter().copied().map(Node).collect();
+        Ok(match self {
+            Memory::Interleave(None) => MemoryPolicy::Interleave(all()),
+            Memory::Interleave(Some(list)) => MemoryPolicy::Interleave(nodes(list, usable)?),
+            Memory::Local => MemoryPolicy::Local,
+            Memory::Bind(list) => MemoryPolicy::Bind(nodes(list, usable)?),
+            Memory::Preferred(list) => match nodes(list, usable)?[..] {
+                [node] => MemoryPolicy::Preferred(node),
+                _ => bail!("--policy preferred:{list} names several nodes; choose one"),
+            },
+        })
+    }
+}
+
+fn nodes(list: &PuList, usable: &[u32]) -> Result<Vec<Node>> {
+    let mut nodes = BTreeSet::new();
+    for node in list.iter() {
+        if !usable.contains(&node) {
+            let usable = PuList::of(usable.iter().copied());
+            bail!("node {node} does not exist or has no memory that may be used here; --policy may name the nodes {usable}");
+        }
+        nodes.insert(node);
+    }
+    Ok(nodes.into_iter().map(Node).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::load;
+
+    #[test]
+    fn policies_are_read() {
+        let check = |text: &str, expected: Option<Part>| {
+            assert_eq!(text.parse::<Part>().ok(), expected, "{text}");
+        };
+        let list = |text: &str| text.parse::<PuList>().expect("a list");
+        check("compact", Some(Part::Threads(Order::Compact)));
+        check("interleave", Some(Part::Memory(Memory::Interleave(None))));
+        check(
+            "interleave:0-1",
+            Some(Part::Memory(Memory::Interleave(Some(list("0-1"))))),
+        );
+        check("bind:0,2", Some(Part::Memory(Memory::Bind(list("0,2")))));
+        check(
+            "preferred:1",
+            Some(Part::Memory(Memory::Preferred(list("1")))),
+        );
+        check("local", Some(Part::Memory(Memory::Local)));
+        for wrong in [
+            "",
+            "kmaf",
+            "compact:0",
+            "local:1",
+            "bind",
+            "bind:",
+            "bind:x",
+            "preferred",
+        ] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn orders_by_hand() {
+        // Units 0 and 1 are core 0, 2 and 3 core 1 of node 0, and so on.
+        let topology = load("node:2 core:2 pu:2").expect("a topology");
+        let tree = Tree::new(&topology, |_| true).expect("units");
+        let check = |order: Order, expected: [u32; 8]| {
+            let units = order.units(&tree).expect("an order");
+            assert_eq!(units, expected.map(Cpu));
+        };
+        check(Order::Compact, [0, 1, 2, 3, 4, 5, 6, 7]);
+        check(Order::Cores, [0, 2, 4, 6, 1, 3, 5, 7]);
+        check(Order::Scatter, [0, 4, 2, 6, 1, 5, 3, 7]);
+        assert_eq!(
+            listed(&"6,1-2,2".parse().expect("a list")),
+            [6, 1, 2].map(Cpu)
+        );
+    }
+
+    #[test]
+    fn nodes_are_looked_for() {
+        let check = |text: &str, expected: Option<MemoryPolicy>| {
+            let Ok(Part::Memory(memory)) = text.parse::<Part>() else {
+                panic!("{text} is no memory policy");
+            };
+            assert_eq!(memory.resolve(&[0, 2]).ok(), expected, "{text}");
+        };
+        let both = || vec![Node(0), Node(2)];
+        check("interleave", Some(MemoryPolicy::Interleave(both())));
+        check(
+            "interleave:2",
+            Some(MemoryPolicy::Interleave(vec![Node(2)])),
+        );
+        check("bind:2,0", Some(MemoryPolicy::Bind(both())));
+        check("bind:0-2", None);
+        check("preferred:0,2", None);
+        check("preferred:2", Some(MemoryPolicy::Preferred(Node(2))));
+        check("local", Some(MemoryPolicy::Local));
+    }
+}

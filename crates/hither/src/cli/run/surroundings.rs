@@ -1,0 +1,39 @@
+//! What the program finds around it that may pin threads or bind memory as well.
+use std::fs;
+
+use crate::place::run::pinners::{open_mpi_pins, policy_of, Surroundings};
+use crate::program::target::Target;
+
+/// What is known here. `placement`: threads go where a placement says, whatever the mask
+/// that we were started with.
+pub fn here(command: &[std::ffi::OsString], target: &Target, placement: bool) -> Surroundings {
+    let program = target.executable.canonicalize();
+    let program = program.unwrap_or_else(|_| target.executable.clone());
+    let words: Vec<String> = command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let online = read("/sys/devices/system/cpu/online");
+    let allowed = allowed().filter(|_| placement);
+    Surroundings {
+        allowed: allowed.unwrap_or_else(|| online.clone()),
+        online,
+        policy: policy_of(&read("/proc/self/numa_maps")),
+        balancing: !matches!(read("/proc/sys/kernel/numa_balancing").as_str(), "" | "0"),
+        open_mpi: open_mpi_pins(&words, &program.to_string_lossy()),
+        ..Surroundings::default()
+    }
+}
+
+fn allowed() -> Option<String> {
+    let status = read("/proc/self/status");
+    let mut lines = status.lines();
+    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.map(|list| list.trim().to_owned())
+}
+
+/// A small file of the kernel without the line end; nothing where there is none.
+fn read(path: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,73 @@
+//! The half that follows the program, in a session of its own, to the end of the last
+//! process that it left behind.
+use std::io::{PipeWriter, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use hither_sys::ptrace;
+use serde::{Deserialize, Serialize};
+
+use super::engine::Engine;
+use super::guide::{Guide, Pid};
+use super::{Outcome, Progress, Refused};
+
+/// What the front hands over.
+pub struct Job<'a> {
+    pub guide: &'a mut (dyn Guide + 'static),
+    pub progress: Option<&'a mut (dyn Progress + 'static)>,
+    pub strict: bool,
+    pub front: Pid,
+    /// Takes one [`Report`].
+    pub sink: PipeWriter,
+    /// The program on its way to exec.
+    pub gate: UnixStream,
+}
+
+/// What the front is told, once.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Report {
+    Refused(Refused),
+    Over(Box<Outcome>),
+}
+
+/// Tells the front; it may have been killed, and then nobody wants to know.
+pub fn tell(mut sink: PipeWriter, report: Report) {
+    if let Ok(text) = serde_json::to_vec(&report) {
+        let _ = sink.write_all(&text);
+    }
+}
+
+/// Attaches to the program and stays with it. Whether it could.
+pub fn serve(job: Job) -> bool {
+    let mut gate = &job.gate;
+    let mut pid = [0; 4];
+    if gate.read_exact(&mut pid).is_err() {
+        // The front could not even fork.
+        return false;
+    }
+    let pid = Pid::from_ne_bytes(pid);
+    if let Err(error) = ptrace::seize(pid) {
+        tell(job.sink, Report::Refused(refused(pid, &error)));
+        return false;
+    }
+    if gate.write_all(&[0]).is_err() {
+        return false;
+    }
+    hither_sys::launch::be_prompt();
+    Engine::new(job, pid).run();
+    true
+}
+
+/// Why the program cannot be followed.
+fn refused(pid: Pid, error: &std::io::Error) -> Refused {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"));
+    let tracer = tracer.and_then(|t| t.trim().parse().ok()).unwrap_or(0);
+    if tracer == 0 {
+        return Refused::Forbidden(error.to_string());
+    }
+    let name = std::fs::read_to_string(format!("/proc/{tracer}/comm"));
+    Refused::Traced {
+        tracer: name.map_or_else(|_| "a program".to_string(), |n| n.trim().to_string()),
+        pid: tracer,
+    }
+}

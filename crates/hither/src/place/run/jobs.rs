@@ -1,0 +1,159 @@
+//! Signals and job control between the user's shell and the program.
+//!
+//! The program is in our process group, so what the terminal sends reaches it without us.
+//! Signals to us alone are handed on. When the program stops (Ctrl-Z, SIGSTOP), we stop
+//! by the same signal, as the shell watches us and not it; when we are continued, so is it.
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use hither_profile::RunEnd;
+use hither_sys::process;
+use hither_sys::ptrace::{change, Change};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{waitid, Id, WaitPidFlag, WaitStatus};
+use nix::unistd::Pid;
+
+/// Signals that tell of our own mistakes; everything else is held back, real-time signals
+/// included.
+const OURS: [Signal; 9] = [
+    Signal::SIGSEGV,
+    Signal::SIGBUS,
+    Signal::SIGFPE,
+    Signal::SIGILL,
+    Signal::SIGTRAP,
+    Signal::SIGSYS,
+    Signal::SIGABRT,
+    Signal::SIGXCPU,
+    Signal::SIGXFSZ,
+];
+/// How long a process group takes at most to hear of one signal.
+const GROUP: Duration = Duration::from_millis(10);
+
+/// The mask as hither found it: who polls after following failed is not to take ours for it.
+static BEFORE: OnceLock<SigSet> = OnceLock::new();
+
+/// Signals held back from this process from now on.
+pub struct Signals {
+    fd: SignalFd,
+    before: SigSet,
+}
+
+impl Signals {
+    /// # Errors
+    /// When the kernel gives no signalfd.
+    pub fn hold() -> Result<Self> {
+        process::reap_children();
+        let mut held = SigSet::all();
+        OURS.into_iter().for_each(|signal| held.remove(signal));
+        let now = SigSet::thread_get_mask().context("cannot read the signal mask")?;
+        let before = *BEFORE.get_or_init(|| now);
+        held.thread_block().context("cannot hold signals back")?;
+        let fd = SignalFd::with_flags(&held, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .context("cannot make a signalfd")?;
+        Ok(Signals { fd, before })
+    }
+
+    /// The mask as it was, for the program.
+    pub fn before(&self) -> SigSet {
+        self.before
+    }
+
+    /// Hands to `child` what was sent to us alone; whether SIGCONT was among it all.
+    fn forward(&self, child: Pid, follower: Option<Pid>) -> bool {
+        let mut continued = false;
+        while let Ok(Some(info)) = self.fd.read_signal() {
+            let signal = i32::try_from(info.ssi_signo).unwrap_or(0);
+            continued |= signal == Signal::SIGCONT as i32;
+            let sender = i32::try_from(info.ssi_pid).map(Pid::from_raw);
+            let from_follower = follower.is_some() && sender.ok() == follower;
+            let sent = info.ssi_code <= 0 && !from_follower && signal != Signal::SIGCHLD as i32;
+            if sent && signal != Signal::SIGCONT as i32 {
+                // It may have ended meanwhile; then there is nobody to tell.
+                let _ = process::send(child.as_raw(), signal);
+            }
+        }
+        continued
+    }
+}
+
+/// Waits until `child` has ended, stopping and going on with it.
+///
+/// # Errors
+/// When the kernel refuses to watch the child.
+pub fn wait(child: Pid, follower: Pid, signals: &Signals) -> Result<RunEnd> {
+    wait_with(child, Some(follower), signals, || None)
+}
+
+/// As [`wait`], calling `tick` at first and again after the time that it returns, at most.
+///
+/// # Errors
+/// As [`wait`].
+pub fn wait_with(
+    child: Pid,
+    follower: Option<Pid>,
+    signals: &Signals,
+    mut tick: impl FnMut() -> Option<Duration>,
+) -> Result<RunEnd> {
+    let mut stopped = false;
+    loop {
+        let pause = tick().and_then(|pause| PollTimeout::try_from(pause).ok());
+        let mut ready = [PollFd::new(signals.fd.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut ready, pause.unwrap_or(PollTimeout::NONE)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error).context("cannot wait for the program"),
+        }
+        let continued = signals.forward(child, follower);
+        while let Some(change) = change(child.as_raw()).context("cannot wait for the program")? {
+            match change {
+                Change::Exited(status) => return Ok(RunEnd::Exited { status }),
+                Change::Killed(signal) => return Ok(RunEnd::Signaled { signal }),
+                Change::Continued => stopped = false,
+                Change::Stopped(signal) => {
+                    stopped = stop_with(child, follower, signal, signals)?;
+                }
+            }
+        }
+        if continued && stopped {
+            go_on(child)?;
+            stopped = false;
+        }
+    }
+}
+
+/// Stops this process as `child` was stopped by `signal`. Whether that is still stopped
+/// when we are not.
+fn stop_with(child: Pid, follower: Option<Pid>, signal: i32, signals: &Signals) -> Result<bool> {
+    // Whatever came before is older than the stop.
+    signals.forward(child, follower);
+    let Ok(signal) = Signal::try_from(signal) else {
+        return Ok(true);
+    };
+    process::send(nix::unistd::getpid().as_raw(), signal as i32).context("cannot stop")?;
+    let one = SigSet::from(signal);
+    let mask = |how| nix::sys::signal::sigprocmask(how, Some(&one), None);
+    // SIGSTOP cannot be held back and has its effect before this.
+    mask(SigmaskHow::SIG_UNBLOCK).context("cannot stop")?;
+    mask(SigmaskHow::SIG_BLOCK).context("cannot stop")?;
+    if signals.forward(child, follower) {
+        return go_on(child).map(|()| false);
+    }
+    // Stop signals of the terminal do nothing to a process group that no shell minds.
+    Ok(true)
+}
+
+/// Continues the child, unless whoever continued us has done so.
+fn go_on(child: Pid) -> Result<()> {
+    std::thread::sleep(GROUP);
+    let flags = WaitPidFlag::WNOHANG
+        | WaitPidFlag::WNOWAIT
+        | WaitPidFlag::WEXITED
+        | WaitPidFlag::WCONTINUED;
+    if waitid(Id::Pid(child), flags) == Ok(WaitStatus::StillAlive) {
+        process::send(child.as_raw(), Signal::SIGCONT as i32).context("cannot go on")?;
+    }
+    Ok(())
+}

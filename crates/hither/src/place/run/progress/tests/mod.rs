@@ -1,0 +1,25 @@
+//! Known counter sequences and what holds when.
+mod counters;
+mod estimate;
+mod intervals;
+mod pace;
+
+use hither_profile::{NodeIx, PlacedPhase, PuIx, RegionPlaces, ThreadIx, ThreadPlace};
+
+/// A phase that starts after some seconds of the traced run and so many points.
+fn phase(start: u64, sync: [u64; 4]) -> PlacedPhase {
+    PlacedPhase {
+        start: start * 1_000_000_000,
+        sync,
+        ..PlacedPhase::default()
+    }
+}
+
+/// Moves thread 0 to a unit, and pages where asked for.
+fn moves(unit: u32, pages: bool) -> PlacedPhase {
+    PlacedPhase {
+        threads: vec![ThreadPlace(ThreadIx(0), PuIx(unit), unit, NodeIx(0))],
+        pages: vec![RegionPlaces::default(); usize::from(pages)],
+        ..PlacedPhase::default()
+    }
+}

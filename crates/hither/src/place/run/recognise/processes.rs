@@ -1,0 +1,153 @@
+//! Which process of the profile a process of this run is.
+use super::names::base;
+use super::plan::Plan;
+use hither_profile::ProcessIx;
+use std::collections::HashMap;
+
+/// Number of an image of this run.
+pub type ImageNo = usize;
+
+/// An image that starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Newcomer<'a> {
+    pub image: ImageNo,
+    /// What the image it was forked or exec'ed from is.
+    pub parent: Option<ProcessIx>,
+    pub executable: &'a str,
+    pub rank: Option<u32>,
+    /// The program that was asked for, not one that it starts.
+    pub root: bool,
+}
+
+struct Holder {
+    image: ImageNo,
+    /// Only by its place: whoever comes with the right program has the better claim.
+    soft: bool,
+    ended: bool,
+}
+
+/// What [`Roster::exec`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recognised {
+    pub process: ProcessIx,
+    /// By its place only; the program is another.
+    pub soft: bool,
+    /// An image that had been taken for this process and is not.
+    pub evicted: Option<ImageNo>,
+}
+
+/// Who is which process of the profile.
+#[derive(Default)]
+pub struct Roster {
+    holders: HashMap<ProcessIx, Holder>,
+}
+
+/// Lower is nearer: rank, availability, parent and path, order of appearance.
+type Distance = (u8, u8, u8, ProcessIx);
+
+impl Roster {
+    /// A program was started by exec.
+    pub fn exec(&mut self, plan: &Plan, new: &Newcomer) -> Option<Recognised> {
+        let all = (0..).map(ProcessIx).take(plan.processes.len());
+        let nearest = all.filter_map(|p| self.distance(plan, p, new)).min();
+        let found = nearest.map(|(.., process)| (process, false));
+        let (process, soft) = found.or_else(|| Some((self.by_place(plan, new)?, true)))?;
+        let evicted = self.hold(process, new.image, soft);
+        Some(Recognised {
+            process,
+            soft,
+            evicted,
+        })
+    }
+
+    fn distance(&self, plan: &Plan, process: ProcessIx, new: &Newcomer) -> Option<Distance> {
+        let known = &plan.processes[process.at()];
+        if base(&known.executable) != base(new.executable) {
+            return None;
+        }
+        let child = known.parent.is_some() && known.parent == new.parent;
+        let parent = known.parent.map(|p| &plan.processes[p.at()].executable);
+        // A forked copy of its parent is no program that anybody starts.
+        if parent == Some(&known.executable) && !child {
+            return None;
+        }
+        let rank = match (known.rank, new.rank) {
+            (Some(a), Some(b)) if a == b => 0,
+            (Some(_), Some(_)) => return None,
+            _ => 1,
+        };
+        let path = known.executable == new.executable;
+        let relation = match (child, path) {
+            (true, true) => 0,
+            (false, true) => 1,
+            (true, false) => 2,
+            (false, false) => 3,
+        };
+        Some((rank, self.availability(process)?, relation, process))
+    }
+
+    /// 0: nobody's; 1: of somebody who has gone, as when a program is run again.
+    fn availability(&self, process: ProcessIx) -> Option<u8> {
+        match self.holders.get(&process) {
+            None => Some(0),
+            Some(holder) if holder.soft => Some(0),
+            Some(holder) if holder.ended => Some(1),
+            Some(_) => None,
+        }
+    }
+
+    /// The process that stands where this one does: the first, or that of its rank.
+    fn by_place(&self, plan: &Plan, new: &Newcomer) -> Option<ProcessIx> {
+        let all = (0..).map(ProcessIx).zip(&plan.processes);
+        let mut free = all.filter(|(p, _)| self.availability(*p).is_some());
+        let found = match new.rank {
+            Some(rank) => free.find(|(_, known)| known.rank == Some(rank)),
+            None => free.find(|(p, _)| new.root && p.0 == 0),
+        };
+        found.map(|(p, _)| p)
+    }
+
+    /// A copy of `parent`'s image was made by fork.
+    pub fn fork(&mut self, plan: &Plan, parent: ProcessIx, image: ImageNo) -> Option<ProcessIx> {
+        let executable = &plan.processes[parent.at()].executable;
+        let all = (0..).map(ProcessIx).zip(&plan.processes);
+        let copies = all.filter(|(_, p)| p.parent == Some(parent) && p.executable == *executable);
+        let free = copies.filter_map(|(p, _)| Some((self.availability(p)?, p)));
+        let (_, process) = free.min()?;
+        self.hold(process, image, false);
+        Some(process)
+    }
+
+    fn hold(&mut self, process: ProcessIx, image: ImageNo, soft: bool) -> Option<ImageNo> {
+        let ended = false;
+        let holder = Holder { image, soft, ended };
+        let before = self.holders.insert(process, holder);
+        before.filter(|b| !b.ended).map(|b| b.image)
+    }
+
+    /// The forked process `process` calls exec. Where it never did in the profile, or for
+    /// another program, it was another process that was forked there.
+    pub fn forked_calls_exec(&mut self, plan: &Plan, process: ProcessIx, executable: &str) {
+        let mut children = plan.processes.iter().filter(|p| p.parent == Some(process));
+        if !children.any(|child| base(&child.executable) == base(executable)) {
+            self.holders.remove(&process);
+        }
+    }
+
+    /// An image has ended.
+    pub fn end(&mut self, process: ProcessIx, image: ImageNo) {
+        if let Some(holder) = self.holders.get_mut(&process) {
+            holder.ended |= holder.image == image;
+        }
+    }
+
+    /// Whether the image that was this process last was it by its place only.
+    pub fn is_soft(&self, process: ProcessIx) -> bool {
+        self.holders.get(&process).is_some_and(|holder| holder.soft)
+    }
+
+    /// Whether some image is or was this process.
+    pub fn has_come(&self, process: ProcessIx) -> bool {
+        self.holders.contains_key(&process)
+    }
+}

@@ -1,0 +1,45 @@
+//! What needs more than one NUMA node, on the test machine (`tests/guest`). A boot takes
+//! seconds, so a test gives one guest many commands. Where there can be no guest, each
+//! test says so by name, and fails if HITHER_GUEST=required.
+#[path = "../common/placement.rs"]
+mod placement;
+
+mod ends;
+mod look;
+mod machine;
+mod placed;
+mod program;
+
+use hither_guest::{or_skip, Guest, Output};
+
+const HITHER: &str = env!("CARGO_BIN_EXE_hither");
+
+/// A guest with hither in it.
+#[track_caller]
+fn guest_with_hither() -> Option<Guest> {
+    Some(or_skip()?.file_at(HITHER, "/usr/bin/hither"))
+}
+
+/// What the commands printed; all must succeed.
+#[track_caller]
+fn texts(guest: &Guest, commands: &[&str]) -> Vec<String> {
+    let outputs = run_all(guest, commands);
+    for (command, output) in commands.iter().zip(&outputs) {
+        assert_eq!(output.status, 0, "{command}: {}", output.errors());
+    }
+    outputs.iter().map(Output::text).collect()
+}
+
+#[track_caller]
+fn run_all(guest: &Guest, commands: &[&str]) -> Vec<Output> {
+    match guest.run_all(commands) {
+        Ok(outputs) => outputs,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// The lines of a text, each without the spaces around and between its words.
+fn lines(text: &str) -> Vec<String> {
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.lines().map(words).collect()
+}

@@ -1,0 +1,217 @@
+//! Counting how often other programs enter a function, without stopping them:
+//! perf_event_open(2) with a hardware breakpoint on its first instruction.
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd};
+
+/// Linux keeps so many breakpoints per thread on x86 (DR0 to DR3).
+pub const BREAKPOINTS: usize = 4;
+
+const TYPE_BREAKPOINT: u32 = 5;
+const BREAKPOINT_EXECUTE: u32 = 4;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+/// Linux 5.13.
+const INHERIT_THREAD: u64 = 1 << 35;
+const REMOVE_ON_EXEC: u64 = 1 << 36;
+/// _IO('$', 0) and _IO('$', 1)
+const ENABLE: libc::c_ulong = 0x2400;
+const DISABLE: libc::c_ulong = 0x2401;
+const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+
+/// The second published layout of perf_event_attr (PERF_ATTR_SIZE_VER1, Linux 2.6.33).
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    period: u64,
+    sample: u64,
+    read: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint: u32,
+    /// config1 and config2.
+    address: u64,
+    length: u64,
+}
+
+/// Who is counted besides the thread that a counter is opened on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heirs {
+    /// Threads that it makes later, and theirs.
+    Threads,
+    /// Processes too, until they call exec.
+    Processes,
+}
+
+/// A number that the kernel counts up. Keeps its value when who is counted has ended.
+#[derive(Debug)]
+pub struct Counter(File);
+
+impl Counter {
+    /// Counts the times that thread `tid` and its heirs execute the instruction at
+    /// `address` of their process, until exec.
+    ///
+    /// # Errors
+    /// As perf_event_open(2): EACCES or EPERM where perf_event_paranoid or a container
+    /// forbids it, ENOSPC when the thread's breakpoints are used up, ENODEV or EOPNOTSUPP
+    /// on a machine without.
+    pub fn breakpoint(tid: i32, address: u64, heirs: Heirs) -> io::Result<Counter> {
+        let only_threads = match heirs {
+            Heirs::Threads => INHERIT_THREAD,
+            Heirs::Processes => 0,
+        };
+        let attributes = |newer: u64| Attributes {
+            kind: TYPE_BREAKPOINT,
+            size: size_of::<Attributes>() as u32,
+            flags: INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | newer,
+            breakpoint: BREAKPOINT_EXECUTE,
+            address,
+            length: size_of::<libc::c_long>() as u64,
+            ..Attributes::default()
+        };
+        let counter = open(attributes(REMOVE_ON_EXEC | only_threads), tid);
+        match counter {
+            // Older kernels know neither flag: what they count besides is little.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(attributes(0), tid),
+            other => other,
+        }
+    }
+
+    /// Stops or goes on, for all that are counted.
+    ///
+    /// # Errors
+    /// As ioctl(2).
+    pub fn turn(&self, on: bool) -> io::Result<()> {
+        let request = if on { ENABLE } else { DISABLE };
+        // SAFETY: these requests take an integer, no pointer, and the descriptor is ours.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), request, 0) };
+        match done {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The sum over all that are or were counted.
+    ///
+    /// # Errors
+    /// As read(2).
+    pub fn value(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        (&self.0).read_exact(&mut bytes)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}
+
+fn open(mut attributes: Attributes, tid: i32) -> io::Result<Counter> {
+    const ANY_CPU: libc::c_int = -1;
+    const NO_GROUP: libc::c_int = -1;
+    // SAFETY: the kernel reads `size` bytes of the attributes, which live until the call
+    // returns, and writes at most their size field.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw mut attributes,
+            tid,
+            ANY_CPU,
+            NO_GROUP,
+            CLOSE_ON_EXEC,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let fd = i32::try_from(fd).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+    Ok(Counter(unsafe { File::from_raw_fd(fd) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[inline(never)]
+    extern "C" fn counted(n: u64) -> u64 {
+        std::hint::black_box(n + 1)
+    }
+
+    fn call(times: u64) {
+        let function: extern "C" fn(u64) -> u64 = std::hint::black_box(counted);
+        (0..times).for_each(|n| {
+            function(n);
+        });
+    }
+
+    /// Where the machine has breakpoints at all.
+    fn counter(heirs: Heirs) -> Option<Counter> {
+        let function: extern "C" fn(u64) -> u64 = counted;
+        match Counter::breakpoint(0, function as usize as u64, heirs) {
+            Ok(counter) => Some(counter),
+            Err(e) => {
+                let errno = e.raw_os_error();
+                let refused = [libc::EACCES, libc::EPERM, libc::ENODEV, libc::EOPNOTSUPP];
+                assert!(errno.is_some_and(|n| refused.contains(&n)), "{e}");
+                println!("skipped: no breakpoints here: {e}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn calls_of_this_thread_and_of_later_ones_count() {
+        let Some(counter) = counter(Heirs::Threads) else {
+            return;
+        };
+        call(100);
+        assert_eq!(counter.value().expect("value"), 100);
+        let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(|| call(50))).collect();
+        for thread in threads {
+            thread.join().expect("join");
+        }
+        assert_eq!(counter.value().expect("value"), 300);
+    }
+
+    #[test]
+    fn a_counter_that_is_off_stands_still() {
+        let Some(counter) = counter(Heirs::Threads) else {
+            return;
+        };
+        call(3);
+        counter.turn(false).expect("off");
+        call(5);
+        // One that is made meanwhile is off, too.
+        std::thread::spawn(|| call(5)).join().expect("join");
+        assert_eq!(counter.value().expect("value"), 3);
+        counter.turn(true).expect("on");
+        call(5);
+        assert_eq!(counter.value().expect("value"), 8);
+    }
+
+    #[test]
+    fn exec_ends_the_count_of_who_calls_it_only() {
+        let Some(counter) = counter(Heirs::Processes) else {
+            return;
+        };
+        call(7);
+        let status = Command::new("true").status().expect("true");
+        assert!(status.success());
+        call(7);
+        assert_eq!(counter.value().expect("value"), 14);
+    }
+
+    #[test]
+    fn breakpoints_run_out() {
+        let counters: Vec<_> = (0..BREAKPOINTS).map(|_| counter(Heirs::Threads)).collect();
+        if counters.iter().any(Option::is_none) {
+            return;
+        }
+        let function: extern "C" fn(u64) -> u64 = counted;
+        let more = Counter::breakpoint(0, function as usize as u64, Heirs::Threads);
+        let errno = more.expect_err("a fifth breakpoint").raw_os_error();
+        assert_eq!(errno, Some(libc::ENOSPC));
+    }
+}

@@ -1,0 +1,347 @@
+//! Following other processes: ptrace(2) and the wait statuses of those who are followed,
+//! real-time signals included, which nix has no place for.
+use std::io;
+
+use nix::sys::ptrace::Options;
+use nix::unistd::Pid;
+
+pub use libc::user_regs_struct as Registers;
+
+/// Why a thread stopped, or how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    Exited(i32),
+    Killed(i32),
+    /// It is about to get this signal.
+    Signal(i32),
+    /// Its process is stopped by this signal, and it with it.
+    GroupStop(i32),
+    /// It was interrupted, or is at its very start, or a group stop is over.
+    Trap,
+    /// At the entry or exit of a system call.
+    Syscall,
+    /// It made a thread or a process; by vfork, it waits until that runs another program.
+    Created {
+        vfork: bool,
+    },
+    Exec,
+    /// It is about to end.
+    Exit,
+    /// At the entry of a system call that the filter sends us.
+    Seccomp,
+}
+
+const EVENT_STOP: i32 = 128;
+
+/// Reads a status that wait(2) gave.
+#[must_use]
+pub fn decode(status: i32) -> Event {
+    if libc::WIFEXITED(status) {
+        return Event::Exited(libc::WEXITSTATUS(status));
+    }
+    if libc::WIFSIGNALED(status) {
+        return Event::Killed(libc::WTERMSIG(status));
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK => Event::Created { vfork: false },
+        libc::PTRACE_EVENT_VFORK => Event::Created { vfork: true },
+        libc::PTRACE_EVENT_EXEC => Event::Exec,
+        libc::PTRACE_EVENT_EXIT => Event::Exit,
+        libc::PTRACE_EVENT_SECCOMP => Event::Seccomp,
+        EVENT_STOP if signal == libc::SIGTRAP => Event::Trap,
+        EVENT_STOP => Event::GroupStop(signal),
+        _ if signal == libc::SIGTRAP | 0x80 => Event::Syscall,
+        _ => Event::Signal(signal),
+    }
+}
+
+/// The next event of thread `tid`, or of any that is followed. `None`: none is there and
+/// `block` is not set.
+///
+/// # Errors
+/// ECHILD when there is nobody to wait for.
+pub fn wait(tid: Option<i32>, block: bool) -> io::Result<Option<(i32, Event)>> {
+    wait_seeing(tid, block, |_| ())
+}
+
+/// As [`wait`], and shows `last` threads that have ended while there is still something of
+/// them to look at in /proc.
+///
+/// # Errors
+/// As [`wait`].
+pub fn wait_seeing(
+    tid: Option<i32>,
+    block: bool,
+    mut last: impl FnMut(i32),
+) -> io::Result<Option<(i32, Event)>> {
+    let hang = if block { 0 } else { libc::WNOHANG };
+    if let Some(tid) = tid {
+        return reap(tid, hang);
+    }
+    while let Some(tid) = peek(hang, &mut last)? {
+        // Without waiting for it: killed meanwhile, the first thread of a process tells of
+        // its end only after all the others.
+        if let Some(event) = reap(tid, libc::WNOHANG)? {
+            return Ok(Some(event));
+        }
+    }
+    Ok(None)
+}
+
+/// Whose turn it is.
+fn peek(hang: i32, last: &mut impl FnMut(i32)) -> io::Result<Option<i32>> {
+    let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | hang;
+    loop {
+        // SAFETY: all-zero bytes are a valid siginfo_t, which waitid fills in; of what it
+        // fills in for a child, the process id and the code are always there.
+        let (got, tid, code) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let got = libc::waitid(libc::P_ALL, 0, &raw mut info, flags);
+            (got, info.si_pid(), info.si_code)
+        };
+        match (got, tid) {
+            (0, 0) => return Ok(None),
+            (0, tid) => {
+                if code != libc::CLD_TRAPPED && code != libc::CLD_STOPPED {
+                    last(tid);
+                }
+                return Ok(Some(tid));
+            }
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+fn reap(tid: i32, hang: i32) -> io::Result<Option<(i32, Event)>> {
+    let mut status = 0;
+    loop {
+        // SAFETY: waitpid only writes the status to the place it is given.
+        let got = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | hang) };
+        match got {
+            0 => return Ok(None),
+            -1 => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+            tid => return Ok(Some((tid, decode(status)))),
+        }
+    }
+}
+
+/// What a child of ours that others may follow did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Exited(i32),
+    Killed(i32),
+    Stopped(i32),
+    Continued,
+}
+
+/// The next change of child `pid`, without waiting for one.
+///
+/// # Errors
+/// ECHILD when it is no child of ours.
+pub fn change(pid: i32) -> io::Result<Option<Change>> {
+    let mut status = 0;
+    let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
+    // SAFETY: waitpid only writes the status to the place it is given.
+    match unsafe { libc::waitpid(pid, &raw mut status, flags) } {
+        0 => Ok(None),
+        -1 => Err(io::Error::last_os_error()),
+        _ if libc::WIFCONTINUED(status) => Ok(Some(Change::Continued)),
+        _ => Ok(Some(match decode(status) {
+            Event::Exited(status) => Change::Exited(status),
+            Event::Killed(signal) => Change::Killed(signal),
+            _ => Change::Stopped(libc::WSTOPSIG(status)),
+        })),
+    }
+}
+
+/// Follows `pid` and all that it creates from here on. If we end, so do they: a program
+/// whose system calls wait for an answer of ours could not go on.
+///
+/// # Errors
+/// EPERM when somebody else follows it or we may not; ESRCH when it is gone.
+pub fn seize(pid: i32) -> io::Result<()> {
+    Ok(nix::sys::ptrace::seize(Pid::from_raw(pid), options(true))?)
+}
+
+/// Whether a stopped thread stops once more at its end, from where its memory can still be
+/// seen. Those that it creates take after it.
+///
+/// # Errors
+/// As [`resume`].
+pub fn stop_at_end(tid: i32, stops: bool) -> io::Result<()> {
+    Ok(nix::sys::ptrace::setoptions(
+        Pid::from_raw(tid),
+        options(stops),
+    )?)
+}
+
+fn options(stop_at_end: bool) -> Options {
+    let at_end = if stop_at_end {
+        Options::PTRACE_O_TRACEEXIT
+    } else {
+        Options::empty()
+    };
+    at_end
+        | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEFORK
+        | Options::PTRACE_O_TRACEVFORK
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_TRACESECCOMP
+        | Options::PTRACE_O_TRACESYSGOOD
+        | Options::PTRACE_O_EXITKILL
+}
+
+/// How far a thread goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// To whatever happens next.
+    Event,
+    /// To the entry or exit of a system call at most.
+    Syscall,
+}
+
+fn request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: used only with requests whose data is a number for the kernel, or a pointer
+    // that the caller keeps valid for the size that it names in `address`.
+    match unsafe { libc::ptrace(kind, tid, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Lets a stopped thread go on, delivering `signal` to it unless 0.
+///
+/// # Errors
+/// ESRCH when it is not stopped or was killed, as with all that follow.
+pub fn resume(tid: i32, until: Until, signal: i32) -> io::Result<()> {
+    let kind = match until {
+        Until::Event => libc::PTRACE_CONT,
+        Until::Syscall => libc::PTRACE_SYSCALL,
+    };
+    request(kind, tid, 0, usize::try_from(signal).unwrap_or(0))
+}
+
+/// Leaves a thread in the group stop that it reported.
+///
+/// # Errors
+/// As [`resume`].
+pub fn listen(tid: i32) -> io::Result<()> {
+    request(libc::PTRACE_LISTEN, tid, 0, 0)
+}
+
+/// Stops a thread soon; one that is stopped stops again when it is let go.
+///
+/// # Errors
+/// As [`resume`].
+pub fn interrupt(tid: i32) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0)
+}
+
+/// What belongs to the event: the thread created, or who called exec.
+///
+/// # Errors
+/// As [`resume`].
+pub fn message(tid: i32) -> io::Result<i32> {
+    let message = nix::sys::ptrace::getevent(Pid::from_raw(tid))?;
+    i32::try_from(message).map_err(io::Error::other)
+}
+
+/// # Errors
+/// As [`resume`].
+pub fn registers(tid: i32) -> io::Result<Registers> {
+    Ok(nix::sys::ptrace::getregs(Pid::from_raw(tid))?)
+}
+
+/// # Errors
+/// As [`resume`].
+pub fn set_registers(tid: i32, registers: &Registers) -> io::Result<()> {
+    Ok(nix::sys::ptrace::setregs(Pid::from_raw(tid), *registers)?)
+}
+
+const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
+const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+
+/// The signals that a stopped thread blocks, bit n-1 for signal n.
+///
+/// # Errors
+/// As [`resume`].
+pub fn signal_mask(tid: i32) -> io::Result<u64> {
+    let mut mask = 0u64;
+    request(PTRACE_GETSIGMASK, tid, 8, (&raw mut mask) as usize)?;
+    Ok(mask)
+}
+
+/// # Errors
+/// As [`resume`].
+pub fn set_signal_mask(tid: i32, mask: u64) -> io::Result<()> {
+    request(PTRACE_SETSIGMASK, tid, 8, (&raw const mask) as usize)
+}
+
+/// Whether `tid` is a thread of process `pid`.
+#[must_use]
+pub fn is_thread_of(tid: i32, pid: i32) -> bool {
+    // SAFETY: tgkill with signal 0 sends nothing and touches no memory.
+    unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) == 0 }
+}
+
+const KCMP_VM: libc::c_int = 1;
+
+/// Whether two processes run in the same memory; `None` where the kernel does not tell.
+#[must_use]
+pub fn shares_memory(one: i32, other: i32) -> Option<bool> {
+    // SAFETY: kcmp takes numbers only.
+    match unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_VM, 0, 0) } {
+        -1 => None,
+        order => Some(order == 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: i32, expected: Event) {
+        assert_eq!(decode(status), expected);
+    }
+
+    #[test]
+    fn statuses() {
+        let stopped = |signal: i32, event: i32| event << 16 | signal << 8 | 0x7f;
+        check(7 << 8, Event::Exited(7));
+        check(9, Event::Killed(9));
+        check(139, Event::Killed(11));
+        check(stopped(10, 0), Event::Signal(10));
+        check(stopped(40, 0), Event::Signal(40));
+        check(stopped(5, 0), Event::Signal(5));
+        check(stopped(5 | 0x80, 0), Event::Syscall);
+        check(stopped(5, 128), Event::Trap);
+        check(stopped(20, 128), Event::GroupStop(20));
+        check(stopped(5, 1), Event::Created { vfork: false });
+        check(stopped(5, 2), Event::Created { vfork: true });
+        check(stopped(5, 3), Event::Created { vfork: false });
+        check(stopped(5, 4), Event::Exec);
+        check(stopped(5, 6), Event::Exit);
+        check(stopped(5, 7), Event::Seccomp);
+    }
+
+    #[test]
+    fn threads_and_their_process() {
+        let pid = i32::try_from(std::process::id()).expect("pid");
+        assert!(is_thread_of(pid, pid));
+        assert!(is_thread_of(nix::unistd::gettid().as_raw(), pid));
+        assert!(!is_thread_of(1, pid));
+        assert_ne!(shares_memory(pid, pid), Some(false));
+    }
+}
