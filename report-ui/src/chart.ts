@@ -70,7 +70,7 @@ export class Chart {
       {
         width,
         height: options.height,
-        padding: [8, 8, 0, 0],
+        padding: [8, 18, 0, 0],
         scales: { x: { time: false }, y: options.range ? { range: options.range } : { range: (_u, _min, max) => [0, max > 0 ? max * 1.08 : 1] } },
         cursor: { y: false, drag: { x: true, y: false, setScale: true }, sync: options.sync ? { key: options.sync } : undefined, points: { size: 6 } },
         legend: { live: true, isolate: false },

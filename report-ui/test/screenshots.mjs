@@ -13,7 +13,7 @@ const RUNS = {
   is: ["is", "dynamic", "20", "6"],
   "is-split": ["is", "static", "20", "6"],
   stencil2d: ["stencil2d", "1024", "60"],
-  pairs: ["pairs", "8", "2", "8000", "512"],
+  pairs: ["pairs", "8", "2", "30000", "512"],
 };
 const LOOKS = { wide: {}, dark: { theme: "dark" }, phone: { width: 390, touch: true } };
 
