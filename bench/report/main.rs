@@ -111,7 +111,10 @@ fn processor() -> std::io::Result<f64> {
 
 fn browse(size: &Size, page: &Path) -> std::io::Result<()> {
     let ui = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../report-ui");
+    let limits =
+        (size.seconds > 0.0).then(|| serde_json::json!({ "picture": "1.5 s", "zoom": "50 ms" }));
     let expected = serde_json::json!({
+        "limits": limits,
         "cells": size.planted.cells(), "count": HOT,
         "pages": size.planted.pages, "threads": size.planted.threads,
     });

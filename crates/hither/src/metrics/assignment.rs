@@ -109,6 +109,8 @@ struct Search {
     node_of: Vec<usize>,
     /// Accesses per group and node.
     sums: Vec<i64>,
+    /// The largest of each group's sums.
+    maxima: Vec<i64>,
     work: u64,
 }
 
@@ -129,6 +131,7 @@ impl Search {
             groups: groups.len(),
             node_of: Vec::new(),
             sums: Vec::new(),
+            maxima: Vec::new(),
             work: 0,
         }
     }
@@ -184,6 +187,7 @@ impl Search {
                 self.sums[g as usize * self.nodes + self.node_of[t]] += c;
             }
         }
+        self.maxima = self.sums.chunks(self.nodes).map(most).collect();
         let mut improved = true;
         while improved && self.work > 0 {
             improved = false;
@@ -204,36 +208,26 @@ impl Search {
                 }
             }
         }
-        let maxima = self
-            .sums
-            .chunks(self.nodes)
-            .map(|g| g.iter().max().copied().unwrap_or(0));
-        self.signed(maxima.sum())
+        self.signed(self.maxima.iter().sum())
     }
 
     fn gain_of_swap(&mut self, a: usize, b: usize) -> i64 {
         let (from, to) = (self.node_of[a], self.node_of[b]);
         let (mut change, mut looked) = (0, 1);
+        let (sums, nodes) = (&mut self.sums, self.nodes);
         for_merged(&self.touches[a], &self.touches[b], |group, ca, cb| {
-            looked += self.nodes as u64;
+            looked += nodes as u64;
             let moved = ca - cb;
             if moved == 0 {
                 return;
             }
-            let row = &self.sums[group as usize * self.nodes..][..self.nodes];
-            let (mut old, mut new) = (0, 0);
-            for (node, &sum) in row.iter().enumerate() {
-                let after = if node == from {
-                    sum - moved
-                } else if node == to {
-                    sum + moved
-                } else {
-                    sum
-                };
-                old = old.max(sum);
-                new = new.max(after);
-            }
-            change += new - old;
+            // Moved and moved back: cheaper than to ask of every node whether it is one of the two.
+            let row = &mut sums[group as usize * nodes..][..nodes];
+            row[from] -= moved;
+            row[to] += moved;
+            change += most(row) - self.maxima[group as usize];
+            row[from] += moved;
+            row[to] -= moved;
         });
         self.work = self.work.saturating_sub(looked);
         self.signed(change)
@@ -243,12 +237,18 @@ impl Search {
         let (from, to) = (self.node_of[a], self.node_of[b]);
         for (thread, leaves, enters) in [(a, from, to), (b, to, from)] {
             for &(g, c) in &self.touches[thread] {
-                self.sums[g as usize * self.nodes + leaves] -= c;
-                self.sums[g as usize * self.nodes + enters] += c;
+                let row = &mut self.sums[g as usize * self.nodes..][..self.nodes];
+                row[leaves] -= c;
+                row[enters] += c;
+                self.maxima[g as usize] = most(row);
             }
         }
         self.node_of.swap(a, b);
     }
+}
+
+fn most(row: &[i64]) -> i64 {
+    row.iter().copied().max().unwrap_or(0)
 }
 
 /// Calls `f(group, accesses of a, accesses of b)` for every group either touches.
