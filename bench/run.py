@@ -2,7 +2,11 @@
 """What `hither run` costs beside a plain start of the same program, in turn with it:
 CPU time of programs that compute, microseconds for each thread created, and for each
 mapping that is stopped at. Medians; CPU time is that of everybody involved, hither too.
-Exit status 1 where something failed; a target that is missed only says so."""
+Exit status 1 where something failed; a target that is missed only says so.
+
+Threads that are bound cannot get out of each other's way, nor of whatever else runs, by
+whomever they are bound. So what following costs is measured with a rule that binds none,
+and beside it, not judged, threads bound by hither against threads bound by libgomp."""
 import argparse
 import ctypes
 import json
@@ -25,9 +29,9 @@ THREADS, ROUNDS, MAPPINGS = 256, 20, 2000
 PR_SET_CHILD_SUBREAPER = 36
 # Arguments that make a run take some seconds on one core; with --quick less than one.
 KERNELS = {
-    "cg": (["20000", "60", "15"], ["20000", "40", "2"]), "ft": (["6", "60"], ["5", "10"]),
-    "is": (["20", "60"], ["18", "20"]), "mg": (["6", "100"], ["5", "30"]),
-    "sp": (["48", "60"], ["24", "30"]), "lu": (["48", "30"], ["24", "15"]), "ep": (["26"], ["22"]),
+    "cg": (["20000", "60", "50"], ["20000", "40", "2"]), "ft": (["6", "500"], ["5", "10"]),
+    "is": (["20", "500"], ["18", "20"]), "mg": (["6", "250"], ["5", "30"]),
+    "sp": (["48", "400"], ["24", "30"]), "lu": (["48", "150"], ["24", "15"]), "ep": (["28"], ["22"]),
 }
 
 
@@ -57,16 +61,16 @@ def reap():
         pass
 
 
-def in_turn(repeat, plain, followed, figure):
-    """Medians of `figure` of both commands, run in turn; None where one failed."""
-    figures = [[], []]
+def in_turn(repeat, commands, figure):
+    """Medians of `figure` of the commands, run in turn; None where one failed."""
+    figures = [[] for _ in commands]
     for _ in range(repeat):
-        for which, command in enumerate((plain, followed)):
+        for command, found in zip(commands, figures):
             result = run(command)
             if result is None:
                 return None
-            figures[which].append(figure(*result))
-    return [statistics.median(f) for f in figures]
+            found.append(figure(*result))
+    return [statistics.median(found) for found in figures]
 
 
 def placement(program, hither, folder):
@@ -101,19 +105,24 @@ def measure_calls(options, folder):
         ("mmap with threads only", unplaced, ["map", str(MAPPINGS)], MAPPINGS, None)]
     for what, front, arguments, count, limit in cases:
         command = [str(calls)] + arguments
-        both = in_turn(options.repeat, command, front + command, lambda _, out: int(out) / 1e3)
+        both = in_turn(options.repeat, (command, front + command), lambda _, out: int(out) / 1e3)
         yield what, None if both is None else [us / count for us in both], limit
 
 
 def measure_kernels(options):
-    """(name, CPU seconds plain and followed) for each program."""
+    """(name, CPU seconds plain, followed, bound by libgomp and by hither) for each program."""
+    units = sorted(os.sched_getaffinity(0))
+    places = ",".join(f"{{{unit}}}" for unit in units)
+    bound = ["env", "OMP_PROC_BIND=true", f"OMP_PLACES={places}"]
+    followed = [options.hither, "run", "-q", "--policy", "local", "--"]
+    pinned = [options.hither, "run", "-q", "--policy", "compact", "--"]
     for name, (full, quick) in KERNELS.items():
         program = options.kernels / name
         if not program.exists() or (options.only and name not in options.only.split(",")):
             continue
         command = [str(program)] + (quick if options.quick else full)
-        front = [options.hither, "run", "-q", "--policy", "compact", "--"]
-        yield name, in_turn(options.repeat, command, front + command, lambda cpu, _: cpu)
+        yield name, in_turn(options.repeat, [front + command for front in ([], followed, bound, pinned)],
+                            lambda cpu, _: cpu)
 
 
 def arguments():
@@ -135,22 +144,24 @@ def main():
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     here, targets, figures, failed = machine(), [], {}, False
     print("{cpu}, {processors} processors, {memory_gib} GiB, Linux {kernel}, load {load:.1f}, {date}".format(**here))
-    print(f"\n{'':32}{'plain':>10}{'followed':>10}{'more':>10}")
+    print(f"\n{'CPU seconds':32}{'plain':>10}{'followed':>10}{'more':>10}{'libgomp':>12}{'hither binds':>14}")
     ratios = []
-    for name, both in measure_kernels(options):
-        failed |= both is None
-        if both:
-            ratios.append(100 * (both[1] / both[0] - 1))
-            figures[name] = both
-            print(f"{name + ', CPU seconds':32}{both[0]:10.2f}{both[1]:10.2f}{ratios[-1]:9.2f}%", flush=True)
+    for name, four in measure_kernels(options):
+        failed |= four is None
+        if four:
+            ratios.append(100 * (four[1] / four[0] - 1))
+            figures[name] = four
+            print(f"{name:32}{four[0]:10.2f}{four[1]:10.2f}{ratios[-1]:9.2f}%{four[2]:12.2f}{four[3]:14.2f}",
+                  flush=True)
     if ratios:
         targets.append(("CPU time of what computes, median", statistics.median(ratios), CPU_LIMIT, "%"))
+    print(f"\n{'microseconds for each':32}{'plain':>10}{'followed':>10}{'more':>10}")
     with tempfile.TemporaryDirectory(prefix="bench-run-") as folder:
         for what, both, limit in measure_calls(options, folder):
             failed |= both is None
             if both:
                 figures[what] = both
-                print(f"{what + ', us':32}{both[0]:10.2f}{both[1]:10.2f}{both[1] - both[0]:10.2f}", flush=True)
+                print(f"{what:32}{both[0]:10.2f}{both[1]:10.2f}{both[1] - both[0]:10.2f}", flush=True)
                 if limit:
                     targets.append((what, both[1] - both[0], limit, "us"))
     print("\nTargets")

@@ -5,12 +5,16 @@
  * has not. The kernel's own heap does as well, since it lies far from DynamoRIO. DynamoRIO
  * leaves it alone where a variable says so, but does not pass that variable on. */
 #include "host.h"
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define MOST_VARIABLES 65536
 
 static const char keep_heap[] = "DYNAMORIO_NO_EMULATE_BRK=1";
+/* On a page that DynamoRIO does not know: of what it does, it frees every variable that a
+ * failed exec was given. */
+static char *variable;
 static int undo_slot;
 
 /* What an exec that fails has to put back. */
@@ -18,7 +22,6 @@ struct undo {
   uint64_t given;
   char **copy;
   size_t size;
-  char variable[sizeof keep_heap]; /* DynamoRIO blanks what it finds under such names */
 };
 
 /* DynamoRIO moves the end of the heap by one byte to keep it. */
@@ -37,8 +40,9 @@ static size_t variables(char *const *environment) {
 
 static int environment_argument(int number) { return number == SYS_execve ? 2 : 3; }
 
-/* Gives the new image our variable too. */
+/* Gives the new image our variable too, unless it is left alone. */
 void exec_before(void *dc, int number) {
+  if (!(hi_run.header->flags & HI_FLAG_FOLLOW)) return;
   struct undo *undo = drmgr_get_tls_field(dc, undo_slot);
   int at = environment_argument(number);
   undo->given = dr_syscall_get_param(dc, at);
@@ -48,8 +52,7 @@ void exec_before(void *dc, int number) {
   undo->copy = dr_thread_alloc(dc, undo->size);
   size_t got = 0;
   if (n && !dr_safe_read(environment, n * sizeof(char *), undo->copy, &got)) n = 0;
-  memcpy(undo->variable, keep_heap, sizeof keep_heap);
-  undo->copy[n] = undo->variable;
+  undo->copy[n] = variable;
   undo->copy[n + 1] = NULL;
   dr_syscall_set_param(dc, at, (reg_t)undo->copy);
 }
@@ -77,6 +80,9 @@ static void on_thread_exit(void *dc) { dr_thread_free(dc, drmgr_get_tls_field(dc
 
 void exec_init(void) {
   straighten();
+  variable = mmap(NULL, HI_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (variable == MAP_FAILED) dr_abort();
+  memcpy(variable, keep_heap, sizeof keep_heap);
   undo_slot = drmgr_register_tls_field();
   drmgr_register_thread_init_event(on_thread_init);
   drmgr_register_thread_exit_event(on_thread_exit);

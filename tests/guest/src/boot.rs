@@ -27,7 +27,10 @@ const MACHINE: &[&str] = &[
     "virtio-serial-pci",
 ];
 /// No waiting for devices, no calibration, no self tests; a panic ends QEMU.
-const KERNEL: &str = "console=ttyS0 quiet panic=-1 reboot=t tsc=reliable mitigations=off nokaslr \
+/// The root is ramfs, not tmpfs: a memory policy of a private mapping of a file on tmpfs
+/// holds for all processes that map it, as it does for no file on a disk.
+const KERNEL: &str =
+    "rootfstype=ramfs console=ttyS0 quiet panic=-1 reboot=t tsc=reliable mitigations=off nokaslr \
     audit=0 cryptomgr.notests lpj=5000000 no_timer_check random.trust_cpu=1 \
     rcupdate.rcu_expedited=1 transparent_hugepage=madvise";
 const CONSOLE: &str = "console";

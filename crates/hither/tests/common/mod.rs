@@ -142,3 +142,31 @@ pub fn workload(name: &str) -> String {
     );
     program.to_string_lossy().into_owned()
 }
+
+/// Programs that cannot be followed: how to make one, its name, the exit status that hither
+/// returns, and what its message contains.
+pub const REFUSED: [(&str, &str, i32, &str); 8] = [
+    ("true", "no-such-program", 127, "no such program"),
+    ("mkdir folder", "./folder", 126, "folder"),
+    ("echo > plain", "./plain", 126, "not executable"),
+    (
+        r"printf '\177ELF\1\1\1\0\0\0\0\0\0\0\0\0\2\0\3\0\1\0\0\0' > p; chmod +x p",
+        "./p",
+        2,
+        "32-bit x86",
+    ),
+    ("cp /bin/true p; chmod 4755 p", "./p", 2, "set-user-id"),
+    ("cp /bin/true p; chmod 2755 p", "./p", 2, "set-group-id"),
+    (
+        r"printf '\177ELF\2\1\1' > p; chmod +x p",
+        "./p",
+        126,
+        "neither a program nor a script",
+    ),
+    (
+        "printf '#!/no/such\\n' > p; chmod +x p",
+        "./p",
+        127,
+        "/no/such",
+    ),
+];

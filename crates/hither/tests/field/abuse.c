@@ -168,7 +168,11 @@ static int run_brk(void) {
     sum += p[i % PAGE] + p[PAGE - 1];
   }
   sbrk(-1000 * PAGE);
-  printf("%ld %ld\n", sum, (long)((char *)sbrk(0) - start));
+  long left = (long)((char *)sbrk(0) - start);
+  /* Again, and farther than anybody would have kept for it. */
+  char *more = sbrk(100 << 20);
+  if (more != (void *)-1) more[(100 << 20) - 1] = 1;
+  printf("%ld %ld %d %ld\n", sum, left, more != (void *)-1, (long)start % PAGE);
   return 0;
 }
 

@@ -36,6 +36,10 @@ fn address_spaces_that_change() {
     check(&[&built("abuse"), "mmap"], 1, 1);
     check(&[&built("abuse"), "mremap"], 1, 1);
     check(&[&built("abuse"), "brk"], 1, 1);
+    // vfork and exec, then fork and exec.
+    let program = built("abuse");
+    let children = format!("{program} brk; {program} brk | cat; true");
+    check(&["sh", "-c", &children], 4, 1);
 }
 
 /// Python's subprocess does so before each exec; it took minutes.

@@ -1,4 +1,5 @@
 //! What cannot be traced is refused in one clear sentence, and nothing is left behind.
+use super::common::REFUSED;
 use super::*;
 
 #[track_caller]
@@ -19,25 +20,9 @@ fn check_refused(prepare: &str, line: &[&str], code: i32, part: &str) {
 
 #[test]
 fn programs() {
-    check_refused("true", &["no-such-program"], 127, "no such program");
-    check_refused("mkdir folder", &["./folder"], 126, "folder");
-    check_refused("echo > plain", &["./plain"], 126, "not executable");
-    let header = r"printf '\177ELF\1\1\1\0\0\0\0\0\0\0\0\0\2\0\3\0\1\0\0\0' > p; chmod +x p";
-    check_refused(header, &["./p"], 2, "32-bit x86");
-    check_refused("cp /bin/true p; chmod 4755 p", &["./p"], 2, "set-user-id");
-    check_refused("cp /bin/true p; chmod 2755 p", &["./p"], 2, "set-group-id");
-    check_refused(
-        r"printf '\177ELF\2\1\1' > p; chmod +x p",
-        &["./p"],
-        126,
-        "neither a program nor a script",
-    );
-    check_refused(
-        "printf '#!/no/such\\n' > p; chmod +x p",
-        &["./p"],
-        127,
-        "/no/such",
-    );
+    for (prepare, program, code, part) in REFUSED {
+        check_refused(prepare, &[program], code, part);
+    }
 }
 
 #[test]

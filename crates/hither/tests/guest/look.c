@@ -8,18 +8,21 @@
  * The last three are of the moment at which the process had most memory. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PROCESSES 64
 #define THREADS 1024
 #define PAGE 4096ul
-#define SNAPSHOT_EVERY 4
+/* Looks at memory take at most this part of the time. */
+#define SHARE 0.25
 #define LARGEST (64ul << 20)
 #define TEXT (1 << 20)
 
@@ -30,7 +33,8 @@ struct thread {
 };
 
 struct process {
-  int pid, rank, threads, looks;
+  int pid, rank, threads;
+  double next_look;
   long pages;
   char name[32], *maps, *numa, *runs;
   struct thread thread[THREADS];
@@ -50,6 +54,7 @@ static int slurp(const char *path, char *text, size_t size) {
   return n > 0;
 }
 
+/* The rank of a process; -1: of none, -2: its exec is not over, as far as that goes. */
 static int rank_of(int pid) {
   static char text[TEXT];
   char path[64];
@@ -58,6 +63,7 @@ static int rank_of(int pid) {
   size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
   if (file) fclose(file);
   text[n] = 0;
+  if (n == 0) return -2;
   for (char *word = text; word < text + n; word += strlen(word) + 1)
     if (strncmp(word, "OMPI_COMM_WORLD_LOCAL_RANK=", 27) == 0) return atoi(word + 27);
   return -1;
@@ -66,10 +72,11 @@ static int rank_of(int pid) {
 static struct process *process_of(int pid, const char *name) {
   for (int i = 0; i < count; i++)
     if (processes[i]->pid == pid) return processes[i];
-  if (count == PROCESSES) return NULL;
+  int rank = rank_of(pid);
+  if (count == PROCESSES || rank == -2) return NULL;
   struct process *new = calloc(1, sizeof *new);
   new->pid = pid;
-  new->rank = rank_of(pid);
+  new->rank = rank;
   snprintf(new->name, sizeof new->name, "%s", name);
   return processes[count++] = new;
 }
@@ -82,47 +89,70 @@ static struct thread *thread_of(struct process *p, int tid) {
   return &p->thread[p->threads++];
 }
 
-/* A thread that is held by whoever follows it has not begun, or is on its way: no sample. */
+/* Samples count from when the mask became what it is, and not while the thread is held by
+ * whoever follows it: it has not begun then, or is on its way. */
 static void look_at_thread(struct process *p, int tid) {
-  char path[96], text[4096], name[32] = "";
-  snprintf(path, sizeof path, "/proc/%d/task/%d/stat", p->pid, tid);
-  if (!slurp(path, text, sizeof text)) return;
-  char *end = strrchr(text, ')'), state;
-  if (!end) return;
-  *end = 0;
-  snprintf(name, sizeof name, "%s", strchr(text, '(') + 1);
-  int cpu;
-  char *field = end + 2;
-  state = *field;
-  for (int i = 3; i < 39 && field; i++) field = strchr(field + 1, ' ');
-  if (!field || sscanf(field, "%d", &cpu) != 1 || strchr("tTXZ", state)) return;
+  char path[96], text[4096], mask[64];
   snprintf(path, sizeof path, "/proc/%d/task/%d/status", p->pid, tid);
   if (!slurp(path, text, sizeof text)) return;
   char *allowed = strstr(text, "Cpus_allowed_list:\t");
-  struct thread *t = allowed ? thread_of(p, tid) : NULL;
+  if (!allowed || sscanf(allowed + 19, "%63s", mask) != 1) return;
+  snprintf(path, sizeof path, "/proc/%d/task/%d/stat", p->pid, tid);
+  if (!slurp(path, text, sizeof text)) return;
+  char *end = strrchr(text, ')');
+  if (!end || strchr("tTXZ", end[2])) return;
+  *end = 0;
+  char *field = end + 2;
+  int cpu;
+  for (int i = 3; i < 39 && field; i++) field = strchr(field + 1, ' ');
+  struct thread *t = field && sscanf(field, "%d", &cpu) == 1 ? thread_of(p, tid) : NULL;
   if (!t) return;
-  sscanf(allowed + 19, "%63s", t->allowed);
-  memcpy(t->name, name, sizeof name);
+  if (strcmp(t->allowed, mask) != 0) t->cpus = 0, t->samples = 0;
+  memcpy(t->allowed, mask, sizeof mask);
+  snprintf(t->name, sizeof t->name, "%s", strchr(text, '(') + 1);
   t->cpus |= 1ull << (cpu & 63);
   t->samples++;
 }
 
-/* The nodes of the pages of [start, end), behind `text`; how many pages there are. */
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Bits of /proc/PID/pagemap: has memory, is of a file or shared, is mapped here alone. */
+#define PRESENT (1ul << 63)
+#define SHARED (1ul << 61)
+#define EXCLUSIVE (1ul << 56)
+
+/* The addresses of the pages of [start, end) that have memory of their own: how many. What
+ * was inherited by fork and not written since is the parent's. */
+static unsigned long present(int pid, unsigned long start, unsigned long end, void **pages) {
+  static uint64_t entries[LARGEST / PAGE];
+  unsigned long n = (end - start) / PAGE, found = 0;
+  char path[64];
+  if (n > LARGEST / PAGE) return 0;
+  snprintf(path, sizeof path, "/proc/%d/pagemap", pid);
+  int fd = open(path, O_RDONLY);
+  ssize_t got = fd < 0 ? -1 : pread(fd, entries, n * 8, (off_t)(start / PAGE * 8));
+  if (fd >= 0) close(fd);
+  for (unsigned long i = 0; (ssize_t)(i * 8) < got; i++)
+    if (entries[i] & PRESENT && entries[i] & (SHARED | EXCLUSIVE)) pages[found++] = (void *)(start + i * PAGE);
+  return found;
+}
+
+/* The nodes of the pages of [start, end), behind `out`; how many pages there are. */
 static long nodes_of(int pid, unsigned long start, unsigned long end, FILE *out) {
   static void *pages[LARGEST / PAGE];
   static int status[LARGEST / PAGE];
-  unsigned long n = (end - start) / PAGE, first = 0;
-  long there = 0;
-  if (n > LARGEST / PAGE) return 0;
-  for (unsigned long i = 0; i < n; i++) pages[i] = (void *)(start + i * PAGE);
-  if (syscall(SYS_move_pages, pid, n, pages, NULL, status, 0) != 0) return 0;
+  unsigned long n = present(pid, start, end, pages), first = 0;
+  if (n == 0 || syscall(SYS_move_pages, pid, n, pages, NULL, status, 0) != 0) return 0;
   for (unsigned long i = 0; i < n; i++) {
-    there += status[i] >= 0;
-    if (i + 1 < n && status[i + 1] == status[i]) continue;
-    if (status[i] >= 0) fprintf(out, "R %lx %lu %d\n", start + first * PAGE, i + 1 - first, status[i]);
+    if (i + 1 < n && status[i + 1] == status[i] && (char *)pages[i + 1] == (char *)pages[i] + PAGE) continue;
+    if (status[i] >= 0) fprintf(out, "R %lx %lu %d\n", (unsigned long)pages[first], i + 1 - first, status[i]);
     first = i + 1;
   }
-  return there;
+  return (long)n;
 }
 
 static void look_at_memory(struct process *p) {
@@ -166,7 +196,10 @@ static void look_at_process(int pid, char **names) {
   for (struct dirent *task; tasks && (task = readdir(tasks));)
     if (task->d_name[0] != '.') look_at_thread(p, atoi(task->d_name));
   if (tasks) closedir(tasks);
-  if (p->looks++ % SNAPSHOT_EVERY == 0) look_at_memory(p);
+  double start = now();
+  if (start < p->next_look) return;
+  look_at_memory(p);
+  p->next_look = now() + (now() - start) / SHARE;
 }
 
 static void prefixed(FILE *out, const char *prefix, const char *text) {
@@ -196,10 +229,12 @@ static void write_all(const char *path) {
 int main(int argc, char **argv) {
   if (argc < 3) return 2;
   signal(SIGTERM, on_term);
+  int self = getpid(); /* what is older is not meant */
+  write_all(argv[1]);  /* says that it looks */
   while (!over) {
     DIR *all = opendir("/proc");
     for (struct dirent *entry; (entry = readdir(all));)
-      if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9') look_at_process(atoi(entry->d_name), argv + 2);
+      if (atoi(entry->d_name) > self) look_at_process(atoi(entry->d_name), argv + 2);
     closedir(all);
     usleep(2000);
   }

@@ -43,9 +43,9 @@ impl Pages {
         self.right += other.right;
     }
 
-    /// Whether 99 of 100 are where they belong.
-    pub fn good(self) -> bool {
-        self.right * 100 >= self.there * 99
+    /// Whether so many of 100 are where they belong.
+    pub fn good(self, percent: u64) -> bool {
+        self.right * 100 >= self.there * percent
     }
 }
 
@@ -90,6 +90,30 @@ pub fn read(text: &str) -> Vec<Process> {
     processes
 }
 
+/// The pages of a mapping with a policy for one node: `(on that node, pages)`. None where
+/// some are of a file, which no policy of a mapping moves, or are shared with the process
+/// that this one was forked from, or where it is memory that processes share: there the
+/// policy that is shown is that of the first page only.
+fn nodes_of_policy(line: &str) -> Vec<(bool, u64)> {
+    let words: Vec<&str> = line.split(' ').skip(1).collect();
+    let pages = |word: &str| word.parse::<u64>().expect("pages");
+    let Some((_, node)) = words.first().and_then(|policy| policy.split_once(':')) else {
+        return Vec::new();
+    };
+    let on = words
+        .iter()
+        .filter_map(|word| word.strip_prefix('N')?.split_once('='));
+    let found: Vec<_> = on.map(|(on, count)| (on == node, pages(count))).collect();
+    let own = words.iter().find_map(|word| word.strip_prefix("anon="));
+    let all: u64 = found.iter().map(|(_, count)| count).sum();
+    let inherited = words.iter().any(|word| word.starts_with("mapmax="));
+    if own.map(pages) == Some(all) && !inherited {
+        found
+    } else {
+        Vec::new()
+    }
+}
+
 fn thread(line: &str) -> Thread {
     let words: Vec<&str> = line.splitn(5, ' ').collect();
     Thread {
@@ -129,24 +153,37 @@ impl Process {
     pub fn by_policy(&self) -> Pages {
         let mut pages = Pages::default();
         for line in &self.numa {
-            let mut words = line.split(' ').skip(1);
-            let policy = words.next().unwrap_or_default();
-            let Some((_, node)) = policy.split_once(':') else {
-                continue;
-            };
-            for word in words {
-                if let Some((on, count)) = word.strip_prefix('N').and_then(|w| w.split_once('=')) {
-                    pages.count(count.parse().expect("pages"), on == node);
-                }
+            for (on, count) in nodes_of_policy(line) {
+                pages.count(count, on);
             }
         }
         pages
+    }
+
+    /// The lines of numa_maps by which a page is elsewhere than its policy says.
+    pub fn strays(&self) -> Vec<String> {
+        let stray = |line: &&String| nodes_of_policy(line).iter().any(|(on, _)| !on);
+        self.numa.iter().filter(stray).cloned().collect()
+    }
+
+    /// Where the one mapping of so many bytes is that is shared with others.
+    fn shared(&self, size: u64) -> Option<u64> {
+        let hexadecimal = |word: &str| u64::from_str_radix(word, 16).ok();
+        let start_of = |line: &String| {
+            let mut words = line.split_whitespace();
+            let (start, end) = words.next()?.split_once('-')?;
+            let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
+            (words.next()?.ends_with('s') && end - start == size).then_some(start)
+        };
+        let found: Vec<u64> = self.maps.iter().filter_map(start_of).collect();
+        (found.len() == 1).then(|| found[0])
     }
 
     fn address(&self, region: &RegionId) -> Option<u64> {
         match region.kind {
             RegionKind::Elf => self.base(&region.file),
             RegionKind::Brk => self.base("[heap]"),
+            RegionKind::Shared => self.shared(region.size),
             _ => None,
         }
     }
@@ -197,16 +234,23 @@ impl Process {
             .map(|(i, _)| i)
             .collect();
         let mut complaints = Vec::new();
-        if rows.len() != self.threads.len() {
-            complaints.push(format!(
-                "{} threads seen, {} in the placement",
-                self.threads.len(),
-                rows.len()
-            ));
-            return (complaints, 0);
-        }
         let mut right = 0;
-        for (row, seen) in rows.iter().zip(&self.threads) {
+        for (at, seen) in self.threads.iter().enumerate() {
+            // Some may have been too short to be seen; those of a process alone at work have
+            // numbers in a row.
+            let at = if self.threads.len() == rows.len() {
+                at
+            } else {
+                usize::try_from(seen.tid - self.pid).expect("its first thread is the oldest")
+            };
+            let Some(row) = rows.get(at) else {
+                complaints.push(format!(
+                    "{} threads seen, {} in the placement",
+                    self.threads.len(),
+                    rows.len()
+                ));
+                break;
+            };
             let place = placement.phases[0]
                 .threads
                 .iter()

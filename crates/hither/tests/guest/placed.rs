@@ -17,17 +17,20 @@ const PROVE: &str = r#"#!/bin/sh
 name=$1 process=$2
 shift 2
 "$@" > plain 2> plain.err < /dev/null
-echo "status $?" >> plain
+echo "status $?" > plain.status
 hither map $name.hither -o $name > map.out 2>&1 || { cat map.out; exit 9; }
 cp $name.place.json /out/placement
 look /out/look $process &
 look=$!
+until test -e /out/look; do sleep 0.05; done
 hither run -q -p $name.place.json --json /out/outcome $HOW -- "$@" > placed 2> placed.err < /dev/null
-echo "status $?" >> placed
+echo "status $?" > placed.status
 kill $look
 wait $look
-cmp plain placed || { tail -n 3 plain placed placed.err; exit 8; }
-cmp plain.err placed.err || { tail plain.err placed.err; exit 7; }
+for what in '' .err .status; do
+  cmp plain$what placed$what || { tail -c 500 placed placed.err placed.status; exit 8; }
+done
+cp plain.status /out/status
 "#;
 
 /// A program that is proved.
@@ -36,6 +39,8 @@ struct Subject {
     /// As /proc calls it.
     process: &'static str,
     line: String,
+    /// Of 100 pages with a policy, so many at least are where it says.
+    percent: u64,
 }
 
 /// A folder of the host in which subjects are traced.
@@ -86,10 +91,10 @@ impl Workshop {
             .file(target().join("workloads"))
             .text("/usr/bin/prove", PROVE)
             .folder(self.folder.path())
-            .timeout(Duration::from_secs(900));
+            .timeout(Duration::from_secs(600));
         for subject in subjects {
             self.shell(&format!(
-                "{HITHER} trace -q -o {} -- {} > /dev/null",
+                "{HITHER} trace -q -o {0} -- {1} > /dev/null; echo status $? > {0}.status; test -d {0}.hither",
                 subject.name, subject.line
             ));
             guest = guest.file(self.path(&format!("{}.hither", subject.name)));
@@ -115,6 +120,8 @@ fn command(subject: &Subject) -> String {
 #[derive(Default)]
 struct Judged {
     complaints: Vec<String>,
+    /// Mappings with pages on another node than theirs.
+    strays: Vec<String>,
     threads: usize,
     by_policy: Pages,
     by_page: Pages,
@@ -138,6 +145,7 @@ fn judge(placement: &Placement, processes: &[Process]) -> Judged {
         let (complaints, threads) = process.threads_on_units(placement, row);
         judged.complaints.extend(complaints);
         judged.threads += threads;
+        judged.strays.extend(process.strays());
         judged.by_policy.add(process.by_policy());
         judged.by_page.add(process.by_page(placement, row));
     }
@@ -162,6 +170,10 @@ fn prove(workshop: &Workshop, guest: &Guest, subjects: &[Subject], threads: usiz
             ));
             continue;
         }
+        let traced = std::fs::read(workshop.path(&format!("{name}.status"))).expect("read");
+        if traced != output.files["status"] {
+            wrong.push(format!("{name} ends otherwise than where it was traced"));
+        }
         let seen = read(&String::from_utf8_lossy(&output.files["look"]));
         let judged = judge(&workshop.placement(output), &seen);
         let (policy, page) = (judged.by_policy, judged.by_page);
@@ -169,13 +181,17 @@ fn prove(workshop: &Workshop, guest: &Guest, subjects: &[Subject], threads: usiz
             "{name}: {} threads on their units, {page:?} by page, {policy:?} by policy",
             judged.threads
         );
+        for stray in &judged.strays {
+            println!("  {stray}");
+        }
         wrong.extend(judged.complaints.iter().map(|c| format!("{name}: {c}")));
         if judged.threads < threads {
             wrong.push(format!("{name}: only {} threads were seen", judged.threads));
         }
-        if policy.there == 0 || !policy.good() || !page.good() {
+        if policy.there == 0 || !policy.good(subject.percent) || !page.good(99) {
+            let strays = judged.strays.join("\n  ");
             wrong.push(format!(
-                "{name}: pages: {policy:?} by policy, {page:?} by page"
+                "{name}: pages: {policy:?} by policy, {page:?} by page\n  {strays}"
             ));
         }
     }
@@ -190,6 +206,7 @@ fn workload(name: &'static str, arguments: &str) -> Subject {
             "{} {arguments}",
             target().join("workloads").join(name).display()
         ),
+        percent: 99,
     }
 }
 
@@ -199,20 +216,20 @@ fn our_programs_run_as_placed() {
         return;
     };
     let subjects = [
-        workload("ondes", "32 40"),
+        workload("ondes", "32 100"),
         workload("pairs", "8 2 200"),
         workload("ring", "8 200"),
         workload("pipeline", "8 200"),
         workload("all_to_all", "8 60"),
-        workload("independent", "8 400 8"),
-        workload("false_sharing", "8 100000 padded"),
+        workload("independent", "8 4000 8"),
+        workload("false_sharing", "8 1000000 padded"),
         workload("stencil2d", "256 40"),
         workload("is", "static 16 6"),
         workload("shm", "threads 8 200"),
         workload("common", "20"),
-        workload("cpp_structs", "2000 20"),
-        workload("many_threads", "at-once 8"),
-        workload("counted", "8 20000"),
+        workload("cpp_structs", "2000 100"),
+        workload("many_threads", "at-once 16"),
+        workload("counted", "8 20000000"),
         workload("crash", "exit 8 2"),
     ];
     let workshop = Workshop::new();
@@ -220,8 +237,22 @@ fn our_programs_run_as_placed() {
     prove(&workshop, &guest, &subjects, 4);
 }
 
+#[test]
+fn our_processes_run_as_placed() {
+    let Some(guest) = guest_with_hither() else {
+        return;
+    };
+    let subjects = [
+        workload("fork_at_work", "4 2 20000"),
+        workload("reuse", "200 64"),
+    ];
+    let workshop = Workshop::new();
+    let guest = workshop.guest(guest, &subjects);
+    prove(&workshop, &guest, &subjects, 1);
+}
+
 const MPIRUN: &str =
-    "mpirun --oversubscribe --bind-to none --mca btl_vader_single_copy_mechanism none -np 4";
+    "mpirun --oversubscribe --bind-to none --mca plm isolated --mca mpi_yield_when_idle 1 --mca btl_vader_single_copy_mechanism none -np 4";
 
 /// Whether Debian's package of a program is there; says so where it is not.
 fn there(program: &str) -> bool {
@@ -240,6 +271,7 @@ fn foreign(name: &'static str, line: &str) -> Option<Subject> {
         name,
         process: name,
         line: line.to_owned(),
+        percent: 99,
     })
 }
 
@@ -250,13 +282,14 @@ fn compressors_run_as_placed() {
     };
     let subjects = [
         foreign("pigz", "pigz -n -b 128 -p 4 -c numbers"),
-        foreign("xz", "xz -T4 -1 --block-size=200KiB -c numbers"),
+        foreign("xz", "/usr/bin/xz -T4 -1 --block-size=200KiB -c numbers"),
         foreign("zstd", "zstd -q -T4 -B200KB -4 -c numbers"),
     ];
     let subjects: Vec<Subject> = subjects.into_iter().flatten().collect();
     let workshop = Workshop::new();
-    let guest = workshop.guest(guest, &subjects);
-    prove(&workshop, &guest, &subjects, 4);
+    // Named by path: busybox has an xz of its own.
+    let guest = workshop.guest(guest, &subjects).file("/usr/bin/xz");
+    prove(&workshop, &guest, &subjects, 3);
 }
 
 /// What Open MPI reads when it starts: found by name, so nothing says that it is needed.
@@ -273,7 +306,7 @@ fn with_mpi(guest: Guest) -> Guest {
 }
 
 #[test]
-fn mpi_programs_run_as_placed() {
+fn an_mpi_program_runs_as_placed() {
     let Some(guest) = guest_with_hither() else {
         return;
     };
@@ -282,30 +315,13 @@ fn mpi_programs_run_as_placed() {
     }
     let workshop = Workshop::new();
     let ring = target().join("workloads/mpi_ring");
-    let mut subjects = vec![Subject {
+    let subjects = [Subject {
         name: "mpi_ring",
         process: "mpi_ring",
-        line: format!("{MPIRUN} {} 100", ring.display()),
+        line: format!("{MPIRUN} {} 60", ring.display()),
+        percent: 99,
     }];
-    // Its report has times in it: what it says of its results is compared.
-    let input = "/usr/share/doc/hpcc/examples/_hpccinf.txt";
-    if there("hpcc") && Path::new(input).exists() {
-        workshop.shell(&format!(
-            "sed -e '6s/^1000 /32 /' -e '8s/^80/8/' {input} > hpccinf.txt"
-        ));
-        let script = format!("#!/bin/sh\n{MPIRUN} hpcc\ngrep -E 'Success|PASSED|FAILED' hpccoutf.txt\nrm hpccoutf.txt\n");
-        std::fs::write(workshop.path("hpcc.sh"), script).expect("write");
-        workshop.shell("chmod +x hpcc.sh");
-        subjects.push(Subject {
-            name: "hpcc",
-            process: "hpcc",
-            line: "./hpcc.sh".to_owned(),
-        });
-    }
     let guest = with_mpi(workshop.guest(guest, &subjects));
-    let guest = guest
-        .file(workshop.path("hpccinf.txt"))
-        .file("/usr/bin/hpcc");
     prove(&workshop, &guest, &subjects, 4);
 }
 
@@ -322,9 +338,10 @@ fn automatic_placement_agrees_with_the_repair_by_hand() {
         name: "ondes",
         process: "ondes",
         line: format!("{ondes} 32 60"),
+        percent: 99,
     }];
     let guest = workshop.guest(guest, &subjects);
-    let threads = "export OMP_NUM_THREADS=8; look /out/look ondes & look=$!; setarch -R hither run -q -p ondes.place.json";
+    let threads = "export OMP_NUM_THREADS=8; look /out/look ondes & look=$!; until test -e /out/look; do sleep 0.05; done; setarch -R hither run -q -p ondes.place.json";
     let end = "> /dev/null && kill $look && wait $look";
     let outputs = texts_and_looks(
         &guest,
@@ -332,13 +349,13 @@ fn automatic_placement_agrees_with_the_repair_by_hand() {
             "export OMP_NUM_THREADS=8; hither map ondes.hither -o ondes > /dev/null ".to_owned(),
             format!("{threads} -- {ondes} 32 60 {end}"),
             format!("{threads} --threads-only -- {ondes} -p 32 60 {end}"),
-            format!("export OMP_NUM_THREADS=8; look /out/look ondes & look=$!; setarch -R {ondes} 32 60 {end}"),
+            format!("export OMP_NUM_THREADS=8; look /out/look ondes & look=$!; until test -e /out/look; do sleep 0.05; done; setarch -R {ondes} 32 60 {end}"),
         ],
     );
     let [automatic, by_hand, unfixed] = &outputs[..] else {
         panic!("{} processes", outputs.len());
     };
-    // The cubes are of 64 pages each, in one piece with each other.
+    // The cubes are of 64 pages each, behind a page of the allocator.
     let cubes = cubes(by_hand);
     assert!(cubes.len() >= 4 * 64, "{} pages", cubes.len());
     let same = |process: &Process| {
@@ -381,7 +398,7 @@ fn texts_and_looks(guest: &Guest, commands: &[String]) -> Vec<Process> {
         .collect()
 }
 
-/// The pages of the longest piece of memory that a process has.
+/// The pages of the cubes: pieces of memory of 64 pages and little more.
 fn cubes(process: &Process) -> Vec<u64> {
     let mut pieces: Vec<Vec<u64>> = Vec::new();
     for &page in process.nodes.keys() {
@@ -393,7 +410,11 @@ fn cubes(process: &Process) -> Vec<u64> {
             None => pieces.push(vec![page]),
         }
     }
-    pieces.into_iter().max_by_key(Vec::len).unwrap_or_default()
+    pieces
+        .into_iter()
+        .filter(|piece| piece.len() >= 64)
+        .flatten()
+        .collect()
 }
 
 /// System calls that wait return what they would while their threads and an array's pages

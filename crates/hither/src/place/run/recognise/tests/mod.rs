@@ -183,7 +183,6 @@ pub enum Event {
     /// The page at which the heap ends.
     Brk(Tid, u64),
     Fork(Tid, Pid),
-    End(Tid),
 }
 
 pub fn apply(r: &mut Recogniser, event: &Event) -> Vec<Run> {
@@ -196,10 +195,6 @@ pub fn apply(r: &mut Recogniser, event: &Event) -> Vec<Run> {
         Event::Remap(tid, old, new) => r.remapped(tid, bytes(old), bytes(new)),
         Event::Brk(tid, end) => r.brk(tid, end * PAGE),
         Event::Fork(creator, pid) => r.forked(creator, pid, false).binds,
-        Event::End(tid) => {
-            r.ended(tid);
-            Vec::new()
-        }
     };
     pages(&binds)
 }
