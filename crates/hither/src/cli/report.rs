@@ -1,11 +1,12 @@
 //! `hither report`: one HTML file that shows where memory behaves badly, why, and what to
 //! change.
 mod figures;
+mod findings;
 mod machine;
 mod verdict;
 
 use super::{output, stat};
-use crate::metrics::{PageSize, Report};
+use crate::metrics::{Analysis, PageSize};
 use crate::report::page::{Page, Subject, PAGE_FORMAT};
 use crate::report::{self, build};
 use anyhow::{Context, Result};
@@ -82,26 +83,27 @@ fn subject(
     let setup = stat::setup(&profile.meta.machine, args.nodes, counted_on, PageSize::K4)?;
     let nodes = setup.nodes;
     // Three things that take long with many pages and do not need one another.
-    let (report, larger, mut structures) = std::thread::scope(|scope| {
+    let (analysis, larger, mut structures) = std::thread::scope(|scope| {
         let larger = scope.spawn(|| figures::larger_pages(profile, nodes));
         let structures = scope.spawn(|| build::structures::structures(profile));
-        let report = Report::of(profile, setup);
-        (report, joined(larger), joined(structures))
+        let analysis = Analysis::of(profile, setup);
+        (analysis, joined(larger), joined(structures))
     });
-    build::structures::judge(&mut structures, &figures::judged(&report));
+    let report = &analysis.report;
+    build::structures::judge(&mut structures, &figures::judged(report));
     Ok(Subject {
-        run: figures::run(profile, &report),
-        verdict: verdict::verdict(&report, placement.map(|p| p.1)),
-        findings: Vec::new(),
-        threads: figures::threads(&report),
+        run: figures::run(profile, report),
+        verdict: verdict::verdict(report, placement.map(|p| p.1)),
+        findings: findings::findings(profile, &analysis, &larger, placement, &args.profile),
+        threads: figures::threads(report),
         processes: figures::processes(profile),
         communication: build::communication::communication(
             profile,
-            figures::communication(&report, machine.order),
+            figures::communication(report, machine.order),
         ),
         structures,
-        pages: figures::pages(profile, &report, larger),
-        unseen: figures::unseen(profile, &report),
+        pages: figures::pages(profile, report, larger),
+        unseen: figures::unseen(profile, report),
         machine: machine.drawn,
     })
 }

@@ -4,6 +4,8 @@
 pub mod assignment;
 pub mod communication;
 pub mod exclusivity;
+pub mod findings;
+pub mod ground;
 pub mod pages;
 pub mod phases;
 pub mod placement;
@@ -12,7 +14,7 @@ pub mod structures;
 pub mod verdict;
 
 pub use pages::PageSize;
-pub use report::{Report, Setup};
+pub use report::{Analysis, Report, Setup};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use super::exclusivity::{exclusivity, Exclusivity};
 use super::pages::{first_touchers, PageId, PageSize, PageTable};
 use super::phases::{phases, DIFF_MIN, WINDOW};
 use super::placement::{accuracy_of, timeline, Accuracy, Timeline};
-use super::structures::{hot_lines, structures, HotLine, Pages, Structure};
+use super::structures::{hot_lines, pages_of_objects, structures, HotLine, Pages, Structure};
 use super::verdict::{verdict, Evidence, Verdict};
 use hither_profile::{CommMatrix, NodeIx, Profile, RunEnd, ThreadIx};
 use serde::Serialize;
@@ -138,7 +138,26 @@ pub struct Report {
     pub limits: Vec<String>,
 }
 
+/// A report and the tables that it was computed from, for who looks closer.
+pub struct Analysis {
+    pub report: Report,
+    /// Pages of the size that the setup names.
+    pub table: PageTable,
+    /// Who touched each of them first.
+    pub touchers: HashMap<PageId, ThreadIx>,
+    /// Positions in the table of each object's pages, each once; by row of the object.
+    pub held: HashMap<usize, Vec<usize>>,
+}
+
 impl Report {
+    /// Computes every metric.
+    #[must_use]
+    pub fn of(profile: &Profile, setup: Setup) -> Self {
+        Analysis::of(profile, setup).report
+    }
+}
+
+impl Analysis {
     /// Computes every metric.
     #[must_use]
     pub fn of(profile: &Profile, setup: Setup) -> Self {
@@ -169,8 +188,9 @@ impl Report {
             nodes: setup.nodes,
             node_of: &best,
         };
+        let held = pages_of_objects(profile, &view);
         let traced = profile.slices.iter().filter(|s| s.traced).count();
-        Report {
+        let report = Report {
             verdict,
             communication,
             load_balance: imbalance(profile.threads.iter().map(|t| t.instructions)),
@@ -179,12 +199,18 @@ impl Report {
             too_short_for_phases: traced < 2 * WINDOW,
             slices: slice_rows(profile, pages.as_ref()),
             threads: thread_rows(profile, &best),
-            structures: structures(profile, &view),
+            structures: structures(profile, &view, &held),
             lines: hot_lines(profile),
             limits: profile.meta.limits.clone(),
             pages,
             run,
             setup,
+        };
+        Analysis {
+            report,
+            table,
+            touchers,
+            held,
         }
     }
 }

@@ -72,9 +72,12 @@ pub struct Pages<'a> {
 
 /// All structures with accesses, most first.
 #[must_use]
-pub fn structures(profile: &Profile, pages: &Pages) -> Vec<Structure> {
+pub fn structures(
+    profile: &Profile,
+    pages: &Pages,
+    held: &HashMap<usize, Vec<usize>>,
+) -> Vec<Structure> {
     let total: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
-    let held = pages_of_objects(profile, pages);
     let mut out: Vec<Structure> = (0..profile.objects.len())
         .filter(|&o| profile.objects[o].reads + profile.objects[o].writes > 0)
         .map(|o| {
@@ -95,7 +98,8 @@ pub fn structures(profile: &Profile, pages: &Pages) -> Vec<Structure> {
 }
 
 /// Positions in the page table of each object's pages, each once.
-fn pages_of_objects(profile: &Profile, pages: &Pages) -> HashMap<usize, Vec<usize>> {
+#[must_use]
+pub fn pages_of_objects(profile: &Profile, pages: &Pages) -> HashMap<usize, Vec<usize>> {
     let mut held: HashMap<usize, Vec<usize>> = HashMap::new();
     for range in profile.object_ranges.iter().filter(|r| r.length > 0) {
         // Offsets of this form stay exact for large pages that begin before the region.

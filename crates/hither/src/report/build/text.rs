@@ -9,7 +9,6 @@ const ELLIPSIS: char = '\u{2026}';
 /// its middle left out where it is long.
 #[must_use]
 pub fn plain(text: &str) -> String {
-    let visible = |c: char| if hides(c) { '\u{fffd}' } else { c };
     let length = text.chars().count();
     if length <= LONGEST {
         return text.chars().map(visible).collect();
@@ -18,6 +17,21 @@ pub fn plain(text: &str) -> String {
     let start = text.chars().take(half).map(visible);
     let end = text.chars().skip(length - half).map(visible);
     start.chain([ELLIPSIS]).chain(end).collect()
+}
+
+/// The same for what is copied: nothing is left out, lines stay.
+#[must_use]
+pub fn copied(text: &str) -> String {
+    let keep = |c: char| if c == '\n' { c } else { visible(c) };
+    text.chars().map(keep).collect()
+}
+
+fn visible(c: char) -> char {
+    if hides(c) {
+        '\u{fffd}'
+    } else {
+        c
+    }
 }
 
 fn hides(c: char) -> bool {
