@@ -9,10 +9,13 @@ pub mod view;
 
 use super::style::{self, Style};
 use super::{output, render_findings};
-use crate::report::page::{Page, Subject, PAGE_FORMAT};
+use crate::metrics::figures::SHARE_SPREAD;
+use crate::report::build::compare::compare;
+use crate::report::build::text::plain;
+use crate::report::page::{Comparison, Page, Structures, Subject, PAGE_FORMAT};
 use crate::report::{self, build};
 use anyhow::{Context, Result};
-use judge::Given;
+use judge::{Given, Judged};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,6 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   hither report app.hither                                    app.html, beside this one
   hither report app.hither --text                             the findings in the terminal
+  hither report app.hither --before old.hither                what changed
   hither report app.hither -p app.place.json -o page.html     with a placement in it
   hither report app.hither --topology xeon-x7550x4            counted on another machine";
 
@@ -31,6 +35,10 @@ Examples:
 pub struct Args {
     /// Profile, as `hither trace` wrote it
     profile: PathBuf,
+
+    /// Another profile to compare with: what changed since
+    #[arg(long, value_name = "PROFILE")]
+    before: Option<PathBuf>,
 
     /// HTML file to write; one that is there is replaced [default: named after the profile]
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["text", "json"])]
@@ -61,13 +69,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return print(args);
     }
     let path = output::page(args.output.as_deref(), &args.profile)?;
-    let given = Given::read(&args.profile, &args.on)?;
-    let page = Page {
-        format: PAGE_FORMAT,
-        writer: env!("CARGO_PKG_VERSION").to_owned(),
-        subject: subject(given),
-        before: None,
-    };
+    let page = page(args)?;
     let html = report::html(&page).map_err(anyhow::Error::from_boxed);
     let html = html.context("cannot put the page together")?;
     output::write_page(&html, &path)?;
@@ -81,7 +83,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 fn print(args: &Args) -> Result<ExitCode> {
     let given = Given::read(&args.profile, &args.on)?;
-    let view = view::view(&given, given.judge());
+    let judged = given.judge();
+    let comparison = comparison(args, &given, &judged)?;
+    let view = view::view(&given, judged, comparison);
     let text = if args.json {
         format!("{:#}\n", serde_json::to_value(&view)?)
     } else {
@@ -110,15 +114,41 @@ fn next(given: &Given, view: &View) -> String {
     style::shell_line(words.iter())
 }
 
-fn subject(given: Given) -> Subject {
+fn comparison(args: &Args, given: &Given, judged: &Judged) -> Result<Option<Comparison>> {
+    let Some(file) = &args.before else {
+        return Ok(None);
+    };
+    let before = given.other(file)?;
+    let mut comparison = compare(before, &given.side(judged), SHARE_SPREAD);
+    if let Some((file, _)) = given.placed() {
+        let file = plain(&file.display().to_string());
+        comparison.notes.push(format!(
+            "After is counted as {file} places threads and pages, before as first touch does."
+        ));
+    }
+    Ok(Some(comparison))
+}
+
+fn page(args: &Args) -> Result<Page> {
+    let given = Given::read(&args.profile, &args.on)?;
     // Two things that take long with many pages and do not need one another.
     let (judged, mut structures) = std::thread::scope(|scope| {
         let structures = scope.spawn(|| build::structures::structures(&given.profile));
         (given.judge(), judge::joined(structures))
     });
+    let comparison = comparison(args, &given, &judged)?;
+    build::structures::judge(&mut structures, &figures::judged(&judged.analysis.report));
+    Ok(Page {
+        format: PAGE_FORMAT,
+        writer: env!("CARGO_PKG_VERSION").to_owned(),
+        subject: subject(given, judged, structures),
+        comparison,
+    })
+}
+
+fn subject(given: Given, judged: Judged, structures: Structures) -> Subject {
     let report = &judged.analysis.report;
     let profile = &given.profile;
-    build::structures::judge(&mut structures, &figures::judged(report));
     Subject {
         run: figures::run(profile, report),
         threads: figures::threads(report),
