@@ -63,3 +63,6 @@ pub fn find(case: &Case) -> Vec<Finding> {
     });
     found
 }
+
+#[cfg(test)]
+mod tests;
