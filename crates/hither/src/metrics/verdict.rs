@@ -18,6 +18,9 @@ pub const E_HIGH: f64 = 2.0 / 3.0;
 /// Acc_app from which first touch is right. Ours: the papers report the gap (OPT figure 8)
 /// but name no threshold.
 pub const ACC_RIGHT: f64 = 0.9;
+/// Least share of accesses that placing pages must make local. Ours: half of what
+/// [`ACC_RIGHT`] lets pass, since a page on a wrong node still has accesses from there.
+pub const WORTH: f64 = 0.05;
 /// E_app(best) - E_app(worst) from which the assignment of threads decides where pages are
 /// local. Ours: the papers' mean difference is 6 points (OPT figure 7), this is above it.
 pub const E_SPREAD: f64 = 0.1;
@@ -185,6 +188,14 @@ fn data_mapping(e: &Evidence) -> (bool, String) {
             "Data: all nodes use the same pages (E_app {exclusive:.0} %; it takes {:.0} %), so no \
              node is right for them; spread them if one memory is overloaded.",
             E_HIGH * 100.0
+        );
+        return (false, why);
+    }
+    if best.app - first.local < WORTH {
+        let why = format!(
+            "Data: first touch makes {:.0} % of accesses local; with every page on its best \
+             node it would be {exclusive:.0} %, which is not worth moving them.",
+            first.local * 100.0
         );
         return (false, why);
     }

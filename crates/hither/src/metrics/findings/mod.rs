@@ -6,6 +6,8 @@
 mod common;
 mod concentrated;
 mod fits_in_caches;
+mod node_imbalance;
+mod remote;
 
 use super::ground::Ground;
 use super::report::Analysis;
@@ -39,7 +41,12 @@ pub struct Commands {
 type Finder = fn(&Case) -> Vec<Finding>;
 
 /// Every finder, one line each.
-const ALL: &[Finder] = &[concentrated::find, fits_in_caches::find];
+const ALL: &[Finder] = &[
+    concentrated::find,
+    fits_in_caches::find,
+    node_imbalance::find,
+    remote::find,
+];
 
 /// All findings, worst first.
 #[must_use]
