@@ -1,7 +1,7 @@
 //! `hither check`: does a profile keep within limits? A gate for scripts and CI.
 use super::report::judge::{Given, Judged, On};
 use super::style::{self, clean, percent};
-use crate::metrics::figures::SHARE_SPREAD;
+use crate::metrics::figures::{EXCLUSIVITY, REMOTE, SHARE_SPREAD};
 use crate::report::build::compare::compare;
 use crate::report::page::{Change, Comparison, FindingChange};
 use anyhow::{bail, Context, Result};
@@ -167,7 +167,7 @@ fn limited(args: &Args, given: &Given, judged: &Judged) -> Result<Vec<Condition>
     let nodes = judged.analysis.report.setup.nodes;
     let mut out = Vec::new();
     if let Some(most) = args.max_remote {
-        let value = figure("remote", "--max-remote")?;
+        let value = figure(REMOTE, "--max-remote")?;
         out.push(Condition {
             option: "--max-remote",
             holds: value <= most,
@@ -179,7 +179,7 @@ fn limited(args: &Args, given: &Given, judged: &Judged) -> Result<Vec<Condition>
         });
     }
     if let Some(least) = args.min_exclusivity {
-        let value = figure("E_app best", "--min-exclusivity")?;
+        let value = figure(EXCLUSIVITY, "--min-exclusivity")?;
         out.push(Condition {
             option: "--min-exclusivity",
             holds: value >= least,
@@ -225,7 +225,7 @@ fn compared(args: &Args, given: &Given, judged: &Judged) -> Result<Comparison> {
 }
 
 /// Figures that a regression is told by.
-const TOLD_BY: [&str; 2] = ["remote", "E_app best"];
+const TOLD_BY: [&str; 2] = [REMOTE, EXCLUSIVITY];
 
 /// Communication differs so much between runs of one program (`metrics/figures.rs`) that
 /// findings about it make no regression; `--no` asks for them.

@@ -89,7 +89,7 @@ fn print(args: &Args) -> Result<ExitCode> {
     let text = if args.json {
         format!("{:#}\n", serde_json::to_value(&view)?)
     } else {
-        let next = next(&given, &view);
+        let next = next(args, &given, &view);
         render_findings::render(&view, &next, args.top, Style::of_stdout())
     };
     let mut out = std::io::stdout().lock();
@@ -98,20 +98,30 @@ fn print(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to type now: place it, run it so placed, or look at the page.
-fn next(given: &Given, view: &View) -> String {
+/// What to type now: run it as placed, else what acts on the worst finding, else place it.
+fn next(args: &Args, given: &Given, view: &View) -> String {
+    let words = |words: &[&str], more: Vec<String>| {
+        let words = words.iter().map(|&word| word.to_owned());
+        style::shell_line(words.chain(more))
+    };
     let file = given.file.display().to_string();
-    let mut words = vec!["hither".to_owned()];
     if let Some((placement, _)) = given.placed() {
-        words.extend(["run", "-p"].map(str::to_owned));
-        words.extend([placement.display().to_string(), "--".to_owned()]);
-        words.extend(given.profile.meta.command.iter().cloned());
-    } else if view.verdict.threads || view.verdict.data {
-        words.extend(["map".to_owned(), file]);
-    } else {
-        words.extend(["report".to_owned(), file]);
+        let placement = placement.display().to_string();
+        let command = given.profile.meta.command.clone();
+        return words(&["hither", "run", "-p", &placement, "--"], command);
     }
-    style::shell_line(words.iter())
+    let worst = view.findings.first().map(|found| &found.finding);
+    let worst = worst.filter(|finding| finding.severity > 0.0);
+    let copied = worst.into_iter().flat_map(|w| &w.fixes).map(|f| &f.copy);
+    let ours = |line: &&String| line.starts_with("hither ") && line.lines().count() == 1;
+    match copied.clone().find(ours) {
+        Some(line) => line.clone(),
+        None if view.verdict.threads || view.verdict.data => {
+            words(&["hither", "map", &file], args.on.machine())
+        }
+        None if worst.is_some() => words(&["hither", "report", &file], args.on.words()),
+        None => words(&["hither", "stat", &file], args.on.machine()),
+    }
 }
 
 fn comparison(args: &Args, given: &Given, judged: &Judged) -> Result<Option<Comparison>> {

@@ -8,9 +8,12 @@
 //! on who runs when, and with more threads than cores C_A differed by a factor of seven.
 //! A spread is the largest seen, rounded up.
 use super::ground::Ground;
-use super::pages::PageTable;
 use super::report::{Analysis, PageReport, Report};
 use hither_profile::{Better, Figure, Unit};
+
+/// Names of the two figures that gates ask for.
+pub const REMOTE: &str = "remote accesses";
+pub const EXCLUSIVITY: &str = "E_app best";
 
 /// Of shares of accesses.
 pub const SHARE_SPREAD: f64 = 0.05;
@@ -37,26 +40,8 @@ pub fn remote(analysis: &Analysis, ground: &Ground) -> Figure {
     } else {
         "accesses to another node's memory, pages by first touch"
     };
-    let share = remote_share(&analysis.table, ground);
-    lower("remote", meaning, Unit::Share, SHARE_SPREAD, share)
-}
-
-/// Over the pages whose place is known; `None` when they have no access.
-fn remote_share(table: &PageTable, ground: &Ground) -> Option<f64> {
-    let (mut all, mut far) = (0.0, 0.0);
-    for page in 0..table.len() {
-        let Some(home) = ground.page(table.id(page)) else {
-            continue;
-        };
-        for u in table.uses(page) {
-            let accesses = u.accesses as f64;
-            all += accesses;
-            if ground.user(u) != home {
-                far += accesses;
-            }
-        }
-    }
-    (all > 0.0).then(|| far / all)
+    let share = ground.remote(&analysis.table);
+    lower(REMOTE, meaning, Unit::Share, SHARE_SPREAD, share)
 }
 
 /// All figures of a report, in the order of `hither stat`.
@@ -163,7 +148,7 @@ fn of_pages(pages: Option<&PageReport>) -> Vec<Figure> {
     let share = |name, meaning, value| higher(name, meaning, Unit::Share, SHARE_SPREAD, value);
     vec![
         share(
-            "E_app best",
+            EXCLUSIVITY,
             "accesses by each page's main node, threads placed best",
             of(|p| p.best.app),
         ),

@@ -30,6 +30,12 @@ pub struct On {
 }
 
 impl On {
+    /// The machine, as other verbs take it.
+    pub fn machine(&self) -> Vec<String> {
+        let topology = self.topology.clone();
+        topology.map_or_else(Vec::new, |name| vec!["--topology".to_owned(), name])
+    }
+
     /// As they are typed.
     pub fn words(&self) -> Vec<String> {
         let placement = self.placement.as_ref().map(|p| p.display().to_string());

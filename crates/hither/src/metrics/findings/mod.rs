@@ -8,7 +8,9 @@ mod concentrated;
 mod first_touch;
 mod fits_in_caches;
 mod large_pages;
+mod node_imbalance;
 mod read_mostly;
+mod remote;
 mod shared_by_all;
 mod sketch;
 
@@ -50,6 +52,8 @@ const ALL: &[Finder] = &[
     concentrated::find,
     read_mostly::find,
     large_pages::find,
+    node_imbalance::find,
+    remote::find,
     fits_in_caches::find,
 ];
 

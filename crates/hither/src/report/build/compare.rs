@@ -289,12 +289,11 @@ fn sentence(findings: &[FindingChange], metrics: &[MetricChange]) -> String {
         }
     });
     let mut said: Vec<String> = counted.collect();
-    let differ = |m: &&MetricChange| matches!(m.change, Change::Better | Change::Worse);
-    let moved = metrics
-        .iter()
-        .filter(differ)
-        .filter(|m| m.unit == Unit::Share);
-    said.extend(moved.take(2).filter_map(|m| {
+    let moved = |m: &&MetricChange| {
+        m.unit == Unit::Share && matches!(m.change, Change::Better | Change::Worse)
+    };
+    // The first is the share of remote accesses; the others say much the same.
+    said.extend(metrics.iter().find(moved).and_then(|m| {
         let (a, b) = (m.before? * 100.0, m.after? * 100.0);
         Some(format!("{} went from {a:.0} % to {b:.0} %", m.name))
     }));
