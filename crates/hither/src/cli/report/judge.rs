@@ -3,11 +3,13 @@
 use super::{figures, findings, machine, verdict};
 use crate::cli::stat;
 use crate::metrics::ground::Ground;
+use crate::metrics::pages::PageTable;
 use crate::metrics::{Analysis, PageSize, Setup};
 use crate::report::page::{PageSizeFigures, Verdict};
 use anyhow::Result;
 use hither_profile::{Finding, Placement, Profile};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// On what threads and pages are counted.
 #[derive(Debug, clap::Args)]
@@ -89,10 +91,13 @@ impl Judged {
         setup: Setup,
     ) -> Self {
         let nodes = setup.nodes;
+        let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
+        let table = Arc::new(table);
         // Two things that take long with many pages and do not need one another.
         let (analysis, larger) = std::thread::scope(|scope| {
-            let larger = scope.spawn(|| figures::larger_pages(profile, nodes));
-            (Analysis::of(profile, setup), joined(larger))
+            let larger = scope.spawn(|| figures::larger_pages(profile, &table, nodes));
+            let analysis = Analysis::of_table(profile, setup, Arc::clone(&table));
+            (analysis, joined(larger))
         });
         let ground = match placement {
             Some((_, placement)) => Ground::of_placement(&analysis, profile, placement),
