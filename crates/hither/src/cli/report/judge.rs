@@ -3,6 +3,7 @@
 use super::{figures, findings, machine, verdict};
 use crate::cli::stat;
 use crate::metrics::ground::Ground;
+use crate::metrics::pages::PageTable;
 use crate::metrics::structures::Structure;
 use crate::metrics::{self, Analysis, PageSize, Setup};
 use crate::report::build::compare::{Row, Side};
@@ -11,6 +12,7 @@ use crate::report::page::{PageSizeFigures, Site, StructureFigures, Verdict};
 use anyhow::Result;
 use hither_profile::{Figure, Finding, Placement, Profile};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// On what threads and pages are counted.
 #[derive(Debug, clap::Args)]
@@ -131,10 +133,13 @@ impl Judged {
         setup: Setup,
     ) -> Self {
         let nodes = setup.nodes;
+        let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
+        let table = Arc::new(table);
         // Two things that take long with many pages and do not need one another.
         let (analysis, larger) = std::thread::scope(|scope| {
-            let larger = scope.spawn(|| figures::larger_pages(profile, nodes));
-            (Analysis::of(profile, setup), joined(larger))
+            let larger = scope.spawn(|| figures::larger_pages(profile, &table, nodes));
+            let analysis = Analysis::of_table(profile, setup, Arc::clone(&table));
+            (analysis, joined(larger))
         });
         let ground = match placement {
             Some((_, placement)) => Ground::of_placement(&analysis, profile, placement),
