@@ -51,3 +51,6 @@ pub fn find(case: &Case) -> Vec<Finding> {
     });
     found
 }
+
+#[cfg(test)]
+mod tests;
