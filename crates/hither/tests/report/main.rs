@@ -2,6 +2,7 @@
 mod browser;
 mod planted;
 mod refused;
+mod text;
 
 use assert_cmd::Command;
 use hither_profile::Profile;
