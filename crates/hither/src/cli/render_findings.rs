@@ -66,7 +66,7 @@ fn finding(number: usize, found: &Found, style: Style) -> String {
     let first = format!("{number}. ");
     let indent = first.len();
     let title = style.wrap(&first, &clean(&finding.title), indent);
-    let mut out = format!("\n{}\n", style.bold(title.trim_end()));
+    let mut out = format!("{}\n", style.bold(title.trim_end()));
     let pad = " ".repeat(indent);
     let what = match finding.kind {
         // Nothing is wrong: there is no share of anything to name.
@@ -89,7 +89,8 @@ fn finding(number: usize, found: &Found, style: Style) -> String {
     for fix in &finding.fixes {
         out.push_str(&repair(fix, &pad, style));
     }
-    out
+    out.truncate(out.trim_end().len());
+    format!("\n{out}\n")
 }
 
 fn whereabouts(structure: &Structure) -> String {

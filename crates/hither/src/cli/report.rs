@@ -112,14 +112,14 @@ fn next(args: &Args, given: &Given, view: &View) -> String {
     }
     let worst = view.findings.first().map(|found| &found.finding);
     let worst = worst.filter(|finding| finding.severity > 0.0);
-    let copied = worst.into_iter().flat_map(|w| &w.fixes).map(|f| &f.copy);
-    let ours = |line: &&String| line.starts_with("hither ") && line.lines().count() == 1;
-    match copied.clone().find(ours) {
-        Some(line) => line.clone(),
+    let copied = worst.into_iter().flat_map(|w| &w.fixes);
+    let mut lines = copied.flat_map(|fix| fix.copy.lines());
+    match lines.find(|line| line.starts_with("hither ")) {
+        Some(line) => line.to_owned(),
+        None if worst.is_some() => words(&["hither", "report", &file], args.on.words()),
         None if view.verdict.threads || view.verdict.data => {
             words(&["hither", "map", &file], args.on.machine())
         }
-        None if worst.is_some() => words(&["hither", "report", &file], args.on.words()),
         None => words(&["hither", "stat", &file], args.on.machine()),
     }
 }

@@ -31,15 +31,25 @@ pub fn findings(
     find(&case).into_iter().map(shown).collect()
 }
 
-/// Command lines that fixes name; `file` is the profile's.
-pub fn commands(profile: &Profile, file: &Path, placement: Option<&Path>) -> Commands {
+/// Command lines that fixes name; `file` is the profile's, `machine` the options that name
+/// the machine.
+pub fn commands(
+    profile: &Profile,
+    file: &Path,
+    machine: &[String],
+    placement: Option<&Path>,
+) -> Commands {
     let placement = match placement {
         Some(path) => path.to_owned(),
         None => file.with_extension("place.json"),
     };
     let quoted = |path: &Path| style::shell_line([path.display().to_string()].iter());
     Commands {
-        profile: quoted(file),
+        profile: [quoted(file)]
+            .into_iter()
+            .chain(machine.iter().map(|word| style::shell_line([word].iter())))
+            .collect::<Vec<_>>()
+            .join(" "),
         placement: quoted(&placement),
         program: style::shell_line(profile.meta.command.iter()),
     }

@@ -2,6 +2,7 @@
 //! `hither check` have in common.
 use super::{figures, findings, machine, verdict};
 use crate::cli::stat;
+use crate::metrics::findings::Commands;
 use crate::metrics::ground::Ground;
 use crate::metrics::pages::PageTable;
 use crate::metrics::structures::Structure;
@@ -61,7 +62,9 @@ pub struct Given {
     pub profile: Profile,
     pub placement: Option<(PathBuf, Placement)>,
     pub machine: machine::Found,
-    pub setup: Setup,
+    /// The machine as the user named it, to be typed again.
+    named: Vec<String>,
+    setup: Setup,
 }
 
 impl Given {
@@ -82,6 +85,7 @@ impl Given {
             profile,
             placement,
             machine,
+            named: on.machine(),
             setup,
         })
     }
@@ -93,7 +97,11 @@ impl Given {
 
     #[must_use]
     pub fn judge(&self) -> Judged {
-        Judged::of(&self.profile, &self.file, self.placed(), self.setup.clone())
+        let placed = self.placed();
+        let file = placed.map(|p| p.0);
+        let commands = findings::commands(&self.profile, &self.file, &self.named, file);
+        let placement = placed.map(|p| p.1);
+        Judged::of(&self.profile, commands, placement, self.setup.clone())
     }
 
     #[must_use]
@@ -107,7 +115,8 @@ impl Given {
     /// One sentence when it cannot be read.
     pub fn other(&self, file: &Path) -> Result<Side> {
         let profile = hither_profile::read(file)?;
-        let judged = Judged::of(&profile, file, None, self.setup.clone());
+        let commands = findings::commands(&profile, file, &self.named, None);
+        let judged = Judged::of(&profile, commands, None, self.setup.clone());
         Ok(side(&profile, file, &judged))
     }
 }
@@ -124,12 +133,10 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// `file` is the profile's, for the commands that fixes name.
-    #[must_use]
-    pub fn of(
+    fn of(
         profile: &Profile,
-        file: &Path,
-        placement: Option<(&Path, &Placement)>,
+        commands: Commands,
+        placement: Option<&Placement>,
         setup: Setup,
     ) -> Self {
         let nodes = setup.nodes;
@@ -142,12 +149,11 @@ impl Judged {
             (analysis, joined(larger))
         });
         let ground = match placement {
-            Some((_, placement)) => Ground::of_placement(&analysis, profile, placement),
+            Some(placement) => Ground::of_placement(&analysis, profile, placement),
             None => Ground::of_first_touch(&analysis),
         };
-        let commands = findings::commands(profile, file, placement.map(|p| p.0));
         Judged {
-            verdict: verdict::verdict(&analysis.report, placement.map(|p| p.1)),
+            verdict: verdict::verdict(&analysis.report, placement),
             findings: findings::findings(profile, &analysis, &ground, &larger, commands),
             analysis,
             larger,

@@ -34,7 +34,7 @@ pub struct Case<'a> {
 /// Command lines of this profile and program, quoted for a shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Commands {
-    /// `app.hither`
+    /// `app.hither`, with the options that name the machine where the user did.
     pub profile: String,
     /// `app.place.json`
     pub placement: String,
