@@ -4,10 +4,12 @@
 //! a program that it finds something in and a twin that it finds nothing in
 //! (`tests/findings`).
 mod common;
+mod communication_imbalance;
 mod concentrated;
 mod fits_in_caches;
 mod node_imbalance;
 mod remote;
+mod unstable_phases;
 
 use super::ground::Ground;
 use super::report::Analysis;
@@ -42,10 +44,12 @@ type Finder = fn(&Case) -> Vec<Finding>;
 
 /// Every finder, one line each.
 const ALL: &[Finder] = &[
+    communication_imbalance::find,
     concentrated::find,
     fits_in_caches::find,
     node_imbalance::find,
     remote::find,
+    unstable_phases::find,
 ];
 
 /// All findings, worst first.
