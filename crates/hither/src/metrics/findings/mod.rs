@@ -6,9 +6,14 @@
 mod common;
 mod communication_imbalance;
 mod concentrated;
+mod first_touch;
 mod fits_in_caches;
+mod large_pages;
 mod node_imbalance;
+mod read_mostly;
 mod remote;
+mod shared_by_all;
+mod sketch;
 mod unstable_phases;
 
 use super::ground::Ground;
@@ -44,12 +49,16 @@ type Finder = fn(&Case) -> Vec<Finding>;
 
 /// Every finder, one line each.
 const ALL: &[Finder] = &[
-    communication_imbalance::find,
+    first_touch::find,
+    shared_by_all::find,
     concentrated::find,
-    fits_in_caches::find,
-    node_imbalance::find,
+    read_mostly::find,
+    large_pages::find,
     remote::find,
+    node_imbalance::find,
+    communication_imbalance::find,
     unstable_phases::find,
+    fits_in_caches::find,
 ];
 
 /// All findings, worst first.

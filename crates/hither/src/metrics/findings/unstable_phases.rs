@@ -5,10 +5,13 @@
 //! does not say whether the pairs are others: a phase may only be livelier, and two patterns
 //! of one heterogeneity are one phase. So the run is cut at the phases and into stretches of
 //! [`WINDOW`] slices, the shortest phase of OPT, and each is compared with the patterns seen
-//! before. With m_k the share of pair k in all communication of a stretch:
+//! before. As in SPCD's filter (IPDPS 2013, IV.A) it counts with whom each thread
+//! communicates, and one that falls silent keeps its partners. With C_b[t] what thread t
+//! communicates in stretch b, and b_t[j] the share of it that is with thread j:
 //!
 //! ```text
-//!   overlap(a, b) = sum over k of min(a_k, b_k)       0: no pair in common, 1: alike
+//!   overlap(a, b) = sum over t of C_b[t] * (sum over j of min(a_t[j], b_t[j])) / sum over t of C_b[t]
+//!                   over the threads that communicate in both; 0: all have other partners, 1: alike
 //! ```
 //! A stretch has the pattern that it overlaps most with, if by at least [`ALIKE`]; else it
 //! is a new one. Stretches that no placement would be made for (C_A per second below A_min,
@@ -23,8 +26,8 @@ use crate::metrics::verdict::{h_min, A_MIN};
 use hither_profile::{Comm, Finding, FindingKind, Fix, Picture, Slice};
 use std::ops::Range;
 
-/// Ours: what has less than half of its communication between the same pairs wants another
-/// placement.
+/// Ours: when less than half of the communication is with the same partners, another
+/// placement is wanted.
 const ALIKE: f64 = 0.5;
 /// t_min of OPT 6.2.2: threads move at most once in so many seconds.
 const LEAST_SECONDS: f64 = 1.0;
@@ -36,8 +39,14 @@ const PATTERNS: usize = 8;
 /// Changes named.
 const NAMED: usize = 3;
 
-/// Events of pairs of threads, in order of pairs.
-type Cells = Vec<((u32, u32), f64)>;
+/// With whom each thread communicates.
+#[derive(Default)]
+struct Partners {
+    /// `(thread, partner)` in order, with the share of what the thread communicates.
+    shares: Vec<((u32, u32), f64)>,
+    /// Events by thread.
+    events: Vec<f64>,
+}
 
 /// A time with one pattern.
 struct Stage {
@@ -77,7 +86,7 @@ fn stages(case: &Case) -> Vec<Stage> {
         comm.sort_by_key(|c| c.slice);
     }
     let threads = profile.threads.len();
-    let mut patterns: Vec<Cells> = Vec::new();
+    let mut patterns: Vec<Partners> = Vec::new();
     let mut stages: Vec<Stage> = Vec::new();
     let mut from = 0;
     for stretch in stretches(case) {
@@ -88,20 +97,22 @@ fn stages(case: &Case) -> Vec<Stage> {
         let is_phase = phases.any(|p| p.first == stretch.start);
         let slices = &profile.slices[stretch];
         let seconds = seconds(slices);
-        let events: f64 = cells.iter().map(|c| c.1).sum();
-        if !worth_placing(&cells, events, threads, traced_seconds(slices)) {
+        if !worth_placing(&cells, threads, traced_seconds(slices)) {
             if let Some(last) = stages.last_mut() {
                 last.seconds += seconds;
             }
             continue;
         }
-        let shares: Cells = cells.iter().map(|c| (c.0, c.1 / events)).collect();
-        let alike: Vec<f64> = patterns.iter().map(|p| overlap(p, &shares)).collect();
+        let partners = partners(cells, threads);
+        let events = partners.events.iter().sum::<f64>() / 2.0;
+        let alike: Vec<f64> = patterns.iter().map(|p| overlap(p, &partners)).collect();
         let best = (0..alike.len()).max_by(|&a, &b| alike[a].total_cmp(&alike[b]));
         let best = best.filter(|&p| alike[p] >= ALIKE);
         let pattern = best.unwrap_or(patterns.len());
-        if best.is_none() && patterns.len() < PATTERNS {
-            patterns.push(shares);
+        match best {
+            Some(best) => add_new_threads(&mut patterns[best], &partners),
+            None if patterns.len() < PATTERNS => patterns.push(partners),
+            None => {}
         }
         match stages.last_mut() {
             Some(last) if last.pattern == pattern && pattern < PATTERNS => {
@@ -156,10 +167,15 @@ fn traced_seconds(slices: &[Slice]) -> f64 {
     traced.map(|s| s.length as f64 / 1e9).sum()
 }
 
-/// The sums of each pair.
-fn cells(rows: &[&Comm]) -> Cells {
-    let pair = |c: &&Comm| ((c.i.0.min(c.j.0), c.i.0.max(c.j.0)), c.events as f64);
-    let mut cells: Cells = rows.iter().map(pair).collect();
+/// Events of `(thread, partner)`, in both orders, sorted.
+fn cells(rows: &[&Comm]) -> Vec<((u32, u32), f64)> {
+    let both = |c: &&Comm| {
+        [
+            ((c.i.0, c.j.0), c.events as f64),
+            ((c.j.0, c.i.0), c.events as f64),
+        ]
+    };
+    let mut cells: Vec<_> = rows.iter().flat_map(both).collect();
     cells.sort_unstable_by_key(|c| c.0);
     cells.dedup_by(|next, first| {
         let same = next.0 == first.0;
@@ -171,43 +187,77 @@ fn cells(rows: &[&Comm]) -> Cells {
     cells
 }
 
-/// The conditions of OPT 6.2.2 on a phase's communication, heterogeneity as in the verdict.
-fn worth_placing(cells: &Cells, events: f64, threads: usize, seconds: f64) -> bool {
-    // C_A counts each event in two of T^2 cells.
-    let amount = 2.0 * events / (threads * threads) as f64;
-    amount > A_MIN * seconds && pair_heterogeneity(cells, threads) > h_min(threads)
-}
-
-/// [`crate::metrics::communication::pair_heterogeneity`] of the cells that are not zero.
-fn pair_heterogeneity(cells: &Cells, threads: usize) -> f64 {
-    let max = cells.iter().map(|c| c.1).fold(0.0, f64::max);
-    let others = threads as f64 - 1.0;
+/// The conditions of OPT 6.2.2 on a phase's communication, heterogeneity as in the verdict:
+/// [`crate::metrics::communication::pair_heterogeneity`], of the cells that are not zero.
+fn worth_placing(cells: &[((u32, u32), f64)], threads: usize, seconds: f64) -> bool {
+    let (mut max, mut sum) = (0.0, 0.0);
+    for (_, events) in cells {
+        max = f64::max(max, *events);
+        sum += events;
+    }
     // Sum and sum of squares of each row.
     let mut rows = vec![(0.0, 0.0); threads];
-    for &((i, j), events) in cells {
+    for &((t, _), events) in cells {
         let value = events * 100.0 / max;
-        for t in [i, j] {
-            let row = &mut rows[t as usize];
-            *row = (row.0 + value, row.1 + value * value);
-        }
+        let row = &mut rows[t as usize];
+        *row = (row.0 + value, row.1 + value * value);
     }
+    let others = threads as f64 - 1.0;
     let variance = |row: &(f64, f64)| (row.1 / others - (row.0 / others).powi(2)).max(0.0);
-    rows.iter().map(variance).sum::<f64>() / threads as f64
+    let heterogeneity = rows.iter().map(variance).sum::<f64>() / threads as f64;
+    let amount = sum / (threads * threads) as f64;
+    amount > A_MIN * seconds && heterogeneity > h_min(threads)
 }
 
-fn overlap(a: &Cells, b: &Cells) -> f64 {
-    let (mut sum, mut i, mut j) = (0.0, 0, 0);
+fn partners(cells: Vec<((u32, u32), f64)>, threads: usize) -> Partners {
+    let mut events = vec![0.0; threads];
+    cells.iter().for_each(|c| events[c.0 .0 as usize] += c.1);
+    let share = |c: ((u32, u32), f64)| (c.0, c.1 / events[c.0 .0 as usize]);
+    Partners {
+        shares: cells.into_iter().map(share).collect(),
+        events,
+    }
+}
+
+/// How alike the partners of `now` are to those of the pattern, 0 to 1.
+fn overlap(pattern: &Partners, now: &Partners) -> f64 {
+    let (mut alike, mut i, mut j) = (0.0, 0, 0);
+    let (a, b) = (&pattern.shares, &now.shares);
     while i < a.len() && j < b.len() {
         match a[i].0.cmp(&b[j].0) {
             std::cmp::Ordering::Less => i += 1,
             std::cmp::Ordering::Greater => j += 1,
             std::cmp::Ordering::Equal => {
-                sum += a[i].1.min(b[j].1);
+                alike += now.events[b[j].0 .0 as usize] * a[i].1.min(b[j].1);
                 (i, j) = (i + 1, j + 1);
             }
         }
     }
-    sum
+    let events = now.events.iter().zip(&pattern.events);
+    let known: f64 = events.filter(|(_, p)| **p > 0.0).map(|(n, _)| n).sum();
+    // Threads that were silent so far want no other placement than they have.
+    if known > 0.0 {
+        alike / known
+    } else {
+        1.0
+    }
+}
+
+/// Takes over the partners of threads that have none in the pattern.
+fn add_new_threads(pattern: &mut Partners, now: &Partners) {
+    let known = pattern.shares.len();
+    let new = now.shares.iter();
+    let new = new.filter(|c| pattern.events[c.0 .0 as usize] == 0.0);
+    pattern.shares.extend(new.copied());
+    if pattern.shares.len() == known {
+        return;
+    }
+    pattern.shares.sort_unstable_by_key(|c| c.0);
+    for (before, now) in pattern.events.iter_mut().zip(&now.events) {
+        if *before == 0.0 {
+            *before = *now;
+        }
+    }
 }
 
 fn finding(case: &Case, stages: &[Stage], patterns: usize, outside: f64) -> Finding {
@@ -235,7 +285,7 @@ fn finding(case: &Case, stages: &[Stage], patterns: usize, outside: f64) -> Find
             }
         ),
         evidence: vec![
-            format!("Communication between the same pairs as before: {at} (it takes {} to be alike).", percent(ALIKE)),
+            format!("With the same partners as before: {at} of the communication (it takes {} to be alike).", percent(ALIKE)),
             format!("{patterns} patterns in turn, for {lengths}; {} of the communication is not in the most common one.", percent(outside)),
             format!(
                 "{} by heterogeneity alone (eq. 4 of OPT). Times are those of the traced run, which is slower.",
