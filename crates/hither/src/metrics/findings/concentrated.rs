@@ -32,18 +32,12 @@ pub fn find(case: &Case) -> Vec<Finding> {
 
 fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding> {
     let table = &case.analysis.table;
-    let accesses = |page: usize| {
-        table
-            .uses(page)
-            .iter()
-            .map(|u| u.accesses as f64)
-            .sum::<f64>()
-    };
-    let all: f64 = pages.iter().map(|&p| accesses(p)).sum();
+    let sum = |page: usize| table.uses(page).iter().map(|u| u.accesses as f64).sum();
+    let accesses: Vec<f64> = pages.iter().map(|&page| sum(page)).collect();
+    let all: f64 = accesses.iter().sum();
     let mean = all / pages.len() as f64;
-    let is_hot = |at: &usize| accesses(pages[*at]) > mean;
-    let hot: Vec<usize> = (0..pages.len()).filter(is_hot).collect();
-    let share = part(hot.iter().map(|&at| accesses(pages[at])).sum(), all);
+    let hot: Vec<usize> = (0..pages.len()).filter(|&at| accesses[at] > mean).collect();
+    let share = part(hot.iter().map(|&at| accesses[at]).sum(), all);
     let of_pages = part(hot.len() as f64, pages.len() as f64);
     let excess = share - of_pages;
     let place = place(&hot, pages.len());

@@ -11,7 +11,7 @@ use super::common::{
 use super::sketch::{fortran, openmp, origin, parallel_loop, placed, spread, variable};
 use super::Case;
 use crate::metrics::structures::Structure;
-use crate::metrics::verdict::E_HIGH;
+use crate::metrics::verdict::{ACC_RIGHT, E_HIGH};
 use hither_profile::{Finding, FindingKind, Fix, ThreadIx};
 
 /// Of the structure's pages, those that one thread touches first. Ours: most, but a few may
@@ -91,7 +91,12 @@ fn uses(case: &Case, pages: &[usize], toucher: ThreadIx) -> Facts {
 /// Each page belongs to one node, but lies on that of the first toucher.
 fn belonging(case: &Case, structure: &Structure, facts: &Facts) -> Option<Finding> {
     let gain = facts.exclusive - facts.local;
-    if gain < LEAST_GAIN {
+    let whole = case.analysis.report.pages.as_ref();
+    let right = whole
+        .and_then(|p| p.first_touch)
+        .is_some_and(|a| a.app >= ACC_RIGHT);
+    // Where first touch is right for nearly all of the run, the verdict says so.
+    if gain < LEAST_GAIN || right {
         return None;
     }
     let severity = gain * structure.share;

@@ -4,6 +4,7 @@
 //! a program that it finds something in and a twin that it finds nothing in
 //! (`tests/findings`).
 mod common;
+mod communication_imbalance;
 mod concentrated;
 mod first_touch;
 mod fits_in_caches;
@@ -13,6 +14,7 @@ mod read_mostly;
 mod remote;
 mod shared_by_all;
 mod sketch;
+mod unstable_phases;
 
 use super::ground::Ground;
 use super::report::Analysis;
@@ -52,8 +54,10 @@ const ALL: &[Finder] = &[
     concentrated::find,
     read_mostly::find,
     large_pages::find,
-    node_imbalance::find,
     remote::find,
+    node_imbalance::find,
+    communication_imbalance::find,
+    unstable_phases::find,
     fits_in_caches::find,
 ];
 
