@@ -13,6 +13,8 @@ export interface Series {
 }
 
 export interface ChartOptions {
+  /// What is drawn, and in which unit; above the picture.
+  title: string;
   label: string;
   x: number[];
   series: Series[];
@@ -29,14 +31,16 @@ export interface ChartOptions {
 
 export class Chart {
   readonly element: HTMLElement;
+  private readonly place: HTMLElement;
   private plot: uPlot | null = null;
   private chosen: [number, number] | null = null;
   private readonly options: ChartOptions;
 
   constructor(options: ChartOptions) {
     this.options = options;
-    this.element = h("div", { class: "chart", role: "img", "aria-label": options.label });
-    new ResizeObserver(() => this.size()).observe(this.element);
+    this.place = h("div", { class: "plot", role: "img", "aria-label": options.label });
+    this.element = h("div", { class: "chart" }, h("p", { class: "chart-title" }, rich(options.title)), this.place);
+    new ResizeObserver(() => this.size()).observe(this.place);
     onTheme(() => this.make());
   }
 
@@ -47,14 +51,14 @@ export class Chart {
   }
 
   private size(): void {
-    const width = this.element.clientWidth;
+    const width = this.place.clientWidth;
     if (!width) return;
     if (this.plot) this.plot.setSize({ width, height: this.options.height });
     else this.make();
   }
 
   private make(): void {
-    const width = this.element.clientWidth;
+    const width = this.place.clientWidth;
     if (!width) return;
     this.plot?.destroy();
     const { options } = this;
@@ -88,7 +92,7 @@ export class Chart {
         },
       },
       data,
-      this.element,
+      this.place,
     );
   }
 
@@ -124,16 +128,27 @@ export class Chart {
     return Math.max(0, at - 1);
   }
 
+  /// The longer text where there is room, or the shorter, or none.
+  private name(u: uPlot, long: string, short: string, left: number, wide: number): void {
+    const ratio = window.devicePixelRatio || 1;
+    u.ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    u.ctx.fillStyle = colour("soft");
+    const text = [long, short].find((t) => u.ctx.measureText(t).width + 8 * ratio < wide);
+    if (text) u.ctx.fillText(text, left + 4 * ratio, u.bbox.top + 11 * ratio);
+  }
+
   private behind(u: uPlot): void {
     const { left, top, width, height } = u.bbox;
     const at = (time: number) => Math.min(left + width, Math.max(left, u.valToPos(time, "x", true)));
     const { bands, x } = this.options;
     u.ctx.save();
     if (bands && bands.length > 1) {
-      u.ctx.fillStyle = colour("band");
       bands.forEach((start, i) => {
         const end = bands[i + 1] ?? Infinity;
-        if (i % 2 === 1) u.ctx.fillRect(at(start), top, at(Math.min(end, u.scales.x.max ?? end)) - at(start), height);
+        const wide = at(Math.min(end, u.scales.x.max ?? end)) - at(start);
+        u.ctx.fillStyle = colour("band");
+        if (i % 2 === 1) u.ctx.fillRect(at(start), top, wide, height);
+        this.name(u, `Phase ${i + 1}`, String(i + 1), at(start), wide);
       });
     }
     if (this.chosen) {

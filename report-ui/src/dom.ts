@@ -2,12 +2,13 @@
 // read as markup.
 
 export type Child = Node | string | number | null | undefined | false;
+export type Children = Child | Children[];
 type Value = string | number | boolean | null | undefined | ((event: any) => void);
 
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Record<string, Value> = {},
-  ...children: (Child | Child[])[]
+  ...children: Children[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -19,10 +20,10 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-export function add(parent: Node, children: (Child | Child[])[]): void {
-  for (const child of children.flat()) {
-    if (child === null || child === undefined || child === false) continue;
-    parent.appendChild(child instanceof Node ? child : document.createTextNode(String(child)));
+export function add(parent: Node, children: Children[]): void {
+  for (const child of children) {
+    if (Array.isArray(child)) add(parent, child);
+    else if (child !== null && child !== undefined && child !== false) parent.appendChild(child instanceof Node ? child : document.createTextNode(String(child)));
   }
 }
 
@@ -42,7 +43,7 @@ export function svg(
 }
 
 /// Puts `node` in place of what `place` holds.
-export function fill(place: Element, ...children: (Child | Child[])[]): void {
+export function fill(place: Element, ...children: Children[]): void {
   place.replaceChildren();
   add(place, children);
 }

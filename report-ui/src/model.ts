@@ -101,6 +101,7 @@ export interface Thread {
 
 export interface Process {
   pid: number;
+  rank: number | null;
   executable: string;
 }
 

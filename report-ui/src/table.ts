@@ -1,5 +1,5 @@
 // Tables that can be sorted and copied as CSV.
-import { copy, h, rich, type Child } from "./dom";
+import { copy, h, rich, type Children } from "./dom";
 
 export interface Column<Row> {
   title: string;
@@ -10,10 +10,12 @@ export interface Column<Row> {
   head?: string;
   /// Left out where there is little room; CSV has it all the same.
   minor?: boolean;
+  /// Only in the table that is seen, or only in its copy.
+  only?: "page" | "csv";
   /// What CSV and sorting go by.
   value(row: Row): string | number | null;
   /// What is shown, if it is not the value.
-  cell?(row: Row): Child;
+  cell?(row: Row): Children;
 }
 
 export interface TableOptions<Row> {
@@ -33,7 +35,8 @@ export interface TableElement<Row> extends HTMLElement {
 }
 
 export function table<Row>(options: TableOptions<Row>): TableElement<Row> {
-  const { columns, caption } = options;
+  const { caption } = options;
+  const columns = options.columns.filter((column) => column.only !== "csv");
   let rows = options.rows;
   let chosen = options.chosen;
   let all = options.shown === undefined || rows.length <= options.shown + 1;
@@ -45,7 +48,7 @@ export function table<Row>(options: TableOptions<Row>): TableElement<Row> {
   });
   const draw = () => {
     const some = all ? rows : rows.slice(0, options.shown);
-    body.replaceChildren(...some.map((row) => line(options, row, row === chosen)));
+    body.replaceChildren(...some.map((row) => line(columns, options, row, row === chosen)));
     more.hidden = all;
     more.textContent = `Show all ${rows.length}`;
   };
@@ -68,7 +71,7 @@ export function table<Row>(options: TableOptions<Row>): TableElement<Row> {
   };
   const csv = h(
     "button",
-    { type: "button", class: "small csv", click: () => copy(csvOf(columns, options.rows), caption) },
+    { type: "button", class: "small csv", click: () => copy(csvOf(options.columns, rows), caption) },
     "Copy as CSV",
   );
   const element = h(
@@ -87,8 +90,8 @@ export function table<Row>(options: TableOptions<Row>): TableElement<Row> {
   });
 }
 
-function line<Row>(options: TableOptions<Row>, row: Row, chosen: boolean): HTMLElement {
-  const cells = options.columns.map((column, at) => {
+function line<Row>(columns: Column<Row>[], options: TableOptions<Row>, row: Row, chosen: boolean): HTMLElement {
+  const cells = columns.map((column, at) => {
     const shown = column.cell ? column.cell(row) : column.value(row);
     const first = at === 0;
     const inside =
@@ -105,9 +108,10 @@ function classes<Row>(column: Column<Row>, more = ""): string | null {
   return [column.number ? "number" : "", column.minor ? "minor" : "", more].join(" ").trim() || null;
 }
 
-export function csvOf<Row>(columns: Column<Row>[], rows: Row[]): string {
-  const lines = rows.map((row) => columns.map((column) => field(column.value(row))).join(","));
-  return [columns.map((column) => field(column.title)).join(","), ...lines].join("\n") + "\n";
+export function csvOf<Row>(columns: Column<Row>[], rows: readonly Row[]): string {
+  const kept = columns.filter((column) => column.only !== "page");
+  const lines = rows.map((row) => kept.map((column) => field(column.value(row))).join(","));
+  return [kept.map((column) => field(column.title)).join(","), ...lines].join("\n") + "\n";
 }
 
 /// Names are not ours: spreadsheets must not take one for a formula.

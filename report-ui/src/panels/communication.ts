@@ -1,13 +1,14 @@
 // Who shares with whom: the matrix, its figures, and how it changes.
 import { Chart } from "../chart";
-import { fill, h, rich } from "../dom";
+import { copy, fill, h, rich } from "../dom";
 import { count, figure as number, many, percent, seconds, whole } from "../format";
 import { coded, coderOf, unpack, type Cells } from "../grid";
 import { Heat, type HeatOptions } from "../heat";
 import type { CommunicationFigures, OrderBy, Phase, Subject, Timeline } from "../model";
 import { legend } from "../legend";
+import { threadName } from "../names";
 import { pairPainter } from "../paint";
-import { table } from "../table";
+import { csvOf, table } from "../table";
 import { ramp } from "../theme";
 import { choice, figure, intro, later, section } from "./section";
 
@@ -46,7 +47,7 @@ class Shown {
   readonly text = h("div");
   readonly figures = h("div");
   readonly controls: HTMLElement;
-  private order: OrderBy = "thread";
+  private order: OrderBy;
   private linear = true;
   private readonly legend = legend("events");
   private heat: Heat | null = null;
@@ -60,8 +61,10 @@ class Shown {
   constructor(subject: Subject) {
     this.subject = subject;
     const { orders } = subject.communication;
+    // Threads of several processes are numbered as they came, which nobody can read.
+    this.order = orders.some((o) => o.by === "process") ? "process" : "thread";
     this.controls = h("div", { class: "controls" },
-      choice("Order", orders.map((o): [OrderBy, string] => [o.by, ORDERS[o.by]]), "thread", (by) => {
+      choice("Order", orders.map((o): [OrderBy, string] => [o.by, ORDERS[o.by]]), this.order, (by) => {
         this.order = by;
         this.draw();
       }),
@@ -95,7 +98,7 @@ class Shown {
     this.announce();
     const phase = communication.phases[this.phase()];
     fill(this.figures, h("h4", {}, phase ? `Figures of phase ${this.phase() + 1}` : "Figures of the whole run"),
-      figures(phase?.figures ?? communication.figures));
+      figures(phase?.figures ?? communication.figures, this.title()));
     this.draw();
   }
 
@@ -219,8 +222,9 @@ class Shown {
     }
     const merged = t.slices_per_step > 1;
     const bands = phases.map((p) => p.start);
-    const chart = (label: string, mean: number[], most: number[], colour: "accent" | "good") =>
+    const chart = (about: string, label: string, mean: number[], most: number[], colour: "accent" | "good") =>
       new Chart({
+        title: about,
         label: `${label} over time. The slices can be reached with the buttons beside the matrix.`,
         x: t.start,
         series: [
@@ -232,7 +236,7 @@ class Shown {
         sync: "time",
         choose: (index) => void this.go([index, index + 1]),
       });
-    this.charts.push(chart("C_A", t.amount, t.amount_most, "accent"), chart("C_H", t.heterogeneity, t.heterogeneity_most, "good"));
+    this.charts.push(chart("Amount C_A: events per cell of the matrix", "C_A", t.amount, t.amount_most, "accent"), chart("Heterogeneity C_H: 0 when all share alike, at most 2500", "C_H", t.heterogeneity, t.heterogeneity_most, "good"));
     const about = too_short
       ? "The run is too short to tell phases apart: that takes 100 slices."
       : phases.length > 1
@@ -244,7 +248,7 @@ class Shown {
       this.charts.map((c) => c.element),
       h("p", { class: "soft" }, about),
       phases.length > 1 ? this.phases(phases) : null,
-      later("alternative", `As a table: ${many(t.start.length, merged ? "step" : "slice")}`, () => [sliceTable(t)]));
+      later("alternative", `As a table: ${many(t.start.length, merged ? "step" : "slice")}`, () => [sliceTable(t, (at) => void this.go([at, at + 1]))]));
     figureElement.id = "timeline";
     return figureElement;
   }
@@ -272,28 +276,24 @@ class Shown {
   }
 }
 
-function sliceTable(t: Timeline): HTMLElement {
-  return table<number>({
+function sliceTable(t: Timeline, show: (at: number) => void): HTMLElement {
+  const made = table<number>({
     caption: "Communication over time",
     rows: t.start.map((_, at) => at),
     shown: 12,
+    choose: (at) => {
+      made.mark(at);
+      show(at);
+    },
     columns: [
-      { title: "Slice", number: true, value: (at) => t.slice[at] },
+      { title: "Slice", value: (at) => t.slice[at], cell: (at) => `Slice ${t.slice[at]}` },
       { title: "From (s)", number: true, value: (at) => t.start[at], cell: (at) => t.start[at].toFixed(3) },
       { title: "C_A", number: true, value: (at) => t.amount[at], cell: (at) => number(t.amount[at]) },
       { title: "C_H", number: true, value: (at) => t.heterogeneity[at], cell: (at) => number(t.heterogeneity[at]) },
       { title: "Threads", number: true, value: (at) => t.threads[at] },
     ],
   });
-}
-
-function threadName(subject: Subject, thread: number): string {
-  const { name, process } = subject.threads[thread];
-  const own = subject.processes.length > 1 ? `P${process} ` : "";
-  const executable = subject.processes[process]?.executable ?? "";
-  // OpenMP threads are all named after the program, which tells nothing.
-  const known = name && !executable.endsWith(`/${name}`) && executable !== name;
-  return known ? `${own}${thread} ${name}` : `${own}${thread}`;
+  return made;
 }
 
 /// Places where one process ends and another begins.
@@ -327,20 +327,36 @@ function pairsOf(cells: Cells, threads: number, from: number, to: number, square
   };
 }
 
+interface Figure {
+  name: string;
+  value: number;
+  shown: string;
+  equation: string;
+  meaning: string;
+}
+
 /// The metrics, with what they are computed from and what they mean.
-function figures(c: CommunicationFigures): HTMLElement {
-  const row = (name: string, value: string, equation: string, meaning: string) =>
-    h("div", { class: "metric" }, h("dt", {}, rich(name)), h("dd", { class: "value" }, value),
-      h("dd", { class: "equation" }, rich(equation)), h("dd", { class: "meaning" }, rich(meaning)));
-  return h("dl", { class: "metrics" },
-    row("Heterogeneity C_H", number(c.heterogeneity), "mean over i of var(M[i]), max M = 100",
-      `From ${number(c.least_heterogeneity)} on it matters who is whose neighbour.`),
-    row("C_H between pairs", number(c.heterogeneity_pairs), "the same without the diagonal",
-      "0 when all share alike, whatever C_H says."),
-    row("Amount C_A", `${count(c.amount_per_second)} /s`, "sum of M / T\u00b2, per second",
-      `Below ${number(c.least_amount_per_second)} there is too little to gain.`),
-    row("Balance B_comm", `${number(c.balance)} %`, "(max / mean \u2212 1) of events per thread",
-      "High: a few threads communicate much more; keep them apart."),
-    row("Ratio R_comm", number(c.ratio), "C_A / accesses", "Small: mostly private data."),
-    row("Load balance", `${number(c.load_balance)} %`, "(max / mean \u2212 1) of instructions", "High: some threads work much more."));
+function figures(c: CommunicationFigures, of: string): HTMLElement[] {
+  const rows: Figure[] = [
+    { name: "Heterogeneity C_H", value: c.heterogeneity, shown: number(c.heterogeneity), equation: "mean over i of var(M[i]), max M = 100",
+      meaning: `From ${number(c.least_heterogeneity)} on it matters who is whose neighbour.` },
+    { name: "C_H between pairs", value: c.heterogeneity_pairs, shown: number(c.heterogeneity_pairs), equation: "the same without the diagonal",
+      meaning: "0 when all share alike, whatever C_H says." },
+    { name: "Amount C_A", value: c.amount_per_second, shown: `${count(c.amount_per_second)}\u00a0/s`, equation: "sum of M / T\u00b2, per second",
+      meaning: `Below ${number(c.least_amount_per_second)} there is too little to gain.` },
+    { name: "Balance B_comm", value: c.balance / 100, shown: `${number(c.balance)}\u00a0%`, equation: "(max / mean \u2212 1) of events per thread",
+      meaning: "High: a few threads communicate much more; keep them apart." },
+    { name: "Ratio R_comm", value: c.ratio, shown: number(c.ratio), equation: "C_A / accesses", meaning: "Small: mostly private data." },
+    { name: "Load balance", value: c.load_balance / 100, shown: `${number(c.load_balance)}\u00a0%`, equation: "(max / mean \u2212 1) of instructions",
+      meaning: "High: some threads work much more." },
+  ];
+  const list = h("dl", { class: "metrics" }, rows.map((row) =>
+    h("div", { class: "metric" }, h("dt", {}, rich(row.name)), h("dd", { class: "value" }, row.shown),
+      h("dd", { class: "equation" }, rich(row.equation)), h("dd", { class: "meaning" }, rich(row.meaning)))));
+  const text = () => csvOf([
+    { title: "Metric", value: (r) => r.name },
+    { title: of, value: (r) => r.value },
+    { title: "Equation", value: (r) => r.equation },
+  ], rows);
+  return [list, h("div", { class: "table-tools" }, h("button", { type: "button", class: "small csv", click: () => copy(text(), "Figures") }, "Copy as CSV"))];
 }

@@ -2,7 +2,8 @@
 import { fill, h } from "../dom";
 import { bytes, many, seconds } from "../format";
 import type { Item, Machine, Part, PlacementPhase, Subject } from "../model";
-import { table } from "../table";
+import { ranges, threadName } from "../names";
+import { table, type Column } from "../table";
 import { choice, figure, intro, later, section } from "./section";
 
 /// Above this many units they are drawn without their caches.
@@ -84,10 +85,7 @@ function itemText(item: Item, phase: PlacementPhase | null): HTMLElement {
   return h("span", {}, `${item.what}${number}${memory}`, placed > 0 ? h("b", { class: "placed-bytes" }, ` \u2190 ${bytes(placed)}`) : null);
 }
 
-const name = (subject: Subject, thread: number): string => {
-  const text = subject.threads[thread]?.name;
-  return text ? `thread ${thread} (${text})` : `thread ${thread}`;
-};
+const name = (subject: Subject, thread: number): string => `thread ${threadName(subject, thread)}`;
 
 /// `Caches: 32 x L1 32 KiB, 4 x L3 18 MiB.`
 function caches(root: Part): string {
@@ -105,28 +103,42 @@ function caches(root: Part): string {
   return kinds.length ? `Caches: ${kinds.join(", ")}.` : "";
 }
 
-/// The same in words: a row for each node.
+/// A node in one phase of the placement.
+interface Row {
+  start: number | null;
+  node: number;
+  units: number[];
+  threads: number[];
+  bytes: number;
+}
+
+/// The same in words: a row for each node, in every phase.
 function alternative(machine: Machine, subject: Subject): HTMLElement {
   const nodes = nodesOf(machine.root).sort((a, b) => a - b);
-  const phase = machine.placement?.phases[0];
-  const rows = nodes.map((node) => {
-    const units = machine.units.filter((_, at) => machine.unit_nodes[at] === node);
-    const threads = (phase?.threads ?? []).filter(([, unit]) => machine.unit_nodes[unit] === node).map(([t]) => t);
-    return { node, units, threads, bytes: phase?.node_bytes[node] ?? 0 };
+  const phases = machine.placement?.phases ?? [];
+  const row = (node: number, phase?: PlacementPhase): Row => ({
+    start: phase?.start ?? null,
+    node,
+    units: machine.units.filter((_, at) => machine.unit_nodes[at] === node),
+    threads: (phase?.threads ?? []).filter(([, unit]) => machine.unit_nodes[unit] === node).map(([t]) => t),
+    bytes: phase?.node_bytes[node] ?? 0,
   });
+  const rows = phases.length ? phases.flatMap((phase) => nodes.map((node) => row(node, phase))) : nodes.map((node) => row(node));
+  const placed: Column<Row>[] = [
+    { title: "Threads placed", value: (r) => r.threads.map((t) => name(subject, t)).join(", ") },
+    { title: "Bytes placed", number: true, value: (r) => r.bytes, cell: (r) => bytes(r.bytes) },
+  ];
+  const start: Column<Row> = { title: "From (s)", number: true, value: (r) => r.start };
   return later("alternative", `As a table: ${many(nodes.length, "node")}, ${many(machine.units.length, "processing unit")}`, () => [
-    table({
+    table<Row>({
       caption: `Nodes of ${machine.title}`,
       rows,
+      shown: 24,
       columns: [
-        { title: "Node", number: true, value: (r) => r.node },
+        { title: "Node", value: (r) => r.node },
         { title: "PUs", value: (r) => ranges(r.units) },
-        ...(phase
-          ? [
-              { title: "Threads placed", value: (r: (typeof rows)[0]) => r.threads.map((t) => name(subject, t)).join(", ") },
-              { title: "Bytes placed", number: true, value: (r: (typeof rows)[0]) => r.bytes, cell: (r: (typeof rows)[0]) => bytes(r.bytes) },
-            ]
-          : []),
+        ...(phases.length > 1 ? [start] : []),
+        ...(phases.length ? placed : []),
       ],
     })]);
 }
@@ -135,17 +147,4 @@ function alternative(machine: Machine, subject: Subject): HTMLElement {
 function nodesOf(part: Part): number[] {
   const mine = part.items.filter((item) => item.what === "Node").map((item) => item.logical);
   return [...mine, ...part.parts.flatMap(nodesOf)];
-}
-
-/// `0-3, 8`
-function ranges(numbers: number[]): string {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  const parts: string[] = [];
-  for (let i = 0; i < sorted.length; ) {
-    let end = i;
-    while (sorted[end + 1] === sorted[end] + 1) end += 1;
-    parts.push(end > i ? `${sorted[i]}-${sorted[end]}` : String(sorted[i]));
-    i = end + 1;
-  }
-  return parts.join(", ");
 }

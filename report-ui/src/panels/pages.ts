@@ -78,9 +78,9 @@ function overTime(subject: Subject): HTMLElement {
   if (t.start.length < 2) {
     return figure("Over time", h("p", { class: "missing" }, "Page use was kept for the whole run only, so it cannot be shown over time."));
   }
-  const exclusive = new Chart({ label: "E_app over time", x: t.start, height: 150, sync: "time", range: [0, 1],
+  const exclusive = new Chart({ title: "E_app: accesses that could be local", label: "E_app over time. The table below has its figures.", x: t.start, height: 150, sync: "time", range: [0, 1],
     series: [{ label: "E_app", values: t.exclusivity, colour: "accent" }], format: (v) => `${Math.round(v * 100)} %` });
-  const moves = new Chart({ label: "Page moves over time", x: t.start, height: 150, sync: "time",
+  const moves = new Chart({ title: "Pages that would have to move", label: "Page moves over time. The table below has its figures.", x: t.start, height: 150, sync: "time",
     series: [{ label: "pages that move", values: t.migrations, colour: "warm", bars: true }], format: (v) => whole(v) });
   return figure("Over time", read, exclusive.element, moves.element,
     h("p", { class: "soft" }, `${many(t.total, "move")} in all: ${many(t.moved_once, "page")} once, ${whole(t.moved_more)} more often.`),

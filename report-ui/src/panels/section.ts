@@ -1,7 +1,7 @@
 // What all panels share: a heading, and two sentences before each picture.
-import { add, h, rich, type Child } from "../dom";
+import { add, h, rich, type Child, type Children } from "../dom";
 
-export function section(id: string, title: string, ...children: (Child | Child[])[]): HTMLElement {
+export function section(id: string, title: string, ...children: Children[]): HTMLElement {
   const heading = h("h2", { id: `${id}-title` }, title);
   return h("section", { id, "aria-labelledby": `${id}-title`, tabindex: -1 }, heading, ...children);
 }
@@ -11,7 +11,7 @@ export function intro(read: string, problem: string): HTMLElement {
   return h("p", { class: "intro" }, rich(read), " ", rich(problem));
 }
 
-export function figure(title: string, about: HTMLElement, ...children: (Child | Child[])[]): HTMLElement {
+export function figure(title: string, about: HTMLElement, ...children: Children[]): HTMLElement {
   return h("div", { class: "figure" }, h("h3", {}, title), about, ...children);
 }
 

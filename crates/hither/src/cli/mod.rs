@@ -5,6 +5,7 @@ mod map;
 mod output;
 mod progress;
 mod render_compare;
+mod render_findings;
 mod render_matrix;
 mod render_report;
 mod render_slices;

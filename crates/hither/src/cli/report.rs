@@ -2,21 +2,26 @@
 //! change.
 mod figures;
 mod findings;
+pub mod judge;
 mod machine;
 mod verdict;
+pub mod view;
 
-use super::{output, stat};
-use crate::metrics::{Analysis, PageSize};
+use super::style::{self, Style};
+use super::{output, render_findings};
 use crate::report::page::{Page, Subject, PAGE_FORMAT};
 use crate::report::{self, build};
 use anyhow::{Context, Result};
-use hither_profile::{Placement, Profile};
-use std::path::{Path, PathBuf};
+use judge::Given;
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use view::View;
 
 const EXAMPLES: &str = "\
 Examples:
   hither report app.hither                                    app.html, beside this one
+  hither report app.hither --text                             the findings in the terminal
   hither report app.hither -p app.place.json -o page.html     with a placement in it
   hither report app.hither --topology xeon-x7550x4            counted on another machine";
 
@@ -27,22 +32,24 @@ pub struct Args {
     /// Profile, as `hither trace` wrote it
     profile: PathBuf,
 
-    /// Placement to show, as `hither map` wrote it
-    #[arg(short, long, value_name = "FILE")]
-    placement: Option<PathBuf>,
-
     /// HTML file to write; one that is there is replaced [default: named after the profile]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["text", "json"])]
     output: Option<PathBuf>,
 
-    /// NUMA nodes to count the threads on [default: those of the machine, or 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(stat::MAX_NODES)))]
-    nodes: Option<u16>,
+    /// Print verdict and findings here instead of writing a page
+    #[arg(long)]
+    text: bool,
 
-    /// Machine: a name of `hither topo --list`, an hwloc XML file, or hwloc's short notation
-    /// [default: that of the placement, or the traced one]
-    #[arg(long, value_name = "NAME|FILE|STRING")]
-    topology: Option<String>,
+    /// The same as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// With --text: findings to show
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    top: usize,
+
+    #[command(flatten)]
+    on: judge::On,
 }
 
 /// Reads, computes, writes.
@@ -50,16 +57,15 @@ pub struct Args {
 /// # Errors
 /// One sentence when something cannot be read, or the page cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.text || args.json {
+        return print(args);
+    }
     let path = output::page(args.output.as_deref(), &args.profile)?;
-    let profile = hither_profile::read(&args.profile)?;
-    let placement = match &args.placement {
-        Some(file) => Some((file.as_path(), hither_profile::read_placement(file)?)),
-        None => None,
-    };
+    let given = Given::read(&args.profile, &args.on)?;
     let page = Page {
         format: PAGE_FORMAT,
         writer: env!("CARGO_PKG_VERSION").to_owned(),
-        subject: subject(&profile, placement.as_ref().map(|(f, p)| (*f, p)), args)?,
+        subject: subject(given),
         before: None,
     };
     let html = report::html(&page).map_err(anyhow::Error::from_boxed);
@@ -73,44 +79,59 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn subject(
-    profile: &Profile,
-    placement: Option<(&Path, &Placement)>,
-    args: &Args,
-) -> Result<Subject> {
-    let machine = machine::machine(profile, placement, args.topology.as_deref())?;
-    let counted_on = machine.counted_on.as_deref();
-    let setup = stat::setup(&profile.meta.machine, args.nodes, counted_on, PageSize::K4)?;
-    let nodes = setup.nodes;
-    // Three things that take long with many pages and do not need one another.
-    let (analysis, larger, mut structures) = std::thread::scope(|scope| {
-        let larger = scope.spawn(|| figures::larger_pages(profile, nodes));
-        let structures = scope.spawn(|| build::structures::structures(profile));
-        let analysis = Analysis::of(profile, setup);
-        (analysis, joined(larger), joined(structures))
+fn print(args: &Args) -> Result<ExitCode> {
+    let given = Given::read(&args.profile, &args.on)?;
+    let view = view::view(&given, given.judge());
+    let text = if args.json {
+        format!("{:#}\n", serde_json::to_value(&view)?)
+    } else {
+        let next = next(&given, &view);
+        render_findings::render(&view, &next, args.top, Style::of_stdout())
+    };
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.context("cannot write the report")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What to type now: place it, run it so placed, or look at the page.
+fn next(given: &Given, view: &View) -> String {
+    let file = given.file.display().to_string();
+    let mut words = vec!["hither".to_owned()];
+    if let Some((placement, _)) = given.placed() {
+        words.extend(["run", "-p"].map(str::to_owned));
+        words.extend([placement.display().to_string(), "--".to_owned()]);
+        words.extend(given.profile.meta.command.iter().cloned());
+    } else if view.verdict.threads || view.verdict.data {
+        words.extend(["map".to_owned(), file]);
+    } else {
+        words.extend(["report".to_owned(), file]);
+    }
+    style::shell_line(words.iter())
+}
+
+fn subject(given: Given) -> Subject {
+    // Two things that take long with many pages and do not need one another.
+    let (judged, mut structures) = std::thread::scope(|scope| {
+        let structures = scope.spawn(|| build::structures::structures(&given.profile));
+        (given.judge(), judge::joined(structures))
     });
-    let report = &analysis.report;
+    let report = &judged.analysis.report;
+    let profile = &given.profile;
     build::structures::judge(&mut structures, &figures::judged(report));
-    Ok(Subject {
+    Subject {
         run: figures::run(profile, report),
-        verdict: verdict::verdict(report, placement.map(|p| p.1)),
-        findings: findings::findings(profile, &analysis, &larger, placement, &args.profile),
         threads: figures::threads(report),
         processes: figures::processes(profile),
         communication: build::communication::communication(
             profile,
-            figures::communication(report, machine.order),
+            figures::communication(report, given.machine.order),
         ),
         structures,
-        pages: figures::pages(profile, report, larger),
+        pages: figures::pages(profile, report, judged.larger),
         unseen: figures::unseen(profile, report),
-        machine: machine.drawn,
-    })
-}
-
-/// What a thread made; its panic becomes ours.
-fn joined<T>(thread: std::thread::ScopedJoinHandle<T>) -> T {
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        machine: given.machine.drawn,
+        verdict: judged.verdict,
+        findings: judged.findings,
+    }
 }

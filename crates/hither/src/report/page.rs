@@ -96,6 +96,8 @@ pub struct Thread {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Process {
     pub pid: i32,
+    /// Of its MPI job, if it is in one.
+    pub rank: Option<u32>,
     pub executable: String,
 }
 

@@ -59,6 +59,7 @@ pub fn threads(report: &Report) -> Vec<page::Thread> {
 pub fn processes(profile: &Profile) -> Vec<page::Process> {
     let rows = profile.meta.processes.iter().map(|p| page::Process {
         pid: p.pid,
+        rank: p.rank,
         executable: plain(&p.executable),
     });
     rows.collect()

@@ -5,21 +5,17 @@ use crate::metrics::ground::Ground;
 use crate::metrics::{Analysis, PageSize};
 use crate::report::build::text::{copied, plain};
 use crate::report::page::PageSizeFigures;
-use hither_profile::{Finding, FindingLine, Fix, Placement, Profile};
+use hither_profile::{Finding, FindingLine, Fix, Profile};
 use std::path::Path;
 
 /// All findings, worst first. `larger` are the figures of the larger sizes of pages.
 pub fn findings(
     profile: &Profile,
     analysis: &Analysis,
+    ground: &Ground,
     larger: &[PageSizeFigures],
-    placement: Option<(&Path, &Placement)>,
-    file: &Path,
+    commands: Commands,
 ) -> Vec<Finding> {
-    let ground = match placement {
-        Some((_, placement)) => Ground::of_placement(analysis, profile, placement),
-        None => Ground::of_first_touch(analysis),
-    };
     let smallest = analysis.report.pages.iter();
     let smallest = smallest.map(|p| (PageSize::K4.bytes(), p.best.app));
     let sizes: Vec<(u64, f64)> = smallest
@@ -28,14 +24,15 @@ pub fn findings(
     let case = Case {
         profile,
         analysis,
-        ground: &ground,
+        ground,
         sizes: &sizes,
-        commands: commands(profile, file, placement.map(|p| p.0)),
+        commands,
     };
     find(&case).into_iter().map(shown).collect()
 }
 
-fn commands(profile: &Profile, file: &Path, placement: Option<&Path>) -> Commands {
+/// Command lines that fixes name; `file` is the profile's.
+pub fn commands(profile: &Profile, file: &Path, placement: Option<&Path>) -> Commands {
     let placement = match placement {
         Some(path) => path.to_owned(),
         None => file.with_extension("place.json"),

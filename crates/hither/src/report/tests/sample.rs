@@ -81,6 +81,7 @@ fn subject() -> Subject {
         threads: vec![Thread::default(); 4],
         processes: vec![Process {
             pid: 7,
+            rank: None,
             executable: "/opt/sample".to_owned(),
         }],
         communication: communication(&profile, given()),

@@ -1,0 +1,117 @@
+//! What is found in a profile, without drawing it: what the page, `--text` and
+//! `hither check` have in common.
+use super::{figures, findings, machine, verdict};
+use crate::cli::stat;
+use crate::metrics::ground::Ground;
+use crate::metrics::{Analysis, PageSize, Setup};
+use crate::report::page::{PageSizeFigures, Verdict};
+use anyhow::Result;
+use hither_profile::{Finding, Placement, Profile};
+use std::path::{Path, PathBuf};
+
+/// On what threads and pages are counted.
+#[derive(Debug, clap::Args)]
+pub struct On {
+    /// Placement to count threads and pages by, as `hither map` wrote it
+    #[arg(short, long, value_name = "FILE")]
+    placement: Option<PathBuf>,
+
+    /// NUMA nodes to count the threads on [default: those of the machine, or 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(stat::MAX_NODES)))]
+    nodes: Option<u16>,
+
+    /// Machine: a name of `hither topo --list`, an hwloc XML file, or hwloc's short notation
+    /// [default: that of the placement, or the traced one]
+    #[arg(long, value_name = "NAME|FILE|STRING")]
+    topology: Option<String>,
+}
+
+/// What the user gave, read.
+pub struct Given {
+    pub file: PathBuf,
+    pub profile: Profile,
+    pub placement: Option<(PathBuf, Placement)>,
+    pub machine: machine::Found,
+    pub setup: Setup,
+}
+
+impl Given {
+    /// # Errors
+    /// One sentence when something cannot be read, or the placement is for something else.
+    pub fn read(file: &Path, on: &On) -> Result<Self> {
+        let profile = hither_profile::read(file)?;
+        let placement = match &on.placement {
+            Some(file) => Some((file.clone(), hither_profile::read_placement(file)?)),
+            None => None,
+        };
+        let placed = placement.as_ref().map(|(file, p)| (file.as_path(), p));
+        let machine = machine::machine(&profile, placed, on.topology.as_deref())?;
+        let counted_on = machine.counted_on.as_deref();
+        let setup = stat::setup(&profile.meta.machine, on.nodes, counted_on, PageSize::K4)?;
+        Ok(Given {
+            file: file.to_owned(),
+            profile,
+            placement,
+            machine,
+            setup,
+        })
+    }
+
+    pub fn placed(&self) -> Option<(&Path, &Placement)> {
+        let placement = self.placement.as_ref();
+        placement.map(|(file, p)| (file.as_path(), p))
+    }
+
+    #[must_use]
+    pub fn judge(&self) -> Judged {
+        Judged::of(&self.profile, &self.file, self.placed(), self.setup.clone())
+    }
+}
+
+/// What was found.
+pub struct Judged {
+    pub analysis: Analysis,
+    /// E_app and first touch by size of page, larger ones than 4 KiB.
+    pub larger: Vec<PageSizeFigures>,
+    pub ground: Ground,
+    pub verdict: Verdict,
+    /// Worst first.
+    pub findings: Vec<Finding>,
+}
+
+impl Judged {
+    /// `file` is the profile's, for the commands that fixes name.
+    #[must_use]
+    pub fn of(
+        profile: &Profile,
+        file: &Path,
+        placement: Option<(&Path, &Placement)>,
+        setup: Setup,
+    ) -> Self {
+        let nodes = setup.nodes;
+        // Two things that take long with many pages and do not need one another.
+        let (analysis, larger) = std::thread::scope(|scope| {
+            let larger = scope.spawn(|| figures::larger_pages(profile, nodes));
+            (Analysis::of(profile, setup), joined(larger))
+        });
+        let ground = match placement {
+            Some((_, placement)) => Ground::of_placement(&analysis, profile, placement),
+            None => Ground::of_first_touch(&analysis),
+        };
+        let commands = findings::commands(profile, file, placement.map(|p| p.0));
+        Judged {
+            verdict: verdict::verdict(&analysis.report, placement.map(|p| p.1)),
+            findings: findings::findings(profile, &analysis, &ground, &larger, commands),
+            analysis,
+            larger,
+            ground,
+        }
+    }
+}
+
+/// What a thread made; its panic becomes ours.
+pub fn joined<T>(thread: std::thread::ScopedJoinHandle<T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
