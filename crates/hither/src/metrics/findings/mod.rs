@@ -5,7 +5,9 @@
 //! (`tests/findings`).
 mod common;
 mod concentrated;
+mod false_sharing;
 mod fits_in_caches;
+mod padding;
 
 use super::ground::Ground;
 use super::report::Analysis;
@@ -39,7 +41,11 @@ pub struct Commands {
 type Finder = fn(&Case) -> Vec<Finding>;
 
 /// Every finder, one line each.
-const ALL: &[Finder] = &[concentrated::find, fits_in_caches::find];
+const ALL: &[Finder] = &[
+    concentrated::find,
+    false_sharing::find,
+    fits_in_caches::find,
+];
 
 /// All findings, worst first.
 #[must_use]
