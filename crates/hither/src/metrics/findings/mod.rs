@@ -5,7 +5,14 @@
 //! (`tests/findings`).
 mod common;
 mod concentrated;
+mod first_touch;
 mod fits_in_caches;
+mod large_pages;
+mod node_imbalance;
+mod read_mostly;
+mod remote;
+mod shared_by_all;
+mod sketch;
 
 use super::ground::Ground;
 use super::report::Analysis;
@@ -39,7 +46,16 @@ pub struct Commands {
 type Finder = fn(&Case) -> Vec<Finding>;
 
 /// Every finder, one line each.
-const ALL: &[Finder] = &[concentrated::find, fits_in_caches::find];
+const ALL: &[Finder] = &[
+    first_touch::find,
+    shared_by_all::find,
+    concentrated::find,
+    read_mostly::find,
+    large_pages::find,
+    node_imbalance::find,
+    remote::find,
+    fits_in_caches::find,
+];
 
 /// All findings, worst first.
 #[must_use]
@@ -51,3 +67,6 @@ pub fn find(case: &Case) -> Vec<Finding> {
     });
     found
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+//! Finders on profiles made by hand, on the two sides of each threshold.
+mod made;
+mod places;
+
+pub use made::Made;
