@@ -210,7 +210,7 @@ impl Lines {
         &mut uses[at]
     }
 
-    /// Keeps the half of the lines that is used more.
+    /// Keeps the half of the lines that is used more; of those used alike, as many as fit.
     fn forget_seldom(&mut self) {
         let weight = |uses: &Vec<Use>| {
             let all = uses.iter().map(|u| u.accesses.saturating_add(u.seen));
@@ -219,13 +219,16 @@ impl Lines {
         let mut weights: Vec<u64> = self.uses.values().map(weight).collect();
         let middle = weights.len() / 2;
         let (_, &mut limit, _) = weights.select_nth_unstable(middle);
-        let mut room = MAX_USES / 2;
+        let uses = self.uses.values().filter(|u| weight(u) > limit);
+        let above: usize = uses.map(Vec::len).sum();
+        let mut room = (MAX_USES / 2).saturating_sub(above);
         self.uses.retain(|_, uses| {
-            let keep = weight(uses) >= limit && uses.len() <= room;
-            room -= if keep { uses.len() } else { 0 };
-            keep
+            let more = weight(uses) > limit;
+            let fits = !more && weight(uses) == limit && uses.len() <= room;
+            room -= if fits { uses.len() } else { 0 };
+            more || fits
         });
-        self.count = MAX_USES / 2 - room;
+        self.count = self.uses.values().map(Vec::len).sum();
     }
 
     /// The lines that several threads use, at least one of them writing. `scale` corrects the

@@ -251,7 +251,7 @@ fn damaged_counts_do_no_harm() {
         l.accesses = u64::MAX;
         l.offset = u64::MAX;
     }
-    made.profile.threads[0].reads = u64::MAX;
+    made.profile.threads[0].reads = 1 << 61;
     made.profile.meta.options.line = u32::MAX;
     made.find(find);
 }

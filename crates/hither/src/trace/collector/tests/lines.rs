@@ -1,7 +1,7 @@
 //! What threads saw of shared lines: records in, rows out.
 use super::fake::{Fake, MIB};
 use super::NoNames;
-use hither_profile::{LineUse, ObjectIx, Profile, RegionIx, ThreadIx};
+use hither_profile::{LineUse, Profile, RegionIx};
 use hither_sys::wire::{self, Seen};
 
 const BASE: u64 = 0x7f00_0000_0000;
@@ -154,22 +154,31 @@ fn what_a_killed_thread_left_is_counted() {
     assert_eq!(rows(f)[0], (0x1040, 0, 1, 0, 0xff, 100));
 }
 
+/// All samples of the page are of `left`; `right` is there for its line alone.
 #[test]
 fn variables_in_shared_lines_are_kept() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
-    f.thread(2, 1, 1);
-    f.module(1, 0x400000, 0x40a000, "/bin/app");
-    f.page(64, 0x408000, 1, 1);
-    f.seen(1, at(64, 0, 0, wire::SEEN_WRITE, 8));
-    f.seen(2, at(64, 8, 0, wire::SEEN_WRITE, 8));
-    f.count(1, 1, 64, 0, 0);
-    let p = f.finish(&mut super::Names);
-    let found = p.objects.iter().position(|o| o.name == "unused");
-    let object = ObjectIx(found.expect("the variable of the line") as u32);
-    assert!(p.object_ranges.iter().any(|r| r.object == object));
-    assert_eq!(p.lines[1].thread, ThreadIx(1));
+    let check = |shared: bool| {
+        let mut f = Fake::new(|_| {});
+        f.process(1, 0);
+        f.thread(1, 1, 0);
+        f.thread(2, 1, 1);
+        f.module(1, 0x400000, 0x40a000, "/bin/app");
+        f.page(64, 0x406000, 1, 1);
+        f.count(1, 1, 64, 10, 0);
+        f.site(1, 0x401010);
+        f.sample(1, 0x406000, 1, 10, 1);
+        if shared {
+            f.seen(1, at(64, 0x40, 0, wire::SEEN_WRITE, 8));
+            f.seen(2, at(64, 0x48, 0, wire::SEEN_WRITE, 8));
+        }
+        let p = f.finish(&mut super::Names);
+        let right = p.objects.iter().find(|o| o.name == "right");
+        assert_eq!(right.map(|o| o.reads), shared.then_some(0));
+        assert_eq!(p.object_ranges.len(), 1 + usize::from(shared));
+        assert_eq!(p.lines.len(), 2 * usize::from(shared));
+    };
+    check(true);
+    check(false);
 }
 
 #[test]
