@@ -3,7 +3,7 @@
 //! Its severity is 1 - E_app of its share: what a loop that gives each thread its own part
 //! could make local. What is hardly written is `read_mostly`'s.
 use super::common::{
-    about, at_work, name, part, percent, placeable, worst, written, ByNode, MOSTLY_READ,
+    about, at_work, filled_once, name, part, percent, placeable, worst, written, ByNode,
 };
 use super::sketch::{fortran, hottest_line, openmp, spread};
 use super::Case;
@@ -32,7 +32,7 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
     let (threads, users) = (at_work(case, process), structure.threads);
     let written = written(structure);
     let few = (users as f64) < threads as f64 * NEARLY_ALL;
-    if threads < 2 || few || written <= MOSTLY_READ {
+    if threads < 2 || few || filled_once(structure, pages.len()) {
         return None;
     }
     let nodes = case.ground.nodes as f64;
@@ -82,7 +82,7 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
             1.0 / nodes
         ),
         format!(
-            "{} of its accesses are writes, so copies of it cannot help.",
+            "{} of its accesses are writes, and not only to fill it: copies would have to be renewed.",
             percent(written)
         ),
     ];
