@@ -93,17 +93,17 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
 fn fixes(case: &Case, structure: &Structure) -> Vec<Fix> {
     let own = if openmp(case) {
         Fix {
-            what: "Let each thread keep to its own part of it. Two blocks of the loop for each \
-                   thread, one of either half, also share out a middle that is hotter than the \
-                   ends (the cyclic-split schedule of TABARNAC 5.2)."
+            what: "Where the work allows it, let each thread keep to its own part. Two blocks of \
+                   the loop for each thread, one of either half, also share out a middle that is \
+                   hotter than the ends (the cyclic-split schedule of TABARNAC 5.2)."
                 .to_owned(),
             copy: split_schedule(case, structure),
         }
     } else {
         Fix {
             what: format!(
-                "Let each thread keep to its own part of it, in the loop at {}, instead of taking \
-                 whatever comes next.",
+                "Where the work allows it, let each thread keep to its own part, in the loop at {}, \
+                 instead of taking whatever comes next.",
                 hottest_line(case, structure)
             ),
             copy: String::new(),
