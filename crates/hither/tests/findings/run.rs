@@ -93,23 +93,16 @@ fn workload(name: &str) -> PathBuf {
 
 /// What `hither report` finds in a profile with these arguments.
 pub fn found(profile: &Path, arguments: &[&str]) -> Vec<Finding> {
-    let page = profile.with_extension(format!("{:?}.html", std::thread::current().id()));
     let out = Command::new(HITHER)
-        .arg("report")
+        .args(["report", "--json"])
         .arg(profile)
-        .arg("-o")
-        .arg(&page)
         .args(arguments)
         .output()
         .expect("hither");
     let errors = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{errors}");
-    let html = std::fs::read_to_string(&page).expect("a page");
-    let _ = std::fs::remove_file(&page);
-    let (_, data) = html.split_once(r#"id="data">"#).expect("data in the page");
-    let (data, _) = data.split_once("</script>").expect("an end of the data");
-    let mut page: serde_json::Value = serde_json::from_str(data).expect("JSON");
-    serde_json::from_value(page["subject"]["findings"].take()).expect("findings")
+    let mut report: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    serde_json::from_value(report["findings"].take()).expect("findings")
 }
 
 impl Traced {

@@ -4,6 +4,7 @@ use crate::metrics::exclusivity::accesses_per_node;
 use crate::metrics::structures::Structure;
 use hither_profile::{
     Finding, FindingKind, FindingLine, ObjectIx, ObjectKind, Picture, ProcessIx, Site, ThreadIx,
+    PAGE_SIZE,
 };
 
 /// Least pages of a structure for it to matter where they lie. Ours: 64 KiB stay in a core's
@@ -17,7 +18,7 @@ pub const LEAST_SHARE: f64 = 0.01;
 pub const LEAST_GAIN: f64 = 0.1;
 /// Up to this share of writes a structure counts as read only: ten reads for a write, as
 /// of a table that is filled once. Ours.
-pub const MOSTLY_READ: f64 = 0.1;
+const MOSTLY_READ: f64 = 0.1;
 /// Threads with less than this share of the busiest thread's accesses do not take part; as
 /// for `hither map`.
 const AT_WORK: f64 = 0.001;
@@ -120,6 +121,13 @@ pub fn at_work(case: &Case, process: Option<ProcessIx>) -> usize {
 pub fn written(structure: &Structure) -> f64 {
     let (reads, writes) = (structure.reads as f64, structure.writes as f64);
     part(writes, reads + writes)
+}
+
+/// Is a structure on so many pages filled once and then read? What is written more than once
+/// for each byte is renewed as the run goes on, however often it is read in between.
+pub fn filled_once(structure: &Structure, pages: usize) -> bool {
+    let once = structure.writes <= (pages as u64).saturating_mul(PAGE_SIZE);
+    once && written(structure) <= MOSTLY_READ
 }
 
 /// 0 of nothing.

@@ -3,7 +3,7 @@
 //! only while it is initialised can be duplicated). Severity: 1 - E_app of its share, the
 //! accesses that are remote wherever its pages lie and would be local with copies.
 use super::common::{
-    about, bytes, exclusivity, name, percent, placeable, worst, written, MOSTLY_READ,
+    about, bytes, exclusivity, filled_once, name, percent, placeable, worst, written,
 };
 use super::sketch::{fortran, origin, variable};
 use super::Case;
@@ -21,8 +21,7 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
     let size = pages.len() as u64 * PAGE_SIZE;
     // The caches of a node hold a copy of what is smaller, without anybody's doing.
     let cache = case.analysis.report.setup.cache_bytes / nodes;
-    let written = written(structure);
-    if size <= cache || written > MOSTLY_READ {
+    if size <= cache || !filled_once(structure, pages.len()) {
         return None;
     }
     let exclusive = exclusivity(case, pages.iter().copied());
@@ -34,14 +33,14 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
     let severity = remote * structure.share;
     let mut finding = about(case, FindingKind::ReadMostly, structure, severity);
     finding.title = format!(
-        "{} is read by all nodes and hardly written: a copy per node saves {} remote accesses",
+        "{} is read by all nodes once it is filled: a copy per node saves {} remote accesses",
         name(structure),
         percent(remote)
     );
     finding.evidence = vec![
         format!(
             "{} of its accesses are reads; {} threads use its {} pages.",
-            percent(1.0 - written),
+            percent(1.0 - written(structure)),
             structure.threads,
             pages.len()
         ),

@@ -3,7 +3,7 @@
 //! Its severity is 1 - E_app of its share: what a loop that gives each thread its own part
 //! could make local. What is hardly written is `read_mostly`'s.
 use super::common::{
-    about, at_work, name, part, percent, placeable, worst, written, ByNode, MOSTLY_READ,
+    about, at_work, filled_once, name, part, percent, placeable, worst, written, ByNode,
 };
 use super::sketch::{fortran, hottest_line, openmp, spread};
 use super::Case;
@@ -32,7 +32,7 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
     let (threads, users) = (at_work(case, process), structure.threads);
     let written = written(structure);
     let few = (users as f64) < threads as f64 * NEARLY_ALL;
-    if threads < 2 || few || written <= MOSTLY_READ {
+    if threads < 2 || few || filled_once(structure, pages.len()) {
         return None;
     }
     let nodes = case.ground.nodes as f64;
@@ -82,7 +82,7 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
             1.0 / nodes
         ),
         format!(
-            "{} of its accesses are writes, so copies of it cannot help.",
+            "{} of its accesses are writes, and not only to fill it: copies would have to be renewed.",
             percent(written)
         ),
     ];
@@ -93,17 +93,17 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
 fn fixes(case: &Case, structure: &Structure) -> Vec<Fix> {
     let own = if openmp(case) {
         Fix {
-            what: "Let each thread keep to its own part of it. Two blocks of the loop for each \
-                   thread, one of either half, also share out a middle that is hotter than the \
-                   ends (the cyclic-split schedule of TABARNAC 5.2)."
+            what: "Where the work allows it, let each thread keep to its own part. Two blocks of \
+                   the loop for each thread, one of either half, also share out a middle that is \
+                   hotter than the ends (the cyclic-split schedule of TABARNAC 5.2)."
                 .to_owned(),
             copy: split_schedule(case, structure),
         }
     } else {
         Fix {
             what: format!(
-                "Let each thread keep to its own part of it, in the loop at {}, instead of taking \
-                 whatever comes next.",
+                "Where the work allows it, let each thread keep to its own part, in the loop at {}, \
+                 instead of taking whatever comes next.",
                 hottest_line(case, structure)
             ),
             copy: String::new(),

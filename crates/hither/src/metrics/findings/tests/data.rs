@@ -150,6 +150,17 @@ fn shared_by_all_or_read_mostly() {
     );
 }
 
+/// 1024 writes by each of four threads are one for each byte of a page.
+#[test]
+fn what_is_written_again_and_again_is_no_table() {
+    let filled = shared(|t| t, 100_000, 1024);
+    filled.finds(read_mostly::find);
+    filled.finds_nothing(shared_by_all::find);
+    let renewed = shared(|t| t, 100_000, 1025);
+    renewed.finds_nothing(read_mostly::find);
+    renewed.finds(shared_by_all::find);
+}
+
 /// Alike on four nodes: E_page up to 0.25 + 0.75 / 4 = 0.4375.
 #[test]
 fn nodes_use_pages_about_alike() {
