@@ -33,6 +33,7 @@ pub struct Profile {
     pub object_ranges: Vec<ObjectRange>,
     pub members: Vec<Member>,
     pub sites: Vec<Site>,
+    pub lines: Vec<LineUse>,
 }
 
 impl Profile {

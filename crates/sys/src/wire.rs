@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 4096;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -12,6 +12,7 @@ pub const MAX_SITES: u32 = 1 << 22;
 pub const MAX_HOOKS: u32 = 64;
 pub const EVENTS: u32 = 1 << 16;
 pub const SAMPLES: u32 = 1024;
+pub const SEEN: u32 = 4096;
 pub const CHUNKS: u32 = 1 << 16;
 pub const CHUNK_PAGES: u32 = 1024;
 pub const ALIASES: u32 = 1 << 18;
@@ -55,6 +56,13 @@ pub const GROUP: u32 = 256;
 /// In a tag: makes the owner's next access miss.
 pub const STALE: u64 = 1 << 63;
 pub const SAMPLE_LARGE: u32 = 4096;
+
+pub const SHARED_PERIOD: u32 = 1024;
+pub const SEEN_LOW: u16 = 0;
+pub const SEEN_UPPER: u16 = 1;
+pub const SEEN_READ: u16 = 2;
+pub const SEEN_WRITE: u16 = 3;
+pub const SEEN_COUNT: u16 = 4;
 
 pub const READY: u32 = 0x4859_5244;
 pub const EV_PROCESS: u8 = 1;
@@ -119,6 +127,7 @@ pub struct Header {
     pub off_sites: u64,
     pub off_events: u64,
     pub off_samples: u64,
+    pub off_seen: u64,
     pub off_directory: u64,
     pub off_comm: u64,
     pub off_pages: u64,
@@ -160,7 +169,8 @@ pub struct Thread {
     pub used: [u64; 8],
     pub flipped: u32,
     pub pad0: u32,
-    pub pad: u64,
+    pub seen_head: u32,
+    pub seen_tail: u32,
 }
 
 #[repr(C)]
@@ -193,6 +203,10 @@ pub struct Site {
     pub pc: u64,
     pub process: u32,
     pub generation: u32,
+    pub span: u32,
+    pub pad: u32,
+    pub reads: [u64; 2],
+    pub writes: [u64; 2],
 }
 
 #[repr(C)]
@@ -203,6 +217,16 @@ pub struct Sample {
     pub reads: u32,
     pub writes: u32,
     pub weight: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    pub page: u32,
+    pub site: u32,
+    pub at: u16,
+    pub kind: u16,
+    pub n: u32,
 }
 
 #[repr(C)]
@@ -304,8 +328,9 @@ records!(
     Thread = 256,
     Process = 64,
     Hook = 32,
-    Site = 16,
+    Site = 56,
     Sample = 24,
+    Seen = 16,
     Event = 64,
     Page = 32,
     Chunk = 32,
@@ -377,18 +402,19 @@ mod tests {
             collector_pid, next_thread, next_process, next_page, next_block, next_site,
             next_chunk_object, lost_threads, lost_processes, lost_pages, lost_blocks, lost_sites,
             lost_chunks, lost_events, event_head, event_tail, arena_busy, off_threads,
-            off_processes, off_hooks, off_sites, off_events, off_samples, off_directory, off_comm,
+            off_processes, off_hooks, off_sites, off_events, off_samples, off_seen, off_directory, off_comm,
             off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
             off_arenas, total_size, arena_size);
         compare!(b, "hi_thread", Thread: state, process, creator, tid, start_ns, end_ns,
             stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
             sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions,
-            untraced_instructions, used, flipped);
+            untraced_instructions, used, flipped, seen_head, seen_tail);
         compare!(b, "hi_process", Process: state, pid, parent_pid, parent, generation,
             start_ns, end_ns);
         compare!(b, "hi_hook", Hook: kind, which, offset, dev, ino);
-        compare!(b, "hi_site", Site: pc, process, generation);
+        compare!(b, "hi_site", Site: pc, process, generation, span, reads, writes);
         compare!(b, "hi_sample", Sample: address, site, reads, writes, weight);
+        compare!(b, "hi_seen", Seen: page, site, at, kind, n);
         compare!(b, "hi_event", Event: ready, kind, more, process, thread, aux, generation, a);
         compare!(b, "hi_page", Page: va, process, generation, first_thread, first_epoch, shared);
         compare!(b, "hi_chunk", Chunk: state, base_page, dev, ino, chunk);
@@ -413,6 +439,13 @@ mod tests {
             ("HI_MAX_HOOKS", MAX_HOOKS),
             ("HI_EVENTS", EVENTS),
             ("HI_SAMPLES", SAMPLES),
+            ("HI_SEEN", SEEN),
+            ("HI_SHARED_PERIOD", SHARED_PERIOD),
+            ("HI_SEEN_LOW", u32::from(SEEN_LOW)),
+            ("HI_SEEN_UPPER", u32::from(SEEN_UPPER)),
+            ("HI_SEEN_READ", u32::from(SEEN_READ)),
+            ("HI_SEEN_WRITE", u32::from(SEEN_WRITE)),
+            ("HI_SEEN_COUNT", u32::from(SEEN_COUNT)),
             ("HI_CHUNKS", CHUNKS),
             ("HI_CHUNK_PAGES", CHUNK_PAGES),
             ("HI_ALIASES", ALIASES),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
-const HITHER: &str = env!("CARGO_BIN_EXE_hither");
+pub const HITHER: &str = env!("CARGO_BIN_EXE_hither");
 
 /// Four nodes of one core, whose caches are so small that the data of a quick run does not
 /// fit: 128 KiB together.

@@ -4,15 +4,19 @@
 //! a program that it finds something in and a twin that it finds nothing in
 //! (`tests/findings`).
 mod common;
+mod communication_imbalance;
 mod concentrated;
+mod false_sharing;
 mod first_touch;
 mod fits_in_caches;
 mod large_pages;
 mod node_imbalance;
+mod padding;
 mod read_mostly;
 mod remote;
 mod shared_by_all;
 mod sketch;
+mod unstable_phases;
 
 use super::ground::Ground;
 use super::report::Analysis;
@@ -50,10 +54,13 @@ const ALL: &[Finder] = &[
     first_touch::find,
     shared_by_all::find,
     concentrated::find,
+    false_sharing::find,
     read_mostly::find,
     large_pages::find,
-    node_imbalance::find,
     remote::find,
+    node_imbalance::find,
+    communication_imbalance::find,
+    unstable_phases::find,
     fits_in_caches::find,
 ];
 

@@ -22,7 +22,7 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
     // The caches of a node hold a copy of what is smaller, without anybody's doing.
     let cache = case.analysis.report.setup.cache_bytes / nodes;
     let written = written(structure);
-    if size <= cache || structure.accesses() == 0 || written > MOSTLY_READ {
+    if size <= cache || written > MOSTLY_READ {
         return None;
     }
     let exclusive = exclusivity(case, pages.iter().copied());

@@ -2,13 +2,14 @@
 use super::binned::{collapse, Row};
 use super::comm::pair_of;
 use super::engine::Engine;
+use super::lines::{LineKey, LineRow};
 use super::objects::{self, Input, Objects};
 use super::pages::use_of;
 use super::regions::{Known, PageName};
 use crate::trace::naming::Naming;
 use hither_profile::{
-    Comm, Cost, FirstTouch, Meta, ObjectRange, PageNo, PageUse, Process, ProcessIx, Profile,
-    Region, RegionIx, RunEnd, Site, SliceIx, Thread, ThreadIx, FORMAT_VERSION,
+    Comm, Cost, FirstTouch, LineUse, Meta, ObjectRange, PageNo, PageUse, Process, ProcessIx,
+    Profile, Region, RegionIx, RunEnd, Site, SliceIx, Thread, ThreadIx, FORMAT_VERSION, PAGE_SIZE,
 };
 use hither_sys::wire;
 use std::collections::{BTreeMap, HashMap};
@@ -80,6 +81,10 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
     };
     let found = objects::build(input, naming);
     let touches = first_touch(&engine, threads.len());
+    let pages = &engine.page_reader;
+    let lines = engine
+        .lines
+        .rows(pages, threads.len(), |slot, n| scale.count(slot, n));
     if engine.samples.dropped > 0 {
         meta.limits.push(
             "Source lines were kept for the first million distinct pairs of code and data only."
@@ -101,6 +106,7 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
         objects: found.objects,
         sites: found.sites,
         members: found.members,
+        lines: lines.into_iter().map(|l| numbers.line(l)).collect(),
         threads,
         meta,
     }
@@ -347,6 +353,18 @@ impl Numbering {
             page: PageNo(page.1),
             thread: ThreadIx(thread),
             slice: SliceIx(slice),
+        }
+    }
+
+    fn line(&self, ((page, at, thread), row): (LineKey, LineRow)) -> LineUse {
+        LineUse {
+            region: self.ix(page.0),
+            offset: u64::from(page.1) * PAGE_SIZE + u64::from(at),
+            thread: ThreadIx(thread),
+            seen: row.seen,
+            read_mask: row.read_mask,
+            write_mask: row.write_mask,
+            accesses: row.accesses,
         }
     }
 

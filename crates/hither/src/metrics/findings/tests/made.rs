@@ -1,5 +1,7 @@
 //! Small profiles made by hand: pages, who touches them first and who uses them, the
 //! structures that lie in them, and who communicates with whom.
+use crate::metrics::assignment::extremes;
+use crate::metrics::exclusivity::exclusivity;
 use crate::metrics::findings::{Case, Commands};
 use crate::metrics::ground::Ground;
 use crate::metrics::{Analysis, PageSize, Setup};
@@ -149,6 +151,13 @@ impl Made {
         Analysis::of(&self.profile, setup)
     }
 
+    /// E_app with pages of 2 MiB.
+    fn large(&self, analysis: &Analysis) -> f64 {
+        let table = analysis.table.larger(&self.profile.regions, PageSize::M2);
+        let (best, _) = extremes(&table, self.profile.threads.len(), self.nodes);
+        exclusivity(&table, self.nodes, &best).map_or(1.0, |e| e.app)
+    }
+
     /// What a finder finds.
     pub fn find(&self, finder: fn(&Case) -> Vec<Finding>) -> Vec<Finding> {
         let analysis = self.analysis();
@@ -161,7 +170,10 @@ impl Made {
             profile: &self.profile,
             analysis: &analysis,
             ground: &ground,
-            sizes: &[(PAGE_SIZE, best)],
+            sizes: &[
+                (PAGE_SIZE, best),
+                (PageSize::M2.bytes(), self.large(&analysis)),
+            ],
             commands: Commands {
                 profile: "app.hither".to_owned(),
                 placement: "app.place.json".to_owned(),

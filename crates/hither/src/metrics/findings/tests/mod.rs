@@ -1,4 +1,5 @@
 //! Finders on profiles made by hand, on the two sides of each threshold.
+mod data;
 mod made;
 mod places;
 

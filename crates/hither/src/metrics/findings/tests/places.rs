@@ -1,7 +1,9 @@
 //! Where pages lie, who communicates and when.
 use super::Made;
-use crate::metrics::findings::{fits_in_caches, node_imbalance, remote};
+use crate::metrics::findings::{communication_imbalance, unstable_phases};
+use crate::metrics::findings::{find, fits_in_caches, node_imbalance, remote};
 use hither_profile::*;
+use proptest::prelude::*;
 
 /// Equation 7 of OPT: data that is larger than the caches together does not fit.
 #[test]
@@ -187,4 +189,219 @@ fn nodes_without_threads_are_no_imbalance() {
     let made = Made::new(2).on(4).pages(50, 0, &[1]);
     made.pages(50, 1, &[0, 1])
         .finds_nothing(node_imbalance::find);
+}
+
+/// Threads that all make 100 accesses, in one slice of a second.
+fn working(threads: u32) -> Made {
+    Made::new(threads).pages(1, 0, &vec![100; threads as usize])
+}
+
+/// CommV is 60, 40, 40, 20 hundred: the mean is 40, B_comm 50 %, and 20 of 160 are above.
+#[test]
+fn communication_is_imbalanced_from_half_more_than_the_mean() {
+    let pairs = |last| [(0, 1, 2000), (0, 2, 2000), (0, 3, 2000), (1, 2, last)];
+    let found = working(4).talk(0..1, &pairs(2000));
+    let found = found.finds(communication_imbalance::find);
+    assert_eq!(found.kind, FindingKind::CommunicationImbalance);
+    assert_eq!(found.measured, "communication events");
+    assert!((found.severity - 0.125).abs() < 1e-9, "{found:?}");
+    assert_eq!(
+        found.title,
+        "Thread 0 (t0) communicates 1.5 times as much as the mean"
+    );
+    assert_eq!(
+        found.evidence[1],
+        "B_comm is 50 % over the 4 threads that work (0 % is even); this one has 38 % of the communication, evenly it would be 25 %."
+    );
+    assert!(found.fixes[0].copy.contains("--policy balanced-locality"));
+    let made = working(4).talk(0..1, &pairs(2001));
+    made.finds_nothing(communication_imbalance::find);
+    // Of three threads in a chain the middle one has as much; that is no imbalance.
+    let chain = working(3).talk(0..1, &[(0, 1, 2000), (1, 2, 2000)]);
+    chain.finds_nothing(communication_imbalance::find);
+}
+
+/// A_min: with 4 threads 1200 events in a second are 150 per cell. And one per 100 accesses.
+#[test]
+fn little_communication_is_no_imbalance() {
+    let star = |events, accesses: u64| {
+        let made = Made::new(4).pages(1, 0, &[accesses; 4]);
+        made.talk(0..1, &[(0, 1, events), (0, 2, events), (0, 3, events)])
+    };
+    star(400, 30_000).finds(communication_imbalance::find);
+    star(399, 100).finds_nothing(communication_imbalance::find);
+    star(400, 30_001).finds_nothing(communication_imbalance::find);
+}
+
+/// A fifth thread that does nothing neither lowers the mean nor counts.
+#[test]
+fn threads_that_do_not_work_are_left_out() {
+    let made = Made::new(5).pages(1, 0, &[30_000, 30_000, 30_000, 30_000, 29]);
+    let made = made.talk(0..1, &[(0, 1, 900), (0, 2, 900), (0, 3, 900)]);
+    let found = made.finds(communication_imbalance::find);
+    assert!(
+        found.evidence[0].contains("2.0 times the mean"),
+        "{found:?}"
+    );
+}
+
+/// The master gathers results in 5 slices, and all communicate alike in the others.
+#[test]
+fn a_master_that_is_busy_now_and_then_is_no_imbalance() {
+    let star = [(0, 1, 90_000), (0, 2, 90_000), (0, 3, 90_000)];
+    let ring = [(0, 1, 10), (1, 2, 10), (2, 3, 10), (0, 3, 10)];
+    let made = |rest| {
+        working(4)
+            .slices(20, 10_000_000)
+            .talk(0..5, &star)
+            .talk(5..rest, &ring)
+    };
+    made(10).finds(communication_imbalance::find);
+    made(11).finds_nothing(communication_imbalance::find);
+}
+
+/// Pairs of four threads: neighbours, and those two apart.
+fn near(events: u64) -> [(u32, u32, u64); 2] {
+    [(0, 1, events), (2, 3, events)]
+}
+
+fn far(events: u64) -> [(u32, u32, u64); 2] {
+    [(0, 2, events), (1, 3, events)]
+}
+
+const MS: u64 = 1_000_000;
+
+/// Two stretches of 50 slices. `known`: heterogeneity changes between them, too.
+fn halves(length: u64, known: bool, first: &[(u32, u32, u64)], then: &[(u32, u32, u64)]) -> Made {
+    let mut made = working(4).slices(100, length);
+    for (at, slice) in made.profile.slices.iter_mut().enumerate() {
+        slice.heterogeneity = if known && at >= 50 { 500.0 } else { 300.0 };
+    }
+    made.talk(0..50, first).talk(50..100, then)
+}
+
+#[test]
+fn other_pairs_are_found_and_what_to_do_depends_on_how_long_they_stay() {
+    let found = halves(20 * MS, true, &near(100), &far(100)).finds(unstable_phases::find);
+    assert_eq!(found.kind, FindingKind::UnstablePhases);
+    assert!((found.severity - 0.5).abs() < 1e-9, "{found:?}");
+    assert_eq!(
+        found.evidence[0],
+        "With the same partners as before: 0 % from 1.0 s on of the communication (it takes 50 % to be alike)."
+    );
+    assert!(found.evidence[1].starts_with("2 patterns in turn, for 1.0 s, 1.0 s; 50 % of"));
+    assert!(found.fixes[0]
+        .copy
+        .starts_with("hither map app.hither --phases -o"));
+    // 0.95 s are too short to move for.
+    let found = halves(19 * MS, true, &near(100), &far(100)).finds(unstable_phases::find);
+    assert!(found.fixes[0].copy.starts_with("hither map app.hither -o"));
+    assert!(
+        found.fixes[0].what.starts_with("No pattern stays"),
+        "{found:?}"
+    );
+    // `hither map --phases` would not know of them.
+    let found = halves(20 * MS, false, &near(100), &far(100)).finds(unstable_phases::find);
+    assert!(found.fixes[0].copy.starts_with("hither map app.hither -o"));
+    assert!(
+        found.fixes[0].what.starts_with("The patterns have"),
+        "{found:?}"
+    );
+}
+
+/// In the second half each thread has x % of its communication with its old partner.
+#[test]
+fn half_of_the_communication_with_old_partners_is_alike() {
+    let mixed = |x| [(0, 1, x), (0, 2, 100 - x), (1, 3, 100 - x), (2, 3, x)];
+    let found = halves(20 * MS, true, &near(100), &mixed(49)).finds(unstable_phases::find);
+    assert!(
+        found.evidence[0].contains(" 49 % from 1.0 s on"),
+        "{found:?}"
+    );
+    halves(20 * MS, true, &near(100), &mixed(50)).finds_nothing(unstable_phases::find);
+}
+
+#[test]
+fn what_wants_no_other_placement_is_stable() {
+    let stable = |first: &[_], then: &[_]| {
+        halves(20 * MS, true, first, then).finds_nothing(unstable_phases::find);
+    };
+    // Livelier, and some that have ended or come later.
+    stable(&near(100), &near(1000));
+    stable(&near(100), &near(100)[..1]);
+    stable(&near(100)[..1], &near(100));
+    stable(&near(100)[..1], &near(100)[1..]);
+    // All alike: any placement does.
+    let all = [
+        (0, 1, 9),
+        (0, 2, 9),
+        (0, 3, 9),
+        (1, 2, 9),
+        (1, 3, 9),
+        (2, 3, 9),
+    ];
+    stable(&near(100), &all.map(|c| (c.0, c.1, 100 * c.2)));
+    // A_min: 2 * 2 * 50 * 12 events in 16 cells and 1 second are 150 per cell.
+    stable(&near(100), &far(12));
+    halves(20 * MS, true, &near(100), &far(13)).finds(unstable_phases::find);
+    // Too short to tell patterns apart.
+    let short = working(4).slices(99, 20 * MS);
+    let short = short.talk(0..49, &near(100)).talk(49..99, &far(100));
+    short.finds_nothing(unstable_phases::find);
+}
+
+/// What comes back is the pattern it was, and its events count with it: 3 of 5 stretches.
+#[test]
+fn patterns_are_recognised() {
+    let mut made = working(4).slices(250, 20 * MS);
+    for stretch in 0..5 {
+        let pairs = if stretch % 2 == 0 {
+            near(100)
+        } else {
+            far(100)
+        };
+        made = made.talk(stretch * 50..stretch * 50 + 50, &pairs);
+    }
+    let found = made.finds(unstable_phases::find);
+    assert!((found.severity - 0.4).abs() < 1e-9, "{found:?}");
+    assert!(found.title.contains("changes 4 times"), "{found:?}");
+    assert!(found.evidence[1].starts_with("2 patterns"), "{found:?}");
+}
+
+/// Groups of pages: how many, who touches them first, who reads them how often.
+type Group = (u32, u32, Vec<u64>);
+
+fn groups() -> impl Strategy<Value = (u32, usize, Vec<Group>)> {
+    let reads = prop::collection::vec(prop_oneof![Just(0u64), 1..50u64], 6);
+    let group = (1..30u32, 0..6u32, reads);
+    (1..=6u32, 1..=5usize, prop::collection::vec(group, 1..8))
+}
+
+proptest! {
+    /// What the verdict says of data and what is found agree.
+    #[test]
+    fn findings_agree_with_the_verdict((threads, nodes, groups) in groups(), caches in 0..60u64) {
+        let mut made = Made::new(threads).on(nodes);
+        made.cache_bytes = caches * PAGE_SIZE;
+        let mut pages = 0;
+        for (count, toucher, reads) in groups {
+            if reads.iter().take(threads as usize).any(|n| *n > 0) {
+                made = made.pages(count, toucher % threads, &reads);
+                pages += count;
+            }
+        }
+        let made = made.named("field", pages);
+        let found: Vec<FindingKind> = made.find(find).iter().map(|f| f.kind).collect();
+        let verdict = made.analysis().report.verdict;
+        let misplaced = [FindingKind::FirstTouch, FindingKind::RemoteAccesses];
+        if verdict.data_mapping {
+            prop_assert!(found.iter().any(|k| misplaced.contains(k)), "{:?} {found:?}", verdict);
+        }
+        if verdict.sentence.contains("first touch is already right") {
+            prop_assert!(!found.iter().any(|k| misplaced.contains(k)), "{:?} {found:?}", verdict);
+        }
+        if found.contains(&FindingKind::FitsInCaches) {
+            prop_assert!(!verdict.data_mapping, "{:?}", verdict);
+        }
+    }
 }

@@ -269,7 +269,8 @@ impl Fake {
     }
 
     pub fn site(&mut self, site: u32, pc: u64) {
-        let at = self.engine.segment.layout().sites + u64::from(site) * 16;
+        let at =
+            self.engine.segment.layout().sites + u64::from(site) * size_of::<wire::Site>() as u64;
         self.put64(at, pc);
         self.put32(at + 8, 1);
         self.put32(at + 12, self.generation);
@@ -317,7 +318,8 @@ impl Fake {
             (l.threads, threads * 256),
             (l.processes, processes * 64),
             (l.hooks, 2048),
-            (l.sites, sites * 16),
+            (l.sites, sites * size_of::<wire::Site>() as u64),
+            (l.seen, threads.min(4) * u64::from(wire::SEEN) * 16),
             (l.samples, threads.min(4) * u64::from(wire::SAMPLES) * 24),
             (l.comm, threads.min(8) * u64::from(wire::MAX_THREADS) * 16),
             (l.pages, (pages + 64) * 32),
