@@ -59,7 +59,9 @@ test("ranks have their number, and only threads that can use a structure have a 
   const { subject } = sample;
   const processes = [0, 1].map((rank) => ({ ...subject.processes[0], pid: 7 + rank, rank }));
   const threads = [...subject.threads, ...subject.threads.map((t) => ({ ...t, process: 1, reads: 5 }))];
-  const page = await open({ path: withData({ ...sample, subject: { ...subject, processes, threads } }, "ranks") });
+  const orders = subject.communication.orders.map((order) => ({ ...order, threads: threads.map((_, at) => at) }));
+  const communication = { ...subject.communication, orders };
+  const page = await open({ path: withData({ ...sample, subject: { ...subject, processes, threads, communication } }, "ranks") });
   await settled(page);
   const labels = await page.locator(".structure-detail .row-label").allTextContents();
   assert.ok(labels.some((text) => text.startsWith("rank 0")), labels.join());
