@@ -28,7 +28,7 @@ function start(): void {
     go(picture.panel);
   };
   const sections = [
-    verdict(subject), ...(page.comparison ? [comparison(page.comparison)] : []), findings(subject, show), machine(subject), sharing.element,
+    verdict(subject), ...(page.comparison ? [comparison(page.comparison, subject, show, go)] : []), findings(subject, show), machine(subject), sharing.element,
     data.element, pages(subject), unseen(page),
   ];
   watch();

@@ -1,13 +1,10 @@
 // The page of the sample: every kind of finding, worst first, and the way to its picture.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { build } from "esbuild";
-import { browser, errors, open, requests, withData } from "./open.mjs";
+import { browser, errors, open, requests, sample, settled, withData } from "./open.mjs";
 
 after(() => browser.close());
 
-const made = await build({ entryPoints: [new URL("sample.ts", import.meta.url).pathname], bundle: true, write: false, format: "esm" });
-const { page: sample } = await import(`data:text/javascript;base64,${Buffer.from(made.outputFiles[0].text).toString("base64")}`);
 const path = withData(sample, "findings");
 
 test("findings are there, worst first", async () => {
@@ -40,6 +37,35 @@ test("a page with nothing wrong says so", async () => {
   const quiet = { ...sample, subject: { ...sample.subject, findings: [] } };
   const page = await open({ path: withData(quiet, "quiet") });
   assert.match(await page.locator("#findings").innerText(), /Nothing wrong was found/);
+});
+
+test("what is settled has no bar and does not alarm", async () => {
+  const findings = sample.subject.findings.slice(0, 2).map((f, at) => ({ ...f, severity: at ? 0 : 0.4 }));
+  const page = await open({ path: withData({ ...sample, subject: { ...sample.subject, findings } }, "settled") });
+  assert.equal(await page.locator(".finding .severity").count(), 1);
+  assert.match(await page.locator(".finding.settled").innerText(), /Nothing to mend/);
+});
+
+test("all findings are copied as CSV", async () => {
+  const page = await open({ path });
+  await page.locator("#findings details summary").click();
+  await page.locator("#findings .csv").click();
+  const text = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(text, /^Finding,Structure,Share,Of,What,Evidence,Fix\n/);
+  assert.ok(text.includes(sample.subject.findings[0].evidence[0].slice(0, 12)));
+});
+
+test("ranks have their number, and only threads that can use a structure have a row", async () => {
+  const { subject } = sample;
+  const processes = [0, 1].map((rank) => ({ ...subject.processes[0], pid: 7 + rank, rank }));
+  const threads = [...subject.threads, ...subject.threads.map((t) => ({ ...t, process: 1, reads: 5 }))];
+  const orders = subject.communication.orders.map((order) => ({ ...order, threads: threads.map((_, at) => at) }));
+  const communication = { ...subject.communication, orders };
+  const page = await open({ path: withData({ ...sample, subject: { ...subject, processes, threads, communication } }, "ranks") });
+  await settled(page);
+  const labels = await page.locator(".structure-detail .row-label").allTextContents();
+  assert.ok(labels.some((text) => text.startsWith("rank 0")), labels.join());
+  assert.ok(!labels.some((text) => text.startsWith("rank 1")), labels.join());
 });
 
 test("data of another version is refused", async () => {

@@ -1,5 +1,6 @@
 // Opens a page in Debian's chromium and watches what it does.
 import { readFileSync, writeFileSync } from "node:fs";
+import { build } from "esbuild";
 import { chromium } from "playwright-core";
 
 export const expected = JSON.parse(process.env.HITHER_EXPECTED ?? "{}");
@@ -56,6 +57,11 @@ export const pixels = (page, selector) =>
     for (let i = 0; i < data.length; i += 4) hash = (hash * 31 + data[i] + data[i + 1] * 7 + data[i + 2] * 13) | 0;
     return hash;
   }, selector);
+
+const made = await build({ entryPoints: [new URL("sample.ts", import.meta.url).pathname], bundle: true, write: false, format: "esm" });
+
+/// A page with something of everything.
+export const { page: sample } = await import(`data:text/javascript;base64,${Buffer.from(made.outputFiles[0].text).toString("base64")}`);
 
 /// A copy of the page with other data, beside it.
 export function withData(data, name) {

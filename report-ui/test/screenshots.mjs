@@ -22,7 +22,7 @@ const RUNS = {
   pairs: { command: ours("pairs", "8", "2", "30000", "512") },
   "mpi-ring": { command: [...ranks, ...ours("mpi_ring")] },
   hpcc: { command: [...ranks, "hpcc"], prepare: hpcc },
-  zstd: { command: ["zstd", "-T8", "-9", "-q", "-f", "log.txt", "-o", "log.zst"], prepare: log },
+  zstd: { command: ["zstd", "-T4", "-9", "-q", "-f", "log.txt", "-o", "log.zst"], prepare: log },
 };
 const LOOKS = { wide: {}, dark: { theme: "dark" }, phone: { width: 390, touch: true } };
 

@@ -84,6 +84,11 @@ test("it prints", async () => {
   await settled(page);
   const ink = await page.evaluate(() => [getComputedStyle(document.body).color, getComputedStyle(document.querySelector("nav")).display]);
   assert.deepEqual(ink, ["rgb(22, 32, 43)", "none"]);
+  const shapes = await page.$$eval(".heat-plot", (all) => all.map((plot) => {
+    const [canvas, over] = [plot.querySelector("canvas"), plot.querySelector("svg")].map((e) => e.getBoundingClientRect());
+    return [canvas.width / canvas.height, over.width / over.height, canvas.width];
+  }));
+  for (const [below, above, width] of shapes) assert.ok(Math.abs(below / above - 1) < 0.02 && width > 100, `${below} ${above}`);
   const pdf = await page.pdf({ format: "A4" });
   assert.ok(pdf.length > 10_000);
 });
@@ -127,6 +132,11 @@ test("tables are copied as CSV", { skip: expected.empty }, async () => {
   const text = await page.evaluate(() => navigator.clipboard.readText());
   const [head, ...rows] = text.trim().split("\n");
   assert.equal(head, "Name,Kind,Type,Where,Size,Reads,Writes,Share,Exclusive,First touch right");
+  await page.locator("#communication .metrics + .table-tools .csv").click();
+  const figures = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(figures, /^Metric,Whole run,Equation\nHeterogeneity C_H,\d/);
+  const tables = await page.locator("main .table table").count();
+  assert.ok((await page.locator("main .table .csv").count()) >= tables, "a table without a copy");
   assert.match(rows[0], /^field,heap,[^,]*,\/src\/planted.c:17,81920000,/);
 });
 

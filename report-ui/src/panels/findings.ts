@@ -5,7 +5,7 @@ import type { Finding, FindingKind, FindingLine, Fix, Picture, Subject } from ".
 import { table } from "../table";
 import { later, section } from "./section";
 
-const KINDS: Record<FindingKind, string> = {
+export const KINDS: Record<FindingKind, string> = {
   "first-touch": "First touch",
   "shared-by-all": "Shared by all",
   concentrated: "Few hot pages",
@@ -28,6 +28,7 @@ const PLACES: Record<string, string> = {
 };
 
 export function findings(subject: Subject, show: (picture: Picture) => void): HTMLElement {
+  const number = new Map(subject.findings.map((finding, at) => [finding, at]));
   const found = [...subject.findings].sort((a, b) => b.severity - a.severity);
   if (!found.length) {
     return section("findings", "Findings", h("p", { class: "nothing" },
@@ -35,14 +36,14 @@ export function findings(subject: Subject, show: (picture: Picture) => void): HT
   }
   return section("findings", "Findings",
     h("p", { class: "soft" }, "Worst first, by the share of the run that a finding concerns; that is not the time it costs."),
-    h("ol", { class: "findings" }, found.map((finding) => card(finding, subject, show))),
+    h("ol", { class: "findings" }, found.map((finding) => card(finding, number.get(finding)!, subject, show))),
     later("alternative", `As a table: ${many(found.length, "finding")}`, () => [list(found, subject)]));
 }
 
-function card(finding: Finding, subject: Subject, show: (picture: Picture) => void): HTMLElement {
+function card(finding: Finding, number: number, subject: Subject, show: (picture: Picture) => void): HTMLElement {
   const { severity } = finding;
   const level = severity >= 0.5 ? "high" : severity >= 0.1 ? "middle" : severity > 0 ? "low" : "settled";
-  return h("li", { class: `finding ${level}` },
+  return h("li", { class: `finding ${level}`, id: `finding-${number}` },
     h("p", { class: "kind" }, KINDS[finding.kind] ?? finding.kind, share(finding)),
     h("h3", {}, rich(finding.title)),
     h("ul", { class: "evidence" }, finding.evidence.map((text) => h("li", {}, rich(text)))),

@@ -148,7 +148,7 @@ fn empty_profiles_have_a_page() {
 }
 
 #[test]
-fn the_sample_shows_its_findings() {
+fn the_sample_shows_its_findings_and_what_changed() {
     let dir = tempfile::tempdir().expect("a folder");
     if let Some(why) = missing() {
         eprintln!("skipped: {why}");
@@ -156,6 +156,7 @@ fn the_sample_shows_its_findings() {
     }
     let page = page(dir.path(), &PLANTED.profile());
     check("findings.mjs", &page, serde_json::json!({}));
+    check("comparison.mjs", &page, serde_json::json!({}));
 }
 
 #[test]

@@ -20,7 +20,7 @@ const MOST_CELLS: usize = 14_000_000;
 /// Maps keep every count to the last digit as long as all together have no more cells.
 const EXACT_CELLS: usize = 1_000_000;
 /// Pages that nobody used are drawn as gaps unless they outnumber the used ones so much.
-const GAPS: u64 = 4;
+const GAPS: u64 = 2;
 const LINES: usize = 5;
 
 /// What the metrics say of an object.
