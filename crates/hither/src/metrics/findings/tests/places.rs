@@ -402,6 +402,7 @@ proptest! {
         }
         if found.contains(&FindingKind::FitsInCaches) {
             prop_assert!(!verdict.data_mapping, "{:?}", verdict);
+            prop_assert_eq!(found.len(), 1);
         }
     }
 }
