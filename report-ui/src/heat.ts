@@ -67,7 +67,7 @@ interface Cursor {
 export class Heat {
   readonly element: HTMLElement;
   private readonly canvas = h("canvas");
-  private readonly over = svg("svg", { "aria-hidden": "true" });
+  private readonly over = svg("svg", { "aria-hidden": "true", preserveAspectRatio: "none" });
   private readonly plot: HTMLElement;
   private readonly readout = h("output", { class: "readout", "aria-live": "polite" });
   private readonly zoomer: ZoomBehavior<HTMLElement, unknown>;
@@ -230,10 +230,8 @@ export class Heat {
   }
 
   redraw(): void {
-    if (!this.width) return;
-    // Paper waits for no frame.
-    if (window.matchMedia("print").matches) this.finish();
-    else this.frame ||= requestAnimationFrame(() => this.finish());
+    if (this.frame || !this.width) return;
+    this.frame = requestAnimationFrame(() => this.finish());
   }
 
   private finish(): void {
@@ -251,7 +249,6 @@ export class Heat {
     const { canvas } = this;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
-    canvas.style.height = `${height}px`;
     const context = canvas.getContext("2d")!;
     context.imageSmoothingEnabled = false;
     const tops = this.tops();
@@ -323,8 +320,7 @@ export class Heat {
     const left = this.left();
     const over = this.over;
     over.replaceChildren();
-    over.setAttribute("width", String(this.width));
-    over.setAttribute("height", String(this.total()));
+    over.setAttribute("viewBox", `0 0 ${this.width} ${this.total()}`);
     const view = this.view(0);
     bands.forEach((band, at) => this.labels(band, this.view(at), tops[at]));
     const scale = scaleLinear().domain([view.x0, view.x1]).range([0, view.width]);

@@ -2,6 +2,7 @@
 import { fill, h } from "./dom";
 import type { Page, Picture } from "./model";
 import { communication } from "./panels/communication";
+import { comparison } from "./panels/comparison";
 import { findings } from "./panels/findings";
 import { machine } from "./panels/machine";
 import { pages } from "./panels/pages";
@@ -27,7 +28,7 @@ function start(): void {
     go(picture.panel);
   };
   const sections = [
-    verdict(subject), findings(subject, show), machine(subject), sharing.element,
+    verdict(subject), ...(page.comparison ? [comparison(page.comparison)] : []), findings(subject, show), machine(subject), sharing.element,
     data.element, pages(subject), unseen(page),
   ];
   watch();

@@ -5,7 +5,7 @@ export interface Page {
   format: number;
   writer: string;
   subject: Subject;
-  before: Subject | null;
+  comparison: Comparison | null;
 }
 
 export interface Subject {
@@ -293,4 +293,63 @@ export interface PlacementPhase {
 export interface Unseen {
   what: string;
   effect: string;
+}
+
+export interface Comparison {
+  file: string;
+  run: Run;
+  verdict: Verdict;
+  sentence: string;
+  notes: string[];
+  findings: FindingChange[];
+  metrics: MetricChange[];
+  structures: StructureChange[];
+  structures_left: number;
+}
+
+export type Change = "new" | "worse" | "changed" | "same" | "better" | "gone";
+
+export interface FindingChange {
+  change: Change;
+  kind: FindingKind;
+  title: string;
+  structure: string;
+  measured: string;
+  before: number | null;
+  after: number | null;
+  evidence: string[];
+  finding: number | null;
+}
+
+export type Unit = "share" | "percent" | "bytes" | "seconds" | "count" | "number";
+
+export interface MetricChange {
+  name: string;
+  meaning: string;
+  unit: Unit;
+  better: "higher" | "lower" | "neither";
+  before: number | null;
+  after: number | null;
+  change: Change;
+  within_error: boolean;
+}
+
+export interface StructureChange {
+  change: Change;
+  name: string;
+  type_name: string;
+  kind: ObjectKind;
+  site: Site | null;
+  before: StructureFigures | null;
+  after: StructureFigures | null;
+}
+
+export interface StructureFigures {
+  object: number;
+  size: number;
+  reads: number;
+  writes: number;
+  share: number;
+  exclusivity: number | null;
+  accuracy: number | null;
 }

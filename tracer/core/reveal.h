@@ -9,8 +9,8 @@
 #define HITHER_REVEAL_H
 #include "state.h"
 
-#define HI_REVEAL_CHAIN 8u
-#define HI_REVEAL_SLICE 64u     /* allowed in each slice... */
+#define HI_REVEAL_CHAIN 16u
+#define HI_REVEAL_SLICE 128u    /* allowed in each slice... */
 #define HI_REVEAL_MISSES_LOG2 7 /* ...and one for each 128 misses */
 
 /* Appends to the thread's ring; false when the collector is behind. */

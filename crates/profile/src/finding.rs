@@ -31,6 +31,40 @@ pub enum FindingKind {
     LargePages,
 }
 
+impl FindingKind {
+    pub const ALL: [FindingKind; 11] = [
+        FindingKind::FirstTouch,
+        FindingKind::SharedByAll,
+        FindingKind::Concentrated,
+        FindingKind::FalseSharing,
+        FindingKind::ReadMostly,
+        FindingKind::NodeImbalance,
+        FindingKind::RemoteAccesses,
+        FindingKind::CommunicationImbalance,
+        FindingKind::UnstablePhases,
+        FindingKind::FitsInCaches,
+        FindingKind::LargePages,
+    ];
+
+    /// As JSON and the command line have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FindingKind::FirstTouch => "first-touch",
+            FindingKind::SharedByAll => "shared-by-all",
+            FindingKind::Concentrated => "concentrated",
+            FindingKind::FalseSharing => "false-sharing",
+            FindingKind::ReadMostly => "read-mostly",
+            FindingKind::NodeImbalance => "node-imbalance",
+            FindingKind::RemoteAccesses => "remote-accesses",
+            FindingKind::CommunicationImbalance => "communication-imbalance",
+            FindingKind::UnstablePhases => "unstable-phases",
+            FindingKind::FitsInCaches => "fits-in-caches",
+            FindingKind::LargePages => "large-pages",
+        }
+    }
+}
+
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {

@@ -2,6 +2,7 @@
 //! writing files. Usable as a library.
 #![forbid(unsafe_code)]
 pub mod comm;
+pub mod figure;
 pub mod finding;
 pub mod ids;
 mod io;
@@ -10,6 +11,7 @@ pub mod placement;
 pub mod tables;
 
 pub use comm::CommMatrix;
+pub use figure::{Better, Figure, Unit};
 pub use finding::{Finding, FindingKind, FindingLine, Fix, Picture};
 pub use ids::*;
 pub use io::{check_destination, read, read_meta, write, Error, Written};

@@ -83,8 +83,10 @@ pub struct LineUse {
     /// Of the line, bytes from the region's start.
     pub offset: u64,
     pub thread: ThreadIx,
-    /// The bytes it reads: bit n is the n-th 64th of the line, a byte in lines of 64. A subset:
-    /// only some accesses are looked at.
+    /// Accesses that were looked at: the masks tell what these touched.
+    pub seen: u64,
+    /// The bytes it reads: bit n is the n-th 64th of the line, a byte in lines of 64. Bytes that
+    /// less than 1 in 256 of the accesses touch are left out.
     pub read_mask: u64,
     /// The same of those it writes.
     pub write_mask: u64,

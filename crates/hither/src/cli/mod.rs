@@ -1,10 +1,12 @@
 //! The command line: arguments, calls of the stages, printing. One file per verb.
+mod check;
 mod doctor;
 mod generate;
 mod map;
 mod output;
 mod progress;
 mod render_compare;
+mod render_comparison;
 mod render_findings;
 mod render_matrix;
 mod render_report;
@@ -46,6 +48,7 @@ enum Verb {
     Stat(stat::Args),
     Map(Box<map::Args>),
     Report(report::Args),
+    Check(check::Args),
     Run(run::Args),
     Topo(topo::Args),
     Doctor(doctor::Args),
@@ -61,6 +64,7 @@ impl Verb {
             Verb::Stat(args) => stat::run(args),
             Verb::Map(args) => map::run(args),
             Verb::Report(args) => report::run(args),
+            Verb::Check(args) => check::run(args),
             Verb::Run(args) => run::run(args),
             Verb::Topo(args) => topo::run(args),
             Verb::Doctor(args) => doctor::run(args),

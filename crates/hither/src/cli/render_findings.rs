@@ -1,4 +1,5 @@
 //! `hither report --text`: verdict and findings for people at a terminal.
+use super::render_comparison;
 use super::report::view::{Found, Structure, View};
 use super::style::{bytes, clean, count, percent, Style};
 use crate::report::page::{Run, Site};
@@ -14,6 +15,9 @@ pub fn render(view: &View, next: &str, top: usize, style: Style) -> String {
         out.push_str(&style.wrap("  - ", &clean(sentence), 4));
     }
     out.push_str(&style.wrap("  - ", &nodes(&view.run), 4));
+    if let Some(comparison) = &view.comparison {
+        out.push_str(&render_comparison::render(comparison, top, style));
+    }
     out.push_str(&format!("\n{}\n", style.bold("Findings, worst first")));
     if view.findings.is_empty() {
         out.push_str("  Nothing wrong was found in this profile.\n");
@@ -36,7 +40,8 @@ pub fn render(view: &View, next: &str, top: usize, style: Style) -> String {
     out
 }
 
-fn header(run: &Run) -> String {
+/// Command, size and end of a run.
+pub fn header(run: &Run) -> String {
     format!(
         "{}: {:.2} s traced, {} active threads, {} accesses, {} of memory used, {}",
         clean(&run.command),
@@ -65,10 +70,10 @@ fn finding(number: usize, found: &Found, style: Style) -> String {
     let pad = " ".repeat(indent);
     let what = match finding.kind {
         // Nothing is wrong: there is no share of anything to name.
-        FindingKind::FitsInCaches => kind(finding.kind),
+        FindingKind::FitsInCaches => finding.kind.name().to_owned(),
         other => format!(
             "{}: {} of the {}",
-            kind(other),
+            other.name(),
             percent(finding.severity),
             clean(&finding.measured)
         ),
@@ -85,13 +90,6 @@ fn finding(number: usize, found: &Found, style: Style) -> String {
         out.push_str(&repair(fix, &pad, style));
     }
     out
-}
-
-/// A kind as JSON and `--no` have it.
-pub fn kind(kind: FindingKind) -> String {
-    let name = serde_json::to_value(kind);
-    let name = name.ok().and_then(|v| v.as_str().map(str::to_owned));
-    name.unwrap_or_default()
 }
 
 fn whereabouts(structure: &Structure) -> String {

@@ -212,6 +212,38 @@ impl Search {
     }
 
     fn gain_of_swap(&mut self, a: usize, b: usize) -> i64 {
+        // Rows of known length stay in registers, which is most of a search's time.
+        let (change, looked) = match self.nodes {
+            2 => self.change::<2>(a, b),
+            4 => self.change::<4>(a, b),
+            8 => self.change::<8>(a, b),
+            _ => self.change_of_any(a, b),
+        };
+        self.work = self.work.saturating_sub(looked);
+        self.signed(change)
+    }
+
+    /// What the sum of maxima changes by if a and b swap, and the cells that were looked at.
+    fn change<const N: usize>(&self, a: usize, b: usize) -> (i64, u64) {
+        let (from, to) = (self.node_of[a], self.node_of[b]);
+        // All bits where a node gains, or loses, what moves.
+        let gains: [i64; N] = std::array::from_fn(|n| -i64::from(n == to));
+        let loses: [i64; N] = std::array::from_fn(|n| -i64::from(n == from));
+        let (mut change, mut groups) = (0, 0);
+        for_merged(&self.touches[a], &self.touches[b], |group, ca, cb| {
+            groups += 1;
+            let moved = ca - cb;
+            let Some(row) = self.sums[group as usize * N..].first_chunk::<N>() else {
+                return;
+            };
+            let after = |n: usize| row[n] + (moved & gains[n]) - (moved & loses[n]);
+            let most = (1..N).fold(after(0), |most, n| most.max(after(n)));
+            change += most - self.maxima[group as usize];
+        });
+        (change, 1 + groups * N as u64)
+    }
+
+    fn change_of_any(&mut self, a: usize, b: usize) -> (i64, u64) {
         let (from, to) = (self.node_of[a], self.node_of[b]);
         let (mut change, mut looked) = (0, 1);
         let (sums, nodes) = (&mut self.sums, self.nodes);
@@ -229,8 +261,7 @@ impl Search {
             row[from] += moved;
             row[to] -= moved;
         });
-        self.work = self.work.saturating_sub(looked);
-        self.signed(change)
+        (change, looked)
     }
 
     fn swap(&mut self, a: usize, b: usize) {
@@ -253,7 +284,10 @@ fn most(row: &[i64]) -> i64 {
 
 /// Calls `f(group, accesses of a, accesses of b)` for every group either touches.
 fn for_merged(a: &[(u32, i64)], b: &[(u32, i64)], mut f: impl FnMut(u32, i64, i64)) {
-    let (mut i, mut j) = (0, 0);
+    // What both touch from the first group on needs no merging.
+    let both = a.iter().zip(b).take_while(|(x, y)| x.0 == y.0);
+    let alike = both.map(|(x, y)| f(x.0, x.1, y.1)).count();
+    let (mut i, mut j) = (alike, alike);
     while i < a.len() || j < b.len() {
         let ga = a.get(i).map_or(u32::MAX, |c| c.0);
         let gb = b.get(j).map_or(u32::MAX, |c| c.0);

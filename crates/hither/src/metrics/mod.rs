@@ -4,6 +4,7 @@
 pub mod assignment;
 pub mod communication;
 pub mod exclusivity;
+pub mod figures;
 pub mod findings;
 pub mod ground;
 pub mod pages;

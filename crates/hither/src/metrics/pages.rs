@@ -5,7 +5,7 @@
 //! hardware would cut it, else by the region's start.
 use hither_profile::{FirstTouch, PageNo, PageUse, Region, RegionIx, SliceIx, ThreadIx, PAGE_SIZE};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// The page sizes of OPT section 5.2.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -134,20 +134,26 @@ impl PageTable {
     #[must_use]
     pub fn larger(&self, regions: &[Region], size: PageSize) -> Self {
         let mut table = PageTable::default();
-        let mut sums: BTreeMap<ThreadIx, u64> = BTreeMap::new();
+        // By thread, `None` for those that do not use the page.
+        let mut sums: Vec<Option<u64>> = Vec::new();
         let large = |page: usize| {
             let PageId { region, number } = self.ids[page];
             size.page_of(regions, region, PageNo(number as u32))
         };
         for page in 0..self.len() {
             for u in self.uses(page) {
-                let sum = sums.entry(u.thread).or_default();
-                *sum = sum.saturating_add(u.accesses);
+                let at = u.thread.at();
+                if at >= sums.len() {
+                    sums.resize(at + 1, None);
+                }
+                sums[at] = Some(sums[at].unwrap_or(0).saturating_add(u.accesses));
             }
             let id = large(page);
             if page + 1 == self.len() || large(page + 1) != id {
-                for (thread, accesses) in std::mem::take(&mut sums) {
-                    table.add((id, thread, accesses));
+                for (thread, sum) in sums.iter_mut().enumerate() {
+                    if let Some(accesses) = sum.take() {
+                        table.add((id, ThreadIx(thread as u32), accesses));
+                    }
                 }
             }
         }

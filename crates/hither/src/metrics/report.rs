@@ -11,6 +11,7 @@ use super::verdict::{verdict, Evidence, Verdict};
 use hither_profile::{CommMatrix, NodeIx, Profile, RunEnd, ThreadIx};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What the metrics are computed for.
 #[derive(Clone, Debug, Serialize)]
@@ -142,7 +143,7 @@ pub struct Report {
 pub struct Analysis {
     pub report: Report,
     /// Pages of the size that the setup names.
-    pub table: PageTable,
+    pub table: Arc<PageTable>,
     /// Who touched each of them first.
     pub touchers: HashMap<PageId, ThreadIx>,
     /// Positions in the table of each object's pages, each once; by row of the object.
@@ -162,6 +163,12 @@ impl Analysis {
     #[must_use]
     pub fn of(profile: &Profile, setup: Setup) -> Self {
         let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
+        Analysis::of_table(profile, setup, Arc::new(table))
+    }
+
+    /// The same where the table of the setup's pages is there already.
+    #[must_use]
+    pub fn of_table(profile: &Profile, setup: Setup, table: Arc<PageTable>) -> Self {
         let touchers = first_touchers(&profile.first_touch, &profile.regions, setup.page_size);
         let threads = profile.threads.len();
         let (best, worst) = extremes(&table, threads, setup.nodes);

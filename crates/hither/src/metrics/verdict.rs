@@ -113,8 +113,8 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
         (
             false,
             format!(
-                "Threads: they share little, {:.0} events/s per pair (C_A); it takes {A_MIN:.0}.",
-                c.amount_per_second
+                "Threads: they share little, {} events/s per pair (C_A); it takes {A_MIN:.0}.",
+                rate(c.amount_per_second)
             ),
         )
     } else if e.threads == 2 {
@@ -137,9 +137,11 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
             true,
             format!(
                 "Threads: some pairs share much more than others (C_H {:.0}, {:.0} between \
-                 pairs; it takes {h_min:.0}), and they do so often ({:.0} events/s; it takes \
+                 pairs; it takes {h_min:.0}), and they do so often ({} events/s; it takes \
                  {A_MIN:.0}).",
-                c.heterogeneity, c.heterogeneity_pairs, c.amount_per_second
+                c.heterogeneity,
+                c.heterogeneity_pairs,
+                rate(c.amount_per_second)
             ),
         )
     };
@@ -206,6 +208,22 @@ fn data_mapping(e: &Evidence) -> (bool, String) {
          {right:.0} % of accesses on the right one."
     );
     (true, why)
+}
+
+/// `1.62 M`, for people: three digits and a unit from 100 000 on.
+fn rate(value: f64) -> String {
+    let (value, unit) = match value {
+        v if v >= 999_500_000.0 => (v / 1e9, " G"),
+        v if v >= 999_500.0 => (v / 1e6, " M"),
+        v if v >= 99_999.5 => (v / 1e3, " k"),
+        v => return format!("{v:.0}"),
+    };
+    let digits = match value {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}{unit}")
 }
 
 fn mib(bytes: u64) -> String {

@@ -4,7 +4,7 @@
 //! Big tables are [`Grid`]s, packed; everything else is plain JSON. Texts from the traced
 //! program have been through [`super::build::text::plain`].
 use crate::topology::Part;
-use hither_profile::{Finding, ObjectKind};
+use hither_profile::{Better, Finding, FindingKind, ObjectKind, Unit};
 use serde::Serialize;
 
 /// Raised when an older page's data could be misread.
@@ -18,8 +18,8 @@ pub struct Page {
     pub writer: String,
     /// What the page is about.
     pub subject: Subject,
-    /// What it is compared with.
-    pub before: Option<Subject>,
+    /// What changed since another profile.
+    pub comparison: Option<Comparison>,
 }
 
 /// All about one profile.
@@ -363,4 +363,105 @@ pub struct Unseen {
     pub what: String,
     /// What that means for the page, or empty.
     pub effect: String,
+}
+
+/// What changed between another profile, "before", and the page's subject, "after". Both are
+/// counted on the same machine. Of the other profile only this is in the page.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Comparison {
+    /// The other profile's file.
+    pub file: String,
+    /// Of the other profile.
+    pub run: Run,
+    pub verdict: Verdict,
+    /// All of it in one sentence.
+    pub sentence: String,
+    /// What to bear in mind when reading it, a sentence each.
+    pub notes: Vec<String>,
+    /// New and worse ones first.
+    pub findings: Vec<FindingChange>,
+    pub metrics: Vec<MetricChange>,
+    /// Most accesses in either first; those below 0.01 % in both are left out.
+    pub structures: Vec<StructureChange>,
+    /// Structures left out.
+    pub structures_left: usize,
+}
+
+/// How something compares, worst first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Only after.
+    New,
+    Worse,
+    /// It differs, which is neither good nor bad.
+    Changed,
+    /// No more than runs of one program differ.
+    #[default]
+    Same,
+    Better,
+    /// Only before.
+    Gone,
+}
+
+/// A finding of either profile, or the same of both.
+#[derive(Clone, Debug, Serialize)]
+pub struct FindingChange {
+    pub change: Change,
+    pub kind: FindingKind,
+    /// As after; of one that is gone as before.
+    pub title: String,
+    /// The data structure concerned, or empty.
+    pub structure: String,
+    /// What the severities are shares of.
+    pub measured: String,
+    /// Severity, 0 to 1.
+    pub before: Option<f64>,
+    pub after: Option<f64>,
+    /// Sentences of before; those of after are with the finding.
+    pub evidence: Vec<String>,
+    /// Its position in [`Subject::findings`].
+    pub finding: Option<usize>,
+}
+
+/// A figure of both profiles.
+#[derive(Clone, Debug, Serialize)]
+pub struct MetricChange {
+    pub name: String,
+    /// In a few words.
+    pub meaning: String,
+    pub unit: Unit,
+    pub better: Better,
+    pub before: Option<f64>,
+    pub after: Option<f64>,
+    pub change: Change,
+    /// The difference is no more than sampling accounts for (twice its standard error).
+    pub within_error: bool,
+}
+
+/// A data structure of either profile, or the same of both.
+#[derive(Clone, Debug, Serialize)]
+pub struct StructureChange {
+    pub change: Change,
+    pub name: String,
+    pub type_name: String,
+    pub kind: ObjectKind,
+    /// As after, where it is there.
+    pub site: Option<Site>,
+    pub before: Option<StructureFigures>,
+    pub after: Option<StructureFigures>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct StructureFigures {
+    /// Its number in its own profile.
+    pub object: u32,
+    pub size: u64,
+    pub reads: u64,
+    pub writes: u64,
+    /// Of the accesses of its run.
+    pub share: f64,
+    /// E_app over its pages, and Acc_app of first touch.
+    pub exclusivity: Option<f64>,
+    pub accuracy: Option<f64>,
 }

@@ -121,6 +121,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             region: RegionIx(r.ix(regions)),
             offset: r.count(),
             thread: ThreadIx(r.ix(threads)),
+            seen: r.count(),
             read_mask: r.next(),
             write_mask: r.next(),
             accesses: r.count(),

@@ -113,12 +113,15 @@ pub fn pages(
 }
 
 /// The same run with larger pages, as `hither stat --page-size` has it: threads at their best
-/// and worst for each size.
-pub fn larger_pages(profile: &Profile, nodes: usize) -> Vec<page::PageSizeFigures> {
-    let small = PageTable::build(&profile.pages, &profile.regions, PageSize::K4);
+/// and worst for each size. `small` has the pages of 4 KiB.
+pub fn larger_pages(
+    profile: &Profile,
+    small: &PageTable,
+    nodes: usize,
+) -> Vec<page::PageSizeFigures> {
     let sizes = [PageSize::M2, PageSize::M64].into_iter();
     sizes
-        .filter_map(|size| of_size(profile, &small, size, nodes))
+        .filter_map(|size| of_size(profile, small, size, nodes))
         .collect()
 }
 

@@ -3,11 +3,16 @@
 use super::{figures, findings, machine, verdict};
 use crate::cli::stat;
 use crate::metrics::ground::Ground;
-use crate::metrics::{Analysis, PageSize, Setup};
-use crate::report::page::{PageSizeFigures, Verdict};
+use crate::metrics::pages::PageTable;
+use crate::metrics::structures::Structure;
+use crate::metrics::{self, Analysis, PageSize, Setup};
+use crate::report::build::compare::{Row, Side};
+use crate::report::build::text::plain;
+use crate::report::page::{PageSizeFigures, Site, StructureFigures, Verdict};
 use anyhow::Result;
-use hither_profile::{Finding, Placement, Profile};
+use hither_profile::{Figure, Finding, Placement, Profile};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// On what threads and pages are counted.
 #[derive(Debug, clap::Args)]
@@ -24,6 +29,30 @@ pub struct On {
     /// [default: that of the placement, or the traced one]
     #[arg(long, value_name = "NAME|FILE|STRING")]
     topology: Option<String>,
+}
+
+impl On {
+    /// The machine, as other verbs take it.
+    pub fn machine(&self) -> Vec<String> {
+        let topology = self.topology.clone();
+        topology.map_or_else(Vec::new, |name| vec!["--topology".to_owned(), name])
+    }
+
+    /// As they are typed.
+    pub fn words(&self) -> Vec<String> {
+        let placement = self.placement.as_ref().map(|p| p.display().to_string());
+        let options = [
+            ("-p", placement),
+            ("--nodes", self.nodes.map(|n| n.to_string())),
+            ("--topology", self.topology.clone()),
+        ];
+        let given = options
+            .into_iter()
+            .filter_map(|(option, value)| Some((option, value?)));
+        given
+            .flat_map(|(option, value)| [option.to_owned(), value])
+            .collect()
+    }
 }
 
 /// What the user gave, read.
@@ -66,6 +95,21 @@ impl Given {
     pub fn judge(&self) -> Judged {
         Judged::of(&self.profile, &self.file, self.placed(), self.setup.clone())
     }
+
+    #[must_use]
+    pub fn side(&self, judged: &Judged) -> Side {
+        side(&self.profile, &self.file, judged)
+    }
+
+    /// Another profile, counted on the same machine, its pages where it touched them first.
+    ///
+    /// # Errors
+    /// One sentence when it cannot be read.
+    pub fn other(&self, file: &Path) -> Result<Side> {
+        let profile = hither_profile::read(file)?;
+        let judged = Judged::of(&profile, file, None, self.setup.clone());
+        Ok(side(&profile, file, &judged))
+    }
 }
 
 /// What was found.
@@ -89,10 +133,13 @@ impl Judged {
         setup: Setup,
     ) -> Self {
         let nodes = setup.nodes;
+        let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
+        let table = Arc::new(table);
         // Two things that take long with many pages and do not need one another.
         let (analysis, larger) = std::thread::scope(|scope| {
-            let larger = scope.spawn(|| figures::larger_pages(profile, nodes));
-            (Analysis::of(profile, setup), joined(larger))
+            let larger = scope.spawn(|| figures::larger_pages(profile, &table, nodes));
+            let analysis = Analysis::of_table(profile, setup, Arc::clone(&table));
+            (analysis, joined(larger))
         });
         let ground = match placement {
             Some((_, placement)) => Ground::of_placement(&analysis, profile, placement),
@@ -106,6 +153,47 @@ impl Judged {
             larger,
             ground,
         }
+    }
+
+    /// The share of remote accesses, then the figures of `hither stat`.
+    #[must_use]
+    pub fn figures(&self) -> Vec<Figure> {
+        let mut all = vec![metrics::figures::remote(&self.analysis, &self.ground)];
+        all.extend(metrics::figures::figures(&self.analysis.report));
+        all
+    }
+}
+
+/// A profile as comparisons take it.
+fn side(profile: &Profile, file: &Path, judged: &Judged) -> Side {
+    let report = &judged.analysis.report;
+    let row = |s: &Structure| Row {
+        name: plain(&s.name),
+        type_name: plain(&s.type_name),
+        kind: s.kind,
+        process: profile.objects[s.object.at()].process.0,
+        site: (!s.file.is_empty()).then(|| Site {
+            file: plain(&s.file),
+            line: s.line,
+            function: plain(&s.function),
+        }),
+        figures: StructureFigures {
+            object: s.object.0,
+            size: s.size,
+            reads: s.reads,
+            writes: s.writes,
+            share: s.share,
+            exclusivity: s.exclusivity,
+            accuracy: s.first_touch_accuracy,
+        },
+    };
+    Side {
+        file: plain(&file.display().to_string()),
+        run: figures::run(profile, report),
+        verdict: judged.verdict.clone(),
+        findings: judged.findings.clone(),
+        figures: judged.figures(),
+        rows: report.structures.iter().map(row).collect(),
     }
 }
 

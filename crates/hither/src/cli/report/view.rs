@@ -3,8 +3,8 @@ use super::figures;
 use super::judge::{Given, Judged};
 use crate::metrics::structures;
 use crate::report::build::text::plain;
-use crate::report::page::{Run, Site, Unseen, Verdict};
-use hither_profile::{Finding, ObjectKind, Profile};
+use crate::report::page::{Comparison, Run, Site, Unseen, Verdict};
+use hither_profile::{Figure, Finding, ObjectKind, Profile};
 use serde::Serialize;
 
 /// All of it; serialised as it stands by `--json`.
@@ -16,6 +16,8 @@ pub struct View {
     pub verdict: Verdict,
     /// Worst first.
     pub findings: Vec<Found>,
+    pub figures: Vec<Figure>,
+    pub comparison: Option<Comparison>,
     pub unseen: Vec<Unseen>,
 }
 
@@ -39,7 +41,8 @@ pub struct Structure {
     pub share: Option<f64>,
 }
 
-pub fn view(given: &Given, judged: Judged) -> View {
+pub fn view(given: &Given, judged: Judged, comparison: Option<Comparison>) -> View {
+    let figures = judged.figures();
     let report = &judged.analysis.report;
     let structure = |finding: &Finding| {
         let listed = |s: &&structures::Structure| Some(s.object) == finding.object;
@@ -54,6 +57,8 @@ pub fn view(given: &Given, judged: Judged) -> View {
         profile: plain(&given.file.display().to_string()),
         run: figures::run(&given.profile, report),
         findings: found.collect(),
+        figures,
+        comparison,
         unseen: figures::unseen(&given.profile, report),
         verdict: judged.verdict,
     }

@@ -3,8 +3,7 @@
 //! more of them than its part, or they belong to no node. What is hot in each thread's own
 //! part alike does none. Severity: the accesses to hot pages beyond an even spread.
 use super::common::{
-    about, bytes, exclusivity, name, part, percent, placeable, thread, worst, LEAST_GAIN,
-    LEAST_PAGES,
+    about, bytes, exclusivity, name, part, percent, placeable, thread, worst, LEAST_PAGES,
 };
 use super::shared_by_all::split_schedule;
 use super::sketch::{openmp, spread};
@@ -17,8 +16,11 @@ use hither_profile::{Finding, FindingKind, Fix, ThreadIx, PAGE_SIZE};
 /// Ours: accesses that rise evenly from nothing at one end to the other have 0.25, a bell
 /// curve of four dice (the keys of the benchmark IS) 0.43, and all in one page nearly 1.
 const EXCESS: f64 = 0.25;
-/// Threads with less than this share of the accesses to hot pages do not take part. Ours.
-const USER: f64 = 0.01;
+/// A thread that takes part uses the structure at least by this share of an even part. Ours.
+const USER: f64 = 0.05;
+/// One thread has more than its part from so many times an even one on. Ours: less comes of
+/// any loop whose rounds do not divide evenly.
+const UNEVEN: f64 = 1.5;
 /// Hot pages lie in one place if they are this much of the stretch that holds nearly all of
 /// them. Ours.
 const DENSE: f64 = 0.75;
@@ -46,7 +48,7 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
         return None;
     }
     let exclusive = exclusivity(case, hot.iter().map(|&at| pages[at]));
-    let uneven = busiest(case, hot.iter().map(|&at| pages[at]));
+    let uneven = busiest(case, pages);
     if uneven.is_none() && exclusive >= E_HIGH {
         return None;
     }
@@ -62,7 +64,7 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
     finding.evidence = vec![seen(&hot, pages.len(), share, place)];
     if let Some((busiest, its, users)) = uneven {
         finding.evidence.push(format!(
-            "Of {users} threads {} makes {} of the accesses to the hot pages; an even part is {}.",
+            "Of {users} threads {} makes {} of the accesses to it; an even part is {}.",
             thread(case, busiest),
             percent(its),
             percent(1.0 / users as f64)
@@ -79,19 +81,25 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
     Some(finding)
 }
 
-/// The thread that uses hot pages most, its share and how many use them, if several do and
-/// it is clearly more than an even part, but not about all.
-fn busiest(case: &Case, hot: impl Iterator<Item = usize>) -> Option<(ThreadIx, f64, usize)> {
+/// The thread that uses a structure most, its share and how many use it, if several do and it
+/// has clearly more than an even part, but not about all.
+fn busiest(case: &Case, pages: &[usize]) -> Option<(ThreadIx, f64, usize)> {
     let mut by_thread = vec![0.0; case.profile.threads.len()];
-    for u in hot.flat_map(|page| case.analysis.table.uses(page)) {
+    for u in pages
+        .iter()
+        .flat_map(|&page| case.analysis.table.uses(page))
+    {
         by_thread[u.thread.at()] += u.accesses as f64;
     }
     let all: f64 = by_thread.iter().sum();
-    let users = by_thread.iter().filter(|n| part(**n, all) >= USER).count();
+    let users = by_thread
+        .iter()
+        .filter(|n| part(**n, all) >= USER / by_thread.len() as f64)
+        .count();
     let most = by_thread.iter().copied().fold(0.0, f64::max);
     let thread = by_thread.iter().position(|n| *n >= most)?;
     let its = part(most, all);
-    let uneven = users > 1 && its - 1.0 / users as f64 >= LEAST_GAIN && its < E_HIGH;
+    let uneven = users > 1 && its * users as f64 >= UNEVEN && its < E_HIGH;
     uneven.then_some((ThreadIx(thread as u32), its, users))
 }
 

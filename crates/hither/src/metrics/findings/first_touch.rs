@@ -13,14 +13,48 @@ use super::Case;
 use crate::metrics::structures::Structure;
 use crate::metrics::verdict::{ACC_RIGHT, E_HIGH};
 use hither_profile::{Finding, FindingKind, Fix, ThreadIx};
+use std::collections::HashMap;
 
 /// Of the structure's pages, those that one thread touches first. Ours: most, but a few may
 /// have been touched by others at the borders.
 const MOST_PAGES: f64 = 0.75;
+const IN_PARALLEL: &str = "Initialise it in parallel, with the schedule of the loops that use it \
+                           and threads that stay where they are: each page then lies on the node \
+                           that uses it.";
+const EACH_ITS_PART: &str = "Let each thread write first the part that it will use, from a \
+                             processor that it stays on: each page then lies on the node that \
+                             uses it.";
 
 pub fn find(case: &Case) -> Vec<Finding> {
     let structures = placeable(case).into_iter();
-    worst(structures.filter_map(|(s, p)| judge(case, s, p)).collect())
+    let mut found = worst(structures.filter_map(|(s, p)| judge(case, s, p)).collect());
+    repeat_less(case, &mut found);
+    found
+}
+
+/// Structures that are initialised alike are repaired alike: it is said in full of the worst
+/// one in each file.
+fn repeat_less(case: &Case, found: &mut [Finding]) {
+    let structures = &case.analysis.report.structures;
+    let mut said: HashMap<&str, &Structure> = HashMap::new();
+    for finding in found {
+        let structure = structures.iter().find(|s| Some(s.object) == finding.object);
+        let (Some(structure), Some(fix)) = (structure, finding.fixes.first()) else {
+            continue;
+        };
+        if structure.file.is_empty() || ![IN_PARALLEL, EACH_ITS_PART].contains(&&*fix.what) {
+            continue;
+        }
+        match said.get(&*structure.file) {
+            None => drop(said.insert(&structure.file, structure)),
+            Some(first) => {
+                finding.fixes = vec![Fix {
+                    what: format!("As for {}, in the same place.", name(first)),
+                    copy: first_write(case, structure),
+                }];
+            }
+        }
+    }
 }
 
 /// Who uses the pages of one structure.
@@ -189,32 +223,30 @@ fn who(case: &Case, facts: &Facts) -> String {
 
 /// The usual repair: TABARNAC 5.1.
 fn in_parallel(case: &Case, structure: &Structure) -> Fix {
-    let (variable, origin) = (variable(structure), origin(structure));
-    if openmp(case) && !structure.file.is_empty() {
-        let body = if fortran(structure) {
-            format!("{variable}(i) = 0")
-        } else {
-            format!("{variable}[i] = 0;")
-        };
+    let (origin, write) = (origin(structure), first_write(case, structure));
+    // Without a source there is nothing to write it into.
+    let known = !structure.file.is_empty();
+    if openmp(case) && known {
         return Fix {
-            what: "Initialise it in parallel, with the schedule of the loops that use it and \
-                   threads that stay where they are: each page then lies on the node that uses it."
-                .to_owned(),
-            copy: parallel_loop(structure, &origin, "static", &body),
+            what: IN_PARALLEL.to_owned(),
+            copy: parallel_loop(structure, &origin, "static", &write),
         };
     }
-    let code = format!(
-        "// {origin}; in each thread, before anybody else writes to it:\n\
-         memset(&{variable}[first_of_mine], 0, count_of_mine * sizeof {variable}[0]);"
-    );
+    let code = format!("// {origin}; in each thread, before anybody else writes to it:\n{write}");
     Fix {
-        what: "Let each thread write first the part that it will use, from a processor that it \
-               stays on: each page then lies on the node that uses it."
-            .to_owned(),
-        copy: if structure.file.is_empty() {
-            String::new()
-        } else {
-            code
-        },
+        what: EACH_ITS_PART.to_owned(),
+        copy: if known { code } else { String::new() },
+    }
+}
+
+/// What writes a structure for the first time.
+fn first_write(case: &Case, structure: &Structure) -> String {
+    let variable = variable(structure);
+    match (openmp(case), fortran(structure)) {
+        (true, true) => format!("{variable}(i) = 0"),
+        (true, false) => format!("{variable}[i] = 0;"),
+        (false, _) => {
+            format!("memset(&{variable}[first_of_mine], 0, count_of_mine * sizeof {variable}[0]);")
+        }
     }
 }

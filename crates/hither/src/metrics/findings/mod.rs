@@ -6,10 +6,12 @@
 mod common;
 mod communication_imbalance;
 mod concentrated;
+mod false_sharing;
 mod first_touch;
 mod fits_in_caches;
 mod large_pages;
 mod node_imbalance;
+mod padding;
 mod read_mostly;
 mod remote;
 mod shared_by_all;
@@ -52,6 +54,7 @@ const ALL: &[Finder] = &[
     first_touch::find,
     shared_by_all::find,
     concentrated::find,
+    false_sharing::find,
     read_mostly::find,
     large_pages::find,
     remote::find,

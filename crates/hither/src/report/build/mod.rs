@@ -1,6 +1,8 @@
 //! Profile -> the panels of the page, one file per panel. Pure.
 pub mod communication;
+pub mod compare;
 mod order;
+mod pair;
 pub mod structures;
 pub mod text;
 mod usage;

@@ -5,23 +5,12 @@ use crate::report::build::structures::{judge, structures, Judged};
 use crate::report::page::*;
 use crate::topology::{Item, Part};
 use hither_profile::{
-    self as profile, Finding, FindingKind, FindingLine, Fix, ObjectIx, ObjectKind, Picture, Profile,
+    self as profile, Better, Finding, FindingKind, FindingLine, Fix, ObjectIx, ObjectKind, Picture,
+    Profile, Unit,
 };
 use std::path::PathBuf;
 
-const KINDS: [FindingKind; 11] = [
-    FindingKind::FirstTouch,
-    FindingKind::SharedByAll,
-    FindingKind::Concentrated,
-    FindingKind::FalseSharing,
-    FindingKind::ReadMostly,
-    FindingKind::NodeImbalance,
-    FindingKind::RemoteAccesses,
-    FindingKind::CommunicationImbalance,
-    FindingKind::UnstablePhases,
-    FindingKind::FitsInCaches,
-    FindingKind::LargePages,
-];
+const KINDS: [FindingKind; 11] = FindingKind::ALL;
 
 const PICTURES: [Picture; 5] = [
     Picture::Structure {
@@ -46,11 +35,80 @@ pub fn page() -> Page {
         format: PAGE_FORMAT,
         writer: "0.0.0".to_owned(),
         subject: subject(),
-        before: Some(Subject {
-            machine: None,
-            pages: None,
-            ..subject()
-        }),
+        comparison: Some(comparison()),
+    }
+}
+
+/// A value of every kind, and what is missing on either side.
+fn comparison() -> Comparison {
+    let sides = [
+        (Change::New, None, Some(0.9)),
+        (Change::Worse, Some(0.2), Some(0.82)),
+        (Change::Changed, Some(0.5), Some(0.7)),
+        (Change::Same, Some(0.6), Some(0.61)),
+        (Change::Better, Some(0.6), Some(0.1)),
+        (Change::Gone, Some(0.3), None),
+    ];
+    let units = [
+        Unit::Share,
+        Unit::Percent,
+        Unit::Bytes,
+        Unit::Seconds,
+        Unit::Count,
+        Unit::Number,
+    ];
+    let better = [Better::Higher, Better::Lower, Better::Neither];
+    let finding = |(at, &(change, before, after)): (usize, &(Change, _, _))| FindingChange {
+        change,
+        kind: KINDS[at],
+        title: "Thread 0 touches first what all threads use".to_owned(),
+        structure: "data_Static".to_owned(),
+        measured: "accesses".to_owned(),
+        before,
+        after,
+        evidence: vec!["It was 60 %.".to_owned()],
+        finding: after.map(|_| at),
+    };
+    let metric = |(at, &(change, before, after)): (usize, &(Change, _, _))| MetricChange {
+        name: "E_app best".to_owned(),
+        meaning: "accesses by each page's main node".to_owned(),
+        unit: units[at],
+        better: better[at % 3],
+        before,
+        after,
+        change,
+        within_error: change == Change::Same,
+    };
+    let figures = |share: f64| StructureFigures {
+        size: 32768,
+        reads: 800,
+        writes: 200,
+        share,
+        exclusivity: Some(share),
+        ..StructureFigures::default()
+    };
+    let structure =
+        |(at, &(change, before, after)): (usize, &(Change, Option<f64>, Option<f64>))| {
+            StructureChange {
+                change,
+                name: "data".to_owned(),
+                type_name: "double [512]".to_owned(),
+                kind: OBJECTS[at % OBJECTS.len()],
+                site: (at % 2 == 0).then(Site::default),
+                before: before.map(figures),
+                after: after.map(figures),
+            }
+        };
+    Comparison {
+        file: "before.hither".to_owned(),
+        run: Run::default(),
+        verdict: Verdict::default(),
+        sentence: "1 finding is gone.".to_owned(),
+        notes: vec!["The commands differ.".to_owned()],
+        findings: sides.iter().enumerate().map(finding).collect(),
+        metrics: sides.iter().enumerate().map(metric).collect(),
+        structures: sides.iter().enumerate().map(structure).collect(),
+        structures_left: 3,
     }
 }
 

@@ -361,6 +361,7 @@ impl Numbering {
             region: self.ix(page.0),
             offset: u64::from(page.1) * PAGE_SIZE + u64::from(at),
             thread: ThreadIx(thread),
+            seen: row.seen,
             read_mask: row.read_mask,
             write_mask: row.write_mask,
             accesses: row.accesses,

@@ -23,8 +23,10 @@ type LineId = (u32, u32);
 struct Use {
     thread: u32,
     accesses: u64,
-    /// Accesses whose bytes are known; with the counts below it is halved when full.
-    seen: u16,
+    /// Accesses whose bytes are known.
+    seen: u64,
+    /// The same; with the counts below it is halved when full.
+    recent: u16,
     /// By part: reads, writes.
     parts: Box<[[u16; PARTS]; 2]>,
 }
@@ -35,16 +37,18 @@ impl Use {
             thread,
             accesses: 0,
             seen: 0,
+            recent: 0,
             parts: Box::new([[0; PARTS]; 2]),
         }
     }
 
     fn touch(&mut self, masks: [u64; 2]) {
-        if self.seen == u16::MAX {
-            self.seen /= 2;
+        self.seen = self.seen.saturating_add(1);
+        if self.recent == u16::MAX {
+            self.recent /= 2;
             self.parts.iter_mut().flatten().for_each(|n| *n /= 2);
         }
-        self.seen += 1;
+        self.recent += 1;
         for (parts, mask) in self.parts.iter_mut().zip(masks) {
             for (n, count) in parts.iter_mut().enumerate() {
                 *count = count.saturating_add((mask >> n & 1) as u16);
@@ -54,7 +58,7 @@ impl Use {
 
     /// The parts read and written, without strays.
     fn masks(&self) -> [u64; 2] {
-        let often = |n: u16| n > 0 && u32::from(n) * STRAY >= u32::from(self.seen);
+        let often = |n: u16| n > 0 && u32::from(n) * STRAY >= u32::from(self.recent);
         self.parts.each_ref().map(|parts| {
             let bits = parts.iter().zip(0..).filter(|(n, _)| often(**n));
             bits.fold(0, |mask, (_, bit)| mask | 1 << bit)
@@ -65,6 +69,7 @@ impl Use {
 /// A row of the `lines` table before regions are numbered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineRow {
+    pub seen: u64,
     pub read_mask: u64,
     pub write_mask: u64,
     pub accesses: u64,
@@ -170,9 +175,7 @@ impl Lines {
     /// Keeps the half of the lines that is used more.
     fn forget_seldom(&mut self) {
         let weight = |uses: &Vec<Use>| {
-            let all = uses
-                .iter()
-                .map(|u| u.accesses.saturating_add(u.seen.into()));
+            let all = uses.iter().map(|u| u.accesses.saturating_add(u.seen));
             all.fold(0u64, u64::saturating_add)
         };
         let mut weights: Vec<u64> = self.uses.values().map(weight).collect();
@@ -207,9 +210,10 @@ impl Lines {
                 let key = (touched.name, line << self.line_log2, u.thread - 1);
                 let row = rows.entry(key).or_default();
                 let [reads, writes] = u.masks();
+                row.seen = row.seen.saturating_add(u.seen);
                 row.read_mask |= reads;
                 row.write_mask |= writes;
-                let accesses = scale(u.thread, u.accesses.max(u.seen.into()));
+                let accesses = scale(u.thread, u.accesses.max(u.seen));
                 row.accesses = row.accesses.saturating_add(accesses);
             }
         }
