@@ -32,7 +32,7 @@
 #define HI_MAX_HOOKS 64u
 #define HI_EVENTS (1u << 16) /* ring slots, power of two */
 #define HI_SAMPLES 1024u     /* per thread, power of two */
-#define HI_SEEN 4096u        /* per thread, power of two */
+#define HI_SEEN 2048u        /* per thread, power of two */
 #define HI_CHUNKS (1u << 16) /* shared-object chunks of HI_CHUNK_PAGES pages */
 #define HI_CHUNK_PAGES 1024u
 #define HI_ALIASES (1u << 18) /* (process, chunk) -> address */
@@ -166,7 +166,7 @@ struct hi_sample {
 /* What a thread sees of a line that it shares in this slice, see reveal.h. Either which
  * bytes an access touched, or that every HI_SHARED_PERIOD-th of its accesses to such lines
  * (n: times the period) fell on this line. */
-#define HI_SHARED_PERIOD 1024u
+#define HI_SHARED_PERIOD 2048u
 enum {
   HI_SEEN_LOW,   /* what the site's masks say, from the lowest address on */
   HI_SEEN_UPPER, /* the same, address as with HI_SITE_UPPER */

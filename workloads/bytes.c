@@ -11,7 +11,7 @@
  *
  * Expected: false sharing of `mixed`, of `tally`, of `left` and `right`; `same` is true
  * sharing. masks: thread 0 reads 2R times and writes 4R times, thread 1 reads 3R and
- * writes 2R times (a rep stos is one access). Both pages first touched by either.
+ * writes 2R times (a rep stos is one access); one read at the end. Both pages first touched by either.
  * A thread gives way every 64 rounds, so that the two meet in a slice. */
 #include "team.h"
 #include <string.h>
@@ -21,9 +21,7 @@
 NEXT static _Alignas(64) cell left;
 NEXT static cell right;
 NEXT static _Alignas(64) cell after; /* begins the next line */
-static struct {
-  cell hits, misses;
-} tally __attribute__((aligned(64)));
+static struct { cell hits, misses; } tally __attribute__((aligned(64)));
 static cell common __attribute__((aligned(64)));
 static _Alignas(PAGE) unsigned char mixed[PAGE];
 static const char *mode;

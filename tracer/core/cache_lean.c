@@ -100,7 +100,7 @@ void hi_switch(struct hi_local *t) {
   t->current_side = t->side[which];
   t->epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
   t->comm = &hi_run.comm[HI_COMM_ROW(t->index, t->epoch & 1)];
-  t->base += HI_REVEAL_SLICE;
+  hi_reveal_slice(t);
   shared->cache = which;
   hi_publish_instructions(t);
   __atomic_store_n(&shared->epoch, t->epoch, __ATOMIC_RELEASE);
@@ -230,7 +230,7 @@ static inline bool walks_up(const struct hi_local *t, uint64_t line) {
  * and with it some of those that follow, of the thread and of the one it met. */
 static void reveal(struct hi_local *t, struct hi_entry *e, const struct hi_side *s, uint64_t line, bool again,
                    struct hi_seen seen) {
-  if (!hi_may_reveal(t) || !hi_reveal(t, seen)) return;
+  if (!hi_reveal(t, seen)) return;
   uint64_t tag = line;
   __atomic_compare_exchange_n(&e->tag, &tag, line | HI_STALE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   if (!again) displace(t, s->x, s->page, line);
@@ -265,7 +265,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   e->tag = line;
   if (HI_UNLIKELY(!page)) return;
   share(t, s, word, line);
-  if (HI_UNLIKELY(s->x)) {
+  if (HI_UNLIKELY(s->x) && t->reveals_left) {
     what.page = page;
     what.at = (uint16_t)(address & (HI_PAGE_BYTES - 1));
     reveal(t, e, s, line, again, what);

@@ -27,7 +27,7 @@ static uint64_t touch(struct hi_local *t, uint64_t v, uint64_t slice, uint32_t s
 /* What the line cache reveals now and then is known here of every access. */
 static void see(struct hi_local *t, uint32_t page, uint64_t address, uint32_t site) {
   struct hi_seen seen = {page, site, (uint16_t)(address & (HI_PAGE_BYTES - 1)), HI_SEEN_LOW, 0};
-  if (hi_may_reveal(t)) hi_reveal(t, seen);
+  if (t->reveals_left) hi_reveal(t, seen);
   hi_see_shared(t, page, hi_line_of(address), 1);
 }
 
@@ -37,7 +37,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   if (epoch != t->epoch) {
     t->epoch = epoch;
     t->comm = &hi_run.comm[HI_COMM_ROW(t->index, epoch & 1)];
-    t->base += HI_REVEAL_SLICE;
+    hi_reveal_slice(t);
     hi_publish_instructions(t);
   }
   if (!hi_counting(t) || t->index >> THREAD_BITS) return;

@@ -3,15 +3,22 @@
  * A hit is counted without its address. To see more of a line that is shared, its entry is
  * made stale, so that the thread's next access misses and tells its address: it leaves the
  * line and enters it again, which owes the same events and counts the same accesses. An
- * access revealed is followed by another in all but one of HI_REVEAL_CHAIN cases; so many
- * are allowed that they stay a small part of the thread's misses, but for a few per slice. */
+ * access revealed is followed by another in all but one of HI_REVEAL_CHAIN cases. A thread
+ * may reveal so many in a slice that all together keep the collector little busy. */
 #ifndef HITHER_REVEAL_H
 #define HITHER_REVEAL_H
 #include "state.h"
 
 #define HI_REVEAL_CHAIN 16u
-#define HI_REVEAL_SLICE 128u    /* allowed in each slice... */
-#define HI_REVEAL_MISSES_LOG2 7 /* ...and one for each 128 misses */
+#define HI_REVEAL_ALL 1024u /* of all threads in a slice... */
+#define HI_REVEAL_MOST 256u /* ...but so many at most of each */
+#define HI_REVEAL_LEAST 16u
+
+static inline void hi_reveal_slice(struct hi_local *t) {
+  uint32_t threads = __atomic_load_n(&hi_run.header->next_thread, __ATOMIC_RELAXED);
+  uint32_t each = HI_REVEAL_ALL / (threads | 1);
+  t->reveals_left = each > HI_REVEAL_MOST ? HI_REVEAL_MOST : each < HI_REVEAL_LEAST ? HI_REVEAL_LEAST : each;
+}
 
 /* Appends to the thread's ring; false when the collector is behind. */
 static inline bool hi_see(struct hi_local *t, struct hi_seen seen) {
@@ -23,13 +30,9 @@ static inline bool hi_see(struct hi_local *t, struct hi_seen seen) {
   return true;
 }
 
-static inline bool hi_may_reveal(const struct hi_local *t) {
-  return t->revealed < t->base + (t->shared->misses >> HI_REVEAL_MISSES_LOG2);
-}
-
 /* Keeps an access; true when the thread's next one to the line is wanted too. */
 static inline bool hi_reveal(struct hi_local *t, struct hi_seen seen) {
-  t->revealed++;
+  t->reveals_left--;
   hi_see(t, seen);
   t->random = t->random * 1664525u + 1013904223u;
   return (t->random >> 16) % HI_REVEAL_CHAIN != 0;

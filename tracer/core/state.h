@@ -58,8 +58,8 @@ struct hi_local {
   uint32_t only_depth;  /* functions of --only-functions it is inside of */
   uint32_t sample_left;
   uint32_t random;
-  int64_t shared_left;     /* accesses to shared lines until one is kept, see reveal.h */
-  uint64_t revealed, base; /* accesses revealed so far, and how many the slices so far allow */
+  int64_t shared_left;          /* accesses to shared lines until one is kept, see reveal.h */
+  uint32_t reveals_left;        /* in this slice */
   uint32_t next_page, page_end; /* page ids reserved and not used yet */
   struct hi_entry *entries[2];
   struct hi_side *side[2];

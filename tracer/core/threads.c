@@ -65,7 +65,7 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   t->random = index * 2654435761u + 1;
   t->sample_left = 1 + t->random % HI_SAMPLE_PERIOD;
   t->shared_left = 1 + t->random % HI_SHARED_PERIOD;
-  t->base = HI_REVEAL_SLICE;
+  hi_reveal_slice(t);
   struct hi_thread *s = t->shared = &hi_run.threads[index];
   s->process = hi_run.process;
   s->creator = creator;

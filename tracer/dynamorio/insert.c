@@ -87,7 +87,8 @@ static uint32_t window_site(instr_t *in, const struct host_block *b, int window)
 void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struct host_block *b) {
   if (hi_run.header->flags & HI_FLAG_ORACLE) {
     for (int i = 0; i < b->n; i++)
-      if (b->accesses[i].instr == in) insert_oracle(dc, bb, where, &b->accesses[i], window_site(in, b, b->accesses[i].window));
+      if (b->accesses[i].instr == in)
+        insert_oracle(dc, bb, where, &b->accesses[i], window_site(in, b, b->accesses[i].window));
   } else {
     for (int i = 0; i < b->nwindows; i++)
       if (b->accesses[b->windows[i].leader].instr == in) probe_window(dc, bb, where, b, i, window_site(in, b, i));

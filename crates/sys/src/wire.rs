@@ -12,7 +12,7 @@ pub const MAX_SITES: u32 = 1 << 22;
 pub const MAX_HOOKS: u32 = 64;
 pub const EVENTS: u32 = 1 << 16;
 pub const SAMPLES: u32 = 1024;
-pub const SEEN: u32 = 4096;
+pub const SEEN: u32 = 2048;
 pub const CHUNKS: u32 = 1 << 16;
 pub const CHUNK_PAGES: u32 = 1024;
 pub const ALIASES: u32 = 1 << 18;
@@ -57,7 +57,7 @@ pub const GROUP: u32 = 256;
 pub const STALE: u64 = 1 << 63;
 pub const SAMPLE_LARGE: u32 = 4096;
 
-pub const SHARED_PERIOD: u32 = 1024;
+pub const SHARED_PERIOD: u32 = 2048;
 pub const SEEN_LOW: u16 = 0;
 pub const SEEN_UPPER: u16 = 1;
 pub const SEEN_READ: u16 = 2;

@@ -159,7 +159,15 @@ fn inside<'a>(ranges: &[&'a ObjectRange], line: &Line, size: u64) -> Vec<&'a Obj
 }
 
 fn tell(case: &Case, place: &Place, severity: f64) -> Finding {
-    let object = place.ranges.first().map(|r| r.object);
+    // Of several, the one that most accesses are known of: it has a picture and source lines.
+    let most = |r: &&&ObjectRange| {
+        let object = &case.profile.objects[r.object.at()];
+        (
+            object.reads.saturating_add(object.writes),
+            std::cmp::Reverse(r.object),
+        )
+    };
+    let object = place.ranges.iter().max_by_key(most).map(|r| r.object);
     let what = called(case, place);
     let (count, worst) = (place.lines.len(), &place.lines[0]);
     let size = case.profile.meta.options.line;

@@ -29,15 +29,19 @@ pub fn fixes(case: &Case, place: &Place, what: &str) -> Vec<Fix> {
     let object = |range: &&ObjectRange| &case.profile.objects[range.object.at()];
     let objects: Vec<&Object> = place.ranges.iter().map(object).collect();
     let (what, copy) = match objects.as_slice() {
-        [] => (
-            format!("Allocate what different threads use in {what} as whole lines: then no two of them share one."),
-            format!("p = aligned_alloc({line}, (size + {0}) / {line} * {line});", line - 1),
+        [one] if one.kind == ObjectKind::Stack => (
+            format!("Give what other threads use of the {what} a line of its own: then what lies beside it stays where it is."),
+            format!("{} TYPE variable;", aligned(one, line)),
         ),
         [one] if language(&one.file) == Language::Fortran => fortran(one, line),
         [one] => of_one(case, place, one, line),
-        several => (
+        several if !several.is_empty() && several.iter().all(|o| o.kind == ObjectKind::Static) => (
             "Begin each of them at a line of its own: then a write to one leaves the others where they are.".to_owned(),
             several.iter().map(|o| declared(o, line)).collect::<Vec<_>>().join("\n"),
+        ),
+        _ => (
+            format!("Allocate what different threads use in {what} as whole lines: then no two of them share one."),
+            format!("p = aligned_alloc({line}, (size + {0}) / {line} * {line});", line - 1),
         ),
     };
     vec![Fix { what, copy }]
@@ -64,7 +68,9 @@ fn declared(object: &Object, line: u64) -> String {
     let name = &object.name;
     let (base, dimensions) = split(object);
     match language(&object.file) {
-        Language::Fortran => format!("!DIR$ ATTRIBUTES ALIGN:{line} :: {name}"),
+        Language::Fortran => {
+            format!("integer(1) :: {name}_pad({line})\ncommon /{name}_line/ {name}, {name}_pad")
+        }
         _ => format!("{} {base} {name}{dimensions};", aligned(object, line)),
     }
 }
@@ -80,7 +86,6 @@ fn fortran(object: &Object, line: u64) -> (String, String) {
 fn of_one(case: &Case, place: &Place, object: &Object, line: u64) -> (String, String) {
     let worst = &place.lines[0];
     let name = name_of(case, place.ranges[0].object);
-    let shared = place.lines.len() as f64 * line as f64;
     let of_user = |mask: u64| members_of(case, place, worst, mask);
     let users = worst.users.iter();
     let mut members: Vec<String> = users
@@ -94,7 +99,7 @@ fn of_one(case: &Case, place: &Place, object: &Object, line: u64) -> (String, St
             member_lines(case, place, object, &members, line),
         );
     }
-    if place.lines.len() > 1 && shared < FEW * place.ranges[0].length as f64 {
+    if borders(place, line) {
         return (
             format!("Only the borders of the threads' parts of {name} share lines: begin {name} at a line and make each part a multiple of {line} bytes."),
             format!("part = (part * sizeof *{name} + {0}) / {line} * {line} / sizeof *{name};", line - 1),
@@ -104,6 +109,17 @@ fn of_one(case: &Case, place: &Place, object: &Object, line: u64) -> (String, St
         format!("Give what each thread uses of {name} a line of its own: then no write takes it from another thread."),
         whole(object, &name, !members.is_empty(), line),
     )
+}
+
+/// Are the lines those at the borders of parts: few, and each thread on one side of one?
+fn borders(place: &Place, line: u64) -> bool {
+    let shared = place.lines.len() as f64 * line as f64;
+    let whole = |mask: u64| mask.count_zeros() == mask.leading_zeros() + mask.trailing_zeros();
+    let two =
+        |l: &Line| l.users.len() == 2 && l.users.iter().all(|u| whole(u.read_mask | u.write_mask));
+    place.lines.len() > 1
+        && shared < FEW * place.ranges[0].length as f64
+        && place.lines.iter().all(two)
 }
 
 /// Each element as a line.

@@ -72,7 +72,12 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
     let comm = comm(&mut engine, &scale, threads.len());
     let uses = page_uses(&mut engine, &scale, threads.len());
     let totals = page_totals(&uses);
+    let pages = &engine.page_reader;
+    let lines = engine
+        .lines
+        .rows(pages, threads.len(), |slot, n| scale.count(slot, n));
     let input = Input {
+        lines: &lines,
         regions: &engine.world.regions,
         heap: &mut engine.world.heap,
         samples: &engine.samples,
@@ -81,10 +86,6 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
     };
     let found = objects::build(input, naming);
     let touches = first_touch(&engine, threads.len());
-    let pages = &engine.page_reader;
-    let lines = engine
-        .lines
-        .rows(pages, threads.len(), |slot, n| scale.count(slot, n));
     if engine.samples.dropped > 0 {
         meta.limits.push(
             "Source lines were kept for the first million distinct pairs of code and data only."

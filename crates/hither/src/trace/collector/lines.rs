@@ -6,7 +6,7 @@
 use super::pages::PageReader;
 use super::regions::{PageName, PAGE_BITS};
 use hither_sys::{wire, Segment};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Parts of a line that are told apart: bytes, in lines of 64.
 const PARTS: usize = 64;
@@ -50,8 +50,11 @@ impl Use {
         }
         self.recent += 1;
         for (parts, mask) in self.parts.iter_mut().zip(masks) {
-            for (n, count) in parts.iter_mut().enumerate() {
-                *count = count.saturating_add((mask >> n & 1) as u16);
+            let mut left = mask;
+            while left != 0 {
+                let count = &mut parts[left.trailing_zeros() as usize];
+                *count = count.saturating_add(1);
+                left &= left - 1;
             }
         }
     }
@@ -77,6 +80,41 @@ pub struct LineRow {
 
 /// Page, byte offset of the line in it, thread (from 0).
 pub type LineKey = (PageName, u32, u32);
+
+/// The rows of the `lines` table.
+pub struct LineRows {
+    rows: BTreeMap<LineKey, LineRow>,
+    /// Bytes of a part of a line.
+    part: u64,
+}
+
+impl LineRows {
+    /// The objects, of which these are (object, region, offset, length), with bytes touched.
+    pub fn objects(&self, ranges: &[(u32, u32, u64, u64)]) -> HashSet<u32> {
+        let touched = |r: &&(u32, u32, u64, u64)| self.touch(r.1, r.2, r.3);
+        ranges.iter().filter(touched).map(|r| r.0).collect()
+    }
+
+    fn touch(&self, region: u32, offset: u64, length: u64) -> bool {
+        let end = offset.saturating_add(length);
+        let page = |at: u64| u32::try_from(at >> PAGE_BITS).unwrap_or(u32::MAX);
+        let first = ((region, page(offset)), 0, 0);
+        let last = ((region, page(end)), u32::MAX, u32::MAX);
+        self.rows
+            .range(first..=last)
+            .any(|(&((_, page), at, _), row)| {
+                let start = (u64::from(page) << PAGE_BITS) + u64::from(at);
+                let touched = row.read_mask | row.write_mask;
+                let parts = (0..PARTS as u64).filter(|n| touched >> n & 1 == 1);
+                let mut parts = parts.map(|n| start + n * self.part);
+                parts.any(|byte| byte < end && byte + self.part > offset)
+            })
+    }
+
+    pub fn into_iter(self) -> impl Iterator<Item = (LineKey, LineRow)> {
+        self.rows.into_iter()
+    }
+}
 
 pub struct Lines {
     line_log2: u32,
@@ -197,7 +235,7 @@ impl Lines {
         pages: &PageReader,
         threads: usize,
         scale: impl Fn(u32, u64) -> u64,
-    ) -> BTreeMap<LineKey, LineRow> {
+    ) -> LineRows {
         let mut rows: BTreeMap<LineKey, LineRow> = BTreeMap::new();
         for (&(page, line), uses) in &self.uses {
             let Some(touched) = pages.name(page) else {
@@ -227,6 +265,7 @@ impl Lines {
             let (threads, written) = users[&(page, line)];
             threads >= 2 && written
         });
-        rows
+        let part = 1 << (self.line_log2 - PARTS_LOG2);
+        LineRows { rows, part }
     }
 }
