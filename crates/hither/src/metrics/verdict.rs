@@ -61,7 +61,9 @@ pub fn h_min(threads: usize) -> f64 {
 pub fn verdict(e: &Evidence) -> Verdict {
     let (thread_mapping, threads_why) = thread_mapping(e);
     let (data_mapping, data_why) = data_mapping(e);
-    let already_right = e.nodes > 1 && e.first_touch.is_some_and(|a| a.app >= ACC_RIGHT);
+    // Where all nodes use the same pages, any node that uses one a little more is right.
+    let belong = e.best.is_some_and(|b| b.app >= E_HIGH);
+    let already_right = e.nodes > 1 && belong && e.first_touch.is_some_and(|a| a.app >= ACC_RIGHT);
     let sentence = match (thread_mapping, data_mapping) {
         _ if e.threads == 0 => "nothing to place: no memory access was traced",
         (_, true) if e.threads == 1 => "one thread: nothing to place but data",
@@ -178,18 +180,18 @@ fn data_mapping(e: &Evidence) -> (bool, String) {
         return (false, "Data: no first touch was recorded.".to_owned());
     };
     let (exclusive, right) = (best.app * 100.0, first.app * 100.0);
-    if first.app >= ACC_RIGHT {
-        let why = format!(
-            "Data: {right:.0} % of accesses go to pages that first touch puts on the right \
-             node; moving pages gains nothing."
-        );
-        return (false, why);
-    }
     if best.app < E_HIGH {
         let why = format!(
             "Data: all nodes use the same pages (E_app {exclusive:.0} %; it takes {:.0} %), so no \
              node is right for them; spread them if one memory is overloaded.",
             E_HIGH * 100.0
+        );
+        return (false, why);
+    }
+    if first.app >= ACC_RIGHT {
+        let why = format!(
+            "Data: {right:.0} % of accesses go to pages that first touch puts on the right \
+             node; moving pages gains nothing."
         );
         return (false, why);
     }

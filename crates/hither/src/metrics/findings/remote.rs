@@ -11,7 +11,6 @@
 //! left to other findings. The verdict on data has the same two conditions.
 use super::common::{fits_in_caches, lines_of, name, percent};
 use super::Case;
-use crate::metrics::placement::accuracy_of;
 use crate::metrics::structures::Structure;
 use crate::metrics::verdict::{ACC_RIGHT, WORTH};
 use hither_profile::{Finding, FindingKind, Fix, NodeIx, Picture};
@@ -36,18 +35,13 @@ pub fn find(case: &Case) -> Vec<Finding> {
     if case.ground.nodes < 2 || fits_in_caches(case) {
         return Vec::new();
     }
-    let table = &case.analysis.table;
-    let ground = case.ground;
-    let place = |id| ground.page(id);
-    let every = 0..table.len();
-    let accuracy = accuracy_of(table, every, ground.nodes, &ground.threads, place);
-    if accuracy.is_none_or(|a| a.app >= ACC_RIGHT) {
-        return Vec::new();
-    }
     let pages = pages(case);
     let sum = |of: fn(&Page) -> f64| pages.iter().map(of).sum::<f64>();
     let (all, local, reachable) = (sum(|p| p.all), sum(|p| p.local), sum(|p| p.reachable));
-    if all == 0.0 || reachable / all - local / all < WORTH {
+    let right = pages.iter().filter(|p| p.local >= p.reachable);
+    let right = right.map(|p| p.all).sum::<f64>();
+    let is_right = right / all >= ACC_RIGHT;
+    if all == 0.0 || is_right || reachable / all - local / all < WORTH {
         return Vec::new();
     }
     vec![finding(case, &pages, all, (local / all, reachable / all))]

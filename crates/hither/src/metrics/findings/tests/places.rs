@@ -14,6 +14,13 @@ fn what_is_as_large_as_the_caches_fits() {
     assert_eq!(found.kind, FindingKind::FitsInCaches);
     made.cache_bytes -= 1;
     made.finds_nothing(fits_in_caches::find);
+    made.cache_bytes += 1;
+    made.profile.meta.sampling_error = 0.02;
+    let found = made.finds(fits_in_caches::find);
+    assert!(found.evidence[0].starts_with("The run uses at least 40.0 KiB of memory"));
+    made.nodes = 1;
+    made.finds_nothing(fits_in_caches::find);
+    made.nodes = 2;
     // Unknown caches.
     made.cache_bytes = 0;
     made.finds_nothing(fits_in_caches::find);
@@ -402,6 +409,7 @@ proptest! {
         }
         if found.contains(&FindingKind::FitsInCaches) {
             prop_assert!(!verdict.data_mapping, "{:?}", verdict);
+            prop_assert_eq!(found.len(), 1);
         }
     }
 }
