@@ -10,8 +10,8 @@
 #include "state.h"
 
 #define HI_REVEAL_CHAIN 16u
-#define HI_REVEAL_ALL 1024u /* of all threads in a slice... */
-#define HI_REVEAL_MOST 256u /* ...but so many at most of each */
+#define HI_REVEAL_ALL 512u  /* of all threads in a slice... */
+#define HI_REVEAL_MOST 128u /* ...but so many at most of each */
 #define HI_REVEAL_LEAST 16u
 
 static inline void hi_reveal_slice(struct hi_local *t) {
