@@ -94,8 +94,13 @@ fn judge(
          always."
             .to_owned(),
     ];
+    finding.fixes = fixes(structure);
+    Some(finding)
+}
+
+fn fixes(structure: &Structure) -> Vec<Fix> {
     let (data, origin) = (variable(structure), origin(structure));
-    finding.fixes = vec![
+    vec![
         Fix {
             what: "Keep pages of 4 KiB for it.".to_owned(),
             copy: format!(
@@ -109,6 +114,5 @@ fn judge(
                 .to_owned(),
             copy: String::new(),
         },
-    ];
-    Some(finding)
+    ]
 }

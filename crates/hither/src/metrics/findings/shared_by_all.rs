@@ -27,9 +27,7 @@ pub fn find(case: &Case) -> Vec<Finding> {
 }
 
 fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding> {
-    let object = case.profile.objects.get(structure.object.at())?;
-    let process = (object.kind != ObjectKind::Shared).then_some(object.process);
-    let (threads, users) = (at_work(case, process), structure.threads);
+    let (threads, users) = (threads_of(case, structure)?, structure.threads);
     let written = written(structure);
     let few = (users as f64) < threads as f64 * NEARLY_ALL;
     if threads < 2 || few || filled_once(structure, pages.len()) {
@@ -88,6 +86,13 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
     ];
     finding.fixes = fixes(case, structure);
     Some(finding)
+}
+
+/// Threads at work in the process that has the structure, or in all where they share it.
+fn threads_of(case: &Case, structure: &Structure) -> Option<usize> {
+    let object = case.profile.objects.get(structure.object.at())?;
+    let process = (object.kind != ObjectKind::Shared).then_some(object.process);
+    Some(at_work(case, process))
 }
 
 fn fixes(case: &Case, structure: &Structure) -> Vec<Fix> {
