@@ -492,6 +492,7 @@ export const page: Page = {
     "processes": [
       {
         "pid": 7,
+        "rank": null,
         "executable": "/opt/sample"
       }
     ],
