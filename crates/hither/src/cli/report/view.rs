@@ -47,7 +47,7 @@ pub fn view(given: &Given, judged: Judged, comparison: Option<Comparison>) -> Vi
     let structure = |finding: &Finding| {
         let listed = |s: &&structures::Structure| Some(s.object) == finding.object;
         let share = report.structures.iter().find(listed).map(|s| s.share);
-        Some(structure(&given.profile, finding, share)?)
+        structure(&given.profile, finding, share)
     };
     let found = judged.findings.into_iter().map(|finding| Found {
         structure: structure(&finding),

@@ -31,7 +31,7 @@ pub struct Side {
 /// Shares that differ by no more than `spread` are the same.
 #[must_use]
 pub fn compare(before: Side, after: &Side, spread: f64) -> Comparison {
-    let error = error(&before, after);
+    let error = error(before.run.sampling_error, after.run.sampling_error);
     let pairs = pair(&before.rows, &after.rows);
     let spread = spread.max(error);
     let findings = findings(&before, after, &pairs, spread);
@@ -53,9 +53,9 @@ pub fn compare(before: Side, after: &Side, spread: f64) -> Comparison {
 /// The relative difference that sampling accounts for: the standard errors of both, which
 /// are independent, twice. Shares are taken to differ by as much in points, which is more
 /// than they do.
-fn error(before: &Side, after: &Side) -> f64 {
-    let (a, b) = (before.run.sampling_error, after.run.sampling_error);
-    ERRORS * a.hypot(b)
+#[must_use]
+pub fn error(before: f64, after: f64) -> f64 {
+    ERRORS * before.hypot(after)
 }
 
 fn metrics(before: &[Figure], after: &[Figure], error: f64) -> Vec<MetricChange> {
