@@ -6,7 +6,7 @@ use crate::report::build::compare::{compare, error};
 use crate::report::page::{Change, Comparison, FindingChange};
 use anyhow::{bail, Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use hither_profile::{FindingKind, Unit};
+use hither_profile::FindingKind;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -219,7 +219,7 @@ fn compared(args: &Args, given: &Given, judged: &Judged) -> Result<Comparison> {
     let before = given.other(baseline)?;
     let mut after = given.side(judged);
     for figure in &mut after.figures {
-        if figure.unit == Unit::Share {
+        if TOLD_BY.contains(&figure.name.as_str()) {
             figure.spread = args.tolerance;
         }
     }

@@ -143,11 +143,12 @@ fn stretches(case: &Case) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::new();
     for phase in &case.analysis.report.phases {
         let (mut start, mut traced) = (phase.first, 0);
-        for slice in phase.first..phase.end {
-            traced += usize::from(slices[slice].traced);
+        let of_phase = slices[phase.first..phase.end].iter();
+        for (end, slice) in (phase.first + 1..).zip(of_phase) {
+            traced += usize::from(slice.traced);
             if traced == WINDOW {
-                out.push(start..slice + 1);
-                (start, traced) = (slice + 1, 0);
+                out.push(start..end);
+                (start, traced) = (end, 0);
             }
         }
         match out.last_mut() {
