@@ -11,7 +11,7 @@
  *
  * Expected: false sharing of `mixed`, of `tally`, of `left` and `right`; `same` is true
  * sharing. masks: thread 0 reads 2R times and writes 4R times, thread 1 reads 3R and
- * writes 2R times (a rep stos is one access); one read at the end. Both pages first touched by either.
+ * writes 2R times (a rep stos is one access); at the end thread 0 reads 4-7 once more. Both pages first touched by either.
  * A thread gives way every 64 rounds, so that the two meet in a slice. */
 #include "team.h"
 #include <string.h>
@@ -65,6 +65,8 @@ int main(int argc, char **argv) {
   mode = argc > 1 ? argv[1] : "masks";
   rounds = number(argc, argv, 2, 200000, 1, 1000000000000);
   run_team(2, body);
-  printf("bytes: %s\n", mode[0] == 's' || mode[1] != 'a' || mixed[0] == 1 ? "correct" : "WRONG");
+  unsigned char *m = mixed;
+  int correct = mode[0] != 'm' || mode[1] != 'a' || AT(uint32_t, 4) == (uint32_t)rounds;
+  printf("bytes: %s\n", correct ? "correct" : "WRONG");
   return (int)after;
 }

@@ -43,8 +43,10 @@ fn bytes_of_a_steady_program() {
     assert_eq!(total(&profile, "mixed"), (5 * ROUNDS + 1, 6 * ROUNDS));
     for (at, l) in lines(&profile, "mixed") {
         let of_round = [[4, 4], [2, 1]][usize::from(at > 0)][l.thread.at()];
-        let (low, high) = (of_round * ROUNDS / 2, of_round * ROUNDS * 26 / 25 + PERIOD);
-        assert!((low..=high).contains(&l.accesses), "{at}: {l:?}");
+        // Only those count that fall into slices in which the other was there too: on a busy
+        // machine a tenth of them. They are known by one in PERIOD.
+        let most = of_round * ROUNDS * 26 / 25 + PERIOD;
+        assert!((1..=most).contains(&l.accesses), "{at}: {l:?}");
     }
 }
 
