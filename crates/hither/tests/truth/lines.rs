@@ -27,7 +27,7 @@ fn masks(profile: &Profile, name: &str) -> Vec<Row> {
 
 /// One in so many accesses to shared lines is kept.
 const PERIOD: u64 = 2048;
-const ROUNDS: u64 = 400_000;
+const ROUNDS: u64 = 4_000_000;
 const MIXED: [Row; 4] = [
     (0, 0, 0xf0, 0xfd),
     (0, 1, 0xff << 56 | 0xff << 8, 0x3ff << 40 | 0xffff << 16),
