@@ -65,7 +65,6 @@ export type FindingKind =
 export interface Finding {
   kind: FindingKind;
   severity: number;
-  measured: string;
   title: string;
   evidence: string[];
   object: number | null;
@@ -314,7 +313,6 @@ export interface FindingChange {
   kind: FindingKind;
   title: string;
   structure: string;
-  measured: string;
   before: number | null;
   after: number | null;
   evidence: string[];

@@ -39,7 +39,6 @@ export const page: Page = {
       {
         "kind": "first-touch",
         "severity": 0.9,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -68,7 +67,6 @@ export const page: Page = {
       {
         "kind": "shared-by-all",
         "severity": 0.8200000000000001,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -96,7 +94,6 @@ export const page: Page = {
       {
         "kind": "concentrated",
         "severity": 0.74,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -124,7 +121,6 @@ export const page: Page = {
       {
         "kind": "false-sharing",
         "severity": 0.66,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -152,7 +148,6 @@ export const page: Page = {
       {
         "kind": "read-mostly",
         "severity": 0.5800000000000001,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -180,7 +175,6 @@ export const page: Page = {
       {
         "kind": "node-imbalance",
         "severity": 0.5,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -209,7 +203,6 @@ export const page: Page = {
       {
         "kind": "remote-accesses",
         "severity": 0.42000000000000004,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -237,7 +230,6 @@ export const page: Page = {
       {
         "kind": "communication-imbalance",
         "severity": 0.33999999999999997,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -265,7 +257,6 @@ export const page: Page = {
       {
         "kind": "unstable-phases",
         "severity": 0.26,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -293,7 +284,6 @@ export const page: Page = {
       {
         "kind": "fits-in-caches",
         "severity": 0.18000000000000005,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -321,7 +311,6 @@ export const page: Page = {
       {
         "kind": "large-pages",
         "severity": 0.09999999999999998,
-        "measured": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -951,7 +940,6 @@ export const page: Page = {
         "kind": "first-touch",
         "title": "Thread 0 touches first what all threads use",
         "structure": "data_Static",
-        "measured": "accesses",
         "before": null,
         "after": 0.9,
         "evidence": [
@@ -964,7 +952,6 @@ export const page: Page = {
         "kind": "shared-by-all",
         "title": "Thread 0 touches first what all threads use",
         "structure": "data_Static",
-        "measured": "accesses",
         "before": 0.2,
         "after": 0.82,
         "evidence": [
@@ -977,7 +964,6 @@ export const page: Page = {
         "kind": "concentrated",
         "title": "Thread 0 touches first what all threads use",
         "structure": "data_Static",
-        "measured": "accesses",
         "before": 0.5,
         "after": 0.7,
         "evidence": [
@@ -990,7 +976,6 @@ export const page: Page = {
         "kind": "false-sharing",
         "title": "Thread 0 touches first what all threads use",
         "structure": "data_Static",
-        "measured": "accesses",
         "before": 0.6,
         "after": 0.61,
         "evidence": [
@@ -1003,7 +988,6 @@ export const page: Page = {
         "kind": "read-mostly",
         "title": "Thread 0 touches first what all threads use",
         "structure": "data_Static",
-        "measured": "accesses",
         "before": 0.6,
         "after": 0.1,
         "evidence": [
@@ -1016,7 +1000,6 @@ export const page: Page = {
         "kind": "node-imbalance",
         "title": "Thread 0 touches first what all threads use",
         "structure": "data_Static",
-        "measured": "accesses",
         "before": 0.3,
         "after": null,
         "evidence": [

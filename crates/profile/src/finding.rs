@@ -69,11 +69,9 @@ impl FindingKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     pub kind: FindingKind,
-    /// 0 to 1: the share of what [`Finding::measured`] names that is concerned. Findings are
-    /// shown largest first.
+    /// 0 to 1: the share of the run's accesses that is concerned. Findings are shown largest
+    /// first; 0 where nothing is wrong.
     pub severity: f64,
-    /// What the severity is a share of: "accesses", "communication events".
-    pub measured: String,
     /// One line.
     pub title: String,
     /// Sentences with figures. Never empty.

@@ -90,8 +90,7 @@ function findings(rows: FindingChange[], go: (id: string) => void): HTMLElement 
       { title: "Finding", value: (f) => f.title, cell: (f) => [title(f), f.change === "gone" ? h("span", { class: "was" }, f.evidence.join(" ")) : null] },
       { title: "Kind", minor: true, value: (f) => KINDS[f.kind] ?? f.kind },
       { title: "Structure", minor: true, value: (f) => f.structure, cell: (f) => (f.structure ? h("span", { class: "object" }, f.structure) : null) },
-      ...sides<FindingChange>("Share", (f) => f.before, (f) => f.after, (v) => (v === null ? "\u2013" : percent(v, 0))),
-      { title: "Of", minor: true, value: (f) => f.measured },
+      ...sides<FindingChange>("Of accesses", (f) => f.before, (f) => f.after, (v) => (v === null ? "\u2013" : percent(v, 0))),
       { title: "Evidence before", only: "csv", value: (f) => f.evidence.join(" ") },
     ],
   });

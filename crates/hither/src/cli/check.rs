@@ -273,11 +273,10 @@ fn regressions(comparison: &Comparison, tolerance: f64) -> Vec<Condition> {
         holds: false,
         said: match (f.before, f.after) {
             (Some(before), Some(after)) => format!(
-                "worse: {}: {} ({} of the {}, {} in the baseline)",
+                "worse: {}: {} ({} of the accesses, {} in the baseline)",
                 f.kind.name(),
                 clean(&f.title),
                 percent(after),
-                f.measured,
                 percent(before)
             ),
             _ => format!("new: {}: {}", f.kind.name(), clean(&f.title)),

@@ -72,10 +72,9 @@ fn finding(number: usize, found: &Found, style: Style) -> String {
         // Nothing is wrong: there is no share of anything to name.
         FindingKind::FitsInCaches => finding.kind.name().to_owned(),
         other => format!(
-            "{}: {} of the {}",
+            "{}: {} of the accesses",
             other.name(),
-            percent(finding.severity),
-            clean(&finding.measured)
+            percent(finding.severity)
         ),
     };
     out.push_str(&style.wrap(&pad, &what, indent));

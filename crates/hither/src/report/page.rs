@@ -413,8 +413,6 @@ pub struct FindingChange {
     pub title: String,
     /// The data structure concerned, or empty.
     pub structure: String,
-    /// What the severities are shares of.
-    pub measured: String,
     /// Severity, 0 to 1.
     pub before: Option<f64>,
     pub after: Option<f64>,

@@ -170,7 +170,6 @@ pub fn about(case: &Case, kind: FindingKind, structure: &Structure, severity: f6
     Finding {
         kind,
         severity: severity.clamp(0.0, 1.0),
-        measured: "accesses".to_owned(),
         title: String::new(),
         evidence: Vec::new(),
         object: Some(structure.object),
@@ -197,6 +196,13 @@ pub fn lines_of(case: &Case, object: ObjectIx) -> Vec<FindingLine> {
         share: part(accesses(s) as f64, all),
     });
     lines.collect()
+}
+
+/// Of the run's accesses, those that communicate: its events per access, at most 1.
+pub fn communicating(case: &Case) -> f64 {
+    let report = &case.analysis.report;
+    let accesses = report.run.accesses().max(1) as f64;
+    (report.communication.events as f64 / accesses).min(1.0)
 }
 
 /// A structure's name, its middle left out where it is long: `key_buff1`.

@@ -11,7 +11,7 @@
 //! who communicate that much do so in at least half of the slices: a master that initialises
 //! or gathers results now and then is not busy in between. Severity: the share of CommV that
 //! is above the mean.
-use super::common::percent;
+use super::common::{communicating, percent};
 use super::Case;
 use crate::metrics::verdict::{h_min, A_MIN};
 use hither_profile::{Finding, FindingKind, Fix, Picture, SliceIx};
@@ -139,8 +139,7 @@ fn finding(case: &Case, volume: &Volume, busy: &[usize]) -> Finding {
     };
     Finding {
         kind: FindingKind::CommunicationImbalance,
-        severity: volume.above_the_mean().clamp(0.0, 1.0),
-        measured: "communication events".to_owned(),
+        severity: volume.above_the_mean().clamp(0.0, 1.0) * communicating(case),
         title: title.replacen("thread", "Thread", usize::from(title.starts_with("thread"))),
         evidence: vec![
             format!("Communication: {}{more}.", shown.join(", ")),

@@ -185,7 +185,6 @@ fn tell(case: &Case, place: &Place, severity: f64) -> Finding {
     Finding {
         kind: FindingKind::FalseSharing,
         severity,
-        measured: "accesses".to_owned(),
         title,
         evidence: vec![
             format!(

@@ -20,7 +20,6 @@ pub fn find(case: &Case) -> Vec<Finding> {
         kind: FindingKind::FitsInCaches,
         // Nothing is wrong: it comes last.
         severity: 0.0,
-        measured: "accesses".to_owned(),
         title: "All data fits in the caches: placing pages gains little".to_owned(),
         evidence: vec![format!(
             "The run uses {at_least}{} of memory; the caches together hold {} (eq. 7 of OPT).",

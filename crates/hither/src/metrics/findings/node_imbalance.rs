@@ -59,7 +59,6 @@ fn judge(case: &Case, traffic: &Traffic) -> Option<Finding> {
     Some(Finding {
         kind: FindingKind::NodeImbalance,
         severity: movable.clamp(0.0, 1.0),
-        measured: "accesses".to_owned(),
         title: format!(
             "The memory of node {busiest} serves {} of the accesses, {:.1} times its share",
             share(most as f64),

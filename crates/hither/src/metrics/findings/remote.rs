@@ -103,7 +103,6 @@ fn finding(case: &Case, pages: &[Page], all: f64, (local, reachable): (f64, f64)
     Finding {
         kind: FindingKind::RemoteAccesses,
         severity: (reachable - local).clamp(0.0, 1.0),
-        measured: "accesses".to_owned(),
         title: format!(
             "{} of the accesses go to another node's memory; {} need to",
             percent(1.0 - local),

@@ -19,7 +19,7 @@
 //!
 //! Found when there are several patterns. Severity: the share of communication events that
 //! is not in the most common one.
-use super::common::percent;
+use super::common::{communicating, percent};
 use super::Case;
 use crate::metrics::phases::WINDOW;
 use crate::metrics::verdict::{h_min, A_MIN};
@@ -276,8 +276,7 @@ fn finding(case: &Case, stages: &[Stage], patterns: usize, outside: f64) -> Find
     let lengths = listed(lengths, stages.len());
     Finding {
         kind: FindingKind::UnstablePhases,
-        severity: outside.clamp(0.0, 1.0),
-        measured: "communication events".to_owned(),
+        severity: outside.clamp(0.0, 1.0) * communicating(case),
         title: format!(
             "Who communicates with whom changes {}: one placement of threads cannot fit the whole run",
             match changes.len() {

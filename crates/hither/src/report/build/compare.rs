@@ -197,7 +197,6 @@ fn finding(
         kind: f.kind,
         title: f.title.clone(),
         structure: row.map_or_else(String::new, |&row| rows[row].name.clone()),
-        measured: f.measured.clone(),
         before: a,
         after: b,
         evidence: Vec::new(),

@@ -63,7 +63,6 @@ fn comparison() -> Comparison {
         kind: KINDS[at],
         title: "Thread 0 touches first what all threads use".to_owned(),
         structure: "data_Static".to_owned(),
-        measured: "accesses".to_owned(),
         before,
         after,
         evidence: vec!["It was 60 %.".to_owned()],
@@ -165,7 +164,6 @@ fn finding((at, &kind): (usize, &FindingKind)) -> Finding {
     Finding {
         kind,
         severity: 0.9 - at as f64 * 0.08,
-        measured: "accesses".to_owned(),
         title: "Thread 0 touches first what all threads use".to_owned(),
         evidence: vec![
             "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them."
