@@ -53,7 +53,7 @@ test("before and after are apart in CSV", async () => {
   const page = await open({ path });
   await page.locator("#comparison .csv").first().click();
   const text = await page.evaluate(() => navigator.clipboard.readText());
-  assert.match(text.split("\n")[0], /Share before,Share after/);
+  assert.match(text.split("\n")[0], /Of accesses before,Of accesses after/);
 });
 
 test("it fits a phone and the dark", async () => {

@@ -61,7 +61,8 @@ fn ondes_is_touched_first_by_its_master() {
 /// each thread has its part, of which the same is hot.
 #[test]
 fn is_shares_key_buff1_until_the_schedule_is_split() {
-    let dynamic = traced("is dynamic 21 8");
+    // So many rounds that each thread comes by each page, whoever else uses the machine.
+    let dynamic = traced("is dynamic 21 24");
     let found = one(dynamic, FindingKind::SharedByAll, "key_buff1");
     assert!(
         found.title.starts_with("All 4 threads share key_buff1"),
