@@ -1,6 +1,6 @@
 //! `hither report --text --before OTHER`: what changed, for people at a terminal.
 use super::render_compare::written;
-use super::render_findings::header;
+use super::report::view::header;
 use super::style::{clean, count, percent, Style};
 use crate::report::page::{
     Change, Comparison, FindingChange, MetricChange, StructureChange, StructureFigures,

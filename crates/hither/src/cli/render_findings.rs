@@ -1,7 +1,7 @@
 //! `hither report --text`: verdict and findings for people at a terminal.
 use super::render_comparison;
-use super::report::view::{Found, Structure, View};
-use super::style::{bytes, clean, count, percent, Style};
+use super::report::view::{header, Found, Structure, View};
+use super::style::{bytes, clean, percent, Style};
 use crate::report::page::{Run, Site};
 use hither_profile::{FindingKind, FindingLine, Fix, ObjectKind};
 
@@ -38,19 +38,6 @@ pub fn render(view: &View, next: &str, top: usize, style: Style) -> String {
     }
     out.push_str(&format!("\nnext: {next}\n"));
     out
-}
-
-/// Command, size and end of a run.
-pub fn header(run: &Run) -> String {
-    format!(
-        "{}: {:.2} s traced, {} active threads, {} accesses, {} of memory used, {}",
-        clean(&run.command),
-        run.seconds,
-        run.active_threads,
-        count(run.reads.saturating_add(run.writes)),
-        bytes(run.footprint),
-        run.end
-    )
 }
 
 fn nodes(run: &Run) -> String {

@@ -1,6 +1,7 @@
 //! What `--text` and `--json` say: verdict and findings without the page's pictures.
 use super::figures;
 use super::judge::{Given, Judged};
+use crate::cli::style::{bytes, clean, count};
 use crate::metrics::structures;
 use crate::report::build::text::plain;
 use crate::report::page::{Comparison, Run, Site, Unseen, Verdict};
@@ -79,4 +80,17 @@ fn structure(profile: &Profile, finding: &Finding, share: Option<f64>) -> Option
         site: (!object.file.is_empty()).then_some(site),
         share,
     })
+}
+
+/// Command, size and end of a run.
+pub fn header(run: &Run) -> String {
+    format!(
+        "{}: {:.2} s traced, {} active threads, {} accesses, {} of memory used, {}",
+        clean(&run.command),
+        run.seconds,
+        run.active_threads,
+        count(run.reads.saturating_add(run.writes)),
+        bytes(run.footprint),
+        run.end
+    )
 }
