@@ -31,8 +31,11 @@ use std::ops::Range;
 const ALIKE: f64 = 0.5;
 /// t_min of OPT 6.2.2: threads move at most once in so many seconds.
 const LEAST_SECONDS: f64 = 1.0;
-/// Least share of events outside the most common pattern. Ours: as for structures.
-const LEAST_SHARE: f64 = 0.01;
+/// Least share of events outside the most common pattern. Ours: as with pages, a placement
+/// that suits nine tenths is right.
+const LEAST_OUTSIDE: f64 = 0.1;
+/// Least share of the run's accesses. Ours: as for false sharing.
+const LEAST_SEVERITY: f64 = 0.001;
 /// Patterns told apart; what is none of them counts as another one, and that is unstable
 /// whatever it is.
 const PATTERNS: usize = 8;
@@ -71,7 +74,10 @@ pub fn find(case: &Case) -> Vec<Finding> {
     stages.iter().for_each(|s| events[s.pattern] += s.events);
     let all: f64 = events.iter().sum();
     let outside = 1.0 - events.iter().copied().fold(0.0, f64::max) / all;
-    if stages.len() < 2 || outside < LEAST_SHARE {
+    if stages.len() < 2 || outside < LEAST_OUTSIDE {
+        return Vec::new();
+    }
+    if outside * communicating(case) < LEAST_SEVERITY {
         return Vec::new();
     }
     let patterns = events.iter().filter(|e| **e > 0.0).count();

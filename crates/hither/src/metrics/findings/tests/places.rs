@@ -356,6 +356,9 @@ fn what_wants_no_other_placement_is_stable() {
     // A_min: 2 * 2 * 50 * 12 events in 16 cells and 1 second are 150 per cell.
     stable(&near(100), &far(12));
     halves(20 * MS, true, &near(100), &far(13)).finds(unstable_phases::find);
+    // 130 of 1301 events are a bit less than a tenth, of 1299 a bit more.
+    stable(&near(1171), &far(130));
+    halves(20 * MS, true, &near(1169), &far(130)).finds(unstable_phases::find);
     // Too short to tell patterns apart.
     let short = working(4).slices(99, 20 * MS);
     let short = short.talk(0..49, &near(100)).talk(49..99, &far(100));
