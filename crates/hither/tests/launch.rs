@@ -39,8 +39,11 @@ impl Place {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(self.hither());
+        // What whoever started the tests ignores (nohup, a shell's `&`) is not ignored here.
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal")
+            .arg(self.hither())
             .arg("trace")
             .args(arguments)
             .current_dir(self.work(""))
