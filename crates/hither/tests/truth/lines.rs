@@ -80,7 +80,7 @@ fn nothing_is_seen_where_nothing_is_shared() {
 
 #[test]
 fn lines_of_processes_that_share_memory() {
-    let profile = run("shm fork 4 400").profile();
+    let profile = run("shm fork 4 4000").profile();
     let found = profile.lines.iter().filter(|l| {
         let region = &profile.regions[l.region.at()];
         region.kind == hither_profile::RegionKind::Shared && l.accesses > 100
