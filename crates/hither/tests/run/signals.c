@@ -206,6 +206,7 @@ int run_stops(void) {
   }
   all_beats();
   for (int i = 0; i < 4; i++) stop_and_go(child, signals[i]);
+  signal(SIGCHLD, SIG_DFL); /* of going on and ending at once one or two are seen, by chance */
   kill(child, SIGSTOP);
   waitpid(child, &status, WUNTRACED);
   kill(child, SIGTERM);
