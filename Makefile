@@ -7,8 +7,10 @@ export CARGO_TERM_COLOR ?= auto
 
 BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libscotch-dev libudev-dev \
 	gfortran openmpi-bin libopenmpi-dev python3
+# Some install node and npm from elsewhere, which Debian's packages would break.
+NODE_PACKAGES := $(if $(shell command -v npm),,nodejs npm)
 TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz xz-utils sqlite3 \
-	busybox-static lz4 qemu-system-x86 zstd
+	busybox-static lz4 qemu-system-x86 zstd chromium $(NODE_PACKAGES)
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
 	crates/hither/tests/map/*.c crates/hither/tests/run/*.[ch] \
 	crates/hither/tests/auto/*.c crates/hither/tests/guest/*.c \
@@ -19,8 +21,8 @@ DEMO_PROGRAM := target/workloads/ondes
 DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
-.PHONY: all build programs demo test soak format install uninstall bench-trace bench-map clean help
-.PHONY: build-packages test-packages toolchain
+.PHONY: all build programs demo test soak format install uninstall clean help
+.PHONY: bench-trace bench-map bench-report screenshots build-packages test-packages toolchain
 
 all: build
 
@@ -34,6 +36,8 @@ help:
 	@echo 'make bench-trace             cost of tracing against native, valgrind, qemu-user'
 	@echo 'make bench-run               cost of hither run beside a plain start'
 	@echo 'make bench-map               placements and their cost against libscotch'
+	@echo 'make bench-report            pages of known size: time, bytes, zoom in chromium'
+	@echo 'make screenshots             pictures of the pages of the example programs'
 	@echo 'make soak                    many runs in a row, slower than a test may be'
 	@echo 'make format                  format Rust and C'
 	@echo 'make clean                   remove target/'
@@ -90,6 +94,7 @@ test: test-packages toolchain
 	$(CARGO) fmt --all --check
 	clang-format --dry-run -Werror $(C_FILES)
 	$(CARGO) xtask tracer
+	$(CARGO) xtask report-packages
 	$(MAKE) --no-print-directory -C workloads
 	$(CARGO) xtask guest --prepare
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
@@ -115,6 +120,15 @@ bench-run: build programs
 # Words in BENCH_ARGS keep machines, patterns, costs: BENCH_ARGS='-v hops 64 power-law'.
 bench-map: build-packages toolchain
 	$(CARGO) bench --package hither --bench map -- $(BENCH_ARGS)
+
+bench-report: test-packages toolchain
+	$(CARGO) xtask report-packages
+	$(CARGO) bench --package hither --bench report -- $(BENCH_ARGS)
+
+# Looked at by people: target/screenshots.
+screenshots: test-packages build programs
+	$(CARGO) xtask report-packages
+	node report-ui/test/screenshots.mjs $(HITHER) target/workloads target/screenshots
 
 # --- installing: `make && sudo make install`, so it builds only what was never built
 

@@ -5,11 +5,11 @@
  * sized for the largest run and cost nothing until touched. Because the counters
  * live here and not in the target, they survive whatever happens to the target.
  *
- *   header | threads | processes | hooks | sites | events | samples | directory
+ *   header | threads | processes | hooks | sites | events | samples | seen | directory
  *          | comm | pages | shared chunks | aliases | owners | dirty | blocks | shadow | arenas
  *
- * Who writes what: a thread's slot, its comm rows, page-count blocks, samples and
- * arena are written by that thread alone (a joiner may also write the z1/z2 fields
+ * Who writes what: a thread's slot, its comm rows, page-count blocks, samples, what it
+ * has seen of lines and its arena are written by that thread alone (a joiner may also write the z1/z2 fields
  * of another thread's side records, see hi_side). The collector only writes the
  * fields marked "collector". All indices are offsets or ordinals, never pointers,
  * since each process maps the segment at its own address.
@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 1u
+#define HI_VERSION 2u
 
 /* Limits of one run. Past them work is traced no further and counted as lost. */
 #define HI_MAX_THREADS 4352u   /* slot 0 is "no thread"; indices 1.. in order of creation */
@@ -32,6 +32,7 @@
 #define HI_MAX_HOOKS 64u
 #define HI_EVENTS (1u << 16) /* ring slots, power of two */
 #define HI_SAMPLES 1024u     /* per thread, power of two */
+#define HI_SEEN 2048u        /* per thread, power of two */
 #define HI_CHUNKS (1u << 16) /* shared-object chunks of HI_CHUNK_PAGES pages */
 #define HI_CHUNK_PAGES 1024u
 #define HI_ALIASES (1u << 18) /* (process, chunk) -> address */
@@ -77,7 +78,7 @@ struct hi_header {
   uint64_t event_tail;                             /* collector: next slot to consume (monotonic) */
   uint64_t arena_busy[(HI_MAX_THREADS + 63) / 64]; /* bit per arena in use */
   /* area offsets in bytes, written by the collector */
-  uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples;
+  uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples, off_seen;
   uint64_t off_directory, off_comm, off_pages, off_chunks, off_aliases, off_owners;
   uint64_t off_dirty, off_blocks, off_shadow, off_arenas, total_size;
   uint64_t arena_size;
@@ -111,7 +112,8 @@ struct hi_thread {
   uint64_t used[8];               /* groups of HI_GROUP entries of the current line cache that hold lines */
   uint32_t flipped;               /* 1 from when its base was flipped until it has flushed its old cache */
   uint32_t pad0;
-  uint64_t pad;
+  uint32_t seen_head; /* next slot of struct hi_seen to write (monotonic, wraps) */
+  uint32_t seen_tail; /* collector */
 };
 
 enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCESS_EXECED = 3 };
@@ -136,12 +138,19 @@ struct hi_hook {
   uint64_t dev, ino;
 };
 
-/* A place in the code that touches memory. */
+/* A place in the code that touches memory, with the bytes that its accesses cover: bit n
+ * of a mask is the byte n above the lowest address. span: from the lowest address to the
+ * highest at which an access starts. Masks of instructions that touch ranges are 0. */
 struct hi_site {
   uint64_t pc; /* application address */
   uint32_t process;
   uint32_t generation;
+  uint32_t span, pad;
+  uint64_t reads[2], writes[2];
 };
+/* In the number of a site, where a probe hands it over: the address is the highest at which
+ * an access starts, not the lowest; only what falls in its line is meant. */
+#define HI_SITE_UPPER (1u << 31)
 
 /* An evicted line's counts with the place that brought the line in. weight: how many
  * evictions it stands for (1 in HI_SAMPLE_PERIOD small ones are kept, all large ones). */
@@ -152,6 +161,24 @@ struct hi_sample {
   uint32_t site;
   uint32_t reads, writes;
   uint32_t weight;
+};
+
+/* What a thread sees of a line that it shares in this slice, see reveal.h. Either which
+ * bytes an access touched, or that every HI_SHARED_PERIOD-th of its accesses to such lines
+ * (n: times the period) fell on this line. */
+#define HI_SHARED_PERIOD 2048u
+enum {
+  HI_SEEN_LOW,   /* what the site's masks say, from the lowest address on */
+  HI_SEEN_UPPER, /* the same, address as with HI_SITE_UPPER */
+  HI_SEEN_READ,  /* n bytes */
+  HI_SEEN_WRITE, /* n bytes */
+  HI_SEEN_COUNT, /* n accesses */
+};
+struct hi_seen {
+  uint32_t page, site;
+  uint16_t at; /* address in the page */
+  uint16_t kind;
+  uint32_t n;
 };
 
 /* Ring of events, in one total order. A record takes 1 + more consecutive slots; the
@@ -261,7 +288,8 @@ struct hi_side {
 _Static_assert(sizeof(struct hi_thread) == 256, "thread slot");
 _Static_assert(sizeof(struct hi_process) == 64, "process slot");
 _Static_assert(sizeof(struct hi_hook) == 32, "hook");
-_Static_assert(sizeof(struct hi_site) == 16, "site");
+_Static_assert(sizeof(struct hi_site) == 56, "site");
+_Static_assert(sizeof(struct hi_seen) == 16, "seen");
 _Static_assert(sizeof(struct hi_sample) == 24, "sample");
 _Static_assert(sizeof(struct hi_event) == 64, "event");
 _Static_assert(sizeof(struct hi_page) == 32, "page");

@@ -1,4 +1,5 @@
-/* is [static|cyclic|dynamic [LOG2_KEYS=20 [ROUNDS=50]]]     (OpenMP; OMP_NUM_THREADS)
+/* is [static|cyclic|split|dynamic [LOG2_KEYS=20 [ROUNDS=50 [bell|even]]]]
+ *                                                           (OpenMP; OMP_NUM_THREADS)
  *
  * Bucket sort of integers in the manner of the NAS benchmark IS, whose loop over the
  * buckets decides which thread touches which page (TABARNAC, Locality and Balance).
@@ -8,6 +9,7 @@
  *   key_buff1 (aligned_alloc), 512 pages; page b is touched by the thread of bucket b:
  *        static   b*N/512      N blocks of consecutive pages, one thread each
  *        cyclic   b mod N      schedule(static,1): neighbouring pages, different threads
+ *        split    b*2N/512 mod N   two blocks each, one of either half (TABARNAC 5.2)
  *        dynamic  any          another thread each round: pages shared by all
  *      and by thread 0 once in the end, to verify. Per page and round: 2048 writes
  *      (clear, accumulate) and one more per key, 1024 reads (accumulate) and one more
@@ -18,8 +20,9 @@
  *        bucket), read by the bucket's thread: pages follow key_buff1's pattern
  *   bucket_count (calloc), 512 counters per thread: each written by its thread, read by all
  *   matrix: all-to-all, no structure
- *   load: keys are the mean of four random numbers, so the middle buckets are the
- *        fullest: uneven with static, even with cyclic and dynamic */
+ *   load: with `bell` keys are the mean of four random numbers, so the middle buckets
+ *        are the fullest: uneven with static, even with cyclic, split and dynamic;
+ *        with `even` all buckets are about as full */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,9 +77,11 @@ int main(int argc, char **argv) {
   long log2 = argc > 2 ? atol(argv[2]) : 20, rounds = argc > 3 ? atol(argv[3]) : 50;
   if (strcmp(how, "static") == 0) omp_set_schedule(omp_sched_static, 0);
   else if (strcmp(how, "cyclic") == 0) omp_set_schedule(omp_sched_static, 1);
+  else if (strcmp(how, "split") == 0) omp_set_schedule(omp_sched_static, BUCKETS / (2 * omp_get_max_threads()));
   else if (strcmp(how, "dynamic") == 0) omp_set_schedule(omp_sched_dynamic, 1);
-  else return fprintf(stderr, "is: the schedule is static, cyclic or dynamic\n"), 2;
+  else return fprintf(stderr, "is: the schedule is static, cyclic, split or dynamic\n"), 2;
   if (log2 < 10 || log2 > 28) return fprintf(stderr, "is: LOG2_KEYS is 10 to 28\n"), 2;
+  int dice = argc > 4 && strcmp(argv[4], "even") == 0 ? 1 : 4;
   long keys = 1l << log2;
   key_array = malloc((size_t)keys * sizeof(int));
   key_buff2 = malloc((size_t)keys * sizeof(int));
@@ -90,8 +95,8 @@ int main(int argc, char **argv) {
     for (long k = keys * me / threads; k < keys * (me + 1) / threads; k++) {
       unsigned long long state = (unsigned long long)k * 0x9e3779b97f4a7c15ull;
       unsigned sum = 0;
-      for (int i = 0; i < 4; i++) sum += random20(&state) / 2;
-      key_array[k] = (int)(sum / 4);
+      for (int i = 0; i < dice; i++) sum += random20(&state) / 2;
+      key_array[k] = (int)(sum / (unsigned)dice);
     }
   }
   for (long r = 0; r < rounds; r++) sort_round(keys);

@@ -11,6 +11,7 @@
  * found here; after it only one other thread is left in the set, so every hit owes one.
  * A thread that joins leaves its name in the entries of the sharers it finds. */
 #include "credit.h"
+#include "reveal.h"
 #include "sample.h"
 
 #define STREAM_LINES 8 /* lines entered ahead of a thread that walks upwards */
@@ -51,6 +52,7 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
   if (HI_UNLIKELY(!s->page)) return; /* counted while tracing was switched off */
   hi_add_counts(t, s->page, e->reads, e->writes);
   hi_credit(t, s, n);
+  if (s->x | s->z1) hi_see_shared(t, s->page, e->tag & ~HI_STALE, s->x ? n : n - (s->s1 < n ? s->s1 : n));
   if (HI_UNLIKELY(n >= HI_SAMPLE_LARGE)) hi_take_sample(t, sample_of(e, s));
   else if (HI_UNLIKELY(--t->sample_left == 0)) hi_sample_due(t, sample_of(e, s));
 }
@@ -98,6 +100,7 @@ void hi_switch(struct hi_local *t) {
   t->current_side = t->side[which];
   t->epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
   t->comm = &hi_run.comm[HI_COMM_ROW(t->index, t->epoch & 1)];
+  hi_reveal_slice(t);
   shared->cache = which;
   hi_publish_instructions(t);
   __atomic_store_n(&shared->epoch, t->epoch, __ATOMIC_RELEASE);
@@ -223,8 +226,18 @@ static inline bool walks_up(const struct hi_local *t, uint64_t line) {
   return t->current[hi_index(one)].tag == one && t->current[hi_index(two)].tag == two;
 }
 
-/* Called with the address whose line was not in the current line cache. */
-void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
+/* The access that just joined others on a line, or found them there still, is revealed,
+ * and with it some of those that follow, of the thread and of the one it met. */
+static void reveal(struct hi_local *t, struct hi_entry *e, const struct hi_side *s, uint64_t line, bool again,
+                   struct hi_seen seen) {
+  if (!hi_reveal(t, seen)) return;
+  uint64_t tag = line;
+  __atomic_compare_exchange_n(&e->tag, &tag, line | HI_STALE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  if (!again) displace(t, s->x, s->page, line);
+}
+
+/* An access whose line was not in the current line cache; `what` it touched, but for the place. */
+static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, struct hi_seen what) {
   address &= HI_ADDRESS_MASK;
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
   if (HI_UNLIKELY(epoch != t->epoch && !t->shared->flipped)) hi_tick(epoch, false);
@@ -243,15 +256,27 @@ void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t si
   /* The word is often in another processor's cache: it travels while the old line is evicted. */
   uint64_t *word = hi_shadow_word(page, address);
   __builtin_prefetch(word, 1);
+  bool again = e->tag == (line | HI_STALE);
   if (e->tag) evict(t, e, s);
   else mark_used(t, at);
-  *s = (struct hi_side){.page = page, .site = site};
+  *s = (struct hi_side){.page = page, .site = what.site};
   e->reads = HI_READS(counts);
   e->writes = HI_WRITES(counts);
   e->tag = line;
   if (HI_UNLIKELY(!page)) return;
   share(t, s, word, line);
-  if (walks_up(t, line)) stream(t, line, s->page, site);
+  if (HI_UNLIKELY(s->x) && t->reveals_left) {
+    what.page = page;
+    what.at = (uint16_t)(address & (HI_PAGE_BYTES - 1));
+    reveal(t, e, s, line, again, what);
+  }
+  if (walks_up(t, line)) stream(t, line, s->page, what.site);
+}
+
+/* Called with the address whose line was not in the current line cache. */
+void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
+  uint16_t kind = site & HI_SITE_UPPER ? HI_SEEN_UPPER : HI_SEEN_LOW;
+  miss(t, address, counts, (struct hi_seen){.site = site & ~HI_SITE_UPPER, .kind = kind});
 }
 
 /* One access to every line of [address, address + bytes): what a string instruction does. */
@@ -259,6 +284,9 @@ void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, 
   if (bytes == 0) return;
   uint64_t step = 1ull << hi_run.line_log2;
   uint64_t end = address + bytes;
-  for (uint64_t line = hi_line_of(address); line < end; line += step)
-    hi_miss(t, line < address ? address : line, write ? 1ull << 32 : 1, site);
+  for (uint64_t line = hi_line_of(address); line < end; line += step) {
+    uint64_t from = line < address ? address : line, to = line + step < end ? line + step : end;
+    struct hi_seen what = {.site = site, .kind = write ? HI_SEEN_WRITE : HI_SEEN_READ, .n = (uint32_t)(to - from)};
+    miss(t, from, write ? 1ull << 32 : 1, what);
+  }
 }

@@ -4,6 +4,7 @@
  *
  * shadow word = (slice mod 2^16) << 48 | up to four threads, 12 bits each, latest first */
 #include "credit.h"
+#include "reveal.h"
 #include "sample.h"
 
 #define MAX_SHARERS 4
@@ -23,12 +24,20 @@ static uint64_t touch(struct hi_local *t, uint64_t v, uint64_t slice, uint32_t s
   return slice << 48 | next;
 }
 
+/* What the line cache reveals now and then is known here of every access. */
+static void see(struct hi_local *t, uint32_t page, uint64_t address, uint32_t site) {
+  struct hi_seen seen = {page, site, (uint16_t)(address & (HI_PAGE_BYTES - 1)), HI_SEEN_LOW, 0};
+  if (t->reveals_left) hi_reveal(t, seen);
+  hi_see_shared(t, page, hi_line_of(address), 1);
+}
+
 void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t site) {
   address &= HI_ADDRESS_MASK;
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
   if (epoch != t->epoch) {
     t->epoch = epoch;
     t->comm = &hi_run.comm[HI_COMM_ROW(t->index, epoch & 1)];
+    hi_reveal_slice(t);
     hi_publish_instructions(t);
   }
   if (!hi_counting(t) || t->index >> THREAD_BITS) return;
@@ -46,5 +55,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
     v = seen;
   }
   touch(t, v, slice, sharers, true);
+  bool shared = (v >> 48) == slice && (v & ((1ull << 48) - 1)) != t->index && (v & ((1ull << 48) - 1));
+  if (shared) see(t, page, address, site);
   if (--t->sample_left == 0) hi_sample_due(t, (struct hi_sample){hi_line_of(address), site, !write, write, 1});
 }

@@ -19,6 +19,7 @@ static void locate(struct hi_header *h) {
   hi_run.sites = at(h->off_sites);
   hi_run.events = at(h->off_events);
   hi_run.samples = at(h->off_samples);
+  hi_run.seen = at(h->off_seen);
   hi_run.directory = at(h->off_directory);
   hi_run.comm = at(h->off_comm);
   hi_run.pages = at(h->off_pages);

@@ -27,6 +27,7 @@ struct hi_run {
   struct hi_site *sites;
   struct hi_event *events;
   struct hi_sample *samples;
+  struct hi_seen *seen;
   uint32_t *directory;
   uint64_t *comm;
   struct hi_page *pages;
@@ -57,6 +58,8 @@ struct hi_local {
   uint32_t only_depth;  /* functions of --only-functions it is inside of */
   uint32_t sample_left;
   uint32_t random;
+  int64_t shared_left;          /* accesses to shared lines until one is kept, see reveal.h */
+  uint32_t reveals_left;        /* in this slice */
   uint32_t next_page, page_end; /* page ids reserved and not used yet */
   struct hi_entry *entries[2];
   struct hi_side *side[2];

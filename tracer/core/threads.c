@@ -1,5 +1,5 @@
 /* threads.c: a thread's slot and its line caches, from birth to end. */
-#include "state.h"
+#include "reveal.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -64,6 +64,8 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   t->comm = &hi_run.comm[HI_COMM_ROW(index, t->epoch & 1)];
   t->random = index * 2654435761u + 1;
   t->sample_left = 1 + t->random % HI_SAMPLE_PERIOD;
+  t->shared_left = 1 + t->random % HI_SHARED_PERIOD;
+  hi_reveal_slice(t);
   struct hi_thread *s = t->shared = &hi_run.threads[index];
   s->process = hi_run.process;
   s->creator = creator;

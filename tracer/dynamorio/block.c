@@ -87,7 +87,8 @@ static void add_access(void *dc, struct host_block *b, instr_t *in, opnd_t o, bo
     b->capacity = capacity;
   }
   struct host_access *a = &b->accesses[b->n++];
-  *a = (struct host_access){.instr = in, .operand = o, .write = write, .window = -1};
+  uint32_t bytes = drutil_opnd_mem_size_in_bytes(o, in);
+  *a = (struct host_access){.instr = in, .operand = o, .write = write, .bytes = bytes ? bytes : 1, .window = -1};
   classify(a, s);
 }
 
@@ -216,6 +217,19 @@ struct host_block *block_analyse(void *dc, instrlist_t *bb, bool merge) {
     group(dc, b, merge);
   }
   return b;
+}
+
+/* The bytes that the accesses of a window touch, from its lowest address on. */
+void block_masks(const struct host_block *b, int window, struct hi_site *site) {
+  const struct host_window *w = &b->windows[window];
+  site->span = (uint32_t)(w->high - w->low);
+  for (int i = 0; i < b->n; i++) {
+    const struct host_access *a = &b->accesses[i];
+    if (a->window != window) continue;
+    uint64_t *mask = a->write ? site->writes : site->reads;
+    uint64_t first = (uint64_t)(a->disp - w->low);
+    for (uint64_t at = first; at < first + a->bytes && at < 128; at++) mask[at / 64] |= 1ull << (at % 64);
+  }
 }
 
 void block_free(void *dc, struct host_block *b) {

@@ -44,6 +44,7 @@ struct host_access {
   enum host_key key;
   reg_id_t base, index;
   int scale;
+  uint32_t bytes;
   int64_t disp;        /* relative to the registers' values at the start of the block */
   uint32_t generation; /* which values of base and index it uses */
   int window;
@@ -62,6 +63,7 @@ struct host_block {
 };
 struct host_block *block_analyse(void *dc, instrlist_t *bb, bool merge);
 void block_free(void *dc, struct host_block *b);
+void block_masks(const struct host_block *b, int window, struct hi_site *site);
 bool block_is_string(instr_t *in);
 bool block_is_wide(instr_t *in);
 

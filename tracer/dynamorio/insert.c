@@ -32,14 +32,19 @@ dr_emit_flags_t insert_app2app(void *dc, void *tag, instrlist_t *bb, bool for_tr
   return DR_EMIT_DEFAULT;
 }
 
-static uint32_t new_site(app_pc pc) {
+/* `masks`: what its accesses touch. */
+static uint32_t new_site(app_pc pc, const struct hi_site *masks) {
   uint32_t site = __atomic_fetch_add(&hi_run.header->next_site, 1, __ATOMIC_RELAXED);
   if (site >= HI_MAX_SITES) {
     __atomic_store_n(&hi_run.header->next_site, HI_MAX_SITES, __ATOMIC_RELAXED);
     __atomic_add_fetch(&hi_run.header->lost_sites, 1, __ATOMIC_RELAXED);
     return HI_SITE_NONE;
   }
-  hi_run.sites[site] = (struct hi_site){(uint64_t)pc, hi_run.process, hi_run.processes[hi_run.process].generation};
+  struct hi_site *s = &hi_run.sites[site];
+  *s = *masks;
+  s->pc = (uint64_t)pc;
+  s->process = hi_run.process;
+  s->generation = hi_run.processes[hi_run.process].generation;
   return site;
 }
 
@@ -72,17 +77,25 @@ void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *
   b->counted = true;
 }
 
+static uint32_t window_site(instr_t *in, const struct host_block *b, int window) {
+  struct hi_site masks = {0};
+  block_masks(b, window, &masks);
+  return new_site(instr_get_app_pc(in), &masks);
+}
+
 /* Counts what `in` touches and what it leads. */
 void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struct host_block *b) {
   if (hi_run.header->flags & HI_FLAG_ORACLE) {
     for (int i = 0; i < b->n; i++)
-      if (b->accesses[i].instr == in) insert_oracle(dc, bb, where, &b->accesses[i], new_site(instr_get_app_pc(in)));
+      if (b->accesses[i].instr == in)
+        insert_oracle(dc, bb, where, &b->accesses[i], window_site(in, b, b->accesses[i].window));
   } else {
     for (int i = 0; i < b->nwindows; i++)
-      if (b->accesses[b->windows[i].leader].instr == in)
-        probe_window(dc, bb, where, b, i, new_site(instr_get_app_pc(in)));
+      if (b->accesses[b->windows[i].leader].instr == in) probe_window(dc, bb, where, b, i, window_site(in, b, i));
   }
-  if (block_is_string(in) || block_is_wide(in)) strings_insert(dc, bb, in, where, new_site(instr_get_app_pc(in)));
+  const struct hi_site none = {0};
+  if (block_is_string(in) || block_is_wide(in))
+    strings_insert(dc, bb, in, where, new_site(instr_get_app_pc(in), &none));
 }
 
 dr_emit_flags_t insert_analysis(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void *data) {

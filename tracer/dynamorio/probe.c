@@ -166,7 +166,7 @@ static void split(void *dc, instrlist_t *bb, instr_t *where, const struct host_b
   PUT(XINST_CREATE_load(dc, REG(r1), host_slot(dc, SLOT_ADDRESS)));
   PUT(INSTR_CREATE_add(dc, REG(r1), OPND_CREATE_INT8((int)(w->high - w->low))));
   find_entry(dc, bb, where, r1, r2);
-  probe_counted(dc, bb, where, r1, r2, r3, site);
+  probe_counted(dc, bb, where, r1, r2, r3, site | HI_SITE_UPPER);
   PUT(done);
   PUT(XINST_CREATE_load(dc, REG(r3), host_slot(dc, SLOT_SAVE1)));
   PUT(XINST_CREATE_load(dc, REG(r4), host_slot(dc, SLOT_SAVE2)));

@@ -3,6 +3,7 @@
 mod client;
 mod dynamorio;
 mod guest;
+mod report_ui;
 mod stamp;
 mod step;
 mod workspace;
@@ -31,11 +32,33 @@ const TASKS: &[Task] = &[
         run: guest::run,
     },
     Task {
+        name: "report-ui",
+        about: "bundle the report's page into report-ui/dist",
+        run: report_ui,
+    },
+    Task {
+        name: "report-packages",
+        about: "fetch what bundling and testing the page needs into report-ui/node_modules",
+        run: report_packages,
+    },
+    Task {
         name: "help",
         about: "list the tasks",
         run: help,
     },
 ];
+
+fn report_ui(arguments: &[String]) -> Result<ExitCode> {
+    no_arguments(arguments)?;
+    report_ui::build(&Workspace::find()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report_packages(arguments: &[String]) -> Result<ExitCode> {
+    no_arguments(arguments)?;
+    report_ui::packages(&Workspace::find()?)?;
+    Ok(ExitCode::SUCCESS)
+}
 
 fn tracer(arguments: &[String]) -> Result<ExitCode> {
     no_arguments(arguments)?;
@@ -49,7 +72,7 @@ fn help(arguments: &[String]) -> Result<ExitCode> {
     no_arguments(arguments)?;
     println!("Usage: cargo xtask TASK\n\nTasks:");
     for t in TASKS {
-        println!("  {:10} {}", t.name, t.about);
+        println!("  {:15} {}", t.name, t.about);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ mod map;
 mod metrics;
 mod place;
 mod program;
+mod report;
 mod topology;
 mod trace;
 

@@ -39,8 +39,11 @@ impl Place {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(self.hither());
+        // What whoever started the tests ignores (nohup, a shell's `&`) is not ignored here.
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal")
+            .arg(self.hither())
             .arg("trace")
             .args(arguments)
             .current_dir(self.work(""))
@@ -183,7 +186,7 @@ fn output_and_status_are_the_programs() {
     assert_eq!(lines[0], "err");
     assert!(lines[1].contains("exit status 3"), "{lines:?}");
     assert!(lines[1].contains("-> sh.hither ("), "{lines:?}");
-    assert_eq!(lines[2], "hither: next: hither stat sh.hither");
+    assert_eq!(lines[2], "hither: next: hither report --text sh.hither");
     // And once more over the profile that is there now.
     let out = place.run(&["-q", "sh", "-c", "echo err >&2; kill -SEGV $$"]);
     assert_eq!(out.status.code(), Some(128 + Signal::SIGSEGV as i32));

@@ -2,6 +2,8 @@
 //! writing files. Usable as a library.
 #![forbid(unsafe_code)]
 pub mod comm;
+pub mod figure;
+pub mod finding;
 pub mod ids;
 mod io;
 pub mod meta;
@@ -9,6 +11,8 @@ pub mod placement;
 pub mod tables;
 
 pub use comm::CommMatrix;
+pub use figure::{Better, Figure, Unit};
+pub use finding::{Finding, FindingKind, FindingLine, Fix, Picture};
 pub use ids::*;
 pub use io::{check_destination, read, read_meta, write, Error, Written};
 pub use meta::*;
@@ -29,6 +33,7 @@ pub struct Profile {
     pub object_ranges: Vec<ObjectRange>,
     pub members: Vec<Member>,
     pub sites: Vec<Site>,
+    pub lines: Vec<LineUse>,
 }
 
 impl Profile {

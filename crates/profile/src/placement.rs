@@ -108,7 +108,7 @@ pub struct ThreadId {
 }
 
 /// What a region is known by in the next run; see [`crate::Region`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RegionId {
     pub kind: RegionKind,
     pub process: ProcessIx,

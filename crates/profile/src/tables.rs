@@ -76,6 +76,24 @@ pub struct PageUse {
     pub writes: u64,
 }
 
+/// What one thread does with a line that several threads use, at least one of them writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LineUse {
+    pub region: RegionIx,
+    /// Of the line, bytes from the region's start.
+    pub offset: u64,
+    pub thread: ThreadIx,
+    /// Accesses that were looked at: the masks tell what these touched.
+    pub seen: u64,
+    /// The bytes it reads: bit n is the n-th 64th of the line, a byte in lines of 64. Bytes that
+    /// less than 1 in 256 of the accesses touch are left out.
+    pub read_mask: u64,
+    /// The same of those it writes.
+    pub write_mask: u64,
+    /// Estimate of its accesses to the line in slices in which others used it as well.
+    pub accesses: u64,
+}
+
 /// Who touched a page first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FirstTouch {

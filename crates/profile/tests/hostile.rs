@@ -83,6 +83,7 @@ fn small() -> Profile {
         object_ranges: vec![ObjectRange::default()],
         members: vec![Member::default()],
         sites: vec![Site::default()],
+        lines: vec![LineUse::default()],
     }
 }
 

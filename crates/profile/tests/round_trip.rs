@@ -29,6 +29,22 @@ fn more_rows_than_a_row_group() {
 }
 
 #[test]
+fn a_profile_from_before_the_table_of_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut profile = common::profile(3, 20);
+    write(&profile, dir.path()).unwrap();
+    let json = dir.path().join("profile.json");
+    let text = fs::read_to_string(&json).unwrap();
+    let mut stored: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let tables = stored["tables"].as_object_mut().unwrap();
+    assert!(tables.remove("lines").is_some());
+    fs::write(&json, stored.to_string()).unwrap();
+    fs::remove_file(dir.path().join("lines.parquet")).unwrap();
+    profile.lines.clear();
+    assert!(read(dir.path()).unwrap() == profile);
+}
+
+#[test]
 fn rows_are_sorted() {
     let dir = tempfile::tempdir().unwrap();
     let profile = common::profile(7, 50);
@@ -132,7 +148,7 @@ fn files_are_never_writable_by_everybody() {
     write(&common::profile(1, 5), &path).unwrap();
     let mut all = vec![path.clone()];
     all.extend(fs::read_dir(&path).unwrap().map(|f| f.unwrap().path()));
-    assert_eq!(all.len(), 12);
+    assert_eq!(all.len(), 13);
     for file in all {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o2, 0, "{file:?}: {mode:o}");

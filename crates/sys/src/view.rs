@@ -112,7 +112,12 @@ impl Segment {
 
     #[must_use]
     pub fn site(&self, site: u32) -> wire::Site {
-        self.read(self.slot(self.layout().sites, site.into(), wire::MAX_SITES, 16))
+        self.read(self.slot(
+            self.layout().sites,
+            site.into(),
+            wire::MAX_SITES,
+            size_of::<wire::Site>() as u64,
+        ))
     }
 
     #[must_use]
@@ -189,6 +194,25 @@ impl Segment {
         }
         self.store_u64(tail_at, head);
         first.wrapping_sub(tail)
+    }
+
+    /// Calls `each` for all that a thread saw of shared lines since the last call. What the
+    /// ring had no room for is not there.
+    pub fn drain_seen(&self, thread: u32, mut each: impl FnMut(wire::Seen)) {
+        let at = self.thread_at(thread);
+        let head = self.load_u32(at + offset_of!(wire::Thread, seen_head) as u64);
+        let tail_at = at + offset_of!(wire::Thread, seen_tail) as u64;
+        let waiting = head.wrapping_sub(self.load_u32(tail_at)).min(wire::SEEN);
+        let size = size_of::<wire::Seen>() as u64;
+        let room = u64::from(wire::SEEN) * size;
+        let ring = self.slot(self.layout().seen, thread.into(), wire::MAX_THREADS, room);
+        for n in 0..waiting {
+            let index = head.wrapping_sub(waiting).wrapping_add(n) % wire::SEEN;
+            each(self.read(ring.saturating_add(u64::from(index) * size)));
+        }
+        if waiting > 0 {
+            self.store_u32(tail_at, head);
+        }
     }
 
     /// Slots of the event ring written or reserved and not yet read.

@@ -1,15 +1,19 @@
 //! The command line: arguments, calls of the stages, printing. One file per verb.
 mod auto;
+mod check;
 mod doctor;
 mod generate;
 mod map;
 mod output;
 mod progress;
 mod render_compare;
+mod render_comparison;
+mod render_findings;
 mod render_matrix;
 mod render_report;
 mod render_slices;
 mod render_topo;
+mod report;
 mod run;
 mod stat;
 mod style;
@@ -44,6 +48,8 @@ enum Verb {
     Trace(trace::Args),
     Stat(stat::Args),
     Map(Box<map::Args>),
+    Report(report::Args),
+    Check(check::Args),
     Run(run::Args),
     Auto(auto::Args),
     Topo(topo::Args),
@@ -59,6 +65,8 @@ impl Verb {
             Verb::Trace(args) => trace::run(args),
             Verb::Stat(args) => stat::run(args),
             Verb::Map(args) => map::run(args),
+            Verb::Report(args) => report::run(args),
+            Verb::Check(args) => check::run(args),
             Verb::Run(args) => run::run(args),
             Verb::Auto(args) => auto::run(args),
             Verb::Topo(args) => topo::run(args),

@@ -1,7 +1,8 @@
-//! Where a profile goes, checked before the target runs rather than after.
+//! Where a profile or a page goes, checked before the work rather than after.
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{bail, Result};
+use anyhow::{bail, Context, Result};
 use nix::unistd::{access, AccessFlags};
 
 use hither_profile::check_destination;
@@ -43,6 +44,67 @@ pub fn check(folder: &Path) -> Result<()> {
     }
     check_destination(folder)?;
     Ok(())
+}
+
+/// What a page says of itself in its first lines, so that no other file is replaced.
+const PAGE_MARK: &str = "<meta name=\"generator\" content=\"hither report\">";
+
+/// The page's file: `name`, or after the profile.
+///
+/// # Errors
+/// When the folder is missing, or something that is no page of ours has that name.
+pub fn page(name: Option<&Path>, profile: &Path) -> Result<PathBuf> {
+    let path = match name {
+        Some(name) => name.to_owned(),
+        None => {
+            let stem = profile.file_stem().unwrap_or("report".as_ref());
+            format!("{}.html", stem.to_string_lossy()).into()
+        }
+    };
+    let shown = path.display();
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if !parent.is_dir() {
+        let parent = parent.display();
+        bail!("cannot write {shown}: there is no folder {parent}; make it, or choose another place with -o");
+    }
+    if path.symlink_metadata().is_ok() && !is_page(&path) {
+        bail!("{shown} exists and is no page of hither; it was left as it is: choose another name with -o, or move it away");
+    }
+    Ok(path)
+}
+
+fn is_page(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let file = std::fs::File::open(path).ok().filter(|_| path.is_file());
+    let read = file.and_then(|file| file.take(1024).read_to_end(&mut head).ok());
+    read.is_some() && String::from_utf8_lossy(&head).contains(PAGE_MARK)
+}
+
+/// Writes a page under another name beside its own and renames it: there is never half of one.
+///
+/// # Errors
+/// When there is no room, or the folder may not be written to.
+pub fn write_page(html: &str, path: &Path) -> Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let write = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create_new(&beside)?;
+        file.write_all(html.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    };
+    write()
+        .inspect_err(|_| drop(std::fs::remove_file(&beside)))
+        .with_context(|| {
+            format!(
+                "cannot write {}; choose another place with -o",
+                path.display()
+            )
+        })
 }
 
 #[cfg(test)]

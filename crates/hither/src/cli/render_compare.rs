@@ -1,12 +1,11 @@
 //! `hither stat BEFORE AFTER`: metric by metric and structure by structure.
 use super::render_report::header;
 use super::style::{bytes, clean, count, percent, three, Style};
-use crate::metrics::report::{PageReport, Report};
+use crate::metrics::figures::figures;
+use crate::metrics::report::Report;
 use crate::metrics::structures::Structure;
+use hither_profile::Unit;
 use std::collections::BTreeMap;
-
-/// How a value is written.
-type Format = fn(f64) -> String;
 
 pub fn render(before: &Report, after: &Report, top: usize, style: Style) -> String {
     let mut out = format!(
@@ -18,13 +17,13 @@ pub fn render(before: &Report, after: &Report, top: usize, style: Style) -> Stri
         "\nVerdict A: {}.\nVerdict B: {}.\n\n",
         before.verdict.sentence, after.verdict.sentence
     ));
-    let rows = metrics(before).into_iter().zip(metrics(after));
-    let rows = rows.map(|((name, format, a), (_, _, b))| {
+    let rows = figures(before).into_iter().zip(figures(after));
+    let rows = rows.map(|(a, b)| {
         vec![
-            name.to_owned(),
-            written(a, format),
-            written(b, format),
-            change(a, b),
+            a.name,
+            written(a.value, a.unit),
+            written(b.value, b.unit),
+            change(a.value, b.value),
         ]
     });
     out.push_str(&style.table(&["metric", "A", "B", "change"], rows.collect(), &[1, 2, 3]));
@@ -46,39 +45,18 @@ pub fn render(before: &Report, after: &Report, top: usize, style: Style) -> Stri
     out
 }
 
-fn metrics(r: &Report) -> Vec<(&'static str, Format, Option<f64>)> {
-    let c = &r.communication;
-    let pages = |f: fn(&PageReport) -> f64| r.pages.as_ref().map(f);
-    let first = r.pages.as_ref().and_then(|p| p.first_touch);
-    let points: Format = |v| format!("{} %", three(v));
-    let whole: Format = |v| count(v as u64);
-    let size: Format = |v| bytes(v as u64);
-    vec![
-        ("seconds traced", three, Some(r.run.seconds)),
-        ("threads", whole, Some(r.run.threads as f64)),
-        ("instructions", whole, Some(r.run.instructions as f64)),
-        ("reads", whole, Some(r.run.reads as f64)),
-        ("writes", whole, Some(r.run.writes as f64)),
-        ("footprint", size, Some(r.run.footprint as f64)),
-        ("C_H", three, Some(c.heterogeneity)),
-        ("C_H pairs", three, Some(c.heterogeneity_pairs)),
-        ("C_A", three, Some(c.amount)),
-        ("C_A per second", three, Some(c.amount_per_second)),
-        ("B_comm", points, Some(c.balance)),
-        ("R_comm", three, Some(c.ratio)),
-        ("load balance", points, Some(r.load_balance)),
-        ("phases", whole, Some(r.phases.len() as f64)),
-        ("E_app best", percent, pages(|p| p.best.app)),
-        ("E_app worst", percent, pages(|p| p.worst.app)),
-        ("Acc_page", percent, first.map(|f| f.page)),
-        ("Acc_app", percent, first.map(|f| f.app)),
-        ("local", percent, first.map(|f| f.local)),
-        ("migrations", whole, pages(|p| p.timeline.migrations as f64)),
-    ]
-}
-
-fn written(value: Option<f64>, format: Format) -> String {
-    value.map_or_else(|| "-".to_owned(), format)
+/// A value as its unit is written.
+pub fn written(value: Option<f64>, unit: Unit) -> String {
+    let Some(value) = value else {
+        return "-".to_owned();
+    };
+    match unit {
+        Unit::Share => percent(value),
+        Unit::Percent => format!("{} %", three(value)),
+        Unit::Bytes => bytes(value as u64),
+        Unit::Count => count(value as u64),
+        Unit::Seconds | Unit::Number => three(value),
+    }
 }
 
 /// Relative change in per cent; "new" and "gone" where one side has nothing.
@@ -109,12 +87,12 @@ fn structures(before: &Report, after: &Report, top: usize) -> Vec<Vec<String>> {
     let row = |((name, _), [a, b]): ((&str, &str), Pair)| {
         let accesses = |s: Option<&Structure>| s.map(|s| s.accesses() as f64);
         let part = |s: Option<&Structure>, f: fn(&Structure) -> Option<f64>| {
-            written(s.and_then(f), percent)
+            written(s.and_then(f), Unit::Share)
         };
         vec![
             clean(name),
-            written(accesses(a), |v| count(v as u64)),
-            written(accesses(b), |v| count(v as u64)),
+            written(accesses(a), Unit::Count),
+            written(accesses(b), Unit::Count),
             change(accesses(a), accesses(b)),
             part(a, |s| s.exclusivity),
             part(b, |s| s.exclusivity),

@@ -1,6 +1,6 @@
 //! `hither stat` for people: verdict first, then what it rests on.
 use super::render_matrix;
-use super::style::{bytes, clean, count, percent, three, Style};
+use super::style::{bytes, clean, count, percent, shell_line, three, Style};
 use crate::metrics::exclusivity::Exclusivity;
 use crate::metrics::report::{PageReport, Report, Run};
 use crate::metrics::structures::Structure;
@@ -33,11 +33,12 @@ pub fn render(report: &Report, name: &str, top: usize, style: Style) -> String {
     let limits: String = limits.map(|l| style.wrap("  - ", &clean(l), 4)).collect();
     section(&mut out, style, "What could not be seen", &limits);
     let next = if report.phases.len() > 1 {
-        "--slices"
+        "stat --slices"
     } else {
-        "--json"
+        "report"
     };
-    out.push_str(&format!("\nnext: hither stat {next} {}\n", clean(name)));
+    let name = shell_line([name].into_iter());
+    out.push_str(&format!("\nnext: hither {next} {name}\n"));
     out
 }
 

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Nodes of the machine of the papers (OPT table 2), where nothing better is known.
 const PAPERS_NODES: usize = 4;
 /// No machine has more, and work grows with them.
-const MAX_NODES: u16 = 1024;
+pub(super) const MAX_NODES: u16 = 1024;
 
 /// Say what a profile shows: would placing threads or data help, and why
 #[derive(Debug, clap::Args)]
@@ -68,7 +68,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 fn load(path: &Path, args: &Args) -> Result<Report> {
     let profile = hither_profile::read(path)?;
-    let setup = setup(&profile.meta.machine, args)?;
+    let topology = args.topology.as_deref();
+    let setup = setup(&profile.meta.machine, args.nodes, topology, args.page_size)?;
     Ok(Report::of(&profile, setup))
 }
 
@@ -103,7 +104,12 @@ fn slices(report: &Report, args: &Args, style: Style) -> String {
 
 /// Nodes and caches to count with: what the user says, else the traced machine if it has
 /// several nodes, else the machine of the papers.
-fn setup(machine: &Machine, args: &Args) -> Result<Setup> {
+pub(super) fn setup(
+    machine: &Machine,
+    nodes: Option<u16>,
+    topology: Option<&str>,
+    page_size: PageSize,
+) -> Result<Setup> {
     let mut setup = Setup {
         nodes: PAPERS_NODES,
         nodes_from: format!(
@@ -114,19 +120,19 @@ fn setup(machine: &Machine, args: &Args) -> Result<Setup> {
             }
         ),
         cache_bytes: machine.cache_bytes,
-        page_size: args.page_size,
+        page_size,
     };
     if machine.numa_nodes > 1 {
         setup.nodes = machine.numa_nodes.min(MAX_NODES.into()) as usize;
         setup.nodes_from = "those of the traced machine".to_owned();
     }
-    if let Some(name) = &args.topology {
+    if let Some(name) = topology {
         let topology = topology::load(name)?;
         setup.nodes = topology.nodes_with_units().clamp(1, MAX_NODES.into());
         setup.nodes_from = format!("those of {name}");
         setup.cache_bytes = topology.cache_bytes();
     }
-    if let Some(nodes) = args.nodes {
+    if let Some(nodes) = nodes {
         setup.nodes = usize::from(nodes);
         setup.nodes_from = "as --nodes says".to_owned();
     }

@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 pub use args::Args;
 
 use super::progress::Progress;
+use super::style::shell_line;
 use super::units::{show_bytes, show_count, show_duration, show_end};
 use super::{output, say};
 use crate::program::child::{self, Signals};
@@ -175,5 +176,7 @@ fn report(profile: &Profile, written: &Written, folder: &Path) {
     for limit in &meta.limits {
         say(&format!("note: {limit}"));
     }
-    say(&format!("next: hither stat {}", folder.display()));
+    let shown = folder.display().to_string();
+    let words = ["hither", "report", "--text", &shown];
+    say(&format!("next: {}", shell_line(words.into_iter())));
 }

@@ -13,6 +13,7 @@
 //!   swap of a and b .............. only groups that a or b touch change
 //! ```
 //! The result is the same on every machine: work is bounded by a count, not a clock.
+use super::exclusivity::exclusivity;
 use super::pages::PageTable;
 use hither_profile::NodeIx;
 use std::collections::HashMap;
@@ -35,13 +36,37 @@ const SHUFFLES: u64 = 64;
 /// too many different pages.
 const SHARE_STEPS: [u64; 3] = [64, 8, 2];
 
+/// The assignments with the highest and the lowest E_app: the node of each thread.
+#[must_use]
+pub fn extremes(table: &PageTable, threads: usize, nodes: usize) -> (Vec<NodeIx>, Vec<NodeIx>) {
+    let groups = if nodes <= 1 || threads <= 1 {
+        Groups::new()
+    } else {
+        limited_groups(table)
+    };
+    let best = search(&groups, threads, nodes, Goal::Maximise);
+    let worst = search(&groups, threads, nodes, Goal::Minimise);
+    let app = |of: &[NodeIx]| exclusivity(table, nodes, of).map_or(0.0, |e| e.app);
+    // The search works on groups of pages: where nothing matters they may come out reversed.
+    if app(&best) < app(&worst) {
+        (worst, best)
+    } else {
+        (best, worst)
+    }
+}
+
 /// The node of each thread.
+#[cfg(test)]
 #[must_use]
 pub fn assign(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Vec<NodeIx> {
+    search(&limited_groups(table), threads, nodes, goal)
+}
+
+fn search(groups: &Groups, threads: usize, nodes: usize, goal: Goal) -> Vec<NodeIx> {
     if nodes <= 1 || threads <= 1 {
         return vec![NodeIx(0); threads];
     }
-    let mut search = Search::new(table, threads, nodes, goal);
+    let mut search = Search::new(groups, threads, nodes, goal);
     let slots = search.slots();
     let mut starts = vec![search.greedy()];
     starts.push((0..slots).map(|t| t / search.capacity).collect());
@@ -84,14 +109,15 @@ struct Search {
     node_of: Vec<usize>,
     /// Accesses per group and node.
     sums: Vec<i64>,
+    /// The largest of each group's sums.
+    maxima: Vec<i64>,
     work: u64,
 }
 
 impl Search {
-    fn new(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Self {
+    fn new(groups: &Groups, threads: usize, nodes: usize, goal: Goal) -> Self {
         let capacity = threads.div_ceil(nodes);
         let mut touches = vec![Vec::new(); nodes * capacity];
-        let groups = limited_groups(table);
         for (group, cells) in groups.iter().enumerate() {
             for &(thread, accesses) in cells {
                 touches[thread as usize].push((group as u32, accesses));
@@ -105,6 +131,7 @@ impl Search {
             groups: groups.len(),
             node_of: Vec::new(),
             sums: Vec::new(),
+            maxima: Vec::new(),
             work: 0,
         }
     }
@@ -160,6 +187,7 @@ impl Search {
                 self.sums[g as usize * self.nodes + self.node_of[t]] += c;
             }
         }
+        self.maxima = self.sums.chunks(self.nodes).map(most).collect();
         let mut improved = true;
         while improved && self.work > 0 {
             improved = false;
@@ -180,56 +208,86 @@ impl Search {
                 }
             }
         }
-        let maxima = self
-            .sums
-            .chunks(self.nodes)
-            .map(|g| g.iter().max().copied().unwrap_or(0));
-        self.signed(maxima.sum())
+        self.signed(self.maxima.iter().sum())
     }
 
     fn gain_of_swap(&mut self, a: usize, b: usize) -> i64 {
+        // Rows of known length stay in registers, which is most of a search's time.
+        let (change, looked) = match self.nodes {
+            2 => self.change::<2>(a, b),
+            4 => self.change::<4>(a, b),
+            8 => self.change::<8>(a, b),
+            _ => self.change_of_any(a, b),
+        };
+        self.work = self.work.saturating_sub(looked);
+        self.signed(change)
+    }
+
+    /// What the sum of maxima changes by if a and b swap, and the cells that were looked at.
+    fn change<const N: usize>(&self, a: usize, b: usize) -> (i64, u64) {
+        let (from, to) = (self.node_of[a], self.node_of[b]);
+        // All bits where a node gains, or loses, what moves.
+        let gains: [i64; N] = std::array::from_fn(|n| -i64::from(n == to));
+        let loses: [i64; N] = std::array::from_fn(|n| -i64::from(n == from));
+        let (mut change, mut groups) = (0, 0);
+        for_merged(&self.touches[a], &self.touches[b], |group, ca, cb| {
+            groups += 1;
+            let moved = ca - cb;
+            let Some(row) = self.sums[group as usize * N..].first_chunk::<N>() else {
+                return;
+            };
+            let after = |n: usize| row[n] + (moved & gains[n]) - (moved & loses[n]);
+            let most = (1..N).fold(after(0), |most, n| most.max(after(n)));
+            change += most - self.maxima[group as usize];
+        });
+        (change, 1 + groups * N as u64)
+    }
+
+    fn change_of_any(&mut self, a: usize, b: usize) -> (i64, u64) {
         let (from, to) = (self.node_of[a], self.node_of[b]);
         let (mut change, mut looked) = (0, 1);
+        let (sums, nodes) = (&mut self.sums, self.nodes);
         for_merged(&self.touches[a], &self.touches[b], |group, ca, cb| {
-            looked += self.nodes as u64;
+            looked += nodes as u64;
             let moved = ca - cb;
             if moved == 0 {
                 return;
             }
-            let row = &self.sums[group as usize * self.nodes..][..self.nodes];
-            let (mut old, mut new) = (0, 0);
-            for (node, &sum) in row.iter().enumerate() {
-                let after = if node == from {
-                    sum - moved
-                } else if node == to {
-                    sum + moved
-                } else {
-                    sum
-                };
-                old = old.max(sum);
-                new = new.max(after);
-            }
-            change += new - old;
+            // Moved and moved back: cheaper than to ask of every node whether it is one of the two.
+            let row = &mut sums[group as usize * nodes..][..nodes];
+            row[from] -= moved;
+            row[to] += moved;
+            change += most(row) - self.maxima[group as usize];
+            row[from] += moved;
+            row[to] -= moved;
         });
-        self.work = self.work.saturating_sub(looked);
-        self.signed(change)
+        (change, looked)
     }
 
     fn swap(&mut self, a: usize, b: usize) {
         let (from, to) = (self.node_of[a], self.node_of[b]);
         for (thread, leaves, enters) in [(a, from, to), (b, to, from)] {
             for &(g, c) in &self.touches[thread] {
-                self.sums[g as usize * self.nodes + leaves] -= c;
-                self.sums[g as usize * self.nodes + enters] += c;
+                let row = &mut self.sums[g as usize * self.nodes..][..self.nodes];
+                row[leaves] -= c;
+                row[enters] += c;
+                self.maxima[g as usize] = most(row);
             }
         }
         self.node_of.swap(a, b);
     }
 }
 
+fn most(row: &[i64]) -> i64 {
+    row.iter().copied().max().unwrap_or(0)
+}
+
 /// Calls `f(group, accesses of a, accesses of b)` for every group either touches.
 fn for_merged(a: &[(u32, i64)], b: &[(u32, i64)], mut f: impl FnMut(u32, i64, i64)) {
-    let (mut i, mut j) = (0, 0);
+    // What both touch from the first group on needs no merging.
+    let both = a.iter().zip(b).take_while(|(x, y)| x.0 == y.0);
+    let alike = both.map(|(x, y)| f(x.0, x.1, y.1)).count();
+    let (mut i, mut j) = (alike, alike);
     while i < a.len() || j < b.len() {
         let ga = a.get(i).map_or(u32::MAX, |c| c.0);
         let gb = b.get(j).map_or(u32::MAX, |c| c.0);
@@ -253,13 +311,13 @@ type Groups = Vec<Vec<(u32, i64)>>;
 /// Groups that a search can handle: as fine as possible, and if even the coarsest are too
 /// many, those with most accesses.
 fn limited_groups(table: &PageTable) -> Groups {
-    let mut groups = Groups::new();
     for steps in SHARE_STEPS {
-        groups = group_pages(table, steps);
-        if groups.iter().map(Vec::len).sum::<usize>() <= MAX_CELLS {
+        if let Some(groups) = group_pages(table, steps, MAX_CELLS) {
             return groups;
         }
     }
+    let [.., coarsest] = SHARE_STEPS;
+    let mut groups = group_pages(table, coarsest, usize::MAX).unwrap_or_default();
     groups.sort_by_key(|cells| -cells.iter().map(|c| c.1).sum::<i64>());
     let mut cells = 0;
     groups.retain(|group| {
@@ -269,8 +327,9 @@ fn limited_groups(table: &PageTable) -> Groups {
     groups
 }
 
-/// Shared pages, those alike summed.
-fn group_pages(table: &PageTable, share_steps: u64) -> Groups {
+/// Shared pages, those alike summed; `None` when that leaves more cells than these.
+fn group_pages(table: &PageTable, share_steps: u64, most_cells: usize) -> Option<Groups> {
+    let mut cells_of_groups = 0;
     let mut groups = Groups::new();
     let mut by_shape: HashMap<Vec<(u32, u8)>, usize> = HashMap::new();
     for page in 0..table.len() {
@@ -295,12 +354,16 @@ fn group_pages(table: &PageTable, share_steps: u64) -> Groups {
                 }
             }
             None => {
+                cells_of_groups += uses.len();
+                if cells_of_groups > most_cells {
+                    return None;
+                }
                 by_shape.insert(shape, groups.len());
                 groups.push(cells.collect());
             }
         }
     }
-    groups
+    Some(groups)
 }
 
 /// Fisher-Yates with a xorshift generator: the same order for the same seed.

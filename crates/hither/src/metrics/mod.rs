@@ -4,6 +4,9 @@
 pub mod assignment;
 pub mod communication;
 pub mod exclusivity;
+pub mod figures;
+pub mod findings;
+pub mod ground;
 pub mod pages;
 pub mod phases;
 pub mod placement;
@@ -12,7 +15,7 @@ pub mod structures;
 pub mod verdict;
 
 pub use pages::PageSize;
-pub use report::{Report, Setup};
+pub use report::{Analysis, Report, Setup};
 
 #[cfg(test)]
 mod tests;

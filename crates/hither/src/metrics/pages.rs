@@ -78,7 +78,7 @@ pub struct ThreadUse {
 const MAX_ACCESSES: u64 = 1 << 44;
 
 /// All pages with at least one access, in order, each with its threads in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageTable {
     ids: Vec<PageId>,
     /// Uses of page p are `uses[starts[p]..starts[p + 1]]`.
@@ -88,35 +88,73 @@ pub struct PageTable {
 
 impl PageTable {
     /// Sums the rows of a `pages` table (any order, any number of slices) per page and thread.
-    pub fn build<'a>(
-        rows: impl IntoIterator<Item = &'a PageUse>,
-        regions: &[Region],
-        size: PageSize,
-    ) -> Self {
-        let mut flat: Vec<(PageId, ThreadIx, u64)> = rows
-            .into_iter()
-            .map(|u| {
-                let id = size.page_of(regions, u.region, u.page);
-                (id, u.thread, u.reads.saturating_add(u.writes))
-            })
-            .filter(|(_, _, accesses)| *accesses > 0)
-            .collect();
-        flat.sort_unstable();
+    pub fn build<'a, R>(rows: R, regions: &[Region], size: PageSize) -> Self
+    where
+        R: IntoIterator<Item = &'a PageUse>,
+        R::IntoIter: Clone,
+    {
+        let cells = rows.into_iter().map(|u| {
+            let id = size.page_of(regions, u.region, u.page);
+            (id, u.thread, u.reads.saturating_add(u.writes))
+        });
+        let cells = cells.filter(|(_, _, accesses)| *accesses > 0);
         let mut table = PageTable::default();
-        for (id, thread, accesses) in flat {
-            let new_page = table.ids.last() != Some(&id);
-            if new_page {
-                table.ids.push(id);
-                table.starts.push(table.uses.len());
+        // One page slice is in this order already, which for millions of rows saves a copy.
+        if cells.clone().is_sorted_by_key(|c| (c.0, c.1)) {
+            cells.for_each(|cell| table.add(cell));
+        } else {
+            let mut sorted: Vec<(PageId, ThreadIx, u64)> = cells.collect();
+            sorted.sort_unstable();
+            sorted.into_iter().for_each(|cell| table.add(cell));
+        }
+        table.starts.push(table.uses.len());
+        table
+    }
+
+    /// Adds to the last page, or begins one.
+    fn add(&mut self, (id, thread, accesses): (PageId, ThreadIx, u64)) {
+        let new_page = self.ids.last() != Some(&id);
+        if new_page {
+            self.ids.push(id);
+            self.starts.push(self.uses.len());
+        }
+        match self.uses.last_mut() {
+            Some(last) if !new_page && last.thread == thread => {
+                last.accesses = last.accesses.saturating_add(accesses).min(MAX_ACCESSES);
             }
-            match table.uses.last_mut() {
-                Some(last) if !new_page && last.thread == thread => {
-                    last.accesses = last.accesses.saturating_add(accesses).min(MAX_ACCESSES);
+            _ => self.uses.push(ThreadUse {
+                thread,
+                accesses: accesses.min(MAX_ACCESSES),
+            }),
+        }
+    }
+
+    /// A table of 4 KiB pages as one of larger pages, the same as [`PageTable::build`] makes
+    /// of the rows.
+    #[must_use]
+    pub fn larger(&self, regions: &[Region], size: PageSize) -> Self {
+        let mut table = PageTable::default();
+        // By thread, `None` for those that do not use the page.
+        let mut sums: Vec<Option<u64>> = Vec::new();
+        let large = |page: usize| {
+            let PageId { region, number } = self.ids[page];
+            size.page_of(regions, region, PageNo(number as u32))
+        };
+        for page in 0..self.len() {
+            for u in self.uses(page) {
+                let at = u.thread.at();
+                if at >= sums.len() {
+                    sums.resize(at + 1, None);
                 }
-                _ => table.uses.push(ThreadUse {
-                    thread,
-                    accesses: accesses.min(MAX_ACCESSES),
-                }),
+                sums[at] = Some(sums[at].unwrap_or(0).saturating_add(u.accesses));
+            }
+            let id = large(page);
+            if page + 1 == self.len() || large(page + 1) != id {
+                for (thread, sum) in sums.iter_mut().enumerate() {
+                    if let Some(accesses) = sum.take() {
+                        table.add((id, ThreadIx(thread as u32), accesses));
+                    }
+                }
             }
         }
         table.starts.push(table.uses.len());

@@ -76,19 +76,22 @@ pub struct Timeline {
 }
 
 /// Follows every page: it starts where its first toucher runs (first touch) and moves in
-/// each page slice to the node that uses it most, threads staying where they are.
+/// each page slice to the node that uses it most, threads staying where they are. `whole` is
+/// the table of the whole run.
 #[must_use]
 pub fn timeline(
     profile: &Profile,
-    size: PageSize,
+    whole: (&PageTable, PageSize),
     nodes: usize,
     node_of: &[NodeIx],
     touchers: &HashMap<PageId, ThreadIx>,
 ) -> Timeline {
+    let (whole, size) = whole;
     let mut by_slice: BTreeMap<SliceIx, Vec<&PageUse>> = BTreeMap::new();
     for row in &profile.pages {
         by_slice.entry(row.slice).or_default().push(row);
     }
+    let alone = by_slice.len() == 1;
     let mut out = Timeline::default();
     let mut place: HashMap<PageId, (NodeIx, u32)> = touchers
         .iter()
@@ -96,7 +99,13 @@ pub fn timeline(
         .collect();
     let mut per_node = vec![0; nodes];
     for (first, rows) in by_slice {
-        let table = PageTable::build(rows, &profile.regions, size);
+        let made;
+        let table = if alone {
+            whole
+        } else {
+            made = PageTable::build(rows.iter().copied(), &profile.regions, size);
+            &made
+        };
         let mut slice = PageSlice {
             first,
             ..PageSlice::default()

@@ -1,16 +1,17 @@
 //! Every metric of one profile, put together. Serialised as it stands by `stat --json`:
 //! the names of its fields are the documented names.
-use super::assignment::{assign, Goal};
+use super::assignment::extremes;
 use super::communication::{communication, imbalance, Communication};
 use super::exclusivity::{exclusivity, Exclusivity};
 use super::pages::{first_touchers, PageId, PageSize, PageTable};
 use super::phases::{phases, DIFF_MIN, WINDOW};
 use super::placement::{accuracy_of, timeline, Accuracy, Timeline};
-use super::structures::{hot_lines, structures, HotLine, Pages, Structure};
+use super::structures::{hot_lines, pages_of_objects, structures, HotLine, Pages, Structure};
 use super::verdict::{verdict, Evidence, Verdict};
 use hither_profile::{CommMatrix, NodeIx, Profile, RunEnd, ThreadIx};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What the metrics are computed for.
 #[derive(Clone, Debug, Serialize)]
@@ -138,11 +139,36 @@ pub struct Report {
     pub limits: Vec<String>,
 }
 
+/// A report and the tables that it was computed from, for who looks closer.
+pub struct Analysis {
+    pub report: Report,
+    /// Pages of the size that the setup names.
+    pub table: Arc<PageTable>,
+    /// Who touched each of them first.
+    pub touchers: HashMap<PageId, ThreadIx>,
+    /// Positions in the table of each object's pages, each once; by row of the object.
+    pub held: HashMap<usize, Vec<usize>>,
+}
+
 impl Report {
     /// Computes every metric.
     #[must_use]
     pub fn of(profile: &Profile, setup: Setup) -> Self {
+        Analysis::of(profile, setup).report
+    }
+}
+
+impl Analysis {
+    /// Computes every metric.
+    #[must_use]
+    pub fn of(profile: &Profile, setup: Setup) -> Self {
         let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
+        Analysis::of_table(profile, setup, Arc::new(table))
+    }
+
+    /// The same where the table of the setup's pages is there already.
+    #[must_use]
+    pub fn of_table(profile: &Profile, setup: Setup, table: Arc<PageTable>) -> Self {
         let touchers = first_touchers(&profile.first_touch, &profile.regions, setup.page_size);
         let threads = profile.threads.len();
         let (best, worst) = extremes(&table, threads, setup.nodes);
@@ -169,8 +195,9 @@ impl Report {
             nodes: setup.nodes,
             node_of: &best,
         };
+        let held = pages_of_objects(profile, &view);
         let traced = profile.slices.iter().filter(|s| s.traced).count();
-        Report {
+        let report = Report {
             verdict,
             communication,
             load_balance: imbalance(profile.threads.iter().map(|t| t.instructions)),
@@ -179,12 +206,18 @@ impl Report {
             too_short_for_phases: traced < 2 * WINDOW,
             slices: slice_rows(profile, pages.as_ref()),
             threads: thread_rows(profile, &best),
-            structures: structures(profile, &view),
+            structures: structures(profile, &view, &held),
             lines: hot_lines(profile),
             limits: profile.meta.limits.clone(),
             pages,
             run,
             setup,
+        };
+        Analysis {
+            report,
+            table,
+            touchers,
+            held,
         }
     }
 }
@@ -206,19 +239,6 @@ fn run(profile: &Profile, footprint: u64) -> Run {
     }
 }
 
-/// The assignments with the highest and the lowest E_app.
-fn extremes(table: &PageTable, threads: usize, nodes: usize) -> (Vec<NodeIx>, Vec<NodeIx>) {
-    let best = assign(table, threads, nodes, Goal::Maximise);
-    let worst = assign(table, threads, nodes, Goal::Minimise);
-    let app = |of: &[NodeIx]| exclusivity(table, nodes, of).map_or(0.0, |e| e.app);
-    // The search works on groups of pages: where nothing matters they may come out reversed.
-    if app(&best) < app(&worst) {
-        (worst, best)
-    } else {
-        (best, worst)
-    }
-}
-
 fn page_report(
     profile: &Profile,
     setup: &Setup,
@@ -232,7 +252,13 @@ fn page_report(
         best: exclusivity(table, setup.nodes, best)?,
         worst: exclusivity(table, setup.nodes, worst)?,
         first_touch: accuracy_of(table, 0..table.len(), setup.nodes, best, place),
-        timeline: timeline(profile, setup.page_size, setup.nodes, best, touchers),
+        timeline: timeline(
+            profile,
+            (table, setup.page_size),
+            setup.nodes,
+            best,
+            touchers,
+        ),
     })
 }
 

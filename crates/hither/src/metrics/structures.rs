@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, HashMap};
 /// One data structure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Structure {
+    /// Its row in the profile, which means nothing in another one.
+    #[serde(skip)]
+    pub object: ObjectIx,
     pub name: String,
     pub type_name: String,
     pub kind: ObjectKind,
@@ -69,9 +72,12 @@ pub struct Pages<'a> {
 
 /// All structures with accesses, most first.
 #[must_use]
-pub fn structures(profile: &Profile, pages: &Pages) -> Vec<Structure> {
+pub fn structures(
+    profile: &Profile,
+    pages: &Pages,
+    held: &HashMap<usize, Vec<usize>>,
+) -> Vec<Structure> {
     let total: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
-    let held = pages_of_objects(profile, pages);
     let mut out: Vec<Structure> = (0..profile.objects.len())
         .filter(|&o| profile.objects[o].reads + profile.objects[o].writes > 0)
         .map(|o| {
@@ -92,7 +98,8 @@ pub fn structures(profile: &Profile, pages: &Pages) -> Vec<Structure> {
 }
 
 /// Positions in the page table of each object's pages, each once.
-fn pages_of_objects(profile: &Profile, pages: &Pages) -> HashMap<usize, Vec<usize>> {
+#[must_use]
+pub fn pages_of_objects(profile: &Profile, pages: &Pages) -> HashMap<usize, Vec<usize>> {
     let mut held: HashMap<usize, Vec<usize>> = HashMap::new();
     for range in profile.object_ranges.iter().filter(|r| r.length > 0) {
         // Offsets of this form stay exact for large pages that begin before the region.
@@ -138,6 +145,7 @@ fn structure(
     let place = |id| pages.touchers.get(&id).map(|t: &ThreadIx| node_of[t.at()]);
     let each = || held.iter().copied();
     Structure {
+        object: ObjectIx(object as u32),
         name: o.name.clone(),
         type_name: o.type_name.clone(),
         kind: o.kind,

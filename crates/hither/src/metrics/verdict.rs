@@ -18,6 +18,9 @@ pub const E_HIGH: f64 = 2.0 / 3.0;
 /// Acc_app from which first touch is right. Ours: the papers report the gap (OPT figure 8)
 /// but name no threshold.
 pub const ACC_RIGHT: f64 = 0.9;
+/// Least share of accesses that placing pages must make local. Ours: half of what
+/// [`ACC_RIGHT`] lets pass, since a page on a wrong node still has accesses from there.
+pub const WORTH: f64 = 0.05;
 /// E_app(best) - E_app(worst) from which the assignment of threads decides where pages are
 /// local. Ours: the papers' mean difference is 6 points (OPT figure 7), this is above it.
 pub const E_SPREAD: f64 = 0.1;
@@ -58,7 +61,9 @@ pub fn h_min(threads: usize) -> f64 {
 pub fn verdict(e: &Evidence) -> Verdict {
     let (thread_mapping, threads_why) = thread_mapping(e);
     let (data_mapping, data_why) = data_mapping(e);
-    let already_right = e.nodes > 1 && e.first_touch.is_some_and(|a| a.app >= ACC_RIGHT);
+    // Where all nodes use the same pages, any node that uses one a little more is right.
+    let belong = e.best.is_some_and(|b| b.app >= E_HIGH);
+    let already_right = e.nodes > 1 && belong && e.first_touch.is_some_and(|a| a.app >= ACC_RIGHT);
     let sentence = match (thread_mapping, data_mapping) {
         _ if e.threads == 0 => "nothing to place: no memory access was traced",
         (_, true) if e.threads == 1 => "one thread: nothing to place but data",
@@ -108,8 +113,8 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
         (
             false,
             format!(
-                "Threads: they share little, {:.0} events/s per pair (C_A); it takes {A_MIN:.0}.",
-                c.amount_per_second
+                "Threads: they share little, {} events/s per pair (C_A); it takes {A_MIN:.0}.",
+                rate(c.amount_per_second)
             ),
         )
     } else if e.threads == 2 {
@@ -132,9 +137,11 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
             true,
             format!(
                 "Threads: some pairs share much more than others (C_H {:.0}, {:.0} between \
-                 pairs; it takes {h_min:.0}), and they do so often ({:.0} events/s; it takes \
+                 pairs; it takes {h_min:.0}), and they do so often ({} events/s; it takes \
                  {A_MIN:.0}).",
-                c.heterogeneity, c.heterogeneity_pairs, c.amount_per_second
+                c.heterogeneity,
+                c.heterogeneity_pairs,
+                rate(c.amount_per_second)
             ),
         )
     };
@@ -173,13 +180,6 @@ fn data_mapping(e: &Evidence) -> (bool, String) {
         return (false, "Data: no first touch was recorded.".to_owned());
     };
     let (exclusive, right) = (best.app * 100.0, first.app * 100.0);
-    if first.app >= ACC_RIGHT {
-        let why = format!(
-            "Data: {right:.0} % of accesses go to pages that first touch puts on the right \
-             node; moving pages gains nothing."
-        );
-        return (false, why);
-    }
     if best.app < E_HIGH {
         let why = format!(
             "Data: all nodes use the same pages (E_app {exclusive:.0} %; it takes {:.0} %), so no \
@@ -188,11 +188,42 @@ fn data_mapping(e: &Evidence) -> (bool, String) {
         );
         return (false, why);
     }
+    if first.app >= ACC_RIGHT {
+        let why = format!(
+            "Data: {right:.0} % of accesses go to pages that first touch puts on the right \
+             node; moving pages gains nothing."
+        );
+        return (false, why);
+    }
+    if best.app - first.local < WORTH {
+        let why = format!(
+            "Data: first touch makes {:.0} % of accesses local; with every page on its best \
+             node it would be {exclusive:.0} %, which is not worth moving them.",
+            first.local * 100.0
+        );
+        return (false, why);
+    }
     let why = format!(
         "Data: pages belong to one node (E_app {exclusive:.0} %), but first touch puts only \
          {right:.0} % of accesses on the right one."
     );
     (true, why)
+}
+
+/// `1.62 M`, for people: three digits and a unit from 100 000 on.
+fn rate(value: f64) -> String {
+    let (value, unit) = match value {
+        v if v >= 999_500_000.0 => (v / 1e9, " G"),
+        v if v >= 999_500.0 => (v / 1e6, " M"),
+        v if v >= 99_999.5 => (v / 1e3, " k"),
+        v => return format!("{v:.0}"),
+    };
+    let digits = match value {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}{unit}")
 }
 
 fn mib(bytes: u64) -> String {

@@ -123,7 +123,9 @@ fn from_xml_file(path: &Path) -> Result<Topology, Error> {
     })
 }
 
-fn from_xml(text: &str) -> Option<Topology> {
+/// A machine that a profile carries as hwloc XML; `None` when it is not that.
+#[must_use]
+pub fn from_xml(text: &str) -> Option<Topology> {
     // hwloc reports to stderr what is wrong with text that is not XML at all.
     if !text.contains("<topology") {
         return None;

@@ -206,8 +206,11 @@ int run_stops(void) {
   }
   all_beats();
   for (int i = 0; i < 4; i++) stop_and_go(child, signals[i]);
+  int count = seen;
   kill(child, SIGSTOP);
   waitpid(child, &status, WUNTRACED);
+  wait_seen(count + 1);
+  signal(SIGCHLD, SIG_DFL); /* of going on and ending at once one or two are seen, by chance */
   kill(child, SIGTERM);
   kill(child, SIGCONT);
   waitpid(child, &status, 0);

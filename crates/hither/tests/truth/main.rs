@@ -6,6 +6,7 @@
 //! cell may miss one round per slice; slices are wall time and their number is taken from
 //! the profile. Counts per page and thread have no such excuse and must match exactly.
 mod ends;
+mod lines;
 mod openmp;
 mod options;
 mod oracle;

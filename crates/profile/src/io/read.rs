@@ -16,7 +16,7 @@ use std::path::Path;
 /// Largest `profile.json`, in bytes: most of it is the machine's topology.
 const MAX_JSON: u64 = 64 << 20;
 
-pub(crate) const TABLES: [&str; 10] = [
+pub(crate) const TABLES: [&str; 11] = [
     "threads",
     "slices",
     "comm",
@@ -27,6 +27,7 @@ pub(crate) const TABLES: [&str; 10] = [
     "pages",
     "object_ranges",
     "members",
+    "lines",
 ];
 
 /// Reads `profile.json` only.
@@ -61,6 +62,7 @@ pub fn read(dir: &Path) -> Result<Profile, Error> {
         pages: source.table()?,
         object_ranges: source.table()?,
         members: source.table()?,
+        lines: source.table()?,
         meta: source.stored.meta,
     })
 }

@@ -2,7 +2,7 @@
 //! this list. `docs/format.md` explains the columns.
 use super::cell::{Cell, Target};
 use crate::tables::{
-    Comm, FirstTouch, Member, Object, ObjectRange, PageUse, Region, Site, Slice, Thread,
+    Comm, FirstTouch, LineUse, Member, Object, ObjectRange, PageUse, Region, Site, Slice, Thread,
 };
 
 /// What else a number must satisfy, so that arithmetic on it cannot overflow.
@@ -186,6 +186,17 @@ table!(Site = "sites", at most 10 * MILLION, sorted by |_| () => (), {
     "function" = function: Free,
     "reads" = reads: Sum,
     "writes" = writes: Sum,
+});
+
+table!(LineUse = "lines", at most 10 * MILLION,
+    sorted by |r| (r.region.0, r.offset, r.thread.0) => (u32, u64, u32), {
+    "region" = region: Free,
+    "offset" = offset: Each,
+    "thread" = thread: Free,
+    "seen" = seen: Sum,
+    "read_mask" = read_mask: Free,
+    "write_mask" = write_mask: Free,
+    "accesses" = accesses: Sum,
 });
 
 /// The other tables that `T` points into.

@@ -64,6 +64,7 @@ pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
     folder.add(&profile.pages);
     folder.add(&profile.object_ranges);
     folder.add(&profile.members);
+    folder.add(&profile.lines);
     let written = folder.finish()?;
     target.replace_with(&inner, temporary.path())?;
     Ok(written)

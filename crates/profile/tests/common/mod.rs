@@ -116,10 +116,22 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             writes: r.count(),
         });
     }
+    for _ in 0..ranges {
+        p.lines.push(LineUse {
+            region: RegionIx(r.ix(regions)),
+            offset: r.count(),
+            thread: ThreadIx(r.ix(threads)),
+            seen: r.count(),
+            read_mask: r.next(),
+            write_mask: r.next(),
+            accesses: r.count(),
+        });
+    }
     // The order that the writer gives them.
     p.comm.sort_by_key(|c| (c.slice, c.i, c.j));
     p.pages
         .sort_by_key(|u| (u.slice, u.region, u.page, u.thread));
+    p.lines.sort_by_key(|l| (l.region, l.offset, l.thread));
     p.first_touch.sort_by_key(|t| (t.region, t.page));
     p.object_ranges
         .sort_by_key(|o| (o.object, o.region, o.offset));

@@ -60,7 +60,9 @@ fn opt_5_2_2_migrations_start_from_first_touch() {
         profile.pages.extend(uses(slice, &[&row]));
     }
     let touchers = first_touchers(&profile.first_touch, &[], PageSize::K4);
-    let t = timeline(&profile, PageSize::K4, 2, &nodes(&[0, 1]), &touchers);
+    let table = PageTable::build(&profile.pages, &profile.regions, PageSize::K4);
+    let whole = (&table, PageSize::K4);
+    let t = timeline(&profile, whole, 2, &nodes(&[0, 1]), &touchers);
     let got: Vec<_> = t
         .slices
         .iter()
@@ -166,6 +168,8 @@ proptest! {
         let mut totals = Vec::new();
         for size in [PageSize::K4, PageSize::M2, PageSize::M64] {
             let t = PageTable::build(&rows, &[], size);
+            let small = PageTable::build(&rows, &[], PageSize::K4);
+            prop_assert_eq!(&small.larger(&[], size), &t);
             totals.push((0..t.len()).flat_map(|p| t.uses(p)).map(|u| u.accesses).sum::<u64>());
             if let Some(e) = exclusivity(&t, 2, &of) {
                 prop_assert!(e.app <= last + 1e-12);

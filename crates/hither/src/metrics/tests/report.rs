@@ -102,6 +102,14 @@ fn data_is_judged_by_size_exclusivity_and_first_touch() {
         false,
         "neither",
     );
+    // Nobody's pages are nobody's gain, and no merit of first touch.
+    let neither = "suitable for neither thread mapping nor data mapping";
+    check(
+        (64, 0.0, 0.0, 0.0, BIG, 1, 0.6, 0.95),
+        false,
+        false,
+        neither,
+    );
     let right = "nothing to gain, first touch is already right";
     check((64, 0.0, 0.0, 0.0, BIG, 1, 0.9, 0.95), false, false, right);
     check(
@@ -110,6 +118,34 @@ fn data_is_judged_by_size_exclusivity_and_first_touch() {
         false,
         right,
     );
+}
+
+/// E_app 0.75: what first touch makes local must be 5 points less for data to be worth placing.
+#[test]
+fn data_is_worth_placing_if_that_makes_accesses_local() {
+    let best = Exclusivity {
+        app: 0.75,
+        ..Exclusivity::default()
+    };
+    let suits = |local| {
+        let first = Accuracy {
+            app: 0.5,
+            local,
+            ..Accuracy::default()
+        };
+        verdict(&Evidence {
+            threads: 4,
+            footprint: BIG,
+            pages: 1000,
+            nodes: 4,
+            best: Some(&best),
+            first_touch: Some(&first),
+            ..Evidence::default()
+        })
+        .data_mapping
+    };
+    assert!(suits(0.69));
+    assert!(!suits(0.71));
 }
 
 #[test]

@@ -2,13 +2,14 @@
 use super::binned::{collapse, Row};
 use super::comm::pair_of;
 use super::engine::Engine;
+use super::lines::{LineKey, LineRow};
 use super::objects::{self, Input, Objects};
 use super::pages::use_of;
 use super::regions::{Known, PageName};
 use crate::trace::naming::Naming;
 use hither_profile::{
-    Comm, Cost, FirstTouch, Meta, ObjectRange, PageNo, PageUse, Process, ProcessIx, Profile,
-    Region, RegionIx, RunEnd, Site, SliceIx, Thread, ThreadIx, FORMAT_VERSION,
+    Comm, Cost, FirstTouch, LineUse, Meta, ObjectRange, PageNo, PageUse, Process, ProcessIx,
+    Profile, Region, RegionIx, RunEnd, Site, SliceIx, Thread, ThreadIx, FORMAT_VERSION, PAGE_SIZE,
 };
 use hither_sys::wire;
 use std::collections::{BTreeMap, HashMap};
@@ -71,7 +72,12 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
     let comm = comm(&mut engine, &scale, threads.len());
     let uses = page_uses(&mut engine, &scale, threads.len());
     let totals = page_totals(&uses);
+    let pages = &engine.page_reader;
+    let lines = engine
+        .lines
+        .rows(pages, threads.len(), |slot, n| scale.count(slot, n));
     let input = Input {
+        lines: &lines,
         regions: &engine.world.regions,
         heap: &mut engine.world.heap,
         samples: &engine.samples,
@@ -101,6 +107,7 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
         objects: found.objects,
         sites: found.sites,
         members: found.members,
+        lines: lines.into_iter().map(|l| numbers.line(l)).collect(),
         threads,
         meta,
     }
@@ -347,6 +354,18 @@ impl Numbering {
             page: PageNo(page.1),
             thread: ThreadIx(thread),
             slice: SliceIx(slice),
+        }
+    }
+
+    fn line(&self, ((page, at, thread), row): (LineKey, LineRow)) -> LineUse {
+        LineUse {
+            region: self.ix(page.0),
+            offset: u64::from(page.1) * PAGE_SIZE + u64::from(at),
+            thread: ThreadIx(thread),
+            seen: row.seen,
+            read_mask: row.read_mask,
+            write_mask: row.write_mask,
+            accesses: row.accesses,
         }
     }
 

@@ -7,7 +7,8 @@
 use super::binned::{Binned, Row};
 use super::comm::{amount_and_heterogeneity, CommReader};
 use super::events::World;
-use super::leftover::{credit, leftovers};
+use super::leftover::{credit, leftovers, shared};
+use super::lines::Lines;
 use super::pages::PageReader;
 use super::samples::Tally;
 use super::slices::{Schedule, Slices};
@@ -48,6 +49,7 @@ pub struct Engine {
     pub pages: Binned<2>,
     pub page_reader: PageReader,
     pub samples: Tally,
+    pub lines: Lines,
     comm_reader: CommReader,
     schedule: Schedule,
     /// The slice that runs now: number, start, whether traced.
@@ -105,6 +107,7 @@ impl Engine {
             pages: Binned::new(budget(max_size, PAGE_SHARE, MAX_PAGE_ROWS)),
             page_reader: PageReader::default(),
             samples: Tally::default(),
+            lines: Lines::new(config.options.line),
             comm_reader: CommReader::default(),
             schedule,
             current: 0,
@@ -231,6 +234,7 @@ impl Engine {
             let (heap, regions) = (&self.world.heap, &mut self.world.regions);
             self.samples
                 .drain(&self.segment, slot, process, heap, regions);
+            self.lines.drain(&self.segment, slot);
         }
         self.world.heap.forget_freed();
     }
@@ -303,6 +307,11 @@ impl Engine {
                 let counts = [left.reads, left.writes];
                 self.page_reader
                     .leftover(&self.segment, left.page, slot, counts, &mut rows);
+                let others = shared(left.reads + left.writes, &left.side);
+                if others > 0 && left.page < self.segment.next_page() {
+                    self.lines
+                        .count_leftover(left.page, left.line, slot, others);
+                }
                 credit(left.reads + left.writes, &left.side, |to, sixths| {
                     self.comm_reader.credit(slot, to, sixths);
                 });

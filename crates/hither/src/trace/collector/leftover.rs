@@ -35,9 +35,22 @@ pub fn credit(accesses: u64, side: &wire::Side, mut owe: impl FnMut(u32, u64)) {
     pay(z2, unit * (accesses - p2));
 }
 
+/// How many of the accesses were made while another thread used the line as well.
+pub fn shared(accesses: u64, side: &wire::Side) -> u64 {
+    if side.x != 0 {
+        accesses
+    } else if side.z1 != 0 {
+        accesses.saturating_sub(side.s1.into())
+    } else {
+        0
+    }
+}
+
 /// One entry that was never flushed.
 pub struct Leftover {
     pub page: u32,
+    /// Address of the line.
+    pub line: u64,
     pub reads: u64,
     pub writes: u64,
     pub side: wire::Side,
@@ -51,6 +64,7 @@ pub fn leftovers(segment: &Segment, thread: &wire::Thread, mut each: impl FnMut(
     segment.arena_entries(thread, |entry, side| {
         each(Leftover {
             page: side.page,
+            line: entry.tag & !wire::STALE,
             reads: entry.reads.into(),
             writes: entry.writes.into(),
             side,
@@ -83,6 +97,21 @@ mod tests {
             expected.iter().copied().collect(),
             "{accesses} {f:?} {s:?}"
         );
+    }
+
+    #[test]
+    fn shared_counts_from_the_first_joiner_on() {
+        let side = |x, z1, s1| wire::Side {
+            x,
+            z1,
+            s1,
+            ..wire::Side::default()
+        };
+        assert_eq!(shared(10, &side(0, 0, 0)), 0);
+        assert_eq!(shared(10, &side(1, 0, 0)), 10);
+        assert_eq!(shared(10, &side(1, 2, 4)), 10);
+        assert_eq!(shared(10, &side(0, 2, 4)), 6);
+        assert_eq!(shared(10, &side(0, 2, 40)), 0);
     }
 
     #[test]

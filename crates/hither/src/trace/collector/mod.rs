@@ -15,6 +15,7 @@ mod engine;
 mod events;
 mod heap;
 mod leftover;
+mod lines;
 mod objects;
 mod pages;
 mod regions;

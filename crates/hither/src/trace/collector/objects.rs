@@ -6,6 +6,7 @@
 //! their bytes when there are none; they are then marked as estimated.
 use super::build::keep_most;
 use super::heap::{keep_largest, Heap};
+use super::lines::LineRows;
 use super::regions::{PageName, Regions, PAGE_BITS};
 use super::samples::{Code, Tally, Target, UNIT};
 use crate::trace::naming::{AllocationName, Naming, SourceLine, StaticObject};
@@ -28,6 +29,8 @@ pub struct Input<'a> {
     pub samples: &'a Tally,
     /// Totals per page, sorted.
     pub pages: &'a [(PageName, [u64; 2])],
+    /// Bytes of shared lines that were touched.
+    pub lines: &'a LineRows,
     /// What a sampled count stands for.
     pub scale: f64,
 }
@@ -336,10 +339,12 @@ impl Builder<'_> {
 
     /// Variables that only lie on touched pages and were not accessed are no use to anyone.
     fn drop_unused(&mut self) {
+        let shared = self.input.lines.objects(&self.found.ranges);
         let mut number = Vec::with_capacity(self.found.objects.len());
         let mut kept = 0;
-        for object in &self.found.objects {
-            let keep = object.kind != ObjectKind::Static || object.reads.max(object.writes) > 0;
+        for (object, n) in self.found.objects.iter().zip(0..) {
+            let used = object.reads.max(object.writes) > 0 || shared.contains(&n);
+            let keep = object.kind != ObjectKind::Static || used;
             number.push(keep.then_some(kept));
             kept += u32::from(keep);
         }

@@ -1,5 +1,6 @@
 //! A fake target fills a segment as the tracer would; the profile is checked by arithmetic.
 mod fake;
+mod lines;
 
 use super::*;
 use crate::trace::naming::{AllocationName, Member, SourceLine, StaticObject};

@@ -269,7 +269,8 @@ impl Fake {
     }
 
     pub fn site(&mut self, site: u32, pc: u64) {
-        let at = self.engine.segment.layout().sites + u64::from(site) * 16;
+        let at =
+            self.engine.segment.layout().sites + u64::from(site) * size_of::<wire::Site>() as u64;
         self.put64(at, pc);
         self.put32(at + 8, 1);
         self.put32(at + 12, self.generation);
@@ -288,6 +289,31 @@ impl Fake {
             self.thread_at(thread) + offset_of!(Thread, sample_head) as u64,
             self.samples,
         );
+    }
+
+    /// The bytes that a site's accesses touch.
+    pub fn site_touches(&mut self, site: u32, span: u32, reads: [u64; 2], writes: [u64; 2]) {
+        let at =
+            self.engine.segment.layout().sites + u64::from(site) * size_of::<wire::Site>() as u64;
+        self.put32(at + offset_of!(wire::Site, span) as u64, span);
+        for (n, word) in reads.into_iter().chain(writes).enumerate() {
+            let first = offset_of!(wire::Site, reads) as u64;
+            self.put64(at + first + n as u64 * 8, word);
+        }
+    }
+
+    /// Tells what a thread saw of a line.
+    pub fn seen(&mut self, thread: u32, seen: wire::Seen) {
+        let head_at = self.thread_at(thread) + offset_of!(Thread, seen_head) as u64;
+        let head = self.engine.segment.load_u32(head_at);
+        let size = size_of::<wire::Seen>() as u64;
+        let ring = u64::from(thread) * u64::from(wire::SEEN) + u64::from(head % wire::SEEN);
+        let at = self.engine.segment.layout().seen + ring * size;
+        self.put32(at, seen.page);
+        self.put32(at + 4, seen.site);
+        self.put32(at + 8, u32::from(seen.at) | u32::from(seen.kind) << 16);
+        self.put32(at + 12, seen.n);
+        self.put32(head_at, head.wrapping_add(1));
     }
 
     /// Random words over the areas that the counters say are in use. When not `wild`, the
@@ -317,7 +343,8 @@ impl Fake {
             (l.threads, threads * 256),
             (l.processes, processes * 64),
             (l.hooks, 2048),
-            (l.sites, sites * 16),
+            (l.sites, sites * size_of::<wire::Site>() as u64),
+            (l.seen, threads.min(4) * u64::from(wire::SEEN) * 16),
             (l.samples, threads.min(4) * u64::from(wire::SAMPLES) * 24),
             (l.comm, threads.min(8) * u64::from(wire::MAX_THREADS) * 16),
             (l.pages, (pages + 64) * 32),

@@ -1,0 +1,144 @@
+//! `hither report --text`: verdict and findings for people at a terminal.
+use super::render_comparison;
+use super::report::view::{header, Found, Structure, View};
+use super::style::{bytes, clean, percent, Style};
+use crate::report::page::{Run, Site};
+use hither_profile::{FindingKind, FindingLine, Fix, ObjectKind};
+
+/// `next` is the command to type now; `top` findings are shown at most.
+pub fn render(view: &View, next: &str, top: usize, style: Style) -> String {
+    let mut out = style.wrap("", &header(&view.run), 2);
+    let line = style.wrap("Verdict: ", &view.verdict.sentence, 2);
+    out.push_str(&format!("\n{}\n", style.bold(line.trim_end())));
+    let sentences = view.verdict.reasons.iter().chain(&view.verdict.gain);
+    for sentence in sentences {
+        out.push_str(&style.wrap("  - ", &clean(sentence), 4));
+    }
+    out.push_str(&style.wrap("  - ", &nodes(&view.run), 4));
+    if let Some(comparison) = &view.comparison {
+        out.push_str(&render_comparison::render(comparison, top, style));
+    }
+    out.push_str(&format!("\n{}\n", style.bold("Findings, worst first")));
+    if view.findings.is_empty() {
+        out.push_str("  Nothing wrong was found in this profile.\n");
+    }
+    for (at, found) in view.findings.iter().take(top).enumerate() {
+        out.push_str(&finding(at + 1, found, style));
+    }
+    let all = view.findings.len();
+    if all > top {
+        out.push_str(&format!("\n  ... and {} more (-n {all})\n", all - top));
+    }
+    if !view.unseen.is_empty() {
+        out.push_str(&format!("\n{}\n", style.bold("What could not be seen")));
+    }
+    for unseen in &view.unseen {
+        let text = format!("{} {}", clean(&unseen.what), unseen.effect);
+        out.push_str(&style.wrap("  - ", &text, 4));
+    }
+    out.push_str(&format!("\nnext: {next}\n"));
+    out
+}
+
+fn nodes(run: &Run) -> String {
+    let nodes = match run.nodes {
+        1 => "1 NUMA node".to_owned(),
+        n => format!("{n} NUMA nodes"),
+    };
+    format!("Threads counted on {nodes} ({}).", clean(&run.nodes_from))
+}
+
+fn finding(number: usize, found: &Found, style: Style) -> String {
+    let finding = &found.finding;
+    let first = format!("{number}. ");
+    let indent = first.len();
+    let title = style.wrap(&first, &clean(&finding.title), indent);
+    let mut out = format!("{}\n", style.bold(title.trim_end()));
+    let pad = " ".repeat(indent);
+    let what = match finding.kind {
+        // Nothing is wrong: there is no share of anything to name.
+        FindingKind::FitsInCaches => finding.kind.name().to_owned(),
+        other => format!(
+            "{}: {} of the accesses",
+            other.name(),
+            percent(finding.severity)
+        ),
+    };
+    out.push_str(&style.wrap(&pad, &what, indent));
+    if let Some(structure) = &found.structure {
+        out.push_str(&style.wrap(&pad, &whereabouts(structure), indent + 2));
+    }
+    for sentence in &finding.evidence {
+        out.push_str(&style.wrap(&format!("{pad}- "), &clean(sentence), indent + 2));
+    }
+    out.push_str(&lines(&finding.lines, &pad, style));
+    for fix in &finding.fixes {
+        out.push_str(&repair(fix, &pad, style));
+    }
+    out.truncate(out.trim_end().len());
+    format!("\n{out}\n")
+}
+
+fn whereabouts(structure: &Structure) -> String {
+    let made = match structure.kind {
+        ObjectKind::Heap => "allocated",
+        ObjectKind::Mmap | ObjectKind::Shared => "mapped",
+        ObjectKind::Static | ObjectKind::Stack => "declared",
+    };
+    let mut text = clean(&structure.name);
+    if !structure.type_name.is_empty() {
+        text.push_str(&format!(" ({})", clean(&structure.type_name)));
+    }
+    text.push_str(&format!(", {}", bytes(structure.size)));
+    if let Some(share) = structure.share {
+        text.push_str(&format!(", {} of all accesses", percent(share)));
+    }
+    if let Some(site) = &structure.site {
+        text.push_str(&format!(", {made} at {}", place(site)));
+    }
+    text
+}
+
+fn place(site: &Site) -> String {
+    located(&site.file, site.line, &site.function)
+}
+
+fn located(file: &str, line: u32, function: &str) -> String {
+    let line = match line {
+        0 => String::new(),
+        line => format!(":{line}"),
+    };
+    let function = match function {
+        "" => String::new(),
+        name => format!(" ({})", clean(name)),
+    };
+    format!("{}{line}{function}", clean(file))
+}
+
+fn lines(lines: &[FindingLine], pad: &str, style: Style) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("{pad}used most at\n");
+    for line in lines {
+        let first = format!("{pad}{:>8}  ", percent(line.share));
+        let at = located(&line.file, line.line, &line.function);
+        out.push_str(&style.wrap(&first, &at, first.len()));
+    }
+    out
+}
+
+/// What to copy stands alone and is never broken: lines go as they are into a shell or editor.
+fn repair(fix: &Fix, pad: &str, style: Style) -> String {
+    let mut out = style.wrap(&format!("{pad}=> "), &clean(&fix.what), pad.len() + 3);
+    if fix.copy.is_empty() {
+        return out;
+    }
+    out.push('\n');
+    for line in fix.copy.lines() {
+        let line = format!("{pad}    {}", clean(line));
+        out.push_str(&format!("{}\n", line.trim_end()));
+    }
+    out.push('\n');
+    out
+}

@@ -1,0 +1,177 @@
+//! `hither report`: one HTML file that shows where memory behaves badly, why, and what to
+//! change.
+mod figures;
+mod findings;
+pub mod judge;
+mod machine;
+mod verdict;
+pub mod view;
+
+use super::style::{self, Style};
+use super::{output, render_findings};
+use crate::metrics::figures::SHARE_SPREAD;
+use crate::report::build::compare::compare;
+use crate::report::build::text::plain;
+use crate::report::page::{Comparison, Page, Structures, Subject, PAGE_FORMAT};
+use crate::report::{self, build};
+use anyhow::{Context, Result};
+use judge::{Given, Judged};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use view::View;
+
+const EXAMPLES: &str = "\
+Examples:
+  hither report app.hither                                    app.html, beside this one
+  hither report app.hither --text                             the findings in the terminal
+  hither report app.hither --before old.hither                what changed
+  hither report app.hither -p app.place.json -o page.html     with a placement in it
+  hither report app.hither --topology xeon-x7550x4            counted on another machine";
+
+/// Make one HTML page of a profile: what is wrong, why, and what to change
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Profile, as `hither trace` wrote it
+    profile: PathBuf,
+
+    /// Another profile to compare with: what changed since
+    #[arg(long, value_name = "PROFILE")]
+    before: Option<PathBuf>,
+
+    /// HTML file to write; one that is there is replaced [default: named after the profile]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["text", "json"])]
+    output: Option<PathBuf>,
+
+    /// Print verdict and findings here instead of writing a page
+    #[arg(long)]
+    text: bool,
+
+    /// The same as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// With --text: findings to show
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    top: usize,
+
+    #[command(flatten)]
+    on: judge::On,
+}
+
+/// Reads, computes, writes.
+///
+/// # Errors
+/// One sentence when something cannot be read, or the page cannot be written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.text || args.json {
+        return print(args);
+    }
+    let path = output::page(args.output.as_deref(), &args.profile)?;
+    let page = page(args)?;
+    let html = report::html(&page).map_err(anyhow::Error::from_boxed);
+    let html = html.context("cannot put the page together")?;
+    output::write_page(&html, &path)?;
+    super::say(&format!(
+        "page: {} ({})",
+        path.display(),
+        super::units::show_bytes(html.len() as u64)
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(args: &Args) -> Result<ExitCode> {
+    let given = Given::read(&args.profile, &args.on)?;
+    let judged = given.judge();
+    let comparison = comparison(args, &given, &judged)?;
+    let view = view::view(&given, judged, comparison);
+    let text = if args.json {
+        format!("{:#}\n", serde_json::to_value(&view)?)
+    } else {
+        let next = next(args, &given, &view);
+        render_findings::render(&view, &next, args.top, Style::of_stdout())
+    };
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.context("cannot write the report")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What to type now: run it as placed, else what acts on the worst finding, else place it.
+fn next(args: &Args, given: &Given, view: &View) -> String {
+    let words = |words: &[&str], more: Vec<String>| {
+        let words = words.iter().map(|&word| word.to_owned());
+        style::shell_line(words.chain(more))
+    };
+    let file = given.file.display().to_string();
+    if let Some((placement, _)) = given.placed() {
+        let placement = placement.display().to_string();
+        let command = given.profile.meta.command.clone();
+        return words(&["hither", "run", "-p", &placement, "--"], command);
+    }
+    let worst = view.findings.first().map(|found| &found.finding);
+    let worst = worst.filter(|finding| finding.severity > 0.0);
+    let copied = worst.into_iter().flat_map(|w| &w.fixes);
+    let mut lines = copied.flat_map(|fix| fix.copy.lines());
+    match lines.find(|line| line.starts_with("hither ")) {
+        Some(line) => line.to_owned(),
+        None if worst.is_some() => words(&["hither", "report", &file], args.on.words()),
+        None if view.verdict.threads || view.verdict.data => {
+            words(&["hither", "map", &file], args.on.machine())
+        }
+        None => words(&["hither", "stat", &file], args.on.machine()),
+    }
+}
+
+fn comparison(args: &Args, given: &Given, judged: &Judged) -> Result<Option<Comparison>> {
+    let Some(file) = &args.before else {
+        return Ok(None);
+    };
+    let before = given.other(file)?;
+    let mut comparison = compare(before, &given.side(judged), SHARE_SPREAD);
+    if let Some((file, _)) = given.placed() {
+        let file = plain(&file.display().to_string());
+        comparison.notes.push(format!(
+            "After is counted as {file} places threads and pages, before as first touch does."
+        ));
+    }
+    Ok(Some(comparison))
+}
+
+fn page(args: &Args) -> Result<Page> {
+    let given = Given::read(&args.profile, &args.on)?;
+    // Two things that take long with many pages and do not need one another.
+    let (judged, mut structures) = std::thread::scope(|scope| {
+        let structures = scope.spawn(|| build::structures::structures(&given.profile));
+        (given.judge(), judge::joined(structures))
+    });
+    let comparison = comparison(args, &given, &judged)?;
+    build::structures::judge(&mut structures, &figures::judged(&judged.analysis.report));
+    Ok(Page {
+        format: PAGE_FORMAT,
+        writer: env!("CARGO_PKG_VERSION").to_owned(),
+        subject: subject(given, judged, structures),
+        comparison,
+    })
+}
+
+fn subject(given: Given, judged: Judged, structures: Structures) -> Subject {
+    let report = &judged.analysis.report;
+    let profile = &given.profile;
+    Subject {
+        run: figures::run(profile, report),
+        threads: figures::threads(report),
+        processes: figures::processes(profile),
+        communication: build::communication::communication(
+            profile,
+            figures::communication(report, given.machine.order),
+        ),
+        structures,
+        pages: figures::pages(profile, report, judged.larger),
+        unseen: figures::unseen(profile, report),
+        machine: given.machine.drawn,
+        verdict: judged.verdict,
+        findings: judged.findings,
+    }
+}

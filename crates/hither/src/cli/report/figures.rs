@@ -1,0 +1,251 @@
+//! What the metrics say, as the page has it.
+use crate::metrics::assignment::extremes;
+use crate::metrics::communication::Communication;
+use crate::metrics::exclusivity::{exclusivity, Exclusivity};
+use crate::metrics::pages::{first_touchers, PageTable};
+use crate::metrics::placement::{accuracy_of, Accuracy, Timeline};
+use crate::metrics::report::PageReport;
+use crate::metrics::verdict::{h_min, A_MIN};
+use crate::metrics::{PageSize, Report};
+use crate::report::build::communication::Given;
+use crate::report::build::structures::Judged;
+use crate::report::build::text::plain;
+use crate::report::page;
+use hither_profile::{ObjectIx, ObjectKind, Profile, RunEnd, Slice, ThreadIx};
+use std::collections::HashMap;
+
+/// Most points of a line over time.
+const MOST_POINTS: usize = 2048;
+
+pub fn run(profile: &Profile, report: &Report) -> page::Run {
+    let meta = &profile.meta;
+    page::Run {
+        command: plain(&meta.command.join(" ")),
+        directory: plain(&meta.working_directory),
+        started: meta.started_unix,
+        seconds: report.run.seconds,
+        host: plain(&meta.machine.hostname),
+        cpu: plain(&meta.machine.cpu),
+        kernel: plain(&meta.machine.kernel),
+        active_threads: report.run.active_threads,
+        instructions: report.run.instructions,
+        reads: report.run.reads,
+        writes: report.run.writes,
+        footprint: report.run.footprint,
+        cache_bytes: report.setup.cache_bytes,
+        end: match &meta.end {
+            RunEnd::Exited { status } => format!("exited with {status}"),
+            RunEnd::Signaled { signal } => format!("killed by signal {signal}"),
+            RunEnd::Interrupted => "interrupted".to_owned(),
+        },
+        sampling_error: report.run.sampling_error,
+        nodes: report.setup.nodes,
+        nodes_from: plain(&report.setup.nodes_from),
+    }
+}
+
+pub fn threads(report: &Report) -> Vec<page::Thread> {
+    let rows = report.threads.iter().map(|t| page::Thread {
+        name: plain(&t.name),
+        process: t.process,
+        instructions: t.instructions,
+        reads: t.reads,
+        writes: t.writes,
+        node: t.node.0,
+    });
+    rows.collect()
+}
+
+pub fn processes(profile: &Profile) -> Vec<page::Process> {
+    let rows = profile.meta.processes.iter().map(|p| page::Process {
+        pid: p.pid,
+        rank: p.rank,
+        executable: plain(&p.executable),
+    });
+    rows.collect()
+}
+
+pub fn communication(report: &Report, placed: Option<Vec<u32>>) -> Given {
+    let figures = |c: &Communication| page::CommunicationFigures {
+        events: c.events,
+        heterogeneity: c.heterogeneity,
+        heterogeneity_pairs: c.heterogeneity_pairs,
+        amount: c.amount,
+        amount_per_second: c.amount_per_second,
+        balance: c.balance,
+        ratio: c.ratio,
+        load_balance: report.load_balance,
+        least_heterogeneity: h_min(report.run.active_threads),
+        least_amount_per_second: A_MIN,
+    };
+    let phases = report.phases.iter();
+    Given {
+        figures: figures(&report.communication),
+        phases: phases
+            .map(|p| (p.first..p.end, figures(&p.communication)))
+            .collect(),
+        too_short: report.too_short_for_phases,
+        placed,
+    }
+}
+
+pub fn judged(report: &Report) -> HashMap<ObjectIx, Judged> {
+    let rows = report.structures.iter().map(|s| {
+        let judged = Judged {
+            exclusivity: s.exclusivity,
+            accuracy: s.first_touch_accuracy,
+        };
+        (s.object, judged)
+    });
+    rows.collect()
+}
+
+pub fn pages(
+    profile: &Profile,
+    report: &Report,
+    larger: Vec<page::PageSizeFigures>,
+) -> Option<page::Pages> {
+    let found = report.pages.as_ref()?;
+    Some(page::Pages {
+        sizes: std::iter::once(smallest(found)).chain(larger).collect(),
+        timeline: timeline(&profile.slices, &found.timeline),
+    })
+}
+
+/// The same run with larger pages, as `hither stat --page-size` has it: threads at their best
+/// and worst for each size. `small` has the pages of 4 KiB.
+pub fn larger_pages(
+    profile: &Profile,
+    small: &PageTable,
+    nodes: usize,
+) -> Vec<page::PageSizeFigures> {
+    let sizes = [PageSize::M2, PageSize::M64].into_iter();
+    sizes
+        .filter_map(|size| of_size(profile, small, size, nodes))
+        .collect()
+}
+
+fn smallest(found: &PageReport) -> page::PageSizeFigures {
+    page::PageSizeFigures {
+        bytes: PageSize::K4.bytes(),
+        pages: found.pages,
+        best: shares(&found.best),
+        worst: shares(&found.worst),
+        first_touch: found.first_touch.map(right),
+    }
+}
+
+fn of_size(
+    profile: &Profile,
+    small: &PageTable,
+    size: PageSize,
+    nodes: usize,
+) -> Option<page::PageSizeFigures> {
+    let table = small.larger(&profile.regions, size);
+    let touchers = first_touchers(&profile.first_touch, &profile.regions, size);
+    let (best, worst) = extremes(&table, profile.threads.len(), nodes);
+    let place = |id| touchers.get(&id).map(|t: &ThreadIx| best[t.at()]);
+    let first_touch = accuracy_of(&table, 0..table.len(), nodes, &best, place);
+    Some(page::PageSizeFigures {
+        bytes: size.bytes(),
+        pages: table.len(),
+        best: shares(&exclusivity(&table, nodes, &best)?),
+        worst: shares(&exclusivity(&table, nodes, &worst)?),
+        first_touch: first_touch.map(right),
+    })
+}
+
+fn shares(e: &Exclusivity) -> page::Exclusivity {
+    page::Exclusivity {
+        app: e.app,
+        page_mean: e.page_mean,
+        pages: e.histogram_pages.to_vec(),
+        accesses: e.histogram_accesses.to_vec(),
+    }
+}
+
+fn right(a: Accuracy) -> page::Accuracy {
+    page::Accuracy {
+        page: a.page,
+        app: a.app,
+        local: a.local,
+    }
+}
+
+/// Page slices, several in one where they are many: their migrations added up, their
+/// exclusivity weighted with accesses.
+fn timeline(slices: &[Slice], found: &Timeline) -> page::PageTimeline {
+    let mut out = page::PageTimeline {
+        total: found.migrations,
+        moved_once: found.moved_once,
+        moved_more: found.moved_more,
+        ..page::PageTimeline::default()
+    };
+    let width = found.slices.len().div_ceil(MOST_POINTS).max(1);
+    for rows in found.slices.chunks(width) {
+        let start = slices.get(rows[0].first.at()).map_or(0, |s| s.start);
+        let accesses: f64 = rows.iter().map(|r| r.accesses as f64).sum();
+        let local: f64 = rows.iter().map(|r| r.exclusivity * r.accesses as f64).sum();
+        out.start.push(start as f64 / 1e9);
+        out.exclusivity.push(if accesses > 0.0 {
+            local / accesses
+        } else {
+            0.0
+        });
+        out.migrations.push(rows.iter().map(|r| r.migrations).sum());
+    }
+    out
+}
+
+/// What could not be seen: what the tracer says, and what the tables show to be missing.
+pub fn unseen(profile: &Profile, report: &Report) -> Vec<page::Unseen> {
+    let said = profile.meta.limits.iter().map(|text| page::Unseen {
+        what: plain(text),
+        effect: String::new(),
+    });
+    let mut all: Vec<page::Unseen> = said.collect();
+    let mut add = |what: String, effect: &str| {
+        all.push(page::Unseen {
+            what,
+            effect: effect.to_owned(),
+        });
+    };
+    if let Some(share) = profile.meta.options.sample {
+        add(
+            format!("{:.1} % of the run was traced, the rest estimated from it; totals are good to about {:.1} %.", share * 100.0, report.run.sampling_error * 100.0),
+            "Pages used only between the traced slices are missing.",
+        );
+    }
+    let cost = &profile.meta.cost;
+    if cost.lost_events > 0 || cost.lost_samples > 0 {
+        add(
+            format!("{} events and {} samples were dropped, since they came faster than they could be kept.", cost.lost_events, cost.lost_samples),
+            "Regions, threads or structures may be missing or misnamed.",
+        );
+    }
+    if let Some(share) = anonymous(profile) {
+        add(
+            format!("{:.1} % of the accesses go to memory of no known structure, or to a heap block without a source line.", share * 100.0),
+            "Compile with -g to get names and lines.",
+        );
+    }
+    if !profile.meta.options.follow {
+        add(
+            "Child processes were not followed.".to_owned(),
+            "What they share with this one is not shown.",
+        );
+    }
+    all
+}
+
+/// The share of accesses that no structure with a source line explains, if it matters.
+fn anonymous(profile: &Profile) -> Option<f64> {
+    let total: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
+    let named = profile
+        .objects
+        .iter()
+        .filter(|o| !o.file.is_empty() || o.kind == ObjectKind::Stack);
+    let known: u64 = named.map(|o| o.reads.saturating_add(o.writes)).sum();
+    let share = 1.0 - known as f64 / total.max(1) as f64;
+    (total > 0 && share >= 0.01).then_some(share)
+}

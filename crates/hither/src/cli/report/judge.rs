@@ -1,0 +1,211 @@
+//! What is found in a profile, without drawing it: what the page, `--text` and
+//! `hither check` have in common.
+use super::{figures, findings, machine, verdict};
+use crate::cli::stat;
+use crate::metrics::findings::Commands;
+use crate::metrics::ground::Ground;
+use crate::metrics::pages::PageTable;
+use crate::metrics::structures::Structure;
+use crate::metrics::{self, Analysis, PageSize, Setup};
+use crate::report::build::compare::{Row, Side};
+use crate::report::build::text::plain;
+use crate::report::page::{PageSizeFigures, Site, StructureFigures, Verdict};
+use anyhow::Result;
+use hither_profile::{Figure, Finding, Placement, Profile};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// On what threads and pages are counted.
+#[derive(Debug, clap::Args)]
+pub struct On {
+    /// Placement to count threads and pages by, as `hither map` wrote it
+    #[arg(short, long, value_name = "FILE")]
+    placement: Option<PathBuf>,
+
+    /// NUMA nodes to count the threads on [default: those of the machine, or 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(stat::MAX_NODES)))]
+    nodes: Option<u16>,
+
+    /// Machine: a name of `hither topo --list`, an hwloc XML file, or hwloc's short notation
+    /// [default: that of the placement, or the traced one]
+    #[arg(long, value_name = "NAME|FILE|STRING")]
+    topology: Option<String>,
+}
+
+impl On {
+    /// The machine, as other verbs take it.
+    pub fn machine(&self) -> Vec<String> {
+        let topology = self.topology.clone();
+        topology.map_or_else(Vec::new, |name| vec!["--topology".to_owned(), name])
+    }
+
+    /// As they are typed.
+    pub fn words(&self) -> Vec<String> {
+        let placement = self.placement.as_ref().map(|p| p.display().to_string());
+        let options = [
+            ("-p", placement),
+            ("--nodes", self.nodes.map(|n| n.to_string())),
+            ("--topology", self.topology.clone()),
+        ];
+        let given = options
+            .into_iter()
+            .filter_map(|(option, value)| Some((option, value?)));
+        given
+            .flat_map(|(option, value)| [option.to_owned(), value])
+            .collect()
+    }
+}
+
+/// What the user gave, read.
+pub struct Given {
+    pub file: PathBuf,
+    pub profile: Profile,
+    pub placement: Option<(PathBuf, Placement)>,
+    pub machine: machine::Found,
+    /// The machine as the user named it, to be typed again.
+    named: Vec<String>,
+    setup: Setup,
+}
+
+impl Given {
+    /// # Errors
+    /// One sentence when something cannot be read, or the placement is for something else.
+    pub fn read(file: &Path, on: &On) -> Result<Self> {
+        let profile = hither_profile::read(file)?;
+        let placement = match &on.placement {
+            Some(file) => Some((file.clone(), hither_profile::read_placement(file)?)),
+            None => None,
+        };
+        let placed = placement.as_ref().map(|(file, p)| (file.as_path(), p));
+        let machine = machine::machine(&profile, placed, on.topology.as_deref())?;
+        let counted_on = machine.counted_on.as_deref();
+        let setup = stat::setup(&profile.meta.machine, on.nodes, counted_on, PageSize::K4)?;
+        Ok(Given {
+            file: file.to_owned(),
+            profile,
+            placement,
+            machine,
+            named: on.machine(),
+            setup,
+        })
+    }
+
+    pub fn placed(&self) -> Option<(&Path, &Placement)> {
+        let placement = self.placement.as_ref();
+        placement.map(|(file, p)| (file.as_path(), p))
+    }
+
+    #[must_use]
+    pub fn judge(&self) -> Judged {
+        let placed = self.placed();
+        let file = placed.map(|p| p.0);
+        let commands = findings::commands(&self.profile, &self.file, &self.named, file);
+        let placement = placed.map(|p| p.1);
+        Judged::of(&self.profile, commands, placement, self.setup.clone())
+    }
+
+    #[must_use]
+    pub fn side(&self, judged: &Judged) -> Side {
+        side(&self.profile, &self.file, judged)
+    }
+
+    /// Another profile, counted on the same machine, its pages where it touched them first.
+    ///
+    /// # Errors
+    /// One sentence when it cannot be read.
+    pub fn other(&self, file: &Path) -> Result<Side> {
+        let profile = hither_profile::read(file)?;
+        let commands = findings::commands(&profile, file, &self.named, None);
+        let judged = Judged::of(&profile, commands, None, self.setup.clone());
+        Ok(side(&profile, file, &judged))
+    }
+}
+
+/// What was found.
+pub struct Judged {
+    pub analysis: Analysis,
+    /// E_app and first touch by size of page, larger ones than 4 KiB.
+    pub larger: Vec<PageSizeFigures>,
+    pub ground: Ground,
+    pub verdict: Verdict,
+    /// Worst first.
+    pub findings: Vec<Finding>,
+}
+
+impl Judged {
+    fn of(
+        profile: &Profile,
+        commands: Commands,
+        placement: Option<&Placement>,
+        setup: Setup,
+    ) -> Self {
+        let nodes = setup.nodes;
+        let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
+        let table = Arc::new(table);
+        // Two things that take long with many pages and do not need one another.
+        let (analysis, larger) = std::thread::scope(|scope| {
+            let larger = scope.spawn(|| figures::larger_pages(profile, &table, nodes));
+            let analysis = Analysis::of_table(profile, setup, Arc::clone(&table));
+            (analysis, joined(larger))
+        });
+        let ground = match placement {
+            Some(placement) => Ground::of_placement(&analysis, profile, placement),
+            None => Ground::of_first_touch(&analysis),
+        };
+        Judged {
+            verdict: verdict::verdict(&analysis.report, placement),
+            findings: findings::findings(profile, &analysis, &ground, &larger, commands),
+            analysis,
+            larger,
+            ground,
+        }
+    }
+
+    /// The share of remote accesses, then the figures of `hither stat`.
+    #[must_use]
+    pub fn figures(&self) -> Vec<Figure> {
+        let mut all = vec![metrics::figures::remote(&self.analysis, &self.ground)];
+        all.extend(metrics::figures::figures(&self.analysis.report));
+        all
+    }
+}
+
+/// A profile as comparisons take it.
+fn side(profile: &Profile, file: &Path, judged: &Judged) -> Side {
+    let report = &judged.analysis.report;
+    let row = |s: &Structure| Row {
+        name: plain(&s.name),
+        type_name: plain(&s.type_name),
+        kind: s.kind,
+        process: profile.objects[s.object.at()].process.0,
+        site: (!s.file.is_empty()).then(|| Site {
+            file: plain(&s.file),
+            line: s.line,
+            function: plain(&s.function),
+        }),
+        figures: StructureFigures {
+            object: s.object.0,
+            size: s.size,
+            reads: s.reads,
+            writes: s.writes,
+            share: s.share,
+            exclusivity: s.exclusivity,
+            accuracy: s.first_touch_accuracy,
+        },
+    };
+    Side {
+        file: plain(&file.display().to_string()),
+        run: figures::run(profile, report),
+        verdict: judged.verdict.clone(),
+        findings: judged.findings.clone(),
+        figures: judged.figures(),
+        rows: report.structures.iter().map(row).collect(),
+    }
+}
+
+/// What a thread made; its panic becomes ours.
+pub fn joined<T>(thread: std::thread::ScopedJoinHandle<T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

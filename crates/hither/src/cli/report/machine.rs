@@ -1,0 +1,160 @@
+//! Which machine the page draws, and the placement on it.
+use crate::place::identity;
+use crate::report::build::text::plain;
+use crate::report::page;
+use crate::topology::{self, Selected, Topology, Tree};
+use anyhow::{bail, Result};
+use hither_profile::{PlacedPhase, Placement, Profile, ThreadIx, PAGE_SIZE};
+use std::path::Path;
+
+/// What was found out.
+pub struct Found {
+    /// The machine to count nodes of, if it is not the traced one.
+    pub counted_on: Option<String>,
+    pub drawn: Option<page::Machine>,
+    /// All threads in the order of the units they are placed on.
+    pub order: Option<Vec<u32>>,
+}
+
+/// The machine that the user names, else the one that the placement is for, else the one
+/// that was traced.
+///
+/// # Errors
+/// When the placement is for another program or another machine.
+pub fn machine(
+    profile: &Profile,
+    placement: Option<(&Path, &Placement)>,
+    topology: Option<&str>,
+) -> Result<Found> {
+    let traced = || topology::from_xml(&profile.meta.machine.topology_xml);
+    let Some((file, placement)) = placement else {
+        let machine =
+            topology.map_or_else(|| Ok(traced()), |name| topology::load(name).map(Some))?;
+        let title = title(profile, topology);
+        return Ok(Found {
+            counted_on: topology.map(str::to_owned),
+            drawn: machine
+                .and_then(whole)
+                .map(|m| drawn(&m, title, source(topology))),
+            order: None,
+        });
+    };
+    let shown = file.display();
+    if placement.threads.len() != profile.threads.len() {
+        bail!(
+            "{shown} places {} threads and the profile has {}; give the placement that `hither map` made of this profile",
+            placement.threads.len(),
+            profile.threads.len()
+        );
+    }
+    let fits = |m: &Selected| identity(&m.tree, "").fingerprint == placement.machine.fingerprint;
+    let here = topology
+        .is_none()
+        .then(traced)
+        .flatten()
+        .and_then(whole)
+        .filter(fits);
+    let (name, machine) = match here {
+        Some(machine) => (None, machine),
+        None => {
+            let name = topology.unwrap_or(&placement.machine.name);
+            let machine = topology::load(name).ok().and_then(whole).filter(fits);
+            let Some(machine) = machine else {
+                bail!(
+                    "{shown} is for the machine \"{}\", which is neither the traced one nor that of --topology; give it with --topology",
+                    placement.machine.name
+                );
+            };
+            (Some(name), machine)
+        }
+    };
+    let mut page = drawn(&machine, title(profile, name), source(name));
+    page.placement = Some(placed(file, placement, &machine.tree));
+    Ok(Found {
+        counted_on: name.map(str::to_owned),
+        drawn: Some(page),
+        order: order(placement),
+    })
+}
+
+fn title(profile: &Profile, name: Option<&str>) -> String {
+    let known = name.and_then(|n| topology::named().into_iter().find(|m| m.name == n));
+    match (known, name) {
+        (Some(machine), _) => machine.title,
+        (None, Some(name)) => plain(name),
+        (None, None) => plain(&profile.meta.machine.cpu),
+    }
+}
+
+fn source(name: Option<&str>) -> String {
+    match name {
+        Some(_) => "Not the machine that was traced: threads and pages are counted as they would lie on this one.".to_owned(),
+        None => "The machine that was traced.".to_owned(),
+    }
+}
+
+fn whole(topology: Topology) -> Option<Selected> {
+    let tree = Tree::new(&topology, |_| true)?;
+    Some(Selected {
+        latencies: topology.node_latencies(),
+        topology,
+        tree,
+    })
+}
+
+fn drawn(machine: &Selected, title: String, source: String) -> page::Machine {
+    let units = &machine.tree.units;
+    page::Machine {
+        title,
+        source,
+        root: machine.outline(),
+        units: units.iter().map(|u| u.os).collect(),
+        unit_nodes: units.iter().map(|u| u.node.0).collect(),
+        placement: None,
+    }
+}
+
+fn placed(file: &Path, placement: &Placement, tree: &Tree) -> page::Placement {
+    let phases = placement.phases.iter().map(|phase| page::PlacementPhase {
+        start: phase.start as f64 / 1e9,
+        threads: seats(phase, tree),
+        node_bytes: node_bytes(phase, tree.nodes.len()),
+    });
+    page::Placement {
+        file: plain(&file.display().to_string()),
+        policy: plain(&placement.policy.threads),
+        data: placement.policy.data.as_deref().map(plain),
+        why: plain(&placement.why),
+        phases: phases.collect(),
+    }
+}
+
+/// Threads and the positions of their units.
+fn seats(phase: &PlacedPhase, tree: &Tree) -> Vec<(u32, u32)> {
+    let position = |os: u32| tree.units.iter().position(|u| u.os == os);
+    let seats = phase.threads.iter();
+    let seats = seats.filter_map(|t| Some((t.thread().0, position(t.os())? as u32)));
+    seats.collect()
+}
+
+fn node_bytes(phase: &PlacedPhase, nodes: usize) -> Vec<u64> {
+    let mut bytes = vec![0u64; nodes];
+    for run in phase.pages.iter().flat_map(|region| &region.runs) {
+        if let Some(sum) = bytes.get_mut(run.node().at()) {
+            *sum = sum.saturating_add(run.pages().saturating_mul(PAGE_SIZE));
+        }
+    }
+    bytes
+}
+
+/// By unit in the first phase; threads left to the system behind.
+fn order(placement: &Placement) -> Option<Vec<u32>> {
+    let phase = placement.phases.first()?;
+    let mut unit = vec![u32::MAX; placement.threads.len()];
+    for place in &phase.threads {
+        unit[place.thread().at()] = place.pu().0;
+    }
+    let mut order: Vec<u32> = (0..placement.threads.len() as u32).collect();
+    order.sort_by_key(|&t| (unit[ThreadIx(t).at()], t));
+    Some(order)
+}

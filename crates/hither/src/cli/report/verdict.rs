@@ -1,0 +1,60 @@
+//! The page's first sentence, and what can be gained.
+use crate::metrics::Report;
+use crate::report::build::text::plain;
+use crate::report::page;
+use hither_profile::Placement;
+
+pub fn verdict(report: &Report, placement: Option<&Placement>) -> page::Verdict {
+    page::Verdict {
+        sentence: capital(&report.verdict.sentence),
+        threads: report.verdict.thread_mapping,
+        data: report.verdict.data_mapping,
+        reasons: report.verdict.reasons.clone(),
+        gain: gain(report, placement),
+    }
+}
+
+fn capital(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    let first = chars.next().map(|c| c.to_uppercase());
+    first
+        .into_iter()
+        .flatten()
+        .chain(chars)
+        .chain(['.'])
+        .collect()
+}
+
+/// Bounds that the metrics give; they say nothing of time.
+fn gain(report: &Report, placement: Option<&Placement>) -> Vec<String> {
+    let mut out = Vec::new();
+    if report.run.active_threads == 0 {
+        return out;
+    }
+    let pages = report.pages.as_ref();
+    if let Some((pages, first)) = pages.and_then(|p| Some((p, p.first_touch?))) {
+        let (now, most) = (first.local * 100.0, pages.best.app * 100.0);
+        if report.setup.nodes < 2 {
+            out.push("With one node every access is local.".to_owned());
+        } else if most - now < 1.0 {
+            out.push(format!("First touch makes {now:.0} % of the accesses local, and no placement of pages can make more of them local."));
+        } else {
+            out.push(format!("First touch makes {now:.0} % of the accesses local; with every page on the node that uses it most it would be {most:.0} %."));
+        }
+    }
+    if let Some(placement) = placement {
+        out.push(format!(
+            "The placement shown here: {}",
+            plain(&placement.why)
+        ));
+    }
+    let counted = match report.run.sampling_error {
+        error if error > 0.0 => format!(
+            "are good to about {:.1} %, since the run was sampled",
+            error * 100.0
+        ),
+        _ => "are exact counts of this run".to_owned(),
+    };
+    out.push(format!("These shares {counted}; how much time they are worth depends on the machine and is not predicted here."));
+    out
+}

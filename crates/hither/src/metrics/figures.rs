@@ -1,0 +1,216 @@
+//! The figures that sum up a run, as comparisons list them, and how far each differs
+//! between runs of one program.
+//!
+//! The spreads are measured, not derived: ten traces each of `ondes`, `stencil2d`, `is
+//! cyclic` and `is dynamic`, four threads on two cores that others used too. Shares of
+//! accesses differed by at most 4.9 points where threads take work as they come (`is
+//! dynamic`), by 0.8 points else; there the shares of what is on the right node by 12.5 points,
+//! since whole pages change sides; totals by 0.1 %; but what is shared within a slice depends
+//! on who runs when, and with more threads than cores C_A differed by a factor of seven.
+//! A spread is the largest seen, rounded up.
+use super::ground::Ground;
+use super::report::{Analysis, PageReport, Report};
+use hither_profile::{Better, Figure, Unit};
+
+/// Names of the two figures that gates ask for.
+pub const REMOTE: &str = "remote accesses";
+pub const EXCLUSIVITY: &str = "E_app best";
+
+/// Of shares of accesses.
+pub const SHARE_SPREAD: f64 = 0.05;
+/// Of the shares that count a page as right or wrong as a whole.
+const RIGHT_SPREAD: f64 = 0.13;
+/// Of totals: instructions, accesses, bytes.
+const TOTAL_SPREAD: f64 = 0.02;
+/// Of the time under the tracer.
+const TIME_SPREAD: f64 = 0.5;
+/// Of C_H.
+const PATTERN_SPREAD: f64 = 0.8;
+/// Of C_A and R_comm.
+const AMOUNT_SPREAD: f64 = 0.9;
+/// Of B_comm, in points.
+const BALANCE_SPREAD: f64 = 55.0;
+/// Of the imbalance of instructions, in points.
+const LOAD_SPREAD: f64 = 20.0;
+/// Of phases and migrations.
+const COUNT_SPREAD: f64 = 0.5;
+
+/// Where threads run and pages lie: the share of accesses that leave their node.
+#[must_use]
+pub fn remote(analysis: &Analysis, ground: &Ground) -> Figure {
+    let meaning = if ground.placed {
+        "accesses to another node's memory, threads and pages as placed"
+    } else {
+        "accesses to another node's memory, pages by first touch"
+    };
+    let share = ground.remote(&analysis.table);
+    lower(REMOTE, meaning, Unit::Share, SHARE_SPREAD, share)
+}
+
+/// All figures of a report, in the order of `hither stat`.
+#[must_use]
+pub fn figures(r: &Report) -> Vec<Figure> {
+    let mut all = of_run(r);
+    all.extend(of_communication(r));
+    all.extend(of_pages(r.pages.as_ref()));
+    all
+}
+
+fn of_run(r: &Report) -> Vec<Figure> {
+    let total = |name, meaning, unit, value: u64| {
+        plain(name, meaning, unit, TOTAL_SPREAD, Some(value as f64))
+    };
+    let run = &r.run;
+    let seconds = "under the tracer: not the program's own time";
+    vec![
+        plain(
+            "seconds traced",
+            seconds,
+            Unit::Seconds,
+            TIME_SPREAD,
+            Some(run.seconds),
+        ),
+        total("threads", "started", Unit::Count, run.threads as u64),
+        total(
+            "instructions",
+            "of all threads",
+            Unit::Count,
+            run.instructions,
+        ),
+        total("reads", "of all threads", Unit::Count, run.reads),
+        total("writes", "of all threads", Unit::Count, run.writes),
+        total("footprint", "memory used", Unit::Bytes, run.footprint),
+    ]
+}
+
+fn of_communication(r: &Report) -> Vec<Figure> {
+    let c = &r.communication;
+    vec![
+        plain(
+            "C_H",
+            "heterogeneity of communication",
+            Unit::Number,
+            PATTERN_SPREAD,
+            Some(c.heterogeneity),
+        ),
+        plain(
+            "C_H pairs",
+            "the same without the diagonal",
+            Unit::Number,
+            PATTERN_SPREAD,
+            Some(c.heterogeneity_pairs),
+        ),
+        lower(
+            "C_A",
+            "communication events per cell of the matrix",
+            Unit::Number,
+            AMOUNT_SPREAD,
+            Some(c.amount),
+        ),
+        plain(
+            "C_A per second",
+            "the same per second under the tracer",
+            Unit::Number,
+            AMOUNT_SPREAD,
+            Some(c.amount_per_second),
+        ),
+        lower(
+            "B_comm",
+            "busiest thread's communication above the mean",
+            Unit::Percent,
+            BALANCE_SPREAD,
+            Some(c.balance),
+        ),
+        lower(
+            "R_comm",
+            "C_A per memory access",
+            Unit::Number,
+            AMOUNT_SPREAD,
+            Some(c.ratio),
+        ),
+        lower(
+            "load balance",
+            "busiest thread's instructions above the mean",
+            Unit::Percent,
+            LOAD_SPREAD,
+            Some(r.load_balance),
+        ),
+        plain(
+            "phases",
+            "of communication",
+            Unit::Count,
+            COUNT_SPREAD,
+            Some(r.phases.len() as f64),
+        ),
+    ]
+}
+
+fn of_pages(pages: Option<&PageReport>) -> Vec<Figure> {
+    let of = |f: fn(&PageReport) -> f64| pages.map(f);
+    let first = pages.and_then(|p| p.first_touch);
+    let share = |name, meaning, value| higher(name, meaning, Unit::Share, SHARE_SPREAD, value);
+    let right = |name, meaning, value| higher(name, meaning, Unit::Share, RIGHT_SPREAD, value);
+    vec![
+        share(
+            EXCLUSIVITY,
+            "accesses by each page's main node, threads placed best",
+            of(|p| p.best.app),
+        ),
+        share(
+            "E_app worst",
+            "the same, threads placed worst",
+            of(|p| p.worst.app),
+        ),
+        right(
+            "Acc_page",
+            "pages that first touch puts on the right node",
+            first.map(|f| f.page),
+        ),
+        right(
+            "Acc_app",
+            "the same, pages weighted with their accesses",
+            first.map(|f| f.app),
+        ),
+        share(
+            "local",
+            "accesses that first touch makes local",
+            first.map(|f| f.local),
+        ),
+        lower(
+            "migrations",
+            "moves of pages to follow their use",
+            Unit::Count,
+            COUNT_SPREAD,
+            of(|p| p.timeline.migrations as f64),
+        ),
+    ]
+}
+
+fn figure(name: &str, meaning: &str, unit: Unit, spread: f64, value: Option<f64>) -> Figure {
+    Figure {
+        name: name.to_owned(),
+        meaning: meaning.to_owned(),
+        unit,
+        better: Better::Neither,
+        spread,
+        value,
+    }
+}
+
+use figure as plain;
+
+fn lower(name: &str, meaning: &str, unit: Unit, spread: f64, value: Option<f64>) -> Figure {
+    let figure = figure(name, meaning, unit, spread, value);
+    Figure {
+        better: Better::Lower,
+        ..figure
+    }
+}
+
+fn higher(name: &str, meaning: &str, unit: Unit, spread: f64, value: Option<f64>) -> Figure {
+    let figure = figure(name, meaning, unit, spread, value);
+    Figure {
+        better: Better::Higher,
+        ..figure
+    }
+}

@@ -1,0 +1,250 @@
+//! What several finders need.
+use super::Case;
+use crate::metrics::exclusivity::accesses_per_node;
+use crate::metrics::structures::Structure;
+use hither_profile::{
+    Finding, FindingKind, FindingLine, ObjectIx, ObjectKind, Picture, ProcessIx, Site, ThreadIx,
+    PAGE_SIZE,
+};
+
+/// Least pages of a structure for it to matter where they lie. Ours: 64 KiB stay in a core's
+/// own caches.
+pub const LEAST_PAGES: usize = 16;
+/// Least share of the run's accesses for a structure to be worth a change. Ours; TABARNAC 3.2
+/// hides structures below 0.01 %.
+pub const LEAST_SHARE: f64 = 0.01;
+/// Least share of a structure's accesses that a change must concern to be worth it. Ours: the
+/// assignments of OPT figure 7 lie 6 points apart on average, this is above it.
+pub const LEAST_GAIN: f64 = 0.1;
+/// Up to this share of writes a structure counts as read only: ten reads for a write, as
+/// of a table that is filled once. Ours.
+const MOSTLY_READ: f64 = 0.1;
+/// Threads with less than this share of the busiest thread's accesses do not take part; as
+/// for `hither map`.
+const AT_WORK: f64 = 0.001;
+/// Findings of one kind that are shown; the rest are summed up in the last.
+const MOST_FINDINGS: usize = 8;
+/// Source lines named with a finding.
+const LINES: usize = 3;
+/// Characters of a name in a sentence.
+const LONGEST: usize = 60;
+
+/// The structures for which it matters where their pages lie, with the positions of these in
+/// the table. Stacks are left out: each belongs to its thread.
+pub fn placeable<'a>(case: &Case<'a>) -> Vec<(&'a Structure, &'a [usize])> {
+    let report = &case.analysis.report;
+    if case.ground.nodes < 2 || report.run.active_threads < 2 || fits_in_caches(case) {
+        return Vec::new();
+    }
+    let worth = |s: &&Structure| s.kind != ObjectKind::Stack && s.share >= LEAST_SHARE;
+    let structures = report.structures.iter().filter(worth);
+    let held = structures.filter_map(|s| {
+        let pages = case.analysis.held.get(&s.object.at())?;
+        (pages.len() >= LEAST_PAGES).then_some((s, pages.as_slice()))
+    });
+    held.collect()
+}
+
+/// Accesses to pages by the node that they come from, page by page.
+pub struct ByNode<'a> {
+    case: &'a Case<'a>,
+    per_node: Vec<u64>,
+}
+
+impl<'a> ByNode<'a> {
+    #[must_use]
+    pub fn new(case: &'a Case<'a>) -> Self {
+        ByNode {
+            case,
+            per_node: vec![0; case.ground.nodes],
+        }
+    }
+
+    /// Of the page at this position of the table.
+    pub fn of(&mut self, page: usize) -> &[u64] {
+        let uses = self.case.analysis.table.uses(page);
+        accesses_per_node(uses, &self.case.ground.threads, &mut self.per_node);
+        &self.per_node
+    }
+
+    /// All accesses to a page, and those from the node that uses it most.
+    pub fn sum_and_most(&mut self, page: usize) -> (f64, f64) {
+        let per_node = self.of(page);
+        let most = per_node.iter().copied().max().unwrap_or(0);
+        (per_node.iter().sum::<u64>() as f64, most as f64)
+    }
+}
+
+/// Shares of the accesses to pages that the memory of each node serves, where the pages
+/// lie. Pages of an unknown place are left out.
+pub fn served(case: &Case, pages: &[usize]) -> Vec<f64> {
+    let mut served = vec![0.0; case.ground.nodes];
+    for &page in pages {
+        if let Some(node) = case.ground.page(case.analysis.table.id(page)) {
+            let uses = case.analysis.table.uses(page).iter();
+            served[node.at()] += uses.map(|u| u.accesses).sum::<u64>() as f64;
+        }
+    }
+    let all: f64 = served.iter().sum();
+    served.iter().map(|s| part(*s, all)).collect()
+}
+
+/// E_app (OPT eq. 6) over pages, threads where the case has them; 1 without accesses.
+pub fn exclusivity(case: &Case, pages: impl Iterator<Item = usize>) -> f64 {
+    let mut by_node = ByNode::new(case);
+    let (mut most, mut all) = (0.0, 0.0);
+    for page in pages {
+        let (sum, max) = by_node.sum_and_most(page);
+        most += max;
+        all += sum;
+    }
+    if all > 0.0 {
+        most / all
+    } else {
+        1.0
+    }
+}
+
+/// Threads of a process (of all where none is given) that take part in its work.
+pub fn at_work(case: &Case, process: Option<ProcessIx>) -> usize {
+    let threads = case.profile.threads.iter();
+    let accesses: Vec<u64> = threads
+        .filter(|t| process.is_none_or(|p| t.process == p))
+        .map(|t| t.reads.saturating_add(t.writes))
+        .collect();
+    let most = accesses.iter().copied().max().unwrap_or(0) as f64;
+    let working = accesses.iter().filter(|&&n| n > 0);
+    working.filter(|&&n| n as f64 >= most * AT_WORK).count()
+}
+
+/// The share of its accesses that are writes.
+pub fn written(structure: &Structure) -> f64 {
+    let (reads, writes) = (structure.reads as f64, structure.writes as f64);
+    part(writes, reads + writes)
+}
+
+/// Is a structure on so many pages filled once and then read? What is written more than once
+/// for each byte is renewed as the run goes on, however often it is read in between.
+pub fn filled_once(structure: &Structure, pages: usize) -> bool {
+    let once = structure.writes <= (pages as u64).saturating_mul(PAGE_SIZE);
+    once && written(structure) <= MOSTLY_READ
+}
+
+/// 0 of nothing.
+pub fn part(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 {
+        part / whole
+    } else {
+        0.0
+    }
+}
+
+/// The worst findings; the last of them says what the others come to.
+pub fn worst(mut found: Vec<Finding>) -> Vec<Finding> {
+    found.sort_by(|a, b| b.severity.total_cmp(&a.severity));
+    if found.len() > MOST_FINDINGS {
+        let rest = found.split_off(MOST_FINDINGS);
+        let sum: f64 = rest.iter().map(|f| f.severity).sum();
+        if let Some(last) = found.last_mut() {
+            last.evidence.push(format!(
+                "The same was found in {} more structures, with {} of the run's accesses together.",
+                rest.len(),
+                percent(sum)
+            ));
+        }
+    }
+    found
+}
+
+/// `thread 0 (ondes)`
+pub fn thread(case: &Case, thread: ThreadIx) -> String {
+    let row = case.analysis.report.threads.get(thread.at());
+    match row.map(|t| t.name.trim()) {
+        Some(name) if !name.is_empty() => format!("thread {} ({name})", thread.0),
+        _ => format!("thread {}", thread.0),
+    }
+}
+
+/// A finding about a structure, without evidence and fixes yet.
+pub fn about(case: &Case, kind: FindingKind, structure: &Structure, severity: f64) -> Finding {
+    Finding {
+        kind,
+        severity: severity.clamp(0.0, 1.0),
+        title: String::new(),
+        evidence: Vec::new(),
+        object: Some(structure.object),
+        lines: lines_of(case, structure.object),
+        fixes: Vec::new(),
+        picture: Picture::Structure {
+            object: structure.object,
+        },
+    }
+}
+
+/// The source lines that touch a structure most.
+pub fn lines_of(case: &Case, object: ObjectIx) -> Vec<FindingLine> {
+    let sites = case.profile.sites.iter();
+    let mut sites: Vec<_> = sites.filter(|s| s.object == Some(object)).collect();
+    let accesses = |s: &Site| s.reads.saturating_add(s.writes);
+    let all: f64 = sites.iter().map(|s| accesses(s) as f64).sum();
+    sites.sort_by_key(|s| (std::cmp::Reverse(accesses(s)), &s.file, s.line));
+    let sites = sites.into_iter().filter(|s| s.line > 0).take(LINES);
+    let lines = sites.map(|s| FindingLine {
+        file: s.file.clone(),
+        line: s.line,
+        function: s.function.clone(),
+        share: part(accesses(s) as f64, all),
+    });
+    lines.collect()
+}
+
+/// Of the run's accesses, those that communicate: its events per access, at most 1.
+pub fn communicating(case: &Case) -> f64 {
+    let report = &case.analysis.report;
+    let accesses = report.run.accesses().max(1) as f64;
+    (report.communication.events as f64 / accesses).min(1.0)
+}
+
+/// A structure's name, its middle left out where it is long: `key_buff1`.
+pub fn name(structure: &Structure) -> String {
+    let chars: Vec<char> = structure.name.chars().collect();
+    if chars.len() <= LONGEST {
+        return structure.name.clone();
+    }
+    let (start, end) = (&chars[..LONGEST / 2], &chars[chars.len() - LONGEST / 2..]);
+    let [start, end] = [start, end].map(|part| part.iter().collect::<String>());
+    format!("{start}...{end}")
+}
+
+/// A share as people read it: `63 %`, `0.4 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 1.0 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// Bytes as people read them.
+pub fn bytes(count: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{count} B")
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
+}
+
+/// Does all data fit in the caches (OPT eq. 7)? Then it matters little where pages lie, and
+/// what is about pages alone stays silent.
+pub fn fits_in_caches(case: &Case) -> bool {
+    let report = &case.analysis.report;
+    report.setup.cache_bytes > 0 && report.run.footprint <= report.setup.cache_bytes
+}

@@ -1,0 +1,190 @@
+//! Some threads communicate much more than others, most of the time.
+//!
+//! B_comm of Locality and Balance eq. 2, over the threads that work (T of them):
+//!
+//! ```text
+//!   CommV[i] = sum over j of M[i][j]
+//!   B_comm   = max(CommV) / (sum(CommV) / T) - 1
+//! ```
+//! Found when B_comm is at least [`IMBALANCE`] with at least [`LEAST_THREADS`], communication
+//! is worth a placement (A_min of OPT 6.2.2, and [`LEAST_SHARE`] of the accesses), and those
+//! who communicate that much do so in at least half of the slices: a master that initialises
+//! or gathers results now and then is not busy in between. Severity: the share of CommV that
+//! is above the mean.
+use super::common::{communicating, percent};
+use super::Case;
+use crate::metrics::verdict::{h_min, A_MIN};
+use hither_profile::{Finding, FindingKind, Fix, Picture, SliceIx};
+use std::collections::BTreeMap;
+
+/// Half again as much as the mean. The paper calls Ferret imbalanced, whose B_comm is 58 %,
+/// and SP, whose is 16.5 %; but a chain of four threads has 33 %, only because its ends have
+/// one neighbour, and that no placement can change.
+const IMBALANCE: f64 = 0.5;
+/// Ours: a chain of three has 50 %.
+const LEAST_THREADS: usize = 4;
+/// Communication events per access. Ours: less is lost among the other accesses.
+const LEAST_SHARE: f64 = 0.01;
+/// Ours: of the slices with communication, in which the busiest are as busy as on the whole.
+const MOST_TIME: f64 = 0.5;
+/// A thread works if it makes this share of the busiest one's accesses, as for `hither map`.
+const WORKS: f64 = 0.001;
+/// Threads named.
+const NAMED: usize = 3;
+
+/// Communication by thread.
+struct Volume {
+    /// CommV.
+    of: Vec<f64>,
+    /// Of the threads that work.
+    mean: f64,
+    working: usize,
+}
+
+impl Volume {
+    fn of(case: &Case) -> Option<Volume> {
+        let threads = &case.profile.threads;
+        let accesses = |t: &hither_profile::Thread| t.reads.saturating_add(t.writes) as f64;
+        let most = threads.iter().map(accesses).fold(0.0, f64::max);
+        let working = threads.iter().filter(|t| accesses(t) >= most * WORKS);
+        let working = if most > 0.0 { working.count() } else { 0 };
+        let mut of = vec![0.0; threads.len()];
+        for &(i, j, events) in &case.analysis.report.matrix.0 {
+            of[i as usize] += events as f64;
+            of[j as usize] += events as f64;
+        }
+        let mean = of.iter().sum::<f64>() / working as f64;
+        (working >= LEAST_THREADS && mean > 0.0).then_some(Volume { of, mean, working })
+    }
+
+    /// Those who communicate much more than the mean, most first.
+    fn busy(&self) -> Vec<usize> {
+        let limit = self.mean * (1.0 + IMBALANCE);
+        let mut busy: Vec<usize> = (0..self.of.len())
+            .filter(|&t| self.of[t] >= limit)
+            .collect();
+        busy.sort_by(|&a, &b| self.of[b].total_cmp(&self.of[a]).then(a.cmp(&b)));
+        busy
+    }
+
+    /// Of all that threads communicate.
+    fn above_the_mean(&self) -> f64 {
+        let above = self.of.iter().map(|v| (v - self.mean).max(0.0));
+        above.sum::<f64>() / self.of.iter().sum::<f64>()
+    }
+}
+
+pub fn find(case: &Case) -> Vec<Finding> {
+    let report = &case.analysis.report;
+    let c = &report.communication;
+    let accesses = report.run.reads.saturating_add(report.run.writes) as f64;
+    if c.amount_per_second < A_MIN || (c.events as f64) < accesses * LEAST_SHARE {
+        return Vec::new();
+    }
+    let Some(volume) = Volume::of(case) else {
+        return Vec::new();
+    };
+    let busy = volume.busy();
+    if busy.is_empty() || time_busy(case, &volume, &busy) < MOST_TIME {
+        return Vec::new();
+    }
+    vec![finding(case, &volume, &busy)]
+}
+
+/// Of the slices with communication, the share in which these threads communicate much more
+/// than the mean.
+fn time_busy(case: &Case, volume: &Volume, busy: &[usize]) -> f64 {
+    let mut is_busy = vec![false; volume.of.len()];
+    busy.iter().for_each(|&t| is_busy[t] = true);
+    // Of all threads and of the busy ones.
+    let mut slices: BTreeMap<SliceIx, (f64, f64)> = BTreeMap::new();
+    for c in case.profile.comm.iter().filter(|c| c.events > 0) {
+        let slice = slices.entry(c.slice).or_default();
+        let ends = [c.i, c.j].map(|t| f64::from(u8::from(is_busy[t.at()])));
+        slice.0 += 2.0 * c.events as f64;
+        slice.1 += (ends[0] + ends[1]) * c.events as f64;
+    }
+    let limit = (1.0 + IMBALANCE) * busy.len() as f64 / volume.working as f64;
+    let hold = slices.values().filter(|s| s.1 >= s.0 * limit).count();
+    hold as f64 / slices.len().max(1) as f64
+}
+
+fn finding(case: &Case, volume: &Volume, busy: &[usize]) -> Finding {
+    let threads = &case.profile.threads;
+    let called = |t: usize| match threads[t].name.as_str() {
+        "" => format!("thread {t}"),
+        name => format!("thread {t} ({name})"),
+    };
+    let times = |t: usize| volume.of[t] / volume.mean;
+    let shown: Vec<String> = (busy.iter().take(NAMED))
+        .map(|&t| format!("{} {:.1} times the mean", called(t), times(t)))
+        .collect();
+    let more = match busy.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more at least {:.1} times", 1.0 + IMBALANCE),
+    };
+    let all = volume.of.iter().sum::<f64>();
+    let theirs = busy.iter().map(|&t| volume.of[t]).sum::<f64>() / all;
+    let title = match busy {
+        [one] => format!(
+            "{} communicates {:.1} times as much as the mean",
+            called(*one),
+            times(*one)
+        ),
+        _ => format!(
+            "{} of {} threads communicate far more than the others",
+            busy.len(),
+            volume.working
+        ),
+    };
+    Finding {
+        kind: FindingKind::CommunicationImbalance,
+        severity: volume.above_the_mean().clamp(0.0, 1.0) * communicating(case),
+        title: title.replacen("thread", "Thread", usize::from(title.starts_with("thread"))),
+        evidence: vec![
+            format!("Communication: {}{more}.", shown.join(", ")),
+            format!(
+                "B_comm is {:.0} % over the {} threads that work (0 % is even); {} {} of the communication, evenly it would be {}.",
+                (times(busy[0]) - 1.0) * 100.0,
+                volume.working,
+                if busy.len() == 1 { "this one has".to_owned() } else { format!("these {} have", busy.len()) },
+                percent(theirs),
+                percent(busy.len() as f64 / volume.working as f64),
+            ),
+        ],
+        object: None,
+        lines: Vec::new(),
+        fixes: fixes(case, volume),
+        picture: Picture::Communication,
+    }
+}
+
+fn fixes(case: &Case, volume: &Volume) -> Vec<Fix> {
+    let commands = &case.commands;
+    let pairs_differ =
+        case.analysis.report.communication.heterogeneity_pairs >= h_min(volume.working);
+    let (policy, what) = if pairs_differ {
+        (
+            "balanced-locality",
+            "Keep threads that communicate together, but no more of them under a cache or node than it has its share of.",
+        )
+    } else {
+        (
+            "balance",
+            "All pairs communicate alike: spread the busy threads, so that caches and interconnects have the same to do.",
+        )
+    };
+    vec![
+        Fix {
+            what: what.to_owned(),
+            copy: format!(
+                "hither map {} --policy {policy} -o {}\nhither run -p {} -- {}",
+                commands.profile, commands.placement, commands.placement, commands.program
+            ),
+        },
+        Fix {
+            what: "Where a thread hands out work or gathers results, let it do so in larger pieces, or let several threads do it.".to_owned(),
+            copy: String::new(),
+        },
+    ]
+}

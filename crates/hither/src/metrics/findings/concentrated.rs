@@ -1,0 +1,167 @@
+//! Most accesses to a structure go to few of its pages (TABARNAC 5.2: the bucket sort's
+//! `key_buff1`, a bell curve of accesses over its pages), and that does harm: one thread has
+//! more of them than its part, or they belong to no node. What is hot in each thread's own
+//! part alike does none. Severity: the accesses to hot pages beyond an even spread.
+use super::common::{
+    about, bytes, exclusivity, name, part, percent, placeable, thread, worst, LEAST_PAGES,
+};
+use super::shared_by_all::split_schedule;
+use super::sketch::{openmp, spread};
+use super::Case;
+use crate::metrics::structures::Structure;
+use crate::metrics::verdict::E_HIGH;
+use hither_profile::{Finding, FindingKind, Fix, ThreadIx, PAGE_SIZE};
+
+/// Share of the accesses beyond an even spread that go to pages used more than the average.
+/// Ours: accesses that rise evenly from nothing at one end to the other have 0.25, a bell
+/// curve of four dice (the keys of the benchmark IS) 0.43, and all in one page nearly 1.
+const EXCESS: f64 = 0.25;
+/// A thread that takes part uses the structure at least by this share of an even part. Ours.
+const USER: f64 = 0.05;
+/// One thread has more than its part from so many times an even one on. Ours: less comes of
+/// any loop whose rounds do not divide evenly.
+const UNEVEN: f64 = 1.5;
+/// Hot pages lie in one place if they are this much of the stretch that holds nearly all of
+/// them. Ours.
+const DENSE: f64 = 0.75;
+/// Hot pages at either end of the structure that do not count for where they lie. Ours.
+const STRAY: f64 = 0.05;
+
+pub fn find(case: &Case) -> Vec<Finding> {
+    let structures = placeable(case).into_iter();
+    worst(structures.filter_map(|(s, p)| judge(case, s, p)).collect())
+}
+
+fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding> {
+    let table = &case.analysis.table;
+    let sum = |page: usize| table.uses(page).iter().map(|u| u.accesses as f64).sum();
+    let accesses: Vec<f64> = pages.iter().map(|&page| sum(page)).collect();
+    let all: f64 = accesses.iter().sum();
+    let mean = all / pages.len() as f64;
+    let hot: Vec<usize> = (0..pages.len()).filter(|&at| accesses[at] > mean).collect();
+    let share = part(hot.iter().map(|&at| accesses[at]).sum(), all);
+    let of_pages = part(hot.len() as f64, pages.len() as f64);
+    let excess = share - of_pages;
+    let place = place(&hot, pages.len());
+    // Blocks of one allocation site may each have a hot page of their own.
+    if excess < EXCESS || hot.len() < LEAST_PAGES || (structure.count > 1 && place.is_none()) {
+        return None;
+    }
+    let exclusive = exclusivity(case, hot.iter().map(|&at| pages[at]));
+    let uneven = busiest(case, pages);
+    if uneven.is_none() && exclusive >= E_HIGH {
+        return None;
+    }
+    let severity = excess * structure.share;
+    let mut finding = about(case, FindingKind::Concentrated, structure, severity);
+    finding.title = format!(
+        "{} of the accesses to {} go to {} of its pages{}",
+        percent(share),
+        name(structure),
+        percent(of_pages),
+        place.map_or("", Stretch::words)
+    );
+    finding.evidence = vec![seen(&hot, pages.len(), share, place)];
+    if let Some((busiest, its, users)) = uneven {
+        finding.evidence.push(format!(
+            "Of {users} threads {} makes {} of the accesses to it; an even part is {}.",
+            thread(case, busiest),
+            percent(its),
+            percent(1.0 / users as f64)
+        ));
+    }
+    if exclusive < E_HIGH {
+        finding.evidence.push(format!(
+            "The hot pages belong to no node: the one that uses a page most makes {} of the \
+             accesses to it (E_app {exclusive:.2}).",
+            percent(exclusive)
+        ));
+    }
+    finding.fixes = fixes(case, structure, place);
+    Some(finding)
+}
+
+/// The thread that uses a structure most, its share and how many use it, if several do and it
+/// has clearly more than an even part, but not about all.
+fn busiest(case: &Case, pages: &[usize]) -> Option<(ThreadIx, f64, usize)> {
+    let mut by_thread = vec![0.0; case.profile.threads.len()];
+    for u in pages
+        .iter()
+        .flat_map(|&page| case.analysis.table.uses(page))
+    {
+        by_thread[u.thread.at()] += u.accesses as f64;
+    }
+    let all: f64 = by_thread.iter().sum();
+    let users = by_thread
+        .iter()
+        .filter(|n| part(**n, all) >= USER / by_thread.len() as f64)
+        .count();
+    let most = by_thread.iter().copied().fold(0.0, f64::max);
+    let thread = by_thread.iter().position(|n| *n >= most)?;
+    let its = part(most, all);
+    let uneven = users > 1 && its * users as f64 >= UNEVEN && its < E_HIGH;
+    uneven.then_some((ThreadIx(thread as u32), its, users))
+}
+
+/// The stretch of a structure where its hot pages lie: first and last, and all of its pages.
+#[derive(Clone, Copy)]
+struct Stretch {
+    first: usize,
+    last: usize,
+    pages: usize,
+}
+
+impl Stretch {
+    fn words(self) -> &'static str {
+        let middle = (self.first + self.last + 1) as f64 / 2.0 / self.pages as f64;
+        match middle {
+            m if m < 1.0 / 3.0 => ", at its start",
+            m if m <= 2.0 / 3.0 => ", in its middle",
+            _ => ", at its end",
+        }
+    }
+}
+
+/// `None` when hot pages lie here and there.
+fn place(hot: &[usize], pages: usize) -> Option<Stretch> {
+    let stray = (hot.len() as f64 * STRAY) as usize;
+    let within = hot.get(stray..hot.len() - stray)?;
+    let (&first, &last) = (within.first()?, within.last()?);
+    let stretch = Stretch { first, last, pages };
+    (within.len() as f64 >= (last - first + 1) as f64 * DENSE).then_some(stretch)
+}
+
+fn seen(hot: &[usize], pages: usize, share: f64, place: Option<Stretch>) -> String {
+    let lie = match place {
+        Some(p) => format!(", nearly all of them from page {} to {},", p.first, p.last),
+        None => ", here and there,".to_owned(),
+    };
+    format!(
+        "{} of {pages} pages ({} of {}){lie} take {} of the accesses; spread evenly it would be {}.",
+        hot.len(),
+        bytes(hot.len() as u64 * PAGE_SIZE),
+        bytes(pages as u64 * PAGE_SIZE),
+        percent(share),
+        percent(part(hot.len() as f64, pages as f64))
+    )
+}
+
+fn fixes(case: &Case, structure: &Structure, place: Option<Stretch>) -> Vec<Fix> {
+    let mut fixes = Vec::new();
+    if openmp(case) && place.is_some() {
+        fixes.push(Fix {
+            what:
+                "Give each thread two blocks of the loop, one of either half: hot and cold parts \
+                   are then shared out evenly, and each thread still has its own (the \
+                   cyclic-split schedule of TABARNAC 5.2)."
+                    .to_owned(),
+            copy: split_schedule(case, structure),
+        });
+    }
+    fixes.push(spread(
+        case,
+        structure,
+        "Deal its pages out to the nodes, so that no memory serves the hot ones alone.",
+    ));
+    fixes
+}

@@ -1,0 +1,293 @@
+//! False sharing: lines in which several threads touch different bytes, one of them writing.
+//! A write takes the line from the caches of all others, though none of them needs what was
+//! written.
+//!
+//! Evidence is the table `lines`: which bytes each thread was seen to touch, and an estimate
+//! of its accesses to the line while others used it too. Two threads conflict in a line if
+//! one of them writes it. The conflict is a true one where what one writes the other reads or
+//! writes as well, a false one where they were looked at often enough and never did. It weighs
+//! as much as the one of the two with fewer accesses: it alternates no more often.
+//!
+//! The severity is the share of the run's accesses that can find such a line in another cache:
+//! in each line at most twice as many as all threads but the busiest make, since a line that
+//! one thread keeps to itself stays with it.
+use super::common::{lines_of, name, percent};
+use super::{padding, Case};
+use hither_profile::{
+    Finding, FindingKind, LineUse, ObjectIx, ObjectRange, Picture, RegionIx, RegionKind,
+};
+use std::collections::BTreeMap;
+
+/// Accesses of a thread to a line whose bytes must be known before others are said to be
+/// disjoint from them. Ours: of eight words used in any order, 16 accesses leave one unseen
+/// with a chance of 12 %, and a false alarm needs such a gap in each of the conflicts.
+const LEAST_SEEN: u64 = 16;
+/// Least share of the false conflicts in the weight of a line's conflicts. Ours: where a
+/// fifth is true sharing, padding leaves the line moving nearly as often.
+const MOSTLY_FALSE: f64 = 0.8;
+/// Least share of the run's accesses. Ours: an access that finds its line in another cache
+/// takes some hundred cycles against a few, so that 0.1 % of them are noticed.
+const LEAST_SHARE: f64 = 0.001;
+/// Threads of a line that are compared, most accesses first.
+const MOST_THREADS: usize = 128;
+/// Threads whose bytes are told.
+const TOLD: usize = 8;
+/// Structures of which several lie in one line that are named.
+const NAMED: usize = 3;
+
+/// A falsely shared line.
+pub struct Line<'a> {
+    pub region: RegionIx,
+    pub offset: u64,
+    /// Those with false conflicts, in order.
+    pub users: Vec<&'a LineUse>,
+    /// Accesses that can find the line elsewhere.
+    contended: u64,
+}
+
+/// Falsely shared lines with the same structures in them.
+pub struct Place<'a> {
+    /// In order of their addresses; none where the memory has no name.
+    pub ranges: Vec<&'a ObjectRange>,
+    pub lines: Vec<Line<'a>>,
+}
+
+pub fn find(case: &Case) -> Vec<Finding> {
+    let threads = case.profile.threads.iter();
+    let accesses = threads.map(|t| t.reads.saturating_add(t.writes));
+    let total = accesses.fold(0u64, u64::saturating_add).max(1) as f64;
+    let places = places(case);
+    let findings = places.into_iter().filter_map(|place| {
+        let contended = place.lines.iter().map(|l| l.contended as f64).sum::<f64>();
+        let severity = (contended / total).min(1.0);
+        (severity >= LEAST_SHARE).then(|| tell(case, &place, severity))
+    });
+    findings.collect()
+}
+
+/// The falsely shared lines by what lies in them.
+fn places<'a>(case: &Case<'a>) -> Vec<Place<'a>> {
+    let size = u64::from(case.profile.meta.options.line).max(1);
+    let mut ranges: Vec<&ObjectRange> = case.profile.object_ranges.iter().collect();
+    ranges.sort_by_key(|r| (r.region, r.offset, r.object));
+    let lines = &case.profile.lines;
+    let same = |a: &LineUse, b: &LineUse| (a.region, a.offset) == (b.region, b.offset);
+    let mut places: BTreeMap<(Vec<ObjectIx>, Option<RegionIx>), Place> = BTreeMap::new();
+    for line in lines.chunk_by(same).filter_map(judge) {
+        let inside = inside(&ranges, &line, size);
+        let objects: Vec<ObjectIx> = inside.iter().map(|r| r.object).collect();
+        let region = objects.is_empty().then_some(line.region);
+        let place = places.entry((objects, region)).or_insert_with(|| Place {
+            ranges: inside,
+            lines: Vec::new(),
+        });
+        place.lines.push(line);
+    }
+    let mut places: Vec<Place> = places.into_values().collect();
+    for place in &mut places {
+        let key = |l: &Line| (std::cmp::Reverse(l.contended), l.region, l.offset);
+        place.lines.sort_by_key(key);
+    }
+    places
+}
+
+/// Is the line, of whose users these are all, falsely shared?
+fn judge(uses: &[LineUse]) -> Option<Line<'_>> {
+    let mut users: Vec<&LineUse> = uses.iter().collect();
+    users.sort_by_key(|u| (std::cmp::Reverse(u.accesses), u.thread));
+    users.truncate(MOST_THREADS);
+    let (mut falsely, mut truly) = (0.0, 0.0);
+    let mut partakes = vec![false; users.len()];
+    for (i, a) in users.iter().enumerate() {
+        for (j, b) in users.iter().enumerate().skip(i + 1) {
+            let weight = a.accesses.min(b.accesses) as f64;
+            if a.write_mask | b.write_mask == 0 {
+                continue;
+            }
+            let common = a.write_mask & (b.read_mask | b.write_mask) | b.write_mask & a.read_mask;
+            if common != 0 {
+                truly += weight;
+            } else if a.seen.min(b.seen) >= LEAST_SEEN {
+                falsely += weight;
+                partakes[i] = true;
+                partakes[j] = true;
+            }
+        }
+    }
+    if falsely <= 0.0 || falsely < MOSTLY_FALSE * (falsely + truly) {
+        return None;
+    }
+    let mut keep = partakes.into_iter();
+    users.retain(|_| keep.next().unwrap_or(false));
+    let accesses = users.iter().map(|u| u.accesses);
+    let all = accesses.fold(0u64, u64::saturating_add);
+    let others = all - users.first()?.accesses;
+    users.sort_by_key(|u| (first_byte(u), u.thread));
+    Some(Line {
+        region: users[0].region,
+        offset: users[0].offset,
+        contended: others.saturating_mul(2).min(all),
+        users,
+    })
+}
+
+fn first_byte(user: &LineUse) -> u32 {
+    (user.read_mask | user.write_mask).trailing_zeros()
+}
+
+/// The structures in the bytes that the line's users touch, in order of their addresses.
+fn inside<'a>(ranges: &[&'a ObjectRange], line: &Line, size: u64) -> Vec<&'a ObjectRange> {
+    let (end, part) = (line.offset.saturating_add(size), (size / 64).max(1));
+    let touched = (line.users.iter()).fold(0, |mask, u| mask | u.read_mask | u.write_mask);
+    let after = ranges.partition_point(|r| (r.region, r.offset) < (line.region, end));
+    let before = ranges[..after].iter().rev();
+    let near = before
+        .take_while(|r| r.region == line.region)
+        .take(size as usize);
+    let mut found: Vec<&ObjectRange> = near
+        .filter(|r| {
+            (0..64).filter(|n| touched >> n & 1 == 1).any(|n| {
+                let byte = line.offset.saturating_add(n * part);
+                byte >= r.offset && byte - r.offset < r.length
+            })
+        })
+        .copied()
+        .collect();
+    found.reverse();
+    found.dedup_by_key(|r| r.object);
+    found
+}
+
+fn tell(case: &Case, place: &Place, severity: f64) -> Finding {
+    // Of several, the one that most accesses are known of: it has a picture and source lines.
+    let most = |r: &&&ObjectRange| {
+        let object = &case.profile.objects[r.object.at()];
+        (
+            object.reads.saturating_add(object.writes),
+            std::cmp::Reverse(r.object),
+        )
+    };
+    let object = place.ranges.iter().max_by_key(most).map(|r| r.object);
+    let what = called(case, place);
+    let (count, worst) = (place.lines.len(), &place.lines[0]);
+    let size = case.profile.meta.options.line;
+    let mut threads: Vec<u32> = (place.lines.iter())
+        .flat_map(|l| l.users.iter().map(|u| u.thread.0))
+        .collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let lines = if count == 1 { "line" } else { "lines" };
+    let title = if place.ranges.len() > 1 {
+        format!("{what} lie in the same {lines} and belong to different threads")
+    } else {
+        format!("Threads use different bytes of the same {lines} of {what}")
+    };
+    Finding {
+        kind: FindingKind::FalseSharing,
+        severity,
+        title,
+        evidence: vec![
+            format!(
+                "{count} {lines} of {size} bytes, {} threads: in each line they touch different \
+                 bytes, and a write of one takes the line from the others.",
+                threads.len()
+            ),
+            format!(
+                "Up to {} of the run's accesses can find their line in another processor's cache.",
+                percent(severity)
+            ),
+            of_line(case, place, worst),
+        ],
+        object,
+        lines: object.map_or_else(Vec::new, |o| lines_of(case, o)),
+        fixes: padding::fixes(case, place, &what),
+        picture: object.map_or(Picture::Communication, |object| Picture::Structure {
+            object,
+        }),
+    }
+}
+
+/// Which bytes of a line belong to whom.
+fn of_line(case: &Case, place: &Place, line: &Line) -> String {
+    let part = (u64::from(case.profile.meta.options.line) / 64).max(1);
+    let told = line.users.iter().take(TOLD).map(|u| {
+        let mask = u.read_mask | u.write_mask;
+        let member = padding::members_of(case, place, line, mask);
+        let member = member.first().map_or(String::new(), |m| format!(" ({m})"));
+        let only = if u.write_mask == 0 { " reads" } else { "" };
+        format!("{} thread {}{only}{member}", bytes(mask, part), u.thread.0)
+    });
+    let told = told.collect::<Vec<String>>().join(", ");
+    let more = match line.users.len().saturating_sub(TOLD) {
+        0 => String::new(),
+        more => format!(", and {more} more threads"),
+    };
+    let at = match place.ranges.as_slice() {
+        [range] if line.offset >= range.offset => {
+            format!(
+                " (byte {} of {})",
+                line.offset - range.offset,
+                called(case, place)
+            )
+        }
+        _ => String::new(),
+    };
+    format!("The line with most of them{at}: bytes {told}{more}.")
+}
+
+/// The bytes of a mask as people read them: `0-7`, `0-3 and 8-11`.
+fn bytes(mask: u64, part: u64) -> String {
+    let mut runs = Vec::new();
+    let mut from = 0;
+    while from < 64 && mask >> from != 0 {
+        let first = from + u64::from((mask >> from).trailing_zeros());
+        let length = u64::from((mask >> first).trailing_ones());
+        let (low, high) = (first * part, (first + length) * part - 1);
+        runs.push(if low == high {
+            format!("{low}")
+        } else {
+            format!("{low}-{high}")
+        });
+        from = first + length;
+    }
+    runs.join(" and ")
+}
+
+/// The structures, or what the memory is where it has no name.
+fn called(case: &Case, place: &Place) -> String {
+    let names = place.ranges.iter().take(NAMED);
+    let names: Vec<String> = names.map(|r| name_of(case, r.object)).collect();
+    match names.as_slice() {
+        [] => unnamed(case, place.lines[0].region),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// The name of a structure.
+pub fn name_of(case: &Case, object: ObjectIx) -> String {
+    let structures = &case.analysis.report.structures;
+    match structures.iter().find(|s| s.object == object) {
+        Some(structure) => name(structure),
+        None => {
+            let object = &case.profile.objects[object.at()];
+            object.name.chars().take(60).collect()
+        }
+    }
+}
+
+fn unnamed(case: &Case, region: RegionIx) -> String {
+    let region = &case.profile.regions[region.at()];
+    let of = |thread: Option<hither_profile::ThreadIx>| match thread {
+        Some(thread) => format!(" of thread {}", thread.0),
+        None => String::new(),
+    };
+    match region.kind {
+        RegionKind::Brk => "the heap (blocks below 1 KiB are not told apart)".to_owned(),
+        RegionKind::Stack => format!("the stack{}", of(region.thread)),
+        RegionKind::Elf => format!("the unnamed data of {}", region.file),
+        RegionKind::Shared => format!("the shared memory {}", region.file),
+        RegionKind::Mmap => format!("a mapping{}", of(region.thread)),
+        RegionKind::Other => "memory of unknown use".to_owned(),
+    }
+}

@@ -1,0 +1,252 @@
+//! One thread touches first most pages of a structure that others use (TABARNAC 5.1:
+//! Ondes3D, whose thread 0 initialises everything), so Linux puts all of them on its node.
+//!
+//! Two stories. Where each page belongs to one node, what could be gained is E_app less the
+//! accesses that are local now, and the repair is to touch first in parallel. Where all nodes
+//! use all pages no place is local for most; what is wrong is that one memory serves them,
+//! and the severity is what it serves beyond an even part.
+use super::common::{
+    about, name, part, percent, placeable, served, thread, worst, ByNode, LEAST_GAIN,
+};
+use super::sketch::{fortran, openmp, origin, parallel_loop, placed, spread, variable};
+use super::Case;
+use crate::metrics::structures::Structure;
+use crate::metrics::verdict::{ACC_RIGHT, E_HIGH};
+use hither_profile::{Finding, FindingKind, Fix, ThreadIx};
+use std::collections::HashMap;
+
+/// Of the structure's pages, those that one thread touches first. Ours: most, but a few may
+/// have been touched by others at the borders.
+const MOST_PAGES: f64 = 0.75;
+const IN_PARALLEL: &str = "Initialise it in parallel, with the schedule of the loops that use it \
+                           and threads that stay where they are: each page then lies on the node \
+                           that uses it.";
+const EACH_ITS_PART: &str = "Let each thread write first the part that it will use, from a \
+                             processor that it stays on: each page then lies on the node that \
+                             uses it.";
+
+pub fn find(case: &Case) -> Vec<Finding> {
+    let structures = placeable(case).into_iter();
+    let mut found = worst(structures.filter_map(|(s, p)| judge(case, s, p)).collect());
+    repeat_less(case, &mut found);
+    found
+}
+
+/// Structures that are initialised alike are repaired alike: it is said in full of the worst
+/// one in each file.
+fn repeat_less(case: &Case, found: &mut [Finding]) {
+    let structures = &case.analysis.report.structures;
+    let mut said: HashMap<&str, &Structure> = HashMap::new();
+    for finding in found {
+        let structure = structures.iter().find(|s| Some(s.object) == finding.object);
+        let (Some(structure), Some(fix)) = (structure, finding.fixes.first()) else {
+            continue;
+        };
+        if structure.file.is_empty() || ![IN_PARALLEL, EACH_ITS_PART].contains(&&*fix.what) {
+            continue;
+        }
+        match said.get(&*structure.file) {
+            None => drop(said.insert(&structure.file, structure)),
+            Some(first) => {
+                finding.fixes = vec![Fix {
+                    what: format!("As for {}, in the same place.", name(first)),
+                    copy: first_write(case, structure),
+                }];
+            }
+        }
+    }
+}
+
+/// Who uses the pages of one structure.
+struct Facts {
+    toucher: ThreadIx,
+    /// Pages that it touched first, and all that somebody did.
+    first: u64,
+    known: u64,
+    /// Shares of the accesses: by other threads than the first toucher, by the node that uses
+    /// each page most (E_app), and to pages that lie on the node they come from.
+    others: f64,
+    exclusive: f64,
+    local: f64,
+    /// Share of the accesses to pages on the right node (Acc_app).
+    right: f64,
+}
+
+fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding> {
+    let &(toucher, first) = structure.first_touch.first()?;
+    let known: u64 = structure.first_touch.iter().map(|t| t.1).sum();
+    if part(first as f64, known as f64) < MOST_PAGES {
+        return None;
+    }
+    let mut facts = Facts {
+        toucher,
+        first,
+        known,
+        ..uses(case, pages, toucher)
+    };
+    facts.others = facts.others.clamp(0.0, 1.0);
+    if facts.exclusive >= E_HIGH {
+        belonging(case, structure, &facts)
+    } else {
+        shared(case, structure, pages, &facts)
+    }
+}
+
+fn uses(case: &Case, pages: &[usize], toucher: ThreadIx) -> Facts {
+    let mut by_node = ByNode::new(case);
+    let (mut all, mut own, mut most, mut local, mut right) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for &page in pages {
+        let table = &case.analysis.table;
+        let uses = table.uses(page);
+        if let Ok(at) = uses.binary_search_by_key(&toucher, |u| u.thread) {
+            own += uses[at].accesses as f64;
+        }
+        let here = case.ground.page(table.id(page));
+        let (sum, max) = by_node.sum_and_most(page);
+        all += sum;
+        most += max;
+        let near = here.map_or(0.0, |node| by_node.of(page)[node.at()] as f64);
+        local += near;
+        if near >= max {
+            right += sum;
+        }
+    }
+    Facts {
+        toucher,
+        first: 0,
+        known: 0,
+        others: 1.0 - part(own, all),
+        exclusive: part(most, all),
+        local: part(local, all),
+        right: part(right, all),
+    }
+}
+
+/// Each page belongs to one node, but lies on that of the first toucher.
+fn belonging(case: &Case, structure: &Structure, facts: &Facts) -> Option<Finding> {
+    let gain = facts.exclusive - facts.local;
+    let whole = case.analysis.report.pages.as_ref();
+    let right = whole
+        .and_then(|p| p.first_touch)
+        .is_some_and(|a| a.app >= ACC_RIGHT);
+    // Where first touch is right for nearly all of the run, the verdict says so.
+    if gain < LEAST_GAIN || right {
+        return None;
+    }
+    let severity = gain * structure.share;
+    let mut finding = about(case, FindingKind::FirstTouch, structure, severity);
+    finding.title = title(structure, facts);
+    finding.evidence = vec![
+        who(case, facts),
+        format!(
+            "Its pages belong to one node each (E_app {:.2}), but only {} of the accesses go to \
+             pages on the right one (Acc_app).",
+            facts.exclusive,
+            percent(facts.right)
+        ),
+        format!(
+            "{} of its accesses are local now; touched first by the threads that use it, {} would be.",
+            percent(facts.local),
+            percent(facts.exclusive)
+        ),
+    ];
+    finding.fixes = vec![
+        in_parallel(case, structure),
+        placed(
+            case,
+            "Or leave the program as it is: hither puts each page on the node that uses it most.",
+        ),
+    ];
+    Some(finding)
+}
+
+/// All nodes use all pages, and one memory serves them.
+fn shared(case: &Case, structure: &Structure, pages: &[usize], facts: &Facts) -> Option<Finding> {
+    let most = served(case, pages).into_iter().fold(0.0, f64::max);
+    let even = 1.0 / case.ground.nodes as f64;
+    let beyond = most - even;
+    if beyond < LEAST_GAIN {
+        return None;
+    }
+    let severity = beyond * structure.share;
+    let mut finding = about(case, FindingKind::FirstTouch, structure, severity);
+    finding.title = title(structure, facts);
+    finding.evidence = vec![
+        who(case, facts),
+        format!(
+            "One node's memory serves {} of its accesses; an even part would be {}.",
+            percent(most),
+            percent(even)
+        ),
+        format!(
+            "No node is right for its pages: the one that uses a page most makes {} of the \
+             accesses to it (E_app {:.2}).",
+            percent(facts.exclusive),
+            facts.exclusive
+        ),
+    ];
+    finding.fixes = vec![
+        spread(
+            case,
+            structure,
+            "Deal its pages out to the nodes, so that all memories serve it.",
+        ),
+        Fix {
+            what: "Or deal out all pages of the program.".to_owned(),
+            copy: format!("numactl --interleave=all -- {}", case.commands.program),
+        },
+    ];
+    Some(finding)
+}
+
+fn title(structure: &Structure, facts: &Facts) -> String {
+    let name = name(structure);
+    let others = percent(facts.others);
+    if facts.first == facts.known {
+        format!("One thread touches all of {name} first, others make {others} of the accesses")
+    } else {
+        let first = percent(part(facts.first as f64, facts.known as f64));
+        format!("One thread touches {first} of {name} first, others make {others} of the accesses")
+    }
+}
+
+fn who(case: &Case, facts: &Facts) -> String {
+    let who = thread(case, facts.toucher).replacen('t', "T", 1);
+    format!(
+        "{who} touches {} of {} pages first, and Linux puts them on its node; other threads make \
+         {} of the accesses.",
+        facts.first,
+        facts.known,
+        percent(facts.others)
+    )
+}
+
+/// The usual repair: TABARNAC 5.1.
+fn in_parallel(case: &Case, structure: &Structure) -> Fix {
+    let (origin, write) = (origin(structure), first_write(case, structure));
+    // Without a source there is nothing to write it into.
+    let known = !structure.file.is_empty();
+    if openmp(case) && known {
+        return Fix {
+            what: IN_PARALLEL.to_owned(),
+            copy: parallel_loop(structure, &origin, "static", &write),
+        };
+    }
+    let code = format!("// {origin}; in each thread, before anybody else writes to it:\n{write}");
+    Fix {
+        what: EACH_ITS_PART.to_owned(),
+        copy: if known { code } else { String::new() },
+    }
+}
+
+/// What writes a structure for the first time.
+fn first_write(case: &Case, structure: &Structure) -> String {
+    let variable = variable(structure);
+    match (openmp(case), fortran(structure)) {
+        (true, true) => format!("{variable}(i) = 0"),
+        (true, false) => format!("{variable}[i] = 0;"),
+        (false, _) => {
+            format!("memset(&{variable}[first_of_mine], 0, count_of_mine * sizeof {variable}[0]);")
+        }
+    }
+}

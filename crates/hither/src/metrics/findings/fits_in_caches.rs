@@ -1,0 +1,37 @@
+//! All data fits in the caches (OPT eq. 7): pages matter little wherever they lie. With one
+//! node they do not matter anyway.
+use super::common::{bytes, fits_in_caches};
+use super::Case;
+use hither_profile::{Finding, FindingKind, Fix, Picture};
+
+pub fn find(case: &Case) -> Vec<Finding> {
+    let report = &case.analysis.report;
+    let nothing = report.run.footprint == 0 || case.ground.nodes < 2;
+    if nothing || !fits_in_caches(case) {
+        return Vec::new();
+    }
+    // What was used between the slices of a sample only was not seen.
+    let at_least = if report.run.sampling_error > 0.0 {
+        "at least "
+    } else {
+        ""
+    };
+    vec![Finding {
+        kind: FindingKind::FitsInCaches,
+        // Nothing is wrong: it comes last.
+        severity: 0.0,
+        title: "All data fits in the caches: placing pages gains little".to_owned(),
+        evidence: vec![format!(
+            "The run uses {at_least}{} of memory; the caches together hold {} (eq. 7 of OPT).",
+            bytes(report.run.footprint),
+            bytes(report.setup.cache_bytes)
+        )],
+        object: None,
+        lines: Vec::new(),
+        fixes: vec![Fix {
+            what: "Trace a larger problem if that is what will be run.".to_owned(),
+            copy: String::new(),
+        }],
+        picture: Picture::Pages,
+    }]
+}

@@ -1,0 +1,118 @@
+//! Pages of 2 MiB would hold together what threads of several nodes use apart (OPT 5.2.1,
+//! figure 6): exclusivity is lower than with pages of 4 KiB. Severity: the accesses that are
+//! local with small pages, each on its best node, and remote with large ones.
+use super::common::{about, name, part, percent, placeable, worst, ByNode, LEAST_GAIN};
+use super::sketch::{origin, variable};
+use super::Case;
+use crate::metrics::pages::{PageId, PageSize};
+use crate::metrics::structures::Structure;
+use hither_profile::{Finding, FindingKind, Fix, PageNo, PAGE_SIZE};
+
+pub fn find(case: &Case) -> Vec<Finding> {
+    let of = |size: PageSize| {
+        let found = case.sizes.iter().find(|s| s.0 == size.bytes());
+        found.map(|s| s.1)
+    };
+    let (Some(small), Some(large)) = (of(PageSize::K4), of(PageSize::M2)) else {
+        return Vec::new();
+    };
+    // Of the whole run: threads at their best for either size.
+    if small - large < LEAST_GAIN {
+        return Vec::new();
+    }
+    let best = best_nodes(case);
+    let found = placeable(case).into_iter();
+    let found = found.filter_map(|(s, pages)| judge(case, s, pages, &best, (small, large)));
+    worst(found.collect())
+}
+
+/// For each page of the table the node that uses most the page of 2 MiB around it.
+fn best_nodes(case: &Case) -> Vec<usize> {
+    let (table, regions) = (&case.analysis.table, &case.profile.regions);
+    let large = |page: usize| {
+        let PageId { region, number } = table.id(page);
+        PageSize::M2.page_of(regions, region, PageNo(number as u32))
+    };
+    let mut by_node = ByNode::new(case);
+    let mut sums = vec![0.0; case.ground.nodes];
+    let mut best = Vec::with_capacity(table.len());
+    for page in 0..table.len() {
+        for (sum, accesses) in sums.iter_mut().zip(by_node.of(page)) {
+            *sum += *accesses as f64;
+        }
+        if page + 1 == table.len() || large(page + 1) != large(page) {
+            let most = sums.iter().copied().fold(0.0, f64::max);
+            let node = sums.iter().position(|s| *s >= most).unwrap_or(0);
+            best.resize(page + 1, node);
+            sums.fill(0.0);
+        }
+    }
+    best
+}
+
+fn judge(
+    case: &Case,
+    structure: &Structure,
+    pages: &[usize],
+    best: &[usize],
+    (small, large): (f64, f64),
+) -> Option<Finding> {
+    let mut by_node = ByNode::new(case);
+    let (mut all, mut apart, mut together) = (0.0, 0.0, 0.0);
+    for &page in pages {
+        let (sum, max) = by_node.sum_and_most(page);
+        all += sum;
+        apart += max;
+        together += by_node.of(page)[best[page]] as f64;
+    }
+    let (apart, together) = (part(apart, all), part(together, all));
+    let lost = apart - together;
+    // Where a part for each node ends within a large page, half of it is lost. The larger
+    // the data, the less that is, and it says nothing of how threads use it.
+    let size = pages.len() as u64 * PAGE_SIZE;
+    let borders = case.ground.nodes as f64 * PageSize::M2.bytes() as f64 / 2.0 / size as f64;
+    if lost - borders < LEAST_GAIN {
+        return None;
+    }
+    let severity = lost * structure.share;
+    let mut finding = about(case, FindingKind::LargePages, structure, severity);
+    finding.title = format!(
+        "Pages of 2 MiB would make {} of the accesses to {} remote that pages of 4 KiB keep local",
+        percent(lost),
+        name(structure)
+    );
+    finding.evidence = vec![
+        format!(
+            "On the node that uses it most, a page of 4 KiB has {} of its accesses local, one of \
+             2 MiB {} (E_app {apart:.2} and {together:.2}): threads of several nodes use parts of \
+             the same 2 MiB.",
+            percent(apart),
+            percent(together)
+        ),
+        format!("Of the whole run, E_app is {small:.2} with 4 KiB and {large:.2} with 2 MiB."),
+        "Linux takes pages of 2 MiB unasked where /sys/kernel/mm/transparent_hugepage/enabled says \
+         always."
+            .to_owned(),
+    ];
+    finding.fixes = fixes(structure);
+    Some(finding)
+}
+
+fn fixes(structure: &Structure) -> Vec<Fix> {
+    let (data, origin) = (variable(structure), origin(structure));
+    vec![
+        Fix {
+            what: "Keep pages of 4 KiB for it.".to_owned(),
+            copy: format!(
+                "// {origin}; aligned to a page, before it is touched\n\
+                 madvise({data}, size, MADV_NOHUGEPAGE);"
+            ),
+        },
+        Fix {
+            what: "Or give each thread whole blocks of 2 MiB, aligned to 2 MiB, so that large \
+                   pages belong to one node as well."
+                .to_owned(),
+            copy: String::new(),
+        },
+    ]
+}

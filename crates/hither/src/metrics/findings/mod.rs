@@ -1,0 +1,79 @@
+//! What is wrong with a program's use of memory, found in its profile (TABARNAC section 7
+//! leaves this to future work). One file per kind of finding; a new one is a file and a
+//! line in [`ALL`]. A finder is silent unless its evidence is in the profile, and each has
+//! a program that it finds something in and a twin that it finds nothing in
+//! (`tests/findings`).
+mod common;
+mod communication_imbalance;
+mod concentrated;
+mod false_sharing;
+mod first_touch;
+mod fits_in_caches;
+mod large_pages;
+mod node_imbalance;
+mod padding;
+mod read_mostly;
+mod remote;
+mod shared_by_all;
+mod sketch;
+mod unstable_phases;
+
+use super::ground::Ground;
+use super::report::Analysis;
+use hither_profile::{Finding, Profile};
+
+/// What finders look at.
+pub struct Case<'a> {
+    pub profile: &'a Profile,
+    /// Of pages of 4 KiB.
+    pub analysis: &'a Analysis,
+    /// Where threads run and pages lie.
+    pub ground: &'a Ground,
+    /// E_app by size of page, from 4 KiB up: bytes and the best E_app.
+    pub sizes: &'a [(u64, f64)],
+    /// Command lines to copy.
+    pub commands: Commands,
+}
+
+/// Command lines of this profile and program, quoted for a shell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    /// `app.hither`, with the options that name the machine where the user did.
+    pub profile: String,
+    /// `app.place.json`
+    pub placement: String,
+    /// `./app 12`
+    pub program: String,
+}
+
+/// A finder: what it finds, in any order.
+type Finder = fn(&Case) -> Vec<Finding>;
+
+/// Every finder, one line each.
+const ALL: &[Finder] = &[
+    first_touch::find,
+    shared_by_all::find,
+    concentrated::find,
+    false_sharing::find,
+    read_mostly::find,
+    large_pages::find,
+    remote::find,
+    node_imbalance::find,
+    communication_imbalance::find,
+    unstable_phases::find,
+    fits_in_caches::find,
+];
+
+/// All findings, worst first.
+#[must_use]
+pub fn find(case: &Case) -> Vec<Finding> {
+    let mut found: Vec<Finding> = ALL.iter().flat_map(|finder| finder(case)).collect();
+    found.sort_by(|a, b| {
+        let worst = b.severity.total_cmp(&a.severity);
+        worst.then_with(|| (a.kind, a.object).cmp(&(b.kind, b.object)))
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! One node's memory serves many more accesses than the others', for threads of other nodes.
+//!
+//! With S[n] the accesses that the memory of node n serves, and the mean over the nodes that
+//! make or serve any (as B_comm, Locality and Balance eq. 2, of memories in place of threads):
+//!
+//! ```text
+//!   imbalance = max(S) / mean(S) - 1
+//! ```
+//! Found when it is at least [`IMBALANCE`] and at least [`WORTH`] of all accesses could be
+//! served elsewhere without making a local access remote: what the busiest node serves above
+//! the mean, but no more than it serves for other nodes. That share is the severity. A node
+//! that is busy with its own threads is left alone: there work is uneven, not memory.
+use super::common::{fits_in_caches, percent};
+use super::Case;
+use crate::metrics::ground::Traffic;
+use hither_profile::{Finding, FindingKind, Fix, NodeIx, Picture};
+
+/// Half again as much as the mean. Ours: threads and pages that are spread well still differ
+/// by some tens of per cent (the ends of a grid have one neighbour), and a memory that serves
+/// all has N - 1 (1 with two nodes, 3 with four).
+const IMBALANCE: f64 = 0.5;
+/// Of all accesses. Ours: as many as are let pass as wrongly placed (1 - ACC_RIGHT).
+const WORTH: f64 = 0.1;
+/// Nodes named.
+const NAMED: usize = 4;
+
+pub fn find(case: &Case) -> Vec<Finding> {
+    if case.ground.nodes < 2 || fits_in_caches(case) {
+        return Vec::new();
+    }
+    let traffic = case.ground.traffic(&case.analysis.table);
+    judge(case, &traffic).into_iter().collect()
+}
+
+fn judge(case: &Case, traffic: &Traffic) -> Option<Finding> {
+    let nodes = (0..case.ground.nodes as u32).map(NodeIx);
+    let mut served: Vec<(u64, NodeIx)> = nodes
+        .map(|n| (traffic.served(n), n))
+        .filter(|(served, n)| *served > 0 || traffic.made(*n) > 0)
+        .collect();
+    served.sort_by_key(|&(served, n)| (std::cmp::Reverse(served), n));
+    let &(most, busiest) = served.first()?;
+    let all = traffic.all() as f64;
+    let mean = all / served.len() as f64;
+    let foreign = most as f64 - traffic.between(busiest, busiest) as f64;
+    let movable = foreign.min(most as f64 - mean) / all;
+    if all == 0.0 || most as f64 / mean - 1.0 < IMBALANCE || movable < WORTH {
+        return None;
+    }
+    let share = |count: f64| percent(count / all);
+    let shown = served.iter().take(NAMED);
+    let shown: Vec<String> = shown
+        .map(|(served, n)| format!("node {n} {}", share(*served as f64)))
+        .collect();
+    let rest = match served.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", each of the {more} others less"),
+    };
+    Some(Finding {
+        kind: FindingKind::NodeImbalance,
+        severity: movable.clamp(0.0, 1.0),
+        title: format!(
+            "The memory of node {busiest} serves {} of the accesses, {:.1} times its share",
+            share(most as f64),
+            most as f64 / mean
+        ),
+        evidence: vec![
+            format!(
+                "Evenly, each of {} nodes would serve {}; now it is {}{rest}.",
+                served.len(),
+                share(mean),
+                shown.join(", ")
+            ),
+            format!(
+                "{} of all accesses come to node {busiest} from other nodes, whose memory has less to do.",
+                share(foreign)
+            ),
+        ],
+        object: None,
+        lines: Vec::new(),
+        fixes: fixes(case),
+        picture: Picture::Pages,
+    })
+}
+
+fn fixes(case: &Case) -> Vec<Fix> {
+    let commands = &case.commands;
+    vec![
+        Fix {
+            what: "Let pages that belong to a node lie there, and the others where least is to be served."
+                .to_owned(),
+            copy: format!(
+                "hither map {} --data balanced -o {}\nhither run -p {} -- {}",
+                commands.profile, commands.placement, commands.placement, commands.program
+            ),
+        },
+        Fix {
+            what: "Without hither, deal the pages out to the nodes: each memory serves alike, and accesses are local only by chance."
+                .to_owned(),
+            copy: format!("numactl --interleave=all -- {}", commands.program),
+        },
+    ]
+}

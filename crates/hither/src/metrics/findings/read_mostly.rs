@@ -1,0 +1,95 @@
+//! A structure that several nodes read and hardly anybody writes, larger than caches can
+//! hold: a copy for each node makes all its accesses local (TABARNAC 3.2: what is written
+//! only while it is initialised can be duplicated). Severity: 1 - E_app of its share, the
+//! accesses that are remote wherever its pages lie and would be local with copies.
+use super::common::{
+    about, bytes, exclusivity, filled_once, name, percent, placeable, worst, written,
+};
+use super::sketch::{fortran, origin, variable};
+use super::Case;
+use crate::metrics::structures::Structure;
+use crate::metrics::verdict::E_HIGH;
+use hither_profile::{Finding, FindingKind, Fix, PAGE_SIZE};
+
+pub fn find(case: &Case) -> Vec<Finding> {
+    let structures = placeable(case).into_iter();
+    worst(structures.filter_map(|(s, p)| judge(case, s, p)).collect())
+}
+
+fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding> {
+    let nodes = case.ground.nodes as u64;
+    let size = pages.len() as u64 * PAGE_SIZE;
+    // The caches of a node hold a copy of what is smaller, without anybody's doing.
+    let cache = case.analysis.report.setup.cache_bytes / nodes;
+    if size <= cache || !filled_once(structure, pages.len()) {
+        return None;
+    }
+    let exclusive = exclusivity(case, pages.iter().copied());
+    // Else its pages belong to one node each, and it is enough to put them there.
+    if exclusive >= E_HIGH {
+        return None;
+    }
+    let remote = 1.0 - exclusive;
+    let severity = remote * structure.share;
+    let mut finding = about(case, FindingKind::ReadMostly, structure, severity);
+    finding.title = format!(
+        "{} is read by all nodes once it is filled: a copy per node saves {} remote accesses",
+        name(structure),
+        percent(remote)
+    );
+    finding.evidence = vec![
+        format!(
+            "{} of its accesses are reads; {} threads use its {} pages.",
+            percent(1.0 - written(structure)),
+            structure.threads,
+            pages.len()
+        ),
+        format!(
+            "Wherever its pages lie, {} of its accesses come from another node (E_app \
+             {exclusive:.2}); with a copy for each node none would.",
+            percent(remote)
+        ),
+        held(size, cache, nodes),
+    ];
+    finding.fixes = vec![copies(structure)];
+    Some(finding)
+}
+
+fn held(size: u64, cache: u64, nodes: u64) -> String {
+    let copies = format!("{nodes} copies take {}", bytes(size.saturating_mul(nodes)));
+    if cache == 0 {
+        return format!("It is {} large; {copies}.", bytes(size));
+    }
+    format!(
+        "It is {} large, more than the {} of a node's caches; {copies}.",
+        bytes(size),
+        bytes(cache)
+    )
+}
+
+fn copies(structure: &Structure) -> Fix {
+    let what = "Make a copy for each node once it is filled, and let each thread read that of \
+                its own node.";
+    if fortran(structure) {
+        return Fix {
+            what: format!(
+                "{what} In Fortran: an array with one more dimension, a column for each node, \
+                 filled by a thread of that node."
+            ),
+            copy: String::new(),
+        };
+    }
+    let (data, origin) = (variable(structure), origin(structure));
+    Fix {
+        what: what.to_owned(),
+        copy: format!(
+            "// {origin}; #include <numa.h>, link with -lnuma\n\
+             for (int node = 0; node <= numa_max_node(); node++) {{\n  \
+               copies[node] = numa_alloc_onnode(size, node);\n  \
+               memcpy(copies[node], {data}, size);\n\
+             }}\n\
+             // in each thread, which has to stay on its node:\n\
+             mine = copies[numa_node_of_cpu(sched_getcpu())];"
+        ),
+    }
+}

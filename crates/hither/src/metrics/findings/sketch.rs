@@ -1,0 +1,116 @@
+//! Code and command lines to copy for a fix, in the words of the program: its variables,
+//! files and language.
+use super::common::name;
+use super::Case;
+use crate::metrics::structures::Structure;
+use hither_profile::{Fix, ObjectKind};
+
+/// Where OpenMP counts in [`hither_profile::Slice::sync`]: barriers and parallel regions.
+const OPENMP: [usize; 2] = [1, 2];
+/// Ends of the names of Fortran sources.
+const FORTRAN: [&str; 7] = [".f", ".f77", ".f90", ".f95", ".f03", ".f08", ".for"];
+
+/// Does the program use OpenMP?
+pub fn openmp(case: &Case) -> bool {
+    let used = |at: usize| case.profile.slices.iter().any(|s| s.sync[at] > 0);
+    OPENMP.into_iter().any(used)
+}
+
+/// The structure in code: its name if that is one, else `data`.
+pub fn variable(structure: &Structure) -> &str {
+    let start = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let name = &structure.name;
+    let word = name.starts_with(start) && name.chars().all(|c| start(c) || c.is_ascii_digit());
+    if word && name.len() <= 60 {
+        name
+    } else {
+        "data"
+    }
+}
+
+/// `present, allocated at ondes.c:54`
+pub fn origin(structure: &Structure) -> String {
+    let file = base(&structure.file);
+    let (name, line) = (variable(structure), structure.line);
+    match structure.kind {
+        _ if file.is_empty() || line == 0 => name.to_owned(),
+        ObjectKind::Static => format!("{name}, declared at {file}:{line}"),
+        _ => format!("{name}, allocated at {file}:{line}"),
+    }
+}
+
+/// A loop of OpenMP over a structure that begins with `comment`.
+pub fn parallel_loop(structure: &Structure, comment: &str, schedule: &str, body: &str) -> String {
+    if fortran(structure) {
+        return format!(
+            "! {comment}\n!$omp parallel do schedule({schedule})\ndo i = 1, n\n  {body}\nend do"
+        );
+    }
+    format!(
+        "// {comment}\n#pragma omp parallel for schedule({schedule})\n\
+         for (size_t i = 0; i < n; i++)\n  {body}"
+    )
+}
+
+/// Declared, allocated or used in Fortran.
+pub fn fortran(structure: &Structure) -> bool {
+    let file = structure.file.to_ascii_lowercase();
+    FORTRAN.iter().any(|end| file.ends_with(end))
+}
+
+/// Spread one structure's pages, without a change of the program.
+pub fn spread(case: &Case, structure: &Structure, what: &str) -> Fix {
+    let commands = &case.commands;
+    Fix {
+        what: what.to_owned(),
+        copy: format!(
+            "hither map {profile} --structure {structure}=interleave -o {placement}\n\
+             hither run -p {placement} -- {program}",
+            profile = commands.profile,
+            structure = quoted(&structure.name),
+            placement = commands.placement,
+            program = commands.program
+        ),
+    }
+}
+
+/// Let hither place threads and pages.
+pub fn placed(case: &Case, what: &str) -> Fix {
+    let commands = &case.commands;
+    let (profile, placement) = (&commands.profile, &commands.placement);
+    let run = format!("hither run -p {placement} -- {}", commands.program);
+    let copy = if case.ground.placed {
+        run
+    } else {
+        format!("hither map {profile} -o {placement}\n{run}")
+    };
+    Fix {
+        what: what.to_owned(),
+        copy,
+    }
+}
+
+/// The source line that uses a structure most, as `is.c:41`; its name where none is known.
+pub fn hottest_line(case: &Case, structure: &Structure) -> String {
+    let lines = super::common::lines_of(case, structure.object);
+    match lines.first() {
+        Some(line) => format!("{}:{}", base(&line.file), line.line),
+        None => name(structure),
+    }
+}
+
+/// The last part of a path, on one line whatever the program calls its files.
+fn base(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let harmless = |c: char| if c.is_control() { '?' } else { c };
+    name.chars().map(harmless).collect()
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

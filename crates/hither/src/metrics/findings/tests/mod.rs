@@ -1,0 +1,7 @@
+//! Finders on profiles made by hand, on the two sides of each threshold.
+mod data;
+mod lines;
+mod made;
+mod places;
+
+pub use made::Made;

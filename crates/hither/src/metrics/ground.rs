@@ -1,0 +1,174 @@
+//! Where threads run and pages lie, by which accesses are local or remote: as a placement
+//! says, else each thread where E_app is highest and each page where it was touched first.
+use super::pages::{PageId, PageTable, ThreadUse};
+use super::report::Analysis;
+use hither_profile::{NodeIx, Placement, Profile, Region, RegionId, RegionIx};
+use std::collections::HashMap;
+
+/// Threads and pages on nodes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ground {
+    pub nodes: usize,
+    /// By thread.
+    pub threads: Vec<NodeIx>,
+    pages: HashMap<PageId, NodeIx>,
+    /// It is a placement's; else it is what first touch makes of the best assignment of threads.
+    pub placed: bool,
+}
+
+impl Ground {
+    /// Pages by first touch, threads at their best.
+    #[must_use]
+    pub fn of_first_touch(analysis: &Analysis) -> Self {
+        let threads: Vec<NodeIx> = analysis.report.threads.iter().map(|t| t.node).collect();
+        Ground {
+            nodes: analysis.report.setup.nodes,
+            pages: first_touch(analysis, &threads),
+            threads,
+            placed: false,
+        }
+    }
+
+    /// As a placement has it: threads and pages where the first phase that names them puts
+    /// them. Those that it leaves to the system are where first touch has them, and so are
+    /// pages of regions that the profile does not have.
+    #[must_use]
+    pub fn of_placement(analysis: &Analysis, profile: &Profile, placement: &Placement) -> Self {
+        let mut threads: Vec<NodeIx> = analysis.report.threads.iter().map(|t| t.node).collect();
+        // From the last phase to the first, so that the first has the last word.
+        for place in placement.phases.iter().rev().flat_map(|p| &p.threads) {
+            if let Some(node) = threads.get_mut(place.thread().at()) {
+                *node = place.node();
+            }
+        }
+        let mut pages = first_touch(analysis, &threads);
+        let regions = regions(profile, placement);
+        for places in placement.phases.iter().rev().flat_map(|p| &p.pages) {
+            let Some(Some(region)) = regions.get(places.region as usize) else {
+                continue;
+            };
+            for run in places.runs.iter().filter(|run| run.pages() > 0) {
+                let last = run.first().saturating_add(run.pages() - 1);
+                for page in analysis.table.span(*region, run.first(), last) {
+                    pages.insert(analysis.table.id(page), run.node());
+                }
+            }
+        }
+        Ground {
+            nodes: (analysis.report.setup.nodes).max(placement.machine.nodes.len()),
+            threads,
+            pages,
+            placed: true,
+        }
+    }
+
+    /// The node of a page, where it is known.
+    #[must_use]
+    pub fn page(&self, id: PageId) -> Option<NodeIx> {
+        self.pages.get(&id).copied()
+    }
+
+    /// The node that a use of a page comes from.
+    #[must_use]
+    pub fn user(&self, u: &ThreadUse) -> NodeIx {
+        self.threads[u.thread.at()]
+    }
+
+    /// The share of accesses that go to another node's memory, of those to pages whose place
+    /// is known; `None` without any.
+    #[must_use]
+    pub fn remote(&self, table: &PageTable) -> Option<f64> {
+        self.traffic(table).remote()
+    }
+
+    /// Who accesses whose memory.
+    #[must_use]
+    pub fn traffic(&self, table: &PageTable) -> Traffic {
+        let mut traffic = Traffic {
+            nodes: self.nodes,
+            cells: vec![0; self.nodes * self.nodes],
+        };
+        for page in 0..table.len() {
+            let Some(home) = self.page(table.id(page)) else {
+                continue;
+            };
+            for u in table.uses(page) {
+                let cell = &mut traffic.cells[self.user(u).at() * self.nodes + home.at()];
+                *cell = cell.saturating_add(u.accesses);
+            }
+        }
+        traffic
+    }
+}
+
+/// Accesses by the node they come from and the node whose memory serves them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    nodes: usize,
+    cells: Vec<u64>,
+}
+
+impl Traffic {
+    #[must_use]
+    pub fn between(&self, from: NodeIx, to: NodeIx) -> u64 {
+        self.cells[from.at() * self.nodes + to.at()]
+    }
+
+    /// All accesses.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.cells.iter().fold(0, |sum, &c| sum.saturating_add(c))
+    }
+
+    /// Accesses by threads of a node, to whatever memory.
+    #[must_use]
+    pub fn made(&self, by: NodeIx) -> u64 {
+        let row = &self.cells[by.at() * self.nodes..][..self.nodes];
+        row.iter().fold(0, |sum, &c| sum.saturating_add(c))
+    }
+
+    /// Accesses that the memory of a node serves, from wherever.
+    #[must_use]
+    pub fn served(&self, by: NodeIx) -> u64 {
+        let from = (0..self.nodes).map(|n| self.between(NodeIx(n as u32), by));
+        from.fold(0, u64::saturating_add)
+    }
+
+    /// The share of accesses to another node's memory; `None` without accesses.
+    #[must_use]
+    pub fn remote(&self) -> Option<f64> {
+        let own = |n| self.between(NodeIx(n as u32), NodeIx(n as u32));
+        let local = (0..self.nodes).map(own).fold(0, u64::saturating_add);
+        let all = self.all();
+        (all > 0).then(|| 1.0 - local as f64 / all as f64)
+    }
+}
+
+fn first_touch(analysis: &Analysis, threads: &[NodeIx]) -> HashMap<PageId, NodeIx> {
+    let touched = analysis.touchers.iter();
+    touched.map(|(id, t)| (*id, threads[t.at()])).collect()
+}
+
+/// The profile's regions by position in the placement. Of several that are known as the same,
+/// the first is the first.
+fn regions(profile: &Profile, placement: &Placement) -> Vec<Option<RegionIx>> {
+    let mut same: HashMap<RegionId, Vec<RegionIx>> = HashMap::new();
+    for (ix, region) in profile.regions.iter().enumerate().rev() {
+        let regions = same.entry(known_as(region)).or_default();
+        regions.push(RegionIx(ix as u32));
+    }
+    let of = |id| same.get_mut(id).and_then(Vec::pop);
+    placement.regions.iter().map(of).collect()
+}
+
+fn known_as(region: &Region) -> RegionId {
+    RegionId {
+        kind: region.kind,
+        process: region.process,
+        thread: region.thread,
+        ordinal: region.ordinal,
+        size: region.size,
+        file: region.file.clone(),
+        file_offset: region.file_offset,
+    }
+}

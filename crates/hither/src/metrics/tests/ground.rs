@@ -1,0 +1,217 @@
+//! Where threads run and pages lie.
+use crate::metrics::ground::{Ground, Traffic};
+use crate::metrics::pages::PageId;
+use crate::metrics::{Analysis, PageSize, Setup};
+use hither_profile::*;
+
+/// Two threads on two nodes. Pages 0 to 3 of each of two regions, all touched first by
+/// thread 0; page 0 is used by thread 0, 10 times, the others by thread 1, 10 times.
+fn profile() -> Profile {
+    let region = |size| Region {
+        size,
+        ..Region::default()
+    };
+    let at = |region: u32, page: u32| (RegionIx(region), PageNo(page));
+    let all = (0..2).flat_map(|r| (0..4).map(move |p| at(r, p)));
+    let thread = |page: PageNo| ThreadIx(u32::from(page.0 > 0));
+    Profile {
+        threads: vec![Thread::default(); 2],
+        regions: vec![region(4 * PAGE_SIZE), region(8 * PAGE_SIZE)],
+        pages: (all.clone())
+            .map(|(region, page)| PageUse {
+                region,
+                page,
+                thread: thread(page),
+                reads: 10,
+                ..PageUse::default()
+            })
+            .collect(),
+        first_touch: all
+            .map(|(region, page)| FirstTouch {
+                region,
+                page,
+                ..FirstTouch::default()
+            })
+            .collect(),
+        ..Profile::default()
+    }
+}
+
+fn analysis(profile: &Profile) -> Analysis {
+    let setup = Setup {
+        nodes: 2,
+        nodes_from: String::new(),
+        cache_bytes: 0,
+        page_size: PageSize::K4,
+    };
+    Analysis::of(profile, setup)
+}
+
+fn known(size: u64) -> RegionId {
+    RegionId {
+        size,
+        ..RegionId::default()
+    }
+}
+
+type Runs<'a> = &'a [(u64, u64, u32)];
+
+/// A phase: node of each thread placed, and for each region its runs.
+fn phase(threads: &[(u32, u32)], pages: &[(u32, Runs)]) -> PlacedPhase {
+    let place = |&(t, n): &(u32, u32)| ThreadPlace(ThreadIx(t), PuIx(t), t, NodeIx(n));
+    let places = |&(region, runs): &(u32, Runs)| RegionPlaces {
+        region,
+        runs: runs
+            .iter()
+            .map(|r| PageRun(r.0, r.1, NodeIx(r.2)))
+            .collect(),
+    };
+    PlacedPhase {
+        threads: threads.iter().map(place).collect(),
+        pages: pages.iter().map(places).collect(),
+        ..PlacedPhase::default()
+    }
+}
+
+fn placement(regions: &[RegionId], phases: Vec<PlacedPhase>) -> Placement {
+    Placement {
+        machine: MachineId {
+            nodes: vec![0, 1],
+            ..MachineId::default()
+        },
+        regions: regions.to_vec(),
+        phases,
+        ..Placement::default()
+    }
+}
+
+/// Threads are on these nodes, and the pages of regions 0 and 1 on those.
+#[track_caller]
+fn check(profile: &Profile, placement: &Placement, threads: [u32; 2], pages: [[u32; 4]; 2]) {
+    let ground = Ground::of_placement(&analysis(profile), profile, placement);
+    assert_eq!(ground.threads, threads.map(NodeIx));
+    for (region, wanted) in pages.iter().enumerate() {
+        let page = |number| PageId {
+            region: RegionIx(region as u32),
+            number,
+        };
+        let nodes: Vec<_> = (0..4).map(|n| ground.page(page(n)).map(|n| n.0)).collect();
+        assert_eq!(nodes, wanted.map(Some), "region {region}");
+    }
+    assert!(ground.placed);
+}
+
+#[test]
+fn first_touch_follows_the_thread() {
+    let profile = profile();
+    let analysis = analysis(&profile);
+    let ground = Ground::of_first_touch(&analysis);
+    assert!(!ground.placed);
+    let node = ground.threads[0];
+    assert_ne!(node, ground.threads[1]);
+    for page in 0..analysis.table.len() {
+        assert_eq!(ground.page(analysis.table.id(page)), Some(node));
+    }
+    // Thread 0 makes 20 accesses, thread 1 60, all to node 0.
+    assert_eq!(ground.remote(&analysis.table), Some(0.75));
+    let none = PageId {
+        region: RegionIx(9),
+        number: 0,
+    };
+    assert_eq!(ground.page(none), None);
+}
+
+#[test]
+fn pages_left_alone_follow_the_thread_that_touches_them_first() {
+    let profile = profile();
+    let regions = [known(8 * PAGE_SIZE)];
+    let phases = vec![phase(&[(0, 1), (1, 0)], &[(0, &[(1, 2, 0)])])];
+    let placement = placement(&regions, phases);
+    check(&profile, &placement, [1, 0], [[1, 1, 1, 1], [1, 0, 0, 1]]);
+    let analysis = analysis(&profile);
+    let ground = Ground::of_placement(&analysis, &profile, &placement);
+    let traffic = ground.traffic(&analysis.table);
+    // Region 0: 10 by thread 0 at home, 30 by thread 1 to node 1; region 1: 10 at home, 20 by
+    // thread 1 at home on node 0, 10 to node 1.
+    let between = |from, to| traffic.between(NodeIx(from), NodeIx(to));
+    assert_eq!([between(0, 0), between(0, 1)], [20, 40]);
+    assert_eq!([between(1, 0), between(1, 1)], [0, 20]);
+    assert_eq!(
+        [traffic.served(NodeIx(0)), traffic.served(NodeIx(1))],
+        [20, 60]
+    );
+    assert_eq!([traffic.made(NodeIx(0)), traffic.made(NodeIx(1))], [60, 20]);
+    assert_eq!(traffic.all(), 80);
+    assert_eq!(ground.remote(&analysis.table), Some(0.5));
+}
+
+#[test]
+fn the_first_phase_that_places_something_counts() {
+    let regions = [known(4 * PAGE_SIZE), known(8 * PAGE_SIZE)];
+    let phases = vec![
+        phase(&[(0, 0)], &[(0, &[(0, 2, 1)])]),
+        phase(&[(0, 1), (1, 1)], &[(0, &[(0, 3, 0)]), (1, &[(3, 1, 1)])]),
+        phase(&[(1, 0)], &[(1, &[(0, 4, 0)])]),
+    ];
+    check(
+        &profile(),
+        &placement(&regions, phases),
+        [0, 1],
+        [[1, 1, 0, 0], [0, 0, 0, 1]],
+    );
+}
+
+#[test]
+fn regions_of_another_profile_are_left_where_first_touch_has_them() {
+    let regions = [known(12 * PAGE_SIZE), known(4 * PAGE_SIZE)];
+    let phases = vec![phase(
+        &[(0, 0), (1, 1)],
+        &[(0, &[(0, 4, 1)]), (1, &[(2, 1, 1)]), (7, &[(0, 1, 1)])],
+    )];
+    check(
+        &profile(),
+        &placement(&regions, phases),
+        [0, 1],
+        [[0, 0, 1, 0], [0, 0, 0, 0]],
+    );
+}
+
+#[test]
+fn of_regions_known_as_the_same_the_first_is_the_first() {
+    let mut profile = profile();
+    profile.regions[1].size = 4 * PAGE_SIZE;
+    let regions = [
+        known(4 * PAGE_SIZE),
+        known(4 * PAGE_SIZE),
+        known(4 * PAGE_SIZE),
+    ];
+    let runs: [Runs; 3] = [&[(1, 1, 1)], &[(2, 1, 1)], &[(0, 4, 1)]];
+    let pages = [(0, runs[0]), (1, runs[1]), (2, runs[2])];
+    let phases = vec![phase(&[(0, 0), (1, 1)], &pages)];
+    check(
+        &profile,
+        &placement(&regions, phases),
+        [0, 1],
+        [[0, 1, 0, 0], [0, 0, 1, 0]],
+    );
+}
+
+#[test]
+fn damaged_runs_and_threads_do_no_harm() {
+    let regions = [known(4 * PAGE_SIZE)];
+    let runs: Runs = &[(2, 0, 1), (3, u64::MAX, 1), (u64::MAX, 2, 1)];
+    let phases = vec![phase(&[(0, 0), (1, 1), (9, 1)], &[(0, runs)])];
+    check(
+        &profile(),
+        &placement(&regions, phases),
+        [0, 1],
+        [[0, 0, 0, 1], [0, 0, 0, 0]],
+    );
+    let empty = Placement::default();
+    let ground = Ground::of_placement(&analysis(&profile()), &profile(), &empty);
+    assert_eq!(ground.nodes, 2);
+    let nothing = Profile::default();
+    let ground = Ground::of_first_touch(&analysis(&nothing));
+    assert_eq!(ground.remote(&analysis(&nothing).table), None);
+    assert_eq!(Traffic::default().all(), 0);
+}

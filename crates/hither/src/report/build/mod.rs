@@ -1,0 +1,28 @@
+//! Profile -> the panels of the page, one file per panel. Pure.
+pub mod communication;
+pub mod compare;
+mod order;
+mod pair;
+pub mod structures;
+pub mod text;
+mod usage;
+
+/// Significant digits of a figure over time: more than a picture shows.
+const DIGITS: i32 = 4;
+
+/// Rounded, so that JSON stays short.
+fn short(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let scale = 10f64.powi(DIGITS - 1 - value.abs().log10().floor() as i32);
+    if scale.is_finite() {
+        (value * scale).round() / scale
+    } else {
+        value
+    }
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}

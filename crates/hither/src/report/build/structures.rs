@@ -1,0 +1,263 @@
+//! The data structures panel: sizes, accesses, and for each structure its pages with who
+//! touched them first and who used them how much (TABARNAC 3.2, figures 2 and 3).
+use super::text::plain;
+use super::usage::{Place, Usage};
+use crate::report::pack::Table;
+use crate::report::page::{Line, PageMap, Rest, Site, Structure, Structures};
+use hither_profile::{
+    FirstTouch, Object, ObjectIx, ObjectRange, PageNo, Profile, RegionIx, PAGE_SIZE,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// Structures below this share of the accesses are folded (TABARNAC 3.2).
+pub const FOLDED: f64 = 0.0001;
+/// Most structures that are listed at all, and that have their pages drawn.
+const MOST_ROWS: usize = 1000;
+const MOST_MAPS: usize = 200;
+/// Most cells of all maps together; beyond, the largest are merged until they fit.
+const MOST_CELLS: usize = 14_000_000;
+/// Maps keep every count to the last digit as long as all together have no more cells.
+const EXACT_CELLS: usize = 1_000_000;
+/// Pages that nobody used are drawn as gaps unless they outnumber the used ones so much.
+const GAPS: u64 = 2;
+const LINES: usize = 5;
+
+/// What the metrics say of an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Judged {
+    pub exclusivity: Option<f64>,
+    pub accuracy: Option<f64>,
+}
+
+#[must_use]
+pub fn structures(profile: &Profile) -> Structures {
+    let accesses: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
+    let mut objects: Vec<ObjectIx> = (0..profile.objects.len() as u32).map(ObjectIx).collect();
+    let all = |o: ObjectIx| of(&profile.objects[o.at()]);
+    objects.retain(|&o| all(o) > 0);
+    objects.sort_by_key(|&o| Reverse(all(o)));
+    let rest = objects.split_off(objects.len().min(MOST_ROWS));
+    let share = |o: ObjectIx| all(o) as f64 / accesses.max(1) as f64;
+    let folded_from = objects.partition_point(|&o| share(o) >= FOLDED);
+    let drawn = &objects[..folded_from.min(MOST_MAPS)];
+    let mut maps = maps(profile, drawn);
+    let mut lines = lines(profile);
+    let rows = objects.iter().map(|&o| Structure {
+        share: share(o),
+        lines: lines.remove(&o).unwrap_or_default(),
+        map: maps.remove(&o),
+        ..row(o, &profile.objects[o.at()])
+    });
+    Structures {
+        rows: rows.collect(),
+        folded_from,
+        rest: Rest {
+            structures: rest.len(),
+            size: rest.iter().map(|o| profile.objects[o.at()].size).sum(),
+            accesses: rest.iter().map(|&o| all(o)).sum(),
+        },
+        accesses,
+    }
+}
+
+/// Adds what the metrics say.
+pub fn judge(structures: &mut Structures, judged: &HashMap<ObjectIx, Judged>) {
+    for row in &mut structures.rows {
+        let judged = judged.get(&ObjectIx(row.object)).copied();
+        let judged = judged.unwrap_or_default();
+        row.exclusivity = judged.exclusivity;
+        row.accuracy = judged.accuracy;
+    }
+}
+
+fn of(object: &Object) -> u64 {
+    object.reads.saturating_add(object.writes)
+}
+
+fn row(at: ObjectIx, object: &Object) -> Structure {
+    let site = Site {
+        file: plain(&object.file),
+        line: object.line,
+        function: plain(&object.function),
+    };
+    Structure {
+        object: at.0,
+        name: plain(&object.name),
+        type_name: plain(&object.type_name),
+        kind: object.kind,
+        process: object.process.0,
+        size: object.size,
+        count: object.count,
+        site: (!object.file.is_empty()).then_some(site),
+        reads: object.reads,
+        writes: object.writes,
+        share: 0.0,
+        estimated: object.estimated,
+        exclusivity: None,
+        accuracy: None,
+        lines: Vec::new(),
+        map: None,
+    }
+}
+
+/// The lines that use each object most.
+fn lines(profile: &Profile) -> HashMap<ObjectIx, Vec<Line>> {
+    let mut lines: HashMap<ObjectIx, Vec<Line>> = HashMap::new();
+    for s in &profile.sites {
+        let Some(object) = s.object else { continue };
+        lines.entry(object).or_default().push(Line {
+            site: Site {
+                file: plain(&s.file),
+                line: s.line,
+                function: plain(&s.function),
+            },
+            reads: s.reads,
+            writes: s.writes,
+        });
+    }
+    for list in lines.values_mut() {
+        list.sort_by_key(|l| Reverse(l.reads.saturating_add(l.writes)));
+        list.truncate(LINES);
+    }
+    lines
+}
+
+/// A map before it is packed.
+struct Drawn {
+    object: ObjectIx,
+    density: Table,
+    map: PageMap,
+}
+
+fn maps(profile: &Profile, objects: &[ObjectIx]) -> HashMap<ObjectIx, PageMap> {
+    let usage = Usage::of(&profile.pages);
+    let touchers = touchers(&profile.first_touch);
+    let mut spans = spans(&profile.object_ranges, objects);
+    let drawn = objects.iter().filter_map(|&object| {
+        let spans = spans.remove(&object)?;
+        draw(profile, &usage, &touchers, object, &spans)
+    });
+    let mut drawn: Vec<Drawn> = drawn.collect();
+    fit(&mut drawn);
+    let exact = drawn.iter().map(|d| d.density.cells()).sum::<usize>() <= EXACT_CELLS;
+    let packed = drawn.into_iter().map(|d| {
+        let density = d.density.pack(exact);
+        (d.object, PageMap { density, ..d.map })
+    });
+    packed.collect()
+}
+
+/// Merges columns of the largest maps until all together fit into the page.
+fn fit(drawn: &mut [Drawn]) {
+    let cells = |drawn: &[Drawn]| drawn.iter().map(|d| d.density.cells()).sum::<usize>();
+    while cells(drawn) > MOST_CELLS {
+        let largest = drawn.iter_mut().max_by_key(|d| d.density.cells());
+        match largest {
+            Some(d) if d.density.columns() > 1 => d.density = d.density.halved(),
+            _ => return,
+        }
+    }
+}
+
+/// Pages `first..=last` of a region.
+type Span = (RegionIx, u32, u32);
+
+/// The pages of each object, those of different blocks in one span where they touch.
+fn spans(ranges: &[ObjectRange], objects: &[ObjectIx]) -> HashMap<ObjectIx, Vec<Span>> {
+    let mut spans: HashMap<ObjectIx, Vec<Span>> =
+        objects.iter().map(|&o| (o, Vec::new())).collect();
+    for range in ranges.iter().filter(|r| r.length > 0) {
+        let Some(list) = spans.get_mut(&range.object) else {
+            continue;
+        };
+        let page = |offset: u64| u32::try_from(offset / PAGE_SIZE).unwrap_or(u32::MAX);
+        let last = range.offset.saturating_add(range.length - 1);
+        list.push((range.region, page(range.offset), page(last)));
+    }
+    for list in spans.values_mut() {
+        list.sort_unstable();
+        list.dedup_by(|next, before| {
+            let joins = next.0 == before.0 && next.1 <= before.2.saturating_add(1);
+            if joins {
+                before.2 = before.2.max(next.2);
+            }
+            joins
+        });
+    }
+    spans
+}
+
+fn touchers(rows: &[FirstTouch]) -> Vec<(Place, u32)> {
+    let mut touchers: Vec<_> = rows
+        .iter()
+        .map(|f| ((f.region, f.page), f.thread.0))
+        .collect();
+    touchers.sort_by_key(|t| t.0);
+    touchers
+}
+
+fn draw(
+    profile: &Profile,
+    usage: &Usage,
+    touchers: &[(Place, u32)],
+    object: ObjectIx,
+    spans: &[Span],
+) -> Option<Drawn> {
+    let used: u64 = spans
+        .iter()
+        .map(|s| usage.span(s.0, s.1, s.2).len() as u64)
+        .sum();
+    if used == 0 {
+        return None;
+    }
+    let spanned: u64 = spans.iter().map(|s| u64::from(s.2 - s.1) + 1).sum();
+    let with_gaps = spanned <= used.saturating_mul(GAPS);
+    let threads = profile.threads.len() as u32;
+    let mut density = Table::new(threads);
+    let mut first_touch = Table::new(threads);
+    let mut totals: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for &(region, first, last) in spans {
+        let mut next = first;
+        for page in usage.span(region, first, last) {
+            let place = usage.place(page);
+            while with_gaps && next < place.1 .0 {
+                density.push([]);
+                first_touch.push(toucher(touchers, (region, PageNo(next))));
+                next += 1;
+            }
+            next = place.1 .0.saturating_add(1);
+            let uses = usage.uses(page);
+            density.push(uses.iter().map(|u| (u.thread.0, u.accesses())));
+            first_touch.push(toucher(touchers, place));
+            for u in uses {
+                let total = totals.entry(u.thread.0).or_default();
+                total.0 = total.0.saturating_add(u.reads);
+                total.1 = total.1.saturating_add(u.writes);
+            }
+        }
+        while with_gaps && next <= last {
+            density.push([]);
+            first_touch.push(toucher(touchers, (region, PageNo(next))));
+            next += 1;
+        }
+    }
+    let map = PageMap {
+        pages: density.columns(),
+        unused: if with_gaps { 0 } else { spanned - used },
+        scattered: spans.len() > 1,
+        first_touch: first_touch.pack(true),
+        threads: totals.into_iter().map(|(t, (r, w))| (t, r, w)).collect(),
+        ..PageMap::default()
+    };
+    Some(Drawn {
+        object,
+        density,
+        map,
+    })
+}
+
+fn toucher(touchers: &[(Place, u32)], place: Place) -> Option<(u32, u64)> {
+    let at = touchers.binary_search_by_key(&place, |t| t.0).ok()?;
+    Some((touchers[at].1, 1))
+}

@@ -1,0 +1,40 @@
+//! Texts of the traced program are not ours: symbols can be as long as they like and hold
+//! any character. On the page they must neither move others nor pretend to be them.
+
+/// Characters of a name that are kept.
+const LONGEST: usize = 240;
+const ELLIPSIS: char = '\u{2026}';
+
+/// The text without control characters and those that change the direction of writing,
+/// its middle left out where it is long.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= LONGEST {
+        return text.chars().map(visible).collect();
+    }
+    let half = LONGEST / 2;
+    let start = text.chars().take(half).map(visible);
+    let end = text.chars().skip(length - half).map(visible);
+    start.chain([ELLIPSIS]).chain(end).collect()
+}
+
+/// The same for what is copied: nothing is left out, lines stay.
+#[must_use]
+pub fn copied(text: &str) -> String {
+    let keep = |c: char| if c == '\n' { c } else { visible(c) };
+    text.chars().map(keep).collect()
+}
+
+fn visible(c: char) -> char {
+    if hides(c) {
+        '\u{fffd}'
+    } else {
+        c
+    }
+}
+
+fn hides(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}

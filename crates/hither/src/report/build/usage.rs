@@ -1,0 +1,90 @@
+//! Accesses per page and thread over the whole run, in order of pages.
+use hither_profile::{PageNo, PageUse, RegionIx, ThreadIx};
+use std::ops::Range;
+
+/// What one thread did to one page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    pub thread: ThreadIx,
+    pub reads: u64,
+    pub writes: u64,
+}
+
+impl Use {
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.reads.saturating_add(self.writes)
+    }
+}
+
+/// A page in the profile.
+pub type Place = (RegionIx, PageNo);
+
+/// All pages with an access.
+#[derive(Clone, Debug, Default)]
+pub struct Usage {
+    places: Vec<Place>,
+    /// Uses of page p are `uses[starts[p]..starts[p + 1]]`, threads ascending.
+    starts: Vec<usize>,
+    uses: Vec<Use>,
+}
+
+impl Usage {
+    /// Adds up the rows over page slices.
+    #[must_use]
+    pub fn of(rows: &[PageUse]) -> Usage {
+        let key = |u: &PageUse| (u.region, u.page, u.thread);
+        let mut usage = Usage::default();
+        // One page slice is in this order already, which for millions of rows saves a copy.
+        if rows.is_sorted_by_key(key) {
+            rows.iter().for_each(|row| usage.add(row));
+        } else {
+            let mut sorted: Vec<&PageUse> = rows.iter().collect();
+            sorted.sort_unstable_by_key(|u| key(u));
+            sorted.into_iter().for_each(|row| usage.add(row));
+        }
+        usage.starts.push(usage.uses.len());
+        usage
+    }
+
+    fn add(&mut self, row: &PageUse) {
+        if row.reads == 0 && row.writes == 0 {
+            return;
+        }
+        let place = (row.region, row.page);
+        let new_page = self.places.last() != Some(&place);
+        if new_page {
+            self.places.push(place);
+            self.starts.push(self.uses.len());
+        }
+        match self.uses.last_mut() {
+            Some(last) if !new_page && last.thread == row.thread => {
+                last.reads = last.reads.saturating_add(row.reads);
+                last.writes = last.writes.saturating_add(row.writes);
+            }
+            _ => self.uses.push(Use {
+                thread: row.thread,
+                reads: row.reads,
+                writes: row.writes,
+            }),
+        }
+    }
+
+    #[must_use]
+    pub fn place(&self, page: usize) -> Place {
+        self.places[page]
+    }
+
+    #[must_use]
+    pub fn uses(&self, page: usize) -> &[Use] {
+        &self.uses[self.starts[page]..self.starts[page + 1]]
+    }
+
+    /// Positions of the used pages among `from..=to` of a region.
+    #[must_use]
+    pub fn span(&self, region: RegionIx, from: u32, to: u32) -> Range<usize> {
+        let first = self.places.partition_point(|p| *p < (region, PageNo(from)));
+        let end = self.places.partition_point(|p| *p <= (region, PageNo(to)));
+        first..end.max(first)
+    }
+}

@@ -1,0 +1,13 @@
+//! Any artefact -> one HTML file that needs nothing else: no network, no server.
+//!
+//! `page.rs` is the data, `build/` makes it from a profile, `html.rs` puts it into a file
+//! together with the bundle of `report-ui/`. What the metrics say comes in from `cli`.
+pub mod build;
+mod html;
+mod pack;
+pub mod page;
+
+pub use html::html;
+
+#[cfg(test)]
+mod tests;

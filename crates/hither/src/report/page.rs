@@ -1,0 +1,465 @@
+//! The page's data: all that the report shows, as JSON inside the HTML file.
+//! `report-ui/src/model.ts` is its mirror; a test compares the two.
+//!
+//! Big tables are [`Grid`]s, packed; everything else is plain JSON. Texts from the traced
+//! program have been through [`super::build::text::plain`].
+use crate::topology::Part;
+use hither_profile::{Better, Finding, FindingKind, ObjectKind, Unit};
+use serde::Serialize;
+
+/// Raised when an older page's data could be misread.
+pub const PAGE_FORMAT: u32 = 1;
+
+/// The whole page.
+#[derive(Clone, Debug, Serialize)]
+pub struct Page {
+    pub format: u32,
+    /// Version of hither that made it.
+    pub writer: String,
+    /// What the page is about.
+    pub subject: Subject,
+    /// What changed since another profile.
+    pub comparison: Option<Comparison>,
+}
+
+/// All about one profile.
+#[derive(Clone, Debug, Serialize)]
+pub struct Subject {
+    pub run: Run,
+    pub verdict: Verdict,
+    /// Worst first.
+    pub findings: Vec<Finding>,
+    pub machine: Option<Machine>,
+    /// Row number = thread.
+    pub threads: Vec<Thread>,
+    /// Executables, row number = process.
+    pub processes: Vec<Process>,
+    pub communication: Communication,
+    pub structures: Structures,
+    /// `None` when no page use was recorded.
+    pub pages: Option<Pages>,
+    /// What could not be seen.
+    pub unseen: Vec<Unseen>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Run {
+    pub command: String,
+    pub directory: String,
+    /// Seconds since 1970.
+    pub started: u64,
+    /// Wall time under the tracer.
+    pub seconds: f64,
+    pub host: String,
+    pub cpu: String,
+    pub kernel: String,
+    /// Threads that accessed memory.
+    pub active_threads: usize,
+    pub instructions: u64,
+    pub reads: u64,
+    pub writes: u64,
+    /// Bytes of memory used.
+    pub footprint: u64,
+    /// Bytes of all caches; 0 when unknown.
+    pub cache_bytes: u64,
+    /// How it ended, for people.
+    pub end: String,
+    /// Relative standard error of totals when sampled, else 0.
+    pub sampling_error: f64,
+    /// NUMA nodes that threads and pages are counted on, and why so many.
+    pub nodes: usize,
+    pub nodes_from: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Verdict {
+    pub sentence: String,
+    pub threads: bool,
+    pub data: bool,
+    /// Why, a sentence each.
+    pub reasons: Vec<String>,
+    /// What can be gained at most and how sure that is, a sentence each.
+    pub gain: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Thread {
+    pub name: String,
+    pub process: u32,
+    pub instructions: u64,
+    pub reads: u64,
+    pub writes: u64,
+    /// Node where E_app is highest.
+    pub node: u32,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Process {
+    pub pid: i32,
+    /// Of its MPI job, if it is in one.
+    pub rank: Option<u32>,
+    pub executable: String,
+}
+
+/// A sparse table of counts.
+///
+/// `data` is base64 of a raw deflate stream of: for each column the number of its cells; for
+/// each cell, column by column, its row less the row of the cell before it in that column
+/// (less 0 for the first); then all counts in the same order. All are LEB128, but counts
+/// with `step > 0` are bytes b that stand for exp(b * step), rounded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Grid {
+    pub columns: u32,
+    pub rows: u32,
+    pub cells: u32,
+    /// Columns of the full table in each of these: the largest count of a row stands for all.
+    pub merged: u32,
+    /// 0 when counts are exact.
+    pub step: f64,
+    pub max: u64,
+    pub data: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Communication {
+    pub figures: CommunicationFigures,
+    /// Whole run: column i, row j > i.
+    pub matrix: Grid,
+    /// Ways to arrange the threads, the first by number.
+    pub orders: Vec<Order>,
+    pub timeline: Timeline,
+    pub phases: Vec<Phase>,
+    /// The run is too short to tell phases apart.
+    pub too_short: bool,
+}
+
+/// See `docs/metrics.md`.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct CommunicationFigures {
+    pub events: u64,
+    pub heterogeneity: f64,
+    pub heterogeneity_pairs: f64,
+    pub amount: f64,
+    pub amount_per_second: f64,
+    /// Per cent.
+    pub balance: f64,
+    pub ratio: f64,
+    /// Imbalance of instructions, per cent.
+    pub load_balance: f64,
+    /// Thresholds of the verdict for C_H and C_A per second.
+    pub least_heterogeneity: f64,
+    pub least_amount_per_second: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OrderBy {
+    Thread,
+    /// Threads of one process together; only where there are several.
+    Process,
+    Placement,
+    Cluster,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Order {
+    pub by: OrderBy,
+    /// Every thread once.
+    pub threads: Vec<u32>,
+}
+
+/// The run in steps of one slice or several; all lists are of one length.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Timeline {
+    /// Slices in each step, at most.
+    pub slices_per_step: usize,
+    /// Seconds.
+    pub start: Vec<f64>,
+    /// First slice.
+    pub slice: Vec<usize>,
+    /// Mean C_A of the step's traced slices, and the largest.
+    pub amount: Vec<f64>,
+    pub amount_most: Vec<f64>,
+    /// The same of C_H.
+    pub heterogeneity: Vec<f64>,
+    pub heterogeneity_most: Vec<f64>,
+    pub threads: Vec<u32>,
+    /// Communication: column = step, row = i * T + j with i < j.
+    pub matrices: Grid,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Phase {
+    /// Steps `first..end` of the timeline.
+    pub first: usize,
+    pub end: usize,
+    pub start: f64,
+    pub seconds: f64,
+    pub figures: CommunicationFigures,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Structures {
+    /// Most accesses first.
+    pub rows: Vec<Structure>,
+    /// Rows from here on have less than 0.01 % of the accesses.
+    pub folded_from: usize,
+    /// Those not listed: how many, their bytes and accesses.
+    pub rest: Rest,
+    /// Accesses of all threads.
+    pub accesses: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Rest {
+    pub structures: usize,
+    pub size: u64,
+    pub accesses: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Structure {
+    /// Its number in the profile, as findings name it.
+    pub object: u32,
+    pub name: String,
+    pub type_name: String,
+    pub kind: ObjectKind,
+    pub process: u32,
+    pub size: u64,
+    /// Blocks.
+    pub count: u64,
+    pub site: Option<Site>,
+    pub reads: u64,
+    pub writes: u64,
+    /// Of the accesses of the run.
+    pub share: f64,
+    /// Counted from samples.
+    pub estimated: bool,
+    /// E_app over its pages, and Acc_app of first touch.
+    pub exclusivity: Option<f64>,
+    pub accuracy: Option<f64>,
+    pub lines: Vec<Line>,
+    /// `None` when folded, or none of its pages was used.
+    pub map: Option<PageMap>,
+}
+
+/// Where it is declared or allocated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Site {
+    pub file: String,
+    pub line: u32,
+    pub function: String,
+}
+
+/// A source line that uses a structure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Line {
+    pub site: Site,
+    pub reads: u64,
+    pub writes: u64,
+}
+
+/// The pages of a structure, in order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PageMap {
+    /// Pages drawn.
+    pub pages: usize,
+    /// Pages that nobody used and that are left out, since they are many.
+    pub unused: u64,
+    /// Its blocks lie apart.
+    pub scattered: bool,
+    /// Column = page, row = thread: accesses.
+    pub density: Grid,
+    /// Column = page, row = thread: 1 where it touched the page first.
+    pub first_touch: Grid,
+    /// Thread, reads, writes on these pages; threads with neither are left out.
+    pub threads: Vec<(u32, u64, u64)>,
+}
+
+/// Page usage.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Pages {
+    /// 4 KiB, 2 MiB, 64 MiB.
+    pub sizes: Vec<PageSizeFigures>,
+    pub timeline: PageTimeline,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PageSizeFigures {
+    /// Of a page.
+    pub bytes: u64,
+    pub pages: usize,
+    pub best: Exclusivity,
+    pub worst: Exclusivity,
+    pub first_touch: Option<Accuracy>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Exclusivity {
+    /// E_app.
+    pub app: f64,
+    pub page_mean: f64,
+    /// By exclusivity rounded to 0 %, 10 %, ... 100 %.
+    pub pages: Vec<u64>,
+    pub accesses: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Accuracy {
+    /// Of pages, 0 to 1.
+    pub page: f64,
+    /// Weighted with accesses.
+    pub app: f64,
+    /// Share of accesses that are local.
+    pub local: f64,
+}
+
+/// Lists of one length, a value per page slice (or several merged).
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PageTimeline {
+    /// Seconds.
+    pub start: Vec<f64>,
+    pub exclusivity: Vec<f64>,
+    pub migrations: Vec<u64>,
+    pub total: u64,
+    pub moved_once: u64,
+    pub moved_more: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    pub title: String,
+    /// A sentence: where this description comes from.
+    pub source: String,
+    pub root: Part,
+    /// The kernel's number of each unit, in the order of the drawing.
+    pub units: Vec<u32>,
+    /// The node of each unit.
+    pub unit_nodes: Vec<u32>,
+    pub placement: Option<Placement>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Placement {
+    pub file: String,
+    pub policy: String,
+    pub data: Option<String>,
+    pub why: String,
+    pub phases: Vec<PlacementPhase>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PlacementPhase {
+    /// Seconds.
+    pub start: f64,
+    /// Thread, position in [`Machine::units`].
+    pub threads: Vec<(u32, u32)>,
+    /// Bytes placed on each node.
+    pub node_bytes: Vec<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Unseen {
+    pub what: String,
+    /// What that means for the page, or empty.
+    pub effect: String,
+}
+
+/// What changed between another profile, "before", and the page's subject, "after". Both are
+/// counted on the same machine. Of the other profile only this is in the page.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Comparison {
+    /// The other profile's file.
+    pub file: String,
+    /// Of the other profile.
+    pub run: Run,
+    pub verdict: Verdict,
+    /// All of it in one sentence.
+    pub sentence: String,
+    /// What to bear in mind when reading it, a sentence each.
+    pub notes: Vec<String>,
+    /// New and worse ones first.
+    pub findings: Vec<FindingChange>,
+    pub metrics: Vec<MetricChange>,
+    /// Most accesses in either first; those below 0.01 % in both are left out.
+    pub structures: Vec<StructureChange>,
+    /// Structures left out.
+    pub structures_left: usize,
+}
+
+/// How something compares, worst first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Only after.
+    New,
+    Worse,
+    /// It differs, which is neither good nor bad.
+    Changed,
+    /// No more than runs of one program differ.
+    #[default]
+    Same,
+    Better,
+    /// Only before.
+    Gone,
+}
+
+/// A finding of either profile, or the same of both.
+#[derive(Clone, Debug, Serialize)]
+pub struct FindingChange {
+    pub change: Change,
+    pub kind: FindingKind,
+    /// As after; of one that is gone as before.
+    pub title: String,
+    /// The data structure concerned, or empty.
+    pub structure: String,
+    /// Severity, 0 to 1.
+    pub before: Option<f64>,
+    pub after: Option<f64>,
+    /// Sentences of before; those of after are with the finding.
+    pub evidence: Vec<String>,
+    /// Its position in [`Subject::findings`].
+    pub finding: Option<usize>,
+}
+
+/// A figure of both profiles.
+#[derive(Clone, Debug, Serialize)]
+pub struct MetricChange {
+    pub name: String,
+    /// In a few words.
+    pub meaning: String,
+    pub unit: Unit,
+    pub better: Better,
+    pub before: Option<f64>,
+    pub after: Option<f64>,
+    pub change: Change,
+    /// The difference is no more than sampling accounts for (twice its standard error).
+    pub within_error: bool,
+}
+
+/// A data structure of either profile, or the same of both.
+#[derive(Clone, Debug, Serialize)]
+pub struct StructureChange {
+    pub change: Change,
+    pub name: String,
+    pub type_name: String,
+    pub kind: ObjectKind,
+    /// As after, where it is there.
+    pub site: Option<Site>,
+    pub before: Option<StructureFigures>,
+    pub after: Option<StructureFigures>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct StructureFigures {
+    /// Its number in its own profile.
+    pub object: u32,
+    pub size: u64,
+    pub reads: u64,
+    pub writes: u64,
+    /// Of the accesses of its run.
+    pub share: f64,
+    /// E_app over its pages, and Acc_app of first touch.
+    pub exclusivity: Option<f64>,
+    pub accuracy: Option<f64>,
+}

@@ -1,0 +1,280 @@
+//! Profile -> panels, on small profiles worked by hand.
+use super::unpack;
+use crate::report::build::communication::{communication, Given};
+use crate::report::build::structures::{judge, structures, Judged};
+use crate::report::page::{CommunicationFigures, OrderBy};
+use hither_profile::*;
+
+fn used(region: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
+    PageUse {
+        region: RegionIx(region),
+        page: PageNo(page),
+        thread: ThreadIx(thread),
+        reads,
+        writes,
+        ..PageUse::default()
+    }
+}
+
+fn touched(region: u32, page: u32, thread: u32) -> FirstTouch {
+    FirstTouch {
+        region: RegionIx(region),
+        page: PageNo(page),
+        thread: ThreadIx(thread),
+        ..FirstTouch::default()
+    }
+}
+
+fn range(object: u32, offset: u64, length: u64) -> ObjectRange {
+    ObjectRange {
+        object: ObjectIx(object),
+        region: RegionIx(0),
+        offset,
+        length,
+    }
+}
+
+fn object(name: &str, accesses: u64) -> Object {
+    Object {
+        name: name.to_owned(),
+        reads: accesses,
+        ..Object::default()
+    }
+}
+
+/// Two threads; `field` has pages 0 to 3 of a region and page 3 in common with `small`.
+fn profile() -> Profile {
+    let thread = |reads| Thread {
+        reads,
+        ..Thread::default()
+    };
+    Profile {
+        threads: vec![thread(600_000), thread(400_000)],
+        regions: vec![Region::default()],
+        objects: vec![
+            object("small", 50),
+            object("field", 900_000),
+            object("none", 0),
+        ],
+        object_ranges: vec![
+            range(0, 3 * 4096 + 100, 8),
+            range(1, 0, 4096),
+            range(1, 4096, 2 * 4096 + 1),
+        ],
+        pages: vec![
+            used(0, 0, 0, 10, 0),
+            used(0, 0, 1, 5, 1),
+            used(0, 3, 1, 7, 0),
+            used(0, 9, 0, 1, 1),
+        ],
+        first_touch: vec![touched(0, 0, 1), touched(0, 1, 0), touched(0, 3, 1)],
+        ..Profile::default()
+    }
+}
+
+#[test]
+fn structures_are_sorted_folded_and_drawn() {
+    let mut made = structures(&profile());
+    let names: Vec<&str> = made.rows.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["field", "small"]);
+    assert_eq!((made.folded_from, made.accesses), (1, 1_000_000));
+    assert_eq!((made.rows[0].share, made.rows[0].object), (0.9, 1));
+    assert!(made.rows[1].map.is_none(), "folded");
+    let map = made.rows[0].map.as_ref().expect("a map");
+    assert_eq!((map.pages, map.unused, map.scattered), (4, 0, false));
+    assert_eq!(unpack(&map.density), [(0, 0, 10), (0, 1, 6), (3, 1, 7)]);
+    assert_eq!(unpack(&map.first_touch), [(0, 1, 1), (1, 0, 1), (3, 1, 1)]);
+    assert_eq!(map.threads, [(0, 10, 0), (1, 12, 1)]);
+    let judged = Judged {
+        exclusivity: Some(0.5),
+        accuracy: None,
+    };
+    judge(&mut made, &[(ObjectIx(1), judged)].into());
+    let judged: Vec<_> = made.rows.iter().map(|r| r.exclusivity).collect();
+    assert_eq!(judged, [Some(0.5), None]);
+}
+
+#[test]
+fn pages_that_nobody_used_are_left_out_where_they_are_many() {
+    let mut profile = profile();
+    profile.object_ranges[1].length = 4096 * 1000;
+    profile.object_ranges[2] = range(1, 4096 * 2000, 1);
+    let made = structures(&profile);
+    let map = made.rows[0].map.as_ref().expect("a map");
+    assert_eq!((map.pages, map.unused, map.scattered), (3, 998, true));
+    assert_eq!(
+        unpack(&map.density),
+        [(0, 0, 10), (0, 1, 6), (1, 1, 7), (2, 0, 2)]
+    );
+    assert_eq!(unpack(&map.first_touch), [(0, 1, 1), (1, 1, 1)]);
+}
+
+#[test]
+fn page_slices_are_added_up() {
+    let mut profile = profile();
+    let mut later = used(0, 0, 0, 100, 0);
+    later.slice = SliceIx(1);
+    profile.pages.push(later);
+    let made = structures(&profile);
+    let map = made.rows[0].map.as_ref().expect("a map");
+    assert_eq!(unpack(&map.density)[0], (0, 0, 110));
+}
+
+fn slices(count: u32) -> Vec<Slice> {
+    let slice = |s: u32| Slice {
+        start: u64::from(s) * 1_000_000_000,
+        length: 1_000_000_000,
+        amount: f64::from(s),
+        heterogeneity: 100.0,
+        threads: 4,
+        traced: s != 1,
+        ..Slice::default()
+    };
+    (0..count).map(slice).collect()
+}
+
+fn shared(slice: u32, i: u32, j: u32, events: u64) -> Comm {
+    Comm {
+        slice: SliceIx(slice),
+        i: ThreadIx(i),
+        j: ThreadIx(j),
+        events,
+    }
+}
+
+fn given(phases: &[std::ops::Range<usize>]) -> Given {
+    let phase = |range: &std::ops::Range<usize>| (range.clone(), CommunicationFigures::default());
+    Given {
+        figures: CommunicationFigures::default(),
+        phases: phases.iter().map(phase).collect(),
+        too_short: false,
+        placed: Some(vec![3, 2, 1, 0]),
+    }
+}
+
+#[test]
+fn a_matrix_for_the_run_and_for_each_slice() {
+    let profile = Profile {
+        threads: vec![Thread::default(); 4],
+        slices: slices(3),
+        comm: vec![shared(0, 0, 2, 5), shared(2, 0, 2, 7), shared(2, 1, 3, 9)],
+        ..Profile::default()
+    };
+    let made = communication(&profile, given(&[0..2, 2..3]));
+    assert_eq!(unpack(&made.matrix), [(0, 2, 12), (1, 3, 9)]);
+    assert_eq!(
+        unpack(&made.timeline.matrices),
+        [(0, 2, 5), (2, 2, 7), (2, 7, 9)]
+    );
+    assert_eq!(made.timeline.start, [0.0, 1.0, 2.0]);
+    assert_eq!(
+        made.timeline.amount,
+        [0.0, 0.0, 2.0],
+        "slice 1 was not traced"
+    );
+    let phases: Vec<_> = made
+        .phases
+        .iter()
+        .map(|p| (p.first, p.end, p.start, p.seconds))
+        .collect();
+    assert_eq!(phases, [(0, 2, 0.0, 2.0), (2, 3, 2.0, 1.0)]);
+    let orders: Vec<_> = made
+        .orders
+        .iter()
+        .map(|o| (o.by, o.threads.as_slice()))
+        .collect();
+    assert_eq!(orders[0], (OrderBy::Thread, &[0, 1, 2, 3][..]));
+    assert_eq!(orders[1], (OrderBy::Placement, &[3, 2, 1, 0][..]));
+    assert_eq!(orders[2], (OrderBy::Cluster, &[0, 2, 1, 3][..]));
+}
+
+#[test]
+fn processes_stand_together() {
+    let thread = |process| Thread {
+        process: ProcessIx(process),
+        ..Thread::default()
+    };
+    let profile = Profile {
+        threads: vec![thread(0), thread(1), thread(0)],
+        slices: slices(1),
+        ..Profile::default()
+    };
+    let made = communication(&profile, given(&[]));
+    let order = &made.orders[1];
+    assert_eq!(
+        (order.by, &order.threads[..]),
+        (OrderBy::Process, &[0, 2, 1][..])
+    );
+}
+
+#[test]
+fn long_runs_are_merged_but_not_across_phases() {
+    let profile = Profile {
+        threads: vec![Thread::default(); 2],
+        slices: slices(10_001),
+        comm: (0..10_001).map(|s| shared(s, 0, 1, 1)).collect(),
+        ..Profile::default()
+    };
+    let made = communication(&profile, given(&[0..5003, 5003..10_001]));
+    let timeline = &made.timeline;
+    assert!(
+        timeline.start.len() <= 2100,
+        "{} steps",
+        timeline.start.len()
+    );
+    assert_eq!(timeline.slices_per_step, 5);
+    let phase = &made.phases[1];
+    assert_eq!(timeline.slice[phase.first], 5003);
+    assert_eq!(phase.end, timeline.start.len());
+    let events = |range: std::ops::Range<usize>| -> u64 {
+        let cells = unpack(&timeline.matrices);
+        cells
+            .iter()
+            .filter(|c| range.contains(&(c.0 as usize)))
+            .map(|c| c.2)
+            .sum()
+    };
+    assert_eq!(events(0..phase.first), 5003);
+    assert_eq!(events(phase.first..phase.end), 4998);
+    assert!(timeline
+        .amount_most
+        .iter()
+        .zip(&timeline.amount)
+        .all(|(most, mean)| most >= mean));
+}
+
+#[test]
+fn clusters_stand_together() {
+    let profile = |pairs: &[(u32, u32, u64)], threads| Profile {
+        threads: vec![Thread::default(); threads],
+        slices: slices(1),
+        comm: pairs.iter().map(|&(i, j, e)| shared(0, i, j, e)).collect(),
+        ..Profile::default()
+    };
+    let order = |pairs: &[(u32, u32, u64)], threads: usize| {
+        let given = Given {
+            placed: None,
+            ..given(&[])
+        };
+        let made = communication(&profile(pairs, threads), given);
+        made.orders.last().expect("orders").threads.clone()
+    };
+    // A chain that the numbers hide: 0-3-1-4-2.
+    let chain = order(&[(0, 3, 9), (1, 3, 8), (1, 4, 7), (2, 4, 6)], 5);
+    let reversed: Vec<u32> = chain.iter().rev().copied().collect();
+    assert!(
+        [&chain, &reversed].contains(&&vec![0, 3, 1, 4, 2]),
+        "{chain:?}"
+    );
+    // Two groups, and a thread that shares nothing: last.
+    let groups = order(&[(0, 2, 9), (2, 4, 9), (1, 3, 9), (0, 1, 1)], 6);
+    let place = |t| groups.iter().position(|&x| x == t).expect("every thread");
+    assert_eq!(place(5), 5);
+    assert!(place(1).abs_diff(place(3)) == 1, "{groups:?}");
+    let even: Vec<usize> = [0, 2, 4].map(place).to_vec();
+    assert_eq!(
+        even.iter().max().zip(even.iter().min()).map(|(a, b)| a - b),
+        Some(2)
+    );
+    assert_eq!(order(&[], 3), [0, 1, 2]);
+}

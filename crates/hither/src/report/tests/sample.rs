@@ -1,0 +1,366 @@
+//! A page with something of everything. `report-ui/test/sample.ts` is written from it, and
+//! the TypeScript compiler says whether `model.ts` mirrors `page.rs`.
+use crate::report::build::communication::{communication, Given};
+use crate::report::build::structures::{judge, structures, Judged};
+use crate::report::page::*;
+use crate::topology::{Item, Part};
+use hither_profile::{
+    self as profile, Better, Finding, FindingKind, FindingLine, Fix, ObjectIx, ObjectKind, Picture,
+    Profile, Unit,
+};
+use std::path::PathBuf;
+
+const KINDS: [FindingKind; 11] = FindingKind::ALL;
+
+const PICTURES: [Picture; 5] = [
+    Picture::Structure {
+        object: ObjectIx(0),
+    },
+    Picture::Machine,
+    Picture::Communication,
+    Picture::Timeline,
+    Picture::Pages,
+];
+
+const OBJECTS: [ObjectKind; 5] = [
+    ObjectKind::Static,
+    ObjectKind::Heap,
+    ObjectKind::Mmap,
+    ObjectKind::Stack,
+    ObjectKind::Shared,
+];
+
+pub fn page() -> Page {
+    Page {
+        format: PAGE_FORMAT,
+        writer: "0.0.0".to_owned(),
+        subject: subject(),
+        comparison: Some(comparison()),
+    }
+}
+
+/// A value of every kind, and what is missing on either side.
+fn comparison() -> Comparison {
+    let sides = [
+        (Change::New, None, Some(0.9)),
+        (Change::Worse, Some(0.2), Some(0.82)),
+        (Change::Changed, Some(0.5), Some(0.7)),
+        (Change::Same, Some(0.6), Some(0.61)),
+        (Change::Better, Some(0.6), Some(0.1)),
+        (Change::Gone, Some(0.3), None),
+    ];
+    let units = [
+        Unit::Share,
+        Unit::Percent,
+        Unit::Bytes,
+        Unit::Seconds,
+        Unit::Count,
+        Unit::Number,
+    ];
+    let better = [Better::Higher, Better::Lower, Better::Neither];
+    let finding = |(at, &(change, before, after)): (usize, &(Change, _, _))| FindingChange {
+        change,
+        kind: KINDS[at],
+        title: "Thread 0 touches first what all threads use".to_owned(),
+        structure: "data_Static".to_owned(),
+        before,
+        after,
+        evidence: vec!["It was 60 %.".to_owned()],
+        finding: after.map(|_| at),
+    };
+    let metric = |(at, &(change, before, after)): (usize, &(Change, _, _))| MetricChange {
+        name: "E_app best".to_owned(),
+        meaning: "accesses by each page's main node".to_owned(),
+        unit: units[at],
+        better: better[at % 3],
+        before,
+        after,
+        change,
+        within_error: change == Change::Same,
+    };
+    let figures = |share: f64| StructureFigures {
+        size: 32768,
+        reads: 800,
+        writes: 200,
+        share,
+        exclusivity: Some(share),
+        ..StructureFigures::default()
+    };
+    let structure =
+        |(at, &(change, before, after)): (usize, &(Change, Option<f64>, Option<f64>))| {
+            StructureChange {
+                change,
+                name: "data".to_owned(),
+                type_name: "double [512]".to_owned(),
+                kind: OBJECTS[at % OBJECTS.len()],
+                site: (at % 2 == 0).then(Site::default),
+                before: before.map(figures),
+                after: after.map(figures),
+            }
+        };
+    Comparison {
+        file: "before.hither".to_owned(),
+        run: Run::default(),
+        verdict: Verdict::default(),
+        sentence: "1 finding is gone.".to_owned(),
+        notes: vec!["The commands differ.".to_owned()],
+        findings: sides.iter().enumerate().map(finding).collect(),
+        metrics: sides.iter().enumerate().map(metric).collect(),
+        structures: sides.iter().enumerate().map(structure).collect(),
+        structures_left: 3,
+    }
+}
+
+fn subject() -> Subject {
+    let profile = small();
+    Subject {
+        run: Run {
+            command: "sample 4".to_owned(),
+            seconds: 0.4,
+            active_threads: 4,
+            reads: 4000,
+            writes: 1000,
+            footprint: 32768,
+            cache_bytes: 4096,
+            nodes: 2,
+            end: "exited with 0".to_owned(),
+            ..Run::default()
+        },
+        verdict: Verdict {
+            sentence: "Suitable for thread mapping and data mapping.".to_owned(),
+            threads: true,
+            data: true,
+            reasons: vec!["Threads: C_H 1875.".to_owned()],
+            gain: vec!["First touch makes 25 % of the accesses local.".to_owned()],
+        },
+        findings: KINDS.iter().enumerate().map(finding).collect(),
+        machine: Some(machine()),
+        threads: vec![Thread::default(); 4],
+        processes: vec![Process {
+            pid: 7,
+            rank: None,
+            executable: "/opt/sample".to_owned(),
+        }],
+        communication: communication(&profile, given()),
+        structures: judged(structures(&profile)),
+        pages: Some(pages()),
+        unseen: vec![Unseen {
+            what: "Something.".to_owned(),
+            effect: "Nothing much.".to_owned(),
+        }],
+    }
+}
+
+fn judged(mut structures: Structures) -> Structures {
+    let judged = Judged {
+        exclusivity: Some(0.9),
+        accuracy: Some(0.25),
+    };
+    judge(&mut structures, &[(ObjectIx(0), judged)].into());
+    structures
+}
+
+fn finding((at, &kind): (usize, &FindingKind)) -> Finding {
+    Finding {
+        kind,
+        severity: 0.9 - at as f64 * 0.08,
+        title: "Thread 0 touches first what all threads use".to_owned(),
+        evidence: vec![
+            "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them."
+                .to_owned(),
+            "75 % of the accesses come from other nodes.".to_owned(),
+        ],
+        object: at.is_multiple_of(2).then_some(ObjectIx(0)),
+        lines: vec![FindingLine {
+            file: "/src/sample.c".to_owned(),
+            line: 42,
+            function: "step".to_owned(),
+            share: 0.6,
+        }],
+        fixes: vec![Fix {
+            what: "Initialise it in parallel, with the schedule of the loops that use it."
+                .to_owned(),
+            copy: "#pragma omp parallel for schedule(static)".to_owned(),
+        }],
+        picture: PICTURES[at % PICTURES.len()],
+    }
+}
+
+/// Four threads in a chain over four slices, eight pages.
+fn small() -> Profile {
+    let object = |kind: ObjectKind| profile::Object {
+        name: format!("data_{kind:?}"),
+        type_name: "double [512]".to_owned(),
+        kind,
+        size: 32768,
+        count: 1,
+        file: "/src/sample.c".to_owned(),
+        line: 12,
+        function: "main".to_owned(),
+        reads: 800,
+        writes: 200,
+        ..profile::Object::default()
+    };
+    let comm = (0..4u32).flat_map(|slice| (0..3u32).map(move |i| (slice, i)));
+    let pages = (0..8u32).flat_map(|page| (0..4u32).map(move |thread| (page, thread)));
+    Profile {
+        threads: vec![
+            profile::Thread {
+                reads: 1000,
+                writes: 250,
+                ..Default::default()
+            };
+            4
+        ],
+        slices: (0..4)
+            .map(|s| profile::Slice {
+                start: s * 100_000_000,
+                length: 100_000_000,
+                amount: 10.0,
+                heterogeneity: 1875.0,
+                threads: 4,
+                traced: true,
+                ..Default::default()
+            })
+            .collect(),
+        comm: comm
+            .map(|(slice, i)| profile::Comm {
+                slice: profile::SliceIx(slice),
+                i: profile::ThreadIx(i),
+                j: profile::ThreadIx(i + 1),
+                events: 100,
+            })
+            .collect(),
+        regions: vec![profile::Region::default()],
+        objects: OBJECTS.map(object).to_vec(),
+        object_ranges: vec![profile::ObjectRange {
+            length: 32768,
+            ..Default::default()
+        }],
+        pages: pages
+            .map(|(page, thread)| profile::PageUse {
+                page: profile::PageNo(page),
+                thread: profile::ThreadIx(thread),
+                reads: if page / 2 == thread { 400 } else { 2 },
+                writes: 1,
+                ..Default::default()
+            })
+            .collect(),
+        first_touch: (0..8)
+            .map(|page| profile::FirstTouch {
+                page: profile::PageNo(page),
+                ..Default::default()
+            })
+            .collect(),
+        sites: vec![profile::Site {
+            object: Some(ObjectIx(0)),
+            file: "/src/sample.c".to_owned(),
+            line: 42,
+            function: "step".to_owned(),
+            reads: 500,
+            writes: 100,
+        }],
+        ..Profile::default()
+    }
+}
+
+fn given() -> Given {
+    let figures = CommunicationFigures {
+        events: 1200,
+        heterogeneity: 1200.0,
+        least_heterogeneity: 100.0,
+        least_amount_per_second: 150.0,
+        ..CommunicationFigures::default()
+    };
+    Given {
+        figures,
+        phases: vec![(0..2, figures), (2..4, figures)],
+        too_short: false,
+        placed: Some(vec![0, 1, 2, 3]),
+    }
+}
+
+fn machine() -> Machine {
+    let item = |what, os| Item {
+        what,
+        logical: 0,
+        os,
+        bytes: 0,
+    };
+    let node = |at: u32| Part {
+        items: vec![item("Node", Some(at)), item("L3", None)],
+        units: at * 2..at * 2 + 2,
+        parts: Vec::new(),
+    };
+    Machine {
+        title: "Two nodes".to_owned(),
+        source: "Made up.".to_owned(),
+        root: Part {
+            items: vec![item("Machine", None)],
+            units: 0..4,
+            parts: vec![node(0), node(1)],
+        },
+        units: vec![0, 1, 2, 3],
+        unit_nodes: vec![0, 0, 1, 1],
+        placement: Some(Placement {
+            file: "sample.place.json".to_owned(),
+            policy: "locality".to_owned(),
+            data: Some("most-access".to_owned()),
+            why: "It costs less.".to_owned(),
+            phases: vec![PlacementPhase {
+                start: 0.0,
+                threads: vec![(0, 0), (1, 1), (2, 2), (3, 3)],
+                node_bytes: vec![16384, 16384],
+            }],
+        }),
+    }
+}
+
+fn pages() -> Pages {
+    let exclusivity = Exclusivity {
+        app: 0.9,
+        page_mean: 0.8,
+        pages: vec![0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 4],
+        accesses: vec![0, 0, 0, 0, 0, 10, 10, 20, 0, 0, 900],
+    };
+    Pages {
+        sizes: vec![PageSizeFigures {
+            bytes: 4096,
+            pages: 8,
+            best: exclusivity.clone(),
+            worst: exclusivity,
+            first_touch: Some(Accuracy {
+                page: 0.25,
+                app: 0.25,
+                local: 0.3,
+            }),
+        }],
+        timeline: PageTimeline {
+            start: vec![0.0, 0.2],
+            exclusivity: vec![0.9, 0.8],
+            migrations: vec![6, 0],
+            total: 6,
+            moved_once: 6,
+            moved_more: 0,
+        },
+    }
+}
+
+/// Set `HITHER_WRITE` to write the file anew.
+#[test]
+fn the_sample_for_typescript_is_current() {
+    let json = serde_json::to_string_pretty(&page()).expect("JSON");
+    let text = format!(
+        "// Written by crates/hither/src/report/tests/sample.rs; HITHER_WRITE=1 cargo test writes it anew.\n\
+         import type {{ Page }} from \"../src/model\";\n\nexport const page: Page = {json};\n"
+    );
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../report-ui/test/sample.ts");
+    if std::env::var_os("HITHER_WRITE").is_some() {
+        std::fs::write(&file, &text).expect("a file that can be written");
+    }
+    let is = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        is == text,
+        "page.rs has changed: HITHER_WRITE=1 cargo test -p hither sample"
+    );
+}

@@ -1,0 +1,6 @@
+//! Findings of really traced programs: for each kind a program that has it and a twin that
+//! has not.
+mod data;
+mod lines;
+mod places;
+mod run;

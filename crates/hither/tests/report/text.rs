@@ -1,0 +1,145 @@
+//! `hither report --text` and `--json`: the findings in the terminal, whatever names hold.
+use super::planted::Planted;
+use super::{hither, written};
+use hither_profile::Profile;
+use std::path::Path;
+
+/// Four nodes without caches: nothing fits in them.
+const MACHINE: &str = "node:4 core:2 pu:1";
+
+/// Thread 0 touches first what four threads use a quarter of each.
+fn profile() -> Profile {
+    let planted = Planted {
+        threads: 4,
+        pages: 256,
+        users: 1,
+        slices: 4,
+        hot: 2,
+    };
+    planted.profile()
+}
+
+fn printed(folder: &Path, arguments: &[&str]) -> String {
+    let mut report = hither();
+    report.current_dir(folder).env("COLUMNS", "72");
+    report.args(["report", "app.hither", "--topology", MACHINE]);
+    let out = report.args(arguments).assert().success();
+    let output = out.get_output();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let left = std::fs::read_dir(folder).expect("a folder").count();
+    assert_eq!(left, 1, "only the profile is there");
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+#[test]
+fn findings_are_told_with_evidence_place_and_fix() {
+    let dir = tempfile::tempdir().expect("a folder");
+    written(dir.path(), &profile());
+    let said = printed(dir.path(), &["--text"]);
+    let json = printed(dir.path(), &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let findings = json["findings"].as_array().expect("findings");
+    assert_eq!(findings[0]["kind"], "first-touch", "{said}");
+    assert_eq!(findings[0]["structure"]["name"], "field");
+    // Every word of the evidence is there, and what is copied is there unbroken.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = words(&said);
+    assert!(
+        flat.contains("allocated at /src/planted.c:17 (main)"),
+        "{said}"
+    );
+    for finding in findings {
+        for sentence in finding["evidence"].as_array().expect("evidence") {
+            let sentence = words(sentence.as_str().expect("a sentence"));
+            assert!(flat.contains(&sentence), "{sentence:?} is not in {said}");
+        }
+        for fix in finding["fixes"].as_array().expect("fixes") {
+            for line in fix["copy"].as_str().expect("a text").lines() {
+                assert!(said.contains(line), "{line:?} is not in {said}");
+            }
+        }
+    }
+    let last = said.lines().last().expect("a line");
+    assert!(last.starts_with("next: hither "), "{last}");
+}
+
+#[test]
+fn lines_fit_but_for_what_is_copied() {
+    let dir = tempfile::tempdir().expect("a folder");
+    written(dir.path(), &profile());
+    let said = printed(dir.path(), &["--text"]);
+    let copied = |line: &str| line.starts_with("       ") || line.starts_with("next: ");
+    for line in said.lines().filter(|line| !copied(line)) {
+        assert!(line.chars().count() <= 72, "{line:?}");
+    }
+}
+
+#[test]
+fn nothing_wrong_is_said() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut right = profile();
+    for touch in &mut right.first_touch {
+        touch.thread = hither_profile::ThreadIx(touch.page.0 / 64);
+    }
+    right.comm.clear();
+    written(dir.path(), &right);
+    let said = printed(dir.path(), &["--text"]);
+    assert!(
+        said.contains("Nothing wrong was found in this profile."),
+        "{said}"
+    );
+    assert!(
+        said.ends_with(&format!(
+            "next: hither stat app.hither --topology '{MACHINE}'\n"
+        )),
+        "{said}"
+    );
+}
+
+#[test]
+fn hostile_names_do_no_harm() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut hostile = profile();
+    let escape = "\u{1b}]0;owned\u{7}\u{1b}[31m\u{202e}";
+    let object = &mut hostile.objects[0];
+    object.name = format!("{escape}<script>alert(1)</script>{}", "x".repeat(10_000));
+    object.type_name = format!("T<{}>", "y".repeat(10_000));
+    object.file = format!("/src/{escape}\n\r/{}.c", "z".repeat(10_000));
+    object.function = escape.repeat(100);
+    hostile.threads[0].name = escape.to_owned();
+    hostile.meta.command = vec!["./app".to_owned(), format!("{escape}; rm -rf ~ '\n")];
+    hostile.meta.limits = vec![format!("{escape}{}", "w".repeat(10_000))];
+    written(dir.path(), &hostile);
+    let before = ["--before", "app.hither"];
+    for arguments in [&["--text"][..], &[&["--text"], &before[..]].concat()] {
+        let said = printed(dir.path(), arguments);
+        let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!said.contains(harmful), "{said:?}");
+        assert!(said.len() < 40_000, "{} bytes", said.len());
+        assert!(said.contains("<script>alert(1)"), "names are kept: {said}");
+    }
+    let json = printed(dir.path(), &[&["--json"], &before[..]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let name = json["findings"][0]["structure"]["name"]
+        .as_str()
+        .expect("a name");
+    assert!(
+        !name.contains('\u{1b}') && name.chars().count() <= 241,
+        "{name}"
+    );
+}
+
+#[test]
+fn a_page_is_not_asked_for_at_the_same_time() {
+    let dir = tempfile::tempdir().expect("a folder");
+    written(dir.path(), &profile());
+    let mut report = hither();
+    report.current_dir(dir.path());
+    report.args(["report", "app.hither", "--text", "-o", "app.html"]);
+    let out = report.assert().code(2);
+    let said = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+    assert!(
+        said.contains("--output") && said.contains("--text"),
+        "{said}"
+    );
+}

@@ -1,0 +1,54 @@
+//! A figure that sums up a run, and how to read it: made by the metrics, compared by the
+//! report and by gates.
+use serde::{Deserialize, Serialize};
+
+/// What a figure is counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// 0 to 1.
+    Share,
+    /// Per cent above a mean, 0 and up.
+    Percent,
+    Bytes,
+    Seconds,
+    /// Things, whole.
+    Count,
+    #[default]
+    Number,
+}
+
+impl Unit {
+    /// Differences are taken as they are; of the others, relative to the larger value.
+    #[must_use]
+    pub fn is_absolute(self) -> bool {
+        matches!(self, Unit::Share | Unit::Percent)
+    }
+}
+
+/// Which way is good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    Higher,
+    Lower,
+    /// It says how large or of what kind the run is.
+    #[default]
+    Neither,
+}
+
+/// One figure of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// As `docs/metrics.md` calls it: `E_app best`.
+    pub name: String,
+    /// In a few words.
+    pub meaning: String,
+    pub unit: Unit,
+    pub better: Better,
+    /// How far runs of one program differ; in the unit where that is absolute, else
+    /// relative.
+    pub spread: f64,
+    /// `None` where the profile does not say.
+    pub value: Option<f64>,
+}

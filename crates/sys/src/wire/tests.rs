@@ -1,0 +1,153 @@
+//! The mirror in Rust against the C header, both printed and compared.
+use super::*;
+use std::fmt::Write as _;
+use std::mem::offset_of;
+use std::process::Command;
+
+/// The expected lines of the C program, and the C statements that print them.
+struct Both {
+    rust: String,
+    c: String,
+}
+
+impl Both {
+    fn size(&mut self, c_name: &str, size: usize) {
+        writeln!(self.rust, "{c_name} {size}").unwrap();
+        writeln!(
+            self.c,
+            "printf(\"{c_name} %zu\\n\", sizeof(struct {c_name}));"
+        )
+        .unwrap();
+    }
+    fn field(&mut self, c_name: &str, field: &str, offset: usize) {
+        writeln!(self.rust, "{c_name}.{field} {offset}").unwrap();
+        writeln!(
+            self.c,
+            "printf(\"{c_name}.{field} %zu\\n\", offsetof(struct {c_name}, {field}));"
+        )
+        .unwrap();
+    }
+    fn number(&mut self, c_name: &str, value: u64) {
+        writeln!(self.rust, "{c_name} {value}").unwrap();
+        writeln!(
+            self.c,
+            "printf(\"{c_name} %llu\\n\", (unsigned long long)({c_name}));"
+        )
+        .unwrap();
+    }
+}
+
+macro_rules! compare {
+    ($both:ident, $c:literal, $rust:ident: $($field:ident),+) => {
+        $both.size($c, size_of::<$rust>());
+        $($both.field($c, stringify!($field), offset_of!($rust, $field));)+
+    };
+}
+
+fn layout() -> Both {
+    let mut b = Both {
+        rust: String::new(),
+        c: String::new(),
+    };
+    compare!(b, "hi_header", Header: magic, version, header_size, line_log2, sharers,
+        cache_log2, flags, nhooks, alloc_min, slice_ns, epoch, active, closed, burst,
+        collector_pid, next_thread, next_process, next_page, next_block, next_site,
+        next_chunk_object, lost_threads, lost_processes, lost_pages, lost_blocks, lost_sites,
+        lost_chunks, lost_events, event_head, event_tail, arena_busy, off_threads,
+        off_processes, off_hooks, off_sites, off_events, off_samples, off_seen, off_directory, off_comm,
+        off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
+        off_arenas, total_size, arena_size);
+    compare!(b, "hi_thread", Thread: state, process, creator, tid, start_ns, end_ns,
+        stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
+        sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions,
+        untraced_instructions, used, flipped, seen_head, seen_tail);
+    compare!(b, "hi_process", Process: state, pid, parent_pid, parent, generation,
+        start_ns, end_ns);
+    compare!(b, "hi_hook", Hook: kind, which, offset, dev, ino);
+    compare!(b, "hi_site", Site: pc, process, generation, span, reads, writes);
+    compare!(b, "hi_sample", Sample: address, site, reads, writes, weight);
+    compare!(b, "hi_seen", Seen: page, site, at, kind, n);
+    compare!(b, "hi_event", Event: ready, kind, more, process, thread, aux, generation, a);
+    compare!(b, "hi_page", Page: va, process, generation, first_thread, first_epoch, shared);
+    compare!(b, "hi_chunk", Chunk: state, base_page, dev, ino, chunk);
+    compare!(b, "hi_alias", Alias: key, va);
+    compare!(b, "hi_owner", Owner: thread, page_block);
+    compare!(b, "hi_count", Count: reads, writes);
+    compare!(b, "hi_block", Block: page);
+    compare!(b, "hi_entry", Entry: tag, reads, writes);
+    compare!(b, "hi_side", Side: page, site, x, y, z1, z2, s1, s2);
+    b
+}
+
+fn constants(b: &mut Both) {
+    b.number("HI_MAGIC", MAGIC);
+    for (name, value) in [
+        ("HI_VERSION", VERSION),
+        ("HI_MAX_THREADS", MAX_THREADS),
+        ("HI_MAX_PROCESSES", MAX_PROCESSES),
+        ("HI_MAX_PAGES", MAX_PAGES),
+        ("HI_MAX_BLOCKS", MAX_BLOCKS),
+        ("HI_MAX_SITES", MAX_SITES),
+        ("HI_MAX_HOOKS", MAX_HOOKS),
+        ("HI_EVENTS", EVENTS),
+        ("HI_SAMPLES", SAMPLES),
+        ("HI_SEEN", SEEN),
+        ("HI_SHARED_PERIOD", SHARED_PERIOD),
+        ("HI_SEEN_LOW", u32::from(SEEN_LOW)),
+        ("HI_SEEN_UPPER", u32::from(SEEN_UPPER)),
+        ("HI_SEEN_READ", u32::from(SEEN_READ)),
+        ("HI_SEEN_WRITE", u32::from(SEEN_WRITE)),
+        ("HI_SEEN_COUNT", u32::from(SEEN_COUNT)),
+        ("HI_CHUNKS", CHUNKS),
+        ("HI_CHUNK_PAGES", CHUNK_PAGES),
+        ("HI_ALIASES", ALIASES),
+        ("HI_BLOCK_PAGES", BLOCK_PAGES),
+        ("HI_COMM_UNIT", COMM_UNIT as u32),
+        ("HI_READY", READY),
+        ("HI_FLAG_FOLLOW", FLAG_FOLLOW),
+        ("HI_THREAD_ENDED", THREAD_ENDED),
+        ("HI_PROCESS_EXECED", PROCESS_EXECED),
+        ("HI_HOOK_ALLOC", HOOK_ALLOC),
+        ("HI_ALLOC_MALLOC", ALLOC_MALLOC),
+        ("HI_ALLOC_CALLOC", ALLOC_CALLOC),
+        ("HI_ALLOC_REALLOC", ALLOC_REALLOC),
+        ("HI_ALLOC_ALIGNED", ALLOC_ALIGNED),
+        ("HI_ALLOC_NEW", ALLOC_NEW),
+        ("HI_ALLOC_FREE", ALLOC_FREE),
+        ("HI_ALLOC_MEMALIGN_OUT", ALLOC_MEMALIGN_OUT),
+        ("HI_SYNC_PTHREAD_BARRIER", SYNC_PTHREAD_BARRIER),
+        ("HI_SYNC_OMP_BARRIER", SYNC_OMP_BARRIER),
+        ("HI_SYNC_OMP_PARALLEL", SYNC_OMP_PARALLEL),
+        ("HI_SYNC_MPI_BARRIER", SYNC_MPI_BARRIER),
+        ("HI_SYNCS", SYNCS as u32),
+        ("HI_EV_LOST", u32::from(EV_LOST)),
+        ("HI_MAP_INITIAL", u32::from(MAP_INITIAL)),
+        ("HI_LOST_MEMORY", LOST_MEMORY as u32),
+    ] {
+        b.number(name, u64::from(value));
+    }
+}
+
+#[test]
+fn mirror_equals_the_c_header() {
+    let mut both = layout();
+    constants(&mut both);
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("layout.c");
+    let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tracer/wire.h");
+    let program = format!(
+        "#include <stdio.h>\n#include <stddef.h>\n#include \"{header}\"\nint main(void) {{\n{}return 0;\n}}\n",
+        both.c
+    );
+    std::fs::write(&source, program).unwrap();
+    let binary = folder.path().join("layout");
+    let built = Command::new("cc")
+        .arg("-o")
+        .arg(&binary)
+        .arg(&source)
+        .status()
+        .unwrap();
+    assert!(built.success(), "cc refused the header");
+    let printed = Command::new(&binary).output().unwrap().stdout;
+    assert_eq!(String::from_utf8(printed).unwrap(), both.rust);
+}
