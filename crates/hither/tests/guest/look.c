@@ -89,14 +89,24 @@ static struct thread *thread_of(struct process *p, int tid) {
   return &p->thread[p->threads++];
 }
 
-/* Samples count from when the mask became what it is, and not while the thread is held by
- * whoever follows it: it has not begun then, or is on its way. */
+/* The mask of a thread that has begun, read into `mask`. One that is being born has the mask
+ * of its creator until whoever follows it has stopped it once, which is a voluntary switch,
+ * and let it go. */
+static int begun(const char *status, char *mask) {
+  static char text[4096];
+  if (!slurp(status, text, sizeof text)) return 0;
+  char *state = strstr(text, "State:\t"), *allowed = strstr(text, "Cpus_allowed_list:\t");
+  if (!state || !allowed || strchr("tTXZ", state[7])) return 0;
+  char *switches = strstr(allowed, "\nvoluntary_ctxt_switches:\t");
+  return switches && atol(switches + 26) > 0 && sscanf(allowed + 19, "%63s", mask) == 1;
+}
+
+/* Samples count from when the mask became what it is. Read twice: a stop may fall into the
+ * first reading, but one that began in it is over if the second finds none. */
 static void look_at_thread(struct process *p, int tid) {
   char path[96], text[4096], mask[64];
   snprintf(path, sizeof path, "/proc/%d/task/%d/status", p->pid, tid);
-  if (!slurp(path, text, sizeof text)) return;
-  char *allowed = strstr(text, "Cpus_allowed_list:\t");
-  if (!allowed || sscanf(allowed + 19, "%63s", mask) != 1) return;
+  if (!begun(path, mask) || !begun(path, mask)) return;
   snprintf(path, sizeof path, "/proc/%d/task/%d/stat", p->pid, tid);
   if (!slurp(path, text, sizeof text)) return;
   char *end = strrchr(text, ')');
