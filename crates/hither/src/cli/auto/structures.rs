@@ -10,6 +10,7 @@ use hither_profile::{
     PAGE_SIZE,
 };
 
+use crate::cli::units::show_bytes;
 use crate::trace::naming::{Naming, StaticObject};
 
 /// Mappings of at least this many bytes are structures of their own.
@@ -63,7 +64,7 @@ impl Found {
         let (kind, name) = match region.kind {
             RegionKind::Mmap if plain => (
                 ObjectKind::Mmap,
-                format!("mapping #{} of {} KiB", region.ordinal, region.size >> 10),
+                format!("mapping #{} of {}", region.ordinal, show_bytes(region.size)),
             ),
             RegionKind::Brk => (ObjectKind::Heap, "heap (brk)".to_owned()),
             RegionKind::Stack => (ObjectKind::Stack, "stack of the first thread".to_owned()),

@@ -51,7 +51,8 @@ impl Record {
         let seconds = now.map_or(0, |n| n.as_secs());
         let counted: u64 = self.lives.threads.iter().map(|t| t.reads).sum();
         let mut limits = vec![
-            "Sampled while it ran at its own speed: what is counted as accesses are page faults, those that the program has anyway and those that were caused. A fault tells of one access to a page, of all that follow until the page is taken again; how many these are is not known.".to_owned(),
+            "Sampled while it ran: what is counted as accesses are page faults, those that it has anyway and those that were caused.".to_owned(),
+            "A fault tells of one access and hides those that follow until the page is taken again; how many is not known.".to_owned(),
             "Page faults do not tell reads from writes: all are counted as reads.".to_owned(),
             "Mappings that lie side by side are one region, and which thread made a mapping was not seen.".to_owned(),
         ];
