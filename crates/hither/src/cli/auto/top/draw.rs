@@ -32,13 +32,13 @@ pub fn draw(frame: &mut Frame, state: &State, style: Style) {
         Constraint::Length(2),
         Constraint::Length(4),
         Constraint::Min(4),
-        Constraint::Length(7),
+        Constraint::Length(6),
         Constraint::Length(written),
     ])
     .areas(area);
     frame.render_widget(Paragraph::new(title(state, area.width)), head);
     rates(frame, faults, state, style);
-    let matrix = (middle.width / 2).min(2 * middle.height.max(8)).min(64);
+    let matrix = (2 * middle.height).clamp(34, 64).min(middle.width / 2);
     let [left, right] =
         Layout::horizontal([Constraint::Min(36), Constraint::Length(matrix)]).areas(middle);
     threads(frame, left, state, style);
@@ -211,7 +211,7 @@ fn pairs(frame: &mut Frame, area: Rect, state: &State, style: Style) {
     let block_of = tids.len().div_ceil(room.max(1)).max(1);
     let title = match block_of {
         1 => "who shares".to_owned(),
-        n => format!("who shares, {n} threads a cell"),
+        n => format!("who shares ({n} threads a cell)"),
     };
     let side = tids.len().div_ceil(block_of);
     let mut cells = vec![0.0f64; side * side];

@@ -8,16 +8,23 @@ use nix::sys::termios::{tcgetattr, tcsetattr, LocalFlags, SetArg, Termios};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
-use ratatui::{Frame, Terminal};
+use ratatui::crossterm::terminal::{
+    size, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen,
+};
+use ratatui::layout::Rect;
+use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 
 /// The other screen is shown now, so that a panic knows what to undo.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
+type Backend = CrosstermBackend<BufWriter<Stderr>>;
+
 /// The terminal while it shows the view.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stderr>>>,
+    terminal: Terminal<Backend>,
+    /// Columns and rows.
+    window: (u16, u16),
     before: Option<Termios>,
 }
 
@@ -42,19 +49,44 @@ impl Screen {
             let _ = tcsetattr(stderr().as_fd(), SetArg::TCSANOW, &quiet);
         }
         SHOWN.store(true, Ordering::Relaxed);
+        let window = size()?;
         let mut screen = Screen {
-            terminal: Terminal::new(CrosstermBackend::new(BufWriter::new(stderr())))?,
+            terminal: terminal(window)?,
+            window,
             before,
         };
-        execute!(screen.terminal.backend_mut(), EnterAlternateScreen, Hide)?;
-        screen.terminal.clear()?;
+        execute!(
+            screen.terminal.backend_mut(),
+            EnterAlternateScreen,
+            Hide,
+            Clear(ClearType::All)
+        )?;
         Ok(screen)
     }
 
     /// A picture. What a terminal that is gone does not take is nobody's loss.
     pub fn draw(&mut self, picture: impl FnOnce(&mut Frame)) {
+        let _ = self.fit();
         let _ = self.terminal.draw(picture);
     }
+
+    fn fit(&mut self) -> std::io::Result<()> {
+        let window = size()?;
+        if window != self.window {
+            self.terminal = terminal(window)?;
+            self.window = window;
+            execute!(self.terminal.backend_mut(), Clear(ClearType::All))?;
+        }
+        Ok(())
+    }
+}
+
+/// Of a fixed size, for ratatui asks a terminal that it is to clear or fit where its cursor
+/// is, and would read the answer off what the user types for the program.
+fn terminal((columns, rows): (u16, u16)) -> std::io::Result<Terminal<Backend>> {
+    let backend = CrosstermBackend::new(BufWriter::new(stderr()));
+    let viewport = Viewport::Fixed(Rect::new(0, 0, columns, rows));
+    Terminal::with_options(backend, TerminalOptions { viewport })
 }
 
 impl Drop for Screen {
