@@ -13,7 +13,7 @@ use nix::time::{clock_getcpuclockid, clock_gettime};
 use super::analysis::controller::{Controller, Standing, TICK};
 use super::analysis::matrix::{SharingMatrix, EVENT};
 use super::analysis::{storage, Access, Detector, Member};
-use super::guardian::{Guardian, Pinned};
+use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
 use super::pages::{Pages, Place};
@@ -131,6 +131,7 @@ impl State {
 impl Engine {
     /// Takes in threads that run already.
     pub fn adopt(&mut self, pid: Pid) {
+        self.state.roster.look_at_the_clock();
         for tid in task::threads(pid) {
             self.state.roster.started(tid, pid, 0);
             self.state.roster.keep_mask(tid);
@@ -158,6 +159,7 @@ impl Engine {
 
     fn take_in(&mut self) {
         let (state, machine) = (&mut self.state, &self.machine);
+        state.roster.look_at_the_clock();
         let detector = &mut *self.detector;
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let own = std::process::id().cast_signed();
@@ -183,12 +185,11 @@ impl Engine {
                 Record::Ended { pid, tid } => state.gone(at, pid, tid),
                 Record::Named { tid, name } => state.record.named(tid, name),
                 Record::Exec { pid } => {
-                    for tid in state.roster.of(pid).into_iter().filter(|&t| t != pid) {
+                    for tid in state.roster.execed(pid) {
                         state.gone(at, pid, tid);
                     }
                     state.record.mapped(pid, &state.memory);
                     state.record.execed(at, pid);
-                    state.roster.unseat(pid);
                     state.memory.forget(pid);
                     state.clocks.entry(pid).or_default();
                 }
@@ -214,6 +215,7 @@ impl Engine {
         let wanted = self.controller.wanted(standing, price);
         let view = View {
             memory: &self.state.memory,
+            roster: &self.state.roster,
             extra: self.state.counts.extra,
         };
         let mut broken = Vec::new();
@@ -323,24 +325,22 @@ impl Engine {
             let Some((tid, _)) = state.roster.by_member(member) else {
                 continue;
             };
-            match state.roster.seat(tid, cpu, &state.ours) {
+            let guardian = &mut self.guardian;
+            match state
+                .roster
+                .seat(tid, cpu, &state.ours, |p| guardian.expect(p))
+            {
                 Ok(true) => seated.push((tid, cpu)),
                 Ok(false) => {}
                 Err(error) => state.note(format!("threads could not be pinned ({error})")),
             }
         }
         for &(tid, cpu) in &seated {
-            if let Some((pid, natural)) = state.roster.pinned(tid) {
-                self.guardian.pinned(&Pinned {
-                    pid,
-                    tid,
-                    cpu: cpu.0,
-                    natural,
-                });
-            }
-            state
-                .record
-                .seated(monotonic(), tid, cpu.0, self.machine.number_of(cpu));
+            let number = self.machine.number_of(cpu);
+            state.record.seated(monotonic(), tid, cpu.0, number);
+        }
+        if !self.guardian.hears() {
+            state.note("threads were not pinned any more: the process that would free them again was killed".to_owned());
         }
         state.counts.threads_moved += seated.len() as u64;
         state.cost.migrating += nanos(mapped.elapsed());

@@ -14,6 +14,7 @@ mod engine;
 mod guardian;
 pub mod journal;
 mod knobs;
+mod ledger;
 mod memory;
 mod pages;
 pub mod record;
@@ -225,10 +226,10 @@ fn engine(
     if knobs.is_none() {
         knobs::tidy(state_file);
     }
-    let guardian = Guardian::new(knobs.as_ref())?;
+    let guardian = Guardian::new(knobs)?;
     let observer = observe(&request.machine)
         .context("page faults cannot be observed here (perf_event_open); see `hither doctor`")?;
-    let (samplers, reasons) = sampler::choose(&request.samplers, knobs.as_ref());
+    let (samplers, reasons) = sampler::choose(&request.samplers, guardian.knobs());
     if let (true, Some(name)) = (samplers.is_empty(), &request.samplers.only) {
         bail!("sampler {name} does not work here: {}", reasons.join("; "));
     }
