@@ -5,8 +5,11 @@
 #[allow(dead_code)] // Other tests use more of it.
 mod common;
 
+mod hidden;
 mod killed;
+mod record;
 mod refused;
+mod top;
 
 use std::fs;
 

@@ -13,6 +13,7 @@ use nix::time::{clock_getcpuclockid, clock_gettime};
 use super::analysis::controller::{Controller, Standing, TICK};
 use super::analysis::matrix::{SharingMatrix, EVENT};
 use super::analysis::{storage, Access, Detector, Member};
+use super::answers::Answers;
 use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
@@ -48,6 +49,8 @@ pub struct Engine {
     pub parts: Parts,
     pub controller: Controller,
     pub guardian: Guardian,
+    /// Hides from the program where its threads were put, if it was started by us.
+    pub answers: Option<Answers>,
     pub budget: f64,
     pub journal: Journal,
     pub watch: Option<Box<dyn Watch>>,
@@ -325,11 +328,13 @@ impl Engine {
             let Some((tid, _)) = state.roster.by_member(member) else {
                 continue;
             };
-            let guardian = &mut self.guardian;
-            match state
-                .roster
-                .seat(tid, cpu, &state.ours, |p| guardian.expect(p))
-            {
+            let (guardian, answers) = (&mut self.guardian, &mut self.answers);
+            match state.roster.seat(tid, cpu, &state.ours, |pinned| {
+                if let Some(answers) = answers {
+                    answers.expect(&pinned);
+                }
+                guardian.expect(pinned)
+            }) {
                 Ok(true) => seated.push((tid, cpu)),
                 Ok(false) => {}
                 Err(error) => state.note(format!("threads could not be pinned ({error})")),
