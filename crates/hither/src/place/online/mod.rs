@@ -182,7 +182,7 @@ fn engine(
     observe: impl FnOnce(&Machine) -> std::io::Result<Faults>,
 ) -> Result<Engine> {
     // Before anything is changed for it.
-    probe::perf_page_faults().map_err(|e| anyhow!(blind::why(&e)))?;
+    probe::perf_page_faults(true).map_err(|e| anyhow!(blind::why(&e)))?;
     let state_file = Path::new(knobs::STATE);
     let knobs = match request.samplers.allow_sysctl {
         true => Some(Knobs::open(state_file).context(
