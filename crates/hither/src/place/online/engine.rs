@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use hither_profile::Nanos;
+use hither_profile::{Nanos, Profile, RunEnd};
 use hither_sys::affinity::Mask;
 use hither_sys::faults::{Fault, Faults, Record};
 use nix::time::{clock_getcpuclockid, clock_gettime};
@@ -15,9 +15,10 @@ use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport};
 use super::memory::Memory;
 use super::pages::{Pages, Place};
+use super::record::{monotonic, Record as Kept};
 use super::roster::Roster;
 use super::sampler::{Sampler, View};
-use super::{Machine, Mapper, Parts, Question};
+use super::{Machine, Mapper, Mechanism, Parts, Question};
 use crate::place::run::guide::{Cpu, Pid, Tid};
 use crate::place::run::task;
 
@@ -36,6 +37,7 @@ struct Counts {
 }
 
 pub struct Engine {
+    pub mechanism: Mechanism,
     pub observer: Faults,
     pub samplers: Vec<Box<dyn Sampler>>,
     pub detector: Box<dyn Detector>,
@@ -52,6 +54,7 @@ pub struct Engine {
 pub struct State {
     roster: Roster,
     memory: Memory,
+    record: Kept,
     matrix: SharingMatrix,
     pages: Pages,
     counts: Counts,
@@ -79,6 +82,7 @@ impl State {
         State {
             roster: Roster::default(),
             memory: Memory::default(),
+            record: Kept::new(monotonic()),
             matrix: SharingMatrix::default(),
             pages: Pages::default(),
             counts: Counts::default(),
@@ -162,16 +166,23 @@ impl Engine {
                     }
                 }
                 Record::Started {
-                    pid, tid, creator, ..
+                    pid,
+                    tid,
+                    creator,
+                    parent,
                 } if pid != own => {
                     state.clocks.entry(pid).or_default();
                     state.roster.started(tid, pid, creator);
+                    state.record.started(at, (pid, tid), (parent, creator));
                 }
-                Record::Ended { pid, tid } => state.gone(pid, tid),
+                Record::Ended { pid, tid } => state.gone(at, pid, tid),
+                Record::Named { tid, name } => state.record.named(tid, name),
                 Record::Exec { pid } => {
                     for tid in state.roster.execed(pid) {
-                        state.gone(pid, tid);
+                        state.gone(at, pid, tid);
                     }
+                    state.record.mapped(pid, &state.memory);
+                    state.record.execed(at, pid);
                     state.memory.forget(pid);
                     state.clocks.entry(pid).or_default();
                 }
@@ -215,6 +226,7 @@ impl Engine {
 
     /// Maps threads and moves pages.
     fn turn(&mut self) {
+        self.state.keep(&self.machine);
         let gone = self.state.roster.reuse();
         if !gone.is_empty() {
             self.detector.forget_members(&gone);
@@ -300,6 +312,10 @@ impl Engine {
                 Err(error) => state.note(format!("threads could not be pinned ({error})")),
             }
         }
+        for &(tid, cpu) in &seated {
+            let number = self.machine.number_of(cpu);
+            state.record.seated(monotonic(), tid, cpu.0, number);
+        }
         if !self.guardian.hears() {
             state.note("threads were not pinned any more: the process that would free them again was killed".to_owned());
         }
@@ -308,9 +324,10 @@ impl Engine {
         seated
     }
 
-    /// Everything is over.
-    pub fn finish(mut self) -> Outcome {
+    /// Everything is over: how it went, and what is kept of it.
+    pub fn finish(mut self, end: RunEnd, command: Vec<String>) -> (Outcome, Profile) {
         self.take_in();
+        self.state.keep(&self.machine);
         let mut state = self.state;
         state.cost.target = state.target_time();
         state.cost.cpu = own_time().saturating_sub(state.own_before);
@@ -330,8 +347,11 @@ impl Engine {
             cpu: thread.seat,
             chose_itself: thread.chose,
         });
-        Outcome {
+        let outcome = Outcome {
+            command,
+            end,
             duration: nanos(state.began.elapsed()),
+            mechanism: self.mechanism.name().to_owned(),
             samplers: self.samplers.iter().map(|s| s.name().to_owned()).collect(),
             faults: state.counts.faults,
             extra: state.counts.extra,
@@ -348,8 +368,9 @@ impl Engine {
             matrix_bytes: storage::of_matrix(state.matrix.members()),
             cost: state.cost,
             notes: state.notes,
-            ..Outcome::default()
-        }
+        };
+        let profile = state.record.finish(&outcome);
+        (outcome, profile)
     }
 }
 
@@ -376,7 +397,12 @@ impl State {
             offset: (fault.address % super::analysis::PAGE) as u16,
             at,
         };
+        self.record.access(at, &fault, who, page, access.node);
+        self.record.belongs(&fault, page, &self.memory);
         let seen = detector.access(&access, &mut self.matrix);
+        for (a, b) in self.matrix.take_fresh() {
+            self.record.shared(a, b);
+        }
         if let (Some(node), true) = (seen.belongs, pages) {
             let place = Place {
                 pid: fault.pid,
@@ -389,15 +415,33 @@ impl State {
     }
 
     /// A thread ended.
-    fn gone(&mut self, pid: Pid, tid: Tid) {
+    fn gone(&mut self, at: Nanos, pid: Pid, tid: Tid) {
         if let Some(member) = self.roster.ended(tid) {
             self.matrix.clear(member);
         }
-        if self.roster.of(pid).is_empty() {
+        let last = self.roster.of(pid).is_empty();
+        if last {
+            self.record.mapped(pid, &self.memory);
+        }
+        self.record.ended(at, tid);
+        if last {
             self.memory.forget(pid);
             self.pages.forget(pid);
             let (came, now) = self.clocks.remove(&pid).unwrap_or_default();
             self.ended += now - came;
+        }
+    }
+
+    /// What is mapped now, and which pages were moved.
+    fn keep(&mut self, machine: &Machine) {
+        for pid in self.memory.processes() {
+            self.record.mapped(pid, &self.memory);
+        }
+        let at = monotonic();
+        for (page, home) in self.pages.fresh.drain(..) {
+            if let Some(&node) = machine.nodes.get(home.at()) {
+                self.record.moved(at, page, home, node);
+            }
         }
     }
 

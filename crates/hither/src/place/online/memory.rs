@@ -78,6 +78,19 @@ impl Memory {
         self.spaces.get(&pid).map_or(&[], |space| &space.mappings)
     }
 
+    /// When that was read.
+    #[must_use]
+    pub fn read_at(&self, pid: Pid) -> Option<Instant> {
+        self.spaces.get(&pid).map(|space| space.read)
+    }
+
+    /// Device and inode of what is mapped shared; `None` of private memory.
+    #[must_use]
+    pub fn file(&self, object: Object) -> Option<(u64, u64)> {
+        let found = self.shared.iter().find(|(_, &known)| known == object);
+        found.map(|(&file, _)| file)
+    }
+
     /// Processes that were seen and live.
     pub fn processes(&self) -> impl Iterator<Item = Pid> + '_ {
         self.spaces.keys().copied()

@@ -19,6 +19,7 @@ mod knobs;
 mod ledger;
 mod memory;
 mod pages;
+pub mod record;
 mod roster;
 pub mod sampler;
 
@@ -28,14 +29,14 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::{anyhow, bail, Context, Result};
-use hither_profile::{NodeIx, RunEnd};
+use hither_profile::{NodeIx, Profile, RunEnd};
 use hither_sys::faults::Faults;
 use hither_sys::{probe, process};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
-use crate::place::run::front;
 use crate::place::run::guide::{Cpu, Node, Pid};
 use crate::place::run::jobs::{self, Signals};
+use crate::place::run::{front, task};
 use crate::program::target::Target;
 use analysis::affinity::AffinityTable;
 use analysis::controller::{Controller, Limits};
@@ -52,6 +53,16 @@ use sampler::Choice;
 pub enum Mechanism {
     Kmaf,
     Spcd,
+}
+
+impl Mechanism {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Kmaf => "kmaf",
+            Mechanism::Spcd => "spcd",
+        }
+    }
 }
 
 /// What is placed.
@@ -74,6 +85,12 @@ impl Machine {
     fn node_of(&self, cpu: Cpu) -> NodeIx {
         let node = self.node_of.get(cpu.0 as usize);
         node.copied().unwrap_or_default()
+    }
+
+    /// The kernel's number of the node of a processor.
+    fn number_of(&self, cpu: Cpu) -> Node {
+        let node = self.nodes.get(self.node_of(cpu).at());
+        node.copied().unwrap_or(Node(0))
     }
 
     fn cpus(&self) -> Vec<u32> {
@@ -113,7 +130,7 @@ pub struct Request {
 ///
 /// # Errors
 /// When it cannot be started, or page faults cannot be observed.
-pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<Outcome> {
+pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
     let cpus = request.machine.cpus();
     let mut engine = engine(request, |_| Faults::of_children(&cpus))?;
@@ -121,23 +138,22 @@ pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<Ou
     // Only now, for a child inherits it.
     hither_sys::launch::be_prompt();
     let end = jobs::wait_with(child, None, &signals, || Some(engine.tick()))?;
-    let mut outcome = engine.finish();
     let words = command.iter();
-    outcome.command = words.map(|w| w.to_string_lossy().into_owned()).collect();
-    outcome.end = end;
-    Ok(outcome)
+    let words = words.map(|w| w.to_string_lossy().into_owned()).collect();
+    Ok(engine.finish(end, words))
 }
 
 /// Follows a process that runs already until it ends or the user has enough.
 ///
 /// # Errors
 /// When there is no such process, or its page faults cannot be observed.
-pub fn attach(request: Request, pid: Pid) -> Result<Outcome> {
+pub fn attach(request: Request, pid: Pid) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
     blind::check(pid)?;
     let of = process::pidfd(nix::unistd::Pid::from_raw(pid))
         .with_context(|| format!("there is no process {pid}"))?;
     process::lift_descriptor_limit();
+    let command = task::command(pid);
     let cpus = request.machine.cpus();
     let mut processes = Vec::new();
     let mut refused = Vec::new();
@@ -172,9 +188,7 @@ pub fn attach(request: Request, pid: Pid) -> Result<Outcome> {
             break;
         }
     }
-    let mut outcome = engine.finish();
-    outcome.end = end;
-    Ok(outcome)
+    Ok(engine.finish(end, command))
 }
 
 fn engine(
@@ -212,6 +226,7 @@ fn engine(
         Mechanism::Spcd => Box::new(RegionTable::new(regions::Settings::default())),
     };
     Ok(Engine {
+        mechanism: request.mechanism,
         observer,
         samplers,
         detector,

@@ -120,6 +120,15 @@ pub fn executable(pid: Pid) -> String {
     )
 }
 
+/// What a process was started as; its name where it does not tell.
+#[must_use]
+pub fn command(pid: Pid) -> Vec<String> {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = String::from_utf8_lossy(&words).into_owned();
+    let words = words.trim_end_matches('\0').split('\0');
+    words.map(str::to_owned).collect()
+}
+
 /// The number of process `pid` among the ranks on this host, by its environment.
 #[must_use]
 pub fn rank(pid: Pid) -> Option<u32> {

@@ -13,7 +13,12 @@ pub struct SharingMatrix {
     side: usize,
     cells: Vec<u32>,
     events: u64,
+    /// Events since they were taken last, as far as they are kept.
+    fresh: Vec<(Member, Member)>,
 }
+
+/// Fresh events that are kept when nobody takes them: one access makes few.
+const FRESH: usize = 1024;
 
 impl SharingMatrix {
     /// Rows that were ever used.
@@ -53,6 +58,14 @@ impl SharingMatrix {
             self.cells[at] = self.cells[at].saturating_add(EVENT);
         }
         self.events += 1;
+        if self.fresh.len() < FRESH {
+            self.fresh.push((a, b));
+        }
+    }
+
+    /// The events since the last call.
+    pub fn take_fresh(&mut self) -> impl Iterator<Item = (Member, Member)> + '_ {
+        self.fresh.drain(..)
     }
 
     /// Multiplies all by 0.75 (kMAF 3.4.2).
