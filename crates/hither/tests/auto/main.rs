@@ -61,7 +61,8 @@ fn couples_are_found_in_each_phase() {
     let Some(place) = place_with_couples() else {
         return;
     };
-    let line = "auto -v --budget 20% --sampler pageout --json-lines lines -- ./couples 8 2 4 16 shared";
+    let line =
+        "auto -v --budget 20% --sampler pageout --json-lines lines -- ./couples 8 2 4 16 shared";
     let line: Vec<&str> = [HITHER].into_iter().chain(line.split(' ')).collect();
     let output = run(place.command(&line));
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -71,7 +72,10 @@ fn couples_are_found_in_each_phase() {
     let far: Vec<_> = (0..4).map(|i| (i, i + 4)).collect();
     for (ms, couples) in [(3900, near), (7900, far)] {
         let (astray, between) = matrix_before(&place, ms, &couples);
-        println!("before {ms} ms: {between:?}, {:.1} % astray", 100.0 * astray);
+        println!(
+            "before {ms} ms: {between:?}, {:.1} % astray",
+            100.0 * astray
+        );
         assert!(between.iter().all(|&events| events > 0.0), "{between:?}");
         assert!(astray <= 0.1, "{astray}");
     }
@@ -106,7 +110,10 @@ fn programs_do_not_notice() {
 fn mistakes_are_told() {
     let place = Place::new();
     let check = |line: &str, expected: i32, what: &str| {
-        let line: Vec<&str> = [HITHER, "auto"].into_iter().chain(line.split(' ')).collect();
+        let line: Vec<&str> = [HITHER, "auto"]
+            .into_iter()
+            .chain(line.split(' '))
+            .collect();
         let output = run(place.command(&line));
         assert_eq!(status(&output), expected, "{line:?}");
         let err = text(&output.stderr);
@@ -180,7 +187,11 @@ fn masks(pid: i32) -> Vec<String> {
         let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         Some(list.trim().to_owned())
     };
-    tasks.flatten().filter_map(status).filter_map(mask).collect()
+    tasks
+        .flatten()
+        .filter_map(status)
+        .filter_map(mask)
+        .collect()
 }
 
 #[test]
@@ -196,7 +207,9 @@ fn a_hither_that_is_killed_leaves_nothing_behind() {
     let before = fs::read_to_string(SWITCH).unwrap_or_default();
     let mut couples = Couples::start(&place, "6");
     wait_for("pinned threads", || couples.is_pinned());
-    wait_for("setting", || fs::read_to_string(SWITCH).is_ok_and(|on| on != "0\n"));
+    wait_for("setting", || {
+        fs::read_to_string(SWITCH).is_ok_and(|on| on != "0\n")
+    });
     couples.hither.kill().expect("kill");
     couples.hither.wait().expect("wait");
     wait_for("threads as they were", || {

@@ -23,7 +23,9 @@ fn phases(text: &str) -> Vec<Phase> {
         let numbers = |from: usize| words[from..].iter().filter_map(|w| w.parse().ok());
         match (words[0], phases.last_mut()) {
             ("phase", _) => phases.push(Phase::default()),
-            ("thread", Some(phase)) => phase.units.push(numbers(4).map(|n: u64| n as u32).collect()),
+            ("thread", Some(phase)) => phase
+                .units
+                .push(numbers(4).map(|n: u64| n as u32).collect()),
             ("pages", Some(phase)) => {
                 let couple = words[1].parse().expect("a number");
                 phase.pages.push((couple, numbers(2).collect()));
@@ -42,7 +44,10 @@ fn couples_sit_together_and_their_pages_follow() {
     let folder = tempfile::tempdir().expect("tempdir");
     let couples = folder.path().join("couples");
     let mut gcc = Command::new("gcc");
-    let built = gcc.args(["-O1", "-pthread", "-o"]).arg(&couples).arg(SOURCE);
+    let built = gcc
+        .args(["-O1", "-pthread", "-o"])
+        .arg(&couples)
+        .arg(SOURCE);
     assert!(built.status().expect("gcc").success());
     let guest = guest
         .file_at(&couples, "/usr/bin/couples")
@@ -65,12 +70,15 @@ fn couples_sit_together_and_their_pages_follow() {
             _ => None,
         };
         let partner = |first: usize| first + if number == 0 { 1 } else { THREADS / 2 };
-        let together = |first: &usize| {
-            node(*first).is_some() && node(*first) == node(partner(*first))
-        };
+        let together =
+            |first: &usize| node(*first).is_some() && node(*first) == node(partner(*first));
         let firsts: Vec<usize> = phase.pages.iter().map(|p| p.0).collect();
         let sit: Vec<&usize> = firsts.iter().filter(|f| together(f)).collect();
-        println!("phase {number}: {} of {} couples together", sit.len(), firsts.len());
+        println!(
+            "phase {number}: {} of {} couples together",
+            sit.len(),
+            firsts.len()
+        );
         assert_eq!(sit.len(), THREADS / 2);
         let (mut home, mut all) = (0, 0);
         for (first, nodes) in &phase.pages {

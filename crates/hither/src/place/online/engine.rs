@@ -8,7 +8,7 @@ use hither_sys::affinity::Mask;
 use hither_sys::faults::{Fault, Faults, Record};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 
-use super::analysis::controller::{Controller, Standing, TICK};
+use super::analysis::controller::{Controller, Standing};
 use super::analysis::matrix::{SharingMatrix, EVENT};
 use super::analysis::{storage, Access, Detector, Member};
 use super::guardian::{Guardian, Pinned};
@@ -23,8 +23,13 @@ use crate::place::run::task;
 
 /// Between two mappings (kMAF 3.4).
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Between two looks while nothing may be spent.
-const REST: Duration = Duration::from_millis(50);
+/// The matrix is aged each time as long as it holds more than so many events per thread,
+/// which is what stays when as many events as threads come each time.
+const EVENTS: u64 = 4;
+/// Intervals after which a program whose threads need no mapping counts as mapped.
+const PATIENCE: u32 = 20;
+/// What a record costs the program, in nanoseconds.
+const RECORD: Nanos = 120;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,6 +76,9 @@ pub struct State {
     mapped_at: u64,
     /// Threads were mapped once: pages may move (kMAF 3.3).
     placed: bool,
+    /// Intervals without that.
+    waited: u32,
+    own: Pid,
     notes: Vec<String>,
 }
 
@@ -93,6 +101,8 @@ impl State {
             lost: 0,
             mapped_at: 0,
             placed: false,
+            waited: 0,
+            own: std::process::id().cast_signed(),
             notes: Vec::new(),
         }
     }
@@ -130,31 +140,29 @@ impl Engine {
 
     /// What is due. Returns how long to wait for the next time.
     pub fn tick(&mut self) -> Duration {
-        let began = Instant::now();
+        let began = own_time();
         self.take_in();
-        self.state.cost.detecting += nanos(began.elapsed());
-        let wanted = self.inject();
+        self.state.cost.detecting += own_time().saturating_sub(began);
+        self.inject();
         if self.state.interval.elapsed() >= INTERVAL {
             self.state.interval = Instant::now();
             self.turn();
         }
-        if wanted > 0 {
-            Duration::from_nanos(TICK)
-        } else {
-            REST
-        }
+        Duration::from_nanos(self.controller.pause())
     }
 
     fn take_in(&mut self) {
         let (state, machine) = (&mut self.state, &self.machine);
         let detector = &mut *self.detector;
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
-        let own = std::process::id().cast_signed();
+        let own = state.own;
+        let pages = self.parts.pages && (state.placed || !self.parts.threads);
         for (at, record) in self.observer.drain() {
             match record {
                 Record::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
-                    if state.fault(at, fault, machine, detector, self.parts.pages) {
+                    state.cost.faulting += RECORD;
+                    if state.fault(at, fault, machine, detector, pages) {
                         state.counts.extra += 1;
                         state.cost.faulting += price;
                     }
@@ -184,9 +192,11 @@ impl Engine {
     }
 
     /// Causes more faults, as many as are allowed.
-    fn inject(&mut self) -> u32 {
-        let began = Instant::now();
+    fn inject(&mut self) {
+        let began = own_time();
         let standing = Standing {
+            at: nanos(self.state.began.elapsed()),
+            threads: self.state.roster.live().count(),
             natural: self.state.counts.faults - self.state.counts.extra,
             extra: self.state.counts.extra,
             target: self.state.target_time(),
@@ -207,8 +217,7 @@ impl Engine {
             done.is_ok()
         });
         broken.into_iter().for_each(|note| self.state.note(note));
-        self.state.cost.injecting += nanos(began.elapsed());
-        wanted
+        self.state.cost.injecting += own_time().saturating_sub(began);
     }
 
     /// Maps threads and moves pages.
@@ -229,8 +238,12 @@ impl Engine {
         if self.parts.threads {
             line.seated = self.map_threads();
         }
+        if !self.state.placed {
+            self.state.waited += u32::from(self.state.counts.faults > self.state.before.faults);
+            self.state.placed = self.state.waited >= PATIENCE;
+        }
         if self.parts.pages && (self.state.placed || !self.parts.threads) {
-            let began = Instant::now();
+            let began = own_time();
             let nodes = &self.machine.nodes;
             match self.state.pages.move_some(nodes, &mut *self.detector) {
                 Ok(moved) => line.pages_moved = moved,
@@ -241,7 +254,7 @@ impl Engine {
                     ));
                 }
             }
-            self.state.cost.migrating += nanos(began.elapsed());
+            self.state.cost.migrating += own_time().saturating_sub(began);
         }
         let (now, before) = (self.state.counts, self.state.before);
         line.faults = now.faults - before.faults;
@@ -254,7 +267,7 @@ impl Engine {
 
     /// Has the threads mapped if there is news enough, and puts them where they belong.
     fn map_threads(&mut self) -> Vec<(Tid, Cpu)> {
-        let began = Instant::now();
+        let began = own_time();
         let state = &mut self.state;
         let pairs: Vec<(Member, Member, u32)> = state.matrix.pairs().collect();
         let mut talking = vec![false; state.matrix.members()];
@@ -263,24 +276,29 @@ impl Engine {
         }
         let talking = talking.iter().filter(|t| **t).count() as u64;
         if talking < 2 || state.matrix.events() - state.mapped_at < talking {
+            let kept: u64 = pairs.iter().map(|&(_, _, w)| u64::from(w)).sum();
+            if kept > EVENTS * talking * u64::from(EVENT) {
+                state.matrix.age();
+            }
             return Vec::new();
         }
         state.mapped_at = state.matrix.events();
+        let news = state.matrix.take_news();
         let of = |member: usize| state.roster.by_member(Member(member as u16));
         let current = (0..state.matrix.members()).map(|m| of(m).and_then(|(_, t)| t.seat));
         let current: Vec<Option<Cpu>> = current.collect();
         let question = Question {
             pairs: &pairs,
+            news: &news,
             seats: &current,
-            event: EVENT,
         };
         let answer = self.mapper.map(&question);
         state.matrix.age();
-        let mapped = Instant::now();
-        state.cost.mapping += nanos(mapped - began);
+        state.cost.mapping += own_time().saturating_sub(began);
         let Some(answer) = answer else {
             return Vec::new();
         };
+        let began = own_time();
         state.counts.mappings += 1;
         state.placed = true;
         let mut seated = Vec::new();
@@ -305,7 +323,7 @@ impl Engine {
             }
         }
         state.counts.threads_moved += seated.len() as u64;
-        state.cost.migrating += nanos(mapped.elapsed());
+        state.cost.migrating += own_time().saturating_sub(began);
         seated
     }
 
@@ -378,12 +396,12 @@ impl State {
             at,
         };
         let seen = detector.access(&access, &mut self.matrix);
-        if let (Some(node), true) = (seen.belongs, pages) {
-            let place = Place {
+        if pages {
+            let place = seen.belongs.map(|node| Place {
                 pid: fault.pid,
                 address: fault.address,
                 node,
-            };
+            });
             self.pages.belongs(page, place);
         }
         seen.known

@@ -81,11 +81,12 @@ impl Machine {
 
 /// What a mapper is asked.
 pub struct Question<'a> {
-    /// Threads i < j that share, with the weight of an event times their events.
+    /// Threads i < j that share, with the weight of their events.
     pub pairs: &'a [(Member, Member, u32)],
+    /// The events since the last question.
+    pub news: &'a [(Member, Member)],
     /// Where threads were put, by member.
     pub seats: &'a [Option<Cpu>],
-    pub event: u32,
 }
 
 /// Maps threads to processing units.

@@ -2,10 +2,15 @@
 use super::Member;
 
 /// What an event adds. kMAF ages by M - (M >> 2), which leaves values below 4 as they are;
-/// with a unit of 16 what stays for ever is less than a fifth of an event.
-pub const EVENT: u32 = 16;
+/// with this unit what stays for ever is less than a hundredth of an event.
+pub const EVENT: u32 = 1024;
+/// What is left of an event after ten times of ageing: from there on it is forgotten. Else
+/// pairs that met once would together outweigh those that talk now.
+pub const FAINT: u32 = EVENT / 16;
+/// Events that are kept until they are asked for.
+const NEWS: usize = 1 << 16;
 
-/// M\[i\]\[j\] = M\[j\]\[i\], in sixteenths of an event; the diagonal is 0.
+/// M\[i\]\[j\] = M\[j\]\[i\], in units of 1 / EVENT events; the diagonal is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharingMatrix {
     /// Rows that exist and that there is room for.
@@ -13,6 +18,8 @@ pub struct SharingMatrix {
     side: usize,
     cells: Vec<u32>,
     events: u64,
+    /// Events since they were last asked for.
+    news: Vec<(Member, Member)>,
 }
 
 impl SharingMatrix {
@@ -34,7 +41,7 @@ impl SharingMatrix {
         self.events
     }
 
-    /// Sixteenths of an event between two threads; 0 of one with itself.
+    /// Weight of the events between two threads; 0 of one with itself.
     #[must_use]
     pub fn get(&self, a: Member, b: Member) -> u32 {
         if a.at().max(b.at()) >= self.side {
@@ -53,6 +60,14 @@ impl SharingMatrix {
             self.cells[at] = self.cells[at].saturating_add(EVENT);
         }
         self.events += 1;
+        if self.news.len() < NEWS {
+            self.news.push((a, b));
+        }
+    }
+
+    /// Events since the last call, each with the threads that share.
+    pub fn take_news(&mut self) -> Vec<(Member, Member)> {
+        std::mem::take(&mut self.news)
     }
 
     /// Multiplies all by 0.75 (kMAF 3.4.2).
@@ -64,6 +79,8 @@ impl SharingMatrix {
 
     /// A thread is gone, and so is what it shared.
     pub fn clear(&mut self, member: Member) {
+        self.news
+            .retain(|pair| pair.0 != member && pair.1 != member);
         if member.at() >= self.side {
             return;
         }
@@ -73,14 +90,14 @@ impl SharingMatrix {
         }
     }
 
-    /// Pairs i < j that share, with sixteenths of an event.
+    /// Pairs i < j that share, with the weight of their events.
     pub fn pairs(&self) -> impl Iterator<Item = (Member, Member, u32)> + '_ {
         let rows = 0..u16::try_from(self.members).unwrap_or(u16::MAX);
         let all = rows.clone().flat_map(move |i| {
             let above = i + 1..rows.end;
             above.map(move |j| (Member(i), Member(j), self.get(Member(i), Member(j))))
         });
-        all.filter(|&(_, _, weight)| weight > 0)
+        all.filter(|&(_, _, weight)| weight >= FAINT)
     }
 
     fn reach(&mut self, members: usize) {

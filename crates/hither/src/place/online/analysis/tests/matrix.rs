@@ -11,13 +11,28 @@ fn ageing_takes_a_quarter() {
         assert_eq!(matrix.get(Member(0), Member(1)), expected);
         matrix.age();
     };
-    // 64 - 16, 48 - 12, 36 - 9, 27 - 6, 21 - 5.
-    [64, 48, 36, 27, 21, 16].into_iter().for_each(&mut check);
-    for _ in 0..20 {
+    // 4096 - 1024, 3072 - 768, 2304 - 576, 1728 - 432, 1296 - 324.
+    [4096, 3072, 2304, 1728, 1296, 972]
+        .into_iter()
+        .for_each(&mut check);
+    for _ in 0..40 {
         matrix.age();
     }
+    // M - (M >> 2) never takes the last three away; a pair that faint does not count.
     assert_eq!(matrix.get(Member(0), Member(1)), 3);
-    assert_eq!(events(&matrix), [(0, 1, 0)]);
+    assert_eq!(events(&matrix), []);
+}
+
+#[test]
+fn news_are_told_once() {
+    let mut matrix = SharingMatrix::default();
+    for (a, b) in [(1, 0), (2, 2), (2, 3), (1, 4)] {
+        matrix.share(Member(a), Member(b));
+    }
+    matrix.clear(Member(4));
+    let expected = [(Member(1), Member(0)), (Member(2), Member(3))];
+    assert_eq!(matrix.take_news(), expected);
+    assert_eq!(matrix.take_news(), []);
 }
 
 #[test]
