@@ -67,6 +67,8 @@ pub struct Controller {
     purse: f64,
     /// What comes into it, in nanoseconds per nanosecond.
     income: f64,
+    /// What goes out of it from one decision to the next.
+    outgo: f64,
 }
 
 /// What is not spent within this time of the target is not kept for later: rest is no
@@ -83,6 +85,7 @@ impl Controller {
             before: Standing::default(),
             purse: 0.0,
             income: 0.0,
+            outgo: 0.0,
         }
     }
 
@@ -96,6 +99,7 @@ impl Controller {
         let income = ran as f64 * rate;
         self.income += (income / passed as f64 - self.income) / 4.0;
         self.purse = (self.purse + income - spent as f64).min(KEPT as f64 * rate);
+        self.outgo += (spent as f64 - self.outgo) / 4.0;
         let affordable = (self.purse / price.max(1) as f64).max(0.0) as u64;
         let share = self.limits.share.clamp(0.0, 99.0);
         let goal = (now.natural as f64 * share / (100.0 - share)) as u64;
@@ -108,11 +112,11 @@ impl Controller {
         u32::try_from(wanted).unwrap_or(u32::MAX)
     }
 
-    /// How long until the next decision: until there is something to spend.
+    /// How long until the next decision: until what it will cost is there again.
     #[must_use]
     pub fn pause(&self) -> Nanos {
-        let debt = (-self.purse).max(0.0);
-        let wait = debt / self.income.max(f64::MIN_POSITIVE);
+        let lacking = (self.outgo - self.purse).max(0.0);
+        let wait = lacking / self.income.max(f64::MIN_POSITIVE);
         (wait.min(REST as f64) as Nanos).max(TICK)
     }
 }

@@ -130,9 +130,9 @@ fn who_has_spent_too_much_waits_until_it_is_made_up_for() {
     for step in 1..40 {
         check(10 * step, 200 * step, TICK);
     }
-    // 1 ms too much takes 50 ms.
-    check(400, 9000, 50 * MS);
-    check(450, 9000, TICK);
+    // 1 ms too much, which was 1.2 ms at once; so one costs 450 us now: 1450 us take 72.5 ms.
+    check(400, 9000, 72_500_000);
+    check(473, 9000, TICK);
     // Never longer than that, whatever was spent.
     check(460, 900_000, REST);
 }
