@@ -27,6 +27,7 @@ const TASK: u64 = 1 << 13;
 const WATERMARK: u64 = 1 << 14;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const COMM_EXEC: u64 = 1 << 24;
+const USE_CLOCK: u64 = 1 << 25;
 /// _IO('$', 5)
 const SET_OUTPUT: libc::c_ulong = 0x2405;
 
@@ -73,6 +74,11 @@ pub enum Record {
     /// The process runs another program now.
     Exec {
         pid: i32,
+    },
+    /// The thread has this name now, padded with zeros.
+    Named {
+        tid: i32,
+        name: [u8; 16],
     },
 }
 
@@ -158,8 +164,8 @@ impl Faults {
         Ok(faults)
     }
 
-    /// What happened since the last call, in order of time (nanoseconds since some moment,
-    /// the same for all).
+    /// What happened since the last call, in order of time (nanoseconds of the monotonic
+    /// clock).
     pub fn drain(&mut self) -> impl Iterator<Item = (u64, Record)> + '_ {
         self.records.clear();
         for ring in &mut self.rings {
@@ -196,8 +202,10 @@ fn open(tid: i32, cpu: u32, flags: u64, user_only: bool) -> io::Result<File> {
             | WATERMARK
             | SAMPLE_ID_ALL
             | COMM_EXEC
+            | USE_CLOCK
             | hidden
             | flags,
+        clock: libc::CLOCK_MONOTONIC,
         wakeup: RING as u32,
         ..Attributes::default()
     };
@@ -315,9 +323,13 @@ fn read(mut bytes: &[u8], into: &mut Vec<(u64, Record)>) -> u64 {
                 },
             )),
             // At the end of this one: process and thread, time, processor.
-            RECORD_COMM if misc & MISC_COMM_EXEC != 0 => {
+            RECORD_COMM => {
                 let at = word(body, body.len().saturating_sub(16));
-                into.push((at, Record::Exec { pid: half(0) }));
+                if misc & MISC_COMM_EXEC != 0 {
+                    into.push((at, Record::Exec { pid: half(0) }));
+                }
+                let (tid, name) = (half(4), name(body));
+                into.push((at, Record::Named { tid, name }));
             }
             RECORD_LOST => lost += word(body, 8),
             _ => {}
@@ -325,6 +337,18 @@ fn read(mut bytes: &[u8], into: &mut Vec<(u64, Record)>) -> u64 {
         bytes = &bytes[length..];
     }
     lost
+}
+
+/// What a record of a name tells, between the ids of the thread and 24 bytes at the end.
+fn name(body: &[u8]) -> [u8; 16] {
+    let mut name = [0; 16];
+    let told = body
+        .get(8..body.len().saturating_sub(24))
+        .unwrap_or_default();
+    for (to, from) in name.iter_mut().zip(told.iter().take_while(|b| **b != 0)) {
+        *to = *from;
+    }
+    name
 }
 
 /// Kind, flags and length in bytes of the record that comes next.
@@ -384,6 +408,9 @@ mod tests {
         assert!(records.iter().filter(of_child).count() > 10);
         let has = |wanted: Record| records.iter().any(|r| r.1 == wanted);
         assert!(has(Record::Exec { pid }), "{records:?}");
+        let mut name = [0; 16];
+        name[..2].copy_from_slice(b"sh");
+        assert!(has(Record::Named { tid: pid, name }), "{records:?}");
         assert!(has(Record::Ended { pid, tid: pid }), "{records:?}");
         let made = |r: &(u64, Record)| matches!(r.1, Record::Started { pid: new, parent, .. } if parent == pid && new != pid);
         assert!(records.iter().any(made), "{records:?}");

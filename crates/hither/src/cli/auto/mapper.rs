@@ -290,7 +290,10 @@ mod tests {
                 for _ in 0..17 {
                     matrix.share(thread(), thread());
                 }
-                let (pairs, news): (Vec<_>, _) = (matrix.pairs().collect(), matrix.take_news());
+                let (pairs, news): (Vec<_>, _) = (
+                    matrix.pairs().collect(),
+                    matrix.take_fresh().collect::<Vec<_>>(),
+                );
                 let question = Question {
                     pairs: &pairs,
                     news: &news,

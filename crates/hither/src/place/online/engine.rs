@@ -1,33 +1,29 @@
 //! The loop: every 10 ms faults are taken in and more are caused, every 100 ms threads are
 //! mapped and pages moved (kMAF 3.4).
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use hither_profile::Nanos;
+use hither_profile::{Nanos, Profile, RunEnd};
 use hither_sys::affinity::Mask;
 use hither_sys::faults::{Fault, Faults, Record};
-use nix::time::{clock_getcpuclockid, clock_gettime};
 
 use super::analysis::controller::{Controller, Standing};
 use super::analysis::matrix::{SharingMatrix, EVENT};
 use super::analysis::{storage, Access, Detector, Member};
-use super::guardian::{Guardian, Pinned};
+use super::clock::{nanos, own_time, Clocks};
+use super::evidence::{Evidence, Turn};
+use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport};
 use super::memory::Memory;
 use super::pages::{Pages, Place};
+use super::record::{monotonic, Record as Kept};
 use super::roster::Roster;
 use super::sampler::{Sampler, View};
-use super::{Machine, Mapper, Parts, Question};
+use super::{Machine, Mapper, Mechanism, Parts, Question};
 use crate::place::run::guide::{Cpu, Pid, Tid};
 use crate::place::run::task;
 
 /// Between two mappings (kMAF 3.4).
 const INTERVAL: Duration = Duration::from_millis(100);
-/// The matrix is aged each time as long as it holds more than so many events per thread,
-/// which is what stays when as many events as threads come each time.
-const EVENTS: u64 = 4;
-/// Intervals after which a program whose threads need no mapping counts as mapped.
-const PATIENCE: u32 = 20;
 /// What a record costs the program, in nanoseconds.
 const RECORD: Nanos = 120;
 
@@ -41,6 +37,7 @@ struct Counts {
 }
 
 pub struct Engine {
+    pub mechanism: Mechanism,
     pub observer: Faults,
     pub samplers: Vec<Box<dyn Sampler>>,
     pub detector: Box<dyn Detector>,
@@ -57,27 +54,21 @@ pub struct Engine {
 pub struct State {
     roster: Roster,
     memory: Memory,
+    record: Kept,
     matrix: SharingMatrix,
     pages: Pages,
     counts: Counts,
     cost: Cost,
     /// Where threads may run without us.
     ours: Mask,
-    /// Processor time of processes that live, as it was when they came and as it is now, and
-    /// of those that have ended.
-    clocks: HashMap<Pid, (Nanos, Nanos)>,
-    ended: Nanos,
+    clocks: Clocks,
     began: Instant,
     own_before: Nanos,
     interval: Instant,
     /// At the last interval.
     before: Counts,
     lost: u64,
-    mapped_at: u64,
-    /// Threads were mapped once: pages may move (kMAF 3.3).
-    placed: bool,
-    /// Intervals without that.
-    waited: u32,
+    evidence: Evidence,
     own: Pid,
     notes: Vec<String>,
 }
@@ -87,21 +78,19 @@ impl State {
         State {
             roster: Roster::default(),
             memory: Memory::default(),
+            record: Kept::new(monotonic()),
             matrix: SharingMatrix::default(),
             pages: Pages::default(),
             counts: Counts::default(),
             cost: Cost::default(),
             ours: Mask::of(0).unwrap_or_default(),
-            clocks: HashMap::new(),
-            ended: 0,
+            clocks: Clocks::default(),
             began: Instant::now(),
             own_before: own_time(),
             interval: Instant::now(),
             before: Counts::default(),
             lost: 0,
-            mapped_at: 0,
-            placed: false,
-            waited: 0,
+            evidence: Evidence::default(),
             own: std::process::id().cast_signed(),
             notes: Vec::new(),
         }
@@ -116,26 +105,17 @@ impl State {
     fn spent(&self) -> Nanos {
         own_time().saturating_sub(self.own_before) + self.cost.faulting
     }
-
-    /// Processor time of all processes so far.
-    fn target_time(&mut self) -> Nanos {
-        for (&pid, (_, now)) in &mut self.clocks {
-            *now = time_of(pid).unwrap_or(*now);
-        }
-        let live = self.clocks.values();
-        self.ended + live.map(|(came, now)| now - came).sum::<u64>()
-    }
 }
 
 impl Engine {
     /// Takes in threads that run already.
     pub fn adopt(&mut self, pid: Pid) {
+        self.state.roster.look_at_the_clock();
         for tid in task::threads(pid) {
             self.state.roster.started(tid, pid, 0);
             self.state.roster.keep_mask(tid);
         }
-        let time = time_of(pid).unwrap_or(0);
-        self.state.clocks.insert(pid, (time, time));
+        self.state.clocks.joined(pid);
     }
 
     /// What is due. Returns how long to wait for the next time.
@@ -153,10 +133,11 @@ impl Engine {
 
     fn take_in(&mut self) {
         let (state, machine) = (&mut self.state, &self.machine);
+        state.roster.look_at_the_clock();
         let detector = &mut *self.detector;
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let own = state.own;
-        let pages = self.parts.pages && (state.placed || !self.parts.threads);
+        let pages = self.parts.pages && (state.evidence.placed() || !self.parts.threads);
         for (at, record) in self.observer.drain() {
             match record {
                 Record::Fault(fault) if fault.pid != own => {
@@ -168,19 +149,25 @@ impl Engine {
                     }
                 }
                 Record::Started {
-                    pid, tid, creator, ..
+                    pid,
+                    tid,
+                    creator,
+                    parent,
                 } if pid != own => {
-                    state.clocks.entry(pid).or_default();
+                    state.clocks.born(pid);
                     state.roster.started(tid, pid, creator);
+                    state.record.started(at, (pid, tid), (parent, creator));
                 }
-                Record::Ended { pid, tid } => state.gone(pid, tid),
+                Record::Ended { pid, tid } => state.gone(at, pid, tid),
+                Record::Named { tid, name } => state.record.named(tid, name),
                 Record::Exec { pid } => {
-                    for tid in state.roster.of(pid).into_iter().filter(|&t| t != pid) {
-                        state.gone(pid, tid);
+                    for tid in state.roster.execed(pid) {
+                        state.gone(at, pid, tid);
                     }
-                    state.roster.unseat(pid);
+                    state.record.mapped(pid, &state.memory);
+                    state.record.execed(at, pid);
                     state.memory.forget(pid);
-                    state.clocks.entry(pid).or_default();
+                    state.clocks.born(pid);
                 }
                 _ => {}
             }
@@ -199,13 +186,14 @@ impl Engine {
             threads: self.state.roster.live().count(),
             natural: self.state.counts.faults - self.state.counts.extra,
             extra: self.state.counts.extra,
-            target: self.state.target_time(),
+            target: self.state.clocks.read(),
             spent: self.state.spent(),
         };
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let wanted = self.controller.wanted(standing, price);
         let view = View {
             memory: &self.state.memory,
+            roster: &self.state.roster,
             extra: self.state.counts.extra,
         };
         let mut broken = Vec::new();
@@ -222,6 +210,7 @@ impl Engine {
 
     /// Maps threads and moves pages.
     fn turn(&mut self) {
+        self.state.keep(&self.machine);
         let gone = self.state.roster.reuse();
         if !gone.is_empty() {
             self.detector.forget_members(&gone);
@@ -235,14 +224,9 @@ impl Engine {
         }
         line.lost =
             self.observer.lost() - std::mem::replace(&mut self.state.lost, self.observer.lost());
-        if self.parts.threads {
-            line.seated = self.map_threads();
-        }
-        if !self.state.placed {
-            self.state.waited += u32::from(self.state.counts.faults > self.state.before.faults);
-            self.state.placed = self.state.waited >= PATIENCE;
-        }
-        if self.parts.pages && (self.state.placed || !self.parts.threads) {
+        let (now, before) = (self.state.counts, self.state.before);
+        line.seated = self.map_threads(now.faults > before.faults);
+        if self.parts.pages && (self.state.evidence.placed() || !self.parts.threads) {
             let began = own_time();
             let nodes = &self.machine.nodes;
             match self.state.pages.move_some(nodes, &mut *self.detector) {
@@ -256,7 +240,6 @@ impl Engine {
             }
             self.state.cost.migrating += own_time().saturating_sub(began);
         }
-        let (now, before) = (self.state.counts, self.state.before);
         line.faults = now.faults - before.faults;
         line.extra = now.extra - before.extra;
         self.state.before = now;
@@ -266,24 +249,16 @@ impl Engine {
     }
 
     /// Has the threads mapped if there is news enough, and puts them where they belong.
-    fn map_threads(&mut self) -> Vec<(Tid, Cpu)> {
+    fn map_threads(&mut self, faults: bool) -> Vec<(Tid, Cpu)> {
         let began = own_time();
         let state = &mut self.state;
-        let pairs: Vec<(Member, Member, u32)> = state.matrix.pairs().collect();
-        let mut talking = vec![false; state.matrix.members()];
-        for &(i, j, _) in &pairs {
-            (talking[i.at()], talking[j.at()]) = (true, true);
+        let turn = state.evidence.turn(&state.matrix, faults);
+        if turn != Turn::Pass {
+            state.matrix.age();
         }
-        let talking = talking.iter().filter(|t| **t).count() as u64;
-        if talking < 2 || state.matrix.events() - state.mapped_at < talking {
-            let kept: u64 = pairs.iter().map(|&(_, _, w)| u64::from(w)).sum();
-            if kept > EVENTS * talking * u64::from(EVENT) {
-                state.matrix.age();
-            }
+        let (Turn::Map(pairs, news), true) = (turn, self.parts.threads) else {
             return Vec::new();
-        }
-        state.mapped_at = state.matrix.events();
-        let news = state.matrix.take_news();
+        };
         let of = |member: usize| state.roster.by_member(Member(member as u16));
         let current = (0..state.matrix.members()).map(|m| of(m).and_then(|(_, t)| t.seat));
         let current: Vec<Option<Cpu>> = current.collect();
@@ -293,45 +268,46 @@ impl Engine {
             seats: &current,
         };
         let answer = self.mapper.map(&question);
-        state.matrix.age();
         state.cost.mapping += own_time().saturating_sub(began);
         let Some(answer) = answer else {
             return Vec::new();
         };
         let began = own_time();
         state.counts.mappings += 1;
-        state.placed = true;
+        state.evidence.mapped();
         let mut seated = Vec::new();
         for (member, cpu) in answer {
             let Some((tid, _)) = state.roster.by_member(member) else {
                 continue;
             };
-            match state.roster.seat(tid, cpu, &state.ours) {
+            let guardian = &mut self.guardian;
+            match state
+                .roster
+                .seat(tid, cpu, &state.ours, |p| guardian.expect(p))
+            {
                 Ok(true) => seated.push((tid, cpu)),
                 Ok(false) => {}
                 Err(error) => state.note(format!("threads could not be pinned ({error})")),
             }
         }
         for &(tid, cpu) in &seated {
-            if let Some((pid, natural)) = state.roster.pinned(tid) {
-                self.guardian.pinned(&Pinned {
-                    pid,
-                    tid,
-                    cpu: cpu.0,
-                    natural,
-                });
-            }
+            let number = self.machine.number_of(cpu);
+            state.record.seated(monotonic(), tid, cpu.0, number);
+        }
+        if !self.guardian.hears() {
+            state.note("threads were not pinned any more: the process that would free them again was killed".to_owned());
         }
         state.counts.threads_moved += seated.len() as u64;
         state.cost.migrating += own_time().saturating_sub(began);
         seated
     }
 
-    /// Everything is over.
-    pub fn finish(mut self) -> Outcome {
+    /// Everything is over: how it went, and what is kept of it.
+    pub fn finish(mut self, end: RunEnd, command: Vec<String>) -> (Outcome, Profile) {
         self.take_in();
+        self.state.keep(&self.machine);
         let mut state = self.state;
-        state.cost.target = state.target_time();
+        state.cost.target = state.clocks.read();
         state.cost.cpu = own_time().saturating_sub(state.own_before);
         if self.observer.user_only {
             state.note(
@@ -349,8 +325,11 @@ impl Engine {
             cpu: thread.seat,
             chose_itself: thread.chose,
         });
-        Outcome {
+        let outcome = Outcome {
+            command,
+            end,
             duration: nanos(state.began.elapsed()),
+            mechanism: self.mechanism.name().to_owned(),
             samplers: self.samplers.iter().map(|s| s.name().to_owned()).collect(),
             faults: state.counts.faults,
             extra: state.counts.extra,
@@ -367,8 +346,9 @@ impl Engine {
             matrix_bytes: storage::of_matrix(state.matrix.members()),
             cost: state.cost,
             notes: state.notes,
-            ..Outcome::default()
-        }
+        };
+        let profile = state.record.finish(&outcome);
+        (outcome, profile)
     }
 }
 
@@ -395,7 +375,13 @@ impl State {
             offset: (fault.address % super::analysis::PAGE) as u16,
             at,
         };
+        self.record.access(at, &fault, who, page, access.node);
+        self.record.belongs(&fault, page, &self.memory);
         let seen = detector.access(&access, &mut self.matrix);
+        for (a, b) in self.matrix.take_fresh() {
+            self.record.shared(a, b);
+            self.evidence.event(a, b);
+        }
         if pages {
             let place = seen.belongs.map(|node| Place {
                 pid: fault.pid,
@@ -408,15 +394,33 @@ impl State {
     }
 
     /// A thread ended.
-    fn gone(&mut self, pid: Pid, tid: Tid) {
+    fn gone(&mut self, at: Nanos, pid: Pid, tid: Tid) {
         if let Some(member) = self.roster.ended(tid) {
             self.matrix.clear(member);
+            self.evidence.clear(member);
         }
-        if self.roster.of(pid).is_empty() {
+        let last = self.roster.of(pid).is_empty();
+        if last {
+            self.record.mapped(pid, &self.memory);
+        }
+        self.record.ended(at, tid);
+        if last {
             self.memory.forget(pid);
             self.pages.forget(pid);
-            let (came, now) = self.clocks.remove(&pid).unwrap_or_default();
-            self.ended += now - came;
+            self.clocks.gone(pid);
+        }
+    }
+
+    /// What is mapped now, and which pages were moved.
+    fn keep(&mut self, machine: &Machine) {
+        for pid in self.memory.processes() {
+            self.record.mapped(pid, &self.memory);
+        }
+        let at = monotonic();
+        for (page, home) in self.pages.fresh.drain(..) {
+            if let Some(&node) = machine.nodes.get(home.at()) {
+                self.record.moved(at, page, home, node);
+            }
         }
     }
 
@@ -427,20 +431,4 @@ impl State {
         });
         line.pairs = pairs.collect();
     }
-}
-
-fn nanos(duration: Duration) -> Nanos {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Processor time of a process so far.
-fn time_of(pid: Pid) -> Option<Nanos> {
-    let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid)).ok()?;
-    Some(nanos(Duration::from(clock_gettime(clock).ok()?)))
-}
-
-/// Processor time of this process so far.
-fn own_time() -> Nanos {
-    let now = clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID);
-    now.map_or(0, |now| nanos(Duration::from(now)))
 }

@@ -56,6 +56,8 @@ pub struct Outcome {
     pub command: Vec<String>,
     pub end: RunEnd,
     pub duration: Nanos,
+    /// `kmaf` or `spcd`.
+    pub mechanism: String,
     pub samplers: Vec<String>,
     pub faults: u64,
     pub extra: u64,

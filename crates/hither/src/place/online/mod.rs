@@ -10,12 +10,16 @@
 //! One thread does it all: `engine` every 10 ms. The `guardian` undoes what must not outlive
 //! hither. Who maps is a [`Mapper`], which the command line joins on.
 pub mod analysis;
+mod clock;
 mod engine;
+mod evidence;
 mod guardian;
 pub mod journal;
 mod knobs;
+mod ledger;
 mod memory;
 mod pages;
+pub mod record;
 mod roster;
 pub mod sampler;
 
@@ -25,7 +29,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::{bail, Context, Result};
-use hither_profile::{NodeIx, RunEnd};
+use hither_profile::{NodeIx, Profile, RunEnd};
 use hither_sys::faults::Faults;
 use hither_sys::process;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -51,6 +55,16 @@ pub enum Mechanism {
     Spcd,
 }
 
+impl Mechanism {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Kmaf => "kmaf",
+            Mechanism::Spcd => "spcd",
+        }
+    }
+}
+
 /// What is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
@@ -71,6 +85,12 @@ impl Machine {
     fn node_of(&self, cpu: Cpu) -> NodeIx {
         let node = self.node_of.get(cpu.0 as usize);
         node.copied().unwrap_or_default()
+    }
+
+    /// The kernel's number of the node of a processor.
+    fn number_of(&self, cpu: Cpu) -> Node {
+        let node = self.nodes.get(self.node_of(cpu).at());
+        node.copied().unwrap_or(Node(0))
     }
 
     fn cpus(&self) -> Vec<u32> {
@@ -111,7 +131,7 @@ pub struct Request {
 ///
 /// # Errors
 /// When it cannot be started, or page faults cannot be observed.
-pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<Outcome> {
+pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
     let cpus = request.machine.cpus();
     let mut engine = engine(request, |_| Faults::of_children(&cpus))?;
@@ -119,21 +139,20 @@ pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<Ou
     // Only now, for a child inherits it.
     hither_sys::launch::be_prompt();
     let end = jobs::wait_with(child, None, &signals, || Some(engine.tick()))?;
-    let mut outcome = engine.finish();
     let words = command.iter();
-    outcome.command = words.map(|w| w.to_string_lossy().into_owned()).collect();
-    outcome.end = end;
-    Ok(outcome)
+    let words = words.map(|w| w.to_string_lossy().into_owned()).collect();
+    Ok(engine.finish(end, words))
 }
 
 /// Follows a process that runs already until it ends or the user has enough.
 ///
 /// # Errors
 /// When there is no such process, or its page faults cannot be observed.
-pub fn attach(request: Request, pid: Pid) -> Result<Outcome> {
+pub fn attach(request: Request, pid: Pid) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
     let of = process::pidfd(nix::unistd::Pid::from_raw(pid))
         .with_context(|| format!("there is no process {pid}"))?;
+    let command = task::command(pid);
     let cpus = request.machine.cpus();
     let mut engine = engine(request, |_| of_process(pid, &cpus))?;
     engine.adopt(pid);
@@ -155,9 +174,7 @@ pub fn attach(request: Request, pid: Pid) -> Result<Outcome> {
             break;
         }
     }
-    let mut outcome = engine.finish();
-    outcome.end = end;
-    Ok(outcome)
+    Ok(engine.finish(end, command))
 }
 
 /// Observes all threads of a process, those too that are made meanwhile.
@@ -195,10 +212,10 @@ fn engine(
     if knobs.is_none() {
         knobs::tidy(state_file);
     }
-    let guardian = Guardian::new(knobs.as_ref())?;
+    let guardian = Guardian::new(knobs)?;
     let observer = observe(&request.machine)
         .context("page faults cannot be observed here (perf_event_open); see `hither doctor`")?;
-    let (samplers, reasons) = sampler::choose(&request.samplers, knobs.as_ref());
+    let (samplers, reasons) = sampler::choose(&request.samplers, guardian.knobs());
     if let (true, Some(name)) = (samplers.is_empty(), &request.samplers.only) {
         bail!("sampler {name} does not work here: {}", reasons.join("; "));
     }
@@ -214,6 +231,7 @@ fn engine(
         Mechanism::Spcd => Box::new(RegionTable::new(regions::Settings::default())),
     };
     Ok(Engine {
+        mechanism: request.mechanism,
         observer,
         samplers,
         detector,

@@ -26,6 +26,8 @@ pub struct Place {
 pub struct Pages {
     waiting: HashMap<Page, Place>,
     pub moved: u64,
+    /// Pages that were moved, and where, until somebody takes them.
+    pub fresh: Vec<(Page, NodeIx)>,
     /// Pages that the kernel did not move.
     pub refused: u64,
 }
@@ -102,6 +104,9 @@ impl Pages {
         for ((page, _, target), after) in astray.into_iter().zip(after) {
             if after == Some(target) {
                 detector.migrated(page);
+                let index = nodes.iter().position(|node| node.0 == target);
+                let index = index.and_then(|at| u32::try_from(at).ok());
+                self.fresh.extend(index.map(|at| (page, NodeIx(at))));
                 moved += 1;
             } else {
                 self.refused += 1;

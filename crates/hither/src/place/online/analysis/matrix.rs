@@ -7,8 +7,6 @@ pub const EVENT: u32 = 1024;
 /// What is left of an event after ten times of ageing: from there on it is forgotten. Else
 /// pairs that met once would together outweigh those that talk now.
 pub const FAINT: u32 = EVENT / 16;
-/// Events that are kept until they are asked for.
-const NEWS: usize = 1 << 16;
 
 /// M\[i\]\[j\] = M\[j\]\[i\], in units of 1 / EVENT events; the diagonal is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,9 +16,12 @@ pub struct SharingMatrix {
     side: usize,
     cells: Vec<u32>,
     events: u64,
-    /// Events since they were last asked for.
-    news: Vec<(Member, Member)>,
+    /// Events since they were taken last, as far as they are kept.
+    fresh: Vec<(Member, Member)>,
 }
+
+/// Fresh events that are kept when nobody takes them: one access makes few.
+const FRESH: usize = 1024;
 
 impl SharingMatrix {
     /// Rows that were ever used.
@@ -60,14 +61,14 @@ impl SharingMatrix {
             self.cells[at] = self.cells[at].saturating_add(EVENT);
         }
         self.events += 1;
-        if self.news.len() < NEWS {
-            self.news.push((a, b));
+        if self.fresh.len() < FRESH {
+            self.fresh.push((a, b));
         }
     }
 
-    /// Events since the last call, each with the threads that share.
-    pub fn take_news(&mut self) -> Vec<(Member, Member)> {
-        std::mem::take(&mut self.news)
+    /// The events since the last call.
+    pub fn take_fresh(&mut self) -> impl Iterator<Item = (Member, Member)> + '_ {
+        self.fresh.drain(..)
     }
 
     /// Multiplies all by 0.75 (kMAF 3.4.2).
@@ -79,8 +80,6 @@ impl SharingMatrix {
 
     /// A thread is gone, and so is what it shared.
     pub fn clear(&mut self, member: Member) {
-        self.news
-            .retain(|pair| pair.0 != member && pair.1 != member);
         if member.at() >= self.side {
             return;
         }

@@ -9,12 +9,29 @@ use hither_profile::Nanos;
 
 use super::knobs::Knobs;
 use super::memory::Memory;
+use super::roster::Roster;
+use crate::place::run::guide::{Mapping, Pid};
 
 /// What a sampler may know.
 pub struct View<'a> {
     pub memory: &'a Memory,
+    pub roster: &'a Roster,
     /// Faults since the start that samplers caused.
     pub extra: u64,
+}
+
+impl<'a> View<'a> {
+    /// What may be sampled, by process: of a process with one thread nothing but what other
+    /// processes have mapped too (kMAF 3.1.2), for nobody communicates through the rest.
+    pub fn mappings(&self) -> impl Iterator<Item = (Pid, &'a Mapping)> {
+        let (memory, roster) = (self.memory, self.roster);
+        memory.processes().flat_map(move |pid| {
+            let one = roster.size(pid) < 2;
+            let all = memory.mappings(pid).iter();
+            let some = all.filter(move |m| !one || memory.is_shared(m));
+            some.map(move |mapping| (pid, mapping))
+        })
+    }
 }
 
 /// A way to cause page faults without changing what the program sees in its memory.

@@ -84,11 +84,7 @@ impl Sampler for PageOut {
     }
 
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
-        let memory = view.memory;
-        let all = memory.processes().flat_map(|pid| {
-            let mappings = memory.mappings(pid).iter().filter(|m| is_shared_memory(m));
-            mappings.map(move |mapping| (pid, mapping))
-        });
+        let all = view.mappings().filter(|(_, m)| is_shared_memory(m));
         let all: Vec<(Pid, &Mapping)> = all.collect();
         let pages = self.sample(u64::from(wanted), &all);
         for of in pages.chunk_by(|a, b| a.0 == b.0) {

@@ -24,18 +24,6 @@ fn ageing_takes_a_quarter() {
 }
 
 #[test]
-fn news_are_told_once() {
-    let mut matrix = SharingMatrix::default();
-    for (a, b) in [(1, 0), (2, 2), (2, 3), (1, 4)] {
-        matrix.share(Member(a), Member(b));
-    }
-    matrix.clear(Member(4));
-    let expected = [(Member(1), Member(0)), (Member(2), Member(3))];
-    assert_eq!(matrix.take_news(), expected);
-    assert_eq!(matrix.take_news(), []);
-}
-
-#[test]
 fn a_matrix_grows_and_forgets() {
     let mut matrix = SharingMatrix::default();
     assert_eq!(matrix.get(Member(900), Member(3)), 0);
