@@ -10,7 +10,7 @@ use super::analysis::controller::{Controller, Standing};
 use super::analysis::matrix::{SharingMatrix, EVENT};
 use super::analysis::{storage, Access, Detector, Member};
 use super::clock::{nanos, own_time, Clocks};
-use super::evidence::{Evidence, Turn};
+use super::evidence::Evidence;
 use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport};
 use super::memory::Memory;
@@ -124,9 +124,11 @@ impl Engine {
         self.take_in();
         self.state.cost.detecting += own_time().saturating_sub(began);
         self.inject();
-        if self.state.interval.elapsed() >= INTERVAL {
+        let passed = self.state.interval.elapsed();
+        if passed >= INTERVAL {
             self.state.interval = Instant::now();
-            self.turn();
+            let intervals = passed.as_millis() / INTERVAL.as_millis();
+            self.turn(intervals.min(100) as u32);
         }
         Duration::from_nanos(self.controller.pause())
     }
@@ -209,7 +211,7 @@ impl Engine {
     }
 
     /// Maps threads and moves pages.
-    fn turn(&mut self) {
+    fn turn(&mut self, intervals: u32) {
         self.state.keep(&self.machine);
         let gone = self.state.roster.reuse();
         if !gone.is_empty() {
@@ -225,7 +227,7 @@ impl Engine {
         line.lost =
             self.observer.lost() - std::mem::replace(&mut self.state.lost, self.observer.lost());
         let (now, before) = (self.state.counts, self.state.before);
-        line.seated = self.map_threads(now.faults > before.faults);
+        line.seated = self.map_threads(intervals, now.faults > before.faults);
         if self.parts.pages && (self.state.evidence.placed() || !self.parts.threads) {
             let began = own_time();
             let nodes = &self.machine.nodes;
@@ -249,14 +251,12 @@ impl Engine {
     }
 
     /// Has the threads mapped if there is news enough, and puts them where they belong.
-    fn map_threads(&mut self, faults: bool) -> Vec<(Tid, Cpu)> {
+    fn map_threads(&mut self, intervals: u32, faults: bool) -> Vec<(Tid, Cpu)> {
         let began = own_time();
         let state = &mut self.state;
-        let turn = state.evidence.turn(&state.matrix, faults);
-        if turn != Turn::Pass {
-            state.matrix.age();
-        }
-        let (Turn::Map(pairs, news), true) = (turn, self.parts.threads) else {
+        let matrix = &mut state.matrix;
+        let due = state.evidence.turn(matrix, intervals, faults);
+        let (Some((pairs, news)), true) = (due, self.parts.threads) else {
             return Vec::new();
         };
         let of = |member: usize| state.roster.by_member(Member(member as u16));

@@ -25,14 +25,9 @@ pub struct Evidence {
     waited: u32,
 }
 
-/// What is due.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Mapping by these pairs and events, then ageing.
-    Map(Vec<(Member, Member, u32)>, Vec<(Member, Member)>),
-    Age,
-    Pass,
-}
+/// What threads are mapped by: pairs that share with the weight of their events, and the
+/// events since the last time.
+pub type Due = (Vec<(Member, Member, u32)>, Vec<(Member, Member)>);
 
 impl Evidence {
     pub fn event(&mut self, a: Member, b: Member) {
@@ -57,9 +52,15 @@ impl Evidence {
         self.placed = true;
     }
 
-    /// An interval is over, in which there were faults or not.
-    pub fn turn(&mut self, matrix: &SharingMatrix, faults: bool) -> Turn {
-        self.waited += u32::from(faults && !self.placed);
+    /// So many intervals are over, in which there were faults or not. Ages the matrix for
+    /// each as far as that is due; what it held before if threads are to be mapped.
+    pub fn turn(
+        &mut self,
+        matrix: &mut SharingMatrix,
+        intervals: u32,
+        faults: bool,
+    ) -> Option<Due> {
+        self.waited += if faults { intervals } else { 0 };
         self.placed |= self.waited >= PATIENCE;
         let pairs: Vec<(Member, Member, u32)> = matrix.pairs().collect();
         let mut talks = vec![false; matrix.members()];
@@ -67,14 +68,17 @@ impl Evidence {
             (talks[i.at()], talks[j.at()]) = (true, true);
         }
         let talking = talks.iter().filter(|t| **t).count();
-        if talking >= 2 && self.news.len() >= talking {
-            return Turn::Map(pairs, std::mem::take(&mut self.news));
+        let enough = talking >= 2 && self.news.len() >= talking;
+        let stays = STAY * talking as u64 * u64::from(EVENT);
+        let mut kept: u64 = pairs.iter().map(|&(_, _, w)| u64::from(w)).sum();
+        for interval in 0..intervals {
+            if kept <= stays && !(enough && interval == 0) {
+                break;
+            }
+            matrix.age();
+            kept -= kept / 4;
         }
-        let kept: u64 = pairs.iter().map(|&(_, _, w)| u64::from(w)).sum();
-        match kept > STAY * talking as u64 * u64::from(EVENT) {
-            true => Turn::Age,
-            false => Turn::Pass,
-        }
+        enough.then(|| (pairs, std::mem::take(&mut self.news)))
     }
 }
 
@@ -82,28 +86,27 @@ impl Evidence {
 mod tests {
     use super::*;
 
-    /// Turns with so many events of each of two couples; what is due after the last.
-    fn turns(events: &[usize]) -> (Turn, Evidence) {
+    /// Turns of so many intervals, each with so many events of each of two couples: whether
+    /// mapping was due after the last, and the events that are left.
+    fn turns(turns: &[(u32, usize)]) -> (bool, f64, Evidence) {
         let (mut matrix, mut evidence) = (SharingMatrix::default(), Evidence::default());
-        let mut due = Turn::Pass;
-        for &count in events {
+        let mut due = false;
+        for &(intervals, count) in turns {
             for (a, b) in [(0, 1), (2, 3)].repeat(count) {
                 matrix.share(Member(a), Member(b));
                 evidence.event(Member(a), Member(b));
             }
-            due = evidence.turn(&matrix, true);
-            if due != Turn::Pass {
-                matrix.age();
-            }
+            due = evidence.turn(&mut matrix, intervals, true).is_some();
         }
-        (due, evidence)
+        let left: f64 = matrix.pairs().map(|(_, _, w)| f64::from(w)).sum();
+        (due, left / f64::from(EVENT), evidence)
     }
 
     #[test]
     fn mapping_waits_for_as_many_events_as_threads() {
         let check = |events: &[usize], expected: bool| {
-            let is_map = matches!(turns(events).0, Turn::Map(..));
-            assert_eq!(is_map, expected, "{events:?}");
+            let of: Vec<_> = events.iter().map(|&count| (1, count)).collect();
+            assert_eq!(turns(&of).0, expected, "{events:?}");
         };
         check(&[0], false);
         check(&[1], false);
@@ -113,17 +116,26 @@ mod tests {
     }
 
     #[test]
-    fn many_old_events_age_without_new_ones() {
-        // 16 events of four threads are what stays; 18 are more, by 0.75 less no more.
-        assert_eq!(turns(&[8, 0]).0, Turn::Pass);
-        assert_eq!(turns(&[12, 0]).0, Turn::Age);
-        assert_eq!(turns(&[12, 0, 0]).0, Turn::Pass);
+    fn ageing_follows_news_and_time() {
+        let check = |of: &[(u32, usize)], expected: f64| assert_eq!(turns(of).1, expected);
+        // Too few to tell anything: all stay.
+        check(&[(1, 1), (1, 0), (1, 0)], 2.0);
+        // As many as threads: once, however long it took.
+        check(&[(1, 2)], 3.0);
+        check(&[(9, 2)], 3.0);
+        check(&[(1, 2), (1, 0), (9, 0)], 3.0);
+        // More than 16, which is four for each thread, age for each interval until they are.
+        check(&[(1, 12)], 18.0);
+        check(&[(1, 12), (1, 0)], 13.5);
+        check(&[(2, 12)], 13.5);
+        check(&[(9, 12), (9, 0)], 13.5);
     }
 
     #[test]
     fn pages_wait_for_threads_but_not_for_ever() {
-        assert!(!turns(&[1; 19]).1.placed());
-        assert!(turns(&[0; 20]).1.placed());
+        assert!(!turns(&[(1, 1); 19]).2.placed());
+        assert!(turns(&[(1, 0); 20]).2.placed());
+        assert!(turns(&[(10, 0); 2]).2.placed());
         let mut evidence = Evidence::default();
         evidence.mapped();
         assert!(evidence.placed());
