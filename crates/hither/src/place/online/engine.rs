@@ -140,8 +140,10 @@ impl Engine {
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let own = state.own;
         let pages = self.parts.pages && (state.evidence.placed() || !self.parts.threads);
+        let samplers = &self.samplers;
         for (at, record) in self.observer.drain() {
             match record {
+                Record::Fault(f) if samplers.iter().any(|s| s.owns(f.tid)) => {}
                 Record::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
                     state.cost.faulting += RECORD;
