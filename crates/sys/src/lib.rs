@@ -1,7 +1,9 @@
 //! The only crate of hither with `unsafe` code: shared memory and system calls.
 pub mod advise;
 pub mod affinity;
+pub mod bpf;
 pub mod faults;
+pub mod inject;
 pub mod launch;
 pub mod numa;
 pub mod perf;
