@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hither_profile::{Nanos, Profile, RunEnd};
 use hither_sys::affinity::Mask;
-use hither_sys::faults::{Fault, Faults, Record};
+use hither_sys::faults::{Fault, Record};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 
 use super::analysis::controller::{Controller, Standing, TICK};
@@ -14,6 +14,7 @@ use super::analysis::{storage, Access, Detector, Member};
 use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport};
 use super::memory::Memory;
+use super::observer::Observer;
 use super::pages::{Pages, Place};
 use super::record::{monotonic, Record as Kept};
 use super::roster::Roster;
@@ -38,7 +39,7 @@ struct Counts {
 
 pub struct Engine {
     pub mechanism: Mechanism,
-    pub observer: Faults,
+    pub observer: Box<dyn Observer>,
     pub samplers: Vec<Box<dyn Sampler>>,
     pub detector: Box<dyn Detector>,
     pub mapper: Box<dyn Mapper>,
@@ -156,7 +157,7 @@ impl Engine {
         let detector = &mut *self.detector;
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let own = std::process::id().cast_signed();
-        for (at, record) in self.observer.drain() {
+        for &(at, record) in self.observer.drain() {
             match record {
                 Record::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
@@ -331,11 +332,8 @@ impl Engine {
         let mut state = self.state;
         state.cost.target = state.target_time();
         state.cost.cpu = own_time().saturating_sub(state.own_before);
-        if self.observer.user_only {
-            state.note(
-                "faults inside system calls were not seen (perf_event_paranoid is 2 or more)"
-                    .to_owned(),
-            );
+        if let Some(note) = self.observer.note() {
+            state.note(note.to_owned());
         }
         state
             .notes
