@@ -26,8 +26,9 @@ pub mod sampler;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::process::Stdio;
 
 use anyhow::{anyhow, bail, Context, Result};
 use hither_profile::{NodeIx, Profile, RunEnd};
@@ -35,7 +36,7 @@ use hither_sys::process;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use crate::place::run::guide::{Cpu, Node, Pid};
-use crate::place::run::jobs::{self, Signals};
+use crate::place::run::jobs::{self, Beat, Signals};
 use crate::place::run::{front, task};
 use crate::program::target::Target;
 use analysis::affinity::AffinityTable;
@@ -44,7 +45,7 @@ use analysis::regions::{self, RegionTable};
 use analysis::{Detector, Member};
 use engine::{Engine, State};
 use guardian::Guardian;
-use journal::{Journal, Outcome};
+use journal::{Journal, Outcome, Watch};
 use knobs::Knobs;
 use observer::{Means, Observer};
 use sampler::Choice;
@@ -125,21 +126,37 @@ pub struct Request {
     pub mapper: Box<dyn Mapper>,
     /// Takes lines of JSON.
     pub journal: Option<File>,
+    /// Looks on.
+    pub watch: Option<Box<dyn Watch>>,
+    /// What the program is to have as standard output and error instead of ours.
+    pub streams: [Option<OwnedFd>; 2],
 }
 
 /// Starts a program and follows it to its end.
 ///
 /// # Errors
 /// When it cannot be started, or page faults cannot be observed.
-pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<(Outcome, Profile)> {
+pub fn run(
+    mut request: Request,
+    target: &Target,
+    words: &[OsString],
+) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
+    let streams = std::mem::take(&mut request.streams);
     let cpus = request.machine.cpus();
     let mut engine = engine(request, |means| means.of_children(&cpus))?;
-    let child = front::spawn(target, front::command(target, &[], &signals))?;
+    let mut command = front::command(target, &[], &signals);
+    let [out, err] = streams;
+    out.map(|fd| command.stdout(Stdio::from(fd)));
+    err.map(|fd| command.stderr(Stdio::from(fd)));
+    let child = front::spawn(target, command)?;
     // Only now, for a child inherits it.
     hither_sys::launch::be_prompt();
-    let end = jobs::wait_with(child, None, &signals, || Some(engine.tick()))?;
-    let words = command.iter();
+    let end = jobs::wait_with(child, None, &signals, |beat| match beat {
+        Beat::Tick => Some(engine.tick()),
+        other => engine.pause(other == Beat::Stopping),
+    })?;
+    let words = words.iter();
     let words = words.map(|w| w.to_string_lossy().into_owned()).collect();
     Ok(engine.finish(end, words))
 }
@@ -241,7 +258,9 @@ fn engine(
         parts: request.parts,
         controller: Controller::new(request.limits),
         guardian,
+        budget: request.limits.budget,
         journal: Journal::new(request.journal),
+        watch: request.watch,
         state,
     })
 }
