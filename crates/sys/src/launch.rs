@@ -108,6 +108,11 @@ const SLICE: u64 = 100_000;
 /// Makes this process run soon after it is woken, though others are busy: it does little,
 /// and somebody waits for it. As far as kernel and rights allow, hence no error.
 pub fn be_prompt() {
+    make_prompt(0);
+}
+
+/// The same for thread `tid` of another process that works for us.
+pub fn make_prompt(tid: i32) {
     for nice in [-10, 0] {
         let attributes = libc::sched_attr {
             size: u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0),
@@ -121,7 +126,7 @@ pub fn be_prompt() {
             sched_period: 0,
         };
         // SAFETY: the kernel reads as many bytes of the attributes as they say they have.
-        let got = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+        let got = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attributes, 0) };
         if got == 0 {
             return;
         }

@@ -3,6 +3,7 @@ pub mod advise;
 pub mod affinity;
 pub mod bpf;
 pub mod faults;
+pub mod inject;
 pub mod launch;
 pub mod numa;
 pub mod perf;

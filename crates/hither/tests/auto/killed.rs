@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
@@ -90,7 +91,7 @@ struct Victim {
 }
 
 impl Victim {
-    fn start(calm: &str, joins: bool) -> Victim {
+    fn start(calm: &str, joins: bool, more: &[&str]) -> Victim {
         let place = Place::new();
         let mark = place.0.path().display().to_string();
         let mut append = fs::OpenOptions::new();
@@ -106,6 +107,7 @@ impl Victim {
             command
         };
         let auto = [HITHER, "auto", "-q", "--allow-sysctl", "--budget", "50%"];
+        let auto = [&auto[..], more].concat();
         let (mut hither, program) = if joins {
             let program = command(&[calm, "4"]).spawn().expect("program");
             let pid = program.id().to_string();
@@ -171,6 +173,9 @@ impl Victim {
 /// there is nowhere to be moved.
 pub fn program() -> Option<(Place, String, String)> {
     let place = place_with_couples()?;
+    // Programs that would leave a core file are not entered.
+    let (_, most) = getrlimit(Resource::RLIMIT_CORE).expect("limit");
+    setrlimit(Resource::RLIMIT_CORE, 0, most).expect("limit");
     let built = place.shell(&format!("gcc -O1 -pthread -o calm {SOURCE}"));
     assert!(built.status.success(), "{}", text(&built.stderr));
     let free = masks(std::process::id().cast_signed()).remove(0);
@@ -197,10 +202,22 @@ fn whenever_it_is_killed_nothing_stays_changed() {
         return;
     };
     let before = settings();
+    let tried = ["auto", "-q", "--sampler", "move", "--", "true"];
+    let tried = Command::new(HITHER)
+        .args(tried)
+        .stderr(Stdio::null())
+        .status();
+    let inside = tried.expect("hither").success();
     let (pinned, started) = (AtomicUsize::new(0), Instant::now());
     let work = |worker: usize| {
         for (round, moment) in moments(worker).take(KILLS / WORKERS).enumerate() {
-            let mut victim = Victim::start(&calm, round % 2 == 1);
+            // A third with nothing but a thread of ours inside the program.
+            let more: &[&str] = if round % 3 == 2 && inside {
+                &["--sampler", "move"]
+            } else {
+                &[]
+            };
+            let mut victim = Victim::start(&calm, round % 2 == 1, more);
             // Half of them while hither starts.
             let span = if round % 4 < 2 { LATEST } else { LATEST / 8 };
             std::thread::sleep(span.mul_f64(moment));
@@ -239,7 +256,7 @@ fn killed_guardians_are_replaced() {
     };
     let before = settings();
     for both in [false, true] {
-        let mut victim = Victim::start(&calm, !both);
+        let mut victim = Victim::start(&calm, !both, &[]);
         wait_for("pinned threads", || victim.is_pinned());
         let guardian = marked(&victim.mark).into_iter();
         let guardian: Vec<i32> = guardian

@@ -164,8 +164,10 @@ impl Engine {
         let detector = &mut *self.detector;
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let own = std::process::id().cast_signed();
+        let samplers = &self.samplers;
         for &(at, record) in self.observer.drain() {
             match record {
+                Record::Fault(f) if samplers.iter().any(|s| s.owns(f.tid)) => {}
                 Record::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
                     if state.fault(at, fault, machine, detector, self.parts.pages) {

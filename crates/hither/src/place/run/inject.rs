@@ -107,9 +107,15 @@ impl<'q> Borrowed<'q> {
 
     /// Makes a call; the result is as in the register, negative for an error.
     pub fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<i64> {
+        self.call_at(self.syscall, number, arguments)
+    }
+
+    /// The same with the `syscall` instruction at `rip`, behind which a thread that the call
+    /// makes begins.
+    pub fn call_at(&mut self, rip: u64, number: i64, arguments: [u64; 6]) -> io::Result<i64> {
         let [rdi, rsi, rdx, r10, r8, r9] = arguments;
         let registers = Registers {
-            rip: self.syscall,
+            rip,
             rax: number.cast_unsigned(),
             // It is not on its way out of a call that might have to start again.
             orig_rax: u64::MAX,

@@ -20,7 +20,7 @@ mod follower;
 pub(in crate::place) mod front;
 pub mod guide;
 pub(in crate::place) mod image;
-mod inject;
+pub(in crate::place) mod inject;
 pub(in crate::place) mod jobs;
 mod lives;
 mod moves;

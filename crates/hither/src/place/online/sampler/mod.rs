@@ -1,5 +1,6 @@
 //! Causing page faults on purpose, since a page faults once and then no more. One file each,
 //! and a line in [`choose`], safest first.
+mod mover;
 mod numa_balancing;
 mod pageout;
 
@@ -10,7 +11,7 @@ use hither_profile::Nanos;
 use super::knobs::Knobs;
 use super::memory::Memory;
 use super::roster::Roster;
-use crate::place::run::guide::{Mapping, Pid};
+use crate::place::run::guide::{Mapping, Pid, Tid};
 
 /// What a sampler may know.
 pub struct View<'a> {
@@ -48,6 +49,10 @@ pub trait Sampler {
     /// # Errors
     /// When it cannot, and will not be able to later.
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()>;
+    /// Whether this is a thread of ours inside the program, whose faults are not the program's.
+    fn owns(&self, _tid: Tid) -> bool {
+        false
+    }
     /// A remark for the user about what it can and cannot do here.
     fn note(&self) -> Option<String> {
         None
@@ -71,7 +76,7 @@ pub struct Choice {
 }
 
 /// All names, safest first.
-pub const NAMES: &[&str] = &["numa-balancing", "pageout"];
+pub const NAMES: &[&str] = &["numa-balancing", "move", "pageout"];
 
 /// Samplers to use, safest first, each only for what the safer ones do not reach; and a
 /// sentence for each that does not work here.
@@ -89,6 +94,7 @@ pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>,
         }
         let sampler: Result<Box<dyn Sampler>, String> = match name {
             "numa-balancing" => numa_balancing::NumaBalancing::new(knobs).map(|s| Box::new(s) as _),
+            "move" => mover::Mover::new().map(|s| Box::new(s) as _),
             _ => pageout::PageOut::new().map(|s| Box::new(s) as _),
         };
         match sampler {

@@ -1,0 +1,115 @@
+//! The connection to an agent, and whether there can be one.
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::libc;
+
+use super::orders::{self, Counts, News, Order};
+use crate::place::run::guide::{Pid, Tid};
+
+/// An agent that is there.
+#[derive(Debug)]
+pub struct Agent {
+    pub tid: Tid,
+    orders: File,
+    reports: File,
+    pub counts: Counts,
+    /// Its userfaultfd: as long as we have it too, nobody sees what is away as if it had
+    /// never been, when the process ends in the middle of a system call.
+    _faults: Option<OwnedFd>,
+}
+
+impl Agent {
+    /// Opens its pipes and has it begin.
+    ///
+    /// # Errors
+    /// When it is gone, or is none of ours.
+    pub fn meet(pid: Pid, tid: Tid) -> io::Result<Agent> {
+        let open = |fd: i32, read: bool| {
+            let mut options = File::options();
+            options.read(read).write(!read);
+            options.custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
+            options.open(format!("/proc/{pid}/task/{tid}/fd/{fd}"))
+        };
+        let reports = open(orders::REPORTS, true)?;
+        let mut agent = Agent {
+            tid,
+            orders: open(orders::ORDERS, false)?,
+            reports,
+            counts: Counts::default(),
+            _faults: hither_sys::inject::descriptor(tid, orders::FAULTS).ok(),
+        };
+        let hello = News::Hello {
+            magic: orders::MAGIC,
+            version: orders::VERSION,
+        };
+        if agent.news()? != [hello] {
+            return Err(io::Error::other("it is no agent of this hither"));
+        }
+        agent.order(&[Order::Go])?;
+        Ok(agent)
+    }
+
+    /// What it reported since the last time.
+    ///
+    /// # Errors
+    /// UnexpectedEof when it is gone.
+    pub fn news(&mut self) -> io::Result<Vec<News>> {
+        let mut news = Vec::new();
+        let mut bytes = [0; 32 * orders::REPORT];
+        loop {
+            match self.reports.read(&mut bytes) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(length) => {
+                    let (reports, _) = bytes[..length].as_chunks();
+                    for (what, counts) in reports.iter().filter_map(orders::report) {
+                        news.push(what);
+                        self.counts = counts;
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(news),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Gives orders; those that it has no room for are forgotten.
+    ///
+    /// # Errors
+    /// BrokenPipe when it is gone.
+    pub fn order(&mut self, all: &[Order]) -> io::Result<()> {
+        // What a pipe takes at once, or not at all.
+        for some in all.chunks(4096 / orders::ORDER) {
+            let bytes: Vec<u8> = some.iter().flat_map(Order::bytes).collect();
+            match self.orders.write(&bytes) {
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                done => done?,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Whether this kernel and this user can have an agent at all.
+pub fn is_possible() -> Result<(), String> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|n| n.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version < (6, 8) {
+        return Err("the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)".to_owned());
+    }
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err("the agent is there for x86-64 only".to_owned());
+    }
+    let allowed = fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd");
+    let allowed = allowed.is_ok_and(|on| on.trim() == "1");
+    if !allowed && !nix::unistd::geteuid().is_root() {
+        return Err("only root may watch page faults of system calls; be root, or set vm.unprivileged_userfaultfd=1".to_owned());
+    }
+    Ok(())
+}

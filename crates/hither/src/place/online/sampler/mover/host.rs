@@ -1,0 +1,293 @@
+//! A process with an agent in it: which of its memory is open to it, and which pages it is
+//! to take.
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use hither_sys::affinity::Mask;
+use hither_sys::inject::robust_list;
+use nix::time::{clock_gettime, ClockId};
+
+use super::agent::Agent;
+use super::orders::{self, Closed, Counts, News, Order};
+use super::regions::{self, Mapping};
+use super::PAGE;
+use crate::place::online::sampler::View;
+use crate::place::run::guide::{Pid, Tid};
+use crate::place::run::task;
+
+/// Between two looks at all mappings, which cost much in a large process: so many times as
+/// long as one takes, and no less than this.
+const REST: u32 = 100;
+const AT_LEAST: Duration = Duration::from_millis(500);
+/// Until a region that was touched for the first time too often is tried again.
+const LATER: Duration = Duration::from_secs(3);
+/// Around the lists of locks of threads nothing is taken.
+const AROUND: u64 = PAGE;
+
+/// A range that is open to the agent.
+#[derive(Clone, Debug)]
+struct Region {
+    range: Range<u64>,
+    /// The agent watches it, and it was looked at once more since: pages may be taken.
+    sure: bool,
+}
+
+#[derive(Debug)]
+pub struct Host {
+    pid: Pid,
+    agent: Agent,
+    executable: u64,
+    regions: Vec<Region>,
+    /// What the agent was told to open and has not answered.
+    asked: HashSet<u64>,
+    /// Not again, or not before.
+    shunned: Vec<(Range<u64>, Option<Instant>)>,
+    /// Where each thread's list of locks is; `None`: it has none yet.
+    threads: HashMap<Tid, Option<u64>>,
+    looked: Option<Instant>,
+    cost: Duration,
+}
+
+/// Whether there may be an agent in the process: what could go wrong for it that we cannot
+/// see to is not there.
+pub fn is_fit(pid: Pid) -> Result<(), String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(name));
+        line.map(str::trim).unwrap_or_default()
+    };
+    if field("TracerPid:") != "0" {
+        return Err("somebody else follows it already".to_owned());
+    }
+    if field("Seccomp:") != "0" {
+        return Err("a filter forbids it system calls".to_owned());
+    }
+    // A core file is to hold all of memory; the kernel waits for no page when it writes one.
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    let core = limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max core file size"));
+    if core.and_then(|l| l.split_whitespace().next()) != Some("0") {
+        return Err(
+            "it would leave a core file, which would lack pages; ulimit -c 0 lets it be sampled"
+                .to_owned(),
+        );
+    }
+    for tid in task::threads(pid) {
+        let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+        // The 41st field, counted from behind the name in brackets.
+        let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+        let policy = after.split(' ').nth(38).unwrap_or("0");
+        if !["0", "3"].contains(&policy) {
+            return Err("it has real-time threads, which would keep the agent waiting".to_owned());
+        }
+        if let Ok(None) = robust_list(tid) {
+            return Err("its threads are not those of the GNU C library".to_owned());
+        }
+    }
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|e| e.to_string())?;
+    let links = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+    if links
+        .into_iter()
+        .any(|to| to.to_string_lossy().contains("[userfaultfd]"))
+    {
+        return Err("it watches page faults itself".to_owned());
+    }
+    if regions::has_devices(&regions::read(pid)) {
+        return Err("devices reach into its memory".to_owned());
+    }
+    Ok(())
+}
+
+impl Host {
+    /// Joins an agent that has just begun.
+    ///
+    /// # Errors
+    /// When it is gone already.
+    pub fn meet(pid: Pid, tid: Tid) -> io::Result<Host> {
+        let agent = Agent::meet(pid, tid)?;
+        // It runs where there is room, and at once.
+        let _ = (0..4096).collect::<Mask>().give(tid);
+        hither_sys::launch::make_prompt(tid);
+        let executable = fs::metadata(format!("/proc/{pid}/exe"));
+        Ok(Host {
+            pid,
+            agent,
+            executable: executable.map_or(0, |m| m.ino()),
+            regions: Vec::new(),
+            asked: HashSet::new(),
+            shunned: Vec::new(),
+            threads: HashMap::new(),
+            looked: None,
+            cost: Duration::ZERO,
+        })
+    }
+
+    pub fn agent(&self) -> Tid {
+        self.agent.tid
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.agent.counts
+    }
+
+    /// Pages that may be taken.
+    pub fn pages(&self) -> u64 {
+        let sure = self.regions.iter().filter(|r| r.sure);
+        sure.map(|r| (r.range.end - r.range.start) / PAGE).sum()
+    }
+
+    /// Hears what the agent has to say, and looks after its regions.
+    ///
+    /// # Errors
+    /// When the agent is gone.
+    pub fn listen(&mut self, view: &View) -> io::Result<()> {
+        for news in self.agent.news()? {
+            match news {
+                News::Opened {
+                    address,
+                    length,
+                    error,
+                } => {
+                    self.asked.remove(&address);
+                    if error == 0 {
+                        self.regions.push(Region {
+                            range: address..address + length,
+                            sure: false,
+                        });
+                        // Soon once more.
+                        self.looked = None;
+                    }
+                }
+                News::Closed {
+                    address,
+                    length,
+                    why,
+                } => self.closed(address..address + length, why),
+                News::Hello { .. } | News::Counts => {}
+            }
+        }
+        self.meet_threads(view);
+        let pause = AT_LEAST.max(self.cost * REST);
+        if self.looked.is_none_or(|at| at.elapsed() >= pause) {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, range: Range<u64>, why: Closed) {
+        self.regions.retain(|r| !overlap(&r.range, &range));
+        match why {
+            Closed::Removed => self.shunned.push((range, None)),
+            Closed::Filling => self.shunned.push((range, Some(Instant::now() + LATER))),
+            Closed::Gone | Closed::Ordered => {}
+        }
+    }
+
+    /// Learns where the threads' lists of locks are. The engine has just been told of all
+    /// threads that were made until now.
+    fn meet_threads(&mut self, view: &View) {
+        let all: HashSet<Tid> = view.roster.of(self.pid).into_iter().collect();
+        self.threads.retain(|tid, _| all.contains(tid));
+        for tid in all {
+            if tid != self.agent.tid && !matches!(self.threads.get(&tid), Some(Some(_))) {
+                if let Ok(list) = robust_list(tid) {
+                    self.threads.insert(tid, list);
+                }
+            }
+        }
+    }
+
+    /// Looks at all mappings: what is open must still be fit, what is fit may be opened.
+    fn look(&mut self) -> io::Result<()> {
+        let began = Instant::now();
+        let all = regions::read(self.pid);
+        self.cost = began.elapsed();
+        self.looked = Some(Instant::now());
+        let fit = regions::fit(&all, self.executable);
+        let mut orders = Vec::new();
+        let now = Instant::now();
+        self.shunned
+            .retain(|(_, until)| until.is_none_or(|at| at > now));
+        self.regions.retain_mut(|region| {
+            region.sure = is_covered(&region.range, &fit);
+            if !region.sure {
+                orders.push(Order::Close {
+                    address: region.range.start,
+                    length: region.range.end - region.range.start,
+                });
+            }
+            region.sure
+        });
+        for mapping in fit.iter().filter(|m| !m.is_watched()) {
+            let shunned = self.shunned.iter().any(|(s, _)| overlap(s, &mapping.range));
+            let open = self.regions.len() + self.asked.len();
+            if shunned || open + 1 >= orders::REGIONS || !self.asked.insert(mapping.range.start) {
+                continue;
+            }
+            orders.push(Order::Open {
+                address: mapping.range.start,
+                length: mapping.length(),
+            });
+        }
+        self.agent.order(&orders)
+    }
+
+    /// Has the agent take so many pages at random.
+    pub fn take(&mut self, wanted: u32, random: &mut u64) {
+        let total = self.pages();
+        // A thread of which nothing is known yet may have its list anywhere.
+        if total == 0 || self.threads.values().any(Option::is_none) {
+            return;
+        }
+        let at = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| {
+            t.tv_sec().cast_unsigned() * 1_000_000_000 + t.tv_nsec().cast_unsigned()
+        });
+        let lists: Vec<u64> = self.threads.values().copied().flatten().collect();
+        let near = |page: u64, list: u64| page + PAGE + AROUND > list && page < list + AROUND;
+        let pages = (0..wanted.min(orders::OUT / 2)).filter_map(|_| {
+            let page = self.page(next(random) % total)?;
+            let harmless = !lists.iter().any(|&list| near(page, list));
+            harmless.then_some(Order::Take { address: page, at })
+        });
+        let orders: Vec<Order> = pages.collect();
+        // Whether it is gone we hear when we listen.
+        let _ = self.agent.order(&orders);
+    }
+
+    /// The page with this number among those that may be taken.
+    fn page(&self, mut number: u64) -> Option<u64> {
+        self.regions.iter().filter(|r| r.sure).find_map(|region| {
+            let pages = (region.range.end - region.range.start) / PAGE;
+            let here = (number < pages).then(|| region.range.start + number * PAGE);
+            number = number.saturating_sub(pages);
+            here
+        })
+    }
+}
+
+fn next(random: &mut u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    *random
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// Whether mappings that are fit and watched fill the range.
+fn is_covered(range: &Range<u64>, fit: &[Mapping]) -> bool {
+    let mut at = range.start;
+    for mapping in fit.iter().filter(|m| m.is_watched()) {
+        if mapping.range.contains(&at) {
+            at = mapping.range.end;
+        }
+    }
+    at >= range.end
+}

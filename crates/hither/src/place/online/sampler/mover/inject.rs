@@ -1,0 +1,271 @@
+//! Puts the agent into a process: one of its threads is stopped for a moment and makes a few
+//! system calls for us, the last of which makes the agent.
+//!
+//! A process of its own does it, which ends right after: a thread that is stopped half-way
+//! by somebody who was killed would go on at the wrong place, and hither may be killed at
+//! any time.
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use hither_sys::ptrace::{Event, Until};
+use hither_sys::{inject as sys, launch, process, ptrace};
+use nix::libc;
+use nix::sys::signal::SigSet;
+use nix::sys::wait::waitpid;
+
+use super::{orders, PAGE};
+use crate::place::run::guide::{Pid, Tid};
+use crate::place::run::image;
+use crate::place::run::inject::{Borrowed, Vdso};
+use crate::place::run::task;
+
+/// The agent's code, from `tracer/agent`; `cargo xtask agent` makes it.
+const CODE: &[u8] = include_bytes!("../../../../../../../tracer/agent/agent.bin");
+
+/// For a thread to stop, and for the agent to be ready.
+const PATIENCE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_micros(50);
+/// Of user code in 64 bits; the other is of 32.
+const CS_64: u64 = 0x33;
+
+/// An injection that is under way.
+#[derive(Debug)]
+pub struct Injection {
+    result: PipeReader,
+    helper: nix::unistd::Pid,
+}
+
+impl Injection {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// When the kernel makes no process or pipe.
+    pub fn begin(pid: Pid) -> io::Result<Injection> {
+        let (theirs, ours) = io::pipe()?;
+        let helper = process::fork_off(|| {
+            let _ = SigSet::all().thread_block();
+            let _ = nix::sys::prctl::set_name(c"hither-injector");
+            let mut pipe = ours.try_clone().map(|pipe| (pipe, 0));
+            if let Ok((pipe, _)) = &mut pipe {
+                if launch::let_go(&[pipe.as_raw_fd()]).is_ok() {
+                    let line = match put_into(pid) {
+                        Ok(tid) => format!("{tid}"),
+                        Err(error) => error.to_string(),
+                    };
+                    let _ = pipe.write_all(line.as_bytes());
+                }
+            }
+            0
+        })?;
+        Ok(Injection {
+            result: theirs,
+            helper,
+        })
+    }
+
+    /// The agent's thread, or why there is none; `None` while that is not known.
+    pub fn outcome(&mut self) -> Option<Result<Tid, String>> {
+        use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+        use std::os::fd::AsFd;
+        let mut ready = [PollFd::new(self.result.as_fd(), PollFlags::POLLIN)];
+        if !poll(&mut ready, PollTimeout::ZERO).is_ok_and(|count| count > 0) {
+            return None;
+        }
+        let mut line = String::new();
+        let _ = self.result.read_to_string(&mut line);
+        let _ = waitpid(self.helper, None);
+        Some(line.parse().map_err(|_| match line.is_empty() {
+            true => "the process that was to do it was killed".to_owned(),
+            false => line,
+        }))
+    }
+}
+
+/// Does it.
+fn put_into(pid: Pid) -> io::Result<Tid> {
+    launch::be_prompt();
+    let mut why = io::Error::other("it has no thread that can be stopped");
+    for tid in task::threads(pid).into_iter().take(8) {
+        match through(pid, tid) {
+            Ok(memory) => return memory.wait(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => why = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(why)
+}
+
+/// What the agent was given.
+struct Given {
+    memory: File,
+    /// Of its data.
+    data: u64,
+    tid: Tid,
+}
+
+impl Given {
+    /// Waits for the agent to have its pipes.
+    fn wait(&self) -> io::Result<Tid> {
+        let began = Instant::now();
+        while began.elapsed() < 4 * PATIENCE {
+            // struct hi_agent_begin: step, error, ready, tid
+            let mut begin = [0; 16];
+            self.memory.read_exact_at(&mut begin, self.data)?;
+            let word = |at: usize| {
+                let bytes = begin[4 * at..4 * at + 4].try_into().unwrap_or_default();
+                i32::from_le_bytes(bytes)
+            };
+            match (word(1), word(2)) {
+                (0, 1) => return Ok(self.tid),
+                (0, _) => std::thread::sleep(4 * PAUSE),
+                (error, _) => {
+                    let error = io::Error::from_raw_os_error(error);
+                    let what = match word(0) {
+                        4 => "userfaultfd is not allowed there",
+                        5 => "the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)",
+                        _ => "it could not begin",
+                    };
+                    return Err(io::Error::other(format!("{what} ({error})")));
+                }
+            }
+        }
+        Err(io::Error::other("it did not begin in time"))
+    }
+}
+
+/// Does it through one thread. WouldBlock: another one may do.
+fn through(pid: Pid, tid: Tid) -> io::Result<Given> {
+    let memory = File::options()
+        .read(true)
+        .write(true)
+        .open(format!("/proc/{pid}/mem"))?;
+    let all = image::mappings(pid);
+    let is_vdso = |file: &crate::place::run::guide::MappedFile| file.path == "[vdso]";
+    let vdso = all.iter().find(|m| m.file.as_ref().is_some_and(is_vdso));
+    let syscall = vdso
+        .zip(Vdso::read().syscall())
+        .map(|(m, at)| m.address + at);
+    let syscall = syscall.ok_or_else(|| io::Error::other("it has no vdso"))?;
+    sys::seize(tid)?;
+    let mut queue = VecDeque::new();
+    stop(tid, &memory)?;
+    let mut thread = Borrowed::take(tid, syscall, &mut queue)?;
+    let made = calls(&mut thread, &memory);
+    // From here on it must be let go as it was, come what may.
+    let back = thread.give_back(true);
+    let gone = back.and_then(|()| let_go(tid));
+    let (data, agent) = made?;
+    gone?;
+    Ok(Given {
+        memory,
+        data,
+        tid: agent,
+    })
+}
+
+/// Stops a thread where it can be borrowed.
+fn stop(tid: Tid, memory: &File) -> io::Result<()> {
+    let cannot = || io::Error::new(io::ErrorKind::WouldBlock, "its threads do not stop");
+    let began = Instant::now();
+    ptrace::interrupt(tid)?;
+    while began.elapsed() < PATIENCE {
+        match ptrace::wait(Some(tid), false)? {
+            None => std::thread::sleep(PAUSE),
+            Some((_, Event::Trap)) => {
+                if ptrace::registers(tid)?.cs != CS_64 {
+                    sys::detach(tid, 0)?;
+                    return Err(io::Error::other("it is a 32-bit program"));
+                }
+                if !is_in_sequence(tid, memory) {
+                    return Ok(());
+                }
+                ptrace::resume(tid, Until::Event, 0)?;
+                std::thread::sleep(PAUSE);
+                ptrace::interrupt(tid)?;
+            }
+            Some((_, Event::Signal(signal))) => ptrace::resume(tid, Until::Event, signal)?,
+            // The process is stopped: no time to disturb it.
+            Some((_, Event::GroupStop(_))) => {
+                ptrace::listen(tid)?;
+                return Err(cannot());
+            }
+            Some((_, Event::Exited(_) | Event::Killed(_))) => return Err(cannot()),
+            Some(_) => ptrace::resume(tid, Until::Event, 0)?,
+        }
+    }
+    Err(cannot())
+}
+
+/// Whether the thread is in a restartable sequence (rseq(2)), which the kernel would have to
+/// see interrupted and, as we take the thread elsewhere, would not.
+fn is_in_sequence(tid: Tid, memory: &File) -> bool {
+    let Ok(Some(at)) = sys::rseq(tid) else {
+        return false;
+    };
+    // struct rseq: cpu_id_start, cpu_id, rseq_cs.
+    let mut sequence = [0; 8];
+    let read = memory.read_exact_at(&mut sequence, at + 8);
+    read.is_err() || sequence != [0; 8]
+}
+
+/// Maps the agent's memory, writes its code and makes its thread. Returns where its data is.
+fn calls(thread: &mut Borrowed, memory: &File) -> io::Result<(u64, Tid)> {
+    let mut call = |number: libc::c_long, arguments: [u64; 6]| {
+        let got = thread.call(number, arguments)?;
+        match i32::try_from(-got) {
+            Ok(error @ 1..4096) => Err(io::Error::from_raw_os_error(error)),
+            _ => Ok(got.cast_unsigned()),
+        }
+    };
+    let code = (CODE.len() as u64).next_multiple_of(PAGE);
+    let length = code + orders::DATA + orders::STACK;
+    let writable = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let runnable = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE) as u64;
+    let base = call(libc::SYS_mmap, [0, length, writable, flags, u64::MAX, 0])?;
+    let mut made = || {
+        memory.write_all_at(CODE, base)?;
+        let forked = libc::MADV_DONTFORK as u64;
+        call(libc::SYS_madvise, [base, length, forked, 0, 0, 0])?;
+        call(libc::SYS_mprotect, [base, code, runnable, 0, 0, 0])?;
+        // No folder and no semaphores in common; a table of descriptors only until it has
+        // one of its own, which it makes without a copy of this one.
+        let kind = libc::CLONE_VM
+            | libc::CLONE_SIGHAND
+            | libc::CLONE_THREAD
+            | libc::CLONE_FILES
+            | libc::CLONE_UNTRACED;
+        Ok((kind as u64, base + length - 64))
+    };
+    let made: io::Result<(u64, u64)> = made();
+    let tid = made.and_then(|(kind, stack)| {
+        let got = thread.call_at(base, libc::SYS_clone, [kind, stack, 0, 0, 0, 0])?;
+        i32::try_from(got)
+            .ok()
+            .filter(|&tid| tid > 0)
+            .ok_or_else(|| io::Error::from_raw_os_error(-(got as i32)))
+    });
+    if tid.is_err() {
+        let _ = thread.call(libc::SYS_munmap, [base, length, 0, 0, 0, 0]);
+    }
+    Ok((base + code, tid?))
+}
+
+/// Lets a thread go that stops once more on its way out of the kernel, so that whatever
+/// system call it was in starts again as it always does.
+fn let_go(tid: Tid) -> io::Result<()> {
+    ptrace::resume(tid, Until::Event, 0)?;
+    loop {
+        match ptrace::wait(Some(tid), true)? {
+            Some((_, Event::Trap)) => return sys::detach(tid, 0),
+            Some((_, Event::Signal(signal))) => return sys::detach(tid, signal),
+            Some((_, Event::GroupStop(_))) => return sys::detach(tid, 0),
+            Some((_, Event::Exited(_) | Event::Killed(_))) | None => return Ok(()),
+            Some(_) => ptrace::resume(tid, Until::Event, 0)?,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What it takes, besides [`crate::ptrace`], to have a thread of another process make system
+//! calls and go on as if nothing had been.
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use nix::sys::ptrace::Options;
+use nix::unistd::Pid;
+
+/// Follows one thread, and nothing that it creates. If we end, it goes on.
+///
+/// # Errors
+/// EPERM when somebody else follows it or we may not; ESRCH when it is gone.
+pub fn seize(tid: i32) -> io::Result<()> {
+    let tid = Pid::from_raw(tid);
+    Ok(nix::sys::ptrace::seize(
+        tid,
+        Options::PTRACE_O_TRACESYSGOOD,
+    )?)
+}
+
+/// Lets a stopped thread go for good, with `signal` unless 0.
+///
+/// # Errors
+/// ESRCH when it was killed meanwhile.
+pub fn detach(tid: i32, signal: i32) -> io::Result<()> {
+    let signal = usize::try_from(signal).unwrap_or(0);
+    // SAFETY: this request takes numbers only.
+    match unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0usize, signal) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+
+/// struct ptrace_rseq_configuration
+#[repr(C)]
+#[derive(Default)]
+struct RseqConfiguration {
+    pointer: u64,
+    size: u32,
+    signature: u32,
+    flags: u32,
+    pad: u32,
+}
+
+/// The address of a stopped thread's struct rseq; `None` when it has none.
+///
+/// # Errors
+/// EIO or EINVAL on kernels that know nothing of it; ESRCH.
+pub fn rseq(tid: i32) -> io::Result<Option<u64>> {
+    let mut configuration = RseqConfiguration::default();
+    let size = size_of::<RseqConfiguration>();
+    // SAFETY: the kernel writes `size` bytes at most into the configuration, which has them.
+    let got = unsafe {
+        libc::ptrace(
+            PTRACE_GET_RSEQ_CONFIGURATION,
+            tid,
+            size,
+            &raw mut configuration,
+        )
+    };
+    match got {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok((configuration.pointer != 0).then_some(configuration.pointer)),
+    }
+}
+
+/// Where a thread says which locks it holds that others are to be told of at its end: in
+/// glibc, a few bytes from the word that the kernel clears then. `None`: it never said.
+///
+/// # Errors
+/// ESRCH, EPERM.
+pub fn robust_list(tid: i32) -> io::Result<Option<u64>> {
+    let (mut head, mut length) = (0u64, 0usize);
+    // SAFETY: the kernel writes a pointer and a size to the two places; the pointer is of
+    // the other process and is never followed here.
+    let got = unsafe {
+        libc::syscall(
+            libc::SYS_get_robust_list,
+            tid,
+            &raw mut head,
+            &raw mut length,
+        )
+    };
+    match got {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok((head != 0).then_some(head)),
+    }
+}
+
+/// Linux 6.9
+const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
+
+/// A copy of descriptor `fd` in the table of thread `tid`, which may be its own.
+///
+/// # Errors
+/// EINVAL before Linux 6.9; ESRCH, EPERM, EBADF.
+pub fn descriptor(tid: i32, fd: i32) -> io::Result<OwnedFd> {
+    let owned = |fd: libc::c_long| match i32::try_from(fd) {
+        // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    };
+    // SAFETY: takes numbers only.
+    let thread = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, PIDFD_THREAD) })?;
+    // SAFETY: takes numbers only.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, thread.as_raw_fd(), fd, 0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_this_program_tell_where_their_list_is() {
+        let own = nix::unistd::gettid().as_raw();
+        assert!(robust_list(own).expect("a thread").is_some());
+        let gone = robust_list(i32::MAX - 1).expect_err("no thread");
+        assert_eq!(gone.raw_os_error(), Some(libc::ESRCH));
+    }
+
+    #[test]
+    fn a_descriptor_is_had_through_the_thread() {
+        let (mut reader, writer) = std::io::pipe().expect("pipe");
+        let own = nix::unistd::gettid().as_raw();
+        let copy = match descriptor(own, writer.as_raw_fd()) {
+            Ok(copy) => copy,
+            Err(e) => {
+                assert_eq!(e.raw_os_error(), Some(libc::EINVAL), "before Linux 6.9");
+                return;
+            }
+        };
+        drop(writer);
+        let mut file = std::fs::File::from(copy);
+        io::Write::write_all(&mut file, b"x").expect("write");
+        drop(file);
+        let mut got = Vec::new();
+        io::Read::read_to_end(&mut reader, &mut got).expect("read");
+        assert_eq!(got, b"x");
+    }
+}

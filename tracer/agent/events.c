@@ -1,0 +1,88 @@
+/* events.c: what the program does to memory that is watched. The kernel lets whoever gives
+ * memory up, moves it or forks wait until we have read of it, and lets us move no page
+ * before that (EAGAIN). */
+#include "agent.h"
+
+/* Memory given up: what was taken of it is not wanted back. */
+static void removed(struct agent *a, u64 start, u64 end) {
+  for (struct slot *s = a->slots; a->away && s < a->slots + HI_AGENT_OUT; s++)
+    if ((s->state == AWAY || s->state == DUE) && s->page >= start && s->page < end)
+      pages_drop(a, s);
+}
+
+static void unmapped(struct agent *a, u64 start, u64 end) {
+  for (struct slot *s = a->slots; a->away && s < a->slots + HI_AGENT_OUT; s++) {
+    if ((s->state != AWAY && s->state != DUE) || s->page < start || s->page >= end) continue;
+    /* What a mapping brought that was moved here may have come after the one that this
+     * tells of was unmapped: the kernel says whether it has a place. */
+    if (!s->moved) pages_drop(a, s);
+  }
+  pages_mark_due(a, start, end);
+  regions_cut(a, start, end);
+}
+
+static void remapped(struct agent *a, u64 from, u64 to, u64 length) {
+  /* Who is at the new place was unmapped before, though we may learn of it only later. */
+  removed(a, to, to + length);
+  regions_cut(a, to, to + length);
+  for (struct slot *s = a->slots; a->away && s < a->slots + HI_AGENT_OUT; s++) {
+    if ((s->state != AWAY && s->state != DUE) || s->page < from || s->page >= from + length)
+      continue;
+    s->page = s->page - from + to;
+    s->moved = 1;
+  }
+  regions_cut(a, from, from + length);
+  /* Watched as before, by the kernel; hither has to look at it anew. */
+  if (regions_add(a, to, to + length, 1)) pages_mark_due(a, to, to + length);
+  pages_mark_due(a, to, to + length);
+}
+
+static void event(struct agent *a, const struct uffd_msg *m) {
+  switch (m->event) {
+  case UFFD_EVENT_REMOVE:
+    removed(a, m->arg.remove.start, m->arg.remove.end);
+    /* The memory goes only now, after we have read of it, and nobody tells us when: no
+     * page of it may be taken any more. */
+    regions_close(a, m->arg.remove.start, m->arg.remove.end, HI_CLOSED_REMOVED);
+    break;
+  case UFFD_EVENT_UNMAP: unmapped(a, m->arg.remove.start, m->arg.remove.end); break;
+  case UFFD_EVENT_REMAP: remapped(a, m->arg.remap.from, m->arg.remap.to, m->arg.remap.len); break;
+  case UFFD_EVENT_FORK: fork_complete(a, (int)m->arg.fork.ufd); break;
+  default: break;
+  }
+}
+
+static void fault(struct agent *a, u64 page) {
+  if (pages_answer(a, page) == 0) return;
+  if (a->waiting < WAITING) {
+    a->waits[a->waiting++] = page;
+    return;
+  }
+  /* No room to remember it: the thread faults again. */
+  struct uffdio_range range = {page, PAGE};
+  call3(__NR_ioctl, (u64)a->faults, UFFDIO_WAKE, (u64)&range);
+}
+
+/* Reads what there is. Returns whether there may be more. */
+int events_take_in(struct agent *a) {
+  long got = call3(__NR_read, (u64)a->faults, (u64)a->message, sizeof a->message);
+  if (got <= 0) return 0;
+  long count = got / (long)sizeof a->message[0];
+  /* The kernel tells of faults before events, though a fault may lie in memory that an
+   * event has put there. */
+  for (long i = 0; i < count; i++)
+    if (a->message[i].event != UFFD_EVENT_PAGEFAULT) event(a, &a->message[i]);
+  for (long i = 0; i < count; i++)
+    if (a->message[i].event == UFFD_EVENT_PAGEFAULT)
+      fault(a, a->message[i].arg.pagefault.address & ~(u64)(PAGE - 1));
+  return count == MESSAGES;
+}
+
+void events_retry(struct agent *a) {
+  u32 kept = 0;
+  for (u32 i = 0; i < a->waiting; i++)
+    if (pages_answer(a, a->waits[i])) a->waits[kept++] = a->waits[i];
+  a->waiting = kept;
+  for (struct slot *s = a->slots; a->due && s < a->slots + HI_AGENT_OUT; s++)
+    if (s->state == DUE) pages_put_back(a, s);
+}

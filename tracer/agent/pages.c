@@ -1,0 +1,157 @@
+/* pages.c: taking pages away and putting them back. */
+#include "agent.h"
+
+/* A page that nobody touches comes back after this. */
+#define TIME_AWAY 300000000ull
+/* What found no place for so long, and so often, has none any more. */
+#define TIME_DUE 5000000000ull
+enum { TRIES_DUE = 100 };
+
+static u64 place(const struct agent *a, const struct slot *slot) {
+  return a->stash + (u64)(slot - a->slots) * PAGE;
+}
+
+static long move(const struct agent *a, u64 to, u64 from) {
+  struct move m = {to, from, PAGE, 0, 0};
+  return call3(__NR_ioctl, (u64)a->faults, IOCTL_MOVE, (u64)&m);
+}
+
+static void wake(const struct agent *a, u64 page) {
+  struct uffdio_range range = {page, PAGE};
+  call3(__NR_ioctl, (u64)a->faults, UFFDIO_WAKE, (u64)&range);
+}
+
+struct slot *pages_find(struct agent *a, u64 page) {
+  if (!a->away) return 0;
+  for (struct slot *s = a->slots; s < a->slots + HI_AGENT_OUT; s++)
+    if (s->page == page && (s->state == AWAY || s->state == DUE)) return s;
+  return 0;
+}
+
+/* A slot without a page, made empty if need be. */
+static struct slot *free_slot(struct agent *a) {
+  for (u32 i = 0; i < HI_AGENT_OUT; i++) {
+    struct slot *s = &a->slots[(a->next + i) % HI_AGENT_OUT];
+    if (s->state == SPOILT) {
+      /* Memory that is watched must not be given up by the watcher: it would wait for
+       * itself. */
+      u64 at = place(a, s);
+      if (regions_unregister(a, at, PAGE) == 0 &&
+          call3(__NR_madvise, at, PAGE, 4 /* MADV_DONTNEED */) == 0 &&
+          regions_register(a, at, PAGE) == 0)
+        s->state = FREE;
+    }
+    if (s->state == FREE) {
+      a->next = (u32)(s - a->slots) + 1;
+      return s;
+    }
+  }
+  return 0;
+}
+
+static void leave_slot(struct agent *a, struct slot *slot, u32 state) {
+  if (slot->state == DUE) a->due--;
+  a->away--;
+  slot->state = state;
+  slot->page = 0;
+  slot->moved = 0;
+}
+
+void pages_drop(struct agent *a, struct slot *slot) { leave_slot(a, slot, SPOILT); }
+
+static void mark_due(struct agent *a, struct slot *slot) {
+  if (slot->state != AWAY) return;
+  slot->state = DUE;
+  slot->failed = 0;
+  slot->since = a->now;
+  a->due++;
+}
+
+void pages_mark_due(struct agent *a, u64 start, u64 end) {
+  for (struct slot *s = a->slots; s < a->slots + HI_AGENT_OUT; s++)
+    if (s->state == AWAY && s->page >= start && s->page < end) mark_due(a, s);
+}
+
+void pages_take(struct agent *a, u64 page) {
+  struct region *region = regions_find(a, page);
+  struct slot *slot = region && !region->closing ? free_slot(a) : 0;
+  long got = slot ? move(a, place(a, slot), page) : -EINVAL;
+  if (got) {
+    /* Its own slot is taken: it was not as empty as we thought. */
+    if (got == -EEXIST) slot->state = SPOILT;
+    a->report.refused++;
+    return;
+  }
+  slot->page = page;
+  slot->since = a->now;
+  slot->state = AWAY;
+  slot->moved = 0;
+  a->away++;
+  a->report.taken++;
+}
+
+/* The page is copied where it cannot be moved: the program changed its rights, or locked
+ * it, or the kernel holds on to ours. */
+static long copy(const struct agent *a, u64 to, u64 from) {
+  struct uffdio_copy c = {.dst = to, .src = from, .len = PAGE};
+  return call3(__NR_ioctl, (u64)a->faults, UFFDIO_COPY, (u64)&c);
+}
+
+/* Whether nothing at the page's place can be what it was taken from: it is occupied, or has
+ * not been there for long. The kernel is asked again while it does not know. */
+static int has_no_place(struct agent *a, struct slot *slot, long got) {
+  if (got == -EEXIST) return 1;
+  if (got != -ENOENT && got != -EINVAL) {
+    slot->since = a->now;
+    slot->failed = 0;
+    return 0;
+  }
+  if (slot->failed < TRIES_DUE) slot->failed++;
+  return slot->failed == TRIES_DUE && a->now - slot->since > TIME_DUE;
+}
+
+int pages_put_back(struct agent *a, struct slot *slot) {
+  u64 page = slot->page;
+  long got = move(a, page, place(a, slot));
+  if (got == 0) {
+    leave_slot(a, slot, FREE);
+    return 0;
+  }
+  if (got != -EAGAIN && got != -EEXIST) got = copy(a, page, place(a, slot));
+  if (got == 0) {
+    leave_slot(a, slot, SPOILT);
+    return 0;
+  }
+  mark_due(a, slot);
+  if (!has_no_place(a, slot, got)) return EAGAIN;
+  leave_slot(a, slot, SPOILT);
+  wake(a, page);
+  return 0;
+}
+
+int pages_answer(struct agent *a, u64 page) {
+  struct slot *slot = pages_find(a, page);
+  if (slot) {
+    int again = pages_put_back(a, slot);
+    if (!again) a->report.back++;
+    return again;
+  }
+  struct uffdio_zeropage z = {.range = {page, PAGE}};
+  long got = call3(__NR_ioctl, (u64)a->faults, UFFDIO_ZEROPAGE, (u64)&z);
+  if (got == -EAGAIN) return EAGAIN;
+  /* It is there, or its mapping is not: the thread has another look. */
+  if (got) wake(a, page);
+  struct region *region = regions_find(a, page);
+  if (got == 0) a->report.natural++;
+  if (got == 0 && region) region->natural++;
+  return 0;
+}
+
+/* Now and then: what has been away for long. */
+void pages_look(struct agent *a) {
+  for (struct slot *s = a->slots; a->away && s < a->slots + HI_AGENT_OUT; s++) {
+    if (s->state == DUE) pages_put_back(a, s);
+    if (s->state != AWAY || (!a->leaving && a->now - s->since < TIME_AWAY)) continue;
+    if (pages_put_back(a, s) == 0) a->report.unused++;
+  }
+}
