@@ -104,6 +104,7 @@ impl Victim {
                 .env(MARK, &mark)
                 .stdin(Stdio::piped());
             command.stdout(file("out")).stderr(file("err"));
+            command.current_dir(place.0.path());
             command
         };
         let auto = [HITHER, "auto", "-q", "--allow-sysctl", "--budget", "50%"];
@@ -136,6 +137,16 @@ impl Victim {
         let mut all = marked(&self.mark);
         all.retain(|&pid| name(pid) == "calm");
         all
+    }
+
+    /// Whether a thread of ours is in it.
+    fn is_entered(&self) -> bool {
+        let task = |pid| fs::read_dir(format!("/proc/{pid}/task"));
+        let names = |pid| task(pid).into_iter().flatten().flatten();
+        let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm"));
+        let is_ours = |name: &String| name.starts_with("hither");
+        let mut programs = self.programs().into_iter();
+        programs.any(|pid| names(pid).flat_map(name).any(|name| is_ours(&name)))
     }
 
     fn is_pinned(&self) -> bool {
@@ -198,7 +209,7 @@ fn moments(of: usize) -> impl Iterator<Item = f64> {
 
 #[test]
 fn whenever_it_is_killed_nothing_stays_changed() {
-    let Some((_place, calm, free)) = program() else {
+    let Some((place, calm, free)) = program() else {
         return;
     };
     let before = settings();
@@ -208,7 +219,8 @@ fn whenever_it_is_killed_nothing_stays_changed() {
         .stderr(Stdio::null())
         .status();
     let inside = tried.expect("hither").success();
-    let (pinned, started) = (AtomicUsize::new(0), Instant::now());
+    let (pinned, entered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let started = Instant::now();
     let work = |worker: usize| {
         for (round, moment) in moments(worker).take(KILLS / WORKERS).enumerate() {
             // A third with nothing but a thread of ours inside the program.
@@ -227,6 +239,7 @@ fn whenever_it_is_killed_nothing_stays_changed() {
                 std::thread::sleep(Duration::from_millis(20).mul_f64(moment));
             } else if round % 4 < 2 {
                 pinned.fetch_add(usize::from(victim.is_pinned()), Relaxed);
+                entered.fetch_add(usize::from(victim.is_entered()), Relaxed);
             }
             victim.hither.kill().expect("kill");
             victim.check(&free);
@@ -239,19 +252,20 @@ fn whenever_it_is_killed_nothing_stays_changed() {
         }
     });
     wait_for("settings as they were", || settings() == before);
-    let pinned = pinned.into_inner();
+    let (pinned, entered) = (pinned.into_inner(), entered.into_inner());
     println!(
-        "{KILLS} kills in {:?}, {pinned} of pinned programs",
+        "{KILLS} kills in {:?}, {pinned} of pinned programs, {entered} of entered ones",
         started.elapsed()
     );
     assert!(pinned >= KILLS / 10, "{pinned}");
+    assert!(!inside || entered >= KILLS / 10, "{entered}");
 }
 
 /// Then hither undoes itself what there is; and if both are killed, the next hither undoes
 /// what can be undone by then.
 #[test]
 fn killed_guardians_are_replaced() {
-    let Some((_place, calm, free)) = program() else {
+    let Some((place, calm, free)) = program() else {
         return;
     };
     let before = settings();
