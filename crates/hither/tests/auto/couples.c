@@ -1,9 +1,12 @@
-/* couples THREADS PHASES SECONDS PAGES shared|private
+/* couples THREADS PHASES SECONDS PAGES shared|private [NAP]
  *
  * SPCD's producer/consumer program (IPDPS 2013, V.B) without a barrier in each round: couples
  * of threads whose partners change with the clock. Even phases: (0,1) (2,3) ...; odd ones:
  * (0,N/2) (1,N/2+1) ... The lower of the two writes the couple's pages again and again, the
  * other reads them. Near couples and far couples have pages of their own.
+ *
+ * After each round a thread sleeps for NAP microseconds (0): in an emulator that runs one
+ * unit at a time, a unit that is busy answers the others only after milliseconds.
  *
  * Shortly before the end of each phase it says what the kernel says: the units that each
  * thread may run on, and how many of each couple's pages are on which node. */
@@ -19,7 +22,7 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, MOST = 64, NODES = 8 };
-static int threads, phases, pages;
+static int threads, phases, pages, nap;
 static double seconds, start;
 static volatile char *memory;
 static pid_t tids[MOST];
@@ -81,15 +84,17 @@ static void *body(void *argument) {
         if (first) *byte = (char)(phase + k);
         else sum += *byte;
       }
+    if (nap) usleep((useconds_t)nap);
     if (me == 0 && said < phase && now() - start > (phase + 0.9) * seconds) report(said = phase);
   }
   return (void *)sum;
 }
 
 int main(int argc, char **argv) {
-  if (argc != 6) return 2;
+  if (argc < 6 || argc > 7) return 2;
   threads = atoi(argv[1]), phases = atoi(argv[2]), pages = atoi(argv[4]);
   seconds = atof(argv[3]);
+  nap = argc > 6 ? atoi(argv[6]) : 0;
   if (threads < 2 || threads > MOST || threads % 2) return 2;
   int flags = strcmp(argv[5], "shared") ? MAP_PRIVATE : MAP_SHARED;
   size_t bytes = (size_t)threads * (size_t)pages * PAGE;

@@ -214,8 +214,10 @@ fn whenever_it_is_killed_nothing_stays_changed() {
     };
     let before = settings();
     let tried = ["auto", "-q", "--sampler", "move", "--", "true"];
-    let tried = Command::new(HITHER)
+    let mut command = Command::new(HITHER);
+    let tried = command
         .args(tried)
+        .current_dir(place.0.path())
         .stderr(Stdio::null())
         .status();
     let inside = tried.expect("hither").success();
@@ -265,7 +267,7 @@ fn whenever_it_is_killed_nothing_stays_changed() {
 /// what can be undone by then.
 #[test]
 fn killed_guardians_are_replaced() {
-    let Some((place, calm, free)) = program() else {
+    let Some((_place, calm, free)) = program() else {
         return;
     };
     let before = settings();

@@ -2,17 +2,17 @@
 //! mapped and pages moved (kMAF 3.4).
 mod tell;
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use hither_profile::{Nanos, Profile, RunEnd};
 use hither_sys::affinity::Mask;
 use hither_sys::faults::{Fault, Record};
-use nix::time::{clock_getcpuclockid, clock_gettime};
 
-use super::analysis::controller::{Controller, Standing, TICK};
+use super::analysis::controller::{Controller, Standing};
 use super::analysis::matrix::{SharingMatrix, EVENT};
 use super::analysis::{storage, Access, Detector, Member};
+use super::clock::{nanos, own_time, Clocks};
+use super::evidence::Evidence;
 use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
@@ -27,8 +27,8 @@ use crate::place::run::task;
 
 /// Between two mappings (kMAF 3.4).
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Between two looks while nothing may be spent.
-const REST: Duration = Duration::from_millis(50);
+/// What a record costs the program, in nanoseconds.
+const RECORD: Nanos = 120;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,19 +68,15 @@ pub struct State {
     cost: Cost,
     /// Where threads may run without us.
     ours: Mask,
-    /// Processor time of processes that live, as it was when they came and as it is now, and
-    /// of those that have ended.
-    clocks: HashMap<Pid, (Nanos, Nanos)>,
-    ended: Nanos,
+    clocks: Clocks,
     began: Instant,
     own_before: Nanos,
     interval: Instant,
     /// At the last interval.
     before: Counts,
     lost: u64,
-    mapped_at: u64,
-    /// Threads were mapped once: pages may move (kMAF 3.3).
-    placed: bool,
+    evidence: Evidence,
+    own: Pid,
     notes: Vec<String>,
 }
 
@@ -96,15 +92,14 @@ impl State {
             counts: Counts::default(),
             cost: Cost::default(),
             ours: Mask::of(0).unwrap_or_default(),
-            clocks: HashMap::new(),
-            ended: 0,
+            clocks: Clocks::default(),
             began: Instant::now(),
             own_before: own_time(),
             interval: Instant::now(),
             before: Counts::default(),
             lost: 0,
-            mapped_at: 0,
-            placed: false,
+            evidence: Evidence::default(),
+            own: std::process::id().cast_signed(),
             notes: Vec::new(),
         }
     }
@@ -118,15 +113,6 @@ impl State {
     fn spent(&self) -> Nanos {
         own_time().saturating_sub(self.own_before) + self.cost.faulting
     }
-
-    /// Processor time of all processes so far.
-    fn target_time(&mut self) -> Nanos {
-        for (&pid, (_, now)) in &mut self.clocks {
-            *now = time_of(pid).unwrap_or(*now);
-        }
-        let live = self.clocks.values();
-        self.ended + live.map(|(came, now)| now - came).sum::<u64>()
-    }
 }
 
 impl Engine {
@@ -137,25 +123,22 @@ impl Engine {
             self.state.roster.started(tid, pid, 0);
             self.state.roster.keep_mask(tid);
         }
-        let time = time_of(pid).unwrap_or(0);
-        self.state.clocks.insert(pid, (time, time));
+        self.state.clocks.joined(pid);
     }
 
     /// What is due. Returns how long to wait for the next time.
     pub fn tick(&mut self) -> Duration {
-        let began = Instant::now();
+        let began = own_time();
         self.take_in();
-        self.state.cost.detecting += nanos(began.elapsed());
-        let wanted = self.inject();
-        if self.state.interval.elapsed() >= INTERVAL {
+        self.state.cost.detecting += own_time().saturating_sub(began);
+        self.inject();
+        let passed = self.state.interval.elapsed();
+        if passed >= INTERVAL {
             self.state.interval = Instant::now();
-            self.turn();
+            let intervals = passed.as_millis() / INTERVAL.as_millis();
+            self.turn(intervals.min(100) as u32);
         }
-        if wanted > 0 {
-            Duration::from_nanos(TICK)
-        } else {
-            REST
-        }
+        Duration::from_nanos(self.controller.pause())
     }
 
     fn take_in(&mut self) {
@@ -163,14 +146,16 @@ impl Engine {
         state.roster.look_at_the_clock();
         let detector = &mut *self.detector;
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
-        let own = std::process::id().cast_signed();
+        let own = state.own;
+        let pages = self.parts.pages && (state.evidence.placed() || !self.parts.threads);
         let samplers = &self.samplers;
         for &(at, record) in self.observer.drain() {
             match record {
                 Record::Fault(f) if samplers.iter().any(|s| s.owns(f.tid)) => {}
                 Record::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
-                    if state.fault(at, fault, machine, detector, self.parts.pages) {
+                    state.cost.faulting += RECORD;
+                    if state.fault(at, fault, machine, detector, pages) {
                         state.counts.extra += 1;
                         state.cost.faulting += price;
                     }
@@ -181,7 +166,7 @@ impl Engine {
                     creator,
                     parent,
                 } if pid != own => {
-                    state.clocks.entry(pid).or_default();
+                    state.clocks.born(pid);
                     state.roster.started(tid, pid, creator);
                     state.record.started(at, (pid, tid), (parent, creator));
                 }
@@ -194,7 +179,7 @@ impl Engine {
                     state.record.mapped(pid, &state.memory);
                     state.record.execed(at, pid);
                     state.memory.forget(pid);
-                    state.clocks.entry(pid).or_default();
+                    state.clocks.born(pid);
                 }
                 _ => {}
             }
@@ -206,12 +191,14 @@ impl Engine {
     }
 
     /// Causes more faults, as many as are allowed.
-    fn inject(&mut self) -> u32 {
-        let began = Instant::now();
+    fn inject(&mut self) {
+        let began = own_time();
         let standing = Standing {
+            at: nanos(self.state.began.elapsed()),
+            threads: self.state.roster.live().count(),
             natural: self.state.counts.faults - self.state.counts.extra,
             extra: self.state.counts.extra,
-            target: self.state.target_time(),
+            target: self.state.clocks.read(),
             spent: self.state.spent(),
         };
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
@@ -230,12 +217,11 @@ impl Engine {
             done.is_ok()
         });
         broken.into_iter().for_each(|note| self.state.note(note));
-        self.state.cost.injecting += nanos(began.elapsed());
-        wanted
+        self.state.cost.injecting += own_time().saturating_sub(began);
     }
 
     /// Maps threads and moves pages.
-    fn turn(&mut self) {
+    fn turn(&mut self, intervals: u32) {
         self.state.keep(&self.machine);
         let gone = self.state.roster.reuse();
         if !gone.is_empty() {
@@ -251,11 +237,10 @@ impl Engine {
         }
         line.lost =
             self.observer.lost() - std::mem::replace(&mut self.state.lost, self.observer.lost());
-        if self.parts.threads {
-            line.seated = self.map_threads();
-        }
-        if self.parts.pages && (self.state.placed || !self.parts.threads) {
-            let began = Instant::now();
+        let (now, before) = (self.state.counts, self.state.before);
+        line.seated = self.map_threads(intervals, now.faults > before.faults);
+        if self.parts.pages && (self.state.evidence.placed() || !self.parts.threads) {
+            let began = own_time();
             let nodes = &self.machine.nodes;
             match self.state.pages.move_some(nodes, &mut *self.detector) {
                 Ok(moved) => line.pages_moved = moved,
@@ -266,9 +251,8 @@ impl Engine {
                     ));
                 }
             }
-            self.state.cost.migrating += nanos(began.elapsed());
+            self.state.cost.migrating += own_time().saturating_sub(began);
         }
-        let (now, before) = (self.state.counts, self.state.before);
         line.faults = now.faults - before.faults;
         line.extra = now.extra - before.extra;
         self.state.before = now;
@@ -293,36 +277,30 @@ impl Engine {
     }
 
     /// Has the threads mapped if there is news enough, and puts them where they belong.
-    fn map_threads(&mut self) -> Vec<(Tid, Cpu)> {
-        let began = Instant::now();
+    fn map_threads(&mut self, intervals: u32, faults: bool) -> Vec<(Tid, Cpu)> {
+        let began = own_time();
         let state = &mut self.state;
-        let pairs: Vec<(Member, Member, u32)> = state.matrix.pairs().collect();
-        let mut talking = vec![false; state.matrix.members()];
-        for &(i, j, _) in &pairs {
-            (talking[i.at()], talking[j.at()]) = (true, true);
-        }
-        let talking = talking.iter().filter(|t| **t).count() as u64;
-        if talking < 2 || state.matrix.events() - state.mapped_at < talking {
+        let matrix = &mut state.matrix;
+        let due = state.evidence.turn(matrix, intervals, faults);
+        let (Some((pairs, news)), true) = (due, self.parts.threads) else {
             return Vec::new();
-        }
-        state.mapped_at = state.matrix.events();
+        };
         let of = |member: usize| state.roster.by_member(Member(member as u16));
         let current = (0..state.matrix.members()).map(|m| of(m).and_then(|(_, t)| t.seat));
         let current: Vec<Option<Cpu>> = current.collect();
         let question = Question {
             pairs: &pairs,
+            news: &news,
             seats: &current,
-            event: EVENT,
         };
         let answer = self.mapper.map(&question);
-        state.matrix.age();
-        let mapped = Instant::now();
-        state.cost.mapping += nanos(mapped - began);
+        state.cost.mapping += own_time().saturating_sub(began);
         let Some(answer) = answer else {
             return Vec::new();
         };
+        let began = own_time();
         state.counts.mappings += 1;
-        state.placed = true;
+        state.evidence.mapped();
         let mut seated = Vec::new();
         for (member, cpu) in answer {
             let Some((tid, _)) = state.roster.by_member(member) else {
@@ -346,7 +324,7 @@ impl Engine {
             state.note("threads were not pinned any more: the process that would free them again was killed".to_owned());
         }
         state.counts.threads_moved += seated.len() as u64;
-        state.cost.migrating += nanos(mapped.elapsed());
+        state.cost.migrating += own_time().saturating_sub(began);
         seated
     }
 
@@ -355,7 +333,7 @@ impl Engine {
         self.take_in();
         self.state.keep(&self.machine);
         let mut state = self.state;
-        state.cost.target = state.target_time();
+        state.cost.target = state.clocks.read();
         state.cost.cpu = own_time().saturating_sub(state.own_before);
         if let Some(note) = self.observer.note() {
             state.note(note.to_owned());
@@ -425,13 +403,14 @@ impl State {
         let seen = detector.access(&access, &mut self.matrix);
         for (a, b) in self.matrix.take_fresh() {
             self.record.shared(a, b);
+            self.evidence.event(a, b);
         }
-        if let (Some(node), true) = (seen.belongs, pages) {
-            let place = Place {
+        if pages {
+            let place = seen.belongs.map(|node| Place {
                 pid: fault.pid,
                 address: fault.address,
                 node,
-            };
+            });
             self.pages.belongs(page, place);
         }
         seen.known
@@ -441,6 +420,7 @@ impl State {
     fn gone(&mut self, at: Nanos, pid: Pid, tid: Tid) {
         if let Some(member) = self.roster.ended(tid) {
             self.matrix.clear(member);
+            self.evidence.clear(member);
         }
         let last = self.roster.of(pid).is_empty();
         if last {
@@ -450,8 +430,7 @@ impl State {
         if last {
             self.memory.forget(pid);
             self.pages.forget(pid);
-            let (came, now) = self.clocks.remove(&pid).unwrap_or_default();
-            self.ended += now - came;
+            self.clocks.gone(pid);
         }
     }
 
@@ -467,20 +446,4 @@ impl State {
             }
         }
     }
-}
-
-fn nanos(duration: Duration) -> Nanos {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Processor time of a process so far.
-fn time_of(pid: Pid) -> Option<Nanos> {
-    let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid)).ok()?;
-    Some(nanos(Duration::from(clock_gettime(clock).ok()?)))
-}
-
-/// Processor time of this process so far.
-fn own_time() -> Nanos {
-    let now = clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID);
-    now.map_or(0, |now| nanos(Duration::from(now)))
 }

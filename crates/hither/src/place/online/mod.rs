@@ -11,7 +11,9 @@
 //! hither. Who maps is a [`Mapper`], which the command line joins on.
 pub mod analysis;
 mod blind;
+mod clock;
 mod engine;
+mod evidence;
 mod guardian;
 mod joining;
 pub mod journal;
@@ -103,11 +105,12 @@ impl Machine {
 
 /// What a mapper is asked.
 pub struct Question<'a> {
-    /// Threads i < j that share, with the weight of an event times their events.
+    /// Threads i < j that share, with the weight of their events.
     pub pairs: &'a [(Member, Member, u32)],
+    /// The events since the last question.
+    pub news: &'a [(Member, Member)],
     /// Where threads were put, by member.
     pub seats: &'a [Option<Cpu>],
-    pub event: u32,
 }
 
 /// Maps threads to processing units.

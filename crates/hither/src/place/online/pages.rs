@@ -10,6 +10,8 @@ use crate::place::run::guide::{Node, Pid};
 
 /// Pages of one batch: moving a page takes 4 us.
 const BATCH: usize = 512;
+/// Pages that wait at most; those that find no room come back with their next fault.
+const MOST: usize = 1 << 16;
 
 /// A page and one of the addresses that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +33,18 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// The page belongs there.
-    pub fn belongs(&mut self, page: Page, place: Place) {
-        self.waiting.insert(page, place);
+    /// The page belongs there, or nowhere in particular any more.
+    pub fn belongs(&mut self, page: Page, place: Option<Place>) {
+        match place {
+            Some(place) if self.waiting.len() < MOST || self.waiting.contains_key(&page) => {
+                self.waiting.insert(page, place);
+            }
+            Some(_) => {}
+            None if self.waiting.is_empty() => {}
+            None => {
+                self.waiting.remove(&page);
+            }
+        }
     }
 
     /// The process is gone.

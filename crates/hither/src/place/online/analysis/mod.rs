@@ -66,6 +66,20 @@ pub struct Seen {
     pub belongs: Option<NodeIx>,
 }
 
+/// Elements of a table (SPCD III.B.1): 1 GB of address space in pages of 4 KiB. It is the
+/// upper bound of both tables; of two entries that fall on one element the later overwrites
+/// the earlier.
+pub const ELEMENTS: usize = 256_000;
+
+/// As the hash function of Linux: 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x61C8_8646_80B5_83EB;
+
+/// The element of a table of so many on which a page or region falls.
+fn element(object: Object, number: u64, elements: usize) -> usize {
+    let key = (number ^ u64::from(object.0).rotate_right(20)).wrapping_mul(GOLDEN);
+    ((u128::from(key) * elements as u128) >> 64) as usize
+}
+
 /// Makes communication out of accesses.
 pub trait Detector {
     /// Takes in an access and adds what it tells of communication to the matrix.

@@ -23,7 +23,7 @@ impl State {
         });
         line.threads = threads.collect();
         line.threads.sort_by_key(|thread| (thread.pid, thread.tid));
-        self.cost.target = self.target_time();
+        self.cost.target = self.clocks.read();
         self.cost.cpu = own_time().saturating_sub(self.own_before);
         line.cost = self.cost.clone();
     }

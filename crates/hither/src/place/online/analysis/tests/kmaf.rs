@@ -124,6 +124,20 @@ fn objects_that_are_gone_leave_the_others_as_they_were() {
     assert_eq!(table.storage().entries, 2);
 }
 
+/// The table has an upper bound: of two pages on one element the later one stays.
+#[test]
+fn pages_that_collide_overwrite_one_another() {
+    let mut table = AffinityTable::sized(2, 1);
+    let (matrix, seen) = feed(&mut table, &[(0, 0, 0), (0, 0, 0), (1, 1, 4096)]);
+    assert_eq!((events(&matrix), seen.known), (vec![], false));
+    assert_eq!(table.numa_vector(page(0)), None);
+    assert_eq!(table.numa_vector(page(1)), Some(&[0, 1][..]));
+    assert_eq!(table.storage().entries, 1);
+    // Nothing of the page that was there is left to the next one.
+    let (matrix, seen) = feed(&mut table, &[(2, 0, 0)]);
+    assert_eq!((events(&matrix), seen.known), (vec![], false));
+}
+
 /// Section 3.5.1: 4 nodes, counters of 2 bytes, sub-blocks of 1 KiB with 2 threads of 2
 /// bytes: the paper says 20 bytes and 0.49 %; by its equation it is 24 and 0.59 %, and 20
 /// with the counters of 1 byte of its table 2.
