@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hither_profile::{Nanos, Profile, RunEnd};
 use hither_sys::affinity::Mask;
-use hither_sys::faults::{Fault, Faults, Record};
+use hither_sys::faults::{Fault, Record};
 
 use super::analysis::controller::{Controller, Standing};
 use super::analysis::matrix::{SharingMatrix, EVENT};
@@ -17,6 +17,7 @@ use super::evidence::Evidence;
 use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
+use super::observer::Observer;
 use super::pages::{Pages, Place};
 use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
@@ -41,7 +42,7 @@ struct Counts {
 
 pub struct Engine {
     pub mechanism: Mechanism,
-    pub observer: Faults,
+    pub observer: Box<dyn Observer>,
     pub samplers: Vec<Box<dyn Sampler>>,
     pub detector: Box<dyn Detector>,
     pub mapper: Box<dyn Mapper>,
@@ -151,7 +152,7 @@ impl Engine {
         let own = state.own;
         let pages = self.parts.pages && (state.evidence.placed() || !self.parts.threads);
         let samplers = &self.samplers;
-        for (at, record) in self.observer.drain() {
+        for &(at, record) in self.observer.drain() {
             match record {
                 Record::Fault(f) if samplers.iter().any(|s| s.owns(f.tid)) => {}
                 Record::Fault(fault) if fault.pid != own => {
@@ -339,11 +340,8 @@ impl Engine {
         let mut state = self.state;
         state.cost.target = state.clocks.read();
         state.cost.cpu = own_time().saturating_sub(state.own_before);
-        if self.observer.user_only {
-            state.note(
-                "faults inside system calls were not seen (perf_event_paranoid is 2 or more)"
-                    .to_owned(),
-            );
+        if let Some(note) = self.observer.note() {
+            state.note(note.to_owned());
         }
         state
             .notes
