@@ -19,6 +19,7 @@ mod knobs;
 mod ledger;
 mod memory;
 mod pages;
+mod present;
 pub mod record;
 mod roster;
 pub mod sampler;
