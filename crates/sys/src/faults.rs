@@ -32,8 +32,10 @@ const USE_CLOCK: u64 = 1 << 25;
 const SET_OUTPUT: libc::c_ulong = 0x2405;
 
 /// Bytes of a ring without its first page: what every user may have per processor
-/// (perf_event_mlock_kb is 516 by default).
+/// (perf_event_mlock_kb is 516 by default), and the least to do with where somebody has that
+/// already.
 const RING: usize = 512 << 10;
+const SMALL_RING: usize = 16 << 10;
 const PAGE: usize = 4096;
 /// Offsets in the first page of a ring (struct perf_event_mmap_page).
 const DATA_HEAD: usize = 1024;
@@ -217,15 +219,24 @@ fn open(tid: i32, cpu: u32, flags: u64, user_only: bool) -> io::Result<File> {
 struct Ring {
     event: File,
     at: *mut u8,
+    /// Bytes of it without its first page, a power of two.
+    size: usize,
     bytes: Vec<u8>,
 }
 
 impl Ring {
     fn new(event: File) -> io::Result<Ring> {
-        let at = map(event.as_raw_fd())?;
+        let mut size = RING;
+        let at = loop {
+            match map(event.as_raw_fd(), size) {
+                Err(e) if size > SMALL_RING && is_forbidden(&e) => size /= 2,
+                at => break at?,
+            }
+        };
         Ok(Ring {
             event,
             at,
+            size,
             bytes: Vec::new(),
         })
     }
@@ -241,13 +252,13 @@ impl Ring {
         let head = self.position(DATA_HEAD).load(Ordering::Acquire);
         let tail = self.position(DATA_TAIL).load(Ordering::Relaxed);
         let length = usize::try_from(head.wrapping_sub(tail))
-            .unwrap_or(RING)
-            .min(RING);
-        let from = (tail % RING as u64) as usize;
-        let first = length.min(RING - from);
+            .unwrap_or(self.size)
+            .min(self.size);
+        let from = (tail % self.size as u64) as usize;
+        let first = length.min(self.size - from);
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.resize(length, 0);
-        // SAFETY: the data start one page behind the start of the mapping and are RING bytes
+        // SAFETY: the data start one page behind the start of the mapping and are `size` bytes
         // long; `from + first` and `length - first` are at most that. The kernel writes only
         // between head and tail, which is the other part of the ring.
         unsafe {
@@ -265,17 +276,17 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping is of this length and nobody else knows it.
-        unsafe { libc::munmap(self.at.cast(), PAGE + RING) };
+        unsafe { libc::munmap(self.at.cast(), PAGE + self.size) };
     }
 }
 
-fn map(fd: RawFd) -> io::Result<*mut u8> {
+fn map(fd: RawFd, size: usize) -> io::Result<*mut u8> {
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address that the kernel picks overlaps nothing of ours.
     let at = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
-            PAGE + RING,
+            PAGE + size,
             prot,
             libc::MAP_SHARED,
             fd,

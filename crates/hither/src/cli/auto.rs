@@ -4,8 +4,10 @@ mod keep;
 mod mapper;
 mod render;
 mod structures;
+mod top;
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -16,7 +18,7 @@ pub use args::Args;
 
 use super::run::output;
 use super::{say, style};
-use crate::place::online::journal::Outcome;
+use crate::place::online::journal::{Outcome, Watch};
 use crate::place::online::{self, Machine, Parts, Request};
 use crate::place::run::guide::Node;
 use crate::program::{child, target};
@@ -24,6 +26,7 @@ use crate::topology::{select, Restrictions, Selected, Tree};
 use crate::trace::launch::already_traced;
 use keep::Keep;
 use mapper::Warm;
+use top::Top;
 
 /// Runs the command or joins a process; the result is the exit status.
 ///
@@ -57,6 +60,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         threads: !args.data_only,
         pages: !args.threads_only && args.mechanism() == online::Mechanism::Kmaf,
     };
+    let (watch, streams) = watch(args)?;
     let request = Request {
         mechanism: args.mechanism(),
         parts,
@@ -65,6 +69,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         machine,
         mapper: Box::new(Warm::new(selected.tree, args.mechanism())),
         journal,
+        watch,
+        streams,
     };
     let (outcome, profile) = match (&target, args.pid) {
         (Some(target), _) => online::run(request, target, &args.command)?,
@@ -93,6 +99,22 @@ fn journal(path: Option<&Path>) -> Result<Option<File>> {
     let file = path
         .map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display())));
     file.transpose()
+}
+
+type Streams = [Option<OwnedFd>; 2];
+
+/// Who looks on, and what the program gets as standard output and error then.
+fn watch(args: &Args) -> Result<(Option<Box<dyn Watch>>, Streams)> {
+    if !args.top {
+        return Ok((None, [None, None]));
+    }
+    let words = args.command.iter().map(|word| word.to_string_lossy());
+    let command = match args.pid {
+        Some(pid) => format!("process {pid}"),
+        None => words.collect::<Vec<_>>().join(" "),
+    };
+    let (top, streams) = Top::new(command, args.mechanism().name())?;
+    Ok((Some(Box::new(top)), streams))
 }
 
 /// What was seen and done, and what to type next.

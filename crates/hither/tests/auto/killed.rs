@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{kill, Signal};
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 use super::*;
@@ -30,6 +30,24 @@ fn settings() -> Vec<(String, String)> {
     let mut all: Vec<_> = paths.filter_map(value).map(|(v, p)| (p, v)).collect();
     all.sort();
     all
+}
+
+/// The lists of units of all threads of a process.
+pub fn masks(pid: i32) -> Vec<String> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let status = |task: fs::DirEntry| fs::read_to_string(task.path().join("status")).ok();
+    let mask = |status: String| {
+        let mut lines = status.lines();
+        let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        Some(list.trim().to_owned())
+    };
+    tasks
+        .flatten()
+        .filter_map(status)
+        .filter_map(mask)
+        .collect()
 }
 
 /// Processes that a mark is on, hither and its guardian among them.
@@ -151,7 +169,7 @@ impl Victim {
 
 /// The program, and the mask that everybody starts with; `None` where nothing is sampled or
 /// there is nowhere to be moved.
-fn program() -> Option<(Place, String, String)> {
+pub fn program() -> Option<(Place, String, String)> {
     let place = place_with_couples()?;
     let built = place.shell(&format!("gcc -O1 -pthread -o calm {SOURCE}"));
     assert!(built.status.success(), "{}", text(&built.stderr));

@@ -5,6 +5,7 @@
 #[allow(dead_code)] // Other tests use more of it.
 mod common;
 
+mod joined;
 mod killed;
 mod refused;
 
@@ -12,6 +13,8 @@ use std::fs;
 
 use common::{run, status, text, wait_for, Place, Running, HITHER};
 use nix::sys::signal::Signal;
+
+use killed::masks;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/couples.c");
 
@@ -125,24 +128,6 @@ fn mistakes_are_told() {
     check("--pid 999999999", 2, "there is no process 999999999");
     check("-- no-such-program", 127, "no such program");
     check("--sampler magic -- true", 2, "numa-balancing");
-}
-
-/// The lists of units of all threads of a process.
-fn masks(pid: i32) -> Vec<String> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    let status = |task: fs::DirEntry| fs::read_to_string(task.path().join("status")).ok();
-    let mask = |status: String| {
-        let mut lines = status.lines();
-        let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-        Some(list.trim().to_owned())
-    };
-    tasks
-        .flatten()
-        .filter_map(status)
-        .filter_map(mask)
-        .collect()
 }
 
 #[test]

@@ -68,6 +68,11 @@ pub struct Args {
     #[arg(long, conflicts_with = "output")]
     pub no_profile: bool,
 
+    /// Show on the terminal what goes on while the program runs. What it writes to the
+    /// terminal is shown at the end
+    #[arg(long)]
+    pub top: bool,
+
     /// Write how it went to this file at the end, as JSON (names: docs/format.md)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -1,5 +1,7 @@
 //! The loop: every 10 ms faults are taken in and more are caused, every 100 ms threads are
 //! mapped and pages moved (kMAF 3.4).
+mod tell;
+
 use std::time::{Duration, Instant};
 
 use hither_profile::{Nanos, Profile, RunEnd};
@@ -12,11 +14,11 @@ use super::analysis::{storage, Access, Detector, Member};
 use super::clock::{nanos, own_time, Clocks};
 use super::evidence::Evidence;
 use super::guardian::Guardian;
-use super::journal::{Cost, Journal, Line, Outcome, ThreadReport};
+use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
 use super::pages::{Pages, Place};
 use super::present::{Present, Use};
-use super::record::{monotonic, Record as Kept};
+use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
 use super::sampler::{Sampler, View};
 use super::{Machine, Mapper, Mechanism, Parts, Question};
@@ -49,7 +51,9 @@ pub struct Engine {
     pub parts: Parts,
     pub controller: Controller,
     pub guardian: Guardian,
+    pub budget: f64,
     pub journal: Journal,
+    pub watch: Option<Box<dyn Watch>>,
     pub state: State,
 }
 
@@ -58,6 +62,8 @@ pub struct State {
     roster: Roster,
     memory: Memory,
     record: Kept,
+    /// Of the record, at the last interval.
+    tally: Tally,
     matrix: SharingMatrix,
     pages: Pages,
     present: Present,
@@ -85,6 +91,7 @@ impl State {
             roster: Roster::default(),
             memory: Memory::default(),
             record: Kept::new(monotonic()),
+            tally: Tally::default(),
             matrix: SharingMatrix::default(),
             pages: Pages::default(),
             present: Present::new(),
@@ -239,7 +246,8 @@ impl Engine {
             at: nanos(self.state.began.elapsed()) / 1_000_000,
             ..Line::default()
         };
-        if self.journal.is_wanted() {
+        let told = self.journal.is_wanted() || self.watch.is_some();
+        if told {
             self.state.describe(&mut line);
         }
         line.lost =
@@ -263,9 +271,24 @@ impl Engine {
         line.faults = now.faults - before.faults;
         line.extra = now.extra - before.extra;
         self.state.before = now;
+        if told {
+            line.budget = self.budget;
+            self.state.tell(&self.machine, &mut line);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.show(&line);
+        }
         if line.faults + line.lost + line.pages_moved > 0 || !line.seated.is_empty() {
             self.journal.write(&line);
         }
+    }
+
+    /// This process is about to stop, or goes on.
+    pub fn pause(&mut self, stopping: bool) -> Option<Duration> {
+        if let Some(watch) = &mut self.watch {
+            watch.pause(stopping);
+        }
+        None
     }
 
     /// Has the threads mapped if there is news enough, and puts them where they belong.
@@ -448,13 +471,5 @@ impl State {
                 self.record.moved(at, page, home, node);
             }
         }
-    }
-
-    fn describe(&self, line: &mut Line) {
-        let tid = |member| self.roster.by_member(member).map(|(tid, _)| tid);
-        let pairs = self.matrix.pairs().filter_map(|(i, j, weight)| {
-            Some((tid(i)?, tid(j)?, f64::from(weight) / f64::from(EVENT)))
-        });
-        line.pairs = pairs.collect();
     }
 }

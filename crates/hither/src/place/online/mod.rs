@@ -10,10 +10,12 @@
 //! One thread does it all: `engine` every 10 ms. The `guardian` undoes what must not outlive
 //! hither. Who maps is a [`Mapper`], which the command line joins on.
 pub mod analysis;
+mod blind;
 mod clock;
 mod engine;
 mod evidence;
 mod guardian;
+mod joining;
 pub mod journal;
 mod knobs;
 mod ledger;
@@ -26,17 +28,18 @@ pub mod sampler;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::process::Stdio;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{anyhow, bail, Context, Result};
 use hither_profile::{NodeIx, Profile, RunEnd};
 use hither_sys::faults::Faults;
-use hither_sys::process;
+use hither_sys::{probe, process};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use crate::place::run::guide::{Cpu, Node, Pid};
-use crate::place::run::jobs::{self, Signals};
+use crate::place::run::jobs::{self, Beat, Signals};
 use crate::place::run::{front, task};
 use crate::program::target::Target;
 use analysis::affinity::AffinityTable;
@@ -45,7 +48,7 @@ use analysis::regions::{self, RegionTable};
 use analysis::{Detector, Member};
 use engine::{Engine, State};
 use guardian::Guardian;
-use journal::{Journal, Outcome};
+use journal::{Journal, Outcome, Watch};
 use knobs::Knobs;
 use sampler::Choice;
 
@@ -126,21 +129,37 @@ pub struct Request {
     pub mapper: Box<dyn Mapper>,
     /// Takes lines of JSON.
     pub journal: Option<File>,
+    /// Looks on.
+    pub watch: Option<Box<dyn Watch>>,
+    /// What the program is to have as standard output and error instead of ours.
+    pub streams: [Option<OwnedFd>; 2],
 }
 
 /// Starts a program and follows it to its end.
 ///
 /// # Errors
 /// When it cannot be started, or page faults cannot be observed.
-pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<(Outcome, Profile)> {
+pub fn run(
+    mut request: Request,
+    target: &Target,
+    words: &[OsString],
+) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
+    let streams = std::mem::take(&mut request.streams);
     let cpus = request.machine.cpus();
     let mut engine = engine(request, |_| Faults::of_children(&cpus))?;
-    let child = front::spawn(target, front::command(target, &[], &signals))?;
+    let mut command = front::command(target, &[], &signals);
+    let [out, err] = streams;
+    out.map(|fd| command.stdout(Stdio::from(fd)));
+    err.map(|fd| command.stderr(Stdio::from(fd)));
+    let child = front::spawn(target, command)?;
     // Only now, for a child inherits it.
     hither_sys::launch::be_prompt();
-    let end = jobs::wait_with(child, None, &signals, || Some(engine.tick()))?;
-    let words = command.iter();
+    let end = jobs::wait_with(child, None, &signals, |beat| match beat {
+        Beat::Tick => Some(engine.tick()),
+        other => engine.pause(other == Beat::Stopping),
+    })?;
+    let words = words.iter();
     let words = words.map(|w| w.to_string_lossy().into_owned()).collect();
     Ok(engine.finish(end, words))
 }
@@ -151,12 +170,27 @@ pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<(O
 /// When there is no such process, or its page faults cannot be observed.
 pub fn attach(request: Request, pid: Pid) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
+    blind::check(pid)?;
     let of = process::pidfd(nix::unistd::Pid::from_raw(pid))
         .with_context(|| format!("there is no process {pid}"))?;
+    process::lift_descriptor_limit();
     let command = task::command(pid);
     let cpus = request.machine.cpus();
-    let mut engine = engine(request, |_| of_process(pid, &cpus))?;
-    engine.adopt(pid);
+    let mut processes = Vec::new();
+    let mut refused = Vec::new();
+    let mut engine = engine(request, |_| {
+        let joined = joining::join(pid, &cpus)?;
+        (processes, refused) = (joined.processes, joined.refused);
+        Ok(joined.faults)
+    })?;
+    for pid in processes {
+        engine.adopt(pid);
+    }
+    for pid in refused {
+        engine.state.note(format!(
+            "process {pid} belongs to another user and was left alone; be root to follow it too"
+        ));
+    }
     hither_sys::launch::be_prompt();
     let mut end = RunEnd::Interrupted;
     loop {
@@ -178,35 +212,16 @@ pub fn attach(request: Request, pid: Pid) -> Result<(Outcome, Profile)> {
     Ok(engine.finish(end, command))
 }
 
-/// Observes all threads of a process, those too that are made meanwhile.
-fn of_process(pid: Pid, cpus: &[u32]) -> std::io::Result<Faults> {
-    let mut known = task::threads(pid);
-    let mut faults = Faults::of_threads(&known, cpus)?;
-    // A thread made before its creator was observed inherits nothing.
-    loop {
-        let now = task::threads(pid);
-        let new: Vec<_> = now.iter().copied().filter(|t| !known.contains(t)).collect();
-        if new.is_empty() {
-            return Ok(faults);
-        }
-        for tid in new {
-            match faults.add(tid, cpus) {
-                Err(e) if e.raw_os_error() == Some(nix::libc::ESRCH) => {}
-                done => done?,
-            }
-        }
-        known = now;
-    }
-}
-
 fn engine(
     request: Request,
     observe: impl FnOnce(&Machine) -> std::io::Result<Faults>,
 ) -> Result<Engine> {
+    // Before anything is changed for it.
+    probe::perf_page_faults(true).map_err(|e| anyhow!(blind::why(&e)))?;
     let state_file = Path::new(knobs::STATE);
     let knobs = match request.samplers.allow_sysctl {
         true => Some(Knobs::open(state_file).context(
-            "settings of the system cannot be changed safely: be root, or leave out --allow-sysctl",
+            "settings of the system cannot be changed safely; be root, or leave out --allow-sysctl",
         )?),
         false => None,
     };
@@ -214,16 +229,16 @@ fn engine(
         knobs::tidy(state_file);
     }
     let guardian = Guardian::new(knobs)?;
-    let observer = observe(&request.machine)
-        .context("page faults cannot be observed here (perf_event_open); see `hither doctor`")?;
+    // Before anybody is observed, for it starts a child to try something on.
     let (samplers, reasons) = sampler::choose(&request.samplers, guardian.knobs());
     if let (true, Some(name)) = (samplers.is_empty(), &request.samplers.only) {
         bail!("sampler {name} does not work here: {}", reasons.join("; "));
     }
+    let observer = observe(&request.machine).map_err(|e| anyhow!(blind::why(&e)))?;
     let mut state = State::new();
     if samplers.is_empty() {
         state.note(format!(
-            "no sampler works here, so only first touches were seen ({})",
+            "no sampler works here, so of each page only the first access was seen: {}; see `hither doctor`",
             reasons.join("; ")
         ));
     }
@@ -241,7 +256,9 @@ fn engine(
         parts: request.parts,
         controller: Controller::new(request.limits),
         guardian,
+        budget: request.limits.budget,
         journal: Journal::new(request.journal),
+        watch: request.watch,
         state,
     })
 }

@@ -210,6 +210,13 @@ impl Record {
         }
     }
 
+    /// The name of a thread that lives.
+    #[must_use]
+    pub fn name(&self, tid: Tid) -> &str {
+        let thread = self.lives.known(tid);
+        thread.map_or("", |t| self.lives.threads[t.at()].name.as_str())
+    }
+
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.tally

@@ -45,6 +45,8 @@ pub trait Sampler {
     /// Nanoseconds of processor time that a fault costs the program, with what it takes to
     /// cause it.
     fn price(&self) -> Nanos;
+    /// What is seen well enough with it, so that nothing less safe is needed for that.
+    fn reaches(&self) -> &'static [Kind];
     /// Sees to it that about `wanted` more pages fault. Called every 10 ms, with 0 too.
     ///
     /// # Errors
@@ -60,6 +62,13 @@ pub trait Sampler {
     }
 }
 
+/// Memory that a sampler reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Private,
+    Shared,
+}
+
 /// What the user allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
@@ -72,24 +81,36 @@ pub struct Choice {
 /// All names, safest first.
 pub const NAMES: &[&str] = &["numa-balancing", "move", "pageout"];
 
-/// Samplers that work here, and a sentence for each that does not.
+/// Samplers to use, safest first, each only for what the safer ones do not reach; and a
+/// sentence for each that does not work here.
 #[must_use]
 pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>, Vec<String>) {
     let mut works: Vec<Box<dyn Sampler>> = Vec::new();
     let mut reasons = Vec::new();
-    for name in NAMES {
-        if choice.only.as_deref().is_some_and(|only| only != *name) {
+    for &name in NAMES {
+        if choice.only.as_deref().is_some_and(|only| only != name) {
             continue;
         }
-        let sampler: Result<Box<dyn Sampler>, String> = match *name {
+        let reached = |kind: &Kind| works.iter().any(|s| s.reaches().contains(kind));
+        if [Kind::Private, Kind::Shared].iter().all(reached) {
+            break;
+        }
+        let sampler: Result<Box<dyn Sampler>, String> = match name {
             "numa-balancing" => numa_balancing::NumaBalancing::new(knobs).map(|s| Box::new(s) as _),
             "move" => mover::Mover::new().map(|s| Box::new(s) as _),
             _ => pageout::PageOut::new().map(|s| Box::new(s) as _),
         };
         match sampler {
+            Ok(sampler) if choice.only.is_none() && adds_nothing(&*sampler, &works) => {}
             Ok(sampler) => works.push(sampler),
             Err(reason) => reasons.push(format!("{name}: {reason}")),
         }
     }
     (works, reasons)
+}
+
+/// Whether safer ones reach all that it does.
+fn adds_nothing(sampler: &dyn Sampler, safer: &[Box<dyn Sampler>]) -> bool {
+    let reached = |kind| safer.iter().any(|s| s.reaches().contains(kind));
+    !sampler.reaches().is_empty() && sampler.reaches().iter().all(reached)
 }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use hither_profile::Nanos;
 
-use super::{Sampler, View};
+use super::{Kind, Sampler, View};
 use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
 use host::Host;
@@ -177,6 +177,10 @@ impl Sampler for Mover {
 
     fn price(&self) -> Nanos {
         self.price
+    }
+
+    fn reaches(&self) -> &'static [Kind] {
+        &[Kind::Private]
     }
 
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use hither_profile::Nanos;
 
-use super::{Sampler, View};
+use super::{Kind, Sampler, View};
 use crate::place::online::knobs::{self, Knobs, Setting};
 
 const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
@@ -60,6 +60,11 @@ fn rate(name: &str, value: u64) -> Setting {
     }
 }
 
+/// Whether memory is gone through on all nodes: 2 is for slow ones only (memory tiers).
+fn is_on(value: &str) -> bool {
+    value.trim().parse().is_ok_and(|mode: u32| mode & 1 != 0)
+}
+
 impl NumaBalancing {
     /// `knobs` where settings of the system may be changed.
     pub fn new(knobs: Option<&Knobs>) -> Result<NumaBalancing, String> {
@@ -69,7 +74,7 @@ impl NumaBalancing {
         let mut sampler = NumaBalancing {
             ours: false,
             period: None,
-            on: before.trim() != "0",
+            on: is_on(&before),
             since: Instant::now(),
             wanted: 0,
             before: 0,
@@ -91,7 +96,10 @@ impl NumaBalancing {
             .hold(&settings)
             .map_err(|e| format!("settings of the system cannot be changed safely ({e})"))?;
         if refused.contains(&settings[0]) {
-            return Err("kernel.numa_balancing may not be changed; be root".to_owned());
+            return match sampler.on {
+                true => Ok(sampler),
+                false => Err("kernel.numa_balancing is 0 and may not be changed; be root, outside of containers".to_owned()),
+            };
         }
         sampler.ours = true;
         sampler.on = true;
@@ -138,6 +146,14 @@ impl Sampler for NumaBalancing {
         PRICE
     }
 
+    /// Where its pace cannot be set it is too slow to do without others.
+    fn reaches(&self) -> &'static [Kind] {
+        match self.period {
+            Some(_) => &[Kind::Private],
+            None => &[],
+        }
+    }
+
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
         if !self.ours {
             return Ok(());
@@ -166,6 +182,16 @@ impl Sampler for NumaBalancing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modes() {
+        let check = |value, expected| assert_eq!(is_on(value), expected, "{value}");
+        check("0\n", false);
+        check("1\n", true);
+        check("2\n", false);
+        check("3\n", true);
+        check("", false);
+    }
 
     #[test]
     fn periods_follow_what_is_wanted() {
