@@ -19,6 +19,7 @@ use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
 use super::observer::Observer;
 use super::pages::{Pages, Place};
+use super::present::{Present, Use};
 use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
 use super::sampler::{Sampler, View};
@@ -28,6 +29,8 @@ use crate::place::run::task;
 
 /// Between two mappings (kMAF 3.4).
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Intervals that make a window of time.
+const WINDOW: u32 = 20;
 /// What a record costs the program, in nanoseconds.
 const RECORD: Nanos = 120;
 
@@ -67,6 +70,7 @@ pub struct State {
     tally: Tally,
     matrix: SharingMatrix,
     pages: Pages,
+    present: Present,
     counts: Counts,
     cost: Cost,
     /// Where threads may run without us.
@@ -79,6 +83,8 @@ pub struct State {
     before: Counts,
     lost: u64,
     evidence: Evidence,
+    /// Intervals since a window of time began.
+    turns: u32,
     own: Pid,
     notes: Vec<String>,
 }
@@ -92,6 +98,7 @@ impl State {
             tally: Tally::default(),
             matrix: SharingMatrix::default(),
             pages: Pages::default(),
+            present: Present::new(),
             counts: Counts::default(),
             cost: Cost::default(),
             ours: Mask::of(0).unwrap_or_default(),
@@ -102,6 +109,7 @@ impl State {
             before: Counts::default(),
             lost: 0,
             evidence: Evidence::default(),
+            turns: 0,
             own: std::process::id().cast_signed(),
             notes: Vec::new(),
         }
@@ -182,6 +190,7 @@ impl Engine {
                     state.record.mapped(pid, &state.memory);
                     state.record.execed(at, pid);
                     state.memory.forget(pid);
+                    state.present.forget(pid);
                     state.clocks.born(pid);
                 }
                 _ => {}
@@ -206,7 +215,9 @@ impl Engine {
         };
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let wanted = self.controller.wanted(standing, price);
+        let picks = self.state.present.pick(wanted);
         let view = View {
+            picks: &picks,
             memory: &self.state.memory,
             roster: &self.state.roster,
             extra: self.state.counts.extra,
@@ -226,6 +237,11 @@ impl Engine {
     /// Maps threads and moves pages.
     fn turn(&mut self, intervals: u32) {
         self.state.keep(&self.machine);
+        self.state.turns += intervals;
+        if self.state.turns >= WINDOW {
+            self.state.turns = 0;
+            self.detector.window();
+        }
         let gone = self.state.roster.reuse();
         if !gone.is_empty() {
             self.detector.forget_members(&gone);
@@ -405,7 +421,14 @@ impl State {
         };
         self.record.access(at, &fault, who, page, access.node);
         self.record.belongs(&fault, page, &self.memory);
+        let events = self.matrix.events();
         let seen = detector.access(&access, &mut self.matrix);
+        let used = match (self.matrix.events() > events, seen.mixed) {
+            (true, _) => Use::Shared,
+            (false, true) => Use::Mixed,
+            (false, false) => Use::Other,
+        };
+        self.present.saw(fault.pid, fault.address, used);
         for (a, b) in self.matrix.take_fresh() {
             self.record.shared(a, b);
             self.evidence.event(a, b);
@@ -435,6 +458,7 @@ impl State {
         if last {
             self.memory.forget(pid);
             self.pages.forget(pid);
+            self.present.forget(pid);
             self.clocks.gone(pid);
         }
     }

@@ -23,6 +23,7 @@ mod ledger;
 mod memory;
 mod observer;
 mod pages;
+mod present;
 pub mod record;
 mod roster;
 pub mod sampler;
