@@ -37,6 +37,8 @@ export interface Run {
   cache_bytes: number;
   end: string;
   sampling_error: number;
+  /** Counts are page faults seen while it ran. */
+  online: boolean;
   nodes: number;
   nodes_from: string;
 }

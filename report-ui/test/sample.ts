@@ -21,6 +21,7 @@ export const page: Page = {
       "cache_bytes": 4096,
       "end": "exited with 0",
       "sampling_error": 0.0,
+      "online": false,
       "nodes": 2,
       "nodes_from": ""
     },
@@ -920,6 +921,7 @@ export const page: Page = {
       "cache_bytes": 0,
       "end": "",
       "sampling_error": 0.0,
+      "online": false,
       "nodes": 0,
       "nodes_from": ""
     },

@@ -1,4 +1,5 @@
 //! The communication matrix and the two metrics that are stored per slice.
+use std::collections::HashMap;
 
 /// Communication events between threads, symmetric, zero diagonal, dense.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,5 +102,47 @@ impl CommMatrix {
         } else {
             sum / (t * t)
         }
+    }
+}
+
+/// C_A and C_H (OPT eq. 1-3) of `threads` threads, as [`CommMatrix`] gives them, from the
+/// pairs alone, each once with its events: a row's variance is E[x^2] - E[x]^2, and a slice
+/// has few non-zero pairs among many.
+#[must_use]
+pub fn amount_and_heterogeneity(threads: u32, pairs: &[(u32, u32, u64)]) -> (f64, f64) {
+    let mut sums: HashMap<u32, (f64, f64)> = HashMap::new();
+    let max = pairs.iter().map(|pair| pair.2).max().unwrap_or(0);
+    if max == 0 {
+        return (0.0, 0.0);
+    }
+    for &(i, j, events) in pairs {
+        let scaled = events as f64 * 100.0 / max as f64;
+        for thread in [i, j] {
+            let sum = sums.entry(thread).or_default();
+            sum.0 += scaled;
+            sum.1 += scaled * scaled;
+        }
+    }
+    let t = f64::from(threads).max(sums.len() as f64);
+    let variances: f64 = sums.values().map(|(s, q)| q / t - (s / t).powi(2)).sum();
+    let total: f64 = pairs.iter().map(|pair| pair.2 as f64).sum();
+    (2.0 * total / (t * t), (variances / t).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_give_what_the_matrix_gives() {
+        let pairs = [(0, 1, 5), (0, 2, 7), (1, 3, 100), (2, 3, 1)];
+        let mut matrix = CommMatrix::new(6);
+        for (i, j, events) in pairs {
+            matrix.add(i as usize, j as usize, events);
+        }
+        let (amount, heterogeneity) = amount_and_heterogeneity(6, &pairs);
+        assert!((amount - matrix.amount()).abs() < 1e-9);
+        assert!((heterogeneity - matrix.heterogeneity()).abs() < 1e-9);
+        assert_eq!(amount_and_heterogeneity(0, &[]), (0.0, 0.0));
     }
 }

@@ -1,6 +1,7 @@
 //! hither's artefacts: types and file format, no system calls beyond reading and
 //! writing files. Usable as a library.
 #![forbid(unsafe_code)]
+pub mod binned;
 pub mod comm;
 pub mod figure;
 pub mod finding;
@@ -34,6 +35,8 @@ pub struct Profile {
     pub members: Vec<Member>,
     pub sites: Vec<Site>,
     pub lines: Vec<LineUse>,
+    pub thread_moves: Vec<ThreadMove>,
+    pub page_moves: Vec<PageMove>,
 }
 
 impl Profile {

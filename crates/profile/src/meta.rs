@@ -30,6 +30,35 @@ pub struct Meta {
     /// Estimated relative standard error of totals, when sampled; 0 when exact.
     pub sampling_error: f64,
     pub cost: Cost,
+    /// `None` of a run that was traced, which counts accesses. Else it was observed by
+    /// `hither auto`: what is counted as accesses are the page faults that were seen, all of
+    /// them as reads, and the program ran at its own speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub online: Option<Online>,
+}
+
+impl Meta {
+    /// Counts are page faults, a sample of the accesses of unknown share.
+    #[must_use]
+    pub fn is_online(&self) -> bool {
+        self.online.is_some()
+    }
+}
+
+/// How a run was observed and placed while it ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Online {
+    /// `kmaf` or `spcd`.
+    pub mechanism: String,
+    /// What caused page faults, by name.
+    pub samplers: Vec<String>,
+    /// Page faults seen, those of them that samplers caused, and those that were lost.
+    pub faults: u64,
+    pub caused: u64,
+    pub lost: u64,
+    /// Times that threads were mapped.
+    pub mappings: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -94,6 +94,26 @@ pub struct LineUse {
     pub accesses: u64,
 }
 
+/// A thread was put on a processing unit while it ran (`hither auto`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ThreadMove {
+    pub at: Nanos,
+    pub thread: ThreadIx,
+    /// Unit and its node, by the kernel's numbers.
+    pub pu: u32,
+    pub node: u32,
+}
+
+/// A page was moved to a node while the program ran (`hither auto`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PageMove {
+    pub at: Nanos,
+    pub region: RegionIx,
+    pub page: PageNo,
+    /// By the kernel's number.
+    pub node: u32,
+}
+
 /// Who touched a page first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FirstTouch {

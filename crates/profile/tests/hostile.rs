@@ -67,6 +67,7 @@ fn small() -> Profile {
     Profile {
         meta: Meta {
             processes: vec![Process::default()],
+            online: Some(Online::default()),
             ..Meta::default()
         },
         threads: vec![Thread::default(); 2],
@@ -84,6 +85,8 @@ fn small() -> Profile {
         members: vec![Member::default()],
         sites: vec![Site::default()],
         lines: vec![LineUse::default()],
+        thread_moves: vec![ThreadMove::default()],
+        page_moves: vec![PageMove::default()],
     }
 }
 

@@ -1,6 +1,7 @@
 //! Telling the kernel what becomes of memory of another process: process_madvise(2).
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::process::{Command, Stdio};
 
 /// Most ranges of one call (IOV_MAX).
 pub const RANGES: usize = 1024;
@@ -41,11 +42,28 @@ pub fn page_out(pidfd: BorrowedFd, ranges: &[(u64, u64)]) -> io::Result<u64> {
     u64::try_from(done).map_err(|_| io::Error::last_os_error())
 }
 
+/// Asks whether other processes of this user may be advised: one is made for it, and none of
+/// its memory.
+///
+/// # Errors
+/// As [`page_out`].
+pub fn may_page_out() -> io::Result<()> {
+    let mut command = Command::new("/bin/sh");
+    // It waits for us.
+    command.args(["-c", "read line"]).stdin(Stdio::piped());
+    let mut child = command.spawn()?;
+    let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+    let pidfd = crate::process::pidfd(nix::unistd::Pid::from_raw(pid));
+    let asked = pidfd.and_then(|pidfd| page_out(pidfd.as_fd(), &[]));
+    child.kill()?;
+    child.wait()?;
+    asked.map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use nix::unistd::Pid;
-    use std::os::fd::AsFd;
 
     #[test]
     fn memory_keeps_what_it_holds() {
@@ -64,5 +82,17 @@ mod tests {
             ),
         }
         assert!(memory.iter().all(|&byte| byte == 7));
+    }
+
+    #[test]
+    fn who_may_is_who_has_the_capability() {
+        let status = std::fs::read_to_string("/proc/self/status").expect("status");
+        let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
+        let set = u64::from_str_radix(line.expect("CapEff").trim(), 16).expect("hex");
+        let nice = set >> 23 & 1 == 1;
+        match may_page_out() {
+            Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => {}
+            may => assert_eq!(may.is_ok(), nice, "{may:?}"),
+        }
     }
 }

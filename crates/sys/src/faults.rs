@@ -27,12 +27,15 @@ const TASK: u64 = 1 << 13;
 const WATERMARK: u64 = 1 << 14;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const COMM_EXEC: u64 = 1 << 24;
+const USE_CLOCK: u64 = 1 << 25;
 /// _IO('$', 5)
 const SET_OUTPUT: libc::c_ulong = 0x2405;
 
 /// Bytes of a ring without its first page: what every user may have per processor
-/// (perf_event_mlock_kb is 516 by default).
+/// (perf_event_mlock_kb is 516 by default), and the least to do with where somebody has that
+/// already.
 const RING: usize = 512 << 10;
+const SMALL_RING: usize = 16 << 10;
 const PAGE: usize = 4096;
 /// Offsets in the first page of a ring (struct perf_event_mmap_page).
 const DATA_HEAD: usize = 1024;
@@ -73,6 +76,11 @@ pub enum Record {
     /// The process runs another program now.
     Exec {
         pid: i32,
+    },
+    /// The thread has this name now, padded with zeros.
+    Named {
+        tid: i32,
+        name: [u8; 16],
     },
 }
 
@@ -158,15 +166,15 @@ impl Faults {
         Ok(faults)
     }
 
-    /// What happened since the last call, in order of time (nanoseconds since some moment,
-    /// the same for all).
-    pub fn drain(&mut self) -> impl Iterator<Item = (u64, Record)> + '_ {
+    /// What happened since the last call, in order of time (nanoseconds of the monotonic
+    /// clock).
+    pub fn drain(&mut self) -> &[(u64, Record)] {
         self.records.clear();
         for ring in &mut self.rings {
             self.lost += ring.drain(&mut self.records);
         }
         self.records.sort_by_key(|&(at, _)| at);
-        self.records.drain(..)
+        &self.records
     }
 
     /// Records that found no room in a ring so far: those of which the kernel has told, which
@@ -196,8 +204,10 @@ fn open(tid: i32, cpu: u32, flags: u64, user_only: bool) -> io::Result<File> {
             | WATERMARK
             | SAMPLE_ID_ALL
             | COMM_EXEC
+            | USE_CLOCK
             | hidden
             | flags,
+        clock: libc::CLOCK_MONOTONIC,
         wakeup: RING as u32,
         ..Attributes::default()
     };
@@ -209,15 +219,24 @@ fn open(tid: i32, cpu: u32, flags: u64, user_only: bool) -> io::Result<File> {
 struct Ring {
     event: File,
     at: *mut u8,
+    /// Bytes of it without its first page, a power of two.
+    size: usize,
     bytes: Vec<u8>,
 }
 
 impl Ring {
     fn new(event: File) -> io::Result<Ring> {
-        let at = map(event.as_raw_fd())?;
+        let mut size = RING;
+        let at = loop {
+            match map(event.as_raw_fd(), size) {
+                Err(e) if size > SMALL_RING && is_forbidden(&e) => size /= 2,
+                at => break at?,
+            }
+        };
         Ok(Ring {
             event,
             at,
+            size,
             bytes: Vec::new(),
         })
     }
@@ -233,13 +252,13 @@ impl Ring {
         let head = self.position(DATA_HEAD).load(Ordering::Acquire);
         let tail = self.position(DATA_TAIL).load(Ordering::Relaxed);
         let length = usize::try_from(head.wrapping_sub(tail))
-            .unwrap_or(RING)
-            .min(RING);
-        let from = (tail % RING as u64) as usize;
-        let first = length.min(RING - from);
+            .unwrap_or(self.size)
+            .min(self.size);
+        let from = (tail % self.size as u64) as usize;
+        let first = length.min(self.size - from);
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.resize(length, 0);
-        // SAFETY: the data start one page behind the start of the mapping and are RING bytes
+        // SAFETY: the data start one page behind the start of the mapping and are `size` bytes
         // long; `from + first` and `length - first` are at most that. The kernel writes only
         // between head and tail, which is the other part of the ring.
         unsafe {
@@ -257,17 +276,17 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping is of this length and nobody else knows it.
-        unsafe { libc::munmap(self.at.cast(), PAGE + RING) };
+        unsafe { libc::munmap(self.at.cast(), PAGE + self.size) };
     }
 }
 
-fn map(fd: RawFd) -> io::Result<*mut u8> {
+fn map(fd: RawFd, size: usize) -> io::Result<*mut u8> {
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address that the kernel picks overlaps nothing of ours.
     let at = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
-            PAGE + RING,
+            PAGE + size,
             prot,
             libc::MAP_SHARED,
             fd,
@@ -315,9 +334,13 @@ fn read(mut bytes: &[u8], into: &mut Vec<(u64, Record)>) -> u64 {
                 },
             )),
             // At the end of this one: process and thread, time, processor.
-            RECORD_COMM if misc & MISC_COMM_EXEC != 0 => {
+            RECORD_COMM => {
                 let at = word(body, body.len().saturating_sub(16));
-                into.push((at, Record::Exec { pid: half(0) }));
+                if misc & MISC_COMM_EXEC != 0 {
+                    into.push((at, Record::Exec { pid: half(0) }));
+                }
+                let (tid, name) = (half(4), name(body));
+                into.push((at, Record::Named { tid, name }));
             }
             RECORD_LOST => lost += word(body, 8),
             _ => {}
@@ -325,6 +348,18 @@ fn read(mut bytes: &[u8], into: &mut Vec<(u64, Record)>) -> u64 {
         bytes = &bytes[length..];
     }
     lost
+}
+
+/// What a record of a name tells, between the ids of the thread and 24 bytes at the end.
+fn name(body: &[u8]) -> [u8; 16] {
+    let mut name = [0; 16];
+    let told = body
+        .get(8..body.len().saturating_sub(24))
+        .unwrap_or_default();
+    for (to, from) in name.iter_mut().zip(told.iter().take_while(|b| **b != 0)) {
+        *to = *from;
+    }
+    name
 }
 
 /// Kind, flags and length in bytes of the record that comes next.
@@ -378,17 +413,20 @@ mod tests {
             .expect("sh");
         let pid = i32::try_from(child.id()).expect("pid");
         child.wait().expect("wait");
-        let records: Vec<_> = faults.drain().collect();
+        let records = faults.drain().to_vec();
         assert!(records.is_sorted_by_key(|r| r.0), "in order");
         let of_child = |r: &&(u64, Record)| matches!(r.1, Record::Fault(f) if f.pid == pid);
         assert!(records.iter().filter(of_child).count() > 10);
         let has = |wanted: Record| records.iter().any(|r| r.1 == wanted);
         assert!(has(Record::Exec { pid }), "{records:?}");
+        let mut name = [0; 16];
+        name[..2].copy_from_slice(b"sh");
+        assert!(has(Record::Named { tid: pid, name }), "{records:?}");
         assert!(has(Record::Ended { pid, tid: pid }), "{records:?}");
         let made = |r: &(u64, Record)| matches!(r.1, Record::Started { pid: new, parent, .. } if parent == pid && new != pid);
         assert!(records.iter().any(made), "{records:?}");
         assert_eq!(faults.lost(), 0);
-        assert_eq!(faults.drain().count(), 0);
+        assert_eq!(faults.drain().len(), 0);
     }
 
     #[test]
@@ -403,7 +441,7 @@ mod tests {
             .map(|line| {
                 let output = Command::new("sh").args(["-c", line]).output().expect("sh");
                 assert!(output.status.success());
-                faults.drain().count()
+                faults.drain().len()
             })
             .into_iter()
             .sum();

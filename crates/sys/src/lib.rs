@@ -1,6 +1,7 @@
 //! The only crate of hither with `unsafe` code: shared memory and system calls.
 pub mod advise;
 pub mod affinity;
+pub mod bpf;
 pub mod faults;
 pub mod inject;
 pub mod launch;

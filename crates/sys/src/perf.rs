@@ -20,7 +20,7 @@ const ENABLE: libc::c_ulong = 0x2400;
 const DISABLE: libc::c_ulong = 0x2401;
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
-/// The second published layout of perf_event_attr (PERF_ATTR_SIZE_VER1, Linux 2.6.33).
+/// The fourth published layout of perf_event_attr (PERF_ATTR_SIZE_VER3, Linux 4.1).
 #[repr(C)]
 #[derive(Default)]
 pub(crate) struct Attributes {
@@ -36,6 +36,11 @@ pub(crate) struct Attributes {
     /// config1 and config2.
     pub address: u64,
     pub length: u64,
+    pub branches: u64,
+    pub registers: u64,
+    pub stack: u32,
+    /// Of the times in records, with the flag that says so.
+    pub clock: i32,
 }
 
 /// Who is counted besides the thread that a counter is opened on.

@@ -14,6 +14,8 @@ use crate::seccomp;
 
 /// `userfaultfd` can move pages within a process (Linux 6.8).
 pub const FEATURE_MOVE: u64 = 1 << 16;
+/// `userfaultfd` can lift write protection itself, so that nobody waits (Linux 6.7).
+pub const FEATURE_WRITE_PROTECT_ASYNC: u64 = 1 << 15;
 const UFFD_API: u64 = 0xAA;
 /// _IOWR(0xAA, 0x3F, struct uffdio_api)
 const UFFDIO_API: libc::c_ulong = 0xC018_AA3F;
@@ -36,15 +38,17 @@ fn own(fd: libc::c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Opens a software event that reports the address of each page fault of this thread.
+/// Opens a software event that reports the address of each page fault of this thread, those
+/// inside of system calls too unless `user_only`.
 ///
 /// # Errors
 /// As perf_event_open(2).
-pub fn perf_page_faults() -> io::Result<()> {
+pub fn perf_page_faults(user_only: bool) -> io::Result<()> {
     const TYPE_SOFTWARE: u32 = 1;
     const COUNT_PAGE_FAULTS: u64 = 2;
     const SAMPLE_TID_ADDR: u64 = 1 << 1 | 1 << 3;
-    const DISABLED_EXCLUDE_KERNEL_HV: u64 = 1 | 1 << 5 | 1 << 6;
+    const DISABLED_EXCLUDE_HV: u64 = 1 | 1 << 6;
+    const EXCLUDE_KERNEL: u64 = 1 << 5;
     /// The first published layout of perf_event_attr, which every kernel takes.
     #[repr(C)]
     struct Attributes {
@@ -64,7 +68,7 @@ pub fn perf_page_faults() -> io::Result<()> {
         period: 1,
         sample: SAMPLE_TID_ADDR,
         read: 0,
-        flags: DISABLED_EXCLUDE_KERNEL_HV,
+        flags: DISABLED_EXCLUDE_HV | if user_only { EXCLUDE_KERNEL } else { 0 },
         rest: [0; 2],
     };
     // SAFETY: the kernel reads `size` bytes of the attributes, which live until the
@@ -274,7 +278,7 @@ mod tests {
     #[test]
     fn every_probe_gives_an_answer() {
         let answers = [
-            ("perf", perf_page_faults()),
+            ("perf", perf_page_faults(true)),
             ("userfaultfd", userfaultfd(true).map(drop)),
             ("/dev/userfaultfd", userfaultfd_device().map(drop)),
             ("ptrace", ptrace_seize()),

@@ -88,6 +88,13 @@ pub fn withstand_file_limit() {
     }
 }
 
+/// Lets this process, and what it starts, have as many descriptors as it may.
+pub fn lift_descriptor_limit() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
 /// Files that DynamoRIO keeps for itself by showing the program a lower hard limit
 /// (its option -steal_fds).
 const HIDDEN_FILES: u64 = 96;

@@ -43,7 +43,7 @@ function side(name: string, file: string, run: Run, verdict: string): HTMLElemen
   return h("div", { class: "side" },
     h("p", { class: "label" }, h("b", {}, name), ", ", h("code", {}, file)),
     h("p", {}, verdict),
-    h("p", { class: "facts" }, [many(run.active_threads, "thread"), `${seconds(run.seconds)} under the tracer`, `${count(run.reads + run.writes)} accesses`, `${bytes(run.footprint)} used`]
+    h("p", { class: "facts" }, [many(run.active_threads, "thread"), `${seconds(run.seconds)} ${run.online ? "observed while it ran" : "under the tracer"}`, `${count(run.reads + run.writes)} ${run.online ? "page faults" : "accesses"}`, `${bytes(run.footprint)} used`]
       .map((fact) => h("span", {}, fact))),
     h("p", { class: "soft" }, h("code", {}, run.command)));
 }

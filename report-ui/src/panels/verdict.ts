@@ -9,8 +9,8 @@ export function head(subject: Subject): HTMLElement {
   const facts = [
     many(subject.threads.length, "thread"),
     many(subject.processes.length, "process", "processes"),
-    `${seconds(run.seconds)} under the tracer`,
-    `${count(run.reads + run.writes)} accesses`,
+    `${seconds(run.seconds)} ${run.online ? "observed while it ran" : "under the tracer"}`,
+    `${count(run.reads + run.writes)} ${run.online ? "page faults, a sample of its accesses" : "accesses"}`,
     `${bytes(run.footprint)} used`,
     run.end,
   ];

@@ -1,23 +1,32 @@
 //! `hither auto`: find the placement while the program runs, and apply it.
 mod args;
+mod keep;
 mod mapper;
 mod render;
+mod structures;
+mod top;
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{bail, Context, Result};
-use hither_profile::NodeIx;
+use hither_profile::{NodeIx, Written};
 
 pub use args::Args;
 
+use super::run::output;
 use super::{say, style};
+use crate::place::online::journal::{Outcome, Watch};
 use crate::place::online::{self, Machine, Parts, Request};
 use crate::place::run::guide::Node;
 use crate::program::{child, target};
 use crate::topology::{select, Restrictions, Selected, Tree};
 use crate::trace::launch::already_traced;
+use keep::Keep;
 use mapper::Warm;
+use top::Top;
 
 /// Runs the command or joins a process; the result is the exit status.
 ///
@@ -28,16 +37,30 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         bail!("this hither is itself being traced by hither, which cannot be nested; leave one of the two out");
     }
     hither_sys::process::withstand_file_limit();
+    let target = match args.pid {
+        Some(_) => None,
+        None => {
+            let path = std::env::var_os("PATH");
+            Some(target::resolve(&args.command, path.as_deref())?)
+        }
+    };
+    let json = args.json.as_deref().map(output::destination).transpose()?;
+    let journal = journal(args.json_lines.as_deref())?;
+    let program = target.as_ref().map(|target| target.name.clone());
+    let program = program
+        .or_else(|| args.pid.and_then(program_of))
+        .unwrap_or_default();
+    let keep = match args.no_profile {
+        true => None,
+        false => Keep::new(args.output.as_deref(), &program, args.quiet)?,
+    };
     let selected = select(None, &Restrictions::default())?;
     let machine = machine(&selected)?;
-    let journal = args
-        .json_lines
-        .as_deref()
-        .map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display())));
     let parts = Parts {
         threads: !args.data_only,
         pages: !args.threads_only && args.mechanism() == online::Mechanism::Kmaf,
     };
+    let (watch, streams) = watch(args)?;
     let request = Request {
         mechanism: args.mechanism(),
         parts,
@@ -45,27 +68,70 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         limits: args.limits(),
         machine,
         mapper: Box::new(Warm::new(selected.tree, args.mechanism())),
-        journal: journal.transpose()?,
+        journal,
+        watch,
+        streams,
     };
-    let outcome = match args.pid {
-        Some(pid) => online::attach(request, pid)?,
-        None => {
-            let target = target::resolve(&args.command, std::env::var_os("PATH").as_deref())?;
-            online::run(request, &target, &args.command)?
-        }
+    let (outcome, profile) = match (&target, args.pid) {
+        (Some(target), _) => online::run(request, target, &args.command)?,
+        (None, pid) => online::attach(request, pid.unwrap_or_default())?,
     };
+    let kept = keep.map(|keep| keep.write(profile, args.quiet)).transpose();
+    let kept = kept.map(Option::flatten);
     if !args.quiet {
-        for note in &outcome.notes {
-            say(&format!("note: {}", style::clean(note)));
-        }
-        for line in render::report(&outcome, args.verbose) {
-            say(&line);
-        }
+        let kept = kept.as_ref().ok().and_then(Option::as_ref);
+        report(
+            args,
+            &outcome,
+            kept.map(|(folder, written)| (folder.as_path(), written)),
+        );
     }
+    if let Some(json) = json {
+        json.write(&outcome)?;
+    }
+    kept?;
     if args.pid.is_some() {
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::from(child::exit_status(&outcome.end)))
+}
+
+fn journal(path: Option<&Path>) -> Result<Option<File>> {
+    let file = path
+        .map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display())));
+    file.transpose()
+}
+
+type Streams = [Option<OwnedFd>; 2];
+
+/// Who looks on, and what the program gets as standard output and error then.
+fn watch(args: &Args) -> Result<(Option<Box<dyn Watch>>, Streams)> {
+    if !args.top {
+        return Ok((None, [None, None]));
+    }
+    let words = args.command.iter().map(|word| word.to_string_lossy());
+    let command = match args.pid {
+        Some(pid) => format!("process {pid}"),
+        None => words.collect::<Vec<_>>().join(" "),
+    };
+    let (top, streams) = Top::new(command, args.mechanism().name())?;
+    Ok((Some(Box::new(top)), streams))
+}
+
+/// What was seen and done, and what to type next.
+fn report(args: &Args, outcome: &Outcome, kept: Option<(&Path, &Written)>) {
+    for note in &outcome.notes {
+        say(&format!("note: {}", style::clean(note)));
+    }
+    for line in render::report(outcome, args.verbose, kept) {
+        say(&line);
+    }
+}
+
+/// The name of the program that a process runs.
+fn program_of(pid: i32) -> Option<String> {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    Some(program.file_name()?.to_string_lossy().into_owned())
 }
 
 /// Every processor of this machine and its node, those too that may not be used.

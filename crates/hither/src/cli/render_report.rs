@@ -54,22 +54,41 @@ pub fn header(run: &Run, style: Style) -> String {
     let end = match run.end {
         RunEnd::Exited { status } => format!("exited with {status}"),
         RunEnd::Signaled { signal } => format!("killed by signal {signal}"),
+        RunEnd::Interrupted if run.online => "cut short: it was left running".to_owned(),
         RunEnd::Interrupted => "cut short: tracing was stopped first".to_owned(),
     };
     let sampled = match run.sampling_error {
-        e if e > 0.0 => format!(", sampled (error {})", percent(e)),
+        e if e > 0.0 && !run.online => format!(", sampled (error {})", percent(e)),
         _ => String::new(),
     };
     let facts = format!(
-        "{}: {:.2} s traced, {}, {}, {} accesses{sampled}, {} of memory used, {end}",
+        "{}: {:.2} s {}, {}, {}, {} {}{sampled}, {} of memory used, {end}",
         command,
         run.seconds,
+        seen(run.online),
         plural(run.threads as u64, "thread", "threads"),
         plural(run.processes as u64, "process", "processes"),
         count(run.accesses()),
+        counted(run.online),
         bytes(run.footprint),
     );
     style.wrap("", &facts, 2)
+}
+
+/// How the run was seen.
+pub fn seen(online: bool) -> &'static str {
+    match online {
+        true => "observed while it ran",
+        false => "traced",
+    }
+}
+
+/// What was counted.
+pub fn counted(online: bool) -> &'static str {
+    match online {
+        true => "page faults seen (a sample of its accesses)",
+        false => "accesses",
+    }
 }
 
 pub fn plural(n: u64, one: &str, many: &str) -> String {
@@ -116,24 +135,32 @@ fn metrics(report: &Report, style: Style) -> String {
     row(
         "C_A per second",
         three(c.amount_per_second),
-        "the same per second of the traced run",
+        match report.run.online {
+            true => "the same per second of the run",
+            false => "the same per second of the traced run",
+        },
     );
     row(
         "B_comm",
         above(c.balance),
         "busiest thread's communication above the mean",
     );
-    row("R_comm", three(c.ratio), "C_A per memory access");
+    // Of page faults, what is seen of sharing depends on how many were caused.
+    if !report.run.online {
+        row("R_comm", three(c.ratio), "C_A per memory access");
+    }
     row(
         "H (kMAF)",
         three(c.heterogeneity_raw),
         "heterogeneity, not normalised",
     );
-    row(
-        "load balance",
-        above(report.load_balance),
-        "busiest thread's instructions above the mean",
-    );
+    if report.run.instructions > 0 {
+        row(
+            "load balance",
+            above(report.load_balance),
+            "busiest thread's instructions above the mean",
+        );
+    }
     if let Some(pages) = &report.pages {
         rows.extend(page_metrics(report, pages));
     }
@@ -246,7 +273,11 @@ fn structures(report: &Report, top: usize, style: Style) -> String {
     }
     let header = [
         "name",
-        "accesses",
+        if report.run.online {
+            "faults"
+        } else {
+            "accesses"
+        },
         "share",
         "size",
         "first touch",

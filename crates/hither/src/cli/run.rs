@@ -1,7 +1,7 @@
 //! `hither run`: start a program with its threads and pages where they are wanted.
 mod args;
 mod machine;
-mod output;
+pub mod output;
 mod plan;
 mod policy;
 mod render;

@@ -1,144 +1,216 @@
-//! What `hither auto` needs: to see page faults, to cause some, to move pages.
+//! What `hither auto` needs: to see page faults, and ways to cause some (`--sampler`).
 use super::{read, Check, State, Verb};
-use hither_sys::probe;
+use hither_sys::bpf::Tracer;
+use hither_sys::{advise, probe};
+use nix::libc;
 use nix::unistd::{access, AccessFlags};
+use std::io;
 use std::path::Path;
 
 const ANYWAY: &str = "hither trace, stat and run";
+const OTHERS: &str = "the other ways to cause page faults";
+const RATES: &str = "/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms";
 
 pub fn checks() -> Vec<Check> {
-    vec![faults(), userfaultfd(), hinting(), bpf()]
+    // In the order in which they are chosen.
+    let tracer = Tracer::new();
+    vec![
+        faults(tracer.is_ok()),
+        bpf(tracer.map(drop)),
+        hinting(),
+        moving(),
+        paging_out(),
+        protecting(),
+    ]
 }
 
-fn faults() -> Check {
+fn faults(or_else: bool) -> Check {
     let paranoid = read("/proc/sys/kernel/perf_event_paranoid").unwrap_or("absent".to_string());
-    let tried = "open a software event for page faults with addresses";
-    let check = Check::ok(
-        Verb::Auto,
-        "perf events",
-        tried,
-        format!("works; perf_event_paranoid {paranoid}"),
-    );
-    match probe::perf_page_faults() {
-        Ok(()) => check,
-        Err(e) => check.error(&e).bad(
-            State::Fails,
-            "seeing which thread faults on which page",
-            ANYWAY,
-            "sudo sysctl kernel.perf_event_paranoid=2; in docker: --cap-add PERFMON --security-opt seccomp=unconfined",
-        ),
-    }
-}
-
-fn userfaultfd() -> Check {
-    let tried = "open userfaultfd, by the system call and by /dev/userfaultfd";
-    let unprivileged =
-        read("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or("absent".to_string());
-    let check = Check::ok(Verb::Auto, "userfaultfd", tried, "");
-    let ways = [
-        ("the system call, for all faults", probe::userfaultfd(false)),
-        ("/dev/userfaultfd", probe::userfaultfd_device()),
-        (
-            "the system call, for faults of user code only",
-            probe::userfaultfd(true),
-        ),
-    ];
-    let mut error = None;
-    for (way, outcome) in ways {
-        let features = match outcome {
-            Ok(features) => features,
-            Err(e) => {
-                error = error.or(Some(e));
-                continue;
-            }
-        };
-        let moves = features & probe::FEATURE_MOVE != 0;
-        let mut check = check;
-        check.found = format!(
-            "works by {way}; moving pages {}; unprivileged_userfaultfd {unprivileged}",
-            if moves {
-                "works"
-            } else {
-                "is not in this kernel"
-            }
-        );
-        if moves {
-            return check;
-        }
-        return check.bad(
+    let tried = "open software events for page faults with addresses";
+    let found = format!("works; perf_event_paranoid {paranoid}");
+    let check = Check::ok(Verb::Auto, "perf events", tried, found);
+    let too_high = paranoid.parse().is_ok_and(|level: i32| level > 2);
+    match (probe::perf_page_faults(true), probe::perf_page_faults(false)) {
+        (_, Ok(())) => check,
+        (Ok(()), Err(_)) => check.bad(
             State::Degraded,
-            "sampling accesses by moving pages away (UFFDIO_MOVE, Linux 6.8)",
-            "NUMA hinting faults, where they are on",
-            "upgrade the kernel to 6.8",
-        );
+            "seeing faults that happen inside of system calls",
+            "seeing those of user code, which are nearly all",
+            "be root, or sudo sysctl kernel.perf_event_paranoid=1",
+        ),
+        (Err(e), _) => check.error(&e).bad(
+            if or_else { State::Degraded } else { State::Fails },
+            "seeing which thread faults on which page",
+            if or_else { "seeing it by BPF" } else { ANYWAY },
+            if too_high {
+                "be root, or sudo sysctl kernel.perf_event_paranoid=2"
+            } else {
+                "in docker: --cap-add PERFMON --security-opt seccomp=unconfined; else a kernel with CONFIG_PERF_EVENTS"
+            },
+        ),
     }
-    let check = match &error {
-        Some(e) => check.error(e),
-        None => check,
-    };
-    check.bad(
-        State::Degraded,
-        "sampling accesses by moving pages away",
-        "NUMA hinting faults, where they are on",
-        "sudo sysctl vm.unprivileged_userfaultfd=1",
-    )
 }
 
 fn hinting() -> Check {
     let path = Path::new("/proc/sys/kernel/numa_balancing");
-    let tried = "read kernel.numa_balancing and ask whether it may be written";
+    let tried =
+        "read kernel.numa_balancing and ask whether it and its rates in debugfs may be written";
     let state = read(path);
-    let check = Check::ok(Verb::Auto, "hinting faults", tried, "");
-    let writable = access(path, AccessFlags::W_OK);
-    let mut check = match (state.as_deref(), writable) {
+    let check = Check::ok(Verb::Auto, "numa-balancing", tried, "");
+    let may = |path: &Path| access(path, AccessFlags::W_OK);
+    let (switch, rates) = (may(path), may(Path::new(RATES)));
+    let mut check = match (state.as_deref(), switch) {
         (None, _) => check.bad(
             State::Degraded,
-            "sampling accesses by the kernel's own hinting faults",
-            "sampling by userfaultfd",
+            "sampling private memory by the kernel's own hinting faults",
+            OTHERS,
             "boot a kernel with CONFIG_NUMA_BALANCING",
         ),
-        (Some("0"), Err(e)) => check.error(&e.into()).bad(
+        (Some(v), Err(e)) if !is_on(v) => check.error(&e.into()).bad(
             State::Degraded,
             "switching the kernel's hinting faults on",
-            "sampling by userfaultfd",
-            "sudo sysctl kernel.numa_balancing=1",
+            OTHERS,
+            "be root and give --allow-sysctl, or sudo sysctl kernel.numa_balancing=1",
+        ),
+        (Some(_), _) if rates.is_err() => check.bad(
+            State::Degraded,
+            "setting how often the kernel goes through memory, which it does once a second or less",
+            "seeing patterns after some seconds, and sooner by other ways",
+            "sudo mount -t debugfs none /sys/kernel/debug, with a kernel that is not locked down",
         ),
         _ => check,
     };
-    check.found = match (state.as_deref(), writable.is_ok()) {
-        (None, _) => "not in this kernel".to_string(),
-        (Some(v), true) => format!("{v}, may be changed"),
-        (Some(v), false) => format!("{v}, may not be changed"),
+    check.found = match (state.as_deref(), switch.is_ok(), rates.is_ok()) {
+        (None, ..) => "not in this kernel".to_string(),
+        (Some(v), true, true) => format!("{v}, may be changed with --allow-sysctl"),
+        (Some(v), true, false) => format!("{v}, may be changed with --allow-sysctl, its rates not"),
+        (Some(v), false, _) => format!("{v}, may not be changed"),
     };
     check
 }
 
-fn bpf() -> Check {
-    let kprobes = Path::new("/sys/bus/event_source/devices/kprobe/type").exists();
-    let tried = "create a BPF map and look for kprobe events";
-    let found = if kprobes {
-        "works, with kprobes"
-    } else {
-        "works, without kprobes"
+/// 2 is for slow memory only.
+fn is_on(value: &str) -> bool {
+    value.parse().is_ok_and(|mode: u32| mode & 1 != 0)
+}
+
+/// What userfaultfd can do here, and how it is to be had, in words; whether it is told of
+/// faults inside system calls too, without which they would fail.
+fn userfaults() -> Result<(u64, &'static str, bool), io::Error> {
+    let all = match probe::userfaultfd(false) {
+        Ok(features) => return Ok((features, "the system call", true)),
+        Err(error) => error,
     };
-    let check = Check::ok(Verb::Auto, "BPF", tried, found);
-    let (stops, works) = (
-        "counting faults inside the kernel, the cheapest way",
-        "perf events",
+    if let Ok(features) = probe::userfaultfd_device() {
+        return Ok((features, "/dev/userfaultfd", true));
+    }
+    let user = probe::userfaultfd(true).map_err(|_| all)?;
+    Ok((user, "the system call, for user code only", false))
+}
+
+fn moving() -> Check {
+    let tried = "open userfaultfd with moving, and attach to a child with ptrace";
+    let stops = "sampling all memory, by moving pages away and back";
+    let needs = (probe::FEATURE_MOVE, "moving pages (Linux 6.8)");
+    faulting("move", tried, stops, needs)
+}
+
+fn protecting() -> Check {
+    let tried =
+        "open userfaultfd with asynchronous write protection, and attach to a child with ptrace";
+    let stops = "sampling writes, where nothing else works";
+    let needs = (
+        probe::FEATURE_WRITE_PROTECT_ASYNC,
+        "asynchronous write protection (Linux 6.7)",
     );
-    match probe::bpf_map() {
-        Ok(()) if kprobes => check,
-        Ok(()) => check.bad(
+    faulting("write-protect", tried, stops, needs)
+}
+
+fn faulting(name: &'static str, tried: &str, stops: &str, (feature, means): (u64, &str)) -> Check {
+    let check = Check::ok(Verb::Auto, name, tried, "");
+    let (features, way, all) = match userfaults() {
+        Ok(found) => found,
+        Err(e) => {
+            return check.error(&e).bad(
+                State::Degraded,
+                stops,
+                OTHERS,
+                "sudo sysctl vm.unprivileged_userfaultfd=1; in docker: --cap-add SYS_PTRACE --security-opt seccomp=unconfined",
+            )
+        }
+    };
+    let mut check = check;
+    check.found = format!("userfaultfd works by {way}");
+    if features & feature == 0 {
+        check.found += &format!(", without {means}");
+        return check.bad(State::Degraded, stops, OTHERS, "upgrade the kernel");
+    }
+    if !all {
+        return check.bad(
             State::Degraded,
-            stops,
-            works,
-            "boot a kernel with CONFIG_KPROBE_EVENTS",
-        ),
+            "sampling that way: system calls on a page that is away would fail",
+            OTHERS,
+            "sudo sysctl vm.unprivileged_userfaultfd=1, or sudo chmod 666 /dev/userfaultfd",
+        );
+    }
+    match probe::ptrace_seize() {
+        Ok(()) => check,
         Err(e) => check.error(&e).bad(
             State::Degraded,
             stops,
-            works,
-            "run as root, or sudo setcap cap_bpf,cap_perfmon+ep on hither",
+            OTHERS,
+            "run outside of debuggers and strace; in docker: --cap-add SYS_PTRACE",
+        ),
+    }
+}
+
+fn paging_out() -> Check {
+    let tried = "read /proc/swaps, and call process_madvise for another process";
+    let check = Check::ok(
+        Verb::Auto,
+        "pageout",
+        tried,
+        "works, and there is no swap space",
+    );
+    let stops = "sampling memory shared between processes by paging it out";
+    if read("/proc/swaps").is_some_and(|swaps| swaps.lines().count() > 1) {
+        let mut check = check.bad(
+            State::Degraded,
+            stops,
+            OTHERS,
+            "sudo swapoff -a for the run, where memory suffices",
+        );
+        check.found = "there is swap space, to which memory would be written".to_string();
+        return check;
+    }
+    match advise::may_page_out() {
+        Ok(()) => check,
+        Err(e) => {
+            let old = e.raw_os_error() == Some(libc::ENOSYS);
+            check.error(&e).bad(
+                State::Degraded,
+                stops,
+                OTHERS,
+                if old {
+                    "upgrade the kernel to 5.10"
+                } else {
+                    "be root, or sudo setcap cap_sys_nice+ep on hither; in docker: --cap-add SYS_NICE"
+                },
+            )
+        }
+    }
+}
+
+fn bpf(traced: io::Result<()>) -> Check {
+    let tried = "load programs into the kernel and attach them to its page faults";
+    let check = Check::ok(Verb::Auto, "BPF", tried, "works");
+    match traced {
+        Ok(()) => check,
+        Err(e) => check.error(&e).bad(
+            State::Degraded,
+            "seeing page faults where perf events are forbidden",
+            "seeing them by perf events",
+            "be root, or sudo setcap cap_bpf,cap_perfmon+ep on hither; outside of containers",
         ),
     }
 }

@@ -10,6 +10,7 @@ pub mod graph;
 pub mod phases;
 mod search;
 pub mod threads;
+pub mod trial;
 
 pub use cost::Cost;
 pub use graph::Graph;

@@ -41,6 +41,8 @@ pub struct Run {
     pub end: RunEnd,
     /// Relative standard error of totals when sampled, else 0.
     pub sampling_error: f64,
+    /// What is counted are page faults, seen while it ran at its own speed.
+    pub online: bool,
 }
 
 impl Run {
@@ -187,6 +189,7 @@ impl Analysis {
             worst: pages.as_ref().map(|p| &p.worst),
             first_touch: pages.as_ref().and_then(|p| p.first_touch.as_ref()),
             sampling_error: run.sampling_error,
+            online: run.online,
         });
         let view = Pages {
             size: setup.page_size,
@@ -236,6 +239,7 @@ fn run(profile: &Profile, footprint: u64) -> Run {
         footprint,
         end: profile.meta.end.clone(),
         sampling_error: profile.meta.sampling_error,
+        online: profile.meta.is_online(),
     }
 }
 

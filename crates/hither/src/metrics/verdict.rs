@@ -25,6 +25,10 @@ pub const WORTH: f64 = 0.05;
 /// local. Ours: the papers' mean difference is 6 points (OPT figure 7), this is above it.
 pub const E_SPREAD: f64 = 0.1;
 
+/// Sharing events per thread from which a sample of them tells who shares with whom: the
+/// noise of a pattern of pairs is below a third then. Ours.
+pub const EVENTS_MIN: u64 = 10;
+
 /// What the verdict rests on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence<'a> {
@@ -40,6 +44,8 @@ pub struct Evidence<'a> {
     pub worst: Option<&'a Exclusivity>,
     pub first_touch: Option<&'a Accuracy>,
     pub sampling_error: f64,
+    /// Counts are page faults: a sample of unknown share, of which rates tell nothing.
+    pub online: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -81,7 +87,12 @@ pub fn verdict(e: &Evidence) -> Verdict {
     if e.threads > 0 {
         reasons.extend([threads_why, data_why]);
     }
-    if e.sampling_error > 0.0 {
+    if e.online {
+        reasons.push(
+            "From page faults seen while it ran, a sample of its accesses: shares are rough."
+                .to_owned(),
+        );
+    } else if e.sampling_error > 0.0 {
         reasons.push(format!(
             "From a sample of the run: totals are good to about {:.1} %.",
             e.sampling_error * 100.0
@@ -109,7 +120,17 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
         );
     } else if c.events == 0 {
         (false, "Threads: they share no line of memory.".to_owned())
-    } else if c.amount_per_second < A_MIN {
+    } else if e.online && c.events < EVENTS_MIN * e.threads as u64 {
+        (
+            false,
+            format!(
+                "Threads: {} sharing events were seen, too few to tell who shares with whom; it \
+                 takes {}.",
+                c.events,
+                EVENTS_MIN * e.threads as u64
+            ),
+        )
+    } else if !e.online && c.amount_per_second < A_MIN {
         (
             false,
             format!(
@@ -133,17 +154,7 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
             ),
         )
     } else {
-        (
-            true,
-            format!(
-                "Threads: some pairs share much more than others (C_H {:.0}, {:.0} between \
-                 pairs; it takes {h_min:.0}), and they do so often ({} events/s; it takes \
-                 {A_MIN:.0}).",
-                c.heterogeneity,
-                c.heterogeneity_pairs,
-                rate(c.amount_per_second)
-            ),
-        )
+        (true, heterogeneous(c, h_min, e.online))
     };
     if locality >= E_SPREAD {
         why.push_str(&format!(
@@ -152,6 +163,24 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
         ));
     }
     (suits, why)
+}
+
+fn heterogeneous(c: &Communication, h_min: f64, online: bool) -> String {
+    let often = match online {
+        true => format!(
+            " How often they do so, {} sampled events do not tell.",
+            c.events
+        ),
+        false => format!(
+            " They do so often ({} events/s; it takes {A_MIN:.0}).",
+            rate(c.amount_per_second)
+        ),
+    };
+    format!(
+        "Threads: some pairs share much more than others (C_H {:.0}, {:.0} between pairs; it \
+         takes {h_min:.0}).{often}",
+        c.heterogeneity, c.heterogeneity_pairs,
+    )
 }
 
 fn data_mapping(e: &Evidence) -> (bool, String) {

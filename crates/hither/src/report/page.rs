@@ -66,6 +66,8 @@ pub struct Run {
     pub end: String,
     /// Relative standard error of totals when sampled, else 0.
     pub sampling_error: f64,
+    /// Counts are page faults seen while it ran.
+    pub online: bool,
     /// NUMA nodes that threads and pages are counted on, and why so many.
     pub nodes: usize,
     pub nodes_from: String,

@@ -1,9 +1,12 @@
-/* couples THREADS PHASES SECONDS PAGES shared|private
+/* couples THREADS PHASES SECONDS PAGES shared|private [NAP]
  *
  * SPCD's producer/consumer program (IPDPS 2013, V.B) without a barrier in each round: couples
  * of threads whose partners change with the clock. Even phases: (0,1) (2,3) ...; odd ones:
  * (0,N/2) (1,N/2+1) ... The lower of the two writes the couple's pages again and again, the
  * other reads them. Near couples and far couples have pages of their own.
+ *
+ * After each round a thread sleeps for NAP microseconds (0): in an emulator that runs one
+ * unit at a time, a unit that is busy answers the others only after milliseconds.
  *
  * Shortly before the end of each phase it says what the kernel says: the units that each
  * thread may run on, and how many of each couple's pages are on which node. */
@@ -19,7 +22,7 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, MOST = 64, NODES = 8 };
-static int threads, phases, pages;
+static int threads, phases, pages, nap;
 static double seconds, start;
 static volatile char *memory;
 static pid_t tids[MOST];
@@ -40,15 +43,28 @@ static volatile char *vector(int me, int phase, int *first) {
   return memory + (size_t)couple * (size_t)pages * PAGE;
 }
 
+/* The units that a thread may run on as the kernel's own file has them: to the program itself
+ * hither tells the mask that it would have without hither. */
+static void masks(pid_t tid) {
+  char name[64], line[4096];
+  snprintf(name, sizeof name, "/proc/self/task/%d/status", (int)tid);
+  FILE *file = fopen(name, "r");
+  while (file && fgets(line, sizeof line, file)) {
+    if (strncmp(line, "Cpus_allowed_list:", 18)) continue;
+    for (char *part = strtok(line + 18, ", \t\n"); part; part = strtok(NULL, ", \t\n")) {
+      int first, last;
+      if (sscanf(part, "%d-%d", &first, &last) < 2) last = first;
+      for (; first <= last; first++) printf(" %d", first);
+    }
+  }
+  if (file) fclose(file);
+}
+
 static void report(int phase) {
   printf("phase %d\n", phase);
   for (int t = 0; t < threads; t++) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    sched_getaffinity(tids[t], sizeof set, &set);
     printf("thread %d %d on", t, tids[t]);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-      if (CPU_ISSET(cpu, &set)) printf(" %d", cpu);
+    masks(tids[t]);
     printf("\n");
   }
   for (int t = 0; t < threads; t++) {
@@ -81,15 +97,17 @@ static void *body(void *argument) {
         if (first) *byte = (char)(phase + k);
         else sum += *byte;
       }
+    if (nap) usleep((useconds_t)nap);
     if (me == 0 && said < phase && now() - start > (phase + 0.9) * seconds) report(said = phase);
   }
   return (void *)sum;
 }
 
 int main(int argc, char **argv) {
-  if (argc != 6) return 2;
+  if (argc < 6 || argc > 7) return 2;
   threads = atoi(argv[1]), phases = atoi(argv[2]), pages = atoi(argv[4]);
   seconds = atof(argv[3]);
+  nap = argc > 6 ? atoi(argv[6]) : 0;
   if (threads < 2 || threads > MOST || threads % 2) return 2;
   int flags = strcmp(argv[5], "shared") ? MAP_PRIVATE : MAP_SHARED;
   size_t bytes = (size_t)threads * (size_t)pages * PAGE;

@@ -5,15 +5,21 @@
 #[allow(dead_code)] // Other tests use more of it.
 mod common;
 
+mod hidden;
+mod joined;
+mod killed;
+mod record;
+mod refused;
+mod top;
+
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
 use common::{run, status, text, wait_for, Place, Running, HITHER};
 use nix::sys::signal::Signal;
 
+use killed::masks;
+
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/couples.c");
-const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
 
 /// A folder with the program in it; `None` where shared memory cannot be sampled.
 fn place_with_couples() -> Option<Place> {
@@ -125,104 +131,6 @@ fn mistakes_are_told() {
     check("--pid 999999999", 2, "there is no process 999999999");
     check("-- no-such-program", 127, "no such program");
     check("--sampler magic -- true", 2, "numa-balancing");
-}
-
-/// A process and what it prints, though its parent is killed.
-struct Couples {
-    hither: Child,
-    out: PathBuf,
-    pid: i32,
-}
-
-impl Couples {
-    /// Started by a hither that pins its threads.
-    fn start(place: &Place, seconds: &str) -> Couples {
-        let out = place.path("out");
-        let file = fs::File::create(&out).expect("out");
-        let line = ["auto", "-q", "--allow-sysctl", "--budget", "20%", "--"];
-        let hither = Command::new(HITHER)
-            .args(line)
-            .args(["./couples", "4", "1", seconds, "16", "shared"])
-            .current_dir(place.0.path())
-            .stdin(Stdio::null())
-            .stdout(file)
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("hither");
-        let id = hither.id();
-        let children = format!("/proc/{id}/task/{id}/children");
-        let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        let find = || {
-            let all = fs::read_to_string(&children).unwrap_or_default();
-            let mut all = all.split_whitespace();
-            let found = all.find(|pid| name(pid) == "couples\n");
-            found.and_then(|pid| pid.parse::<i32>().ok())
-        };
-        wait_for("program", || find().is_some());
-        Couples {
-            pid: find().expect("pid"),
-            hither,
-            out,
-        }
-    }
-
-    fn masks(&self) -> Vec<String> {
-        masks(self.pid)
-    }
-
-    fn is_pinned(&self) -> bool {
-        let masks = self.masks();
-        masks.len() == 4 && masks.iter().all(|mask| mask.parse::<u32>().is_ok())
-    }
-}
-
-/// The lists of units of all threads of a process.
-fn masks(pid: i32) -> Vec<String> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    let status = |task: fs::DirEntry| fs::read_to_string(task.path().join("status")).ok();
-    let mask = |status: String| {
-        let mut lines = status.lines();
-        let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-        Some(list.trim().to_owned())
-    };
-    tasks
-        .flatten()
-        .filter_map(status)
-        .filter_map(mask)
-        .collect()
-}
-
-#[test]
-fn a_hither_that_is_killed_leaves_nothing_behind() {
-    let Some(place) = place_with_couples() else {
-        return;
-    };
-    let own = masks(std::process::id().cast_signed()).remove(0);
-    if own.parse::<u32>().is_ok() {
-        println!("skipped: one processing unit only");
-        return;
-    }
-    let before = fs::read_to_string(SWITCH).unwrap_or_default();
-    let mut couples = Couples::start(&place, "6");
-    wait_for("pinned threads", || couples.is_pinned());
-    wait_for("setting", || {
-        fs::read_to_string(SWITCH).is_ok_and(|on| on != "0\n")
-    });
-    couples.hither.kill().expect("kill");
-    couples.hither.wait().expect("wait");
-    wait_for("threads as they were", || {
-        couples.masks().iter().all(|mask| *mask == own)
-    });
-    wait_for("settings as they were", || {
-        fs::read_to_string(SWITCH).unwrap_or_default() == before
-    });
-    // It goes on to its end.
-    assert_eq!(couples.masks().len(), 4);
-    wait_for("end", || {
-        fs::read_to_string(&couples.out).is_ok_and(|out| out.ends_with("0 wrong\n"))
-    });
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::path::Path;
 /// Largest `profile.json`, in bytes: most of it is the machine's topology.
 const MAX_JSON: u64 = 64 << 20;
 
-pub(crate) const TABLES: [&str; 11] = [
+pub(crate) const TABLES: [&str; 13] = [
     "threads",
     "slices",
     "comm",
@@ -28,6 +28,8 @@ pub(crate) const TABLES: [&str; 11] = [
     "object_ranges",
     "members",
     "lines",
+    "thread_moves",
+    "page_moves",
 ];
 
 /// Reads `profile.json` only.
@@ -63,6 +65,8 @@ pub fn read(dir: &Path) -> Result<Profile, Error> {
         object_ranges: source.table()?,
         members: source.table()?,
         lines: source.table()?,
+        thread_moves: source.table()?,
+        page_moves: source.table()?,
         meta: source.stored.meta,
     })
 }

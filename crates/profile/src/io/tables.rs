@@ -2,7 +2,8 @@
 //! this list. `docs/format.md` explains the columns.
 use super::cell::{Cell, Target};
 use crate::tables::{
-    Comm, FirstTouch, LineUse, Member, Object, ObjectRange, PageUse, Region, Site, Slice, Thread,
+    Comm, FirstTouch, LineUse, Member, Object, ObjectRange, PageMove, PageUse, Region, Site, Slice,
+    Thread, ThreadMove,
 };
 
 /// What else a number must satisfy, so that arithmetic on it cannot overflow.
@@ -197,6 +198,21 @@ table!(LineUse = "lines", at most 10 * MILLION,
     "read_mask" = read_mask: Free,
     "write_mask" = write_mask: Free,
     "accesses" = accesses: Sum,
+});
+
+table!(ThreadMove = "thread_moves", at most 10 * MILLION, sorted by |r| (r.at, r.thread.0) => (u64, u32), {
+    "at" = at: Each,
+    "thread" = thread: Free,
+    "pu" = pu: Free,
+    "node" = node: Free,
+});
+
+table!(PageMove = "page_moves", at most 200 * MILLION,
+    sorted by |r| (r.at, r.region.0, r.page.0) => (u64, u32, u32), {
+    "at" = at: Each,
+    "region" = region: Free,
+    "page" = page: Free,
+    "node" = node: Free,
 });
 
 /// The other tables that `T` points into.

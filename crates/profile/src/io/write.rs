@@ -65,6 +65,10 @@ pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
     folder.add(&profile.object_ranges);
     folder.add(&profile.members);
     folder.add(&profile.lines);
+    if profile.meta.online.is_some() {
+        folder.add(&profile.thread_moves);
+        folder.add(&profile.page_moves);
+    }
     let written = folder.finish()?;
     target.replace_with(&inner, temporary.path())?;
     Ok(written)

@@ -127,7 +127,26 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             accesses: r.count(),
         });
     }
+    if r.below(2) > 0 {
+        p.meta.online = Some(online(r));
+        for _ in 0..touches {
+            p.thread_moves.push(ThreadMove {
+                at: r.count(),
+                thread: ThreadIx(r.ix(threads)),
+                pu: r.next() as u32,
+                node: r.next() as u32,
+            });
+            p.page_moves.push(PageMove {
+                at: r.count(),
+                region: RegionIx(r.ix(regions)),
+                page: PageNo(r.next() as u32),
+                node: r.next() as u32,
+            });
+        }
+    }
     // The order that the writer gives them.
+    p.thread_moves.sort_by_key(|m| (m.at, m.thread));
+    p.page_moves.sort_by_key(|m| (m.at, m.region, m.page));
     p.comm.sort_by_key(|c| (c.slice, c.i, c.j));
     p.pages
         .sort_by_key(|u| (u.slice, u.region, u.page, u.thread));
@@ -136,6 +155,17 @@ pub fn profile(seed: u64, size: usize) -> Profile {
     p.object_ranges
         .sort_by_key(|o| (o.object, o.region, o.offset));
     p
+}
+
+fn online(r: &mut Random) -> Online {
+    Online {
+        mechanism: r.text(),
+        samplers: vec![r.text(), r.text()],
+        faults: r.count(),
+        caused: r.count(),
+        lost: r.count(),
+        mappings: r.count(),
+    }
 }
 
 fn meta(r: &mut Random, processes: usize) -> Meta {

@@ -59,6 +59,24 @@ pub struct Args {
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
     budget: f64,
 
+    /// Folder for the profile, `.hither` is appended; by default the program's name with
+    /// `.auto` here. A profile of that name is replaced once the new one is complete
+    #[arg(short, long, value_name = "NAME")]
+    pub output: Option<PathBuf>,
+
+    /// Keep no profile
+    #[arg(long, conflicts_with = "output")]
+    pub no_profile: bool,
+
+    /// Show on the terminal what goes on while the program runs. What it writes to the
+    /// terminal is shown at the end
+    #[arg(long)]
+    pub top: bool,
+
+    /// Write how it went to this file at the end, as JSON (names: docs/format.md)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
     /// Write what was seen and done to this file, a line of JSON for each 100 ms
     #[arg(long, value_name = "FILE")]
     pub json_lines: Option<PathBuf>,

@@ -3,25 +3,36 @@
 use crate::map::filter::Filter;
 use crate::map::threads::locality::Locality;
 use crate::map::threads::ThreadPolicy;
+use crate::map::trial::Trial;
 use crate::map::{Cost, Graph, Problem};
 use crate::place::online::analysis::Member;
 use crate::place::online::{Mapper, Mechanism, Question};
 use crate::place::run::guide::Cpu;
 use crate::topology::Tree;
 
-/// Maps behind SPCD's filter, from where the threads are.
+/// Maps behind SPCD's filter, from where the threads are, and only what has proved itself.
 pub struct Warm {
     tree: Tree,
     cost: Cost,
     mechanism: Mechanism,
     filter: Filter,
+    trial: Trial,
+    /// What was proposed last: the units by member.
+    proposal: Vec<Option<u32>>,
 }
 
-/// A new mapping shortens the distance by this share at least...
+/// A proposal is tried only if it shortens the distance of what is known by this share.
 const GAIN: f64 = 0.05;
-/// ...and by this times the reciprocal root of the events more: of few events, the better
-/// part of what seems to be a pattern is chance.
-const CHANCE: f64 = 0.6;
+
+/// The threads that are to be placed, and where they are.
+struct Known {
+    members: Vec<Member>,
+    comm: Graph,
+    /// By place in `members`.
+    seats: Vec<Option<u32>>,
+    /// Distance of two threads that sit anywhere.
+    anywhere: f64,
+}
 
 impl Warm {
     pub fn new(tree: Tree, mechanism: Mechanism) -> Warm {
@@ -30,36 +41,117 @@ impl Warm {
             tree,
             mechanism,
             filter: Filter::default(),
+            trial: Trial::default(),
+            proposal: Vec::new(),
         }
     }
 
-    /// Distance of all events if threads sat anywhere: what a mapping is compared with while
-    /// they are where the system happens to run them.
-    fn anywhere(&self, comm: &Graph) -> f64 {
+    fn distance(&self, a: u32, b: u32) -> f64 {
+        f64::from(self.cost.between(&self.tree, a as usize, b as usize))
+    }
+
+    /// Mean distance of two of so many threads that are spread evenly, but for that anyhow:
+    /// what a mapping is compared with while the system runs them where it likes.
+    fn anywhere(&self, threads: usize) -> f64 {
         let units = self.tree.units.len();
-        let pairs =
-            (0..units).flat_map(|a| (0..units).filter(move |&b| b != a).map(move |b| (a, b)));
-        let (mut sum, mut count) = (0.0, 0.0);
-        for (a, b) in pairs {
-            sum += f64::from(self.cost.between(&self.tree, a, b));
-            count += 1.0;
+        let on = |unit: usize| (threads / units + usize::from(unit < threads % units)) as f64;
+        let mut sum = 0.0;
+        for a in 0..units {
+            for b in 0..units {
+                sum += on(a) * on(b) * self.distance(a as u32, b as u32);
+            }
         }
-        let events: f64 = comm.pairs().map(|(_, _, w)| w as f64).sum();
-        events * sum / f64::max(count, 1.0)
+        sum / ((threads * (threads - 1)) as f64).max(1.0)
     }
 
-    /// A unit for each thread of the graph, if that is much better than what is.
-    fn place(&self, comm: &Graph, seats: Option<&[u32]>, event: f64) -> Option<Vec<u32>> {
-        let threads = comm.threads();
+    /// Those who talk, and those who have a seat that others cannot have.
+    fn known(&self, whole: &Graph, question: &Question) -> Known {
+        let unit_of = |cpu: Cpu| {
+            let at = self.tree.units.iter().position(|unit| unit.os == cpu.0);
+            at.map(|at| at as u32)
+        };
+        let seats: Vec<Option<u32>> = question.seats.iter().map(|s| unit_of((*s)?)).collect();
+        let counts = |m: &usize| whole.row(*m).len() > 0 || seats[*m].is_some();
+        let members: Vec<usize> = (0..whole.threads()).filter(counts).collect();
+        let mut number = vec![u32::MAX; whole.threads()];
+        for (at, &member) in (0..).zip(&members) {
+            number[member] = at;
+        }
+        let pairs = whole.pairs().map(|(i, j, w)| (number[i], number[j], w));
+        Known {
+            comm: Graph::new(members.len(), pairs),
+            seats: members.iter().map(|&m| seats[m]).collect(),
+            anywhere: self.anywhere(members.len()),
+            members: members.iter().map(|&m| Member(m as u16)).collect(),
+        }
+    }
+
+    /// Distance of two threads, by their places in `known`.
+    fn now(&self, known: &Known, i: usize, j: usize) -> f64 {
+        match (known.seats[i], known.seats[j]) {
+            (Some(a), Some(b)) => self.distance(a, b),
+            _ => known.anywhere,
+        }
+    }
+
+    /// Tells the trial how far the events since the last question went, and how far they
+    /// would have as proposed then.
+    fn judge(&mut self, known: &Known, news: &[(Member, Member)]) {
+        let place = |m: &Member| known.members.binary_search(m).ok();
+        let proposed = |m: &Member| self.proposal.get(m.at()).copied().flatten();
+        let events = news.iter().filter_map(|(a, b)| {
+            let now = self.now(known, place(a)?, place(b)?);
+            let then = match (proposed(a), proposed(b)) {
+                (Some(a), Some(b)) => self.distance(a, b),
+                _ => now,
+            };
+            Some((now, then))
+        });
+        let events: Vec<(f64, f64)> = events.collect();
+        self.trial.see(events);
+    }
+
+    /// Where all would be if those without a seat took the nearest one that is free.
+    fn seated(&self, known: &Known, capacity: u32) -> Vec<u32> {
+        let mut free = vec![capacity; self.tree.units.len()];
+        for seat in known.seats.iter().flatten() {
+            free[*seat as usize] = free[*seat as usize].saturating_sub(1);
+        }
+        let mut seats = known.seats.clone();
+        for thread in 0..seats.len() {
+            if seats[thread].is_some() {
+                continue;
+            }
+            let far = |unit: u32| {
+                let of = |(j, w): (usize, u64)| Some(w as f64 * self.distance(unit, seats[j]?));
+                known.comm.row(thread).filter_map(of).sum::<f64>()
+            };
+            let room = (0..).zip(&free).filter(|(_, free)| **free > 0);
+            // The emptiest of the nearest.
+            let best = room.map(|(unit, free)| (far(unit), u32::MAX - free, unit));
+            let best = best.min_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+            if let Some((_, _, unit)) = best {
+                free[unit as usize] -= 1;
+                seats[thread] = Some(unit);
+            }
+        }
+        seats.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    /// A unit for each thread, if that is better than what is.
+    fn propose(&self, known: &Known) -> Option<Vec<u32>> {
+        let threads = known.members.len();
+        let capacity = threads.div_ceil(self.tree.units.len().max(1)) as u32;
+        let current = self.seated(known, capacity);
         let load = vec![1; threads];
         let problem = Problem {
             tree: &self.tree,
             cost: &self.cost,
-            comm,
+            comm: &known.comm,
             load: &load,
-            capacity: threads.div_ceil(self.tree.units.len().max(1)) as u32,
+            capacity,
             siblings: false,
-            current: seats,
+            current: Some(&current),
             seed: 0,
         };
         let policy: &dyn ThreadPolicy = match self.mechanism {
@@ -67,14 +159,12 @@ impl Warm {
             Mechanism::Spcd => &crate::map::threads::MATCHING,
         };
         let units = policy.place(&problem).ok()?;
-        let before = match seats {
-            Some(seats) => problem.objective(seats) as f64,
-            None => self.anywhere(comm),
-        };
-        let events: f64 = comm.pairs().map(|(_, _, w)| w as f64).sum::<f64>() / event;
-        let needed = GAIN + CHANCE / f64::max(events, 1.0).sqrt();
+        let pairs = known.comm.pairs();
+        let before: f64 = pairs
+            .map(|(i, j, w)| w as f64 * self.now(known, i, j))
+            .sum();
         let after = problem.objective(&units) as f64;
-        (after < before * (1.0 - needed)).then_some(units)
+        (after < before * (1.0 - GAIN)).then_some(units)
     }
 }
 
@@ -83,34 +173,35 @@ impl Mapper for Warm {
         let all = question.pairs.iter();
         let all = all.map(|&(i, j, w)| (u32::from(i.0), u32::from(j.0), u64::from(w)));
         let whole = Graph::new(question.seats.len(), all);
+        let known = self.known(&whole, question);
+        self.judge(&known, question.news);
+        self.proposal.clear();
         let mut filter = self.filter.clone();
         if !filter.is_due(&whole) {
             return None;
         }
-        let talks = |m: &usize| whole.row(*m).len() > 0;
-        let members: Vec<usize> = (0..whole.threads()).filter(talks).collect();
-        let mut number = vec![u32::MAX; whole.threads()];
-        for (at, &member) in (0..).zip(&members) {
-            number[member] = at;
+        let units = self.propose(&known)?;
+        let moved = units.iter().zip(&known.seats);
+        let moved = moved.filter(|(unit, seat)| Some(**unit) != **seat).count();
+        if !self.trial.pays(moved as f64 / units.len() as f64) {
+            self.proposal.resize(question.seats.len(), None);
+            for (member, &unit) in known.members.iter().zip(&units) {
+                self.proposal[member.at()] = Some(unit);
+            }
+            return None;
         }
-        let pairs = whole.pairs().map(|(i, j, w)| (number[i], number[j], w));
-        let comm = Graph::new(members.len(), pairs);
-        let unit_of = |cpu: Cpu| self.tree.units.iter().position(|unit| unit.os == cpu.0);
-        let seats = members
-            .iter()
-            .map(|&m| Some(unit_of(question.seats[m]?)? as u32));
-        let seats: Option<Vec<u32>> = seats.collect();
-        let units = self.place(&comm, seats.as_deref(), f64::from(question.event))?;
         self.filter = filter;
+        self.trial = Trial::default();
         let cpu = |unit: u32| Cpu(self.tree.units[unit as usize].os);
-        let members = members.iter().map(|&m| Member(m as u16));
-        Some(members.zip(units).map(|(m, unit)| (m, cpu(unit))).collect())
+        let placed = known.members.iter().zip(units);
+        Some(placed.map(|(&m, unit)| (m, cpu(unit))).collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::online::analysis::matrix::{SharingMatrix, EVENT};
     use crate::topology::{select, Restrictions};
 
     /// Four nodes of two units.
@@ -119,20 +210,29 @@ mod tests {
         Warm::new(machine.tree, mechanism)
     }
 
-    /// Asks twice: the seats that threads get, and whether the same pairs move them again.
-    #[track_caller]
+    /// Asks until threads are moved, with the same events each time; where they are then.
+    /// `None` if they are not within a minute.
     fn seats(warm: &mut Warm, seats: &[Option<Cpu>], pairs: &[(u16, u16)]) -> Option<Vec<u32>> {
-        let pairs: Vec<_> = pairs
-            .iter()
-            .map(|&(i, j)| (Member(i), Member(j), 320))
-            .collect();
-        let question = Question {
-            pairs: &pairs,
-            seats,
-            event: 16,
+        let news: Vec<_> = pairs.iter().map(|p| (Member(p.0), Member(p.1))).collect();
+        let news = [news.clone(), news].concat();
+        let weight = |&(i, j): &(u16, u16)| (Member(i), Member(j), 8 * EVENT);
+        let pairs: Vec<_> = pairs.iter().map(weight).collect();
+        let ask = |warm: &mut Warm, seats: &[Option<Cpu>]| {
+            let question = Question {
+                pairs: &pairs,
+                news: &news,
+                seats,
+            };
+            warm.map(&question)
         };
-        let answer = warm.map(&question)?;
-        assert_eq!(warm.map(&question), None, "the same again");
+        let answer = (0..600).find_map(|_| ask(warm, seats))?;
+        let mut now = seats.to_vec();
+        for &(member, cpu) in &answer {
+            now[member.at()] = Some(cpu);
+        }
+        for _ in 0..600 {
+            assert_eq!(ask(warm, &now), None, "the same again");
+        }
         Some(answer.into_iter().map(|(_, cpu)| cpu.0).collect())
     }
 
@@ -170,5 +270,51 @@ mod tests {
         let mut warm = warm(Mechanism::Kmaf);
         let seats = seats(&mut warm, &[None; 20], &[(3, 19), (4, 7)]).expect("seats");
         assert_eq!(seats.len(), 4);
+    }
+
+    /// Few events, all of chance: each question has other ones, and those that are left of
+    /// earlier ones.
+    #[test]
+    fn chance_moves_nobody() {
+        for mechanism in [Mechanism::Kmaf, Mechanism::Spcd] {
+            let mut warm = warm(mechanism);
+            let mut matrix = SharingMatrix::default();
+            let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
+            let mut thread = || {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                Member((random % 16) as u16)
+            };
+            for _ in 0..600 {
+                for _ in 0..17 {
+                    matrix.share(thread(), thread());
+                }
+                let (pairs, news): (Vec<_>, _) = (
+                    matrix.pairs().collect(),
+                    matrix.take_fresh().collect::<Vec<_>>(),
+                );
+                let question = Question {
+                    pairs: &pairs,
+                    news: &news,
+                    seats: &[None; 16],
+                };
+                assert_eq!(warm.map(&question), None);
+                matrix.age();
+            }
+        }
+    }
+
+    #[test]
+    fn who_comes_later_moves_nobody_else() {
+        let mut warm = warm(Mechanism::Kmaf);
+        let first = seats(&mut warm, &[None; 8], &NEAR[..3]).expect("seats");
+        let mut now = [None; 8];
+        for (at, &cpu) in first.iter().enumerate() {
+            now[at] = Some(Cpu(cpu));
+        }
+        let second = seats(&mut warm, &now, &NEAR).expect("seats");
+        assert_eq!(second[..6], first);
+        assert_eq!(second[6] / 2, second[7] / 2);
     }
 }

@@ -1,42 +1,73 @@
 //! What is said at the end of `hither auto`.
+use std::path::Path;
+use std::time::Duration;
+
+use hither_profile::Written;
+
+use crate::cli::style::shell_line;
+use crate::cli::units::{show_bytes, show_count, show_duration, show_end};
 use crate::place::online::journal::Outcome;
 
-/// Sentences.
-pub fn report(outcome: &Outcome, verbose: bool) -> Vec<String> {
-    let mut lines = Vec::new();
-    if outcome.mappings == 0 && outcome.pages_moved == 0 {
-        lines.push("nothing was moved: no pattern was seen that placing would serve".to_owned());
-    } else {
+/// Sentences; the last ones tell where the profile is and what to type next.
+pub fn report(outcome: &Outcome, verbose: bool, kept: Option<(&Path, &Written)>) -> Vec<String> {
+    let mut lines = vec![done(outcome)];
+    if verbose {
+        lines.extend(details(outcome));
+    }
+    if let Some((folder, written)) = kept {
+        let shown = folder.display().to_string();
         lines.push(format!(
-            "mapped {} times, moving {} threads and {} pages",
-            outcome.mappings, outcome.threads_moved, outcome.pages_moved
+            "{}{}, {} page faults ({} caused), sampled -> {shown} ({})",
+            show_duration(Duration::from_nanos(outcome.duration)),
+            show_end(&outcome.end),
+            show_count(outcome.faults),
+            show_count(outcome.extra),
+            show_bytes(written.bytes),
         ));
+        let next = ["hither", "report", "--text", &shown];
+        lines.push(format!("next: {}", shell_line(next.into_iter())));
     }
-    if !verbose {
-        return lines;
+    lines
+}
+
+fn done(outcome: &Outcome) -> String {
+    if outcome.mappings == 0 && outcome.pages_moved == 0 {
+        return "nothing was moved: no pattern was seen that placing would serve".to_owned();
     }
+    let times = match outcome.mappings {
+        1 => "once".to_owned(),
+        n => format!("{n} times"),
+    };
+    format!(
+        "mapped {times}, moving {} threads and {} pages",
+        outcome.threads_moved, outcome.pages_moved
+    )
+}
+
+fn details(outcome: &Outcome) -> Vec<String> {
     let cost = &outcome.cost;
     let ms = |nanos: u64| nanos as f64 / 1e6;
     let share = 100.0 * (cost.cpu + cost.faulting) as f64 / cost.target.max(1) as f64;
-    lines.push(format!(
-        "samplers: {}",
-        match outcome.samplers.is_empty() {
-            true => "none".to_owned(),
-            false => outcome.samplers.join(", "),
-        }
-    ));
-    lines.push(format!(
-        "{} page faults, {} of them caused, {} lost; {} sharing events",
-        outcome.faults, outcome.extra, outcome.lost, outcome.events
-    ));
-    lines.push(format!(
-        "table: {} entries of {} bytes, {} bytes; matrix: {} bytes",
-        outcome.entries, outcome.entry_bytes, outcome.table_bytes, outcome.matrix_bytes
-    ));
-    lines.push(format!(
-        "cost: {share:.2} % of the program's {:.0} ms: injecting {:.1} ms, detecting {:.1}, mapping {:.1}, migrating {:.1}, faulting {:.1} (estimated)",
-        ms(cost.target), ms(cost.injecting), ms(cost.detecting), ms(cost.mapping),
-        ms(cost.migrating), ms(cost.faulting)
-    ));
-    lines
+    vec![
+        format!(
+            "samplers: {}",
+            match outcome.samplers.is_empty() {
+                true => "none".to_owned(),
+                false => outcome.samplers.join(", "),
+            }
+        ),
+        format!(
+            "{} page faults, {} of them caused, {} lost; {} sharing events",
+            outcome.faults, outcome.extra, outcome.lost, outcome.events
+        ),
+        format!(
+            "table: {} entries of {} bytes, {} bytes; matrix: {} bytes",
+            outcome.entries, outcome.entry_bytes, outcome.table_bytes, outcome.matrix_bytes
+        ),
+        format!(
+            "cost: {share:.2} % of the program's {:.0} ms: injecting {:.1} ms, detecting {:.1}, mapping {:.1}, migrating {:.1}, faulting {:.1} (estimated)",
+            ms(cost.target), ms(cost.injecting), ms(cost.detecting), ms(cost.mapping),
+            ms(cost.migrating), ms(cost.faulting)
+        ),
+    ]
 }

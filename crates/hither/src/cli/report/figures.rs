@@ -39,6 +39,7 @@ pub fn run(profile: &Profile, report: &Report) -> page::Run {
             RunEnd::Interrupted => "interrupted".to_owned(),
         },
         sampling_error: report.run.sampling_error,
+        online: report.run.online,
         nodes: report.setup.nodes,
         nodes_from: plain(&report.setup.nodes_from),
     }
@@ -226,7 +227,10 @@ pub fn unseen(profile: &Profile, report: &Report) -> Vec<page::Unseen> {
     if let Some(share) = anonymous(profile) {
         add(
             format!("{:.1} % of the accesses go to memory of no known structure, or to a heap block without a source line.", share * 100.0),
-            "Compile with -g to get names and lines.",
+            match report.run.online {
+                true => "Who allocates what, only hither trace sees.",
+                false => "Compile with -g to get names and lines.",
+            },
         );
     }
     if !profile.meta.options.follow {

@@ -10,7 +10,7 @@ use crate::metrics::{self, Analysis, PageSize, Setup};
 use crate::report::build::compare::{Row, Side};
 use crate::report::build::text::plain;
 use crate::report::page::{PageSizeFigures, Site, StructureFigures, Verdict};
-use anyhow::Result;
+use anyhow::{bail, Result};
 use hither_profile::{Figure, Finding, Placement, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,6 +115,9 @@ impl Given {
     /// One sentence when it cannot be read.
     pub fn other(&self, file: &Path) -> Result<Side> {
         let profile = hither_profile::read(file)?;
+        if profile.meta.is_online() != self.profile.meta.is_online() {
+            bail!("one of {} and {} was traced and the other observed by hither auto, so their counts mean different things; compare two of a kind", file.display(), self.file.display());
+        }
         let commands = findings::commands(&profile, file, &self.named, None);
         let judged = Judged::of(&profile, commands, None, self.setup.clone());
         Ok(side(&profile, file, &judged))

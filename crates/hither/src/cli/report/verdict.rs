@@ -49,6 +49,9 @@ fn gain(report: &Report, placement: Option<&Placement>) -> Vec<String> {
         ));
     }
     let counted = match report.run.sampling_error {
+        _ if report.run.online => {
+            "are those of the page faults that were seen, a sample".to_owned()
+        }
         error if error > 0.0 => format!(
             "are good to about {:.1} %, since the run was sampled",
             error * 100.0

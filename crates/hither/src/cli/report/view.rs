@@ -1,6 +1,7 @@
 //! What `--text` and `--json` say: verdict and findings without the page's pictures.
 use super::figures;
 use super::judge::{Given, Judged};
+use crate::cli::render_report::{counted, seen};
 use crate::cli::style::{bytes, clean, count};
 use crate::metrics::structures;
 use crate::report::build::text::plain;
@@ -85,11 +86,13 @@ fn structure(profile: &Profile, finding: &Finding, share: Option<f64>) -> Option
 /// Command, size and end of a run.
 pub fn header(run: &Run) -> String {
     format!(
-        "{}: {:.2} s traced, {} active threads, {} accesses, {} of memory used, {}",
+        "{}: {:.2} s {}, {} active threads, {} {}, {} of memory used, {}",
         clean(&run.command),
         run.seconds,
+        seen(run.online),
         run.active_threads,
         count(run.reads.saturating_add(run.writes)),
+        counted(run.online),
         bytes(run.footprint),
         run.end
     )

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use nix::unistd::{access, AccessFlags};
 
-use crate::place::run::Outcome;
+use serde::Serialize;
 
 /// A file for the outcome. Opened at once where it is there already and no plain file (a
 /// pipe, a terminal); else written under another name and renamed, so that a reader sees
@@ -54,7 +54,7 @@ impl Output {
     ///
     /// # Errors
     /// When there is no room for it; then nothing is left behind.
-    pub fn write(self, outcome: &Outcome) -> Result<()> {
+    pub fn write(self, outcome: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string_pretty(outcome)? + "\n";
         match self {
             Output::Open(mut file) => file.write_all(text.as_bytes()),
@@ -81,6 +81,7 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::run::Outcome;
 
     #[test]
     fn outcomes_replace_files_and_nothing_else() {

@@ -12,6 +12,10 @@ use crate::metrics::verdict::E_HIGH;
 use hither_profile::{Finding, FindingKind, Fix, PAGE_SIZE};
 
 pub fn find(case: &Case) -> Vec<Finding> {
+    // Page faults do not tell reads from writes.
+    if case.analysis.report.run.online {
+        return Vec::new();
+    }
     let structures = placeable(case).into_iter();
     worst(structures.filter_map(|(s, p)| judge(case, s, p)).collect())
 }

@@ -294,10 +294,14 @@ fn finding(case: &Case, stages: &[Stage], patterns: usize, outside: f64) -> Find
             format!("With the same partners as before: {at} of the communication (it takes {} to be alike).", percent(ALIKE)),
             format!("{patterns} patterns in turn, for {lengths}; {} of the communication is not in the most common one.", percent(outside)),
             format!(
-                "{} by heterogeneity alone (eq. 4 of OPT). Times are those of the traced run, which is slower.",
+                "{} by heterogeneity alone (eq. 4 of OPT).{}",
                 match phases {
                     1 => "It is one phase".to_owned(),
                     more => format!("There are {more} phases"),
+                },
+                match case.analysis.report.run.online {
+                    true => "",
+                    false => " Times are those of the traced run, which is slower.",
                 }
             ),
         ],

@@ -35,6 +35,7 @@ fn judge(case: Case) -> (bool, bool, String) {
         worst: Some(&exclusivity),
         first_touch: Some(&accuracy),
         sampling_error: 0.0,
+        online: false,
     });
     (v.thread_mapping, v.data_mapping, v.sentence)
 }

@@ -1,30 +1,38 @@
 //! The loop: every 10 ms faults are taken in and more are caused, every 100 ms threads are
 //! mapped and pages moved (kMAF 3.4).
-use std::collections::HashMap;
+mod tell;
+
 use std::time::{Duration, Instant};
 
-use hither_profile::Nanos;
+use hither_profile::{Nanos, Profile, RunEnd};
 use hither_sys::affinity::Mask;
-use hither_sys::faults::{Fault, Faults, Record};
-use nix::time::{clock_getcpuclockid, clock_gettime};
+use hither_sys::faults::{Fault, Record};
 
-use super::analysis::controller::{Controller, Standing, TICK};
+use super::analysis::controller::{Controller, Standing};
 use super::analysis::matrix::{SharingMatrix, EVENT};
 use super::analysis::{storage, Access, Detector, Member};
-use super::guardian::{Guardian, Pinned};
-use super::journal::{Cost, Journal, Line, Outcome, ThreadReport};
+use super::answers::Answers;
+use super::clock::{nanos, own_time, Clocks};
+use super::evidence::Evidence;
+use super::guardian::Guardian;
+use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
+use super::observer::Observer;
 use super::pages::{Pages, Place};
+use super::present::{Present, Use};
+use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
 use super::sampler::{Sampler, View};
-use super::{Machine, Mapper, Parts, Question};
+use super::{Machine, Mapper, Mechanism, Parts, Question};
 use crate::place::run::guide::{Cpu, Pid, Tid};
 use crate::place::run::task;
 
 /// Between two mappings (kMAF 3.4).
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Between two looks while nothing may be spent.
-const REST: Duration = Duration::from_millis(50);
+/// Intervals that make a window of time.
+const WINDOW: u32 = 20;
+/// What a record costs the program, in nanoseconds.
+const RECORD: Nanos = 120;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +44,8 @@ struct Counts {
 }
 
 pub struct Engine {
-    pub observer: Faults,
+    pub mechanism: Mechanism,
+    pub observer: Box<dyn Observer>,
     pub samplers: Vec<Box<dyn Sampler>>,
     pub detector: Box<dyn Detector>,
     pub mapper: Box<dyn Mapper>,
@@ -44,7 +53,11 @@ pub struct Engine {
     pub parts: Parts,
     pub controller: Controller,
     pub guardian: Guardian,
+    /// Hides from the program where its threads were put, if it was started by us.
+    pub answers: Option<Answers>,
+    pub budget: f64,
     pub journal: Journal,
+    pub watch: Option<Box<dyn Watch>>,
     pub state: State,
 }
 
@@ -52,25 +65,27 @@ pub struct Engine {
 pub struct State {
     roster: Roster,
     memory: Memory,
+    record: Kept,
+    /// Of the record, at the last interval.
+    tally: Tally,
     matrix: SharingMatrix,
     pages: Pages,
+    present: Present,
     counts: Counts,
     cost: Cost,
     /// Where threads may run without us.
     ours: Mask,
-    /// Processor time of processes that live, as it was when they came and as it is now, and
-    /// of those that have ended.
-    clocks: HashMap<Pid, (Nanos, Nanos)>,
-    ended: Nanos,
+    clocks: Clocks,
     began: Instant,
     own_before: Nanos,
     interval: Instant,
     /// At the last interval.
     before: Counts,
     lost: u64,
-    mapped_at: u64,
-    /// Threads were mapped once: pages may move (kMAF 3.3).
-    placed: bool,
+    evidence: Evidence,
+    /// Intervals since a window of time began.
+    turns: u32,
+    own: Pid,
     notes: Vec<String>,
 }
 
@@ -79,20 +94,23 @@ impl State {
         State {
             roster: Roster::default(),
             memory: Memory::default(),
+            record: Kept::new(monotonic()),
+            tally: Tally::default(),
             matrix: SharingMatrix::default(),
             pages: Pages::default(),
+            present: Present::new(),
             counts: Counts::default(),
             cost: Cost::default(),
             ours: Mask::of(0).unwrap_or_default(),
-            clocks: HashMap::new(),
-            ended: 0,
+            clocks: Clocks::default(),
             began: Instant::now(),
             own_before: own_time(),
             interval: Instant::now(),
             before: Counts::default(),
             lost: 0,
-            mapped_at: 0,
-            placed: false,
+            evidence: Evidence::default(),
+            turns: 0,
+            own: std::process::id().cast_signed(),
             notes: Vec::new(),
         }
     }
@@ -106,75 +124,74 @@ impl State {
     fn spent(&self) -> Nanos {
         own_time().saturating_sub(self.own_before) + self.cost.faulting
     }
-
-    /// Processor time of all processes so far.
-    fn target_time(&mut self) -> Nanos {
-        for (&pid, (_, now)) in &mut self.clocks {
-            *now = time_of(pid).unwrap_or(*now);
-        }
-        let live = self.clocks.values();
-        self.ended + live.map(|(came, now)| now - came).sum::<u64>()
-    }
 }
 
 impl Engine {
     /// Takes in threads that run already.
     pub fn adopt(&mut self, pid: Pid) {
+        self.state.roster.look_at_the_clock();
         for tid in task::threads(pid) {
             self.state.roster.started(tid, pid, 0);
             self.state.roster.keep_mask(tid);
         }
-        let time = time_of(pid).unwrap_or(0);
-        self.state.clocks.insert(pid, (time, time));
+        self.state.clocks.joined(pid);
     }
 
     /// What is due. Returns how long to wait for the next time.
     pub fn tick(&mut self) -> Duration {
-        let began = Instant::now();
+        let began = own_time();
         self.take_in();
-        self.state.cost.detecting += nanos(began.elapsed());
-        let wanted = self.inject();
-        if self.state.interval.elapsed() >= INTERVAL {
+        self.state.cost.detecting += own_time().saturating_sub(began);
+        self.inject();
+        let passed = self.state.interval.elapsed();
+        if passed >= INTERVAL {
             self.state.interval = Instant::now();
-            self.turn();
+            let intervals = passed.as_millis() / INTERVAL.as_millis();
+            self.turn(intervals.min(100) as u32);
         }
-        if wanted > 0 {
-            Duration::from_nanos(TICK)
-        } else {
-            REST
-        }
+        Duration::from_nanos(self.controller.pause())
     }
 
     fn take_in(&mut self) {
         let (state, machine) = (&mut self.state, &self.machine);
+        state.roster.look_at_the_clock();
         let detector = &mut *self.detector;
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
-        let own = std::process::id().cast_signed();
+        let own = state.own;
+        let pages = self.parts.pages && (state.evidence.placed() || !self.parts.threads);
         let samplers = &self.samplers;
-        for (at, record) in self.observer.drain() {
+        for &(at, record) in self.observer.drain() {
             match record {
                 Record::Fault(f) if samplers.iter().any(|s| s.owns(f.tid)) => {}
                 Record::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
-                    if state.fault(at, fault, machine, detector, self.parts.pages) {
+                    state.cost.faulting += RECORD;
+                    if state.fault(at, fault, machine, detector, pages) {
                         state.counts.extra += 1;
                         state.cost.faulting += price;
                     }
                 }
                 Record::Started {
-                    pid, tid, creator, ..
+                    pid,
+                    tid,
+                    creator,
+                    parent,
                 } if pid != own => {
-                    state.clocks.entry(pid).or_default();
+                    state.clocks.born(pid);
                     state.roster.started(tid, pid, creator);
+                    state.record.started(at, (pid, tid), (parent, creator));
                 }
-                Record::Ended { pid, tid } => state.gone(pid, tid),
+                Record::Ended { pid, tid } => state.gone(at, pid, tid),
+                Record::Named { tid, name } => state.record.named(tid, name),
                 Record::Exec { pid } => {
-                    for tid in state.roster.of(pid).into_iter().filter(|&t| t != pid) {
-                        state.gone(pid, tid);
+                    for tid in state.roster.execed(pid) {
+                        state.gone(at, pid, tid);
                     }
-                    state.roster.unseat(pid);
+                    state.record.mapped(pid, &state.memory);
+                    state.record.execed(at, pid);
                     state.memory.forget(pid);
-                    state.clocks.entry(pid).or_default();
+                    state.present.forget(pid);
+                    state.clocks.born(pid);
                 }
                 _ => {}
             }
@@ -186,17 +203,21 @@ impl Engine {
     }
 
     /// Causes more faults, as many as are allowed.
-    fn inject(&mut self) -> u32 {
-        let began = Instant::now();
+    fn inject(&mut self) {
+        let began = own_time();
         let standing = Standing {
+            at: nanos(self.state.began.elapsed()),
+            threads: self.state.roster.live().count(),
             natural: self.state.counts.faults - self.state.counts.extra,
             extra: self.state.counts.extra,
-            target: self.state.target_time(),
+            target: self.state.clocks.read(),
             spent: self.state.spent(),
         };
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let wanted = self.controller.wanted(standing, price);
+        let picks = self.state.present.pick(wanted);
         let view = View {
+            picks: &picks,
             memory: &self.state.memory,
             roster: &self.state.roster,
             extra: self.state.counts.extra,
@@ -210,12 +231,17 @@ impl Engine {
             done.is_ok()
         });
         broken.into_iter().for_each(|note| self.state.note(note));
-        self.state.cost.injecting += nanos(began.elapsed());
-        wanted
+        self.state.cost.injecting += own_time().saturating_sub(began);
     }
 
     /// Maps threads and moves pages.
-    fn turn(&mut self) {
+    fn turn(&mut self, intervals: u32) {
+        self.state.keep(&self.machine);
+        self.state.turns += intervals;
+        if self.state.turns >= WINDOW {
+            self.state.turns = 0;
+            self.detector.window();
+        }
         let gone = self.state.roster.reuse();
         if !gone.is_empty() {
             self.detector.forget_members(&gone);
@@ -224,16 +250,16 @@ impl Engine {
             at: nanos(self.state.began.elapsed()) / 1_000_000,
             ..Line::default()
         };
-        if self.journal.is_wanted() {
+        let told = self.journal.is_wanted() || self.watch.is_some();
+        if told {
             self.state.describe(&mut line);
         }
         line.lost =
             self.observer.lost() - std::mem::replace(&mut self.state.lost, self.observer.lost());
-        if self.parts.threads {
-            line.seated = self.map_threads();
-        }
-        if self.parts.pages && (self.state.placed || !self.parts.threads) {
-            let began = Instant::now();
+        let (now, before) = (self.state.counts, self.state.before);
+        line.seated = self.map_threads(intervals, now.faults > before.faults);
+        if self.parts.pages && (self.state.evidence.placed() || !self.parts.threads) {
+            let began = own_time();
             let nodes = &self.machine.nodes;
             match self.state.pages.move_some(nodes, &mut *self.detector) {
                 Ok(moved) => line.pages_moved = moved,
@@ -244,85 +270,94 @@ impl Engine {
                     ));
                 }
             }
-            self.state.cost.migrating += nanos(began.elapsed());
+            self.state.cost.migrating += own_time().saturating_sub(began);
         }
-        let (now, before) = (self.state.counts, self.state.before);
         line.faults = now.faults - before.faults;
         line.extra = now.extra - before.extra;
         self.state.before = now;
+        if told {
+            line.budget = self.budget;
+            self.state.tell(&self.machine, &mut line);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.show(&line);
+        }
         if line.faults + line.lost + line.pages_moved > 0 || !line.seated.is_empty() {
             self.journal.write(&line);
         }
     }
 
+    /// This process is about to stop, or goes on.
+    pub fn pause(&mut self, stopping: bool) -> Option<Duration> {
+        if let Some(watch) = &mut self.watch {
+            watch.pause(stopping);
+        }
+        None
+    }
+
     /// Has the threads mapped if there is news enough, and puts them where they belong.
-    fn map_threads(&mut self) -> Vec<(Tid, Cpu)> {
-        let began = Instant::now();
+    fn map_threads(&mut self, intervals: u32, faults: bool) -> Vec<(Tid, Cpu)> {
+        let began = own_time();
         let state = &mut self.state;
-        let pairs: Vec<(Member, Member, u32)> = state.matrix.pairs().collect();
-        let mut talking = vec![false; state.matrix.members()];
-        for &(i, j, _) in &pairs {
-            (talking[i.at()], talking[j.at()]) = (true, true);
-        }
-        let talking = talking.iter().filter(|t| **t).count() as u64;
-        if talking < 2 || state.matrix.events() - state.mapped_at < talking {
+        let matrix = &mut state.matrix;
+        let due = state.evidence.turn(matrix, intervals, faults);
+        let (Some((pairs, news)), true) = (due, self.parts.threads) else {
             return Vec::new();
-        }
-        state.mapped_at = state.matrix.events();
+        };
         let of = |member: usize| state.roster.by_member(Member(member as u16));
         let current = (0..state.matrix.members()).map(|m| of(m).and_then(|(_, t)| t.seat));
         let current: Vec<Option<Cpu>> = current.collect();
         let question = Question {
             pairs: &pairs,
+            news: &news,
             seats: &current,
-            event: EVENT,
         };
         let answer = self.mapper.map(&question);
-        state.matrix.age();
-        let mapped = Instant::now();
-        state.cost.mapping += nanos(mapped - began);
+        state.cost.mapping += own_time().saturating_sub(began);
         let Some(answer) = answer else {
             return Vec::new();
         };
+        let began = own_time();
         state.counts.mappings += 1;
-        state.placed = true;
+        state.evidence.mapped();
         let mut seated = Vec::new();
         for (member, cpu) in answer {
             let Some((tid, _)) = state.roster.by_member(member) else {
                 continue;
             };
-            match state.roster.seat(tid, cpu, &state.ours) {
+            let (guardian, answers) = (&mut self.guardian, &mut self.answers);
+            match state.roster.seat(tid, cpu, &state.ours, |pinned| {
+                if let Some(answers) = answers {
+                    answers.expect(&pinned);
+                }
+                guardian.expect(pinned)
+            }) {
                 Ok(true) => seated.push((tid, cpu)),
                 Ok(false) => {}
                 Err(error) => state.note(format!("threads could not be pinned ({error})")),
             }
         }
         for &(tid, cpu) in &seated {
-            if let Some((pid, natural)) = state.roster.pinned(tid) {
-                self.guardian.pinned(&Pinned {
-                    pid,
-                    tid,
-                    cpu: cpu.0,
-                    natural,
-                });
-            }
+            let number = self.machine.number_of(cpu);
+            state.record.seated(monotonic(), tid, cpu.0, number);
+        }
+        if !self.guardian.hears() {
+            state.note("threads were not pinned any more: the process that would free them again was killed".to_owned());
         }
         state.counts.threads_moved += seated.len() as u64;
-        state.cost.migrating += nanos(mapped.elapsed());
+        state.cost.migrating += own_time().saturating_sub(began);
         seated
     }
 
-    /// Everything is over.
-    pub fn finish(mut self) -> Outcome {
+    /// Everything is over: how it went, and what is kept of it.
+    pub fn finish(mut self, end: RunEnd, command: Vec<String>) -> (Outcome, Profile) {
         self.take_in();
+        self.state.keep(&self.machine);
         let mut state = self.state;
-        state.cost.target = state.target_time();
+        state.cost.target = state.clocks.read();
         state.cost.cpu = own_time().saturating_sub(state.own_before);
-        if self.observer.user_only {
-            state.note(
-                "faults inside system calls were not seen (perf_event_paranoid is 2 or more)"
-                    .to_owned(),
-            );
+        if let Some(note) = self.observer.note() {
+            state.note(note.to_owned());
         }
         state
             .notes
@@ -334,8 +369,11 @@ impl Engine {
             cpu: thread.seat,
             chose_itself: thread.chose,
         });
-        Outcome {
+        let outcome = Outcome {
+            command,
+            end,
             duration: nanos(state.began.elapsed()),
+            mechanism: self.mechanism.name().to_owned(),
             samplers: self.samplers.iter().map(|s| s.name().to_owned()).collect(),
             faults: state.counts.faults,
             extra: state.counts.extra,
@@ -352,8 +390,9 @@ impl Engine {
             matrix_bytes: storage::of_matrix(state.matrix.members()),
             cost: state.cost,
             notes: state.notes,
-            ..Outcome::default()
-        }
+        };
+        let profile = state.record.finish(&outcome);
+        (outcome, profile)
     }
 }
 
@@ -380,52 +419,60 @@ impl State {
             offset: (fault.address % super::analysis::PAGE) as u16,
             at,
         };
+        self.record.access(at, &fault, who, page, access.node);
+        self.record.belongs(&fault, page, &self.memory);
+        let events = self.matrix.events();
         let seen = detector.access(&access, &mut self.matrix);
-        if let (Some(node), true) = (seen.belongs, pages) {
-            let place = Place {
+        let used = match (self.matrix.events() > events, seen.mixed) {
+            (true, _) => Use::Shared,
+            (false, true) => Use::Mixed,
+            (false, false) => Use::Other,
+        };
+        self.present.saw(fault.pid, fault.address, used);
+        for (a, b) in self.matrix.take_fresh() {
+            self.record.shared(a, b);
+            self.evidence.event(a, b);
+        }
+        if pages {
+            let place = seen.belongs.map(|node| Place {
                 pid: fault.pid,
                 address: fault.address,
                 node,
-            };
+            });
             self.pages.belongs(page, place);
         }
         seen.known
     }
 
     /// A thread ended.
-    fn gone(&mut self, pid: Pid, tid: Tid) {
+    fn gone(&mut self, at: Nanos, pid: Pid, tid: Tid) {
         if let Some(member) = self.roster.ended(tid) {
             self.matrix.clear(member);
+            self.evidence.clear(member);
         }
-        if self.roster.of(pid).is_empty() {
+        let last = self.roster.of(pid).is_empty();
+        if last {
+            self.record.mapped(pid, &self.memory);
+        }
+        self.record.ended(at, tid);
+        if last {
             self.memory.forget(pid);
             self.pages.forget(pid);
-            let (came, now) = self.clocks.remove(&pid).unwrap_or_default();
-            self.ended += now - came;
+            self.present.forget(pid);
+            self.clocks.gone(pid);
         }
     }
 
-    fn describe(&self, line: &mut Line) {
-        let tid = |member| self.roster.by_member(member).map(|(tid, _)| tid);
-        let pairs = self.matrix.pairs().filter_map(|(i, j, weight)| {
-            Some((tid(i)?, tid(j)?, f64::from(weight) / f64::from(EVENT)))
-        });
-        line.pairs = pairs.collect();
+    /// What is mapped now, and which pages were moved.
+    fn keep(&mut self, machine: &Machine) {
+        for pid in self.memory.processes() {
+            self.record.mapped(pid, &self.memory);
+        }
+        let at = monotonic();
+        for (page, home) in self.pages.fresh.drain(..) {
+            if let Some(&node) = machine.nodes.get(home.at()) {
+                self.record.moved(at, page, home, node);
+            }
+        }
     }
-}
-
-fn nanos(duration: Duration) -> Nanos {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Processor time of a process so far.
-fn time_of(pid: Pid) -> Option<Nanos> {
-    let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid)).ok()?;
-    Some(nanos(Duration::from(clock_gettime(clock).ok()?)))
-}
-
-/// Processor time of this process so far.
-fn own_time() -> Nanos {
-    let now = clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID);
-    now.map_or(0, |now| nanos(Duration::from(now)))
 }

@@ -6,35 +6,31 @@
 //!     |                              |
 //!     X killed: the pipe closes ---> undoes all, ends
 //! ```
-use std::collections::{HashMap, HashSet};
+//! It is told before a thread is pinned, so that there is no moment at which a pinned thread
+//! is unknown to it. If it was killed itself, nobody is pinned any more, and hither undoes in
+//! the end what there is.
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use anyhow::{Context, Result};
-use hither_sys::affinity::Mask;
 use hither_sys::{launch, process};
+use nix::poll::{poll, PollFd, PollFlags};
 use nix::sys::signal::SigSet;
-use nix::sys::wait::waitpid;
-use serde::{Deserialize, Serialize};
+use nix::sys::wait::{waitpid, WaitStatus};
 
 use super::knobs::Knobs;
-use crate::place::run::guide::{Pid, Tid};
-use crate::place::run::task;
+use super::ledger::{Ledger, Pinned};
 
-/// A thread was put on a unit: where it may run without us.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pinned {
-    pub pid: Pid,
-    pub tid: Tid,
-    pub cpu: u32,
-    pub natural: Vec<u32>,
-}
+/// Milliseconds for which it may be busy.
+const PATIENCE: u16 = 1000;
 
 /// The way to tell it. Dropping it has everything undone.
 #[derive(Debug)]
 pub struct Guardian {
     pipe: Option<PipeWriter>,
     pid: nix::unistd::Pid,
+    knobs: Option<Knobs>,
+    ledger: Ledger,
 }
 
 impl Guardian {
@@ -43,75 +39,88 @@ impl Guardian {
     ///
     /// # Errors
     /// When the kernel makes no process or pipe.
-    pub fn new(knobs: Option<&Knobs>) -> Result<Guardian> {
+    pub fn new(knobs: Option<Knobs>) -> Result<Guardian> {
         let (theirs, ours) = std::io::pipe().context("cannot make a pipe")?;
-        let end = ours.as_raw_fd();
         let pid = process::fork_off(|| {
             let mut kept = vec![theirs.as_raw_fd()];
-            kept.extend(knobs.map(|knobs| knobs.file().as_raw_fd()));
-            debug_assert!(!kept.contains(&end));
+            kept.extend(knobs.as_ref().map(|knobs| knobs.file().as_raw_fd()));
             let _ = SigSet::all().thread_block();
             let _ = nix::sys::prctl::set_name(c"hither-guardian");
             if launch::let_go(&kept).is_err() {
                 return 1;
             }
-            watch(theirs, knobs);
+            undo(knobs.as_ref(), &watch(theirs));
             0
         });
         Ok(Guardian {
             pipe: Some(ours),
             pid: pid.context("cannot split off the process that undoes what was changed")?,
+            knobs,
+            ledger: Ledger::default(),
         })
     }
 
-    /// Has a thread put back at the end.
-    pub fn pinned(&mut self, pinned: &Pinned) {
-        if let (Some(pipe), Ok(mut line)) = (&mut self.pipe, serde_json::to_vec(pinned)) {
-            line.push(b'\n');
-            // Whoever killed the guardian wanted it so.
-            let _ = pipe.write_all(&line);
+    #[must_use]
+    pub fn knobs(&self) -> Option<&Knobs> {
+        self.knobs.as_ref()
+    }
+
+    /// Tells it of a thread that is about to be pinned. Whether it has heard, and so the
+    /// thread may be.
+    pub fn expect(&mut self, pinned: Pinned) -> bool {
+        let Some(pipe) = &mut self.pipe else {
+            return false;
+        };
+        let Ok(mut line) = serde_json::to_vec(&pinned) else {
+            return false;
+        };
+        line.push(b'\n');
+        let mut ready = [PollFd::new(pipe.as_fd(), PollFlags::POLLOUT)];
+        let has_room = poll(&mut ready, PATIENCE).is_ok_and(|ready| ready == 1);
+        if !has_room || pipe.write_all(&line).is_err() {
+            // It was stopped or killed.
+            self.pipe = None;
+            return false;
         }
+        self.ledger.enter(pinned);
+        true
+    }
+
+    /// Whether it lives and hears.
+    #[must_use]
+    pub fn hears(&self) -> bool {
+        self.pipe.is_some()
     }
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        drop(self.pipe.take());
-        let _ = waitpid(self.pid, None);
+        let heard = self.pipe.take().is_some();
+        if !heard {
+            // It may have been stopped for good: what it would do is done here.
+            let _ = process::send(self.pid.as_raw(), nix::libc::SIGKILL);
+        }
+        let done = waitpid(self.pid, None);
+        if !heard || !matches!(done, Ok(WaitStatus::Exited(_, 0))) {
+            undo(self.knobs.as_ref(), &self.ledger);
+        }
     }
 }
 
-/// Reads to the end of the pipe, then undoes.
-fn watch(pipe: PipeReader, knobs: Option<&Knobs>) {
-    let mut all: HashMap<Pid, Vec<Pinned>> = HashMap::new();
+/// Reads to the end of the pipe.
+fn watch(pipe: PipeReader) -> Ledger {
+    let mut ledger = Ledger::default();
     for line in BufReader::new(pipe).lines().map_while(Result::ok) {
         if let Ok(pinned) = serde_json::from_str::<Pinned>(&line) {
-            let of = all.entry(pinned.pid).or_default();
-            of.retain(|known| known.tid != pinned.tid || known.cpu != pinned.cpu);
-            of.push(pinned);
+            ledger.enter(pinned);
         }
     }
+    ledger
+}
+
+fn undo(knobs: Option<&Knobs>, ledger: &Ledger) {
     if let Some(knobs) = knobs {
         let _ = knobs.let_go();
     }
-    for (pid, pinned) in all {
-        free(pid, &pinned);
-    }
-}
-
-/// Gives the threads of a process that have a mask of ours the one they would have. A thread
-/// made since inherited its creator's.
-fn free(pid: Pid, pinned: &[Pinned]) {
-    let units: HashSet<u32> = pinned.iter().map(|p| p.cpu).collect();
-    for tid in task::threads(pid) {
-        let Ok(mask) = Mask::of(tid) else {
-            continue;
-        };
-        let cpus: Vec<u32> = mask.cpus().take(2).collect();
-        let ours = matches!(cpus[..], [cpu] if units.contains(&cpu));
-        let own = pinned.iter().find(|p| p.tid == tid);
-        if let (true, Some(before)) = (ours, own.or(pinned.first())) {
-            let _ = before.natural.iter().copied().collect::<Mask>().give(tid);
-        }
-    }
+    ledger.undo();
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use hither_profile::{Nanos, RunEnd};
 use serde::Serialize;
 
-use crate::place::run::guide::{Cpu, Pid, Tid};
+use crate::place::run::guide::{Cpu, Node, Pid, Tid};
 
 /// An interval of 100 ms, as a line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -22,6 +22,40 @@ pub struct Line {
     /// Threads that were put on a unit.
     pub seated: Vec<(Tid, Cpu)>,
     pub pages_moved: u64,
+    /// Of the faults those on pages that were known, and of these those on a node where the
+    /// page is not, as far as is known: by first touch and by what was moved.
+    pub known: u64,
+    pub remote: u64,
+    /// All threads that live.
+    pub threads: Vec<ThreadNow>,
+    /// Since the start: threads and pages moved, and what it cost.
+    pub all_threads_moved: u64,
+    pub all_pages_moved: u64,
+    pub cost: Cost,
+    /// Per cent of the program's processor time that may be spent.
+    pub budget: f64,
+}
+
+/// A thread that lives.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ThreadNow {
+    pub pid: Pid,
+    pub tid: Tid,
+    pub name: String,
+    /// The unit that it faulted on last, and its node.
+    pub cpu: Option<Cpu>,
+    pub node: Option<Node>,
+    /// The unit that it was put on.
+    pub seat: Option<Cpu>,
+    pub chose_itself: bool,
+}
+
+/// Who looks on while a program runs.
+pub trait Watch {
+    /// What is so now; every 100 ms.
+    fn show(&mut self, line: &Line);
+    /// This process is about to stop, or goes on.
+    fn pause(&mut self, stopping: bool);
 }
 
 /// A thread that lived at the end or was placed.
@@ -56,6 +90,8 @@ pub struct Outcome {
     pub command: Vec<String>,
     pub end: RunEnd,
     pub duration: Nanos,
+    /// `kmaf` or `spcd`.
+    pub mechanism: String,
     pub samplers: Vec<String>,
     pub faults: u64,
     pub extra: u64,

@@ -2,16 +2,29 @@
 //! hither is killed.
 //!
 //! The values from before are kept in a file (the state) as long as anybody needs the
-//! changed ones; every hither that does holds a shared lock on it, through its guardian (see
-//! `guardian.rs`), which outlives it. Who is last puts the values back and empties the file.
-//! If even the guardian was killed, the next hither that looks does so.
+//! changed ones: a line of JSON each, appended before the first change, so that what is
+//! there stays readable whenever a writer is killed. Two bytes of it are locked (they need
+//! not exist): who reads or writes the state holds `TURN` for that moment, and who needs the
+//! changed values shares `USE` all the time, through its guardian (see `guardian.rs`), which
+//! outlives it. Who is last puts the values back and empties the file. If even the guardian
+//! was killed, the next hither that looks does so.
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{fcntl, FcntlArg};
+use nix::libc;
 
 /// Where the state is kept: only root can change such settings, and only root write there.
 pub const STATE: &str = "/run/hither-sysctl.json";
+/// The bytes that are locked.
+const TURN: libc::off_t = 0;
+const USE: libc::off_t = 1;
+/// Whoever has the turn needs it for less than a millisecond, unless it was stopped.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A file of /proc/sys or debugfs and what it is to hold.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -28,17 +41,26 @@ pub struct Knobs {
 
 impl Knobs {
     /// # Errors
-    /// When the state cannot be written.
+    /// When the state cannot be written, or others could write what is put back from it.
     pub fn open(path: &Path) -> io::Result<Knobs> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let state = options.mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
-        Ok(Knobs {
-            state: state.open(path)?,
-        })
+        // Neither follows a link nor waits for the other end of a pipe.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let state = options.mode(0o600).custom_flags(flags).open(path)?;
+        let now = state.metadata()?;
+        let ours = now.uid() == nix::unistd::geteuid().as_raw() && now.nlink() <= 1;
+        if !now.is_file() || !ours || now.mode() & 0o022 != 0 {
+            let message = format!(
+                "{} was put there by somebody else; remove it",
+                path.display()
+            );
+            return Err(io::Error::other(message));
+        }
+        Ok(Knobs { state })
     }
 
-    /// The descriptor that the lock belongs to.
+    /// The descriptor that the locks belong to.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.state
@@ -49,64 +71,119 @@ impl Knobs {
     /// # Errors
     /// When the state cannot be locked, read or written; then nothing was changed.
     pub fn hold(&self, settings: &[Setting]) -> io::Result<Vec<Setting>> {
-        self.state.lock()?;
-        let mut before = self.before();
+        self.take_turn()?;
+        let refused = self.keep(settings).map(|()| {
+            let refused = settings.iter().filter(|s| set(s).is_err()).cloned();
+            refused.collect()
+        });
+        let shared = match refused {
+            Ok(_) => self.lock(USE, libc::F_RDLCK),
+            Err(_) => Ok(()),
+        };
+        self.lock(TURN, libc::F_UNLCK)?;
+        shared.and(refused)
+    }
+
+    /// Puts back what was before, unless another hither still needs it.
+    ///
+    /// # Errors
+    /// When the state cannot be locked, read or emptied.
+    pub fn let_go(&self) -> io::Result<()> {
+        self.take_turn()?;
+        let done = match self.lock(USE, libc::F_WRLCK) {
+            Ok(()) => self.put_back(),
+            Err(error) if is_taken(&error) => Ok(()),
+            Err(error) => Err(error),
+        };
+        self.lock(USE, libc::F_UNLCK)?;
+        self.lock(TURN, libc::F_UNLCK)?;
+        done
+    }
+
+    fn put_back(&self) -> io::Result<()> {
+        for setting in self.before()?.0 {
+            // What is gone from the system needs no putting back.
+            let _ = set(&setting);
+        }
+        self.state.set_len(0)
+    }
+
+    /// What the state says, and where its last whole line ends: what was not written to its
+    /// end was followed by no change.
+    fn before(&self) -> io::Result<(Vec<Setting>, u64)> {
+        let mut text = Vec::new();
+        let mut state = &self.state;
+        state.rewind()?;
+        state.read_to_end(&mut text)?;
+        let end = text.iter().rposition(|&byte| byte == b'\n');
+        text.truncate(end.map_or(0, |end| end + 1));
+        let lines = text.split(|&byte| byte == b'\n');
+        let settings = lines.filter_map(|line| serde_json::from_slice(line).ok());
+        Ok((settings.collect(), text.len() as u64))
+    }
+
+    /// Appends what is not kept yet.
+    fn keep(&self, settings: &[Setting]) -> io::Result<()> {
+        let (before, end) = self.before()?;
+        let mut more = Vec::new();
         for setting in settings {
             if before.iter().any(|known| known.path == setting.path) {
                 continue;
             }
             if let Ok(value) = fs::read_to_string(&setting.path) {
                 let value = value.trim_end().to_owned();
-                before.push(Setting {
+                let setting = Setting {
                     value,
                     ..setting.clone()
-                });
+                };
+                serde_json::to_writer(&mut more, &setting)?;
+                more.push(b'\n');
             }
         }
-        self.keep(&before)?;
-        let refused = settings.iter().filter(|s| set(s).is_err()).cloned();
-        let refused = refused.collect();
-        self.state.lock_shared()?;
-        Ok(refused)
-    }
-
-    /// Puts back what was before, unless another hither still needs it.
-    ///
-    /// # Errors
-    /// When the state cannot be read or emptied.
-    pub fn let_go(&self) -> io::Result<()> {
-        match self.state.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Ok(()),
-            Err(fs::TryLockError::Error(error)) => return Err(error),
-        }
-        for setting in self.before() {
-            // What is gone from the system needs no putting back.
-            let _ = set(&setting);
-        }
-        self.state.set_len(0)?;
-        self.state.unlock()
-    }
-
-    /// What the state says; a state that was not written to its end was followed by no change.
-    fn before(&self) -> Vec<Setting> {
-        let mut text = String::new();
         let mut state = &self.state;
-        let read = state
-            .rewind()
-            .and_then(|()| state.read_to_string(&mut text));
-        read.ok()
-            .and_then(|_| serde_json::from_str(&text).ok())
-            .unwrap_or_default()
+        self.state.set_len(end)?;
+        state.seek(SeekFrom::Start(end))?;
+        let written = state.write_all(&more);
+        if written.is_err() {
+            self.state.set_len(end)?;
+        }
+        written
     }
 
-    fn keep(&self, before: &[Setting]) -> io::Result<()> {
-        let text = serde_json::to_vec(before)?;
-        let mut state = &self.state;
-        state.set_len(0)?;
-        state.rewind()?;
-        state.write_all(&text)
+    /// Waits for the turn, but not for one who keeps it.
+    fn take_turn(&self) -> io::Result<()> {
+        let start = Instant::now();
+        loop {
+            match self.lock(TURN, libc::F_WRLCK) {
+                Err(error) if is_taken(&error) && start.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(error) if is_taken(&error) => {
+                    let message = "another hither is changing them and does not get on";
+                    return Err(io::Error::new(ErrorKind::TimedOut, message));
+                }
+                done => return done,
+            }
+        }
     }
+
+    /// Locks or unlocks a byte, for all that share the descriptor. Does not wait.
+    fn lock(&self, byte: libc::off_t, kind: libc::c_int) -> io::Result<()> {
+        let lock = libc::flock {
+            l_type: kind as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: byte,
+            l_len: 1,
+            l_pid: 0,
+        };
+        fcntl(&self.state, FcntlArg::F_OFD_SETLK(&lock))?;
+        Ok(())
+    }
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(errno, Some(Errno::EAGAIN | Errno::EACCES))
 }
 
 /// Makes one setting.
@@ -122,7 +199,7 @@ pub fn set(setting: &Setting) -> io::Result<()> {
 
 /// Puts back what a hither and its guardian left behind that were both killed.
 pub fn tidy(path: &Path) {
-    if fs::metadata(path).is_ok_and(|state| state.len() > 0) {
+    if fs::symlink_metadata(path).is_ok_and(|state| state.len() > 0) {
         let _ = Knobs::open(path).and_then(|knobs| knobs.let_go());
     }
 }
@@ -162,6 +239,12 @@ mod tests {
             let read = |name| fs::read_to_string(self.path(name)).expect("read");
             let value = |name| read(name).trim_end().to_owned();
             assert_eq!((value("a").as_str(), value("b").as_str()), (a, b));
+        }
+
+        #[track_caller]
+        fn check_b(&self, b: &str) {
+            let read = fs::read_to_string(self.path("b")).expect("read");
+            assert_eq!(read.trim_end(), b);
         }
     }
 
@@ -208,5 +291,85 @@ mod tests {
         knobs.let_go().expect("let go");
         assert!(!panel.path("c").exists());
         panel.check("0", "1000");
+    }
+
+    #[test]
+    fn a_torn_line_is_as_if_never_written() {
+        let panel = Panel::new();
+        let one = panel.knobs();
+        one.hold(&[panel.setting("a", "1")]).expect("hold");
+        let mut state = fs::read(panel.path("state")).expect("state");
+        // Killed in the middle of the next.
+        state.extend(b"{\"path\":\"/etc/pass");
+        fs::write(panel.path("state"), &state).expect("write");
+        one.hold(&[panel.setting("b", "7   ")]).expect("hold");
+        panel.check("1", "7");
+        one.let_go().expect("let go");
+        panel.check("0", "1000");
+        assert_eq!(fs::read(panel.path("state")).expect("state"), b"");
+    }
+
+    #[test]
+    fn nobody_waits_for_one_who_was_stopped() {
+        let panel = Panel::new();
+        let (stopped, other) = (panel.knobs(), panel.knobs());
+        stopped.take_turn().expect("turn");
+        let refused = other.hold(&[panel.setting("a", "1")]);
+        assert_eq!(refused.expect_err("taken").kind(), ErrorKind::TimedOut);
+        panel.check("0", "1000");
+        drop(stopped);
+        assert_eq!(other.hold(&[panel.setting("a", "1")]).expect("hold"), []);
+        other.let_go().expect("let go");
+        panel.check("0", "1000");
+    }
+
+    #[test]
+    fn many_at_once() {
+        let panel = Panel::new();
+        let turn = || {
+            for round in 0..50 {
+                let knobs = panel.knobs();
+                let settings = [panel.setting("a", "1"), panel.setting("b", "7   ")];
+                assert_eq!(knobs.hold(&settings[round % 2..]).expect("hold"), []);
+                panel.check_b("7");
+                knobs.let_go().expect("let go");
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..4).for_each(|_| {
+                scope.spawn(turn);
+            });
+        });
+        panel.check("0", "1000");
+    }
+
+    #[test]
+    fn a_state_of_somebody_else_is_refused() {
+        use std::os::unix::fs::{symlink, PermissionsExt};
+        let panel = Panel::new();
+        let (state, path) = (panel.path("state"), |name| panel.path(name));
+        let check = |what: &str| {
+            assert!(Knobs::open(&state).is_err(), "{what}");
+            tidy(&state);
+            panel.check("0", "1000");
+            fs::remove_file(&state).expect("remove");
+        };
+        let hostile = serde_json::to_string(&panel.setting("a", "666")).expect("json") + "\n";
+        fs::write(path("elsewhere"), &hostile).expect("write");
+        symlink(path("elsewhere"), &state).expect("link");
+        check("a link");
+        fs::hard_link(path("elsewhere"), &state).expect("link");
+        check("a second name");
+        nix::unistd::mkfifo(&state, nix::sys::stat::Mode::S_IRWXU).expect("fifo");
+        check("a pipe");
+        fs::write(&state, &hostile).expect("write");
+        let open = fs::Permissions::from_mode(0o622);
+        fs::set_permissions(&state, open).expect("permissions");
+        check("writable by all");
+        if nix::unistd::geteuid().is_root() {
+            fs::write(&state, &hostile).expect("write");
+            std::os::unix::fs::chown(&state, Some(65534), None).expect("chown");
+            check("another owner");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Which page an address is, for all who can reach it: private memory belongs to a process
 //! as long as it runs one program; memory that is mapped shared is the same object wherever
 //! it is mapped (kMAF keys its table by physical addresses for that, section 3.1.1).
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use nix::libc;
@@ -23,6 +23,8 @@ pub struct Memory {
     shared: HashMap<(u64, u64), Object>,
     next: u32,
     gone: Vec<Object>,
+    /// In how many processes each of them is mapped.
+    users: HashMap<(u64, u64), usize>,
 }
 
 #[derive(Debug)]
@@ -54,17 +56,14 @@ impl Memory {
             object: space.private,
             number: address / PAGE,
         };
-        let Some((mapping, file)) = mapping.and_then(|m| Some((m, m.file.as_ref()?))) else {
+        let Some((mapping, key)) = mapping.and_then(|m| Some((m, key(m)?))) else {
             return Some(private);
         };
-        if mapping.flags & libc::MAP_SHARED == 0 || file.ino == 0 {
-            return Some(private);
-        }
-        let number = (file.offset + address - mapping.address) / PAGE;
-        let object = match self.shared.get(&(file.dev, file.ino)) {
+        let offset = mapping.file.as_ref().map_or(0, |file| file.offset);
+        let number = (offset + address - mapping.address) / PAGE;
+        let object = match self.shared.get(&key) {
             Some(&object) => object,
             None => {
-                let key = (file.dev, file.ino);
                 let object = self.object();
                 self.shared.insert(key, object);
                 object
@@ -79,6 +78,19 @@ impl Memory {
         self.spaces.get(&pid).map_or(&[], |space| &space.mappings)
     }
 
+    /// When that was read.
+    #[must_use]
+    pub fn read_at(&self, pid: Pid) -> Option<Instant> {
+        self.spaces.get(&pid).map(|space| space.read)
+    }
+
+    /// Device and inode of what is mapped shared; `None` of private memory.
+    #[must_use]
+    pub fn file(&self, object: Object) -> Option<(u64, u64)> {
+        let found = self.shared.iter().find(|(_, &known)| known == object);
+        found.map(|(&file, _)| file)
+    }
+
     /// Processes that were seen and live.
     pub fn processes(&self) -> impl Iterator<Item = Pid> + '_ {
         self.spaces.keys().copied()
@@ -88,7 +100,14 @@ impl Memory {
     pub fn forget(&mut self, pid: Pid) {
         if let Some(space) = self.spaces.remove(&pid) {
             self.gone.push(space.private);
+            self.count(&space.mappings, |users| users.saturating_sub(1));
         }
+    }
+
+    /// Whether other processes that were seen have mapped the same memory.
+    #[must_use]
+    pub fn is_shared(&self, mapping: &Mapping) -> bool {
+        key(mapping).is_some_and(|key| self.users.get(&key).is_some_and(|&users| users > 1))
     }
 
     /// Objects that are gone since the last call.
@@ -113,18 +132,42 @@ impl Memory {
                 space.private
             }
         };
+        let mappings = image::mappings(pid);
+        self.count(&mappings, |users| users + 1);
         let space = Space {
             private,
-            mappings: image::mappings(pid),
+            mappings,
             read: Instant::now(),
         };
-        self.spaces.insert(pid, space);
+        if let Some(before) = self.spaces.insert(pid, space) {
+            self.count(&before.mappings, |users| users.saturating_sub(1));
+        }
     }
+
+    /// Counts a process that has mapped these, or has them no more.
+    fn count(&mut self, mappings: &[Mapping], change: impl Fn(usize) -> usize) {
+        let keys: HashSet<(u64, u64)> = mappings.iter().filter_map(key).collect();
+        for key in keys {
+            let users = change(self.users.get(&key).copied().unwrap_or(0));
+            match users {
+                0 => self.users.remove(&key),
+                users => self.users.insert(key, users),
+            };
+        }
+    }
+}
+
+/// The device and inode of memory that is mapped shared; `None` of private memory.
+fn key(mapping: &Mapping) -> Option<(u64, u64)> {
+    let file = mapping.file.as_ref()?;
+    let shared = mapping.flags & libc::MAP_SHARED != 0 && file.ino != 0;
+    shared.then_some((file.dev, file.ino))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::run::guide::MappedFile;
 
     fn own() -> Pid {
         nix::unistd::getpid().as_raw()
@@ -145,5 +188,43 @@ mod tests {
         // Code is nobody's.
         let code = own as fn() -> Pid as usize as u64;
         assert_eq!(memory.page(own(), code), None);
+    }
+
+    #[test]
+    fn memory_is_shared_while_several_processes_map_it() {
+        let mapping = |ino, flags| Mapping {
+            flags,
+            file: Some(MappedFile {
+                ino,
+                ..MappedFile::default()
+            }),
+            ..Mapping::default()
+        };
+        let (shared, other) = (mapping(7, libc::MAP_SHARED), mapping(8, libc::MAP_SHARED));
+        let private = mapping(7, libc::MAP_PRIVATE);
+        let mut memory = Memory::default();
+        let check = |memory: &Memory, expected: [bool; 3]| {
+            let found = [&shared, &other, &private].map(|m| memory.is_shared(m));
+            assert_eq!(found, expected);
+        };
+        let join = |memory: &mut Memory, pid, mappings: &[&Mapping]| {
+            let mappings: Vec<Mapping> = mappings.iter().copied().cloned().collect();
+            memory.count(&mappings, |users| users + 1);
+            let space = Space {
+                private: Object(pid as u32),
+                mappings,
+                read: Instant::now(),
+            };
+            memory.spaces.insert(pid, space);
+        };
+        // Twice in the same process is one user.
+        join(&mut memory, 1, &[&shared, &shared, &other, &private]);
+        check(&memory, [false; 3]);
+        join(&mut memory, 2, &[&shared]);
+        check(&memory, [true, false, false]);
+        memory.forget(2);
+        check(&memory, [false; 3]);
+        memory.forget(1);
+        assert!(memory.users.is_empty());
     }
 }

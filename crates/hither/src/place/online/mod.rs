@@ -10,38 +10,49 @@
 //! One thread does it all: `engine` every 10 ms. The `guardian` undoes what must not outlive
 //! hither. Who maps is a [`Mapper`], which the command line joins on.
 pub mod analysis;
+mod answers;
+mod blind;
+mod clock;
 mod engine;
+mod evidence;
 mod guardian;
+mod joining;
 pub mod journal;
 mod knobs;
+mod ledger;
 mod memory;
+mod observer;
 mod pages;
+mod present;
+pub mod record;
 mod roster;
 pub mod sampler;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::process::Stdio;
 
-use anyhow::{bail, Context, Result};
-use hither_profile::{NodeIx, RunEnd};
-use hither_sys::faults::Faults;
+use anyhow::{anyhow, bail, Context, Result};
+use hither_profile::{NodeIx, Profile, RunEnd};
 use hither_sys::process;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use crate::place::run::guide::{Cpu, Node, Pid};
-use crate::place::run::jobs::{self, Signals};
+use crate::place::run::jobs::{self, Beat, Signals};
 use crate::place::run::{front, task};
 use crate::program::target::Target;
 use analysis::affinity::AffinityTable;
 use analysis::controller::{Controller, Limits};
 use analysis::regions::{self, RegionTable};
 use analysis::{Detector, Member};
+use answers::Answers;
 use engine::{Engine, State};
 use guardian::Guardian;
-use journal::{Journal, Outcome};
+use journal::{Journal, Outcome, Watch};
 use knobs::Knobs;
+use observer::{Means, Observer};
 use sampler::Choice;
 
 /// How communication is found.
@@ -49,6 +60,16 @@ use sampler::Choice;
 pub enum Mechanism {
     Kmaf,
     Spcd,
+}
+
+impl Mechanism {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Kmaf => "kmaf",
+            Mechanism::Spcd => "spcd",
+        }
+    }
 }
 
 /// What is placed.
@@ -73,6 +94,12 @@ impl Machine {
         node.copied().unwrap_or_default()
     }
 
+    /// The kernel's number of the node of a processor.
+    fn number_of(&self, cpu: Cpu) -> Node {
+        let node = self.nodes.get(self.node_of(cpu).at());
+        node.copied().unwrap_or(Node(0))
+    }
+
     fn cpus(&self) -> Vec<u32> {
         let known = |&cpu: &u32| self.node_of[cpu as usize] != NodeIx(u32::MAX);
         (0..self.node_of.len() as u32).filter(known).collect()
@@ -81,11 +108,12 @@ impl Machine {
 
 /// What a mapper is asked.
 pub struct Question<'a> {
-    /// Threads i < j that share, with the weight of an event times their events.
+    /// Threads i < j that share, with the weight of their events.
     pub pairs: &'a [(Member, Member, u32)],
+    /// The events since the last question.
+    pub news: &'a [(Member, Member)],
     /// Where threads were put, by member.
     pub seats: &'a [Option<Cpu>],
-    pub event: u32,
 }
 
 /// Maps threads to processing units.
@@ -104,38 +132,70 @@ pub struct Request {
     pub mapper: Box<dyn Mapper>,
     /// Takes lines of JSON.
     pub journal: Option<File>,
+    /// Looks on.
+    pub watch: Option<Box<dyn Watch>>,
+    /// What the program is to have as standard output and error instead of ours.
+    pub streams: [Option<OwnedFd>; 2],
 }
 
 /// Starts a program and follows it to its end.
 ///
 /// # Errors
 /// When it cannot be started, or page faults cannot be observed.
-pub fn run(request: Request, target: &Target, command: &[OsString]) -> Result<Outcome> {
+pub fn run(
+    mut request: Request,
+    target: &Target,
+    words: &[OsString],
+) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
+    let streams = std::mem::take(&mut request.streams);
+    let mut command = front::command(target, &[], &signals);
+    let answers = Answers::new(&mut command)?;
     let cpus = request.machine.cpus();
-    let mut engine = engine(request, |_| Faults::of_children(&cpus))?;
-    let child = front::spawn(target, front::command(target, &[], &signals))?;
+    let mut engine = engine(request, |means| means.of_children(&cpus))?;
+    engine.answers = Some(answers);
+    let [out, err] = streams;
+    out.map(|fd| command.stdout(Stdio::from(fd)));
+    err.map(|fd| command.stderr(Stdio::from(fd)));
+    let child = front::spawn(target, command)?;
     // Only now, for a child inherits it.
     hither_sys::launch::be_prompt();
-    let end = jobs::wait_with(child, None, &signals, || Some(engine.tick()))?;
-    let mut outcome = engine.finish();
-    let words = command.iter();
-    outcome.command = words.map(|w| w.to_string_lossy().into_owned()).collect();
-    outcome.end = end;
-    Ok(outcome)
+    let end = jobs::wait_with(child, None, &signals, |beat| match beat {
+        Beat::Tick => Some(engine.tick()),
+        other => engine.pause(other == Beat::Stopping),
+    })?;
+    let words = words.iter();
+    let words = words.map(|w| w.to_string_lossy().into_owned()).collect();
+    Ok(engine.finish(end, words))
 }
 
 /// Follows a process that runs already until it ends or the user has enough.
 ///
 /// # Errors
 /// When there is no such process, or its page faults cannot be observed.
-pub fn attach(request: Request, pid: Pid) -> Result<Outcome> {
+pub fn attach(request: Request, pid: Pid) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
+    blind::check(pid)?;
     let of = process::pidfd(nix::unistd::Pid::from_raw(pid))
         .with_context(|| format!("there is no process {pid}"))?;
+    process::lift_descriptor_limit();
+    let command = task::command(pid);
     let cpus = request.machine.cpus();
-    let mut engine = engine(request, |_| of_process(pid, &cpus))?;
-    engine.adopt(pid);
+    let mut processes = Vec::new();
+    let mut refused = Vec::new();
+    let mut engine = engine(request, |means| {
+        let joined = joining::join(pid, &cpus, means)?;
+        (processes, refused) = (joined.processes, joined.refused);
+        Ok(joined.observer)
+    })?;
+    for pid in processes {
+        engine.adopt(pid);
+    }
+    for pid in refused {
+        engine.state.note(format!(
+            "process {pid} belongs to another user and was left alone; be root to follow it too"
+        ));
+    }
     hither_sys::launch::be_prompt();
     let mut end = RunEnd::Interrupted;
     loop {
@@ -154,57 +214,41 @@ pub fn attach(request: Request, pid: Pid) -> Result<Outcome> {
             break;
         }
     }
-    let mut outcome = engine.finish();
-    outcome.end = end;
-    Ok(outcome)
-}
-
-/// Observes all threads of a process, those too that are made meanwhile.
-fn of_process(pid: Pid, cpus: &[u32]) -> std::io::Result<Faults> {
-    let mut known = task::threads(pid);
-    let mut faults = Faults::of_threads(&known, cpus)?;
-    // A thread made before its creator was observed inherits nothing.
-    loop {
-        let now = task::threads(pid);
-        let new: Vec<_> = now.iter().copied().filter(|t| !known.contains(t)).collect();
-        if new.is_empty() {
-            return Ok(faults);
-        }
-        for tid in new {
-            match faults.add(tid, cpus) {
-                Err(e) if e.raw_os_error() == Some(nix::libc::ESRCH) => {}
-                done => done?,
-            }
-        }
-        known = now;
-    }
+    Ok(engine.finish(end, command))
 }
 
 fn engine(
     request: Request,
-    observe: impl FnOnce(&Machine) -> std::io::Result<Faults>,
+    observe: impl FnOnce(Means) -> std::io::Result<Box<dyn Observer>>,
 ) -> Result<Engine> {
+    // Before anything is changed for it.
+    let means = Means::find()?;
     let state_file = Path::new(knobs::STATE);
     let knobs = match request.samplers.allow_sysctl {
         true => Some(Knobs::open(state_file).context(
-            "settings of the system cannot be changed safely: be root, or leave out --allow-sysctl",
+            "settings of the system cannot be changed safely; be root, or leave out --allow-sysctl",
         )?),
         false => None,
     };
     if knobs.is_none() {
         knobs::tidy(state_file);
     }
-    let guardian = Guardian::new(knobs.as_ref())?;
-    let observer = observe(&request.machine)
-        .context("page faults cannot be observed here (perf_event_open); see `hither doctor`")?;
-    let (samplers, reasons) = sampler::choose(&request.samplers, knobs.as_ref());
+    let guardian = Guardian::new(knobs)?;
+    // Before anybody is observed, for it starts a child to try something on.
+    let (samplers, reasons) = sampler::choose(&request.samplers, guardian.knobs());
     if let (true, Some(name)) = (samplers.is_empty(), &request.samplers.only) {
         bail!("sampler {name} does not work here: {}", reasons.join("; "));
     }
+    let held_off = match request.parts.pages && request.machine.nodes.len() > 1 {
+        true => sampler::hold_off(&samplers, guardian.knobs()),
+        false => None,
+    };
+    let observer = observe(means).map_err(|e| anyhow!(blind::why(&e)))?;
     let mut state = State::new();
+    held_off.into_iter().for_each(|note| state.note(note));
     if samplers.is_empty() {
         state.note(format!(
-            "no sampler works here, so only first touches were seen ({})",
+            "no sampler works here, so of each page only the first access was seen: {}; see `hither doctor`",
             reasons.join("; ")
         ));
     }
@@ -213,6 +257,7 @@ fn engine(
         Mechanism::Spcd => Box::new(RegionTable::new(regions::Settings::default())),
     };
     Ok(Engine {
+        mechanism: request.mechanism,
         observer,
         samplers,
         detector,
@@ -221,7 +266,10 @@ fn engine(
         parts: request.parts,
         controller: Controller::new(request.limits),
         guardian,
+        answers: None,
+        budget: request.limits.budget,
         journal: Journal::new(request.journal),
+        watch: request.watch,
         state,
     })
 }

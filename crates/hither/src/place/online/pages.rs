@@ -10,6 +10,8 @@ use crate::place::run::guide::{Node, Pid};
 
 /// Pages of one batch: moving a page takes 4 us.
 const BATCH: usize = 512;
+/// Pages that wait at most; those that find no room come back with their next fault.
+const MOST: usize = 1 << 16;
 
 /// A page and one of the addresses that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +26,25 @@ pub struct Place {
 pub struct Pages {
     waiting: HashMap<Page, Place>,
     pub moved: u64,
+    /// Pages that were moved, and where, until somebody takes them.
+    pub fresh: Vec<(Page, NodeIx)>,
     /// Pages that the kernel did not move.
     pub refused: u64,
 }
 
 impl Pages {
-    /// The page belongs there.
-    pub fn belongs(&mut self, page: Page, place: Place) {
-        self.waiting.insert(page, place);
+    /// The page belongs there, or nowhere in particular any more.
+    pub fn belongs(&mut self, page: Page, place: Option<Place>) {
+        match place {
+            Some(place) if self.waiting.len() < MOST || self.waiting.contains_key(&page) => {
+                self.waiting.insert(page, place);
+            }
+            Some(_) => {}
+            None if self.waiting.is_empty() => {}
+            None => {
+                self.waiting.remove(&page);
+            }
+        }
     }
 
     /// The process is gone.
@@ -54,7 +67,7 @@ impl Pages {
         let mut moved = 0;
         for (pid, pages) in by_process {
             moved += match self.move_of(pid, &pages, nodes, detector) {
-                Err(e) if e.raw_os_error() == Some(nix::libc::ESRCH) => 0,
+                Err(e) if is_gone(&e) => 0,
                 moved => moved?,
             };
         }
@@ -91,6 +104,9 @@ impl Pages {
         for ((page, _, target), after) in astray.into_iter().zip(after) {
             if after == Some(target) {
                 detector.migrated(page);
+                let index = nodes.iter().position(|node| node.0 == target);
+                let index = index.and_then(|at| u32::try_from(at).ok());
+                self.fresh.extend(index.map(|at| (page, NodeIx(at))));
                 moved += 1;
             } else {
                 self.refused += 1;
@@ -98,4 +114,12 @@ impl Pages {
         }
         Ok(moved)
     }
+}
+
+/// The kernel's words for a process that ended, or is about to and has no memory any more.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(nix::libc::ESRCH | nix::libc::EINVAL)
+    )
 }

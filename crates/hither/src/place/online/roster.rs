@@ -2,12 +2,16 @@
 //! put, and where it might run without us.
 use std::collections::HashMap;
 use std::io;
+use std::time::Duration;
 
 use hither_sys::affinity::Mask;
 use nix::libc;
+use nix::time::{clock_gettime, ClockId};
 
 use super::analysis::Member;
+use super::ledger::Pinned;
 use crate::place::run::guide::{Cpu, Pid, Tid};
+use crate::place::run::task::Birth;
 
 /// A thread that lives.
 #[derive(Clone, Debug)]
@@ -18,47 +22,76 @@ pub struct Thread {
     pub ran: Option<Cpu>,
     /// The unit that it was put on.
     pub seat: Option<Cpu>,
+    /// And before that: a thread that it made may have that one yet.
+    before: Option<Cpu>,
     /// The mask that it would have without us.
     pub natural: Option<Mask>,
     /// It chose its units itself, which are its own affair then.
     pub chose: bool,
+    /// When the kernel spoke of it last: what has its id now and began later is another.
+    seen: Birth,
+}
+
+impl Thread {
+    /// Whether a mask is one that it was given.
+    fn was_given(&self, mask: &Mask) -> bool {
+        let seats = self.seat.iter().chain(&self.before);
+        seats.into_iter().any(|cpu| *mask == Mask::one(cpu.0))
+    }
 }
 
 #[derive(Debug, Default)]
 pub struct Roster {
     threads: HashMap<Tid, Thread>,
+    /// How many threads of each process live.
+    sizes: HashMap<Pid, usize>,
     by_member: Vec<Option<Tid>>,
     free: Vec<Member>,
     dead: Vec<Member>,
+    now: Birth,
 }
 
 /// Members that can be told apart; one number means nobody.
 const MOST: usize = u16::MAX as usize - 1;
+/// Clock ticks of /proc are always this long.
+const TICK: Duration = Duration::from_millis(10);
 
 impl Roster {
+    /// To be called before records are taken in: they are from before this moment.
+    pub fn look_at_the_clock(&mut self) {
+        let now = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from);
+        self.now = Birth(u64::try_from(now.as_nanos() / TICK.as_nanos()).unwrap_or(u64::MAX));
+    }
+
     /// Takes in a thread, whoever made it. A thread inherits its creator's mask: one that we
     /// gave is taken back, so that it may run where it would without us.
     pub fn started(&mut self, tid: Tid, pid: Pid, creator: Tid) {
-        let parent = self.threads.get(&creator);
-        let parent = parent.map(|t| (t.seat, t.natural.clone(), t.chose));
+        let parent = self.threads.get(&creator).cloned();
         let Some(thread) = self.add(tid, pid) else {
             return;
         };
-        if let Some((Some(seat), Some(natural), _)) = parent {
-            if Mask::of(tid).is_ok_and(|mask| mask == Mask::one(seat.0)) {
-                let _ = natural.give(tid);
-            }
-            thread.natural = Some(natural);
+        let Some(parent) = parent else {
+            return;
+        };
+        let (Some(natural), Ok(mask)) = (&parent.natural, Mask::of(tid)) else {
+            return;
+        };
+        if parent.was_given(&mask) {
+            let _ = natural.give(tid);
+        } else if mask != *natural {
+            return;
         }
+        thread.natural = parent.natural;
     }
 
     /// The thread with this id, taken in if need be; `None` when there are too many.
     pub fn seen(&mut self, tid: Tid, pid: Pid, ran: Cpu) -> Option<Member> {
-        if !self.threads.contains_key(&tid) {
+        let now = self.now;
+        if self.threads.get(&tid).is_none_or(|known| known.pid != pid) {
             self.add(tid, pid)?;
         }
         let thread = self.threads.get_mut(&tid)?;
-        thread.ran = Some(ran);
+        (thread.ran, thread.seen) = (Some(ran), now);
         Some(thread.member)
     }
 
@@ -73,13 +106,16 @@ impl Roster {
             None => return None,
         };
         self.by_member[member.at()] = Some(tid);
+        *self.sizes.entry(pid).or_default() += 1;
         let thread = Thread {
             pid,
             member,
             ran: None,
             seat: None,
+            before: None,
             natural: None,
             chose: false,
+            seen: self.now,
         };
         Some(self.threads.entry(tid).insert_entry(thread).into_mut())
     }
@@ -89,7 +125,18 @@ impl Roster {
         let thread = self.threads.remove(&tid)?;
         self.by_member[thread.member.at()] = None;
         self.dead.push(thread.member);
+        let left = self.sizes.get_mut(&thread.pid)?;
+        *left -= 1;
+        if *left == 0 {
+            self.sizes.remove(&thread.pid);
+        }
         Some(thread.member)
+    }
+
+    /// Threads of a process that live, as far as is known.
+    #[must_use]
+    pub fn size(&self, pid: Pid) -> usize {
+        self.sizes.get(&pid).copied().unwrap_or(0)
     }
 
     /// Numbers of threads that are gone, when they are many enough to be given out again.
@@ -106,13 +153,6 @@ impl Roster {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.natural = Mask::of(tid).ok();
         }
-    }
-
-    /// The process of a thread that was put on a unit, and the units it might run on.
-    #[must_use]
-    pub fn pinned(&self, tid: Tid) -> Option<(Pid, Vec<u32>)> {
-        let thread = self.threads.get(&tid)?;
-        Some((thread.pid, thread.natural.as_ref()?.cpus().collect()))
     }
 
     #[must_use]
@@ -133,12 +173,18 @@ impl Roster {
         of.map(|(tid, _)| tid).collect()
     }
 
-    /// Puts a thread on a unit, if it may run there and has not chosen its units itself.
-    /// Whether it is there now and was not before.
+    /// Puts a thread on a unit, if it may run there and has not chosen its units itself, and
+    /// if `tell`, who is told before, has heard. Whether it is there now and was not before.
     ///
     /// # Errors
     /// As sched_setaffinity(2), but for a thread that is gone.
-    pub fn seat(&mut self, tid: Tid, cpu: Cpu, ours: &Mask) -> io::Result<bool> {
+    pub fn seat(
+        &mut self,
+        tid: Tid,
+        cpu: Cpu,
+        ours: &Mask,
+        tell: impl FnOnce(Pinned) -> bool,
+    ) -> io::Result<bool> {
         let Some(thread) = self.threads.get_mut(&tid) else {
             return Ok(false);
         };
@@ -161,24 +207,44 @@ impl Roster {
         if thread.seat.is_none() {
             thread.natural = Some(now);
         }
+        let natural = thread.natural.as_ref().unwrap_or(ours);
+        // Of a thread whose end got lost, the id may be a stranger's by now.
+        let pinned = Pinned::of(thread.pid, tid, cpu.0, natural);
+        let Some(pinned) = pinned.filter(|p| p.thread.0 <= thread.seen.0 + 1) else {
+            return Ok(false);
+        };
+        if !tell(pinned) {
+            return Ok(false);
+        }
         match Mask::one(cpu.0).give(tid) {
-            Ok(()) => thread.seat = Some(cpu),
+            Ok(()) => thread.before = thread.seat.replace(cpu),
             Err(e) if e.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
             Err(e) => return Err(e),
         }
         Ok(true)
     }
 
-    /// Lets a process run where it would without us: it runs another program now.
-    pub fn unseat(&mut self, pid: Pid) {
-        for thread in self.threads.iter_mut().filter(|(_, t)| t.pid == pid) {
-            let (&tid, thread) = thread;
-            if let (Some(seat), Some(natural)) = (thread.seat.take(), &thread.natural) {
-                if Mask::of(tid).is_ok_and(|mask| mask == Mask::one(seat.0)) {
-                    let _ = natural.give(tid);
-                }
-            }
+    /// A process runs another program now: one of its threads is left, with the id of the
+    /// first and its own mask, which is to be as it would without us. The threads that are
+    /// gone.
+    pub fn execed(&mut self, pid: Pid) -> Vec<Tid> {
+        let mut of = self.of(pid);
+        let threads = of.iter().filter_map(|tid| self.threads.get(tid));
+        let mask = Mask::of(pid);
+        let giver = threads.into_iter().find(|thread| {
+            let gave = mask.as_ref().is_ok_and(|mask| thread.was_given(mask));
+            gave && thread.natural.is_some()
+        });
+        let natural = giver.and_then(|thread| thread.natural.clone());
+        if let Some(natural) = &natural {
+            let _ = natural.give(pid);
         }
+        if let Some(thread) = self.threads.get_mut(&pid) {
+            (thread.seat, thread.before, thread.chose) = (None, None, false);
+            thread.natural = natural.or(thread.natural.take());
+        }
+        of.retain(|&tid| tid != pid);
+        of
     }
 }
 
@@ -219,21 +285,61 @@ mod tests {
         let cpus: Vec<u32> = ours.cpus().collect();
         let (first, last) = (Cpu(cpus[0]), Cpu(cpus[cpus.len() - 1]));
         let mut roster = Roster::default();
+        roster.look_at_the_clock();
         roster.seen(tid, tid, first);
-        assert!(roster.seat(tid, last, &ours).expect("seat"));
+        // Who would put it back has to know of it.
+        let refused = roster.seat(tid, last, &ours, |pinned| pinned.tid != tid);
+        assert!(!refused.expect("seat"));
+        assert_eq!(Mask::of(tid).expect("mask"), ours);
+        assert!(roster.seat(tid, last, &ours, |_| true).expect("seat"));
         assert_eq!(Mask::of(tid).expect("mask"), Mask::one(last.0));
-        assert!(!roster.seat(tid, last, &ours).expect("there already"));
-        roster.unseat(tid);
+        assert!(!roster
+            .seat(tid, last, &ours, |_| true)
+            .expect("there already"));
+        assert!(roster.execed(tid).is_empty());
         assert_eq!(Mask::of(tid).expect("mask"), ours);
         // What it chose itself is left alone.
-        assert!(roster.seat(tid, last, &ours).expect("seat"));
+        assert!(roster.seat(tid, last, &ours, |_| true).expect("seat"));
         if cpus.len() > 1 {
             Mask::one(first.0).give(tid).expect("its own choice");
-            assert!(!roster.seat(tid, first, &ours).expect("chose"));
+            assert!(!roster.seat(tid, first, &ours, |_| true).expect("chose"));
             assert!(roster.by_member(Member(0)).is_some_and(|(_, t)| t.chose));
         }
         child.kill().expect("kill");
         child.wait().expect("wait");
-        assert!(!roster.seat(tid, first, &ours).expect("gone"));
+        assert!(!roster.seat(tid, first, &ours, |_| true).expect("gone"));
+    }
+
+    #[test]
+    fn a_stranger_with_the_id_of_a_dead_thread_is_left_alone() {
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("60").spawn().expect("sleep");
+        let tid = i32::try_from(child.id()).expect("pid");
+        let ours = Mask::of(0).expect("mask");
+        let cpu = Cpu(ours.cpus().next().expect("a unit"));
+        // The kernel spoke of it long before this one began.
+        let mut roster = Roster::default();
+        roster.seen(tid, tid, cpu);
+        assert!(!roster.seat(tid, cpu, &ours, |_| true).expect("seat"));
+        assert_eq!(Mask::of(tid).expect("mask"), ours);
+        // Of another process.
+        roster.look_at_the_clock();
+        roster.seen(tid, 1, cpu);
+        assert!(!roster.seat(tid, cpu, &ours, |_| true).expect("seat"));
+        assert_eq!(Mask::of(tid).expect("mask"), ours);
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+    }
+
+    #[test]
+    fn sizes_of_processes() {
+        let mut roster = Roster::default();
+        for tid in [10, 11, 20] {
+            roster.seen(tid, tid / 10 * 10, Cpu(0));
+        }
+        assert_eq!((roster.size(10), roster.size(20)), (2, 1));
+        roster.ended(11);
+        roster.seen(20, 10, Cpu(0));
+        assert_eq!((roster.size(10), roster.size(20)), (2, 0));
     }
 }

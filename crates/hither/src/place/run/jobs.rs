@@ -105,7 +105,18 @@ impl Signals {
 /// # Errors
 /// When the kernel refuses to watch the child.
 pub fn wait(child: Pid, follower: Pid, signals: &Signals) -> Result<RunEnd> {
-    wait_with(child, Some(follower), signals, || None)
+    wait_with(child, Some(follower), signals, |_| None)
+}
+
+/// Why who waits is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beat {
+    /// At first, and when the time it asked for is over, or earlier.
+    Tick,
+    /// This process is about to stop, as the program was stopped...
+    Stopping,
+    /// ...and goes on.
+    GoingOn,
 }
 
 /// As [`wait`], calling `tick` at first and again after the time that it returns, at most.
@@ -116,11 +127,11 @@ pub fn wait_with(
     child: Pid,
     follower: Option<Pid>,
     signals: &Signals,
-    mut tick: impl FnMut() -> Option<Duration>,
+    mut tick: impl FnMut(Beat) -> Option<Duration>,
 ) -> Result<RunEnd> {
     let mut stopped = false;
     loop {
-        let pause = tick().and_then(|pause| PollTimeout::try_from(pause).ok());
+        let pause = tick(Beat::Tick).and_then(|pause| PollTimeout::try_from(pause).ok());
         let mut ready = [PollFd::new(signals.fd.as_fd(), PollFlags::POLLIN)];
         match poll(&mut ready, pause.unwrap_or(PollTimeout::NONE)) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
@@ -133,7 +144,9 @@ pub fn wait_with(
                 Change::Killed(signal) => return Ok(RunEnd::Signaled { signal }),
                 Change::Continued => stopped = false,
                 Change::Stopped(signal) => {
+                    tick(Beat::Stopping);
                     stopped = stop_with(child, follower, signal, signals)?;
+                    tick(Beat::GoingOn);
                 }
             }
         }

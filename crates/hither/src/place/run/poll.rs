@@ -7,7 +7,7 @@
 //! one exists or the process is a second old, for runtimes count the units they may use at
 //! the start and would take one unit for all there are.
 use super::guide::{Guide, Holding, Image, Pid, Seat, Tid};
-use super::jobs::{self, Signals};
+use super::jobs::{self, Beat, Signals};
 use super::outcome::{CostOutcome, Method, Outcome, PhaseOutcome, ThreadOutcome};
 use super::task::{self, Look};
 use super::{front, Progress, Request};
@@ -42,7 +42,9 @@ pub fn run(mut request: Request, guide: Box<dyn Guide>, why: Option<&str>) -> Re
     let command = front::command(&request.target, &request.environment, &signals);
     let pid = front::spawn(&request.target, command)?;
     let mut poller = Poller::new(guide, request.progress.take(), pid.as_raw())?;
-    let end = jobs::wait_with(pid, None, &signals, || Some(poller.tick()))?;
+    let end = jobs::wait_with(pid, None, &signals, |beat| {
+        (beat == Beat::Tick).then(|| poller.tick())
+    })?;
     let mut outcome = poller.finish();
     let lost = "threads were pinned from outside after they had started, short ones not at all, and pages were left to the system";
     let lost = match why {

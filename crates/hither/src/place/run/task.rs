@@ -2,6 +2,7 @@
 use super::guide::{Cpu, Pid, Tid};
 use crate::program::mpi;
 use hither_sys::affinity::Mask;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Read;
 
@@ -48,6 +49,45 @@ fn stat(text: &str) -> Option<Look> {
     })
 }
 
+/// When a process or thread began, in clock ticks since the machine did: with its id, what
+/// tells it from a later one of the same id.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+pub struct Birth(pub u64);
+
+/// When thread `tid` of process `pid` began; `None` when it is gone.
+#[must_use]
+pub fn birth(pid: Pid, tid: Tid) -> Option<Birth> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    Some(Birth(after_name(&stat, 22)?.parse().ok()?))
+}
+
+/// Who made a process, as far as that lives, its process group, and when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    pub parent: Pid,
+    pub group: Pid,
+    pub born: Birth,
+}
+
+/// `None` when the process is gone.
+#[must_use]
+pub fn family(pid: Pid) -> Option<Family> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(Family {
+        parent: after_name(&stat, 4)?.parse().ok()?,
+        group: after_name(&stat, 5)?.parse().ok()?,
+        born: Birth(after_name(&stat, 22)?.parse().ok()?),
+    })
+}
+
+/// A field of a stat file, counted from 1 as proc(5) does, behind the name, which may hold
+/// anything.
+fn after_name(stat: &str, field: usize) -> Option<&str> {
+    stat.rsplit_once(") ")?.1.split_whitespace().nth(field - 3)
+}
+
 /// The threads of a process in order of their ids; none when it is gone.
 #[must_use]
 pub fn threads(pid: Pid) -> Vec<Tid> {
@@ -80,6 +120,15 @@ pub fn executable(pid: Pid) -> String {
     )
 }
 
+/// What a process was started as; its name where it does not tell.
+#[must_use]
+pub fn command(pid: Pid) -> Vec<String> {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = String::from_utf8_lossy(&words).into_owned();
+    let words = words.trim_end_matches('\0').split('\0');
+    words.map(str::to_owned).collect()
+}
+
 /// The number of process `pid` among the ranks on this host, by its environment.
 #[must_use]
 pub fn rank(pid: Pid) -> Option<u32> {
@@ -110,6 +159,21 @@ mod tests {
                 ..Look::default()
             })
         );
+    }
+
+    #[test]
+    fn a_child_is_born_after_its_parent() {
+        let own = nix::unistd::getpid().as_raw();
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("60").spawn().expect("sleep");
+        let pid = i32::try_from(child.id()).expect("pid");
+        let (ours, its) = (family(own).expect("alive"), family(pid).expect("alive"));
+        assert_eq!((its.parent, its.group), (own, ours.group));
+        assert!(its.born >= ours.born);
+        assert_eq!(birth(pid, pid), Some(its.born));
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+        assert_eq!((family(pid), birth(pid, pid)), (None, None));
     }
 
     #[test]

@@ -1,5 +1,4 @@
 //! The end of the run: what the engine gathered -> the tables of a [`Profile`].
-use super::binned::{collapse, Row};
 use super::comm::pair_of;
 use super::engine::Engine;
 use super::lines::{LineKey, LineRow};
@@ -7,6 +6,7 @@ use super::objects::{self, Input, Objects};
 use super::pages::use_of;
 use super::regions::{Known, PageName};
 use crate::trace::naming::Naming;
+use hither_profile::binned::{collapse, Binned, Row};
 use hither_profile::{
     Comm, Cost, FirstTouch, LineUse, Meta, ObjectRange, PageNo, PageUse, Process, ProcessIx,
     Profile, Region, RegionIx, RunEnd, Site, SliceIx, Thread, ThreadIx, FORMAT_VERSION, PAGE_SIZE,
@@ -110,6 +110,7 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
         lines: lines.into_iter().map(|l| numbers.line(l)).collect(),
         threads,
         meta,
+        ..Profile::default()
     }
 }
 
@@ -215,7 +216,7 @@ fn threads(engine: &Engine, scale: &Scale, processes: usize) -> Vec<Thread> {
 }
 
 fn comm(engine: &mut Engine, scale: &Scale, threads: usize) -> Vec<Comm> {
-    let taken = std::mem::replace(&mut engine.comm, super::binned::Binned::new(1));
+    let taken = std::mem::replace(&mut engine.comm, Binned::new(1));
     let rows = taken.into_bins().flat_map(|(slice, rows)| {
         rows.into_iter().filter_map(move |(key, [events])| {
             let (i, j) = pair_of(key);
@@ -240,7 +241,7 @@ pub struct Use {
 }
 
 fn page_uses(engine: &mut Engine, scale: &Scale, threads: usize) -> Vec<Use> {
-    let taken = std::mem::replace(&mut engine.pages, super::binned::Binned::new(1));
+    let taken = std::mem::replace(&mut engine.pages, Binned::new(1));
     let mut uses: Vec<Use> = Vec::new();
     for (slice, rows) in taken.into_bins() {
         let mut bin: BTreeMap<(PageName, u32), [u64; 2]> = BTreeMap::new();

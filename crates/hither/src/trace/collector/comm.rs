@@ -3,7 +3,7 @@
 //! M[i][j] = (what i's row owes j + what j's row owes i) / 6, each pair kept once with
 //! i < j. Rows count sixths of an event; what does not make a whole event waits for the
 //! pair's next slice, so totals are exact.
-use super::binned::Row;
+use hither_profile::binned::Row;
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
 
@@ -128,51 +128,9 @@ impl Pairs {
     }
 }
 
-/// C_A and C_H (OPT eq. 1-3) of one slice with `threads` alive, as
-/// [`hither_profile::CommMatrix`] gives them, from the pairs alone: a row's variance is
-/// E[x²] - E[x]², and a slice has few non-zero pairs among many.
-pub fn amount_and_heterogeneity(threads: u32, rows: &[Row<1>]) -> (f64, f64) {
-    let mut sums: HashMap<u32, (f64, f64)> = HashMap::new();
-    let max = rows.iter().map(|row| row.1[0]).max().unwrap_or(0);
-    if max == 0 {
-        return (0.0, 0.0);
-    }
-    for &(key, [events]) in rows {
-        let (i, j) = pair_of(key);
-        let scaled = events as f64 * 100.0 / max as f64;
-        for thread in [i, j] {
-            let sum = sums.entry(thread).or_default();
-            sum.0 += scaled;
-            sum.1 += scaled * scaled;
-        }
-    }
-    let t = f64::from(threads).max(sums.len() as f64);
-    let variances: f64 = sums.values().map(|(s, q)| q / t - (s / t).powi(2)).sum();
-    let total: f64 = rows.iter().map(|row| row.1[0] as f64).sum();
-    (2.0 * total / (t * t), (variances / t).max(0.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hither_profile::CommMatrix;
-
-    #[test]
-    fn slice_metrics_equal_the_matrix() {
-        let rows = [(1, 2, 5), (1, 3, 7), (2, 4, 100), (3, 4, 1)];
-        let mut matrix = CommMatrix::new(6);
-        for (i, j, events) in rows {
-            matrix.add(i, j, events);
-        }
-        let rows: Vec<Row<1>> = rows
-            .iter()
-            .map(|&(i, j, e)| (pair_key(i as u32, j as u32), [e]))
-            .collect();
-        let (amount, heterogeneity) = amount_and_heterogeneity(6, &rows);
-        assert!((amount - matrix.amount()).abs() < 1e-9);
-        assert!((heterogeneity - matrix.heterogeneity()).abs() < 1e-9);
-        assert_eq!(amount_and_heterogeneity(0, &[]), (0.0, 0.0));
-    }
 
     #[test]
     fn sixths_wait_until_they_are_an_event() {

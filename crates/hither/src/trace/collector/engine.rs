@@ -4,8 +4,7 @@
 //! both line caches have been swapped by then. Communication rows exist twice, by the
 //! parity of the epoch, so that slice s can be read while s + 1 fills the other; it is
 //! read just before the epoch moves on to s + 2, which fills the first again.
-use super::binned::{Binned, Row};
-use super::comm::{amount_and_heterogeneity, CommReader};
+use super::comm::{pair_of, CommReader};
 use super::events::World;
 use super::leftover::{credit, leftovers, shared};
 use super::lines::Lines;
@@ -14,6 +13,8 @@ use super::samples::Tally;
 use super::slices::{Schedule, Slices};
 use super::threads::Threads;
 use super::{Config, Live};
+use hither_profile::binned::{collapse, Binned, Row};
+use hither_profile::comm::amount_and_heterogeneity;
 use hither_profile::Slice;
 use hither_sys::{wire, Segment};
 use nix::time::{clock_gettime, ClockId};
@@ -224,7 +225,12 @@ impl Engine {
     fn close_comm(&mut self, slice: u32) {
         let rows: Vec<Row<1>> = self.comm_reader.take();
         if let Some(row) = self.slices.rows.get_mut(slice as usize) {
-            (row.amount, row.heterogeneity) = amount_and_heterogeneity(row.threads, &rows);
+            let pairs = rows.iter().map(|&(key, [events])| {
+                let (i, j) = pair_of(key);
+                (i, j, events)
+            });
+            let pairs: Vec<_> = pairs.collect();
+            (row.amount, row.heterogeneity) = amount_and_heterogeneity(row.threads, &pairs);
         }
         self.comm.add(slice, rows);
     }
@@ -317,7 +323,7 @@ impl Engine {
                 });
             });
         }
-        super::binned::collapse(&mut rows);
+        collapse(&mut rows);
         self.page_reader
             .note(&self.segment, &mut self.world.regions, &rows);
         self.keep_pages(slice, rows);

@@ -8,7 +8,6 @@
 //!         --samples-> (data, code)  --------------'
 //! ```
 //! Invariant: whatever the target writes into the segment, nothing here panics.
-mod binned;
 mod build;
 mod comm;
 mod engine;

@@ -1,6 +1,6 @@
 //! The page pass: which thread read and wrote which page since the last pass.
-use super::binned::{collapse, Row};
 use super::regions::{PageName, Regions};
+use hither_profile::binned::{collapse, Row};
 use hither_sys::{wire, Segment};
 
 /// The key of a page id and the slot of a thread.

@@ -4,45 +4,58 @@
 //! ```text
 //!  page -> | NUMA vector: a counter per node | 1 KiB: MRU LRU | MRU LRU | MRU LRU | MRU LRU |
 //! ```
-//! The kernel finds an entry by physical address >> 12 (eq. 5); here a page is known by its
-//! object and number, which is the same for all who share it too.
-use std::collections::HashMap;
-
+//! The kernel finds an entry by physical address >> 12 (eq. 5), so that its table grows with
+//! the memory of the machine. Here a page is known by its object and number, which is the
+//! same for all who share it too, and the table is of fixed size: where two pages fall on one
+//! element the later overwrites the earlier, as in SPCD's (III.B.1).
 use hither_profile::NodeIx;
 
 use super::matrix::SharingMatrix;
 use super::storage::Storage;
-use super::{Access, Detector, Member, Object, Page, Seen, PAGE};
+use super::{element, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAGE};
 
 /// Bytes of a sub-block.
 pub const SUB_BLOCK: u64 = 1024;
 /// Threads that are kept of each sub-block: the most recent one and the one before.
 pub const SHARERS: usize = 2;
 const SUB_BLOCKS: usize = (PAGE / SUB_BLOCK) as usize;
-const NOBODY: u16 = u16::MAX;
+const NOBODY: u16 = 0;
 
-/// Of a sub-block: most recently used first.
+/// Of a sub-block, most recently used first: members, counted from 1.
 type Sharers = [u16; SHARERS];
 
-/// The table.
+/// The table. What was never used of it is all zeros and takes no memory.
 #[derive(Debug)]
 pub struct AffinityTable {
     nodes: usize,
-    index: HashMap<Page, u32>,
-    /// A NUMA vector for each entry.
+    /// Objects, counted from 1; 0 where an element is free.
+    objects: Vec<u32>,
+    numbers: Vec<u64>,
+    /// A NUMA vector for each element.
     counters: Vec<u16>,
     blocks: Vec<[Sharers; SUB_BLOCKS]>,
+    /// Elements that are in use.
+    used: Vec<u32>,
 }
 
 impl AffinityTable {
     /// For a machine of so many nodes.
     #[must_use]
     pub fn new(nodes: usize) -> AffinityTable {
+        AffinityTable::sized(nodes, ELEMENTS)
+    }
+
+    /// With room for so many pages.
+    #[must_use]
+    pub fn sized(nodes: usize, elements: usize) -> AffinityTable {
+        let (nodes, elements) = (nodes.max(1), elements.max(1));
         AffinityTable {
-            nodes: nodes.max(1),
-            index: HashMap::new(),
-            counters: Vec::new(),
-            blocks: Vec::new(),
+            nodes,
+            objects: vec![0; elements],
+            numbers: vec![0; elements],
+            counters: vec![0; elements * nodes],
+            blocks: vec![[[NOBODY; SHARERS]; SUB_BLOCKS]; elements],
+            used: Vec::new(),
         }
     }
 
@@ -50,20 +63,37 @@ impl AffinityTable {
     /// accessed.
     #[cfg(test)]
     pub fn numa_vector(&self, page: Page) -> Option<&[u16]> {
-        let at = *self.index.get(&page)? as usize * self.nodes;
+        let at = self.find(page)? * self.nodes;
         self.counters.get(at..at + self.nodes)
+    }
+
+    fn place(&self, page: Page) -> usize {
+        element(page.object, page.number, self.objects.len())
+    }
+
+    fn is_at(&self, page: Page, at: usize) -> bool {
+        (self.objects[at], self.numbers[at]) == (page.object.0.wrapping_add(1), page.number)
+    }
+
+    fn find(&self, page: Page) -> Option<usize> {
+        let at = self.place(page);
+        self.is_at(page, at).then_some(at)
     }
 
     /// Whether the entry is new, and which it is.
     fn entry(&mut self, page: Page) -> (bool, usize) {
-        let next = self.blocks.len();
-        let at = self.index.entry(page);
-        let at = *at.or_insert(u32::try_from(next).unwrap_or(u32::MAX)) as usize;
-        if at == next {
-            self.counters.resize((next + 1) * self.nodes, 0);
-            self.blocks.push([[NOBODY; SHARERS]; SUB_BLOCKS]);
+        let at = self.place(page);
+        if self.is_at(page, at) {
+            return (false, at);
         }
-        (at == next, at)
+        if self.objects[at] == 0 {
+            self.used.push(at as u32);
+        }
+        self.objects[at] = page.object.0.wrapping_add(1);
+        self.numbers[at] = page.number;
+        self.vector(at).fill(0);
+        self.blocks[at] = [[NOBODY; SHARERS]; SUB_BLOCKS];
+        (true, at)
     }
 
     fn vector(&mut self, entry: usize) -> &mut [u16] {
@@ -76,6 +106,9 @@ impl Detector for AffinityTable {
         let (new, entry) = self.entry(access.page);
         let block = (u64::from(access.offset) / SUB_BLOCK) as usize % SUB_BLOCKS;
         hand_over(&mut self.blocks[entry][block], access.who, matrix);
+        let me = access.who.0 + 1;
+        let mut blocks = self.blocks[entry].iter();
+        let mixed = blocks.any(|sharers| ![NOBODY, me].contains(&sharers[0]));
         let vector = self.vector(entry);
         if let Some(&full) = vector.get(access.node.at()) {
             if full == u16::MAX {
@@ -85,68 +118,82 @@ impl Detector for AffinityTable {
         }
         Seen {
             known: !new,
+            mixed,
             belongs: belongs(vector),
         }
     }
 
     fn migrated(&mut self, page: Page) {
-        if let Some(&entry) = self.index.get(&page) {
-            halve(self.vector(entry as usize));
+        if let Some(entry) = self.find(page) {
+            halve(self.vector(entry));
+        }
+    }
+
+    fn window(&mut self) {
+        for &at in &self.used {
+            for sharers in &mut self.blocks[at as usize] {
+                sharers[1] = NOBODY;
+            }
         }
     }
 
     fn forget_members(&mut self, gone: &[Member]) {
-        let is_gone = |who: u16| gone.contains(&Member(who));
-        for sharers in self.blocks.iter_mut().flatten() {
-            if is_gone(sharers[1]) {
-                sharers[1] = NOBODY;
-            }
-            if is_gone(sharers[0]) {
-                *sharers = [sharers[1], NOBODY];
+        let is_gone = |who: u16| who != NOBODY && gone.contains(&Member(who - 1));
+        for &at in &self.used {
+            for sharers in &mut self.blocks[at as usize] {
+                if is_gone(sharers[1]) {
+                    sharers[1] = NOBODY;
+                }
+                if is_gone(sharers[0]) {
+                    *sharers = [sharers[1], NOBODY];
+                }
             }
         }
     }
 
     fn forget_objects(&mut self, gone: &[Object]) {
-        let mut kept = AffinityTable::new(self.nodes);
-        let stays = self.index.iter().filter(|(p, _)| !gone.contains(&p.object));
-        let mut stays: Vec<(Page, usize)> = stays.map(|(&p, &e)| (p, e as usize)).collect();
-        stays.sort_unstable_by_key(|&(_, entry)| entry);
-        for (page, old) in stays {
-            let (_, new) = kept.entry(page);
-            kept.blocks[new] = self.blocks[old];
-            kept.vector(new).copy_from_slice(self.vector(old));
-        }
-        *self = kept;
+        let objects = &mut self.objects;
+        self.used.retain(|&at| {
+            let object = &mut objects[at as usize];
+            let is_gone = gone.contains(&Object(*object - 1));
+            if is_gone {
+                *object = 0;
+            }
+            !is_gone
+        });
     }
 
     fn storage(&self) -> Storage {
-        Storage::of_affinity_table(self.blocks.len(), self.nodes)
+        Storage::of_affinity_table(self.used.len(), self.nodes)
     }
 }
 
-/// A thread accesses a sub-block. If another was there last, they share: the newcomer is the
-/// most recent one now and the other moves back. Who was there last already shares nothing
-/// new by coming again: else a page that one thread filled and another one uses would count
-/// as shared for ever.
+/// A thread accesses a sub-block and is the most recent one now; if another was that, it
+/// moves back. The two share, each time that one of them comes (3.2), until the one that
+/// moved back was not seen for a window of time: else a page that one thread filled and
+/// another one uses would count as shared for ever.
 fn hand_over(sharers: &mut Sharers, who: Member, matrix: &mut SharingMatrix) {
-    if sharers[0] == who.0 {
-        return;
+    let me = who.0 + 1;
+    if sharers[0] != me {
+        *sharers = [me, sharers[0]];
     }
-    *sharers = [who.0, sharers[0]];
     if sharers[1] != NOBODY {
-        matrix.share(who, Member(sharers[1]));
+        matrix.share(who, Member(sharers[1] - 1));
     }
 }
 
 /// Equation 6: a page belongs on the node with the most accesses if these are more than
 /// twice those of the second node and one more.
 fn belongs(vector: &[u16]) -> Option<NodeIx> {
-    let most = (0..vector.len()).max_by_key(|&n| (vector[n], std::cmp::Reverse(n)))?;
-    let others = (0..vector.len()).filter(|&n| n != most);
-    let second = others.map(|n| vector[n]).max().unwrap_or(0);
-    let clear = u32::from(vector[most]) > 2 * u32::from(second) + 1;
-    clear.then(|| NodeIx(u32::try_from(most).unwrap_or(u32::MAX)))
+    let (mut most, mut first, mut second) = (0, 0, 0);
+    for (node, &accesses) in (0..).zip(vector) {
+        if accesses > first {
+            (most, second, first) = (node, first, accesses);
+        } else {
+            second = second.max(accesses);
+        }
+    }
+    (u32::from(first) > 2 * u32::from(second) + 1).then_some(NodeIx(most))
 }
 
 fn halve(vector: &mut [u16]) {

@@ -2,11 +2,19 @@
 //! chosen share of all faults, within a budget of the target's processor time.
 //!
 //! A program that has touched all its memory faults no more, and a share of nothing would
-//! be nothing: then a few pages are taken all the same, so that changes are seen.
+//! be nothing: then some pages are taken all the same, in proportion to the threads. kMAF ages
+//! its matrix every 100 ms, so that about as many events as threads must come in that time
+//! for what is in it to be more than chance; about one fault in six tells of one.
+//!
+//! Waking up costs as well. Where a look every 10 ms would use up the budget, there are
+//! fewer, and more pages each time.
 use hither_profile::Nanos;
 
 /// Time between two decisions.
 pub const TICK: Nanos = 10_000_000;
+
+/// Longest time between two decisions.
+pub const REST: Nanos = 200_000_000;
 
 /// What the user asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +23,8 @@ pub struct Limits {
     pub share: f64,
     /// Processor time for sampling, in per cent of the target's.
     pub budget: f64,
-    /// Pages each time at least, as far as the budget allows.
+    /// Pages each 10 ms at least, as far as the budget allows: so many, or half as many as
+    /// there are threads.
     pub least: u32,
     /// Pages each time at most.
     pub most: u32,
@@ -35,6 +44,10 @@ impl Default for Limits {
 /// Where things stand, all since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
+    /// The time.
+    pub at: Nanos,
+    /// Threads that live.
+    pub threads: usize,
     /// Faults that nobody caused.
     pub natural: u64,
     /// Faults that we caused.
@@ -52,11 +65,17 @@ pub struct Controller {
     before: Standing,
     /// Nanoseconds that may be spent now; below 0 what was spent too much.
     purse: f64,
+    /// What comes into it, in nanoseconds per nanosecond.
+    income: f64,
+    /// What goes out of it from one decision to the next.
+    outgo: f64,
 }
 
 /// What is not spent within this time of the target is not kept for later: rest is no
 /// reason for a burst.
 const KEPT: Nanos = 1_000_000_000;
+/// Threads that the least number of pages grows with, at most.
+const MOST_THREADS: usize = 256;
 
 impl Controller {
     #[must_use]
@@ -65,6 +84,8 @@ impl Controller {
             limits,
             before: Standing::default(),
             purse: 0.0,
+            income: 0.0,
+            outgo: 0.0,
         }
     }
 
@@ -73,15 +94,29 @@ impl Controller {
         let rate = self.limits.budget / 100.0;
         let ran = now.target.saturating_sub(self.before.target);
         let spent = now.spent.saturating_sub(self.before.spent);
+        let passed = now.at.saturating_sub(self.before.at).max(1);
         self.before = now;
-        self.purse += ran as f64 * rate - spent as f64;
-        self.purse = self.purse.min(KEPT as f64 * rate);
+        let income = ran as f64 * rate;
+        self.income += (income / passed as f64 - self.income) / 4.0;
+        self.purse = (self.purse + income - spent as f64).min(KEPT as f64 * rate);
+        self.outgo += (spent as f64 - self.outgo) / 4.0;
         let affordable = (self.purse / price.max(1) as f64).max(0.0) as u64;
         let share = self.limits.share.clamp(0.0, 99.0);
         let goal = (now.natural as f64 * share / (100.0 - share)) as u64;
         let due = goal.saturating_sub(now.extra);
-        let wanted = due.max(u64::from(self.limits.least));
+        let threads = now.threads.min(MOST_THREADS) as u64;
+        let ticks = (passed + TICK / 2) / TICK;
+        let least = u64::from(self.limits.least).max(threads / 2) * ticks.clamp(1, REST / TICK);
+        let wanted = due.max(least);
         let wanted = wanted.min(affordable).min(u64::from(self.limits.most));
         u32::try_from(wanted).unwrap_or(u32::MAX)
+    }
+
+    /// How long until the next decision: until what it will cost is there again.
+    #[must_use]
+    pub fn pause(&self) -> Nanos {
+        let lacking = (self.outgo - self.purse).max(0.0);
+        let wait = lacking / self.income.max(f64::MIN_POSITIVE);
+        (wait.min(REST as f64) as Nanos).max(TICK)
     }
 }

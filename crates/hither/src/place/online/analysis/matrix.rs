@@ -2,10 +2,13 @@
 use super::Member;
 
 /// What an event adds. kMAF ages by M - (M >> 2), which leaves values below 4 as they are;
-/// with a unit of 16 what stays for ever is less than a fifth of an event.
-pub const EVENT: u32 = 16;
+/// with this unit what stays for ever is less than a hundredth of an event.
+pub const EVENT: u32 = 1024;
+/// What is left of an event after ten times of ageing: from there on it is forgotten. Else
+/// pairs that met once would together outweigh those that talk now.
+pub const FAINT: u32 = EVENT / 16;
 
-/// M\[i\]\[j\] = M\[j\]\[i\], in sixteenths of an event; the diagonal is 0.
+/// M\[i\]\[j\] = M\[j\]\[i\], in units of 1 / EVENT events; the diagonal is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharingMatrix {
     /// Rows that exist and that there is room for.
@@ -13,7 +16,12 @@ pub struct SharingMatrix {
     side: usize,
     cells: Vec<u32>,
     events: u64,
+    /// Events since they were taken last, as far as they are kept.
+    fresh: Vec<(Member, Member)>,
 }
+
+/// Fresh events that are kept when nobody takes them: one access makes few.
+const FRESH: usize = 1024;
 
 impl SharingMatrix {
     /// Rows that were ever used.
@@ -34,7 +42,7 @@ impl SharingMatrix {
         self.events
     }
 
-    /// Sixteenths of an event between two threads; 0 of one with itself.
+    /// Weight of the events between two threads; 0 of one with itself.
     #[must_use]
     pub fn get(&self, a: Member, b: Member) -> u32 {
         if a.at().max(b.at()) >= self.side {
@@ -53,6 +61,14 @@ impl SharingMatrix {
             self.cells[at] = self.cells[at].saturating_add(EVENT);
         }
         self.events += 1;
+        if self.fresh.len() < FRESH {
+            self.fresh.push((a, b));
+        }
+    }
+
+    /// The events since the last call.
+    pub fn take_fresh(&mut self) -> impl Iterator<Item = (Member, Member)> + '_ {
+        self.fresh.drain(..)
     }
 
     /// Multiplies all by 0.75 (kMAF 3.4.2).
@@ -73,14 +89,14 @@ impl SharingMatrix {
         }
     }
 
-    /// Pairs i < j that share, with sixteenths of an event.
+    /// Pairs i < j that share, with the weight of their events.
     pub fn pairs(&self) -> impl Iterator<Item = (Member, Member, u32)> + '_ {
         let rows = 0..u16::try_from(self.members).unwrap_or(u16::MAX);
         let all = rows.clone().flat_map(move |i| {
             let above = i + 1..rows.end;
             above.map(move |j| (Member(i), Member(j), self.get(Member(i), Member(j))))
         });
-        all.filter(|&(_, _, weight)| weight > 0)
+        all.filter(|&(_, _, weight)| weight >= FAINT)
     }
 
     fn reach(&mut self, members: usize) {

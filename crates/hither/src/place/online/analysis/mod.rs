@@ -62,8 +62,24 @@ pub struct Access {
 pub struct Seen {
     /// The page had been accessed before: the fault is one that a sampler caused.
     pub known: bool,
+    /// Others accessed the page too, though perhaps other parts of it.
+    pub mixed: bool,
     /// The node on which the page belongs, where that is clear.
     pub belongs: Option<NodeIx>,
+}
+
+/// Elements of a table (SPCD III.B.1): 1 GB of address space in pages of 4 KiB. It is the
+/// upper bound of both tables; of two entries that fall on one element the later overwrites
+/// the earlier.
+pub const ELEMENTS: usize = 256_000;
+
+/// As the hash function of Linux: 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x61C8_8646_80B5_83EB;
+
+/// The element of a table of so many on which a page or region falls.
+fn element(object: Object, number: u64, elements: usize) -> usize {
+    let key = (number ^ u64::from(object.0).rotate_right(20)).wrapping_mul(GOLDEN);
+    ((u128::from(key) * elements as u128) >> 64) as usize
 }
 
 /// Makes communication out of accesses.
@@ -72,6 +88,8 @@ pub trait Detector {
     fn access(&mut self, access: &Access, matrix: &mut SharingMatrix) -> Seen;
     /// The page was moved to the node on which it belonged.
     fn migrated(&mut self, page: Page);
+    /// A window of time is over: who was not seen in it shares no more.
+    fn window(&mut self);
     /// These threads are gone; their numbers will stand for others.
     fn forget_members(&mut self, gone: &[Member]);
     /// These objects are gone.

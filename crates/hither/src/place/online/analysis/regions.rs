@@ -6,15 +6,13 @@ use hither_profile::Nanos;
 
 use super::matrix::SharingMatrix;
 use super::storage::Storage;
-use super::{Access, Detector, Member, Object, Page, Seen, PAGE};
+use super::{element, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAGE};
 
-/// Elements of the table (III.B.1): 1 GB of address space in regions of 4 KiB.
-pub const ELEMENTS: usize = 256_000;
 /// Threads that an element remembers; the one that accessed longest ago makes room.
 pub const SHARERS: usize = 8;
-const NOBODY: u16 = u16::MAX;
-/// As the hash function of Linux: 2^64 divided by the golden ratio.
-const GOLDEN: u64 = 0x61C8_8646_80B5_83EB;
+const NOBODY: u64 = 0;
+/// Bytes of an element: object, region, threads and times.
+const ENTRY: usize = 4 + 8 + 8 * SHARERS;
 
 /// How regions are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,79 +34,80 @@ impl Default for Settings {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Sharer {
-    who: u16,
-    /// Milliseconds.
-    at: u32,
+/// Threads, counted from 1, each with the millisecond of its last access in the lower half.
+type Sharers = [u64; SHARERS];
+
+fn who(sharer: u64) -> Option<Member> {
+    Some(Member((sharer >> 32).checked_sub(1)? as u16))
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Element {
-    object: u32,
-    region: u64,
-    sharers: [Sharer; SHARERS],
+fn when(sharer: u64) -> u32 {
+    sharer as u32
 }
 
-const EMPTY: Element = Element {
-    object: u32::MAX,
-    region: 0,
-    sharers: [Sharer { who: NOBODY, at: 0 }; SHARERS],
-};
-
-/// The table.
+/// The table. What was never used of it is all zeros and takes no memory.
 #[derive(Debug)]
 pub struct RegionTable {
     settings: Settings,
-    elements: Vec<Element>,
-    used: usize,
+    /// Objects, counted from 1; 0 where an element is free.
+    objects: Vec<u32>,
+    regions: Vec<u64>,
+    sharers: Vec<Sharers>,
+    /// Elements that are in use.
+    used: Vec<u32>,
 }
 
 impl RegionTable {
     #[must_use]
     pub fn new(settings: Settings) -> RegionTable {
+        let elements = settings.elements.max(1);
         RegionTable {
             settings,
-            elements: vec![EMPTY; settings.elements.max(1)],
-            used: 0,
+            objects: vec![0; elements],
+            regions: vec![0; elements],
+            sharers: vec![[NOBODY; SHARERS]; elements],
+            used: Vec::new(),
         }
     }
 
-    /// The element of a region.
-    fn place(&self, object: u32, region: u64) -> usize {
-        let key = (region ^ u64::from(object).rotate_right(20)).wrapping_mul(GOLDEN);
-        ((u128::from(key) * self.elements.len() as u128) >> 64) as usize
+    /// Whether the element of the region was its own already, and which it is.
+    fn entry(&mut self, object: Object, region: u64) -> (bool, usize) {
+        let at = element(object, region, self.objects.len());
+        let name = object.0.wrapping_add(1);
+        let known = (self.objects[at], self.regions[at]) == (name, region);
+        if !known {
+            if self.objects[at] == 0 {
+                self.used.push(at as u32);
+            }
+            (self.objects[at], self.regions[at]) = (name, region);
+            self.sharers[at] = [NOBODY; SHARERS];
+        }
+        (known, at)
     }
 }
 
 impl Detector for RegionTable {
     fn access(&mut self, access: &Access, matrix: &mut SharingMatrix) -> Seen {
         let byte = access.page.number * PAGE + u64::from(access.offset);
-        let (object, region) = (
-            access.page.object.0,
-            byte / self.settings.granularity.max(1),
-        );
-        let place = self.place(object, region);
-        let element = &mut self.elements[place];
-        let known = (element.object, element.region) == (object, region);
-        if !known {
-            self.used += usize::from(element.object == EMPTY.object);
-            *element = Element {
-                object,
-                region,
-                ..EMPTY
-            };
-        }
+        let region = byte / self.settings.granularity.max(1);
+        let (known, at) = self.entry(access.page.object, region);
+        let sharers = &mut self.sharers[at];
         let now = u32::try_from(access.at / 1_000_000).unwrap_or(u32::MAX);
         let window = self.settings.window / 1_000_000;
-        for sharer in element.sharers.iter().filter(|s| s.who != NOBODY) {
-            if sharer.who != access.who.0 && u64::from(now.saturating_sub(sharer.at)) <= window {
-                matrix.share(access.who, Member(sharer.who));
+        let mut mixed = false;
+        for &sharer in sharers.iter() {
+            let Some(other) = who(sharer).filter(|other| *other != access.who) else {
+                continue;
+            };
+            mixed = true;
+            if u64::from(now.saturating_sub(when(sharer))) <= window {
+                matrix.share(access.who, other);
             }
         }
-        remember(&mut element.sharers, access.who, now);
+        remember(sharers, access.who, now);
         Seen {
             known,
+            mixed,
             belongs: None,
         }
     }
@@ -116,37 +115,46 @@ impl Detector for RegionTable {
     /// SPCD places threads only.
     fn migrated(&mut self, _page: Page) {}
 
+    /// Accesses have their own times here.
+    fn window(&mut self) {}
+
     fn forget_members(&mut self, gone: &[Member]) {
-        for sharer in self.elements.iter_mut().flat_map(|e| &mut e.sharers) {
-            if gone.contains(&Member(sharer.who)) {
-                sharer.who = NOBODY;
+        for &at in &self.used {
+            for sharer in &mut self.sharers[at as usize] {
+                if who(*sharer).is_some_and(|who| gone.contains(&who)) {
+                    *sharer = NOBODY;
+                }
             }
         }
     }
 
     fn forget_objects(&mut self, gone: &[Object]) {
-        for element in &mut self.elements {
-            if gone.contains(&Object(element.object)) {
-                *element = EMPTY;
-                self.used -= 1;
+        let objects = &mut self.objects;
+        self.used.retain(|&at| {
+            let object = &mut objects[at as usize];
+            let is_gone = gone.contains(&Object(*object - 1));
+            if is_gone {
+                *object = 0;
             }
-        }
+            !is_gone
+        });
     }
 
     fn storage(&self) -> Storage {
         Storage {
-            entries: self.used,
-            entry_bytes: size_of::<Element>(),
-            table_bytes: self.elements.len() * size_of::<Element>(),
+            entries: self.used.len(),
+            entry_bytes: ENTRY,
+            table_bytes: self.objects.len() * ENTRY,
         }
     }
 }
 
-fn remember(sharers: &mut [Sharer; SHARERS], who: Member, at: u32) {
-    let known = sharers.iter().position(|s| s.who == who.0);
+/// In its own place, else in one that is free, else in that of who came longest ago.
+fn remember(sharers: &mut Sharers, me: Member, at: u32) {
+    let known = sharers.iter().position(|&s| who(s) == Some(me));
     let place = known.unwrap_or_else(|| {
-        let oldest = (0..SHARERS).min_by_key(|&i| (sharers[i].who != NOBODY, sharers[i].at));
+        let oldest = (0..SHARERS).min_by_key(|&i| (sharers[i] != NOBODY, when(sharers[i])));
         oldest.unwrap_or(0)
     });
-    sharers[place] = Sharer { who: who.0, at };
+    sharers[place] = (u64::from(me.0) + 1) << 32 | u64::from(at);
 }

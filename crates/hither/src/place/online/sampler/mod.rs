@@ -11,14 +11,31 @@ use hither_profile::Nanos;
 use super::knobs::Knobs;
 use super::memory::Memory;
 use super::roster::Roster;
-use crate::place::run::guide::Tid;
+use crate::place::run::guide::{Mapping, Pid, Tid};
 
 /// What a sampler may know.
 pub struct View<'a> {
+    /// Pages (process, address) that had better be taken than others, in order, each once;
+    /// at most those that are wanted.
+    pub picks: &'a [(Pid, u64)],
     pub memory: &'a Memory,
     pub roster: &'a Roster,
     /// Faults since the start that samplers caused.
     pub extra: u64,
+}
+
+impl<'a> View<'a> {
+    /// What may be sampled, by process: of a process with one thread nothing but what other
+    /// processes have mapped too (kMAF 3.1.2), for nobody communicates through the rest.
+    pub fn mappings(&self) -> impl Iterator<Item = (Pid, &'a Mapping)> {
+        let (memory, roster) = (self.memory, self.roster);
+        memory.processes().flat_map(move |pid| {
+            let one = roster.size(pid) < 2;
+            let all = memory.mappings(pid).iter();
+            let some = all.filter(move |m| !one || memory.is_shared(m));
+            some.map(move |mapping| (pid, mapping))
+        })
+    }
 }
 
 /// A way to cause page faults without changing what the program sees in its memory.
@@ -28,6 +45,8 @@ pub trait Sampler {
     /// Nanoseconds of processor time that a fault costs the program, with what it takes to
     /// cause it.
     fn price(&self) -> Nanos;
+    /// What is seen well enough with it, so that nothing less safe is needed for that.
+    fn reaches(&self) -> &'static [Kind];
     /// Sees to it that about `wanted` more pages fault. Called every 10 ms, with 0 too.
     ///
     /// # Errors
@@ -43,6 +62,13 @@ pub trait Sampler {
     }
 }
 
+/// Memory that a sampler reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Private,
+    Shared,
+}
+
 /// What the user allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
@@ -55,24 +81,43 @@ pub struct Choice {
 /// All names, safest first.
 pub const NAMES: &[&str] = &["numa-balancing", "move", "pageout"];
 
-/// Samplers that work here, and a sentence for each that does not.
+/// Samplers to use, safest first, each only for what the safer ones do not reach; and a
+/// sentence for each that does not work here.
 #[must_use]
 pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>, Vec<String>) {
     let mut works: Vec<Box<dyn Sampler>> = Vec::new();
     let mut reasons = Vec::new();
-    for name in NAMES {
-        if choice.only.as_deref().is_some_and(|only| only != *name) {
+    for &name in NAMES {
+        if choice.only.as_deref().is_some_and(|only| only != name) {
             continue;
         }
-        let sampler: Result<Box<dyn Sampler>, String> = match *name {
+        let reached = |kind: &Kind| works.iter().any(|s| s.reaches().contains(kind));
+        if [Kind::Private, Kind::Shared].iter().all(reached) {
+            break;
+        }
+        let sampler: Result<Box<dyn Sampler>, String> = match name {
             "numa-balancing" => numa_balancing::NumaBalancing::new(knobs).map(|s| Box::new(s) as _),
             "move" => mover::Mover::new().map(|s| Box::new(s) as _),
             _ => pageout::PageOut::new().map(|s| Box::new(s) as _),
         };
         match sampler {
+            Ok(sampler) if choice.only.is_none() && adds_nothing(&*sampler, &works) => {}
             Ok(sampler) => works.push(sampler),
             Err(reason) => reasons.push(format!("{name}: {reason}")),
         }
     }
     (works, reasons)
+}
+
+/// Keeps the kernel from moving pages as we do: a remark for the user where that cannot be.
+#[must_use]
+pub fn hold_off(samplers: &[Box<dyn Sampler>], knobs: Option<&Knobs>) -> Option<String> {
+    let needed = samplers.iter().any(|s| s.name() == "numa-balancing");
+    (!needed).then(|| numa_balancing::hold_off(knobs))?
+}
+
+/// Whether safer ones reach all that it does.
+fn adds_nothing(sampler: &dyn Sampler, safer: &[Box<dyn Sampler>]) -> bool {
+    let reached = |kind| safer.iter().any(|s| s.reaches().contains(kind));
+    !sampler.reaches().is_empty() && sampler.reaches().iter().all(reached)
 }

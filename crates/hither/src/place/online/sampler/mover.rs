@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use hither_profile::Nanos;
 
-use super::{Sampler, View};
+use super::{Kind, Sampler, View};
 use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
 use host::{Host, Unfit};
@@ -185,6 +185,10 @@ impl Sampler for Mover {
         self.price
     }
 
+    fn reaches(&self) -> &'static [Kind] {
+        &[Kind::Private]
+    }
+
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
         self.look(view);
         self.advance(view);
@@ -199,6 +203,7 @@ impl Sampler for Mover {
                 let share = u64::from(wanted) * host.pages() / total;
                 host.take(
                     u32::try_from(share.max(1)).unwrap_or(u32::MAX),
+                    view.picks,
                     &mut self.random,
                 );
             }

@@ -12,7 +12,7 @@ use hither_profile::Nanos;
 use hither_sys::{advise, process};
 use nix::libc;
 
-use super::{Sampler, View};
+use super::{Kind, Sampler, View};
 use crate::place::online::analysis::PAGE;
 use crate::place::run::guide::{Mapping, Pid};
 
@@ -31,19 +31,17 @@ impl PageOut {
         if swaps.lines().count() > 1 {
             return Err("there is swap space, to which shared memory would be written".to_owned());
         }
-        // The right is asked for on memory of our own.
-        let probe = vec![0u8; 2 * PAGE as usize];
-        let page = (probe.as_ptr().addr() as u64).next_multiple_of(PAGE);
-        let own = process::pidfd(nix::unistd::Pid::this()).map_err(|e| e.to_string())?;
-        let asked = advise::page_out(own.as_fd(), &[(page, PAGE)]);
-        let euid = nix::unistd::geteuid();
-        match asked {
-            Err(e) => Err(format!("process_madvise is not allowed here ({e})")),
-            Ok(_) if !euid.is_root() => Err("only root may do that to other processes".to_owned()),
-            Ok(_) => Ok(PageOut {
+        match advise::may_page_out() {
+            Ok(()) => Ok(PageOut {
                 processes: HashMap::new(),
                 random: 0x9E37_79B9_7F4A_7C15,
             }),
+            Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => {
+                Err("this kernel has no process_madvise (Linux 5.10)".to_owned())
+            }
+            Err(e) => Err(format!(
+                "other processes may not be advised (process_madvise: {e}); be root, or in docker add --cap-add SYS_NICE"
+            )),
         }
     }
 
@@ -83,14 +81,22 @@ impl Sampler for PageOut {
         PRICE
     }
 
+    fn reaches(&self) -> &'static [Kind] {
+        &[Kind::Shared]
+    }
+
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
-        let memory = view.memory;
-        let all = memory.processes().flat_map(|pid| {
-            let mappings = memory.mappings(pid).iter().filter(|m| is_shared_memory(m));
-            mappings.map(move |mapping| (pid, mapping))
-        });
+        let all = view.mappings().filter(|(_, m)| is_shared_memory(m));
         let all: Vec<(Pid, &Mapping)> = all.collect();
-        let pages = self.sample(u64::from(wanted), &all);
+        let can = |at: &&(Pid, u64)| {
+            let mut on = all.iter();
+            on.any(|(pid, m)| *pid == at.0 && at.1.wrapping_sub(m.address) < m.length)
+        };
+        let mut pages: Vec<(Pid, u64)> = view.picks.iter().filter(can).copied().collect();
+        pages.extend(self.sample(u64::from(wanted) - pages.len() as u64, &all));
+        pages.sort_unstable();
+        pages.dedup();
+        let (mut taken, mut refused) = (false, None);
         for of in pages.chunk_by(|a, b| a.0 == b.0) {
             let pid = of[0].0;
             if !self.processes.contains_key(&pid) {
@@ -101,15 +107,23 @@ impl Sampler for PageOut {
             }
             let ranges: Vec<(u64, u64)> = of.iter().map(|&(_, at)| (at, PAGE)).collect();
             for some in ranges.chunks(advise::RANGES) {
-                let done = advise::page_out(self.processes[&pid].as_fd(), some);
-                let gone = done.is_err_and(|e| e.raw_os_error() == Some(libc::ESRCH));
-                if gone {
-                    self.processes.remove(&pid);
-                    break;
+                match advise::page_out(self.processes[&pid].as_fd(), some) {
+                    Ok(_) => taken = true,
+                    // It ended, or has changed its mappings or locked them.
+                    Err(error) => {
+                        self.processes.remove(&pid);
+                        if error.raw_os_error() == Some(libc::EPERM) {
+                            refused = Some(error);
+                        }
+                        break;
+                    }
                 }
             }
         }
-        Ok(())
+        match refused {
+            Some(error) if !taken => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 

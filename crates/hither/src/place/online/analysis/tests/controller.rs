@@ -1,4 +1,4 @@
-use super::super::controller::{Controller, Limits, Standing};
+use super::super::controller::{Controller, Limits, Standing, REST, TICK};
 use hither_profile::Nanos;
 
 const MS: Nanos = 1_000_000;
@@ -7,10 +7,14 @@ const MS: Nanos = 1_000_000;
 #[track_caller]
 fn check(limits: Limits, standings: &[(u64, u64, u64, u64)], expected: &[u32]) {
     let mut controller = Controller::new(limits);
+    let mut at = 0;
     let got: Vec<u32> = standings
         .iter()
         .map(|&(natural, extra, target, spent)| {
+            at += TICK;
             let standing = Standing {
+                at,
+                threads: 4,
                 natural,
                 extra,
                 target: target * MS,
@@ -78,4 +82,57 @@ fn a_long_rest_buys_no_burst() {
     // 2 % of a second are 20 ms, however long the target ran.
     check(limits, &[(1 << 40, 0, 60_000, 0)], &[20_000]);
     check(Limits::default(), &[(1 << 40, 0, 60_000, 0)], &[1024]);
+}
+
+#[test]
+fn many_threads_want_more_pages() {
+    let check = |threads: usize, ticks: u64, expected: u32| {
+        let mut controller = Controller::new(Limits::default());
+        let standing = Standing {
+            at: ticks * TICK,
+            threads,
+            target: 1000 * MS,
+            ..Standing::default()
+        };
+        assert_eq!(controller.wanted(standing, 1000), expected, "{threads}");
+    };
+    check(1, 1, 4);
+    check(8, 1, 4);
+    check(16, 1, 8);
+    check(64, 1, 32);
+    check(100_000, 1, 128);
+    // After a longer time those of the whole time, but not of a very long one.
+    check(16, 5, 40);
+    check(16, 5000, 160);
+}
+
+#[test]
+fn who_has_spent_too_much_waits_until_it_is_made_up_for() {
+    let limits = Limits {
+        budget: 1.0,
+        ..Limits::default()
+    };
+    let mut controller = Controller::new(limits);
+    let mut check = |ms: u64, spent_us: u64, expected: Nanos| {
+        let standing = Standing {
+            at: ms * MS,
+            threads: 4,
+            target: 2 * ms * MS,
+            spent: spent_us * 1000,
+            ..Standing::default()
+        };
+        controller.wanted(standing, 1000);
+        let wait = controller.pause();
+        assert!(wait.abs_diff(expected) < MS, "{wait}");
+    };
+    // Two processors at 1 % bring 20 us a millisecond; the estimate of that is there after
+    // some time.
+    for step in 1..40 {
+        check(10 * step, 200 * step, TICK);
+    }
+    // 1 ms too much, which was 1.2 ms at once; so one costs 450 us now: 1450 us take 72.5 ms.
+    check(400, 9000, 72_500_000);
+    check(473, 9000, TICK);
+    // Never longer than that, whatever was spent.
+    check(460, 900_000, REST);
 }

@@ -43,8 +43,8 @@ fn sharing_is_of_those_who_accessed_last() {
     check_events(&[(0, 0), (0, 0), (0, 0)], &[]);
     // To and fro.
     check_events(&[(0, 0), (1, 0), (0, 0), (1, 8)], &[(0, 1, 3)]);
-    // One fills, another uses: one event, however often.
-    check_events(&[(0, 0), (1, 0), (1, 0), (1, 0)], &[(0, 1, 1)]);
+    // One comes more often than the other.
+    check_events(&[(0, 0), (1, 0), (1, 0), (1, 0)], &[(0, 1, 3)]);
     // A third pushes the first out.
     check_events(
         &[(0, 0), (1, 0), (2, 0), (0, 0)],
@@ -56,6 +56,20 @@ fn sharing_is_of_those_who_accessed_last() {
         &[(0, 1023), (1, 0), (2, 1024), (3, 2047)],
         &[(0, 1, 1), (2, 3, 1)],
     );
+}
+
+/// One fills, another uses: that is over with the window.
+#[test]
+fn who_was_not_seen_for_a_window_shares_no_more() {
+    let mut table = AffinityTable::new(1);
+    let (matrix, _) = feed(&mut table, &[(0, 0, 0), (1, 0, 0), (1, 0, 0)]);
+    assert_eq!(events(&matrix), [(0, 1, 2)]);
+    table.window();
+    let (matrix, _) = feed(&mut table, &[(1, 0, 0), (1, 0, 0)]);
+    assert_eq!(events(&matrix), []);
+    // Who is seen again shares again.
+    let (matrix, _) = feed(&mut table, &[(0, 0, 0), (0, 0, 0)]);
+    assert_eq!(events(&matrix), [(0, 1, 2)]);
 }
 
 #[test]
@@ -122,6 +136,20 @@ fn objects_that_are_gone_leave_the_others_as_they_were() {
     assert_eq!(table.numa_vector(of(1, 1)), Some(&[1, 0][..]));
     assert_eq!(table.numa_vector(of(1, 2)), Some(&[0, 2][..]));
     assert_eq!(table.storage().entries, 2);
+}
+
+/// The table has an upper bound: of two pages on one element the later one stays.
+#[test]
+fn pages_that_collide_overwrite_one_another() {
+    let mut table = AffinityTable::sized(2, 1);
+    let (matrix, seen) = feed(&mut table, &[(0, 0, 0), (0, 0, 0), (1, 1, 4096)]);
+    assert_eq!((events(&matrix), seen.known), (vec![], false));
+    assert_eq!(table.numa_vector(page(0)), None);
+    assert_eq!(table.numa_vector(page(1)), Some(&[0, 1][..]));
+    assert_eq!(table.storage().entries, 1);
+    // Nothing of the page that was there is left to the next one.
+    let (matrix, seen) = feed(&mut table, &[(2, 0, 0)]);
+    assert_eq!((events(&matrix), seen.known), (vec![], false));
 }
 
 /// Section 3.5.1: 4 nodes, counters of 2 bytes, sub-blocks of 1 KiB with 2 threads of 2

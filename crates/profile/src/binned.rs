@@ -4,6 +4,7 @@
 /// A key with N counters; lists of them are sorted by key, keys once.
 pub type Row<const N: usize> = (u64, [u64; N]);
 
+#[derive(Debug)]
 pub struct Binned<const N: usize> {
     /// Slices per bin.
     factor: u32,
@@ -12,6 +13,7 @@ pub struct Binned<const N: usize> {
     bins: Vec<Bin<N>>,
 }
 
+#[derive(Debug)]
 struct Bin<const N: usize> {
     /// First slice divided by the factor.
     number: u32,
@@ -19,6 +21,8 @@ struct Bin<const N: usize> {
 }
 
 impl<const N: usize> Binned<N> {
+    /// No rows yet; at most `budget`, but for those of a single bin.
+    #[must_use]
     pub fn new(budget: usize) -> Self {
         Binned {
             factor: 1,
@@ -28,6 +32,8 @@ impl<const N: usize> Binned<N> {
         }
     }
 
+    /// Slices per bin: 1, 2, 4...
+    #[must_use]
     pub fn factor(&self) -> u32 {
         self.factor
     }

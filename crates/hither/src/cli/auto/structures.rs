@@ -1,0 +1,156 @@
+//! The data structures of a run that was observed: the variables of its programs, by their
+//! symbols, and each heap, stack, mapping and piece of shared memory as a whole. Who
+//! allocated what within a heap was not seen.
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use hither_profile::{
+    Member, Object, ObjectIx, ObjectKind, ObjectRange, Profile, Region, RegionIx, RegionKind,
+    PAGE_SIZE,
+};
+
+use crate::cli::units::show_bytes;
+use crate::trace::naming::{Naming, StaticObject};
+
+/// Mappings of at least this many bytes are structures of their own.
+const MIN_MAPPING: u64 = 64 << 10;
+
+/// Reads of a page, by region and page.
+type Pages = BTreeMap<(RegionIx, u32), u64>;
+
+/// Fills in the objects of a profile, with their estimated shares of the page faults.
+pub fn name(profile: &mut Profile, naming: &mut dyn Naming) {
+    let mut pages = Pages::new();
+    for page in &profile.pages {
+        *pages.entry((page.region, page.page.0)).or_default() += page.reads;
+    }
+    let mut found = Found::default();
+    let regions = std::mem::take(&mut profile.regions);
+    for (number, region) in (0..).map(RegionIx).zip(&regions) {
+        match region.kind {
+            RegionKind::Elf => found.variables((number, region), &pages, naming),
+            _ => found.whole((number, region), &pages),
+        }
+    }
+    profile.regions = regions;
+    profile.objects = found.objects;
+    profile.object_ranges = found.ranges;
+    profile.members = found.members;
+}
+
+#[derive(Default)]
+struct Found {
+    objects: Vec<Object>,
+    ranges: Vec<ObjectRange>,
+    members: Vec<Member>,
+}
+
+impl Found {
+    fn add(&mut self, object: Object, region: RegionIx, bytes: Range<u64>) -> ObjectIx {
+        let number = ObjectIx(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
+        self.objects.push(object);
+        self.ranges.push(ObjectRange {
+            object: number,
+            region,
+            offset: bytes.start,
+            length: bytes.end - bytes.start,
+        });
+        number
+    }
+
+    fn whole(&mut self, (number, region): (RegionIx, &Region), pages: &Pages) {
+        let plain = region.file.is_empty() && region.size >= MIN_MAPPING;
+        let (kind, name) = match region.kind {
+            RegionKind::Mmap if plain => (
+                ObjectKind::Mmap,
+                format!("mapping #{} of {}", region.ordinal, show_bytes(region.size)),
+            ),
+            RegionKind::Brk => (ObjectKind::Heap, "heap (brk)".to_owned()),
+            RegionKind::Stack => (ObjectKind::Stack, "stack of the first thread".to_owned()),
+            RegionKind::Shared => (ObjectKind::Shared, region.file.clone()),
+            _ => return,
+        };
+        let touched = pages.range((number, 0)..=(number, u32::MAX));
+        let object = Object {
+            name,
+            kind,
+            size: region.size,
+            count: 1,
+            process: region.process,
+            owner: region.thread,
+            reads: touched.map(|(_, reads)| reads).sum(),
+            ..Object::default()
+        };
+        self.add(object, number, 0..region.size);
+    }
+
+    /// The variables on the pages of a program or library that were touched. Those on one
+    /// page share its faults by their bytes there.
+    fn variables(
+        &mut self,
+        (number, region): (RegionIx, &Region),
+        pages: &Pages,
+        naming: &mut dyn Naming,
+    ) {
+        let mut all = naming.statics(Path::new(&region.file));
+        all.retain(|v| v.size > 0);
+        let mut reads = vec![0.0; all.len()];
+        all.sort_by_key(|v| v.vaddr);
+        let offset = |v: &StaticObject| v.vaddr.wrapping_sub(region.file_offset);
+        let longest = all.iter().map(|v| v.size).max().unwrap_or(0);
+        for (&(_, page), &faults) in pages.range((number, 0)..=(number, u32::MAX)) {
+            let page = u64::from(page) * PAGE_SIZE;
+            let end = all.partition_point(|v| offset(v) < page + PAGE_SIZE);
+            let start = all.partition_point(|v| offset(v) + longest <= page);
+            let bytes = |v: &StaticObject| {
+                let to = (offset(v) + v.size).min(page + PAGE_SIZE);
+                to.saturating_sub(offset(v).max(page))
+            };
+            let here = &all[start.min(end)..end];
+            let sum: u64 = here.iter().map(bytes).sum();
+            for (variable, reads) in here.iter().zip(&mut reads[start.min(end)..end]) {
+                *reads += faults as f64 * bytes(variable) as f64 / sum.max(1) as f64;
+            }
+        }
+        for (variable, reads) in all.iter().zip(reads) {
+            let at = offset(variable);
+            let fits = at
+                .checked_add(variable.size)
+                .is_some_and(|end| end <= region.size);
+            // Rounded: what got less than half a fault tells nothing.
+            if reads.round() < 1.0 || !fits {
+                continue;
+            }
+            let object = self.add(
+                static_object(variable, region, reads.round() as u64),
+                number,
+                at..at + variable.size,
+            );
+            let members = naming.members(Path::new(&region.file), variable);
+            self.members.extend(members.into_iter().map(|m| Member {
+                object,
+                name: m.name,
+                type_name: m.type_name,
+                offset: m.offset,
+                size: m.size,
+            }));
+        }
+    }
+}
+
+fn static_object(variable: &StaticObject, region: &Region, reads: u64) -> Object {
+    Object {
+        name: variable.name.clone(),
+        type_name: variable.type_name.clone(),
+        kind: ObjectKind::Static,
+        size: variable.size,
+        count: 1,
+        file: variable.file.clone(),
+        line: variable.line,
+        process: region.process,
+        reads,
+        estimated: true,
+        ..Object::default()
+    }
+}

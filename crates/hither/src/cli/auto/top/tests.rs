@@ -1,0 +1,144 @@
+use super::*;
+use crate::place::online::journal::{Cost, Line};
+use crate::place::run::guide::{Cpu, Node};
+use ratatui::backend::TestBackend;
+use ratatui::Terminal;
+
+fn state(threads: usize) -> State {
+    let mut state = State {
+        command: "./couples 4\x1b[2J".to_owned(),
+        mechanism: "kmaf",
+        written: Some(vec!["first".to_owned(), "second".to_owned()]),
+        ..State::default()
+    };
+    let tid = |n: usize| 100 + n as i32;
+    let line = Line {
+        at: 12_300,
+        faults: 50,
+        extra: 20,
+        lost: 3,
+        known: 20,
+        remote: 5,
+        pairs: (0..threads / 2)
+            .map(|n| (tid(2 * n), tid(2 * n + 1), 8.0))
+            .collect(),
+        threads: (0..threads)
+            .map(|n| ThreadNow {
+                pid: 100,
+                tid: tid(n),
+                name: format!("worker{n}"),
+                cpu: Some(Cpu(n as u32)),
+                node: Some(Node(n as u32 / 4)),
+                seat: (n % 2 == 0).then_some(Cpu(n as u32)),
+                chose_itself: n == 3,
+            })
+            .collect(),
+        all_threads_moved: 8,
+        all_pages_moved: 1234,
+        cost: Cost {
+            cpu: 15_000_000,
+            injecting: 6_000_000,
+            mapping: 1_000_000,
+            faulting: 3_000_000,
+            target: 1_000_000_000,
+            ..Cost::default()
+        },
+        budget: 2.0,
+        ..Line::default()
+    };
+    for _ in 0..20 {
+        state.add(&line);
+    }
+    state
+}
+
+fn picture(state: &State, width: u16, height: u16, colour: bool, unicode: bool) -> Vec<String> {
+    let style = Style {
+        width: usize::from(width),
+        height: usize::from(height),
+        colour,
+        unicode,
+    };
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("terminal");
+    let frame = terminal
+        .draw(|frame| draw(frame, state, style))
+        .expect("picture");
+    let cells = frame.buffer.content().chunks(usize::from(width));
+    let coloured = frame
+        .buffer
+        .content()
+        .iter()
+        .any(|cell| cell.fg != Color::Reset);
+    assert_eq!(coloured, colour);
+    cells
+        .map(|row| row.iter().map(ratatui::buffer::Cell::symbol).collect())
+        .collect()
+}
+
+#[track_caller]
+fn holds(picture: &[String], what: &str) {
+    assert!(
+        picture.iter().any(|line| line.contains(what)),
+        "{what}:\n{}",
+        picture.join("\n")
+    );
+}
+
+#[test]
+fn everything_is_in_a_small_window() {
+    let picture = picture(&state(4), 80, 24, true, true);
+    for what in [
+        "hither auto: ./couples 4",
+        "12.3 s, kmaf, 4 threads",
+        "natural        300",
+        "caused         200",
+        "lost            60 in all",
+        "worker0",
+        "by itself",
+        "who shares ",
+        "  \u{2588}\u{2588}",
+        "injecting   0.600 %",
+        "resolving   0.300 %",
+        "migrating   0.000 %",
+        "budget used      1.80 % of 2 %",
+        "threads moved    8",
+        "pages moved      1.23 k",
+        "remote, about    25 %",
+        "second",
+    ] {
+        holds(&picture, what);
+    }
+    assert!(!picture.concat().contains('\x1b'));
+}
+
+#[test]
+fn a_large_matrix_is_reduced() {
+    let picture = picture(&state(256), 100, 30, false, true);
+    holds(&picture, "threads a cell");
+    holds(&picture, "more)");
+}
+
+#[test]
+fn without_unicode_there_is_none() {
+    let picture = picture(&state(8), 90, 26, false, false).concat();
+    assert!(picture.is_ascii(), "{picture}");
+    assert!(picture.contains("##"));
+}
+
+#[test]
+fn no_window_is_too_small() {
+    for (width, height) in [(1, 1), (20, 5), (40, 12), (300, 100)] {
+        let style = Style {
+            width: 80,
+            height: 24,
+            colour: true,
+            unicode: true,
+        };
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("terminal");
+        for state in [State::default(), state(64)] {
+            terminal
+                .draw(|frame| draw(frame, &state, style))
+                .expect("picture");
+        }
+    }
+}

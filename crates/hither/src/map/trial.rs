@@ -1,0 +1,115 @@
+//! Whether a mapping is worth it, by what happens after it was proposed. Any few events have
+//! a mapping that suits them, even if they are chance; so a proposal is not judged by the
+//! events that it was made from, but by how much it would have shortened the way of those
+//! that came next.
+//!
+//! Over the events e of all proposals, with d(e) the distance between its threads as they
+//! sit and p(e) that as proposed, moving m of T threads pays when
+//!
+//!   sum (d - p) > (GAIN + MOVES * m / T) * sum d  +  SIGMAS * sqrt(sum (d - p)^2)
+//!
+//! The root is the standard error of the sum where events are independent. They are not
+//! quite within one interval, when threads take turns; so an interval counts as a few
+//! observations at most.
+
+/// Share of the distance that a new mapping saves at least.
+const GAIN: f64 = 0.05;
+/// Share of the distance that moving all threads has to save on top of that.
+const MOVES: f64 = 0.05;
+/// Standard errors between what is seen and chance: at ten looks a second it is mistaken
+/// less than once in hours.
+const SIGMAS: f64 = 4.0;
+/// What is kept of earlier intervals.
+const KEPT: f64 = 31.0 / 32.0;
+/// Observations that an interval counts as at most.
+const BURST: f64 = 8.0;
+
+/// What became of proposals.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Trial {
+    distance: f64,
+    gain: f64,
+    variance: f64,
+}
+
+impl Trial {
+    /// An interval is over: for each event the distance as threads sit and as proposed.
+    pub fn see(&mut self, events: impl IntoIterator<Item = (f64, f64)>) {
+        let (mut distance, mut gain, mut squares) = (0.0, 0.0, 0.0);
+        for (now, then) in events {
+            distance += now;
+            gain += now - then;
+            squares += (now - then) * (now - then);
+        }
+        self.distance = self.distance * KEPT + distance;
+        self.gain = self.gain * KEPT + gain;
+        let variance = f64::max(squares, gain * gain / BURST);
+        self.variance = self.variance * KEPT + variance;
+    }
+
+    /// Whether to move this share of the threads.
+    #[must_use]
+    pub fn pays(&self, moved: f64) -> bool {
+        let needed = (GAIN + MOVES * moved) * self.distance + SIGMAS * self.variance.sqrt();
+        self.gain > needed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Intervals until so many events a time at these distances are worth moving half of the
+    /// threads, if ever within ten minutes.
+    #[track_caller]
+    fn check(events: usize, now: f64, then: f64, expected: Option<usize>) {
+        let mut trial = Trial::default();
+        let found = (1..6000).find(|_| {
+            trial.see(std::iter::repeat_n((now, then), events));
+            trial.pays(0.5)
+        });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_clear_is_done_soon() {
+        // Eight events that become half as far: gain 8, needed 0.075 * 16 + 4 * sqrt(8) = 12.5
+        // after one interval; 23.3 and 23.1 after three.
+        check(8, 2.0, 1.0, Some(3));
+        check(100, 2.0, 1.0, Some(3));
+        check(1, 2.0, 1.0, Some(38));
+        check(2, 2.0, 1.0, Some(14));
+    }
+
+    #[test]
+    fn what_saves_little_is_not_done() {
+        check(100, 2.0, 2.0, None);
+        check(100, 2.0, 1.9, None);
+        check(100, 1.0, 2.0, None);
+        check(0, 0.0, 0.0, None);
+    }
+
+    #[test]
+    fn one_burst_proves_nothing() {
+        let mut trial = Trial::default();
+        trial.see(std::iter::repeat_n((2.0, 0.0), 10_000));
+        assert!(!trial.pays(0.0));
+    }
+
+    /// Events that are near or far at random, whatever is proposed.
+    #[test]
+    fn chance_moves_nobody() {
+        let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut distance = || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random % 3) as f64 * 2.0
+        };
+        let mut trial = Trial::default();
+        for _ in 0..36_000 {
+            trial.see((0..16).map(|_| (distance(), distance())));
+            assert!(!trial.pays(0.0), "{trial:?}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! When there is enough news to map threads anew, and when the matrix is aged (kMAF 3.4).
+//!
+//! kMAF maps and then ages every 100 ms. Here faults may be few: fewer events than threads
+//! that share say nothing, and ageing what is known without learning anything new leaves
+//! nothing in the end. So a turn passes until there are as many events as such threads; but a
+//! matrix that holds more than these would leave in it is aged all the same, since what
+//! many events told long ago is no better than what few tell now.
+use super::analysis::matrix::{SharingMatrix, EVENT};
+use super::analysis::Member;
+
+/// Events per thread that stay when as many events as threads come each time:
+/// 1 / (1 - 0.75).
+const STAY: u64 = 4;
+/// Intervals with faults after which a program whose threads need no mapping counts as
+/// mapped.
+const PATIENCE: u32 = 20;
+/// Events that are kept until they are asked for.
+const NEWS: usize = 1 << 16;
+
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// Events since threads were last mapped.
+    news: Vec<(Member, Member)>,
+    placed: bool,
+    waited: u32,
+}
+
+/// What threads are mapped by: pairs that share with the weight of their events, and the
+/// events since the last time.
+pub type Due = (Vec<(Member, Member, u32)>, Vec<(Member, Member)>);
+
+impl Evidence {
+    pub fn event(&mut self, a: Member, b: Member) {
+        if self.news.len() < NEWS {
+            self.news.push((a, b));
+        }
+    }
+
+    /// A thread is gone.
+    pub fn clear(&mut self, member: Member) {
+        self.news.retain(|&(a, b)| a != member && b != member);
+    }
+
+    /// Pages may move: threads were mapped once (kMAF 3.3), or need not be.
+    #[must_use]
+    pub fn placed(&self) -> bool {
+        self.placed
+    }
+
+    /// Threads were mapped.
+    pub fn mapped(&mut self) {
+        self.placed = true;
+    }
+
+    /// So many intervals are over, in which there were faults or not. Ages the matrix for
+    /// each as far as that is due; what it held before if threads are to be mapped.
+    pub fn turn(
+        &mut self,
+        matrix: &mut SharingMatrix,
+        intervals: u32,
+        faults: bool,
+    ) -> Option<Due> {
+        self.waited += if faults { intervals } else { 0 };
+        self.placed |= self.waited >= PATIENCE;
+        let pairs: Vec<(Member, Member, u32)> = matrix.pairs().collect();
+        let mut talks = vec![false; matrix.members()];
+        for &(i, j, _) in &pairs {
+            (talks[i.at()], talks[j.at()]) = (true, true);
+        }
+        let talking = talks.iter().filter(|t| **t).count();
+        let enough = talking >= 2 && self.news.len() >= talking;
+        let stays = STAY * talking as u64 * u64::from(EVENT);
+        let mut kept: u64 = pairs.iter().map(|&(_, _, w)| u64::from(w)).sum();
+        for interval in 0..intervals {
+            if kept <= stays && !(enough && interval == 0) {
+                break;
+            }
+            matrix.age();
+            kept -= kept / 4;
+        }
+        enough.then(|| (pairs, std::mem::take(&mut self.news)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Turns of so many intervals, each with so many events of each of two couples: whether
+    /// mapping was due after the last, and the events that are left.
+    fn turns(turns: &[(u32, usize)]) -> (bool, f64, Evidence) {
+        let (mut matrix, mut evidence) = (SharingMatrix::default(), Evidence::default());
+        let mut due = false;
+        for &(intervals, count) in turns {
+            for (a, b) in [(0, 1), (2, 3)].repeat(count) {
+                matrix.share(Member(a), Member(b));
+                evidence.event(Member(a), Member(b));
+            }
+            due = evidence.turn(&mut matrix, intervals, true).is_some();
+        }
+        let left: f64 = matrix.pairs().map(|(_, _, w)| f64::from(w)).sum();
+        (due, left / f64::from(EVENT), evidence)
+    }
+
+    #[test]
+    fn mapping_waits_for_as_many_events_as_threads() {
+        let check = |events: &[usize], expected: bool| {
+            let of: Vec<_> = events.iter().map(|&count| (1, count)).collect();
+            assert_eq!(turns(&of).0, expected, "{events:?}");
+        };
+        check(&[0], false);
+        check(&[1], false);
+        check(&[2], true);
+        check(&[1, 1], true);
+        check(&[1, 1, 1], false);
+    }
+
+    #[test]
+    fn ageing_follows_news_and_time() {
+        let check = |of: &[(u32, usize)], expected: f64| assert_eq!(turns(of).1, expected);
+        // Too few to tell anything: all stay.
+        check(&[(1, 1), (1, 0), (1, 0)], 2.0);
+        // As many as threads: once, however long it took.
+        check(&[(1, 2)], 3.0);
+        check(&[(9, 2)], 3.0);
+        check(&[(1, 2), (1, 0), (9, 0)], 3.0);
+        // More than 16, which is four for each thread, age for each interval until they are.
+        check(&[(1, 12)], 18.0);
+        check(&[(1, 12), (1, 0)], 13.5);
+        check(&[(2, 12)], 13.5);
+        check(&[(9, 12), (9, 0)], 13.5);
+    }
+
+    #[test]
+    fn pages_wait_for_threads_but_not_for_ever() {
+        assert!(!turns(&[(1, 1); 19]).2.placed());
+        assert!(turns(&[(1, 0); 20]).2.placed());
+        assert!(turns(&[(10, 0); 2]).2.placed());
+        let mut evidence = Evidence::default();
+        evidence.mapped();
+        assert!(evidence.placed());
+    }
+}

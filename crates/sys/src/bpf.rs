@@ -1,0 +1,394 @@
+//! Page faults of other programs by programs of our own in the kernel (bpf(2)): where
+//! perf_event_open(2) is forbidden but this is not. The same records as `faults` has, of
+//! whole processes and all that they start.
+//!
+//! ```text
+//!  page_fault_user, page_fault_kernel   \\
+//!  sched_process_fork, _exec, _exit     --> program --> ring --> drain
+//!                                              |
+//!                                           followed processes
+//! ```
+mod btf;
+mod program;
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::faults::{Fault, Record};
+use program::{program, Kind, Surroundings, RECORD};
+
+const MAP_CREATE: libc::c_int = 0;
+const MAP_LOOK_UP: libc::c_int = 1;
+const MAP_UPDATE: libc::c_int = 2;
+const PROGRAM_LOAD: libc::c_int = 5;
+const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
+const HASH: u32 = 1;
+const ARRAY: u32 = 2;
+const RING_BUFFER: u32 = 27;
+const RAW_TRACEPOINT: u32 = 17;
+/// The programs may be used under either; the kernel asks for the second.
+const LICENSE: &CStr = c"Dual MIT/GPL";
+
+const PAGE: usize = 4096;
+const RING: usize = 4 << 20;
+/// Processes that can be followed at a time.
+const PROCESSES: u32 = 1 << 16;
+const BUSY: u32 = 1 << 31;
+const DISCARDED: u32 = 1 << 30;
+/// The inode of the namespace that all process ids are known in (PROC_PID_INIT_INO).
+const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// What the tracepoints are called, and what happens there.
+const TRACEPOINTS: [(&CStr, Kind); 5] = [
+    (c"page_fault_user", Kind::Fault),
+    (c"page_fault_kernel", Kind::Fault),
+    (c"sched_process_fork", Kind::Fork),
+    (c"sched_process_exec", Kind::Exec),
+    (c"sched_process_exit", Kind::Exit),
+];
+
+/// Programs at work, and their ring.
+#[derive(Debug)]
+pub struct Tracer {
+    followed: OwnedFd,
+    lost: OwnedFd,
+    ring: Ring,
+    /// What keeps the programs where they are.
+    _links: Vec<OwnedFd>,
+    records: Vec<(u64, Record)>,
+}
+
+impl Tracer {
+    /// Nobody is followed yet.
+    ///
+    /// # Errors
+    /// EPERM without CAP_BPF and CAP_PERFMON or where a container forbids it; in words where
+    /// the kernel lacks something.
+    pub fn new() -> io::Result<Tracer> {
+        if std::fs::metadata("/proc/self/ns/pid")?.ino() != FIRST_NAMESPACE {
+            let message = "BPF counts processes otherwise than this container does";
+            return Err(io::Error::other(message));
+        }
+        let followed = map(HASH, 4, 4, PROCESSES)?;
+        let lost = map(ARRAY, 4, 8, 1)?;
+        let ring = map(RING_BUFFER, 0, 0, RING as u32)?;
+        let types = std::fs::read("/sys/kernel/btf/vmlinux")?;
+        let types = btf::Types::parse(&types);
+        let offset = |structure, member| {
+            let offset = types.as_ref().and_then(|t| t.offset(structure, member));
+            let message = "the kernel does not say what its tasks look like (BTF)";
+            offset
+                .and_then(|offset| i32::try_from(offset).ok())
+                .ok_or_else(|| io::Error::other(message))
+        };
+        let around = Surroundings {
+            followed: followed.as_raw_fd(),
+            ring: ring.as_raw_fd(),
+            lost: lost.as_raw_fd(),
+            pid: offset("task_struct", "pid")?,
+            tgid: offset("task_struct", "tgid")?,
+            signal: offset("task_struct", "signal")?,
+            live: offset("signal_struct", "live")?,
+        };
+        let links = TRACEPOINTS.map(|(name, kind)| attach(name, kind, &around));
+        Ok(Tracer {
+            ring: Ring::new(&ring)?,
+            _links: links.into_iter().collect::<io::Result<_>>()?,
+            followed,
+            lost,
+            records: Vec::new(),
+        })
+    }
+
+    /// Follows a process and what it starts from now on.
+    ///
+    /// # Errors
+    /// As bpf(2): E2BIG when too many are followed.
+    pub fn follow(&self, pid: i32) -> io::Result<()> {
+        element(MAP_UPDATE, &self.followed, &pid, &mut pid.clone())
+    }
+
+    /// What happened since the last call, in order of time (nanoseconds since the machine
+    /// was started).
+    pub fn drain(&mut self) -> &[(u64, Record)] {
+        self.records.clear();
+        self.ring.drain(&mut self.records);
+        self.records.sort_by_key(|&(at, _)| at);
+        &self.records
+    }
+
+    /// Records that found no room so far.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let mut lost = 0u64;
+        let read = element(MAP_LOOK_UP, &self.lost, &0i32, &mut lost);
+        read.map_or(0, |()| lost)
+    }
+}
+
+/// bpf(2) that makes a descriptor.
+fn make<T>(command: libc::c_int, attributes: &T) -> io::Result<OwnedFd> {
+    // SAFETY: the kernel reads the attributes, whose size it is told, and what they point to,
+    // which the callers keep until this returns. It writes nothing for these commands.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            &raw const *attributes,
+            size_of::<T>(),
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let fd = i32::try_from(fd).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn map(kind: u32, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd> {
+    make(MAP_CREATE, &[kind, key, value, entries, 0])
+}
+
+/// Reads or writes an element of a map whose keys and values are of these sizes.
+fn element<V>(command: libc::c_int, map: &OwnedFd, key: &i32, value: &mut V) -> io::Result<()> {
+    #[repr(C)]
+    struct Attributes {
+        map: u64,
+        key: u64,
+        value: u64,
+        flags: u64,
+    }
+    let attributes = Attributes {
+        map: map.as_raw_fd().unsigned_abs().into(),
+        key: (&raw const *key).addr() as u64,
+        value: (&raw mut *value).expose_provenance() as u64,
+        flags: 0,
+    };
+    let size = size_of::<Attributes>();
+    // SAFETY: the kernel reads four bytes of the key and reads or writes as many of the value
+    // as the map's values have: 4 where V is i32, 8 where it is u64, as the callers see to.
+    let done = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const attributes, size) };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Loads a program and has it run at a tracepoint as long as the descriptor is open.
+fn attach(name: &CStr, kind: Kind, around: &Surroundings) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        count: u32,
+        instructions: u64,
+        license: u64,
+        log_level: u32,
+        log_size: u32,
+        log: u64,
+    }
+    #[repr(C)]
+    struct Open {
+        name: u64,
+        program: u64,
+    }
+    let instructions = program(kind, around);
+    let loaded = make(
+        PROGRAM_LOAD,
+        &Load {
+            kind: RAW_TRACEPOINT,
+            count: instructions.len() as u32,
+            instructions: instructions.as_ptr().expose_provenance() as u64,
+            license: LICENSE.as_ptr().expose_provenance() as u64,
+            log_level: 0,
+            log_size: 0,
+            log: 0,
+        },
+    )?;
+    let open = Open {
+        name: name.as_ptr().expose_provenance() as u64,
+        program: loaded.as_raw_fd().unsigned_abs().into(),
+    };
+    make(RAW_TRACEPOINT_OPEN, &open)
+}
+
+/// The ring: a page with our position, then a page with the kernel's, then the data, twice in
+/// a row, so that no record is ever in two parts.
+#[derive(Debug)]
+struct Ring {
+    ours: *mut u8,
+    theirs: *mut u8,
+}
+
+impl Ring {
+    fn new(map: &OwnedFd) -> io::Result<Ring> {
+        let ours = share(map, PAGE, libc::PROT_READ | libc::PROT_WRITE, 0)?;
+        let theirs = share(map, PAGE + 2 * RING, libc::PROT_READ, PAGE as i64);
+        if theirs.is_err() {
+            // SAFETY: the mapping is ours and nobody knows of it.
+            unsafe { libc::munmap(ours.cast(), PAGE) };
+        }
+        Ok(Ring {
+            ours,
+            theirs: theirs?,
+        })
+    }
+
+    fn drain(&mut self, into: &mut Vec<(u64, Record)>) {
+        // SAFETY: both positions are at the start of a mapped page, aligned, and are only
+        // ever accessed atomically; the mappings live as long as `self`. The kernel's page is
+        // not writable and is only read.
+        let (ours, theirs) = unsafe {
+            (
+                AtomicU64::from_ptr(self.ours.cast()),
+                &*self.theirs.cast::<AtomicU64>(),
+            )
+        };
+        let end = theirs.load(Ordering::Acquire);
+        let mut at = ours.load(Ordering::Relaxed);
+        while at < end {
+            let offset = PAGE + (at % RING as u64) as usize;
+            // SAFETY: records start at multiples of 8 within the first of the two views of the
+            // data, and end within the second. A head is written atomically by the kernel.
+            let head = unsafe { &*self.theirs.add(offset).cast::<AtomicU32>() };
+            let head = head.load(Ordering::Acquire);
+            if head & BUSY != 0 {
+                break;
+            }
+            let length = head & !DISCARDED;
+            if length == RECORD as u32 {
+                let mut words = [0u64; RECORD as usize / 8];
+                // SAFETY: a record that is not busy is written no more until our position has
+                // passed it, and has this length.
+                unsafe {
+                    let from = self.theirs.add(offset + 8);
+                    std::ptr::copy_nonoverlapping(from, words.as_mut_ptr().cast(), RECORD as usize);
+                }
+                into.extend(record(words).map(|record| (words[0], record)));
+            }
+            at += u64::from(length + 8).next_multiple_of(8);
+        }
+        ours.store(at, Ordering::Release);
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mappings are of these lengths and nobody else knows them.
+        unsafe {
+            libc::munmap(self.ours.cast(), PAGE);
+            libc::munmap(self.theirs.cast(), PAGE + 2 * RING);
+        }
+    }
+}
+
+fn share(map: &OwnedFd, length: usize, prot: libc::c_int, offset: i64) -> io::Result<*mut u8> {
+    let null = std::ptr::null_mut();
+    let fd = map.as_raw_fd();
+    // SAFETY: a new mapping at an address that the kernel picks overlaps nothing of ours.
+    let at = unsafe { libc::mmap(null, length, prot, libc::MAP_SHARED, fd, offset) };
+    match at {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        at => Ok(at.cast()),
+    }
+}
+
+/// A record as the programs lay it out; `None` of faults on the kernel's own addresses.
+fn record(words: [u64; RECORD as usize / 8]) -> Option<Record> {
+    let low = |word: u64| (word as u32).cast_signed();
+    let high = |word: u64| low(word >> 32);
+    let [_, address, who, which, other] = words;
+    let (tid, pid) = (low(who), high(who));
+    let is = |kind: Kind| high(which) == kind as i32;
+    if is(Kind::Fault) {
+        let cpu = low(which).cast_unsigned();
+        let fault = Fault {
+            pid,
+            tid,
+            address,
+            cpu,
+        };
+        return (address >> 63 == 0).then_some(Record::Fault(fault));
+    }
+    if is(Kind::Fork) {
+        return Some(Record::Started {
+            pid: high(other),
+            tid: low(other),
+            parent: pid,
+            creator: tid,
+        });
+    }
+    match is(Kind::Exec) {
+        true => Some(Record::Exec { pid }),
+        false => is(Kind::Exit).then_some(Record::Ended { pid, tid }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn what_this_process_starts_is_seen_from_fork_to_end() {
+        let mut tracer = match Tracer::new() {
+            Ok(tracer) => tracer,
+            Err(e) => {
+                println!("skipped: no BPF here: {e}");
+                return;
+            }
+        };
+        // It faults, but nobody follows it.
+        assert!(Command::new("true").status().expect("true").success());
+        assert_eq!(tracer.drain(), []);
+        let own = std::process::id().cast_signed();
+        tracer.follow(own).expect("follow");
+        let mut child = Command::new("sh")
+            .args(["-c", "(:); :"])
+            .spawn()
+            .expect("sh");
+        let pid = child.id().cast_signed();
+        child.wait().expect("wait");
+        let records = tracer.drain().to_vec();
+        assert!(records.is_sorted_by_key(|r| r.0), "in order");
+        let of_child = |r: &&(u64, Record)| matches!(r.1, Record::Fault(f) if f.pid == pid);
+        assert!(records.iter().filter(of_child).count() > 10, "{records:?}");
+        let has = |wanted: Record| records.iter().any(|r| r.1 == wanted);
+        assert!(has(Record::Exec { pid }), "{records:?}");
+        assert!(has(Record::Ended { pid, tid: pid }), "{records:?}");
+        let made = |wanted: i32| {
+            let is = |r: &(u64, Record)| matches!(r.1, Record::Started { pid, parent, .. } if parent == wanted && pid != wanted);
+            records.iter().any(is)
+        };
+        assert!(made(own) && made(pid), "{records:?}");
+        assert_eq!(tracer.lost(), 0);
+        // It is gone, and so is its entry.
+        let mut value = 0;
+        let known = element(MAP_LOOK_UP, &tracer.followed, &pid, &mut value);
+        assert_eq!(known.expect_err("gone").raw_os_error(), Some(libc::ENOENT));
+    }
+
+    #[test]
+    fn a_full_ring_counts_what_it_lost() {
+        let Ok(mut tracer) = Tracer::new() else {
+            println!("skipped: no BPF here");
+            return;
+        };
+        tracer
+            .follow(std::process::id().cast_signed())
+            .expect("follow");
+        // 131072 pages; a record takes 48 bytes.
+        let line = "head -c 512M /dev/zero | tail -c 512M | wc -c";
+        let output = Command::new("sh").args(["-c", line]).output().expect("sh");
+        assert!(output.status.success());
+        let seen = tracer.drain().len();
+        assert!(seen > RING / 48 / 2, "{seen}");
+        assert!(tracer.lost() > 10_000, "{seen} + {}", tracer.lost());
+        // And goes on.
+        assert!(Command::new("true").status().expect("true").success());
+        assert!(!tracer.drain().is_empty());
+    }
+}
