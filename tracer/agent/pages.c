@@ -72,22 +72,27 @@ void pages_mark_due(struct agent *a, u64 start, u64 end) {
     if (s->state == AWAY && s->page >= start && s->page < end) mark_due(a, s);
 }
 
+/* Whether there is a page in an empty slot. */
+static int is_filled(const struct agent *a, const struct slot *slot) {
+  unsigned char resident = 0;
+  return call3(__NR_mincore, place(a, slot), PAGE, (u64)&resident) == 0 && resident & 1;
+}
+
 void pages_take(struct agent *a, u64 page) {
   struct region *region = regions_find(a, page);
   struct slot *slot = region && !region->closing ? free_slot(a) : 0;
   long got = slot ? move(a, place(a, slot), page) : -EINVAL;
-  if (got) {
-    /* Its own slot is taken: it was not as empty as we thought. */
-    if (got == -EEXIST) slot->state = SPOILT;
-    a->report.refused++;
-    return;
-  }
+  if (got) a->report.refused++;
+  /* Linux 6.18 has moved a page that others copy at the time (fork) and says EEXIST: it
+   * tries a second time and finds the first. */
+  if (got && (!slot || !is_filled(a, slot))) return;
   slot->page = page;
   slot->since = a->now;
   slot->state = AWAY;
   slot->moved = 0;
   a->away++;
-  a->report.taken++;
+  if (got) mark_due(a, slot);
+  else a->report.taken++;
 }
 
 /* The page is copied where it cannot be moved: the program changed its rights, or locked
