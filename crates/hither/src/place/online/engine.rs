@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hither_profile::{Nanos, Profile, RunEnd};
 use hither_sys::affinity::Mask;
-use hither_sys::faults::{Fault, Faults, Record};
+use hither_sys::faults::{Fault, Record};
 
 use super::analysis::controller::{Controller, Standing};
 use super::analysis::matrix::{SharingMatrix, EVENT};
@@ -17,7 +17,9 @@ use super::evidence::Evidence;
 use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
+use super::observer::Observer;
 use super::pages::{Pages, Place};
+use super::present::{Present, Use};
 use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
 use super::sampler::{Sampler, View};
@@ -27,6 +29,8 @@ use crate::place::run::task;
 
 /// Between two mappings (kMAF 3.4).
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Intervals that make a window of time.
+const WINDOW: u32 = 20;
 /// What a record costs the program, in nanoseconds.
 const RECORD: Nanos = 120;
 
@@ -41,7 +45,7 @@ struct Counts {
 
 pub struct Engine {
     pub mechanism: Mechanism,
-    pub observer: Faults,
+    pub observer: Box<dyn Observer>,
     pub samplers: Vec<Box<dyn Sampler>>,
     pub detector: Box<dyn Detector>,
     pub mapper: Box<dyn Mapper>,
@@ -66,6 +70,7 @@ pub struct State {
     tally: Tally,
     matrix: SharingMatrix,
     pages: Pages,
+    present: Present,
     counts: Counts,
     cost: Cost,
     /// Where threads may run without us.
@@ -78,6 +83,8 @@ pub struct State {
     before: Counts,
     lost: u64,
     evidence: Evidence,
+    /// Intervals since a window of time began.
+    turns: u32,
     own: Pid,
     notes: Vec<String>,
 }
@@ -91,6 +98,7 @@ impl State {
             tally: Tally::default(),
             matrix: SharingMatrix::default(),
             pages: Pages::default(),
+            present: Present::new(),
             counts: Counts::default(),
             cost: Cost::default(),
             ours: Mask::of(0).unwrap_or_default(),
@@ -101,6 +109,7 @@ impl State {
             before: Counts::default(),
             lost: 0,
             evidence: Evidence::default(),
+            turns: 0,
             own: std::process::id().cast_signed(),
             notes: Vec::new(),
         }
@@ -151,7 +160,7 @@ impl Engine {
         let own = state.own;
         let pages = self.parts.pages && (state.evidence.placed() || !self.parts.threads);
         let samplers = &self.samplers;
-        for (at, record) in self.observer.drain() {
+        for &(at, record) in self.observer.drain() {
             match record {
                 Record::Fault(Fault { tid, .. }) | Record::Started { tid, .. }
                     if samplers.iter().any(|s| s.owns(tid)) => {}
@@ -182,6 +191,7 @@ impl Engine {
                     state.record.mapped(pid, &state.memory);
                     state.record.execed(at, pid);
                     state.memory.forget(pid);
+                    state.present.forget(pid);
                     state.clocks.born(pid);
                 }
                 _ => {}
@@ -206,7 +216,9 @@ impl Engine {
         };
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let wanted = self.controller.wanted(standing, price);
+        let picks = self.state.present.pick(wanted);
         let view = View {
+            picks: &picks,
             memory: &self.state.memory,
             roster: &self.state.roster,
             extra: self.state.counts.extra,
@@ -226,6 +238,11 @@ impl Engine {
     /// Maps threads and moves pages.
     fn turn(&mut self, intervals: u32) {
         self.state.keep(&self.machine);
+        self.state.turns += intervals;
+        if self.state.turns >= WINDOW {
+            self.state.turns = 0;
+            self.detector.window();
+        }
         let gone = self.state.roster.reuse();
         if !gone.is_empty() {
             self.detector.forget_members(&gone);
@@ -340,11 +357,8 @@ impl Engine {
         let mut state = self.state;
         state.cost.target = state.clocks.read();
         state.cost.cpu = own_time().saturating_sub(state.own_before);
-        if self.observer.user_only {
-            state.note(
-                "faults inside system calls were not seen (perf_event_paranoid is 2 or more)"
-                    .to_owned(),
-            );
+        if let Some(note) = self.observer.note() {
+            state.note(note.to_owned());
         }
         state
             .notes
@@ -408,7 +422,14 @@ impl State {
         };
         self.record.access(at, &fault, who, page, access.node);
         self.record.belongs(&fault, page, &self.memory);
+        let events = self.matrix.events();
         let seen = detector.access(&access, &mut self.matrix);
+        let used = match (self.matrix.events() > events, seen.mixed) {
+            (true, _) => Use::Shared,
+            (false, true) => Use::Mixed,
+            (false, false) => Use::Other,
+        };
+        self.present.saw(fault.pid, fault.address, used);
         for (a, b) in self.matrix.take_fresh() {
             self.record.shared(a, b);
             self.evidence.event(a, b);
@@ -438,6 +459,7 @@ impl State {
         if last {
             self.memory.forget(pid);
             self.pages.forget(pid);
+            self.present.forget(pid);
             self.clocks.gone(pid);
         }
     }

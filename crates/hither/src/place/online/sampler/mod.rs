@@ -15,6 +15,9 @@ use crate::place::run::guide::{Mapping, Pid, Tid};
 
 /// What a sampler may know.
 pub struct View<'a> {
+    /// Pages (process, address) that had better be taken than others, in order, each once;
+    /// at most those that are wanted.
+    pub picks: &'a [(Pid, u64)],
     pub memory: &'a Memory,
     pub roster: &'a Roster,
     /// Faults since the start that samplers caused.
@@ -104,6 +107,13 @@ pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>,
         }
     }
     (works, reasons)
+}
+
+/// Keeps the kernel from moving pages as we do: a remark for the user where that cannot be.
+#[must_use]
+pub fn hold_off(samplers: &[Box<dyn Sampler>], knobs: Option<&Knobs>) -> Option<String> {
+    let needed = samplers.iter().any(|s| s.name() == "numa-balancing");
+    (!needed).then(|| numa_balancing::hold_off(knobs))?
 }
 
 /// Whether safer ones reach all that it does.
