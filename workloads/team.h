@@ -21,7 +21,9 @@
 #include <sys/syscall.h>
 
 #define PAGE 4096
+#ifndef TEAM_MAX
 #define TEAM_MAX 1024
+#endif
 /* Volatile, so that every element read or written in the source is one access. */
 typedef volatile long cell;
 #define PAGE_CELLS (PAGE / (long)sizeof(cell))

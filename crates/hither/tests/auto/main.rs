@@ -5,9 +5,12 @@
 #[allow(dead_code)] // Other tests use more of it.
 mod common;
 
+mod hidden;
 mod joined;
 mod killed;
+mod record;
 mod refused;
+mod top;
 
 use std::fs;
 

@@ -11,6 +11,7 @@ use hither_sys::faults::{Fault, Record};
 use super::analysis::controller::{Controller, Standing};
 use super::analysis::matrix::{SharingMatrix, EVENT};
 use super::analysis::{storage, Access, Detector, Member};
+use super::answers::Answers;
 use super::clock::{nanos, own_time, Clocks};
 use super::evidence::Evidence;
 use super::guardian::Guardian;
@@ -18,6 +19,7 @@ use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
 use super::observer::Observer;
 use super::pages::{Pages, Place};
+use super::present::{Present, Use};
 use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
 use super::sampler::{Sampler, View};
@@ -27,6 +29,8 @@ use crate::place::run::task;
 
 /// Between two mappings (kMAF 3.4).
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Intervals that make a window of time.
+const WINDOW: u32 = 20;
 /// What a record costs the program, in nanoseconds.
 const RECORD: Nanos = 120;
 
@@ -49,6 +53,8 @@ pub struct Engine {
     pub parts: Parts,
     pub controller: Controller,
     pub guardian: Guardian,
+    /// Hides from the program where its threads were put, if it was started by us.
+    pub answers: Option<Answers>,
     pub budget: f64,
     pub journal: Journal,
     pub watch: Option<Box<dyn Watch>>,
@@ -64,6 +70,7 @@ pub struct State {
     tally: Tally,
     matrix: SharingMatrix,
     pages: Pages,
+    present: Present,
     counts: Counts,
     cost: Cost,
     /// Where threads may run without us.
@@ -76,6 +83,8 @@ pub struct State {
     before: Counts,
     lost: u64,
     evidence: Evidence,
+    /// Intervals since a window of time began.
+    turns: u32,
     own: Pid,
     notes: Vec<String>,
 }
@@ -89,6 +98,7 @@ impl State {
             tally: Tally::default(),
             matrix: SharingMatrix::default(),
             pages: Pages::default(),
+            present: Present::new(),
             counts: Counts::default(),
             cost: Cost::default(),
             ours: Mask::of(0).unwrap_or_default(),
@@ -99,6 +109,7 @@ impl State {
             before: Counts::default(),
             lost: 0,
             evidence: Evidence::default(),
+            turns: 0,
             own: std::process::id().cast_signed(),
             notes: Vec::new(),
         }
@@ -179,6 +190,7 @@ impl Engine {
                     state.record.mapped(pid, &state.memory);
                     state.record.execed(at, pid);
                     state.memory.forget(pid);
+                    state.present.forget(pid);
                     state.clocks.born(pid);
                 }
                 _ => {}
@@ -203,7 +215,9 @@ impl Engine {
         };
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let wanted = self.controller.wanted(standing, price);
+        let picks = self.state.present.pick(wanted);
         let view = View {
+            picks: &picks,
             memory: &self.state.memory,
             roster: &self.state.roster,
             extra: self.state.counts.extra,
@@ -223,6 +237,11 @@ impl Engine {
     /// Maps threads and moves pages.
     fn turn(&mut self, intervals: u32) {
         self.state.keep(&self.machine);
+        self.state.turns += intervals;
+        if self.state.turns >= WINDOW {
+            self.state.turns = 0;
+            self.detector.window();
+        }
         let gone = self.state.roster.reuse();
         if !gone.is_empty() {
             self.detector.forget_members(&gone);
@@ -306,11 +325,13 @@ impl Engine {
             let Some((tid, _)) = state.roster.by_member(member) else {
                 continue;
             };
-            let guardian = &mut self.guardian;
-            match state
-                .roster
-                .seat(tid, cpu, &state.ours, |p| guardian.expect(p))
-            {
+            let (guardian, answers) = (&mut self.guardian, &mut self.answers);
+            match state.roster.seat(tid, cpu, &state.ours, |pinned| {
+                if let Some(answers) = answers {
+                    answers.expect(&pinned);
+                }
+                guardian.expect(pinned)
+            }) {
                 Ok(true) => seated.push((tid, cpu)),
                 Ok(false) => {}
                 Err(error) => state.note(format!("threads could not be pinned ({error})")),
@@ -400,7 +421,14 @@ impl State {
         };
         self.record.access(at, &fault, who, page, access.node);
         self.record.belongs(&fault, page, &self.memory);
+        let events = self.matrix.events();
         let seen = detector.access(&access, &mut self.matrix);
+        let used = match (self.matrix.events() > events, seen.mixed) {
+            (true, _) => Use::Shared,
+            (false, true) => Use::Mixed,
+            (false, false) => Use::Other,
+        };
+        self.present.saw(fault.pid, fault.address, used);
         for (a, b) in self.matrix.take_fresh() {
             self.record.shared(a, b);
             self.evidence.event(a, b);
@@ -430,6 +458,7 @@ impl State {
         if last {
             self.memory.forget(pid);
             self.pages.forget(pid);
+            self.present.forget(pid);
             self.clocks.gone(pid);
         }
     }

@@ -10,6 +10,7 @@
 //! One thread does it all: `engine` every 10 ms. The `guardian` undoes what must not outlive
 //! hither. Who maps is a [`Mapper`], which the command line joins on.
 pub mod analysis;
+mod answers;
 mod blind;
 mod clock;
 mod engine;
@@ -22,6 +23,7 @@ mod ledger;
 mod memory;
 mod observer;
 mod pages;
+mod present;
 pub mod record;
 mod roster;
 pub mod sampler;
@@ -45,6 +47,7 @@ use analysis::affinity::AffinityTable;
 use analysis::controller::{Controller, Limits};
 use analysis::regions::{self, RegionTable};
 use analysis::{Detector, Member};
+use answers::Answers;
 use engine::{Engine, State};
 use guardian::Guardian;
 use journal::{Journal, Outcome, Watch};
@@ -146,9 +149,11 @@ pub fn run(
 ) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
     let streams = std::mem::take(&mut request.streams);
+    let mut command = front::command(target, &[], &signals);
+    let answers = Answers::new(&mut command)?;
     let cpus = request.machine.cpus();
     let mut engine = engine(request, |means| means.of_children(&cpus))?;
-    let mut command = front::command(target, &[], &signals);
+    engine.answers = Some(answers);
     let [out, err] = streams;
     out.map(|fd| command.stdout(Stdio::from(fd)));
     err.map(|fd| command.stderr(Stdio::from(fd)));
@@ -261,6 +266,7 @@ fn engine(
         parts: request.parts,
         controller: Controller::new(request.limits),
         guardian,
+        answers: None,
         budget: request.limits.budget,
         journal: Journal::new(request.journal),
         watch: request.watch,

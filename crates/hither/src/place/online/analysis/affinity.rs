@@ -106,6 +106,9 @@ impl Detector for AffinityTable {
         let (new, entry) = self.entry(access.page);
         let block = (u64::from(access.offset) / SUB_BLOCK) as usize % SUB_BLOCKS;
         hand_over(&mut self.blocks[entry][block], access.who, matrix);
+        let me = access.who.0 + 1;
+        let mut blocks = self.blocks[entry].iter();
+        let mixed = blocks.any(|sharers| ![NOBODY, me].contains(&sharers[0]));
         let vector = self.vector(entry);
         if let Some(&full) = vector.get(access.node.at()) {
             if full == u16::MAX {
@@ -115,6 +118,7 @@ impl Detector for AffinityTable {
         }
         Seen {
             known: !new,
+            mixed,
             belongs: belongs(vector),
         }
     }
@@ -122,6 +126,14 @@ impl Detector for AffinityTable {
     fn migrated(&mut self, page: Page) {
         if let Some(entry) = self.find(page) {
             halve(self.vector(entry));
+        }
+    }
+
+    fn window(&mut self) {
+        for &at in &self.used {
+            for sharers in &mut self.blocks[at as usize] {
+                sharers[1] = NOBODY;
+            }
         }
     }
 
@@ -156,16 +168,15 @@ impl Detector for AffinityTable {
     }
 }
 
-/// A thread accesses a sub-block. If another was there last, they share: the newcomer is the
-/// most recent one now and the other moves back. Who was there last already shares nothing
-/// new by coming again: else a page that one thread filled and another one uses would count
-/// as shared for ever.
+/// A thread accesses a sub-block and is the most recent one now; if another was that, it
+/// moves back. The two share, each time that one of them comes (3.2), until the one that
+/// moved back was not seen for a window of time: else a page that one thread filled and
+/// another one uses would count as shared for ever.
 fn hand_over(sharers: &mut Sharers, who: Member, matrix: &mut SharingMatrix) {
     let me = who.0 + 1;
-    if sharers[0] == me {
-        return;
+    if sharers[0] != me {
+        *sharers = [me, sharers[0]];
     }
-    *sharers = [me, sharers[0]];
     if sharers[1] != NOBODY {
         matrix.share(who, Member(sharers[1] - 1));
     }

@@ -62,6 +62,8 @@ pub struct Access {
 pub struct Seen {
     /// The page had been accessed before: the fault is one that a sampler caused.
     pub known: bool,
+    /// Others accessed the page too, though perhaps other parts of it.
+    pub mixed: bool,
     /// The node on which the page belongs, where that is clear.
     pub belongs: Option<NodeIx>,
 }
@@ -86,6 +88,8 @@ pub trait Detector {
     fn access(&mut self, access: &Access, matrix: &mut SharingMatrix) -> Seen;
     /// The page was moved to the node on which it belonged.
     fn migrated(&mut self, page: Page);
+    /// A window of time is over: who was not seen in it shares no more.
+    fn window(&mut self);
     /// These threads are gone; their numbers will stand for others.
     fn forget_members(&mut self, gone: &[Member]);
     /// These objects are gone.

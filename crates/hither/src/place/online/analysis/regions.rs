@@ -94,10 +94,12 @@ impl Detector for RegionTable {
         let sharers = &mut self.sharers[at];
         let now = u32::try_from(access.at / 1_000_000).unwrap_or(u32::MAX);
         let window = self.settings.window / 1_000_000;
+        let mut mixed = false;
         for &sharer in sharers.iter() {
             let Some(other) = who(sharer).filter(|other| *other != access.who) else {
                 continue;
             };
+            mixed = true;
             if u64::from(now.saturating_sub(when(sharer))) <= window {
                 matrix.share(access.who, other);
             }
@@ -105,12 +107,16 @@ impl Detector for RegionTable {
         remember(sharers, access.who, now);
         Seen {
             known,
+            mixed,
             belongs: None,
         }
     }
 
     /// SPCD places threads only.
     fn migrated(&mut self, _page: Page) {}
+
+    /// Accesses have their own times here.
+    fn window(&mut self) {}
 
     fn forget_members(&mut self, gone: &[Member]) {
         for &at in &self.used {

@@ -15,6 +15,9 @@ use crate::place::run::guide::{Mapping, Pid, Tid};
 
 /// What a sampler may know.
 pub struct View<'a> {
+    /// Pages (process, address) that had better be taken than others, in order, each once;
+    /// at most those that are wanted.
+    pub picks: &'a [(Pid, u64)],
     pub memory: &'a Memory,
     pub roster: &'a Roster,
     /// Faults since the start that samplers caused.

@@ -197,6 +197,7 @@ impl Sampler for Mover {
                 let share = u64::from(wanted) * host.pages() / total;
                 host.take(
                     u32::try_from(share.max(1)).unwrap_or(u32::MAX),
+                    view.picks,
                     &mut self.random,
                 );
             }

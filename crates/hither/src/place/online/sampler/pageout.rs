@@ -88,7 +88,14 @@ impl Sampler for PageOut {
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
         let all = view.mappings().filter(|(_, m)| is_shared_memory(m));
         let all: Vec<(Pid, &Mapping)> = all.collect();
-        let pages = self.sample(u64::from(wanted), &all);
+        let can = |at: &&(Pid, u64)| {
+            let mut on = all.iter();
+            on.any(|(pid, m)| *pid == at.0 && at.1.wrapping_sub(m.address) < m.length)
+        };
+        let mut pages: Vec<(Pid, u64)> = view.picks.iter().filter(can).copied().collect();
+        pages.extend(self.sample(u64::from(wanted) - pages.len() as u64, &all));
+        pages.sort_unstable();
+        pages.dedup();
         let (mut taken, mut refused) = (false, None);
         for of in pages.chunk_by(|a, b| a.0 == b.0) {
             let pid = of[0].0;

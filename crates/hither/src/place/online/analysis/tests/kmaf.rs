@@ -43,8 +43,8 @@ fn sharing_is_of_those_who_accessed_last() {
     check_events(&[(0, 0), (0, 0), (0, 0)], &[]);
     // To and fro.
     check_events(&[(0, 0), (1, 0), (0, 0), (1, 8)], &[(0, 1, 3)]);
-    // One fills, another uses: one event, however often.
-    check_events(&[(0, 0), (1, 0), (1, 0), (1, 0)], &[(0, 1, 1)]);
+    // One comes more often than the other.
+    check_events(&[(0, 0), (1, 0), (1, 0), (1, 0)], &[(0, 1, 3)]);
     // A third pushes the first out.
     check_events(
         &[(0, 0), (1, 0), (2, 0), (0, 0)],
@@ -56,6 +56,20 @@ fn sharing_is_of_those_who_accessed_last() {
         &[(0, 1023), (1, 0), (2, 1024), (3, 2047)],
         &[(0, 1, 1), (2, 3, 1)],
     );
+}
+
+/// One fills, another uses: that is over with the window.
+#[test]
+fn who_was_not_seen_for_a_window_shares_no_more() {
+    let mut table = AffinityTable::new(1);
+    let (matrix, _) = feed(&mut table, &[(0, 0, 0), (1, 0, 0), (1, 0, 0)]);
+    assert_eq!(events(&matrix), [(0, 1, 2)]);
+    table.window();
+    let (matrix, _) = feed(&mut table, &[(1, 0, 0), (1, 0, 0)]);
+    assert_eq!(events(&matrix), []);
+    // Who is seen again shares again.
+    let (matrix, _) = feed(&mut table, &[(0, 0, 0), (0, 0, 0)]);
+    assert_eq!(events(&matrix), [(0, 1, 2)]);
 }
 
 #[test]

@@ -237,8 +237,8 @@ impl Host {
         self.agent.order(&orders)
     }
 
-    /// Has the agent take so many pages at random.
-    pub fn take(&mut self, wanted: u32, random: &mut u64) {
+    /// Has the agent take so many pages: these as far as it may, others at random.
+    pub fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
         let total = self.pages();
         // A thread of which nothing is known yet may have its list anywhere.
         if total == 0 || self.threads.values().any(Option::is_none) {
@@ -249,8 +249,18 @@ impl Host {
         });
         let lists: Vec<u64> = self.threads.values().copied().flatten().collect();
         let near = |page: u64, list: u64| page + PAGE + AROUND > list && page < list + AROUND;
+        let may = |page: &u64| {
+            self.regions
+                .iter()
+                .any(|r| r.sure && r.range.contains(page))
+        };
+        let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
+        let mut picks = picks.filter(may);
         let pages = (0..wanted.min(orders::OUT / 2)).filter_map(|_| {
-            let page = self.page(next(random) % total)?;
+            let page = match picks.next() {
+                Some(page) => page,
+                None => self.page(next(random) % total)?,
+            };
             let harmless = !lists.iter().any(|&list| near(page, list));
             harmless.then_some(Order::Take { address: page, at })
         });
