@@ -7,6 +7,7 @@ mod common;
 
 mod joined;
 mod killed;
+mod patterns;
 mod refused;
 
 use std::fs;

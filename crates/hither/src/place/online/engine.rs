@@ -17,7 +17,7 @@ use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
 use super::pages::{Pages, Place};
-use super::present::{Present, Use};
+use super::present::Present;
 use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
 use super::sampler::{Sampler, View};
@@ -418,14 +418,8 @@ impl State {
         };
         self.record.access(at, &fault, who, page, access.node);
         self.record.belongs(&fault, page, &self.memory);
-        let events = self.matrix.events();
         let seen = detector.access(&access, &mut self.matrix);
-        let used = match (self.matrix.events() > events, seen.mixed) {
-            (true, _) => Use::Shared,
-            (false, true) => Use::Mixed,
-            (false, false) => Use::Other,
-        };
-        self.present.saw(fault.pid, fault.address, used);
+        self.present.saw(fault.pid, fault.address, seen.mixed);
         for (a, b) in self.matrix.take_fresh() {
             self.record.shared(a, b);
             self.evidence.event(a, b);

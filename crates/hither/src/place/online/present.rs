@@ -3,39 +3,32 @@
 //! us; the faults tell as well. A page that is taken comes back when it faults, so pages that
 //! nobody uses any more leave by themselves.
 //!
-//! One page of many tells who shares, but each tells only where it is used. So those are
-//! picked first whose last fault was a sharing event, then those of which several threads
-//! use parts.
+//! One page of many tells who shares, but each tells only where it is used. So most of those
+//! that are picked are pages that several threads use, each as often as the others: those
+//! of which much is seen are no better known for being seen yet more.
 use super::analysis::{ELEMENTS, PAGE};
 use crate::place::run::guide::Pid;
 
 /// A page of a process, by its address.
 type At = (Pid, u64);
 
-/// What the last fault of a page told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
-    Shared,
-    Mixed,
-    Other,
-}
-
-/// Which are picked of every eight; two are left to pages that nothing is known of.
-const ORDER: [Option<Use>; 8] = [
-    Some(Use::Shared),
-    Some(Use::Mixed),
+/// Which are picked of every eight: pages that several threads use, those that one does,
+/// and those of which nothing is known.
+const ORDER: [Option<bool>; 8] = [
+    Some(true),
     None,
-    Some(Use::Shared),
-    Some(Use::Other),
-    Some(Use::Shared),
-    Some(Use::Mixed),
+    Some(true),
+    Some(true),
+    Some(false),
+    Some(true),
     None,
+    Some(true),
 ];
 
 #[derive(Debug)]
 pub struct Present {
-    /// By what is known of them.
-    pages: [Vec<At>; 3],
+    mixed: Vec<At>,
+    other: Vec<At>,
     /// Where in [`ORDER`] the next pick is.
     next: usize,
     random: u64,
@@ -44,17 +37,25 @@ pub struct Present {
 impl Present {
     pub fn new() -> Present {
         Present {
-            pages: Default::default(),
+            mixed: Vec::new(),
+            other: Vec::new(),
             next: 0,
             random: 0x9E37_79B9_7F4A_7C15,
         }
     }
 
-    /// A page faulted.
-    pub fn saw(&mut self, pid: Pid, address: u64, used: Use) {
+    fn list(&mut self, mixed: bool) -> &mut Vec<At> {
+        match mixed {
+            true => &mut self.mixed,
+            false => &mut self.other,
+        }
+    }
+
+    /// A page faulted, that several threads use or that one does.
+    pub fn saw(&mut self, pid: Pid, address: u64, mixed: bool) {
         let at = (pid, address / PAGE * PAGE);
         let random = self.random();
-        let list = &mut self.pages[used as usize];
+        let list = self.list(mixed);
         if list.len() < ELEMENTS {
             list.push(at);
         } else {
@@ -64,9 +65,8 @@ impl Present {
 
     /// The process is gone, or has other memory now.
     pub fn forget(&mut self, pid: Pid) {
-        for list in &mut self.pages {
-            list.retain(|at| at.0 != pid);
-        }
+        self.mixed.retain(|at| at.0 != pid);
+        self.other.retain(|at| at.0 != pid);
     }
 
     /// At most as many pages as are wanted.
@@ -76,10 +76,10 @@ impl Present {
             let random = self.random() as usize;
             let order = ORDER[self.next];
             self.next = (self.next + 1) % ORDER.len();
-            let Some(used) = order else {
+            let Some(mixed) = order else {
                 continue;
             };
-            let list = &mut self.pages[used as usize];
+            let list = self.list(mixed);
             if !list.is_empty() {
                 picks.push(list.swap_remove(random % list.len()));
             }
@@ -104,20 +104,14 @@ mod tests {
     #[test]
     fn pages_are_picked_once_until_they_fault_again() {
         let mut present = Present::new();
-        for page in 0..6 {
-            let used = [Use::Shared, Use::Mixed, Use::Other][page as usize % 3];
-            present.saw(1, page * PAGE + 17, used);
-        }
-        // Of the first three those that are shared or mixed.
-        let pages = |picks: Vec<At>| -> Vec<u64> { picks.iter().map(|p| p.1 / PAGE % 3).collect() };
-        let mut kinds = pages(present.pick(3));
-        kinds.sort_unstable();
-        assert_eq!(kinds, [0, 1]);
-        let mut kinds = pages(present.pick(13));
-        kinds.sort_unstable();
-        assert_eq!(kinds, [0, 1, 2, 2]);
+        (0..6).for_each(|page| present.saw(1, page * PAGE + 17, page < 3));
+        let mixed = |picks: &[At]| picks.iter().filter(|at| at.1 < 3 * PAGE).count();
+        let first = present.pick(5);
+        assert_eq!((first.len(), mixed(&first)), (4, 3), "{first:?}");
+        let rest = present.pick(19);
+        assert_eq!((rest.len(), mixed(&rest)), (2, 0), "{rest:?}");
         assert_eq!(present.pick(100), []);
-        present.saw(1, 5 * PAGE, Use::Shared);
+        present.saw(1, 5 * PAGE, true);
         assert_eq!(present.pick(8), [(1, 5 * PAGE)]);
     }
 
@@ -125,8 +119,8 @@ mod tests {
     fn processes_that_are_gone_are_not_picked() {
         let mut present = Present::new();
         for pid in [1, 2] {
-            present.saw(pid, PAGE, Use::Shared);
-            present.saw(pid, 2 * PAGE, Use::Other);
+            present.saw(pid, PAGE, true);
+            present.saw(pid, 2 * PAGE, false);
         }
         present.forget(1);
         assert_eq!(present.pick(8), [(2, PAGE), (2, 2 * PAGE)]);
