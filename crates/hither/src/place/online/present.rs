@@ -3,34 +3,25 @@
 //! us; the faults tell as well. A page that is taken comes back when it faults, so pages that
 //! nobody uses any more leave by themselves.
 //!
-//! One page of many tells who shares, but each tells only where it is used. So most of those
-//! that are picked are pages that several threads use, each as often as the others: those
-//! of which much is seen are no better known for being seen yet more.
+//! One page of many tells who shares, but each tells only where it is used. So pages that
+//! several threads use are picked more often than others, all of them alike; but not so
+//! often that the rest of them is never found.
 use super::analysis::{ELEMENTS, PAGE};
 use crate::place::run::guide::Pid;
 
 /// A page of a process, by its address.
 type At = (Pid, u64);
 
-/// Which are picked of every eight: pages that several threads use, those that one does,
-/// and those of which nothing is known.
-const ORDER: [Option<bool>; 8] = [
-    Some(true),
-    None,
-    Some(true),
-    Some(true),
-    Some(false),
-    Some(true),
-    None,
-    Some(true),
-];
+/// How much likelier a page is picked that several threads use.
+const WEIGHT: u64 = 8;
+/// Every so many picks one is left to pages that nothing is known of, and one of as many at
+/// least to those that one thread uses.
+const LEAST: u64 = 4;
 
 #[derive(Debug)]
 pub struct Present {
     mixed: Vec<At>,
     other: Vec<At>,
-    /// Where in [`ORDER`] the next pick is.
-    next: usize,
     random: u64,
 }
 
@@ -39,7 +30,6 @@ impl Present {
         Present {
             mixed: Vec::new(),
             other: Vec::new(),
-            next: 0,
             random: 0x9E37_79B9_7F4A_7C15,
         }
     }
@@ -54,7 +44,7 @@ impl Present {
     /// A page faulted, that several threads use or that one does.
     pub fn saw(&mut self, pid: Pid, address: u64, mixed: bool) {
         let at = (pid, address / PAGE * PAGE);
-        let random = self.random();
+        let random = self.random() >> 8;
         let list = self.list(mixed);
         if list.len() < ELEMENTS {
             list.push(at);
@@ -73,13 +63,15 @@ impl Present {
     pub fn pick(&mut self, wanted: u32) -> Vec<At> {
         let mut picks: Vec<At> = Vec::new();
         for _ in 0..wanted {
-            let random = self.random() as usize;
-            let order = ORDER[self.next];
-            self.next = (self.next + 1) % ORDER.len();
-            let Some(mixed) = order else {
+            if self.random() % LEAST == 0 {
                 continue;
-            };
-            let list = self.list(mixed);
+            }
+            let (mixed, other) = (self.mixed.len() as u64, self.other.len() as u64);
+            let mixed = WEIGHT * mixed;
+            let all = mixed + other.max(mixed / LEAST);
+            let is_mixed = self.random() % all.max(1) < mixed;
+            let random = (self.random() >> 8) as usize;
+            let list = self.list(is_mixed);
             if !list.is_empty() {
                 picks.push(list.swap_remove(random % list.len()));
             }
@@ -105,14 +97,32 @@ mod tests {
     fn pages_are_picked_once_until_they_fault_again() {
         let mut present = Present::new();
         (0..6).for_each(|page| present.saw(1, page * PAGE + 17, page < 3));
-        let mixed = |picks: &[At]| picks.iter().filter(|at| at.1 < 3 * PAGE).count();
-        let first = present.pick(5);
-        assert_eq!((first.len(), mixed(&first)), (4, 3), "{first:?}");
-        let rest = present.pick(19);
-        assert_eq!((rest.len(), mixed(&rest)), (2, 0), "{rest:?}");
+        let mut picks: Vec<At> = (0..100).flat_map(|_| present.pick(1)).collect();
+        picks.sort_unstable();
+        let all: Vec<At> = (0..6).map(|page| (1, page * PAGE)).collect();
+        assert_eq!(picks, all);
         assert_eq!(present.pick(100), []);
         present.saw(1, 5 * PAGE, true);
-        assert_eq!(present.pick(8), [(1, 5 * PAGE)]);
+        assert_eq!(present.pick(100), [(1, 5 * PAGE)]);
+    }
+
+    /// Of 1000 pages 20 are used by several threads.
+    #[test]
+    fn pages_that_several_use_are_likelier_to_be_picked() {
+        let mut present = Present::new();
+        let (mut mixed, mut all) = (0, 0);
+        (0..1000).for_each(|page| present.saw(1, page * PAGE, page < 20));
+        for _ in 0..10_000 {
+            for (pid, at) in present.pick(4) {
+                all += 1;
+                mixed += u64::from(at < 20 * PAGE);
+                present.saw(pid, at, at < 20 * PAGE);
+            }
+        }
+        // Of four three are picked; of those 160 in 1140 are such pages.
+        assert!((29_000..31_000).contains(&all), "{all}");
+        let share = mixed as f64 / all as f64;
+        assert!((0.13..0.15).contains(&share), "{share}");
     }
 
     #[test]
@@ -123,6 +133,6 @@ mod tests {
             present.saw(pid, 2 * PAGE, false);
         }
         present.forget(1);
-        assert_eq!(present.pick(8), [(2, PAGE), (2, 2 * PAGE)]);
+        assert_eq!(present.pick(100), [(2, PAGE), (2, 2 * PAGE)]);
     }
 }
