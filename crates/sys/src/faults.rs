@@ -168,13 +168,13 @@ impl Faults {
 
     /// What happened since the last call, in order of time (nanoseconds of the monotonic
     /// clock).
-    pub fn drain(&mut self) -> impl Iterator<Item = (u64, Record)> + '_ {
+    pub fn drain(&mut self) -> &[(u64, Record)] {
         self.records.clear();
         for ring in &mut self.rings {
             self.lost += ring.drain(&mut self.records);
         }
         self.records.sort_by_key(|&(at, _)| at);
-        self.records.drain(..)
+        &self.records
     }
 
     /// Records that found no room in a ring so far: those of which the kernel has told, which
@@ -413,7 +413,7 @@ mod tests {
             .expect("sh");
         let pid = i32::try_from(child.id()).expect("pid");
         child.wait().expect("wait");
-        let records: Vec<_> = faults.drain().collect();
+        let records = faults.drain().to_vec();
         assert!(records.is_sorted_by_key(|r| r.0), "in order");
         let of_child = |r: &&(u64, Record)| matches!(r.1, Record::Fault(f) if f.pid == pid);
         assert!(records.iter().filter(of_child).count() > 10);
@@ -426,7 +426,7 @@ mod tests {
         let made = |r: &(u64, Record)| matches!(r.1, Record::Started { pid: new, parent, .. } if parent == pid && new != pid);
         assert!(records.iter().any(made), "{records:?}");
         assert_eq!(faults.lost(), 0);
-        assert_eq!(faults.drain().count(), 0);
+        assert_eq!(faults.drain().len(), 0);
     }
 
     #[test]
@@ -441,7 +441,7 @@ mod tests {
             .map(|line| {
                 let output = Command::new("sh").args(["-c", line]).output().expect("sh");
                 assert!(output.status.success());
-                faults.drain().count()
+                faults.drain().len()
             })
             .into_iter()
             .sum();

@@ -3,6 +3,8 @@
 //!
 //! Every path loads the architecture and the number first and nothing else for calls that
 //! pass, so the kernel can keep a bitmap of those and never runs the filter for them.
+pub mod notify;
+
 use std::io;
 
 /// An instruction: operation, jumps, operand.
@@ -187,6 +189,11 @@ pub fn filter(wanted: Wanted) -> Vec<Instruction> {
 /// # Errors
 /// ENOSYS, EINVAL: a kernel without seccomp; EPERM: it is forbidden here.
 pub fn install(filter: &[Instruction]) -> io::Result<()> {
+    install_with(filter, 0).map(drop)
+}
+
+/// The same with more flags. What the kernel returns: 0, or a descriptor.
+fn install_with(filter: &[Instruction], flags: libc::c_ulong) -> io::Result<i32> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).unwrap_or(u16::MAX),
         filter: filter.as_ptr().cast_mut(),
@@ -200,12 +207,12 @@ pub fn install(filter: &[Instruction]) -> io::Result<()> {
             libc::syscall(
                 libc::SYS_seccomp,
                 libc::SECCOMP_SET_MODE_FILTER,
-                libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+                libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW | flags,
                 &raw const program,
             )
         };
-        if got == 0 {
-            return Ok(());
+        if let Ok(got @ 0..) = i32::try_from(got) {
+            return Ok(got);
         }
         let error = io::Error::last_os_error();
         if error.raw_os_error() != Some(libc::EACCES) || privileges_given_up {

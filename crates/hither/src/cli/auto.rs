@@ -76,7 +76,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         (Some(target), _) => online::run(request, target, &args.command)?,
         (None, pid) => online::attach(request, pid.unwrap_or_default())?,
     };
-    let kept = keep.map(|keep| keep.write(profile)).transpose();
+    let kept = keep.map(|keep| keep.write(profile, args.quiet)).transpose();
+    let kept = kept.map(Option::flatten);
     if !args.quiet {
         let kept = kept.as_ref().ok().and_then(Option::as_ref);
         report(

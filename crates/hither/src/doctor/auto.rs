@@ -1,5 +1,6 @@
 //! What `hither auto` needs: to see page faults, and ways to cause some (`--sampler`).
 use super::{read, Check, State, Verb};
+use hither_sys::bpf::Tracer;
 use hither_sys::{advise, probe};
 use nix::libc;
 use nix::unistd::{access, AccessFlags};
@@ -12,17 +13,18 @@ const RATES: &str = "/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms";
 
 pub fn checks() -> Vec<Check> {
     // In the order in which they are chosen.
+    let tracer = Tracer::new();
     vec![
-        faults(),
+        faults(tracer.is_ok()),
+        bpf(tracer.map(drop)),
         hinting(),
         moving(),
         paging_out(),
         protecting(),
-        bpf(),
     ]
 }
 
-fn faults() -> Check {
+fn faults(or_else: bool) -> Check {
     let paranoid = read("/proc/sys/kernel/perf_event_paranoid").unwrap_or("absent".to_string());
     let tried = "open software events for page faults with addresses";
     let found = format!("works; perf_event_paranoid {paranoid}");
@@ -37,9 +39,9 @@ fn faults() -> Check {
             "be root, or sudo sysctl kernel.perf_event_paranoid=1",
         ),
         (Err(e), _) => check.error(&e).bad(
-            State::Fails,
+            if or_else { State::Degraded } else { State::Fails },
             "seeing which thread faults on which page",
-            ANYWAY,
+            if or_else { "seeing it by BPF" } else { ANYWAY },
             if too_high {
                 "be root, or sudo sysctl kernel.perf_event_paranoid=2"
             } else {
@@ -199,32 +201,16 @@ fn paging_out() -> Check {
     }
 }
 
-fn bpf() -> Check {
-    let kprobes = Path::new("/sys/bus/event_source/devices/kprobe/type").exists();
-    let tried = "create a BPF map and look for kprobe events";
-    let found = if kprobes {
-        "works, with kprobes"
-    } else {
-        "works, without kprobes"
-    };
-    let check = Check::ok(Verb::Auto, "BPF", tried, found);
-    let (stops, works) = (
-        "counting faults inside the kernel, the cheapest way",
-        "perf events",
-    );
-    match probe::bpf_map() {
-        Ok(()) if kprobes => check,
-        Ok(()) => check.bad(
-            State::Degraded,
-            stops,
-            works,
-            "boot a kernel with CONFIG_KPROBE_EVENTS",
-        ),
+fn bpf(traced: io::Result<()>) -> Check {
+    let tried = "load programs into the kernel and attach them to its page faults";
+    let check = Check::ok(Verb::Auto, "BPF", tried, "works");
+    match traced {
+        Ok(()) => check,
         Err(e) => check.error(&e).bad(
             State::Degraded,
-            stops,
-            works,
-            "run as root, or sudo setcap cap_bpf,cap_perfmon+ep on hither",
+            "seeing page faults where perf events are forbidden",
+            "seeing them by perf events",
+            "be root, or sudo setcap cap_bpf,cap_perfmon+ep on hither; outside of containers",
         ),
     }
 }

@@ -43,15 +43,28 @@ static volatile char *vector(int me, int phase, int *first) {
   return memory + (size_t)couple * (size_t)pages * PAGE;
 }
 
+/* The units that a thread may run on as the kernel's own file has them: to the program itself
+ * hither tells the mask that it would have without hither. */
+static void masks(pid_t tid) {
+  char name[64], line[4096];
+  snprintf(name, sizeof name, "/proc/self/task/%d/status", (int)tid);
+  FILE *file = fopen(name, "r");
+  while (file && fgets(line, sizeof line, file)) {
+    if (strncmp(line, "Cpus_allowed_list:", 18)) continue;
+    for (char *part = strtok(line + 18, ", \t\n"); part; part = strtok(NULL, ", \t\n")) {
+      int first, last;
+      if (sscanf(part, "%d-%d", &first, &last) < 2) last = first;
+      for (; first <= last; first++) printf(" %d", first);
+    }
+  }
+  if (file) fclose(file);
+}
+
 static void report(int phase) {
   printf("phase %d\n", phase);
   for (int t = 0; t < threads; t++) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    sched_getaffinity(tids[t], sizeof set, &set);
     printf("thread %d %d on", t, tids[t]);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-      if (CPU_ISSET(cpu, &set)) printf(" %d", cpu);
+    masks(tids[t]);
     printf("\n");
   }
   for (int t = 0; t < threads; t++) {

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
@@ -90,7 +91,7 @@ struct Victim {
 }
 
 impl Victim {
-    fn start(calm: &str, joins: bool) -> Victim {
+    fn start(calm: &str, joins: bool, more: &[&str]) -> Victim {
         let place = Place::new();
         let mark = place.0.path().display().to_string();
         let mut append = fs::OpenOptions::new();
@@ -103,9 +104,11 @@ impl Victim {
                 .env(MARK, &mark)
                 .stdin(Stdio::piped());
             command.stdout(file("out")).stderr(file("err"));
+            command.current_dir(place.0.path());
             command
         };
         let auto = [HITHER, "auto", "-q", "--allow-sysctl", "--budget", "50%"];
+        let auto = [&auto[..], more].concat();
         let (mut hither, program) = if joins {
             let program = command(&[calm, "4"]).spawn().expect("program");
             let pid = program.id().to_string();
@@ -134,6 +137,16 @@ impl Victim {
         let mut all = marked(&self.mark);
         all.retain(|&pid| name(pid) == "calm");
         all
+    }
+
+    /// Whether a thread of ours is in it.
+    fn is_entered(&self) -> bool {
+        let task = |pid| fs::read_dir(format!("/proc/{pid}/task"));
+        let names = |pid| task(pid).into_iter().flatten().flatten();
+        let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm"));
+        let is_ours = |name: &String| name.starts_with("hither");
+        let mut programs = self.programs().into_iter();
+        programs.any(|pid| names(pid).flat_map(name).any(|name| is_ours(&name)))
     }
 
     fn is_pinned(&self) -> bool {
@@ -171,6 +184,9 @@ impl Victim {
 /// there is nowhere to be moved.
 pub fn program() -> Option<(Place, String, String)> {
     let place = place_with_couples()?;
+    // Programs that would leave a core file are not entered.
+    let (_, most) = getrlimit(Resource::RLIMIT_CORE).expect("limit");
+    setrlimit(Resource::RLIMIT_CORE, 0, most).expect("limit");
     let built = place.shell(&format!("gcc -O1 -pthread -o calm {SOURCE}"));
     assert!(built.status.success(), "{}", text(&built.stderr));
     let free = masks(std::process::id().cast_signed()).remove(0);
@@ -193,14 +209,29 @@ fn moments(of: usize) -> impl Iterator<Item = f64> {
 
 #[test]
 fn whenever_it_is_killed_nothing_stays_changed() {
-    let Some((_place, calm, free)) = program() else {
+    let Some((place, calm, free)) = program() else {
         return;
     };
     let before = settings();
-    let (pinned, started) = (AtomicUsize::new(0), Instant::now());
+    let tried = ["auto", "-q", "--sampler", "move", "--", "true"];
+    let mut command = Command::new(HITHER);
+    let tried = command
+        .args(tried)
+        .current_dir(place.0.path())
+        .stderr(Stdio::null())
+        .status();
+    let inside = tried.expect("hither").success();
+    let (pinned, entered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let started = Instant::now();
     let work = |worker: usize| {
         for (round, moment) in moments(worker).take(KILLS / WORKERS).enumerate() {
-            let mut victim = Victim::start(&calm, round % 2 == 1);
+            // A third with nothing but a thread of ours inside the program.
+            let more: &[&str] = if round % 3 == 2 && inside {
+                &["--sampler", "move"]
+            } else {
+                &[]
+            };
+            let mut victim = Victim::start(&calm, round % 2 == 1, more);
             // Half of them while hither starts.
             let span = if round % 4 < 2 { LATEST } else { LATEST / 8 };
             std::thread::sleep(span.mul_f64(moment));
@@ -210,6 +241,7 @@ fn whenever_it_is_killed_nothing_stays_changed() {
                 std::thread::sleep(Duration::from_millis(20).mul_f64(moment));
             } else if round % 4 < 2 {
                 pinned.fetch_add(usize::from(victim.is_pinned()), Relaxed);
+                entered.fetch_add(usize::from(victim.is_entered()), Relaxed);
             }
             victim.hither.kill().expect("kill");
             victim.check(&free);
@@ -222,12 +254,13 @@ fn whenever_it_is_killed_nothing_stays_changed() {
         }
     });
     wait_for("settings as they were", || settings() == before);
-    let pinned = pinned.into_inner();
+    let (pinned, entered) = (pinned.into_inner(), entered.into_inner());
     println!(
-        "{KILLS} kills in {:?}, {pinned} of pinned programs",
+        "{KILLS} kills in {:?}, {pinned} of pinned programs, {entered} of entered ones",
         started.elapsed()
     );
     assert!(pinned >= KILLS / 10, "{pinned}");
+    assert!(!inside || entered >= KILLS / 10, "{entered}");
 }
 
 /// Then hither undoes itself what there is; and if both are killed, the next hither undoes
@@ -239,7 +272,7 @@ fn killed_guardians_are_replaced() {
     };
     let before = settings();
     for both in [false, true] {
-        let mut victim = Victim::start(&calm, !both);
+        let mut victim = Victim::start(&calm, !both, &[]);
         wait_for("pinned threads", || victim.is_pinned());
         let guardian = marked(&victim.mark).into_iter();
         let guardian: Vec<i32> = guardian

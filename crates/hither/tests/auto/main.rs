@@ -5,10 +5,13 @@
 #[allow(dead_code)] // Other tests use more of it.
 mod common;
 
+mod hidden;
 mod joined;
 mod killed;
 mod patterns;
+mod record;
 mod refused;
+mod top;
 
 use std::fs;
 

@@ -1,5 +1,8 @@
 //! What does not work, for want of rights or in containers: said in a sentence, with what to
 //! do, and what works anyway works.
+use std::process::Stdio;
+use std::time::Duration;
+
 use super::*;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/forbid.c");
@@ -73,6 +76,62 @@ fn without_perf_nothing_is_seen() {
     check_refused(&forbid(&calls, &AUTO), &parts);
 }
 
+/// Page faults that hither says that it saw.
+fn faults(message: &str) -> u64 {
+    let line = message
+        .lines()
+        .find_map(|l| l.strip_suffix(" sharing events"));
+    let number = line.and_then(|line| line.split(' ').nth(1)?.parse().ok());
+    number.unwrap_or(0)
+}
+
+/// Then the same is seen by BPF, where that is allowed.
+#[test]
+fn without_perf_but_with_bpf_all_is_seen() {
+    let place = place();
+    let auto = ["-v", "--", "sh", "-c", "(:); exit 7"];
+    let line = [&forbid(&["perf_event_open"], &AUTO)[..], &auto].concat();
+    let (code, message) = said(&place, &line);
+    if code == 2 {
+        println!("skipped: {message}");
+        return;
+    }
+    assert_eq!(code, 7, "{message}");
+    assert!(message.contains("observed by BPF"), "{message}");
+    assert!(faults(&message) > 100, "{message}");
+}
+
+/// Of a process that runs already, too, whose threads are pinned by what is seen.
+#[test]
+fn without_perf_but_with_bpf_processes_are_joined() {
+    let Some((place, calm, _)) = killed::program() else {
+        return;
+    };
+    let built = place.shell(&format!("gcc -O1 -o forbid {SOURCE}"));
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let mut command = place.command(&[&calm, "4"]);
+    let mut program = command.stdin(Stdio::piped()).spawn().expect("calm");
+    let pid = program.id().cast_signed();
+    wait_for("threads", || masks(pid).len() == 5);
+    let id = pid.to_string();
+    let auto = [HITHER, "auto", "--budget", "50%", "--pid", &id];
+    let mut hither = Running::start(place.command(&forbid(&["perf_event_open"], &auto)));
+    let is_one = |mask: &String| mask.parse::<u32>().is_ok();
+    while !masks(pid).iter().all(is_one) && hither.child.try_wait().expect("wait").is_none() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(program.stdin.take());
+    assert!(program.wait().expect("wait").success());
+    let output = hither.end();
+    let message = text(&output.stderr);
+    if status(&output) == 2 {
+        println!("skipped: {message}");
+        return;
+    }
+    assert!(message.contains("observed by BPF"), "{message}");
+    assert!(message.contains("moving"), "{message}");
+}
+
 #[test]
 fn without_samplers_first_touches_are_seen() {
     let calls = ["process_madvise", "userfaultfd", "ptrace"];
@@ -115,11 +174,7 @@ fn any_user_may_have_their_own_programs_observed() {
     let line = [&NOBODY[..], &AUTO, &["-v", "--", "true"]].concat();
     let (code, message) = said(&place, &line);
     assert_eq!(code, 0, "{message}");
-    let faults = message
-        .lines()
-        .find_map(|l| l.strip_suffix(" sharing events")?.split(' ').nth(1));
-    let faults: Option<u64> = faults.and_then(|n| n.parse().ok());
-    assert!(faults.is_some_and(|n| n > 10), "{message}");
+    assert!(faults(&message) > 10, "{message}");
 }
 
 #[test]

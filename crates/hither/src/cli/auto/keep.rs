@@ -14,6 +14,8 @@ use crate::trace::symbols::Symbols;
 /// Where the profile goes.
 pub struct Keep {
     folder: PathBuf,
+    /// The user named the place.
+    named: bool,
     working_directory: String,
 }
 
@@ -36,6 +38,7 @@ impl Keep {
             let here = here.context("cannot tell the current folder")?;
             Ok(Keep {
                 folder,
+                named: named.is_some(),
                 working_directory: here.to_string_lossy().into_owned(),
             })
         });
@@ -54,8 +57,21 @@ impl Keep {
     /// Completes the profile and writes it.
     ///
     /// # Errors
-    /// When there is no room for all of it.
-    pub fn write(&self, mut profile: Profile) -> Result<(PathBuf, Written)> {
+    /// When there is no room for all of it in the place that the user named.
+    pub fn write(&self, profile: Profile, quiet: bool) -> Result<Option<(PathBuf, Written)>> {
+        match self.put(profile) {
+            Ok(written) => Ok(Some(written)),
+            Err(error) if self.named => Err(error),
+            Err(error) => {
+                if !quiet {
+                    say(&format!("note: no profile was kept: {error:#}"));
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn put(&self, mut profile: Profile) -> Result<(PathBuf, Written)> {
         profile.meta.machine = topology::describe_machine();
         profile
             .meta

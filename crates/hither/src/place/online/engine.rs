@@ -6,16 +6,18 @@ use std::time::{Duration, Instant};
 
 use hither_profile::{Nanos, Profile, RunEnd};
 use hither_sys::affinity::Mask;
-use hither_sys::faults::{Fault, Faults, Record};
+use hither_sys::faults::{Fault, Record};
 
 use super::analysis::controller::{Controller, Standing};
 use super::analysis::matrix::{SharingMatrix, EVENT};
 use super::analysis::{storage, Access, Detector, Member};
+use super::answers::Answers;
 use super::clock::{nanos, own_time, Clocks};
 use super::evidence::Evidence;
 use super::guardian::Guardian;
 use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
+use super::observer::Observer;
 use super::pages::{Pages, Place};
 use super::present::Present;
 use super::record::{monotonic, Record as Kept, Tally};
@@ -43,7 +45,7 @@ struct Counts {
 
 pub struct Engine {
     pub mechanism: Mechanism,
-    pub observer: Faults,
+    pub observer: Box<dyn Observer>,
     pub samplers: Vec<Box<dyn Sampler>>,
     pub detector: Box<dyn Detector>,
     pub mapper: Box<dyn Mapper>,
@@ -51,6 +53,8 @@ pub struct Engine {
     pub parts: Parts,
     pub controller: Controller,
     pub guardian: Guardian,
+    /// Hides from the program where its threads were put, if it was started by us.
+    pub answers: Option<Answers>,
     pub budget: f64,
     pub journal: Journal,
     pub watch: Option<Box<dyn Watch>>,
@@ -156,7 +160,7 @@ impl Engine {
         let own = state.own;
         let pages = self.parts.pages && (state.evidence.placed() || !self.parts.threads);
         let samplers = &self.samplers;
-        for (at, record) in self.observer.drain() {
+        for &(at, record) in self.observer.drain() {
             match record {
                 Record::Fault(f) if samplers.iter().any(|s| s.owns(f.tid)) => {}
                 Record::Fault(fault) if fault.pid != own => {
@@ -321,11 +325,13 @@ impl Engine {
             let Some((tid, _)) = state.roster.by_member(member) else {
                 continue;
             };
-            let guardian = &mut self.guardian;
-            match state
-                .roster
-                .seat(tid, cpu, &state.ours, |p| guardian.expect(p))
-            {
+            let (guardian, answers) = (&mut self.guardian, &mut self.answers);
+            match state.roster.seat(tid, cpu, &state.ours, |pinned| {
+                if let Some(answers) = answers {
+                    answers.expect(&pinned);
+                }
+                guardian.expect(pinned)
+            }) {
                 Ok(true) => seated.push((tid, cpu)),
                 Ok(false) => {}
                 Err(error) => state.note(format!("threads could not be pinned ({error})")),
@@ -350,11 +356,8 @@ impl Engine {
         let mut state = self.state;
         state.cost.target = state.clocks.read();
         state.cost.cpu = own_time().saturating_sub(state.own_before);
-        if self.observer.user_only {
-            state.note(
-                "faults inside system calls were not seen (perf_event_paranoid is 2 or more)"
-                    .to_owned(),
-            );
+        if let Some(note) = self.observer.note() {
+            state.note(note.to_owned());
         }
         state
             .notes

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use hither_sys::faults::Faults;
 use nix::libc;
 
+use super::observer::{Means, Observer};
 use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
 
@@ -14,7 +14,7 @@ const ROUNDS: usize = 100;
 
 /// Processes that were joined.
 pub struct Joined {
-    pub faults: Faults,
+    pub observer: Box<dyn Observer>,
     pub processes: Vec<Pid>,
     /// Descendants that belong to somebody else.
     pub refused: Vec<Pid>,
@@ -23,12 +23,12 @@ pub struct Joined {
 /// Observes all threads of a process and its descendants.
 ///
 /// # Errors
-/// As perf_event_open(2) of the process itself; ESRCH when it is gone.
-pub fn join(pid: Pid, cpus: &[u32]) -> io::Result<Joined> {
+/// As the means', for the process itself; ESRCH when it is gone.
+pub fn join(pid: Pid, cpus: &[u32], means: Means) -> io::Result<Joined> {
     let mut known: BTreeSet<Tid> = task::threads(pid).into_iter().collect();
     let first: Vec<Tid> = known.iter().copied().collect();
     let mut joined = Joined {
-        faults: Faults::of_threads(&first, cpus)?,
+        observer: means.of_threads(pid, &first, cpus)?,
         processes: vec![pid],
         refused: Vec::new(),
     };
@@ -44,8 +44,8 @@ pub fn join(pid: Pid, cpus: &[u32]) -> io::Result<Joined> {
                     continue;
                 }
                 match joined
-                    .faults
-                    .add(tid, cpus)
+                    .observer
+                    .add(pid, tid, cpus)
                     .map_err(|e| (e.raw_os_error(), e))
                 {
                     Ok(()) => {}

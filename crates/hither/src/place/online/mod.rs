@@ -10,6 +10,7 @@
 //! One thread does it all: `engine` every 10 ms. The `guardian` undoes what must not outlive
 //! hither. Who maps is a [`Mapper`], which the command line joins on.
 pub mod analysis;
+mod answers;
 mod blind;
 mod clock;
 mod engine;
@@ -20,6 +21,7 @@ pub mod journal;
 mod knobs;
 mod ledger;
 mod memory;
+mod observer;
 mod pages;
 mod present;
 pub mod record;
@@ -34,8 +36,7 @@ use std::process::Stdio;
 
 use anyhow::{anyhow, bail, Context, Result};
 use hither_profile::{NodeIx, Profile, RunEnd};
-use hither_sys::faults::Faults;
-use hither_sys::{probe, process};
+use hither_sys::process;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use crate::place::run::guide::{Cpu, Node, Pid};
@@ -46,10 +47,12 @@ use analysis::affinity::AffinityTable;
 use analysis::controller::{Controller, Limits};
 use analysis::regions::{self, RegionTable};
 use analysis::{Detector, Member};
+use answers::Answers;
 use engine::{Engine, State};
 use guardian::Guardian;
 use journal::{Journal, Outcome, Watch};
 use knobs::Knobs;
+use observer::{Means, Observer};
 use sampler::Choice;
 
 /// How communication is found.
@@ -146,9 +149,11 @@ pub fn run(
 ) -> Result<(Outcome, Profile)> {
     let signals = Signals::hold()?;
     let streams = std::mem::take(&mut request.streams);
-    let cpus = request.machine.cpus();
-    let mut engine = engine(request, |_| Faults::of_children(&cpus))?;
     let mut command = front::command(target, &[], &signals);
+    let answers = Answers::new(&mut command)?;
+    let cpus = request.machine.cpus();
+    let mut engine = engine(request, |means| means.of_children(&cpus))?;
+    engine.answers = Some(answers);
     let [out, err] = streams;
     out.map(|fd| command.stdout(Stdio::from(fd)));
     err.map(|fd| command.stderr(Stdio::from(fd)));
@@ -178,10 +183,10 @@ pub fn attach(request: Request, pid: Pid) -> Result<(Outcome, Profile)> {
     let cpus = request.machine.cpus();
     let mut processes = Vec::new();
     let mut refused = Vec::new();
-    let mut engine = engine(request, |_| {
-        let joined = joining::join(pid, &cpus)?;
+    let mut engine = engine(request, |means| {
+        let joined = joining::join(pid, &cpus, means)?;
         (processes, refused) = (joined.processes, joined.refused);
-        Ok(joined.faults)
+        Ok(joined.observer)
     })?;
     for pid in processes {
         engine.adopt(pid);
@@ -214,10 +219,10 @@ pub fn attach(request: Request, pid: Pid) -> Result<(Outcome, Profile)> {
 
 fn engine(
     request: Request,
-    observe: impl FnOnce(&Machine) -> std::io::Result<Faults>,
+    observe: impl FnOnce(Means) -> std::io::Result<Box<dyn Observer>>,
 ) -> Result<Engine> {
     // Before anything is changed for it.
-    probe::perf_page_faults(true).map_err(|e| anyhow!(blind::why(&e)))?;
+    let means = Means::find()?;
     let state_file = Path::new(knobs::STATE);
     let knobs = match request.samplers.allow_sysctl {
         true => Some(Knobs::open(state_file).context(
@@ -234,8 +239,13 @@ fn engine(
     if let (true, Some(name)) = (samplers.is_empty(), &request.samplers.only) {
         bail!("sampler {name} does not work here: {}", reasons.join("; "));
     }
-    let observer = observe(&request.machine).map_err(|e| anyhow!(blind::why(&e)))?;
+    let held_off = match request.parts.pages && request.machine.nodes.len() > 1 {
+        true => sampler::hold_off(&samplers, guardian.knobs()),
+        false => None,
+    };
+    let observer = observe(means).map_err(|e| anyhow!(blind::why(&e)))?;
     let mut state = State::new();
+    held_off.into_iter().for_each(|note| state.note(note));
     if samplers.is_empty() {
         state.note(format!(
             "no sampler works here, so of each page only the first access was seen: {}; see `hither doctor`",
@@ -256,6 +266,7 @@ fn engine(
         parts: request.parts,
         controller: Controller::new(request.limits),
         guardian,
+        answers: None,
         budget: request.limits.budget,
         journal: Journal::new(request.journal),
         watch: request.watch,

@@ -67,7 +67,7 @@ impl Pages {
         let mut moved = 0;
         for (pid, pages) in by_process {
             moved += match self.move_of(pid, &pages, nodes, detector) {
-                Err(e) if e.raw_os_error() == Some(nix::libc::ESRCH) => 0,
+                Err(e) if is_gone(&e) => 0,
                 moved => moved?,
             };
         }
@@ -114,4 +114,12 @@ impl Pages {
         }
         Ok(moved)
     }
+}
+
+/// The kernel's words for a process that ended, or is about to and has no memory any more.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(nix::libc::ESRCH | nix::libc::EINVAL)
+    )
 }

@@ -38,7 +38,7 @@ pub fn draw(frame: &mut Frame, state: &State, style: Style) {
     .areas(area);
     frame.render_widget(Paragraph::new(title(state, area.width)), head);
     rates(frame, faults, state, style);
-    let matrix = (2 * middle.height).clamp(34, 64).min(middle.width / 2);
+    let matrix = (2 * middle.height).clamp(36, 64).min(middle.width / 2);
     let [left, right] =
         Layout::horizontal([Constraint::Min(36), Constraint::Length(matrix)]).areas(middle);
     threads(frame, left, state, style);

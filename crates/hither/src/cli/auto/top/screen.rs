@@ -49,7 +49,7 @@ impl Screen {
             let _ = tcsetattr(stderr().as_fd(), SetArg::TCSANOW, &quiet);
         }
         SHOWN.store(true, Ordering::Relaxed);
-        let window = size()?;
+        let window = window();
         let mut screen = Screen {
             terminal: terminal(window)?,
             window,
@@ -71,7 +71,7 @@ impl Screen {
     }
 
     fn fit(&mut self) -> std::io::Result<()> {
-        let window = size()?;
+        let window = window();
         if window != self.window {
             self.terminal = terminal(window)?;
             self.window = window;
@@ -79,6 +79,12 @@ impl Screen {
         }
         Ok(())
     }
+}
+
+/// Columns and rows, of the usual terminal where it does not tell.
+fn window() -> (u16, u16) {
+    let told = size().ok().filter(|(columns, rows)| columns.min(rows) > &0);
+    told.unwrap_or((80, 24))
 }
 
 /// Of a fixed size, for ratatui asks a terminal that it is to clear or fit where its cursor

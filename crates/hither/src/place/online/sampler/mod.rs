@@ -109,6 +109,13 @@ pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>,
     (works, reasons)
 }
 
+/// Keeps the kernel from moving pages as we do: a remark for the user where that cannot be.
+#[must_use]
+pub fn hold_off(samplers: &[Box<dyn Sampler>], knobs: Option<&Knobs>) -> Option<String> {
+    let needed = samplers.iter().any(|s| s.name() == "numa-balancing");
+    (!needed).then(|| numa_balancing::hold_off(knobs))?
+}
+
 /// Whether safer ones reach all that it does.
 fn adds_nothing(sampler: &dyn Sampler, safer: &[Box<dyn Sampler>]) -> bool {
     let reached = |kind| safer.iter().any(|s| s.reaches().contains(kind));

@@ -44,6 +44,8 @@ pub struct NumaBalancing {
     since: Instant,
     wanted: u64,
     before: u64,
+    /// Pages that the kernel had moved at the start.
+    moved: u64,
 }
 
 fn switch(on: bool) -> Setting {
@@ -78,6 +80,7 @@ impl NumaBalancing {
             since: Instant::now(),
             wanted: 0,
             before: 0,
+            moved: moved(),
         };
         let Some(knobs) = knobs else {
             return match sampler.on {
@@ -132,6 +135,34 @@ impl NumaBalancing {
     }
 }
 
+/// Keeps the kernel from moving pages itself while hither does, where its faults are not
+/// needed: a remark for the user where that cannot be. Where they are needed it is left
+/// alone, for it can be held off from inside the program only, by binding each run of pages
+/// to the node that it is on (MPOL_BIND with MPOL_F_NUMA_BALANCING): that decides where new
+/// pages go, splits mappings and overrides what the program asked for, and the kernel moves
+/// pages to the threads that use them, as rule (6) does.
+pub fn hold_off(knobs: Option<&Knobs>) -> Option<String> {
+    let now = fs::read_to_string(SWITCH).unwrap_or_default();
+    if now.trim() == "0" || now.is_empty() {
+        return None;
+    }
+    let held = knobs.map(|knobs| knobs.hold(&[switch(false)]));
+    match held {
+        Some(Ok(refused)) if refused.is_empty() => None,
+        Some(_) => Some("kernel.numa_balancing is on and may not be changed, so the kernel moves pages too".to_owned()),
+        None => Some("kernel.numa_balancing is on, so the kernel moves pages too; --allow-sysctl lets hither switch it off for the run".to_owned()),
+    }
+}
+
+/// Pages that the kernel moved so far, of all programs.
+fn moved() -> u64 {
+    let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let line = counters
+        .lines()
+        .find_map(|l| l.strip_prefix("numa_pages_migrated "));
+    line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
+}
+
 /// No faster than doubling and halving.
 fn next_period(period: f64, ratio: f64) -> f64 {
     (period * ratio.clamp(0.5, 2.0)).clamp(*PERIODS.start(), *PERIODS.end())
@@ -171,11 +202,20 @@ impl Sampler for NumaBalancing {
     }
 
     fn note(&self) -> Option<String> {
-        if !self.ours {
-            return Some("kernel.numa_balancing is on already and was left as it is: how often it samples is not ours to say".to_owned());
-        }
-        let note = "debugfs is closed to hither, so the kernel goes through the program's memory once a second or less often: patterns are seen after some seconds";
-        self.period.is_none().then(|| note.to_owned())
+        let pace = if !self.ours {
+            "kernel.numa_balancing is on already and was left as it is: how often it samples is not ours to say"
+        } else if self.period.is_none() {
+            "debugfs is closed to hither, so the kernel goes through the program's memory once a second or less often: patterns are seen after some seconds"
+        } else {
+            ""
+        };
+        let moved = match moved().saturating_sub(self.moved) {
+            0 => String::new(),
+            moved => format!("the kernel itself moved {moved} pages meanwhile, of all programs"),
+        };
+        let parts = [pace, &moved].map(str::to_owned);
+        let note: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        (!note.is_empty()).then(|| note.join("; "))
     }
 }
 

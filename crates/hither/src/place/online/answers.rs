@@ -1,0 +1,209 @@
+//! A small process that answers the program when it asks where it may run: a runtime that
+//! counts its processing units is not to find the one on which we have put a thread.
+//!
+//! ```text
+//!  program --sched_getaffinity--> kernel --asks--> answers: the mask without us
+//!  hither  --pipe: who is put where-----------------^
+//! ```
+//! It is a process of its own since the program waits for its answers: they must come though
+//! hither is stopped or killed. It ends when the last process that may ask has ended. Where
+//! it may not write into the program's memory (yama), or a thread has a mask that is not
+//! ours, the kernel answers. What is in /proc/PID/status stays the truth.
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, IoSlice, PipeReader, PipeWriter, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use hither_sys::affinity::{self, Mask};
+use hither_sys::seccomp::notify::{self, Answer, Call};
+use hither_sys::{launch, process};
+use nix::libc;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::SigSet;
+use nix::sys::uio::{process_vm_writev, RemoteIoVec};
+
+use super::ledger::Pinned;
+use crate::place::run::guide::Tid;
+
+/// The way to tell it.
+#[derive(Debug)]
+pub struct Answers(PipeWriter);
+
+impl Answers {
+    /// Splits it off and has the program of `command` ask it. To be called while this
+    /// process has one thread.
+    ///
+    /// # Errors
+    /// When the kernel makes no process or pipe.
+    pub fn new(command: &mut Command) -> Result<Answers> {
+        let (theirs, ours) = std::io::pipe().context("cannot make a pipe")?;
+        let (listens, asks) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        let pid = process::fork_off(|| {
+            let kept = [theirs.as_raw_fd(), listens.as_raw_fd()];
+            let _ = SigSet::all().thread_block();
+            let _ = nix::sys::prctl::set_name(c"hither-answers");
+            if launch::let_go(&kept).is_err() {
+                return 1;
+            }
+            if let Ok(Some(listener)) = notify::listener(&listens) {
+                drop(listens);
+                serve(&listener, theirs);
+            }
+            0
+        });
+        let pid = pid.context("cannot split off the process that answers the program")?;
+        notify::asking(command, notify::filter(), asks, pid);
+        Ok(Answers(ours))
+    }
+
+    /// Tells it of a thread that is about to be put on a unit.
+    pub fn expect(&mut self, pinned: &Pinned) {
+        if let Ok(mut line) = serde_json::to_vec(pinned) {
+            line.push(b'\n');
+            // Without it the program is told the truth.
+            let _ = self.0.write_all(&line);
+        }
+    }
+}
+
+/// What it knows.
+#[derive(Default)]
+struct Known {
+    put: HashMap<Tid, (u32, Mask)>,
+    /// Units that any thread was put on.
+    units: HashSet<u32>,
+    /// The program has set masks itself: one unit may be its own choice.
+    chooses: bool,
+    /// As the program started.
+    natural: Mask,
+}
+
+/// Answers until nobody can ask any more.
+fn serve(listener: &OwnedFd, pipe: PipeReader) {
+    let mut known = Known {
+        natural: Mask::of(0).unwrap_or_default(),
+        ..Known::default()
+    };
+    let mut pipe = Some(BufReader::new(pipe));
+    loop {
+        let mut ready = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+        if let Some(pipe) = &pipe {
+            ready.push(PollFd::new(pipe.get_ref().as_fd(), PollFlags::POLLIN));
+        }
+        if poll(&mut ready, PollTimeout::NONE).is_err() {
+            continue;
+        }
+        let events = |at: usize| ready.get(at).and_then(PollFd::revents);
+        let (asked, told) = (events(0).unwrap_or(PollFlags::empty()), events(1));
+        if told.is_some_and(|events| !events.is_empty()) && !known.hear(&mut pipe) {
+            // Hither has ended, and whatever it did is undone.
+            pipe = None;
+            known.put.clear();
+            known.units.clear();
+        }
+        if asked.contains(PollFlags::POLLIN) {
+            if let Ok(call) = notify::next(listener.as_fd()) {
+                let answer = known.answer(listener, &call).unwrap_or(Answer::GoOn);
+                notify::answer(listener.as_fd(), &call, answer);
+            }
+        } else if asked.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
+            return;
+        }
+    }
+}
+
+impl Known {
+    /// Reads what there is to hear. Whether there will be more.
+    fn hear(&mut self, pipe: &mut Option<BufReader<PipeReader>>) -> bool {
+        let Some(pipe) = pipe else {
+            return false;
+        };
+        loop {
+            let mut line = String::new();
+            if pipe.read_line(&mut line).unwrap_or(0) == 0 {
+                return false;
+            }
+            if let Ok(pinned) = serde_json::from_str::<Pinned>(&line) {
+                self.units.insert(pinned.cpu);
+                let natural = pinned
+                    .natural
+                    .iter()
+                    .flat_map(|&(first, last)| first..=last);
+                let natural = natural.collect();
+                self.put.insert(pinned.tid, (pinned.cpu, natural));
+            }
+            if pipe.buffer().is_empty() {
+                return true;
+            }
+        }
+    }
+
+    fn answer(&mut self, listener: &OwnedFd, call: &Call) -> Option<Answer> {
+        let target = i32::try_from(call.arguments[0] & 0xffff_ffff).ok()?;
+        let target = if target == 0 { call.tid } else { target };
+        if call.number == libc::SYS_sched_setaffinity {
+            self.chooses = true;
+            self.put.remove(&target);
+            return None;
+        }
+        let natural = self.natural(target)?;
+        let length = usize::try_from(call.arguments[1] & 0xffff_ffff).ok()?;
+        let length = affinity::length(target, length).ok()?;
+        let bytes = natural.bytes(length);
+        let remote = RemoteIoVec {
+            base: usize::try_from(call.arguments[2]).ok()?,
+            len: length,
+        };
+        let caller = nix::unistd::Pid::from_raw(call.tid);
+        if !notify::waits(listener.as_fd(), call) {
+            return None;
+        }
+        let written = process_vm_writev(caller, &[IoSlice::new(&bytes)], &[remote]);
+        (written == Ok(length)).then(|| Answer::Done(i64::try_from(length).unwrap_or(0)))
+    }
+
+    /// The mask that a thread would have without us; `None` where it has that.
+    fn natural(&self, tid: Tid) -> Option<&Mask> {
+        let now = Mask::of(tid).ok()?;
+        let mut units = now.cpus();
+        let (Some(unit), None) = (units.next(), units.next()) else {
+            return None;
+        };
+        match self.put.get(&tid) {
+            Some((put, natural)) if *put == unit => Some(natural),
+            // A child that has its parent's mask still.
+            _ if self.units.contains(&unit) && !self.chooses => Some(&self.natural),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_masks_of_ours_are_hidden() {
+        let tid = nix::unistd::gettid().as_raw();
+        let before = Mask::of(0).expect("mask");
+        let unit = before.cpus().next().expect("a unit");
+        let mut known = Known {
+            natural: Mask::from_iter([1, 2, 3]),
+            ..Known::default()
+        };
+        Mask::one(unit).give(0).expect("give");
+        // Its own choice, as far as we know.
+        assert_eq!(known.natural(tid), None);
+        known.units.insert(unit);
+        assert_eq!(known.natural(tid), Some(&known.natural));
+        known.chooses = true;
+        assert_eq!(known.natural(tid), None);
+        known.put.insert(tid, (unit, Mask::from_iter([7, 8])));
+        assert_eq!(known.natural(tid), Some(&Mask::from_iter([7, 8])));
+        known.put.insert(tid, (unit + 1, Mask::from_iter([7, 8])));
+        assert_eq!(known.natural(tid), None);
+        before.give(0).expect("give back");
+    }
+}
