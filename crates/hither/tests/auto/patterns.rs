@@ -104,7 +104,7 @@ fn a_pipeline_is_seen_as_one() {
 
 #[test]
 fn a_stencil_is_seen_as_one() {
-    check("stencil2d 256 150000", "stencil2d 256 400");
+    check("stencil2d 512 60000", "stencil2d 512 100");
 }
 
 #[test]
