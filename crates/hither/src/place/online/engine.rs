@@ -162,7 +162,8 @@ impl Engine {
         let samplers = &self.samplers;
         for &(at, record) in self.observer.drain() {
             match record {
-                Record::Fault(f) if samplers.iter().any(|s| s.owns(f.tid)) => {}
+                Record::Fault(Fault { tid, .. }) | Record::Started { tid, .. }
+                    if samplers.iter().any(|s| s.owns(tid)) => {}
                 Record::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
                     state.cost.faulting += RECORD;
