@@ -22,7 +22,7 @@ use super::pages::{Pages, Place};
 use super::present::Present;
 use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
-use super::sampler::{Sampler, View};
+use super::sampler::{self, Sampler, View};
 use super::{Machine, Mapper, Mechanism, Parts, Question};
 use crate::place::run::guide::{Cpu, Pid, Tid};
 use crate::place::run::task;
@@ -39,6 +39,8 @@ const RECORD: Nanos = 120;
 struct Counts {
     faults: u64,
     extra: u64,
+    /// On pages that have faulted before.
+    known: u64,
     mappings: u64,
     threads_moved: u64,
 }
@@ -167,10 +169,8 @@ impl Engine {
                 Record::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
                     state.cost.faulting += RECORD;
-                    if state.fault(at, fault, machine, detector, pages) {
-                        state.counts.extra += 1;
-                        state.cost.faulting += price;
-                    }
+                    let known = state.fault(at, fault, machine, detector, pages);
+                    state.counts.known += u64::from(known);
                 }
                 Record::Started {
                     pid,
@@ -197,6 +197,10 @@ impl Engine {
                 _ => {}
             }
         }
+        let caused = sampler::caused(samplers, state.counts.known);
+        let caused = caused.saturating_sub(state.counts.extra);
+        state.counts.extra += caused;
+        state.cost.faulting += caused * price;
         let gone = state.memory.take_gone();
         if !gone.is_empty() {
             detector.forget_objects(&gone);
