@@ -19,7 +19,7 @@ use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
 use super::observer::Observer;
 use super::pages::{Pages, Place};
-use super::present::{Present, Use};
+use super::present::Present;
 use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
 use super::sampler::{self, Sampler, View};
@@ -426,14 +426,8 @@ impl State {
         };
         self.record.access(at, &fault, who, page, access.node);
         self.record.belongs(&fault, page, &self.memory);
-        let events = self.matrix.events();
         let seen = detector.access(&access, &mut self.matrix);
-        let used = match (self.matrix.events() > events, seen.mixed) {
-            (true, _) => Use::Shared,
-            (false, true) => Use::Mixed,
-            (false, false) => Use::Other,
-        };
-        self.present.saw(fault.pid, fault.address, used);
+        self.present.saw(fault.pid, fault.address, seen.mixed);
         for (a, b) in self.matrix.take_fresh() {
             self.record.shared(a, b);
             self.evidence.event(a, b);
