@@ -14,6 +14,8 @@ mod host;
 mod inject;
 mod orders;
 mod regions;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -24,7 +26,7 @@ use hither_profile::Nanos;
 use super::{Kind, Sampler, View};
 use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
-use host::Host;
+use host::{Host, Unfit};
 use inject::Injection;
 
 /// Bytes of a page of this processor.
@@ -36,14 +38,16 @@ const FAULT: Nanos = 3000;
 const FIRST: Nanos = 4000;
 /// Between two looks at processes that have no agent.
 const PAUSE: Duration = Duration::from_millis(100);
+/// So often a process is looked at that is perhaps not fit.
+const TRIES: u32 = 10;
 
 /// Where a process stands.
 #[derive(Debug)]
 enum Standing {
     Injecting(Injection),
     With(Box<Host>),
-    /// Looked at again then.
-    Alone(Instant),
+    /// Looked at again then; so often it has been in vain.
+    Alone(Instant, u32),
     Refused(String),
 }
 
@@ -82,13 +86,14 @@ impl Mover {
         let busy = |s: &Standing| matches!(s, Standing::Injecting(_));
         let mut busy = self.processes.values().any(busy);
         for pid in live {
-            let due = match self.processes.get(&pid) {
-                None => true,
-                Some(Standing::Alone(until)) => *until <= Instant::now(),
-                Some(_) => false,
+            let tries = match self.processes.get(&pid) {
+                None => Some(0),
+                Some(Standing::Alone(until, tries)) => (*until <= Instant::now()).then_some(*tries),
+                Some(_) => None,
             };
+            let Some(tries) = tries else { continue };
             // One process at a time is stopped.
-            if !due || busy || task::threads(pid).len() < 2 {
+            if busy || task::threads(pid).len() < 2 {
                 continue;
             }
             let standing = match host::is_fit(pid) {
@@ -99,7 +104,10 @@ impl Mover {
                     }
                     Err(error) => Standing::Refused(error.to_string()),
                 },
-                Err(reason) => Standing::Refused(reason),
+                Err(Unfit::Perhaps(_)) if tries < TRIES => {
+                    Standing::Alone(Instant::now() + PAUSE, tries + 1)
+                }
+                Err(Unfit::Now(reason) | Unfit::Perhaps(reason)) => Standing::Refused(reason),
             };
             self.stand(pid, standing);
         }
@@ -122,7 +130,7 @@ impl Mover {
                     None => {}
                     Some(Ok(tid)) => match Host::meet(pid, tid) {
                         Ok(host) => news.push((pid, Standing::With(Box::new(host)))),
-                        Err(error) => news.push((pid, again(&error))),
+                        Err(_) => news.push((pid, later())),
                     },
                     Some(Err(reason)) => news.push((pid, Standing::Refused(reason))),
                 },
@@ -131,9 +139,7 @@ impl Mover {
                         let counts = host.counts();
                         self.past.taken += counts.taken;
                         self.past.time += counts.time;
-                        // It ran another program, perhaps, or the agent saw no use.
-                        let later = Instant::now() + Duration::from_secs(1);
-                        news.push((pid, Standing::Alone(later)));
+                        news.push((pid, later()));
                     }
                 }
                 _ => {}
@@ -168,8 +174,8 @@ impl Mover {
 }
 
 /// The agent was there and is not: the process ended, or runs another program.
-fn again(_: &io::Error) -> Standing {
-    Standing::Alone(Instant::now() + Duration::from_secs(1))
+fn later() -> Standing {
+    Standing::Alone(Instant::now() + Duration::from_secs(1), 0)
 }
 
 impl Sampler for Mover {

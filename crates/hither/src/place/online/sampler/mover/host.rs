@@ -23,7 +23,7 @@ use crate::place::run::task;
 /// Between two looks at all mappings, which cost much in a large process: so many times as
 /// long as one takes, and no less than this.
 const REST: u32 = 100;
-const AT_LEAST: Duration = Duration::from_millis(500);
+const AT_LEAST: Duration = Duration::from_millis(100);
 /// Until a region that was touched for the first time too often is tried again.
 const LATER: Duration = Duration::from_secs(3);
 /// Around the lists of locks of threads nothing is taken.
@@ -53,19 +53,28 @@ pub struct Host {
     cost: Duration,
 }
 
+/// Why there may be none.
+#[derive(Debug)]
+pub enum Unfit {
+    Now(String),
+    /// Unless it is otherwise in a while.
+    Perhaps(String),
+}
+
 /// Whether there may be an agent in the process: what could go wrong for it that we cannot
 /// see to is not there.
-pub fn is_fit(pid: Pid) -> Result<(), String> {
+pub fn is_fit(pid: Pid) -> Result<(), Unfit> {
+    let unfit = |why: &str| Err(Unfit::Now(why.to_owned()));
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name: &str| {
         let line = status.lines().find_map(|l| l.strip_prefix(name));
         line.map(str::trim).unwrap_or_default()
     };
     if field("TracerPid:") != "0" {
-        return Err("somebody else follows it already".to_owned());
+        return unfit("somebody else follows it already");
     }
     if !is_unfiltered(&status) {
-        return Err("a filter forbids it system calls".to_owned());
+        return unfit("a filter forbids it system calls");
     }
     // A core file is to hold all of memory; the kernel waits for no page when it writes one.
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
@@ -73,9 +82,8 @@ pub fn is_fit(pid: Pid) -> Result<(), String> {
         .lines()
         .find_map(|l| l.strip_prefix("Max core file size"));
     if core.and_then(|l| l.split_whitespace().next()) != Some("0") {
-        return Err(
-            "it would leave a core file, which would lack pages; ulimit -c 0 lets it be sampled"
-                .to_owned(),
+        return unfit(
+            "it would leave a core file, which would lack pages; ulimit -c 0 lets it be sampled",
         );
     }
     for tid in task::threads(pid) {
@@ -84,22 +92,23 @@ pub fn is_fit(pid: Pid) -> Result<(), String> {
         let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
         let policy = after.split(' ').nth(38).unwrap_or("0");
         if !["0", "3"].contains(&policy) {
-            return Err("it has real-time threads, which would keep the agent waiting".to_owned());
+            return unfit("it has real-time threads, which would keep the agent waiting");
         }
         if let Ok(None) = robust_list(tid) {
-            return Err("its threads are not those of the GNU C library".to_owned());
+            let why = "its threads are not those of the GNU C library".to_owned();
+            return Err(Unfit::Perhaps(why));
         }
     }
-    let fds = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|e| e.to_string())?;
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|e| Unfit::Now(e.to_string()))?;
     let links = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
     if links
         .into_iter()
         .any(|to| to.to_string_lossy().contains("[userfaultfd]"))
     {
-        return Err("it watches page faults itself".to_owned());
+        return unfit("it watches page faults itself");
     }
     if regions::has_devices(&regions::read(pid)) {
-        return Err("devices reach into its memory".to_owned());
+        return unfit("devices reach into its memory");
     }
     Ok(())
 }

@@ -7,13 +7,15 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+#[cfg(not(test))]
+use hither_sys::process;
 use hither_sys::ptrace::{Event, Until};
-use hither_sys::{inject as sys, launch, process, ptrace};
+use hither_sys::{inject as sys, launch, ptrace};
 use nix::libc;
+#[cfg(not(test))]
 use nix::sys::signal::SigSet;
 use nix::sys::wait::waitpid;
 
@@ -36,7 +38,7 @@ const CS_64: u64 = 0x33;
 #[derive(Debug)]
 pub struct Injection {
     result: PipeReader,
-    helper: nix::unistd::Pid,
+    helper: Option<nix::unistd::Pid>,
 }
 
 impl Injection {
@@ -46,21 +48,7 @@ impl Injection {
     /// When the kernel makes no process or pipe.
     pub fn begin(pid: Pid) -> io::Result<Injection> {
         let (theirs, ours) = io::pipe()?;
-        let helper = process::fork_off(|| {
-            let _ = SigSet::all().thread_block();
-            let _ = nix::sys::prctl::set_name(c"hither-injector");
-            let mut pipe = ours.try_clone().map(|pipe| (pipe, 0));
-            if let Ok((pipe, _)) = &mut pipe {
-                if launch::let_go(&[pipe.as_raw_fd()]).is_ok() {
-                    let line = match put_into(pid) {
-                        Ok(tid) => format!("{tid}"),
-                        Err(error) => error.to_string(),
-                    };
-                    let _ = pipe.write_all(line.as_bytes());
-                }
-            }
-            0
-        })?;
+        let helper = split_off(pid, ours)?;
         Ok(Injection {
             result: theirs,
             helper,
@@ -77,7 +65,7 @@ impl Injection {
         }
         let mut line = String::new();
         let _ = self.result.read_to_string(&mut line);
-        let _ = waitpid(self.helper, None);
+        self.helper.map(|helper| waitpid(helper, None));
         Some(line.parse().map_err(|_| match line.is_empty() {
             true => "the process that was to do it was killed".to_owned(),
             false => line,
@@ -85,7 +73,37 @@ impl Injection {
     }
 }
 
-/// Does it.
+/// Has it done by a process of its own.
+#[cfg(not(test))]
+fn split_off(pid: Pid, ours: io::PipeWriter) -> io::Result<Option<nix::unistd::Pid>> {
+    use std::os::fd::AsRawFd;
+    let helper = process::fork_off(|| {
+        let _ = SigSet::all().thread_block();
+        let _ = nix::sys::prctl::set_name(c"hither-injector");
+        if launch::let_go(&[ours.as_raw_fd()]).is_ok() {
+            say(pid, &ours);
+        }
+        0
+    })?;
+    Ok(Some(helper))
+}
+
+/// Tests run in threads, which cannot be split off.
+#[cfg(test)]
+fn split_off(pid: Pid, ours: io::PipeWriter) -> io::Result<Option<nix::unistd::Pid>> {
+    std::thread::spawn(move || say(pid, &ours));
+    Ok(None)
+}
+
+/// Does it and says what came of it.
+fn say(pid: Pid, mut pipe: &io::PipeWriter) {
+    let line = match put_into(pid) {
+        Ok(tid) => tid.to_string(),
+        Err(error) => error.to_string(),
+    };
+    let _ = pipe.write_all(line.as_bytes());
+}
+
 fn put_into(pid: Pid) -> io::Result<Tid> {
     launch::be_prompt();
     let mut why = io::Error::other("it has no thread that can be stopped");

@@ -1,0 +1,145 @@
+//! The agent in a program that checks every byte of its memory, at rates that no budget
+//! would allow. Needs what the sampler needs; where that is not given, each test says so.
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use std::os::fd::AsFd;
+
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+
+use super::*;
+use crate::place::online::memory::Memory;
+use crate::place::online::roster::Roster;
+use crate::place::run::guide::Cpu;
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/safety.c");
+
+/// A folder with the program in it; `None` where there can be no agent.
+fn folder() -> Option<tempfile::TempDir> {
+    if let Err(reason) = agent::is_possible() {
+        println!("skipped: {reason}");
+        return None;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut gcc = Command::new("gcc");
+    let built = gcc.args(["-O1", "-pthread", "-o"]);
+    let built = built.arg(folder.path().join("safety")).arg(SOURCE);
+    assert!(built.status().expect("gcc").success());
+    Some(folder)
+}
+
+fn start(folder: &Path, seconds: &str, letters: &str) -> Child {
+    let mut program = Command::new(folder.join("safety"));
+    program.args([seconds, "."]).arg(letters);
+    program.current_dir(folder);
+    program.stdout(Stdio::piped()).stderr(Stdio::piped());
+    program.spawn().expect("safety")
+}
+
+/// Samples a program until it ends, `rate` pages every 2 ms. Returns what was counted.
+fn torment(program: &mut Child, rate: u32) -> orders::Counts {
+    let pid = Pid::try_from(program.id()).expect("pid");
+    let mut mover = Mover::new().expect("a sampler");
+    let (memory, mut counts) = (Memory::default(), orders::Counts::default());
+    let began = Instant::now();
+    // Not by waiting for it: that would take the news of its stops from whoever injects.
+    let end = hither_sys::process::pidfd(nix::unistd::Pid::from_raw(pid)).expect("pidfd");
+    let has_ended = || {
+        let mut ready = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+        poll(&mut ready, PollTimeout::ZERO).expect("poll") > 0
+    };
+    while !has_ended() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it hangs");
+        let mut roster = Roster::default();
+        for tid in task::threads(pid) {
+            roster.seen(tid, pid, Cpu(0));
+        }
+        let view = View {
+            memory: &memory,
+            roster: &roster,
+            extra: 0,
+        };
+        mover.take(rate, &view).expect("take");
+        if let Some(host) = mover.hosts().next() {
+            counts = host.counts();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    println!("{counts:?}; {:?}", mover.note());
+    counts
+}
+
+fn check(letters: &str, least: u64) {
+    let Some(folder) = folder() else {
+        return;
+    };
+    let mut program = start(folder.path(), "4", letters);
+    let counts = torment(&mut program, 100);
+    let output = program.wait_with_output().expect("output");
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    println!("{out}{err}{}", output.status);
+    assert!(output.status.success() && out.ends_with("0 wrong\n"));
+    assert!(counts.taken >= least, "{counts:?}");
+}
+
+#[test]
+fn atomics_lose_no_count() {
+    check("aaaa", 2000);
+}
+
+#[test]
+fn reads_and_writes_find_what_was_written() {
+    check("rrrr", 2000);
+}
+
+#[test]
+fn system_calls_wait_for_pages() {
+    check("ppff", 2000);
+}
+
+#[test]
+fn children_have_what_their_parents_had() {
+    check("kkxr", 1000);
+}
+
+#[test]
+fn memory_that_is_mapped_anew_is_empty() {
+    check("mmmr", 500);
+}
+
+#[test]
+fn memory_that_is_moved_keeps_what_it_holds() {
+    check("vvvr", 500);
+}
+
+#[test]
+fn memory_that_is_given_up_is_empty() {
+    check("dddr", 500);
+}
+
+#[test]
+fn rights_and_locks_change_nothing() {
+    check("lllr", 500);
+}
+
+#[test]
+fn huge_pages_keep_what_they_hold() {
+    check("hhr", 500);
+}
+
+#[test]
+fn threads_end_as_they_would() {
+    check("ttsr", 500);
+}
+
+#[test]
+fn locks_of_threads_that_died_are_told() {
+    check("uutr", 0);
+}
+
+#[test]
+fn all_at_once() {
+    check("aarrpfkxmvdlhtsr", 500);
+}
