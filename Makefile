@@ -22,7 +22,7 @@ DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
 .PHONY: all build programs demo test soak format install uninstall clean help
-.PHONY: bench-trace bench-map bench-report screenshots build-packages test-packages toolchain
+.PHONY: bench-trace bench-auto bench-map bench-report screenshots build-packages test-packages toolchain
 
 all: build
 
@@ -35,6 +35,7 @@ help:
 	@echo 'make uninstall PREFIX=DIR    remove them'
 	@echo 'make bench-trace             cost of tracing against native, valgrind, qemu-user'
 	@echo 'make bench-run               cost of hither run beside a plain start'
+	@echo 'make bench-auto              cost of hither auto beside a plain start, and what it sees'
 	@echo 'make bench-map               placements and their cost against libscotch'
 	@echo 'make bench-report            pages of known size: time, bytes, zoom in chromium'
 	@echo 'make screenshots             pictures of the pages of the example programs'
@@ -116,6 +117,9 @@ bench-trace: build programs
 bench-run: build programs
 	$(MAKE) --no-print-directory -C bench/kernels
 	python3 bench/run.py $(BENCH_ARGS)
+
+bench-auto: build
+	python3 bench/auto.py $(BENCH_ARGS)
 
 # Words in BENCH_ARGS keep machines, patterns, costs: BENCH_ARGS='-v hops 64 power-law'.
 bench-map: build-packages toolchain

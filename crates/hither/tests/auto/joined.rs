@@ -22,7 +22,7 @@ fn pid_in(place: &Place, name: &str) -> i32 {
 
 fn follow(place: &Place, pid: i32, more: &[&str]) -> Running {
     let pid = pid.to_string();
-    let line = [&[HITHER, "auto", "--budget", "50%", "--pid", &pid], more].concat();
+    let line = [&[HITHER, "auto", "--budget", "100%", "--pid", &pid], more].concat();
     Running::start(place.command(&line))
 }
 

@@ -18,9 +18,9 @@ const RATES: &str = "/sys/kernel/debug/sched/numa_balancing";
 const MARK: &str = "HITHER_TEST_AUTO";
 const KILLS: usize = 200;
 /// Killed side by side.
-const WORKERS: usize = 10;
-/// The latest moment to be killed: the first mapping comes after a quarter of this.
-const LATEST: Duration = Duration::from_millis(1200);
+const WORKERS: usize = 5;
+/// The latest moment to be killed: the first mapping comes in the first half of it.
+const LATEST: Duration = Duration::from_millis(1500);
 
 /// Settings that hither changes.
 fn settings() -> Vec<(String, String)> {
@@ -107,7 +107,7 @@ impl Victim {
             command.current_dir(place.0.path());
             command
         };
-        let auto = [HITHER, "auto", "-q", "--allow-sysctl", "--budget", "50%"];
+        let auto = [HITHER, "auto", "-q", "--allow-sysctl", "--budget", "100%"];
         let auto = [&auto[..], more].concat();
         let (mut hither, program) = if joins {
             let program = command(&[calm, "4"]).spawn().expect("program");

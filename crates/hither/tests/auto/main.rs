@@ -8,6 +8,7 @@ mod common;
 mod hidden;
 mod joined;
 mod killed;
+mod patterns;
 mod record;
 mod refused;
 mod top;

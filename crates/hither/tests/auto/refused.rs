@@ -114,7 +114,7 @@ fn without_perf_but_with_bpf_processes_are_joined() {
     let pid = program.id().cast_signed();
     wait_for("threads", || masks(pid).len() == 5);
     let id = pid.to_string();
-    let auto = [HITHER, "auto", "--budget", "50%", "--pid", &id];
+    let auto = [HITHER, "auto", "--budget", "100%", "--pid", &id];
     let mut hither = Running::start(place.command(&forbid(&["perf_event_open"], &auto)));
     let is_one = |mask: &String| mask.parse::<u32>().is_ok();
     while !masks(pid).iter().all(is_one) && hither.child.try_wait().expect("wait").is_none() {

@@ -10,14 +10,17 @@ use crate::place::online::Mechanism;
 
 const EXAMPLES: &str = "\
 Examples:
-  hither auto --allow-sysctl -- ./app          threads and pages, found and placed as it runs
+  hither auto -- ./app                         threads and pages, found and placed as it runs
+  hither auto --top -- ./app                   the same, and show what goes on
   hither auto --threads-only -- ./app          leave the pages where they are
   hither auto --pid 4711                       a program that runs already
   hither auto --json-lines app.jsonl -- ./app  what was seen and done, every 100 ms
 
-The program is neither stopped nor changed. Its output, exit status and signals are its own:
-128 + n for signal n, 127 when it does not exist, 126 when it cannot be executed. 2: hither
-itself could not do it. What hither says goes to stderr, never to stdout.";
+The program's output, exit status and signals are its own: 128 + n for signal n, 127 when it
+does not exist, 126 when it cannot be executed. 2: hither itself could not do it. What hither
+says goes to stderr, never to stdout. The sampler `move` puts a thread of hither's into the
+program, which it stops for that for some milliseconds; the others do neither. What was seen
+is kept as a profile, marked as sampled: hither stat, report and map read it.";
 
 /// Find and apply the placement while the program runs
 #[derive(clap::Args)]

@@ -154,3 +154,89 @@ fn static_object(variable: &StaticObject, region: &Region, reads: u64) -> Object
         ..Object::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::naming::{self, AllocationName, SourceLine};
+    use hither_profile::{PageNo, PageUse, Process};
+    use std::path::PathBuf;
+
+    /// A program with three variables: `a` fills most of its second page, `b` what is left of
+    /// that and all of the third; nobody touches `c`.
+    struct Made;
+
+    impl Naming for Made {
+        fn statics(&mut self, _: &Path) -> Vec<StaticObject> {
+            let variable = |name: &str, vaddr, size| StaticObject {
+                name: name.to_owned(),
+                vaddr,
+                size,
+                ..StaticObject::default()
+            };
+            vec![
+                variable("b", 0x41c00, 1024 + 4096),
+                variable("a", 0x41000, 3072),
+                variable("c", 0x45000, 8),
+            ]
+        }
+
+        fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<naming::Member> {
+            Vec::new()
+        }
+
+        fn line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
+            None
+        }
+
+        fn allocation(&mut self, _: &[(PathBuf, u64)]) -> AllocationName {
+            AllocationName::default()
+        }
+    }
+
+    #[test]
+    fn variables_on_a_page_share_its_faults_by_their_bytes() {
+        let region = |kind, size, file_offset| Region {
+            kind,
+            size,
+            file_offset,
+            ..Region::default()
+        };
+        let touched = |region, page, reads| PageUse {
+            region: RegionIx(region),
+            page: PageNo(page),
+            reads,
+            ..PageUse::default()
+        };
+        let mut profile = Profile {
+            regions: vec![
+                region(RegionKind::Elf, 0x6000, 0x40000),
+                region(RegionKind::Brk, 0x9000, 0),
+                // Too small to be told of.
+                region(RegionKind::Mmap, 0x2000, 0),
+            ],
+            pages: vec![
+                touched(0, 1, 30),
+                touched(0, 1, 10),
+                touched(0, 2, 5),
+                touched(1, 8, 7),
+                touched(2, 0, 9),
+            ],
+            ..Profile::default()
+        };
+        profile.meta.processes.push(Process::default());
+        name(&mut profile, &mut Made);
+        let found = profile.objects.iter();
+        let found: Vec<_> = found
+            .map(|o| (o.name.as_str(), o.reads, o.estimated))
+            .collect();
+        let expected = [("a", 30, true), ("b", 15, true), ("heap (brk)", 7, false)];
+        assert_eq!(found, expected);
+        let ranges = profile.object_ranges.iter();
+        let ranges: Vec<_> = ranges.map(|r| (r.region.0, r.offset, r.length)).collect();
+        assert_eq!(
+            ranges,
+            [(0, 0x1000, 3072), (0, 0x1c00, 5120), (1, 0, 0x9000)]
+        );
+    }
+}

@@ -188,3 +188,28 @@ fn an_empty_profile_has_a_report() {
     assert!(report.verdict.sentence.contains("no memory access"));
     serde_json::to_string(&report).unwrap();
 }
+
+#[test]
+fn of_a_sample_no_rate_is_judged() {
+    let judged = |events, amount_per_second, online| {
+        let v = verdict(&Evidence {
+            threads: 8,
+            communication: Communication {
+                events,
+                heterogeneity: 900.0,
+                heterogeneity_pairs: 900.0,
+                amount_per_second,
+                ..Communication::default()
+            },
+            online,
+            ..Evidence::default()
+        });
+        (v.thread_mapping, v.reasons[0].clone())
+    };
+    assert!(!judged(1000, 2.0, false).0);
+    let (suits, why) = judged(1000, 2.0, true);
+    assert!(suits && why.contains("1000 sampled events"), "{why}");
+    // Ten events a thread, or who shares with whom may be chance.
+    let (suits, why) = judged(79, 2.0, true);
+    assert!(!suits && why.contains("too few"), "{why}");
+}

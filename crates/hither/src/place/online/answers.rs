@@ -14,6 +14,7 @@ use std::io::{BufRead, BufReader, IoSlice, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use hither_sys::affinity::{self, Mask};
@@ -26,6 +27,33 @@ use nix::sys::uio::{process_vm_writev, RemoteIoVec};
 
 use super::ledger::Pinned;
 use crate::place::run::guide::Tid;
+
+/// This hither has put a filter on the program that it started.
+static FILTERS: AtomicBool = AtomicBool::new(false);
+
+/// Whether a process, by its /proc/PID/status, is under no filter of system calls but ours,
+/// which lets all calls pass.
+#[must_use]
+pub fn is_unfiltered(status: &str) -> bool {
+    let own = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    match filters(status) {
+        0 => true,
+        1 => FILTERS.load(Ordering::Relaxed) && filters(&own) == 0,
+        _ => false,
+    }
+}
+
+/// Filters of a process, at least one where the kernel does not count them.
+fn filters(status: &str) -> u32 {
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    match field("Seccomp:").map(str::trim) {
+        None | Some("0") => 0,
+        _ => {
+            let count = field("Seccomp_filters:").and_then(|n| n.trim().parse().ok());
+            count.unwrap_or(u32::MAX)
+        }
+    }
+}
 
 /// The way to tell it.
 #[derive(Debug)]
@@ -54,6 +82,7 @@ impl Answers {
             0
         });
         let pid = pid.context("cannot split off the process that answers the program")?;
+        FILTERS.store(true, Ordering::Relaxed);
         notify::asking(command, notify::filter(), asks, pid);
         Ok(Answers(ours))
     }
@@ -183,6 +212,15 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn filters_are_counted() {
+        let check = |status: &str, expected| assert_eq!(filters(status), expected, "{status}");
+        check("Seccomp:\t0\nSeccomp_filters:\t0\n", 0);
+        check("Seccomp:\t2\nSeccomp_filters:\t3\n", 3);
+        check("Seccomp:\t2\n", u32::MAX);
+        check("", 0);
+    }
 
     #[test]
     fn only_masks_of_ours_are_hidden() {

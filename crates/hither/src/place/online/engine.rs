@@ -19,10 +19,10 @@ use super::journal::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
 use super::memory::Memory;
 use super::observer::Observer;
 use super::pages::{Pages, Place};
-use super::present::{Present, Use};
+use super::present::Present;
 use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
-use super::sampler::{Sampler, View};
+use super::sampler::{self, Sampler, View};
 use super::{Machine, Mapper, Mechanism, Parts, Question};
 use crate::place::run::guide::{Cpu, Pid, Tid};
 use crate::place::run::task;
@@ -39,6 +39,8 @@ const RECORD: Nanos = 120;
 struct Counts {
     faults: u64,
     extra: u64,
+    /// On pages that have faulted before.
+    known: u64,
     mappings: u64,
     threads_moved: u64,
 }
@@ -162,14 +164,13 @@ impl Engine {
         let samplers = &self.samplers;
         for &(at, record) in self.observer.drain() {
             match record {
-                Record::Fault(f) if samplers.iter().any(|s| s.owns(f.tid)) => {}
+                Record::Fault(Fault { tid, .. }) | Record::Started { tid, .. }
+                    if samplers.iter().any(|s| s.owns(tid)) => {}
                 Record::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
                     state.cost.faulting += RECORD;
-                    if state.fault(at, fault, machine, detector, pages) {
-                        state.counts.extra += 1;
-                        state.cost.faulting += price;
-                    }
+                    let known = state.fault(at, fault, machine, detector, pages);
+                    state.counts.known += u64::from(known);
                 }
                 Record::Started {
                     pid,
@@ -196,6 +197,10 @@ impl Engine {
                 _ => {}
             }
         }
+        let caused = sampler::caused(samplers, state.counts.known);
+        let caused = caused.saturating_sub(state.counts.extra);
+        state.counts.extra += caused;
+        state.cost.faulting += caused * price;
         let gone = state.memory.take_gone();
         if !gone.is_empty() {
             detector.forget_objects(&gone);
@@ -421,14 +426,8 @@ impl State {
         };
         self.record.access(at, &fault, who, page, access.node);
         self.record.belongs(&fault, page, &self.memory);
-        let events = self.matrix.events();
         let seen = detector.access(&access, &mut self.matrix);
-        let used = match (self.matrix.events() > events, seen.mixed) {
-            (true, _) => Use::Shared,
-            (false, true) => Use::Mixed,
-            (false, false) => Use::Other,
-        };
-        self.present.saw(fault.pid, fault.address, used);
+        self.present.saw(fault.pid, fault.address, seen.mixed);
         for (a, b) in self.matrix.take_fresh() {
             self.record.shared(a, b);
             self.evidence.event(a, b);

@@ -36,6 +36,8 @@ pub struct AffinityTable {
     blocks: Vec<[Sharers; SUB_BLOCKS]>,
     /// Elements that are in use.
     used: Vec<u32>,
+    /// Most that were at a time.
+    most: usize,
 }
 
 impl AffinityTable {
@@ -56,6 +58,7 @@ impl AffinityTable {
             counters: vec![0; elements * nodes],
             blocks: vec![[[NOBODY; SHARERS]; SUB_BLOCKS]; elements],
             used: Vec::new(),
+            most: 0,
         }
     }
 
@@ -88,6 +91,7 @@ impl AffinityTable {
         }
         if self.objects[at] == 0 {
             self.used.push(at as u32);
+            self.most = self.most.max(self.used.len());
         }
         self.objects[at] = page.object.0.wrapping_add(1);
         self.numbers[at] = page.number;
@@ -164,7 +168,7 @@ impl Detector for AffinityTable {
     }
 
     fn storage(&self) -> Storage {
-        Storage::of_affinity_table(self.used.len(), self.nodes)
+        Storage::of_affinity_table(self.most, self.nodes)
     }
 }
 

@@ -55,6 +55,8 @@ pub struct RegionTable {
     sharers: Vec<Sharers>,
     /// Elements that are in use.
     used: Vec<u32>,
+    /// Most that were at a time.
+    most: usize,
 }
 
 impl RegionTable {
@@ -67,6 +69,7 @@ impl RegionTable {
             regions: vec![0; elements],
             sharers: vec![[NOBODY; SHARERS]; elements],
             used: Vec::new(),
+            most: 0,
         }
     }
 
@@ -78,6 +81,7 @@ impl RegionTable {
         if !known {
             if self.objects[at] == 0 {
                 self.used.push(at as u32);
+                self.most = self.most.max(self.used.len());
             }
             (self.objects[at], self.regions[at]) = (name, region);
             self.sharers[at] = [NOBODY; SHARERS];
@@ -142,7 +146,7 @@ impl Detector for RegionTable {
 
     fn storage(&self) -> Storage {
         Storage {
-            entries: self.used.len(),
+            entries: self.most,
             entry_bytes: ENTRY,
             table_bytes: self.objects.len() * ENTRY,
         }

@@ -12,7 +12,7 @@ const CELL: usize = 4;
 /// Memory of a detector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Storage {
-    /// Entries in use.
+    /// Entries in use, at most at a time.
     pub entries: usize,
     pub entry_bytes: usize,
     /// Of the whole table.

@@ -52,6 +52,8 @@ pub trait Sampler {
     /// # Errors
     /// When it cannot, and will not be able to later.
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()>;
+    /// Pages that it took away so far, at most.
+    fn taken(&self) -> u64;
     /// Whether this is a thread of ours inside the program, whose faults are not the program's.
     fn owns(&self, _tid: Tid) -> bool {
         false
@@ -107,6 +109,14 @@ pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>,
         }
     }
     (works, reasons)
+}
+
+/// How many of the faults on known pages samplers have caused: no more than the pages that
+/// they took, for programs give pages back and touch them again.
+#[must_use]
+pub fn caused(samplers: &[Box<dyn Sampler>], known: u64) -> u64 {
+    let taken: u64 = samplers.iter().map(|sampler| sampler.taken()).sum();
+    taken.min(known)
 }
 
 /// Keeps the kernel from moving pages as we do: a remark for the user where that cannot be.

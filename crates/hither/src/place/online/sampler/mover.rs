@@ -159,12 +159,14 @@ impl Mover {
             })
     }
 
+    fn taken_in_all(&self) -> u64 {
+        let taken = self.hosts().map(|host| host.counts().taken);
+        self.past.taken + taken.sum::<u64>()
+    }
+
     fn weigh(&mut self) {
-        let (mut taken, mut time) = (self.past.taken, self.past.time);
-        for host in self.hosts() {
-            taken += host.counts().taken;
-            time += host.counts().time;
-        }
+        let time = self.hosts().map(|host| host.counts().time);
+        let (taken, time) = (self.taken_in_all(), self.past.time + time.sum::<u64>());
         if taken > 100 {
             self.price = time / taken + FAULT;
         }
@@ -187,6 +189,10 @@ impl Sampler for Mover {
 
     fn reaches(&self) -> &'static [Kind] {
         &[Kind::Private]
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken_in_all()
     }
 
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {

@@ -44,8 +44,9 @@ pub struct NumaBalancing {
     since: Instant,
     wanted: u64,
     before: u64,
-    /// Pages that the kernel had moved at the start.
-    moved: u64,
+    /// At the start, and when it was read last.
+    first: Counters,
+    now: Counters,
 }
 
 fn switch(on: bool) -> Setting {
@@ -80,7 +81,8 @@ impl NumaBalancing {
             since: Instant::now(),
             wanted: 0,
             before: 0,
-            moved: moved(),
+            first: Counters::read(),
+            now: Counters::read(),
         };
         let Some(knobs) = knobs else {
             return match sampler.on {
@@ -113,6 +115,7 @@ impl NumaBalancing {
     /// The period that would have brought as many faults as were wanted.
     fn adapt(&mut self, extra: u64) -> io::Result<()> {
         let Some(period) = self.period else {
+            (self.since, self.wanted) = (Instant::now(), 0);
             return Ok(());
         };
         let seen = extra.saturating_sub(self.before);
@@ -154,13 +157,29 @@ pub fn hold_off(knobs: Option<&Knobs>) -> Option<String> {
     }
 }
 
-/// Pages that the kernel moved so far, of all programs.
-fn moved() -> u64 {
-    let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let line = counters
-        .lines()
-        .find_map(|l| l.strip_prefix("numa_pages_migrated "));
-    line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
+/// What the kernel counts, of all programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counters {
+    /// Pages that it took away, and moved.
+    taken: u64,
+    moved: u64,
+}
+
+impl Counters {
+    fn read() -> Counters {
+        Counters::parse(&fs::read_to_string("/proc/vmstat").unwrap_or_default())
+    }
+
+    fn parse(vmstat: &str) -> Counters {
+        let value = |name: &str| {
+            let value = vmstat.lines().find_map(|line| line.strip_prefix(name));
+            value.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
+        };
+        Counters {
+            taken: value("numa_pte_updates "),
+            moved: value("numa_pages_migrated "),
+        }
+    }
 }
 
 /// No faster than doubling and halving.
@@ -185,12 +204,18 @@ impl Sampler for NumaBalancing {
         }
     }
 
+    fn taken(&self) -> u64 {
+        self.now.taken.saturating_sub(self.first.taken)
+    }
+
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
-        if !self.ours {
-            return Ok(());
-        }
         self.wanted += u64::from(wanted);
         if self.since.elapsed() < PATIENCE {
+            return Ok(());
+        }
+        self.now = Counters::read();
+        if !self.ours {
+            self.since = Instant::now();
             return Ok(());
         }
         let on = self.wanted > 0;
@@ -209,7 +234,7 @@ impl Sampler for NumaBalancing {
         } else {
             ""
         };
-        let moved = match moved().saturating_sub(self.moved) {
+        let moved = match Counters::read().moved.saturating_sub(self.first.moved) {
             0 => String::new(),
             moved => format!("the kernel itself moved {moved} pages meanwhile, of all programs"),
         };
@@ -222,6 +247,17 @@ impl Sampler for NumaBalancing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters() {
+        let vmstat = "numa_pte_updates 12\nnuma_hint_faults 7\nnuma_pages_migrated 3\n";
+        let expected = Counters {
+            taken: 12,
+            moved: 3,
+        };
+        assert_eq!(Counters::parse(vmstat), expected);
+        assert_eq!(Counters::parse(""), Counters::default());
+    }
 
     #[test]
     fn modes() {

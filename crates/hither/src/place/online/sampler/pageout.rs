@@ -23,6 +23,7 @@ const PRICE: Nanos = 2000;
 pub struct PageOut {
     processes: HashMap<Pid, OwnedFd>,
     random: u64,
+    taken: u64,
 }
 
 impl PageOut {
@@ -35,6 +36,7 @@ impl PageOut {
             Ok(()) => Ok(PageOut {
                 processes: HashMap::new(),
                 random: 0x9E37_79B9_7F4A_7C15,
+                taken: 0,
             }),
             Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => {
                 Err("this kernel has no process_madvise (Linux 5.10)".to_owned())
@@ -85,6 +87,10 @@ impl Sampler for PageOut {
         &[Kind::Shared]
     }
 
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
         let all = view.mappings().filter(|(_, m)| is_shared_memory(m));
         let all: Vec<(Pid, &Mapping)> = all.collect();
@@ -108,7 +114,10 @@ impl Sampler for PageOut {
             let ranges: Vec<(u64, u64)> = of.iter().map(|&(_, at)| (at, PAGE)).collect();
             for some in ranges.chunks(advise::RANGES) {
                 match advise::page_out(self.processes[&pid].as_fd(), some) {
-                    Ok(_) => taken = true,
+                    Ok(bytes) => {
+                        taken = true;
+                        self.taken += bytes / PAGE;
+                    }
                     // It ended, or has changed its mappings or locked them.
                     Err(error) => {
                         self.processes.remove(&pid);
@@ -172,6 +181,7 @@ mod tests {
         let mut sampler = PageOut {
             processes: HashMap::new(),
             random: 1,
+            taken: 0,
         };
         let (a, b) = (
             mapping("/memfd:a", 0x1000, 3, libc::MAP_SHARED),

@@ -135,7 +135,8 @@ fn objects_that_are_gone_leave_the_others_as_they_were() {
     assert_eq!(table.numa_vector(of(0, 1)), None);
     assert_eq!(table.numa_vector(of(1, 1)), Some(&[1, 0][..]));
     assert_eq!(table.numa_vector(of(1, 2)), Some(&[0, 2][..]));
-    assert_eq!(table.storage().entries, 2);
+    // What it had at most.
+    assert_eq!(table.storage().entries, 4);
 }
 
 /// The table has an upper bound: of two pages on one element the later one stays.

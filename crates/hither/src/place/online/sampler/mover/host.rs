@@ -15,6 +15,7 @@ use super::agent::Agent;
 use super::orders::{self, Closed, Counts, News, Order};
 use super::regions::{self, Mapping};
 use super::PAGE;
+use crate::place::online::answers::is_unfiltered;
 use crate::place::online::sampler::View;
 use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
@@ -72,7 +73,7 @@ pub fn is_fit(pid: Pid) -> Result<(), Unfit> {
     if field("TracerPid:") != "0" {
         return unfit("somebody else follows it already");
     }
-    if field("Seccomp:") != "0" {
+    if !is_unfiltered(&status) {
         return unfit("a filter forbids it system calls");
     }
     // A core file is to hold all of memory; the kernel waits for no page when it writes one.

@@ -1,0 +1,129 @@
+//! Programs with a known pattern: what is seen while they run is what `hither trace` sees of
+//! them, and where there is nothing to gain no thread is moved.
+//!
+//! Their arrays lie in private memory, so they need the sampler `move` (Linux 6.8).
+use super::common::{run, status, text, Place, HITHER};
+use hither_profile::Profile;
+
+const WORKLOADS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads");
+const THREADS: usize = 8;
+
+/// A folder with the program in it, with no more room than its threads need: of memory that
+/// is mostly empty no pages are taken.
+fn built(name: &str) -> Option<Place> {
+    let place = Place::new();
+    let tried = run(place.command(&[HITHER, "auto", "-q", "--sampler", "move", "--", "true"]));
+    if !tried.status.success() {
+        println!("skipped: {}", text(&tried.stderr));
+        return None;
+    }
+    let flags =
+        "-std=gnu11 -O2 -fno-tree-vectorize -fno-tree-loop-distribute-patterns -pthread -fopenmp";
+    let line = format!("gcc {flags} -DTEAM_MAX={THREADS} -o {name} {WORKLOADS}/{name}.c");
+    let built = place.shell(&line);
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    Some(place)
+}
+
+/// Runs the program under a command of hither that leaves a profile.
+fn profile(place: &Place, options: &str, program: &str) -> Profile {
+    // A core file would lack the pages that are taken, so none may be asked for.
+    let line = format!(
+        "ulimit -c 0; export OMP_NUM_THREADS={THREADS} OMP_WAIT_POLICY=passive; rm -rf p.hither; {HITHER} {options} -o p -- ./{program}"
+    );
+    let output = place.shell(&line);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(status(&output), 0, "{err}");
+    assert!(!out.contains("WRONG"), "{out}");
+    println!("{out}{err}");
+    hither_profile::read(&place.path("p.hither")).expect("a profile")
+}
+
+/// Events of all pairs i < j of the program's threads, in order of creation.
+fn pairs(profile: &Profile) -> Vec<f64> {
+    let mut threads: Vec<usize> = (0..profile.threads.len()).collect();
+    threads.sort_by_key(|&t| profile.threads[t].start);
+    threads.truncate(THREADS);
+    assert_eq!(threads.len(), THREADS);
+    let matrix = profile.matrix();
+    let mut pairs = Vec::new();
+    for i in 0..THREADS {
+        for j in i + 1..THREADS {
+            pairs.push(matrix.get(threads[i], threads[j]) as f64);
+        }
+    }
+    pairs
+}
+
+/// Pearson's correlation.
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
+    let (ma, mb) = (mean(a), mean(b));
+    let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
+        let pairs = a.iter().zip(b);
+        pairs.map(|(&a, &b)| f(a - ma, b - mb)).sum()
+    };
+    sum(&|a, b| a * b) / (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt()
+}
+
+#[test]
+fn correlation_is_pearsons() {
+    let check = |a: &[f64], b: &[f64], expected: f64| {
+        assert!((correlation(a, b) - expected).abs() < 1e-12);
+    };
+    check(&[1.0, 2.0, 3.0], &[10.0, 20.0, 30.0], 1.0);
+    check(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0], -1.0);
+    check(&[0.0, 1.0, 0.0, 1.0], &[0.0, 0.0, 1.0, 1.0], 0.0);
+}
+
+const AUTO: &str = "auto -v --budget 30% --sampler move";
+
+/// What is seen in a run of `long` correlates with the trace of `short`.
+#[track_caller]
+fn check(long: &str, short: &str) {
+    let name = long.split(' ').next().expect("a name");
+    let Some(place) = built(name) else {
+        return;
+    };
+    let traced = pairs(&profile(&place, "trace -q", short));
+    let seen = pairs(&profile(&place, AUTO, long));
+    let (events, r) = (seen.iter().sum::<f64>(), correlation(&seen, &traced));
+    println!("{name}: r = {r:.3} of {events} events\n{seen:?}\n{traced:?}");
+    assert!(r >= 0.9, "{r}");
+}
+
+#[test]
+fn a_ring_is_seen_as_one() {
+    check("ring 8 200000 512", "ring 8 1000 512");
+}
+
+#[test]
+fn a_pipeline_is_seen_as_one() {
+    check("pipeline 8 200000 512", "pipeline 8 1000 512");
+}
+
+#[test]
+fn a_stencil_is_seen_as_one() {
+    check("stencil2d 512 60000", "stencil2d 512 100");
+}
+
+#[test]
+fn where_all_talk_to_all_nobody_is_moved() {
+    let Some(place) = built("all_to_all") else {
+        return;
+    };
+    let profile = profile(&place, AUTO, "all_to_all 8 100000 64");
+    let seen = pairs(&profile);
+    println!("{seen:?}");
+    assert!(seen.iter().sum::<f64>() > 300.0, "{seen:?}");
+    assert_eq!(profile.thread_moves, []);
+}
+
+#[test]
+fn threads_that_share_nothing_are_not_moved() {
+    let Some(place) = built("independent") else {
+        return;
+    };
+    let profile = profile(&place, AUTO, "independent 8 40000 64");
+    assert_eq!(profile.thread_moves, []);
+}
