@@ -70,16 +70,20 @@ static int is_single(void) {
 
 static void *work(void *argument) {
   int me = (int)(long)argument, pinned = 0;
+  double next = 0, next_program = 0;
   volatile char *mine = memory + (size_t)(me / 2) * PAGES * PAGE;
   for (long round = 0; now() < end; round++) {
     for (int page = 0; page < PAGES; page++) mine[page * PAGE + me]++;
-    if (round % 2000) continue;
+    if (round % 2000 || now() < next) continue;
+    next = now() + 0.1;
     ask();
     pinned |= is_single();
     pthread_t thread;
     if (pthread_create(&thread, NULL, new_thread, NULL)) abort();
     pthread_join(thread, NULL);
-    if (round % 20000 == 0) ask_nproc();
+    if (me || now() < next_program) continue;
+    next_program = now() + 0.5;
+    ask_nproc();
   }
   if (pinned) single++;
   return NULL;
