@@ -56,6 +56,7 @@ fn torment(program: &mut Child, rate: u32) -> orders::Counts {
             roster.seen(tid, pid, Cpu(0));
         }
         let view = View {
+            picks: &[],
             memory: &memory,
             roster: &roster,
             extra: 0,
