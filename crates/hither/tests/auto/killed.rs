@@ -230,6 +230,10 @@ fn whenever_it_is_killed_nothing_stays_changed() {
             // Half of them while hither starts.
             let span = if round % 4 < 2 { LATEST } else { LATEST / 8 };
             std::thread::sleep(span.mul_f64(moment));
+            if round % 10 == 0 {
+                // However long it takes on a busy machine.
+                wait_for("pinned threads", || victim.is_pinned());
+            }
             if round % 5 == 4 {
                 // While it ends.
                 victim.input = None;
