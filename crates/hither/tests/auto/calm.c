@@ -33,8 +33,10 @@ static void *body(void *argument) {
       atomic_fetch_add(at(both, me / 2, page), 1);
       if (page < OWN) atomic_fetch_add(at(own, me, page), 1);
     }
-    for (int page = 0; page < OWN; page++) scratch[page * PAGE] = 1;
-    madvise(scratch, OWN * PAGE, MADV_DONTNEED);
+    if (round % 16 == 0) {
+      for (int page = 0; page < OWN; page++) scratch[page * PAGE] = 1;
+      madvise(scratch, OWN * PAGE, MADV_DONTNEED);
+    }
     round++;
     usleep(500);
   }

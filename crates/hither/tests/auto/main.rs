@@ -139,7 +139,7 @@ fn a_process_that_runs_already_is_joined_and_left() {
     let Some(place) = place_with_couples() else {
         return;
     };
-    let couples = Running::start(place.command(&["./couples", "4", "1", "6", "16", "shared"]));
+    let couples = Running::start(place.command(&["./couples", "4", "1", "15", "16", "shared"]));
     let pid = i32::try_from(couples.child.id()).expect("pid");
     wait_for("threads", || masks(pid).len() == 4);
     let before = masks(pid);

@@ -116,8 +116,8 @@ fn without_perf_but_with_bpf_processes_are_joined() {
     let id = pid.to_string();
     let auto = [HITHER, "auto", "--budget", "100%", "--pid", &id];
     let mut hither = Running::start(place.command(&forbid(&["perf_event_open"], &auto)));
-    let is_one = |mask: &String| mask.parse::<u32>().is_ok();
-    while !masks(pid).iter().all(is_one) && hither.child.try_wait().expect("wait").is_none() {
+    let ended = |hither: &mut Running| hither.child.try_wait().expect("wait").is_some();
+    while !joined::is_pinned(pid) && !ended(&mut hither) {
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(program.stdin.take());

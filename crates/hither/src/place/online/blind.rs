@@ -14,6 +14,9 @@ const ANYWAY: &str = "hither trace, map and run work without";
 
 /// What an error of perf_event_open(2) or of mapping its buffer means here.
 pub fn why(error: &io::Error) -> String {
+    if error.raw_os_error() == Some(Errno::ESRCH as i32) {
+        return "there is no process of this id any more".to_owned();
+    }
     let paranoid = fs::read_to_string(PARANOID).unwrap_or_default();
     let root = nix::unistd::geteuid().is_root();
     let (what, fix) = reason(error, paranoid.trim().parse().ok(), root);

@@ -160,7 +160,7 @@ pub fn hold_off(knobs: Option<&Knobs>) -> Option<String> {
 /// What the kernel counts, of all programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counters {
-    /// Pages that it took away, and moved.
+    /// Faults on pages that it took away, and pages that it moved.
     taken: u64,
     moved: u64,
 }
@@ -176,7 +176,7 @@ impl Counters {
             value.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
         };
         Counters {
-            taken: value("numa_pte_updates "),
+            taken: value("numa_hint_faults "),
             moved: value("numa_pages_migrated "),
         }
     }
@@ -251,10 +251,7 @@ mod tests {
     #[test]
     fn counters() {
         let vmstat = "numa_pte_updates 12\nnuma_hint_faults 7\nnuma_pages_migrated 3\n";
-        let expected = Counters {
-            taken: 12,
-            moved: 3,
-        };
+        let expected = Counters { taken: 7, moved: 3 };
         assert_eq!(Counters::parse(vmstat), expected);
         assert_eq!(Counters::parse(""), Counters::default());
     }

@@ -3,7 +3,7 @@
 //! long as there is no swap space that the kernel could write it to: with swap, this sampler
 //! stays away. A page that several processes have mapped at the time is left alone by the
 //! kernel.
-use std::collections::HashMap;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -105,15 +105,17 @@ impl Sampler for PageOut {
         let (mut taken, mut refused) = (false, None);
         for of in pages.chunk_by(|a, b| a.0 == b.0) {
             let pid = of[0].0;
-            if !self.processes.contains_key(&pid) {
-                let Ok(fd) = process::pidfd(nix::unistd::Pid::from_raw(pid)) else {
-                    continue;
-                };
-                self.processes.insert(pid, fd);
-            }
+            let process = match self.processes.entry(pid) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => match process::pidfd(nix::unistd::Pid::from_raw(pid)) {
+                    Ok(fd) => new.insert(fd),
+                    Err(_) => continue,
+                },
+            };
+            let process = process.as_fd();
             let ranges: Vec<(u64, u64)> = of.iter().map(|&(_, at)| (at, PAGE)).collect();
             for some in ranges.chunks(advise::RANGES) {
-                match advise::page_out(self.processes[&pid].as_fd(), some) {
+                match advise::page_out(process, some) {
                     Ok(bytes) => {
                         taken = true;
                         self.taken += bytes / PAGE;
