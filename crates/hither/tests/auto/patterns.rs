@@ -39,13 +39,20 @@ fn profile(place: &Place, options: &str, program: &str) -> Profile {
     hither_profile::read(&place.path("p.hither")).expect("a profile")
 }
 
-/// Events of all pairs i < j of the program's threads, in order of creation.
+/// Events of all pairs i < j of the program's threads, in order of creation. Among them may
+/// be one of hither's, which shares nothing.
 fn pairs(profile: &Profile) -> Vec<f64> {
-    let mut threads: Vec<usize> = (0..profile.threads.len()).collect();
-    threads.sort_by_key(|&t| profile.threads[t].start);
-    threads.truncate(THREADS);
-    assert_eq!(threads.len(), THREADS);
     let matrix = profile.matrix();
+    let mut threads: Vec<usize> = (0..profile.threads.len()).collect();
+    let silent = |t: usize| threads.iter().all(|&o| matrix.get(t, o) == 0);
+    let silent: Vec<usize> = threads.iter().copied().filter(|&t| silent(t)).collect();
+    for thread in silent {
+        if threads.len() > THREADS {
+            threads.retain(|&t| t != thread);
+        }
+    }
+    threads.sort_by_key(|&t| profile.threads[t].start);
+    assert_eq!(threads.len(), THREADS);
     let mut pairs = Vec::new();
     for i in 0..THREADS {
         for j in i + 1..THREADS {
