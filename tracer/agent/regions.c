@@ -91,13 +91,20 @@ static int holds_pages(struct agent *a, const struct region *r) {
   return 0;
 }
 
+/* Whether the kernel is telling of no change just now: until it has, a range may hold what
+ * we know by another address. */
+static int is_settled(const struct agent *a) {
+  struct move nothing = {a->stash, a->stash, PAGE, 0, 0};
+  return call3(__NR_ioctl, (u64)a->faults, IOCTL_MOVE, (u64)&nothing) != -EAGAIN;
+}
+
 /* Now and then: lets go of those that close and hold nothing of ours any more. */
 void regions_look(struct agent *a) {
   for (u32 i = 0; i < a->regions;) {
     struct region *r = &a->region[i];
     if (r->natural > FILLING) regions_close(a, r->start, r->end, HI_CLOSED_FILLING);
     r->natural = 0;
-    if (!r->closing || holds_pages(a, r)) {
+    if (!r->closing || holds_pages(a, r) || !is_settled(a)) {
       i++;
       continue;
     }

@@ -11,6 +11,7 @@ mod killed;
 mod patterns;
 mod record;
 mod refused;
+mod safety;
 mod top;
 
 use std::fs;

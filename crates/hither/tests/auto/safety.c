@@ -5,7 +5,8 @@
  * with `0 wrong`, or says what was wrong.
  *
  * a atomics  r reads and writes  p pipes  f files  k fork  x exec  m mmap, munmap
- * v mremap   d madvise  l mprotect, mlock  h huge pages  t threads  s own stacks  u robust */
+ * v mremap   d madvise  l mprotect, mlock  h huge pages  t threads  s own stacks  u robust
+ * z crash */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -391,12 +392,19 @@ static void robust(uint64_t who) {
   }
 }
 
+static void crashes(uint64_t who) {
+  rest(1500 + (long)who);
+  volatile char *nothing = mmap(0, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *nothing = 1;
+}
+
 static const struct {
   char letter;
   void (*work)(uint64_t);
 } kinds[] = {{'a', atomics}, {'r', reads_and_writes}, {'p', pipes},   {'f', files},  {'k', forks},
              {'x', execs},   {'m', maps},             {'v', remaps},  {'d', advises}, {'l', rights},
-             {'h', huge},    {'t', threads},          {'s', stacks},  {'u', robust}};
+             {'h', huge},    {'t', threads},          {'s', stacks},  {'u', robust},
+             {'z', crashes}};
 
 struct job {
   uint64_t who;
