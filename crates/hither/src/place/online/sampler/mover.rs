@@ -135,12 +135,11 @@ impl Mover {
                     Some(Err(reason)) => news.push((pid, Standing::Refused(reason))),
                 },
                 Standing::With(host) => {
-                    if host.listen(view).is_err() {
-                        let counts = host.counts();
-                        self.past.taken += counts.taken;
-                        self.past.time += counts.time;
-                        news.push((pid, later()));
-                    }
+                    let Err(_) = host.listen(view) else { continue };
+                    let counts = host.counts();
+                    self.past.taken += counts.taken;
+                    self.past.time += counts.time;
+                    news.push((pid, later()));
                 }
                 _ => {}
             }
