@@ -10,7 +10,7 @@ use std::time::Duration;
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/couples.c");
 const THREADS: usize = 16;
 /// Of a phase.
-const SECONDS: u64 = 10;
+const SECONDS: u64 = 20;
 /// Two units to a node.
 const UNITS: usize = 8;
 
