@@ -46,7 +46,12 @@ fn phases(text: &str) -> Vec<Phase> {
 
 /// The partner of the first thread of a couple.
 fn partner(phase: usize, first: usize) -> usize {
-    first + if phase % 2 == 0 { 1 } else { THREADS / 2 }
+    first
+        + if phase.is_multiple_of(2) {
+            1
+        } else {
+            THREADS / 2
+        }
 }
 
 impl Phase {
@@ -95,9 +100,9 @@ fn matrix(lines: &[serde_json::Value], phase: usize, ms: u64) -> (usize, f64) {
     tids.dedup();
     let at = |tid| tids.iter().position(|t| *t == tid).expect("known");
     let is_couple = |a: usize, b: usize| {
-        let near = a % 2 == 0;
+        let near = a.is_multiple_of(2);
         b == partner(phase, a)
-            && if phase % 2 == 0 {
+            && if phase.is_multiple_of(2) {
                 near
             } else {
                 a < THREADS / 2

@@ -63,7 +63,7 @@ impl Present {
     pub fn pick(&mut self, wanted: u32) -> Vec<At> {
         let mut picks: Vec<At> = Vec::new();
         for _ in 0..wanted {
-            if self.random() % LEAST == 0 {
+            if self.random().is_multiple_of(LEAST) {
                 continue;
             }
             let (mixed, other) = (self.mixed.len() as u64, self.other.len() as u64);
