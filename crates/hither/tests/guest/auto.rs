@@ -10,7 +10,7 @@ use std::time::Duration;
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/couples.c");
 const THREADS: usize = 16;
 /// Of a phase.
-const SECONDS: u64 = 10;
+const SECONDS: u64 = 20;
 /// Two units to a node.
 const UNITS: usize = 8;
 
@@ -46,7 +46,12 @@ fn phases(text: &str) -> Vec<Phase> {
 
 /// The partner of the first thread of a couple.
 fn partner(phase: usize, first: usize) -> usize {
-    first + if phase.is_multiple_of(2) { 1 } else { THREADS / 2 }
+    first
+        + if phase.is_multiple_of(2) {
+            1
+        } else {
+            THREADS / 2
+        }
 }
 
 impl Phase {
