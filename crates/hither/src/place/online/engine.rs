@@ -241,6 +241,7 @@ impl Engine {
 
     /// Maps threads and moves pages.
     fn turn(&mut self, intervals: u32) {
+        self.state.memory.refresh();
         self.state.keep(&self.machine);
         self.state.turns += intervals;
         if self.state.turns >= WINDOW {

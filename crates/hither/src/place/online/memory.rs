@@ -32,6 +32,8 @@ struct Space {
     private: Object,
     mappings: Vec<Mapping>,
     read: Instant,
+    /// An address was in none of them.
+    grown: bool,
 }
 
 impl Space {
@@ -120,24 +122,41 @@ impl Memory {
         Object(self.next)
     }
 
+    /// Reads the mappings of processes that have new ones: of memory that is touched once and
+    /// sampled never no further fault would remind us.
+    pub fn refresh(&mut self) {
+        let due = |space: &Space| space.grown && space.read.elapsed() >= SOON;
+        let due = self.spaces.iter().filter(|(_, space)| due(space));
+        let due: Vec<(Pid, Object)> = due.map(|(&pid, space)| (pid, space.private)).collect();
+        for (pid, private) in due {
+            self.read(pid, private);
+        }
+    }
+
     /// Reads the mappings of a process when that is due.
     fn look(&mut self, pid: Pid, address: u64) {
-        let private = match self.spaces.get(&pid) {
+        let private = match self.spaces.get_mut(&pid) {
             None => self.object(),
             Some(space) => {
                 let known = space.mapping(address).is_some();
+                space.grown |= !known;
                 if space.read.elapsed() < if known { LATER } else { SOON } {
                     return;
                 }
                 space.private
             }
         };
+        self.read(pid, private);
+    }
+
+    fn read(&mut self, pid: Pid, private: Object) {
         let mappings = image::mappings(pid);
         self.count(&mappings, |users| users + 1);
         let space = Space {
             private,
             mappings,
             read: Instant::now(),
+            grown: false,
         };
         if let Some(before) = self.spaces.insert(pid, space) {
             self.count(&before.mappings, |users| users.saturating_sub(1));
@@ -171,6 +190,24 @@ mod tests {
 
     fn own() -> Pid {
         nix::unistd::getpid().as_raw()
+    }
+
+    #[test]
+    fn what_was_mapped_since_is_read_without_another_fault() {
+        let mut memory = Memory::default();
+        let known = [0u8; 1];
+        memory.page(own(), known.as_ptr().addr() as u64);
+        // Large enough for a mapping of its own.
+        let data = vec![1u8; 64 << 20];
+        let at = data.as_ptr().addr() as u64;
+        memory.page(own(), at);
+        let has = |memory: &Memory| memory.spaces[&own()].mapping(at).is_some();
+        assert!(!has(&memory));
+        memory.refresh();
+        assert!(!has(&memory), "not so soon");
+        std::thread::sleep(SOON);
+        memory.refresh();
+        assert!(has(&memory));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The connection to an agent, and whether there can be one.
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 
+use hither_sys::probe;
 use nix::libc;
 
 use super::orders::{self, Counts, News, Order};
@@ -95,21 +96,21 @@ impl Agent {
 
 /// Whether this kernel and this user can have an agent at all.
 pub fn is_possible() -> Result<(), String> {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = release
-        .split(['.', '-'])
-        .map_while(|n| n.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if version < (6, 8) {
-        return Err("the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)".to_owned());
-    }
     if cfg!(not(target_arch = "x86_64")) {
         return Err("the agent is there for x86-64 only".to_owned());
     }
-    let allowed = fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd");
-    let allowed = allowed.is_ok_and(|on| on.trim() == "1");
-    if !allowed && !nix::unistd::geteuid().is_root() {
-        return Err("only root may watch page faults of system calls; be root, or set vm.unprivileged_userfaultfd=1".to_owned());
+    // Faults inside system calls must be told of, too.
+    let features = probe::userfaultfd(false).map_err(|e| {
+        format!(
+            "userfaultfd is not allowed here ({e}); be root, or set vm.unprivileged_userfaultfd=1"
+        )
+    })?;
+    if features & probe::FEATURE_MOVE == 0 {
+        return Err("the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)".to_owned());
     }
-    Ok(())
+    probe::ptrace_seize().map_err(|e| {
+        format!(
+            "no thread can be put into a program (ptrace: {e}); in docker: --cap-add SYS_PTRACE"
+        )
+    })
 }
