@@ -251,6 +251,7 @@ mod tests {
                 private: Object(pid as u32),
                 mappings,
                 read: Instant::now(),
+                grown: false,
             };
             memory.spaces.insert(pid, space);
         };
