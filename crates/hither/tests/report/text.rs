@@ -143,3 +143,17 @@ fn a_page_is_not_asked_for_at_the_same_time() {
         "{said}"
     );
 }
+
+#[test]
+fn after_the_page_comes_something_else_than_the_page() {
+    let dir = tempfile::tempdir().expect("a folder");
+    written(dir.path(), &profile());
+    let mut report = hither();
+    report.current_dir(dir.path());
+    report.args(["report", "app.hither", "--topology", MACHINE]);
+    let out = report.assert().success();
+    let said = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+    let last = said.lines().last().expect("a line");
+    assert!(last.starts_with("hither: next: hither "), "{said}");
+    assert!(!last.contains("hither report"), "{said}");
+}
