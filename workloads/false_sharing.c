@@ -10,7 +10,7 @@
  *   padded: matrix 0, N pages, page i touched by i alone
  *   both: each thread reads and writes its counter ADDITIONS times (reads it once
  *        more at the end)
- * A thread gives way every 64 additions, so that those sharing a line meet in a slice. */
+ * Each is at most 512 additions ahead of the one before it: all meet in each slice. */
 #include "team.h"
 #include <string.h>
 
@@ -21,10 +21,11 @@ static long additions, wrong[TEAM_MAX];
 
 static void body(int me) {
   long n = additions;
+  int my_turn = turns[me], next_turn = turns[(me + 1) % threads];
   cell *counter = apart ? &padded[me][0] : &packed[me];
   for (long k = 0; k < n; k++) {
     *counter += 1;
-    if (k % 64 == 0) let_others_run();
+    if (k % 512 == 0) end_turn(my_turn, next_turn);
   }
   wrong[me] = *counter != n;
 }
@@ -33,6 +34,7 @@ int main(int argc, char **argv) {
   threads = (int)number(argc, argv, 1, 8, 1, TEAM_MAX);
   additions = number(argc, argv, 2, 2000000, 1, 1000000000000);
   apart = argc > 3 && strcmp(argv[3], "padded") == 0;
+  new_turns(threads);
   run_team(threads, body);
   long bad = 0;
   for (int i = 0; i < threads; i++) bad += wrong[i];

@@ -12,14 +12,14 @@ use super::{output, render_findings};
 use crate::metrics::figures::SHARE_SPREAD;
 use crate::report::build::compare::compare;
 use crate::report::build::text::plain;
-use crate::report::page::{Comparison, Page, Structures, Subject, PAGE_FORMAT};
+use crate::report::page::{Comparison, Page, Structures, Subject, Verdict, PAGE_FORMAT};
 use crate::report::{self, build};
 use anyhow::{Context, Result};
+use hither_profile::Finding;
 use judge::{Given, Judged};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use view::View;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return print(args);
     }
     let path = output::page(args.output.as_deref(), &args.profile)?;
-    let page = page(args)?;
+    let (page, next) = page(args)?;
     let html = report::html(&page).map_err(anyhow::Error::from_boxed);
     let html = html.context("cannot put the page together")?;
     output::write_page(&html, &path)?;
@@ -78,6 +78,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         path.display(),
         super::units::show_bytes(html.len() as u64)
     ));
+    super::say(&format!("next: {next}"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -89,7 +90,8 @@ fn print(args: &Args) -> Result<ExitCode> {
     let text = if args.json {
         format!("{:#}\n", serde_json::to_value(&view)?)
     } else {
-        let next = next(args, &given, &view);
+        let worst = view.findings.first().map(|found| &found.finding);
+        let next = next(args, &given, worst, &view.verdict);
         render_findings::render(&view, &next, args.top, Style::of_stdout())
     };
     let mut out = std::io::stdout().lock();
@@ -99,7 +101,7 @@ fn print(args: &Args) -> Result<ExitCode> {
 }
 
 /// What to type now: run it as placed, else what acts on the worst finding, else place it.
-fn next(args: &Args, given: &Given, view: &View) -> String {
+fn next(args: &Args, given: &Given, worst: Option<&Finding>, verdict: &Verdict) -> String {
     let words = |words: &[&str], more: Vec<String>| {
         let words = words.iter().map(|&word| word.to_owned());
         style::shell_line(words.chain(more))
@@ -110,14 +112,15 @@ fn next(args: &Args, given: &Given, view: &View) -> String {
         let command = given.profile.meta.command.clone();
         return words(&["hither", "run", "-p", &placement, "--"], command);
     }
-    let worst = view.findings.first().map(|found| &found.finding);
     let worst = worst.filter(|finding| finding.severity > 0.0);
     let copied = worst.into_iter().flat_map(|w| &w.fixes);
     let mut lines = copied.flat_map(|fix| fix.copy.lines());
     match lines.find(|line| line.starts_with("hither ")) {
         Some(line) => line.to_owned(),
-        None if worst.is_some() => words(&["hither", "report", &file], args.on.words()),
-        None if view.verdict.threads || view.verdict.data => {
+        None if worst.is_some() && args.text => {
+            words(&["hither", "report", &file], args.on.words())
+        }
+        None if verdict.threads || verdict.data => {
             words(&["hither", "map", &file], args.on.machine())
         }
         None => words(&["hither", "stat", &file], args.on.machine()),
@@ -139,7 +142,8 @@ fn comparison(args: &Args, given: &Given, judged: &Judged) -> Result<Option<Comp
     Ok(Some(comparison))
 }
 
-fn page(args: &Args) -> Result<Page> {
+/// The page, and what to type after reading it.
+fn page(args: &Args) -> Result<(Page, String)> {
     let given = Given::read(&args.profile, &args.on)?;
     // Two things that take long with many pages and do not need one another.
     let (judged, mut structures) = std::thread::scope(|scope| {
@@ -148,12 +152,14 @@ fn page(args: &Args) -> Result<Page> {
     });
     let comparison = comparison(args, &given, &judged)?;
     build::structures::judge(&mut structures, &figures::judged(&judged.analysis.report));
-    Ok(Page {
+    let next = next(args, &given, judged.findings.first(), &judged.verdict);
+    let page = Page {
         format: PAGE_FORMAT,
         writer: env!("CARGO_PKG_VERSION").to_owned(),
         subject: subject(given, judged, structures),
         comparison,
-    })
+    };
+    Ok((page, next))
 }
 
 fn subject(given: Given, judged: Judged, structures: Structures) -> Subject {

@@ -1,6 +1,7 @@
 //! Packing big tables for the page: sparse cells, LEB128, raw deflate, base64; and merging
 //! columns by their largest cell where a table is too big.
 use super::page::Grid;
+use base64::{engine::general_purpose::STANDARD, Engine};
 use std::cmp::Ordering;
 
 /// 1 is fast, 9 small. Of 12 MB of counts 4 makes 1 % more than 9, in half the time.
@@ -138,25 +139,5 @@ fn leb128(mut value: u64, out: &mut Vec<u8>) {
 
 /// Raw deflate, then base64.
 fn packed(bytes: &[u8]) -> String {
-    base64(&miniz_oxide::deflate::compress_to_vec(bytes, DEFLATE))
-}
-
-/// RFC 4648, with padding.
-pub fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            let value = bits >> (18 - 6 * digit) & 63;
-            let there = digit <= chunk.len();
-            out.push(if there {
-                char::from(DIGITS[value as usize])
-            } else {
-                '='
-            });
-        }
-    }
-    out
+    STANDARD.encode(miniz_oxide::deflate::compress_to_vec(bytes, DEFLATE))
 }

@@ -17,7 +17,7 @@ fn silent(line: &str) {
 
 #[test]
 fn counters_in_one_line_and_in_a_page_each() {
-    let program = traced("false_sharing 4 400000 packed");
+    let program = traced("false_sharing 4 2000000 packed");
     let found = only(program, "packed");
     // Nearly all accesses are to the counters; they count where the threads run side by side.
     assert!(found.severity > 0.2, "{}", found.severity);
@@ -30,12 +30,12 @@ fn counters_in_one_line_and_in_a_page_each() {
         "{:?}",
         found.fixes
     );
-    silent("false_sharing 4 400000 padded");
+    silent("false_sharing 4 2000000 padded");
 }
 
 #[test]
 fn members_of_a_structure() {
-    let found = only(traced("bytes members 800000"), "tally");
+    let found = only(traced("bytes members 4000000"), "tally");
     let bytes = "bytes 0-7 thread 0 (hits), 8-15 thread 1 (misses)";
     assert!(found.evidence[2].contains(bytes), "{:?}", found.evidence);
     assert_eq!(
@@ -46,7 +46,7 @@ fn members_of_a_structure() {
 
 #[test]
 fn variables_side_by_side() {
-    let found = traced("bytes neighbours 800000").of(FalseSharing);
+    let found = traced("bytes neighbours 4000000").of(FalseSharing);
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0]
         .title
@@ -55,7 +55,7 @@ fn variables_side_by_side() {
 
 #[test]
 fn the_same_bytes_are_no_false_sharing() {
-    silent("bytes same 800000");
+    silent("bytes same 4000000");
     silent("pairs 4 4 400 512");
     silent("ring 4 1000 512");
 }

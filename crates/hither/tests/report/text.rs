@@ -143,3 +143,18 @@ fn a_page_is_not_asked_for_at_the_same_time() {
         "{said}"
     );
 }
+
+#[test]
+fn what_to_type_next_is_said_after_the_page_too() {
+    let dir = tempfile::tempdir().expect("a folder");
+    written(dir.path(), &profile());
+    let text = printed(dir.path(), &["--text"]);
+    let expected = text.lines().last().expect("a line");
+    let mut report = hither();
+    report.current_dir(dir.path());
+    report.args(["report", "app.hither", "--topology", MACHINE]);
+    let out = report.assert().success();
+    let said = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+    let last = said.lines().last().expect("a line");
+    assert_eq!(last, format!("hither: {expected}"));
+}

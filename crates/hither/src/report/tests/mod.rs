@@ -6,10 +6,11 @@ mod pack;
 mod sample;
 
 use super::page::Grid;
+use base64::{engine::general_purpose::STANDARD, Engine};
 
 /// What the browser makes of a grid: (column, row, count), and the widths of its columns.
 fn unpack(grid: &Grid) -> Vec<(u32, u32, u64)> {
-    let packed = unbase64(&grid.data);
+    let packed = STANDARD.decode(&grid.data).expect("base64");
     let bytes = miniz_oxide::inflate::decompress_to_vec(&packed).expect("raw deflate");
     let mut at = 0;
     let mut next = || {
@@ -45,23 +46,4 @@ fn unpack(grid: &Grid) -> Vec<(u32, u32, u64)> {
         }
     }
     cells
-}
-
-fn unbase64(text: &str) -> Vec<u8> {
-    let digit = |c: u8| match c {
-        b'A'..=b'Z' => c - b'A',
-        b'a'..=b'z' => c - b'a' + 26,
-        b'0'..=b'9' => c - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => panic!("{c} is no digit"),
-    };
-    let mut out = Vec::new();
-    for chunk in text.as_bytes().chunks(4) {
-        let given = chunk.iter().filter(|c| **c != b'=').count();
-        let digits = chunk[..given].iter().map(|c| u32::from(digit(*c)));
-        let bits = digits.fold(0, |bits, d| bits << 6 | d) << (6 * (4 - given));
-        out.extend_from_slice(&bits.to_be_bytes()[1..given]);
-    }
-    out
 }

@@ -1,6 +1,6 @@
 //! Packing and merging: nothing is lost, and what is hot stays hot.
 use super::unpack;
-use crate::report::pack::{base64, Table};
+use crate::report::pack::Table;
 use proptest::prelude::*;
 
 fn table(rows: u32, columns: &[&[(u32, u64)]]) -> Table {
@@ -9,18 +9,6 @@ fn table(rows: u32, columns: &[&[(u32, u64)]]) -> Table {
         table.push(column.iter().copied());
     }
     table
-}
-
-#[test]
-fn base64_is_that_of_rfc_4648() {
-    let check = |bytes: &str, expected: &str| assert_eq!(base64(bytes.as_bytes()), expected);
-    check("", "");
-    check("f", "Zg==");
-    check("fo", "Zm8=");
-    check("foo", "Zm9v");
-    check("foob", "Zm9vYg==");
-    check("fooba", "Zm9vYmE=");
-    check("foobar", "Zm9vYmFy");
 }
 
 #[test]
