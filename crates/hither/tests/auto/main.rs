@@ -17,11 +17,22 @@ mod top;
 use std::fs;
 
 use common::{run, status, text, wait_for, Place, Running, HITHER};
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 
 use killed::masks;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/couples.c");
+
+/// Settings of the whole system are changed by one test at a time: the others, and those of
+/// another checkout, wait until the file is closed.
+fn settings_turn() -> Flock<fs::File> {
+    let path = std::env::temp_dir().join("hither-test-settings.lock");
+    let mut options = fs::File::options();
+    options.write(true).create(true).truncate(false);
+    let file = options.open(path).expect("lock file");
+    Flock::lock(file, FlockArg::LockExclusive).expect("lock")
+}
 
 /// A folder with the program in it; `None` where shared memory cannot be sampled.
 fn place_with_couples() -> Option<Place> {
