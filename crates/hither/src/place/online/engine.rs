@@ -215,6 +215,7 @@ impl Engine {
             threads: self.state.roster.live().count(),
             natural: self.state.counts.faults - self.state.counts.extra,
             extra: self.state.counts.extra,
+            events: self.state.matrix.events(),
             target: self.state.clocks.read(),
             spent: self.state.spent(),
         };
