@@ -146,14 +146,16 @@ fn mistakes_are_told() {
     check("--sampler magic -- true", 2, "numa-balancing");
 }
 
+/// It has touched all of its memory before, so that no fault of its own tells of any.
 #[test]
 fn a_process_that_runs_already_is_joined_and_left() {
     let Some(place) = place_with_couples() else {
         return;
     };
-    let couples = Running::start(place.command(&["./couples", "4", "1", "15", "16", "shared"]));
+    let couples = Running::start(place.command(&["./couples", "4", "1", "1000", "16", "shared"]));
     let pid = i32::try_from(couples.child.id()).expect("pid");
     wait_for("threads", || masks(pid).len() == 4);
+    std::thread::sleep(std::time::Duration::from_millis(500));
     let before = masks(pid);
     let id = pid.to_string();
     let line = [HITHER, "auto", "--budget", "20%", "--pid", &id];
@@ -167,5 +169,6 @@ fn a_process_that_runs_already_is_joined_and_left() {
     let left = hither.end();
     assert_eq!(status(&left), 0, "{}", text(&left.stderr));
     assert_eq!(masks(pid), before);
+    couples.signal(Signal::SIGUSR1);
     assert!(text(&couples.end().stdout).ends_with("0 wrong\n"));
 }

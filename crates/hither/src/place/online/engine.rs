@@ -136,6 +136,7 @@ impl Engine {
             self.state.roster.started(tid, pid, 0);
             self.state.roster.keep_mask(tid);
         }
+        self.state.memory.join(pid);
         self.state.clocks.joined(pid);
     }
 
