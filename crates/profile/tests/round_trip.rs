@@ -205,3 +205,43 @@ fn a_process_without_a_rank_is_read() {
     let process: Process = serde_json::from_str(old).expect("an old profile's process");
     assert_eq!((process.pid, process.rank), (7, None));
 }
+
+/// Beside the profile lie folders of writers: which of them the next one removes.
+#[test]
+fn what_a_killed_writer_left_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    let folder = |name: &str, inside: &[&str], is_old: bool| {
+        let path = dir.path().join(name);
+        fs::create_dir(&path).unwrap();
+        let all = inside.iter().map(|inner| path.join(inner));
+        let all: Vec<_> = all
+            .inspect(|inner| fs::create_dir(inner).unwrap())
+            .collect();
+        for path in all.iter().chain([&path]).filter(|_| is_old) {
+            fs::File::open(path).unwrap().set_modified(old).unwrap();
+        }
+    };
+    folder(".hither-abcdef", &["profile"], true);
+    folder(".hither-ABC123", &[], true);
+    folder(".hither-atwork", &["profile"], false);
+    folder(".hither-backup", &["profile", "old"], true);
+    folder(".hither-others", &["mine"], true);
+    folder(".hither-longer1", &[], true);
+    folder("hither-abcdef", &[], true);
+    write(&common::profile(3, 5), &dir.path().join("p.hither")).unwrap();
+    let mut left: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    left.sort();
+    let expected = [
+        ".hither-atwork",
+        ".hither-backup",
+        ".hither-longer1",
+        ".hither-others",
+        "hither-abcdef",
+        "p.hither",
+    ];
+    assert_eq!(left, expected);
+}

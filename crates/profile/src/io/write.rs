@@ -4,7 +4,8 @@
 //! Everything is written into a folder of an unpredictable name beside the target and
 //! renamed over it at the end. `profile.json` comes first, with room to spare, so that
 //! it can still be completed when the tables have filled the disk; the tables follow
-//! in the order of their worth.
+//! in the order of their worth. What a writer that was killed has left there the next one
+//! removes.
 use super::cell::Target;
 use super::encode::encode;
 use super::error::Error;
@@ -18,9 +19,15 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Room in `profile.json` for the sentences about tables that did not fit.
 const RESERVE: usize = 4096;
+
+/// What the folder being filled is called, before six letters of chance.
+const PREFIX: &str = ".hither-";
+/// Nobody writes for so long.
+const STALE: Duration = Duration::from_secs(3600);
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,8 +49,9 @@ pub struct Written {
 /// half-written folder is left.
 pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
     let target = Destination::new(dir)?;
+    tidy(&target.parent);
     let temporary = tempfile::Builder::new()
-        .prefix(".hither-")
+        .prefix(PREFIX)
         .tempdir_in(&target.parent)
         .map_err(Error::io("make a folder in", &target.parent))?;
     // The outer folder is private; the inner one gets the permissions that the user's
@@ -80,6 +88,29 @@ pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
 /// If something that is not a profile is at `dir`.
 pub fn check_destination(dir: &Path) -> Result<(), Error> {
     Destination::new(dir).map(drop)
+}
+
+/// Removes folders that writers left who were killed. One that holds what was to be replaced
+/// is left for the user to look at.
+fn tidy(parent: &Path) {
+    let is_old = |path: &Path| {
+        let changed = path.symlink_metadata().and_then(|now| now.modified());
+        changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STALE))
+    };
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_string_lossy();
+        let chance = name.strip_prefix(PREFIX).is_some_and(|c| c.len() == 6);
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !chance || !is_folder || !is_old(&path) || path.join("old").exists() {
+            continue;
+        }
+        let inside = fs::read_dir(&path).into_iter().flatten().flatten();
+        let inner = path.join("profile");
+        if inside.into_iter().all(|e| e.path() == inner) && (!inner.exists() || is_old(&inner)) {
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
 }
 
 /// A folder being filled.
