@@ -4,7 +4,10 @@
  *
  * It shares memory with the program and nothing else: no descriptors, no working directory,
  * no signals. When hither ends, however it ends, its pipe hangs up: then all pages go back
- * and the thread leaves. */
+ * and the thread leaves.
+ *
+ * Where it lends it does nothing of that: it makes the userfaultfd, which can be made from
+ * inside only, and leaves when hither has it. */
 #include "agent.h"
 
 enum { POLLIN = 1, POLLHUP = 16 };
@@ -51,6 +54,8 @@ static long step(struct agent *a, u32 step, long result) {
   return result;
 }
 
+static int lends(const struct agent *a) { return a->begin.purpose == HI_AGENT_LENDS; }
+
 /* From here on the thread has descriptors of its own; the program's were never copied. */
 static void own_descriptors(struct agent *a) {
   step(a, 1, call3(__NR_close_range, 0, ~0u, 2 /* CLOSE_RANGE_UNSHARE */));
@@ -60,19 +65,20 @@ static void own_descriptors(struct agent *a) {
   a->orders = pipe[0];
   step(a, 3, call3(__NR_pipe2, (u64)pipe, flags, 0));
   a->reports = pipe[1];
-  a->faults = (int)step(a, 4, call3(__NR_userfaultfd, flags, 0, 0));
+  /* Anybody may have one that only protects. */
+  const u64 mode = lends(a) ? USER_FAULTS_ONLY : 0;
+  a->faults = (int)step(a, 4, call3(__NR_userfaultfd, flags | mode, 0, 0));
+}
+
+static void enable(struct agent *a, u64 features) {
+  struct uffdio_api api = {.api = UFFD_API, .features = features};
+  step(a, 5, call3(__NR_ioctl, (u64)a->faults, UFFDIO_API, (u64)&api));
 }
 
 static void own_stash(struct agent *a) {
-  struct uffdio_api api = {.api = UFFD_API,
-                           .features = UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP |
-                                       UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP |
-                                       FEATURE_MOVE};
-  step(a, 5, call3(__NR_ioctl, (u64)a->faults, UFFDIO_API, (u64)&api));
   const u64 length = (u64)HI_AGENT_OUT * PAGE;
-  a->stash = (u64)step(
-      a, 6,
-      call6(__NR_mmap, 0, length, 3 /* read, write */, 0x4022 /* private, no reserve */, ~0ull, 0));
+  a->stash =
+      (u64)step(a, 6, call6(__NR_mmap, 0, length, 3 /* read, write */, 0x4022 /* private, no reserve */, ~0ull, 0));
   step(a, 7, call3(__NR_madvise, a->stash, length, 10 /* MADV_DONTFORK */));
   /* Not where huge pages are unknown. */
   call3(__NR_madvise, a->stash, length, 15 /* MADV_NOHUGEPAGE */);
@@ -82,7 +88,13 @@ static void own_stash(struct agent *a) {
 static void begin(struct agent *a) {
   a->begin.tid = (u32)call3(__NR_gettid, 0, 0, 0);
   own_descriptors(a);
-  own_stash(a);
+  if (lends(a)) {
+    enable(a, FEATURE_PROTECT_ASYNC | FEATURE_PROTECT_SHARED | UFFD_FEATURE_PAGEFAULT_FLAG_WP);
+  } else {
+    enable(a, UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |
+                  UFFD_FEATURE_EVENT_UNMAP | FEATURE_MOVE);
+    own_stash(a);
+  }
   char name[16] = {'h', 'i', 't', 'h', 'e', 'r', '-', 'a', 'g', 'e', 'n', 't', 0};
   call3(__NR_prctl, 15 /* PR_SET_NAME */, (u64)name, 0);
   a->now = clock_ns(MONOTONIC);
@@ -120,8 +132,10 @@ static void look(struct agent *a) {
 
 static void leave(struct agent *a) {
   const u64 length = (u64)HI_AGENT_OUT * PAGE;
-  regions_unregister(a, a->stash, length);
-  call3(__NR_munmap, a->stash, length, 0);
+  if (a->stash) {
+    regions_unregister(a, a->stash, length);
+    call3(__NR_munmap, a->stash, length, 0);
+  }
   call3(__NR_close_range, 0, ~0u, 0);
   end(a);
 }

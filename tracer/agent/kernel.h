@@ -47,5 +47,10 @@ struct move {
 };
 #define IOCTL_MOVE _IOWR(UFFDIO, 0x05, struct move)
 #define FEATURE_MOVE (1u << 16)
+/* Linux 6.7: the kernel lifts write protection itself, and nobody waits. */
+#define FEATURE_PROTECT_ASYNC (1u << 15)
+/* Shared memory can be protected too. */
+#define FEATURE_PROTECT_SHARED (1u << 12)
+#define USER_FAULTS_ONLY 1u
 
 #endif

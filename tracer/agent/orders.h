@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define HI_AGENT_MAGIC 0x544e474148ull /* "HAGNT" */
-#define HI_AGENT_VERSION 1u
+#define HI_AGENT_VERSION 2u
 
 /* Descriptors in the agent's own table: the ends that hither opens, and the userfaultfd. */
 #define HI_AGENT_ORDERS 1
@@ -27,12 +27,20 @@
 #define HI_AGENT_DATA (1u << 16)
 #define HI_AGENT_STACK (1u << 15)
 
+/* struct hi_agent_begin.purpose */
+#define HI_AGENT_MOVES 0u
+/* It makes a userfaultfd that hither takes a copy of, to protect pages from outside, and
+ * leaves when hither has it. */
+#define HI_AGENT_LENDS 1u
+
 /* Where hither, which may not open the pipes before, sees that they are there. */
 struct hi_agent_begin {
   uint32_t step;  /* what was begun last */
   int32_t error;  /* 0, or the errno that ended it there */
   uint32_t ready; /* the pipes can be opened */
   uint32_t tid;
+  uint32_t purpose; /* from hither, before it begins */
+  uint32_t pad;
 };
 
 /* struct hi_order.kind */
@@ -75,7 +83,7 @@ struct hi_report {
 };
 
 #ifdef __STDC_VERSION__
-_Static_assert(sizeof(struct hi_agent_begin) == 16, "layout");
+_Static_assert(sizeof(struct hi_agent_begin) == 24, "layout");
 _Static_assert(sizeof(struct hi_order) == 32, "layout");
 _Static_assert(sizeof(struct hi_report) == 72, "layout");
 #endif
