@@ -8,6 +8,7 @@
  * the numbers there against these. Raise HI_AGENT_VERSION on any change. */
 #ifndef HITHER_ORDERS_H
 #define HITHER_ORDERS_H
+#include <stddef.h>
 #include <stdint.h>
 
 #define HI_AGENT_MAGIC 0x544e474148ull /* "HAGNT" */
@@ -84,6 +85,7 @@ struct hi_report {
 
 #ifdef __STDC_VERSION__
 _Static_assert(sizeof(struct hi_agent_begin) == 24, "layout");
+_Static_assert(offsetof(struct hi_agent_begin, purpose) == 16, "layout");
 _Static_assert(sizeof(struct hi_order) == 32, "layout");
 _Static_assert(sizeof(struct hi_report) == 72, "layout");
 #endif

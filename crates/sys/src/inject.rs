@@ -108,6 +108,19 @@ pub fn descriptor(tid: i32, fd: i32) -> io::Result<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, thread.as_raw_fd(), fd, 0) })
 }
 
+/// Whether [`descriptor`] is there.
+///
+/// # Errors
+/// EINVAL before Linux 6.9.
+pub fn may_have_descriptors() -> io::Result<()> {
+    let own = nix::unistd::gettid().as_raw();
+    let output = io::stderr().as_raw_fd();
+    match descriptor(own, output) {
+        Err(e) if e.raw_os_error() == Some(libc::EBADF) => Ok(()),
+        got => got.map(drop),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ pub struct Agent {
     pub counts: Counts,
     /// Its userfaultfd: as long as we have it too, nobody sees what is away as if it had
     /// never been, when the process ends in the middle of a system call.
-    _faults: Option<OwnedFd>,
+    faults: Option<OwnedFd>,
 }
 
 impl Agent {
@@ -40,7 +40,7 @@ impl Agent {
             orders: open(orders::ORDERS, false)?,
             reports,
             counts: Counts::default(),
-            _faults: hither_sys::inject::descriptor(tid, orders::FAULTS).ok(),
+            faults: hither_sys::inject::descriptor(tid, orders::FAULTS).ok(),
         };
         let hello = News::Hello {
             magic: orders::MAGIC,
@@ -51,6 +51,15 @@ impl Agent {
         }
         agent.order(&[Order::Go])?;
         Ok(agent)
+    }
+
+    /// Its userfaultfd; with that it is let go.
+    ///
+    /// # Errors
+    /// Before Linux 6.9.
+    pub fn lend(self) -> io::Result<OwnedFd> {
+        let unknown = || io::Error::other("descriptors of threads cannot be had (Linux 6.9)");
+        self.faults.ok_or_else(unknown)
     }
 
     /// What it reported since the last time.

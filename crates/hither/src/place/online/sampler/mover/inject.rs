@@ -34,6 +34,15 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// Of user code in 64 bits; the other is of 32.
 const CS_64: u64 = 0x33;
 
+/// What the agent is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To move pages, as long as hither runs.
+    Moves,
+    /// To make a userfaultfd for hither, and leave.
+    Lends,
+}
+
 /// An injection that is under way.
 #[derive(Debug)]
 pub struct Injection {
@@ -46,9 +55,9 @@ impl Injection {
     ///
     /// # Errors
     /// When the kernel makes no process or pipe.
-    pub fn begin(pid: Pid) -> io::Result<Injection> {
+    pub fn begin(pid: Pid, purpose: Purpose) -> io::Result<Injection> {
         let (theirs, ours) = io::pipe()?;
-        let helper = split_off(pid, ours)?;
+        let helper = split_off(pid, purpose, ours)?;
         Ok(Injection {
             result: theirs,
             helper,
@@ -75,13 +84,17 @@ impl Injection {
 
 /// Has it done by a process of its own.
 #[cfg(not(test))]
-fn split_off(pid: Pid, ours: io::PipeWriter) -> io::Result<Option<nix::unistd::Pid>> {
+fn split_off(
+    pid: Pid,
+    purpose: Purpose,
+    ours: io::PipeWriter,
+) -> io::Result<Option<nix::unistd::Pid>> {
     use std::os::fd::AsRawFd;
     let helper = process::fork_off(|| {
         let _ = SigSet::all().thread_block();
         let _ = nix::sys::prctl::set_name(c"hither-injector");
         if launch::let_go(&[ours.as_raw_fd()]).is_ok() {
-            say(pid, &ours);
+            say(pid, purpose, &ours);
         }
         0
     })?;
@@ -90,25 +103,29 @@ fn split_off(pid: Pid, ours: io::PipeWriter) -> io::Result<Option<nix::unistd::P
 
 /// Tests run in threads, which cannot be split off.
 #[cfg(test)]
-fn split_off(pid: Pid, ours: io::PipeWriter) -> io::Result<Option<nix::unistd::Pid>> {
-    std::thread::spawn(move || say(pid, &ours));
+fn split_off(
+    pid: Pid,
+    purpose: Purpose,
+    ours: io::PipeWriter,
+) -> io::Result<Option<nix::unistd::Pid>> {
+    std::thread::spawn(move || say(pid, purpose, &ours));
     Ok(None)
 }
 
 /// Does it and says what came of it.
-fn say(pid: Pid, mut pipe: &io::PipeWriter) {
-    let line = match put_into(pid) {
+fn say(pid: Pid, purpose: Purpose, mut pipe: &io::PipeWriter) {
+    let line = match put_into(pid, purpose) {
         Ok(tid) => tid.to_string(),
         Err(error) => error.to_string(),
     };
     let _ = pipe.write_all(line.as_bytes());
 }
 
-fn put_into(pid: Pid) -> io::Result<Tid> {
+fn put_into(pid: Pid, purpose: Purpose) -> io::Result<Tid> {
     launch::be_prompt();
     let mut why = io::Error::other("it has no thread that can be stopped");
     for tid in task::threads(pid).into_iter().take(8) {
-        match through(pid, tid) {
+        match through(pid, tid, purpose) {
             Ok(memory) => return memory.wait(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => why = error,
             Err(error) => return Err(error),
@@ -130,7 +147,7 @@ impl Given {
     fn wait(&self) -> io::Result<Tid> {
         let began = Instant::now();
         while began.elapsed() < 4 * PATIENCE {
-            // struct hi_agent_begin: step, error, ready, tid
+            // The first words of struct hi_agent_begin: step, error, ready, tid.
             let mut begin = [0; 16];
             self.memory.read_exact_at(&mut begin, self.data)?;
             let word = |at: usize| {
@@ -144,7 +161,7 @@ impl Given {
                     let error = io::Error::from_raw_os_error(error);
                     let what = match word(0) {
                         4 => "userfaultfd is not allowed there",
-                        5 => "the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)",
+                        5 => "the kernel can neither move nor protect pages as we need it",
                         _ => "it could not begin",
                     };
                     return Err(io::Error::other(format!("{what} ({error})")));
@@ -156,7 +173,7 @@ impl Given {
 }
 
 /// Does it through one thread. WouldBlock: another one may do.
-fn through(pid: Pid, tid: Tid) -> io::Result<Given> {
+fn through(pid: Pid, tid: Tid, purpose: Purpose) -> io::Result<Given> {
     let memory = File::options()
         .read(true)
         .write(true)
@@ -172,7 +189,7 @@ fn through(pid: Pid, tid: Tid) -> io::Result<Given> {
     let mut queue = VecDeque::new();
     stop(tid, &memory)?;
     let mut thread = Borrowed::take(tid, syscall, &mut queue)?;
-    let made = calls(&mut thread, &memory);
+    let made = calls(&mut thread, &memory, purpose);
     // From here on it must be let go as it was, come what may.
     let back = thread.give_back(true);
     let gone = back.and_then(|()| let_go(tid));
@@ -231,7 +248,7 @@ fn is_in_sequence(tid: Tid, memory: &File) -> bool {
 }
 
 /// Maps the agent's memory, writes its code and makes its thread. Returns where its data is.
-fn calls(thread: &mut Borrowed, memory: &File) -> io::Result<(u64, Tid)> {
+fn calls(thread: &mut Borrowed, memory: &File, purpose: Purpose) -> io::Result<(u64, Tid)> {
     let mut call = |number: libc::c_long, arguments: [u64; 6]| {
         let got = thread.call(number, arguments)?;
         match i32::try_from(-got) {
@@ -247,6 +264,10 @@ fn calls(thread: &mut Borrowed, memory: &File) -> io::Result<(u64, Tid)> {
     let base = call(libc::SYS_mmap, [0, length, writable, flags, u64::MAX, 0])?;
     let mut made = || {
         memory.write_all_at(CODE, base)?;
+        memory.write_all_at(
+            &orders::purpose(purpose).to_le_bytes(),
+            base + code + orders::PURPOSE,
+        )?;
         let forked = libc::MADV_DONTFORK as u64;
         call(libc::SYS_madvise, [base, length, forked, 0, 0, 0])?;
         call(libc::SYS_mprotect, [base, code, runnable, 0, 0, 0])?;
