@@ -5,6 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use hither_profile::Nanos;
+use nix::libc;
 
 use super::mover::inject::{Injection, Purpose};
 use super::View;
@@ -56,7 +57,8 @@ pub trait Host: Sized {
     fn taken(&self) -> (u64, Nanos);
     /// Bytes in huge pages, which are left alone.
     fn huge(&self) -> u64;
-    /// Takes so many pages: these as far as they may be, others at random.
+    /// Takes so many pages: these as far as they may be, others at random. Not called where
+    /// there are none.
     fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64);
 }
 
@@ -161,7 +163,8 @@ impl<H: Host> Entered<H> {
                     None => {}
                     Some(Ok(tid)) => match H::meet(pid, tid, self.aim) {
                         Ok(host) => news.push((pid, Standing::With(Box::new(host)))),
-                        Err(_) => news.push((pid, later())),
+                        Err(error) if is_gone(&error) => news.push((pid, later())),
+                        Err(error) => news.push((pid, Standing::Refused(error.to_string()))),
                     },
                     Some(Err(reason)) => news.push((pid, Standing::Refused(reason))),
                 },
@@ -205,7 +208,11 @@ impl<H: Host> Entered<H> {
         }
         for standing in self.processes.values_mut() {
             if let Standing::With(host) = standing {
-                let share = u64::from(wanted) * host.pages() / total;
+                let pages = host.pages();
+                if pages == 0 {
+                    continue;
+                }
+                let share = u64::from(wanted) * pages / total;
                 let share = u32::try_from(share.max(1)).unwrap_or(u32::MAX);
                 host.take(share, picks, &mut self.random);
             }
@@ -234,6 +241,12 @@ impl<H: Host> Entered<H> {
 /// The agent was there and is not: the process ended, or runs another program.
 fn later<H>() -> Standing<H> {
     Standing::Alone(Instant::now() + Duration::from_secs(1), 0)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
+        || error.kind() == io::ErrorKind::UnexpectedEof
+        || error.kind() == io::ErrorKind::BrokenPipe
 }
 
 /// The next of a row of random numbers.

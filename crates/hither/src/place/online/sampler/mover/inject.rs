@@ -5,7 +5,7 @@
 //! by somebody who was killed would go on at the wrong place, and hither may be killed at
 //! any time.
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
@@ -195,10 +195,24 @@ fn through(pid: Pid, tid: Tid, purpose: Purpose) -> io::Result<Given> {
     let gone = back.and_then(|()| let_go(tid));
     let (data, agent) = made?;
     gone?;
+    let agent = thread_of(pid, agent).ok_or_else(|| io::Error::other("it did not begin"))?;
     Ok(Given {
         memory,
         data,
         tid: agent,
+    })
+}
+
+/// The thread that has this id where the process itself is: elsewhere it may have another
+/// (pid_namespaces(7)).
+fn thread_of(pid: Pid, inner: Tid) -> Option<Tid> {
+    task::threads(pid).into_iter().find(|&tid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"));
+        let status = status.unwrap_or_default();
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let innermost = ids.and_then(|ids| ids.split_whitespace().last());
+        // Kernels without namespaces say nothing of it.
+        innermost.map_or(tid == inner, |id| id.parse() == Ok(inner))
     })
 }
 
