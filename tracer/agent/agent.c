@@ -10,6 +10,10 @@
  * inside only, and leaves when hither has it. */
 #include "agent.h"
 
+_Static_assert(HI_AGENT_FEATURES == (FEATURE_MOVE | UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP |
+                                     UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP),
+               "features");
+
 enum { POLLIN = 1, POLLHUP = 16 };
 #define PATIENCE 2000000000ull /* for hither's first order */
 #define TICK 50000000ull       /* between two looks at what is away */
@@ -56,6 +60,36 @@ static long step(struct agent *a, u32 step, long result) {
 
 static int lends(const struct agent *a) { return a->begin.purpose == HI_AGENT_LENDS; }
 
+/* The device, by which a userfaultfd can be had by who may not ask the kernel for one: hither
+ * sends it, opened. The socket that hither sends it by takes the userfaultfd's number. */
+static int ask_for_device(struct agent *a) {
+  int pair[2];
+  step(a, 4, call6(__NR_socketpair, 1 /* AF_UNIX */, 1 | 02000000 /* SOCK_STREAM, CLOEXEC */, 0, (u64)pair, 0, 0));
+  __atomic_store_n(&a->begin.asks, HI_AGENT_ASKS_DEVICE, __ATOMIC_RELEASE);
+  const struct timespec64 patience = {1, 0};
+  step(a, 4, call6(__NR_setsockopt, (u64)pair[1], 1 /* SOL_SOCKET */, 20 /* SO_RCVTIMEO */, (u64)&patience, 16, 0));
+  char byte;
+  struct part part = {&byte, 1};
+  struct control control = {.descriptor = -1};
+  struct parcel parcel = {.parts = &part, .part_count = 1, .control = &control, .control_length = sizeof control};
+  step(a, 4, call3(__NR_recvmsg, (u64)pair[1], (u64)&parcel, 0x40000000 /* MSG_CMSG_CLOEXEC */));
+  call3(__NR_close, (u64)pair[0], 0, 0);
+  call3(__NR_close, (u64)pair[1], 0, 0);
+  if (parcel.control_length < 20) step(a, 4, -EPERM);
+  return control.descriptor;
+}
+
+static long userfaultfd(struct agent *a, u64 flags) {
+  /* Anybody may have one that only protects. */
+  const u64 mode = lends(a) ? USER_FAULTS_ONLY : 0;
+  long got = call3(__NR_userfaultfd, flags | mode, 0, 0);
+  if (got != -EPERM || lends(a)) return got;
+  int device = ask_for_device(a);
+  got = call3(__NR_ioctl, (u64)device, IOCTL_NEW, flags);
+  call3(__NR_close, (u64)device, 0, 0);
+  return got;
+}
+
 /* From here on the thread has descriptors of its own; the program's were never copied. */
 static void own_descriptors(struct agent *a) {
   step(a, 1, call3(__NR_close_range, 0, ~0u, 2 /* CLOSE_RANGE_UNSHARE */));
@@ -65,14 +99,25 @@ static void own_descriptors(struct agent *a) {
   a->orders = pipe[0];
   step(a, 3, call3(__NR_pipe2, (u64)pipe, flags, 0));
   a->reports = pipe[1];
-  /* Anybody may have one that only protects. */
-  const u64 mode = lends(a) ? USER_FAULTS_ONLY : 0;
-  a->faults = (int)step(a, 4, call3(__NR_userfaultfd, flags | mode, 0, 0));
+  a->faults = (int)step(a, 4, userfaultfd(a, flags));
 }
 
 static void enable(struct agent *a, u64 features) {
   struct uffdio_api api = {.api = UFFD_API, .features = features};
-  step(a, 5, call3(__NR_ioctl, (u64)a->faults, UFFDIO_API, (u64)&api));
+  long got = call3(__NR_ioctl, (u64)a->faults, UFFDIO_API, (u64)&api);
+  if (got != -EPERM || lends(a)) {
+    step(a, 5, got);
+    return;
+  }
+  /* To be told of children takes rights. */
+  a->begin.step = 5;
+  __atomic_store_n(&a->begin.asks, HI_AGENT_ASKS_FEATURES, __ATOMIC_RELEASE);
+  const u64 began = clock_ns(MONOTONIC);
+  while (__atomic_load_n(&a->begin.granted, __ATOMIC_ACQUIRE) != HI_AGENT_ASKS_FEATURES) {
+    if (clock_ns(MONOTONIC) - began > PATIENCE) step(a, 5, got);
+    struct timespec64 soon = {0, (int64_t)SOON};
+    call6(__NR_ppoll, 0, 0, (u64)&soon, 0, 8, 0);
+  }
 }
 
 static void own_stash(struct agent *a) {
@@ -91,8 +136,7 @@ static void begin(struct agent *a) {
   if (lends(a)) {
     enable(a, FEATURE_PROTECT_ASYNC | FEATURE_PROTECT_SHARED | UFFD_FEATURE_PAGEFAULT_FLAG_WP);
   } else {
-    enable(a, UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |
-                  UFFD_FEATURE_EVENT_UNMAP | FEATURE_MOVE);
+    enable(a, HI_AGENT_FEATURES);
     own_stash(a);
   }
   char name[16] = {'h', 'i', 't', 'h', 'e', 'r', '-', 'a', 'g', 'e', 'n', 't', 0};

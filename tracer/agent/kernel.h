@@ -53,4 +53,26 @@ struct move {
 #define FEATURE_PROTECT_SHARED (1u << 12)
 #define USER_FAULTS_ONLY 1u
 
+/* Linux 6.1; not in older headers. */
+#define IOCTL_NEW _IO(UFFDIO, 0x00)
+
+/* What recvmsg takes, with room for one descriptor. */
+struct part {
+  void *at;
+  u64 length;
+};
+struct control {
+  u64 length;
+  int level, type, descriptor, pad;
+};
+struct parcel {
+  void *name;
+  u32 name_length;
+  struct part *parts;
+  u64 part_count;
+  struct control *control;
+  u64 control_length;
+  int flags;
+};
+
 #endif

@@ -19,6 +19,9 @@
 #define HI_AGENT_REPORTS 2
 #define HI_AGENT_FAULTS 4
 
+/* Its features where it moves pages. */
+#define HI_AGENT_FEATURES 0x1004eu /* MOVE; EVENT_FORK, _REMAP, _REMOVE, _UNMAP */
+
 /* Limits of one agent. */
 #define HI_AGENT_OUT 512u     /* pages away at a time */
 #define HI_AGENT_REGIONS 128u /* ranges that pages may be taken of */
@@ -34,6 +37,12 @@
  * leaves when hither has it. */
 #define HI_AGENT_LENDS 1u
 
+/* struct hi_agent_begin.asks */
+/* HI_AGENT_FAULTS is a socket: /dev/userfaultfd is to be sent by it, opened. */
+#define HI_AGENT_ASKS_DEVICE 1u
+/* HI_AGENT_FAULTS is the userfaultfd: it is to be told what it is for (UFFDIO_API). */
+#define HI_AGENT_ASKS_FEATURES 2u
+
 /* Where hither, which may not open the pipes before, sees that they are there. */
 struct hi_agent_begin {
   uint32_t step;  /* what was begun last */
@@ -41,6 +50,8 @@ struct hi_agent_begin {
   uint32_t ready; /* the pipes can be opened */
   uint32_t tid;
   uint32_t purpose; /* from hither, before it begins */
+  uint32_t asks;    /* HI_AGENT_ASKS_* for what the program's user may not have */
+  uint32_t granted; /* by hither: the last that it did */
   uint32_t pad;
 };
 
@@ -84,8 +95,10 @@ struct hi_report {
 };
 
 #ifdef __STDC_VERSION__
-_Static_assert(sizeof(struct hi_agent_begin) == 24, "layout");
+_Static_assert(sizeof(struct hi_agent_begin) == 32, "layout");
 _Static_assert(offsetof(struct hi_agent_begin, purpose) == 16, "layout");
+_Static_assert(offsetof(struct hi_agent_begin, asks) == 20, "layout");
+_Static_assert(offsetof(struct hi_agent_begin, granted) == 24, "layout");
 _Static_assert(sizeof(struct hi_order) == 32, "layout");
 _Static_assert(sizeof(struct hi_report) == 72, "layout");
 #endif

@@ -1,7 +1,7 @@
 //! What it takes, besides [`crate::ptrace`], to have a thread of another process make system
 //! calls and go on as if nothing had been.
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
@@ -106,6 +106,25 @@ pub fn descriptor(tid: i32, fd: i32) -> io::Result<OwnedFd> {
     let thread = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, PIDFD_THREAD) })?;
     // SAFETY: takes numbers only.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, thread.as_raw_fd(), fd, 0) })
+}
+
+/// _IOWR(0xAA, 0x3F, struct uffdio_api)
+const UFFDIO_API: libc::c_ulong = 0xC018_AA3F;
+
+/// Has a userfaultfd, of whomever, do what these bits say: UFFD_FEATURE_EVENT_FORK among
+/// them needs CAP_SYS_PTRACE of who calls.
+///
+/// # Errors
+/// EINVAL what the kernel does not know, or when that was done before; EPERM.
+pub fn enable(faults: BorrowedFd, features: u64) -> io::Result<()> {
+    // struct uffdio_api: api, features, ioctls
+    let mut api = [0xAAu64, features, 0];
+    // SAFETY: the request reads and writes three words, which `api` has.
+    let got = unsafe { libc::ioctl(faults.as_raw_fd(), UFFDIO_API, api.as_mut_ptr()) };
+    match got {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Whether [`descriptor`] is there.

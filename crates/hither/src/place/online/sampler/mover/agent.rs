@@ -109,7 +109,9 @@ pub fn is_possible() -> Result<(), String> {
         return Err("the agent is there for x86-64 only".to_owned());
     }
     // Faults inside system calls must be told of, too.
-    let features = probe::userfaultfd(false).map_err(|e| {
+    let features =
+        probe::userfaultfd(false).or_else(|e| probe::userfaultfd_device().map_err(|_| e));
+    let features = features.map_err(|e| {
         format!(
             "userfaultfd is not allowed here ({e}); be root, or set vm.unprivileged_userfaultfd=1"
         )

@@ -6,7 +6,8 @@
 //! any time.
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{self, PipeReader, Read, Write};
+use std::io::{self, IoSlice, PipeReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use hither_sys::{inject as sys, launch, ptrace};
 use nix::libc;
 #[cfg(not(test))]
 use nix::sys::signal::SigSet;
+use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
 use nix::sys::wait::waitpid;
 
 use super::{orders, PAGE};
@@ -67,7 +69,6 @@ impl Injection {
     /// The agent's thread, or why there is none; `None` while that is not known.
     pub fn outcome(&mut self) -> Option<Result<Tid, String>> {
         use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-        use std::os::fd::AsFd;
         let mut ready = [PollFd::new(self.result.as_fd(), PollFlags::POLLIN)];
         if !poll(&mut ready, PollTimeout::ZERO).is_ok_and(|count| count > 0) {
             return None;
@@ -89,7 +90,6 @@ fn split_off(
     purpose: Purpose,
     ours: io::PipeWriter,
 ) -> io::Result<Option<nix::unistd::Pid>> {
-    use std::os::fd::AsRawFd;
     let helper = process::fork_off(|| {
         let _ = SigSet::all().thread_block();
         let _ = nix::sys::prctl::set_name(c"hither-injector");
@@ -145,10 +145,10 @@ struct Given {
 impl Given {
     /// Waits for the agent to have its pipes.
     fn wait(&self) -> io::Result<Tid> {
-        let began = Instant::now();
+        let (began, mut granted) = (Instant::now(), 0);
         while began.elapsed() < 4 * PATIENCE {
-            // The first words of struct hi_agent_begin: step, error, ready, tid.
-            let mut begin = [0; 16];
+            // struct hi_agent_begin: step, error, ready, tid, purpose, asks
+            let mut begin = [0; 24];
             self.memory.read_exact_at(&mut begin, self.data)?;
             let word = |at: usize| {
                 let bytes = begin[4 * at..4 * at + 4].try_into().unwrap_or_default();
@@ -156,6 +156,15 @@ impl Given {
             };
             match (word(1), word(2)) {
                 (0, 1) => return Ok(self.tid),
+                (0, _) if word(5) != granted => {
+                    granted = word(5);
+                    grant(self.tid, granted).map_err(|error| {
+                        let why = "userfaultfd is not allowed to the user that it runs as, nor can hither see to it";
+                        io::Error::other(format!("{why} ({error})"))
+                    })?;
+                    let at = self.data + orders::GRANTED;
+                    self.memory.write_all_at(&granted.to_le_bytes(), at)?;
+                }
                 (0, _) => std::thread::sleep(4 * PAUSE),
                 (error, _) => {
                     let error = io::Error::from_raw_os_error(error);
@@ -170,6 +179,21 @@ impl Given {
         }
         Err(io::Error::other("it did not begin in time"))
     }
+}
+
+/// Does for the agent what its program may not and we may.
+fn grant(agent: Tid, what: i32) -> io::Result<()> {
+    let theirs = sys::descriptor(agent, orders::FAULTS)?;
+    if what != orders::ASKS_DEVICE {
+        return sys::enable(theirs.as_fd(), orders::FEATURES);
+    }
+    let mut device = File::options();
+    let device = device.read(true).write(true).open("/dev/userfaultfd")?;
+    let (byte, fds) = ([IoSlice::new(&[0])], [device.as_raw_fd()]);
+    let message = [ControlMessage::ScmRights(&fds)];
+    let flags = MsgFlags::MSG_NOSIGNAL;
+    sendmsg::<()>(theirs.as_raw_fd(), &byte, &message, flags, None)?;
+    Ok(())
 }
 
 /// Does it through one thread. WouldBlock: another one may do.

@@ -18,6 +18,11 @@ pub const STACK: u64 = 1 << 15;
 
 /// Where, in the agent's data, it is told what it is there for.
 pub const PURPOSE: u64 = 16;
+/// Where it is told that it has what it asked for.
+pub const GRANTED: u64 = 24;
+pub const ASKS_DEVICE: i32 = 1;
+/// Of its userfaultfd.
+pub const FEATURES: u64 = 0x1_004e;
 const MOVES: u32 = 0;
 const LENDS: u32 = 1;
 
@@ -187,6 +192,11 @@ mod tests {
         check("HI_AGENT_DATA", DATA);
         check("HI_AGENT_STACK", STACK);
         check("HI_AGENT_MOVES", u64::from(MOVES));
+        check(
+            "HI_AGENT_ASKS_DEVICE",
+            u64::from(ASKS_DEVICE.unsigned_abs()),
+        );
+        check("HI_AGENT_FEATURES", FEATURES);
         check("HI_AGENT_LENDS", u64::from(LENDS));
         check("HI_ORDER_GO", u64::from(GO));
         check("HI_ORDER_OPEN", u64::from(OPEN));
