@@ -1,7 +1,7 @@
 //! What it takes, besides [`crate::ptrace`], to have a thread of another process make system
 //! calls and go on as if nothing had been.
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
@@ -126,6 +126,36 @@ pub fn enable(faults: BorrowedFd, features: u64) -> io::Result<()> {
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+/// Whether we can have a userfaultfd that does what these bits say, by the system call or
+/// the device.
+///
+/// # Errors
+/// As [`enable`], or EPERM where neither way is open to us.
+pub fn may_enable(features: u64) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
+    let fd = match i32::try_from(fd) {
+        // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+        Ok(fd) if fd >= 0 => unsafe { OwnedFd::from_raw_fd(fd) },
+        _ => {
+            let error = io::Error::last_os_error();
+            let mut device = std::fs::File::options();
+            let device = device.read(true).write(true).open("/dev/userfaultfd");
+            let device = device.map_err(|_| error)?;
+            // SAFETY: this request takes flags as an integer, no pointer.
+            match unsafe { libc::ioctl(device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) } {
+                -1 => return Err(io::Error::last_os_error()),
+                // SAFETY: as above.
+                fd => unsafe { OwnedFd::from_raw_fd(fd) },
+            }
+        }
+    };
+    enable(fd.as_fd(), features)
+}
+
+/// _IO(0xAA, 0)
+const USERFAULTFD_IOC_NEW: libc::c_ulong = 0xAA00;
 
 /// Whether [`descriptor`] is there.
 ///

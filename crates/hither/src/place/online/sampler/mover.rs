@@ -25,6 +25,7 @@ use super::entered::Entered;
 use super::{Kind, Sampler, View};
 use crate::place::run::guide::Tid;
 use host::Moved;
+pub use orders::FEATURES;
 
 /// Bytes of a page of this processor.
 const PAGE: u64 = 4096;

@@ -108,17 +108,11 @@ pub fn is_possible() -> Result<(), String> {
     if cfg!(not(target_arch = "x86_64")) {
         return Err("the agent is there for x86-64 only".to_owned());
     }
-    // Faults inside system calls must be told of, too.
-    let features =
-        probe::userfaultfd(false).or_else(|e| probe::userfaultfd_device().map_err(|_| e));
-    let features = features.map_err(|e| {
-        format!(
-            "userfaultfd is not allowed here ({e}); be root, or set vm.unprivileged_userfaultfd=1"
-        )
+    // Faults inside system calls must be told of, too, and children.
+    hither_sys::inject::may_enable(orders::FEATURES).map_err(|e| match e.raw_os_error() {
+        Some(libc::EINVAL) => "the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)".to_owned(),
+        _ => format!("userfaultfd is not allowed here ({e}); be root, outside of containers, or in docker add --cap-add SYS_PTRACE"),
     })?;
-    if features & probe::FEATURE_MOVE == 0 {
-        return Err("the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)".to_owned());
-    }
     probe::ptrace_seize().map_err(|e| {
         format!(
             "no thread can be put into a program (ptrace: {e}); in docker: --cap-add SYS_PTRACE"
