@@ -4,9 +4,9 @@ what it sees meanwhile.
 
 Cost: CPU time of everybody involved, hither too, as the ratio of medians with a 95 %
 confidence interval (bootstrap over the pairs of runs), less what starting and ending
-hither takes, which is told apart. Kept is a budget that lies above the lower end of the
+hither takes with a program that has next to nothing to do, which is told apart. Kept is a budget that lies above the lower end of the
 interval: where machine and other programs make runs differ by more than the budget, more
-cannot be said, and more runs help (--repeat).
+cannot be said, and more runs help (--minutes, --repeat).
 
 Seen: Pearson's correlation over all pairs of threads with the program's known pattern, of
 the sharing matrix summed over the run; the median over the runs. Exit status 1 where
@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from measure import machine
@@ -27,6 +28,7 @@ from measure import machine
 ROOT = Path(__file__).resolve().parent.parent
 THREADS = 8
 CORRELATION = 0.8
+LEAST = 3
 
 
 def ring(i, j):
@@ -44,6 +46,14 @@ PROGRAMS = {
     "stencil2d": (["512", "16000"], ["512", "600"], chain),
     "all_to_all": (["8", "60000", "64"], ["8", "4000", "64"], None),
     "independent": (["8", "40000", "64"], ["8", "1500", "64"], None),
+}
+# Arguments with which there is next to nothing to do: what starting and ending hither takes.
+IDLE = {
+    "ring": ["8", "10", "8"],
+    "pipeline": ["8", "10", "8"],
+    "stencil2d": ["512", "1"],
+    "all_to_all": ["8", "10", "8"],
+    "independent": ["8", "10", "8"],
 }
 FLAGS = "-std=gnu11 -O2 -fno-tree-vectorize -fno-tree-loop-distribute-patterns -pthread -fopenmp".split()
 
@@ -97,45 +107,63 @@ def interval(plain, followed, rounds=2000):
     return cost(plain, followed), costs[rounds // 40], costs[-rounds // 40 - 1]
 
 
-def once(options, folder):
-    """CPU seconds that starting and ending hither takes: a program that does nothing."""
-    auto = [options.hither, "auto", "-q", "-o", "nothing", "--", "true"]
-    figures = [(cpu_of(["true"], folder), cpu_of(auto, folder)) for _ in range(options.repeat)]
-    return statistics.median(f - p for p, f in figures)
+class Program:
+    """A program and what its runs were like, plain and followed."""
 
+    def __init__(self, name, folder, options, budgets):
+        self.name, self.folder = name, folder
+        full, quick, self.pattern = PROGRAMS[name]
+        program = str(Path(folder, name))
+        source = ROOT / "workloads" / f"{name}.c"
+        subprocess.run(["gcc", *FLAGS, f"-DTEAM_MAX={THREADS}", "-o", program, source], check=True)
+        self.command = [program] + (quick if options.quick else full)
+        self.plain, self.followed = [], {budget: [] for budget in budgets}
+        self.matrices = {budget: [] for budget in budgets}
+        idle = [program] + IDLE[name]
+        auto = [options.hither, "auto", "-q", "--json-lines", "lines", "-o", "nothing", "--"]
+        figures = [(cpu_of(idle, folder), cpu_of(auto + idle, folder)) for _ in range(7)]
+        self.start = statistics.median(f - p for p, f in figures)
 
-def measure(options, folder, name, budgets, start):
-    """(budget, cost, low, high, correlation or None, threads moved) of a program."""
-    full, quick, pattern = PROGRAMS[name]
-    program = str(Path(folder, name))
-    source = ROOT / "workloads" / f"{name}.c"
-    subprocess.run(["gcc", *FLAGS, f"-DTEAM_MAX={THREADS}", "-o", program, source], check=True)
-    command = [program] + (quick if options.quick else full)
-    plain, followed = [], {budget: [] for budget in budgets}
-    matrices = {budget: [] for budget in budgets}
-    for _ in range(options.repeat):
-        plain.append(cpu_of(command, folder))
-        for budget in budgets:
+    def round(self, options):
+        """A run of each kind, in turn; whether all went well."""
+        plain = cpu_of(self.command, self.folder)
+        followed = []
+        for budget in self.followed:
             front = [options.hither, "auto", "-q", "--budget", f"{budget}%", "--json-lines", "lines", "-o", "profile"]
-            cpu = cpu_of(front + options.option + ["--"] + command, folder)
-            if cpu is None or plain[-1] is None:
-                return None
-            followed[budget].append(cpu - start)
-            matrices[budget].append(seen(Path(folder, "lines")))
-    rows = []
-    for budget in budgets:
-        r = None
-        if pattern:
-            r = statistics.median(correlation(matrix, pattern) for matrix, _ in matrices[budget])
-        moved = statistics.median(moved for _, moved in matrices[budget])
-        rows.append((budget, *interval(plain, followed[budget]), r, moved))
-    return rows
+            followed.append((budget, cpu_of(front + options.option + ["--"] + self.command, self.folder)))
+            if followed[-1][1] is not None:
+                self.matrices[budget].append(seen(Path(self.folder, "lines")))
+        if plain is None or any(cpu is None for _, cpu in followed):
+            return False
+        self.plain.append(plain)
+        for budget, cpu in followed:
+            self.followed[budget].append(cpu - self.start)
+        return True
+
+    def rows(self):
+        """(budget, cost, low, high, correlation or None, threads moved)."""
+        for budget, matrices in self.matrices.items():
+            r = None
+            if self.pattern:
+                r = statistics.median(correlation(matrix, self.pattern) for matrix, _ in matrices)
+            moved = statistics.median(moved for _, moved in matrices)
+            yield (budget, *interval(self.plain, self.followed[budget]), r, moved)
+
+
+def show(program):
+    for budget, cost, low, high, r, moved in program.rows():
+        kept = "yes" if high <= budget else "perhaps" if low <= budget else "NO"
+        seen_as = "-" if r is None else f"{r:.2f}" + ("" if r >= CORRELATION else " LOW")
+        print(f"{program.name:12} {budget:4g} %  {cost:5.2f} %  ({low:5.2f} to {high:5.2f})  {kept:8}  {seen_as:11}"
+              f"  {moved:5g}  {statistics.median(program.plain):5.1f} s"
+              f"  {program.start:.2f} s", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hither", default=str(ROOT / "target/release/hither"))
-    parser.add_argument("--repeat", type=int, default=15, help="runs of each kind")
+    parser.add_argument("--repeat", type=int, default=40, help="runs of each kind at most")
+    parser.add_argument("--minutes", type=float, default=6.5, help="no new round after so many")
     parser.add_argument("--quick", action="store_true", help="short runs, to see that all works")
     parser.add_argument("--option", action="append", default=[], help="of hither auto, as --option=--sampler=move")
     parser.add_argument("--budgets", default="2,1", help="per cent")
@@ -146,17 +174,16 @@ def main():
     print(machine())
     good = True
     with tempfile.TemporaryDirectory() as folder:
-        start = once(options, folder)
-        print(f"starting and ending hither: {1000 * start:.0f} ms of CPU time\n")
-        print("program      budget   cost  (95 % interval)     kept    correlation  threads moved")
-        for name in options.programs or PROGRAMS:
-            rows = measure(options, folder, name, budgets, start)
-            good &= rows is not None
-            for budget, cost, low, high, r, moved in rows or []:
-                kept = "yes" if high <= budget else "perhaps" if low <= budget else "NO"
-                seen_as = "-" if r is None else f"{r:.2f}" + ("" if r >= CORRELATION else " LOW")
-                print(f"{name:12} {budget:4g} %  {cost:5.2f} %  ({low:5.2f} to {high:5.2f})  {kept:8}  {seen_as:11}  {moved:g}",
-                      flush=True)
+        programs = [Program(name, folder, options, budgets) for name in options.programs or PROGRAMS]
+        rounds, until = 0, time.monotonic() + 60 * options.minutes
+        while good and rounds < options.repeat and (rounds < LEAST or time.monotonic() < until):
+            good = all([program.round(options) for program in programs])
+            rounds += 1
+        print(f"{rounds} rounds of {len(programs)} programs, plain and with each budget\n")
+        print("program      budget   cost  (95 % interval)     kept    correlation  moved  plain  start and end")
+        for program in programs:
+            if good:
+                show(program)
     sys.exit(0 if good else 1)
 
 

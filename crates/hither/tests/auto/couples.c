@@ -8,11 +8,14 @@
  * After each round a thread sleeps for NAP microseconds (0): in an emulator that runs one
  * unit at a time, a unit that is busy answers the others only after milliseconds.
  *
+ * SIGUSR1 ends it, which is for a single phase: the last writers are those of the last one.
+ *
  * Shortly before the end of each phase it says what the kernel says: the units that each
  * thread may run on, and how many of each couple's pages are on which node. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +35,9 @@ static double now(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
-static int phase_now(void) { return (int)((now() - start) / seconds); }
+static volatile sig_atomic_t told;
+static void end(int signal) { told = signal; }
+static int phase_now(void) { return told ? phases : (int)((now() - start) / seconds); }
 
 /* The pages of the couple that thread `me` is one of. */
 static volatile char *vector(int me, int phase, int *first) {
@@ -113,6 +118,7 @@ int main(int argc, char **argv) {
   size_t bytes = (size_t)threads * (size_t)pages * PAGE;
   memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 2;
+  signal(SIGUSR1, end);
   start = now();
   pthread_t other[MOST];
   for (long t = 1; t < threads; t++) pthread_create(&other[t], NULL, body, (void *)t);

@@ -18,11 +18,22 @@ mod top;
 use std::fs;
 
 use common::{run, status, text, wait_for, Place, Running, HITHER};
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 
 use killed::masks;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/couples.c");
+
+/// Settings of the whole system are changed by one test at a time: the others, and those of
+/// another checkout, wait until the file is closed.
+fn settings_turn() -> Flock<fs::File> {
+    let path = std::env::temp_dir().join("hither-test-settings.lock");
+    let mut options = fs::File::options();
+    options.write(true).create(true).truncate(false);
+    let file = options.open(path).expect("lock file");
+    Flock::lock(file, FlockArg::LockExclusive).expect("lock")
+}
 
 /// A folder with the program in it; `None` where shared memory cannot be sampled.
 fn place_with_couples() -> Option<Place> {
@@ -136,14 +147,16 @@ fn mistakes_are_told() {
     check("--sampler magic -- true", 2, "numa-balancing");
 }
 
+/// It has touched all of its memory before, so that no fault of its own tells of any.
 #[test]
 fn a_process_that_runs_already_is_joined_and_left() {
     let Some(place) = place_with_couples() else {
         return;
     };
-    let couples = Running::start(place.command(&["./couples", "4", "1", "15", "16", "shared"]));
+    let couples = Running::start(place.command(&["./couples", "4", "1", "1000", "16", "shared"]));
     let pid = i32::try_from(couples.child.id()).expect("pid");
     wait_for("threads", || masks(pid).len() == 4);
+    std::thread::sleep(std::time::Duration::from_millis(500));
     let before = masks(pid);
     let id = pid.to_string();
     let line = [HITHER, "auto", "--budget", "20%", "--pid", &id];
@@ -157,5 +170,6 @@ fn a_process_that_runs_already_is_joined_and_left() {
     let left = hither.end();
     assert_eq!(status(&left), 0, "{}", text(&left.stderr));
     assert_eq!(masks(pid), before);
+    couples.signal(Signal::SIGUSR1);
     assert!(text(&couples.end().stdout).ends_with("0 wrong\n"));
 }

@@ -220,6 +220,7 @@ fn inside(prepare: &str, line: &str) -> Option<(i32, String)> {
         return None;
     }
     let script = format!("({prepare}) >&2 || exit 99; {HITHER} auto {line}");
+    let _turn = settings_turn();
     let before = fs::read_to_string("/proc/sys/kernel/numa_balancing").ok();
     let result = said(&place, &["unshare", "-m", "sh", "-c", &script]);
     let after = fs::read_to_string("/proc/sys/kernel/numa_balancing").ok();

@@ -136,6 +136,7 @@ impl Engine {
             self.state.roster.started(tid, pid, 0);
             self.state.roster.keep_mask(tid);
         }
+        self.state.memory.join(pid);
         self.state.clocks.joined(pid);
     }
 
@@ -215,6 +216,7 @@ impl Engine {
             threads: self.state.roster.live().count(),
             natural: self.state.counts.faults - self.state.counts.extra,
             extra: self.state.counts.extra,
+            events: self.state.matrix.events(),
             target: self.state.clocks.read(),
             spent: self.state.spent(),
         };

@@ -122,6 +122,15 @@ impl Memory {
         Object(self.next)
     }
 
+    /// Takes in a process that runs already: if it has touched all of its memory, no fault
+    /// would tell of it, and nothing could be sampled.
+    pub fn join(&mut self, pid: Pid) {
+        if !self.spaces.contains_key(&pid) {
+            let private = self.object();
+            self.read(pid, private);
+        }
+    }
+
     /// Reads the mappings of processes that have new ones: of memory that is touched once and
     /// sampled never no further fault would remind us.
     pub fn refresh(&mut self) {

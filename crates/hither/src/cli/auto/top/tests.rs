@@ -142,3 +142,48 @@ fn no_window_is_too_small() {
         }
     }
 }
+
+/// Panics while the view is shown, where the variable is set: in a process of its own, in a
+/// terminal.
+#[test]
+fn a_panic_gives_the_terminal_back() {
+    use crate::cli::auto::top::screen::Screen;
+    use nix::pty::openpty;
+    use nix::sys::termios::{tcgetattr, LocalFlags};
+    use std::io::Read;
+
+    const PANICS: &str = "HITHER_TEST_PANICS";
+    if std::env::var_os(PANICS).is_some() {
+        let _screen = Screen::enter().expect("a screen");
+        panic!("on purpose");
+    }
+    let pair = openpty(None, None).expect("a pseudo-terminal");
+    let slave = || pair.slave.try_clone().expect("a copy");
+    let echoes = || tcgetattr(&pair.slave).map(|now| now.local_flags.contains(LocalFlags::ECHO));
+    assert_eq!(echoes(), Ok(true));
+    let module = module_path!().split_once("::").expect("a module").1;
+    let test = format!("{module}::a_panic_gives_the_terminal_back");
+    let this = std::env::current_exe().expect("this program");
+    let mut command = std::process::Command::new(this);
+    command
+        .args([test.as_str(), "--exact", "--nocapture"])
+        .env(PANICS, "1");
+    command.stdout(std::process::Stdio::null()).stderr(slave());
+    let mut child = command.spawn().expect("this program");
+    drop(command);
+    assert_eq!(child.wait().expect("wait").code(), Some(101));
+    assert_eq!(echoes(), Ok(true));
+    drop(pair.slave);
+    let (mut sent, mut bytes) = (Vec::new(), [0; 4096]);
+    let mut master = std::fs::File::from(pair.master);
+    while let Ok(read @ 1..) = master.read(&mut bytes) {
+        sent.extend_from_slice(&bytes[..read]);
+    }
+    let sent = String::from_utf8_lossy(&sent);
+    let at = |what: &str| {
+        sent.find(what)
+            .unwrap_or_else(|| panic!("{what:?}: {sent:?}"))
+    };
+    let order = ["\x1b[?1049h", "\x1b[?1049l", "on purpose"].map(at);
+    assert!(order.is_sorted(), "{sent:?}");
+}

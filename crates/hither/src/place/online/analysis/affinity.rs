@@ -111,8 +111,8 @@ impl Detector for AffinityTable {
         let block = (u64::from(access.offset) / SUB_BLOCK) as usize % SUB_BLOCKS;
         hand_over(&mut self.blocks[entry][block], access.who, matrix);
         let me = access.who.0 + 1;
-        let mut blocks = self.blocks[entry].iter();
-        let mixed = blocks.any(|sharers| ![NOBODY, me].contains(&sharers[0]));
+        let mut sharers = self.blocks[entry].iter().flatten();
+        let mixed = sharers.any(|who| ![NOBODY, me].contains(who));
         let vector = self.vector(entry);
         if let Some(&full) = vector.get(access.node.at()) {
             if full == u16::MAX {

@@ -4,7 +4,8 @@
 //! A program that has touched all its memory faults no more, and a share of nothing would
 //! be nothing: then some pages are taken all the same, in proportion to the threads. kMAF ages
 //! its matrix every 100 ms, so that about as many events as threads must come in that time
-//! for what is in it to be more than chance; about one fault in six tells of one.
+//! for what is in it to be more than chance. Where fewer than every other fault tells of one,
+//! as in a grid of which only borders are shared, more pages are taken.
 //!
 //! Waking up costs as well. Where a look every 10 ms would use up the budget, there are
 //! fewer, and more pages each time.
@@ -52,6 +53,8 @@ pub struct Standing {
     pub natural: u64,
     /// Faults that we caused.
     pub extra: u64,
+    /// Sharing events that faults told of.
+    pub events: u64,
     /// Processor time of the target.
     pub target: Nanos,
     /// Processor time that we took, and that the target lost by us.
@@ -69,11 +72,20 @@ pub struct Controller {
     income: f64,
     /// What goes out of it from one decision to the next.
     outgo: f64,
+    /// Faults that we caused lately, and events.
+    lately: (u64, u64),
 }
 
 /// What is not spent within this time of the target is not kept for later: rest is no
 /// reason for a burst.
 const KEPT: Nanos = 1_000_000_000;
+/// Faults for an event, as a rule.
+const TELLING: u64 = 2;
+/// Faults from which on it is known how many tell of events, and after which those before
+/// count for less.
+const KNOWN: u64 = 256;
+/// So many times more pages are taken at most where few faults tell.
+const MOST_TIMES: u64 = 8;
 /// Threads that the least number of pages grows with, at most.
 const MOST_THREADS: usize = 256;
 
@@ -86,6 +98,7 @@ impl Controller {
             purse: 0.0,
             income: 0.0,
             outgo: 0.0,
+            lately: (0, 0),
         }
     }
 
@@ -95,6 +108,7 @@ impl Controller {
         let ran = now.target.saturating_sub(self.before.target);
         let spent = now.spent.saturating_sub(self.before.spent);
         let passed = now.at.saturating_sub(self.before.at).max(1);
+        let times = self.times(now);
         self.before = now;
         let income = ran as f64 * rate;
         self.income += (income / passed as f64 - self.income) / 4.0;
@@ -106,10 +120,26 @@ impl Controller {
         let due = goal.saturating_sub(now.extra);
         let threads = now.threads.min(MOST_THREADS) as u64;
         let ticks = (passed + TICK / 2) / TICK;
-        let least = u64::from(self.limits.least).max(threads / 2) * ticks.clamp(1, REST / TICK);
+        let least =
+            u64::from(self.limits.least).max(threads / 2) * times * ticks.clamp(1, REST / TICK);
         let wanted = due.max(least);
         let wanted = wanted.min(affordable).min(u64::from(self.limits.most));
         u32::try_from(wanted).unwrap_or(u32::MAX)
+    }
+
+    /// How many times more faults than as a rule it takes until one tells of an event.
+    fn times(&mut self, now: Standing) -> u64 {
+        let (faults, events) = &mut self.lately;
+        *faults += now.extra.saturating_sub(self.before.extra);
+        *events += now.events.saturating_sub(self.before.events);
+        if *faults < KNOWN {
+            return 1;
+        }
+        let times = *faults / (TELLING * *events).max(1);
+        if *faults >= 2 * KNOWN {
+            (*faults, *events) = (*faults / 2, *events / 2);
+        }
+        times.clamp(1, MOST_TIMES)
     }
 
     /// How long until the next decision: until what it will cost is there again.

@@ -17,6 +17,7 @@ fn check(limits: Limits, standings: &[(u64, u64, u64, u64)], expected: &[u32]) {
                 threads: 4,
                 natural,
                 extra,
+                events: 0,
                 target: target * MS,
                 spent: spent * 1000,
             };
@@ -104,6 +105,44 @@ fn many_threads_want_more_pages() {
     // After a longer time those of the whole time, but not of a very long one.
     check(16, 5, 40);
     check(16, 5000, 160);
+}
+
+/// After so many faults that we caused and events that they told of.
+#[test]
+fn where_few_faults_tell_more_pages_are_taken() {
+    let check = |extra: u64, events: u64, expected: u32| {
+        let mut controller = Controller::new(Limits::default());
+        let standing = Standing {
+            at: TICK,
+            threads: 8,
+            extra,
+            events,
+            target: 1000 * MS,
+            ..Standing::default()
+        };
+        assert_eq!(controller.wanted(standing, 1000), expected, "{extra}");
+    };
+    check(255, 0, 4);
+    check(300, 50, 12);
+    check(300, 300, 4);
+    check(300, 25, 24);
+    check(300, 0, 32);
+    // What is known is forgotten in favour of what is new.
+    let mut controller = Controller::new(Limits::default());
+    let mut last = 0;
+    for step in 1..20 {
+        let standing = Standing {
+            at: step * TICK,
+            threads: 8,
+            extra: 512 * step,
+            events: 256 * step.saturating_sub(10),
+            target: 1000 * MS * step,
+            ..Standing::default()
+        };
+        last = controller.wanted(standing, 1000);
+        assert!(step > 10 || last == 32, "{step}: {last}");
+    }
+    assert_eq!(last, 4);
 }
 
 #[test]
