@@ -6,8 +6,7 @@
 /* Memory given up: what was taken of it is not wanted back. */
 static void removed(struct agent *a, u64 start, u64 end) {
   for (struct slot *s = a->slots; a->away && s < a->slots + HI_AGENT_OUT; s++)
-    if ((s->state == AWAY || s->state == DUE) && s->page >= start && s->page < end)
-      pages_drop(a, s);
+    if ((s->state == AWAY || s->state == DUE) && s->page >= start && s->page < end) pages_drop(a, s);
 }
 
 static void unmapped(struct agent *a, u64 start, u64 end) {
@@ -26,8 +25,7 @@ static void remapped(struct agent *a, u64 from, u64 to, u64 length) {
   removed(a, to, to + length);
   regions_cut(a, to, to + length);
   for (struct slot *s = a->slots; a->away && s < a->slots + HI_AGENT_OUT; s++) {
-    if ((s->state != AWAY && s->state != DUE) || s->page < from || s->page >= from + length)
-      continue;
+    if ((s->state != AWAY && s->state != DUE) || s->page < from || s->page >= from + length) continue;
     s->page = s->page - from + to;
     s->moved = 1;
   }
@@ -73,8 +71,7 @@ int events_take_in(struct agent *a) {
   for (long i = 0; i < count; i++)
     if (a->message[i].event != UFFD_EVENT_PAGEFAULT) event(a, &a->message[i]);
   for (long i = 0; i < count; i++)
-    if (a->message[i].event == UFFD_EVENT_PAGEFAULT)
-      fault(a, a->message[i].arg.pagefault.address & ~(u64)(PAGE - 1));
+    if (a->message[i].event == UFFD_EVENT_PAGEFAULT) fault(a, a->message[i].arg.pagefault.address & ~(u64)(PAGE - 1));
   return count == MESSAGES;
 }
 

@@ -22,9 +22,7 @@ static void event(struct agent *a, u64 *pages, const struct uffd_msg *m, u32 dep
     for (u32 i = 0; i < HI_AGENT_OUT; i++)
       if (pages[i] >= from && pages[i] < from + length) pages[i] = pages[i] - from + to;
     break;
-  case UFFD_EVENT_FORK:
-    complete(a, (int)m->arg.fork.ufd, pages, depth + 1);
-    break;
+  case UFFD_EVENT_FORK: complete(a, (int)m->arg.fork.ufd, pages, depth + 1); break;
   default: break;
   }
 }

@@ -47,5 +47,32 @@ struct move {
 };
 #define IOCTL_MOVE _IOWR(UFFDIO, 0x05, struct move)
 #define FEATURE_MOVE (1u << 16)
+/* Linux 6.7: the kernel lifts write protection itself, and nobody waits. */
+#define FEATURE_PROTECT_ASYNC (1u << 15)
+/* Shared memory can be protected too. */
+#define FEATURE_PROTECT_SHARED (1u << 12)
+#define USER_FAULTS_ONLY 1u
+
+/* Linux 6.1; not in older headers. */
+#define IOCTL_NEW _IO(UFFDIO, 0x00)
+
+/* What recvmsg takes, with room for one descriptor. */
+struct part {
+  void *at;
+  u64 length;
+};
+struct control {
+  u64 length;
+  int level, type, descriptor, pad;
+};
+struct parcel {
+  void *name;
+  u32 name_length;
+  struct part *parts;
+  u64 part_count;
+  struct control *control;
+  u64 control_length;
+  int flags;
+};
 
 #endif

@@ -29,17 +29,12 @@ static void obey(struct agent *a, const struct hi_order *order) {
     a->going = 1;
     break;
   case HI_ORDER_OPEN:
-    orders_tell(a, HI_REPORT_OPENED, regions_open(a, order->address, order->length),
-                order->address, order->length);
+    orders_tell(a, HI_REPORT_OPENED, regions_open(a, order->address, order->length), order->address, order->length);
     break;
-  case HI_ORDER_CLOSE:
-    regions_close(a, order->address, order->address + order->length, HI_CLOSED_ORDERED);
-    break;
+  case HI_ORDER_CLOSE: regions_close(a, order->address, order->address + order->length, HI_CLOSED_ORDERED); break;
   case HI_ORDER_TAKE:
-    if (a->now - order->at < LATE && order->length == PAGE)
-      pages_take(a, order->address);
-    else
-      a->report.refused++;
+    if (a->now - order->at < LATE && order->length == PAGE) pages_take(a, order->address);
+    else a->report.refused++;
     break;
   default: break;
   }
@@ -54,7 +49,6 @@ void orders_obey(struct agent *a) {
     else if (got == 0) a->leaving = 1;
     if (a->given) a->now = clock_ns(MONOTONIC);
   }
-  for (u32 i = 0; i < BATCH && a->obeyed < a->given && !a->leaving; i++)
-    obey(a, &a->order[a->obeyed++]);
+  for (u32 i = 0; i < BATCH && a->obeyed < a->given && !a->leaving; i++) obey(a, &a->order[a->obeyed++]);
   if (a->given && a->obeyed == a->given) orders_tell(a, HI_REPORT_COUNTS, 0, 0, 0);
 }

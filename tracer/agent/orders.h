@@ -8,15 +8,19 @@
  * the numbers there against these. Raise HI_AGENT_VERSION on any change. */
 #ifndef HITHER_ORDERS_H
 #define HITHER_ORDERS_H
+#include <stddef.h>
 #include <stdint.h>
 
 #define HI_AGENT_MAGIC 0x544e474148ull /* "HAGNT" */
-#define HI_AGENT_VERSION 1u
+#define HI_AGENT_VERSION 2u
 
 /* Descriptors in the agent's own table: the ends that hither opens, and the userfaultfd. */
 #define HI_AGENT_ORDERS 1
 #define HI_AGENT_REPORTS 2
 #define HI_AGENT_FAULTS 4
+
+/* Its features where it moves pages. */
+#define HI_AGENT_FEATURES 0x1004eu /* MOVE; EVENT_FORK, _REMAP, _REMOVE, _UNMAP */
 
 /* Limits of one agent. */
 #define HI_AGENT_OUT 512u     /* pages away at a time */
@@ -27,12 +31,28 @@
 #define HI_AGENT_DATA (1u << 16)
 #define HI_AGENT_STACK (1u << 15)
 
+/* struct hi_agent_begin.purpose */
+#define HI_AGENT_MOVES 0u
+/* It makes a userfaultfd that hither takes a copy of, to protect pages from outside, and
+ * leaves when hither has it. */
+#define HI_AGENT_LENDS 1u
+
+/* struct hi_agent_begin.asks */
+/* HI_AGENT_FAULTS is a socket: /dev/userfaultfd is to be sent by it, opened. */
+#define HI_AGENT_ASKS_DEVICE 1u
+/* HI_AGENT_FAULTS is the userfaultfd: it is to be told what it is for (UFFDIO_API). */
+#define HI_AGENT_ASKS_FEATURES 2u
+
 /* Where hither, which may not open the pipes before, sees that they are there. */
 struct hi_agent_begin {
   uint32_t step;  /* what was begun last */
   int32_t error;  /* 0, or the errno that ended it there */
   uint32_t ready; /* the pipes can be opened */
   uint32_t tid;
+  uint32_t purpose; /* from hither, before it begins */
+  uint32_t asks;    /* HI_AGENT_ASKS_* for what the program's user may not have */
+  uint32_t granted; /* by hither: the last that it did */
+  uint32_t pad;
 };
 
 /* struct hi_order.kind */
@@ -75,7 +95,10 @@ struct hi_report {
 };
 
 #ifdef __STDC_VERSION__
-_Static_assert(sizeof(struct hi_agent_begin) == 16, "layout");
+_Static_assert(sizeof(struct hi_agent_begin) == 32, "layout");
+_Static_assert(offsetof(struct hi_agent_begin, purpose) == 16, "layout");
+_Static_assert(offsetof(struct hi_agent_begin, asks) == 20, "layout");
+_Static_assert(offsetof(struct hi_agent_begin, granted) == 24, "layout");
 _Static_assert(sizeof(struct hi_order) == 32, "layout");
 _Static_assert(sizeof(struct hi_report) == 72, "layout");
 #endif

@@ -7,9 +7,7 @@
 #define TIME_DUE 5000000000ull
 enum { TRIES_DUE = 100 };
 
-static u64 place(const struct agent *a, const struct slot *slot) {
-  return a->stash + (u64)(slot - a->slots) * PAGE;
-}
+static u64 place(const struct agent *a, const struct slot *slot) { return a->stash + (u64)(slot - a->slots) * PAGE; }
 
 static long move(const struct agent *a, u64 to, u64 from) {
   struct move m = {to, from, PAGE, 0, 0};
@@ -36,8 +34,7 @@ static struct slot *free_slot(struct agent *a) {
       /* Memory that is watched must not be given up by the watcher: it would wait for
        * itself. */
       u64 at = place(a, s);
-      if (regions_unregister(a, at, PAGE) == 0 &&
-          call3(__NR_madvise, at, PAGE, 4 /* MADV_DONTNEED */) == 0 &&
+      if (regions_unregister(a, at, PAGE) == 0 && call3(__NR_madvise, at, PAGE, 4 /* MADV_DONTNEED */) == 0 &&
           regions_register(a, at, PAGE) == 0)
         s->state = FREE;
     }

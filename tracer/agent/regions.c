@@ -73,8 +73,7 @@ void regions_cut(struct agent *a, u64 start, u64 end) {
     if (old.start < start) {
       r->end = start;
       /* Without room for the rest it stays watched, which costs and harms not. */
-      if (end < old.end && regions_add(a, end, old.end, (int)old.closing) == 0)
-        a->region[a->regions - 1].why = old.why;
+      if (end < old.end && regions_add(a, end, old.end, (int)old.closing) == 0) a->region[a->regions - 1].why = old.why;
       i++;
     } else if (end < old.end) {
       r->start = end;

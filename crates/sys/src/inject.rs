@@ -1,7 +1,7 @@
 //! What it takes, besides [`crate::ptrace`], to have a thread of another process make system
 //! calls and go on as if nothing had been.
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
@@ -106,6 +106,68 @@ pub fn descriptor(tid: i32, fd: i32) -> io::Result<OwnedFd> {
     let thread = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, PIDFD_THREAD) })?;
     // SAFETY: takes numbers only.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, thread.as_raw_fd(), fd, 0) })
+}
+
+/// _IOWR(0xAA, 0x3F, struct uffdio_api)
+const UFFDIO_API: libc::c_ulong = 0xC018_AA3F;
+
+/// Has a userfaultfd, of whomever, do what these bits say: UFFD_FEATURE_EVENT_FORK among
+/// them needs CAP_SYS_PTRACE of who calls.
+///
+/// # Errors
+/// EINVAL what the kernel does not know, or when that was done before; EPERM.
+pub fn enable(faults: BorrowedFd, features: u64) -> io::Result<()> {
+    // struct uffdio_api: api, features, ioctls
+    let mut api = [0xAAu64, features, 0];
+    // SAFETY: the request reads and writes three words, which `api` has.
+    let got = unsafe { libc::ioctl(faults.as_raw_fd(), UFFDIO_API, api.as_mut_ptr()) };
+    match got {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether we can have a userfaultfd that does what these bits say, by the system call or
+/// the device.
+///
+/// # Errors
+/// As [`enable`], or EPERM where neither way is open to us.
+pub fn may_enable(features: u64) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
+    let fd = match i32::try_from(fd) {
+        // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+        Ok(fd) if fd >= 0 => unsafe { OwnedFd::from_raw_fd(fd) },
+        _ => {
+            let error = io::Error::last_os_error();
+            let mut device = std::fs::File::options();
+            let device = device.read(true).write(true).open("/dev/userfaultfd");
+            let device = device.map_err(|_| error)?;
+            // SAFETY: this request takes flags as an integer, no pointer.
+            match unsafe { libc::ioctl(device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) } {
+                -1 => return Err(io::Error::last_os_error()),
+                // SAFETY: as above.
+                fd => unsafe { OwnedFd::from_raw_fd(fd) },
+            }
+        }
+    };
+    enable(fd.as_fd(), features)
+}
+
+/// _IO(0xAA, 0)
+const USERFAULTFD_IOC_NEW: libc::c_ulong = 0xAA00;
+
+/// Whether [`descriptor`] is there.
+///
+/// # Errors
+/// EINVAL before Linux 6.9.
+pub fn may_have_descriptors() -> io::Result<()> {
+    let own = nix::unistd::gettid().as_raw();
+    let output = io::stderr().as_raw_fd();
+    match descriptor(own, output) {
+        Err(e) if e.raw_os_error() == Some(libc::EBADF) => Ok(()),
+        got => got.map(drop),
+    }
 }
 
 #[cfg(test)]

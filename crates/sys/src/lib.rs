@@ -9,6 +9,7 @@ pub mod numa;
 pub mod perf;
 pub mod probe;
 pub mod process;
+pub mod protect;
 pub mod ptrace;
 #[cfg(feature = "scotch")]
 pub mod scotch;

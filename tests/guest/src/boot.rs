@@ -163,6 +163,9 @@ impl Boot {
             .args(["-initrd", "/proc/self/fd/0"])
             .args(["-append", &format!("{KERNEL} {}", guest.kernel_arguments)])
             .args(["-serial", &format!("file:{CONSOLE}")]);
+        if guest.own_clock {
+            qemu.args(["-icount", "shift=2,sleep=off"]);
+        }
         for (at, name) in ["stdout", "stderr", "files"].iter().enumerate() {
             let (chardev, nr) = (format!("file,id={name},path={name}"), at + 1);
             qemu.args(["-chardev", &chardev]);

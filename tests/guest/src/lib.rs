@@ -42,6 +42,7 @@ pub struct Guest {
     machine: Machine,
     kernel: Kernel,
     kernel_arguments: String,
+    own_clock: bool,
     limit: Duration,
     folder: PathBuf,
     copies: Vec<(PathBuf, PathBuf)>,
@@ -137,6 +138,7 @@ impl Guest {
             machine: Machine::default(),
             kernel: Kernel::V6_12,
             kernel_arguments: String::new(),
+            own_clock: false,
             limit: Duration::from_secs(300),
             folder: "/tmp".into(),
             copies: Vec::new(),
@@ -201,6 +203,13 @@ impl Guest {
     /// More arguments for the kernel, such as `numa_balancing=disable`.
     pub fn kernel_arguments(mut self, arguments: &str) -> Guest {
         self.kernel_arguments = arguments.to_string();
+        self
+    }
+
+    /// Time in the guest goes by what it computes, 4 ns an instruction, and not by the wall
+    /// clock: how busy the host is changes nothing of what happens when.
+    pub fn own_clock(mut self) -> Guest {
+        self.own_clock = true;
         self
     }
 

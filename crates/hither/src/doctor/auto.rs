@@ -1,7 +1,9 @@
 //! What `hither auto` needs: to see page faults, and ways to cause some (`--sampler`).
 use super::{read, Check, State, Verb};
 use hither_sys::bpf::Tracer;
-use hither_sys::{advise, probe};
+use hither_sys::{advise, inject, probe};
+
+use crate::place::online::sampler::FEATURES;
 use nix::libc;
 use nix::unistd::{access, AccessFlags};
 use std::io;
@@ -94,65 +96,46 @@ fn is_on(value: &str) -> bool {
     value.parse().is_ok_and(|mode: u32| mode & 1 != 0)
 }
 
-/// What userfaultfd can do here, and how it is to be had, in words; whether it is told of
-/// faults inside system calls too, without which they would fail.
-fn userfaults() -> Result<(u64, &'static str, bool), io::Error> {
-    let all = match probe::userfaultfd(false) {
-        Ok(features) => return Ok((features, "the system call", true)),
-        Err(error) => error,
-    };
-    if let Ok(features) = probe::userfaultfd_device() {
-        return Ok((features, "/dev/userfaultfd", true));
-    }
-    let user = probe::userfaultfd(true).map_err(|_| all)?;
-    Ok((user, "the system call, for user code only", false))
-}
-
 fn moving() -> Check {
-    let tried = "open userfaultfd with moving, and attach to a child with ptrace";
-    let stops = "sampling all memory, by moving pages away and back";
-    let needs = (probe::FEATURE_MOVE, "moving pages (Linux 6.8)");
-    faulting("move", tried, stops, needs)
+    let tried = "open userfaultfd with moving and events, and attach to a child with ptrace";
+    let stops = "sampling private memory, reads as well as writes, at any pace";
+    let check = Check::ok(Verb::Auto, "move", tried, "works");
+    if let Err(e) = inject::may_enable(FEATURES) {
+        let old = e.raw_os_error() == Some(libc::EINVAL);
+        return check.error(&e).bad(
+            State::Degraded,
+            stops,
+            OTHERS,
+            if old {
+                "upgrade the kernel to 6.8"
+            } else {
+                "be root; in docker: --cap-add SYS_PTRACE --security-opt seccomp=unconfined"
+            },
+        );
+    }
+    entering(check, stops)
 }
 
 fn protecting() -> Check {
     let tried =
         "open userfaultfd with asynchronous write protection, and attach to a child with ptrace";
     let stops = "sampling writes, where nothing else works";
-    let needs = (
-        probe::FEATURE_WRITE_PROTECT_ASYNC,
-        "asynchronous write protection (Linux 6.7)",
-    );
-    faulting("write-protect", tried, stops, needs)
+    let found = "works; reads are not seen";
+    let check = Check::ok(Verb::Auto, "write-protect", tried, found);
+    let (fix, error) = match (probe::userfaultfd(true), inject::may_have_descriptors()) {
+        (Err(e), _) => ("in docker: --security-opt seccomp=unconfined", Some(e)),
+        (_, Err(e)) => ("upgrade the kernel to 6.9", Some(e)),
+        (Ok(features), _) if features & probe::FEATURE_WRITE_PROTECT_ASYNC == 0 => {
+            ("upgrade the kernel to 6.9", None)
+        }
+        _ => return entering(check, stops),
+    };
+    let check = error.map(|e| check.clone().error(&e)).unwrap_or(check);
+    check.bad(State::Degraded, stops, OTHERS, fix)
 }
 
-fn faulting(name: &'static str, tried: &str, stops: &str, (feature, means): (u64, &str)) -> Check {
-    let check = Check::ok(Verb::Auto, name, tried, "");
-    let (features, way, all) = match userfaults() {
-        Ok(found) => found,
-        Err(e) => {
-            return check.error(&e).bad(
-                State::Degraded,
-                stops,
-                OTHERS,
-                "sudo sysctl vm.unprivileged_userfaultfd=1; in docker: --cap-add SYS_PTRACE --security-opt seccomp=unconfined",
-            )
-        }
-    };
-    let mut check = check;
-    check.found = format!("userfaultfd works by {way}");
-    if features & feature == 0 {
-        check.found += &format!(", without {means}");
-        return check.bad(State::Degraded, stops, OTHERS, "upgrade the kernel");
-    }
-    if !all {
-        return check.bad(
-            State::Degraded,
-            "sampling that way: system calls on a page that is away would fail",
-            OTHERS,
-            "sudo sysctl vm.unprivileged_userfaultfd=1, or sudo chmod 666 /dev/userfaultfd",
-        );
-    }
+/// Both need a thread inside the program.
+fn entering(check: Check, stops: &str) -> Check {
     match probe::ptrace_seize() {
         Ok(()) => check,
         Err(e) => check.error(&e).bad(

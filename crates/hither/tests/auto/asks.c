@@ -29,11 +29,9 @@ static double now(void) {
 
 static void told(int units) {
   int known = least;
-  while (units < known && !atomic_compare_exchange_weak(&least, &known, units)) {
-  }
+  while (units < known && !atomic_compare_exchange_weak(&least, &known, units)) {}
   known = most;
-  while (units > known && !atomic_compare_exchange_weak(&most, &known, units)) {
-  }
+  while (units > known && !atomic_compare_exchange_weak(&most, &known, units)) {}
 }
 
 static void ask(void) {
@@ -91,8 +89,7 @@ static void *work(void *argument) {
 
 int main(int count, char **arguments) {
   end = now() + (count > 1 ? atof(arguments[1]) : 1);
-  memory = mmap(NULL, (size_t)THREADS * PAGES * PAGE, PROT_READ | PROT_WRITE,
-                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  memory = mmap(NULL, (size_t)THREADS * PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   pthread_t threads[THREADS];
   for (long t = 0; t < THREADS; t++) pthread_create(threads + t, NULL, work, (void *)t);
   for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);

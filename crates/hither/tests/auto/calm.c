@@ -1,6 +1,9 @@
-/* calm THREADS: couples of threads that share memory and have memory of their own, but
- * sleep most of the time, until standard input ends. Every count is checked in the end, and
- * a child is forked now and then. Says its process id first and "0 wrong" last. */
+/* calm THREADS [private [PROGRAM...]]: couples of threads that share memory and have memory of
+ * their own, but sleep most of the time, until standard input ends. Every count is checked in
+ * the end, and a child is forked now and then. Says its process id first and "0 wrong" last.
+ * private: what they share is private to the process, and no child is forked, after which
+ * pages fault of themselves. PROGRAM: for each byte of standard
+ * input, that is what the process goes on as, in the middle of all. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
@@ -49,7 +52,8 @@ int main(int argc, char **argv) {
   if (threads < 2 || threads > MOST || threads % 2) return 2;
   size_t bytes = (size_t)threads * PAGES * PAGE;
   int rights = PROT_READ | PROT_WRITE;
-  both = mmap(NULL, bytes, rights, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  int kind = argc > 2 ? MAP_PRIVATE : MAP_SHARED;
+  both = mmap(NULL, bytes, rights, kind | MAP_ANONYMOUS, -1, 0);
   own = mmap(NULL, bytes, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (both == MAP_FAILED || own == MAP_FAILED) return 2;
   printf("%d\n", getpid());
@@ -58,8 +62,13 @@ int main(int argc, char **argv) {
   for (long t = 0; t < threads; t++)
     if (pthread_create(&others[t], NULL, body, (void *)t)) return 2;
   struct pollfd input = {.fd = 0, .events = POLLIN};
-  while (poll(&input, 1, 150) == 0) {
-    if (fork() == 0) {
+  char byte;
+  while (poll(&input, 1, 150) == 0 || (argc > 3 && read(0, &byte, 1) == 1)) {
+    if (input.revents) {
+      execvp(argv[3], argv + 3);
+      return 3;
+    }
+    if (argc < 3 && fork() == 0) {
       usleep(400000);
       _exit(0);
     }

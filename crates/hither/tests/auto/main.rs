@@ -9,6 +9,7 @@ mod hidden;
 mod joined;
 mod killed;
 mod patterns;
+mod reached;
 mod record;
 mod refused;
 mod safety;

@@ -74,18 +74,17 @@ static void fill(uint64_t *at, uint64_t who, uint64_t version, uint64_t pages) {
   for (uint64_t p = 0; p < pages; p++) fill_page(at, who, version, p);
 }
 /* `as`: the number that the first page had when it was filled. */
-static void check_from(const char *what, const uint64_t *at, uint64_t who, uint64_t version,
-                       uint64_t pages, uint64_t as) {
+static void check_from(const char *what, const uint64_t *at, uint64_t who, uint64_t version, uint64_t pages,
+                       uint64_t as) {
   for (uint64_t p = 0; p < pages; p++)
     for (uint64_t w = 0; w < WORDS; w++)
       if (at[p * WORDS + w] != word_of(who, version, p + as, w)) {
-        complain("%s: page %d word %d at %p is %#lx\n", what, (int)p, (int)w,
-                 (const void *)(at + p * WORDS + w), at[p * WORDS + w]);
+        complain("%s: page %d word %d at %p is %#lx\n", what, (int)p, (int)w, (const void *)(at + p * WORDS + w),
+                 at[p * WORDS + w]);
         break;
       }
 }
-static void check(const char *what, const uint64_t *at, uint64_t who, uint64_t version,
-                  uint64_t pages) {
+static void check(const char *what, const uint64_t *at, uint64_t who, uint64_t version, uint64_t pages) {
   check_from(what, at, who, version, pages, 0);
 }
 static void check_zero(const char *what, const uint64_t *at, uint64_t pages) {
@@ -99,8 +98,7 @@ static void check_zero(const char *what, const uint64_t *at, uint64_t pages) {
 static void atomics(uint64_t who) {
   uint64_t state = who * 77 + 1, count = 0;
   while (goes_on())
-    for (int i = 0; i < 2000; i++, count++)
-      atomic_fetch_add(&counters[random_of(&state) % COUNTERS], 1);
+    for (int i = 0; i < 2000; i++, count++) atomic_fetch_add(&counters[random_of(&state) % COUNTERS], 1);
   atomic_fetch_add(&added, count);
   atomic_fetch_add(&rounds['a'], count);
 }
@@ -115,8 +113,8 @@ static void reads_and_writes(uint64_t who) {
         if (at[p * WORDS + w] != word_of(who, version[p], p, w)) {
           uint64_t got = at[p * WORDS + w], v = version[p];
           while (got && v + 1 && word_of(who, v, p, w) != got) v--;
-          complain("reads: page %d at %p word %d is %#lx, of version %ld not %ld\n", (int)p,
-                   (void *)(at + p * WORDS), (int)w, got, (long)v, (long)version[p]);
+          complain("reads: page %d at %p word %d is %#lx, of version %ld not %ld\n", (int)p, (void *)(at + p * WORDS),
+                   (int)w, got, (long)v, (long)version[p]);
           break;
         }
       if (random_of(&state) % 2) fill_page(at, who, ++version[p] & 0xffffff, p);
@@ -401,10 +399,9 @@ static void crashes(uint64_t who) {
 static const struct {
   char letter;
   void (*work)(uint64_t);
-} kinds[] = {{'a', atomics}, {'r', reads_and_writes}, {'p', pipes},   {'f', files},  {'k', forks},
-             {'x', execs},   {'m', maps},             {'v', remaps},  {'d', advises}, {'l', rights},
-             {'h', huge},    {'t', threads},          {'s', stacks},  {'u', robust},
-             {'z', crashes}};
+} kinds[] = {{'a', atomics}, {'r', reads_and_writes}, {'p', pipes},   {'f', files},  {'k', forks}, {'x', execs},
+             {'m', maps},    {'v', remaps},           {'d', advises}, {'l', rights}, {'h', huge},  {'t', threads},
+             {'s', stacks},  {'u', robust},           {'z', crashes}};
 
 struct job {
   uint64_t who;

@@ -52,6 +52,11 @@ fn memory_is_what_it_must_be_with_pageout() {
     check("pageout");
 }
 
+#[test]
+fn memory_is_what_it_must_be_with_write_protect() {
+    check("write-protect");
+}
+
 /// Crashes with pages away, if they may be: where it would leave a core file, they may not.
 #[test]
 fn a_program_that_crashes_crashes_as_it_would() {

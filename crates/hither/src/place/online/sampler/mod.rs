@@ -1,8 +1,14 @@
 //! Causing page faults on purpose, since a page faults once and then no more. One file each,
 //! and a line in [`choose`], safest first.
+mod entered;
+mod fitness;
 mod mover;
 mod numa_balancing;
 mod pageout;
+mod write_protect;
+
+/// What `move` needs of a userfaultfd (UFFD_FEATURE_*).
+pub const FEATURES: u64 = mover::FEATURES;
 
 use std::io;
 
@@ -81,7 +87,7 @@ pub struct Choice {
 }
 
 /// All names, safest first.
-pub const NAMES: &[&str] = &["numa-balancing", "move", "pageout"];
+pub const NAMES: &[&str] = &["numa-balancing", "move", "pageout", "write-protect"];
 
 /// Samplers to use, safest first, each only for what the safer ones do not reach; and a
 /// sentence for each that does not work here.
@@ -94,13 +100,16 @@ pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>,
             continue;
         }
         let reached = |kind: &Kind| works.iter().any(|s| s.reaches().contains(kind));
-        if [Kind::Private, Kind::Shared].iter().all(reached) {
+        let mut unreached = [Kind::Private, Kind::Shared].to_vec();
+        unreached.retain(|kind| !reached(kind));
+        if unreached.is_empty() {
             break;
         }
         let sampler: Result<Box<dyn Sampler>, String> = match name {
             "numa-balancing" => numa_balancing::NumaBalancing::new(knobs).map(|s| Box::new(s) as _),
             "move" => mover::Mover::new().map(|s| Box::new(s) as _),
-            _ => pageout::PageOut::new().map(|s| Box::new(s) as _),
+            "pageout" => pageout::PageOut::new().map(|s| Box::new(s) as _),
+            _ => write_protect::WriteProtect::new(&unreached).map(|s| Box::new(s) as _),
         };
         match sampler {
             Ok(sampler) if choice.only.is_none() && adds_nothing(&*sampler, &works) => {}

@@ -12,6 +12,7 @@ use hither_profile::Nanos;
 use hither_sys::{advise, process};
 use nix::libc;
 
+use super::mover::regions::is_memory;
 use super::{Kind, Sampler, View};
 use crate::place::online::analysis::PAGE;
 use crate::place::run::guide::{Mapping, Pid};
@@ -142,9 +143,8 @@ impl Sampler for PageOut {
 fn is_shared_memory(mapping: &Mapping) -> bool {
     let writable = mapping.prot & libc::PROT_WRITE != 0;
     let shared = mapping.flags & libc::MAP_SHARED != 0;
-    let kept = ["/dev/shm/", "/dev/zero (deleted)", "/SYSV", "/memfd:"];
     let path = mapping.file.as_ref().map_or("", |file| &file.path);
-    writable && shared && kept.iter().any(|start| path.starts_with(start))
+    writable && shared && is_memory(path)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub struct Agent {
     pub counts: Counts,
     /// Its userfaultfd: as long as we have it too, nobody sees what is away as if it had
     /// never been, when the process ends in the middle of a system call.
-    _faults: Option<OwnedFd>,
+    faults: Option<OwnedFd>,
 }
 
 impl Agent {
@@ -40,7 +40,7 @@ impl Agent {
             orders: open(orders::ORDERS, false)?,
             reports,
             counts: Counts::default(),
-            _faults: hither_sys::inject::descriptor(tid, orders::FAULTS).ok(),
+            faults: hither_sys::inject::descriptor(tid, orders::FAULTS).ok(),
         };
         let hello = News::Hello {
             magic: orders::MAGIC,
@@ -51,6 +51,15 @@ impl Agent {
         }
         agent.order(&[Order::Go])?;
         Ok(agent)
+    }
+
+    /// Its userfaultfd; with that it is let go.
+    ///
+    /// # Errors
+    /// Before Linux 6.9.
+    pub fn lend(self) -> io::Result<OwnedFd> {
+        let unknown = || io::Error::other("descriptors of threads cannot be had (Linux 6.9)");
+        self.faults.ok_or_else(unknown)
     }
 
     /// What it reported since the last time.
@@ -99,15 +108,11 @@ pub fn is_possible() -> Result<(), String> {
     if cfg!(not(target_arch = "x86_64")) {
         return Err("the agent is there for x86-64 only".to_owned());
     }
-    // Faults inside system calls must be told of, too.
-    let features = probe::userfaultfd(false).map_err(|e| {
-        format!(
-            "userfaultfd is not allowed here ({e}); be root, or set vm.unprivileged_userfaultfd=1"
-        )
+    // Faults inside system calls must be told of, too, and children.
+    hither_sys::inject::may_enable(orders::FEATURES).map_err(|e| match e.raw_os_error() {
+        Some(libc::EINVAL) => "the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)".to_owned(),
+        _ => format!("userfaultfd is not allowed here ({e}); be root, outside of containers, or in docker add --cap-add SYS_PTRACE"),
     })?;
-    if features & probe::FEATURE_MOVE == 0 {
-        return Err("the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)".to_owned());
-    }
     probe::ptrace_seize().map_err(|e| {
         format!(
             "no thread can be put into a program (ptrace: {e}); in docker: --cap-add SYS_PTRACE"

@@ -7,15 +7,18 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
+use hither_profile::Nanos;
 use hither_sys::affinity::Mask;
 use hither_sys::inject::robust_list;
 use nix::time::{clock_gettime, ClockId};
 
 use super::agent::Agent;
-use super::orders::{self, Closed, Counts, News, Order};
+use super::inject::Purpose;
+use super::orders::{self, Closed, News, Order};
 use super::regions::{self, Mapping};
 use super::PAGE;
-use crate::place::online::answers::is_unfiltered;
+use crate::place::online::sampler::entered::{next, Host, Unfit};
+use crate::place::online::sampler::fitness;
 use crate::place::online::sampler::View;
 use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
@@ -24,8 +27,10 @@ use crate::place::run::task;
 /// long as one takes, and no less than this.
 const REST: u32 = 100;
 const AT_LEAST: Duration = Duration::from_millis(100);
-/// Until a region that was touched for the first time too often is tried again.
-const LATER: Duration = Duration::from_secs(3);
+/// Until a region that was touched for the first time too often is tried again: soon, for a
+/// program that begins something new is worth looking at, and often it is not filling for
+/// long. What is in vain costs it some 0.5 ms each time.
+const LATER: Duration = Duration::from_millis(400);
 /// Around the lists of locks of threads nothing is taken.
 const AROUND: u64 = PAGE;
 
@@ -38,7 +43,7 @@ struct Region {
 }
 
 #[derive(Debug)]
-pub struct Host {
+pub struct Moved {
     pid: Pid,
     agent: Agent,
     executable: u64,
@@ -51,80 +56,54 @@ pub struct Host {
     threads: HashMap<Tid, Option<u64>>,
     looked: Option<Instant>,
     cost: Duration,
+    /// Bytes in huge pages.
+    huge: u64,
 }
 
-/// Why there may be none.
-#[derive(Debug)]
-pub enum Unfit {
-    Now(String),
-    /// Unless it is otherwise in a while.
-    Perhaps(String),
-}
-
-/// Whether there may be an agent in the process: what could go wrong for it that we cannot
-/// see to is not there.
-pub fn is_fit(pid: Pid) -> Result<(), Unfit> {
+/// Whether there may be an agent that takes pages of the process: what could go wrong for
+/// it that we cannot see to is not there.
+fn is_fit(pid: Pid) -> Result<(), Unfit> {
+    fitness::is_undisturbed(pid)?;
     let unfit = |why: &str| Err(Unfit::Now(why.to_owned()));
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let field = |name: &str| {
-        let line = status.lines().find_map(|l| l.strip_prefix(name));
-        line.map(str::trim).unwrap_or_default()
-    };
-    if field("TracerPid:") != "0" {
-        return unfit("somebody else follows it already");
-    }
-    if !is_unfiltered(&status) {
-        return unfit("a filter forbids it system calls");
-    }
     // A core file is to hold all of memory; the kernel waits for no page when it writes one.
-    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
-    let core = limits
-        .lines()
-        .find_map(|l| l.strip_prefix("Max core file size"));
-    if core.and_then(|l| l.split_whitespace().next()) != Some("0") {
+    if fitness::leaves_core(pid) {
         return unfit(
-            "it would leave a core file, which would lack pages; ulimit -c 0 lets it be sampled",
+            "it would leave a core file, which would lack pages; ulimit -c 0 or --sampler write-protect lets it be sampled",
         );
     }
     for tid in task::threads(pid) {
-        let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-        // The 41st field, counted from behind the name in brackets.
-        let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
-        let policy = after.split(' ').nth(38).unwrap_or("0");
-        if !["0", "3"].contains(&policy) {
+        if fitness::is_real_time(pid, tid) {
             return unfit("it has real-time threads, which would keep the agent waiting");
         }
         if let Ok(None) = robust_list(tid) {
-            let why = "its threads are not those of the GNU C library".to_owned();
-            return Err(Unfit::Perhaps(why));
+            let why = "its threads are not those of the GNU C library, so it is not known what the kernel itself writes to; --sampler write-protect can sample it";
+            return Err(Unfit::Perhaps(why.to_owned()));
         }
-    }
-    let fds = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|e| Unfit::Now(e.to_string()))?;
-    let links = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
-    if links
-        .into_iter()
-        .any(|to| to.to_string_lossy().contains("[userfaultfd]"))
-    {
-        return unfit("it watches page faults itself");
-    }
-    if regions::has_devices(&regions::read(pid)) {
-        return unfit("devices reach into its memory");
     }
     Ok(())
 }
 
-impl Host {
-    /// Joins an agent that has just begun.
-    ///
-    /// # Errors
-    /// When it is gone already.
-    pub fn meet(pid: Pid, tid: Tid) -> io::Result<Host> {
+impl Host for Moved {
+    const PURPOSE: Purpose = Purpose::Moves;
+    const SAMPLER: &'static str = "move";
+    type Aim = ();
+
+    /// Of a process with one thread, private memory is nobody else's.
+    fn is_worth_it(pid: Pid, (): (), _: &View) -> bool {
+        task::threads(pid).len() > 1
+    }
+
+    fn is_fit(pid: Pid) -> Result<(), Unfit> {
+        is_fit(pid)
+    }
+
+    fn meet(pid: Pid, tid: Tid, (): ()) -> io::Result<Moved> {
         let agent = Agent::meet(pid, tid)?;
         // It runs where there is room, and at once.
         let _ = (0..4096).collect::<Mask>().give(tid);
         hither_sys::launch::make_prompt(tid);
         let executable = fs::metadata(format!("/proc/{pid}/exe"));
-        Ok(Host {
+        Ok(Moved {
             pid,
             agent,
             executable: executable.map_or(0, |m| m.ino()),
@@ -134,28 +113,12 @@ impl Host {
             threads: HashMap::new(),
             looked: None,
             cost: Duration::ZERO,
+            huge: 0,
         })
     }
 
-    pub fn agent(&self) -> Tid {
-        self.agent.tid
-    }
-
-    pub fn counts(&self) -> Counts {
-        self.agent.counts
-    }
-
-    /// Pages that may be taken.
-    pub fn pages(&self) -> u64 {
-        let sure = self.regions.iter().filter(|r| r.sure);
-        sure.map(|r| (r.range.end - r.range.start) / PAGE).sum()
-    }
-
     /// Hears what the agent has to say, and looks after its regions.
-    ///
-    /// # Errors
-    /// When the agent is gone.
-    pub fn listen(&mut self, view: &View) -> io::Result<()> {
+    fn look_after(&mut self, view: &View) -> io::Result<()> {
         for news in self.agent.news()? {
             match news {
                 News::Opened {
@@ -182,73 +145,33 @@ impl Host {
             }
         }
         self.meet_threads(view);
-        let pause = AT_LEAST.max(self.cost * REST);
-        if self.looked.is_none_or(|at| at.elapsed() >= pause) {
+        let (pause, now) = (AT_LEAST.max(self.cost * REST), Instant::now());
+        let mut shunned = self.shunned.iter();
+        let due = shunned.any(|(_, until)| until.is_some_and(|until| until <= now));
+        if due || self.looked.is_none_or(|at| at.elapsed() >= pause) {
             self.look()?;
         }
         Ok(())
     }
 
-    fn closed(&mut self, range: Range<u64>, why: Closed) {
-        self.regions.retain(|r| !overlap(&r.range, &range));
-        match why {
-            Closed::Removed => self.shunned.push((range, None)),
-            Closed::Filling => self.shunned.push((range, Some(Instant::now() + LATER))),
-            Closed::Gone | Closed::Ordered => {}
-        }
+    fn agent(&self) -> Tid {
+        self.agent.tid
     }
 
-    /// Learns where the threads' lists of locks are. The engine has just been told of all
-    /// threads that were made until now.
-    fn meet_threads(&mut self, view: &View) {
-        let all: HashSet<Tid> = view.roster.of(self.pid).into_iter().collect();
-        self.threads.retain(|tid, _| all.contains(tid));
-        for tid in all {
-            if tid != self.agent.tid && !matches!(self.threads.get(&tid), Some(Some(_))) {
-                if let Ok(list) = robust_list(tid) {
-                    self.threads.insert(tid, list);
-                }
-            }
-        }
+    fn pages(&self) -> u64 {
+        let sure = self.regions.iter().filter(|r| r.sure);
+        sure.map(|r| (r.range.end - r.range.start) / PAGE).sum()
     }
 
-    /// Looks at all mappings: what is open must still be fit, what is fit may be opened.
-    fn look(&mut self) -> io::Result<()> {
-        let began = Instant::now();
-        let all = regions::read(self.pid);
-        self.cost = began.elapsed();
-        self.looked = Some(Instant::now());
-        let fit = regions::fit(&all, self.executable);
-        let mut orders = Vec::new();
-        let now = Instant::now();
-        self.shunned
-            .retain(|(_, until)| until.is_none_or(|at| at > now));
-        self.regions.retain_mut(|region| {
-            region.sure = is_covered(&region.range, &fit);
-            if !region.sure {
-                orders.push(Order::Close {
-                    address: region.range.start,
-                    length: region.range.end - region.range.start,
-                });
-            }
-            region.sure
-        });
-        for mapping in fit.iter().filter(|m| !m.is_watched()) {
-            let shunned = self.shunned.iter().any(|(s, _)| overlap(s, &mapping.range));
-            let open = self.regions.len() + self.asked.len();
-            if shunned || open + 1 >= orders::REGIONS || !self.asked.insert(mapping.range.start) {
-                continue;
-            }
-            orders.push(Order::Open {
-                address: mapping.range.start,
-                length: mapping.length(),
-            });
-        }
-        self.agent.order(&orders)
+    fn taken(&self) -> (u64, Nanos) {
+        (self.agent.counts.taken, self.agent.counts.time)
     }
 
-    /// Has the agent take so many pages: these as far as it may, others at random.
-    pub fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
+    fn huge(&self) -> u64 {
+        self.huge
+    }
+
+    fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
         let total = self.pages();
         // A thread of which nothing is known yet may have its list anywhere.
         if total == 0 || self.threads.values().any(Option::is_none) {
@@ -278,6 +201,67 @@ impl Host {
         // Whether it is gone we hear when we listen.
         let _ = self.agent.order(&orders);
     }
+}
+
+impl Moved {
+    fn closed(&mut self, range: Range<u64>, why: Closed) {
+        self.regions.retain(|r| !overlap(&r.range, &range));
+        match why {
+            Closed::Removed => self.shunned.push((range, None)),
+            Closed::Filling => self.shunned.push((range, Some(Instant::now() + LATER))),
+            Closed::Gone | Closed::Ordered => {}
+        }
+    }
+
+    /// Learns where the threads' lists of locks are. The engine has just been told of all
+    /// threads that were made until now.
+    fn meet_threads(&mut self, view: &View) {
+        let all: HashSet<Tid> = view.roster.of(self.pid).into_iter().collect();
+        self.threads.retain(|tid, _| all.contains(tid));
+        for tid in all {
+            if tid != self.agent.tid && !matches!(self.threads.get(&tid), Some(Some(_))) {
+                if let Ok(list) = robust_list(tid) {
+                    self.threads.insert(tid, list);
+                }
+            }
+        }
+    }
+
+    /// Looks at all mappings: what is open must still be fit, what is fit may be opened.
+    fn look(&mut self) -> io::Result<()> {
+        let began = Instant::now();
+        let all = regions::read(self.pid);
+        self.cost = began.elapsed();
+        self.looked = Some(Instant::now());
+        self.huge = regions::huge(&all);
+        let fit = regions::fit(&all, self.executable);
+        let mut orders = Vec::new();
+        let now = Instant::now();
+        self.shunned
+            .retain(|(_, until)| until.is_none_or(|at| at > now));
+        self.regions.retain_mut(|region| {
+            region.sure = is_covered(&region.range, &fit);
+            if !region.sure {
+                orders.push(Order::Close {
+                    address: region.range.start,
+                    length: region.range.end - region.range.start,
+                });
+            }
+            region.sure
+        });
+        for mapping in fit.iter().filter(|m| !m.is_watched()) {
+            let shunned = self.shunned.iter().any(|(s, _)| overlap(s, &mapping.range));
+            let open = self.regions.len() + self.asked.len();
+            if shunned || open + 1 >= orders::REGIONS || !self.asked.insert(mapping.range.start) {
+                continue;
+            }
+            orders.push(Order::Open {
+                address: mapping.range.start,
+                length: mapping.length(),
+            });
+        }
+        self.agent.order(&orders)
+    }
 
     /// The page with this number among those that may be taken.
     fn page(&self, mut number: u64) -> Option<u64> {
@@ -288,13 +272,6 @@ impl Host {
             here
         })
     }
-}
-
-fn next(random: &mut u64) -> u64 {
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    *random
 }
 
 fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {

@@ -5,8 +5,9 @@
 //! by somebody who was killed would go on at the wrong place, and hither may be killed at
 //! any time.
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, PipeReader, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, IoSlice, PipeReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use hither_sys::{inject as sys, launch, ptrace};
 use nix::libc;
 #[cfg(not(test))]
 use nix::sys::signal::SigSet;
+use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
 use nix::sys::wait::waitpid;
 
 use super::{orders, PAGE};
@@ -34,6 +36,15 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// Of user code in 64 bits; the other is of 32.
 const CS_64: u64 = 0x33;
 
+/// What the agent is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To move pages, as long as hither runs.
+    Moves,
+    /// To make a userfaultfd for hither, and leave.
+    Lends,
+}
+
 /// An injection that is under way.
 #[derive(Debug)]
 pub struct Injection {
@@ -46,9 +57,9 @@ impl Injection {
     ///
     /// # Errors
     /// When the kernel makes no process or pipe.
-    pub fn begin(pid: Pid) -> io::Result<Injection> {
+    pub fn begin(pid: Pid, purpose: Purpose) -> io::Result<Injection> {
         let (theirs, ours) = io::pipe()?;
-        let helper = split_off(pid, ours)?;
+        let helper = split_off(pid, purpose, ours)?;
         Ok(Injection {
             result: theirs,
             helper,
@@ -58,7 +69,6 @@ impl Injection {
     /// The agent's thread, or why there is none; `None` while that is not known.
     pub fn outcome(&mut self) -> Option<Result<Tid, String>> {
         use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-        use std::os::fd::AsFd;
         let mut ready = [PollFd::new(self.result.as_fd(), PollFlags::POLLIN)];
         if !poll(&mut ready, PollTimeout::ZERO).is_ok_and(|count| count > 0) {
             return None;
@@ -75,13 +85,16 @@ impl Injection {
 
 /// Has it done by a process of its own.
 #[cfg(not(test))]
-fn split_off(pid: Pid, ours: io::PipeWriter) -> io::Result<Option<nix::unistd::Pid>> {
-    use std::os::fd::AsRawFd;
+fn split_off(
+    pid: Pid,
+    purpose: Purpose,
+    ours: io::PipeWriter,
+) -> io::Result<Option<nix::unistd::Pid>> {
     let helper = process::fork_off(|| {
         let _ = SigSet::all().thread_block();
         let _ = nix::sys::prctl::set_name(c"hither-injector");
         if launch::let_go(&[ours.as_raw_fd()]).is_ok() {
-            say(pid, &ours);
+            say(pid, purpose, &ours);
         }
         0
     })?;
@@ -90,25 +103,29 @@ fn split_off(pid: Pid, ours: io::PipeWriter) -> io::Result<Option<nix::unistd::P
 
 /// Tests run in threads, which cannot be split off.
 #[cfg(test)]
-fn split_off(pid: Pid, ours: io::PipeWriter) -> io::Result<Option<nix::unistd::Pid>> {
-    std::thread::spawn(move || say(pid, &ours));
+fn split_off(
+    pid: Pid,
+    purpose: Purpose,
+    ours: io::PipeWriter,
+) -> io::Result<Option<nix::unistd::Pid>> {
+    std::thread::spawn(move || say(pid, purpose, &ours));
     Ok(None)
 }
 
 /// Does it and says what came of it.
-fn say(pid: Pid, mut pipe: &io::PipeWriter) {
-    let line = match put_into(pid) {
+fn say(pid: Pid, purpose: Purpose, mut pipe: &io::PipeWriter) {
+    let line = match put_into(pid, purpose) {
         Ok(tid) => tid.to_string(),
         Err(error) => error.to_string(),
     };
     let _ = pipe.write_all(line.as_bytes());
 }
 
-fn put_into(pid: Pid) -> io::Result<Tid> {
+fn put_into(pid: Pid, purpose: Purpose) -> io::Result<Tid> {
     launch::be_prompt();
     let mut why = io::Error::other("it has no thread that can be stopped");
     for tid in task::threads(pid).into_iter().take(8) {
-        match through(pid, tid) {
+        match through(pid, tid, purpose) {
             Ok(memory) => return memory.wait(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => why = error,
             Err(error) => return Err(error),
@@ -128,10 +145,10 @@ struct Given {
 impl Given {
     /// Waits for the agent to have its pipes.
     fn wait(&self) -> io::Result<Tid> {
-        let began = Instant::now();
+        let (began, mut granted) = (Instant::now(), 0);
         while began.elapsed() < 4 * PATIENCE {
-            // struct hi_agent_begin: step, error, ready, tid
-            let mut begin = [0; 16];
+            // struct hi_agent_begin: step, error, ready, tid, purpose, asks
+            let mut begin = [0; 24];
             self.memory.read_exact_at(&mut begin, self.data)?;
             let word = |at: usize| {
                 let bytes = begin[4 * at..4 * at + 4].try_into().unwrap_or_default();
@@ -139,12 +156,21 @@ impl Given {
             };
             match (word(1), word(2)) {
                 (0, 1) => return Ok(self.tid),
+                (0, _) if word(5) != granted => {
+                    granted = word(5);
+                    grant(self.tid, granted).map_err(|error| {
+                        let why = "userfaultfd is not allowed to the user that it runs as, nor can hither see to it";
+                        io::Error::other(format!("{why} ({error})"))
+                    })?;
+                    let at = self.data + orders::GRANTED;
+                    self.memory.write_all_at(&granted.to_le_bytes(), at)?;
+                }
                 (0, _) => std::thread::sleep(4 * PAUSE),
                 (error, _) => {
                     let error = io::Error::from_raw_os_error(error);
                     let what = match word(0) {
                         4 => "userfaultfd is not allowed there",
-                        5 => "the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)",
+                        5 => "the kernel can neither move nor protect pages as we need it",
                         _ => "it could not begin",
                     };
                     return Err(io::Error::other(format!("{what} ({error})")));
@@ -155,8 +181,23 @@ impl Given {
     }
 }
 
+/// Does for the agent what its program may not and we may.
+fn grant(agent: Tid, what: i32) -> io::Result<()> {
+    let theirs = sys::descriptor(agent, orders::FAULTS)?;
+    if what != orders::ASKS_DEVICE {
+        return sys::enable(theirs.as_fd(), orders::FEATURES);
+    }
+    let mut device = File::options();
+    let device = device.read(true).write(true).open("/dev/userfaultfd")?;
+    let (byte, fds) = ([IoSlice::new(&[0])], [device.as_raw_fd()]);
+    let message = [ControlMessage::ScmRights(&fds)];
+    let flags = MsgFlags::MSG_NOSIGNAL;
+    sendmsg::<()>(theirs.as_raw_fd(), &byte, &message, flags, None)?;
+    Ok(())
+}
+
 /// Does it through one thread. WouldBlock: another one may do.
-fn through(pid: Pid, tid: Tid) -> io::Result<Given> {
+fn through(pid: Pid, tid: Tid, purpose: Purpose) -> io::Result<Given> {
     let memory = File::options()
         .read(true)
         .write(true)
@@ -172,16 +213,30 @@ fn through(pid: Pid, tid: Tid) -> io::Result<Given> {
     let mut queue = VecDeque::new();
     stop(tid, &memory)?;
     let mut thread = Borrowed::take(tid, syscall, &mut queue)?;
-    let made = calls(&mut thread, &memory);
+    let made = calls(&mut thread, &memory, purpose);
     // From here on it must be let go as it was, come what may.
     let back = thread.give_back(true);
     let gone = back.and_then(|()| let_go(tid));
     let (data, agent) = made?;
     gone?;
+    let agent = thread_of(pid, agent).ok_or_else(|| io::Error::other("it did not begin"))?;
     Ok(Given {
         memory,
         data,
         tid: agent,
+    })
+}
+
+/// The thread that has this id where the process itself is: elsewhere it may have another
+/// (pid_namespaces(7)).
+fn thread_of(pid: Pid, inner: Tid) -> Option<Tid> {
+    task::threads(pid).into_iter().find(|&tid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"));
+        let status = status.unwrap_or_default();
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let innermost = ids.and_then(|ids| ids.split_whitespace().last());
+        // Kernels without namespaces say nothing of it.
+        innermost.map_or(tid == inner, |id| id.parse() == Ok(inner))
     })
 }
 
@@ -231,7 +286,7 @@ fn is_in_sequence(tid: Tid, memory: &File) -> bool {
 }
 
 /// Maps the agent's memory, writes its code and makes its thread. Returns where its data is.
-fn calls(thread: &mut Borrowed, memory: &File) -> io::Result<(u64, Tid)> {
+fn calls(thread: &mut Borrowed, memory: &File, purpose: Purpose) -> io::Result<(u64, Tid)> {
     let mut call = |number: libc::c_long, arguments: [u64; 6]| {
         let got = thread.call(number, arguments)?;
         match i32::try_from(-got) {
@@ -247,6 +302,10 @@ fn calls(thread: &mut Borrowed, memory: &File) -> io::Result<(u64, Tid)> {
     let base = call(libc::SYS_mmap, [0, length, writable, flags, u64::MAX, 0])?;
     let mut made = || {
         memory.write_all_at(CODE, base)?;
+        memory.write_all_at(
+            &orders::purpose(purpose).to_le_bytes(),
+            base + code + orders::PURPOSE,
+        )?;
         let forked = libc::MADV_DONTFORK as u64;
         call(libc::SYS_madvise, [base, length, forked, 0, 0, 0])?;
         call(libc::SYS_mprotect, [base, code, runnable, 0, 0, 0])?;

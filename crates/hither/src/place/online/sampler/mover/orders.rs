@@ -1,8 +1,10 @@
 //! The Rust mirror of `tracer/agent/orders.h`, which explains the fields; a test compares.
 use hither_profile::Nanos;
 
+use super::inject::Purpose;
+
 pub const MAGIC: u64 = 0x0054_4e47_4148;
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Descriptors of the agent.
 pub const ORDERS: i32 = 1;
 pub const REPORTS: i32 = 2;
@@ -13,6 +15,24 @@ pub const REGIONS: usize = 128;
 /// Bytes behind the code.
 pub const DATA: u64 = 1 << 16;
 pub const STACK: u64 = 1 << 15;
+
+/// Where, in the agent's data, it is told what it is there for.
+pub const PURPOSE: u64 = 16;
+/// Where it is told that it has what it asked for.
+pub const GRANTED: u64 = 24;
+pub const ASKS_DEVICE: i32 = 1;
+/// Of its userfaultfd.
+pub const FEATURES: u64 = 0x1_004e;
+const MOVES: u32 = 0;
+const LENDS: u32 = 1;
+
+/// What is written there.
+pub fn purpose(purpose: Purpose) -> u32 {
+    match purpose {
+        Purpose::Moves => MOVES,
+        Purpose::Lends => LENDS,
+    }
+}
 
 pub const ORDER: usize = 32;
 pub const REPORT: usize = 72;
@@ -171,6 +191,13 @@ mod tests {
         check("HI_AGENT_REGIONS", REGIONS as u64);
         check("HI_AGENT_DATA", DATA);
         check("HI_AGENT_STACK", STACK);
+        check("HI_AGENT_MOVES", u64::from(MOVES));
+        check(
+            "HI_AGENT_ASKS_DEVICE",
+            u64::from(ASKS_DEVICE.unsigned_abs()),
+        );
+        check("HI_AGENT_FEATURES", FEATURES);
+        check("HI_AGENT_LENDS", u64::from(LENDS));
         check("HI_ORDER_GO", u64::from(GO));
         check("HI_ORDER_OPEN", u64::from(OPEN));
         check("HI_ORDER_CLOSE", u64::from(CLOSE));

@@ -50,7 +50,7 @@ fn parse(text: &str) -> Vec<Mapping> {
         };
         match field {
             "Rss" => mapping.resident = bytes(),
-            "AnonHugePages" => mapping.huge = bytes(),
+            "AnonHugePages" | "ShmemPmdMapped" => mapping.huge += bytes(),
             "VmFlags" => mapping.flags = rest.split(' ').map(str::to_owned).collect(),
             _ => {}
         }
@@ -108,6 +108,22 @@ impl Mapping {
             && self.length() >= LEAST
     }
 
+    /// Whether it can be seen who writes to it: memory of the process alone, or that it
+    /// shares with others, without a file.
+    pub fn is_protectable(&self, private: bool, shared: bool) -> bool {
+        let has = |flag: &str| self.flags.iter().any(|f| f == flag);
+        let own = self.rights == "rw-p" && self.inode == 0;
+        let own = own && (self.path.is_empty() || self.path == "[heap]");
+        let common = self.rights == "rw-s" && is_memory(&self.path);
+        let odd = ["io", "pf", "mm", "um", "ht", "ss"];
+        let full = self.resident as f64 >= FULL * self.length() as f64;
+        (private && own || shared && common)
+            && !odd.iter().any(|f| has(f))
+            && full
+            && self.huge == 0
+            && self.length() >= LEAST
+    }
+
     pub fn length(&self) -> u64 {
         self.range.end - self.range.start
     }
@@ -116,6 +132,17 @@ impl Mapping {
     pub fn is_watched(&self) -> bool {
         self.flags.iter().any(|f| f == "um")
     }
+}
+
+/// Whether what is mapped shared by this name is memory without a file behind it.
+pub fn is_memory(path: &str) -> bool {
+    let kept = ["/dev/shm/", "/dev/zero (deleted)", "/SYSV", "/memfd:"];
+    kept.iter().any(|start| path.starts_with(start))
+}
+
+/// Bytes of private memory that are in huge pages.
+pub fn huge(all: &[Mapping]) -> u64 {
+    all.iter().map(|mapping| mapping.huge).sum()
 }
 
 /// Those that pages may be taken of.

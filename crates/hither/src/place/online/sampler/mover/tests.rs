@@ -8,10 +8,12 @@ use std::os::fd::AsFd;
 
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
+use super::super::write_protect::WriteProtect;
 use super::*;
 use crate::place::online::memory::Memory;
 use crate::place::online::roster::Roster;
-use crate::place::run::guide::Cpu;
+use crate::place::run::guide::{Cpu, Pid};
+use crate::place::run::task;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/safety.c");
 
@@ -37,11 +39,10 @@ fn start(folder: &Path, seconds: &str, letters: &str) -> Child {
     program.spawn().expect("safety")
 }
 
-/// Samples a program until it ends, `rate` pages every 2 ms. Returns what was counted.
-fn torment(program: &mut Child, rate: u32) -> orders::Counts {
+/// Samples a program until it ends, `rate` pages every 2 ms. Returns how many were taken.
+fn torment(program: &mut Child, sampler: &mut dyn Sampler, rate: u32) -> u64 {
     let pid = Pid::try_from(program.id()).expect("pid");
-    let mut mover = Mover::new().expect("a sampler");
-    let (memory, mut counts) = (Memory::default(), orders::Counts::default());
+    let memory = Memory::default();
     let began = Instant::now();
     // Not by waiting for it: that would take the news of its stops from whoever injects.
     let end = hither_sys::process::pidfd(nix::unistd::Pid::from_raw(pid)).expect("pidfd");
@@ -61,28 +62,29 @@ fn torment(program: &mut Child, rate: u32) -> orders::Counts {
             roster: &roster,
             extra: 0,
         };
-        mover.take(rate, &view).expect("take");
-        if let Some(host) = mover.hosts().next() {
-            counts = host.counts();
-        }
+        sampler.take(rate, &view).expect("take");
         std::thread::sleep(Duration::from_millis(2));
     }
-    println!("{counts:?}; {:?}", mover.note());
-    counts
+    println!("{} taken; {:?}", sampler.taken(), sampler.note());
+    sampler.taken()
 }
 
 fn check(letters: &str, least: u64) {
-    let Some(folder) = folder() else {
-        return;
-    };
-    let mut program = start(folder.path(), "4", letters);
-    let counts = torment(&mut program, 100);
+    if let Some(folder) = folder() {
+        let mut mover = Mover::new().expect("a sampler");
+        check_with(&mut mover, folder.path(), letters, least);
+    }
+}
+
+fn check_with(sampler: &mut dyn Sampler, folder: &Path, letters: &str, least: u64) {
+    let mut program = start(folder, "4", letters);
+    let taken = torment(&mut program, sampler, 100);
     let output = program.wait_with_output().expect("output");
     let out = String::from_utf8_lossy(&output.stdout);
     let err = String::from_utf8_lossy(&output.stderr);
     println!("{out}{err}{}", output.status);
     assert!(output.status.success() && out.ends_with("0 wrong\n"));
-    assert!(counts.taken >= least, "{counts:?}");
+    assert!(taken >= least, "{taken} pages taken");
 }
 
 #[test]
@@ -143,4 +145,15 @@ fn locks_of_threads_that_died_are_told() {
 #[test]
 fn all_at_once() {
     check("aarrpfkxmvdlhtsr", 500);
+}
+
+#[test]
+fn all_at_once_with_pages_protected() {
+    let kinds = [Kind::Private, Kind::Shared];
+    match (WriteProtect::new(&kinds), folder()) {
+        (Ok(mut sampler), Some(folder)) => {
+            check_with(&mut sampler, folder.path(), "aarrpfkxmvdlhtsr", 500);
+        }
+        (sampler, _) => println!("skipped: {:?}", sampler.err()),
+    }
 }
