@@ -240,7 +240,7 @@ static void reveal(struct hi_local *t, struct hi_entry *e, const struct hi_side 
 static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, struct hi_seen what) {
   address &= HI_ADDRESS_MASK;
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
-  if (HI_UNLIKELY(epoch != t->epoch && !t->shared->flipped)) hi_tick(epoch, false);
+  if (HI_UNLIKELY(epoch != t->epoch && t->index)) hi_tick(t, epoch);
   if (HI_UNLIKELY((uint64_t)t->current != *t->base_slot)) hi_switch(t);
   uint64_t line = hi_line_of(address);
   uint64_t at = hi_index(line);

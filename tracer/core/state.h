@@ -116,7 +116,6 @@ void hi_thread_end(struct hi_local *t);
 void hi_threads_forget(void);
 void hi_threads_close(void);
 void hi_thread_name(struct hi_local *t, const char *name);
-void hi_flip_all(void);
 
 /* cache_lean.c */
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site);
@@ -128,7 +127,8 @@ void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, 
 
 /* tick_lean.c */
 extern struct hi_local *hi_locals[HI_MAX_THREADS];
-void hi_tick(uint32_t epoch, bool force);
+void hi_tick(struct hi_local *t, uint32_t epoch);
+void hi_flip_all(void);
 void hi_tick_lock(void);
 void hi_tick_unlock(void);
 

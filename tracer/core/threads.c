@@ -126,5 +126,3 @@ void hi_thread_name(struct hi_local *t, const char *name) {
   memcpy(to, name, n);
   memset(to + n, 0, sizeof t->shared->name - n);
 }
-
-void hi_flip_all(void) { hi_tick(hi_run.header->epoch, true); }

@@ -5,7 +5,7 @@
 #include "state.h"
 
 struct hi_local *hi_locals[HI_MAX_THREADS]; /* threads of this process, by index */
-static uint32_t lock, seen_epoch;
+static uint32_t lock;
 
 void hi_tick_lock(void) {
   while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
@@ -13,21 +13,32 @@ void hi_tick_lock(void) {
 
 void hi_tick_unlock(void) { __atomic_store_n(&lock, 0, __ATOMIC_RELEASE); }
 
-static void flip(struct hi_local *t) {
-  if (__atomic_load_n(&t->shared->flipped, __ATOMIC_ACQUIRE)) return; /* still busy with the last flip */
-  t->shared->flipped = 1;
+static void turn(struct hi_local *t) {
   *t->base_slot = (uint64_t)(t->current == t->entries[0] ? t->entries[1] : t->entries[0]);
 }
 
-/* Moves this process' threads on; `force`: also within a slice (tracing was switched). */
-void hi_tick(uint32_t epoch, bool force) {
-  if (force) hi_tick_lock();
-  else if (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) return;
-  if (force || seen_epoch != epoch) {
-    seen_epoch = epoch;
+static void flip(struct hi_local *t) {
+  if (__atomic_exchange_n(&t->shared->flipped, 1, __ATOMIC_ACQ_REL)) return; /* still busy with the last flip */
+  turn(t);
+}
+
+/* Moves this process' threads on within a slice: tracing was switched. */
+void hi_flip_all(void) {
+  hi_tick_lock();
+  for (uint32_t i = 1; i < HI_MAX_THREADS; i++)
+    if (hi_locals[i]) flip(hi_locals[i]);
+  hi_tick_unlock();
+}
+
+/* Moves on the threads of this process that are in an older slice, and this one though
+ * others do so now: they may wait for a processor in the middle of it, and whoever was busy
+ * with a flip was left out. A flip that comes twice so costs a thread its line cache once. */
+void hi_tick(struct hi_local *t, uint32_t epoch) {
+  if (!__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) {
     uint32_t threads = __atomic_load_n(&hi_run.header->next_thread, __ATOMIC_RELAXED);
     for (uint32_t i = 1; i < threads && i < HI_MAX_THREADS; i++)
-      if (hi_locals[i]) flip(hi_locals[i]);
+      if (hi_locals[i] && hi_locals[i]->shared->epoch != epoch) flip(hi_locals[i]);
+    hi_tick_unlock();
   }
-  hi_tick_unlock();
+  if ((uint64_t)t->current == *t->base_slot) turn(t);
 }
