@@ -32,7 +32,11 @@ fn settings_turn() -> Flock<fs::File> {
     let mut options = fs::File::options();
     options.write(true).create(true).truncate(false);
     let file = options.open(path).expect("lock file");
-    Flock::lock(file, FlockArg::LockExclusive).expect("lock")
+    let turn = Flock::lock(file, FlockArg::LockExclusive).expect("lock");
+    // Of hithers that are ending yet.
+    let state = || fs::metadata("/run/hither-sysctl.json").map_or(0, |state| state.len());
+    wait_for("settings as they are without us", || state() == 0);
+    turn
 }
 
 /// A folder with the program in it; `None` where shared memory cannot be sampled.

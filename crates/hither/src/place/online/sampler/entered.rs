@@ -169,12 +169,13 @@ impl<H: Host> Entered<H> {
                     Some(Err(reason)) => news.push((pid, Standing::Refused(reason))),
                 },
                 Standing::With(host) => {
-                    if host.look_after(view).is_err() {
-                        let (pages, time) = host.taken();
-                        self.past.0 += pages;
-                        self.past.1 += time;
-                        news.push((pid, later()));
-                    }
+                    let Err(_) = host.look_after(view) else {
+                        continue;
+                    };
+                    let (pages, time) = host.taken();
+                    self.past.0 += pages;
+                    self.past.1 += time;
+                    news.push((pid, later()));
                 }
                 _ => {}
             }
