@@ -163,7 +163,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hither", default=str(ROOT / "target/release/hither"))
     parser.add_argument("--repeat", type=int, default=40, help="runs of each kind at most")
-    parser.add_argument("--minutes", type=float, default=6.5, help="no new round after so many")
+    parser.add_argument("--minutes", type=float, default=5.5, help="no new round after so many")
     parser.add_argument("--quick", action="store_true", help="short runs, to see that all works")
     parser.add_argument("--option", action="append", default=[], help="of hither auto, as --option=--sampler=move")
     parser.add_argument("--budgets", default="2,1", help="per cent")

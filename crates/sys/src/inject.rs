@@ -127,6 +127,9 @@ pub fn enable(faults: BorrowedFd, features: u64) -> io::Result<()> {
     }
 }
 
+/// What the agent needs of a userfaultfd (UFFD_FEATURE_*).
+pub const AGENT: u64 = 0x1_004e;
+
 /// Whether we can have a userfaultfd that does what these bits say, by the system call or
 /// the device.
 ///

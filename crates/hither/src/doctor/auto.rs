@@ -3,7 +3,6 @@ use super::{read, Check, State, Verb};
 use hither_sys::bpf::Tracer;
 use hither_sys::{advise, inject, probe};
 
-use crate::place::online::sampler::FEATURES;
 use nix::libc;
 use nix::unistd::{access, AccessFlags};
 use std::io;
@@ -100,7 +99,7 @@ fn moving() -> Check {
     let tried = "open userfaultfd with moving and events, and attach to a child with ptrace";
     let stops = "sampling private memory, reads as well as writes, at any pace";
     let check = Check::ok(Verb::Auto, "move", tried, "works");
-    if let Err(e) = inject::may_enable(FEATURES) {
+    if let Err(e) = inject::may_enable(inject::AGENT) {
         let old = e.raw_os_error() == Some(libc::EINVAL);
         return check.error(&e).bad(
             State::Degraded,

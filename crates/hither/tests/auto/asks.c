@@ -27,6 +27,9 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Seconds more, at most, until a thread was put on a unit. */
+enum { PATIENCE = 300 };
+
 static void told(int units) {
   int known = least;
   while (units < known && !atomic_compare_exchange_weak(&least, &known, units)) {}
@@ -70,12 +73,15 @@ static void *work(void *argument) {
   int me = (int)(long)argument, pinned = 0;
   double next = 0, next_program = 0;
   volatile char *mine = memory + (size_t)(me / 2) * PAGES * PAGE;
-  for (long round = 0; now() < end; round++) {
+  for (long round = 0; now() < end || (single == 0 && now() < end + PATIENCE); round++) {
     for (int page = 0; page < PAGES; page++) mine[page * PAGE + me]++;
     if (round % 2000 || now() < next) continue;
     next = now() + 0.1;
     ask();
-    pinned |= is_single();
+    if (!pinned && is_single()) {
+      pinned = 1;
+      single++;
+    }
     pthread_t thread;
     if (pthread_create(&thread, NULL, new_thread, NULL)) abort();
     pthread_join(thread, NULL);
@@ -83,7 +89,6 @@ static void *work(void *argument) {
     next_program = now() + 0.5;
     ask_nproc();
   }
-  if (pinned) single++;
   return NULL;
 }
 

@@ -7,9 +7,6 @@ mod numa_balancing;
 mod pageout;
 mod write_protect;
 
-/// What `move` needs of a userfaultfd (UFFD_FEATURE_*).
-pub const FEATURES: u64 = mover::FEATURES;
-
 use std::io;
 
 use hither_profile::Nanos;

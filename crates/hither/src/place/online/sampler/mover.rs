@@ -25,7 +25,6 @@ use super::entered::Entered;
 use super::{Kind, Sampler, View};
 use crate::place::run::guide::Tid;
 use host::Moved;
-pub use orders::FEATURES;
 
 /// Bytes of a page of this processor.
 const PAGE: u64 = 4096;

@@ -22,7 +22,7 @@ pub const PURPOSE: u64 = 16;
 pub const GRANTED: u64 = 24;
 pub const ASKS_DEVICE: i32 = 1;
 /// Of its userfaultfd.
-pub const FEATURES: u64 = 0x1_004e;
+pub const FEATURES: u64 = hither_sys::inject::AGENT;
 const MOVES: u32 = 0;
 const LENDS: u32 = 1;
 
