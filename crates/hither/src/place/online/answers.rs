@@ -134,7 +134,7 @@ fn serve(listener: &OwnedFd, pipe: PipeReader) {
         }
         if asked.contains(PollFlags::POLLIN) {
             if let Ok(call) = notify::next(listener.as_fd()) {
-                let answer = known.answer(listener, &call).unwrap_or(Answer::GoOn);
+                let answer = known.answer(listener, &call, &mut pipe).unwrap_or(Answer::GoOn);
                 notify::answer(listener.as_fd(), &call, answer);
             }
         } else if asked.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
@@ -169,7 +169,12 @@ impl Known {
         }
     }
 
-    fn answer(&mut self, listener: &OwnedFd, call: &Call) -> Option<Answer> {
+    fn answer(
+        &mut self,
+        listener: &OwnedFd,
+        call: &Call,
+        pipe: &mut Option<BufReader<PipeReader>>,
+    ) -> Option<Answer> {
         let target = i32::try_from(call.arguments[0] & 0xffff_ffff).ok()?;
         let target = if target == 0 { call.tid } else { target };
         if call.number == libc::SYS_sched_setaffinity {
@@ -177,7 +182,11 @@ impl Known {
             self.put.remove(&target);
             return None;
         }
-        let natural = self.natural(target)?;
+        // In this order: hither tells before it pins, so what is read here is what it was before,
+        // or its pin is told of by then.
+        let now = Mask::of(target).ok()?;
+        self.catch_up(pipe);
+        let natural = self.natural(target, &now).unwrap_or(&now);
         let length = usize::try_from(call.arguments[1] & 0xffff_ffff).ok()?;
         let length = affinity::length(target, length).ok()?;
         let bytes = natural.bytes(length);
@@ -193,9 +202,19 @@ impl Known {
         (written == Ok(length)).then(|| Answer::Done(i64::try_from(length).unwrap_or(0)))
     }
 
+    /// Hears what was told until now.
+    fn catch_up(&mut self, pipe: &mut Option<BufReader<PipeReader>>) {
+        let Some(open) = pipe else { return };
+        let mut ready = [PollFd::new(open.get_ref().as_fd(), PollFlags::POLLIN)];
+        let is_told = poll(&mut ready, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+        // That nothing more will come the next poll tells.
+        if is_told {
+            self.hear(pipe);
+        }
+    }
+
     /// The mask that a thread would have without us; `None` where it has that.
-    fn natural(&self, tid: Tid) -> Option<&Mask> {
-        let now = Mask::of(tid).ok()?;
+    fn natural(&self, tid: Tid, now: &Mask) -> Option<&Mask> {
         let mut units = now.cpus();
         let (Some(unit), None) = (units.next(), units.next()) else {
             return None;
