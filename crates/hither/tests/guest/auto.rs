@@ -132,12 +132,11 @@ fn guest() -> Option<(Guest, tempfile::TempDir)> {
     assert!(built.status().expect("gcc").success());
     let guest = guest
         .file_at(&couples, "/usr/bin/couples")
-        .own_clock()
         .timeout(Duration::from_secs(600));
     Some((guest, folder))
 }
 
-fn line(sampler: &str, options: &str, phases: usize) -> String {
+fn line(sampler: &str, options: &str, phases: usize, seconds: u64) -> String {
     // What each reaches.
     let memory = if sampler == "move" {
         "private"
@@ -145,7 +144,7 @@ fn line(sampler: &str, options: &str, phases: usize) -> String {
         "shared"
     };
     format!(
-        "echo 0 > /proc/sys/kernel/numa_balancing; hither auto -v --budget 100% --sampler {sampler} --json-lines /out/lines {options} -- couples {THREADS} {phases} {SECONDS} 16 {memory} 2000"
+        "echo 0 > /proc/sys/kernel/numa_balancing; hither auto -v --budget 100% --sampler {sampler} --json-lines /out/lines {options} -- couples {THREADS} {phases} {seconds} 16 {memory} 2000"
     )
 }
 
@@ -165,7 +164,11 @@ fn couples_sit_together_and_their_pages_follow() {
     let Some((guest, _folder)) = guest() else {
         return;
     };
-    let commands = [line("pageout", "", 2), line("move", "", 2)];
+    let guest = guest.own_clock();
+    let commands = [
+        line("pageout", "", 2, SECONDS),
+        line("move", "", 2, SECONDS),
+    ];
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
     run_all(&guest, &commands).iter().for_each(check_phases);
 }
@@ -206,9 +209,9 @@ fn each_part_alone_does_its_part() {
         return;
     };
     let commands = [
-        line("pageout", "--mechanism spcd", 1),
-        line("pageout", "--threads-only", 1),
-        line("pageout", "--data-only", 1),
+        line("pageout", "--mechanism spcd", 1, 20),
+        line("pageout", "--threads-only", 1, 20),
+        line("pageout", "--data-only", 1, 20),
     ];
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
     let outputs = run_all(&guest, &commands);

@@ -28,6 +28,14 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
+    /// The picks for so many pages that are wanted; the rest is for chance. A page that came
+    /// back without a fault (the kernel maps sixteen of shared memory at once) is picked no
+    /// more, and found again by chance only.
+    pub fn picks(&self, wanted: u32) -> &'a [(Pid, u64)] {
+        let most = wanted as usize * 3 / 4;
+        &self.picks[..most.min(self.picks.len())]
+    }
+
     /// What may be sampled, by process: of a process with one thread nothing but what other
     /// processes have mapped too (kMAF 3.1.2), for nobody communicates through the rest.
     pub fn mappings(&self) -> impl Iterator<Item = (Pid, &'a Mapping)> {

@@ -73,7 +73,7 @@ impl Sampler for Mover {
         if taken > 100 {
             self.price = time / taken + FAULT;
         }
-        self.processes.take(wanted, view.picks);
+        self.processes.take(wanted, view.picks(wanted));
         Ok(())
     }
 

@@ -99,7 +99,7 @@ impl Sampler for PageOut {
             let mut on = all.iter();
             on.any(|(pid, m)| *pid == at.0 && at.1.wrapping_sub(m.address) < m.length)
         };
-        let mut pages: Vec<(Pid, u64)> = view.picks.iter().filter(can).copied().collect();
+        let mut pages: Vec<(Pid, u64)> = view.picks(wanted).iter().filter(can).copied().collect();
         pages.extend(self.sample(u64::from(wanted) - pages.len() as u64, &all));
         pages.sort_unstable();
         pages.dedup();

@@ -221,7 +221,7 @@ impl Sampler for WriteProtect {
 
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
         self.processes.look(view);
-        self.processes.take(wanted, view.picks);
+        self.processes.take(wanted, view.picks(wanted));
         self.seen |= self.taken() > 0;
         Ok(())
     }
