@@ -1,5 +1,6 @@
 //! Finds a placement while the program runs, and applies it: what kMAF and SPCD do inside a
-//! kernel, from outside of it. The program is neither stopped nor entered.
+//! kernel, from outside of it. Only the samplers `move` and `write-protect` stop the program
+//! for a moment and enter it.
 //!
 //! ```text
 //!  program --page faults--> observer --> analysis --> Mapper --> sched_setaffinity
