@@ -134,7 +134,9 @@ fn serve(listener: &OwnedFd, pipe: PipeReader) {
         }
         if asked.contains(PollFlags::POLLIN) {
             if let Ok(call) = notify::next(listener.as_fd()) {
-                let answer = known.answer(listener, &call, &mut pipe).unwrap_or(Answer::GoOn);
+                let answer = known
+                    .answer(listener, &call, &mut pipe)
+                    .unwrap_or(Answer::GoOn);
                 notify::answer(listener.as_fd(), &call, answer);
             }
         } else if asked.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
@@ -243,24 +245,21 @@ mod tests {
 
     #[test]
     fn only_masks_of_ours_are_hidden() {
-        let tid = nix::unistd::gettid().as_raw();
-        let before = Mask::of(0).expect("mask");
-        let unit = before.cpus().next().expect("a unit");
+        let (tid, unit) = (4711, 5);
+        let now = Mask::one(unit);
         let mut known = Known {
             natural: Mask::from_iter([1, 2, 3]),
             ..Known::default()
         };
-        Mask::one(unit).give(0).expect("give");
         // Its own choice, as far as we know.
-        assert_eq!(known.natural(tid), None);
+        assert_eq!(known.natural(tid, &now), None);
         known.units.insert(unit);
-        assert_eq!(known.natural(tid), Some(&known.natural));
+        assert_eq!(known.natural(tid, &now), Some(&known.natural));
         known.chooses = true;
-        assert_eq!(known.natural(tid), None);
+        assert_eq!(known.natural(tid, &now), None);
         known.put.insert(tid, (unit, Mask::from_iter([7, 8])));
-        assert_eq!(known.natural(tid), Some(&Mask::from_iter([7, 8])));
+        assert_eq!(known.natural(tid, &now), Some(&Mask::from_iter([7, 8])));
         known.put.insert(tid, (unit + 1, Mask::from_iter([7, 8])));
-        assert_eq!(known.natural(tid), None);
-        before.give(0).expect("give back");
+        assert_eq!(known.natural(tid, &now), None);
     }
 }
