@@ -106,6 +106,26 @@ fn the_view_is_drawn_and_left_and_output_kept() {
     assert!(!sent.contains("\x1b[38;5;"), "{sent:?}");
 }
 
+/// A program is entered when it has threads, which may be long after the view was drawn first.
+#[test]
+fn programs_are_entered_while_the_view_is_shown() {
+    let Some(place) = place_with_couples() else {
+        return;
+    };
+    let tried = [HITHER, "auto", "-q", "--sampler", "move", "--", "true"];
+    if status(&run(place.command(&tried))) != 0 {
+        println!("skipped: the sampler move does not work here");
+        return;
+    }
+    let line = "ulimit -c 0; exec hither auto --top --budget 50% --sampler move --no-profile --json outcome -- sh -c 'sleep 1; exec ./couples 4 1 4 16 private'";
+    let line = line.replace("hither", HITHER);
+    let (sent, status) = in_terminal(&place, &["sh", "-c", &line], false);
+    assert_eq!(status, 0, "{sent}");
+    let outcome = std::fs::read_to_string(place.path("outcome")).expect("outcome");
+    let outcome: serde_json::Value = serde_json::from_str(&outcome).expect("json");
+    assert!(outcome["extra"].as_u64() > Some(0), "{outcome}");
+}
+
 #[test]
 fn without_a_terminal_nothing_is_started() {
     let place = Place::new();

@@ -1,45 +1,40 @@
 //! What the program writes to the terminal while the view has it: taken in through a
 //! pseudo-terminal, so that the program still writes to one, and shown afterwards.
+//!
+//! A small process reads it, not a thread: samplers split processes off all along, which one
+//! with several threads cannot.
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 
+use hither_sys::{launch, process};
 use nix::fcntl::{fcntl, FcntlArg, FdFlag};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::pty::{openpty, Winsize};
+use nix::pty::{openpty, OpenptyResult, Winsize};
 use nix::sys::signal::SigSet;
 use nix::sys::termios::{tcgetattr, tcsetattr, OutputFlags, SetArg};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
 use ratatui::crossterm::terminal::size;
 
 /// Bytes at the end of which lines are shown.
 const TAIL: usize = 4096;
-/// Milliseconds between two looks whether it is over.
-const PAUSE: u16 = 50;
+/// Milliseconds after the end for what was written to come through.
+const PATIENCE: u16 = 50;
 
 /// The program's output.
 pub struct Output {
-    taking: Taking,
-    shared: Arc<Shared>,
-}
-
-/// Nobody reads before the program was started: a thread would be in the way of a fork.
-enum Taking {
-    Waits(OwnedFd, File),
-    Reads(Option<JoinHandle<File>>),
-}
-
-#[derive(Default)]
-struct Shared {
-    over: AtomicBool,
-    /// The last bytes.
-    tail: Mutex<Vec<u8>>,
+    /// All of it so far.
+    file: File,
+    reader: Pid,
+    /// Closed when it is over, as when this process is killed.
+    goes_on: PipeWriter,
 }
 
 impl Output {
     /// A terminal for those of standard output and error that are one; `None` where none is.
+    /// To be called while this process has one thread.
     ///
     /// # Errors
     /// When the system has no pseudo-terminals, or no room for what is written.
@@ -48,110 +43,104 @@ impl Output {
         if !is.contains(&true) {
             return Ok((None, [None, None]));
         }
-        let (columns, rows) = size().unwrap_or((80, 24));
-        let window = Winsize {
-            ws_row: rows,
-            ws_col: columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        let pair = openpty(&window, None)?;
-        // The real terminal turns line feeds into what it needs, later.
-        let mut modes = tcgetattr(pair.slave.as_fd())?;
-        modes.output_flags.remove(OutputFlags::OPOST);
-        tcsetattr(pair.slave.as_fd(), SetArg::TCSANOW, &modes)?;
-        for fd in [&pair.master, &pair.slave] {
-            fcntl(fd.as_fd(), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
-        }
+        let pair = terminal()?;
         let copy = |is: bool| is.then(|| pair.slave.try_clone()).transpose();
         let streams = [copy(is[0])?, copy(is[1])?];
+        let (file, (over, goes_on)) = (tempfile::tempfile()?, io::pipe()?);
+        let reader = process::fork_off(|| {
+            let kept = [pair.master.as_raw_fd(), file.as_raw_fd(), over.as_raw_fd()];
+            let _ = SigSet::all().thread_block();
+            let _ = nix::sys::prctl::set_name(c"hither-output");
+            match launch::let_go(&kept) {
+                Ok(()) => take(&pair.master, &file, &over),
+                Err(_) => return 1,
+            }
+            0
+        })?;
         let output = Output {
-            taking: Taking::Waits(pair.master, tempfile::tempfile()?),
-            shared: Arc::default(),
+            file,
+            reader,
+            goes_on,
         };
         Ok((Some(output), streams))
     }
 
     /// The last lines so far, without what only a terminal understands.
     pub fn last_lines(&mut self) -> Vec<String> {
-        self.read();
-        let tail = self
-            .shared
-            .tail
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        lines(&tail)
-    }
-
-    fn read(&mut self) {
-        if let Taking::Waits(..) = self.taking {
-            let waits = std::mem::replace(&mut self.taking, Taking::Reads(None));
-            if let Taking::Waits(master, file) = waits {
-                let shared = Arc::clone(&self.shared);
-                self.taking = Taking::Reads(start(master, file, shared));
-            }
+        let end = self.file.metadata().map_or(0, |file| file.len());
+        let mut tail = vec![0; TAIL.min(usize::try_from(end).unwrap_or(TAIL))];
+        let from = end - tail.len() as u64;
+        match self.file.read_exact_at(&mut tail, from) {
+            Ok(()) => lines(&tail),
+            Err(_) => Vec::new(),
         }
     }
 
     /// Writes all of it to where it would have gone.
     pub fn show(mut self) {
-        self.read();
-        self.shared.over.store(true, Ordering::Relaxed);
-        let Taking::Reads(Some(thread)) = self.taking else {
-            return;
-        };
-        let Ok(mut file) = thread.join() else {
-            return;
-        };
-        if file.rewind().is_err() {
+        drop(self.goes_on);
+        let _ = waitpid(self.reader, None);
+        if self.file.rewind().is_err() {
             return;
         }
         // Nobody can be told when the terminal is gone.
         let _ = match io::stdout().is_terminal() {
-            true => io::copy(&mut file, &mut io::stdout()),
-            false => io::copy(&mut file, &mut io::stderr()),
+            true => io::copy(&mut self.file, &mut io::stdout()),
+            false => io::copy(&mut self.file, &mut io::stderr()),
         };
         let _ = io::stdout().flush();
     }
 }
 
-fn start(master: OwnedFd, file: File, shared: Arc<Shared>) -> Option<JoinHandle<File>> {
-    // Signals are for the thread that waits for them.
-    let before = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
-    let thread = std::thread::Builder::new()
-        .name("hither-output".into())
-        .spawn(move || take(File::from(master), file, &shared));
-    if let Ok(before) = before {
-        let _ = before.thread_set_mask();
+/// As large as the one that we have.
+fn terminal() -> io::Result<OpenptyResult> {
+    let (columns, rows) = size().unwrap_or((80, 24));
+    let window = Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let pair = openpty(&window, None)?;
+    // The real terminal turns line feeds into what it needs, later.
+    let mut modes = tcgetattr(pair.slave.as_fd())?;
+    modes.output_flags.remove(OutputFlags::OPOST);
+    tcsetattr(pair.slave.as_fd(), SetArg::TCSANOW, &modes)?;
+    for fd in [&pair.master, &pair.slave] {
+        fcntl(fd.as_fd(), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
     }
-    thread.ok()
+    Ok(pair)
 }
 
 /// Reads until nobody can write any more, or it is over and nothing is left.
-fn take(mut master: File, mut file: File, shared: &Shared) -> File {
+fn take(master: &OwnedFd, mut file: &File, over: &PipeReader) {
+    let Ok(mut from) = master.try_clone().map(File::from) else {
+        return;
+    };
     let mut bytes = vec![0; 1 << 16];
+    let mut patience = PollTimeout::NONE;
     loop {
-        let over = shared.over.load(Ordering::Relaxed);
-        let mut ready = [PollFd::new(master.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut ready, PollTimeout::from(PAUSE)) {
-            Ok(0) if over => return file,
-            Ok(0) | Err(nix::errno::Errno::EINTR) => continue,
+        let mut ready = [
+            PollFd::new(master.as_fd(), PollFlags::POLLIN),
+            PollFd::new(over.as_fd(), PollFlags::POLLIN),
+        ];
+        // Once it is over nobody else is waited for.
+        let count = 1 + usize::from(patience.is_none());
+        match poll(&mut ready[..count], patience) {
+            Ok(0) => return,
+            Err(nix::errno::Errno::EINTR) => continue,
+            Err(_) => return,
             Ok(_) => {}
-            Err(_) => return file,
         }
-        match master.read(&mut bytes) {
+        if !ready[0].any().unwrap_or(false) {
+            patience = PollTimeout::from(PATIENCE);
+            continue;
+        }
+        match from.read(&mut bytes) {
             // EIO: all copies of the other end are closed.
-            Ok(0) | Err(_) => return file,
-            Ok(read) => {
-                if file.write_all(&bytes[..read]).is_err() {
-                    // No room: the program goes on, and the last lines are what is left.
-                    continue;
-                }
-                let mut tail = shared.tail.lock().unwrap_or_else(PoisonError::into_inner);
-                tail.extend_from_slice(&bytes[..read]);
-                let surplus = tail.len().saturating_sub(TAIL);
-                tail.drain(..surplus);
-            }
+            Ok(0) | Err(_) => return,
+            // Without room for it the program goes on all the same.
+            Ok(read) => drop(file.write_all(&bytes[..read])),
         }
     }
 }
