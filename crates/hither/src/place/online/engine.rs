@@ -1,5 +1,6 @@
 //! The loop: every 10 ms faults are taken in and more are caused, every 100 ms threads are
 //! mapped and pages moved (kMAF 3.4).
+mod missed;
 mod tell;
 
 use std::time::{Duration, Instant};
@@ -84,6 +85,8 @@ pub struct State {
     /// At the last interval.
     before: Counts,
     lost: u64,
+    /// Records lost when threads were last looked for.
+    missed: u64,
     evidence: Evidence,
     /// Intervals since a window of time began.
     turns: u32,
@@ -110,6 +113,7 @@ impl State {
             interval: Instant::now(),
             before: Counts::default(),
             lost: 0,
+            missed: 0,
             evidence: Evidence::default(),
             turns: 0,
             own: std::process::id().cast_signed(),
@@ -179,6 +183,9 @@ impl Engine {
                     creator,
                     parent,
                 } if pid != own => {
+                    if pid != parent {
+                        state.forget(at, pid);
+                    }
                     state.clocks.born(pid);
                     state.roster.started(tid, pid, creator);
                     state.record.started(at, (pid, tid), (parent, creator));
@@ -249,6 +256,7 @@ impl Engine {
         if self.state.turns >= WINDOW {
             self.state.turns = 0;
             self.detector.window();
+            self.miss();
         }
         let gone = self.state.roster.reuse();
         if !gone.is_empty() {

@@ -11,7 +11,7 @@ use nix::time::{clock_gettime, ClockId};
 use super::analysis::Member;
 use super::ledger::Pinned;
 use crate::place::run::guide::{Cpu, Pid, Tid};
-use crate::place::run::task::Birth;
+use crate::place::run::task::{self, Birth};
 
 /// A thread that lives.
 #[derive(Clone, Debug)]
@@ -33,6 +33,11 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// Whether it is what began then.
+    fn is_of(&self, birth: Option<Birth>) -> bool {
+        birth.is_some_and(|birth| birth.0 <= self.seen.0 + 1)
+    }
+
     /// Whether a mask is one that it was given.
     fn was_given(&self, mask: &Mask) -> bool {
         let seats = self.seat.iter().chain(&self.before);
@@ -173,6 +178,23 @@ impl Roster {
         of.map(|(tid, _)| tid).collect()
     }
 
+    /// Threads (with their processes) that are gone though nobody told, for records can get
+    /// lost. What has an id of theirs now is a stranger.
+    #[must_use]
+    pub fn missing(&self) -> Vec<(Pid, Tid)> {
+        let is_gone = |tid, thread: &Thread| !thread.is_of(task::birth(thread.pid, tid));
+        let gone = self.live().filter(|&(tid, thread)| is_gone(tid, thread));
+        gone.map(|(tid, thread)| (thread.pid, tid)).collect()
+    }
+
+    /// Whether the process with this id is the one that the kernel spoke of.
+    #[must_use]
+    pub fn is_known(&self, pid: Pid) -> bool {
+        let born = task::birth(pid, pid);
+        let mut of = self.live().filter(|(_, thread)| thread.pid == pid);
+        of.any(|(_, thread)| thread.is_of(born))
+    }
+
     /// Puts a thread on a unit, if it may run there and has not chosen its units itself, and
     /// if `tell`, who is told before, has heard. Whether it is there now and was not before.
     ///
@@ -210,7 +232,7 @@ impl Roster {
         let natural = thread.natural.as_ref().unwrap_or(ours);
         // Of a thread whose end got lost, the id may be a stranger's by now.
         let pinned = Pinned::of(thread.pid, tid, cpu.0, natural);
-        let Some(pinned) = pinned.filter(|p| p.thread.0 <= thread.seen.0 + 1) else {
+        let Some(pinned) = pinned.filter(|p| thread.is_of(Some(p.thread))) else {
             return Ok(false);
         };
         if !tell(pinned) {
@@ -329,6 +351,30 @@ mod tests {
         assert_eq!(Mask::of(tid).expect("mask"), ours);
         child.kill().expect("kill");
         child.wait().expect("wait");
+    }
+
+    #[test]
+    fn who_is_gone_is_missed_and_who_came_since_is_no_stand_in() {
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("60").spawn().expect("sleep");
+        let pid = i32::try_from(child.id()).expect("pid");
+        let mut roster = Roster::default();
+        // The kernel spoke of one long before this one began, and of one that is gone.
+        roster.seen(pid, pid, Cpu(0));
+        roster.seen(i32::MAX - 1, i32::MAX - 1, Cpu(0));
+        let mut missing = roster.missing();
+        missing.sort_unstable();
+        let gone = i32::MAX - 1;
+        assert_eq!(missing, [(pid, pid), (gone, gone)]);
+        assert!(!roster.is_known(pid) && !roster.is_known(gone));
+        roster.ended(gone);
+        roster.look_at_the_clock();
+        roster.seen(pid, pid, Cpu(0));
+        assert_eq!(roster.missing(), []);
+        assert!(roster.is_known(pid));
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+        assert_eq!(roster.missing(), [(pid, pid)]);
     }
 
     #[test]

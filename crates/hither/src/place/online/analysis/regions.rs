@@ -11,6 +11,8 @@ use super::{element, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAG
 /// Threads that an element remembers; the one that accessed longest ago makes room.
 pub const SHARERS: usize = 8;
 const NOBODY: u64 = 0;
+/// Milliseconds by which a record may come after later ones.
+const LATE: u32 = 10_000;
 /// Bytes of an element: object, region, threads and times.
 const ENTRY: usize = 4 + 8 + 8 * SHARERS;
 
@@ -41,8 +43,12 @@ fn who(sharer: u64) -> Option<Member> {
     Some(Member((sharer >> 32).checked_sub(1)? as u16))
 }
 
-fn when(sharer: u64) -> u32 {
-    sharer as u32
+/// Milliseconds since its last access; what comes a little out of order is of now.
+fn since(sharer: u64, now: u32) -> u32 {
+    match now.wrapping_sub(sharer as u32) {
+        before if before > u32::MAX - LATE => 0,
+        since => since,
+    }
 }
 
 /// The table. What was never used of it is all zeros and takes no memory.
@@ -96,7 +102,8 @@ impl Detector for RegionTable {
         let region = byte / self.settings.granularity.max(1);
         let (known, at) = self.entry(access.page.object, region);
         let sharers = &mut self.sharers[at];
-        let now = u32::try_from(access.at / 1_000_000).unwrap_or(u32::MAX);
+        // After 49 days it begins anew, as what it is compared with does.
+        let now = (access.at / 1_000_000) as u32;
         let window = self.settings.window / 1_000_000;
         let mut mixed = false;
         for &sharer in sharers.iter() {
@@ -104,7 +111,7 @@ impl Detector for RegionTable {
                 continue;
             };
             mixed = true;
-            if u64::from(now.saturating_sub(when(sharer))) <= window {
+            if u64::from(since(sharer, now)) <= window {
                 matrix.share(access.who, other);
             }
         }
@@ -154,11 +161,12 @@ impl Detector for RegionTable {
 }
 
 /// In its own place, else in one that is free, else in that of who came longest ago.
-fn remember(sharers: &mut Sharers, me: Member, at: u32) {
+fn remember(sharers: &mut Sharers, me: Member, now: u32) {
     let known = sharers.iter().position(|&s| who(s) == Some(me));
     let place = known.unwrap_or_else(|| {
-        let oldest = (0..SHARERS).min_by_key(|&i| (sharers[i] != NOBODY, when(sharers[i])));
-        oldest.unwrap_or(0)
+        let free = sharers.iter().position(|&s| s == NOBODY);
+        let oldest = || (0..SHARERS).max_by_key(|&i| since(sharers[i], now));
+        free.or_else(oldest).unwrap_or(0)
     });
-    sharers[place] = (u64::from(me.0) + 1) << 32 | u64::from(at);
+    sharers[place] = (u64::from(me.0) + 1) << 32 | u64::from(now);
 }

@@ -122,8 +122,8 @@ impl<H: Host> Entered<H> {
                 Some(_) => None,
             };
             let Some(tries) = tries else { continue };
-            // One process at a time is stopped.
-            if busy || !H::is_worth_it(pid, self.aim, view) {
+            // One process at a time is stopped; and none that only has the id of one.
+            if busy || !H::is_worth_it(pid, self.aim, view) || !view.roster.is_known(pid) {
                 continue;
             }
             let standing = match H::is_fit(pid) {

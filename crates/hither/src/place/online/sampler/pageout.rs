@@ -109,8 +109,8 @@ impl Sampler for PageOut {
             let process = match self.processes.entry(pid) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => match process::pidfd(nix::unistd::Pid::from_raw(pid)) {
-                    Ok(fd) => new.insert(fd),
-                    Err(_) => continue,
+                    Ok(fd) if view.roster.is_known(pid) => new.insert(fd),
+                    _ => continue,
                 },
             };
             let process = process.as_fd();

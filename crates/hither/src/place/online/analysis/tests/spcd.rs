@@ -54,6 +54,22 @@ fn the_window_keeps_out_false_communication_over_time() {
     );
 }
 
+/// Times are kept in 32 bits: on a machine that is up for 49 days and longer the window is
+/// what it is elsewhere.
+#[test]
+fn the_window_is_the_same_when_the_machine_is_up_for_long() {
+    let settings = Settings {
+        window: SECOND / 10,
+        ..Settings::default()
+    };
+    for up in [(1 << 32) - 50, 1 << 32, 5 << 32] {
+        check(settings, &[(0, 0, up), (1, 0, up + 100)], &[(0, 1, 1)]);
+        check(settings, &[(0, 0, up), (1, 0, up + 101)], &[]);
+        // Records of two processors may come a little out of order.
+        check(settings, &[(0, 0, up + 2), (1, 0, up)], &[(0, 1, 1)]);
+    }
+}
+
 /// III.C.1: the size of a region is not that of a page.
 #[test]
 fn granularity_may_be_finer_and_coarser_than_pages() {

@@ -53,6 +53,7 @@ fn torment(program: &mut Child, sampler: &mut dyn Sampler, rate: u32) -> u64 {
     while !has_ended() {
         assert!(began.elapsed() < Duration::from_secs(60), "it hangs");
         let mut roster = Roster::default();
+        roster.look_at_the_clock();
         for tid in task::threads(pid) {
             roster.seen(tid, pid, Cpu(0));
         }
