@@ -3,13 +3,14 @@
  * the end, and a child is forked now and then. Says its process id first and "0 wrong" last.
  * private: what they share is private to the process, and no child is forked, after which
  * pages fault of themselves. PROGRAM: for each byte of standard
- * input, that is what the process goes on as, in the middle of all. */
+ * input, that is what the process goes on as, in the middle of all; `nobody`: as that user. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,10 @@ int main(int argc, char **argv) {
   struct pollfd input = {.fd = 0, .events = POLLIN};
   char byte;
   while (poll(&input, 1, 150) == 0 || (argc > 3 && read(0, &byte, 1) == 1)) {
+    if (input.revents && strcmp(argv[3], "nobody") == 0) {
+      if (setgid(65534) || setuid(65534)) return 3;
+      input.revents = 0;
+    }
     if (input.revents) {
       execvp(argv[3], argv + 3);
       return 3;

@@ -162,6 +162,44 @@ fn a_program_that_becomes_another() {
     followed.end();
 }
 
+/// The user ids of all threads of a process, ours too, each once.
+fn users(pid: i32) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let status = |task: fs::DirEntry| fs::read_to_string(task.path().join("status"));
+    let all = tasks.into_iter().flatten().flatten().flat_map(status);
+    let user = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        line.map(str::to_owned)
+    };
+    let mut users: Vec<String> = all.filter_map(user).collect();
+    users.sort_unstable();
+    users.dedup();
+    users
+}
+
+/// Its threads give them up together, and ours, which they know nothing of, does so too.
+#[test]
+fn a_program_that_gives_up_its_rights() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: needs root, for others have no rights to give up");
+        return;
+    }
+    let hither = format!("{HITHER} auto --sampler move");
+    let Some(place) = place(&hither, "") else {
+        return;
+    };
+    let line = format!("{hither} {MORE} -- ./calm 4 private nobody");
+    let mut followed = Followed::start(&place, &line, "calm");
+    followed.seen(200);
+    followed.input.write_all(b"x").expect("a byte");
+    let nobody = "\t65534\t65534\t65534\t65534";
+    wait_for("rights given up", || users(followed.program) == [nobody]);
+    let before = followed.caused();
+    followed.seen(before + 200);
+    assert_eq!(users(followed.program), [nobody]);
+    followed.end();
+}
+
 /// A core file is to hold all of memory. Where pages are only protected it does.
 #[test]
 fn programs_that_leave_core_files() {

@@ -65,7 +65,8 @@ pub trait Host: Sized {
 /// Where a process stands.
 #[derive(Debug)]
 enum Standing<H> {
-    Injecting(Injection),
+    /// So often it was looked at in vain before.
+    Injecting(Injection, u32),
     With(Box<H>),
     /// Looked at again then; so often it has been in vain.
     Alone(Instant, u32),
@@ -113,7 +114,7 @@ impl<H: Host> Entered<H> {
         self.looked = Some(Instant::now());
         let live: HashSet<Pid> = view.roster.live().map(|(_, thread)| thread.pid).collect();
         self.processes.retain(|pid, _| live.contains(pid));
-        let busy = |s: &Standing<H>| matches!(s, Standing::Injecting(_));
+        let busy = |s: &Standing<H>| matches!(s, Standing::Injecting(..));
         let mut busy = self.processes.values().any(busy);
         for pid in live {
             let tries = match self.processes.get(&pid) {
@@ -130,7 +131,7 @@ impl<H: Host> Entered<H> {
                 Ok(()) => match Injection::begin(pid, H::PURPOSE) {
                     Ok(injection) => {
                         busy = true;
-                        Standing::Injecting(injection)
+                        Standing::Injecting(injection, tries)
                     }
                     Err(error) => Standing::Refused(error.to_string()),
                 },
@@ -159,14 +160,20 @@ impl<H: Host> Entered<H> {
         let mut news = Vec::new();
         for (&pid, standing) in &mut self.processes {
             match standing {
-                Standing::Injecting(injection) => match injection.outcome() {
+                Standing::Injecting(injection, tries) => match injection.outcome() {
                     None => {}
                     Some(Ok(tid)) => match H::meet(pid, tid, self.aim) {
                         Ok(host) => news.push((pid, Standing::With(Box::new(host)))),
-                        Err(error) if is_gone(&error) => news.push((pid, later())),
+                        Err(error) if is_gone(&error) => news.push((pid, later(0))),
                         Err(error) => news.push((pid, Standing::Refused(error.to_string()))),
                     },
-                    Some(Err(reason)) => news.push((pid, Standing::Refused(reason))),
+                    // It may be stopped for a while.
+                    Some(Err(Unfit::Perhaps(_))) if *tries < TRIES => {
+                        news.push((pid, later(*tries + 1)));
+                    }
+                    Some(Err(Unfit::Now(reason) | Unfit::Perhaps(reason))) => {
+                        news.push((pid, Standing::Refused(reason)));
+                    }
                 },
                 Standing::With(host) => {
                     let Err(_) = host.look_after(view) else {
@@ -175,7 +182,7 @@ impl<H: Host> Entered<H> {
                     let (pages, time) = host.taken();
                     self.past.0 += pages;
                     self.past.1 += time;
-                    news.push((pid, later()));
+                    news.push((pid, later(0)));
                 }
                 _ => {}
             }
@@ -239,9 +246,9 @@ impl<H: Host> Entered<H> {
     }
 }
 
-/// The agent was there and is not: the process ended, or runs another program.
-fn later<H>() -> Standing<H> {
-    Standing::Alone(Instant::now() + Duration::from_secs(1), 0)
+/// There is no agent, or no more: the process ended, runs another program, or is busy.
+fn later<H>(tries: u32) -> Standing<H> {
+    Standing::Alone(Instant::now() + Duration::from_secs(1), tries)
 }
 
 fn is_gone(error: &io::Error) -> bool {

@@ -35,6 +35,18 @@ pub fn is_undisturbed(pid: Pid) -> Result<(), Unfit> {
     Ok(())
 }
 
+/// What a thread may do, as the kernel says it.
+#[must_use]
+pub fn rights(pid: Pid, tid: Tid) -> Vec<String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
+    let is = |line: &&str| {
+        ["Uid:", "Gid:", "Groups:", "Cap"]
+            .iter()
+            .any(|of| line.starts_with(of))
+    };
+    status.lines().filter(is).map(str::to_owned).collect()
+}
+
 /// Whether it leaves a core file when it crashes.
 pub fn leaves_core(pid: Pid) -> bool {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();

@@ -1,11 +1,12 @@
 //! The connection to an agent, and whether there can be one.
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use hither_sys::probe;
 use nix::libc;
+use nix::sys::statfs::{fstatfs, FsType};
 
 use super::orders::{self, Counts, News, Order};
 use crate::place::run::guide::{Pid, Tid};
@@ -28,16 +29,11 @@ impl Agent {
     /// # Errors
     /// When it is gone, or is none of ours.
     pub fn meet(pid: Pid, tid: Tid) -> io::Result<Agent> {
-        let open = |fd: i32, read: bool| {
-            let mut options = File::options();
-            options.read(read).write(!read);
-            options.custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
-            options.open(format!("/proc/{pid}/task/{tid}/fd/{fd}"))
-        };
-        let reports = open(orders::REPORTS, true)?;
+        let pipe = |fd: i32| open_pipe(&format!("/proc/{pid}/task/{tid}/fd/{fd}"), fd);
+        let reports = pipe(orders::REPORTS)?;
         let mut agent = Agent {
             tid,
-            orders: open(orders::ORDERS, false)?,
+            orders: pipe(orders::ORDERS)?,
             reports,
             counts: Counts::default(),
             faults: hither_sys::inject::descriptor(tid, orders::FAULTS).ok(),
@@ -103,6 +99,26 @@ impl Agent {
     }
 }
 
+/// What pipes without a name are kept in.
+const PIPES: FsType = FsType(0x5049_5045);
+
+/// Opens the end of a pipe that descriptor `fd` of an agent, at `path`, is. The program could
+/// have put something else there: to open a file of the system with our rights, even a
+/// device only for a look, is what it could not do itself.
+fn open_pipe(path: &str, fd: i32) -> io::Result<File> {
+    let mut options = File::options();
+    let what = options.read(true).custom_flags(libc::O_PATH).open(path)?;
+    if fstatfs(&what)?.filesystem_type() != PIPES {
+        return Err(io::Error::other("it is no agent of this hither"));
+    }
+    let read = fd == orders::REPORTS;
+    let mut options = File::options();
+    options.read(read).write(!read);
+    options.custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
+    // The same, whatever is at `path` by now.
+    options.open(format!("/proc/self/fd/{}", what.as_raw_fd()))
+}
+
 /// Whether this kernel and this user can have an agent at all.
 pub fn is_possible() -> Result<(), String> {
     if cfg!(not(target_arch = "x86_64")) {
@@ -118,4 +134,26 @@ pub fn is_possible() -> Result<(), String> {
             "no thread can be put into a program (ptrace: {e}); in docker: --cap-add SYS_PTRACE"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pipes_are_opened() {
+        let (reader, writer) = io::pipe().expect("pipe");
+        let path = |fd: i32| format!("/proc/self/fd/{fd}");
+        let ours = open_pipe(&path(writer.as_raw_fd()), orders::ORDERS);
+        assert_eq!(ours.expect("opened").write(b"x").expect("write"), 1);
+        assert!(open_pipe(&path(reader.as_raw_fd()), orders::REPORTS).is_ok());
+        let folder = tempfile::tempdir().expect("folder");
+        let named = folder.path().join("pipe");
+        nix::unistd::mkfifo(&named, nix::sys::stat::Mode::S_IRWXU).expect("fifo");
+        let file = tempfile::tempfile().expect("file");
+        for other in [named.to_string_lossy().into_owned(), path(file.as_raw_fd())] {
+            let refused = open_pipe(&other, orders::REPORTS).expect_err("no pipe of ours");
+            assert!(refused.to_string().contains("no agent"), "{refused}");
+        }
+    }
 }

@@ -150,6 +150,7 @@ impl Host for Moved {
         let due = shunned.any(|(_, until)| until.is_some_and(|until| until <= now));
         if due || self.looked.is_none_or(|at| at.elapsed() >= pause) {
             self.look()?;
+            self.check_rights()?;
         }
         Ok(())
     }
@@ -210,6 +211,22 @@ impl Moved {
             Closed::Removed => self.shunned.push((range, None)),
             Closed::Filling => self.shunned.push((range, Some(Instant::now() + LATER))),
             Closed::Gone | Closed::Ordered => {}
+        }
+    }
+
+    /// A program that gives up rights asks its own threads to, and knows nothing of ours,
+    /// which is to keep none that nobody else has: whoever got hold of the program would have
+    /// them again.
+    ///
+    /// # Errors
+    /// When it is so.
+    fn check_rights(&self) -> io::Result<()> {
+        let ours = fitness::rights(self.pid, self.agent.tid);
+        let has = |tid: &Tid| fitness::rights(self.pid, *tid) == ours;
+        let mut threads = std::iter::once(&self.pid).chain(self.threads.keys());
+        match threads.any(has) {
+            true => Ok(()),
+            false => Err(io::Error::other("the program has given up rights")),
         }
     }
 

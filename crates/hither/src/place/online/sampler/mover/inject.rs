@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, IoSlice, PipeReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 #[cfg(not(test))]
@@ -21,9 +22,9 @@ use nix::sys::signal::SigSet;
 use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
 use nix::sys::wait::waitpid;
 
+use super::super::entered::Unfit;
 use super::{orders, PAGE};
 use crate::place::run::guide::{Pid, Tid};
-use crate::place::run::image;
 use crate::place::run::inject::{Borrowed, Vdso};
 use crate::place::run::task;
 
@@ -33,6 +34,8 @@ const CODE: &[u8] = include_bytes!("../../../../../../../tracer/agent/agent.bin"
 /// For a thread to stop, and for the agent to be ready.
 const PATIENCE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_micros(50);
+/// What a reason begins with that may be gone in a while.
+const PERHAPS: &str = "for now: ";
 /// Of user code in 64 bits; the other is of 32.
 const CS_64: u64 = 0x33;
 
@@ -67,7 +70,7 @@ impl Injection {
     }
 
     /// The agent's thread, or why there is none; `None` while that is not known.
-    pub fn outcome(&mut self) -> Option<Result<Tid, String>> {
+    pub fn outcome(&mut self) -> Option<Result<Tid, Unfit>> {
         use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
         let mut ready = [PollFd::new(self.result.as_fd(), PollFlags::POLLIN)];
         if !poll(&mut ready, PollTimeout::ZERO).is_ok_and(|count| count > 0) {
@@ -76,9 +79,12 @@ impl Injection {
         let mut line = String::new();
         let _ = self.result.read_to_string(&mut line);
         self.helper.map(|helper| waitpid(helper, None));
-        Some(line.parse().map_err(|_| match line.is_empty() {
-            true => "the process that was to do it was killed".to_owned(),
-            false => line,
+        Some(line.parse().map_err(|_| match line.strip_prefix(PERHAPS) {
+            Some(reason) => Unfit::Perhaps(reason.to_owned()),
+            None if line.is_empty() => {
+                Unfit::Now("the process that was to do it was killed".to_owned())
+            }
+            None => Unfit::Now(line),
         }))
     }
 }
@@ -116,6 +122,7 @@ fn split_off(
 fn say(pid: Pid, purpose: Purpose, mut pipe: &io::PipeWriter) {
     let line = match put_into(pid, purpose) {
         Ok(tid) => tid.to_string(),
+        Err(error) if is_for_now(&error) => format!("{PERHAPS}{error}"),
         Err(error) => error.to_string(),
     };
     let _ = pipe.write_all(line.as_bytes());
@@ -123,15 +130,24 @@ fn say(pid: Pid, purpose: Purpose, mut pipe: &io::PipeWriter) {
 
 fn put_into(pid: Pid, purpose: Purpose) -> io::Result<Tid> {
     launch::be_prompt();
-    let mut why = io::Error::other("it has no thread that can be stopped");
+    let mut why = cannot();
     for tid in task::threads(pid).into_iter().take(8) {
         match through(pid, tid, purpose) {
             Ok(memory) => return memory.wait(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => why = error,
+            Err(error) if is_for_now(&error) => why = error,
             Err(error) => return Err(error),
         }
     }
     Err(why)
+}
+
+fn cannot() -> io::Error {
+    io::Error::new(io::ErrorKind::WouldBlock, "its threads do not stop")
+}
+
+/// Another thread may do, or this one later.
+fn is_for_now(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ESRCH)
 }
 
 /// What the agent was given.
@@ -196,22 +212,16 @@ fn grant(agent: Tid, what: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Does it through one thread. WouldBlock: another one may do.
+/// Does it through one thread.
 fn through(pid: Pid, tid: Tid, purpose: Purpose) -> io::Result<Given> {
-    let memory = File::options()
-        .read(true)
-        .write(true)
-        .open(format!("/proc/{pid}/mem"))?;
-    let all = image::mappings(pid);
-    let is_vdso = |file: &crate::place::run::guide::MappedFile| file.path == "[vdso]";
-    let vdso = all.iter().find(|m| m.file.as_ref().is_some_and(is_vdso));
-    let syscall = vdso
-        .zip(Vdso::read().syscall())
-        .map(|(m, at)| m.address + at);
-    let syscall = syscall.ok_or_else(|| io::Error::other("it has no vdso"))?;
     sys::seize(tid)?;
+    stop(pid, tid)?;
+    let entrance = entrance(pid, tid);
+    if entrance.is_err() {
+        sys::detach(tid, 0)?;
+    }
+    let (memory, syscall) = entrance?;
     let mut queue = VecDeque::new();
-    stop(tid, &memory)?;
     let mut thread = Borrowed::take(tid, syscall, &mut queue)?;
     let made = calls(&mut thread, &memory, purpose);
     // From here on it must be let go as it was, come what may.
@@ -225,6 +235,36 @@ fn through(pid: Pid, tid: Tid, purpose: Purpose) -> io::Result<Given> {
         data,
         tid: agent,
     })
+}
+
+/// The memory of a process and the address of a `syscall` instruction in it. To be asked for
+/// when one of its threads is stopped: before that it may have become another program, and
+/// the thread's id another's.
+fn entrance(pid: Pid, tid: Tid) -> io::Result<(File, u64)> {
+    if !Path::new(&format!("/proc/{pid}/task/{tid}")).exists() {
+        return Err(cannot());
+    }
+    let memory = open_memory(pid)?;
+    let syscall = vdso(pid).zip(Vdso::read().syscall());
+    let syscall = syscall.ok_or_else(|| io::Error::other("it has no vdso"))?;
+    Ok((memory, syscall.0 + syscall.1))
+}
+
+fn open_memory(pid: Pid) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true);
+    options.open(format!("/proc/{pid}/mem"))
+}
+
+/// Where a process has its vdso, by what it was told at its start.
+fn vdso(pid: Pid) -> Option<u64> {
+    let told = fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let (words, _) = told.as_chunks();
+    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let pair = words
+        .chunks(2)
+        .find(|pair| pair[0] == libc::AT_SYSINFO_EHDR);
+    pair.and_then(|pair| pair.get(1).copied())
 }
 
 /// The thread that has this id where the process itself is: elsewhere it may have another
@@ -241,8 +281,7 @@ fn thread_of(pid: Pid, inner: Tid) -> Option<Tid> {
 }
 
 /// Stops a thread where it can be borrowed.
-fn stop(tid: Tid, memory: &File) -> io::Result<()> {
-    let cannot = || io::Error::new(io::ErrorKind::WouldBlock, "its threads do not stop");
+fn stop(pid: Pid, tid: Tid) -> io::Result<()> {
     let began = Instant::now();
     ptrace::interrupt(tid)?;
     while began.elapsed() < PATIENCE {
@@ -253,7 +292,7 @@ fn stop(tid: Tid, memory: &File) -> io::Result<()> {
                     sys::detach(tid, 0)?;
                     return Err(io::Error::other("it is a 32-bit program"));
                 }
-                if !is_in_sequence(tid, memory) {
+                if !is_in_sequence(pid, tid) {
                     return Ok(());
                 }
                 ptrace::resume(tid, Until::Event, 0)?;
@@ -275,13 +314,13 @@ fn stop(tid: Tid, memory: &File) -> io::Result<()> {
 
 /// Whether the thread is in a restartable sequence (rseq(2)), which the kernel would have to
 /// see interrupted and, as we take the thread elsewhere, would not.
-fn is_in_sequence(tid: Tid, memory: &File) -> bool {
+fn is_in_sequence(pid: Pid, tid: Tid) -> bool {
     let Ok(Some(at)) = sys::rseq(tid) else {
         return false;
     };
     // struct rseq: cpu_id_start, cpu_id, rseq_cs.
     let mut sequence = [0; 8];
-    let read = memory.read_exact_at(&mut sequence, at + 8);
+    let read = open_memory(pid).and_then(|memory| memory.read_exact_at(&mut sequence, at + 8));
     read.is_err() || sequence != [0; 8]
 }
 
