@@ -317,6 +317,10 @@ static void huge(uint64_t who) {
   size_t bytes = 8u << 20;
   char *raw = map(2 * bytes / PAGE);
   uint64_t *at = (uint64_t *)(((uintptr_t)raw + bytes - 1) & ~(bytes - 1));
+  /* Of the rest, which is empty, memory of others would become a part. */
+  size_t before = (size_t)((char *)at - raw);
+  if (before) munmap(raw, before);
+  munmap((char *)at + bytes, bytes - before);
   madvise(at, bytes, MADV_HUGEPAGE);
   for (uint64_t version = 0; goes_on(); version++) {
     fill(at, who, version, bytes / PAGE);

@@ -50,6 +50,8 @@ pub struct Roster {
     threads: HashMap<Tid, Thread>,
     /// How many threads of each process live.
     sizes: HashMap<Pid, usize>,
+    /// How many it ever had, as long as any lives.
+    born: HashMap<Pid, u64>,
     by_member: Vec<Option<Tid>>,
     free: Vec<Member>,
     dead: Vec<Member>,
@@ -112,6 +114,7 @@ impl Roster {
         };
         self.by_member[member.at()] = Some(tid);
         *self.sizes.entry(pid).or_default() += 1;
+        *self.born.entry(pid).or_default() += 1;
         let thread = Thread {
             pid,
             member,
@@ -134,6 +137,7 @@ impl Roster {
         *left -= 1;
         if *left == 0 {
             self.sizes.remove(&thread.pid);
+            self.born.remove(&thread.pid);
         }
         Some(thread.member)
     }
@@ -142,6 +146,12 @@ impl Roster {
     #[must_use]
     pub fn size(&self, pid: Pid) -> usize {
         self.sizes.get(&pid).copied().unwrap_or(0)
+    }
+
+    /// Threads that a process ever had, as far as is known.
+    #[must_use]
+    pub fn born(&self, pid: Pid) -> u64 {
+        self.born.get(&pid).copied().unwrap_or(0)
     }
 
     /// Numbers of threads that are gone, when they are many enough to be given out again.
@@ -387,5 +397,6 @@ mod tests {
         roster.ended(11);
         roster.seen(20, 10, Cpu(0));
         assert_eq!((roster.size(10), roster.size(20)), (2, 0));
+        assert_eq!((roster.born(10), roster.born(20)), (3, 0));
     }
 }

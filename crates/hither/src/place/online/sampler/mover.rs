@@ -12,6 +12,7 @@
 pub mod agent;
 mod host;
 pub mod inject;
+mod needed;
 mod orders;
 pub mod regions;
 #[cfg(test)]

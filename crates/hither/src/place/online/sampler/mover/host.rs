@@ -14,6 +14,7 @@ use nix::time::{clock_gettime, ClockId};
 
 use super::agent::Agent;
 use super::inject::Purpose;
+use super::needed::Needed;
 use super::orders::{self, Closed, News, Order};
 use super::regions::{self, Mapping};
 use super::PAGE;
@@ -54,6 +55,10 @@ pub struct Moved {
     shunned: Vec<(Range<u64>, Option<Instant>)>,
     /// Where each thread's list of locks is; `None`: it has none yet.
     threads: HashMap<Tid, Option<u64>>,
+    /// Lists that were learned so far, and how many threads more there were at first.
+    learned: u64,
+    more: Option<u64>,
+    needed: Needed,
     looked: Option<Instant>,
     cost: Duration,
     /// Bytes in huge pages.
@@ -111,6 +116,9 @@ impl Host for Moved {
             asked: HashSet::new(),
             shunned: Vec::new(),
             threads: HashMap::new(),
+            learned: 0,
+            more: None,
+            needed: Needed::new(pid)?,
             looked: None,
             cost: Duration::ZERO,
             huge: 0,
@@ -150,6 +158,7 @@ impl Host for Moved {
         let due = shunned.any(|(_, until)| until.is_some_and(|until| until <= now));
         if due || self.looked.is_none_or(|at| at.elapsed() >= pause) {
             self.look()?;
+            self.look_at_threads();
             self.check_rights()?;
         }
         Ok(())
@@ -183,19 +192,16 @@ impl Host for Moved {
         });
         let lists: Vec<u64> = self.threads.values().copied().flatten().collect();
         let near = |page: u64, list: u64| page + PAGE + AROUND > list && page < list + AROUND;
-        let may = |page: &u64| {
-            self.regions
-                .iter()
-                .any(|r| r.sure && r.range.contains(page))
-        };
+        let (regions, needed) = (&self.regions, &mut self.needed);
+        let may = |page: &u64| regions.iter().any(|r| r.sure && r.range.contains(page));
         let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
         let mut picks = picks.filter(may);
         let pages = (0..wanted.min(orders::OUT / 2)).filter_map(|_| {
             let page = match picks.next() {
                 Some(page) => page,
-                None => self.page(next(random) % total)?,
+                None => page_of(regions, next(random) % total)?,
             };
-            let harmless = !lists.iter().any(|&list| near(page, list));
+            let harmless = !lists.iter().any(|&list| near(page, list)) && needed.spares(page);
             harmless.then_some(Order::Take { address: page, at })
         });
         let orders: Vec<Order> = pages.collect();
@@ -238,10 +244,38 @@ impl Moved {
         for tid in all {
             if tid != self.agent.tid && !matches!(self.threads.get(&tid), Some(Some(_))) {
                 if let Ok(list) = robust_list(tid) {
+                    self.learned += u64::from(list.is_some());
                     self.threads.insert(tid, list);
                 }
             }
         }
+        let waits = self.threads.values().filter(|list| list.is_none()).count() as u64;
+        let more = view
+            .roster
+            .born(self.pid)
+            .saturating_sub(self.learned + waits);
+        // Some ended before they were met.
+        if more > *self.more.get_or_insert(more) {
+            self.needed.beware_of_stacks();
+        }
+    }
+
+    /// Looks where what the kernel needs at the end of threads is, among what is open.
+    fn look_at_threads(&mut self) {
+        let regions = &self.regions;
+        let is_open = |at: u64| regions.iter().any(|r| r.range.contains(&at));
+        let lists = |(&tid, &list): (&Tid, &Option<u64>)| Some((tid, list?));
+        let lists: Vec<(Tid, u64)> = self.threads.iter().filter_map(lists).collect();
+        // That of the first thread lies among its data.
+        if lists
+            .iter()
+            .any(|&(tid, at)| tid != self.pid && is_open(at))
+        {
+            self.needed.beware_of_stacks();
+        }
+        let lists: Vec<u64> = lists.into_iter().map(|(_, list)| list).collect();
+        self.needed.look(&lists);
+        self.needed.keep(is_open);
     }
 
     /// Looks at all mappings: what is open must still be fit, what is fit may be opened.
@@ -279,16 +313,16 @@ impl Moved {
         }
         self.agent.order(&orders)
     }
+}
 
-    /// The page with this number among those that may be taken.
-    fn page(&self, mut number: u64) -> Option<u64> {
-        self.regions.iter().filter(|r| r.sure).find_map(|region| {
-            let pages = (region.range.end - region.range.start) / PAGE;
-            let here = (number < pages).then(|| region.range.start + number * PAGE);
-            number = number.saturating_sub(pages);
-            here
-        })
-    }
+/// The page with this number among those that may be taken.
+fn page_of(regions: &[Region], mut number: u64) -> Option<u64> {
+    regions.iter().filter(|r| r.sure).find_map(|region| {
+        let pages = (region.range.end - region.range.start) / PAGE;
+        let here = (number < pages).then(|| region.range.start + number * PAGE);
+        number = number.saturating_sub(pages);
+        here
+    })
 }
 
 fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {

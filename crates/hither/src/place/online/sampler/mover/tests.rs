@@ -50,6 +50,7 @@ fn torment(program: &mut Child, sampler: &mut dyn Sampler, rate: u32) -> u64 {
         let mut ready = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
         poll(&mut ready, PollTimeout::ZERO).expect("poll") > 0
     };
+    let mut rounds = 0;
     while !has_ended() {
         assert!(began.elapsed() < Duration::from_secs(60), "it hangs");
         let mut roster = Roster::default();
@@ -57,6 +58,12 @@ fn torment(program: &mut Child, sampler: &mut dyn Sampler, rate: u32) -> u64 {
         for tid in task::threads(pid) {
             roster.seen(tid, pid, Cpu(0));
         }
+        // Those that began and ended meanwhile are told of, too.
+        for _ in 0..rounds {
+            roster.started(i32::MAX, pid, 0);
+        }
+        roster.ended(i32::MAX);
+        rounds += 1;
         let view = View {
             picks: &[],
             memory: &memory,
