@@ -40,23 +40,15 @@ fn profile(place: &Place, options: &str, program: &str) -> Profile {
 }
 
 /// Events of all pairs i < j of the program's threads, in order of creation, which is that of
-/// their ids: they may start to run in another. Among them may be one of hither's, which shares
-/// nothing.
+/// their ids: they may start to run in another.
 fn pairs(profile: &Profile) -> Vec<f64> {
     let matrix = profile.matrix();
     let mut threads: Vec<usize> = (0..profile.threads.len()).collect();
-    let silent = |t: usize| threads.iter().all(|&o| matrix.get(t, o) == 0);
-    let silent: Vec<usize> = threads.iter().copied().filter(|&t| silent(t)).collect();
-    for thread in silent {
-        if threads.len() > THREADS {
-            threads.retain(|&t| t != thread);
-        }
-    }
+    assert_eq!(threads.len(), THREADS, "{:?}", profile.threads);
     let tid = |t: usize| profile.threads[t].tid;
     let first = threads.iter().min_by_key(|&&t| profile.threads[t].start);
     let first = tid(*first.expect("a thread"));
     threads.sort_by_key(|&t| (tid(t) < first, tid(t)));
-    assert_eq!(threads.len(), THREADS);
     let mut pairs = Vec::new();
     for i in 0..THREADS {
         for j in i + 1..THREADS {

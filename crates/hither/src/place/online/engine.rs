@@ -245,6 +245,12 @@ impl Engine {
             done.is_ok()
         });
         broken.into_iter().for_each(|note| self.state.note(note));
+        for sampler in &mut self.samplers {
+            for (pid, tid) in sampler.take_entered() {
+                self.state.gone(monotonic(), pid, tid);
+                self.state.record.disown(tid);
+            }
+        }
         self.state.cost.injecting += own_time().saturating_sub(began);
     }
 

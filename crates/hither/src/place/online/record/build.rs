@@ -9,6 +9,7 @@ use hither_profile::{
 };
 
 use super::areas::Area;
+use super::ours::leave_out;
 use super::slices::{Kept, LENGTH};
 use super::{Record, Space, PAGE};
 use crate::place::online::journal::Outcome;
@@ -32,7 +33,7 @@ impl Record {
             meta.limits
                 .push("Some pages lie too far into their mapping to be named.".to_owned());
         }
-        Profile {
+        let mut profile = Profile {
             comm: comm(&slices),
             pages: pages(&slices, &names),
             first_touch: self.first_touch(&names, width),
@@ -43,7 +44,9 @@ impl Record {
             regions,
             meta,
             ..Profile::default()
-        }
+        };
+        leave_out(&mut profile, &self.lives.ours);
+        profile
     }
 
     fn meta(&self, slices: &Kept, outcome: &Outcome) -> Meta {

@@ -17,6 +17,8 @@ pub struct Lives {
     zero: Nanos,
     pub threads: Vec<Thread>,
     pub processes: Vec<Process>,
+    /// Those that were hither's.
+    pub ours: Vec<ThreadIx>,
     by_tid: HashMap<Tid, ThreadIx>,
     by_pid: HashMap<Pid, (ProcessIx, u32)>,
     /// Threads that found no room.
@@ -29,6 +31,7 @@ impl Lives {
             zero,
             threads: Vec::new(),
             processes: Vec::new(),
+            ours: Vec::new(),
             by_tid: HashMap::new(),
             by_pid: HashMap::new(),
             lost: 0,
@@ -125,6 +128,12 @@ impl Lives {
                 self.by_pid.remove(&pid);
             }
         }
+    }
+
+    /// The last one with this id was hither's.
+    pub fn disown(&mut self, tid: Tid) {
+        let last = self.threads.iter().rposition(|thread| thread.tid == tid);
+        self.ours.extend(last.map(|at| ThreadIx(at as u32)));
     }
 
     /// One more page fault.

@@ -12,6 +12,7 @@
 mod areas;
 mod build;
 mod lives;
+mod ours;
 mod slices;
 
 #[cfg(test)]
@@ -119,6 +120,11 @@ impl Record {
 
     pub fn ended(&mut self, at: Nanos, tid: Tid) {
         self.lives.ended(at, tid);
+    }
+
+    /// A thread that ended, or is taken for ended, was ours, not the program's.
+    pub fn disown(&mut self, tid: Tid) {
+        self.lives.disown(tid);
     }
 
     /// A page fault of a thread, on a processor of `node`.

@@ -79,6 +79,8 @@ pub struct Entered<H: Host> {
     processes: HashMap<Pid, Standing<H>>,
     looked: Option<Instant>,
     random: u64,
+    /// Agents that were met, until somebody takes them.
+    met: Vec<(Pid, Tid)>,
     /// Pages and time of those that are gone, all together.
     past: (u64, Nanos),
     /// Most bytes in huge pages at a time.
@@ -95,6 +97,7 @@ impl<H: Host> Entered<H> {
             processes: HashMap::new(),
             looked: None,
             random: 0x9E37_79B9_7F4A_7C15,
+            met: Vec::new(),
             past: (0, 0),
             refused: BTreeMap::new(),
         }
@@ -162,11 +165,10 @@ impl<H: Host> Entered<H> {
             match standing {
                 Standing::Injecting(injection, tries) => match injection.outcome() {
                     None => {}
-                    Some(Ok(tid)) => match H::meet(pid, tid, self.aim) {
-                        Ok(host) => news.push((pid, Standing::With(Box::new(host)))),
-                        Err(error) if is_gone(&error) => news.push((pid, later(0))),
-                        Err(error) => news.push((pid, Standing::Refused(error.to_string()))),
-                    },
+                    Some(Ok(tid)) => {
+                        self.met.push((pid, tid));
+                        news.push((pid, meet(pid, tid, self.aim)));
+                    }
                     // It may be stopped for a while.
                     Some(Err(Unfit::Perhaps(_))) if *tries < TRIES => {
                         news.push((pid, later(*tries + 1)));
@@ -227,6 +229,10 @@ impl<H: Host> Entered<H> {
         }
     }
 
+    pub fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+        std::mem::take(&mut self.met)
+    }
+
     pub fn owns(&self, tid: Tid) -> bool {
         self.hosts().any(|host| host.agent() == tid)
     }
@@ -243,6 +249,14 @@ impl<H: Host> Entered<H> {
             notes.push(format!("sampler {name} left {mebibytes} MiB alone that are in huge pages, which it would split; numa-balancing sees them"));
         }
         (!notes.is_empty()).then(|| notes.join("; "))
+    }
+}
+
+fn meet<H: Host>(pid: Pid, agent: Tid, aim: H::Aim) -> Standing<H> {
+    match H::meet(pid, agent, aim) {
+        Ok(host) => Standing::With(Box::new(host)),
+        Err(error) if is_gone(&error) => later(0),
+        Err(error) => Standing::Refused(error.to_string()),
     }
 }
 

@@ -69,6 +69,11 @@ pub trait Sampler {
     fn owns(&self, _tid: Tid) -> bool {
         false
     }
+    /// Threads of ours that came into the program since the last call: until then they were
+    /// taken for the program's.
+    fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+        Vec::new()
+    }
     /// A remark for the user about what it can and cannot do here.
     fn note(&self) -> Option<String> {
         None

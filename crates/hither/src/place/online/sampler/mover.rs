@@ -24,7 +24,7 @@ use hither_profile::Nanos;
 
 use super::entered::Entered;
 use super::{Kind, Sampler, View};
-use crate::place::run::guide::Tid;
+use crate::place::run::guide::{Pid, Tid};
 use host::Moved;
 
 /// Bytes of a page of this processor.
@@ -80,6 +80,10 @@ impl Sampler for Mover {
 
     fn owns(&self, tid: Tid) -> bool {
         self.processes.owns(tid)
+    }
+
+    fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+        self.processes.take_entered()
     }
 
     fn note(&self) -> Option<String> {

@@ -230,6 +230,10 @@ impl Sampler for WriteProtect {
         self.processes.owns(tid)
     }
 
+    fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+        self.processes.take_entered()
+    }
+
     fn note(&self) -> Option<String> {
         let reads = "sampler write-protect sees who writes, not who reads";
         let parts = [self.seen.then(|| reads.to_owned()), self.processes.note()];
