@@ -65,6 +65,7 @@ void pages_look(struct agent *a);
 
 /* regions.c */
 struct region *regions_find(struct agent *a, u64 page);
+void regions_touch(struct agent *a, u64 page);
 int regions_add(struct agent *a, u64 start, u64 end, int closing);
 int regions_open(struct agent *a, u64 start, u64 length);
 void regions_close(struct agent *a, u64 start, u64 end, int why);

@@ -143,9 +143,10 @@ int pages_answer(struct agent *a, u64 page) {
   if (got == -EAGAIN) return EAGAIN;
   /* It is there, or its mapping is not: the thread has another look. */
   if (got) wake(a, page);
-  struct region *region = regions_find(a, page);
-  if (got == 0) a->report.natural++;
-  if (got == 0 && region) region->natural++;
+  if (got == 0) {
+    a->report.natural++;
+    regions_touch(a, page);
+  }
   return 0;
 }
 

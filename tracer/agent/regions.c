@@ -16,10 +16,45 @@ long regions_unregister(struct agent *a, u64 start, u64 length) {
   return call3(__NR_ioctl, (u64)a->faults, UFFDIO_UNREGISTER, (u64)&range);
 }
 
+/* Where the next memory of ours begins. */
+static u64 limit(const struct agent *a, u64 end) {
+  u64 next = a->stash >= end ? a->stash : ~0ull << 12;
+  for (u32 i = 0; i < a->regions; i++)
+    if (a->region[i].start >= end && a->region[i].start < next) next = a->region[i].start;
+  return next;
+}
+
+/* Mappings grow at their ends, and the kernel watches what they grow by. If only a region of
+ * such a one were let go of, it would be two, and calls on the whole of it would fail
+ * (mremap). So all goes that follows it up to the next hole. */
+static void release(struct agent *a, u64 start, u64 end) {
+  const u64 last = limit(a, end);
+  regions_unregister(a, start, end - start);
+  for (u64 at = end, step = PAGE; at < last;) {
+    if (step > last - at) step = last - at;
+    if (regions_unregister(a, at, step) == 0) {
+      at += step;
+      step *= 2;
+    } else if (step > PAGE) {
+      step = step / 2 & ~(u64)(PAGE - 1);
+    } else {
+      return;
+    }
+  }
+}
+
 struct region *regions_find(struct agent *a, u64 page) {
   for (u32 i = 0; i < a->regions; i++)
     if (page >= a->region[i].start && page < a->region[i].end) return &a->region[i];
   return 0;
+}
+
+/* A page was touched for the first time, of a region or of what one has grown by. */
+void regions_touch(struct agent *a, u64 page) {
+  struct region *of = 0;
+  for (struct region *r = a->region; r < a->region + a->regions; r++)
+    if (r->start <= page && (!of || r->start > of->start)) of = r;
+  if (of) of->natural++;
 }
 
 static void forget(struct agent *a, struct region *region) { *region = a->region[--a->regions]; }
@@ -107,9 +142,9 @@ void regions_look(struct agent *a) {
       i++;
       continue;
     }
-    regions_unregister(a, r->start, r->end - r->start);
     struct region old = *r;
     forget(a, r);
+    release(a, old.start, old.end);
     orders_tell(a, HI_REPORT_CLOSED, old.why, old.start, old.end - old.start);
   }
 }

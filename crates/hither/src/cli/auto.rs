@@ -22,7 +22,7 @@ use crate::place::online::journal::{Outcome, Watch};
 use crate::place::online::{self, Machine, Parts, Request};
 use crate::place::run::guide::Node;
 use crate::program::{child, target};
-use crate::topology::{select, Restrictions, Selected, Tree};
+use crate::topology::{select, PuList, Restrictions, Selected, Tree};
 use crate::trace::launch::already_traced;
 use keep::Keep;
 use mapper::Warm;
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         true => None,
         false => Keep::new(args.output.as_deref(), &program, args.quiet)?,
     };
-    let selected = select(None, &Restrictions::default())?;
+    let selected = select(None, &restrictions(args.pid))?;
     let machine = machine(&selected)?;
     let parts = Parts {
         threads: !args.data_only,
@@ -94,6 +94,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::from(child::exit_status(&outcome.end)))
+}
+
+/// A process that runs already may have fewer units than we have.
+fn restrictions(pid: Option<i32>) -> Restrictions {
+    let units = pid.map(online::units_of).unwrap_or_default();
+    Restrictions {
+        pus: (!units.is_empty()).then(|| PuList::of(units)),
+        ..Restrictions::default()
+    }
 }
 
 fn journal(path: Option<&Path>) -> Result<Option<File>> {

@@ -5,7 +5,7 @@
  * with `0 wrong`, or says what was wrong.
  *
  * a atomics  r reads and writes  p pipes  f files  k fork  x exec  m mmap, munmap
- * v mremap   d madvise  l mprotect, mlock  h huge pages  t threads  s own stacks  u robust
+ * v, g mremap  d madvise  l mprotect, mlock  h huge pages  t threads  s own stacks  u robust
  * z crash */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -274,6 +274,27 @@ static void remaps(uint64_t who) {
   }
 }
 
+/* Memory that grows, in its place or in another, as arrays do. */
+static void grows(uint64_t who) {
+  uint64_t state = who + 17;
+  for (uint64_t version = 0; goes_on(); version++) {
+    uint64_t *at = map(PAGES), pages = PAGES;
+    fill(at, who, version, pages);
+    rest((long)(random_of(&state) % 300));
+    for (uint64_t more = PAGES / 4; pages < 4 * PAGES && goes_on(); pages += more) {
+      uint64_t *to = mremap(at, pages * PAGE, (pages + more) * PAGE, MREMAP_MAYMOVE);
+      if (to == MAP_FAILED) return complain("mremap to more: %s\n", strerror(errno));
+      at = to;
+      check_zero("grown", at + pages * WORDS, more);
+      for (uint64_t p = pages; p < pages + more; p++) fill_page(at, who, version, p);
+      rest((long)(random_of(&state) % 120));
+      check("grown", at, who, version, pages + more);
+    }
+    munmap(at, pages * PAGE);
+    atomic_fetch_add(&rounds['g'], 1);
+  }
+}
+
 static void advises(uint64_t who) {
   uint64_t state = who + 21;
   for (uint64_t version = 0; goes_on(); version++) {
@@ -405,7 +426,7 @@ static const struct {
   void (*work)(uint64_t);
 } kinds[] = {{'a', atomics}, {'r', reads_and_writes}, {'p', pipes},   {'f', files},  {'k', forks}, {'x', execs},
              {'m', maps},    {'v', remaps},           {'d', advises}, {'l', rights}, {'h', huge},  {'t', threads},
-             {'s', stacks},  {'u', robust},           {'z', crashes}};
+             {'s', stacks},  {'u', robust},           {'g', grows},   {'z', crashes}};
 
 struct job {
   uint64_t who;

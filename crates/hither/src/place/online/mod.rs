@@ -29,6 +29,7 @@ pub mod record;
 mod roster;
 pub mod sampler;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -37,6 +38,7 @@ use std::process::Stdio;
 
 use anyhow::{anyhow, bail, Context, Result};
 use hither_profile::{NodeIx, Profile, RunEnd};
+use hither_sys::affinity::Mask;
 use hither_sys::process;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
@@ -170,6 +172,18 @@ pub fn run(
     Ok(engine.finish(end, words))
 }
 
+/// Units that threads of a process may run on, as far as hither may too: it is to be placed on
+/// no others. None of a process that is gone.
+#[must_use]
+pub fn units_of(pid: Pid) -> Vec<u32> {
+    let masks = task::threads(pid).into_iter().flat_map(Mask::of);
+    let units: BTreeSet<u32> = masks
+        .flat_map(|mask| mask.cpus().collect::<Vec<_>>())
+        .collect();
+    let own = Mask::of(0).unwrap_or_default();
+    units.into_iter().filter(|unit| own.has(*unit)).collect()
+}
+
 /// Follows a process that runs already until it ends or the user has enough.
 ///
 /// # Errors
@@ -273,4 +287,24 @@ fn engine(
         watch: request.watch,
         state,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_the_units_that_it_may_run_on() {
+        let own: Vec<u32> = Mask::of(0).expect("mask").cpus().collect();
+        let last = own[own.len() - 1];
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("60").spawn().expect("sleep");
+        let pid = i32::try_from(child.id()).expect("pid");
+        assert_eq!(units_of(pid), own);
+        Mask::one(last).give(pid).expect("pin");
+        assert_eq!(units_of(pid), [last]);
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+        assert!(units_of(pid).is_empty());
+    }
 }

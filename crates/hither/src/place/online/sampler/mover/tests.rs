@@ -125,6 +125,12 @@ fn memory_that_is_moved_keeps_what_it_holds() {
     check("vvvr", 500);
 }
 
+/// Part of a mapping is not to be a mapping of its own, on which calls fail.
+#[test]
+fn memory_that_grows_goes_on_growing() {
+    check("gggr", 500);
+}
+
 #[test]
 fn memory_that_is_given_up_is_empty() {
     check("dddr", 500);
