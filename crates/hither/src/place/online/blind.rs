@@ -8,6 +8,7 @@ use anyhow::{bail, Result};
 use nix::errno::Errno;
 
 use crate::place::run::guide::Pid;
+use crate::place::run::task;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 const ANYWAY: &str = "hither trace, map and run work without";
@@ -65,9 +66,12 @@ pub fn check(pid: Pid) -> Result<()> {
     if process != pid.to_string() {
         bail!("{pid} is a thread of process {process}; join that with --pid {process}");
     }
-    // The kernel's own have no memory.
-    if field("VmSize").is_empty() {
+    if task::is_of_kernel(pid) {
         bail!("process {pid} belongs to the kernel; only programs can be joined");
+    }
+    // It is about to end.
+    if field("VmSize").is_empty() {
+        bail!("there is no process {pid} any more");
     }
     let (own, owner) = (nix::unistd::geteuid(), fs::metadata(format!("/proc/{pid}")));
     let owner = owner.map(|folder| folder.uid());

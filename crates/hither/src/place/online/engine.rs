@@ -209,10 +209,6 @@ impl Engine {
         let caused = caused.saturating_sub(state.counts.extra);
         state.counts.extra += caused;
         state.cost.faulting += caused * price;
-        let gone = state.memory.take_gone();
-        if !gone.is_empty() {
-            detector.forget_objects(&gone);
-        }
     }
 
     /// Causes more faults, as many as are allowed.
@@ -262,6 +258,8 @@ impl Engine {
         if self.state.turns >= WINDOW {
             self.state.turns = 0;
             self.detector.window();
+            let gone = self.state.memory.take_gone();
+            self.detector.forget_objects(&gone);
             self.miss();
         }
         let gone = self.state.roster.reuse();

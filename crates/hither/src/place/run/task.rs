@@ -82,6 +82,15 @@ pub fn family(pid: Pid) -> Option<Family> {
     })
 }
 
+/// Whether a process is one of the kernel's own.
+#[must_use]
+pub fn is_of_kernel(pid: Pid) -> bool {
+    const PF_KTHREAD: u64 = 0x0020_0000;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let flags = after_name(&stat, 9).and_then(|flags| flags.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & PF_KTHREAD != 0)
+}
+
 /// A field of a stat file, counted from 1 as proc(5) does, behind the name, which may hold
 /// anything.
 fn after_name(stat: &str, field: usize) -> Option<&str> {
@@ -174,6 +183,9 @@ mod tests {
         child.kill().expect("kill");
         child.wait().expect("wait");
         assert_eq!((family(pid), birth(pid, pid)), (None, None));
+        assert!(!is_of_kernel(own) && !is_of_kernel(pid));
+        let kthreadd = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
+        assert_eq!(is_of_kernel(2), kthreadd);
     }
 
     #[test]

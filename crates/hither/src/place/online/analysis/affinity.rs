@@ -12,7 +12,9 @@ use hither_profile::NodeIx;
 
 use super::matrix::SharingMatrix;
 use super::storage::Storage;
-use super::{element, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAGE};
+use super::{
+    element, forget_objects, marks, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAGE,
+};
 
 /// Bytes of a sub-block.
 pub const SUB_BLOCK: u64 = 1024;
@@ -142,7 +144,8 @@ impl Detector for AffinityTable {
     }
 
     fn forget_members(&mut self, gone: &[Member]) {
-        let is_gone = |who: u16| who != NOBODY && gone.contains(&Member(who - 1));
+        let marks = marks(gone);
+        let is_gone = |who: u16| who != NOBODY && marks.get(usize::from(who - 1)) == Some(&true);
         for &at in &self.used {
             for sharers in &mut self.blocks[at as usize] {
                 if is_gone(sharers[1]) {
@@ -156,15 +159,7 @@ impl Detector for AffinityTable {
     }
 
     fn forget_objects(&mut self, gone: &[Object]) {
-        let objects = &mut self.objects;
-        self.used.retain(|&at| {
-            let object = &mut objects[at as usize];
-            let is_gone = gone.contains(&Object(*object - 1));
-            if is_gone {
-                *object = 0;
-            }
-            !is_gone
-        });
+        forget_objects(&mut self.objects, &mut self.used, gone);
     }
 
     fn storage(&self) -> Storage {

@@ -14,6 +14,8 @@ pub mod storage;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 use hither_profile::{Nanos, NodeIx};
 use matrix::SharingMatrix;
 use storage::Storage;
@@ -80,6 +82,30 @@ const GOLDEN: u64 = 0x61C8_8646_80B5_83EB;
 fn element(object: Object, number: u64, elements: usize) -> usize {
     let key = (number ^ u64::from(object.0).rotate_right(20)).wrapping_mul(GOLDEN);
     ((u128::from(key) * elements as u128) >> 64) as usize
+}
+
+/// Whether each member is among these, for tables in which each entry is to be asked.
+fn marks(members: &[Member]) -> Vec<bool> {
+    let most = members.iter().map(|member| member.at() + 1).max();
+    let mut marks = vec![false; most.unwrap_or(0)];
+    members.iter().for_each(|member| marks[member.at()] = true);
+    marks
+}
+
+/// Frees elements of a table (objects counted from 1) that are of these objects.
+fn forget_objects(objects: &mut [u32], used: &mut Vec<u32>, gone: &[Object]) {
+    let gone: HashSet<u32> = gone.iter().map(|object| object.0.wrapping_add(1)).collect();
+    if gone.is_empty() {
+        return;
+    }
+    used.retain(|&at| {
+        let object = &mut objects[at as usize];
+        let is_gone = gone.contains(object);
+        if is_gone {
+            *object = 0;
+        }
+        !is_gone
+    });
 }
 
 /// Makes communication out of accesses.

@@ -6,7 +6,9 @@ use hither_profile::Nanos;
 
 use super::matrix::SharingMatrix;
 use super::storage::Storage;
-use super::{element, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAGE};
+use super::{
+    element, forget_objects, marks, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAGE,
+};
 
 /// Threads that an element remembers; the one that accessed longest ago makes room.
 pub const SHARERS: usize = 8;
@@ -130,9 +132,11 @@ impl Detector for RegionTable {
     fn window(&mut self) {}
 
     fn forget_members(&mut self, gone: &[Member]) {
+        let marks = marks(gone);
+        let is_gone = |who: Member| marks.get(who.at()) == Some(&true);
         for &at in &self.used {
             for sharer in &mut self.sharers[at as usize] {
-                if who(*sharer).is_some_and(|who| gone.contains(&who)) {
+                if who(*sharer).is_some_and(is_gone) {
                     *sharer = NOBODY;
                 }
             }
@@ -140,15 +144,7 @@ impl Detector for RegionTable {
     }
 
     fn forget_objects(&mut self, gone: &[Object]) {
-        let objects = &mut self.objects;
-        self.used.retain(|&at| {
-            let object = &mut objects[at as usize];
-            let is_gone = gone.contains(&Object(*object - 1));
-            if is_gone {
-                *object = 0;
-            }
-            !is_gone
-        });
+        forget_objects(&mut self.objects, &mut self.used, gone);
     }
 
     fn storage(&self) -> Storage {
