@@ -138,10 +138,9 @@ fn guest() -> Option<(Guest, tempfile::TempDir)> {
 
 fn line(sampler: &str, options: &str, phases: usize, seconds: u64) -> String {
     // What each reaches.
-    let memory = if sampler == "move" {
-        "private"
-    } else {
-        "shared"
+    let memory = match sampler {
+        "pageout" => "shared",
+        _ => "private",
     };
     format!(
         "echo 0 > /proc/sys/kernel/numa_balancing; hither auto -v --budget 100% --sampler {sampler} --json-lines /out/lines {options} -- couples {THREADS} {phases} {seconds} 16 {memory} 2000"
@@ -167,6 +166,7 @@ fn couples_sit_together_and_their_pages_follow() {
     let commands = [
         line("pageout", "", 2, SECONDS),
         line("move", "", 2, SECONDS),
+        line("numa-balancing", "--allow-sysctl", 2, SECONDS),
     ];
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
     run_all(&guest, &commands).iter().for_each(check_phases);
