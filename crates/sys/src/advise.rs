@@ -63,7 +63,10 @@ pub fn may_page_out() -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};
     use nix::unistd::Pid;
+    use std::io::{Read, Seek, SeekFrom};
+    use std::num::NonZeroUsize;
 
     #[test]
     fn memory_keeps_what_it_holds() {
@@ -82,6 +85,43 @@ mod tests {
             ),
         }
         assert!(memory.iter().all(|&byte| byte == 7));
+    }
+
+    /// Whether pages of ours are there, by bit 63 of what the kernel says of each.
+    fn there(first: u64, pages: u64) -> Vec<bool> {
+        let mut file = std::fs::File::open("/proc/self/pagemap").expect("pagemap");
+        file.seek(SeekFrom::Start(first / 4096 * 8)).expect("seek");
+        let mut words = vec![0; pages as usize * 8];
+        file.read_exact(&mut words).expect("read");
+        words.chunks(8).map(|word| word[7] >> 7 == 1).collect()
+    }
+
+    /// Some pages that were touched just now are on no list, whichever processor it was on.
+    #[test]
+    fn listed_pages_are_taken() {
+        const PAGES: u64 = 8;
+        let bytes = NonZeroUsize::new(PAGES as usize * 4096).expect("some");
+        let prot = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: new memory, where the kernel likes; it stays until the test process ends.
+        let at = unsafe { mmap_anonymous(None, bytes, prot, MapFlags::MAP_SHARED) };
+        let at = at.expect("memory").cast::<u8>();
+        let pidfd = crate::process::pidfd(Pid::this()).expect("pidfd");
+        let mine = crate::affinity::Mask::of(0).expect("mask");
+        for cpu in mine.cpus() {
+            crate::affinity::Mask::one(cpu).give(0).expect("pin");
+            // SAFETY: so many bytes that are ours, see above.
+            unsafe { at.write_bytes(7, bytes.get()) };
+        }
+        let first = at.as_ptr().addr() as u64;
+        assert_eq!(there(first, PAGES), [true; PAGES as usize]);
+        let listed = crate::numa::list_pages();
+        match listed.and_then(|()| page_out(pidfd.as_fd(), &[(first, PAGES << 12)])) {
+            Ok(_) => assert_eq!(there(first, PAGES), [false; PAGES as usize]),
+            Err(e) => assert!(
+                matches!(e.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)),
+                "{e}"
+            ),
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/couples.c");
 const THREADS: usize = 16;
 /// Of a phase.
-const SECONDS: u64 = 12;
+const SECONDS: u64 = 8;
 /// Two units to a node.
 const UNITS: usize = 8;
 
@@ -133,15 +133,14 @@ fn guest() -> Option<(Guest, tempfile::TempDir)> {
     let guest = guest
         .file_at(&couples, "/usr/bin/couples")
         .timeout(Duration::from_secs(600));
-    Some((guest, folder))
+    Some((guest.own_clock(), folder))
 }
 
 fn line(sampler: &str, options: &str, phases: usize, seconds: u64) -> String {
     // What each reaches.
-    let memory = if sampler == "move" {
-        "private"
-    } else {
-        "shared"
+    let memory = match sampler {
+        "pageout" => "shared",
+        _ => "private",
     };
     format!(
         "echo 0 > /proc/sys/kernel/numa_balancing; hither auto -v --budget 100% --sampler {sampler} --json-lines /out/lines {options} -- couples {THREADS} {phases} {seconds} 16 {memory} 2000"
@@ -164,10 +163,10 @@ fn couples_sit_together_and_their_pages_follow() {
     let Some((guest, _folder)) = guest() else {
         return;
     };
-    let guest = guest.own_clock();
     let commands = [
         line("pageout", "", 2, SECONDS),
         line("move", "", 2, SECONDS),
+        line("numa-balancing", "--allow-sysctl", 2, SECONDS),
     ];
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
     run_all(&guest, &commands).iter().for_each(check_phases);
@@ -209,9 +208,9 @@ fn each_part_alone_does_its_part() {
         return;
     };
     let commands = [
-        line("pageout", "--mechanism spcd", 1, 20),
-        line("pageout", "--threads-only", 1, 20),
-        line("pageout", "--data-only", 1, 20),
+        line("pageout", "--mechanism spcd", 1, 8),
+        line("pageout", "--threads-only", 1, 8),
+        line("pageout", "--data-only", 1, 8),
     ];
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
     let outputs = run_all(&guest, &commands);

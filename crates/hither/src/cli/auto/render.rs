@@ -47,7 +47,14 @@ fn done(outcome: &Outcome) -> String {
 fn details(outcome: &Outcome) -> Vec<String> {
     let cost = &outcome.cost;
     let ms = |nanos: u64| nanos as f64 / 1e6;
-    let share = 100.0 * (cost.cpu + cost.faulting) as f64 / cost.target.max(1) as f64;
+    // One that ended at once had no time that could be read.
+    let share = match cost.target {
+        0 => "no share is known".to_owned(),
+        target => format!(
+            "{:.2} %",
+            100.0 * (cost.cpu + cost.faulting) as f64 / target as f64
+        ),
+    };
     vec![
         format!(
             "samplers: {}",
@@ -65,7 +72,7 @@ fn details(outcome: &Outcome) -> Vec<String> {
             outcome.entries, outcome.entry_bytes, outcome.table_bytes, outcome.matrix_bytes
         ),
         format!(
-            "cost: {share:.2} % of the program's {:.0} ms: injecting {:.1} ms, detecting {:.1}, mapping {:.1}, migrating {:.1}, faulting {:.1} (estimated)",
+            "cost: {share} of the program's {:.0} ms: injecting {:.1} ms, detecting {:.1}, mapping {:.1}, migrating {:.1}, faulting {:.1} (estimated)",
             ms(cost.target), ms(cost.injecting), ms(cost.detecting), ms(cost.mapping),
             ms(cost.migrating), ms(cost.faulting)
         ),

@@ -442,7 +442,8 @@ impl State {
         self.record.access(at, &fault, who, page, access.node);
         self.record.belongs(&fault, page, &self.memory);
         let seen = detector.access(&access, &mut self.matrix);
-        self.present.saw(fault.pid, fault.address, seen.mixed);
+        let at = (fault.pid, fault.address);
+        self.present.accessed(at, &access, seen, detector);
         for (a, b) in self.matrix.take_fresh() {
             self.record.shared(a, b);
             self.evidence.event(a, b);

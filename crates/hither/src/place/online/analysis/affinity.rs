@@ -112,9 +112,7 @@ impl Detector for AffinityTable {
         let (new, entry) = self.entry(access.page);
         let block = (u64::from(access.offset) / SUB_BLOCK) as usize % SUB_BLOCKS;
         hand_over(&mut self.blocks[entry][block], access.who, matrix);
-        let me = access.who.0 + 1;
-        let mut sharers = self.blocks[entry].iter().flatten();
-        let mixed = sharers.any(|who| ![NOBODY, me].contains(who));
+        let mixed = is_of_others(&self.blocks[entry], access.who);
         let vector = self.vector(entry);
         if let Some(&full) = vector.get(access.node.at()) {
             if full == u16::MAX {
@@ -127,6 +125,11 @@ impl Detector for AffinityTable {
             mixed,
             belongs: belongs(vector),
         }
+    }
+
+    fn is_of_others(&self, page: Page, who: Member) -> bool {
+        let entry = self.find(page);
+        entry.is_some_and(|at| is_of_others(&self.blocks[at], who))
     }
 
     fn migrated(&mut self, page: Page) {
@@ -165,6 +168,12 @@ impl Detector for AffinityTable {
     fn storage(&self) -> Storage {
         Storage::of_affinity_table(self.most, self.nodes)
     }
+}
+
+/// Whether others than this one are known to use some of it.
+fn is_of_others(blocks: &[Sharers], who: Member) -> bool {
+    let mut sharers = blocks.iter().flatten();
+    sharers.any(|sharer| ![NOBODY, who.0 + 1].contains(sharer))
 }
 
 /// A thread accesses a sub-block and is the most recent one now; if another was that, it

@@ -112,6 +112,8 @@ fn forget_objects(objects: &mut [u32], used: &mut Vec<u32>, gone: &[Object]) {
 pub trait Detector {
     /// Takes in an access and adds what it tells of communication to the matrix.
     fn access(&mut self, access: &Access, matrix: &mut SharingMatrix) -> Seen;
+    /// Whether others are known to use the page.
+    fn is_of_others(&self, page: Page, who: Member) -> bool;
     /// The page was moved to the node on which it belonged.
     fn migrated(&mut self, page: Page);
     /// A window of time is over: who was not seen in it shares no more.

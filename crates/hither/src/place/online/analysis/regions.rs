@@ -81,17 +81,25 @@ impl RegionTable {
         }
     }
 
+    fn is_at(&self, object: Object, region: u64, at: usize) -> bool {
+        (self.objects[at], self.regions[at]) == (object.0.wrapping_add(1), region)
+    }
+
+    fn find(&self, object: Object, region: u64) -> Option<usize> {
+        let at = element(object, region, self.objects.len());
+        self.is_at(object, region, at).then_some(at)
+    }
+
     /// Whether the element of the region was its own already, and which it is.
     fn entry(&mut self, object: Object, region: u64) -> (bool, usize) {
         let at = element(object, region, self.objects.len());
-        let name = object.0.wrapping_add(1);
-        let known = (self.objects[at], self.regions[at]) == (name, region);
+        let known = self.is_at(object, region, at);
         if !known {
             if self.objects[at] == 0 {
                 self.used.push(at as u32);
                 self.most = self.most.max(self.used.len());
             }
-            (self.objects[at], self.regions[at]) = (name, region);
+            (self.objects[at], self.regions[at]) = (object.0.wrapping_add(1), region);
             self.sharers[at] = [NOBODY; SHARERS];
         }
         (known, at)
@@ -123,6 +131,14 @@ impl Detector for RegionTable {
             mixed,
             belongs: None,
         }
+    }
+
+    fn is_of_others(&self, page: Page, me: Member) -> bool {
+        let region = page.number * PAGE / self.settings.granularity.max(1);
+        self.find(page.object, region).is_some_and(|at| {
+            let mut sharers = self.sharers[at].iter().copied().filter_map(who);
+            sharers.any(|other| other != me)
+        })
     }
 
     /// SPCD places threads only.

@@ -2,14 +2,15 @@
 //! (MADV_PAGEOUT), from outside. It is there again at the next access, by a minor fault, as
 //! long as there is no swap space that the kernel could write it to: with swap, this sampler
 //! stays away. A page that several processes have mapped at the time is left alone by the
-//! kernel.
+//! kernel, and so are those that it has not listed yet.
 use std::collections::hash_map::{Entry, HashMap};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use hither_profile::Nanos;
-use hither_sys::{advise, process};
+use hither_sys::{advise, numa, process};
 use nix::libc;
 
 use super::mover::regions::is_memory;
@@ -19,12 +20,15 @@ use crate::place::run::guide::{Mapping, Pid};
 
 /// The advice takes 0.6 to 0.9 us, the fault that follows 0.5 to 1.
 const PRICE: Nanos = 2000;
+/// Between two times that pages are listed, which bothers all processors.
+const LISTED: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct PageOut {
     processes: HashMap<Pid, OwnedFd>,
     random: u64,
     taken: u64,
+    listed: Option<Instant>,
 }
 
 impl PageOut {
@@ -38,6 +42,7 @@ impl PageOut {
                 processes: HashMap::new(),
                 random: 0x9E37_79B9_7F4A_7C15,
                 taken: 0,
+                listed: None,
             }),
             Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => {
                 Err("this kernel has no process_madvise (Linux 5.10)".to_owned())
@@ -103,6 +108,11 @@ impl Sampler for PageOut {
         pages.extend(self.sample(u64::from(wanted) - pages.len() as u64, &all));
         pages.sort_unstable();
         pages.dedup();
+        if self.listed.is_none_or(|at| at.elapsed() >= LISTED) && !pages.is_empty() {
+            self.listed = Some(Instant::now());
+            // Without it some pages are never seen.
+            let _ = numa::list_pages();
+        }
         let (mut taken, mut refused) = (false, None);
         for of in pages.chunk_by(|a, b| a.0 == b.0) {
             let pid = of[0].0;
@@ -184,6 +194,7 @@ mod tests {
             processes: HashMap::new(),
             random: 1,
             taken: 0,
+            listed: None,
         };
         let (a, b) = (
             mapping("/memfd:a", 0x1000, 3, libc::MAP_SHARED),
