@@ -40,8 +40,9 @@ struct agent {
   u64 memory, length;          /* all of it but the code, to be unmapped at the end */
   u64 stash;
   int faults, orders, reports;
-  u32 going;   /* hither has the other ends */
-  u32 leaving; /* no more orders */
+  int mappings; /* negative: cannot be asked for */
+  u32 going;    /* hither has the other ends */
+  u32 leaving;  /* no more orders */
   u32 away, due, next;
   u32 regions, waiting, given, obeyed;
   u64 now, looked, told;

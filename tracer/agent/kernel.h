@@ -56,6 +56,15 @@ struct move {
 /* Linux 6.1; not in older headers. */
 #define IOCTL_NEW _IO(UFFDIO, 0x00)
 
+/* Linux 6.11; not in older headers: one mapping of /proc/self/maps. */
+struct mapping_query {
+  u64 size, flags, address;
+  u64 start, end;
+  u64 rest[8];
+};
+_Static_assert(sizeof(struct mapping_query) == 104, "layout");
+#define IOCTL_MAPPING _IOWR('f', 17, struct mapping_query)
+
 /* What recvmsg takes, with room for one descriptor. */
 struct part {
   void *at;

@@ -24,13 +24,15 @@ static u64 limit(const struct agent *a, u64 end) {
   return next;
 }
 
-/* Mappings grow at their ends, and the kernel watches what they grow by. If only a region of
- * such a one were let go of, it would be two, and calls on the whole of it would fail
- * (mremap). So all goes that follows it up to the next hole. */
-static void release(struct agent *a, u64 start, u64 end) {
-  const u64 last = limit(a, end);
-  regions_unregister(a, start, end - start);
-  for (u64 at = end, step = PAGE; at < last;) {
+/* The mapping at an address. Not all kernels say. */
+static int ask(const struct agent *a, u64 address, struct mapping_query *q) {
+  *q = (struct mapping_query){.size = sizeof *q, .address = address};
+  return call3(__NR_ioctl, (u64)a->mappings, IOCTL_MAPPING, (u64)q) == 0;
+}
+
+/* Lets go of what follows, up to the next hole, of which it is not known where it is. */
+static void sweep(struct agent *a, u64 at, u64 last) {
+  for (u64 step = PAGE; at < last;) {
     if (step > last - at) step = last - at;
     if (regions_unregister(a, at, step) == 0) {
       at += step;
@@ -41,6 +43,23 @@ static void release(struct agent *a, u64 start, u64 end) {
       return;
     }
   }
+}
+
+/* Mappings grow at their ends, and the kernel watches what they grow by. If only a region of
+ * such a one were let go of, it would be two, and calls on the whole of it would fail
+ * (mremap): so it goes whole, and at once, as far as that can be known. */
+static void release(struct agent *a, u64 start, u64 end) {
+  const u64 last = limit(a, end);
+  struct mapping_query q;
+  if (!ask(a, end - PAGE, &q)) {
+    regions_unregister(a, start, end - start);
+    sweep(a, end, last);
+    return;
+  }
+  u64 to = q.end < end ? end : q.end < last ? q.end : last;
+  regions_unregister(a, start, to - start);
+  /* It may have grown just now. */
+  if (to < last && ask(a, to, &q) && q.start == to) regions_unregister(a, to, (q.end < last ? q.end : last) - to);
 }
 
 struct region *regions_find(struct agent *a, u64 page) {
@@ -70,6 +89,12 @@ int regions_add(struct agent *a, u64 start, u64 end, int closing) {
   return 0;
 }
 
+/* Whether the range is known to be no mapping: it has grown since hither looked. */
+static int is_other(const struct agent *a, u64 start, u64 length) {
+  struct mapping_query q;
+  return ask(a, start, &q) && (q.start != start || q.end != start + length);
+}
+
 int regions_open(struct agent *a, u64 start, u64 length) {
   /* Twice the same would be two to close. */
   for (u32 i = 0; i < a->regions; i++)
@@ -79,6 +104,7 @@ int regions_open(struct agent *a, u64 start, u64 length) {
   if (start < a->stash + HI_AGENT_OUT * (u64)PAGE && a->stash < start + length) return EINVAL;
   /* One is kept for what events cut in two. */
   if (a->leaving || a->regions + 1 >= HI_AGENT_REGIONS) return ENOSPC;
+  if (is_other(a, start, length)) return EAGAIN;
   long got = regions_register(a, start, length);
   if (got) return (int)-got;
   return regions_add(a, start, start + length, 0);

@@ -282,7 +282,12 @@ static void grows(uint64_t who) {
     fill(at, who, version, pages);
     rest((long)(random_of(&state) % 300));
     for (uint64_t more = PAGES / 4; pages < 4 * PAGES && goes_on(); pages += more) {
-      uint64_t *to = mremap(at, pages * PAGE, (pages + more) * PAGE, MREMAP_MAYMOVE);
+      uint64_t *to = MAP_FAILED;
+      /* Between two system calls of who takes pages it may be two mappings, but no longer. */
+      for (int tries = 0; to == MAP_FAILED && tries < 20; tries++) {
+        if (tries) rest(1);
+        to = mremap(at, pages * PAGE, (pages + more) * PAGE, MREMAP_MAYMOVE);
+      }
       if (to == MAP_FAILED) return complain("mremap to more: %s\n", strerror(errno));
       at = to;
       check_zero("grown", at + pages * WORDS, more);
