@@ -86,7 +86,7 @@ fn couples_are_found_in_each_phase() {
         return;
     };
     let line =
-        "auto -v --budget 20% --sampler pageout --json-lines lines -- ./couples 8 2 4 16 shared";
+        "auto -v --budget 100% --sampler pageout --json-lines lines -- ./couples 8 2 8 16 shared";
     let line: Vec<&str> = [HITHER].into_iter().chain(line.split(' ')).collect();
     let output = run(place.command(&line));
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -94,7 +94,7 @@ fn couples_are_found_in_each_phase() {
     assert!(out.ends_with("0 wrong\n"), "{out}");
     let near: Vec<_> = (0..4).map(|i| (2 * i, 2 * i + 1)).collect();
     let far: Vec<_> = (0..4).map(|i| (i, i + 4)).collect();
-    for (ms, couples) in [(3900, near), (7900, far)] {
+    for (ms, couples) in [(7900, near), (15_900, far)] {
         let (astray, between) = matrix_before(&place, ms, &couples);
         println!(
             "before {ms} ms: {between:?}, {:.1} % astray",

@@ -25,6 +25,11 @@ pub enum Unfit {
     Perhaps(String),
 }
 
+/// Between two looks at all mappings of a process: so many times as long as those at all
+/// processes take, and no less than this.
+const REST: u32 = 200;
+const AT_LEAST: Duration = Duration::from_millis(100);
+
 /// A process that was entered.
 pub trait Host: Sized {
     const PURPOSE: Purpose;
@@ -44,11 +49,11 @@ pub trait Host: Sized {
     /// # Errors
     /// When it is gone already.
     fn meet(pid: Pid, agent: Tid, aim: Self::Aim) -> io::Result<Self>;
-    /// Looks after it.
+    /// Looks after it, one of so many; at its mappings only while pages may be taken.
     ///
     /// # Errors
     /// When the process ended, or runs another program.
-    fn look_after(&mut self, view: &View) -> io::Result<()>;
+    fn look_after(&mut self, view: &View, hosts: Option<u32>) -> io::Result<()>;
     /// The thread that was put into it.
     fn agent(&self) -> Tid;
     /// Pages that may be taken.
@@ -60,6 +65,32 @@ pub trait Host: Sized {
     /// Takes so many pages: these as far as they may be, others at random. Not called where
     /// there are none.
     fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64);
+}
+
+/// When all mappings of a process were looked at, which costs much in a large one.
+#[derive(Debug, Default)]
+pub struct Looks {
+    last: Option<(Instant, Duration)>,
+}
+
+impl Looks {
+    /// Whether it is time for the next, where so many processes are looked at.
+    pub fn are_due(&self, hosts: u32) -> bool {
+        self.last.is_none_or(|(at, took)| {
+            let rest = took.saturating_mul(REST.saturating_mul(hosts));
+            at.elapsed() >= AT_LEAST.max(rest)
+        })
+    }
+
+    /// One that began then is over.
+    pub fn looked(&mut self, began: Instant) {
+        self.last = Some((Instant::now(), began.elapsed()));
+    }
+
+    /// One more is due.
+    pub fn again(&mut self) {
+        self.last = None;
+    }
 }
 
 /// Where a process stands.
@@ -103,10 +134,10 @@ impl<H: Host> Entered<H> {
         }
     }
 
-    /// Takes in who came and who went, and begins what is due.
-    pub fn look(&mut self, view: &View) {
+    /// Takes in who came and who went, and begins what is due. `busy`: pages will be taken.
+    pub fn look(&mut self, view: &View, busy: bool) {
         self.enter(view);
-        self.advance(view);
+        self.advance(view, busy);
         self.huge = self.huge.max(self.hosts().map(Host::huge).sum());
     }
 
@@ -159,8 +190,10 @@ impl<H: Host> Entered<H> {
     }
 
     /// What has become of injections and agents.
-    fn advance(&mut self, view: &View) {
+    fn advance(&mut self, view: &View, busy: bool) {
         let mut news = Vec::new();
+        let hosts = u32::try_from(self.hosts().count()).unwrap_or(u32::MAX);
+        let hosts = busy.then_some(hosts);
         for (&pid, standing) in &mut self.processes {
             match standing {
                 Standing::Injecting(injection, tries) => match injection.outcome() {
@@ -178,7 +211,7 @@ impl<H: Host> Entered<H> {
                     }
                 },
                 Standing::With(host) => {
-                    let Err(_) = host.look_after(view) else {
+                    let Err(_) = host.look_after(view, hosts) else {
                         continue;
                     };
                     let (pages, time) = host.taken();

@@ -69,7 +69,7 @@ impl Sampler for Mover {
     }
 
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
-        self.processes.look(view);
+        self.processes.look(view, wanted > 0);
         let (taken, time) = self.processes.taken();
         if taken > 100 {
             self.price = time / taken + FAULT;

@@ -98,6 +98,9 @@ impl Sampler for PageOut {
     }
 
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
+        if wanted == 0 {
+            return Ok(());
+        }
         let all = view.mappings().filter(|(_, m)| is_shared_memory(m));
         let all: Vec<(Pid, &Mapping)> = all.collect();
         let can = |at: &&(Pid, u64)| {

@@ -7,13 +7,13 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hither_profile::Nanos;
 use hither_sys::{inject, probe, protect};
 use nix::libc;
 
-use super::entered::{next, Entered, Host, Unfit};
+use super::entered::{next, Entered, Host, Looks, Unfit};
 use super::fitness;
 use super::mover::agent::Agent;
 use super::mover::inject::Purpose;
@@ -25,9 +25,6 @@ use crate::place::run::task;
 
 /// Protecting a page takes 0.3 to 0.4 us, the fault that follows 0.6 to 1.2.
 const PRICE: Nanos = 1500;
-/// Between two looks at all mappings: so many times as long as one takes, and no less.
-const REST: u32 = 100;
-const AT_LEAST: Duration = Duration::from_millis(100);
 /// Pages at a time: the budget is kept over longer times than that.
 const MOST: u32 = 256;
 
@@ -92,8 +89,7 @@ struct Protected {
     regions: Vec<Range<u64>>,
     taken: u64,
     huge: u64,
-    looked: Option<Instant>,
-    cost: Duration,
+    looks: Looks,
 }
 
 impl Host for Protected {
@@ -120,14 +116,12 @@ impl Host for Protected {
             regions: Vec::new(),
             taken: 0,
             huge: 0,
-            looked: None,
-            cost: Duration::ZERO,
+            looks: Looks::default(),
         })
     }
 
-    fn look_after(&mut self, _: &View) -> io::Result<()> {
-        let pause = AT_LEAST.max(self.cost * REST);
-        if self.looked.is_some_and(|at| at.elapsed() < pause) {
+    fn look_after(&mut self, _: &View, hosts: Option<u32>) -> io::Result<()> {
+        if !hosts.is_some_and(|hosts| self.looks.are_due(hosts)) {
             return Ok(());
         }
         let began = Instant::now();
@@ -147,8 +141,7 @@ impl Host for Protected {
                 Err(_) => {}
             }
         }
-        self.cost = began.elapsed();
-        self.looked = Some(Instant::now());
+        self.looks.looked(began);
         Ok(())
     }
 
@@ -220,7 +213,7 @@ impl Sampler for WriteProtect {
     }
 
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
-        self.processes.look(view);
+        self.processes.look(view, wanted > 0);
         self.processes.take(wanted, view.picks(wanted));
         self.seen |= self.taken() > 0;
         Ok(())

@@ -18,16 +18,12 @@ use super::needed::Needed;
 use super::orders::{self, Closed, News, Order};
 use super::regions::{self, Mapping};
 use super::PAGE;
-use crate::place::online::sampler::entered::{next, Host, Unfit};
+use crate::place::online::sampler::entered::{next, Host, Looks, Unfit};
 use crate::place::online::sampler::fitness;
 use crate::place::online::sampler::View;
 use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
 
-/// Between two looks at all mappings, which cost much in a large process: so many times as
-/// long as one takes, and no less than this.
-const REST: u32 = 100;
-const AT_LEAST: Duration = Duration::from_millis(100);
 /// Until a region that was touched for the first time too often is tried again: soon, for a
 /// program that begins something new is worth looking at, and often it is not filling for
 /// long. What is in vain costs it some 0.5 ms each time.
@@ -59,8 +55,7 @@ pub struct Moved {
     learned: u64,
     more: Option<u64>,
     needed: Needed,
-    looked: Option<Instant>,
-    cost: Duration,
+    looks: Looks,
     /// Bytes in huge pages.
     huge: u64,
 }
@@ -119,14 +114,13 @@ impl Host for Moved {
             learned: 0,
             more: None,
             needed: Needed::new(pid)?,
-            looked: None,
-            cost: Duration::ZERO,
+            looks: Looks::default(),
             huge: 0,
         })
     }
 
     /// Hears what the agent has to say, and looks after its regions.
-    fn look_after(&mut self, view: &View) -> io::Result<()> {
+    fn look_after(&mut self, view: &View, hosts: Option<u32>) -> io::Result<()> {
         for news in self.agent.news()? {
             match news {
                 News::Opened {
@@ -141,7 +135,7 @@ impl Host for Moved {
                             sure: false,
                         });
                         // Soon once more.
-                        self.looked = None;
+                        self.looks.again();
                     }
                 }
                 News::Closed {
@@ -153,10 +147,13 @@ impl Host for Moved {
             }
         }
         self.meet_threads(view);
-        let (pause, now) = (AT_LEAST.max(self.cost * REST), Instant::now());
+        let Some(hosts) = hosts else {
+            return Ok(());
+        };
+        let now = Instant::now();
         let mut shunned = self.shunned.iter();
         let due = shunned.any(|(_, until)| until.is_some_and(|until| until <= now));
-        if due || self.looked.is_none_or(|at| at.elapsed() >= pause) {
+        if due || self.looks.are_due(hosts) {
             self.look()?;
             self.look_at_threads();
             self.check_rights()?;
@@ -282,8 +279,7 @@ impl Moved {
     fn look(&mut self) -> io::Result<()> {
         let began = Instant::now();
         let all = regions::read(self.pid);
-        self.cost = began.elapsed();
-        self.looked = Some(Instant::now());
+        self.looks.looked(began);
         self.huge = regions::huge(&all);
         let fit = regions::fit(&all, self.executable);
         let mut orders = Vec::new();
