@@ -222,9 +222,11 @@ impl<H: Host> Entered<H> {
                 if pages == 0 {
                     continue;
                 }
-                let share = u64::from(wanted) * pages / total;
-                let share = u32::try_from(share.max(1)).unwrap_or(u32::MAX);
-                host.take(share, picks, &mut self.random);
+                // What is left over by dividing falls to one by chance.
+                let shares = u64::from(wanted) * pages;
+                let more = next(&mut self.random) % total < shares % total;
+                let share = u32::try_from(shares / total + u64::from(more));
+                host.take(share.unwrap_or(u32::MAX), picks, &mut self.random);
             }
         }
     }
