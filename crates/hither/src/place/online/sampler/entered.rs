@@ -116,7 +116,15 @@ impl<H: Host> Entered<H> {
         }
         self.looked = Some(Instant::now());
         let live: HashSet<Pid> = view.roster.live().map(|(_, thread)| thread.pid).collect();
-        self.processes.retain(|pid, _| live.contains(pid));
+        let past = &mut self.past;
+        self.processes.retain(|pid, standing| {
+            let stays = live.contains(pid);
+            if let (false, Standing::With(host)) = (stays, standing) {
+                let (pages, time) = host.taken();
+                *past = (past.0 + pages, past.1 + time);
+            }
+            stays
+        });
         let busy = |s: &Standing<H>| matches!(s, Standing::Injecting(..));
         let mut busy = self.processes.values().any(busy);
         for pid in live {
