@@ -18,9 +18,10 @@ Examples:
 
 The program's output, exit status and signals are its own: 128 + n for signal n, 127 when it
 does not exist, 126 when it cannot be executed. 2: hither itself could not do it. What hither
-says goes to stderr, never to stdout. The sampler `move` puts a thread of hither's into the
-program, which it stops for that for some milliseconds; the others do neither. What was seen
-is kept as a profile, marked as sampled: hither stat, report and map read it.";
+says goes to stderr, never to stdout. The samplers `move` and `write-protect` put a thread of
+hither's into the program, which they stop for that for some milliseconds; the others do
+neither. What was seen is kept as a profile, marked as sampled: hither stat, report and map
+read it.";
 
 /// Find and apply the placement while the program runs
 #[derive(clap::Args)]

@@ -97,6 +97,13 @@ impl Answers {
     }
 }
 
+/// Whether a thread means by an id whom we mean (pid_namespaces(7)).
+fn has_our_ids(tid: Tid) -> bool {
+    let of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/pid")).ok();
+    let own = of("self");
+    own.is_some() && of(&tid.to_string()) == own
+}
+
 /// What it knows.
 #[derive(Default)]
 struct Known {
@@ -178,6 +185,9 @@ impl Known {
         pipe: &mut Option<BufReader<PipeReader>>,
     ) -> Option<Answer> {
         let target = i32::try_from(call.arguments[0] & 0xffff_ffff).ok()?;
+        if target != 0 && !has_our_ids(call.tid) {
+            return None;
+        }
         let target = if target == 0 { call.tid } else { target };
         if call.number == libc::SYS_sched_setaffinity {
             self.chooses = true;
@@ -241,6 +251,12 @@ mod tests {
         check("Seccomp:\t2\nSeccomp_filters:\t3\n", 3);
         check("Seccomp:\t2\n", u32::MAX);
         check("", 0);
+    }
+
+    #[test]
+    fn ids_are_ours_in_our_namespace() {
+        assert!(has_our_ids(nix::unistd::gettid().as_raw()));
+        assert!(!has_our_ids(i32::MAX - 1));
     }
 
     #[test]

@@ -147,7 +147,15 @@ impl<H: Host> Entered<H> {
         }
         self.looked = Some(Instant::now());
         let live: HashSet<Pid> = view.roster.live().map(|(_, thread)| thread.pid).collect();
-        self.processes.retain(|pid, _| live.contains(pid));
+        let past = &mut self.past;
+        self.processes.retain(|pid, standing| {
+            let stays = live.contains(pid);
+            if let (false, Standing::With(host)) = (stays, standing) {
+                let (pages, time) = host.taken();
+                *past = (past.0 + pages, past.1 + time);
+            }
+            stays
+        });
         let busy = |s: &Standing<H>| matches!(s, Standing::Injecting(..));
         let mut busy = self.processes.values().any(busy);
         for pid in live {
@@ -255,9 +263,11 @@ impl<H: Host> Entered<H> {
                 if pages == 0 {
                     continue;
                 }
-                let share = u64::from(wanted) * pages / total;
-                let share = u32::try_from(share.max(1)).unwrap_or(u32::MAX);
-                host.take(share, picks, &mut self.random);
+                // What is left over by dividing falls to one by chance.
+                let shares = u64::from(wanted) * pages;
+                let more = next(&mut self.random) % total < shares % total;
+                let share = u32::try_from(shares / total + u64::from(more));
+                host.take(share.unwrap_or(u32::MAX), picks, &mut self.random);
             }
         }
     }

@@ -284,8 +284,12 @@ impl Moved {
         let fit = regions::fit(&all, self.executable);
         let mut orders = Vec::new();
         let now = Instant::now();
+        let is_there = |range: &Range<u64>| {
+            let next = all.partition_point(|mapping| mapping.range.end <= range.start);
+            all.get(next).is_some_and(|m| overlap(&m.range, range))
+        };
         self.shunned
-            .retain(|(_, until)| until.is_none_or(|at| at > now));
+            .retain(|(range, until)| until.is_none_or(|until| until > now) && is_there(range));
         self.regions.retain_mut(|region| {
             region.sure = is_covered(&region.range, &fit);
             if !region.sure {

@@ -84,15 +84,23 @@ fn check(letters: &str, least: u64) {
     }
 }
 
+/// On a machine that is busy with other things few pages may be taken of a run.
+const RUNS: usize = 5;
+
 fn check_with(sampler: &mut dyn Sampler, folder: &Path, letters: &str, least: u64) {
-    let mut program = start(folder, "4", letters);
-    let taken = torment(&mut program, sampler, 100);
-    let output = program.wait_with_output().expect("output");
-    let out = String::from_utf8_lossy(&output.stdout);
-    let err = String::from_utf8_lossy(&output.stderr);
-    println!("{out}{err}{}", output.status);
-    assert!(output.status.success() && out.ends_with("0 wrong\n"));
-    assert!(taken >= least, "{taken} pages taken");
+    for _ in 0..RUNS {
+        let mut program = start(folder, "4", letters);
+        let taken = torment(&mut program, sampler, 100);
+        let output = program.wait_with_output().expect("output");
+        let out = String::from_utf8_lossy(&output.stdout);
+        let err = String::from_utf8_lossy(&output.stderr);
+        println!("{out}{err}{}", output.status);
+        assert!(output.status.success() && out.ends_with("0 wrong\n"));
+        if taken >= least {
+            return;
+        }
+    }
+    panic!("{} pages taken in {RUNS} runs", sampler.taken());
 }
 
 #[test]
