@@ -44,9 +44,9 @@ def chain(i, j):
 PROGRAMS = {
     "ring": (["8", "150000", "512"], ["8", "10000", "512"], ring),
     "pipeline": (["8", "150000", "512"], ["8", "10000", "512"], chain),
-    "stencil2d": (["512", "40000"], ["512", "600"], chain),
+    "stencil2d": (["512", "40000"], ["512", "2500"], chain),
     "all_to_all": (["8", "60000", "64"], ["8", "4000", "64"], None),
-    "independent": (["8", "40000", "64"], ["8", "1500", "64"], None),
+    "independent": (["8", "40000", "64"], ["8", "5000", "64"], None),
 }
 FLAGS = "-std=gnu11 -O2 -fno-tree-vectorize -fno-tree-loop-distribute-patterns -pthread -fopenmp".split()
 
