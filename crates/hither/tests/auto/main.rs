@@ -5,6 +5,7 @@
 #[allow(dead_code)] // Other tests use more of it.
 mod common;
 
+mod foreign;
 mod hidden;
 mod joined;
 mod killed;
