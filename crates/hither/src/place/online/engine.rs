@@ -225,12 +225,18 @@ impl Engine {
         };
         let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
         let wanted = self.controller.wanted(standing, price);
-        let picks = self.state.present.pick(wanted);
         let view = View {
-            picks: &picks,
+            picks: &[],
             memory: &self.state.memory,
             roster: &self.state.roster,
             extra: self.state.counts.extra,
+        };
+        let samplers = &self.samplers;
+        let may = |at| samplers.iter().any(|sampler| sampler.may_take(at, &view));
+        let picks = self.state.present.pick(wanted, may);
+        let view = View {
+            picks: &picks,
+            ..view
         };
         let mut broken = Vec::new();
         self.samplers.retain_mut(|sampler| {

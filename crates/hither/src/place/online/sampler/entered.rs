@@ -58,6 +58,8 @@ pub trait Host: Sized {
     fn agent(&self) -> Tid;
     /// Pages that may be taken.
     fn pages(&self) -> u64;
+    /// Whether this one is among them.
+    fn may_take(&self, page: u64) -> bool;
     /// Pages taken so far, and processor time that it took where that is known.
     fn taken(&self) -> (u64, Nanos);
     /// Bytes in huge pages, which are left alone.
@@ -249,6 +251,13 @@ impl<H: Host> Entered<H> {
         self.hosts()
             .map(Host::taken)
             .fold(self.past, |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    pub fn may_take(&self, at: (Pid, u64)) -> bool {
+        match self.processes.get(&at.0) {
+            Some(Standing::With(host)) => host.may_take(at.1),
+            _ => false,
+        }
     }
 
     /// Has pages taken: every page is as likely as every other.

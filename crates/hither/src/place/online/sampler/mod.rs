@@ -18,8 +18,10 @@ use crate::place::run::guide::{Mapping, Pid, Tid};
 
 /// What a sampler may know.
 pub struct View<'a> {
-    /// Pages (process, address) that had better be taken than others, in order, each once;
-    /// at most those that are wanted.
+    /// Pages (process, address) that had better be taken than others, each once and in no
+    /// order, at most as many as are wanted; the rest is for chance. A page that came back
+    /// without a fault (the kernel maps sixteen of shared memory at once) is picked no more,
+    /// and found again by chance only.
     pub picks: &'a [(Pid, u64)],
     pub memory: &'a Memory,
     pub roster: &'a Roster,
@@ -28,14 +30,6 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The picks for so many pages that are wanted; the rest is for chance. A page that came
-    /// back without a fault (the kernel maps sixteen of shared memory at once) is picked no
-    /// more, and found again by chance only.
-    pub fn picks(&self, wanted: u32) -> &'a [(Pid, u64)] {
-        let most = wanted as usize * 3 / 4;
-        &self.picks[..most.min(self.picks.len())]
-    }
-
     /// What may be sampled, by process: of a process with one thread nothing but what other
     /// processes have mapped too (kMAF 3.1.2), for nobody communicates through the rest.
     pub fn mappings(&self) -> impl Iterator<Item = (Pid, &'a Mapping)> {
@@ -63,6 +57,8 @@ pub trait Sampler {
     /// # Errors
     /// When it cannot, and will not be able to later.
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()>;
+    /// Whether this page of a process may be taken now.
+    fn may_take(&self, at: (Pid, u64), view: &View) -> bool;
     /// Pages that it took away so far, at most.
     fn taken(&self) -> u64;
     /// Whether this is a thread of ours inside the program, whose faults are not the program's.

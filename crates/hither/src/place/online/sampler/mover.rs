@@ -64,6 +64,10 @@ impl Sampler for Mover {
         &[Kind::Private]
     }
 
+    fn may_take(&self, at: (Pid, u64), _: &View) -> bool {
+        self.processes.may_take(at)
+    }
+
     fn taken(&self) -> u64 {
         self.processes.taken().0
     }
@@ -74,7 +78,7 @@ impl Sampler for Mover {
         if taken > 100 {
             self.price = time / taken + FAULT;
         }
-        self.processes.take(wanted, view.picks(wanted));
+        self.processes.take(wanted, view.picks);
         Ok(())
     }
 

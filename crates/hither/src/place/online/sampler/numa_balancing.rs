@@ -14,6 +14,7 @@ use hither_profile::Nanos;
 
 use super::{Kind, Sampler, View};
 use crate::place::online::knobs::{self, Knobs, Setting};
+use crate::place::run::guide::Pid;
 
 const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
 const RATES: &str = "/sys/kernel/debug/sched/numa_balancing";
@@ -202,6 +203,11 @@ impl Sampler for NumaBalancing {
             Some(_) => &[Kind::Private],
             None => &[],
         }
+    }
+
+    /// The kernel picks.
+    fn may_take(&self, _: (Pid, u64), _: &View) -> bool {
+        false
     }
 
     fn taken(&self) -> u64 {

@@ -93,6 +93,11 @@ impl Sampler for PageOut {
         &[Kind::Shared]
     }
 
+    fn may_take(&self, (pid, at): (Pid, u64), view: &View) -> bool {
+        let mut mappings = view.memory.mappings(pid).iter();
+        mappings.any(|m| at.wrapping_sub(m.address) < m.length && is_shared_memory(m))
+    }
+
     fn taken(&self) -> u64 {
         self.taken
     }
@@ -107,7 +112,7 @@ impl Sampler for PageOut {
             let mut on = all.iter();
             on.any(|(pid, m)| *pid == at.0 && at.1.wrapping_sub(m.address) < m.length)
         };
-        let mut pages: Vec<(Pid, u64)> = view.picks(wanted).iter().filter(can).copied().collect();
+        let mut pages: Vec<(Pid, u64)> = view.picks.iter().filter(can).copied().collect();
         pages.extend(self.sample(u64::from(wanted) - pages.len() as u64, &all));
         pages.sort_unstable();
         pages.dedup();

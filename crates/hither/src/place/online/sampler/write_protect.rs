@@ -154,6 +154,10 @@ impl Host for Protected {
         bytes.sum::<u64>() / PAGE
     }
 
+    fn may_take(&self, page: u64) -> bool {
+        self.regions.iter().any(|range| range.contains(&page))
+    }
+
     fn taken(&self) -> (u64, Nanos) {
         (self.taken, 0)
     }
@@ -165,7 +169,7 @@ impl Host for Protected {
     fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
         let total = self.pages();
         let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
-        let mut picks = picks.filter(|page| self.regions.iter().any(|r| r.contains(page)));
+        let mut picks = picks.filter(|page| self.may_take(*page));
         let mut taken = 0;
         for _ in 0..wanted.min(MOST) {
             let page = picks.next().or_else(|| self.page(next(random) % total));
@@ -208,13 +212,17 @@ impl Sampler for WriteProtect {
         &[Kind::Private, Kind::Shared]
     }
 
+    fn may_take(&self, at: (Pid, u64), _: &View) -> bool {
+        self.processes.may_take(at)
+    }
+
     fn taken(&self) -> u64 {
         self.processes.taken().0
     }
 
     fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
         self.processes.look(view, wanted > 0);
-        self.processes.take(wanted, view.picks(wanted));
+        self.processes.take(wanted, view.picks);
         self.seen |= self.taken() > 0;
         Ok(())
     }

@@ -170,6 +170,13 @@ impl Host for Moved {
         sure.map(|r| (r.range.end - r.range.start) / PAGE).sum()
     }
 
+    /// A thread of which nothing is known yet may have its list anywhere.
+    fn may_take(&self, page: u64) -> bool {
+        let mut regions = self.regions.iter();
+        self.threads.values().all(Option::is_some)
+            && regions.any(|r| r.sure && r.range.contains(&page))
+    }
+
     fn taken(&self) -> (u64, Nanos) {
         (self.agent.counts.taken, self.agent.counts.time)
     }
@@ -180,7 +187,6 @@ impl Host for Moved {
 
     fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
         let total = self.pages();
-        // A thread of which nothing is known yet may have its list anywhere.
         if total == 0 || self.threads.values().any(Option::is_none) {
             return;
         }
