@@ -3,7 +3,8 @@ use super::processes;
 use hither_profile::Placement;
 
 /// `sh SCRIPT PID...`; `command` pins the thread `$tid` to the PU `$3`, which is the
-/// kernel's number.
+/// kernel's number. The kernel lists threads in order of their creation; that of their ids is
+/// another when these have begun anew.
 pub fn write(placement: &Placement, command: &str) -> Result<String, String> {
     let processes = processes::all(placement);
     if processes.is_empty() {
@@ -16,7 +17,7 @@ pub fn write(placement: &Placement, command: &str) -> Result<String, String> {
          # PIDs: {count}, of the processes in order of their start.\n\
          # A thread is found by its order of creation among the threads that live.\n\
          pin() {{\n\
-         \ttid=$(ls \"/proc/$1/task\" | sort -n | sed -n \"$2p\")\n\
+         \ttid=$(ls -U \"/proc/$1/task\" | sed -n \"$2p\")\n\
          \tif [ -z \"$tid\" ]; then\n\
          \t\techo \"process $1 has no thread $2\" >&2\n\
          \t\texit 1\n\
