@@ -2,6 +2,7 @@
 //! writing files. Usable as a library.
 #![forbid(unsafe_code)]
 pub mod binned;
+pub mod bursts;
 pub mod comm;
 pub mod figure;
 pub mod finding;

@@ -1,0 +1,164 @@
+//! The machine that is simulated: everything the engine needs to know, with all names resolved
+//! to numbers. `file/` makes it of a [`crate::topology::Tree`] and a machine file.
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    pub core: Core,
+    /// The caches between cores and memory, the nearest first. All lines have one length.
+    pub levels: Vec<Level>,
+    /// Bytes, a power of two.
+    pub line: u32,
+    pub protocol: Protocol,
+    /// By position in `Tree::units`.
+    pub units: Vec<Unit>,
+    pub packages: u32,
+    /// By `NodeIx`, memory-only ones included.
+    pub nodes: Vec<Node>,
+    pub links: Links,
+    pub energy: Energy,
+}
+
+/// What all cores have in common. Frequencies are fixed: all latencies are in core cycles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Core {
+    /// GHz.
+    pub frequency: f64,
+    /// Instructions that retire in a cycle when nothing is waited for.
+    pub width: f64,
+    /// Entries of the reorder buffer; SMT siblings that both run share them.
+    pub window: u32,
+    /// Most misses of the first level under way at a time.
+    pub misses: u32,
+}
+
+/// One level of cache; all its caches are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// "L1d", "L2", "L3".
+    pub name: String,
+    pub bytes: u64,
+    /// Of a set; sets = bytes / (ways * line), any number of them.
+    pub ways: u32,
+    pub replacement: Replacement,
+    /// Cycles from the core to data that are found here, all levels before it included.
+    pub latency: u32,
+    /// What lies in a cache below (nearer to a core) lies here too: an eviction here evicts there.
+    pub inclusive: bool,
+    pub prefetch: Option<Prefetch>,
+    /// Number of caches.
+    pub caches: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replacement {
+    Lru,
+    /// Tree pseudo-LRU over the ways, rounded up to a power of two.
+    PseudoLru,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prefetch {
+    /// By the distance between accesses of one place in the code or, where that is unknown,
+    /// within one page: `degree` lines ahead once a distance was seen twice.
+    Stride { degree: u32 },
+    /// Ascending or descending runs of lines within a page: `degree` lines, at most `distance`
+    /// lines ahead, of `streams` runs at a time.
+    Stream {
+        streams: u32,
+        degree: u32,
+        distance: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// A dirty line that another cache reads is written back.
+    Mesi,
+    /// It stays dirty in its owner, who supplies it.
+    Moesi,
+}
+
+/// A processing unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unit {
+    pub core: u32,
+    pub package: u32,
+    /// The endpoint of the interconnect it hangs on: see [`Links`].
+    pub node: u32,
+    /// Number of its cache at each level.
+    pub caches: Vec<u32>,
+}
+
+/// A node's memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub package: u32,
+    pub dram: Dram,
+}
+
+/// Times in core cycles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dram {
+    pub channels: u32,
+    /// Of a channel, over all its ranks.
+    pub banks: u32,
+    /// Bytes.
+    pub row: u32,
+    /// From the request at the controller to the data, beyond the array's own times.
+    pub controller: f64,
+    /// Column access (CL), activation (RCD), precharge (RP), transfer of a line (burst).
+    pub cas: f64,
+    pub rcd: f64,
+    pub rp: f64,
+    pub burst: f64,
+}
+
+/// The interconnect between nodes. A request goes along `routes`, a link at a time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Links {
+    pub links: Vec<Link>,
+    /// `routes[from][to]`: positions in `links`, in order; empty where from = to, or where the
+    /// two nodes have nothing between them.
+    pub routes: Vec<Vec<Vec<u32>>>,
+    /// Bytes on a link: a message with a line of data, and one without.
+    pub data_bytes: u32,
+    pub control_bytes: u32,
+    /// From a cache to a cache beside it, with nothing but the package between (cycles), on top of
+    /// the last level that both share.
+    pub inside: u32,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    pub from: u32,
+    pub to: u32,
+    /// Cycles for a message to cross it.
+    pub latency: f64,
+    /// Bytes a cycle.
+    pub bandwidth: f64,
+    /// Whether it leaves the package.
+    pub between_packages: bool,
+}
+
+/// Coefficients. Static power lasts as long as the run does; dynamic energy is per event.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Energy {
+    /// W of one core, and nJ of an instruction.
+    pub core_static: f64,
+    pub instruction: f64,
+    /// By level: W of one cache, nJ of an access (a fill counts as one).
+    pub cache_static: Vec<f64>,
+    pub cache_access: Vec<f64>,
+    /// W of one link, nJ of a byte on it.
+    pub link_static: f64,
+    pub link_byte: f64,
+    /// W of one node's memory controller, nJ of a request.
+    pub controller_static: f64,
+    pub controller_request: f64,
+    /// W of one node's memory, nJ of a line read or written, and of a row opened.
+    pub dram_static: f64,
+    pub dram_line: f64,
+    pub dram_row: f64,
+}

@@ -1,0 +1,124 @@
+//! What a simulation counts. All of it adds up: over threads, windows and structures.
+use std::ops::AddAssign;
+
+/// Why a line was not in a cache (SPCD II.A).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissKind {
+    /// The cache never had it.
+    Cold,
+    /// It was evicted to make room.
+    Capacity,
+    /// Another thread's write took it away.
+    Invalidation,
+    /// It was evicted to make room while another cache of the level had a copy too: without
+    /// copies there would be more room.
+    Replication,
+}
+
+/// Of one level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelCounts {
+    /// Demand accesses of cores that came as far as this level.
+    pub accesses: u64,
+    /// Those that did not find their line (or not with the right to write: no, that is an
+    /// upgrade, which is counted as an invalidation but not as a miss), by [`MissKind`].
+    pub misses: [u64; 4],
+    /// Lines fetched ahead, and those of them that were used before they left.
+    pub prefetches: u64,
+    pub useful: u64,
+    /// Everything that costs energy: accesses, fills, probes.
+    pub touches: u64,
+}
+
+/// Of one node's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeCounts {
+    pub local_reads: u64,
+    pub remote_reads: u64,
+    pub local_writes: u64,
+    pub remote_writes: u64,
+    /// Rows opened: requests that did not find theirs open.
+    pub rows: u64,
+}
+
+/// What may be asked for per thread, per structure and over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share {
+    pub accesses: u64,
+    pub instructions: u64,
+    /// Misses of the first and of the last level.
+    pub first_misses: u64,
+    pub last_misses: u64,
+    /// Lines got from another cache, not through a common one.
+    pub transfers: u64,
+    pub local_reads: u64,
+    pub remote_reads: u64,
+    /// Cycles from the issue of reads to their data, summed.
+    pub read_time: f64,
+}
+
+/// Of a run, or a part of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    pub instructions: u64,
+    pub accesses: u64,
+    /// Cycles from the first counted access to the end of the last thread; of windows, their sum.
+    pub cycles: f64,
+    /// Cycles summed over the cores while a thread was on them.
+    pub busy: f64,
+    pub levels: Vec<LevelCounts>,
+    /// Copies that writes of others took away.
+    pub invalidations: u64,
+    /// Lines that went from cache to cache within a package, and between packages.
+    pub transfers_inside: u64,
+    pub transfers_between: u64,
+    /// By link, in the order of `Links::links`.
+    pub link_bytes: Vec<u64>,
+    pub nodes: Vec<NodeCounts>,
+    /// Cycles from the issue of reads to their data, summed, and the reads.
+    pub read_time: f64,
+    pub reads: u64,
+}
+
+impl AddAssign<&Counts> for Counts {
+    fn add_assign(&mut self, other: &Counts) {
+        self.instructions += other.instructions;
+        self.accesses += other.accesses;
+        self.cycles += other.cycles;
+        self.busy += other.busy;
+        self.levels.resize(
+            self.levels.len().max(other.levels.len()),
+            LevelCounts::default(),
+        );
+        for (a, b) in self.levels.iter_mut().zip(&other.levels) {
+            a.accesses += b.accesses;
+            for (x, y) in a.misses.iter_mut().zip(b.misses) {
+                *x += y;
+            }
+            a.prefetches += b.prefetches;
+            a.useful += b.useful;
+            a.touches += b.touches;
+        }
+        self.invalidations += other.invalidations;
+        self.transfers_inside += other.transfers_inside;
+        self.transfers_between += other.transfers_between;
+        self.link_bytes
+            .resize(self.link_bytes.len().max(other.link_bytes.len()), 0);
+        for (a, b) in self.link_bytes.iter_mut().zip(&other.link_bytes) {
+            *a += b;
+        }
+        self.nodes.resize(
+            self.nodes.len().max(other.nodes.len()),
+            NodeCounts::default(),
+        );
+        for (a, b) in self.nodes.iter_mut().zip(&other.nodes) {
+            a.local_reads += b.local_reads;
+            a.remote_reads += b.remote_reads;
+            a.local_writes += b.local_writes;
+            a.remote_writes += b.remote_writes;
+            a.rows += b.rows;
+        }
+        self.read_time += other.read_time;
+        self.reads += other.reads;
+    }
+}
