@@ -5,6 +5,7 @@
 //! What is shared in one slice and read in the next does not count as communication, so a
 //! cell may miss one round per slice; slices are wall time and their number is taken from
 //! the profile. Counts per page and thread have no such excuse and must match exactly.
+mod bursts;
 mod ends;
 mod lines;
 mod openmp;

@@ -3,10 +3,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+use hither_profile::bursts::Bursts;
 use hither_profile::Profile;
+use tempfile::TempDir;
 
 /// Threads of the OpenMP programs.
 pub const OPENMP_THREADS: usize = 4;
+
+const NAME: &str = "p.hither";
 
 /// The repository.
 fn root() -> PathBuf {
@@ -100,10 +104,26 @@ impl Run {
 
     /// The profile, how the command ended, and the bytes of the profile's files.
     pub fn measured(self) -> (Profile, Output, u64) {
+        let (profile, out, folder) = self.kept();
+        let bytes = size(&folder.path().join(NAME)).expect("the size of the profile");
+        (profile, out, bytes)
+    }
+
+    /// The profile with its bursts; the workload must have found its own result correct.
+    pub fn recorded(self) -> (Profile, Bursts) {
+        let (profile, out, folder) = self.kept();
+        let text = String::from_utf8_lossy(&out.stdout);
+        assert!(!text.contains("WRONG"), "{text}");
+        let bursts = Bursts::open(&folder.path().join(NAME)).expect("bursts that can be read");
+        (profile, bursts.expect("bursts"))
+    }
+
+    /// The profile, how the command ended, and the folder that the profile is in.
+    fn kept(self) -> (Profile, Output, TempDir) {
         build();
         let _alone = alone();
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let path = folder.path().join("p.hither");
+        let path = folder.path().join(NAME);
         let out = Command::new(env!("CARGO_BIN_EXE_hither"))
             .args(["trace", "-q", "-o"])
             .arg(&path)
@@ -124,8 +144,7 @@ impl Run {
                 self.command
             )
         });
-        let bytes = size(&path).expect("the size of the profile");
-        (profile, out, bytes)
+        (profile, out, folder)
     }
 }
 
