@@ -12,9 +12,9 @@ mod simulate;
 mod machines;
 mod streams;
 
+use nix::time::{clock_gettime, ClockId};
 use simulate::{Setup, Simulation, Source};
 use std::io::Write;
-use std::time::Instant;
 use streams::{Play, Stream};
 
 const ACCESSES: u64 = 8_000_000;
@@ -125,11 +125,11 @@ fn measure(asked: &Asked, stream: &Stream, packages: u32, timed: bool, accesses:
         group: None,
     };
     let mut simulation = Simulation::new(&machine, timed).expect("the machine is sound");
-    let start = Instant::now();
+    let start = processor_time();
     let outcome = simulation
         .window(&mut play, &setup, true)
         .expect("the stream is sound");
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = processor_time() - start;
     let played = outcome.counts.accesses;
     if asked.json {
         println!(
@@ -166,6 +166,12 @@ fn write(name: &str, accesses: u64, file: &str) {
             }
         }
     }
+}
+
+/// Seconds of processor time so far.
+fn processor_time() -> f64 {
+    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("Linux has this clock");
+    time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
 }
 
 /// Bytes: the most memory that this process held at a time.
