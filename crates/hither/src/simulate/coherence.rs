@@ -21,8 +21,8 @@ use super::hierarchy::{Hierarchy, Request, Served};
 struct Found {
     writable: bool,
     dirty: bool,
-    /// Dirty below the shared caches.
-    dirty_private: bool,
+    /// Dirty below the last level, or in a last level of the branch's own.
+    dirty_below: bool,
 }
 
 impl Hierarchy {
@@ -76,8 +76,8 @@ impl Hierarchy {
             }
             return Served {
                 done,
-                private: WRITABLE,
-                shared: WRITABLE,
+                below: WRITABLE,
+                last: WRITABLE,
             };
         }
         let cache = self.tree.cache(r.branch, level);
@@ -94,7 +94,9 @@ impl Hierarchy {
                     self.caches[level].set_flags(at, DIRTY);
                     self.tally.levels[level].touches += 1;
                 }
-                if !(found.dirty && self.moesi) {
+                // A level in between may still be writable.
+                let last = level + 1 == self.tree.depth;
+                if last && !(found.dirty && self.moesi) {
                     known.share();
                 }
             }
@@ -107,8 +109,8 @@ impl Hierarchy {
         let given = u32::from(alone) * WRITABLE;
         Served {
             done,
-            private: given,
-            shared: given,
+            below: given,
+            last: given,
         }
     }
 
@@ -137,8 +139,8 @@ impl Hierarchy {
             };
             return Served {
                 done,
-                private: WRITABLE,
-                shared: WRITABLE,
+                below: WRITABLE,
+                last: WRITABLE,
             };
         }
         self.read_outside(r, known, asked)
@@ -169,8 +171,8 @@ impl Hierarchy {
             let dirty = u32::from(found.dirty && !self.moesi) * DIRTY;
             return Served {
                 done: asked + self.interconnect.inside,
-                private: 0,
-                shared: u32::from(found.writable) * WRITABLE | dirty,
+                below: 0,
+                last: u32::from(found.writable) * WRITABLE | dirty,
             };
         }
         let home = self.to_home(r.branch, r.line, asked);
@@ -178,7 +180,7 @@ impl Hierarchy {
         if supplier.is_some() {
             if !(found.dirty && self.moesi) {
                 known.disown();
-            } else if !found.dirty_private {
+            } else if !found.dirty_below {
                 known.share();
             }
         }
@@ -189,8 +191,8 @@ impl Hierarchy {
         let given = u32::from(alone) * WRITABLE;
         Served {
             done,
-            private: given,
-            shared: given,
+            below: given,
+            last: given,
         }
     }
 
@@ -295,7 +297,8 @@ impl Hierarchy {
             }
             if flags & DIRTY != 0 {
                 found.dirty = true;
-                found.dirty_private |= level < self.tree.private;
+                let below = level + 1 < self.tree.depth || level < self.tree.private;
+                found.dirty_below |= below;
             }
             let gone = if self.moesi {
                 WRITABLE
@@ -377,7 +380,6 @@ impl Hierarchy {
             }
             found.dirty |= flags & DIRTY != 0;
             if level < self.tree.private {
-                found.dirty_private |= flags & DIRTY != 0;
                 self.tally.invalidations += u64::from(!private);
                 private = true;
             } else {

@@ -24,8 +24,8 @@ pub struct Line {
     pub taken: u32,
     /// By level: caches that hold it without [`super::cache::WRITABLE`]. Stays at 255 once there.
     copies: [u8; DEPTH],
-    /// 0: none. Else branch + 1 and, in the lowest bit, whether the branch itself may have it
-    /// writable or dirty.
+    /// 0: none. Else branch + 1 and, in the lowest bit, whether it may have the line
+    /// writable or dirty below the last level.
     owner: u16,
 }
 
@@ -35,7 +35,8 @@ impl Line {
         (self.owner != 0).then(|| usize::from(self.owner >> 1) - 1)
     }
 
-    /// The owner, where it may have the line below the shared caches.
+    /// The owner, where it may have the line writable or dirty below the last level, or in a last
+    /// level of its own.
     pub fn private_owner(&self) -> Option<usize> {
         self.owner().filter(|_| self.owner & 1 == 1)
     }
@@ -45,7 +46,7 @@ impl Line {
         self.owner = (branch as u16 + 1) << 1 | 1;
     }
 
-    /// The owner's branch keeps no writable or dirty copy.
+    /// The owner keeps no writable or dirty copy below the last level.
     pub fn share(&mut self) {
         self.owner &= !1;
     }

@@ -7,10 +7,10 @@ impl Hierarchy {
     /// first.
     pub(super) fn fill(&mut self, r: &Request, missed: usize, served: &Served) {
         for level in (r.first..missed).rev() {
-            let mut flags = if level < self.tree.private {
-                served.private
+            let mut flags = if level + 1 == self.tree.depth {
+                served.last
             } else {
-                served.shared
+                served.below
             };
             if level == r.first {
                 flags |= u32::from(r.write) * DIRTY | u32::from(r.ahead) * AHEAD;

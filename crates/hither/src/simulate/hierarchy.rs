@@ -40,12 +40,12 @@ pub struct Request {
     pub now: f64,
 }
 
-/// How a request was served: when, and the flags that the line gets in the branch and in the
-/// shared caches below the one that had it.
+/// How a request was served: when, and the flags that the line gets in the caches on its way that
+/// did not have it: the last level's, and those below.
 pub struct Served {
     pub done: f64,
-    pub private: u32,
-    pub shared: u32,
+    pub below: u32,
+    pub last: u32,
 }
 
 pub struct Hierarchy {
@@ -63,6 +63,8 @@ pub struct Hierarchy {
     /// When lines arrive that were asked for: by branch and line modulo [`ARRIVALS`].
     arrivals: Vec<(u32, f64)>,
     timed: bool,
+    /// A line that was fetched ahead was found by the last accesses.
+    pub first_use: bool,
     /// When the request that is being served left its core.
     pub(super) now: f64,
     /// Domains that lost a copy to the write being served.
@@ -99,6 +101,7 @@ impl Hierarchy {
             ahead: Vec::new(),
             arrivals: vec![(0, 0.0); tree.branches * ARRIVALS],
             timed,
+            first_use: false,
             now: 0.0,
             losers: Vec::new(),
             tally: Tally::default(),
@@ -193,13 +196,16 @@ impl Hierarchy {
             ahead: false,
             now,
         };
+        self.first_use = false;
         let (done, missed) = self.fetch(&request);
+        // The first use of a line that was fetched ahead counts for the prefetcher like a miss.
+        let shown = missed + usize::from(self.first_use);
         if self.timed {
             self.arrivals[branch * ARRIVALS + line as usize % ARRIVALS] = (line, done);
         }
         self.last.first_misses += 1;
         self.last.last_misses += u64::from(missed == self.tree.depth);
-        for level in 0..missed {
+        for level in 0..shown {
             self.look_ahead(branch, level, line, now);
         }
         (done, missed)
@@ -223,6 +229,7 @@ impl Hierarchy {
     pub(super) fn used(&mut self, level: usize, at: usize) {
         self.caches[level].clear_flags(at, AHEAD);
         self.tally.levels[level].useful += 1;
+        self.first_use = true;
     }
 
     /// Shows a prefetcher what it is asked for, and does what it wants.
@@ -332,8 +339,8 @@ impl Hierarchy {
         }
         let served = Served {
             done,
-            private,
-            shared: 0,
+            below: private,
+            last: private,
         };
         self.fill(r, level, &served);
         done

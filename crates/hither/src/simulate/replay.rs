@@ -256,12 +256,14 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
             self.reads += 1;
             share.read_time += done - ready;
         }
-        if missed > 0 {
+        if missed > 0 && self.timed {
+            self.cores[thread.core].misses.begin(done);
+        }
+        // The first use of a line that was fetched ahead has others fetched.
+        if missed > 0 || self.hierarchy.first_use {
+            self.hierarchy.first_use = false;
             let last = std::mem::take(&mut self.hierarchy.last);
             share.add_events(&last);
-            if self.timed {
-                self.cores[thread.core].misses.begin(done);
-            }
             if let Some(group) = setup.group {
                 let read_time = if access.write { 0.0 } else { done - ready };
                 self.count_group(group(access.address), &last, read_time);

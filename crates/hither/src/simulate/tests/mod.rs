@@ -169,9 +169,6 @@ fn line_faults(h: &Hierarchy, line: u32, copies: &[(usize, usize, u32)], out: &m
                 wrong("a copy beside a writable one");
             }
         }
-        if h.inclusive[level] {
-            continue;
-        }
         for l in level + 1..h.tree.depth {
             if h.inclusive[l] && !has(l, h.tree.cache(below[0], l)) {
                 wrong("not included");

@@ -171,9 +171,9 @@ fn a_prefetched_line_is_useful_once() {
     }
     // At line 1: 2 and 3; at 2, which was there: 4 and 5; at 3: 6 and 7.
     let second = h.tally.levels[1];
-    assert_eq!((second.prefetches, second.useful), (4, 2));
+    assert_eq!((second.prefetches, second.useful), (6, 2));
     assert_eq!(second.misses, [2, 0, 0, 0]);
-    assert_eq!(h.tally.nodes[0].local_reads, 6);
+    assert_eq!(h.tally.nodes[0].local_reads, 8);
 }
 
 #[test]
