@@ -58,7 +58,7 @@ pub fn build(file: &Checked, sites: &Sites, notes: &mut Vec<String>) -> Result<C
     let mut lines = 0u64;
     for (table, level) in tables.into_iter().zip(sharing) {
         let cache = table.get_ref();
-        file.fits(cache, level.bytes, cache.ways.span())?;
+        file.fits(cache, level.bytes)?;
         let each = level.bytes / u64::from(file.line());
         lines = lines.saturating_add(each.saturating_mul(u64::from(level.caches)));
         if lines > MOST_LINES {

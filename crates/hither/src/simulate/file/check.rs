@@ -231,7 +231,7 @@ impl<'a> Checked<'a> {
         if let Some(cores) = &cache.cores {
             self.count(cores, "cores", MOST_COUNT)?;
         }
-        self.fits(cache, *cache.bytes.get_ref(), cache.bytes.span())?;
+        self.fits(cache, *cache.bytes.get_ref())?;
         self.number(&cache.static_w, "static_w", true)?;
         self.number(&cache.access_nj, "access_nj", true)?;
         self.text(&cache.source)?;
@@ -258,8 +258,8 @@ impl<'a> Checked<'a> {
     /// Whether a cache of so many bytes is whole sets.
     ///
     /// # Errors
-    /// When it is not, at `place`.
-    pub fn fits(&self, cache: &Cache, bytes: u64, place: Range<usize>) -> Result<(), Error> {
+    /// When it is not, at the line of the ways.
+    pub fn fits(&self, cache: &Cache, bytes: u64) -> Result<(), Error> {
         let (level, ways, line) = (cache.level.get_ref(), *cache.ways.get_ref(), self.line());
         let set = ways * u64::from(line);
         if bytes < set {
@@ -267,9 +267,9 @@ impl<'a> Checked<'a> {
             let what = format!("L{level} has {lines} lines of {line} bytes, fewer than its {ways} ways; write more bytes or fewer ways");
             return Err(self.source.error(cache.ways.span(), what));
         }
-        if bytes % set != 0 {
+        if !bytes.is_multiple_of(set) {
             let what = format!("an L{level} of {bytes} bytes is impossible: it is no multiple of {ways} ways of {line} bytes; change ways or bytes");
-            return Err(self.source.error(place, what));
+            return Err(self.source.error(cache.ways.span(), what));
         }
         Ok(())
     }

@@ -135,38 +135,18 @@ fn join(
     caches: caches::Caches,
     built: links::Built,
 ) -> Result<Machine, Error> {
-    let cycle = file.frequency();
     let core = &file.file.core;
-    let last = caches.levels.last().map_or(0, |l| l.latency);
     let mut energy = Energy {
         core_static: *core.static_w.get_ref(),
         instruction: *core.instruction_nj.get_ref(),
         cache_static: caches.static_w,
         cache_access: caches.access_nj,
-        link_static: built.static_w.clone(),
-        link_byte: built.byte_nj.clone(),
         ..Energy::default()
     };
-    let mut nodes = Vec::new();
-    for (at, site) in sites.nodes.iter().enumerate() {
-        let memory = file.memory(site.units.is_empty());
-        let way = built.way_to(at, site);
-        let channels = sites.channels(at, *memory.channels.get_ref());
-        nodes.push(Node {
-            package: built.package_of_node[at],
-            dram: dram(file, memory, channels, last, way)?,
-        });
-        let each = f64::from(channels);
-        energy
-            .controller_static
-            .push(memory.controller_static_w.get_ref() * each);
-        energy.controller_request.push(*memory.request_nj.get_ref());
-        energy
-            .dram_static
-            .push(memory.dram_static_w.get_ref() * each);
-        energy.dram_line.push(*memory.line_nj.get_ref());
-        energy.dram_row.push(*memory.row_nj.get_ref());
-    }
+    let last = caches.levels.last().map_or(0, |l| l.latency);
+    let nodes = memories(file, sites, &built, last, &mut energy)?;
+    energy.link_static = built.static_w;
+    energy.link_byte = built.byte_nj;
     let units = sites.units.iter().zip(caches.of_unit).zip(&built.at);
     let units = units.map(|((unit, caches), at)| Unit {
         core: unit.core,
@@ -177,7 +157,7 @@ fn join(
     });
     Ok(Machine {
         core: Core {
-            frequency: cycle,
+            frequency: file.frequency(),
             width: *core.width.get_ref(),
             window: check::count(&core.window),
             misses: check::count(&core.misses),
@@ -194,6 +174,33 @@ fn join(
         links: built.links,
         energy,
     })
+}
+
+/// The memory of all nodes and its energy; `last` is the latency of the last cache.
+fn memories(
+    file: &Checked,
+    sites: &Sites,
+    built: &links::Built,
+    last: u32,
+    energy: &mut Energy,
+) -> Result<Vec<Node>, Error> {
+    let mut nodes = Vec::new();
+    for (at, site) in sites.nodes.iter().enumerate() {
+        let memory = file.memory(site.units.is_empty());
+        let channels = sites.channels(at, *memory.channels.get_ref());
+        nodes.push(Node {
+            package: built.package_of_node[at],
+            dram: dram(file, memory, channels, last, built.way_to(at, site))?,
+        });
+        let each = f64::from(channels);
+        let (controller, dram) = (&memory.controller_static_w, &memory.dram_static_w);
+        energy.controller_static.push(controller.get_ref() * each);
+        energy.controller_request.push(*memory.request_nj.get_ref());
+        energy.dram_static.push(dram.get_ref() * each);
+        energy.dram_line.push(*memory.line_nj.get_ref());
+        energy.dram_row.push(*memory.row_nj.get_ref());
+    }
+    Ok(nodes)
 }
 
 /// A node's memory. What the published latency has beyond the last cache, the way (`way`, cycles

@@ -70,9 +70,17 @@ impl Sites {
             nodes: nodes.collect(),
             packages: 0,
         };
-        // Units outside of any package are one by themselves.
         let mut package = vec![None; sites.units.len()];
         sites.walk(&selected.outline(), Around::default(), &mut package);
+        if package.iter().all(Option::is_none) {
+            // A machine that tells of nodes only: each is taken for a package.
+            let units = sites.units.iter();
+            package = units.map(|u| Some(u.node)).collect();
+            for (at, node) in (0..).zip(&mut sites.nodes) {
+                node.package = (!node.units.is_empty()).then_some(at);
+            }
+        }
+        // Units outside of any package are one by themselves.
         sites.number_packages(&package);
         sites
     }
