@@ -2,6 +2,7 @@
 //! energy. Pure: the same input and seed give the same output.
 pub mod machine;
 pub mod outcome;
+pub mod replay;
 
 use hither_profile::bursts::{Access, Piece};
 
