@@ -17,7 +17,7 @@ pub use comm::CommMatrix;
 pub use figure::{Better, Figure, Unit};
 pub use finding::{Finding, FindingKind, FindingLine, Fix, Picture};
 pub use ids::*;
-pub use io::{check_destination, read, read_meta, write, Error, Written};
+pub use io::{check_destination, read, read_meta, write, write_with, Error, Written};
 pub use meta::*;
 pub use placement::*;
 pub use prediction::*;
