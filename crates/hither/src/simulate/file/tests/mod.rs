@@ -1,0 +1,3 @@
+use crate::topology::{named, select, Restrictions};
+
+mod shipped;
