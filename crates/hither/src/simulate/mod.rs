@@ -3,6 +3,7 @@
 pub mod file;
 pub mod machine;
 pub mod outcome;
+pub mod replay;
 
 use hither_profile::bursts::{Access, Piece};
 
