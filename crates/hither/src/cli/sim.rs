@@ -6,7 +6,7 @@ mod model;
 mod plans;
 mod predict;
 mod recorded;
-mod render;
+pub mod render;
 mod render_by;
 mod replay;
 mod structures;

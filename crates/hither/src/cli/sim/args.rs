@@ -221,6 +221,9 @@ mod tests {
         };
         check(&[], &[None]);
         check(&["a,b", "c.xml"], &[Some("a"), Some("b"), Some("c.xml")]);
-        check(&["core:2 pu:2(indexes=0,2,1,3)"], &[Some("core:2 pu:2(indexes=0,2,1,3)")]);
+        check(
+            &["core:2 pu:2(indexes=0,2,1,3)"],
+            &[Some("core:2 pu:2(indexes=0,2,1,3)")],
+        );
     }
 }

@@ -9,8 +9,8 @@ use super::plans::Candidate;
 use super::recorded::{Recording, Window};
 use super::replay::Part;
 use crate::simulate::energy::{energy, Energy};
-use crate::simulate::outcome::{Counts, LevelCounts, NodeCounts, Share};
 use crate::simulate::feed::statistics::ratio;
+use crate::simulate::outcome::{Counts, LevelCounts, NodeCounts, Share};
 
 /// A candidate and what came of it: by seed, then by window.
 pub struct Played {

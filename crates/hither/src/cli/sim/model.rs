@@ -32,7 +32,10 @@ pub struct Model {
 pub fn models(on: &On) -> Result<Vec<Model>> {
     let names = on.names();
     if on.machine.is_some() && names.len() > 1 {
-        bail!("--machine describes one machine, but --topology names {}; give them one at a time", names.len());
+        bail!(
+            "--machine describes one machine, but --topology names {}; give them one at a time",
+            names.len()
+        );
     }
     let user = on.machine.as_deref().map(read).transpose()?;
     let model = |name: Option<String>| model(name, user.as_ref());
@@ -47,7 +50,10 @@ fn model(name: Option<String>, user: Option<&(String, String)>) -> Result<Model>
     let units = &target.tree.units;
     let nodes = (0u32..).zip(&target.tree.nodes);
     let all: Vec<u32> = nodes.clone().map(|(at, _)| at).collect();
-    let serving: Vec<u32> = nodes.filter(|(_, n)| !n.units.is_empty()).map(|(at, _)| at).collect();
+    let serving: Vec<u32> = nodes
+        .filter(|(_, n)| !n.units.is_empty())
+        .map(|(at, _)| at)
+        .collect();
     Ok(Model {
         unit_nodes: units.iter().map(|unit| unit.node.0).collect(),
         nodes: if serving.is_empty() { all } else { serving },
@@ -70,10 +76,15 @@ fn read(path: &Path) -> Result<(String, String)> {
     }
     let mut text = String::new();
     let opened = std::fs::File::open(path).with_context(failed)?;
-    let read = opened.take(file::MAX_BYTES as u64 + 1).read_to_string(&mut text);
+    let read = opened
+        .take(file::MAX_BYTES as u64 + 1)
+        .read_to_string(&mut text);
     read.with_context(failed)?;
     if text.len() > file::MAX_BYTES {
-        bail!("the machine file {shown} is larger than {} bytes", file::MAX_BYTES);
+        bail!(
+            "the machine file {shown} is larger than {} bytes",
+            file::MAX_BYTES
+        );
     }
     Ok((shown, text))
 }

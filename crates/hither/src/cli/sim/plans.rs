@@ -71,7 +71,11 @@ impl Planner<'_> {
     }
 
     fn candidate(&self, wanted: &Wanted) -> Result<Candidate> {
-        let seeds = if wanted.threads.is_chance() { self.what.seeds } else { 1 };
+        let seeds = if wanted.threads.is_chance() {
+            self.what.seeds
+        } else {
+            1
+        };
         let seeds = (0..u64::from(seeds)).map(|n| self.what.seed.wrapping_add(n));
         let mut plans = Vec::new();
         let mut placement = None;
@@ -100,7 +104,9 @@ impl Planner<'_> {
         };
         let (file, seed_text) = (input.source.file.as_str(), seed.to_string());
         let data = wanted.data.as_deref().unwrap_or("first-touch");
-        let words = [file, "--policy", policy, "--data", data, "--seed", &seed_text];
+        let words = [
+            file, "--policy", policy, "--data", data, "--seed", &seed_text,
+        ];
         let args = map::Args::of(&words)?;
         let mut kernel = Kernel::new(&target.tree, seed);
         let seats = match wanted.threads {
@@ -131,15 +137,22 @@ impl Planner<'_> {
         let recording = self.recording;
         let threads: Vec<usize> = recording.input.placed.iter().map(|t| t.at()).collect();
         let seconds = self.own_seconds()?;
-        let probability = |traced: Nanos| 1.0 - (-self.what.migrations * seconds * traced as f64).exp();
-        let mut units = plan.stages.first().map_or_else(Vec::new, |s| s.units.clone());
+        let probability =
+            |traced: Nanos| 1.0 - (-self.what.migrations * seconds * traced as f64).exp();
+        let mut units = plan
+            .stages
+            .first()
+            .map_or_else(Vec::new, |s| s.units.clone());
         let mut last = 0;
         for window in &recording.windows {
             let window = &recording.bursts.windows()[window.number];
             let between = window.start.saturating_sub(last);
             let within = window.end.saturating_sub(window.start);
             last = window.end;
-            for (start, traced) in [(window.start, between), (window.start.saturating_add(1), within)] {
+            for (start, traced) in [
+                (window.start, between),
+                (window.start.saturating_add(1), within),
+            ] {
                 kernel.migrate(&mut units, &threads, probability(traced));
                 plan.stages.push(Stage {
                     start,
@@ -177,11 +190,24 @@ impl Planner<'_> {
                     *unit = Some(kernel.put());
                 }
             }
-            let placed: Vec<u32> = input.placed.iter().map(|t| units[t.at()].unwrap_or(0)).collect();
+            let placed: Vec<u32> = input
+                .placed
+                .iter()
+                .map(|t| units[t.at()].unwrap_or(0))
+                .collect();
             let all = input.expand(&placed);
-            units.iter().zip(all).map(|(unit, other)| unit.unwrap_or(other)).collect()
+            units
+                .iter()
+                .zip(all)
+                .map(|(unit, other)| unit.unwrap_or(other))
+                .collect()
         };
-        Ok(Plan::of_placement(placement, recording.profile()?, tree, rest))
+        Ok(Plan::of_placement(
+            placement,
+            recording.profile()?,
+            tree,
+            rest,
+        ))
     }
 
     /// A placement that the user gives.
@@ -205,7 +231,9 @@ impl Planner<'_> {
         }
         let plan = self.of_placement(&placement, self.what.seed)?;
         Ok(Candidate {
-            name: file.file_name().map_or_else(|| shown.to_string(), |n| n.to_string_lossy().into_owned()),
+            name: file
+                .file_name()
+                .map_or_else(|| shown.to_string(), |n| n.to_string_lossy().into_owned()),
             thread_policy: placement.policy.threads.clone(),
             data_policy: placement.policy.data.clone(),
             file: Some(shown.to_string()),

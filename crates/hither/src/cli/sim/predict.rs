@@ -32,11 +32,17 @@ pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<For
     let structures = args.by.contains(&By::Structure) || args.json;
     let structures = structures.then(|| recording.profile().map(Structures::of));
     let structures = structures.transpose()?;
-    let (warm, mut played, damaged) = simulate(args, recording, model, candidates, structures.as_ref())?;
+    let (warm, mut played, damaged) =
+        simulate(args, recording, model, candidates, structures.as_ref())?;
     let joint = join(&mut played, model);
     let played: Vec<&Played> = order(&played, joint, args);
-    let first = *played.first().ok_or_else(|| anyhow!("there is nothing to simulate"))?;
-    let mut placements: Vec<_> = played.iter().map(|p| p.predicted(first, model, recording)).collect();
+    let first = *played
+        .first()
+        .ok_or_else(|| anyhow!("there is nothing to simulate"))?;
+    let mut placements: Vec<_> = played
+        .iter()
+        .map(|p| p.predicted(first, model, recording))
+        .collect();
     for (placement, played) in placements.iter_mut().zip(&played) {
         if played.candidate.for_joint {
             placement.name = Threads::Joint.name().to_owned();
@@ -50,7 +56,12 @@ pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<For
         title: model.title.clone(),
         machine_file: model.file.clone(),
         frequency: model.machine.core.frequency,
-        levels: model.machine.levels.iter().map(|l| l.name.clone()).collect(),
+        levels: model
+            .machine
+            .levels
+            .iter()
+            .map(|l| l.name.clone())
+            .collect(),
         links: links(model),
         threads: recording.thread_names(),
         structures: structures.map_or_else(Vec::new, |s| s.names),
@@ -94,7 +105,8 @@ fn simulate(
         None => warm_up(&stand, first, &heard)?,
     };
     let parts = [(warm.share, false), (1.0, true)];
-    let number = |window: &Window, address: u64| structures.map_or(0, |s| s.number(window, address));
+    let number =
+        |window: &Window, address: u64| structures.map_or(0, |s| s.number(window, address));
     let results = side_by_side(tasks.len(), args.how.jobs, |at| {
         let (candidate, seed) = tasks[at];
         let plan = &candidates[candidate].plans[seed];

@@ -33,7 +33,9 @@ pub struct Window {
 
 impl Window {
     pub fn all(&self) -> u64 {
-        self.accesses.iter().fold(0, |sum, n| sum.saturating_add(*n))
+        self.accesses
+            .iter()
+            .fold(0, |sum, n| sum.saturating_add(*n))
     }
 }
 
@@ -143,7 +145,10 @@ fn choose(recorded: &[Vec<u64>], limit: Option<u64>) -> Vec<usize> {
     let limit = limit.unwrap_or(u64::MAX);
     let evenly = |count: usize| {
         let at = move |i: usize| (2 * i + 1) * all / (2 * count);
-        (0..count).map(at).map(|at| full[at]).collect::<Vec<usize>>()
+        (0..count)
+            .map(at)
+            .map(|at| full[at])
+            .collect::<Vec<usize>>()
     };
     let fits = |count: &usize| {
         let sum = evenly(*count).into_iter().map(|w| sums[w]);

@@ -60,7 +60,10 @@ fn columns(forecast: &Forecast) -> Vec<Column> {
         column("+-", 0, |p| half(p.relative.time)),
         column("IPC", 4, |p| format!("{:.2}", p.amounts.ipc)),
         column(&format!("{} MPKI", clean(last)), 1, |p| {
-            p.amounts.levels.last().map_or("-".to_owned(), |level| three(level.mpki))
+            p.amounts
+                .levels
+                .last()
+                .map_or("-".to_owned(), |level| three(level.mpki))
         }),
         column("inval.", 3, |p| value(p.relative.invalidations)),
         column("transf.", 2, |p| value(p.relative.transfers)),
@@ -75,16 +78,28 @@ fn columns(forecast: &Forecast) -> Vec<Column> {
 }
 
 /// The most telling columns that fit; the winner is marked.
-fn table(forecast: &Forecast, style: Style) -> String {
+pub fn table(forecast: &Forecast, style: Style) -> String {
     let mut columns = columns(forecast);
     let several = forecast.placements.len() > 1;
     let name = |at: usize, p: &Predicted| {
-        let mark = if several && at == forecast.best as usize { '*' } else { ' ' };
+        let mark = if several && at == forecast.best as usize {
+            '*'
+        } else {
+            ' '
+        };
         format!("{mark}{}", clean(&p.name))
     };
-    let names: Vec<String> = forecast.placements.iter().enumerate().map(|(at, p)| name(at, p)).collect();
+    let names: Vec<String> = forecast
+        .placements
+        .iter()
+        .enumerate()
+        .map(|(at, p)| name(at, p))
+        .collect();
     let width = |column: &Column| {
-        let cells = forecast.placements.iter().map(|p| (column.cell)(p).chars().count());
+        let cells = forecast
+            .placements
+            .iter()
+            .map(|p| (column.cell)(p).chars().count());
         cells.max().unwrap_or(0).max(column.head.chars().count()) + 2
     };
     let first = names.iter().map(|n| n.chars().count()).max().unwrap_or(0) + 3;
@@ -120,15 +135,29 @@ fn half(ratio: Option<Ratio>) -> String {
     half.map_or_else(|| "-".to_owned(), |half| format!("{half:.3}"))
 }
 
-/// What numbers are, and what to bear in mind.
-fn notes(forecast: &Forecast) -> Vec<String> {
+/// What the numbers are.
+pub fn legend(forecast: &Forecast) -> String {
     let first = forecast.placements.first().map_or("", |p| p.name.as_str());
-    let mut notes = vec![format!(
-        "time, inval. (copies that writes took away), transfers (lines from cache to cache), links (bytes), DRAM (lines) and energy are ratios to {first}; +- is half of the 95 % interval of time; remote is the share of DRAM's lines that another node asked for. Pages without a place: {}.",
-        forecast.pages
-    )];
+    format!(
+        "Ratios to {}: time, inval. (copies that writes took away), transf. (lines from cache to cache), links (bytes), DRAM (lines) and energy; +- is half of the 95 % interval of time; remote is the share of DRAM's lines that another node asked for.",
+        clean(first)
+    )
+}
+
+/// What to bear in mind.
+fn notes(forecast: &Forecast) -> Vec<String> {
+    let mut notes = vec![
+        legend(forecast),
+        format!(
+            "Pages that a placement leaves to the system: {}.",
+            forecast.pages
+        ),
+    ];
     for placement in forecast.placements.iter().filter(|p| p.name == "joint") {
-        let data = placement.data_policy.as_deref().unwrap_or(Pages::FirstTouch.name());
+        let data = placement
+            .data_policy
+            .as_deref()
+            .unwrap_or(Pages::FirstTouch.name());
         notes.push(format!("joint is {}+{data}.", placement.thread_policy));
     }
     notes.extend(forecast.notes.iter().cloned());
@@ -154,6 +183,9 @@ pub fn next(forecast: &Forecast, topology: Option<&str>) -> String {
     words.extend(["map", file]);
     words.extend(topology.iter().flat_map(|name| ["--topology", name]));
     words.extend(["--policy", &best.thread_policy]);
-    words.extend(["--data", best.data_policy.as_deref().unwrap_or("first-touch")]);
+    words.extend([
+        "--data",
+        best.data_policy.as_deref().unwrap_or("first-touch"),
+    ]);
     shell_line(words.iter())
 }

@@ -14,7 +14,10 @@ pub fn render(forecast: &Forecast, by: By, style: Style) -> String {
         By::Level => ("Misses by level and kind", levels(forecast, style)),
         By::Link => ("Bytes on each link", links(forecast, style)),
         By::Node => ("Lines of each node's memory", nodes(forecast, style)),
-        By::Thread => ("Threads", parts(forecast, &forecast.threads, |p| &p.by_thread, style)),
+        By::Thread => (
+            "Threads",
+            parts(forecast, &forecast.threads, |p| &p.by_thread, style),
+        ),
         By::Structure => (
             "Data structures",
             parts(forecast, &forecast.structures, |p| &p.by_structure, style),
@@ -34,7 +37,17 @@ fn number(value: f64) -> String {
 }
 
 fn levels(forecast: &Forecast, style: Style) -> String {
-    let header = ["", "level", "MPKI", "cold", "capacity", "invalidation", "replication", "prefetched", "used"];
+    let header = [
+        "",
+        "level",
+        "MPKI",
+        "cold",
+        "capacity",
+        "invalidation",
+        "replication",
+        "prefetched",
+        "used",
+    ];
     let mut rows = Vec::new();
     for placement in &forecast.placements {
         for (name, level) in forecast.levels.iter().zip(&placement.amounts.levels) {
@@ -60,8 +73,15 @@ fn levels(forecast: &Forecast, style: Style) -> String {
 fn links(forecast: &Forecast, style: Style) -> String {
     let header: Vec<&str> = names(forecast, "link");
     let rows = forecast.links.iter().enumerate().map(|(at, link)| {
-        let kind = if link.between_packages { "" } else { " (inside)" };
-        let bytes = forecast.placements.iter().map(|p| number(p.amounts.link_bytes[at]));
+        let kind = if link.between_packages {
+            ""
+        } else {
+            " (inside)"
+        };
+        let bytes = forecast
+            .placements
+            .iter()
+            .map(|p| number(p.amounts.link_bytes[at]));
         let name = format!("{} -> {}{kind}", link.from, link.to);
         [name].into_iter().chain(bytes).collect()
     });
@@ -82,7 +102,15 @@ fn columns(header: &[&str]) -> Vec<usize> {
 }
 
 fn nodes(forecast: &Forecast, style: Style) -> String {
-    let header = ["", "node", "reads here", "from afar", "writes here", "from afar", "rows opened"];
+    let header = [
+        "",
+        "node",
+        "reads here",
+        "from afar",
+        "writes here",
+        "from afar",
+        "rows opened",
+    ];
     let mut rows = Vec::new();
     for placement in &forecast.placements {
         for (at, node) in placement.amounts.nodes.iter().enumerate() {
@@ -107,12 +135,23 @@ fn parts(
     of: fn(&Predicted) -> &Vec<Part>,
     style: Style,
 ) -> String {
-    let header = ["", "", "misses", "last level", "transfers", "local", "remote", "read time"];
+    let header = [
+        "",
+        "",
+        "misses",
+        "last level",
+        "transfers",
+        "local",
+        "remote",
+        "read time",
+    ];
     let mut rows = Vec::new();
     for placement in &forecast.placements {
         let mut parts: Vec<(&String, &Part)> = names.iter().zip(of(placement)).collect();
         parts.sort_by(|(_, a), (_, b)| b.read_time.total_cmp(&a.read_time));
-        let busy = parts.into_iter().filter(|(_, part)| part.first_level_misses > 0.0);
+        let busy = parts
+            .into_iter()
+            .filter(|(_, part)| part.first_level_misses > 0.0);
         for (name, part) in busy.take(MOST_PARTS) {
             rows.push(vec![
                 clean(&placement.name),
@@ -136,11 +175,17 @@ fn milliseconds(seconds: f64) -> String {
 fn energy(forecast: &Forecast, style: Style) -> String {
     let header = names(forecast, "");
     let mut rows: Vec<Vec<String>> = Vec::new();
-    let parts = forecast.placements.first().map_or(&[][..], |p| &p.amounts.energy.parts);
+    let parts = forecast
+        .placements
+        .first()
+        .map_or(&[][..], |p| &p.amounts.energy.parts);
     for (at, part) in parts.iter().enumerate() {
         let sum = |p: &Predicted| {
             let part = p.amounts.energy.parts.get(at);
-            part.map_or_else(|| "-".to_owned(), |part| joules(part.at_rest + part.dynamic))
+            part.map_or_else(
+                || "-".to_owned(),
+                |part| joules(part.at_rest + part.dynamic),
+            )
         };
         let amounts = forecast.placements.iter().map(sum);
         rows.push([clean(&part.name)].into_iter().chain(amounts).collect());
@@ -150,7 +195,9 @@ fn energy(forecast: &Forecast, style: Style) -> String {
         [name.to_owned()].into_iter().chain(amounts).collect()
     };
     rows.push(all("in all", |p| joules(p.amounts.energy.total)));
-    rows.push(all("nJ/instruction", |p| three(p.amounts.energy.per_instruction)));
+    rows.push(all("nJ/instruction", |p| {
+        three(p.amounts.energy.per_instruction)
+    }));
     style.table(&header, rows, &columns(&header))
 }
 

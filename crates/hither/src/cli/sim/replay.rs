@@ -8,11 +8,11 @@ use hither_profile::bursts::{Access, Decoder, Piece};
 
 use super::model::Model;
 use super::recorded::{Recording, Window};
-use crate::simulate::outcome::{Counts, Share};
 use crate::simulate::feed::cut::Cut;
 use crate::simulate::feed::homes::{Ground, Homes, Rule};
 use crate::simulate::feed::plan::Plan;
 use crate::simulate::feed::space::Layout;
+use crate::simulate::outcome::{Counts, Share};
 use crate::simulate::{Setup, Simulation, Source};
 
 /// What is played on what.

@@ -31,7 +31,11 @@ pub fn sentence(all: &[Predicted], played: &[&Played], model: &Model) -> String 
     let Some(time) = fastest.relative.time.filter(|_| at > 0) else {
         return match all.len() {
             1 => format!("{} alone: give more policies to compare it.", first.name),
-            _ => format!("None of them is predicted to be faster than {}{}.", first.name, also(&alike)),
+            _ => format!(
+                "None of them is predicted to be faster than {}{}.",
+                first.name,
+                also(&alike)
+            ),
         };
     };
     let gain = percent(1.0 - time.value);
@@ -44,14 +48,24 @@ pub fn sentence(all: &[Predicted], played: &[&Played], model: &Model) -> String 
         return format!("None of them is surely faster than {}: {} comes out with {gain} less time, but that may be chance ({range}).", first.name, fastest.name);
     }
     if 1.0 - time.value < NOTICEABLE {
-        return format!("All the same: {} takes {gain} less time than {} ({range}).", fastest.name, first.name);
+        return format!(
+            "All the same: {} takes {gain} less time than {} ({range}).",
+            fastest.name, first.name
+        );
     }
-    format!("{} is predicted to take {gain} less time than {} ({range}){}.", fastest.name, first.name, also(&alike))
+    format!(
+        "{} is predicted to take {gain} less time than {} ({range}){}.",
+        fastest.name,
+        first.name,
+        also(&alike)
+    )
 }
 
 /// The interval does not hold 1.
 pub fn is_sure(ratio: Ratio) -> bool {
-    ratio.half_width.is_some_and(|half| (ratio.value - 1.0).abs() > half)
+    ratio
+        .half_width
+        .is_some_and(|half| (ratio.value - 1.0).abs() > half)
 }
 
 /// Those that cannot be told from the best.
@@ -59,6 +73,9 @@ fn also(alike: &[&str]) -> String {
     match alike {
         [] => String::new(),
         [one] => format!("; {one} is as good, as far as this can tell"),
-        [others @ .., last] => format!("; {} and {last} are as good, as far as this can tell", others.join(", ")),
+        [others @ .., last] => format!(
+            "; {} and {last} are as good, as far as this can tell",
+            others.join(", ")
+        ),
     }
 }

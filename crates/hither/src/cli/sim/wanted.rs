@@ -84,7 +84,9 @@ pub fn parse(text: &str) -> Result<Wanted, String> {
     Ok(Wanted {
         threads,
         // First touch is what happens to pages that nobody places.
-        data: data.filter(|data| *data != "first-touch").map(str::to_owned),
+        data: data
+            .filter(|data| *data != "first-touch")
+            .map(str::to_owned),
     })
 }
 
@@ -93,7 +95,10 @@ fn policy(name: &str) -> Result<&'static str, String> {
     let found = known.clone().find(|known| *known == name);
     found.ok_or_else(|| {
         let names: Vec<_> = known.collect();
-        format!("there is no policy \"{name}\": use os, joint, or one of {}", names.join(", "))
+        format!(
+            "there is no policy \"{name}\": use os, joint, or one of {}",
+            names.join(", ")
+        )
     })
 }
 
@@ -103,7 +108,8 @@ mod tests {
 
     #[test]
     fn policies_are_read_and_written() {
-        let check = |text: &str, name: &str| assert_eq!(parse(text).map(|w| w.name()), Ok(name.to_owned()));
+        let check =
+            |text: &str, name: &str| assert_eq!(parse(text).map(|w| w.name()), Ok(name.to_owned()));
         check("os", "os");
         check("locality+most-access", "locality+most-access");
         check("random+locality-balance:0.1", "random+locality-balance:0.1");

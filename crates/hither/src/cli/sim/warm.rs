@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::replay::{Heard, Part, Stand};
-use crate::simulate::outcome::Counts;
 use crate::simulate::feed::plan::Plan;
+use crate::simulate::outcome::Counts;
 
 /// Shares of a window that are tried, each twice the one before; the last is what the largest
 /// one is compared with.
@@ -121,7 +121,11 @@ mod tests {
     fn the_smallest_share_that_settles_is_taken() {
         let check = |misses, share, settled| {
             let found = choose(&[window(misses)], 64.0);
-            assert_eq!((found.share, found.is_settled()), (share, settled), "{misses:?}");
+            assert_eq!(
+                (found.share, found.is_settled()),
+                (share, settled),
+                "{misses:?}"
+            );
         };
         let even = [10, 10, 20, 40, 80, 160];
         check(even, 1.0 / 32.0, true);
