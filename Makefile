@@ -22,7 +22,7 @@ DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
 .PHONY: all build programs demo test soak format install uninstall clean help
-.PHONY: bench-trace bench-auto bench-map bench-report screenshots build-packages test-packages toolchain
+.PHONY: bench-trace bench-auto bench-map bench-report bench-sim screenshots build-packages test-packages toolchain
 
 all: build
 
@@ -37,6 +37,7 @@ help:
 	@echo 'make bench-run               cost of hither run beside a plain start'
 	@echo 'make bench-auto              cost of hither auto beside a plain start, and what it sees'
 	@echo 'make bench-map               placements and their cost against libscotch'
+	@echo 'make bench-sim               accesses simulated per second, by stream, caches, length'
 	@echo 'make bench-report            pages of known size: time, bytes, zoom in chromium'
 	@echo 'make screenshots             pictures of the pages of the example programs'
 	@echo 'make soak                    many runs in a row, slower than a test may be'
@@ -124,6 +125,9 @@ bench-auto: build
 # Words in BENCH_ARGS keep machines, patterns, costs: BENCH_ARGS='-v hops 64 power-law'.
 bench-map: build-packages toolchain
 	$(CARGO) bench --package hither --bench map -- $(BENCH_ARGS)
+
+bench-sim: build-packages toolchain
+	$(CARGO) bench --package hither --bench sim -- $(BENCH_ARGS)
 
 bench-report: test-packages toolchain
 	$(CARGO) xtask report-packages

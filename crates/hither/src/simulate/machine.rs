@@ -50,6 +50,15 @@ pub struct Level {
     pub caches: u32,
 }
 
+impl Level {
+    /// Sets of a cache, for lines of `line` bytes; 0 where not even one fits.
+    #[must_use]
+    pub fn sets(&self, line: u32) -> u32 {
+        let set = u64::from(self.ways) * u64::from(line);
+        u32::try_from(self.bytes.checked_div(set).unwrap_or(0)).unwrap_or(u32::MAX)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
     Lru,

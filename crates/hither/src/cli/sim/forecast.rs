@@ -8,7 +8,7 @@ use super::model::Model;
 use super::plans::Candidate;
 use super::recorded::{Recording, Window};
 use super::replay::Part;
-use crate::simulate::energy::{energy, Energy};
+use crate::simulate::energy::{energy, Joules, Split};
 use crate::simulate::feed::statistics::ratio;
 use crate::simulate::outcome::{Counts, LevelCounts, NodeCounts, Share};
 
@@ -224,10 +224,21 @@ fn part_of(part: f64, whole: f64) -> f64 {
 }
 
 /// Where the energy goes, for each seed.
-fn split(energy: &Energy, model: &Model, seeds: f64, instructions: f64) -> EnergyAmounts {
+fn split(split: &Split, model: &Model, seeds: f64, instructions: f64) -> EnergyAmounts {
+    let part = |name: &str, joules: &Joules| EnergyPart {
+        name: name.to_owned(),
+        at_rest: joules.fixed / seeds,
+        dynamic: joules.dynamic / seeds,
+    };
+    let levels = model.machine.levels.iter().zip(&split.caches);
+    let mut parts = vec![part("cores", &split.cores)];
+    parts.extend(levels.map(|(level, joules)| part(&level.name, joules)));
+    parts.push(part("interconnect", &split.interconnect));
+    parts.push(part("memory controllers", &split.controllers));
+    parts.push(part("DRAM", &split.dram));
     EnergyAmounts {
-        total: energy.total() / seeds,
-        per_instruction: part_of(energy.total() * 1e9, instructions),
-        parts: Vec::new(),
+        total: split.total() / seeds,
+        per_instruction: part_of(split.total() * 1e9, instructions),
+        parts,
     }
 }
