@@ -1,6 +1,6 @@
 //! `hither map`: a unit for each thread and a node for each page, kept as a placement or
 //! printed for another tool.
-mod args;
+pub mod args;
 mod build;
 pub mod input;
 pub mod machine;

@@ -87,17 +87,35 @@ fn check(forecast: &Forecast) -> Result<(), String> {
     for (at, placement) in forecast.placements.iter().enumerate() {
         let amounts = &placement.amounts;
         let lists = [
-            ("amounts.levels", amounts.levels.len(), forecast.levels.len()),
-            ("amounts.link_bytes", amounts.link_bytes.len(), forecast.links.len()),
+            (
+                "amounts.levels",
+                amounts.levels.len(),
+                forecast.levels.len(),
+            ),
+            (
+                "amounts.link_bytes",
+                amounts.link_bytes.len(),
+                forecast.links.len(),
+            ),
         ];
         let parts = [
-            ("by_thread", placement.by_thread.len(), forecast.threads.len()),
-            ("by_structure", placement.by_structure.len(), forecast.structures.len()),
+            (
+                "by_thread",
+                placement.by_thread.len(),
+                forecast.threads.len(),
+            ),
+            (
+                "by_structure",
+                placement.by_structure.len(),
+                forecast.structures.len(),
+            ),
         ];
         let parts = parts.into_iter().filter(|(_, has, _)| *has > 0);
         for (name, has, wanted) in lists.into_iter().chain(parts) {
             if has != wanted {
-                return Err(format!("placements[{at}].{name} has {has} rows, not {wanted}"));
+                return Err(format!(
+                    "placements[{at}].{name} has {has} rows, not {wanted}"
+                ));
             }
         }
     }
@@ -146,7 +164,8 @@ fn version(text: &[u8]) -> Result<u64, String> {
 /// If something else is at `path`, or it cannot be written; then nothing is left behind.
 pub fn write_prediction(prediction: &Prediction, path: &Path) -> Result<u64, PredictionError> {
     let target = destination(path)?;
-    let mut text = serde_json::to_vec_pretty(prediction).map_err(|e| io("write", path)(e.into()))?;
+    let mut text =
+        serde_json::to_vec_pretty(prediction).map_err(|e| io("write", path)(e.into()))?;
     text.push(b'\n');
     let parent = match target.parent() {
         Some(parent) if parent != Path::new("") => parent,

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 
 use super::wanted::{self, Wanted};
 use crate::cli::units;
-use crate::simulate::replay::homes::Rule;
+use crate::simulate::feed::homes::Rule;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -138,6 +138,11 @@ pub struct How {
     #[arg(long, conflicts_with = "accesses")]
     pub all: bool,
 
+    /// Share of each window that warms the caches and is not counted, 0 to 0.9 [default: so much
+    /// that twice as much changes results by less than 1 %; 0 for a recording of the whole run]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub warm_up: Option<f64>,
+
     /// Simulations at a time; the results are the same [default: one for each processor]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub jobs: Option<u32>,
@@ -188,6 +193,11 @@ pub enum By {
     Energy,
     /// Window by window
     Time,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|v| (0.0..=0.9).contains(v));
+    value.ok_or_else(|| "write a number from 0 to 0.9".to_owned())
 }
 
 fn rate(text: &str) -> Result<f64, String> {

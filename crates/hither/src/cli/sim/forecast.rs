@@ -6,10 +6,11 @@ use hither_profile::{
 
 use super::model::Model;
 use super::plans::Candidate;
+use super::recorded::{Recording, Window};
 use super::replay::Part;
 use crate::simulate::energy::{energy, Energy};
-use crate::simulate::outcome::{Counts, Share};
-use crate::simulate::replay::statistics::ratio;
+use crate::simulate::outcome::{Counts, LevelCounts, NodeCounts, Share};
+use crate::simulate::feed::statistics::ratio;
 
 /// A candidate and what came of it: by seed, then by window.
 pub struct Played {
@@ -46,12 +47,12 @@ fn link_bytes(_: &Model, counts: &Counts) -> f64 {
 }
 
 fn remote_dram(_: &Model, counts: &Counts) -> f64 {
-    let sum = |n: &crate::simulate::outcome::NodeCounts| n.remote_reads as f64 + n.remote_writes as f64;
+    let sum = |n: &NodeCounts| n.remote_reads as f64 + n.remote_writes as f64;
     counts.nodes.iter().map(sum).sum()
 }
 
 fn dram(model: &Model, counts: &Counts) -> f64 {
-    let sum = |n: &crate::simulate::outcome::NodeCounts| n.local_reads as f64 + n.local_writes as f64;
+    let sum = |n: &NodeCounts| n.local_reads as f64 + n.local_writes as f64;
     counts.nodes.iter().map(sum).sum::<f64>() + remote_dram(model, counts)
 }
 
@@ -102,7 +103,7 @@ impl Played {
     }
 
     /// Everything there is to say of it, beside the first.
-    pub fn predicted(&self, first: &Played, model: &Model) -> Predicted {
+    pub fn predicted(&self, first: &Played, model: &Model, recording: &Recording) -> Predicted {
         let candidate = &self.candidate;
         Predicted {
             name: candidate.name.clone(),
@@ -114,7 +115,7 @@ impl Played {
             amounts: self.amounts(model),
             by_thread: self.portions(model, |part| &part.threads),
             by_structure: self.portions(model, |part| &part.groups),
-            over_time: Vec::new(),
+            over_time: self.moments(model, recording),
         }
     }
 
@@ -126,7 +127,7 @@ impl Played {
         let seeds = self.seeds.len().max(1) as f64;
         let instructions = sum.instructions as f64;
         let mean = |n: u64| n as f64 / seeds;
-        let level = |l: &crate::simulate::outcome::LevelCounts| {
+        let level = |l: &LevelCounts| {
             let [cold, capacity, invalidation, replication] = l.misses.map(mean);
             let all: f64 = l.misses.iter().map(|n| *n as f64).sum();
             LevelAmounts {
@@ -140,7 +141,7 @@ impl Played {
                 useful: mean(l.useful),
             }
         };
-        let node = |n: &crate::simulate::outcome::NodeCounts| NodeAmounts {
+        let node = |n: &NodeCounts| NodeAmounts {
             local_reads: mean(n.local_reads),
             remote_reads: mean(n.remote_reads),
             local_writes: mean(n.local_writes),
@@ -162,6 +163,32 @@ impl Played {
             read_time: seconds(model, sum.read_time) / seeds,
             energy: split(&energy(&model.machine, &sum), model, seeds, instructions),
         }
+    }
+
+    /// Window by window, means over the seeds.
+    fn moments(&self, model: &Model, recording: &Recording) -> Vec<Moment> {
+        let seeds = self.seeds.len().max(1) as f64;
+        let windows = recording.windows.iter().enumerate();
+        let moment = |(at, window): (usize, &Window)| {
+            let start = recording.bursts.windows()[window.number].start;
+            let parts = self.seeds.iter().filter_map(|seed| seed.get(at));
+            let mean = |figure: Figure| {
+                let sum: f64 = parts.clone().map(|part| figure(model, &part.counts)).sum();
+                sum / seeds
+            };
+            Moment {
+                start,
+                time: mean(time),
+                instructions: mean(|_, c| c.instructions as f64),
+                last_level_misses: mean(last_misses),
+                transfers: mean(transfers),
+                link_bytes: mean(link_bytes),
+                dram: mean(dram),
+                remote_dram: mean(remote_dram),
+                energy: mean(joules),
+            }
+        };
+        windows.map(moment).collect()
     }
 
     fn portions(&self, model: &Model, of: fn(&Part) -> &Vec<Share>) -> Vec<Portion> {
@@ -193,5 +220,14 @@ fn part_of(part: f64, whole: f64) -> f64 {
         part / whole
     } else {
         0.0
+    }
+}
+
+/// Where the energy goes, for each seed.
+fn split(energy: &Energy, model: &Model, seeds: f64, instructions: f64) -> EnergyAmounts {
+    EnergyAmounts {
+        total: energy.total() / seeds,
+        per_instruction: part_of(energy.total() * 1e9, instructions),
+        parts: Vec::new(),
     }
 }

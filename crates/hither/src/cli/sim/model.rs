@@ -11,9 +11,6 @@ use crate::simulate::file;
 use crate::simulate::machine::Machine;
 use crate::topology::{self, Restrictions};
 
-/// Longest machine file read.
-const MOST_BYTES: u64 = 1 << 20;
-
 /// A machine.
 pub struct Model {
     /// As it is named on the command line.
@@ -44,7 +41,7 @@ pub fn models(on: &On) -> Result<Vec<Model>> {
 
 fn model(name: Option<String>, user: Option<&(String, String)>) -> Result<Model> {
     let selected = topology::select(name.as_deref(), &Restrictions::default())?;
-    let user = user.map(|(name, text)| (name.as_str(), text.as_str()));
+    let user = user.map(|(name, text)| file::Source { name, text });
     let made = file::machine(&selected, name.as_deref(), user)?;
     let target = machine::of_selected(selected, name.as_deref(), CostKind::Hops)?;
     let units = &target.tree.units;
@@ -72,11 +69,11 @@ fn read(path: &Path) -> Result<(String, String)> {
         bail!("the machine file {shown} is not a file");
     }
     let mut text = String::new();
-    let file = std::fs::File::open(path).with_context(failed)?;
-    let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
+    let opened = std::fs::File::open(path).with_context(failed)?;
+    let read = opened.take(file::MAX_BYTES as u64 + 1).read_to_string(&mut text);
     read.with_context(failed)?;
-    if text.len() as u64 > MOST_BYTES {
-        bail!("the machine file {shown} is larger than {MOST_BYTES} bytes");
+    if text.len() > file::MAX_BYTES {
+        bail!("the machine file {shown} is larger than {} bytes", file::MAX_BYTES);
     }
     Ok((shown, text))
 }

@@ -10,8 +10,8 @@ use super::model::Model;
 use super::recorded::Recording;
 use super::wanted::{Threads, Wanted, JOINT_DATA, USUAL};
 use crate::cli::map;
-use crate::simulate::replay::kernel::Kernel;
-use crate::simulate::replay::plan::{Pages, Plan, Stage};
+use crate::simulate::feed::kernel::Kernel;
+use crate::simulate::feed::plan::{Pages, Plan, Stage};
 
 /// A placement to simulate.
 pub struct Candidate {

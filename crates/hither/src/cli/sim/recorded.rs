@@ -1,6 +1,6 @@
 //! A profile with bursts, and the windows of it that are simulated.
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{anyhow, bail, Result};
 use hither_profile::bursts::Bursts;
@@ -9,12 +9,11 @@ use hither_profile::{Profile, ThreadIx};
 use crate::cli::map;
 use crate::cli::map::input::Input;
 use crate::cli::style::shell_line;
-use crate::simulate::replay::homes::{touches, Touches};
-use crate::simulate::replay::space::{Layout, Space};
+use crate::simulate::feed::homes::{touches, Touches};
+use crate::simulate::feed::space::{Layout, Space};
 
 /// What was recorded of a run.
 pub struct Recording {
-    pub file: PathBuf,
     /// Threads to place, and what they share.
     pub input: Input,
     pub bursts: Bursts,
@@ -74,7 +73,6 @@ impl Recording {
         let windows = chosen.into_iter().map(window).collect();
         let touches = touches(profile);
         Ok(Recording {
-            file: file.to_owned(),
             windows,
             touches,
             input,
@@ -84,6 +82,13 @@ impl Recording {
 
     pub fn profile(&self) -> Result<&Profile> {
         profile(&self.input)
+    }
+
+    /// Whether all of the run was recorded: then nothing came before its first access.
+    pub fn is_whole(&self) -> bool {
+        let options = self.input.profile.as_ref().map(|p| &p.meta.options);
+        let bursts = options.and_then(|options| options.bursts.as_ref());
+        bursts.is_some_and(|bursts| bursts.length == 0)
     }
 
     /// Which threads do work; the others hardly count.

@@ -39,45 +39,75 @@ fn head(forecast: &Forecast) -> String {
     )
 }
 
-/// The most telling columns; 100 characters wide with the longest usual name.
-fn table(forecast: &Forecast, style: Style) -> String {
-    let last = forecast.levels.last().map_or("LLC", String::as_str);
-    let misses = format!("{last} MPKI");
-    let header = ["", "time", "+-", "IPC", &misses, "inval.", "transfers", "links", "DRAM", "remote", "energy"];
-    let rows = forecast.placements.iter().enumerate().map(|(at, placement)| {
-        let best = at == forecast.best as usize && forecast.placements.len() > 1;
-        row(placement, best, style)
-    });
-    let right: Vec<usize> = (1..header.len()).collect();
-    style.table(&header, rows.collect(), &right)
+/// A column: its head, its cells, and how much it is missed where there is no room: the largest
+/// goes first.
+struct Column {
+    head: String,
+    cell: fn(&Predicted) -> String,
+    spare: u32,
 }
 
-fn row(placement: &Predicted, best: bool, style: Style) -> Vec<String> {
-    let relative = &placement.relative;
-    let amounts = &placement.amounts;
-    let mark = if best { "*" } else { " " };
-    let remote = match amounts.dram() {
-        all if all > 0.0 => format!("{:.0} %", amounts.remote_dram() / all * 100.0),
-        _ => "-".to_owned(),
+/// All columns of the first table.
+fn columns(forecast: &Forecast) -> Vec<Column> {
+    let last = forecast.levels.last().map_or("LLC", String::as_str);
+    let column = |head: &str, spare, cell| Column {
+        head: head.to_owned(),
+        cell,
+        spare,
     };
-    let last = amounts.levels.last();
-    let row = vec![
-        format!("{mark}{}", clean(&placement.name)),
-        value(relative.time),
-        half(relative.time),
-        format!("{:.2}", amounts.ipc),
-        last.map_or("-".to_owned(), |level| three(level.mpki)),
-        value(relative.invalidations),
-        value(relative.transfers),
-        value(relative.link_bytes),
-        value(relative.dram),
-        remote,
-        value(relative.energy),
-    ];
-    match best {
-        true => row.into_iter().map(|cell| style.bold(&cell)).collect(),
-        false => row,
+    vec![
+        column("time", 0, |p| value(p.relative.time)),
+        column("+-", 0, |p| half(p.relative.time)),
+        column("IPC", 4, |p| format!("{:.2}", p.amounts.ipc)),
+        column(&format!("{} MPKI", clean(last)), 1, |p| {
+            p.amounts.levels.last().map_or("-".to_owned(), |level| three(level.mpki))
+        }),
+        column("inval.", 3, |p| value(p.relative.invalidations)),
+        column("transf.", 2, |p| value(p.relative.transfers)),
+        column("links", 0, |p| value(p.relative.link_bytes)),
+        column("DRAM", 0, |p| value(p.relative.dram)),
+        column("remote", 0, |p| match p.amounts.dram() {
+            all if all > 0.0 => format!("{:.0} %", p.amounts.remote_dram() / all * 100.0),
+            _ => "-".to_owned(),
+        }),
+        column("energy", 0, |p| value(p.relative.energy)),
+    ]
+}
+
+/// The most telling columns that fit; the winner is marked.
+fn table(forecast: &Forecast, style: Style) -> String {
+    let mut columns = columns(forecast);
+    let several = forecast.placements.len() > 1;
+    let name = |at: usize, p: &Predicted| {
+        let mark = if several && at == forecast.best as usize { '*' } else { ' ' };
+        format!("{mark}{}", clean(&p.name))
+    };
+    let names: Vec<String> = forecast.placements.iter().enumerate().map(|(at, p)| name(at, p)).collect();
+    let width = |column: &Column| {
+        let cells = forecast.placements.iter().map(|p| (column.cell)(p).chars().count());
+        cells.max().unwrap_or(0).max(column.head.chars().count()) + 2
+    };
+    let first = names.iter().map(|n| n.chars().count()).max().unwrap_or(0) + 3;
+    while first + columns.iter().map(width).sum::<usize>() > style.width {
+        let spare = columns.iter().map(|c| c.spare).max().unwrap_or(0);
+        if spare == 0 {
+            break;
+        }
+        columns.retain(|c| c.spare != spare);
     }
+    let mut header = vec![""];
+    header.extend(columns.iter().map(|c| c.head.as_str()));
+    let rows = forecast.placements.iter().zip(names).map(|(p, name)| {
+        let cells = columns.iter().map(|c| (c.cell)(p));
+        [name].into_iter().chain(cells).collect()
+    });
+    let right: Vec<usize> = (1..header.len()).collect();
+    let text = style.table(&header, rows.collect(), &right);
+    let bold = |line: &str| match line.starts_with(" *") {
+        true => style.bold(line) + "\n",
+        false => format!("{line}\n"),
+    };
+    text.lines().map(bold).collect()
 }
 
 /// A ratio to the first; a dash where the first has nothing to compare with.

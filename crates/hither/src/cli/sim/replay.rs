@@ -1,6 +1,6 @@
 //! Playing a plan's windows through the simulated machine, several plans at a time.
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 use anyhow::{anyhow, Result};
@@ -9,10 +9,10 @@ use hither_profile::bursts::{Access, Decoder, Piece};
 use super::model::Model;
 use super::recorded::{Recording, Window};
 use crate::simulate::outcome::{Counts, Share};
-use crate::simulate::replay::cut::Cut;
-use crate::simulate::replay::homes::{Ground, Homes, Rule};
-use crate::simulate::replay::plan::Plan;
-use crate::simulate::replay::space::Layout;
+use crate::simulate::feed::cut::Cut;
+use crate::simulate::feed::homes::{Ground, Homes, Rule};
+use crate::simulate::feed::plan::Plan;
+use crate::simulate::feed::space::Layout;
 use crate::simulate::{Setup, Simulation, Source};
 
 /// What is played on what.
@@ -35,7 +35,7 @@ pub struct Part {
 pub type Parts<'a> = &'a [(f64, bool)];
 
 impl Stand<'_> {
-    /// Plays a plan; by window the parts that count. `done` is told of every window.
+    /// Plays a plan; by window the parts that count. `heard` is told of every window.
     ///
     /// # Errors
     /// When the machine cannot be simulated.
@@ -44,7 +44,7 @@ impl Stand<'_> {
         plan: &Plan,
         parts: Parts,
         group: Option<&dyn Fn(&Window, u64) -> u32>,
-        done: &dyn Fn(),
+        heard: &Heard,
     ) -> Result<Vec<Vec<Part>>> {
         let mut simulation = Simulation::new(&self.model.machine, true)?;
         let mut all = Vec::new();
@@ -71,7 +71,7 @@ impl Stand<'_> {
                     home: &|address| homes.of(address),
                     group: of_group.as_ref().map(|of| of as &dyn Fn(u64) -> u32),
                 };
-                let outcome = simulation.window(&mut cut, &setup, counts);
+                let outcome = simulation.window(&mut cut, &setup, counts)?;
                 if counts {
                     found.push(Part {
                         counts: outcome.counts,
@@ -81,9 +81,36 @@ impl Stand<'_> {
                 }
             }
             all.push(found);
-            done();
+            heard.window(cut.inner());
         }
         Ok(all)
+    }
+}
+
+/// What all simulations together tell while they go on.
+pub struct Heard<'a> {
+    done: &'a (dyn Fn() + Sync),
+    damaged: AtomicBool,
+}
+
+impl<'a> Heard<'a> {
+    pub fn new(done: &'a (dyn Fn() + Sync)) -> Self {
+        Heard {
+            done,
+            damaged: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether some accesses could not be read.
+    pub fn damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    fn window(&self, source: &Recorded) {
+        if source.decoders.iter().flatten().any(Decoder::damaged) {
+            self.damaged.store(true, Ordering::Relaxed);
+        }
+        (self.done)();
     }
 }
 

@@ -2,9 +2,9 @@
 //! results by less than 1 %.
 use anyhow::Result;
 
-use super::replay::{Part, Stand};
+use super::replay::{Heard, Part, Stand};
 use crate::simulate::outcome::Counts;
-use crate::simulate::replay::plan::Plan;
+use crate::simulate::feed::plan::Plan;
 
 /// Shares of a window that are tried, each twice the one before; the last is what the largest
 /// one is compared with.
@@ -19,12 +19,13 @@ const FEW: f64 = 1e-4;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUp {
     pub share: f64,
-    pub change: f64,
+    /// `None` where that was not tried.
+    pub change: Option<f64>,
 }
 
 impl WarmUp {
     pub fn is_settled(self) -> bool {
-        self.change < SETTLED
+        self.change.is_none_or(|change| change < SETTLED)
     }
 }
 
@@ -32,11 +33,11 @@ impl WarmUp {
 ///
 /// # Errors
 /// As [`Stand::play`].
-pub fn warm_up(stand: &Stand, plan: &Plan, done: &dyn Fn()) -> Result<WarmUp> {
+pub fn warm_up(stand: &Stand, plan: &Plan, heard: &Heard) -> Result<WarmUp> {
     let ends = SHARES.iter().chain([&1.0]);
     let parts: Vec<(f64, bool)> = ends.map(|end| (*end, true)).collect();
     let line = f64::from(stand.model.machine.line);
-    let windows = stand.play(plan, &parts, None, done)?;
+    let windows = stand.play(plan, &parts, None, heard)?;
     Ok(choose(&windows, line))
 }
 
@@ -52,13 +53,13 @@ fn choose(windows: &[Vec<Part>], line: f64) -> WarmUp {
     let all: Vec<_> = (0..SHARES.len()).map(behind).collect();
     let tried = (0..SHARES.len() - 1).map(|at| WarmUp {
         share: SHARES[at],
-        change: change(all[at], all[at + 1]),
+        change: Some(change(all[at], all[at + 1])),
     });
     let tried: Vec<WarmUp> = tried.collect();
     let found = tried.iter().find(|warm| warm.is_settled()).or(tried.last());
     found.copied().unwrap_or(WarmUp {
         share: 0.0,
-        change: 0.0,
+        change: None,
     })
 }
 

@@ -37,7 +37,13 @@ impl Pages {
 
     fn add(&mut self, region: RegionIx, places: &RegionPlaces) {
         let runs = places.runs.iter();
-        let runs = runs.map(|run| (run.first(), run.first().saturating_add(run.pages()), run.node().0));
+        let runs = runs.map(|run| {
+            (
+                run.first(),
+                run.first().saturating_add(run.pages()),
+                run.node().0,
+            )
+        });
         self.0.entry(region).or_default().extend(runs);
     }
 }

@@ -84,7 +84,9 @@ fn split(piece: Piece, first: &[Access]) -> (Piece, Piece) {
     let instructions: u64 = first.iter().map(|a| u64::from(a.after)).sum();
     let span = piece.end.saturating_sub(piece.start);
     let share = u128::from(span) * u128::from(accesses) / u128::from(piece.accesses.max(1));
-    let middle = piece.start.saturating_add(u64::try_from(share).unwrap_or(span));
+    let middle = piece
+        .start
+        .saturating_add(u64::try_from(share).unwrap_or(span));
     let now = Piece {
         end: middle,
         accesses,

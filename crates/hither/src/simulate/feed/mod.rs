@@ -7,6 +7,3 @@ pub mod kernel;
 pub mod plan;
 pub mod space;
 pub mod statistics;
-
-#[cfg(test)]
-mod tests;

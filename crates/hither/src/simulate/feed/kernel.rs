@@ -53,14 +53,20 @@ impl<'a> Kernel<'a> {
         // Loads are fractions: threads of one times units of the other are compared.
         let load = |child: u32| {
             let units = self.tree.vertices[child as usize].units.clone();
-            let threads = units.clone().map(|u| u64::from(self.on[u as usize])).sum::<u64>();
+            let threads = units
+                .clone()
+                .map(|u| u64::from(self.on[u as usize]))
+                .sum::<u64>();
             (threads, units.len() as u64)
         };
         let mut least: Vec<u32> = Vec::new();
         let mut lowest = (u64::MAX, 1);
         for &child in children {
             let (threads, units) = load(child);
-            let (a, b) = (u128::from(threads) * u128::from(lowest.1), u128::from(lowest.0) * u128::from(units));
+            let (a, b) = (
+                u128::from(threads) * u128::from(lowest.1),
+                u128::from(lowest.0) * u128::from(units),
+            );
             if a < b {
                 least.clear();
                 lowest = (threads, units);
@@ -101,7 +107,12 @@ impl<'a> Kernel<'a> {
         for (unit, threads) in units.iter().zip(&self.on) {
             on_core[unit.core as usize] += threads;
         }
-        let load = |at: u32| (on_core[units[at as usize].core as usize], self.on[at as usize]);
+        let load = |at: u32| {
+            (
+                on_core[units[at as usize].core as usize],
+                self.on[at as usize],
+            )
+        };
         let all = (0..units.len() as u32).filter(|at| *at != from);
         let least = all.clone().map(load).min();
         let least = least.filter(|least| *least <= load(from));
