@@ -2,8 +2,8 @@
 //! printed for another tool.
 mod args;
 mod build;
-mod input;
-mod machine;
+pub mod input;
+pub mod machine;
 mod matrix;
 mod output;
 mod pages;
@@ -48,10 +48,37 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let input = input::read(args)?;
     let target = machine::target(&args.on, input.placed.len())?;
     let placer = Placer::new(args, &input, &target)?;
-    let solution = solve(args, &input, &target, &placer, old.as_ref())?;
+    let solution = solve(args, &input, &target, &placer, None, old.as_ref())?;
     let placement = build::placement(args, &input, &target, &placer, &solution);
     finish(&placement, Some(&solution), &output, args)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What `hither map` says when it is asked for these policies, by whoever predicts what comes of
+/// it. `seats`: a unit for every thread of the profile, where these are decided already.
+///
+/// # Errors
+/// When a policy has one, or the threads do not fit.
+pub fn decide(
+    args: &Args,
+    input: &Input,
+    target: &Target,
+    seats: Option<&[u32]>,
+) -> Result<Placement> {
+    let placer = Placer::new(args, input, target)?;
+    let solution = solve(args, input, target, &placer, seats, None)?;
+    Ok(build::placement(args, input, target, &placer, &solution))
+}
+
+/// A unit for every thread of the profile, as the policy for threads says.
+///
+/// # Errors
+/// As [`decide`].
+pub fn seats(args: &Args, input: &Input, target: &Target) -> Result<Vec<u32>> {
+    let placer = Placer::new(args, input, target)?;
+    let first = placer.stages(None)?.into_iter().next();
+    let first = first.ok_or_else(|| anyhow!("there is nothing to place"))?;
+    Ok(first.threads)
 }
 
 /// The placement that was given in place of a profile.
@@ -89,10 +116,14 @@ fn solve(
     input: &Input,
     target: &Target,
     placer: &Placer,
+    seats: Option<&[u32]>,
     old: Option<&Placement>,
 ) -> Result<Solution> {
     let before = placer.before(old)?;
-    let stages = placer.stages(old.map(|_| before.as_slice()))?;
+    let stages = match seats {
+        Some(seats) => vec![Stage::whole_run(seats.to_vec())],
+        None => placer.stages(old.map(|_| before.as_slice()))?,
+    };
     let before = input.expand(&before);
     let pages = pages::place(args, input, target, &stages, &before)?;
     let comm = placer.communication(&stages);

@@ -1,7 +1,9 @@
 //! Predicting what a placement does: burst traces, a machine and a placement -> counts, time and
 //! energy. Pure: the same input and seed give the same output.
+pub mod file;
 pub mod machine;
 pub mod outcome;
+pub mod replay;
 
 use hither_profile::bursts::{Access, Piece};
 

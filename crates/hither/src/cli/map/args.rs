@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::ValueEnum;
+use clap::{Parser, ValueEnum};
 
 use crate::cli::topo::MachineArgs;
 use crate::cli::units;
@@ -197,6 +197,20 @@ impl CostKind {
 }
 
 impl Args {
+    /// What these words mean behind `hither map`.
+    ///
+    /// # Errors
+    /// When they are no options of it.
+    pub fn of(words: &[&str]) -> Result<Args, clap::Error> {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: Args,
+        }
+        let words = ["map"].iter().chain(words);
+        Alone::try_parse_from(words).map(|alone| alone.args)
+    }
+
     /// The policy for pages and its name; `None` to leave them to the system.
     ///
     /// # Errors

@@ -160,6 +160,7 @@ impl Args {
             until: self.until.clone(),
             only_functions: only.map(|f| f.0).unwrap_or_default(),
             max_size: self.max_size,
+            bursts: None,
         })
     }
 }

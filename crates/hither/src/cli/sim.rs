@@ -1,0 +1,96 @@
+//! `hither sim`: what placements of a recorded run would do, on this machine or another.
+mod args;
+mod forecast;
+mod keep;
+mod model;
+mod plans;
+mod predict;
+mod recorded;
+mod render;
+mod render_by;
+mod replay;
+mod structures;
+mod verdict;
+mod wanted;
+mod warm;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use hither_profile::{Prediction, PREDICTION_FORMAT};
+
+pub use args::Args;
+
+use super::style::Style;
+use args::By;
+use model::Model;
+use recorded::Recording;
+
+/// Reads, simulates, prints.
+///
+/// # Errors
+/// One sentence when something cannot be read, simulated or written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let output = args.output.as_deref().map(keep::destination).transpose()?;
+    let models = model::models(&args.on)?;
+    let limit = (!args.how.all).then_some(args.how.accesses);
+    let mut prediction = Prediction {
+        format: PREDICTION_FORMAT,
+        writer: env!("CARGO_PKG_VERSION").to_owned(),
+        comparisons: Vec::new(),
+    };
+    let style = Style::of_stdout();
+    for file in &args.profiles {
+        let recording = Recording::open(file, limit)?;
+        let before = prediction.comparisons.len();
+        for model in &models {
+            let forecast = predict::forecast(args, &recording, model)?;
+            if !args.json {
+                print(&(render::render(&forecast, &tables(args), style) + "\n"))?;
+            }
+            prediction.comparisons.push(forecast);
+        }
+        if !args.no_keep {
+            keep::in_profile(&prediction.comparisons[before..], file);
+        }
+    }
+    if let Some(path) = output {
+        hither_profile::write_prediction(&prediction, &path)?;
+    }
+    if args.json {
+        print(&(serde_json::to_string_pretty(&prediction)? + "\n"))?;
+    } else {
+        print(&next(&prediction, &models))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What to type now: for the first program on the first machine.
+fn next(prediction: &Prediction, models: &[Model]) -> String {
+    let first = prediction.comparisons.first().zip(models.first());
+    first.map_or_else(String::new, |(forecast, model)| {
+        format!("next: {}\n", render::next(forecast, model.name.as_deref()))
+    })
+}
+
+fn tables(args: &Args) -> Vec<By> {
+    let mut tables = args.by.clone();
+    if args.verbose {
+        tables.extend([By::Level, By::Link, By::Node, By::Energy, By::Time]);
+    }
+    let mut seen = Vec::new();
+    tables.retain(|by| {
+        let new = !seen.contains(by);
+        seen.push(*by);
+        new
+    });
+    tables
+}
+
+/// That nobody reads to the end is no failure.
+fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.context("cannot write the prediction")
+}
