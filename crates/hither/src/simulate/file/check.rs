@@ -1,13 +1,16 @@
 //! What cannot be, said with its line.
-use super::format::{Between, Cache, Count, File, Link, Memory, Number, Prefetch, Text};
+use super::format::{
+    Between, Cache, Count, File, Link, Memory, Number, Prefetch, Replacement, Text,
+};
 use super::{shipped, Error, Source, MAX_BYTES};
 use std::ops::Range;
 use toml::Spanned;
 
 /// Most of a number that counts (banks, ways, entries of a window).
 const MOST_COUNT: u64 = 1 << 16;
-/// Most ways of a cache.
+/// Most ways of a cache, and those of a tree.
 const MOST_WAYS: u64 = 1 << 10;
+const MOST_TREE_WAYS: u64 = 32;
 /// Most bytes of a cache.
 const MOST_CACHE: u64 = 1 << 36;
 /// Most of anything else: ns, GB/s, W, nJ.
@@ -228,6 +231,12 @@ impl<'a> Checked<'a> {
         self.count(&cache.level, "level", super::sites::LEVELS as u64)?;
         self.count(&cache.bytes, "bytes", MOST_CACHE)?;
         self.count(&cache.ways, "ways", MOST_WAYS)?;
+        if cache.replacement == Replacement::PseudoLru && *cache.ways.get_ref() > MOST_TREE_WAYS {
+            let what = format!(
+                "pseudo-lru is for at most {MOST_TREE_WAYS} ways; write replacement = \"lru\""
+            );
+            return Err(self.source.error(cache.ways.span(), what));
+        }
         if let Some(cores) = &cache.cores {
             self.count(cores, "cores", MOST_COUNT)?;
         }

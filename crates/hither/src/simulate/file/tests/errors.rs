@@ -26,6 +26,7 @@ fn check(from: &str, to: &str, part: &str) {
 #[test]
 fn impossible_caches_name_their_line() {
     check("ways = 8", "ways = 0", "write 1 to 1024");
+    check("ways = 8", "ways = 64", "pseudo-lru is for at most 32 ways");
     check(
         "ways = 8",
         "ways = 9",
