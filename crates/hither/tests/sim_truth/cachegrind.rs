@@ -152,7 +152,8 @@ impl Case<'_> {
         let counts = std::fs::read_to_string(self.place.path("counts")).expect("counts");
         let of = |key: &str| {
             let line = counts.lines().find_map(|l| l.strip_prefix(key));
-            line.unwrap_or_else(|| panic!("cachegrind writes no `{key}`")).split_whitespace()
+            line.unwrap_or_else(|| panic!("cachegrind writes no `{key}`"))
+                .split_whitespace()
         };
         let counts: HashMap<&str, f64> = of("events:")
             .zip(of("summary:").map(|n| n.parse().expect("a count")))
@@ -192,7 +193,9 @@ impl Case<'_> {
 }
 
 fn valgrind() -> Vec<String> {
-    ["valgrind", "-q", "--tool=cachegrind"].map(str::to_owned).to_vec()
+    ["valgrind", "-q", "--tool=cachegrind"]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 /// What valgrind puts into the environment of a program. Without it nothing is compared.
@@ -246,7 +249,9 @@ fn inputs(place: &Place) {
     let mut state = 1u64;
     let words: Vec<String> = (0..6000)
         .map(|n| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             let word = state >> 33;
             match n % 3 {
                 0 => format!("{} ", word % 50),
