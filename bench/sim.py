@@ -78,14 +78,13 @@ def build_touch(folder):
 def build_python(folder):
     """A Python that has pycachesim; None where it cannot be installed."""
     python = folder / "venv/bin/python"
+    has = [python, "-c", "import cachesim"]
+    if python.exists() and subprocess.run(has, capture_output=True, check=False).returncode == 0:
+        return python
     steps = [[sys.executable, "-m", "venv", folder / "venv"],
              [python, "-m", "pip", "install", "--quiet", PYTHON_PACKAGE]]
-    if subprocess.run([python, "-c", "import cachesim"], capture_output=True, check=False).returncode == 0 \
-            if python.exists() else False:
-        return python
     for step in steps:
-        done = subprocess.run(list(map(str, step)), capture_output=True, check=False)
-        if done.returncode != 0:
+        if subprocess.run(step, capture_output=True, check=False).returncode != 0:
             print(f"{PYTHON_PACKAGE} cannot be installed: no column `pycachesim`")
             return None
     return python
