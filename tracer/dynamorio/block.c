@@ -151,9 +151,18 @@ static void collect(void *dc, struct host_block *b, instrlist_t *bb) {
       for (int i = 0; i < instr_num_dsts(in); i++) add_access(dc, b, in, instr_get_dst(in, i), true, &s);
     }
     follow(&s, in);
+    b->last = in;
   }
   int rsp = DR_REG_RSP - DR_REG_START_64;
   b->moves_stack = s.generation[rsp] == (uint32_t)rsp ? s.delta[rsp] : 0;
+}
+
+/* drbbdup analyses copies of a block with a last instruction that it throws away: `last` is
+ * the one that stands for it when the block is instrumented. */
+void block_meet_last(struct host_block *b, instr_t *last) {
+  for (int i = 0; i < b->n; i++)
+    if (b->accesses[i].instr == b->last) b->accesses[i].instr = last;
+  b->last = last;
 }
 
 /* Is its address the stack pointer at the block's entry and a constant? */

@@ -63,6 +63,7 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   bool last = false;
   if (!instr_is_app(in) || !b) return flags;
   drbbdup_is_last_instr(dc, in, &last);
+  if (last) block_meet_last(b, in);
   int slot = which == CASE_TRACED ? SLOT_TRACED : b->n ? SLOT_UNTRACED : SLOT_INSTRUCTIONS;
   insert_count(dc, bb, where, b, slot, last);
   if (which == CASE_TRACED) insert_probes(dc, bb, in, where, b);

@@ -64,9 +64,11 @@ struct host_block {
   int n, nwindows, capacity;
   uint32_t instructions;
   int64_t moves_stack; /* what it adds to the stack pointer, 0 if that is not known */
+  instr_t *last;
   bool counted;
 };
 struct host_block *block_analyse(void *dc, instrlist_t *bb, bool merge);
+void block_meet_last(struct host_block *b, instr_t *last);
 void block_free(void *dc, struct host_block *b);
 void block_masks(const struct host_block *b, int window, struct hi_site *site);
 bool block_same_key(const struct host_access *a, const struct host_access *b);
@@ -115,6 +117,10 @@ struct plan_access {
   int64_t offset;
   const struct host_access *same; /* NULL for those that no probe counts */
 };
+struct plan_text {
+  uint8_t *bytes;
+  size_t n, size;
+};
 struct plan {
   struct plan_access *accesses;
   int n, capacity, sites, lengths;
@@ -122,10 +128,11 @@ struct plan {
   bool has_stack;
   uint32_t instructions;
   int64_t stack, moves_stack;
+  struct plan_text text; /* the description */
 };
 struct plan *plan_make(void *dc, instrlist_t *bb, const struct host_block *b, bool loops);
 void plan_free(void *dc, struct plan *plan);
-uint32_t plan_publish(void *dc, instrlist_t *bb, const struct plan *plan);
+uint32_t plan_publish(const struct plan *plan);
 
 /* depend.c: which registers hold what the block's accesses read */
 struct depend {

@@ -36,7 +36,8 @@ static void give_site(struct plan *p, struct plan_access *a, bool alone) {
       a->offset = a->same->disp - p->accesses[p->leaders[o->site]].same->disp;
       return;
     }
-  a->site = p->sites++;
+  bool stack = p->has_stack && a->same && block_on_stack(a->same);
+  a->site = stack ? 0 : p->sites++;
   p->leaders[a->site] = (int)(a - p->accesses);
 }
 
@@ -57,6 +58,7 @@ static void add_normal(void *dc, struct plan *p, const struct host_access *h, ui
 static void add_operand(void *dc, struct plan *p, instr_t *in, opnd_t o, bool write, uint32_t number) {
   if (!opnd_is_memory_reference(o)) return;
   uint32_t bytes = block_is_string(in) ? 0 : drutil_opnd_mem_size_in_bytes(o, in);
+  if (!bytes && !block_is_string(in)) return; /* of unknown size: not counted either */
   struct plan_access *a = add(dc, p,
                               (struct plan_access){.instr = in,
                                                    .operand = o,
@@ -75,6 +77,72 @@ static void number_lengths(struct plan *p) {
   int next = p->sites;
   for (int i = 0; i < p->n; i++)
     if (!p->accesses[i].bytes) p->accesses[i].length = next++;
+}
+
+/* --- the description */
+
+static void put(struct plan_text *t, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) t->bytes[t->n++] = (uint8_t)(value | 0x80);
+  t->bytes[t->n++] = (uint8_t)value;
+}
+
+static void put_signed(struct plan_text *t, int64_t value) { put(t, (uint64_t)value << 1 ^ (uint64_t)(value >> 63)); }
+
+/* At most two sources: of more registers the rest is left out. */
+static void put_sources(struct plan_text *t, struct depend d) {
+  if (d.read) {
+    put(t, 16 + d.read);
+    put(t, 0);
+    return;
+  }
+  uint32_t rest = d.registers & (d.registers - 1);
+  put(t, d.registers ? 1 + (uint32_t)__builtin_ctz(d.registers) : 0);
+  if (d.registers) put(t, rest ? 1 + (uint32_t)__builtin_ctz(rest) : 0);
+}
+
+static void put_access(struct plan_text *t, const struct plan_access *a, uint32_t after, struct depend from) {
+  put(t, after);
+  put(t, (uint64_t)(a->site + 1));
+  put_signed(t, a->offset);
+  put(t, (uint64_t)a->bytes << 1 | a->write);
+  if (!a->bytes) put(t, (uint64_t)a->length);
+  put_sources(t, from);
+}
+
+static bool unchanged(struct depend d, int reg) { return !d.read && d.registers == 1u << reg; }
+
+static void describe(struct plan_text *t, const struct plan *p, const struct depend *of_access,
+                     const struct depend *at_end) {
+  put(t, p->instructions);
+  put(t, (uint64_t)(p->sites + p->lengths));
+  put(t, (uint64_t)p->lengths);
+  put(t, p->has_stack);
+  put_signed(t, p->stack);
+  put_signed(t, p->moves_stack);
+  put(t, (uint64_t)p->n);
+  uint32_t before = 0;
+  for (int i = 0; i < p->n; i++) {
+    put_access(t, &p->accesses[i], p->accesses[i].number - before, of_access[i]);
+    before = p->accesses[i].number;
+  }
+  uint64_t changes = 0;
+  for (int r = 0; r < 16; r++) changes += !unchanged(at_end[r], r);
+  put(t, changes);
+  for (int r = 0; r < 16; r++)
+    if (!unchanged(at_end[r], r)) {
+      put(t, (uint64_t)r);
+      put_sources(t, at_end[r]);
+    }
+}
+
+static void describe_whole(void *dc, struct plan *p, instrlist_t *bb) {
+  size_t n = (size_t)p->n * sizeof(struct depend);
+  struct depend *of_access = n ? dr_thread_alloc(dc, n) : NULL, at_end[16];
+  p->text.size = 128 + (size_t)p->n * 40 + 16 * 12;
+  p->text.bytes = dr_thread_alloc(dc, p->text.size);
+  depend_follow(bb, p, of_access, at_end);
+  describe(&p->text, p, of_access, at_end);
+  if (n) dr_thread_free(dc, of_access, n);
 }
 
 struct plan *plan_make(void *dc, instrlist_t *bb, const struct host_block *b, bool loops) {
@@ -101,74 +169,15 @@ struct plan *plan_make(void *dc, instrlist_t *bb, const struct host_block *b, bo
     for (; next < b->n && b->accesses[next].instr == in; next++) add_normal(dc, p, &b->accesses[next], number, loops);
   }
   number_lengths(p);
+  describe_whole(dc, p, bb);
   return p;
 }
 
 void plan_free(void *dc, struct plan *p) {
+  dr_thread_free(dc, p->text.bytes, p->text.size);
   if (p->capacity) dr_thread_free(dc, p->accesses, (size_t)p->capacity * sizeof *p->accesses);
   dr_thread_free(dc, p->leaders, HI_RECORD_SITES * sizeof *p->leaders);
   dr_thread_free(dc, p, sizeof *p);
-}
-
-/* --- the description */
-
-struct text {
-  uint8_t *bytes;
-  size_t n;
-};
-
-static void put(struct text *t, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) t->bytes[t->n++] = (uint8_t)(value | 0x80);
-  t->bytes[t->n++] = (uint8_t)value;
-}
-
-static void put_signed(struct text *t, int64_t value) { put(t, (uint64_t)value << 1 ^ (uint64_t)(value >> 63)); }
-
-/* At most two sources: of more registers the rest is left out. */
-static void put_sources(struct text *t, struct depend d) {
-  if (d.read) {
-    put(t, 16 + d.read);
-    put(t, 0);
-    return;
-  }
-  uint32_t rest = d.registers & (d.registers - 1);
-  put(t, d.registers ? 1 + (uint32_t)__builtin_ctz(d.registers) : 0);
-  if (d.registers) put(t, rest ? 1 + (uint32_t)__builtin_ctz(rest) : 0);
-}
-
-static void put_access(struct text *t, const struct plan_access *a, uint32_t after, struct depend from) {
-  put(t, after);
-  put(t, (uint64_t)(a->site + 1));
-  put_signed(t, a->offset);
-  put(t, (uint64_t)a->bytes << 1 | a->write);
-  if (!a->bytes) put(t, (uint64_t)a->length);
-  put_sources(t, from);
-}
-
-static bool unchanged(struct depend d, int reg) { return !d.read && d.registers == 1u << reg; }
-
-static void describe(struct text *t, const struct plan *p, const struct depend *of_access,
-                     const struct depend *at_end) {
-  put(t, p->instructions);
-  put(t, (uint64_t)(p->sites + p->lengths));
-  put(t, (uint64_t)p->lengths);
-  put(t, p->has_stack);
-  put_signed(t, p->stack);
-  put_signed(t, p->moves_stack);
-  put(t, (uint64_t)p->n);
-  uint32_t before = 0;
-  for (int i = 0; i < p->n; i++) {
-    put_access(t, &p->accesses[i], p->accesses[i].number - before, of_access[i]);
-    before = p->accesses[i].number;
-  }
-  uint64_t changes = 0;
-  for (int r = 0; r < 16; r++) changes += !unchanged(at_end[r], r);
-  put(t, changes);
-  for (int r = 0; r < 16; r++)
-    if (!unchanged(at_end[r], r)) {
-      put(t, (uint64_t)r);
-      put_sources(t, at_end[r]);
-    }
 }
 
 static uint32_t reserve(void) {
@@ -178,7 +187,9 @@ static uint32_t reserve(void) {
   return 0;
 }
 
-static uint32_t enter(const struct plan *p, const struct text *t) {
+/* Enters the block into the segment; its number, or 0 where there is no room for it. */
+uint32_t plan_publish(const struct plan *p) {
+  const struct plan_text *t = &p->text;
   uint64_t offset = __atomic_fetch_add(&hi_run.header->record_top, t->n, __ATOMIC_RELAXED);
   uint32_t number = offset + t->n <= HI_RECORD_BYTES ? reserve() : 0;
   if (!number) {
@@ -197,18 +208,5 @@ static uint32_t enter(const struct plan *p, const struct text *t) {
   b->accesses = (uint16_t)p->n;
   b->has_stack = p->has_stack;
   __atomic_store_n(&b->ready, 1, __ATOMIC_RELEASE);
-  return number;
-}
-
-/* Describes the block; its number, or 0 where there is no room for it. */
-uint32_t plan_publish(void *dc, instrlist_t *bb, const struct plan *p) {
-  size_t size = 128 + (size_t)p->n * 40 + 16 * 12, n = (size_t)p->n * sizeof(struct depend);
-  struct text t = {dr_thread_alloc(dc, size), 0};
-  struct depend *of_access = n ? dr_thread_alloc(dc, n) : NULL, at_end[16];
-  depend_follow(bb, p, of_access, at_end);
-  describe(&t, p, of_access, at_end);
-  uint32_t number = enter(p, &t);
-  dr_thread_free(dc, t.bytes, size);
-  if (n) dr_thread_free(dc, of_access, n);
   return number;
 }

@@ -76,9 +76,7 @@ static void insert_site(void *dc, instrlist_t *bb, instr_t *where, const struct 
   if (probe_address(dc, bb, where, a->operand, 0, address, raw)) {
     PUT(XINST_CREATE_load(dc, REG(raw), host_slot(dc, SLOT_RAW)));
     PUT(XINST_CREATE_store(dc, word(raw, a->site), REG(address)));
-    if (!a->bytes)
-      PUT(INSTR_CREATE_mov_imm(dc, word(raw, a->length),
-                               OPND_CREATE_INT32((int)drutil_opnd_mem_size_in_bytes(a->operand, a->instr))));
+    if (!a->bytes) PUT(INSTR_CREATE_mov_imm(dc, word(raw, a->length), OPND_CREATE_INT32((int)a->same->bytes)));
   }
   drreg_unreserve_register(dc, bb, where, address);
   drreg_unreserve_register(dc, bb, where, raw);
@@ -129,6 +127,13 @@ static void insert_end(void *dc, instrlist_t *bb, instr_t *where, const struct p
   drreg_unreserve_aflags(dc, bb, where);
 }
 
+static void meet_last(struct copy *copy, instr_t *last) {
+  instr_t *before = copy->block->last;
+  block_meet_last(copy->block, last);
+  for (int i = 0; copy->plan && i < copy->plan->n; i++)
+    if (copy->plan->accesses[i].instr == before) copy->plan->accesses[i].instr = last;
+}
+
 static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t *in, instr_t *where, bool for_trace,
                                   bool translating, uintptr_t which, void *data, void *block, void *analysis) {
   (void)which, (void)data, (void)block;
@@ -137,6 +142,7 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   bool last = false;
   if (!instr_is_app(in) || !copy) return flags;
   drbbdup_is_last_instr(dc, in, &last);
+  if (last) meet_last(copy, in);
   insert_count(dc, bb, where, copy->block, SLOT_INSTRUCTIONS, last);
   insert_probes(dc, bb, in, where, copy->block);
   struct plan *p = copy->plan;
@@ -146,7 +152,7 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   insert_sites(dc, bb, in, where, p);
   if (last) {
     /* A block that is only translated has its number already; any other is as long. */
-    uint32_t number = translating ? 1 : plan_publish(dc, bb, p);
+    uint32_t number = translating ? 1 : plan_publish(p);
     if (number) insert_end(dc, bb, where, p, number);
   }
   return flags;
