@@ -38,7 +38,6 @@ help:
 	@echo 'make bench-run               cost of hither run beside a plain start'
 	@echo 'make bench-auto              cost of hither auto beside a plain start, and what it sees'
 	@echo 'make bench-map               placements and their cost against libscotch'
-	@echo 'make bench-sim               accesses simulated per second, by stream, caches, length'
 	@echo 'make bench-report            pages of known size: time, bytes, zoom in chromium'
 	@echo 'make bench-sim               accesses simulated a second, beside cachegrind and pycachesim'
 	@echo 'make screenshots             pictures of the pages of the example programs'
@@ -127,9 +126,6 @@ bench-auto: build
 # Words in BENCH_ARGS keep machines, patterns, costs: BENCH_ARGS='-v hops 64 power-law'.
 bench-map: build-packages toolchain
 	$(CARGO) bench --package hither --bench map -- $(BENCH_ARGS)
-
-bench-sim: build-packages toolchain
-	$(CARGO) bench --package hither --bench sim -- $(BENCH_ARGS)
 
 bench-report: test-packages toolchain
 	$(CARGO) xtask report-packages

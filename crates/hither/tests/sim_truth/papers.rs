@@ -62,10 +62,12 @@ const FIGURES: [Figure; 6] = [
         paper: Some(-39.9),
         of: Amounts::dram,
     },
+    // Of all copies that writes take away those count that are missed: one that was evicted
+    // before the write needs no invalidation, so that more room may mean more of them.
     Figure {
-        name: "invalidations",
+        name: "L2 invalidation misses",
         paper: None,
-        of: |a| a.invalidations,
+        of: |a| a.levels.last().map_or(0.0, |level| level.invalidation),
     },
     Figure {
         name: "interconnect",
@@ -91,33 +93,27 @@ fn changes(what: &str, placements: &[Predicted]) -> [f64; 6] {
         let paper = figure
             .paper
             .map_or_else(String::new, |p| format!("{p:+.1} %"));
-        println!("  {:<14} {change:+7.1} %   paper {paper}", figure.name);
+        println!("  {:<22} {change:+7.1} %   paper {paper}", figure.name);
         change
     })
 }
 
+/// The stencils with as many threads as cores, after the start: then each step reads what the
+/// neighbours wrote in the one before.
 #[test]
 fn locality_beats_distance_as_in_locality_and_balance() {
     let place = Place::new();
     for (program, arguments) in [("stencil2d", "512 6"), ("ondes", "-p 64 3")] {
         let profile = record(&place, program, 8, arguments);
         let options =
-            "--topology locality-balance-table1 --policy distance,locality --all --warm-up 0.3";
+            "--topology locality-balance-table1 --policy distance,locality --all --warm-up 0.4";
         let forecast = predict(&place, &profile, options);
         assert_eq!(forecast.machine_file, "locality-balance-table1.toml");
-        let [time, misses, dram, invalidations, traffic, energy] =
-            changes(program, &forecast.placements);
-        for (name, change) in [
-            ("misses", misses),
-            ("invalidations", invalidations),
-            ("traffic", traffic),
-            ("energy", energy),
-            ("time", time),
-        ] {
-            assert!(change < 0.0, "{program}: {name} {change:+.1} %");
+        let changes = changes(program, &forecast.placements);
+        for (figure, change) in FIGURES.iter().zip(changes) {
+            assert!(change < 0.0, "{program}: {} {change:+.1} %", figure.name);
         }
-        // A grid that the caches hold is read from memory once, wherever threads are.
-        assert!(dram < 0.5, "{program}: DRAM {dram:+.1} %");
+        let [time, .., traffic, _] = changes;
         assert!(
             time > traffic,
             "{program}: time {time:+.1} %, traffic {traffic:+.1} %"
@@ -128,8 +124,8 @@ fn locality_beats_distance_as_in_locality_and_balance() {
 #[test]
 fn all_to_all_is_the_same_wherever_threads_are() {
     let place = Place::new();
-    let profile = record(&place, "all_to_all", 1, "8 40 512");
-    let options = "--topology locality-balance-table1 --policy random,locality,distance,scatter --all --seeds 5";
+    let profile = record(&place, "all_to_all", 1, "8 15 512");
+    let options = "--topology locality-balance-table1 --policy random,locality,distance,scatter --all --seeds 3";
     let forecast = predict(&place, &profile, options);
     for placement in &forecast.placements[1..] {
         let relative = placement.relative;
@@ -150,13 +146,22 @@ fn all_to_all_is_the_same_wherever_threads_are() {
     }
 }
 
+/// The X7550 with a thirty-second of its L3 and half of its cores, one thread each: for a
+/// program of a thirtieth of the size that would need its memory.
+const SMALL: &str = "pack:4 [numa(memory=8589934592)] l3:1(size=589824) l2:4(size=65536) l1:1(size=32768) core:1 pu:1";
+
 /// OPT 7.4: thread and data mapping need one another where the master has touched everything.
 #[test]
 fn threads_and_pages_together_gain_more_than_the_sum() {
     let place = Place::new();
-    let profile = record(&place, "ondes", 32, "64 3");
-    let options = "--topology xeon-x7550x4 --policy random,locality,random+most-access,locality+most-access --all --seeds 2 --warm-up 0.3";
-    let forecast = predict(&place, &profile, options);
+    let profile = record(&place, "ondes", 16, "48 4");
+    let machine = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../testdata/machines/xeon-x7550x4.toml"
+    );
+    let policies = "random,locality,random+most-access,locality+most-access";
+    let options = format!("--topology '{SMALL}' --machine '{machine}' --policy {policies} --all --seeds 2 --warm-up 0.3");
+    let forecast = predict(&place, &profile, &options);
     let gain = |name: &str| {
         let placement = forecast
             .placements
@@ -170,12 +175,13 @@ fn threads_and_pages_together_gain_more_than_the_sum() {
         gain("random+most-access"),
         gain("locality+most-access"),
     );
-    println!("ondes on 4 x X7550: threads {threads:.1} %, pages {pages:.1} %, both {both:.1} %");
+    println!(
+        "ondes on a small 4 x X7550: threads {threads:.1} %, pages {pages:.1} %, both {both:.1} %"
+    );
     assert!(
-        both > threads + pages,
+        both > 0.0 && both > threads + pages,
         "{threads:.1} + {pages:.1} against {both:.1}"
     );
-    assert!(both > 0.0);
 }
 
 #[test]
