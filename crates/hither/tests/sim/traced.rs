@@ -15,7 +15,7 @@ fn three_programs_on_two_machines() {
     trace("stencil", &format!("{} 128 20", workload("stencil2d")));
     trace("ondes", &format!("{} 24 6", workload("ondes")));
     trace("ring", &format!("{} 8 60 64", workload("ring")));
-    let line = format!("{HITHER} sim stencil.hither ondes.hither ring.hither --topology xeon-x7550x4,epyc-9654x2-nps1 --accesses 60k --seeds 2 -o all");
+    let line = format!("{HITHER} sim stencil.hither ondes.hither ring.hither --topology xeon-x7550x4,epyc-9654x2-nps1 --accesses 20k --seeds 2 -o all");
     let out = place.shell(&line);
     let shown = text(&out.stdout);
     assert_eq!(status(&out), 0, "{}{shown}", text(&out.stderr));
