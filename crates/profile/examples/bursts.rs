@@ -32,7 +32,9 @@ fn main() {
                     depend += u64::from(a.depends > 0);
                     let named = bursts.place(window, piece.process, a.address >> 12);
                     unnamed += u64::from(named.is_none());
-                    if named.is_none() && std::env::var_os("DBG").is_some() { println!("{a:x?}"); }
+                    if named.is_none() && std::env::var_os("DBG").is_some() {
+                        println!("{a:x?}");
+                    }
                 }
             }
             let [reads, writes] = sums;

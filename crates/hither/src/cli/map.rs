@@ -19,6 +19,7 @@ use anyhow::{anyhow, bail, Result};
 use hither_profile::{read_placement, Objective, Placement};
 
 pub use args::Args;
+use args::BEST;
 
 use super::style::Style;
 use crate::map::explain::{explain, Explanation, Placed as Arrangement};
@@ -47,11 +48,35 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let old = args.from.as_deref().map(read_placement).transpose()?;
     let input = input::read(args)?;
     let target = machine::target(&args.on, input.placed.len())?;
+    let judged = judged(args, &input)?;
+    let args = judged.as_ref().map_or(args, |(args, _)| args);
     let placer = Placer::new(args, &input, &target)?;
     let solution = solve(args, &input, &target, &placer, None, old.as_ref())?;
-    let placement = build::placement(args, &input, &target, &placer, &solution);
+    let mut placement = build::placement(args, &input, &target, &placer, &solution);
+    if let Some((_, verdict)) = &judged {
+        placement.why = format!("{verdict} {}", placement.why);
+    }
     finish(&placement, Some(&solution), &output, args)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// With `--policy best`: the options with what is predicted to be the fastest instead, and the
+/// verdict.
+fn judged(args: &Args, input: &Input) -> Result<Option<(Args, String)>> {
+    if args.choice.policy != BEST {
+        return Ok(None);
+    }
+    if args.choice.fast {
+        bail!("--fast goes with --policy locality");
+    }
+    let Some(profile) = args.input.as_ref().filter(|_| input.profile.is_some()) else {
+        bail!("--policy best needs a profile with bursts, which `hither trace --bursts` records; a matrix says too little to simulate");
+    };
+    let found = super::sim::best(args, profile)?;
+    let mut args = args.clone();
+    args.choice.policy = found.threads;
+    args.choice.data = Some(found.data);
+    Ok(Some((args, found.verdict)))
 }
 
 /// What `hither map` says when it is asked for these policies, by whoever predicts what comes of

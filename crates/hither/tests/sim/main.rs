@@ -2,4 +2,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
+mod given;
 mod made;
+mod refused;
+mod traced;

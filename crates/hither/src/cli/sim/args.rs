@@ -1,7 +1,7 @@
 //! The options of `hither sim`.
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::{Parser, ValueEnum};
 
 use super::wanted::{self, Wanted};
 use crate::cli::units;
@@ -64,6 +64,26 @@ pub struct Args {
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
+
+    /// Options of `hither map` for all policies.
+    #[arg(skip)]
+    pub map_words: Vec<String>,
+}
+
+impl Args {
+    /// What these words mean behind `hither sim`.
+    ///
+    /// # Errors
+    /// When they are no options of it.
+    pub fn of(words: &[&str]) -> Result<Args, clap::Error> {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: Args,
+        }
+        let words = ["sim"].iter().chain(words);
+        Alone::try_parse_from(words).map(|alone| alone.args)
+    }
 }
 
 /// The machines.

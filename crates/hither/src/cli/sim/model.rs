@@ -5,11 +5,12 @@ use std::path::Path;
 use anyhow::{bail, Context, Result};
 
 use super::args::On;
+use crate::cli::map;
 use crate::cli::map::args::CostKind;
 use crate::cli::map::machine::{self, Target};
 use crate::simulate::file;
 use crate::simulate::machine::Machine;
-use crate::topology::{self, Restrictions};
+use crate::topology::{self, Restrictions, Selected};
 
 /// A machine.
 pub struct Model {
@@ -44,26 +45,48 @@ pub fn models(on: &On) -> Result<Vec<Model>> {
 
 fn model(name: Option<String>, user: Option<&(String, String)>) -> Result<Model> {
     let selected = topology::select(name.as_deref(), &Restrictions::default())?;
-    let user = user.map(|(name, text)| file::Source { name, text });
-    let made = file::machine(&selected, name.as_deref(), user)?;
-    let target = machine::of_selected(selected, name.as_deref(), CostKind::Hops)?;
-    let units = &target.tree.units;
-    let nodes = (0u32..).zip(&target.tree.nodes);
-    let all: Vec<u32> = nodes.clone().map(|(at, _)| at).collect();
-    let serving: Vec<u32> = nodes
-        .filter(|(_, n)| !n.units.is_empty())
-        .map(|(at, _)| at)
-        .collect();
-    Ok(Model {
-        unit_nodes: units.iter().map(|unit| unit.node.0).collect(),
-        nodes: if serving.is_empty() { all } else { serving },
-        name,
-        target,
-        machine: made.machine,
-        title: made.title,
-        file: made.file,
-        notes: made.notes,
-    })
+    Model::of_selected(name, selected, CostKind::Hops, user)
+}
+
+impl Model {
+    /// The machine that `hither map` is to place so many threads on.
+    ///
+    /// # Errors
+    /// As [`models`].
+    pub fn of_map(on: &map::args::On, threads: usize) -> Result<Model> {
+        let name = on.machine.topology.clone();
+        let restrictions = on.machine.restrictions(Some(threads));
+        let selected = topology::select(name.as_deref(), &restrictions)?;
+        Model::of_selected(name, selected, on.cost, None)
+    }
+
+    fn of_selected(
+        name: Option<String>,
+        selected: Selected,
+        cost: CostKind,
+        user: Option<&(String, String)>,
+    ) -> Result<Model> {
+        let user = user.map(|(name, text)| file::Source { name, text });
+        let made = file::machine(&selected, name.as_deref(), user)?;
+        let target = machine::of_selected(selected, name.as_deref(), cost)?;
+        let units = &target.tree.units;
+        let nodes = (0u32..).zip(&target.tree.nodes);
+        let all: Vec<u32> = nodes.clone().map(|(at, _)| at).collect();
+        let serving: Vec<u32> = nodes
+            .filter(|(_, n)| !n.units.is_empty())
+            .map(|(at, _)| at)
+            .collect();
+        Ok(Model {
+            unit_nodes: units.iter().map(|unit| unit.node.0).collect(),
+            nodes: if serving.is_empty() { all } else { serving },
+            name,
+            target,
+            machine: made.machine,
+            title: made.title,
+            file: made.file,
+            notes: made.notes,
+        })
+    }
 }
 
 /// The name and the text of a machine file.

@@ -23,8 +23,6 @@ pub struct Candidate {
     pub plans: Vec<Plan>,
     /// It is only there for `joint` to choose from.
     pub for_joint: bool,
-    /// What `hither map` would write, where chance has no part.
-    pub placement: Option<Placement>,
 }
 
 /// What is needed to make plans.
@@ -32,6 +30,8 @@ pub struct Planner<'a> {
     pub recording: &'a Recording,
     pub model: &'a Model,
     pub what: &'a What,
+    /// Other options of `hither map`.
+    pub words: &'a [String],
 }
 
 /// What is asked for, in order.
@@ -78,11 +78,8 @@ impl Planner<'_> {
         };
         let seeds = (0..u64::from(seeds)).map(|n| self.what.seed.wrapping_add(n));
         let mut plans = Vec::new();
-        let mut placement = None;
         for seed in seeds {
-            let (plan, placed) = self.plan(wanted, seed)?;
-            plans.push(plan);
-            placement = placed.filter(|_| !wanted.threads.is_chance());
+            plans.push(self.plan(wanted, seed)?);
         }
         Ok(Candidate {
             name: wanted.name(),
@@ -91,11 +88,10 @@ impl Planner<'_> {
             file: None,
             plans,
             for_joint: false,
-            placement,
         })
     }
 
-    fn plan(&self, wanted: &Wanted, seed: u64) -> Result<(Plan, Option<Placement>)> {
+    fn plan(&self, wanted: &Wanted, seed: u64) -> Result<Plan> {
         let (input, target) = (&self.recording.input, &self.model.target);
         let policy = match wanted.threads {
             Threads::Policy(name) => name,
@@ -104,9 +100,10 @@ impl Planner<'_> {
         };
         let (file, seed_text) = (input.source.file.as_str(), seed.to_string());
         let data = wanted.data.as_deref().unwrap_or("first-touch");
-        let words = [
+        let mut words = vec![
             file, "--policy", policy, "--data", data, "--seed", &seed_text,
         ];
+        words.extend(self.words.iter().map(String::as_str));
         let args = map::Args::of(&words)?;
         let mut kernel = Kernel::new(&target.tree, seed);
         let seats = match wanted.threads {
@@ -124,11 +121,10 @@ impl Planner<'_> {
             Some(placement) => self.of_placement(placement, seed)?,
             None => Plan::of_units(seats),
         };
-        let plan = match wanted.threads {
-            Threads::Os => self.drifting(plan, &mut kernel)?,
-            _ => plan,
-        };
-        Ok((plan, placement))
+        match wanted.threads {
+            Threads::Os => self.drifting(plan, &mut kernel),
+            _ => Ok(plan),
+        }
     }
 
     /// As the system moves threads between windows and, at the beginning of what counts of a
@@ -239,7 +235,6 @@ impl Planner<'_> {
             file: Some(shown.to_string()),
             plans: vec![plan],
             for_joint: false,
-            placement: None,
         })
     }
 }
@@ -247,10 +242,10 @@ impl Planner<'_> {
 /// The policies that `joint` chooses from: those that are compared and know something, each with
 /// pages placed for its threads; if there are none, the usual ones.
 fn for_joint(wanted: &[Wanted]) -> Vec<Wanted> {
-    let knows = |threads: &Threads| matches!(threads, Threads::Policy(_)) && !threads.is_chance();
-    let mut threads: Vec<Threads> = wanted.iter().map(|w| w.threads).filter(knows).collect();
+    let all = wanted.iter().map(|w| w.threads);
+    let mut threads: Vec<Threads> = all.filter(|t| t.is_known()).collect();
     if threads.is_empty() {
-        threads = USUAL.into_iter().filter(knows).collect();
+        threads = USUAL.into_iter().filter(|t| t.is_known()).collect();
     }
     let mut seen = BTreeSet::new();
     threads.retain(|threads| seen.insert(threads.name()));

@@ -27,6 +27,7 @@ pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<For
         recording,
         model,
         what: &args.what,
+        words: &args.map_words,
     };
     let candidates = planner.candidates()?;
     let structures = args.by.contains(&By::Structure) || args.json;

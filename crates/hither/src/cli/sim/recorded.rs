@@ -11,6 +11,7 @@ use crate::cli::map::input::Input;
 use crate::cli::style::shell_line;
 use crate::simulate::feed::homes::{touches, Touches};
 use crate::simulate::feed::space::{Layout, Space};
+use crate::topology::PuList;
 
 /// What was recorded of a run.
 pub struct Recording {
@@ -40,13 +41,17 @@ impl Window {
 }
 
 impl Recording {
-    /// `limit`: most accesses to simulate; `None` for all.
+    /// `limit`: about how many accesses to simulate, `None` for all; `only`: the threads to place,
+    /// if not all that work.
     ///
     /// # Errors
     /// One sentence when the profile cannot be read or has no bursts.
-    pub fn open(file: &Path, limit: Option<u64>) -> Result<Recording> {
+    pub fn open(file: &Path, limit: Option<u64>, only: Option<&PuList>) -> Result<Recording> {
         let shown = file.display().to_string();
-        let input = map::input::read(&map::Args::of(&[&shown])?)?;
+        let input = map::input::read(&map::Args {
+            threads: only.cloned(),
+            ..map::Args::of(&[&shown])?
+        })?;
         let profile = profile(&input)?;
         let bursts = Bursts::open(file)?.ok_or_else(|| without(&shown, profile))?;
         let threads = profile.threads.len();
@@ -62,6 +67,9 @@ impl Recording {
         });
         let recorded: Vec<Vec<u64>> = windows.collect();
         let chosen = choose(&recorded, limit);
+        if let Some(broken) = bursts.broken().filter(|_| chosen.is_empty()) {
+            bail!("{broken}; but no window lies before it, so record the program again");
+        }
         if chosen.is_empty() {
             bail!("the bursts of {shown} hold no access; record longer or more of them, see --bursts of `hither trace --help`");
         }
@@ -133,33 +141,24 @@ fn without(shown: &str, profile: &Profile) -> anyhow::Error {
     )
 }
 
-/// Numbers of windows that together hold no more than `limit` accesses, evenly over the run; at
-/// least two where there are two, since one tells nothing of how they differ.
+/// Numbers of windows, evenly over the run, so many that they hold about `limit` accesses if they
+/// are like the others; at least two where there are two, since one tells nothing of how they
+/// differ.
 fn choose(recorded: &[Vec<u64>], limit: Option<u64>) -> Vec<usize> {
-    let sums: Vec<u64> = recorded
-        .iter()
-        .map(|w| w.iter().fold(0u64, |sum, n| sum.saturating_add(*n)))
-        .collect();
-    let full: Vec<usize> = (0..sums.len()).filter(|at| sums[*at] > 0).collect();
+    let sum = |at: usize| {
+        recorded[at]
+            .iter()
+            .fold(0u64, |sum, n| sum.saturating_add(*n))
+    };
+    let full: Vec<usize> = (0..recorded.len()).filter(|at| sum(*at) > 0).collect();
     let all = full.len();
-    let limit = limit.unwrap_or(u64::MAX);
-    let evenly = |count: usize| {
-        let at = move |i: usize| (2 * i + 1) * all / (2 * count);
-        (0..count)
-            .map(at)
-            .map(|at| full[at])
-            .collect::<Vec<usize>>()
-    };
-    let fits = |count: &usize| {
-        let sum = evenly(*count).into_iter().map(|w| sums[w]);
-        sum.fold(0u64, u64::saturating_add) <= limit
-    };
-    let counts = (1..=all).rev();
-    let count = counts.clone().find(fits).unwrap_or(1).max(all.min(2));
-    match all {
-        0 => Vec::new(),
-        _ => evenly(count),
-    }
+    let total = full
+        .iter()
+        .fold(0u64, |total, at| total.saturating_add(sum(*at)));
+    let part = u128::from(limit.unwrap_or(u64::MAX)) * all as u128 / u128::from(total.max(1));
+    let count = usize::try_from(part).map_or(all, |part| part.clamp(all.min(2), all));
+    let at = |i: usize| full[(2 * i + 1) * all / (2 * count)];
+    (0..count).map(at).collect()
 }
 
 #[cfg(test)]
@@ -179,5 +178,7 @@ mod tests {
         check(&[10, 10, 10, 10], Some(1), &[1, 3]);
         check(&[10], Some(1), &[0]);
         check(&[u64::MAX, u64::MAX], None, &[0, 1]);
+        // Large windows are not left out for being large.
+        check(&[1, 100, 1, 1], Some(103), &[0, 1, 2, 3]);
     }
 }

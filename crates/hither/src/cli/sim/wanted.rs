@@ -43,6 +43,11 @@ impl Threads {
         }
     }
 
+    /// A policy of `hither map` that knows where threads should be.
+    pub fn is_known(self) -> bool {
+        matches!(self, Threads::Policy(_)) && !self.is_chance()
+    }
+
     /// Another seed may put threads elsewhere, and nothing else tells where they should be.
     pub fn is_chance(self) -> bool {
         matches!(self, Threads::Os | Threads::Policy("random"))

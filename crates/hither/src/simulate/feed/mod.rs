@@ -7,3 +7,6 @@ pub mod kernel;
 pub mod plan;
 pub mod space;
 pub mod statistics;
+
+#[cfg(test)]
+mod tests;
