@@ -95,6 +95,15 @@ impl Caches {
         false
     }
 
+    /// Reads an entry of each 16 of a set, a line of this computer.
+    #[inline]
+    pub fn glance(&self, set: usize) -> u64 {
+        let ways = &self.entries[set..set + self.ways];
+        ways.iter()
+            .step_by(16)
+            .fold(0, |all, &e| all ^ u64::from(e))
+    }
+
     pub fn flags(&self, at: usize) -> u32 {
         self.entries[at] & FLAGS
     }

@@ -1,7 +1,7 @@
 //! A core's window over the instruction stream.
 //!
 //! Instruction i enters no earlier than instruction i - window has left; `width` enter and leave
-//! in a cycle, and they leave in order. Instructions that access no memory never hold up others.
+//! in a cycle, one each `step` = 1 / width, and they leave in order. Instructions that access no memory never hold up others.
 //! An access issues when it has entered and what its address depends on is there; a read leaves
 //! when its data are there, a write when it has issued. This is the interval view of an
 //! out-of-order core: Eyerman, Eeckhout, Karkhanis, Smith, "A mechanistic performance model for
@@ -53,9 +53,9 @@ impl Stream {
 
     /// The next access, `after` instructions later: it enters, and this is when it may issue.
     #[inline]
-    pub fn enter(&mut self, after: u32, depends: u32, width: f64, window: u64) -> f64 {
+    pub fn enter(&mut self, after: u32, depends: u32, step: f64, window: u64) -> f64 {
         self.instructions += u64::from(after);
-        let mut at = self.entered + f64::from(after) / width;
+        let mut at = self.entered + f64::from(after) * step;
         let first = self.instructions.saturating_sub(window);
         let oldest = self.accesses.saturating_sub(REMEMBERED - 1);
         // The last access that is to have left.
@@ -67,7 +67,7 @@ impl Stream {
         if self.gone > 0 {
             let last = &self.past[(self.gone - 1) % REMEMBERED];
             let behind = first.saturating_sub(last.instruction) as f64;
-            at = at.max(last.left + behind / width);
+            at = at.max(last.left + behind * step);
         }
         self.entered = at;
         let depends = depends as usize;
@@ -79,9 +79,9 @@ impl Stream {
 
     /// The access that entered last issued at `issued` and has its data at `done`.
     #[inline]
-    pub fn leave(&mut self, after: u32, width: f64, issued: f64, done: f64, write: bool) {
+    pub fn leave(&mut self, after: u32, step: f64, issued: f64, done: f64, write: bool) {
         let ready = if write { issued } else { done };
-        self.left = (self.left + f64::from(after) / width).max(ready);
+        self.left = (self.left + f64::from(after) * step).max(ready);
         self.past[self.accesses % REMEMBERED] = Past {
             instruction: self.instructions,
             done: ready,

@@ -135,7 +135,23 @@ impl Hierarchy {
         }
     }
 
+    /// Reads what an access to an address is going to read, if its line is not in the first level.
+    #[inline]
+    pub fn glance(&self, branch: usize, address: u64) -> u64 {
+        match self.pages.known_line(address) {
+            Some(line) if !self.has(branch, line) => {
+                let mut all = u64::from(self.lines.get(line).held);
+                for (level, caches) in self.caches.iter().enumerate().skip(1) {
+                    all ^= caches.glance(caches.set(self.tree.cache(branch, level), line));
+                }
+                all
+            }
+            _ => 0,
+        }
+    }
+
     /// Whether a branch's first level has a line.
+    #[inline]
     pub fn has(&self, branch: usize, line: u32) -> bool {
         let set = self.caches[0].set(self.tree.cache(branch, 0), line);
         self.caches[0].find(set, line).is_some()

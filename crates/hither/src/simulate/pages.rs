@@ -10,10 +10,12 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 const PAGE: u32 = 4096;
+/// 2^64 divided by the golden ratio.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 /// More colours than this are not kept apart: a level whose sets would need them is indexed by
 /// frame.
 const COLOURS: u64 = 1 << 16;
-const RECENT: usize = 1024;
+const RECENT_BITS: u32 = 12;
 
 #[derive(Clone, Copy, Default)]
 struct Page {
@@ -25,7 +27,7 @@ struct Page {
 
 pub struct Pages {
     frames: HashMap<u64, u32, BuildHasherDefault<Multiply>>,
-    /// The last pages asked for: number and frame, by number modulo [`RECENT`].
+    /// The last pages asked for: number and frame, by a hash of the number.
     recent: Vec<(u64, u32)>,
     /// By frame.
     pages: Vec<Page>,
@@ -51,7 +53,7 @@ impl Pages {
         }
         Pages {
             frames: HashMap::default(),
-            recent: vec![(u64::MAX, 0); RECENT],
+            recent: vec![(u64::MAX, 0); 1 << RECENT_BITS],
             pages: Vec::new(),
             next: vec![0; colours as usize],
             lines_per_page,
@@ -71,13 +73,22 @@ impl Pages {
         home: &dyn Fn(u64) -> Option<u32>,
     ) -> Option<u32> {
         let number = address / u64::from(PAGE);
-        let (page, frame) = self.recent[number as usize % RECENT];
+        let (page, frame) = self.recent[slot(number)];
         let frame = if page == number {
             frame
         } else {
             self.look_up(number, toucher, home)?
         };
         Some(frame * self.lines_per_page + (address as u32 % PAGE >> self.line_bits))
+    }
+
+    /// The line of an address whose page was asked for lately.
+    #[inline]
+    pub fn known_line(&self, address: u64) -> Option<u32> {
+        let number = address / u64::from(PAGE);
+        let (page, frame) = self.recent[slot(number)];
+        let within = address as u32 % PAGE >> self.line_bits;
+        (page == number).then(|| frame * self.lines_per_page + within)
     }
 
     fn look_up(
@@ -97,7 +108,7 @@ impl Pages {
             let home = home(number * u64::from(PAGE)).filter(|&n| n < self.nodes);
             page.home = home.unwrap_or(toucher);
         }
-        self.recent[number as usize % RECENT] = (number, frame);
+        self.recent[slot(number)] = (number, frame);
         Some(frame)
     }
 
@@ -146,6 +157,12 @@ impl Pages {
     }
 }
 
+/// Where a page's number is in [`Pages::recent`]: areas of threads often are a power of two apart.
+#[inline]
+fn slot(number: u64) -> usize {
+    (number.wrapping_mul(MIX) >> (64 - RECENT_BITS)) as usize
+}
+
 fn common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 {
         a
@@ -170,7 +187,7 @@ impl Hasher for Multiply {
     }
 
     fn write_u64(&mut self, n: u64) {
-        let mixed = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ n).wrapping_mul(MIX);
         self.0 = mixed ^ mixed >> 32;
     }
 }

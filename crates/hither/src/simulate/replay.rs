@@ -12,6 +12,9 @@ use std::collections::VecDeque;
 /// gives each some milliseconds; windows are not long enough for that.
 const SLICE: f64 = 100_000.0;
 
+/// How many accesses ahead a thread's piece is glanced at.
+const SOON: usize = 4;
+
 struct Thread {
     /// Its position in `Setup::units`.
     number: u32,
@@ -40,8 +43,8 @@ struct Core {
     running: u32,
     since: f64,
     busy: f64,
-    /// What each of them has.
-    width: f64,
+    /// What each of them has: cycles per instruction, and its part of the window.
+    step: f64,
     window: u64,
     misses: Misses,
 }
@@ -74,6 +77,9 @@ pub struct Replay<'a, S: Source + ?Sized> {
     latest: f64,
     reads: u64,
     groups: Vec<Share>,
+    /// Of what was read only so that this computer's caches have it when it is needed: a thread's
+    /// next access comes when all others have had theirs, and this computer can fetch meanwhile.
+    glanced: u64,
 }
 
 impl<'a, S: Source + ?Sized> Replay<'a, S> {
@@ -111,7 +117,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
             running: 0,
             since: now,
             busy: 0.0,
-            width: machine.core.width,
+            step: 1.0 / machine.core.width,
             window: u64::from(machine.core.window),
             misses: Misses::new(machine.core.misses),
         };
@@ -130,6 +136,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
             latest: now,
             reads: 0,
             groups: Vec::new(),
+            glanced: 0,
         }
     }
 
@@ -160,6 +167,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
                 }
             }
         }
+        std::hint::black_box(self.glanced);
         Ok(Played {
             end: self.latest,
             busy: self.cores.iter().map(|c| c.busy).sum(),
@@ -184,10 +192,14 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
                 thread.entered = true;
                 thread.ready = if self.timed {
                     let stream = &mut thread.stream;
-                    stream.enter(access.after, access.depends, core.width, core.window)
+                    stream.enter(access.after, access.depends, core.step, core.window)
                 } else {
                     thread.ready + f64::from(access.after)
                 };
+                let soon = thread.piece.get(thread.next + SOON);
+                let soon = soon.map_or(0, |a| a.address);
+
+                self.glanced ^= soon;
             }
             if thread.ready >= until {
                 let (unit, ready) = (thread.unit, thread.ready);
@@ -229,7 +241,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
         }
         let (mut done, mut missed) = hierarchy.access(branch, first, access.write, ready);
         let line = u64::from(self.machine.line);
-        if access.address % line + u64::from(access.bytes) > line {
+        if (access.address & (line - 1)) + u64::from(access.bytes) > line {
             let rest = self.rest(t, access, missed)?;
             done = done.max(rest.0);
             missed = missed.max(rest.1);
@@ -257,9 +269,9 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
         }
         if self.timed {
             let thread = &mut self.threads[t];
-            let width = self.cores[thread.core].width;
+            let step = self.cores[thread.core].step;
             let stream = &mut thread.stream;
-            stream.leave(access.after, width, ready, done, access.write);
+            stream.leave(access.after, step, ready, done, access.write);
         }
         Ok(())
     }
@@ -412,7 +424,7 @@ impl Core {
     /// Divides the core among those of its units that run.
     fn share(&mut self, machine: &Machine) {
         let parts = self.running.max(1);
-        self.width = machine.core.width / f64::from(parts);
+        self.step = f64::from(parts) / machine.core.width;
         self.window = u64::from((machine.core.window / parts).max(1));
     }
 }
