@@ -7,6 +7,7 @@
  *
  *   header | threads | processes | hooks | sites | events | samples | seen | directory
  *          | comm | pages | shared chunks | aliases | owners | dirty | blocks | shadow | arenas
+ *          | recorded blocks | their descriptions | pieces
  *
  * Who writes what: a thread's slot, its comm rows, page-count blocks, samples, what it
  * has seen of lines and its arena are written by that thread alone (a joiner may also write the z1/z2 fields
@@ -21,7 +22,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 2u
+#define HI_VERSION 3u
 
 /* Limits of one run. Past them work is traced no further and counted as lost. */
 #define HI_MAX_THREADS 4352u   /* slot 0 is "no thread"; indices 1.. in order of creation */
@@ -35,10 +36,16 @@
 #define HI_SEEN 2048u        /* per thread, power of two */
 #define HI_CHUNKS (1u << 16) /* shared-object chunks of HI_CHUNK_PAGES pages */
 #define HI_CHUNK_PAGES 1024u
-#define HI_ALIASES (1u << 18) /* (process, chunk) -> address */
-#define HI_BLOCK_PAGES 64u    /* pages per page-count block, and per page-id reservation */
-#define HI_COMM_UNIT 6u       /* comm cells count sixths of an event (shared credit) */
-#define HI_GROUP 256u         /* entries of a line cache per bit of hi_thread.used */
+#define HI_ALIASES (1u << 18)       /* (process, chunk) -> address */
+#define HI_BLOCK_PAGES 64u          /* pages per page-count block, and per page-id reservation */
+#define HI_COMM_UNIT 6u             /* comm cells count sixths of an event (shared credit) */
+#define HI_GROUP 256u               /* entries of a line cache per bit of hi_thread.used */
+#define HI_RECORD_BLOCKS (1u << 20) /* basic blocks that can be recorded */
+#define HI_RECORD_BYTES (1u << 28)  /* of their descriptions */
+#define HI_RECORD_SITES 500u        /* of a block; reader and writer have the same limits */
+#define HI_RECORD_ACCESSES 4000u    /* of a block */
+#define HI_PIECES (1u << 13)        /* being filled or drained at a time */
+#define HI_PIECE_BYTES (16u << 10)
 #define HI_SITE_NONE 0u
 #define HI_PAGE_NONE 0u /* page ids start at HI_BLOCK_PAGES */
 
@@ -46,6 +53,7 @@
 #define HI_FLAG_ORACLE 1u /* a clean call per access, no line cache */
 #define HI_FLAG_SAMPLE 2u /* trace only the slices in which header.burst is set */
 #define HI_FLAG_FOLLOW 4u /* follow exec'ed children */
+#define HI_FLAG_RECORD 8u /* record accesses while header.record_open */
 
 /* What the header starts with; offsets below are of the areas in the file. */
 struct hi_header {
@@ -65,6 +73,10 @@ struct hi_header {
   uint32_t closed; /* collector: 1 once the run is over; the target runs on uncounted */
   int32_t collector_pid;
   uint64_t burst; /* collector: with HI_FLAG_SAMPLE, 1 while this slice is traced, else 0 */
+  /* collector: with HI_FLAG_RECORD, the number of the window, from 1; whether it is open;
+   * how much processor time of each thread it takes, 0: all */
+  uint32_t record_window, record_open;
+  uint64_t record_ns;
   /* atomic counters, bumped by the target */
   uint32_t next_thread;       /* first free thread index, starts at 1 */
   uint32_t next_process;      /* starts at 1 */
@@ -77,10 +89,15 @@ struct hi_header {
   uint64_t event_head;                             /* next slot to reserve (monotonic) */
   uint64_t event_tail;                             /* collector: next slot to consume (monotonic) */
   uint64_t arena_busy[(HI_MAX_THREADS + 63) / 64]; /* bit per arena in use */
+  uint64_t record_top;                             /* bytes of descriptions in use */
+  uint32_t next_record_block;                      /* starts at 1 */
+  uint32_t lost_record_blocks, lost_pieces, pad0;
+  uint64_t piece_busy[HI_PIECES / 64]; /* bit per piece; the collector clears it once drained */
   /* area offsets in bytes, written by the collector */
   uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples, off_seen;
   uint64_t off_directory, off_comm, off_pages, off_chunks, off_aliases, off_owners;
-  uint64_t off_dirty, off_blocks, off_shadow, off_arenas, total_size;
+  uint64_t off_dirty, off_blocks, off_shadow, off_arenas;
+  uint64_t off_record_blocks, off_record_bytes, off_pieces, total_size;
   uint64_t arena_size;
 };
 
@@ -111,9 +128,9 @@ struct hi_thread {
   uint64_t untraced_instructions; /* in slices that were traced, and in the others */
   uint64_t used[8];               /* groups of HI_GROUP entries of the current line cache that hold lines */
   uint32_t flipped;               /* 1 from when its base was flipped until it has flushed its old cache */
-  uint32_t pad0;
-  uint32_t seen_head; /* next slot of struct hi_seen to write (monotonic, wraps) */
-  uint32_t seen_tail; /* collector */
+  uint32_t recorded;              /* with HI_FLAG_RECORD: 2 * window, + 1 once it had its share of it */
+  uint32_t seen_head;             /* next slot of struct hi_seen to write (monotonic, wraps) */
+  uint32_t seen_tail;             /* collector */
 };
 
 enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCESS_EXECED = 3 };
@@ -274,6 +291,29 @@ struct hi_side {
   uint32_t s1, s2;
 };
 
+/* A basic block that can be recorded. Its description, `length` bytes at `offset` of their
+ * area, is what crates/profile/src/bursts/block.rs reads; the rest is what the encoder
+ * needs of it. ready is set last. */
+struct hi_record_block {
+  uint64_t offset;
+  int64_t stack, moves_stack;
+  uint32_t length, instructions;
+  uint16_t sites, lengths, accesses, has_stack;
+  uint32_t ready, pad0;
+};
+
+/* Accesses of one thread, encoded as crates/profile/src/bursts/decode.rs says. state is
+ * written last. */
+enum { HI_PIECE_FREE = 0, HI_PIECE_FILLING = 1, HI_PIECE_WHOLE = 2 };
+enum { HI_PIECE_WAITED = 1, HI_PIECE_FRESH = 2, HI_PIECE_CUT = 4 };
+struct hi_piece {
+  uint32_t state, thread, process, window;
+  uint32_t sequence, flags, accesses, instructions;
+  uint64_t start_ns, end_ns;
+  uint32_t length, pad0;
+  uint8_t code[HI_PIECE_BYTES - 56];
+};
+
 /* Arena of one thread: entries[0], entries[1], side[0], side[1], each 1 << cache_log2. */
 
 #define HI_COMM_ROW(thread, parity) ((((uint64_t)(thread)) * 2 + (parity)) * HI_MAX_THREADS)
@@ -296,4 +336,6 @@ _Static_assert(sizeof(struct hi_page) == 32, "page");
 _Static_assert(sizeof(struct hi_chunk) == 32, "chunk");
 _Static_assert(sizeof(struct hi_alias) == 16, "alias");
 _Static_assert(sizeof(struct hi_side) == 24, "side record");
+_Static_assert(sizeof(struct hi_record_block) == 48, "recorded block");
+_Static_assert(sizeof(struct hi_piece) == HI_PIECE_BYTES, "piece");
 #endif

@@ -1,13 +1,16 @@
 //! `make bench-sim`: how fast accesses are simulated, on one core: synthetic streams of 64 threads
 //! on 4 x X7550, without timing and with it; and what more accesses and more caches cost.
 //!
-//! Arguments: names of streams to keep; `--accesses N` of a measurement; `--json` for a line of
-//! JSON for each; `--write STREAM N FILE` writes the stream's accesses in the order in which the
+//! Arguments: names of streams to keep; `--accesses N` of a measurement; `--brief` to leave out
+//! what more accesses and caches cost; `--json` for a line of JSON for each; `--write STREAM N FILE` writes the stream's accesses in the order in which the
 //! threads take turns, each as 8 bytes: the address, and 1 << 63 for a write.
 #![forbid(unsafe_code)]
 #[path = "../../crates/hither/src/simulate/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod simulate;
+#[path = "../../crates/hither/src/topology/mod.rs"]
+#[allow(dead_code, unused_imports)]
+mod topology;
 
 mod machines;
 mod streams;
@@ -26,6 +29,7 @@ struct Asked {
     streams: Vec<String>,
     accesses: u64,
     json: bool,
+    brief: bool,
 }
 
 fn main() {
@@ -37,11 +41,13 @@ fn main() {
         streams: Vec::new(),
         accesses: ACCESSES,
         json: false,
+        brief: false,
     };
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--json" => asked.json = true,
+            "--brief" => asked.brief = true,
             "--accesses" => asked.accesses = number(words.next()),
             "--write" => {
                 let name = words.next().unwrap_or_default();
@@ -52,7 +58,17 @@ fn main() {
             _ => asked.streams.push(word),
         }
     }
-    table(&asked);
+    let kept: Vec<&Stream> = streams::ALL
+        .iter()
+        .filter(|s| asked.streams.is_empty() || asked.streams.iter().any(|k| k == s.name))
+        .collect();
+    speeds(&asked, &kept);
+    if !asked.brief {
+        scaling(&asked, &kept);
+    }
+    if !asked.json {
+        println!("\nmost memory held: {} MiB", peak() >> 20);
+    }
 }
 
 fn number(word: Option<String>) -> u64 {
@@ -60,7 +76,8 @@ fn number(word: Option<String>) -> u64 {
     read.unwrap_or_else(|| panic!("a number is needed, not {word:?}"))
 }
 
-fn table(asked: &Asked) {
+/// Each stream on the machine that targets are given for.
+fn speeds(asked: &Asked, kept: &[&Stream]) {
     if !asked.json {
         println!(
             "M accesses/s on one core, {} packages of X7550, {} threads, {} accesses",
@@ -70,21 +87,21 @@ fn table(asked: &Asked) {
         );
         println!("{:9} {:>8} {:>8}", "stream", "untimed", "timed");
     }
-    let kept: Vec<&Stream> = streams::ALL
-        .iter()
-        .filter(|s| asked.streams.is_empty() || asked.streams.iter().any(|k| k == s.name))
-        .collect();
-    for stream in &kept {
+    for stream in kept {
         let untimed = measure(asked, stream, PACKAGES, false, asked.accesses);
         let timed = measure(asked, stream, PACKAGES, true, asked.accesses);
         if !asked.json {
             println!("{:9} {untimed:8.1} {timed:8.1}", stream.name);
         }
     }
+}
+
+/// What more accesses and more caches cost.
+fn scaling(asked: &Asked, kept: &[&Stream]) {
     if !asked.json {
         println!("\nuntimed, {} packages, by accesses:", PACKAGES);
     }
-    for stream in &kept {
+    for stream in kept {
         let parts = [asked.accesses / 4, asked.accesses / 2, asked.accesses * 2];
         let speeds = parts.map(|n| measure(asked, stream, PACKAGES, false, n));
         if !asked.json {
@@ -101,16 +118,13 @@ fn table(asked: &Asked) {
             asked.accesses
         );
     }
-    for stream in &kept {
+    for stream in kept {
         let speeds = MORE_PACKAGES.map(|p| measure(asked, stream, p, false, asked.accesses));
         if !asked.json {
             print!("{:9}", stream.name);
             speeds.iter().for_each(|s| print!(" {s:8.1}"));
             println!();
         }
-    }
-    if !asked.json {
-        println!("\nmost memory held: {} MiB", peak() >> 20);
     }
 }
 
@@ -125,11 +139,11 @@ fn measure(asked: &Asked, stream: &Stream, packages: u32, timed: bool, accesses:
         group: None,
     };
     let mut simulation = Simulation::new(&machine, timed).expect("the machine is sound");
-    let start = processor_time();
+    let start = processor_seconds();
     let outcome = simulation
         .window(&mut play, &setup, true)
         .expect("the stream is sound");
-    let seconds = processor_time() - start;
+    let seconds = processor_seconds() - start;
     let played = outcome.counts.accesses;
     if asked.json {
         println!(
@@ -168,10 +182,10 @@ fn write(name: &str, accesses: u64, file: &str) {
     }
 }
 
-/// Seconds of processor time so far.
-fn processor_time() -> f64 {
-    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("Linux has this clock");
-    time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
+/// Processor time of this process.
+fn processor_seconds() -> f64 {
+    let now = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("a processor clock");
+    now.tv_sec() as f64 + now.tv_nsec() as f64 * 1e-9
 }
 
 /// Bytes: the most memory that this process held at a time.

@@ -11,6 +11,7 @@
  * found here; after it only one other thread is left in the set, so every hit owes one.
  * A thread that joins leaves its name in the entries of the sharers it finds. */
 #include "credit.h"
+#include "record.h"
 #include "reveal.h"
 #include "sample.h"
 
@@ -105,6 +106,7 @@ void hi_switch(struct hi_local *t) {
   hi_publish_instructions(t);
   __atomic_store_n(&shared->epoch, t->epoch, __ATOMIC_RELEASE);
   __atomic_store_n(&shared->flipped, 0, __ATOMIC_RELEASE);
+  if (t->recorder) hi_record_notice(t);
 }
 
 /* Address of the line in the address space of thread `other`, 0 if not known. */

@@ -30,6 +30,9 @@ static void locate(struct hi_header *h) {
   hi_run.blocks = at(h->off_blocks);
   hi_run.shadow = at(h->off_shadow);
   hi_run.arenas = at(h->off_arenas);
+  hi_run.record_blocks = at(h->off_record_blocks);
+  hi_run.record_bytes = at(h->off_record_bytes);
+  hi_run.pieces = at(h->off_pieces);
   hi_run.line_log2 = h->line_log2;
   hi_run.index_mask = (1u << h->cache_log2) - 1;
 }

@@ -38,6 +38,9 @@ struct hi_run {
   struct hi_block *blocks;
   uint64_t *shadow;
   char *arenas;
+  struct hi_record_block *record_blocks;
+  char *record_bytes;
+  struct hi_piece *pieces;
   uint32_t *pagemap; /* page number -> page id; private to the process, wiped on fork */
   uint32_t line_log2;
   uint32_t index_mask; /* entries in a line cache - 1 */
@@ -63,6 +66,7 @@ struct hi_local {
   uint32_t next_page, page_end; /* page ids reserved and not used yet */
   struct hi_entry *entries[2];
   struct hi_side *side[2];
+  struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
   uint64_t volatile
       *instructions; /* three counters in thread-local storage: blocks that exist once; traced; not traced */
 };

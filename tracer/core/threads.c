@@ -1,4 +1,5 @@
 /* threads.c: a thread's slot and its line caches, from birth to end. */
+#include "record.h"
 #include "reveal.h"
 #include <string.h>
 #include <sys/mman.h>
@@ -91,6 +92,7 @@ void hi_thread_end(struct hi_local *t) {
   hi_locals[t->index] = NULL;
   hi_tick_unlock();
   struct hi_thread *s = t->shared;
+  hi_record_end(t);
   hi_switch(t); /* flushes the old cache if another thread flipped us */
   hi_flush(t);
   hi_publish_instructions(t);
@@ -115,6 +117,7 @@ void hi_threads_close(void) {
   for (uint32_t i = 1; i < HI_MAX_THREADS; i++)
     if (hi_locals[i]) {
       hi_publish_instructions(hi_locals[i]);
+      hi_record_close(hi_locals[i]);
       hi_locals[i]->shared->end_ns = now;
     }
   hi_tick_unlock();

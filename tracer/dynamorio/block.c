@@ -110,6 +110,14 @@ static bool adds_constant(instr_t *in, reg_id_t reg, int64_t *by) {
     *by = -8;
     return true;
   }
+  if (reg == DR_REG_RSP && (op == OP_call || op == OP_call_ind)) {
+    *by = -8;
+    return true;
+  }
+  if (reg == DR_REG_RSP && op == OP_ret && !opnd_is_immed_int(instr_get_src(in, 0))) {
+    *by = 8;
+    return true;
+  }
   if (reg == DR_REG_RSP && op == OP_pop && !first_dst && opnd_get_size(instr_get_dst(in, 0)) == OPSZ_8) {
     *by = 8;
     return true;
@@ -143,10 +151,28 @@ static void collect(void *dc, struct host_block *b, instrlist_t *bb) {
       for (int i = 0; i < instr_num_dsts(in); i++) add_access(dc, b, in, instr_get_dst(in, i), true, &s);
     }
     follow(&s, in);
+    b->last = in;
   }
+  int rsp = DR_REG_RSP - DR_REG_START_64;
+  b->moves_stack = s.generation[rsp] == (uint32_t)rsp ? s.delta[rsp] : 0;
 }
 
-static bool same_key(const struct host_access *a, const struct host_access *b) {
+/* drbbdup analyses copies of a block with a last instruction that it throws away: `last` is
+ * the one that stands for it when the block is instrumented. */
+void block_meet_last(struct host_block *b, instr_t *last) {
+  for (int i = 0; i < b->n; i++)
+    if (b->accesses[i].instr == b->last) b->accesses[i].instr = last;
+  b->last = last;
+}
+
+/* Is its address the stack pointer at the block's entry and a constant? */
+bool block_on_stack(const struct host_access *a) {
+  int rsp = DR_REG_RSP - DR_REG_START_64;
+  return a->key == KEY_RELATIVE && a->base == DR_REG_RSP && a->index == DR_REG_NULL &&
+         a->generation == (uint32_t)rsp * 100003u + REGISTERS;
+}
+
+bool block_same_key(const struct host_access *a, const struct host_access *b) {
   return a->key == b->key && a->key != KEY_ALONE && a->base == b->base && a->index == b->index &&
          a->scale == b->scale && a->generation == b->generation;
 }
@@ -195,7 +221,7 @@ static void group(void *dc, struct host_block *b, bool merge) {
     int n = 0;
     order[n++] = i;
     for (int k = i + 1; merge && k < b->n; k++) {
-      if (b->accesses[k].window >= 0 || !same_key(&b->accesses[i], &b->accesses[k])) continue;
+      if (b->accesses[k].window >= 0 || !block_same_key(&b->accesses[i], &b->accesses[k])) continue;
       int at = n++;
       while (at > 0 && b->accesses[order[at - 1]].disp > b->accesses[k].disp) {
         order[at] = order[at - 1];

@@ -39,7 +39,7 @@ static uintptr_t set_up(void *context, void *dc, void *tag, instrlist_t *bb, boo
 }
 
 /* A block with loops inside (an expanded string instruction) gets no merged windows. */
-static bool has_loop(instrlist_t *bb) {
+bool burst_has_loop(instrlist_t *bb) {
   for (instr_t *in = instrlist_first(bb); in; in = instr_get_next(in))
     if (instr_is_cti(in) && instr_num_srcs(in) && opnd_is_instr(instr_get_src(in, 0))) return true;
   return false;
@@ -47,7 +47,7 @@ static bool has_loop(instrlist_t *bb) {
 
 static void analyse(void *dc, void *tag, instrlist_t *bb, uintptr_t which, void *data, void *block, void **out) {
   (void)tag, (void)which, (void)data, (void)block;
-  *out = block_analyse(dc, bb, probe_can_split() && !has_loop(bb));
+  *out = block_analyse(dc, bb, probe_can_split() && !burst_has_loop(bb));
 }
 
 static void forget(void *dc, uintptr_t which, void *data, void *block, void *analysis) {
@@ -63,6 +63,7 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   bool last = false;
   if (!instr_is_app(in) || !b) return flags;
   drbbdup_is_last_instr(dc, in, &last);
+  if (last) block_meet_last(b, in);
   int slot = which == CASE_TRACED ? SLOT_TRACED : b->n ? SLOT_UNTRACED : SLOT_INSTRUCTIONS;
   insert_count(dc, bb, where, b, slot, last);
   if (which == CASE_TRACED) insert_probes(dc, bb, in, where, b);

@@ -18,6 +18,7 @@ static int local_slot;
 
 struct thread_memory {
   struct hi_local local;
+  struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
   struct hi_thread mute;
   char stack[STACK_BYTES] __attribute__((aligned(64)));
 };
@@ -70,6 +71,10 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
                                 &slots[SLOT_INSTRUCTIONS]);
   if (!traced) start_mute(m, slots);
   drmgr_set_tls_field(dc, local_slot, t);
+  if (traced && m->recorder) {
+    slots[SLOT_RAW_END] = (uint64_t)(m->recorder->raw + HI_RAW_WORDS);
+    hi_record_start(t, m->recorder, (struct hi_record_slots){&slots[SLOT_RECORD], &slots[SLOT_RAW]});
+  }
   char name[16];
   if (traced && prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);
 }
@@ -79,9 +84,13 @@ static uint64_t stack_pointer_of(void *dc) {
   return dr_get_mcontext(dc, &mc) ? mc.xsp : 0;
 }
 
+static bool recording(void) { return hi_run.header->flags & HI_FLAG_RECORD; }
+
 static void on_thread_init(void *dc) {
   struct thread_memory *m = dr_raw_mem_alloc(sizeof *m, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
   if (!m) dr_abort();
+  if (recording() && !(m->recorder = dr_raw_mem_alloc(sizeof *m->recorder, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL)))
+    dr_abort();
   uint64_t stack_pointer = stack_pointer_of(dc);
   uint32_t creator = 0;
   uint32_t index = hi_run.process ? regions_take_pending(stack_pointer, &creator) : 0;
@@ -110,7 +119,9 @@ static void on_thread_exit(void *dc) {
     hi_tick_unlock();
   }
   /* Process exit tears everything down at once; memory matters only for threads that come and go. */
-  dr_raw_mem_free((struct thread_memory *)t, sizeof(struct thread_memory));
+  struct thread_memory *m = (struct thread_memory *)t;
+  if (m->recorder) dr_raw_mem_free(m->recorder, sizeof *m->recorder);
+  dr_raw_mem_free(m, sizeof *m);
 }
 
 /* Reads a small file of /proc whole; returns its length, always terminated. */
@@ -195,15 +206,16 @@ static void read_names(void) {
 
 static void on_process_exit(void) {
   if (!hi_run.process) return;
+  hi_record_end(host_local(dr_get_current_drcontext()));
   read_names();
   hi_threads_close();
   hi_process_end(HI_PROCESS_EXITED);
   hi_emit(NULL, HI_EV_EXIT, 0, NULL, 0, NULL);
 }
 
-static void start_extensions(bool sampling) {
+static void start_extensions(bool copies) {
   drreg_options_t registers = {.struct_size = sizeof registers, .num_spill_slots = 5, .conservative = false};
-  drwrap_global_flags_t control = sampling ? DRWRAP_INVERT_CONTROL : 0;
+  drwrap_global_flags_t control = copies ? DRWRAP_INVERT_CONTROL : 0;
   drwrap_set_global_flags(DRWRAP_NO_FRILLS | DRWRAP_FAST_CLEANCALLS | DRWRAP_SAFE_READ_RETADDR | control);
   if (!drutil_init() || !drwrap_init() || !drx_init() || drreg_init(&registers) != DRREG_SUCCESS) dr_abort();
   if (!dr_raw_tls_calloc(&host_segment, &host_slots, SLOTS, 0)) dr_abort();
@@ -235,7 +247,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   descriptors_init();
   if (argc < 2 || !hi_attach(argv[1])) return;
   bool sampling = hi_run.header->flags & HI_FLAG_SAMPLE;
-  start_extensions(sampling);
+  start_extensions(sampling || recording());
   local_slot = drmgr_register_tls_field();
   probe_init();
   stub_init();
@@ -244,6 +256,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   exec_init();
   modules_init();
   regions_init();
+  if (recording()) record_wait_init();
   drmgr_register_thread_exit_event(on_thread_exit);
   dr_register_fork_init_event(on_fork);
   dr_register_exit_event(on_process_exit);
@@ -251,6 +264,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
    * is in the segment. */
   dr_set_process_exit_behavior(DR_EXIT_SKIP_THREAD_EXIT | DR_EXIT_MULTI_THREAD);
   if (sampling) burst_init(argv[1]);
+  else if (recording()) record_init();
   else drmgr_register_bb_instrumentation_ex_event(insert_app2app, insert_analysis, insert_instr, insert_done, NULL);
   enter_process(replaced_image(getpid()), false);
 }

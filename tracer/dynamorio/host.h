@@ -1,6 +1,7 @@
 /* host.h: what the parts of the DynamoRIO client share. */
 #ifndef HITHER_HOST_H
 #define HITHER_HOST_H
+#include "../core/record.h"
 #include "../core/state.h"
 #define DR_DO_NOT_DEFINE_bool /* stdbool.h's is the same type */
 #include "dr_api.h"
@@ -11,8 +12,8 @@
 #include "drx.h"
 #include <string.h>
 
-/* Slots of raw thread-local storage, reached by one segment-relative access. The last
- * three are the counters hi_local.instructions points to. */
+/* Slots of raw thread-local storage, reached by one segment-relative access. From
+ * SLOT_INSTRUCTIONS on there are the three counters hi_local.instructions points to. */
 enum {
   SLOT_BASE,
   SLOT_LOCAL,
@@ -25,6 +26,9 @@ enum {
   SLOT_INSTRUCTIONS,
   SLOT_TRACED,
   SLOT_UNTRACED,
+  SLOT_RECORD, /* what hi_record_slots points to */
+  SLOT_RAW,
+  SLOT_RAW_END,
   SLOTS
 };
 extern reg_id_t host_segment;
@@ -59,11 +63,16 @@ struct host_block {
   struct host_window *windows;
   int n, nwindows, capacity;
   uint32_t instructions;
+  int64_t moves_stack; /* what it adds to the stack pointer, 0 if that is not known */
+  instr_t *last;
   bool counted;
 };
 struct host_block *block_analyse(void *dc, instrlist_t *bb, bool merge);
+void block_meet_last(struct host_block *b, instr_t *last);
 void block_free(void *dc, struct host_block *b);
 void block_masks(const struct host_block *b, int window, struct hi_site *site);
+bool block_same_key(const struct host_access *a, const struct host_access *b);
+bool block_on_stack(const struct host_access *a);
 bool block_is_string(instr_t *in);
 bool block_is_wide(instr_t *in);
 
@@ -77,6 +86,7 @@ bool probe_address(void *dc, instrlist_t *bb, instr_t *where, opnd_t operand, in
 void stub_init(void);
 void stub_forget_lock(void);
 void stub_exit(void);
+byte *stub_record(void);
 byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes);
 
 /* insert.c: instruments a block */
@@ -92,6 +102,48 @@ bool insert_expand(void *dc, instrlist_t *bb);
 
 /* burst.c: with --sample, two copies of each block */
 void burst_init(const char *path);
+bool burst_has_loop(instrlist_t *bb);
+
+/* plan.c: what a recorded execution of a block says, and the description of the rest */
+#define NO_SITE (-1)
+struct plan_access {
+  instr_t *instr;
+  opnd_t operand;
+  bool write, string;
+  enum host_key key;
+  uint32_t bytes;  /* 0: site `length` says */
+  uint32_t number; /* of its instruction, from 1 */
+  int site, length;
+  int64_t offset;
+  const struct host_access *same; /* NULL for those that no probe counts */
+};
+struct plan_text {
+  uint8_t *bytes;
+  size_t n, size;
+};
+struct plan {
+  struct plan_access *accesses;
+  int n, capacity, sites, lengths;
+  int *leaders; /* by site that is an address: the access whose address it is */
+  bool has_stack;
+  uint32_t instructions;
+  int64_t stack, moves_stack;
+  struct plan_text text; /* the description */
+};
+struct plan *plan_make(void *dc, instrlist_t *bb, const struct host_block *b, bool loops);
+void plan_free(void *dc, struct plan *plan);
+uint32_t plan_publish(const struct plan *plan);
+
+/* depend.c: which registers hold what the block's accesses read */
+struct depend {
+  uint32_t read;      /* 1 + the access, 0 none */
+  uint32_t registers; /* else a bit for each register at the block's entry */
+};
+void depend_follow(instrlist_t *bb, const struct plan *plan, struct depend *of_access, struct depend *at_end);
+
+/* record.c: --bursts and --full, two copies of each block, one of which records */
+void record_init(void);
+void record_wait_init(void);
 
 /* strings.c: instructions that touch a range */
 void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site);

@@ -23,11 +23,6 @@ static const reg_id_t saved[] = {DR_REG_RAX, DR_REG_RCX, DR_REG_RDX, DR_REG_RSI,
                                  DR_REG_R8,  DR_REG_R9,  DR_REG_R10, DR_REG_R11};
 #define SAVED (sizeof saved / sizeof saved[0])
 
-void stub_init(void) {
-  stub_lock = dr_mutex_create();
-  area = next_stub = dr_nonheap_alloc(STUB_AREA, DR_MEMPROT_READ | DR_MEMPROT_WRITE | DR_MEMPROT_EXEC);
-}
-
 void stub_exit(void) {
   dr_nonheap_free(area, STUB_AREA);
   dr_mutex_destroy(stub_lock);
@@ -67,6 +62,38 @@ static byte *emit(void *dc, byte *at, reg_id_t address, reg_id_t entry, reg_id_t
   byte *end = instrlist_encode(dc, il, at, false);
   instrlist_clear_and_destroy(dc, il);
   return end;
+}
+
+/* The way to hi_record_flush, for whoever runs with flags and registers that matter. */
+static byte *emit_record(void *dc, byte *at) {
+  instrlist_t *il = instrlist_create(dc);
+#define ADD(i) instrlist_meta_append(il, (i))
+#define REG(r) opnd_create_reg(r)
+  ADD(XINST_CREATE_store(dc, host_slot(dc, SLOT_STACK_APP), REG(DR_REG_RSP)));
+  ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK)));
+  for (size_t i = 0; i < SAVED; i++) ADD(INSTR_CREATE_push(dc, REG(saved[i])));
+  ADD(XINST_CREATE_load(dc, REG(DR_REG_RDI), host_slot(dc, SLOT_LOCAL)));
+  ADD(INSTR_CREATE_mov_imm(dc, REG(DR_REG_RAX), OPND_CREATE_INT64((ptr_int_t)hi_record_flush)));
+  ADD(INSTR_CREATE_call_ind(dc, REG(DR_REG_RAX)));
+  for (size_t i = SAVED; i-- > 0;) ADD(INSTR_CREATE_pop(dc, REG(saved[i])));
+  ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK_APP)));
+  ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(128)));
+#undef REG
+#undef ADD
+  byte *end = instrlist_encode(dc, il, at, false);
+  instrlist_clear_and_destroy(dc, il);
+  return end;
+}
+
+static byte *record_stub;
+
+byte *stub_record(void) { return record_stub; }
+
+void stub_init(void) {
+  stub_lock = dr_mutex_create();
+  area = next_stub = dr_nonheap_alloc(STUB_AREA, DR_MEMPROT_READ | DR_MEMPROT_WRITE | DR_MEMPROT_EXEC);
+  record_stub = next_stub;
+  next_stub = emit_record(GLOBAL_DCONTEXT, next_stub);
 }
 
 /* The stub for these registers and counts; `counts` DR_REG_NULL: the constants are used. */

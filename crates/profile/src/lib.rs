@@ -10,15 +10,17 @@ pub mod ids;
 mod io;
 pub mod meta;
 pub mod placement;
+pub mod prediction;
 pub mod tables;
 
 pub use comm::CommMatrix;
 pub use figure::{Better, Figure, Unit};
 pub use finding::{Finding, FindingKind, FindingLine, Fix, Picture};
 pub use ids::*;
-pub use io::{check_destination, read, read_meta, write, Error, Written};
+pub use io::{check_destination, read, read_meta, write, write_with, Error, Written};
 pub use meta::*;
 pub use placement::*;
+pub use prediction::*;
 pub use tables::*;
 
 /// A whole profile in memory: `profile.json` and every table.

@@ -35,6 +35,27 @@ pub struct Meta {
     /// them as reads, and the program ran at its own speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub online: Option<Online>,
+    /// What `bursts.bin` holds; `None` where nothing was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<BurstInfo>,
+}
+
+/// Burst traces of a run, see [`crate::bursts`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BurstInfo {
+    pub windows: u64,
+    pub accesses: u64,
+    pub bytes: u64,
+}
+
+/// What of a run to record access by access. Both 0: all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BurstOptions {
+    /// Processor time of each thread in a window, in nanoseconds.
+    pub length: u64,
+    /// From the start of one window to that of the next, in nanoseconds of wall time.
+    pub every: u64,
 }
 
 impl Meta {
@@ -90,6 +111,8 @@ pub struct TraceOptions {
     pub only_functions: Vec<String>,
     /// Bytes.
     pub max_size: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<BurstOptions>,
 }
 
 impl Default for TraceOptions {
@@ -105,6 +128,7 @@ impl Default for TraceOptions {
             until: None,
             only_functions: Vec::new(),
             max_size: 80 << 20,
+            bursts: None,
         }
     }
 }

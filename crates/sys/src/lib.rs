@@ -11,6 +11,7 @@ pub mod probe;
 pub mod process;
 pub mod protect;
 pub mod ptrace;
+pub mod record;
 #[cfg(feature = "scotch")]
 pub mod scotch;
 pub mod seccomp;
@@ -18,5 +19,6 @@ pub mod segment;
 pub mod view;
 pub mod wire;
 
+pub use record::{LostRecords, PieceRecord};
 pub use segment::{Segment, SegmentConfig, SegmentError};
 pub use view::{EventRecord, Lost};

@@ -62,6 +62,9 @@ pub struct Layout {
     pub blocks: u64,
     pub shadow: u64,
     pub arenas: u64,
+    pub record_blocks: u64,
+    pub record_bytes: u64,
+    pub pieces: u64,
     pub total: u64,
     pub arena_size: u64,
     pub cache_entries: u64,
@@ -97,6 +100,11 @@ impl Layout {
             blocks: area(blocks * 1024),
             shadow: area(pages * (4096 >> line_log2) * 8),
             arenas: area(threads * arena_size),
+            record_blocks: area(
+                u64::from(wire::RECORD_BLOCKS) * size_of::<wire::RecordBlock>() as u64,
+            ),
+            record_bytes: area(wire::RECORD_BYTES.into()),
+            pieces: area(u64::from(wire::PIECES) * u64::from(wire::PIECE_BYTES)),
             total: 0,
             arena_size,
             cache_entries,
@@ -181,6 +189,7 @@ impl Segment {
             next_block = 1,
             next_site = 1,
             next_chunk_object = 1,
+            next_record_block = 1,
         );
         put64!(
             slice_ns = c.slice_ns,
@@ -201,6 +210,9 @@ impl Segment {
             off_blocks = l.blocks,
             off_shadow = l.shadow,
             off_arenas = l.arenas,
+            off_record_blocks = l.record_blocks,
+            off_record_bytes = l.record_bytes,
+            off_pieces = l.pieces,
             total_size = l.total,
             arena_size = l.arena_size,
         );
@@ -285,6 +297,30 @@ impl Segment {
             // Another value means that the owner has moved on, which is as good.
             let _ = a.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
         }
+    }
+
+    /// Clears bits with release; nothing happens outside the segment.
+    pub fn clear_bits(&self, at: u64, bits: u64) {
+        if let Some(a) = self.atomic_u64(at) {
+            a.fetch_and(!bits, Ordering::Release);
+        }
+    }
+
+    /// Appends `length` bytes from `at` on; zeros outside the segment. Words are atomic.
+    pub fn append_bytes(&self, at: u64, length: usize, to: &mut Vec<u8>) {
+        let before = (at % 8) as usize;
+        let first = at - before as u64;
+        let words = (before + length).div_ceil(8) as u64;
+        let start = to.len();
+        to.reserve(length + 16);
+        for word in 0..words {
+            let value = self
+                .atomic_u64(first.saturating_add(word * 8))
+                .map_or(0, |a| a.load(Ordering::Relaxed));
+            to.extend_from_slice(&value.to_le_bytes());
+        }
+        to.drain(start..start + before);
+        to.truncate(start + length);
     }
 
     /// Swaps one byte with acquire and release; 0 outside the segment.

@@ -131,6 +131,11 @@ impl Segment {
     }
 
     #[must_use]
+    pub fn alias(&self, alias: u32) -> wire::Alias {
+        self.read(self.slot(self.layout().aliases, alias.into(), wire::ALIASES, 16))
+    }
+
+    #[must_use]
     pub fn owner(&self, block: u32) -> wire::Owner {
         self.read(self.slot(self.layout().owners, block.into(), wire::MAX_BLOCKS, 8))
     }

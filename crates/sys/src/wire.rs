@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 4096;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -18,10 +18,24 @@ pub const CHUNK_PAGES: u32 = 1024;
 pub const ALIASES: u32 = 1 << 18;
 pub const BLOCK_PAGES: u32 = 64;
 pub const COMM_UNIT: u64 = 6;
+pub const RECORD_BLOCKS: u32 = 1 << 20;
+pub const RECORD_BYTES: u32 = 1 << 28;
+pub const RECORD_SITES: u32 = 500;
+pub const RECORD_ACCESSES: u32 = 4000;
+pub const PIECES: u32 = 1 << 13;
+pub const PIECE_BYTES: u32 = 16 << 10;
+/// Bytes of a piece before its code.
+pub const PIECE_HEAD: u32 = 56;
 
 pub const FLAG_ORACLE: u32 = 1;
 pub const FLAG_SAMPLE: u32 = 2;
 pub const FLAG_FOLLOW: u32 = 4;
+pub const FLAG_RECORD: u32 = 8;
+
+pub const PIECE_WHOLE: u32 = 2;
+pub const PIECE_WAITED: u32 = 1;
+pub const PIECE_FRESH: u32 = 2;
+pub const PIECE_CUT: u32 = 4;
 
 pub const THREAD_FREE: u32 = 0;
 pub const THREAD_LIVE: u32 = 1;
@@ -105,6 +119,9 @@ pub struct Header {
     pub closed: u32,
     pub collector_pid: i32,
     pub burst: u64,
+    pub record_window: u32,
+    pub record_open: u32,
+    pub record_ns: u64,
     pub next_thread: u32,
     pub next_process: u32,
     pub next_page: u32,
@@ -121,6 +138,12 @@ pub struct Header {
     pub event_head: u64,
     pub event_tail: u64,
     pub arena_busy: [u64; MAX_THREADS.div_ceil(64) as usize],
+    pub record_top: u64,
+    pub next_record_block: u32,
+    pub lost_record_blocks: u32,
+    pub lost_pieces: u32,
+    pub pad0: u32,
+    pub piece_busy: [u64; PIECES as usize / 64],
     pub off_threads: u64,
     pub off_processes: u64,
     pub off_hooks: u64,
@@ -138,6 +161,9 @@ pub struct Header {
     pub off_blocks: u64,
     pub off_shadow: u64,
     pub off_arenas: u64,
+    pub off_record_blocks: u64,
+    pub off_record_bytes: u64,
+    pub off_pieces: u64,
     pub total_size: u64,
     pub arena_size: u64,
 }
@@ -168,7 +194,7 @@ pub struct Thread {
     pub untraced_instructions: u64,
     pub used: [u64; 8],
     pub flipped: u32,
-    pub pad0: u32,
+    pub recorded: u32,
     pub seen_head: u32,
     pub seen_tail: u32,
 }
@@ -311,6 +337,40 @@ pub struct Side {
     pub s2: u32,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecordBlock {
+    pub offset: u64,
+    pub stack: i64,
+    pub moves_stack: i64,
+    pub length: u32,
+    pub instructions: u32,
+    pub sites: u16,
+    pub lengths: u16,
+    pub accesses: u16,
+    pub has_stack: u16,
+    pub ready: u32,
+    pub pad0: u32,
+}
+
+/// What of a piece comes before its code.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Piece {
+    pub state: u32,
+    pub thread: u32,
+    pub process: u32,
+    pub window: u32,
+    pub sequence: u32,
+    pub flags: u32,
+    pub accesses: u32,
+    pub instructions: u32,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub length: u32,
+    pub pad0: u32,
+}
+
 /// A record that can be read from the segment whatever bytes lie there.
 ///
 /// # Safety
@@ -340,6 +400,8 @@ records!(
     Block = 1024,
     Entry = 16,
     Side = 24,
+    RecordBlock = 48,
+    Piece = 56,
     [u64; 64] = 512,
 );
 const _: () = assert!(std::mem::offset_of!(Thread, comm_dirty) == 144);

@@ -6,7 +6,8 @@ use std::process::{Child, ExitCode};
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
-use hither_profile::{write, Profile, Written, PAGE_SIZE};
+use hither_profile::bursts::Writer;
+use hither_profile::{write, write_with, Profile, Written, PAGE_SIZE};
 use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
 
@@ -20,7 +21,7 @@ use crate::program::child::{self, Signals};
 use crate::program::mpi;
 use crate::program::target;
 use crate::topology;
-use crate::trace::collector::{Collector, Config};
+use crate::trace::collector::{Collected, Collector, Config};
 use crate::trace::hooks;
 use crate::trace::join::{self, Leader, Role};
 use crate::trace::launch::{already_traced, Tracer};
@@ -62,7 +63,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let spawn = |attach: &str, mask: SigSet| tracer.spawn(&target, attach, follow, mask);
     let progress = Progress::new(args.quiet);
-    let (mut profile, status) = match role {
+    let (mut collected, status) = match role {
         Some(Role::Lead(leader)) => match rank::split()? {
             Half::Hither(hither) => {
                 // Only the collector listens, so that joiners notice if it dies.
@@ -70,23 +71,31 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 return Ok(ExitCode::from(hither.run(spawn)?));
             }
             // The other half returns the program's status.
-            Half::Collector(link) => (trace_ranks(config, leader, link, progress)?, 0),
+            Half::Collector(link) => (trace_ranks(config, &folder, leader, link, progress)?, 0),
         },
-        _ => trace_one(config, spawn, progress)?,
+        _ => trace_one(config, &folder, spawn, progress)?,
     };
-    profile.meta.machine = topology::describe_machine();
-    keep(&profile, &folder, args.quiet)?;
+    collected.profile.meta.machine = topology::describe_machine();
+    keep(collected, &folder, args.quiet)?;
     Ok(ExitCode::from(status))
+}
+
+fn collector(config: Config, folder: &Path) -> Result<Collector> {
+    let recorded = config.options.bursts.map(|_| Writer::begin(folder));
+    let bursts = recorded.transpose().context("cannot record accesses")?;
+    let collector = Collector::new(config).context("cannot set up the shared segment")?;
+    Ok(collector.with_bursts(bursts))
 }
 
 /// From before the first instruction of the target to after its last; with its status.
 fn trace_one(
     config: Config,
+    folder: &Path,
     spawn: impl FnOnce(&str, SigSet) -> Result<Child>,
     mut progress: Progress,
-) -> Result<(Profile, u8)> {
+) -> Result<(Collected, u8)> {
     let signals = Signals::hold()?;
-    let collector = Collector::new(config).context("cannot set up the shared segment")?;
+    let collector = collector(config, folder)?;
     let attach = collector.attach_path();
     let running = collector.start()?;
     let child = spawn(&attach, signals.before())?;
@@ -95,18 +104,22 @@ fn trace_one(
     progress.end();
     let end = end?;
     let status = child::exit_status(&end);
-    let profile = running.finish(end, &mut Symbols::new());
-    Ok((profile.context("cannot put the profile together")?, status))
+    let collected = running.finish(end, &mut Symbols::new());
+    Ok((
+        collected.context("cannot put the profile together")?,
+        status,
+    ))
 }
 
 /// From before the first rank joins to after the last one's end.
 fn trace_ranks(
     config: Config,
+    folder: &Path,
     mut leader: Leader,
     mut link: Link,
     mut progress: Progress,
-) -> Result<Profile> {
-    let collector = Collector::new(config).context("cannot set up the shared segment")?;
+) -> Result<Collected> {
+    let collector = collector(config, folder)?;
     let attach = collector.attach_path();
     let running = collector.start()?;
     leader.offer(&attach);
@@ -116,24 +129,29 @@ fn trace_ranks(
     let waited = leader.wait(|| progress.show(|| running.live()));
     progress.end();
     waited?;
-    let profile = running.finish(link.end(), &mut Symbols::new());
-    let mut profile = profile.context("cannot put the profile together")?;
+    let collected = running.finish(link.end(), &mut Symbols::new());
+    let mut collected = collected.context("cannot put the profile together")?;
     if leader.missing() > 0 {
         let limit = format!(
             "{} ranks on this host did not run under hither",
             leader.missing()
         );
-        profile.meta.limits.push(limit);
+        collected.profile.meta.limits.push(limit);
     }
-    Ok(profile)
+    Ok(collected)
 }
 
 /// Writes the profile and says so.
-fn keep(profile: &Profile, folder: &Path, quiet: bool) -> Result<()> {
+fn keep(collected: Collected, folder: &Path, quiet: bool) -> Result<()> {
     let shown = folder.display();
-    let written = write(profile, folder).with_context(|| format!("cannot write {shown}"))?;
+    let profile = collected.profile;
+    let written = match collected.bursts {
+        Some(bursts) => write_with(&profile, folder, bursts),
+        None => write(&profile, folder),
+    };
+    let written = written.with_context(|| format!("cannot write {shown}"))?;
     if !quiet {
-        report(profile, &written, folder);
+        report(&profile, &written, folder);
     }
     if !written.missing.is_empty() {
         let missing = written.missing.join(", ");
@@ -177,6 +195,18 @@ fn report(profile: &Profile, written: &Written, folder: &Path) {
         say(&format!("note: {limit}"));
     }
     let shown = folder.display().to_string();
-    let words = ["hither", "report", "--text", &shown];
+    let recorded = meta.bursts.as_ref().filter(|b| b.accesses > 0);
+    if let Some(bursts) = recorded {
+        say(&format!(
+            "recorded {} accesses in {} windows, {}",
+            show_count(bursts.accesses),
+            bursts.windows,
+            show_bytes(bursts.bytes),
+        ));
+    }
+    let words = match recorded {
+        Some(_) => vec!["hither", "sim", &shown],
+        None => vec!["hither", "report", "--text", &shown],
+    };
     say(&format!("next: {}", shell_line(words.into_iter())));
 }

@@ -5,12 +5,17 @@
 //! order of simulated time (`wheel`). Each access goes through the `hierarchy` of caches
 //! (`cache`, `fill`) and the directory (`coherence`, `directory`) over the interconnect (`links`)
 //! to memory (`memory`), with prefetchers beside it (`prefetch`).
+//!
+//! `feed/` is what goes in: where a placement has threads and pages when, windows in parts.
+//! `file/` makes the machine of a topology and a machine file.
 mod cache;
 mod check;
 mod coherence;
 mod core;
 mod directory;
 pub mod energy;
+pub mod feed;
+pub mod file;
 mod fill;
 mod hierarchy;
 mod links;

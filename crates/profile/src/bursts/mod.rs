@@ -2,7 +2,33 @@
 //!
 //! `bursts.bin` of a profile, written while the program ran (`hither trace --bursts`) and read
 //! piece by piece: a window may hold more than fits into memory.
-use crate::ids::{ProcessIx, ThreadIx};
+//!
+//! ```text
+//! coding.rs: numbers and frames     block.rs: what is the same each time a block runs
+//!          \                         /
+//!   write.rs: the file, growing     open.rs, tables.rs: the file, found whole or not
+//!   encode.rs: accesses -> code     decode.rs: code -> accesses
+//! ```
+mod block;
+mod coding;
+mod decode;
+mod encode;
+mod open;
+mod tables;
+mod write;
+
+pub use block::{
+    read_by, register, Block, BlockAccess, Change, Sources, MAX_BLOCKS, MAX_BLOCK_ACCESSES,
+    MAX_SITES, NOTHING, REGISTERS,
+};
+pub(crate) use coding::FILE;
+pub use coding::{CUT, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, WAITED};
+pub use decode::{MAX_LOCALS, MAX_LOCAL_SITES};
+pub use encode::{Code, Encoder};
+pub use open::{Bursts, Decoder};
+pub use write::{PieceHead, Writer};
+
+use crate::ids::{PageNo, ProcessIx, RegionIx, ThreadIx};
 use crate::tables::Nanos;
 
 /// An access as the program made it.
@@ -42,6 +68,19 @@ pub struct Piece {
 pub struct Window {
     pub start: Nanos,
     pub end: Nanos,
+    /// There was no room for all that some thread did: its pieces end early.
+    pub cut: bool,
     /// Sorted by start; those of one thread in its order.
     pub pieces: Vec<Piece>,
+}
+
+/// Pages of a process, side by side, and their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    pub process: ProcessIx,
+    /// Address of the first, in pages of 4096 bytes.
+    pub page: u64,
+    pub pages: u64,
+    pub region: RegionIx,
+    pub first: PageNo,
 }

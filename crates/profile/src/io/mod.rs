@@ -18,5 +18,7 @@ mod tables;
 mod write;
 
 pub use error::Error;
+pub(crate) use read::open;
 pub use read::{read, read_meta};
-pub use write::{check_destination, write, Written};
+pub(crate) use write::Growing;
+pub use write::{check_destination, write, write_with, Written};

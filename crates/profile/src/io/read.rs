@@ -111,7 +111,7 @@ impl Source<'_> {
 }
 
 /// Opens a regular file; a pipe in its place would make us wait for ever.
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }

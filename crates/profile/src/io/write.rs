@@ -12,7 +12,9 @@ use super::error::Error;
 use super::folder::{Stored, TableInfo, PROFILE_JSON};
 use super::read::stored;
 use super::tables::{refers, Table};
+use crate::bursts::{Writer, FILE as BURSTS};
 use crate::meta::FORMAT_VERSION;
+use crate::prediction::PREDICTION_JSON;
 use crate::Profile;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -48,19 +50,74 @@ pub struct Written {
 /// If something that is not a profile is at `dir`, or nothing can be written; then no
 /// half-written folder is left.
 pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
-    let target = Destination::new(dir)?;
-    tidy(&target.parent);
-    let temporary = tempfile::Builder::new()
-        .prefix(PREFIX)
-        .tempdir_in(&target.parent)
-        .map_err(Error::io("make a folder in", &target.parent))?;
-    // The outer folder is private; the inner one gets the permissions that the user's
-    // umask allows, but for writing by everybody.
-    let inner = temporary.path().join("profile");
-    DirBuilder::new()
-        .mode(0o775)
-        .create(&inner)
-        .map_err(Error::io("make the folder", &inner))?;
+    fill(profile, dir, Growing::begin(dir)?)
+}
+
+/// As [`write`], with the bursts that were recorded meanwhile. Where the disk is full
+/// without them, they are given up for the tables.
+///
+/// # Errors
+/// As of [`write`].
+pub fn write_with(profile: &Profile, dir: &Path, bursts: Writer) -> Result<Written, Error> {
+    let (growing, bytes) = bursts.finish();
+    match fill(profile, dir, growing) {
+        Ok(written) if written.missing.is_empty() => {
+            let bytes = written.bytes + bytes;
+            return Ok(Written { bytes, ..written });
+        }
+        // What lacks a table took the place of an older profile already.
+        Ok(_) => drop(fs::remove_file(dir.join(BURSTS))),
+        Err(e @ (Error::Refused { .. } | Error::NotAProfile { .. })) => return Err(e),
+        Err(_) => {}
+    }
+    let mut without = profile.clone();
+    without.meta.bursts = None;
+    let why = "The bursts were given up: there was no room on the disk for them and the tables.";
+    without.meta.limits.push(why.to_owned());
+    write(&without, dir)
+}
+
+/// A folder beside the profile to be, in which files may grow before it is written. Removed
+/// when dropped.
+pub(crate) struct Growing {
+    target: Destination,
+    temporary: tempfile::TempDir,
+    inner: PathBuf,
+}
+
+impl Growing {
+    pub fn begin(dir: &Path) -> Result<Growing, Error> {
+        let target = Destination::new(dir)?;
+        tidy(&target.parent);
+        let temporary = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .tempdir_in(&target.parent)
+            .map_err(Error::io("make a folder in", &target.parent))?;
+        // The outer folder is private; the inner one gets the permissions that the user's
+        // umask allows, but for writing by everybody.
+        let inner = temporary.path().join("profile");
+        DirBuilder::new()
+            .mode(0o775)
+            .create(&inner)
+            .map_err(Error::io("make the folder", &inner))?;
+        Ok(Growing {
+            target,
+            temporary,
+            inner,
+        })
+    }
+
+    pub fn create(&self, name: &str) -> io::Result<File> {
+        create(&self.inner.join(name))
+    }
+}
+
+fn fill(profile: &Profile, dir: &Path, growing: Growing) -> Result<Written, Error> {
+    let Growing {
+        target,
+        temporary,
+        inner,
+    } = growing;
     let mut folder = Folder::begin(profile, inner.clone(), dir.join(PROFILE_JSON))?;
     folder.add(&profile.threads);
     folder.add(&profile.slices);
@@ -107,7 +164,9 @@ fn tidy(parent: &Path) {
         }
         let inside = fs::read_dir(&path).into_iter().flatten().flatten();
         let inner = path.join("profile");
-        if inside.into_iter().all(|e| e.path() == inner) && (!inner.exists() || is_old(&inner)) {
+        let growing = inner.join(BURSTS);
+        let old = |path: &Path| !path.exists() || is_old(path);
+        if inside.into_iter().all(|e| e.path() == inner) && old(&inner) && old(&growing) {
             let _ = fs::remove_dir_all(&path);
         }
     }
@@ -292,7 +351,8 @@ fn replaceable(path: &Path) -> Result<(), String> {
     }
     let foreign = names.iter().map(|n| n.to_string_lossy()).find(|n| {
         let table = n.strip_suffix(".parquet");
-        n != PROFILE_JSON && !table.is_some_and(|t| super::read::TABLES.contains(&t))
+        let ours = [PROFILE_JSON, BURSTS, PREDICTION_JSON].contains(&n.as_ref());
+        !ours && !table.is_some_and(|t| super::read::TABLES.contains(&t))
     });
     match foreign {
         Some(name) => Err(format!("it also holds {name}")),

@@ -50,17 +50,19 @@ fn layout() -> Both {
         c: String::new(),
     };
     compare!(b, "hi_header", Header: magic, version, header_size, line_log2, sharers,
-        cache_log2, flags, nhooks, alloc_min, slice_ns, epoch, active, closed, burst,
+        cache_log2, flags, nhooks, alloc_min, slice_ns, epoch, active, closed, burst, record_window, record_open,
+        record_ns,
         collector_pid, next_thread, next_process, next_page, next_block, next_site,
         next_chunk_object, lost_threads, lost_processes, lost_pages, lost_blocks, lost_sites,
-        lost_chunks, lost_events, event_head, event_tail, arena_busy, off_threads,
+        lost_chunks, lost_events, event_head, event_tail, arena_busy, record_top, next_record_block,
+        lost_record_blocks, lost_pieces, piece_busy, off_threads,
         off_processes, off_hooks, off_sites, off_events, off_samples, off_seen, off_directory, off_comm,
         off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
-        off_arenas, total_size, arena_size);
+        off_arenas, off_record_blocks, off_record_bytes, off_pieces, total_size, arena_size);
     compare!(b, "hi_thread", Thread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
         sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions,
-        untraced_instructions, used, flipped, seen_head, seen_tail);
+        untraced_instructions, used, flipped, recorded, seen_head, seen_tail);
     compare!(b, "hi_process", Process: state, pid, parent_pid, parent, generation,
         start_ns, end_ns);
     compare!(b, "hi_hook", Hook: kind, which, offset, dev, ino);
@@ -76,6 +78,19 @@ fn layout() -> Both {
     compare!(b, "hi_block", Block: page);
     compare!(b, "hi_entry", Entry: tag, reads, writes);
     compare!(b, "hi_side", Side: page, site, x, y, z1, z2, s1, s2);
+    compare!(b, "hi_record_block", RecordBlock: offset, stack, moves_stack, length,
+        instructions, sites, lengths, accesses, has_stack, ready);
+    // Its code follows, which the mirror does not hold.
+    b.number("sizeof(struct hi_piece)", PIECE_BYTES.into());
+    b.number("offsetof(struct hi_piece, code)", size_of::<Piece>() as u64);
+    for (field, offset) in [
+        ("thread", offset_of!(Piece, thread)),
+        ("flags", offset_of!(Piece, flags)),
+        ("start_ns", offset_of!(Piece, start_ns)),
+        ("length", offset_of!(Piece, length)),
+    ] {
+        b.field("hi_piece", field, offset);
+    }
     b
 }
 
@@ -104,6 +119,16 @@ fn constants(b: &mut Both) {
         ("HI_BLOCK_PAGES", BLOCK_PAGES),
         ("HI_COMM_UNIT", COMM_UNIT as u32),
         ("HI_READY", READY),
+        ("HI_RECORD_BLOCKS", RECORD_BLOCKS),
+        ("HI_RECORD_BYTES", RECORD_BYTES),
+        ("HI_RECORD_SITES", RECORD_SITES),
+        ("HI_RECORD_ACCESSES", RECORD_ACCESSES),
+        ("HI_PIECES", PIECES),
+        ("HI_PIECE_WHOLE", PIECE_WHOLE),
+        ("HI_PIECE_WAITED", PIECE_WAITED),
+        ("HI_PIECE_FRESH", PIECE_FRESH),
+        ("HI_PIECE_CUT", PIECE_CUT),
+        ("HI_FLAG_RECORD", FLAG_RECORD),
         ("HI_FLAG_FOLLOW", FLAG_FOLLOW),
         ("HI_THREAD_ENDED", THREAD_ENDED),
         ("HI_PROCESS_EXECED", PROCESS_EXECED),

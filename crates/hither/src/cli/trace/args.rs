@@ -3,7 +3,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{bail, Result};
-use hither_profile::TraceOptions;
+use hither_profile::{BurstOptions, TraceOptions};
 
 use crate::cli::units;
 
@@ -12,6 +12,9 @@ Examples:
   hither trace -- ./app --size 1000          profile in app.hither
   hither trace -o run1 -- ./app              profile in run1.hither
   hither trace --sample -- ./app             about 5 % of the time, much faster
+  hither trace --bursts -- ./app             with windows of all accesses, for hither sim
+  hither trace --bursts 20ms/2s -- ./app     windows of 20 ms, one in 2 s
+  hither trace --full -- ./small             every access of the run
   hither trace --from solve -- ./app         only from the first call of solve on
   mpirun -np 4 hither trace -o all -- ./app  all ranks in one profile
   hither trace -- mpirun -np 4 ./app         the same
@@ -65,6 +68,16 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", default_value = "80M", value_parser = max_size)]
     max_size: u64,
 
+    /// Record the accesses themselves in short windows, which `hither sim` needs: of each
+    /// thread so much processor time, so often
+    #[arg(long, value_name = "LENGTH/EVERY", num_args = 0..=1, default_missing_value = "10ms/500ms",
+        value_parser = bursts, conflicts_with_all = ["sample", "oracle", "only_functions"])]
+    bursts: Option<BurstOptions>,
+
+    /// Record all accesses, from the start until --max-size is reached: for small programs
+    #[arg(long, conflicts_with_all = ["bursts", "sample", "oracle", "only_functions"])]
+    full: bool,
+
     /// Examine every single access: very slow, the reference for hither's own accuracy
     #[arg(long, conflicts_with = "sample")]
     oracle: bool,
@@ -86,6 +99,17 @@ fn slice(text: &str) -> Result<u64, String> {
     match slice {
         100_000..=3_600_000_000_000 => Ok(slice),
         _ => Err("a slice lasts from 100us to 60min".to_string()),
+    }
+}
+
+fn bursts(text: &str) -> Result<BurstOptions, String> {
+    let wrong = || "write windows as 10ms/500ms, and -- between the options and the command";
+    let (length, every) = text.split_once('/').ok_or_else(wrong)?;
+    let [length, every] = [length, every].map(|part| units::nanoseconds(part.trim()));
+    let (length, every) = (length?, every?);
+    match (100_000..=60_000_000_000).contains(&length) && length <= every {
+        true => Ok(BurstOptions { length, every }),
+        false => Err("a window lasts from 100us to 1min, and no longer than to the next".into()),
     }
 }
 
@@ -160,6 +184,10 @@ impl Args {
             until: self.until.clone(),
             only_functions: only.map(|f| f.0).unwrap_or_default(),
             max_size: self.max_size,
+            bursts: match self.full {
+                true => Some(BurstOptions::default()),
+                false => self.bursts,
+            },
         })
     }
 }
@@ -194,6 +222,14 @@ mod tests {
         assert!(ratio("0").is_err());
         assert!(ratio("1.5").is_err());
         assert!(ratio("NaN").is_err());
+        let windows = |text| bursts(text).ok().map(|b| (b.length, b.every));
+        assert_eq!(windows("10ms/500ms"), Some((10_000_000, 500_000_000)));
+        assert_eq!(windows("1s / 1s"), Some((1_000_000_000, 1_000_000_000)));
+        assert_eq!(windows("10ms"), None);
+        assert_eq!(windows("10/500"), None);
+        assert_eq!(windows("2s/1s"), None);
+        assert_eq!(windows("1us/1s"), None);
+        assert_eq!(windows("2min/3min"), None);
         assert_eq!(max_size("80M"), Ok(80 << 20));
         assert!(max_size("80k").is_err());
     }

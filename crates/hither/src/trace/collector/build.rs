@@ -4,9 +4,12 @@ use super::engine::Engine;
 use super::lines::{LineKey, LineRow};
 use super::objects::{self, Input, Objects};
 use super::pages::use_of;
+use super::places::{rows, Aliases};
 use super::regions::{Known, PageName};
+use super::Collected;
 use crate::trace::naming::Naming;
 use hither_profile::binned::{collapse, Binned, Row};
+use hither_profile::bursts::Writer;
 use hither_profile::{
     Comm, Cost, FirstTouch, LineUse, Meta, ObjectRange, PageNo, PageUse, Process, ProcessIx,
     Profile, Region, RegionIx, RunEnd, Site, SliceIx, Thread, ThreadIx, FORMAT_VERSION, PAGE_SIZE,
@@ -65,7 +68,7 @@ fn scaled(count: u64, factor: f64) -> u64 {
 }
 
 /// Builds the profile; symbols are read here, while the files are still those that ran.
-pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Profile {
+pub fn build(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Collected {
     let scale = Scale::of(&engine);
     let mut meta = meta(&engine, end);
     let threads = threads(&engine, &scale, meta.processes.len());
@@ -94,7 +97,8 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
     }
     let numbers = Numbering::new(&engine.world.regions.all, &uses, &touches, &found);
     let processes = meta.processes.len();
-    Profile {
+    let bursts = bursts(&mut engine, &numbers, &mut meta);
+    let profile = Profile {
         slices: std::mem::take(&mut engine.slices.rows),
         comm,
         pages: uses.into_iter().map(|u| numbers.page_use(u)).collect(),
@@ -111,7 +115,20 @@ pub fn profile(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Prof
         threads,
         meta,
         ..Profile::default()
-    }
+    };
+    Collected { profile, bursts }
+}
+
+/// Ends the file of recorded accesses.
+fn bursts(engine: &mut Engine, numbers: &Numbering, meta: &mut Meta) -> Option<Writer> {
+    let recorder = engine.recorder.take()?;
+    meta.limits.extend(recorder.limits(&engine.segment));
+    let aliases = Aliases::read(&engine.segment);
+    let regions = &engine.world.regions;
+    let known = |region| numbers.number.get(&region).copied().map(RegionIx);
+    let (writer, info) = recorder.complete(|s| rows(s, regions, &aliases, known));
+    meta.bursts = Some(info);
+    Some(writer)
 }
 
 fn meta(engine: &Engine, end: RunEnd) -> Meta {

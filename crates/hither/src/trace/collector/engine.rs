@@ -4,6 +4,7 @@
 //! both line caches have been swapped by then. Communication rows exist twice, by the
 //! parity of the epoch, so that slice s can be read while s + 1 fills the other; it is
 //! read just before the epoch moves on to s + 2, which fills the first again.
+use super::bursts::Recorder;
 use super::comm::{pair_of, CommReader};
 use super::events::World;
 use super::leftover::{credit, leftovers, shared};
@@ -14,6 +15,7 @@ use super::slices::{Schedule, Slices};
 use super::threads::Threads;
 use super::{Config, Live};
 use hither_profile::binned::{collapse, Binned, Row};
+use hither_profile::bursts::Writer;
 use hither_profile::comm::amount_and_heterogeneity;
 use hither_profile::Slice;
 use hither_sys::{wire, Segment};
@@ -30,6 +32,8 @@ const CPU_GRACE: u64 = 20_000_000;
 const ROW_BYTES: f64 = 6.0;
 const COMM_SHARE: f64 = 0.35;
 const PAGE_SHARE: f64 = 0.5;
+/// What of the budget recorded accesses may use before the others divide the rest.
+const BURST_SHARE: f64 = 0.75;
 /// Rows in memory, whatever the size on disk may be.
 const MAX_PAGE_ROWS: usize = 1 << 18;
 const MAX_COMM_ROWS: usize = 4 << 20;
@@ -51,6 +55,7 @@ pub struct Engine {
     pub page_reader: PageReader,
     pub samples: Tally,
     pub lines: Lines,
+    pub recorder: Option<Recorder>,
     comm_reader: CommReader,
     schedule: Schedule,
     /// The slice that runs now: number, start, whether traced.
@@ -90,7 +95,8 @@ fn budget(max_size: u64, share: f64, most: usize) -> usize {
 
 impl Engine {
     pub fn new(segment: Arc<Segment>, config: Config) -> Engine {
-        let max_size = config.options.max_size;
+        let recorded = config.options.bursts.map_or(0.0, |_| BURST_SHARE);
+        let max_size = (config.options.max_size as f64 * (1.0 - recorded)) as u64;
         let mut schedule = Schedule::new(config.options.sample, SEED);
         let traced = schedule.traced(0);
         segment.set_burst(traced);
@@ -109,6 +115,7 @@ impl Engine {
             page_reader: PageReader::default(),
             samples: Tally::default(),
             lines: Lines::new(config.options.line),
+            recorder: None,
             comm_reader: CommReader::default(),
             schedule,
             current: 0,
@@ -122,6 +129,25 @@ impl Engine {
             marked: HashMap::new(),
             segment,
             config,
+        }
+    }
+
+    /// Records accesses into a file, if the options say so. Call before the program starts.
+    pub fn record(&mut self, writer: Writer) {
+        let Some(options) = self.config.options.bursts else {
+            return;
+        };
+        let budget = (self.config.options.max_size as f64 * BURST_SHARE) as u64;
+        let mut recorder = Recorder::new(writer, options, budget, self.started);
+        recorder.begin(&self.segment);
+        self.recorder = Some(recorder);
+    }
+
+    fn record_slice(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            let running: Vec<u32> = self.threads.running().map(|(slot, _)| slot).collect();
+            let regions = &self.world.regions;
+            recorder.tick(&self.segment, monotonic(), &running, regions);
         }
     }
 
@@ -142,7 +168,11 @@ impl Engine {
     pub fn drain_events(&mut self) -> bool {
         let busy = self.segment.events_waiting() > u64::from(wire::EVENTS / 4);
         self.world.drain(&self.segment);
-        busy
+        let recording = self
+            .recorder
+            .as_mut()
+            .is_some_and(|r| r.drain(&self.segment));
+        busy || recording
     }
 
     /// Ends the current slice and begins the next.
@@ -159,6 +189,7 @@ impl Engine {
         }
         self.drain_samples();
         self.page_pass(closing);
+        self.record_slice();
     }
 
     /// Begins a traced slice. Reads the rows of the last but one, which is complete now,
@@ -278,6 +309,9 @@ impl Engine {
     pub fn finish(&mut self) {
         self.segment.close();
         self.world.drain_rest(&self.segment);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finish(&self.segment, &self.world.regions);
+        }
         let now = monotonic();
         self.threads.find_gone(&self.segment, now);
         let [before, last] = self.bursts;

@@ -9,6 +9,7 @@
 //! ```
 //! Invariant: whatever the target writes into the segment, nothing here panics.
 mod build;
+mod bursts;
 mod comm;
 mod engine;
 mod events;
@@ -17,6 +18,7 @@ mod leftover;
 mod lines;
 mod objects;
 mod pages;
+mod places;
 mod regions;
 mod samples;
 mod slices;
@@ -28,6 +30,7 @@ mod threads;
 use super::naming::Naming;
 use anyhow::{anyhow, Context, Result};
 use engine::Engine;
+use hither_profile::bursts::Writer;
 use hither_profile::{Profile, RunEnd, TraceOptions};
 use hither_sys::{wire, Segment, SegmentConfig};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError, SyncSender};
@@ -107,6 +110,14 @@ pub struct Live {
 pub struct Collector {
     segment: Arc<Segment>,
     config: Config,
+    bursts: Option<Writer>,
+}
+
+/// What a run left behind.
+pub struct Collected {
+    pub profile: Profile,
+    /// With `--bursts`: to be put into the profile's folder.
+    pub bursts: Option<Writer>,
 }
 
 impl Collector {
@@ -125,7 +136,8 @@ impl Collector {
             cache_log2,
             flags: flag(o.oracle, wire::FLAG_ORACLE)
                 | flag(o.sample.is_some(), wire::FLAG_SAMPLE)
-                | flag(o.follow, wire::FLAG_FOLLOW),
+                | flag(o.follow, wire::FLAG_FOLLOW)
+                | flag(o.bursts.is_some(), wire::FLAG_RECORD),
             alloc_min: ALLOC_MIN,
             slice_ns: o.slice,
             active: o.from.is_none() && o.only_functions.is_empty(),
@@ -134,7 +146,15 @@ impl Collector {
         Ok(Collector {
             segment: Arc::new(segment),
             config,
+            bursts: None,
         })
+    }
+
+    /// Where to record accesses, for options that say so.
+    #[must_use]
+    pub fn with_bursts(mut self, bursts: Option<Writer>) -> Self {
+        self.bursts = bursts;
+        self
     }
 
     /// Where a traced process opens the segment.
@@ -151,6 +171,9 @@ impl Collector {
         let live = Arc::new(Mutex::new(Live::default()));
         let (stop, stopped) = sync_channel::<()>(1);
         let mut engine = Engine::new(self.segment, self.config);
+        if let Some(writer) = self.bursts {
+            engine.record(writer);
+        }
         let shown = Arc::clone(&live);
         let thread = std::thread::Builder::new()
             .name("hither-collect".into())
@@ -201,12 +224,12 @@ impl Running {
     ///
     /// # Errors
     /// When the collector's thread failed.
-    pub fn finish(self, end: RunEnd, naming: &mut dyn Naming) -> Result<Profile> {
+    pub fn finish(self, end: RunEnd, naming: &mut dyn Naming) -> Result<Collected> {
         // The thread may have gone already, which join tells.
         let _ = self.stop.send(());
         let engine = self.thread.join().map_err(|_| {
             anyhow!("the collector's thread failed; please report it with the command you traced")
         })?;
-        Ok(build::profile(engine, end, naming))
+        Ok(build::build(engine, end, naming))
     }
 }

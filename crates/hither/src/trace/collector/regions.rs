@@ -390,6 +390,28 @@ impl Regions {
         own
     }
 
+    /// What lies where in all processes.
+    pub fn picture(&self, gone: usize) -> Vec<(u32, Vec<Interval>)> {
+        let spaces = self.spaces.iter();
+        let mut all: Vec<_> = spaces.map(|(p, s)| (*p, s.picture(gone))).collect();
+        all.sort_unstable_by_key(|(process, _)| *process);
+        all
+    }
+
+    /// The region as a process came to own it, if it did.
+    pub fn owned_by(&self, process: u32, region: u32) -> u32 {
+        let own = self.inherited.get(&(process, region));
+        own.copied().unwrap_or(region)
+    }
+
+    pub fn kind(&self, region: u32) -> Option<RegionKind> {
+        self.all.get(region as usize).map(|known| known.region.kind)
+    }
+
+    pub fn is_shared(&self, region: u32, dev: u64, ino: u64) -> bool {
+        self.shared.get(&(dev, ino)) == Some(&region)
+    }
+
     fn owned(&mut self, process: u32, interval: Interval) -> Interval {
         Interval {
             region: self.own(process, interval.region),

@@ -104,6 +104,14 @@ impl Space {
         self.live.range(first..end.max(first)).map(|(_, i)| i)
     }
 
+    /// The intervals to put in place one after the other for what is there now, over the
+    /// last `gone` of those that are not any more.
+    pub fn picture(&self, gone: usize) -> Vec<Interval> {
+        let first = self.dead.len().saturating_sub(gone);
+        let dead = self.dead[first..].iter();
+        dead.chain(self.live.values()).copied().collect()
+    }
+
     /// What was around a page when the process was at `generation`: the youngest interval
     /// that existed then, else (the target may have been between announcing a change and
     /// making it) the oldest that came later.

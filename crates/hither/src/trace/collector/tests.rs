@@ -304,7 +304,8 @@ fn a_run_on_its_thread_ends_when_told() {
     assert_eq!(running.live().threads_total, 1);
     let p = running
         .finish(RunEnd::Signaled { signal: 9 }, &mut NoNames)
-        .unwrap();
+        .unwrap()
+        .profile;
     assert!(p.slices.len() > 3);
     assert_eq!(p.meta.end, RunEnd::Signaled { signal: 9 });
     let lengths: u64 = p.slices.iter().map(|s| s.length).sum();

@@ -30,7 +30,7 @@ impl Fake {
 
     pub fn finish(mut self, naming: &mut dyn Naming) -> Profile {
         self.engine.finish();
-        build::profile(self.engine, RunEnd::Exited { status: 0 }, naming)
+        build::build(self.engine, RunEnd::Exited { status: 0 }, naming).profile
     }
 
     fn put32(&self, at: u64, value: u32) {

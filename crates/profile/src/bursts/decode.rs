@@ -1,0 +1,334 @@
+//! A thread's pieces -> its accesses.
+//!
+//! Reader and writer run the same predictor: after a block comes the one that came after it
+//! last time, and a site's value grows by its stride, which is taken over when the same
+//! difference is seen twice in a row; a site that hangs on the stack pointer follows that. The
+//! code says only what was not as predicted:
+//!
+//! ```text
+//! step   = tag (low 3 bits: blocks that were, 7: 7 + varint; high 5 bits: what was not)
+//!          [varint] [block] [mask] differences
+//! high 5 bits: 0 nothing follows; bit 0 another block; bits 1-4 sites 0-3; all set: a byte
+//!          that is 1 for another block, later a mask with a bit for every site
+//! block  = its number in the order in which this thread ran blocks first; a new one is
+//!          followed by its number in the file
+//! ```
+use super::block::{NOTHING, REGISTERS};
+use super::coding::{unpack_delta, Input, FRESH, MAX_ACCESSES, MAX_EXECUTIONS};
+use super::tables::{Flat, Tables, NO_SITE, VALUES};
+use super::{Access, Piece};
+
+/// Blocks and sites that a thread's tables hold: past them it starts afresh.
+pub const MAX_LOCALS: usize = 1 << 16;
+pub const MAX_LOCAL_SITES: usize = 1 << 18;
+const ORIGINS: usize = 4096;
+const NONE: u32 = u32::MAX;
+const ESCAPE: u8 = 31;
+
+#[derive(Clone, Copy)]
+struct Local {
+    block: u32,
+    next: u32,
+    first_site: u32,
+}
+
+/// The predictor of one site.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Site {
+    pub last: u64,
+    pub stride: u64,
+    pub before: u64,
+}
+
+impl Site {
+    #[inline(always)]
+    pub fn predicted(&self) -> u64 {
+        self.last.wrapping_add(self.stride)
+    }
+
+    #[inline(always)]
+    pub fn learn(&mut self, value: u64) {
+        let step = value.wrapping_sub(self.last);
+        if step == self.before {
+            self.stride = step;
+        }
+        self.before = step;
+        self.last = value;
+    }
+}
+
+/// What is known of a thread between its pieces.
+pub(super) struct State {
+    locals: Vec<Local>,
+    sites: Vec<Site>,
+    last: u32,
+    stack: u64,
+    /// Accesses so far; those of blocks below, and who read what: 0 nothing.
+    ordinal: u64,
+    origins: Box<[u64; ORIGINS]>,
+    values: Box<[u64; VALUES]>,
+    carry: u32,
+}
+
+impl State {
+    pub fn new() -> State {
+        State {
+            locals: Vec::new(),
+            sites: Vec::new(),
+            last: NONE,
+            stack: 0,
+            ordinal: 0,
+            origins: Box::new([0; ORIGINS]),
+            values: Box::new([0; VALUES]),
+            carry: 0,
+        }
+    }
+
+    fn forget(&mut self) {
+        self.locals.clear();
+        self.sites.clear();
+        self.last = NONE;
+        self.stack = 0;
+    }
+
+    /// Appends the accesses of a piece; `None` when the code is not that of this piece.
+    pub fn piece(
+        &mut self,
+        tables: &Tables,
+        code: &[u8],
+        (piece, flags): (&Piece, u32),
+        into: &mut Vec<Access>,
+    ) -> Option<()> {
+        if flags & FRESH != 0 {
+            self.forget();
+        }
+        into.reserve(piece.accesses.min(MAX_ACCESSES as u64) as usize);
+        let mut input = Input::new(code);
+        let (mut executions, mut instructions) = (0u32, 0u64);
+        while !input.is_empty() {
+            let tag = input.byte()?;
+            let mut run = u64::from(tag & 7);
+            if run == 7 {
+                run += input.varint_below(u64::from(MAX_EXECUTIONS))?;
+            }
+            executions += run as u32 + 1;
+            if executions > 2 * MAX_EXECUTIONS {
+                return None;
+            }
+            for _ in 0..run {
+                instructions += self.as_predicted(tables, into)?;
+            }
+            if tag >> 3 != 0 {
+                instructions += self.otherwise(tables, tag >> 3, &mut input, into)?;
+            }
+        }
+        let whole = into.len() as u64 == piece.accesses && instructions == piece.instructions;
+        whole.then_some(())
+    }
+
+    fn next(&self) -> Option<u32> {
+        self.locals.get(self.last as usize).map(|local| local.next)
+    }
+
+    /// A block that was just what was predicted.
+    #[inline]
+    fn as_predicted(&mut self, tables: &Tables, into: &mut Vec<Access>) -> Option<u64> {
+        let next = self.next()?;
+        let local = *self.locals.get(next as usize)?;
+        let block = tables.blocks.get(local.block as usize)?;
+        let first = local.first_site as usize;
+        let sites = self.sites.get_mut(first..first + block.sites as usize)?;
+        for (value, site) in self.values.iter_mut().zip(sites) {
+            site.last = site.predicted();
+            site.before = site.stride;
+            *value = site.last;
+        }
+        if block.has_stack {
+            self.values[0] = self.stack.wrapping_add_signed(block.stack);
+        }
+        self.last = next;
+        self.run(tables, block, into)
+    }
+
+    /// A block of which something has to be told.
+    fn otherwise(
+        &mut self,
+        tables: &Tables,
+        what: u8,
+        input: &mut Input,
+        into: &mut Vec<Access>,
+    ) -> Option<u64> {
+        let escaped = what == ESCAPE;
+        let other = if escaped { input.byte()? } else { what & 1 } == 1;
+        let next = if other {
+            self.named(tables, input)?
+        } else {
+            self.next()?
+        };
+        let local = *self.locals.get(next as usize)?;
+        if let Some(before) = self.locals.get_mut(self.last as usize) {
+            before.next = next;
+        }
+        let block = tables.blocks.get(local.block as usize)?;
+        let sites = block.sites as usize;
+        let short = [what >> 1];
+        let mask = if escaped {
+            input.take(sites.div_ceil(8))?
+        } else {
+            &short
+        };
+        let first = local.first_site as usize;
+        for (n, site) in self
+            .sites
+            .get_mut(first..first + sites)?
+            .iter_mut()
+            .enumerate()
+        {
+            let follows_stack = n == 0 && block.has_stack;
+            let mut value = match follows_stack {
+                true => self.stack.wrapping_add_signed(block.stack),
+                false => site.predicted(),
+            };
+            if mask.get(n / 8).is_some_and(|byte| byte >> (n % 8) & 1 == 1) {
+                value = value.wrapping_add_signed(unpack_delta(input.varint()?));
+            }
+            site.learn(value);
+            self.values[n % VALUES] = value;
+        }
+        self.last = next;
+        self.run(tables, block, into)
+    }
+
+    /// The block that the code names, entered if it is new.
+    fn named(&mut self, tables: &Tables, input: &mut Input) -> Option<u32> {
+        let known = self.locals.len() as u64;
+        let next = input.varint_below(known + 1)?;
+        if next == known {
+            let block = tables.find(input.varint()?)?;
+            let sites = tables.blocks.get(block as usize)?.sites as usize;
+            let first_site = self.sites.len();
+            if self.locals.len() >= MAX_LOCALS || first_site + sites > MAX_LOCAL_SITES {
+                return None;
+            }
+            self.sites.resize(first_site + sites, Site::default());
+            self.locals.push(Local {
+                block,
+                next: NONE,
+                first_site: first_site as u32,
+            });
+        }
+        Some(next as u32)
+    }
+
+    /// Makes the block's accesses from the values of its sites; its instructions.
+    #[inline]
+    fn run(&mut self, tables: &Tables, block: &Flat, into: &mut Vec<Access>) -> Option<u64> {
+        if into.len() + block.accesses as usize > MAX_ACCESSES {
+            return None;
+        }
+        if block.has_stack {
+            let entry = self.values[0].wrapping_sub(block.stack as u64);
+            self.stack = entry.wrapping_add_signed(block.moves_stack);
+        } else {
+            self.stack = self.stack.wrapping_add_signed(block.moves_stack);
+        }
+        self.values[NO_SITE as usize] = 0;
+        if block.accesses == 0 {
+            self.carry = self.carry.saturating_add(block.tail);
+        } else if block.has_lengths {
+            self.make_some(tables, block, into);
+        } else {
+            self.make_all(tables, block, into);
+        }
+        if block.changes > 0 {
+            self.change(tables, block);
+        }
+        Some(block.instructions.into())
+    }
+
+    #[inline]
+    fn make_all(&mut self, tables: &Tables, block: &Flat, into: &mut Vec<Access>) {
+        let first = block.first_access as usize;
+        let accesses = &tables.accesses[first..first + block.accesses as usize];
+        let (values, origins) = (&*self.values, &mut *self.origins);
+        let before = self.ordinal;
+        let mut carry = self.carry;
+        into.extend(accesses.iter().zip(1u64..).map(|(a, n)| {
+            let ordinal = before + n;
+            let depends = depends(origins, a.sources, ordinal);
+            origins[(REGISTERS + n as usize) % ORIGINS] = ordinal;
+            let after = a.after.saturating_add(carry);
+            carry = 0;
+            Access {
+                address: values[a.site as usize % VALUES].wrapping_add(a.offset),
+                bytes: a.bytes,
+                write: a.write,
+                after,
+                depends,
+            }
+        }));
+        self.ordinal = before + u64::from(block.accesses);
+        self.carry = block.tail;
+    }
+
+    /// As above where an access may turn out not to have been made.
+    #[cold]
+    fn make_some(&mut self, tables: &Tables, block: &Flat, into: &mut Vec<Access>) {
+        let first = block.first_access as usize;
+        let accesses = &tables.accesses[first..first + block.accesses as usize];
+        for (k, a) in accesses.iter().enumerate() {
+            let bytes = match a.bytes {
+                0 => self.values[a.length as usize % VALUES],
+                bytes => bytes.into(),
+            };
+            self.carry = self.carry.saturating_add(a.after);
+            self.origins[(1 + REGISTERS + k) % ORIGINS] = 0;
+            if bytes == 0 {
+                continue;
+            }
+            self.ordinal += 1;
+            let depends = depends(&self.origins, a.sources, self.ordinal);
+            self.origins[(1 + REGISTERS + k) % ORIGINS] = self.ordinal;
+            into.push(Access {
+                address: self.values[a.site as usize % VALUES].wrapping_add(a.offset),
+                bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+                write: a.write,
+                after: self.carry,
+                depends,
+            });
+            self.carry = 0;
+        }
+        self.carry = self.carry.saturating_add(block.tail);
+    }
+
+    /// All registers at once: what one is given another may have lost.
+    #[inline]
+    fn change(&mut self, tables: &Tables, block: &Flat) {
+        let first = block.first_change as usize;
+        let changes = &tables.changes[first..first + block.changes as usize];
+        let mut new = [0; REGISTERS];
+        for (new, change) in new.iter_mut().zip(changes) {
+            *new = origin(&self.origins, change.sources);
+        }
+        for (new, change) in new.iter().zip(changes) {
+            self.origins[1 + change.register as usize % REGISTERS] = *new;
+        }
+    }
+}
+
+const _: () = assert!(NOTHING == 0, "its place in `origins` stays 0");
+
+#[inline(always)]
+fn origin(origins: &[u64; ORIGINS], sources: [u16; 2]) -> u64 {
+    let [a, b] = sources.map(|source| origins[source as usize % ORIGINS]);
+    a.max(b)
+}
+
+/// How many accesses ago what the address came from was read.
+#[inline(always)]
+fn depends(origins: &[u64; ORIGINS], sources: [u16; 2], ordinal: u64) -> u32 {
+    match origin(origins, sources) {
+        0 => 0,
+        read => u32::try_from(ordinal - read).unwrap_or(0),
+    }
+}

@@ -1,0 +1,251 @@
+//! `bursts.bin` as it grows: frames appended while the program runs.
+//!
+//! A full disk ends the bursts at the last whole frame and is told at the end; the profile
+//! is written all the same.
+use super::block::{read_by, register, Block, BlockAccess, Change, NOTHING, REGISTERS};
+use super::coding::{frame_head, put_varint, BLOCKS, END, FILE, MAGIC, PIECE, PLACES, VERSION};
+use super::encode::{Code, Encoder};
+use super::{Access, Piece, Place};
+use crate::io::{Error, Growing};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// How often to show others that the file is still wanted.
+const ALIVE: Duration = Duration::from_secs(300);
+
+/// What a frame says of a piece before its code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PieceHead {
+    pub window: u32,
+    /// Of the thread in the window, from 0.
+    pub sequence: u32,
+    /// `accesses` and `instructions` below 2^32; `waited` is in `flags`.
+    pub piece: Piece,
+    /// [`super::WAITED`], [`super::FRESH`], [`super::CUT`].
+    pub flags: u32,
+}
+
+/// Writes the bursts of a run that goes on.
+pub struct Writer {
+    folder: Growing,
+    file: File,
+    bytes: u64,
+    failed: Option<String>,
+    touched: SystemTime,
+    /// Blocks that [`Writer::accesses`] made.
+    made: HashMap<(u32, bool, u32, u32), (u32, Block)>,
+}
+
+impl Writer {
+    /// Begins the bursts of the profile that will be written to the folder `dir`, beside it.
+    ///
+    /// # Errors
+    /// If `dir` holds something that is not a profile, or no file can be made there.
+    pub fn begin(dir: &Path) -> Result<Writer, Error> {
+        let folder = Growing::begin(dir)?;
+        let path = dir.join(FILE);
+        let mut file = folder.create(FILE).map_err(Error::io("write", &path))?;
+        let mut head = MAGIC.to_vec();
+        head.extend(VERSION.to_le_bytes());
+        file.write_all(&head).map_err(Error::io("write", &path))?;
+        Ok(Writer {
+            folder,
+            file,
+            bytes: head.len() as u64,
+            failed: None,
+            touched: SystemTime::now(),
+            made: HashMap::new(),
+        })
+    }
+
+    /// Size of the file.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Why nothing more is written, once that is so.
+    #[must_use]
+    pub fn failed(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    fn frame(&mut self, kind: u8, payload: &[&[u8]]) {
+        if self.failed.is_some() {
+            return;
+        }
+        let head = frame_head(kind, payload);
+        let mut whole = head.to_vec();
+        payload
+            .iter()
+            .for_each(|part| whole.extend_from_slice(part));
+        match self.file.write_all(&whole) {
+            Ok(()) => self.bytes += whole.len() as u64,
+            Err(e) => self.give_up(&e),
+        }
+    }
+
+    fn give_up(&mut self, why: &io::Error) {
+        self.failed = Some(why.to_string());
+        // Where even this fails the reader finds the broken frame.
+        let _ = self.file.set_len(self.bytes);
+        let _ = self.file.seek(io::SeekFrom::Start(self.bytes));
+    }
+
+    /// Blocks with their numbers, each as [`Block::put`] makes it. Before the pieces that
+    /// run them, or after.
+    pub fn blocks<'b>(&mut self, blocks: impl Iterator<Item = (u32, &'b [u8])>) {
+        let mut payload = Vec::new();
+        for (number, block) in blocks {
+            put_varint(&mut payload, number.into());
+            put_varint(&mut payload, block.len() as u64);
+            payload.extend_from_slice(block);
+            if payload.len() > 1 << 20 {
+                self.frame(BLOCKS, &[&payload]);
+                payload.clear();
+            }
+        }
+        if !payload.is_empty() {
+            self.frame(BLOCKS, &[&payload]);
+        }
+    }
+
+    pub fn piece(&mut self, head: &PieceHead, code: &[u8]) {
+        let p = &head.piece;
+        let mut bytes = Vec::with_capacity(super::coding::PIECE_HEAD);
+        for n in [head.window, head.sequence, p.thread.0, p.process.0] {
+            bytes.extend(n.to_le_bytes());
+        }
+        for n in [p.start, p.end] {
+            bytes.extend(n.to_le_bytes());
+        }
+        for n in [p.accesses as u32, p.instructions as u32, head.flags, 0] {
+            bytes.extend(n.to_le_bytes());
+        }
+        self.frame(PIECE, &[&bytes, code]);
+    }
+
+    /// The names of pages in a window, sorted by process and page, without overlap.
+    pub fn places(&mut self, window: u32, places: &[Place]) {
+        for part in places.chunks(1 << 16) {
+            let mut payload = Vec::new();
+            put_varint(&mut payload, window.into());
+            for p in part {
+                for n in [
+                    p.process.0.into(),
+                    p.page,
+                    p.pages,
+                    p.region.0.into(),
+                    p.first.0.into(),
+                ] {
+                    put_varint(&mut payload, n);
+                }
+            }
+            self.frame(PLACES, &[&payload]);
+        }
+    }
+
+    /// All accesses of a thread in a window, as pieces between two times that were not
+    /// recorded block by block. Dependences on more than 16 accesses before are left out.
+    pub fn accesses(&mut self, window: u32, like: &Piece, accesses: &[Access]) {
+        let mut encoder = Encoder::default();
+        let mut codes = Vec::new();
+        for access in accesses {
+            let key = (access.bytes, access.write, access.after, access.depends);
+            let next = self.made.len() as u32;
+            let (number, block) = self
+                .made
+                .entry(key)
+                .or_insert_with(|| (next, block_of(access)));
+            codes.extend(encoder.run(*number, block, &[access.address]));
+        }
+        codes.extend(encoder.finish());
+        let made = std::mem::take(&mut self.made);
+        let mut all: Vec<(u32, Vec<u8>)> = Vec::new();
+        for (number, block) in made.values() {
+            let mut bytes = Vec::new();
+            block.put(&mut bytes);
+            all.push((*number, bytes));
+        }
+        self.made = made;
+        self.blocks(
+            all.iter()
+                .map(|(number, bytes)| (*number, bytes.as_slice())),
+        );
+        let span = (like.end - like.start) / codes.len().max(1) as u64;
+        for (n, code) in (0u64..).zip(&codes) {
+            let start = like.start + n * span;
+            let head = head_of(
+                window,
+                n as u32,
+                code,
+                Piece {
+                    start,
+                    end: start + span,
+                    ..*like
+                },
+            );
+            self.piece(&head, &code.bytes);
+        }
+    }
+
+    /// Call now and then: an old folder that nobody touches is taken for one left behind.
+    pub fn keep_alive(&mut self) {
+        if self.touched.elapsed().is_ok_and(|age| age < ALIVE) {
+            return;
+        }
+        self.touched = SystemTime::now();
+        // A file system that cannot do it only shortens how long a run may pause.
+        let _ = self.file.set_modified(self.touched);
+    }
+
+    /// Ends the file and gives the folder it is in, and its size.
+    pub(crate) fn finish(mut self) -> (Growing, u64) {
+        self.frame(END, &[]);
+        (self.folder, self.bytes)
+    }
+}
+
+fn head_of(window: u32, sequence: u32, code: &Code, piece: Piece) -> PieceHead {
+    PieceHead {
+        window,
+        sequence,
+        piece: Piece {
+            accesses: code.accesses.into(),
+            instructions: code.instructions.into(),
+            ..piece
+        },
+        flags: code.flags | u32::from(piece.waited && sequence == 0) * super::WAITED,
+    }
+}
+
+/// One access in a block of its own. What each of the last 16 accesses read is kept in a
+/// register.
+fn block_of(access: &Access) -> Block {
+    let depends = access.depends as usize;
+    let source = match depends {
+        1..=REGISTERS => register(depends - 1),
+        _ => NOTHING,
+    };
+    let change = |r: usize| Change {
+        register: r as u8,
+        sources: [if r == 0 { read_by(0) } else { register(r - 1) }, NOTHING],
+    };
+    Block {
+        instructions: access.after.max(1),
+        sites: 1,
+        accesses: vec![BlockAccess {
+            after: access.after,
+            site: Some(0),
+            bytes: access.bytes,
+            write: access.write,
+            sources: [source, NOTHING],
+            ..BlockAccess::default()
+        }],
+        changes: (0..REGISTERS).map(change).collect(),
+        ..Block::default()
+    }
+}

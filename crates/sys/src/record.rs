@@ -1,0 +1,102 @@
+//! The part of the segment that records accesses: windows, described blocks, pieces.
+use crate::segment::Segment;
+use crate::wire::{self, Header};
+use std::mem::offset_of;
+
+/// What recording had to leave out, as counted in the header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostRecords {
+    pub blocks: u32,
+    pub pieces: u32,
+}
+
+/// A piece as the target left it: `code` is `head.length` bytes, if that is possible.
+#[derive(Clone, Debug, Default)]
+pub struct PieceRecord {
+    pub head: wire::Piece,
+    pub code: Vec<u8>,
+}
+
+/// Bytes that describe a block, at most.
+const MAX_DESCRIPTION: u32 = 256 << 10;
+
+fn field(offset: usize) -> u64 {
+    offset as u64
+}
+
+impl Segment {
+    /// Opens a window: threads that notice record `ns` of their processor time, 0: all.
+    pub fn open_window(&self, window: u32, ns: u64) {
+        self.store_u64(field(offset_of!(Header, record_ns)), ns);
+        self.store_u32(field(offset_of!(Header, record_window)), window);
+        self.store_u32(field(offset_of!(Header, record_open)), 1);
+    }
+
+    /// Ends it: threads that still record stop soon.
+    pub fn close_window(&self) {
+        self.store_u32(field(offset_of!(Header, record_open)), 0);
+    }
+
+    #[must_use]
+    pub fn lost_records(&self) -> LostRecords {
+        LostRecords {
+            blocks: self.load_u32(field(offset_of!(Header, lost_record_blocks))),
+            pieces: self.load_u32(field(offset_of!(Header, lost_pieces))),
+        }
+    }
+
+    /// One past the last described block, never above the limit.
+    #[must_use]
+    pub fn next_record_block(&self) -> u32 {
+        self.load_u32(field(offset_of!(Header, next_record_block)))
+            .min(wire::RECORD_BLOCKS)
+    }
+
+    /// Appends a block's description; false while it is not complete, or when it cannot be
+    /// one.
+    pub fn append_record_block(&self, block: u32, to: &mut Vec<u8>) -> bool {
+        let size = size_of::<wire::RecordBlock>() as u64;
+        let at = self.layout().record_blocks + u64::from(block) * size;
+        let ready = field(offset_of!(wire::RecordBlock, ready));
+        if block >= wire::RECORD_BLOCKS || self.load_u32(at + ready) != 1 {
+            return false;
+        }
+        let b: wire::RecordBlock = self.read(at);
+        let end = b.offset.saturating_add(b.length.into());
+        if end > wire::RECORD_BYTES.into() || b.length > MAX_DESCRIPTION {
+            return false;
+        }
+        let from = self.layout().record_bytes + b.offset;
+        self.append_bytes(from, b.length as usize, to);
+        true
+    }
+
+    /// Takes a whole piece, from number `from` on, out of the segment; its number too.
+    pub fn take_piece(&self, from: u32) -> Option<(u32, PieceRecord)> {
+        for word in from / 64..wire::PIECES / 64 {
+            let bits_at = field(offset_of!(Header, piece_busy)) + u64::from(word) * 8;
+            let mut bits = self.load_u64(bits_at);
+            if word == from / 64 {
+                bits &= !0 << (from % 64);
+            }
+            while bits != 0 {
+                let bit = bits.trailing_zeros();
+                bits &= bits - 1;
+                let number = word * 64 + bit;
+                let at = self.layout().pieces + u64::from(number) * u64::from(wire::PIECE_BYTES);
+                if self.load_u32(at) != wire::PIECE_WHOLE {
+                    continue;
+                }
+                let head: wire::Piece = self.read(at);
+                let most = wire::PIECE_BYTES - wire::PIECE_HEAD;
+                let mut code = Vec::new();
+                let length = head.length.min(most) as usize;
+                self.append_bytes(at + u64::from(wire::PIECE_HEAD), length, &mut code);
+                self.store_u32(at, 0);
+                self.clear_bits(bits_at, 1 << bit);
+                return Some((number, PieceRecord { head, code }));
+            }
+        }
+        None
+    }
+}

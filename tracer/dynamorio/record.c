@@ -1,0 +1,175 @@
+/* record.c: --bursts and --full. Each block exists twice: as it always is, and as a copy that
+ * counts the same and also appends what it touches to the thread's raw buffer:
+ *
+ *     raw[0] = number of the block     raw[1 + n] = value of its site n
+ *
+ * SLOT_RECORD decides at the head of a block which copy runs, for each thread of its own. */
+#include "host.h"
+#include "drbbdup.h"
+
+enum { CASE_COUNTED = 0, CASE_RECORDED = 1 };
+
+/* A copy being instrumented. */
+struct copy {
+  struct host_block *block;
+  struct plan *plan; /* NULL unless it records */
+  bool begun;
+};
+
+#define PUT(i) instrlist_meta_preinsert(bb, where, (i))
+#define REG(r) opnd_create_reg(r)
+
+static dr_emit_flags_t expand(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating) {
+  (void)tag, (void)for_trace, (void)translating;
+  insert_expand(dc, bb);
+  return DR_EMIT_DEFAULT;
+}
+
+static uintptr_t set_up(void *context, void *dc, void *tag, instrlist_t *bb, bool *duplicate, bool *dynamic,
+                        void *data) {
+  (void)dc, (void)tag, (void)bb, (void)data;
+  *duplicate = true;
+  *dynamic = false;
+  drbbdup_register_case_encoding(context, CASE_RECORDED);
+  return CASE_COUNTED;
+}
+
+static void analyse(void *dc, void *tag, instrlist_t *bb, uintptr_t which, void *data, void *block, void **out) {
+  (void)tag, (void)data, (void)block;
+  bool loops = burst_has_loop(bb);
+  struct copy *copy = dr_thread_alloc(dc, sizeof *copy);
+  copy->block = block_analyse(dc, bb, probe_can_split() && !loops);
+  copy->plan = which == CASE_RECORDED ? plan_make(dc, bb, copy->block, loops) : NULL;
+  copy->begun = false;
+  *out = copy;
+}
+
+static void forget(void *dc, uintptr_t which, void *data, void *block, void *analysis) {
+  (void)which, (void)data, (void)block;
+  struct copy *copy = analysis;
+  if (!copy) return;
+  if (copy->plan) plan_free(dc, copy->plan);
+  block_free(dc, copy->block);
+  dr_thread_free(dc, copy, sizeof *copy);
+}
+
+static void reserve(void *dc, instrlist_t *bb, instr_t *where, reg_id_t *reg) {
+  if (drreg_reserve_register(dc, bb, where, NULL, reg) != DRREG_SUCCESS) dr_abort();
+}
+
+static opnd_t word(reg_id_t raw, int site) { return OPND_CREATE_MEMPTR(raw, 8 * (1 + site)); }
+
+/* Lengths are 0 until the accesses they belong to are made. */
+static void insert_begin(void *dc, instrlist_t *bb, instr_t *where, const struct plan *p) {
+  if (!p->lengths) return;
+  reg_id_t raw;
+  reserve(dc, bb, where, &raw);
+  PUT(XINST_CREATE_load(dc, REG(raw), host_slot(dc, SLOT_RAW)));
+  for (int i = 0; i < p->lengths; i++) PUT(INSTR_CREATE_mov_imm(dc, word(raw, p->sites + i), OPND_CREATE_INT32(0)));
+  drreg_unreserve_register(dc, bb, where, raw);
+}
+
+static void insert_site(void *dc, instrlist_t *bb, instr_t *where, const struct plan_access *a) {
+  reg_id_t address, raw;
+  reserve(dc, bb, where, &address);
+  reserve(dc, bb, where, &raw);
+  if (probe_address(dc, bb, where, a->operand, 0, address, raw)) {
+    PUT(XINST_CREATE_load(dc, REG(raw), host_slot(dc, SLOT_RAW)));
+    PUT(XINST_CREATE_store(dc, word(raw, a->site), REG(address)));
+    if (!a->bytes) PUT(INSTR_CREATE_mov_imm(dc, word(raw, a->length), OPND_CREATE_INT32((int)a->same->bytes)));
+  }
+  drreg_unreserve_register(dc, bb, where, address);
+  drreg_unreserve_register(dc, bb, where, raw);
+}
+
+/* A string instruction at work: where its range begins and how long it is. */
+static void on_string(uint32_t element, uint32_t write, uint32_t site, uint32_t length) {
+  void *dc = dr_get_current_drcontext();
+  dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_INTEGER | DR_MC_CONTROL};
+  struct hi_local *t = host_local(dc);
+  if (!dr_get_mcontext(dc, &mc) || !hi_recording(t)) return;
+  uint64_t bytes = mc.xcx * element;
+  uint64_t back = mc.xflags & EFLAGS_DF && bytes ? bytes - element : 0;
+  uint64_t *raw = (uint64_t *)*t->recorder->slots.head;
+  raw[1 + site] = (write ? mc.xdi : mc.xsi) - back;
+  raw[1 + length] = bytes;
+}
+
+static void insert_sites(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, const struct plan *p) {
+  for (int i = 0; i < p->n; i++) {
+    const struct plan_access *a = &p->accesses[i];
+    if (a->instr != in || a->site == NO_SITE || p->leaders[a->site] != i) continue;
+    uint32_t element = opnd_size_in_bytes(opnd_get_size(a->operand));
+    if (a->string)
+      dr_insert_clean_call(dc, bb, where, (void *)on_string, false, 4, OPND_CREATE_INT32((int)(element ? element : 1)),
+                           OPND_CREATE_INT32(a->write), OPND_CREATE_INT32(a->site), OPND_CREATE_INT32(a->length));
+    else insert_site(dc, bb, where, a);
+  }
+}
+
+/* The record is whole: the next goes behind it. */
+static void insert_end(void *dc, instrlist_t *bb, instr_t *where, const struct plan *p, uint32_t number) {
+  reg_id_t raw;
+  instr_t *room = INSTR_CREATE_label(dc);
+  int size = 8 * (1 + p->sites + p->lengths);
+  if (drreg_reserve_aflags(dc, bb, where) != DRREG_SUCCESS) dr_abort();
+  reserve(dc, bb, where, &raw);
+  PUT(XINST_CREATE_load(dc, REG(raw), host_slot(dc, SLOT_RAW)));
+  PUT(INSTR_CREATE_mov_imm(dc, OPND_CREATE_MEMPTR(raw, 0), OPND_CREATE_INT32((int)number)));
+  PUT(INSTR_CREATE_lea(dc, REG(raw), opnd_create_base_disp(raw, DR_REG_NULL, 0, size, OPSZ_lea)));
+  PUT(XINST_CREATE_store(dc, host_slot(dc, SLOT_RAW), REG(raw)));
+  PUT(INSTR_CREATE_cmp(dc, REG(raw), host_slot(dc, SLOT_RAW_END)));
+  PUT(INSTR_CREATE_jcc(dc, OP_jb, opnd_create_instr(room)));
+  PUT(INSTR_CREATE_lea(dc, REG(DR_REG_RSP), opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, -128, OPSZ_lea)));
+  PUT(INSTR_CREATE_call(dc, opnd_create_pc(stub_record())));
+  PUT(room);
+  drreg_unreserve_register(dc, bb, where, raw);
+  drreg_unreserve_aflags(dc, bb, where);
+}
+
+static void meet_last(struct copy *copy, instr_t *last) {
+  instr_t *before = copy->block->last;
+  block_meet_last(copy->block, last);
+  for (int i = 0; copy->plan && i < copy->plan->n; i++)
+    if (copy->plan->accesses[i].instr == before) copy->plan->accesses[i].instr = last;
+}
+
+static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t *in, instr_t *where, bool for_trace,
+                                  bool translating, uintptr_t which, void *data, void *block, void *analysis) {
+  (void)which, (void)data, (void)block;
+  dr_emit_flags_t flags = drwrap_invoke_insert(dc, tag, bb, in, where, for_trace, translating, NULL);
+  struct copy *copy = analysis;
+  bool last = false;
+  if (!instr_is_app(in) || !copy) return flags;
+  drbbdup_is_last_instr(dc, in, &last);
+  if (last) meet_last(copy, in);
+  insert_count(dc, bb, where, copy->block, SLOT_INSTRUCTIONS, last);
+  insert_probes(dc, bb, in, where, copy->block);
+  struct plan *p = copy->plan;
+  if (!p) return flags;
+  if (!copy->begun) insert_begin(dc, bb, where, p);
+  copy->begun = true;
+  insert_sites(dc, bb, in, where, p);
+  if (last) {
+    /* A block that is only translated has its number already; any other is as long. */
+    uint32_t number = translating ? 1 : plan_publish(p);
+    if (number) insert_end(dc, bb, where, p, number);
+  }
+  return flags;
+}
+
+void record_init(void) {
+  drbbdup_options_t options = {
+      .struct_size = sizeof options,
+      .set_up_bb_dups = set_up,
+      .analyze_case = analyse,
+      .destroy_case_analysis = forget,
+      .instrument_instr_ex = instrument,
+      .runtime_case_opnd = host_slot(GLOBAL_DCONTEXT, SLOT_RECORD),
+      .non_default_case_limit = 1,
+      .max_case_encoding = CASE_RECORDED,
+      .never_enable_dynamic_handling = true,
+  };
+  drmgr_priority_t before = {.struct_size = sizeof before, .name = "hither-expand", .priority = -7000};
+  if (!drmgr_register_bb_app2app_event(expand, &before) || drbbdup_init(&options) != DRBBDUP_SUCCESS) dr_abort();
+}
