@@ -10,7 +10,8 @@ BUILD_PACKAGES := build-essential cmake pkg-config libhwloc-dev libscotch-dev li
 # Some install node and npm from elsewhere, which Debian's packages would break.
 NODE_PACKAGES := $(if $(shell command -v npm),,nodejs npm)
 TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz xz-utils sqlite3 \
-	busybox-static lz4 qemu-system-x86 zstd chromium $(NODE_PACKAGES)
+	busybox-static lz4 qemu-system-x86 zstd chromium \
+	bzip2 valgrind $(NODE_PACKAGES)
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
 	crates/hither/tests/map/*.c crates/hither/tests/run/*.[ch] \
 	crates/hither/tests/auto/*.c crates/hither/tests/guest/*.c \
@@ -22,7 +23,7 @@ DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
 .PHONY: all build programs demo test soak format install uninstall clean help
-.PHONY: bench-trace bench-auto bench-map bench-report screenshots build-packages test-packages toolchain
+.PHONY: bench-trace bench-auto bench-map bench-report bench-sim screenshots build-packages test-packages toolchain
 
 all: build
 
@@ -38,6 +39,7 @@ help:
 	@echo 'make bench-auto              cost of hither auto beside a plain start, and what it sees'
 	@echo 'make bench-map               placements and their cost against libscotch'
 	@echo 'make bench-report            pages of known size: time, bytes, zoom in chromium'
+	@echo 'make bench-sim               accesses simulated a second, beside cachegrind and pycachesim'
 	@echo 'make screenshots             pictures of the pages of the example programs'
 	@echo 'make soak                    many runs in a row, slower than a test may be'
 	@echo 'make format                  format Rust and C'
@@ -128,6 +130,10 @@ bench-map: build-packages toolchain
 bench-report: test-packages toolchain
 	$(CARGO) xtask report-packages
 	$(CARGO) bench --package hither --bench report -- $(BENCH_ARGS)
+
+# BENCH_ARGS=--scaling: also what more accesses and more caches cost.
+bench-sim: build-packages toolchain
+	python3 bench/sim.py $(BENCH_ARGS)
 
 # Looked at by people: target/screenshots.
 screenshots: test-packages build programs

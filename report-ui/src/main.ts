@@ -6,6 +6,7 @@ import { comparison } from "./panels/comparison";
 import { findings } from "./panels/findings";
 import { machine } from "./panels/machine";
 import { pages } from "./panels/pages";
+import { prediction } from "./panels/prediction";
 import { structures } from "./panels/structures";
 import { unseen } from "./panels/unseen";
 import { head, verdict } from "./panels/verdict";
@@ -28,7 +29,8 @@ function start(): void {
     go(picture.panel);
   };
   const sections = [
-    verdict(subject), ...(page.comparison ? [comparison(page.comparison, subject, show, go)] : []), findings(subject, show), machine(subject), sharing.element,
+    verdict(subject), ...(page.comparison ? [comparison(page.comparison, subject, show, go)] : []), findings(subject, show),
+    ...(subject.predictions.length ? [prediction(subject.predictions)] : []), machine(subject), sharing.element,
     data.element, pages(subject), unseen(page),
   ];
   watch();

@@ -896,6 +896,290 @@ export const page: Page = {
         "moved_more": 0
       }
     },
+    "predictions": [
+      {
+        "source": {
+          "file": "sample.hither",
+          "command": [
+            "sample",
+            "4"
+          ]
+        },
+        "started_unix": 1700000000,
+        "machine": {
+          "name": "xeon-x7550x4",
+          "fingerprint": "0123456789abcdef",
+          "units": 64,
+          "cores": 32,
+          "nodes": [
+            0,
+            1
+          ]
+        },
+        "title": "4 x Intel Xeon X7550",
+        "machine_file": "xeon-x7550x4.toml",
+        "frequency": 2.0,
+        "levels": [
+          "L1d",
+          "L3"
+        ],
+        "links": [
+          {
+            "from": 0,
+            "to": 1,
+            "between_packages": true
+          }
+        ],
+        "threads": [
+          "sample"
+        ],
+        "structures": [
+          "data"
+        ],
+        "sample": {
+          "windows_recorded": 40,
+          "windows": 20,
+          "accesses_recorded": 4000000,
+          "accesses": 2000000,
+          "warm_up": 0.125,
+          "warm_up_change": 0.004
+        },
+        "pages": "first-touch",
+        "placements": [
+          {
+            "name": "os",
+            "thread_policy": "os",
+            "data_policy": null,
+            "file": null,
+            "seeds": 5,
+            "relative": {
+              "time": {
+                "value": 1.0,
+                "half_width": null
+              },
+              "first_level_misses": null,
+              "last_level_misses": {
+                "value": 1.0,
+                "half_width": null
+              },
+              "invalidations": null,
+              "transfers": null,
+              "link_bytes": null,
+              "dram": null,
+              "remote_dram": null,
+              "read_time": null,
+              "energy": null
+            },
+            "amounts": {
+              "instructions": 0.0,
+              "accesses": 0.0,
+              "time": 1.0,
+              "ipc": 0.9,
+              "levels": [
+                {
+                  "accesses": 0.0,
+                  "cold": 100.0,
+                  "capacity": 50.0,
+                  "invalidation": 0.0,
+                  "replication": 0.0,
+                  "mpki": 1.5,
+                  "prefetches": 0.0,
+                  "useful": 0.0
+                },
+                {
+                  "accesses": 0.0,
+                  "cold": 100.0,
+                  "capacity": 50.0,
+                  "invalidation": 0.0,
+                  "replication": 0.0,
+                  "mpki": 1.5,
+                  "prefetches": 0.0,
+                  "useful": 0.0
+                }
+              ],
+              "invalidations": 0.0,
+              "transfers_inside": 0.0,
+              "transfers_between": 0.0,
+              "link_bytes": [
+                64000.0
+              ],
+              "nodes": [
+                {
+                  "local_reads": 300.0,
+                  "remote_reads": 100.0,
+                  "local_writes": 0.0,
+                  "remote_writes": 0.0,
+                  "rows": 0.0
+                }
+              ],
+              "reads": 0.0,
+              "read_time": 0.0,
+              "energy": {
+                "total": 2.5,
+                "per_instruction": 1.25,
+                "parts": [
+                  {
+                    "name": "cores",
+                    "at_rest": 1.5,
+                    "dynamic": 1.0
+                  }
+                ]
+              }
+            },
+            "by_thread": [],
+            "by_structure": [],
+            "over_time": []
+          },
+          {
+            "name": "locality+most-access",
+            "thread_policy": "locality",
+            "data_policy": "most-access",
+            "file": "sample.place.json",
+            "seeds": 1,
+            "relative": {
+              "time": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "first_level_misses": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "last_level_misses": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "invalidations": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "transfers": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "link_bytes": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "dram": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "remote_dram": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "read_time": {
+                "value": 0.88,
+                "half_width": 0.02
+              },
+              "energy": {
+                "value": 0.88,
+                "half_width": 0.02
+              }
+            },
+            "amounts": {
+              "instructions": 0.0,
+              "accesses": 0.0,
+              "time": 0.88,
+              "ipc": 0.9,
+              "levels": [
+                {
+                  "accesses": 0.0,
+                  "cold": 100.0,
+                  "capacity": 50.0,
+                  "invalidation": 0.0,
+                  "replication": 0.0,
+                  "mpki": 1.5,
+                  "prefetches": 0.0,
+                  "useful": 0.0
+                },
+                {
+                  "accesses": 0.0,
+                  "cold": 100.0,
+                  "capacity": 50.0,
+                  "invalidation": 0.0,
+                  "replication": 0.0,
+                  "mpki": 1.5,
+                  "prefetches": 0.0,
+                  "useful": 0.0
+                }
+              ],
+              "invalidations": 0.0,
+              "transfers_inside": 0.0,
+              "transfers_between": 0.0,
+              "link_bytes": [
+                64000.0
+              ],
+              "nodes": [
+                {
+                  "local_reads": 300.0,
+                  "remote_reads": 100.0,
+                  "local_writes": 0.0,
+                  "remote_writes": 0.0,
+                  "rows": 0.0
+                }
+              ],
+              "reads": 0.0,
+              "read_time": 0.0,
+              "energy": {
+                "total": 2.5,
+                "per_instruction": 1.25,
+                "parts": [
+                  {
+                    "name": "cores",
+                    "at_rest": 1.5,
+                    "dynamic": 1.0
+                  }
+                ]
+              }
+            },
+            "by_thread": [
+              {
+                "accesses": 0.0,
+                "instructions": 0.0,
+                "first_level_misses": 0.0,
+                "last_level_misses": 0.0,
+                "transfers": 0.0,
+                "local_reads": 0.0,
+                "remote_reads": 0.0,
+                "read_time": 0.0
+              }
+            ],
+            "by_structure": [
+              {
+                "accesses": 0.0,
+                "instructions": 0.0,
+                "first_level_misses": 0.0,
+                "last_level_misses": 0.0,
+                "transfers": 0.0,
+                "local_reads": 0.0,
+                "remote_reads": 0.0,
+                "read_time": 0.0
+              }
+            ],
+            "over_time": [
+              {
+                "start": 0,
+                "time": 0.0,
+                "instructions": 0.0,
+                "last_level_misses": 0.0,
+                "transfers": 0.0,
+                "link_bytes": 0.0,
+                "dram": 0.0,
+                "remote_dram": 0.0,
+                "energy": 0.0
+              }
+            ]
+          }
+        ],
+        "best": 1,
+        "verdict": "locality+most-access is predicted to take 12.0 % less time than os (95 % confidence: 10.0 % to 14.0 %).",
+        "notes": [
+          "Turbo is not simulated."
+        ]
+      }
+    ],
     "unseen": [
       {
         "what": "Something.",

@@ -10,6 +10,7 @@ pub mod ids;
 mod io;
 pub mod meta;
 pub mod placement;
+pub mod prediction;
 pub mod tables;
 
 pub use comm::CommMatrix;
@@ -19,6 +20,7 @@ pub use ids::*;
 pub use io::{check_destination, read, read_meta, write, write_with, Error, Written};
 pub use meta::*;
 pub use placement::*;
+pub use prediction::*;
 pub use tables::*;
 
 /// A whole profile in memory: `profile.json` and every table.

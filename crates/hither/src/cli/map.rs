@@ -1,9 +1,9 @@
 //! `hither map`: a unit for each thread and a node for each page, kept as a placement or
 //! printed for another tool.
-mod args;
+pub mod args;
 mod build;
-mod input;
-mod machine;
+pub mod input;
+pub mod machine;
 mod matrix;
 mod output;
 mod pages;
@@ -19,6 +19,7 @@ use anyhow::{anyhow, bail, Result};
 use hither_profile::{read_placement, Objective, Placement};
 
 pub use args::Args;
+use args::BEST;
 
 use super::style::Style;
 use crate::map::explain::{explain, Explanation, Placed as Arrangement};
@@ -47,11 +48,62 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let old = args.from.as_deref().map(read_placement).transpose()?;
     let input = input::read(args)?;
     let target = machine::target(&args.on, input.placed.len())?;
+    let judged = judged(args, &input)?;
+    let args = judged.as_ref().map_or(args, |(args, _)| args);
     let placer = Placer::new(args, &input, &target)?;
-    let solution = solve(args, &input, &target, &placer, old.as_ref())?;
-    let placement = build::placement(args, &input, &target, &placer, &solution);
+    let solution = solve(args, &input, &target, &placer, None, old.as_ref())?;
+    let mut placement = build::placement(args, &input, &target, &placer, &solution);
+    if let Some((_, verdict)) = &judged {
+        placement.why = format!("{verdict} {}", placement.why);
+    }
     finish(&placement, Some(&solution), &output, args)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// With `--policy best`: the options with what is predicted to be the fastest instead, and the
+/// verdict.
+fn judged(args: &Args, input: &Input) -> Result<Option<(Args, String)>> {
+    if args.choice.policy != BEST {
+        return Ok(None);
+    }
+    if args.choice.fast {
+        bail!("--fast goes with --policy locality");
+    }
+    let Some(profile) = args.input.as_ref().filter(|_| input.profile.is_some()) else {
+        bail!("--policy best needs a profile with bursts, which `hither trace --bursts` records; a matrix says too little to simulate");
+    };
+    let found = super::sim::best(args, profile)?;
+    let mut args = args.clone();
+    args.choice.policy = found.threads;
+    args.choice.data = Some(found.data);
+    Ok(Some((args, found.verdict)))
+}
+
+/// What `hither map` says when it is asked for these policies, by whoever predicts what comes of
+/// it. `seats`: a unit for every thread of the profile, where these are decided already.
+///
+/// # Errors
+/// When a policy has one, or the threads do not fit.
+pub fn decide(
+    args: &Args,
+    input: &Input,
+    target: &Target,
+    seats: Option<&[u32]>,
+) -> Result<Placement> {
+    let placer = Placer::new(args, input, target)?;
+    let solution = solve(args, input, target, &placer, seats, None)?;
+    Ok(build::placement(args, input, target, &placer, &solution))
+}
+
+/// A unit for every thread of the profile, as the policy for threads says.
+///
+/// # Errors
+/// As [`decide`].
+pub fn seats(args: &Args, input: &Input, target: &Target) -> Result<Vec<u32>> {
+    let placer = Placer::new(args, input, target)?;
+    let first = placer.stages(None)?.into_iter().next();
+    let first = first.ok_or_else(|| anyhow!("there is nothing to place"))?;
+    Ok(first.threads)
 }
 
 /// The placement that was given in place of a profile.
@@ -89,10 +141,14 @@ fn solve(
     input: &Input,
     target: &Target,
     placer: &Placer,
+    seats: Option<&[u32]>,
     old: Option<&Placement>,
 ) -> Result<Solution> {
     let before = placer.before(old)?;
-    let stages = placer.stages(old.map(|_| before.as_slice()))?;
+    let stages = match seats {
+        Some(seats) => vec![Stage::whole_run(seats.to_vec())],
+        None => placer.stages(old.map(|_| before.as_slice()))?,
+    };
     let before = input.expand(&before);
     let pages = pages::place(args, input, target, &stages, &before)?;
     let comm = placer.communication(&stages);

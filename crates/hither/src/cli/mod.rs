@@ -15,6 +15,7 @@ mod render_slices;
 mod render_topo;
 mod report;
 mod run;
+mod sim;
 mod stat;
 mod style;
 mod topo;
@@ -48,6 +49,7 @@ enum Verb {
     Trace(trace::Args),
     Stat(stat::Args),
     Map(Box<map::Args>),
+    Sim(Box<sim::Args>),
     Report(report::Args),
     Check(check::Args),
     Run(run::Args),
@@ -65,6 +67,7 @@ impl Verb {
             Verb::Trace(args) => trace::run(args),
             Verb::Stat(args) => stat::run(args),
             Verb::Map(args) => map::run(args),
+            Verb::Sim(args) => sim::run(args),
             Verb::Report(args) => report::run(args),
             Verb::Check(args) => check::run(args),
             Verb::Run(args) => run::run(args),

@@ -1,5 +1,6 @@
 //! The line on the terminal while a program is traced.
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -17,19 +18,8 @@ pub struct Progress {
 impl Progress {
     #[must_use]
     pub fn new(quiet: bool) -> Self {
-        let plain = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let visible = !quiet && !plain && std::io::stderr().is_terminal();
-        let bar = visible.then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            // A template without placeholders for colours, so there is nothing to
-            // switch off for NO_COLOR.
-            match ProgressStyle::with_template("{wide_msg}") {
-                Ok(style) => bar.with_style(style),
-                Err(_) => bar,
-            }
-        });
         Progress {
-            bar,
+            bar: bar(quiet),
             last: (Duration::ZERO, 0),
         }
     }
@@ -43,6 +33,56 @@ impl Progress {
         let live = live();
         bar.set_message(line(&live, self.last));
         self.last = (live.elapsed, live.accesses);
+    }
+
+    /// Clears the line.
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A line to draw on; `None` where there is nothing to draw on.
+fn bar(quiet: bool) -> Option<ProgressBar> {
+    let plain = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    let visible = !quiet && !plain && std::io::stderr().is_terminal();
+    visible.then(|| {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        // A template without placeholders for colours, so there is nothing to
+        // switch off for NO_COLOR.
+        match ProgressStyle::with_template("{wide_msg}") {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        }
+    })
+}
+
+/// How many of a known number of steps are done; several threads may do them.
+pub struct Counter {
+    bar: Option<ProgressBar>,
+    steps: u64,
+    what: &'static str,
+    done: AtomicU64,
+}
+
+impl Counter {
+    #[must_use]
+    pub fn new(quiet: bool, steps: u64, what: &'static str) -> Self {
+        Counter {
+            bar: bar(quiet),
+            steps,
+            what,
+            done: AtomicU64::new(0),
+        }
+    }
+
+    pub fn step(&self) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let Some(bar) = &self.bar else { return };
+        if in_foreground() {
+            bar.set_message(format!("hither: {done} of {} {}", self.steps, self.what));
+        }
     }
 
     /// Clears the line.

@@ -1,6 +1,7 @@
 //! `hither report --text`: verdict and findings for people at a terminal.
 use super::render_comparison;
 use super::report::view::{header, Found, Structure, View};
+use super::sim::render as sim;
 use super::style::{bytes, clean, percent, Style};
 use crate::report::page::{Run, Site};
 use hither_profile::{FindingKind, FindingLine, Fix, ObjectKind};
@@ -15,6 +16,12 @@ pub fn render(view: &View, next: &str, top: usize, style: Style) -> String {
         out.push_str(&style.wrap("  - ", &clean(sentence), 4));
     }
     out.push_str(&style.wrap("  - ", &nodes(&view.run), 4));
+    for forecast in &view.predictions {
+        let title = format!("Placements predicted on {}", clean(&forecast.title));
+        out.push_str(&format!("\n{}\n", style.bold(&title)));
+        out.push_str(&sim::table(forecast, style));
+        out.push_str(&style.wrap("  ", &sim::legend(forecast), 2));
+    }
     if let Some(comparison) = &view.comparison {
         out.push_str(&render_comparison::render(comparison, top, style));
     }

@@ -4,6 +4,7 @@ mod figures;
 mod findings;
 pub mod judge;
 mod machine;
+mod prediction;
 mod verdict;
 pub mod view;
 
@@ -15,7 +16,7 @@ use crate::report::build::text::plain;
 use crate::report::page::{Comparison, Page, Structures, Subject, Verdict, PAGE_FORMAT};
 use crate::report::{self, build};
 use anyhow::{Context, Result};
-use hither_profile::Finding;
+use hither_profile::{Finding, Forecast};
 use judge::{Given, Judged};
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,7 +28,8 @@ Examples:
   hither report app.hither --text                             the findings in the terminal
   hither report app.hither --before old.hither                what changed
   hither report app.hither -p app.place.json -o page.html     with a placement in it
-  hither report app.hither --topology xeon-x7550x4            counted on another machine";
+  hither report app.hither --topology xeon-x7550x4            counted on another machine
+  hither sim app.hither; hither report app.hither             with what placements would bring";
 
 /// Make one HTML page of a profile: what is wrong, why, and what to change
 #[derive(Debug, clap::Args)]
@@ -39,6 +41,10 @@ pub struct Args {
     /// Another profile to compare with: what changed since
     #[arg(long, value_name = "PROFILE")]
     before: Option<PathBuf>,
+
+    /// Prediction to show, as `hither sim -o` wrote it [default: the one kept in the profile]
+    #[arg(long, value_name = "FILE")]
+    prediction: Option<PathBuf>,
 
     /// HTML file to write; one that is there is replaced [default: named after the profile]
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["text", "json"])]
@@ -84,9 +90,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 fn print(args: &Args) -> Result<ExitCode> {
     let given = Given::read(&args.profile, &args.on)?;
-    let judged = given.judge();
+    let predictions = prediction::read(&given, args.prediction.as_deref())?;
+    let mut judged = given.judge();
+    prediction::gain(&mut judged.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &judged)?;
-    let view = view::view(&given, judged, comparison);
+    let view = view::view(&given, judged, comparison, predictions);
     let text = if args.json {
         format!("{:#}\n", serde_json::to_value(&view)?)
     } else {
@@ -145,24 +153,31 @@ fn comparison(args: &Args, given: &Given, judged: &Judged) -> Result<Option<Comp
 /// The page, and what to type after reading it.
 fn page(args: &Args) -> Result<(Page, String)> {
     let given = Given::read(&args.profile, &args.on)?;
+    let predictions = prediction::read(&given, args.prediction.as_deref())?;
     // Two things that take long with many pages and do not need one another.
-    let (judged, mut structures) = std::thread::scope(|scope| {
+    let (mut judged, mut structures) = std::thread::scope(|scope| {
         let structures = scope.spawn(|| build::structures::structures(&given.profile));
         (given.judge(), judge::joined(structures))
     });
+    prediction::gain(&mut judged.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &judged)?;
     build::structures::judge(&mut structures, &figures::judged(&judged.analysis.report));
     let next = next(args, &given, judged.findings.first(), &judged.verdict);
     let page = Page {
         format: PAGE_FORMAT,
         writer: env!("CARGO_PKG_VERSION").to_owned(),
-        subject: subject(given, judged, structures),
+        subject: subject(given, judged, structures, predictions),
         comparison,
     };
     Ok((page, next))
 }
 
-fn subject(given: Given, judged: Judged, structures: Structures) -> Subject {
+fn subject(
+    given: Given,
+    judged: Judged,
+    structures: Structures,
+    predictions: Vec<Forecast>,
+) -> Subject {
     let report = &judged.analysis.report;
     let profile = &given.profile;
     Subject {
@@ -175,6 +190,7 @@ fn subject(given: Given, judged: Judged, structures: Structures) -> Subject {
         ),
         structures,
         pages: figures::pages(profile, report, judged.larger),
+        predictions,
         unseen: figures::unseen(profile, report),
         machine: given.machine.drawn,
         verdict: judged.verdict,

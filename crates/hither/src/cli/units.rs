@@ -31,6 +31,14 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "write a size as 500k, 80M or 2G".to_string())
 }
 
+/// `8M`, `1.5G`, `250000` -> a count; units are powers of 1000.
+pub fn count(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 4] = [("", 1.0), ("k", 1e3), ("m", 1e6), ("g", 1e9)];
+    scaled(&text.to_ascii_lowercase(), &UNITS)
+        .filter(|count| *count > 0)
+        .ok_or_else(|| "write a count as 250k, 8M or 1G".to_string())
+}
+
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
@@ -137,6 +145,16 @@ mod tests {
         check("big", None);
         check("", None);
         check("1X", None);
+    }
+
+    #[test]
+    fn counts_are_read() {
+        let check = |text, expected: Option<u64>| assert_eq!(count(text).ok(), expected);
+        check("8M", Some(8_000_000));
+        check("250k", Some(250_000));
+        check("17", Some(17));
+        check("0", None);
+        check("many", None);
     }
 
     #[test]

@@ -140,6 +140,20 @@ pub struct Stage {
     pub moved: usize,
 }
 
+impl Stage {
+    /// Threads that stay where they are from beginning to end.
+    #[must_use]
+    pub fn whole_run(threads: Assignment) -> Stage {
+        Stage {
+            slice: SliceIx(0),
+            start: 0,
+            phase: None,
+            threads,
+            moved: 0,
+        }
+    }
+}
+
 /// Where the threads are when, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadPlan {

@@ -4,7 +4,7 @@
 //! Big tables are [`Grid`]s, packed; everything else is plain JSON. Texts from the traced
 //! program have been through [`super::build::text::plain`].
 use crate::topology::Part;
-use hither_profile::{Better, Finding, FindingKind, ObjectKind, Unit};
+use hither_profile::{Better, Finding, FindingKind, Forecast, ObjectKind, Unit};
 use serde::Serialize;
 
 /// Raised when an older page's data could be misread.
@@ -38,6 +38,8 @@ pub struct Subject {
     pub structures: Structures,
     /// `None` when no page use was recorded.
     pub pages: Option<Pages>,
+    /// What placements are predicted to do, by machine.
+    pub predictions: Vec<Forecast>,
     /// What could not be seen.
     pub unseen: Vec<Unseen>,
 }

@@ -50,6 +50,15 @@ pub struct Level {
     pub caches: u32,
 }
 
+impl Level {
+    /// Sets of a cache, for lines of `line` bytes; 0 where not even one fits.
+    #[must_use]
+    pub fn sets(&self, line: u32) -> u32 {
+        let set = u64::from(self.ways) * u64::from(line);
+        u32::try_from(self.bytes.checked_div(set).unwrap_or(0)).unwrap_or(u32::MAX)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
     Lru,
@@ -84,8 +93,10 @@ pub enum Protocol {
 pub struct Unit {
     pub core: u32,
     pub package: u32,
-    /// The endpoint of the interconnect it hangs on: see [`Links`].
+    /// The node whose memory is the nearest: a position in [`Machine::nodes`].
     pub node: u32,
+    /// The endpoint of the interconnect it hangs on: see [`Links`]. Mostly its node.
+    pub at: u32,
     /// Number of its cache at each level.
     pub caches: Vec<u32>,
 }
@@ -114,12 +125,14 @@ pub struct Dram {
     pub burst: f64,
 }
 
-/// The interconnect between nodes. A request goes along `routes`, a link at a time.
+/// The interconnect. Its endpoints are the nodes, by their number, and after them whatever else
+/// units hang on: a package of a machine whose one memory serves several, a core complex with a
+/// link of its own to the rest of its package. A request goes along `routes`, a link at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
     pub links: Vec<Link>,
-    /// `routes[from][to]`: positions in `links`, in order; empty where from = to, or where the
-    /// two nodes have nothing between them.
+    /// `routes[from][to]`, by endpoint: positions in `links`, in order; empty where from = to.
+    /// Every endpoint can be reached from every other.
     pub routes: Vec<Vec<Vec<u32>>>,
     /// Bytes on a link: a message with a line of data, and one without.
     pub data_bytes: u32,
@@ -151,14 +164,14 @@ pub struct Energy {
     /// By level: W of one cache, nJ of an access (a fill counts as one).
     pub cache_static: Vec<f64>,
     pub cache_access: Vec<f64>,
-    /// W of one link, nJ of a byte on it.
-    pub link_static: f64,
-    pub link_byte: f64,
-    /// W of one node's memory controller, nJ of a request.
-    pub controller_static: f64,
-    pub controller_request: f64,
-    /// W of one node's memory, nJ of a line read or written, and of a row opened.
-    pub dram_static: f64,
-    pub dram_line: f64,
-    pub dram_row: f64,
+    /// By link: W of it, nJ of a byte on it.
+    pub link_static: Vec<f64>,
+    pub link_byte: Vec<f64>,
+    /// By node: W of its memory controllers, nJ of a request.
+    pub controller_static: Vec<f64>,
+    pub controller_request: Vec<f64>,
+    /// By node: W of its memory, nJ of a line read or written, and of a row opened.
+    pub dram_static: Vec<f64>,
+    pub dram_line: Vec<f64>,
+    pub dram_row: Vec<f64>,
 }

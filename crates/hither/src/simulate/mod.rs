@@ -1,9 +1,40 @@
 //! Predicting what a placement does: burst traces, a machine and a placement -> counts, time and
 //! energy. Pure: the same input and seed give the same output.
+//!
+//! `replay` plays the threads of a window together, each in its core's window (`core`), in the
+//! order of simulated time (`wheel`). Each access goes through the `hierarchy` of caches
+//! (`cache`, `fill`) and the directory (`coherence`, `directory`) over the interconnect (`links`)
+//! to memory (`memory`), with prefetchers beside it (`prefetch`).
+//!
+//! `feed/` is what goes in: where a placement has threads and pages when, windows in parts.
+//! `file/` makes the machine of a topology and a machine file.
+mod cache;
+mod check;
+mod coherence;
+mod core;
+mod directory;
+pub mod energy;
+pub mod feed;
+pub mod file;
+mod fill;
+mod hierarchy;
+mod links;
 pub mod machine;
+mod memory;
 pub mod outcome;
+mod pages;
+mod prefetch;
+mod queue;
+mod replay;
+#[cfg(test)]
+mod tests;
+mod wheel;
 
+use hierarchy::Hierarchy;
 use hither_profile::bursts::{Access, Piece};
+use machine::Machine;
+use outcome::{Counts, Share};
+use replay::Replay;
 
 /// What the threads of a window did, decoded a piece at a time. One for each simulation: several
 /// read the same trace at the same time.
@@ -18,13 +49,131 @@ pub trait Source {
 
 /// Where things are.
 pub struct Setup<'a> {
-    pub machine: &'a machine::Machine,
     /// By thread of the profile: its unit, a position in `Machine::units`. Several threads of one
     /// unit take turns.
     pub units: &'a [u32],
-    /// The node of the page (address / 4096) that holds an address; `None`: whoever touches it
-    /// first has it.
+    /// The node of the page (address / 4096) that holds an address, asked once for each page;
+    /// `None`, or a node that the machine does not have: whoever touches it first has it.
     pub home: &'a dyn Fn(u64) -> Option<u32>,
-    /// Model time; without it caches and traffic only, threads in turn access by access.
-    pub timed: bool,
+    /// A group for each address, such as a data structure, numbered from 0 on: asked at misses of
+    /// the first level only.
+    pub group: Option<&'a dyn Fn(u64) -> u32>,
+}
+
+/// Why something cannot be simulated.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the machine cannot be simulated: {0}")]
+    Machine(String),
+    #[error("thread {0} has no unit of the machine to run on")]
+    Unit(u32),
+    #[error("the windows touch more memory than can be simulated at once (32 GiB with lines of 64 bytes); simulate fewer windows")]
+    TooManyPages,
+}
+
+/// A window's outcome.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowOutcome {
+    pub counts: Counts,
+    /// By position in `Setup::units`; zero for threads that were not in the window.
+    pub threads: Vec<Share>,
+    /// By number; empty without `Setup::group`. Only what happens at misses: accesses and
+    /// instructions are 0, and read time is that of reads that missed.
+    pub groups: Vec<Share>,
+}
+
+/// A machine in the state in which the windows so far have left it: caches, homes of pages, open
+/// rows.
+pub struct Simulation<'a> {
+    machine: &'a Machine,
+    hierarchy: Hierarchy,
+    timed: bool,
+    /// Cycles so far.
+    now: f64,
+}
+
+impl<'a> Simulation<'a> {
+    /// A machine with empty caches. Without `timed`, caches and traffic only: a thread's time is
+    /// the number of its instructions.
+    ///
+    /// # Errors
+    /// [`Error::Machine`].
+    pub fn new(machine: &'a Machine, timed: bool) -> Result<Self, Error> {
+        check::check(machine)?;
+        Ok(Simulation {
+            machine,
+            hierarchy: Hierarchy::new(machine, timed),
+            timed,
+            now: 0.0,
+        })
+    }
+
+    /// Plays a window, or a part of one: all its threads begin at the same time. Without `counted`
+    /// it only warms up: all counts are 0.
+    ///
+    /// # Errors
+    /// [`Error::Unit`] for a thread without a unit, [`Error::TooManyPages`].
+    pub fn window<S: Source + ?Sized>(
+        &mut self,
+        source: &mut S,
+        setup: &Setup,
+        counted: bool,
+    ) -> Result<WindowOutcome, Error> {
+        for &thread in source.threads() {
+            match setup.units.get(thread as usize) {
+                Some(&unit) if (unit as usize) < self.machine.units.len() => {}
+                _ => return Err(Error::Unit(thread)),
+            }
+        }
+        let begin = self.now;
+        self.hierarchy.clear(self.machine);
+        let time = (self.timed, begin);
+        let replay = Replay::new(self.machine, &mut self.hierarchy, setup, source, time);
+        let played = replay.play()?;
+        self.now = played.end;
+        let mut outcome = WindowOutcome {
+            threads: vec![Share::default(); setup.units.len()],
+            ..WindowOutcome::default()
+        };
+        if counted {
+            for (thread, share) in &played.threads {
+                outcome.threads[*thread as usize] = *share;
+            }
+            outcome.groups = played.groups;
+            outcome.counts = self.counts(&outcome.threads);
+            outcome.counts.reads = played.reads;
+            if self.timed {
+                outcome.counts.cycles = played.end - begin;
+                outcome.counts.busy = played.busy;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Homes of all pages are asked for again, as if nobody had touched them yet; what the caches
+    /// hold stays. For a placement that moves pages between windows.
+    pub fn forget_homes(&mut self) {
+        self.hierarchy.pages.forget_homes();
+    }
+
+    /// What the hierarchy counted, and the threads' sums.
+    fn counts(&mut self, threads: &[Share]) -> Counts {
+        let tally = std::mem::take(&mut self.hierarchy.tally);
+        let mut levels = tally.levels[..self.machine.levels.len()].to_vec();
+        for level in &mut levels {
+            level.touches += level.accesses;
+        }
+        Counts {
+            instructions: threads.iter().map(|t| t.instructions).sum(),
+            accesses: threads.iter().map(|t| t.accesses).sum(),
+            levels,
+            invalidations: tally.invalidations,
+            transfers_inside: tally.transfers_inside,
+            transfers_between: tally.transfers_between,
+            link_bytes: tally.link_bytes,
+            nodes: tally.nodes,
+            read_time: threads.iter().map(|t| t.read_time).sum(),
+            ..Counts::default()
+        }
+    }
 }

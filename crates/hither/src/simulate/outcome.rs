@@ -57,6 +57,17 @@ pub struct Share {
     pub read_time: f64,
 }
 
+impl Share {
+    /// Adds another's misses, transfers and memory reads.
+    pub fn add_events(&mut self, other: &Share) {
+        self.first_misses += other.first_misses;
+        self.last_misses += other.last_misses;
+        self.transfers += other.transfers;
+        self.local_reads += other.local_reads;
+        self.remote_reads += other.remote_reads;
+    }
+}
+
 /// Of a run, or a part of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {

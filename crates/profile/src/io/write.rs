@@ -14,6 +14,7 @@ use super::read::stored;
 use super::tables::{refers, Table};
 use crate::bursts::{Writer, FILE as BURSTS};
 use crate::meta::FORMAT_VERSION;
+use crate::prediction::PREDICTION_JSON;
 use crate::Profile;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -350,7 +351,8 @@ fn replaceable(path: &Path) -> Result<(), String> {
     }
     let foreign = names.iter().map(|n| n.to_string_lossy()).find(|n| {
         let table = n.strip_suffix(".parquet");
-        n != PROFILE_JSON && n != BURSTS && !table.is_some_and(|t| super::read::TABLES.contains(&t))
+        let ours = [PROFILE_JSON, BURSTS, PREDICTION_JSON].contains(&n.as_ref());
+        !ours && !table.is_some_and(|t| super::read::TABLES.contains(&t))
     });
     match foreign {
         Some(name) => Err(format!("it also holds {name}")),

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::ValueEnum;
+use clap::{Parser, ValueEnum};
 
 use crate::cli::topo::MachineArgs;
 use crate::cli::units;
@@ -23,10 +23,11 @@ Examples:
   hither map app.hither --structure buf=interleave --phases
   hither map --matrix comm.csv --json             without a profile, print the PUs
   hither map app.place.json --format likwid-pin   a placement for another launcher
+  hither map app.hither --policy best             the fastest that hither sim predicts
   hither map --list                               policies and formats, a line each";
 
 /// Choose a PU for each thread and a node for each page
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Profile, as `hither trace` wrote it; or, to see it in another --format, a placement
@@ -79,7 +80,7 @@ pub struct Args {
 }
 
 /// The machine to place on.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Machine")]
 pub struct On {
     #[command(flatten)]
@@ -99,7 +100,7 @@ pub struct On {
 }
 
 /// How to place.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Policy")]
 pub struct Choice {
     /// How to place threads (see --list)
@@ -133,7 +134,7 @@ pub struct Choice {
 }
 
 /// One placement per phase of communication (OPT 6.2, 6.3).
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Phases")]
 pub struct Phases {
     /// A placement for each phase of communication that is worth one
@@ -197,6 +198,20 @@ impl CostKind {
 }
 
 impl Args {
+    /// What these words mean behind `hither map`.
+    ///
+    /// # Errors
+    /// When they are no options of it.
+    pub fn of(words: &[&str]) -> Result<Args, clap::Error> {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: Args,
+        }
+        let words = ["map"].iter().chain(words);
+        Alone::try_parse_from(words).map(|alone| alone.args)
+    }
+
     /// The policy for pages and its name; `None` to leave them to the system.
     ///
     /// # Errors
@@ -260,6 +275,10 @@ type NamedPolicy = (String, Box<dyn DataPolicy>);
 
 const FIRST_TOUCH: &str = "first-touch";
 
+/// Not a policy of its own: the simulator chooses one.
+pub const BEST: &str = "best";
+pub const BEST_ABOUT: &str = "the policy that `hither sim` predicts to be fastest, for threads and, unless --data says, for pages; needs a profile with bursts";
+
 fn default_policy() -> &'static str {
     let ours = threads::ALL.iter().find(|p| p.name() == "locality");
     ours.or(threads::ALL.first()).map_or("", |p| p.name())
@@ -270,7 +289,8 @@ fn values(all: impl Iterator<Item = (&'static str, &'static str)>) -> PossibleVa
 }
 
 fn policies() -> PossibleValuesParser {
-    values(threads::ALL.iter().map(|p| (p.name(), p.about())))
+    let all = threads::ALL.iter().map(|p| (p.name(), p.about()));
+    values(all.chain([(BEST, BEST_ABOUT)]))
 }
 
 fn data_policy(text: &str) -> Result<String, String> {

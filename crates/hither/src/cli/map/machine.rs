@@ -2,7 +2,7 @@
 use super::args::{CostKind, On};
 use crate::map::Cost;
 use crate::place::identity;
-use crate::topology::{select, Level, Tree};
+use crate::topology::{select, Level, Selected, Tree};
 use anyhow::{anyhow, Result};
 use hither_profile::MachineId;
 
@@ -24,10 +24,18 @@ pub struct Target {
 pub fn target(args: &On, threads: usize) -> Result<Target> {
     let name = args.machine.topology.as_deref();
     let selected = select(name, &args.machine.restrictions(Some(threads)))?;
+    of_selected(selected, name, args.cost)
+}
+
+/// The same for a machine that was read already.
+///
+/// # Errors
+/// A sentence when the topology does not say what the cost needs.
+pub fn of_selected(selected: Selected, name: Option<&str>, kind: CostKind) -> Result<Target> {
     let whole = Tree::new(&selected.topology, |_| true);
     let whole = whole.ok_or_else(|| anyhow!("the machine has no processing unit"))?;
     Ok(Target {
-        cost: cost(&selected.tree, selected.latencies.as_deref(), args.cost)?,
+        cost: cost(&selected.tree, selected.latencies.as_deref(), kind)?,
         tree: selected.tree,
         id: identity(&whole, name.unwrap_or(THIS_MACHINE)),
     })

@@ -1,4 +1,5 @@
 //! What `hither map` prints.
+use super::args::{BEST, BEST_ABOUT};
 use super::machine::THIS_MACHINE;
 use super::pages::Structure;
 use super::Solution;
@@ -21,10 +22,10 @@ pub fn list(style: Style) -> String {
             out += &style.wrap(&format!("  {name:<18}"), about, 20);
         }
     };
-    section(
-        "Threads (--policy)",
-        threads::ALL.iter().map(|p| (p.name(), p.about())).collect(),
-    );
+    section("Threads (--policy)", {
+        let all = threads::ALL.iter().map(|p| (p.name(), p.about()));
+        all.chain([(BEST, BEST_ABOUT)]).collect()
+    });
     section(
         "Pages (--data)",
         data::ALL.iter().map(|p| (p.name(), p.about())).collect(),

@@ -93,15 +93,7 @@ impl<'a> Placer<'a> {
             Some(profile) if self.args.phases.phases => self.phases(profile, current),
             _ => self
                 .place(self.policy, &self.input.comm, current)
-                .map(|units| {
-                    vec![Stage {
-                        slice: SliceIx(0),
-                        start: 0,
-                        phase: None,
-                        threads: self.input.expand(&units),
-                        moved: 0,
-                    }]
-                }),
+                .map(|units| vec![Stage::whole_run(self.input.expand(&units))]),
         };
         plan.map_err(|e| anyhow!(e))
     }

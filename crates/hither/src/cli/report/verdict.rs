@@ -58,6 +58,6 @@ fn gain(report: &Report, placement: Option<&Placement>) -> Vec<String> {
         ),
         _ => "are exact counts of this run".to_owned(),
     };
-    out.push(format!("These shares {counted}; how much time they are worth depends on the machine and is not predicted here."));
+    out.push(format!("These shares {counted}."));
     out
 }

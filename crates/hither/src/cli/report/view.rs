@@ -6,7 +6,7 @@ use crate::cli::style::{bytes, clean, count};
 use crate::metrics::structures;
 use crate::report::build::text::plain;
 use crate::report::page::{Comparison, Run, Site, Unseen, Verdict};
-use hither_profile::{Figure, Finding, ObjectKind, Profile};
+use hither_profile::{Figure, Finding, Forecast, ObjectKind, Profile};
 use serde::Serialize;
 
 /// All of it; serialised as it stands by `--json`.
@@ -20,6 +20,8 @@ pub struct View {
     pub findings: Vec<Found>,
     pub figures: Vec<Figure>,
     pub comparison: Option<Comparison>,
+    /// What `hither sim` predicted, by machine.
+    pub predictions: Vec<Forecast>,
     pub unseen: Vec<Unseen>,
 }
 
@@ -43,7 +45,12 @@ pub struct Structure {
     pub share: Option<f64>,
 }
 
-pub fn view(given: &Given, judged: Judged, comparison: Option<Comparison>) -> View {
+pub fn view(
+    given: &Given,
+    judged: Judged,
+    comparison: Option<Comparison>,
+    predictions: Vec<Forecast>,
+) -> View {
     let figures = judged.figures();
     let report = &judged.analysis.report;
     let structure = |finding: &Finding| {
@@ -61,6 +68,7 @@ pub fn view(given: &Given, judged: Judged, comparison: Option<Comparison>) -> Vi
         findings: found.collect(),
         figures,
         comparison,
+        predictions,
         unseen: figures::unseen(&given.profile, report),
         verdict: judged.verdict,
     }

@@ -1,6 +1,7 @@
 //! Tests of the page's data and file; the page itself is tested in a browser,
 //! crates/hither/tests/report.
 mod build;
+mod forecast;
 mod html;
 mod pack;
 mod sample;

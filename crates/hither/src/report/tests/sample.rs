@@ -144,6 +144,7 @@ fn subject() -> Subject {
         communication: communication(&profile, given()),
         structures: judged(structures(&profile)),
         pages: Some(pages()),
+        predictions: vec![super::forecast::forecast()],
         unseen: vec![Unseen {
             what: "Something.".to_owned(),
             effect: "Nothing much.".to_owned(),

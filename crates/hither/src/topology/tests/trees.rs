@@ -271,6 +271,8 @@ fn shipped_machines_are_what_they_are_called() {
     );
     let raptor = 36 * mib + 8 * (2048 + 48) * kib + 4 * 4 * mib + 16 * 32 * kib;
     check("core-i9-13900k", 32, 24, 1, raptor);
+    let table1 = 4 * 2 * mib + 8 * 32 * kib;
+    check("locality-balance-table1", 8, 8, 1, table1);
     for machine in named() {
         let latencies = load(&machine.name).unwrap().node_latencies();
         let known = machine

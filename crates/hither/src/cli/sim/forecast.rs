@@ -1,0 +1,244 @@
+//! From what was counted to figures, ratios and a verdict.
+use hither_profile::{
+    Amounts, EnergyAmounts, EnergyPart, LevelAmounts, Moment, NodeAmounts, Part as Portion,
+    Predicted, Ratio, Relative,
+};
+
+use super::model::Model;
+use super::plans::Candidate;
+use super::recorded::{Recording, Window};
+use super::replay::Part;
+use crate::simulate::energy::{energy, Joules, Split};
+use crate::simulate::feed::statistics::ratio;
+use crate::simulate::outcome::{Counts, LevelCounts, NodeCounts, Share};
+
+/// A candidate and what came of it: by seed, then by window.
+pub struct Played {
+    pub candidate: Candidate,
+    pub seeds: Vec<Vec<Part>>,
+}
+
+/// A figure of one window.
+type Figure = fn(&Model, &Counts) -> f64;
+
+fn seconds(model: &Model, cycles: f64) -> f64 {
+    cycles / (model.machine.core.frequency * 1e9)
+}
+
+fn misses(counts: &Counts, level: Option<usize>) -> f64 {
+    let level = level.and_then(|at| counts.levels.get(at));
+    level.map_or(0.0, |l| l.misses.iter().map(|n| *n as f64).sum())
+}
+
+fn time(model: &Model, counts: &Counts) -> f64 {
+    seconds(model, counts.cycles)
+}
+
+fn last_misses(_: &Model, counts: &Counts) -> f64 {
+    misses(counts, counts.levels.len().checked_sub(1))
+}
+
+fn transfers(_: &Model, counts: &Counts) -> f64 {
+    counts.transfers_inside as f64 + counts.transfers_between as f64
+}
+
+fn link_bytes(_: &Model, counts: &Counts) -> f64 {
+    counts.link_bytes.iter().map(|b| *b as f64).sum()
+}
+
+fn remote_dram(_: &Model, counts: &Counts) -> f64 {
+    let sum = |n: &NodeCounts| n.remote_reads as f64 + n.remote_writes as f64;
+    counts.nodes.iter().map(sum).sum()
+}
+
+fn dram(model: &Model, counts: &Counts) -> f64 {
+    let sum = |n: &NodeCounts| n.local_reads as f64 + n.local_writes as f64;
+    counts.nodes.iter().map(sum).sum::<f64>() + remote_dram(model, counts)
+}
+
+fn joules(model: &Model, counts: &Counts) -> f64 {
+    energy(&model.machine, counts).total()
+}
+
+impl Played {
+    fn samples(&self, model: &Model, figure: Figure) -> Vec<Vec<f64>> {
+        let of_window = |part: &Part| figure(model, &part.counts);
+        let of_seed = |windows: &Vec<Part>| windows.iter().map(of_window).collect();
+        self.seeds.iter().map(of_seed).collect()
+    }
+
+    /// Seconds, mean over the seeds.
+    pub fn seconds(&self, model: &Model) -> f64 {
+        let all = self.samples(model, time);
+        all.iter().flatten().sum::<f64>() / all.len().max(1) as f64
+    }
+
+    /// Time as a ratio to that of another.
+    pub fn time_to(&self, other: &Played, model: &Model) -> Option<Ratio> {
+        self.ratio(other, model, time)
+    }
+
+    fn ratio(&self, first: &Played, model: &Model, figure: Figure) -> Option<Ratio> {
+        let x = first.samples(model, figure);
+        if std::ptr::eq(self, first) {
+            return ratio(&x, &x);
+        }
+        ratio(&x, &self.samples(model, figure))
+    }
+
+    fn relative(&self, first: &Played, model: &Model) -> Relative {
+        let of = |figure: Figure| self.ratio(first, model, figure);
+        Relative {
+            time: of(time),
+            first_level_misses: of(|_, c| misses(c, Some(0))),
+            last_level_misses: of(last_misses),
+            invalidations: of(|_, c| c.invalidations as f64),
+            transfers: of(transfers),
+            link_bytes: of(link_bytes),
+            dram: of(dram),
+            remote_dram: of(remote_dram),
+            read_time: of(|_, c| c.read_time),
+            energy: of(joules),
+        }
+    }
+
+    /// Everything there is to say of it, beside the first.
+    pub fn predicted(&self, first: &Played, model: &Model, recording: &Recording) -> Predicted {
+        let candidate = &self.candidate;
+        Predicted {
+            name: candidate.name.clone(),
+            thread_policy: candidate.thread_policy.clone(),
+            data_policy: candidate.data_policy.clone(),
+            file: candidate.file.clone(),
+            seeds: candidate.plans.len() as u32,
+            relative: self.relative(first, model),
+            amounts: self.amounts(model),
+            by_thread: self.portions(model, |part| &part.threads),
+            by_structure: self.portions(model, |part| &part.groups),
+            over_time: self.moments(model, recording),
+        }
+    }
+
+    fn amounts(&self, model: &Model) -> Amounts {
+        let mut sum = Counts::default();
+        for part in self.seeds.iter().flatten() {
+            sum += &part.counts;
+        }
+        let seeds = self.seeds.len().max(1) as f64;
+        let instructions = sum.instructions as f64;
+        let mean = |n: u64| n as f64 / seeds;
+        let level = |l: &LevelCounts| {
+            let [cold, capacity, invalidation, replication] = l.misses.map(mean);
+            let all: f64 = l.misses.iter().map(|n| *n as f64).sum();
+            LevelAmounts {
+                accesses: mean(l.accesses),
+                cold,
+                capacity,
+                invalidation,
+                replication,
+                mpki: part_of(all * 1000.0, instructions),
+                prefetches: mean(l.prefetches),
+                useful: mean(l.useful),
+            }
+        };
+        let node = |n: &NodeCounts| NodeAmounts {
+            local_reads: mean(n.local_reads),
+            remote_reads: mean(n.remote_reads),
+            local_writes: mean(n.local_writes),
+            remote_writes: mean(n.remote_writes),
+            rows: mean(n.rows),
+        };
+        Amounts {
+            instructions: instructions / seeds,
+            accesses: mean(sum.accesses),
+            time: seconds(model, sum.cycles) / seeds,
+            ipc: part_of(instructions, sum.busy),
+            levels: sum.levels.iter().map(level).collect(),
+            invalidations: mean(sum.invalidations),
+            transfers_inside: mean(sum.transfers_inside),
+            transfers_between: mean(sum.transfers_between),
+            link_bytes: sum.link_bytes.iter().map(|b| mean(*b)).collect(),
+            nodes: sum.nodes.iter().map(node).collect(),
+            reads: mean(sum.reads),
+            read_time: seconds(model, sum.read_time) / seeds,
+            energy: split(&energy(&model.machine, &sum), model, seeds, instructions),
+        }
+    }
+
+    /// Window by window, means over the seeds.
+    fn moments(&self, model: &Model, recording: &Recording) -> Vec<Moment> {
+        let seeds = self.seeds.len().max(1) as f64;
+        let windows = recording.windows.iter().enumerate();
+        let moment = |(at, window): (usize, &Window)| {
+            let start = recording.bursts.windows()[window.number].start;
+            let parts = self.seeds.iter().filter_map(|seed| seed.get(at));
+            let mean = |figure: Figure| {
+                let sum: f64 = parts.clone().map(|part| figure(model, &part.counts)).sum();
+                sum / seeds
+            };
+            Moment {
+                start,
+                time: mean(time),
+                instructions: mean(|_, c| c.instructions as f64),
+                last_level_misses: mean(last_misses),
+                transfers: mean(transfers),
+                link_bytes: mean(link_bytes),
+                dram: mean(dram),
+                remote_dram: mean(remote_dram),
+                energy: mean(joules),
+            }
+        };
+        windows.map(moment).collect()
+    }
+
+    fn portions(&self, model: &Model, of: fn(&Part) -> &Vec<Share>) -> Vec<Portion> {
+        let rows = self.seeds.iter().flatten().map(|part| of(part).len()).max();
+        let mut portions = vec![Portion::default(); rows.unwrap_or(0)];
+        let seeds = self.seeds.len().max(1) as f64;
+        for part in self.seeds.iter().flatten() {
+            for (portion, share) in portions.iter_mut().zip(of(part)) {
+                add(portion, share, seeds, model);
+            }
+        }
+        portions
+    }
+}
+
+fn add(portion: &mut Portion, share: &Share, seeds: f64, model: &Model) {
+    portion.accesses += share.accesses as f64 / seeds;
+    portion.instructions += share.instructions as f64 / seeds;
+    portion.first_level_misses += share.first_misses as f64 / seeds;
+    portion.last_level_misses += share.last_misses as f64 / seeds;
+    portion.transfers += share.transfers as f64 / seeds;
+    portion.local_reads += share.local_reads as f64 / seeds;
+    portion.remote_reads += share.remote_reads as f64 / seeds;
+    portion.read_time += seconds(model, share.read_time) / seeds;
+}
+
+fn part_of(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 {
+        part / whole
+    } else {
+        0.0
+    }
+}
+
+/// Where the energy goes, for each seed.
+fn split(split: &Split, model: &Model, seeds: f64, instructions: f64) -> EnergyAmounts {
+    let part = |name: &str, joules: &Joules| EnergyPart {
+        name: name.to_owned(),
+        at_rest: joules.fixed / seeds,
+        dynamic: joules.dynamic / seeds,
+    };
+    let levels = model.machine.levels.iter().zip(&split.caches);
+    let mut parts = vec![part("cores", &split.cores)];
+    parts.extend(levels.map(|(level, joules)| part(&level.name, joules)));
+    parts.push(part("interconnect", &split.interconnect));
+    parts.push(part("memory controllers", &split.controllers));
+    parts.push(part("DRAM", &split.dram));
+    EnergyAmounts {
+        total: split.total() / seeds,
+        per_instruction: part_of(split.total() * 1e9, instructions),
+        parts,
+    }
+}

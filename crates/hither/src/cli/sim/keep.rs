@@ -1,0 +1,59 @@
+//! Where a prediction is kept: in the profile that it is about, and where the user says.
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Result};
+use hither_profile::{
+    check_prediction_destination, read_prediction, write_prediction, Forecast, Prediction,
+    PREDICTION_FORMAT, PREDICTION_JSON,
+};
+
+const SUFFIX: &str = ".sim.json";
+
+/// The file to write, checked before the work rather than after.
+///
+/// # Errors
+/// When it cannot be written there.
+pub fn destination(name: &Path) -> Result<PathBuf> {
+    let text = name.as_os_str().to_string_lossy();
+    let stem = text.strip_suffix(SUFFIX).unwrap_or(&text);
+    let path: PathBuf = format!("{stem}{SUFFIX}").into();
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    if !parent.is_dir() {
+        bail!(
+            "cannot write {}: there is no folder {}; make it, or choose another place with -o",
+            path.display(),
+            parent.display()
+        );
+    }
+    check_prediction_destination(&path)?;
+    Ok(path)
+}
+
+/// Keeps it in the profile, for `hither report`, beside what is known of other machines. That
+/// the profile cannot be written to is no failure: the reader has what was printed.
+pub fn in_profile(forecasts: &[Forecast], profile: &Path) {
+    let path = profile.join(PREDICTION_JSON);
+    let mut all = forecasts.to_vec();
+    if let Ok(old) = read_prediction(&path) {
+        let is_new = |old: &Forecast| {
+            let same = |new: &Forecast| new.machine == old.machine;
+            !forecasts.iter().any(same)
+        };
+        let started = forecasts.first().map(|f| f.started_unix);
+        let old = old.comparisons.into_iter();
+        all.extend(old.filter(|old| is_new(old) && Some(old.started_unix) == started));
+    }
+    let prediction = Prediction {
+        format: PREDICTION_FORMAT,
+        writer: env!("CARGO_PKG_VERSION").to_owned(),
+        comparisons: all,
+    };
+    if let Err(why) = write_prediction(&prediction, &path) {
+        crate::cli::say(&format!(
+            "the prediction is not kept in the profile for `hither report` ({why}); -o NAME keeps it elsewhere"
+        ));
+    }
+}

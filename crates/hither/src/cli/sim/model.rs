@@ -1,0 +1,113 @@
+//! A machine to simulate, and the same machine as policies see it.
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{bail, Context, Result};
+
+use super::args::On;
+use crate::cli::map;
+use crate::cli::map::args::CostKind;
+use crate::cli::map::machine::{self, Target};
+use crate::simulate::file;
+use crate::simulate::machine::Machine;
+use crate::topology::{self, Restrictions, Selected};
+
+/// A machine.
+pub struct Model {
+    /// As it is named on the command line.
+    pub name: Option<String>,
+    pub target: Target,
+    pub machine: Machine,
+    pub title: String,
+    /// The machine file, as it is called.
+    pub file: String,
+    pub notes: Vec<String>,
+    /// The home node of each unit.
+    pub unit_nodes: Vec<u32>,
+    /// Nodes that take pages in turn: those with units, else all.
+    pub nodes: Vec<u32>,
+}
+
+/// # Errors
+/// One sentence when there is no such machine, or its file has a mistake.
+pub fn models(on: &On) -> Result<Vec<Model>> {
+    let names = on.names();
+    if on.machine.is_some() && names.len() > 1 {
+        bail!(
+            "--machine describes one machine, but --topology names {}; give them one at a time",
+            names.len()
+        );
+    }
+    let user = on.machine.as_deref().map(read).transpose()?;
+    let model = |name: Option<String>| model(name, user.as_ref());
+    names.into_iter().map(model).collect()
+}
+
+fn model(name: Option<String>, user: Option<&(String, String)>) -> Result<Model> {
+    let selected = topology::select(name.as_deref(), &Restrictions::default())?;
+    Model::of_selected(name, selected, CostKind::Hops, user)
+}
+
+impl Model {
+    /// The machine that `hither map` is to place so many threads on.
+    ///
+    /// # Errors
+    /// As [`models`].
+    pub fn of_map(on: &map::args::On, threads: usize) -> Result<Model> {
+        let name = on.machine.topology.clone();
+        let restrictions = on.machine.restrictions(Some(threads));
+        let selected = topology::select(name.as_deref(), &restrictions)?;
+        Model::of_selected(name, selected, on.cost, None)
+    }
+
+    fn of_selected(
+        name: Option<String>,
+        selected: Selected,
+        cost: CostKind,
+        user: Option<&(String, String)>,
+    ) -> Result<Model> {
+        let user = user.map(|(name, text)| file::Source { name, text });
+        let made = file::machine(&selected, name.as_deref(), user)?;
+        let target = machine::of_selected(selected, name.as_deref(), cost)?;
+        let units = &target.tree.units;
+        let nodes = (0u32..).zip(&target.tree.nodes);
+        let all: Vec<u32> = nodes.clone().map(|(at, _)| at).collect();
+        let serving: Vec<u32> = nodes
+            .filter(|(_, n)| !n.units.is_empty())
+            .map(|(at, _)| at)
+            .collect();
+        Ok(Model {
+            unit_nodes: units.iter().map(|unit| unit.node.0).collect(),
+            nodes: if serving.is_empty() { all } else { serving },
+            name,
+            target,
+            machine: made.machine,
+            title: made.title,
+            file: made.file,
+            notes: made.notes,
+        })
+    }
+}
+
+/// The name and the text of a machine file.
+fn read(path: &Path) -> Result<(String, String)> {
+    let shown = path.display().to_string();
+    let failed = || format!("cannot read the machine file {shown}");
+    // A pipe would make us wait for ever.
+    if !path.metadata().with_context(failed)?.is_file() {
+        bail!("the machine file {shown} is not a file");
+    }
+    let mut text = String::new();
+    let opened = std::fs::File::open(path).with_context(failed)?;
+    let read = opened
+        .take(file::MAX_BYTES as u64 + 1)
+        .read_to_string(&mut text);
+    read.with_context(failed)?;
+    if text.len() > file::MAX_BYTES {
+        bail!(
+            "the machine file {shown} is larger than {} bytes",
+            file::MAX_BYTES
+        );
+    }
+    Ok((shown, text))
+}

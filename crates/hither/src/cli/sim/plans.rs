@@ -1,0 +1,257 @@
+//! From policies and files to plans: where threads and pages are when, for each seed.
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{bail, Result};
+use hither_profile::{read_placement, Nanos, Placement};
+
+use super::args::What;
+use super::model::Model;
+use super::recorded::Recording;
+use super::wanted::{Threads, Wanted, JOINT_DATA, USUAL};
+use crate::cli::map;
+use crate::simulate::feed::kernel::Kernel;
+use crate::simulate::feed::plan::{Pages, Plan, Stage};
+
+/// A placement to simulate.
+pub struct Candidate {
+    pub name: String,
+    pub thread_policy: String,
+    pub data_policy: Option<String>,
+    pub file: Option<String>,
+    /// One for each seed.
+    pub plans: Vec<Plan>,
+    /// It is only there for `joint` to choose from.
+    pub for_joint: bool,
+}
+
+/// What is needed to make plans.
+pub struct Planner<'a> {
+    pub recording: &'a Recording,
+    pub model: &'a Model,
+    pub what: &'a What,
+    /// Other options of `hither map`.
+    pub words: &'a [String],
+}
+
+/// What is asked for, in order.
+pub fn wanted(what: &What) -> Vec<Wanted> {
+    if !what.policy.is_empty() {
+        return what.policy.clone();
+    }
+    match what.placements.is_empty() {
+        true => USUAL.map(Wanted::from).to_vec(),
+        false => vec![Threads::Os.into()],
+    }
+}
+
+impl Planner<'_> {
+    /// All of them; what `joint` chooses from is behind the others.
+    ///
+    /// # Errors
+    /// One sentence when a policy cannot place this program, or a file is for something else.
+    pub fn candidates(&self) -> Result<Vec<Candidate>> {
+        let wanted = wanted(self.what);
+        let mut all = Vec::new();
+        for one in wanted.iter().filter(|w| w.threads != Threads::Joint) {
+            all.push(self.candidate(one)?);
+        }
+        for file in &self.what.placements {
+            all.push(self.given(file)?);
+        }
+        if wanted.iter().any(|w| w.threads == Threads::Joint) {
+            for one in for_joint(&wanted) {
+                all.push(Candidate {
+                    for_joint: true,
+                    ..self.candidate(&one)?
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    fn candidate(&self, wanted: &Wanted) -> Result<Candidate> {
+        let seeds = if wanted.threads.is_chance() {
+            self.what.seeds
+        } else {
+            1
+        };
+        let seeds = (0..u64::from(seeds)).map(|n| self.what.seed.wrapping_add(n));
+        let mut plans = Vec::new();
+        for seed in seeds {
+            plans.push(self.plan(wanted, seed)?);
+        }
+        Ok(Candidate {
+            name: wanted.name(),
+            thread_policy: wanted.threads.name().to_owned(),
+            data_policy: wanted.data.clone(),
+            file: None,
+            plans,
+            for_joint: false,
+        })
+    }
+
+    fn plan(&self, wanted: &Wanted, seed: u64) -> Result<Plan> {
+        let (input, target) = (&self.recording.input, &self.model.target);
+        let policy = match wanted.threads {
+            Threads::Policy(name) => name,
+            // Any will do: its threads are seated by the system.
+            Threads::Os | Threads::Joint => "compact",
+        };
+        let (file, seed_text) = (input.source.file.as_str(), seed.to_string());
+        let data = wanted.data.as_deref().unwrap_or("first-touch");
+        let mut words = vec![
+            file, "--policy", policy, "--data", data, "--seed", &seed_text,
+        ];
+        words.extend(self.words.iter().map(String::as_str));
+        let args = map::Args::of(&words)?;
+        let mut kernel = Kernel::new(&target.tree, seed);
+        let seats = match wanted.threads {
+            Threads::Os => {
+                let units: Vec<u32> = input.placed.iter().map(|_| kernel.put()).collect();
+                input.expand(&units)
+            }
+            _ => map::seats(&args, input, target)?,
+        };
+        let placement = match wanted.data {
+            Some(_) => Some(map::decide(&args, input, target, Some(&seats))?),
+            None => None,
+        };
+        let plan = match &placement {
+            Some(placement) => self.of_placement(placement, seed)?,
+            None => Plan::of_units(seats),
+        };
+        match wanted.threads {
+            Threads::Os => self.drifting(plan, &mut kernel),
+            _ => Ok(plan),
+        }
+    }
+
+    /// As the system moves threads between windows and, at the beginning of what counts of a
+    /// window, as often as it would while one lasts: then their caches are cold.
+    fn drifting(&self, mut plan: Plan, kernel: &mut Kernel) -> Result<Plan> {
+        let recording = self.recording;
+        let threads: Vec<usize> = recording.input.placed.iter().map(|t| t.at()).collect();
+        let seconds = self.own_seconds()?;
+        let probability =
+            |traced: Nanos| 1.0 - (-self.what.migrations * seconds * traced as f64).exp();
+        let mut units = plan
+            .stages
+            .first()
+            .map_or_else(Vec::new, |s| s.units.clone());
+        let mut last = 0;
+        for window in &recording.windows {
+            let window = &recording.bursts.windows()[window.number];
+            let between = window.start.saturating_sub(last);
+            let within = window.end.saturating_sub(window.start);
+            last = window.end;
+            for (start, traced) in [
+                (window.start, between),
+                (window.start.saturating_add(1), within),
+            ] {
+                kernel.migrate(&mut units, &threads, probability(traced));
+                plan.stages.push(Stage {
+                    start,
+                    units: units.clone(),
+                    pages: Pages::default(),
+                });
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Seconds of the program's own time for each nanosecond under the tracer: as if its busiest
+    /// thread had executed an instruction a cycle.
+    fn own_seconds(&self) -> Result<f64> {
+        let profile = self.recording.profile()?;
+        let busiest = profile.threads.iter().map(|t| t.instructions).max();
+        let alone = busiest.unwrap_or(0) as f64 / (self.model.machine.core.frequency * 1e9);
+        Ok(alone / profile.meta.duration.max(1) as f64)
+    }
+
+    /// Threads that work and are left to the system are spread as it spreads them; the others
+    /// count as being where who made them is.
+    fn of_placement(&self, placement: &Placement, seed: u64) -> Result<Plan> {
+        let recording = self.recording;
+        let (input, tree) = (&recording.input, &self.model.target.tree);
+        let works = recording.works();
+        let rest = |seated: &[Option<u32>]| {
+            let mut kernel = Kernel::new(tree, seed);
+            for unit in seated.iter().flatten() {
+                kernel.seated(*unit);
+            }
+            let mut units: Vec<Option<u32>> = seated.to_vec();
+            for (at, unit) in units.iter_mut().enumerate() {
+                if unit.is_none() && works[at] {
+                    *unit = Some(kernel.put());
+                }
+            }
+            let placed: Vec<u32> = input
+                .placed
+                .iter()
+                .map(|t| units[t.at()].unwrap_or(0))
+                .collect();
+            let all = input.expand(&placed);
+            units
+                .iter()
+                .zip(all)
+                .map(|(unit, other)| unit.unwrap_or(other))
+                .collect()
+        };
+        Ok(Plan::of_placement(
+            placement,
+            recording.profile()?,
+            tree,
+            rest,
+        ))
+    }
+
+    /// A placement that the user gives.
+    fn given(&self, file: &Path) -> Result<Candidate> {
+        let shown = file.display();
+        let placement = read_placement(file)?;
+        let threads = self.recording.input.threads.len();
+        if placement.threads.len() != threads {
+            bail!(
+                "{shown} places {} threads and {} has {threads}; give the placement that `hither map` made of this profile",
+                placement.threads.len(),
+                self.recording.input.source.file,
+            );
+        }
+        let target = &self.model.target.id;
+        if placement.machine.fingerprint != target.fingerprint {
+            bail!(
+                "{shown} is for the machine \"{}\" ({} PUs), and this is {} ({} PUs); give its --topology, or make a placement for this one with `hither map`",
+                placement.machine.name, placement.machine.units, target.name, target.units
+            );
+        }
+        let plan = self.of_placement(&placement, self.what.seed)?;
+        Ok(Candidate {
+            name: file
+                .file_name()
+                .map_or_else(|| shown.to_string(), |n| n.to_string_lossy().into_owned()),
+            thread_policy: placement.policy.threads.clone(),
+            data_policy: placement.policy.data.clone(),
+            file: Some(shown.to_string()),
+            plans: vec![plan],
+            for_joint: false,
+        })
+    }
+}
+
+/// The policies that `joint` chooses from: those that are compared and know something, each with
+/// pages placed for its threads; if there are none, the usual ones.
+fn for_joint(wanted: &[Wanted]) -> Vec<Wanted> {
+    let all = wanted.iter().map(|w| w.threads);
+    let mut threads: Vec<Threads> = all.filter(|t| t.is_known()).collect();
+    if threads.is_empty() {
+        threads = USUAL.into_iter().filter(|t| t.is_known()).collect();
+    }
+    let mut seen = BTreeSet::new();
+    threads.retain(|threads| seen.insert(threads.name()));
+    let with_pages = |threads| Wanted {
+        threads,
+        data: Some(JOINT_DATA.to_owned()),
+    };
+    threads.into_iter().map(with_pages).collect()
+}

@@ -1,0 +1,194 @@
+//! From a recording and a machine to a forecast: plans, warm-up, all simulations, figures.
+use anyhow::{anyhow, Result};
+use hither_profile::{Forecast, LinkName, Sample};
+
+use super::args::{Args, By};
+use super::forecast::Played;
+use super::model::Model;
+use super::plans::{wanted, Candidate, Planner};
+use super::recorded::{Recording, Window};
+use super::replay::{side_by_side, Heard, Stand};
+use super::structures::Structures;
+use super::verdict;
+use super::wanted::Threads;
+use super::warm::{warm_up, WarmUp};
+use crate::cli::progress::Counter;
+use crate::cli::style::percent;
+
+/// Windows simulated with less than this leave little to judge by.
+const FEW_WINDOWS: usize = 5;
+
+/// What the placements that are asked for are predicted to do.
+///
+/// # Errors
+/// One sentence when a placement does not suit, or the machine cannot be simulated.
+pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<Forecast> {
+    let planner = Planner {
+        recording,
+        model,
+        what: &args.what,
+        words: &args.map_words,
+    };
+    let candidates = planner.candidates()?;
+    let structures = args.by.contains(&By::Structure) || args.json;
+    let structures = structures.then(|| recording.profile().map(Structures::of));
+    let structures = structures.transpose()?;
+    let (warm, mut played, damaged) =
+        simulate(args, recording, model, candidates, structures.as_ref())?;
+    let joint = join(&mut played, model);
+    let played: Vec<&Played> = order(&played, joint, args);
+    let first = *played
+        .first()
+        .ok_or_else(|| anyhow!("there is nothing to simulate"))?;
+    let mut placements: Vec<_> = played
+        .iter()
+        .map(|p| p.predicted(first, model, recording))
+        .collect();
+    for (placement, played) in placements.iter_mut().zip(&played) {
+        if played.candidate.for_joint {
+            placement.name = Threads::Joint.name().to_owned();
+        }
+    }
+    let profile = recording.profile()?;
+    Ok(Forecast {
+        source: recording.input.source.clone(),
+        started_unix: profile.meta.started_unix,
+        machine: model.target.id.clone(),
+        title: model.title.clone(),
+        machine_file: model.file.clone(),
+        frequency: model.machine.core.frequency,
+        levels: model
+            .machine
+            .levels
+            .iter()
+            .map(|l| l.name.clone())
+            .collect(),
+        links: links(model),
+        threads: recording.thread_names(),
+        structures: structures.map_or_else(Vec::new, |s| s.names),
+        sample: sample(recording, warm),
+        pages: args.what.pages.name().to_owned(),
+        best: verdict::best(&placements) as u32,
+        verdict: verdict::sentence(&placements, &played, model),
+        notes: notes(recording, model, warm, damaged),
+        placements,
+    })
+}
+
+/// Plays all candidates with all seeds.
+fn simulate(
+    args: &Args,
+    recording: &Recording,
+    model: &Model,
+    candidates: Vec<Candidate>,
+    structures: Option<&Structures>,
+) -> Result<(WarmUp, Vec<Played>, bool)> {
+    let stand = Stand {
+        recording,
+        model,
+        rule: args.what.pages.rule(),
+    };
+    let all = candidates.iter().enumerate();
+    let tasks = all.flat_map(|(at, c)| (0..c.plans.len()).map(move |seed| (at, seed)));
+    let tasks: Vec<(usize, usize)> = tasks.collect();
+    let windows = recording.windows.len() * (tasks.len() + 1);
+    let progress = Counter::new(args.quiet, windows as u64, "windows simulated");
+    let step = || progress.step();
+    let heard = Heard::new(&step);
+    let first = candidates.first().and_then(|c| c.plans.first());
+    let first = first.ok_or_else(|| anyhow!("there is nothing to simulate"))?;
+    let asked = args.how.warm_up.or(recording.is_whole().then_some(0.0));
+    let warm = match asked {
+        Some(share) => WarmUp {
+            share,
+            change: None,
+        },
+        None => warm_up(&stand, first, &heard)?,
+    };
+    let parts = [(warm.share, false), (1.0, true)];
+    let number =
+        |window: &Window, address: u64| structures.map_or(0, |s| s.number(window, address));
+    let results = side_by_side(tasks.len(), args.how.jobs, |at| {
+        let (candidate, seed) = tasks[at];
+        let plan = &candidates[candidate].plans[seed];
+        let group = structures.map(|_| &number as &dyn Fn(&Window, u64) -> u32);
+        let windows = stand.play(plan, &parts, group, &heard)?;
+        Ok(windows.into_iter().flatten().collect::<Vec<_>>())
+    })?;
+    progress.end();
+    let mut results = results.into_iter();
+    let played = candidates.into_iter().map(|candidate| Played {
+        seeds: results.by_ref().take(candidate.plans.len()).collect(),
+        candidate,
+    });
+    Ok((warm, played.collect(), heard.damaged()))
+}
+
+/// Leaves one of those that `joint` chooses from, the fastest; its position.
+fn join(played: &mut Vec<Played>, model: &Model) -> Option<usize> {
+    let all = 0..played.len();
+    let candidates = all.filter(|at| played[*at].candidate.for_joint);
+    let seconds = |at: &usize| played[*at].seconds(model);
+    let best = candidates.min_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
+    let kept = played.swap_remove(best);
+    played.retain(|p| !p.candidate.for_joint);
+    played.push(kept);
+    Some(played.len() - 1)
+}
+
+/// As they were asked for: `joint` where it was named, files last.
+fn order<'a>(played: &'a [Played], joint: Option<usize>, args: &Args) -> Vec<&'a Played> {
+    let mut order: Vec<&Played> = played.iter().filter(|p| !p.candidate.for_joint).collect();
+    if let Some(joint) = joint {
+        let asked = wanted(&args.what);
+        let at = asked.iter().position(|w| w.threads == Threads::Joint);
+        order.insert(at.unwrap_or(order.len()).min(order.len()), &played[joint]);
+    }
+    order
+}
+
+fn links(model: &Model) -> Vec<LinkName> {
+    let links = model.machine.links.links.iter();
+    let name = |link: &crate::simulate::machine::Link| LinkName {
+        from: link.from,
+        to: link.to,
+        between_packages: link.between_packages,
+    };
+    links.map(name).collect()
+}
+
+fn sample(recording: &Recording, warm: WarmUp) -> Sample {
+    let simulated = recording.windows.iter().map(Window::all);
+    Sample {
+        windows_recorded: recording.bursts.windows().len() as u64,
+        windows: recording.windows.len() as u64,
+        accesses_recorded: recording.bursts.accesses(),
+        accesses: simulated.fold(0, u64::saturating_add),
+        warm_up: warm.share,
+        warm_up_change: warm.change,
+    }
+}
+
+fn notes(recording: &Recording, model: &Model, warm: WarmUp, damaged: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(broken) = recording.bursts.broken() {
+        notes.push(format!("{}.", broken.trim_end_matches('.')));
+    } else if damaged {
+        notes.push("Some of the bursts are damaged: what comes before is used.".to_owned());
+    }
+    if let Some(change) = warm.change.filter(|_| !warm.is_settled()) {
+        notes.push(format!(
+            "The caches are not warm: with twice the warm-up, {} of each window, results change by {}. Record longer windows: see --bursts of `hither trace --help`.",
+            percent(warm.share * 2.0),
+            percent(change)
+        ));
+    }
+    if recording.windows.len() < FEW_WINDOWS {
+        notes.push(format!(
+            "{} windows are few to judge by: how sure results are is itself uncertain.",
+            recording.windows.len()
+        ));
+    }
+    notes.extend(model.notes.iter().cloned());
+    notes
+}

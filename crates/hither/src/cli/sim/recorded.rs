@@ -1,0 +1,184 @@
+//! A profile with bursts, and the windows of it that are simulated.
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{anyhow, bail, Result};
+use hither_profile::bursts::Bursts;
+use hither_profile::{Profile, ThreadIx};
+
+use crate::cli::map;
+use crate::cli::map::input::Input;
+use crate::cli::style::shell_line;
+use crate::simulate::feed::homes::{touches, Touches};
+use crate::simulate::feed::space::{Layout, Space};
+use crate::topology::PuList;
+
+/// What was recorded of a run.
+pub struct Recording {
+    /// Threads to place, and what they share.
+    pub input: Input,
+    pub bursts: Bursts,
+    /// Windows that are simulated, in order of time.
+    pub windows: Vec<Window>,
+    pub touches: Touches,
+}
+
+/// A window that is simulated.
+pub struct Window {
+    /// Its number in the bursts.
+    pub number: usize,
+    pub layout: Layout,
+    /// Accesses by thread of the profile.
+    pub accesses: Vec<u64>,
+}
+
+impl Window {
+    pub fn all(&self) -> u64 {
+        self.accesses
+            .iter()
+            .fold(0, |sum, n| sum.saturating_add(*n))
+    }
+}
+
+impl Recording {
+    /// `limit`: about how many accesses to simulate, `None` for all; `only`: the threads to place,
+    /// if not all that work.
+    ///
+    /// # Errors
+    /// One sentence when the profile cannot be read or has no bursts.
+    pub fn open(file: &Path, limit: Option<u64>, only: Option<&PuList>) -> Result<Recording> {
+        let shown = file.display().to_string();
+        let input = map::input::read(&map::Args {
+            threads: only.cloned(),
+            ..map::Args::of(&[&shown])?
+        })?;
+        let profile = profile(&input)?;
+        let bursts = Bursts::open(file)?.ok_or_else(|| without(&shown, profile))?;
+        let threads = profile.threads.len();
+        let windows = bursts.windows().iter();
+        let windows = windows.map(|window| {
+            let mut accesses = vec![0u64; threads];
+            for piece in &window.pieces {
+                if let Some(sum) = accesses.get_mut(piece.thread.at()) {
+                    *sum = sum.saturating_add(piece.accesses);
+                }
+            }
+            accesses
+        });
+        let recorded: Vec<Vec<u64>> = windows.collect();
+        let chosen = choose(&recorded, limit);
+        if let Some(broken) = bursts.broken().filter(|_| chosen.is_empty()) {
+            bail!("{broken}; but no window lies before it, so record the program again");
+        }
+        if chosen.is_empty() {
+            bail!("the bursts of {shown} hold no access; record longer or more of them, see --bursts of `hither trace --help`");
+        }
+        let space = Space::new(chosen.iter().flat_map(|w| bursts.places(*w)));
+        let mut recorded = recorded;
+        let window = |number: usize| Window {
+            number,
+            layout: space.layout(bursts.places(number)),
+            accesses: std::mem::take(&mut recorded[number]),
+        };
+        let windows = chosen.into_iter().map(window).collect();
+        let touches = touches(profile);
+        Ok(Recording {
+            windows,
+            touches,
+            input,
+            bursts,
+        })
+    }
+
+    pub fn profile(&self) -> Result<&Profile> {
+        profile(&self.input)
+    }
+
+    /// Whether all of the run was recorded: then nothing came before its first access.
+    pub fn is_whole(&self) -> bool {
+        let options = self.input.profile.as_ref().map(|p| &p.meta.options);
+        let bursts = options.and_then(|options| options.bursts.as_ref());
+        bursts.is_some_and(|bursts| bursts.length == 0)
+    }
+
+    /// Which threads do work; the others hardly count.
+    pub fn works(&self) -> Vec<bool> {
+        let mut works = vec![false; self.input.threads.len()];
+        for thread in &self.input.placed {
+            works[thread.at()] = true;
+        }
+        works
+    }
+
+    /// What threads are called: their names, with a number where several have the same.
+    pub fn thread_names(&self) -> Vec<String> {
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for thread in &self.input.threads {
+            *known.entry(thread.name.as_str()).or_default() += 1;
+        }
+        let names = (0u32..).map(ThreadIx).zip(&self.input.threads);
+        let names = names.map(|(at, thread)| match known[thread.name.as_str()] {
+            1 if !thread.name.is_empty() => thread.name.clone(),
+            _ => format!("{} #{at}", thread.name).trim().to_owned(),
+        });
+        names.collect()
+    }
+}
+
+fn profile(input: &Input) -> Result<&Profile> {
+    let profile = input.profile.as_ref();
+    profile.ok_or_else(|| anyhow!("{} is no profile", input.source.file))
+}
+
+fn without(shown: &str, profile: &Profile) -> anyhow::Error {
+    let command = &profile.meta.command;
+    if profile.meta.is_online() {
+        return anyhow!("{shown} has no bursts, for it was observed by `hither auto`, which sees page faults only; record a run with: hither trace --bursts -- {}", shell_line(command.iter()));
+    }
+    anyhow!(
+        "{shown} has no bursts, the accesses that a simulation replays; record them with: hither trace --bursts -- {}",
+        shell_line(command.iter())
+    )
+}
+
+/// Numbers of windows, evenly over the run, so many that they hold about `limit` accesses if they
+/// are like the others; at least two where there are two, since one tells nothing of how they
+/// differ.
+fn choose(recorded: &[Vec<u64>], limit: Option<u64>) -> Vec<usize> {
+    let sum = |at: usize| {
+        recorded[at]
+            .iter()
+            .fold(0u64, |sum, n| sum.saturating_add(*n))
+    };
+    let full: Vec<usize> = (0..recorded.len()).filter(|at| sum(*at) > 0).collect();
+    let all = full.len();
+    let total = full
+        .iter()
+        .fold(0u64, |total, at| total.saturating_add(sum(*at)));
+    let part = u128::from(limit.unwrap_or(u64::MAX)) * all as u128 / u128::from(total.max(1));
+    let count = usize::try_from(part).map_or(all, |part| part.clamp(all.min(2), all));
+    let at = |i: usize| full[(2 * i + 1) * all / (2 * count)];
+    (0..count).map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_left_out_evenly() {
+        let check = |sums: &[u64], limit: Option<u64>, expected: &[usize]| {
+            let recorded: Vec<Vec<u64>> = sums.iter().map(|n| vec![*n]).collect();
+            assert_eq!(choose(&recorded, limit), expected, "{sums:?} {limit:?}");
+        };
+        check(&[], None, &[]);
+        check(&[0, 0], None, &[]);
+        check(&[5, 0, 5], None, &[0, 2]);
+        check(&[10, 10, 10, 10, 10, 10], Some(30), &[1, 3, 5]);
+        check(&[10, 10, 10, 10], Some(1), &[1, 3]);
+        check(&[10], Some(1), &[0]);
+        check(&[u64::MAX, u64::MAX], None, &[0, 1]);
+        // Large windows are not left out for being large.
+        check(&[1, 100, 1, 1], Some(103), &[0, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,198 @@
+//! Playing a plan's windows through the simulated machine, several plans at a time.
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+use anyhow::{anyhow, Result};
+use hither_profile::bursts::{Access, Decoder, Piece};
+
+use super::model::Model;
+use super::recorded::{Recording, Window};
+use crate::simulate::feed::cut::Cut;
+use crate::simulate::feed::homes::{Ground, Homes, Rule};
+use crate::simulate::feed::plan::Plan;
+use crate::simulate::feed::space::Layout;
+use crate::simulate::outcome::{Counts, Share};
+use crate::simulate::{Setup, Simulation, Source};
+
+/// What is played on what.
+#[derive(Clone, Copy)]
+pub struct Stand<'a> {
+    pub recording: &'a Recording,
+    pub model: &'a Model,
+    pub rule: Rule,
+}
+
+/// What came of a part of a window.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    pub counts: Counts,
+    pub threads: Vec<Share>,
+    pub groups: Vec<Share>,
+}
+
+/// How each window is played: the ends of its parts as shares of it, and whether they count.
+pub type Parts<'a> = &'a [(f64, bool)];
+
+impl Stand<'_> {
+    /// Plays a plan; by window the parts that count. `heard` is told of every window.
+    ///
+    /// # Errors
+    /// When the machine cannot be simulated.
+    pub fn play(
+        &self,
+        plan: &Plan,
+        parts: Parts,
+        group: Option<&dyn Fn(&Window, u64) -> u32>,
+        heard: &Heard,
+    ) -> Result<Vec<Vec<Part>>> {
+        let mut simulation = Simulation::new(&self.model.machine, true)?;
+        let mut all = Vec::new();
+        let mut last = 0;
+        for window in &self.recording.windows {
+            let source = Recorded::new(self.recording, window);
+            let mut cut = Cut::new(source, window.accesses.clone());
+            let start = self.recording.bursts.windows()[window.number].start;
+            let ground = Ground {
+                plan,
+                touches: &self.recording.touches,
+                rule: self.rule,
+                unit_nodes: &self.model.unit_nodes,
+                nodes: &self.model.nodes,
+            };
+            let mut found = Vec::new();
+            for &(end, counts) in parts {
+                cut.until(end);
+                // What counts may have a stage of its own: see plans.rs.
+                let stage = plan.at(start.saturating_add(u64::from(counts)));
+                let homes = Homes::new(ground, &window.layout, stage);
+                if plan.moves_pages(last, stage) {
+                    simulation.forget_homes();
+                }
+                last = stage;
+                let of_group = group.map(|group| move |address| group(window, address));
+                let setup = Setup {
+                    units: &plan.stages[stage].units,
+                    home: &|address| homes.of(address),
+                    group: of_group.as_ref().map(|of| of as &dyn Fn(u64) -> u32),
+                };
+                let outcome = simulation.window(&mut cut, &setup, counts)?;
+                if counts {
+                    found.push(Part {
+                        counts: outcome.counts,
+                        threads: outcome.threads,
+                        groups: outcome.groups,
+                    });
+                }
+            }
+            all.push(found);
+            heard.window(cut.inner());
+        }
+        Ok(all)
+    }
+}
+
+/// What all simulations together tell while they go on.
+pub struct Heard<'a> {
+    done: &'a (dyn Fn() + Sync),
+    damaged: AtomicBool,
+}
+
+impl<'a> Heard<'a> {
+    pub fn new(done: &'a (dyn Fn() + Sync)) -> Self {
+        Heard {
+            done,
+            damaged: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether some accesses could not be read.
+    pub fn damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    fn window(&self, source: &Recorded) {
+        if source.decoders.iter().flatten().any(Decoder::damaged) {
+            self.damaged.store(true, Ordering::Relaxed);
+        }
+        (self.done)();
+    }
+}
+
+/// A window as it was recorded, in the one address space.
+struct Recorded<'a> {
+    layout: &'a Layout,
+    threads: Vec<u32>,
+    /// By thread of the profile.
+    decoders: Vec<Option<Decoder<'a>>>,
+}
+
+impl<'a> Recorded<'a> {
+    fn new(recording: &'a Recording, window: &'a Window) -> Self {
+        let there = recording.bursts.threads(window.number);
+        let mut decoders: Vec<_> = window.accesses.iter().map(|_| None).collect();
+        let mut threads = Vec::new();
+        for thread in there {
+            if let Some(place) = decoders.get_mut(thread.at()) {
+                *place = Some(recording.bursts.decoder(window.number, thread));
+                threads.push(thread.0);
+            }
+        }
+        Recorded {
+            layout: &window.layout,
+            threads,
+            decoders,
+        }
+    }
+}
+
+impl Source for Recorded<'_> {
+    fn threads(&self) -> &[u32] {
+        &self.threads
+    }
+
+    fn next(&mut self, thread: u32, into: &mut Vec<Access>) -> Option<Piece> {
+        let decoder = self.decoders.get_mut(thread as usize)?.as_mut()?;
+        let piece = decoder.next(into)?;
+        if !self.layout.is_plain(piece.process) {
+            for access in into {
+                access.address = self.layout.address(piece.process, access.address);
+            }
+        }
+        Some(piece)
+    }
+}
+
+/// Does `count` tasks, at most `jobs` at a time; results come in the order of the tasks, whoever
+/// does which.
+///
+/// # Errors
+/// That of the first task that fails.
+pub fn side_by_side<T: Send>(
+    count: usize,
+    jobs: Option<u32>,
+    task: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let jobs = jobs.map_or(processors, |jobs| jobs as usize).min(count);
+    let next = AtomicUsize::new(0);
+    // Each cell is written once, by whoever did its task.
+    let results: Vec<Mutex<Option<Result<T>>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(cell) = results.get(at) else { break };
+                let result = task(at);
+                if let Ok(mut cell) = cell.lock() {
+                    *cell = Some(result);
+                }
+            });
+        }
+    });
+    let taken = results.into_iter().map(|cell| {
+        let result = cell.into_inner().ok().flatten();
+        result.unwrap_or_else(|| Err(anyhow!("a simulation was not done")))
+    });
+    taken.collect()
+}

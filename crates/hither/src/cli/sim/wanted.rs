@@ -1,0 +1,131 @@
+//! Placements as they are asked for: `os`, `compact`, `locality+most-access`, `joint`.
+use crate::map::{data, threads};
+
+/// What places threads, and pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub threads: Threads,
+    /// A data policy; `None` to leave pages to the system.
+    pub data: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// As Linux spreads them.
+    Os,
+    /// A policy of `hither map`.
+    Policy(&'static str),
+    /// The fastest of the others that know the program or the machine.
+    Joint,
+}
+
+/// Pages of `joint`.
+pub const JOINT_DATA: &str = "most-access";
+
+/// What is compared where nothing is said.
+pub const USUAL: [Threads; 8] = [
+    Threads::Os,
+    Threads::Policy("compact"),
+    Threads::Policy("random"),
+    Threads::Policy("scatter"),
+    Threads::Policy("locality"),
+    Threads::Policy("balanced-locality"),
+    Threads::Policy("distance"),
+    Threads::Joint,
+];
+
+impl Threads {
+    pub fn name(self) -> &'static str {
+        match self {
+            Threads::Os => "os",
+            Threads::Policy(name) => name,
+            Threads::Joint => "joint",
+        }
+    }
+
+    /// A policy of `hither map` that knows where threads should be.
+    pub fn is_known(self) -> bool {
+        matches!(self, Threads::Policy(_)) && !self.is_chance()
+    }
+
+    /// Another seed may put threads elsewhere, and nothing else tells where they should be.
+    pub fn is_chance(self) -> bool {
+        matches!(self, Threads::Os | Threads::Policy("random"))
+    }
+}
+
+impl From<Threads> for Wanted {
+    fn from(threads: Threads) -> Wanted {
+        Wanted {
+            threads,
+            data: None,
+        }
+    }
+}
+
+impl Wanted {
+    pub fn name(&self) -> String {
+        match &self.data {
+            Some(data) => format!("{}+{data}", self.threads.name()),
+            None => self.threads.name().to_owned(),
+        }
+    }
+}
+
+pub fn parse(text: &str) -> Result<Wanted, String> {
+    let (name, data) = match text.split_once('+') {
+        Some((name, data)) => (name, Some(data)),
+        None => (text, None),
+    };
+    let threads = match name {
+        "os" => Threads::Os,
+        "joint" if data.is_none() => Threads::Joint,
+        "joint" => return Err("joint places pages itself; write it alone".to_owned()),
+        _ => Threads::Policy(policy(name)?),
+    };
+    if let Some(data) = data {
+        data::by_name(data)?;
+    }
+    Ok(Wanted {
+        threads,
+        // First touch is what happens to pages that nobody places.
+        data: data
+            .filter(|data| *data != "first-touch")
+            .map(str::to_owned),
+    })
+}
+
+fn policy(name: &str) -> Result<&'static str, String> {
+    let known = threads::ALL.iter().map(|p| p.name());
+    let found = known.clone().find(|known| *known == name);
+    found.ok_or_else(|| {
+        let names: Vec<_> = known.collect();
+        format!(
+            "there is no policy \"{name}\": use os, joint, or one of {}",
+            names.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_read_and_written() {
+        let check =
+            |text: &str, name: &str| assert_eq!(parse(text).map(|w| w.name()), Ok(name.to_owned()));
+        check("os", "os");
+        check("locality+most-access", "locality+most-access");
+        check("random+locality-balance:0.1", "random+locality-balance:0.1");
+        check("compact+first-touch", "compact");
+        check("joint", "joint");
+        let wrong = |text: &str, part: &str| {
+            let message = parse(text).expect_err(text);
+            assert!(message.contains(part), "{message}");
+        };
+        wrong("best-ever", "compact");
+        wrong("os+nowhere", "most-access");
+        wrong("joint+kmaf", "alone");
+    }
+}

@@ -1,0 +1,144 @@
+//! How much of each window only warms the caches: so much that twice as much would change the
+//! results by less than 1 %.
+use anyhow::Result;
+
+use super::replay::{Heard, Part, Stand};
+use crate::simulate::feed::plan::Plan;
+use crate::simulate::outcome::Counts;
+
+/// Shares of a window that are tried, each twice the one before; the last is what the largest
+/// one is compared with.
+const SHARES: [f64; 5] = [1.0 / 32.0, 1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0];
+/// A change that is none.
+const SETTLED: f64 = 0.01;
+/// Less than this many misses per instruction, or lines of traffic, are as good as none: a line
+/// costs some hundred cycles, and these are a hundredth of one.
+const FEW: f64 = 1e-4;
+
+/// A share, and what doubling it changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WarmUp {
+    pub share: f64,
+    /// `None` where that was not tried.
+    pub change: Option<f64>,
+}
+
+impl WarmUp {
+    pub fn is_settled(self) -> bool {
+        self.change.is_none_or(|change| change < SETTLED)
+    }
+}
+
+/// Found by playing a plan once, in parts.
+///
+/// # Errors
+/// As [`Stand::play`].
+pub fn warm_up(stand: &Stand, plan: &Plan, heard: &Heard) -> Result<WarmUp> {
+    let ends = SHARES.iter().chain([&1.0]);
+    let parts: Vec<(f64, bool)> = ends.map(|end| (*end, true)).collect();
+    let line = f64::from(stand.model.machine.line);
+    let windows = stand.play(plan, &parts, None, heard)?;
+    Ok(choose(&windows, line))
+}
+
+fn choose(windows: &[Vec<Part>], line: f64) -> WarmUp {
+    // What is counted when a share warms up is what lies behind it.
+    let behind = |at: usize| {
+        let mut sum = Counts::default();
+        for part in windows.iter().flat_map(|parts| parts.iter().skip(at + 1)) {
+            sum += &part.counts;
+        }
+        figures(&sum, line)
+    };
+    let all: Vec<_> = (0..SHARES.len()).map(behind).collect();
+    let tried = (0..SHARES.len() - 1).map(|at| WarmUp {
+        share: SHARES[at],
+        change: Some(change(all[at], all[at + 1])),
+    });
+    let tried: Vec<WarmUp> = tried.collect();
+    let found = tried.iter().find(|warm| warm.is_settled()).or(tried.last());
+    found.copied().unwrap_or(WarmUp {
+        share: 0.0,
+        change: None,
+    })
+}
+
+/// Time, misses of the last level and traffic in lines, for each instruction, and how small each
+/// may be.
+fn figures(counts: &Counts, line: f64) -> [(f64, f64); 3] {
+    let instructions = counts.instructions.max(1) as f64;
+    let misses = counts.levels.last().map_or(0, |l| l.misses.iter().sum());
+    let bytes: u64 = counts.link_bytes.iter().sum();
+    let lines: u64 = counts
+        .nodes
+        .iter()
+        .map(|n| n.local_reads + n.remote_reads + n.local_writes + n.remote_writes)
+        .sum();
+    let traffic = lines as f64 + bytes as f64 / line.max(1.0);
+    [
+        (counts.cycles / instructions, 0.0),
+        (misses as f64 / instructions, FEW),
+        (traffic / instructions, FEW),
+    ]
+}
+
+fn change(once: [(f64, f64); 3], twice: [(f64, f64); 3]) -> f64 {
+    let changes = once.iter().zip(&twice).map(|((a, few), (b, _))| {
+        let base = a.max(*few);
+        if base > 0.0 {
+            (a - b).abs() / base
+        } else {
+            0.0
+        }
+    });
+    changes.fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::outcome::LevelCounts;
+
+    /// A window whose parts of 1/32, 1/32, 1/16, 1/8, 1/4, 1/2 have so many misses each.
+    fn window(misses: [u64; 6]) -> Vec<Part> {
+        let sizes = [1, 1, 2, 4, 8, 16];
+        let part = |(size, misses): (u64, u64)| Part {
+            counts: Counts {
+                instructions: size * 1000,
+                cycles: (size * 1000) as f64,
+                levels: vec![LevelCounts {
+                    misses: [misses, 0, 0, 0],
+                    ..LevelCounts::default()
+                }],
+                ..Counts::default()
+            },
+            ..Part::default()
+        };
+        sizes.into_iter().zip(misses).map(part).collect()
+    }
+
+    #[test]
+    fn the_smallest_share_that_settles_is_taken() {
+        let check = |misses, share, settled| {
+            let found = choose(&[window(misses)], 64.0);
+            assert_eq!(
+                (found.share, found.is_settled()),
+                (share, settled),
+                "{misses:?}"
+            );
+        };
+        let even = [10, 10, 20, 40, 80, 160];
+        check(even, 1.0 / 32.0, true);
+        // Cold misses in the first sixteenth.
+        check([500, 100, 20, 40, 80, 160], 1.0 / 16.0, true);
+        check([500, 500, 700, 40, 80, 160], 1.0 / 8.0, true);
+        // It never ends.
+        check([900, 900, 900, 900, 900, 160], 1.0 / 4.0, false);
+    }
+
+    #[test]
+    fn a_program_without_misses_is_warm() {
+        let found = choose(&[window([0, 0, 0, 0, 0, 1])], 64.0);
+        assert_eq!((found.share, found.is_settled()), (1.0 / 32.0, true));
+    }
+}

@@ -1,0 +1,230 @@
+//! The caches of one level: which lines each holds, and which it gives up.
+//!
+//! All caches of a level lie in one array, set after set. An entry is a line's number and three
+//! flags in 32 bits, so that a set of eight ways is half a line of the host. With LRU the order
+//! within a set is the order of use, the latest first: there is nothing else to keep.
+use super::machine::{Level, Replacement};
+
+/// Its holder may write without asking: there is no copy outside this cache and those below it.
+pub const WRITABLE: u32 = 1;
+/// It differs from what lies behind this cache.
+pub const DIRTY: u32 = 2;
+/// Fetched ahead and not used yet.
+pub const AHEAD: u32 = 4;
+/// All flags.
+pub const FLAGS: u32 = 7;
+const FLAG_BITS: u32 = 3;
+/// Line numbers are below this.
+pub const LINES: u32 = 1 << (32 - FLAG_BITS);
+
+/// An entry: a line with its flags.
+pub fn entry(line: u32, flags: u32) -> u32 {
+    line << FLAG_BITS | flags
+}
+
+/// The line of an entry.
+pub fn line_of(entry: u32) -> u32 {
+    entry >> FLAG_BITS
+}
+
+pub struct Caches {
+    /// 0 where nothing is: no line has the number 0.
+    entries: Vec<u32>,
+    /// Tree pseudo-LRU only: a set's bits, 1 where the right half was used less lately. Node 1 is
+    /// the root, node n has the children 2n and 2n + 1.
+    trees: Vec<u64>,
+    ways: usize,
+    sets: Remainder,
+}
+
+impl Caches {
+    /// Empty caches of a level. Sets and ways are above 0, and at most 64 ways with pseudo-LRU.
+    pub fn new(level: &Level, line: u32) -> Self {
+        let sets = level.sets(line);
+        let all = sets as usize * level.caches as usize;
+        Caches {
+            entries: vec![0; all * level.ways as usize],
+            trees: match level.replacement {
+                Replacement::Lru => Vec::new(),
+                Replacement::PseudoLru => vec![0; all],
+            },
+            ways: level.ways as usize,
+            sets: Remainder::new(sets),
+        }
+    }
+
+    /// Where a line's set begins in a cache.
+    #[inline]
+    pub fn set(&self, cache: usize, line: u32) -> usize {
+        (cache * self.sets.by as usize + self.sets.of(line) as usize) * self.ways
+    }
+
+    /// The place of a line in its set, a position for [`Caches::flags`] and its like.
+    #[inline]
+    pub fn find(&self, set: usize, line: u32) -> Option<usize> {
+        let key = entry(line, 0);
+        let ways = &self.entries[set..set + self.ways];
+        let mut chunks = ways.chunks_exact(8);
+        let mut at = set;
+        for chunk in &mut chunks {
+            let mut found = 0u32;
+            for (n, e) in chunk.iter().enumerate() {
+                found |= u32::from(e & !FLAGS == key) << n;
+            }
+            if found != 0 {
+                return Some(at + found.trailing_zeros() as usize);
+            }
+            at += 8;
+        }
+        let n = chunks.remainder().iter().position(|e| e & !FLAGS == key)?;
+        Some(at + n)
+    }
+
+    /// Whether the line is the latest used of its LRU set and has all of these flags and is used
+    /// already: then a hit changes nothing but that a write makes it dirty.
+    #[inline]
+    pub fn plain_hit(&mut self, set: usize, line: u32, write: bool) -> bool {
+        let first = &mut self.entries[set];
+        let need = u32::from(write) * WRITABLE;
+        // Neither the line's bits nor AHEAD may differ, nor may a flag that is needed be missing.
+        let wrong = (*first ^ entry(line, need)) & (!FLAGS | AHEAD | need);
+        if wrong == 0 && self.trees.is_empty() {
+            *first |= u32::from(write) * DIRTY;
+            return true;
+        }
+        false
+    }
+
+    /// Reads an entry of each 16 of a set, a line of this computer.
+    #[inline]
+    pub fn glance(&self, set: usize) -> u64 {
+        let ways = &self.entries[set..set + self.ways];
+        ways.iter()
+            .step_by(16)
+            .fold(0, |all, &e| all ^ u64::from(e))
+    }
+
+    pub fn flags(&self, at: usize) -> u32 {
+        self.entries[at] & FLAGS
+    }
+
+    pub fn set_flags(&mut self, at: usize, flags: u32) {
+        self.entries[at] |= flags;
+    }
+
+    pub fn clear_flags(&mut self, at: usize, flags: u32) {
+        self.entries[at] &= !flags;
+    }
+
+    /// Notes a use; the line's new place.
+    #[inline]
+    pub fn touch(&mut self, set: usize, at: usize) -> usize {
+        if !self.trees.is_empty() {
+            self.point_away(set, at - set);
+            return at;
+        }
+        self.to_front(set, at)
+    }
+
+    #[inline]
+    fn to_front(&mut self, set: usize, at: usize) -> usize {
+        let moved = self.entries[at];
+        self.entries.copy_within(set..at, set + 1);
+        self.entries[set] = moved;
+        set
+    }
+
+    /// Puts an entry in as the latest used; what it drove out, 0 if nothing.
+    #[inline]
+    pub fn insert(&mut self, set: usize, entry: u32) -> u32 {
+        let at = if self.trees.is_empty() {
+            let last = set + self.ways - 1;
+            let out = self.entries[last];
+            self.entries.copy_within(set..last, set + 1);
+            self.entries[set] = entry;
+            return out;
+        } else {
+            let empty = self.entries[set..set + self.ways]
+                .iter()
+                .position(|&e| e == 0);
+            empty.unwrap_or_else(|| self.least(set))
+        };
+        self.point_away(set, at);
+        std::mem::replace(&mut self.entries[set + at], entry)
+    }
+
+    /// Takes an entry out.
+    pub fn remove(&mut self, set: usize, at: usize) -> u32 {
+        let out = self.entries[at];
+        if self.trees.is_empty() {
+            let last = set + self.ways - 1;
+            self.entries.copy_within(at + 1..=last, at);
+            self.entries[last] = 0;
+        } else {
+            self.entries[at] = 0;
+        }
+        out
+    }
+
+    /// Tree pseudo-LRU: the way that the bits lead to.
+    fn least(&self, set: usize) -> usize {
+        let bits = self.trees[set / self.ways];
+        let leaves = self.ways.next_power_of_two();
+        let (mut node, mut first, mut width) = (1, 0, leaves);
+        while width > 1 {
+            width /= 2;
+            let right = bits >> node & 1 == 1 && first + width < self.ways;
+            node = 2 * node + usize::from(right);
+            first += usize::from(right) * width;
+        }
+        first
+    }
+
+    /// Tree pseudo-LRU: all bits on the way to a leaf point to its other side.
+    fn point_away(&mut self, set: usize, way: usize) {
+        let bits = &mut self.trees[set / self.ways];
+        let mut node = self.ways.next_power_of_two() + way;
+        while node > 1 {
+            let parent = node / 2;
+            let was_left = node % 2 == 0;
+            *bits = *bits & !(1 << parent) | u64::from(was_left) << parent;
+            node = parent;
+        }
+    }
+
+    /// What a cache holds, for tests.
+    #[cfg(test)]
+    pub fn entries(&self, cache: usize) -> impl Iterator<Item = u32> + '_ {
+        let length = self.sets.by as usize * self.ways;
+        let all = &self.entries[cache * length..(cache + 1) * length];
+        all.iter().copied().filter(|&e| e != 0)
+    }
+}
+
+/// Division's remainder by a number that stays, without a division: Lemire, Kaser, Kurz, "Faster
+/// remainder by direct computation" (2019).
+struct Remainder {
+    by: u32,
+    /// 2^64 / by, rounded up; 0 for a power of two.
+    magic: u64,
+}
+
+impl Remainder {
+    fn new(by: u32) -> Self {
+        let magic = if by.is_power_of_two() {
+            0
+        } else {
+            u64::MAX / u64::from(by) + 1
+        };
+        Remainder { by, magic }
+    }
+
+    #[inline]
+    fn of(&self, n: u32) -> u32 {
+        if self.magic == 0 {
+            return n & (self.by - 1);
+        }
+        let fraction = self.magic.wrapping_mul(u64::from(n));
+        ((u128::from(fraction) * u128::from(self.by)) >> 64) as u32
+    }
+}

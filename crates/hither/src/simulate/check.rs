@@ -1,0 +1,116 @@
+//! Whether a machine can be simulated.
+use super::directory::DEPTH;
+use super::machine::{Level, Machine, Replacement};
+use super::Error;
+
+const PAGE: u32 = 4096;
+/// Entries of a level's caches, all together.
+const ENTRIES: u64 = 1 << 31;
+
+/// Checks all that the engine relies on.
+pub fn check(machine: &Machine) -> Result<(), Error> {
+    let wrong = |what: String| Err(Error::Machine(what));
+    let line = machine.line;
+    if !line.is_power_of_two() || !(8..=PAGE).contains(&line) {
+        return wrong(format!(
+            "lines of {line} bytes: a power of two from 8 to {PAGE} is needed"
+        ));
+    }
+    let depth = machine.levels.len();
+    if depth == 0 || depth > DEPTH {
+        return wrong(format!(
+            "{depth} levels of cache: 1 to {DEPTH} can be simulated"
+        ));
+    }
+    for level in &machine.levels {
+        check_level(level, line)?;
+    }
+    let core = &machine.core;
+    if core.width <= 0.0 || core.frequency <= 0.0 || core.window == 0 || core.misses == 0 {
+        return wrong("a core's width, window, misses and frequency must be above 0".into());
+    }
+    for node in &machine.nodes {
+        let dram = &node.dram;
+        if dram.channels == 0 || dram.banks == 0 || dram.row < line {
+            return wrong("memory needs a channel, a bank and rows of at least a line".into());
+        }
+    }
+    check_links(machine)?;
+    check_units(machine)
+}
+
+fn check_level(level: &Level, line: u32) -> Result<(), Error> {
+    let name = &level.name;
+    let wrong = |what: &str| Err(Error::Machine(format!("{name}: {what}")));
+    if level.ways == 0 || level.caches == 0 || level.sets(line) == 0 {
+        return wrong("a cache must hold at least one line in each of its ways");
+    }
+    if level.replacement == Replacement::PseudoLru && level.ways > 32 {
+        return wrong("pseudo-LRU is for at most 32 ways");
+    }
+    let entries = u64::from(level.sets(line)) * u64::from(level.ways);
+    if entries.saturating_mul(u64::from(level.caches)) > ENTRIES {
+        return wrong("caches this large cannot be simulated");
+    }
+    Ok(())
+}
+
+fn check_links(machine: &Machine) -> Result<(), Error> {
+    let links = &machine.links;
+    let ends = links.routes.len();
+    let square = links.routes.iter().all(|r| r.len() == ends);
+    let known = links
+        .routes
+        .iter()
+        .flatten()
+        .flatten()
+        .all(|&l| (l as usize) < links.links.len());
+    if machine.nodes.is_empty() || ends < machine.nodes.len() || !square || !known {
+        return Err(Error::Machine(
+            "every endpoint needs a route to every node, over links that exist".into(),
+        ));
+    }
+    if links.links.iter().any(|l| l.bandwidth <= 0.0) {
+        return Err(Error::Machine("a link's bandwidth must be above 0".into()));
+    }
+    Ok(())
+}
+
+/// Each unit has a cache at each level, and caches form a tree.
+fn check_units(machine: &Machine) -> Result<(), Error> {
+    let wrong = |what: String| Err(Error::Machine(what));
+    let depth = machine.levels.len();
+    if machine.levels[0].caches > 1 << 14 {
+        return wrong("more than 16384 cores cannot be simulated".into());
+    }
+    let mut parents: Vec<Vec<Option<u32>>> = machine
+        .levels
+        .iter()
+        .map(|l| vec![None; l.caches as usize])
+        .collect();
+    for (n, unit) in machine.units.iter().enumerate() {
+        let levels = machine.levels.iter();
+        let exist = levels.zip(&unit.caches).all(|(l, &c)| c < l.caches);
+        if unit.caches.len() != depth || !exist {
+            return wrong(format!("unit {n} needs a cache at each level"));
+        }
+        let ends = machine.links.routes.len();
+        if unit.node as usize >= machine.nodes.len() || unit.at as usize >= ends {
+            return wrong(format!("unit {n} is on a node that does not exist"));
+        }
+        if unit.core as usize >= machine.units.len() {
+            return wrong(format!("unit {n}: cores are numbered from 0 on"));
+        }
+        for level in 0..depth - 1 {
+            let parent = &mut parents[level][unit.caches[level] as usize];
+            let above = unit.caches[level + 1];
+            if *parent.get_or_insert(above) != above {
+                let name = &machine.levels[level].name;
+                return wrong(format!(
+                    "a {name} cache lies below two caches of the next level"
+                ));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! A core's window over the instruction stream.
+//!
+//! Instruction i enters no earlier than instruction i - window has left; `width` enter and leave
+//! in a cycle, one each `step` = 1 / width, and they leave in order. Instructions that access no memory never hold up others.
+//! An access issues when it has entered and what its address depends on is there; a read leaves
+//! when its data are there, a write when it has issued. This is the interval view of an
+//! out-of-order core: Eyerman, Eeckhout, Karkhanis, Smith, "A mechanistic performance model for
+//! superscalar out-of-order processors" (2009).
+
+/// Accesses of a thread that are remembered; a power of two. A dependence on an older one holds
+/// nothing up, and a window with more accesses than these counts as shorter.
+const REMEMBERED: usize = 512;
+
+#[derive(Clone, Copy, Default)]
+struct Past {
+    /// Number of the instruction.
+    instruction: u64,
+    /// When its data were there, and when it left.
+    done: f64,
+    left: f64,
+}
+
+/// What a thread has under way.
+pub struct Stream {
+    past: Vec<Past>,
+    /// Accesses so far, and those known to have left when the last one entered.
+    accesses: usize,
+    gone: usize,
+    /// Instructions so far.
+    instructions: u64,
+    /// The last access: when it entered, and when it left.
+    entered: f64,
+    left: f64,
+}
+
+impl Stream {
+    pub fn new() -> Self {
+        Stream {
+            past: vec![Past::default(); REMEMBERED],
+            accesses: 0,
+            gone: 0,
+            instructions: 0,
+            entered: 0.0,
+            left: 0.0,
+        }
+    }
+
+    /// Nothing enters before `now`.
+    pub fn restart(&mut self, now: f64) {
+        self.entered = self.entered.max(now);
+        self.left = self.left.max(now);
+    }
+
+    /// The next access, `after` instructions later: it enters, and this is when it may issue.
+    #[inline]
+    pub fn enter(&mut self, after: u32, depends: u32, step: f64, window: u64) -> f64 {
+        self.instructions += u64::from(after);
+        let mut at = self.entered + f64::from(after) * step;
+        let first = self.instructions.saturating_sub(window);
+        let oldest = self.accesses.saturating_sub(REMEMBERED - 1);
+        // The last access that is to have left.
+        while self.gone < self.accesses
+            && (self.past[self.gone % REMEMBERED].instruction <= first || self.gone < oldest)
+        {
+            self.gone += 1;
+        }
+        if self.gone > 0 {
+            let last = &self.past[(self.gone - 1) % REMEMBERED];
+            let behind = first.saturating_sub(last.instruction) as f64;
+            at = at.max(last.left + behind * step);
+        }
+        self.entered = at;
+        let depends = depends as usize;
+        if depends == 0 || depends > self.accesses || depends >= REMEMBERED {
+            return at;
+        }
+        at.max(self.past[(self.accesses - depends) % REMEMBERED].done)
+    }
+
+    /// The access that entered last issued at `issued` and has its data at `done`.
+    #[inline]
+    pub fn leave(&mut self, after: u32, step: f64, issued: f64, done: f64, write: bool) {
+        let ready = if write { issued } else { done };
+        self.left = (self.left + f64::from(after) * step).max(ready);
+        self.past[self.accesses % REMEMBERED] = Past {
+            instruction: self.instructions,
+            done: ready,
+            left: self.left,
+        };
+        self.accesses += 1;
+    }
+
+    /// When all so far have left.
+    pub fn end(&self) -> f64 {
+        self.left
+    }
+}
+
+/// The misses that a core has under way.
+pub struct Misses {
+    /// When each of those allowed is over.
+    over: Vec<f64>,
+    /// The one that is over first.
+    first: usize,
+}
+
+impl Misses {
+    pub fn new(most: u32) -> Self {
+        Misses {
+            over: vec![0.0; most as usize],
+            first: 0,
+        }
+    }
+
+    /// From when on another can begin.
+    #[inline]
+    pub fn free(&self) -> f64 {
+        self.over[self.first]
+    }
+
+    /// A miss begins that is over at `done`.
+    pub fn begin(&mut self, done: f64) {
+        self.over[self.first] = done;
+        for (n, &over) in self.over.iter().enumerate() {
+            if over < self.over[self.first] {
+                self.first = n;
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A window in parts, each a share of every thread's accesses: the first warms the caches, what
+//! follows counts.
+use crate::simulate::Source;
+use hither_profile::bursts::{Access, Piece};
+
+/// A source that ends where a part ends, and goes on with the next.
+pub struct Cut<S> {
+    inner: S,
+    /// Accesses of each thread in the whole window, and those that may still be handed out.
+    totals: Vec<u64>,
+    left: Vec<u64>,
+    given: Vec<u64>,
+    /// What is left of a piece that was cut, by thread.
+    rest: Vec<Option<(Piece, Vec<Access>)>>,
+}
+
+impl<S: Source> Cut<S> {
+    /// `totals`: by thread of the profile.
+    #[must_use]
+    pub fn new(inner: S, totals: Vec<u64>) -> Self {
+        let threads = totals.len();
+        Cut {
+            inner,
+            left: vec![0; threads],
+            given: vec![0; threads],
+            rest: vec![None; threads],
+            totals,
+        }
+    }
+
+    /// From where the last part ended up to this share of the window.
+    pub fn until(&mut self, share: f64) {
+        for ((left, given), total) in self.left.iter_mut().zip(&self.given).zip(&self.totals) {
+            let end = (*total as f64 * share.clamp(0.0, 1.0)).round() as u64;
+            *left = end.saturating_sub(*given);
+        }
+    }
+
+    /// What it cuts.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    fn piece(&mut self, thread: usize, into: &mut Vec<Access>) -> Option<Piece> {
+        match self.rest[thread].take() {
+            Some((piece, accesses)) => {
+                *into = accesses;
+                Some(piece)
+            }
+            None => self.inner.next(thread as u32, into),
+        }
+    }
+}
+
+impl<S: Source> Source for Cut<S> {
+    fn threads(&self) -> &[u32] {
+        self.inner.threads()
+    }
+
+    fn next(&mut self, thread: u32, into: &mut Vec<Access>) -> Option<Piece> {
+        let at = thread as usize;
+        let left = *self.left.get(at)?;
+        into.clear();
+        if left == 0 {
+            return None;
+        }
+        let mut piece = self.piece(at, into)?;
+        if into.len() as u64 > left {
+            let behind = into.split_off(left as usize);
+            let (now, later) = split(piece, into);
+            piece = now;
+            self.rest[at] = Some((later, behind));
+        }
+        let handed = into.len() as u64;
+        self.left[at] -= handed;
+        self.given[at] += handed;
+        Some(piece)
+    }
+}
+
+/// The piece of these first accesses, and that of those behind them. Time passes evenly.
+fn split(piece: Piece, first: &[Access]) -> (Piece, Piece) {
+    let accesses = first.len() as u64;
+    let instructions: u64 = first.iter().map(|a| u64::from(a.after)).sum();
+    let span = piece.end.saturating_sub(piece.start);
+    let share = u128::from(span) * u128::from(accesses) / u128::from(piece.accesses.max(1));
+    let middle = piece
+        .start
+        .saturating_add(u64::try_from(share).unwrap_or(span));
+    let now = Piece {
+        end: middle,
+        accesses,
+        instructions,
+        ..piece
+    };
+    let later = Piece {
+        start: middle,
+        waited: false,
+        accesses: piece.accesses.saturating_sub(accesses),
+        instructions: piece.instructions.saturating_sub(instructions),
+        ..piece
+    };
+    (now, later)
+}

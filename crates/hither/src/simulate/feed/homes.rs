@@ -1,0 +1,99 @@
+//! On which node each page lies: where the placement has it, else by a rule.
+use super::plan::Plan;
+use super::space::Layout;
+use hither_profile::{Nanos, PageNo, Profile, RegionIx, ThreadIx, PAGE_SIZE};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Where pages are of which the placement says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// On the node of the thread that touched them first when the program was traced, as far as
+    /// the profile knows; else as in [`Rule::Replay`].
+    #[default]
+    FirstTouch,
+    /// On the node of the thread that touches them first in the simulation.
+    Replay,
+    /// In turn over the nodes, by page number.
+    Interleave,
+}
+
+/// Who touched a page first, and when.
+pub type Touches = HashMap<(RegionIx, PageNo), (ThreadIx, Nanos)>;
+
+#[must_use]
+pub fn touches(profile: &Profile) -> Touches {
+    let when = |row: &hither_profile::FirstTouch| {
+        let slice = profile.slices.get(row.slice.at());
+        slice.map_or(0, |slice| slice.start)
+    };
+    // Of several rows of a page the table's first wins.
+    let rows = profile.first_touch.iter().rev();
+    rows.map(|row| ((row.region, row.page), (row.thread, when(row))))
+        .collect()
+}
+
+/// What homes follow from.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    pub plan: &'a Plan,
+    pub touches: &'a Touches,
+    pub rule: Rule,
+    /// The home node of each unit.
+    pub unit_nodes: &'a [u32],
+    /// Nodes that take pages in turn.
+    pub nodes: &'a [u32],
+}
+
+/// Nodes of pages while a stage of the plan and a window's layout last.
+pub struct Homes<'a> {
+    ground: Ground<'a>,
+    layout: &'a Layout,
+    stage: usize,
+    /// Answers given, by page.
+    given: RefCell<HashMap<u64, Option<u32>>>,
+}
+
+impl<'a> Homes<'a> {
+    #[must_use]
+    pub fn new(ground: Ground<'a>, layout: &'a Layout, stage: usize) -> Self {
+        Homes {
+            ground,
+            layout,
+            stage,
+            given: RefCell::default(),
+        }
+    }
+
+    /// The node that holds an address.
+    #[must_use]
+    pub fn of(&self, address: u64) -> Option<u32> {
+        let page = address / PAGE_SIZE;
+        let mut given = self.given.borrow_mut();
+        *given.entry(page).or_insert_with(|| self.find(page))
+    }
+
+    fn find(&self, page: u64) -> Option<u32> {
+        let ground = &self.ground;
+        let known = self.layout.page(page);
+        let stages = ground.plan.stages.iter().take(self.stage + 1).rev();
+        let placed = known.and_then(|(region, number)| {
+            let mut nodes = stages.filter_map(|stage| stage.pages.node(region, number));
+            nodes.next()
+        });
+        placed.or_else(|| match ground.rule {
+            Rule::Replay => None,
+            Rule::Interleave => {
+                let turn = page % ground.nodes.len().max(1) as u64;
+                ground.nodes.get(turn as usize).copied()
+            }
+            Rule::FirstTouch => {
+                let (region, number) = known?;
+                let number = PageNo(u32::try_from(number).ok()?);
+                let (thread, time) = ground.touches.get(&(region, number))?;
+                let unit = ground.plan.unit(*thread, *time)?;
+                ground.unit_nodes.get(unit as usize).copied()
+            }
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! What Linux does with threads that nobody places: a new one goes to the idlest package, in it to
+//! the idlest cache, core and sibling (`find_idlest_group`, `find_idlest_cpu`); later one is moved
+//! now and then, to an idle core where there is one.
+//!
+//! Which of several parts that are equally idle is taken depends on where things run that have
+//! nothing to do with the program: chance.
+use super::chance::Chance;
+use crate::topology::Tree;
+
+/// Threads on units, and chance.
+#[derive(Clone, Debug)]
+pub struct Kernel<'a> {
+    tree: &'a Tree,
+    /// Threads on each unit.
+    on: Vec<u32>,
+    chance: Chance,
+}
+
+impl<'a> Kernel<'a> {
+    #[must_use]
+    pub fn new(tree: &'a Tree, seed: u64) -> Self {
+        Kernel {
+            tree,
+            on: vec![0; tree.units.len()],
+            chance: Chance::new(seed),
+        }
+    }
+
+    /// A thread that is on a unit already.
+    pub fn seated(&mut self, unit: u32) {
+        if let Some(threads) = self.on.get_mut(unit as usize) {
+            *threads += 1;
+        }
+    }
+
+    /// Puts a new thread where there is least to do.
+    pub fn put(&mut self) -> u32 {
+        let mut at = 0u32;
+        loop {
+            let vertex = &self.tree.vertices[at as usize];
+            if vertex.children.is_empty() {
+                let unit = vertex.units.start;
+                self.seated(unit);
+                return unit;
+            }
+            let idlest = self.idlest(&vertex.children);
+            at = idlest[self.chance.below(idlest.len())];
+        }
+    }
+
+    /// Those with the fewest threads for their units.
+    fn idlest(&self, children: &[u32]) -> Vec<u32> {
+        // Loads are fractions: threads of one times units of the other are compared.
+        let load = |child: u32| {
+            let units = self.tree.vertices[child as usize].units.clone();
+            let threads = units
+                .clone()
+                .map(|u| u64::from(self.on[u as usize]))
+                .sum::<u64>();
+            (threads, units.len() as u64)
+        };
+        let mut least: Vec<u32> = Vec::new();
+        let mut lowest = (u64::MAX, 1);
+        for &child in children {
+            let (threads, units) = load(child);
+            let (a, b) = (
+                u128::from(threads) * u128::from(lowest.1),
+                u128::from(lowest.0) * u128::from(units),
+            );
+            if a < b {
+                least.clear();
+                lowest = (threads, units);
+            }
+            if a <= b {
+                least.push(child);
+            }
+        }
+        least
+    }
+
+    /// Moves each of these threads with a probability: to an idle core, else to a unit that has
+    /// no more threads than its own; where there is none it changes places with another.
+    pub fn migrate(&mut self, units: &mut [u32], threads: &[usize], probability: f64) {
+        for &thread in threads {
+            if !self.chance.happens(probability) {
+                continue;
+            }
+            let from = units[thread];
+            self.on[from as usize] -= 1;
+            let idle = self.others(from);
+            if idle.is_empty() {
+                self.on[from as usize] += 1;
+                let other = threads[self.chance.below(threads.len())];
+                units.swap(thread, other);
+            } else {
+                let to = idle[self.chance.below(idle.len())];
+                self.seated(to);
+                units[thread] = to;
+            }
+        }
+    }
+
+    /// Units to go to from one that has just been left, the idlest by core.
+    fn others(&self, from: u32) -> Vec<u32> {
+        let units = &self.tree.units;
+        let mut on_core = vec![0u32; self.tree.cores()];
+        for (unit, threads) in units.iter().zip(&self.on) {
+            on_core[unit.core as usize] += threads;
+        }
+        let load = |at: u32| {
+            (
+                on_core[units[at as usize].core as usize],
+                self.on[at as usize],
+            )
+        };
+        let all = (0..units.len() as u32).filter(|at| *at != from);
+        let least = all.clone().map(load).min();
+        let least = least.filter(|least| *least <= load(from));
+        all.filter(|at| Some(load(*at)) == least).collect()
+    }
+}

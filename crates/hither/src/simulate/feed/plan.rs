@@ -1,0 +1,149 @@
+//! Where a placement has threads and pages, and from when on: positions instead of names.
+use crate::topology::Tree;
+use hither_profile::{
+    Nanos, Placement, Profile, Region, RegionId, RegionIx, RegionPlaces, ThreadIx,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// A placement over the time of the profiled run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// At least one; in order of start.
+    pub stages: Vec<Stage>,
+}
+
+/// What holds from a moment on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stage {
+    pub start: Nanos,
+    /// By thread of the profile: a position in [`Tree::units`].
+    pub units: Vec<u32>,
+    /// Pages that get a node here; the others stay where they are.
+    pub pages: Pages,
+}
+
+/// Nodes of pages by region, runs in order: first page, end, node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pages(BTreeMap<RegionIx, Vec<(u64, u64, u32)>>);
+
+impl Pages {
+    #[must_use]
+    pub fn node(&self, region: RegionIx, page: u64) -> Option<u32> {
+        let runs = self.0.get(&region)?;
+        let at = runs.partition_point(|(_, end, _)| *end <= page);
+        let (first, _, node) = runs.get(at)?;
+        (*first <= page).then_some(*node)
+    }
+
+    fn add(&mut self, region: RegionIx, places: &RegionPlaces) {
+        let runs = places.runs.iter();
+        let runs = runs.map(|run| {
+            (
+                run.first(),
+                run.first().saturating_add(run.pages()),
+                run.node().0,
+            )
+        });
+        self.0.entry(region).or_default().extend(runs);
+    }
+}
+
+impl Plan {
+    /// Threads that stay where they are, pages left to the system.
+    #[must_use]
+    pub fn of_units(units: Vec<u32>) -> Plan {
+        let stage = Stage {
+            units,
+            ..Stage::default()
+        };
+        Plan {
+            stages: vec![stage],
+        }
+    }
+
+    /// As a placement for this machine says. Threads that it leaves to the system go where `rest`
+    /// puts them, given the units of those that are placed.
+    #[must_use]
+    pub fn of_placement(
+        placement: &Placement,
+        profile: &Profile,
+        tree: &Tree,
+        mut rest: impl FnMut(&[Option<u32>]) -> Vec<u32>,
+    ) -> Plan {
+        let position: HashMap<u32, u32> = (0u32..)
+            .zip(&tree.units)
+            .map(|(at, unit)| (unit.os, at))
+            .collect();
+        let regions = regions(profile, placement);
+        let mut stages: Vec<Stage> = Vec::new();
+        for phase in &placement.phases {
+            let mut units = vec![None; profile.threads.len()];
+            for place in &phase.threads {
+                if let Some(unit) = units.get_mut(place.thread().at()) {
+                    *unit = position.get(&place.os()).copied();
+                }
+            }
+            let mut pages = Pages::default();
+            for places in &phase.pages {
+                let region = regions.get(places.region as usize).copied().flatten();
+                if let Some(region) = region {
+                    pages.add(region, places);
+                }
+            }
+            stages.push(Stage {
+                start: phase.start,
+                units: rest(&units),
+                pages,
+            });
+        }
+        if let Some(first) = stages.first_mut() {
+            first.start = 0;
+        }
+        Plan { stages }
+    }
+
+    /// The position of the stage that holds at a time.
+    #[must_use]
+    pub fn at(&self, time: Nanos) -> usize {
+        let behind = self.stages.partition_point(|stage| stage.start <= time);
+        behind.saturating_sub(1)
+    }
+
+    /// Whether pages move when the stage `to` follows `from`.
+    #[must_use]
+    pub fn moves_pages(&self, from: usize, to: usize) -> bool {
+        let between = self.stages.iter().take(to + 1).skip(from + 1);
+        between.into_iter().any(|stage| !stage.pages.0.is_empty())
+    }
+
+    /// The unit of a thread at a time.
+    #[must_use]
+    pub fn unit(&self, thread: ThreadIx, time: Nanos) -> Option<u32> {
+        let stage = self.stages.get(self.at(time))?;
+        stage.units.get(thread.at()).copied()
+    }
+}
+
+/// The profile's regions by position in the placement. Of several that are known as the same,
+/// the first is the first.
+fn regions(profile: &Profile, placement: &Placement) -> Vec<Option<RegionIx>> {
+    let mut same: HashMap<RegionId, Vec<RegionIx>> = HashMap::new();
+    for (ix, region) in profile.regions.iter().enumerate().rev() {
+        let regions = same.entry(known_as(region)).or_default();
+        regions.push(RegionIx(ix as u32));
+    }
+    let of = |id| same.get_mut(id).and_then(Vec::pop);
+    placement.regions.iter().map(of).collect()
+}
+
+fn known_as(region: &Region) -> RegionId {
+    RegionId {
+        kind: region.kind,
+        process: region.process,
+        thread: region.thread,
+        ordinal: region.ordinal,
+        size: region.size,
+        file: region.file.clone(),
+        file_offset: region.file_offset,
+    }
+}

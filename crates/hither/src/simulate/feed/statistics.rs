@@ -1,0 +1,77 @@
+//! How sure a ratio is, when windows are a sample of the run and seeds one of what chance does.
+//!
+//! Of x (the first placement) and y in n windows, each the mean over its seeds:
+//! R = sum y / sum x, with the variance of a ratio estimator, paired by window (Cochran,
+//! "Sampling Techniques", 1977, 6.4): var R = sum (y_i - R x_i)^2 / (n (n - 1) mean(x)^2).
+//! Seeds add the variance of their totals. Half widths are those of Student's t, each with its
+//! own degrees of freedom, and add up as squares.
+use hither_profile::Ratio;
+
+/// A figure by seed, then by window.
+pub type Samples = [Vec<f64>];
+
+/// y to x. `None` where x is 0 or nothing was sampled.
+#[must_use]
+pub fn ratio(x: &Samples, y: &Samples) -> Option<Ratio> {
+    let (xs, ys) = (means(x)?, means(y)?);
+    let n = xs.len().min(ys.len());
+    let total: f64 = xs.iter().sum();
+    if total.is_nan() || total <= 0.0 {
+        return None;
+    }
+    let value = ys.iter().sum::<f64>() / total;
+    if !value.is_finite() {
+        return None;
+    }
+    let residuals = xs.iter().zip(&ys).map(|(x, y)| (y - value * x).powi(2));
+    let windows = (n > 1).then(|| {
+        let variance = residuals.sum::<f64>() / (n as f64 * (n - 1) as f64);
+        student(n - 1) * variance.sqrt() / (total / n as f64)
+    });
+    // The first placement is itself whatever the seed.
+    let same = std::ptr::eq(x, y);
+    let seeds = |samples: &Samples, scale: f64| match same {
+        true => 0.0,
+        false => of_seeds(samples) * scale,
+    };
+    let of_seeds = seeds(y, 1.0 / total).hypot(seeds(x, value / total));
+    let half_width = windows.map(|half| half.hypot(of_seeds));
+    Some(Ratio { value, half_width })
+}
+
+/// By window, over seeds.
+fn means(samples: &Samples) -> Option<Vec<f64>> {
+    let windows = samples.iter().map(Vec::len).min()?;
+    let mean = |window| samples.iter().map(|seed| seed[window]).sum::<f64>() / samples.len() as f64;
+    Some((0..windows).map(mean).collect())
+}
+
+/// Half width of the mean of the seeds' totals; 0 for one seed, which is no sample.
+fn of_seeds(samples: &Samples) -> f64 {
+    let totals: Vec<f64> = samples.iter().map(|seed| seed.iter().sum()).collect();
+    let n = totals.len();
+    if n < 2 {
+        return 0.0;
+    }
+    let mean = totals.iter().sum::<f64>() / n as f64;
+    let squares: f64 = totals.iter().map(|total| (total - mean).powi(2)).sum();
+    student(n - 1) * (squares / (n as f64 * (n - 1) as f64)).sqrt()
+}
+
+/// The 97.5 % quantile of Student's t: tables to ten degrees of freedom, then the expansion of
+/// Cornish and Fisher to the third order, which is right to a thousandth.
+#[must_use]
+pub fn student(degrees: usize) -> f64 {
+    const TABLE: [f64; 10] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    ];
+    if let Some(value) = degrees.checked_sub(1).and_then(|at| TABLE.get(at)) {
+        return *value;
+    }
+    let (z, n) = (1.959_964, degrees.max(1) as f64);
+    let (z3, z5) = (z * z * z, z * z * z * z * z);
+    let z7 = z5 * z * z;
+    z + (z3 + z) / (4.0 * n)
+        + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * n * n)
+        + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * n * n * n)
+}

@@ -1,0 +1,256 @@
+//! By hand: where threads and pages are, how windows are cut, and how sure ratios are.
+use super::chance::Chance;
+use super::cut::Cut;
+use super::homes::{Ground, Homes, Rule, Touches};
+use super::kernel::Kernel;
+use super::plan::{Plan, Stage};
+use super::space::Space;
+use super::statistics::{ratio, student};
+use crate::simulate::Source;
+use crate::topology::{load, Tree};
+use hither_profile::bursts::{Access, Piece, Place};
+use hither_profile::{PageNo, ProcessIx, RegionIx, ThreadIx};
+use proptest::prelude::*;
+
+fn tree(description: &str) -> Tree {
+    let topology = load(description).expect("a topology");
+    Tree::new(&topology, |_| true).expect("units")
+}
+
+#[test]
+fn linux_fills_packages_then_cores_then_siblings() {
+    let tree = tree("pack:2 core:2 pu:2");
+    let check = |seed: u64| {
+        let mut kernel = Kernel::new(&tree, seed);
+        let units: Vec<u32> = (0..8).map(|_| kernel.put()).collect();
+        let package = |at: usize| units[at] / 4;
+        let core = |at: usize| units[at] / 2;
+        assert_ne!(package(0), package(1), "{units:?}");
+        assert_ne!(package(2), package(3), "{units:?}");
+        let mut cores: Vec<u32> = (0..4).map(core).collect();
+        cores.sort_unstable();
+        assert_eq!(cores, [0, 1, 2, 3], "{units:?}");
+        let mut all = units.clone();
+        all.sort_unstable();
+        assert_eq!(all, (0..8).collect::<Vec<u32>>());
+        units
+    };
+    let all: Vec<Vec<u32>> = (0..20).map(check).collect();
+    assert!(
+        all.iter().any(|units| *units != all[0]),
+        "chance has no part"
+    );
+    assert_eq!(check(7), all[7]);
+}
+
+#[test]
+fn threads_move_to_idle_cores_or_change_places() {
+    let tree = tree("pack:2 core:2 pu:2");
+    let mut kernel = Kernel::new(&tree, 1);
+    let mut units: Vec<u32> = (0..2).map(|_| kernel.put()).collect();
+    for _ in 0..50 {
+        let before = units.clone();
+        kernel.migrate(&mut units, &[0, 1], 1.0);
+        assert_ne!(units[0], before[0]);
+        assert_ne!(units[0] / 2, units[1] / 2, "they share a core: {units:?}");
+    }
+    let mut full: Vec<u32> = (0..6).map(|_| kernel.put()).collect();
+    full.extend(&units);
+    let threads: Vec<usize> = (0..8).collect();
+    for _ in 0..50 {
+        kernel.migrate(&mut full, &threads, 0.5);
+        let mut sorted = full.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..8).collect::<Vec<u32>>());
+    }
+    let before = full.clone();
+    kernel.migrate(&mut full, &threads, 0.0);
+    assert_eq!(full, before);
+}
+
+#[test]
+fn chance_is_even_and_repeatable() {
+    // The reference's first output for seed 0.
+    assert_eq!(Chance::new(0).next(), 0xE220_A839_7B1D_CDAF);
+    let mut chance = Chance::new(3);
+    let mut counts = [0; 4];
+    (0..4000).for_each(|_| counts[chance.below(4)] += 1);
+    assert!(counts.iter().all(|n| (850..1150).contains(n)), "{counts:?}");
+    let happened = (0..4000).filter(|_| chance.happens(0.25)).count();
+    assert!((850..1150).contains(&happened), "{happened}");
+    assert_eq!(chance.below(0), 0);
+}
+
+fn place(process: u32, page: u64, pages: u64, region: u32, first: u32) -> Place {
+    Place {
+        process: ProcessIx(process),
+        page,
+        pages,
+        region: RegionIx(region),
+        first: PageNo(first),
+    }
+}
+
+#[test]
+fn shared_memory_has_one_address() {
+    let places = [
+        place(0, 100, 10, 0, 0),
+        place(0, 500, 4, 1, 2),
+        place(1, 100, 10, 2, 0),
+        place(1, 700, 4, 1, 2),
+    ];
+    let space = Space::new(places.iter());
+    let layout = space.layout(&places);
+    let at = |process, page: u64| layout.address(ProcessIx(process), page * 4096 + 5);
+    assert_eq!(at(0, 101), 101 * 4096 + 5);
+    assert_eq!(at(1, 101), (1 << 48) + 101 * 4096 + 5);
+    assert_eq!(at(0, 501), at(1, 701));
+    assert_ne!(at(0, 501), at(1, 700));
+    assert_eq!(layout.page(at(1, 701) / 4096), Some((RegionIx(1), 3)));
+    assert_eq!(layout.page(at(1, 103) / 4096), Some((RegionIx(2), 3)));
+    assert_eq!(layout.page(99), None);
+    assert_eq!(layout.page(110), None);
+    assert!(!layout.is_plain(ProcessIx(0)));
+}
+
+#[test]
+fn one_process_keeps_its_addresses() {
+    let places = [place(0, 100, 10, 0, 0)];
+    let layout = Space::new(places.iter()).layout(&places);
+    assert!(layout.is_plain(ProcessIx(0)));
+    assert_eq!(layout.address(ProcessIx(0), u64::MAX >> 17), u64::MAX >> 17);
+}
+
+#[test]
+fn pages_lie_where_the_stage_and_the_rule_say() {
+    let stage = |start, units: &[u32]| Stage {
+        start,
+        units: units.to_vec(),
+        ..Stage::default()
+    };
+    let plan = Plan {
+        stages: vec![stage(0, &[0, 2]), stage(50, &[3, 0])],
+    };
+    assert_eq!([0, 49, 50, 90].map(|time| plan.at(time)), [0, 0, 1, 1]);
+    let places = [place(0, 100, 10, 0, 0)];
+    let layout = Space::new(places.iter()).layout(&places);
+    let touches: Touches = [
+        ((RegionIx(0), PageNo(0)), (ThreadIx(1), 10)),
+        ((RegionIx(0), PageNo(1)), (ThreadIx(1), 60)),
+    ]
+    .into();
+    let of = |rule, page: u64| {
+        let ground = Ground {
+            plan: &plan,
+            touches: &touches,
+            rule,
+            unit_nodes: &[0, 0, 1, 1],
+            nodes: &[0, 1],
+        };
+        Homes::new(ground, &layout, 1).of(page * 4096)
+    };
+    // Thread 1 was on node 1 when it touched the first page, on node 0 for the second.
+    assert_eq!(of(Rule::FirstTouch, 100), Some(1));
+    assert_eq!(of(Rule::FirstTouch, 101), Some(0));
+    assert_eq!(of(Rule::FirstTouch, 102), None);
+    assert_eq!(of(Rule::Replay, 100), None);
+    assert_eq!(
+        (of(Rule::Interleave, 100), of(Rule::Interleave, 101)),
+        (Some(0), Some(1))
+    );
+}
+
+/// Pieces of one thread, numbered accesses.
+struct Pieces(Vec<u64>, u64);
+
+impl Source for Pieces {
+    fn threads(&self) -> &[u32] {
+        &[0]
+    }
+
+    fn next(&mut self, _: u32, into: &mut Vec<Access>) -> Option<Piece> {
+        into.clear();
+        let length = self.0.pop()?;
+        into.extend((self.1..self.1 + length).map(|n| Access {
+            address: n,
+            bytes: 1,
+            after: 2,
+            ..Access::default()
+        }));
+        self.1 += length;
+        Some(Piece {
+            start: self.1 * 10,
+            end: self.1 * 10 + length * 10,
+            waited: true,
+            accesses: length,
+            instructions: length * 2,
+            ..Piece::default()
+        })
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 50, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn parts_together_are_the_window(
+        lengths in prop::collection::vec(1u64..50, 1..10),
+        shares in prop::collection::vec(0.0f64..1.0, 0..5),
+    ) {
+        let total: u64 = lengths.iter().sum();
+        let mut cut = Cut::new(Pieces(lengths, 0), vec![total]);
+        let mut shares = shares;
+        shares.sort_by(f64::total_cmp);
+        shares.push(1.0);
+        let (mut seen, mut into) = (Vec::new(), Vec::new());
+        for share in shares {
+            cut.until(share);
+            let mut waited = true;
+            while let Some(piece) = cut.next(0, &mut into) {
+                prop_assert_eq!(piece.accesses, into.len() as u64);
+                prop_assert_eq!(piece.instructions, 2 * into.len() as u64);
+                prop_assert!(piece.start <= piece.end);
+                waited &= piece.waited || seen.len() as u64 == into[0].address;
+                seen.extend(into.iter().map(|a| a.address));
+            }
+            prop_assert!(waited);
+            let end = (total as f64 * share).round() as u64;
+            prop_assert_eq!(seen.len() as u64, end.max(seen.len() as u64));
+        }
+        prop_assert_eq!(seen, (0..total).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn ratios_and_their_intervals() {
+    let x = vec![vec![10.0, 20.0, 30.0]];
+    let one = |y: Vec<Vec<f64>>| ratio(&x, &y).expect("a ratio");
+    // Half of everything: no window says anything else.
+    let half = one(vec![vec![5.0, 10.0, 15.0]]);
+    assert_eq!((half.value, half.half_width), (0.5, Some(0.0)));
+    // By hand: R = 66/60 = 1.1; residuals 1, -2, 1; var = 6 / (3 * 2 * 400) = 0.0025.
+    let found = one(vec![vec![12.0, 20.0, 34.0]]);
+    assert_eq!(found.value, 1.1);
+    let expected = 4.303 * 0.0025f64.sqrt();
+    assert!((found.half_width.expect("a width") - expected).abs() < 1e-9);
+    // Seeds differ by 6 in all, windows not at all: mean 60, se = 3, t(1) = 12.706.
+    let found = one(vec![vec![9.5, 19.0, 28.5], vec![10.5, 21.0, 31.5]]);
+    assert_eq!(found.value, 1.0);
+    assert!((found.half_width.expect("a width") - 12.706 * 3.0 / 60.0).abs() < 1e-9);
+    assert_eq!(ratio(&[vec![0.0, 0.0]], &x), None);
+    assert_eq!(ratio(&[], &x), None);
+    let single = ratio(&[vec![2.0]], &[vec![1.0]]).expect("a ratio");
+    assert_eq!((single.value, single.half_width), (0.5, None));
+}
+
+#[test]
+fn student_is_as_in_tables() {
+    let check = |degrees, expected: f64| {
+        let found = student(degrees);
+        assert!((found - expected).abs() < 2e-3, "{degrees}: {found}");
+    };
+    check(1, 12.706);
+    check(4, 2.776);
+    check(11, 2.201);
+    check(30, 2.042);
+    check(120, 1.980);
+}

@@ -1,0 +1,336 @@
+//! What cannot be, said with its line.
+use super::format::{
+    Between, Cache, Count, File, Link, Memory, Number, Prefetch, Replacement, Text,
+};
+use super::{shipped, Error, Source, MAX_BYTES};
+use std::ops::Range;
+use toml::Spanned;
+
+/// Most of a number that counts (banks, ways, entries of a window).
+const MOST_COUNT: u64 = 1 << 16;
+/// Most ways of a cache, and those of a tree.
+const MOST_WAYS: u64 = 1 << 10;
+const MOST_TREE_WAYS: u64 = 32;
+/// Most bytes of a cache.
+const MOST_CACHE: u64 = 1 << 36;
+/// Most of anything else: ns, GB/s, W, nJ.
+const MOST: f64 = 1e6;
+
+/// A file without anything impossible in it.
+pub struct Checked<'a> {
+    pub source: Source<'a>,
+    pub file: File,
+    /// Of the generic file: for kinds of links that this one leaves out.
+    fallback: Vec<Spanned<Link>>,
+}
+
+/// A checked count.
+pub fn count(count: &Count) -> u32 {
+    u32::try_from(*count.get_ref()).unwrap_or(u32::MAX)
+}
+
+/// The file as written.
+///
+/// # Errors
+/// When it is not TOML or lacks a key.
+pub fn read(source: Source) -> Result<File, Error> {
+    if source.text.len() > MAX_BYTES {
+        let what = format!("the file is larger than {MAX_BYTES} bytes, which no machine needs");
+        return Err(source.error(0..0, what));
+    }
+    toml::from_str(source.text).map_err(|e| {
+        let what = e.message().replace('\n', ", ");
+        let at = e.span().unwrap_or(0..0);
+        source.error(at, format!("{what} (docs/simulation.md lists the keys)"))
+    })
+}
+
+impl<'a> Checked<'a> {
+    /// # Errors
+    /// When something in it cannot be.
+    pub fn new(source: Source<'a>, file: File) -> Result<Checked<'a>, Error> {
+        let fallback = read(shipped(None))?.links;
+        let checked = Checked {
+            source,
+            file,
+            fallback,
+        };
+        checked.core()?;
+        checked.caches()?;
+        checked.memory_of(&checked.file.memory)?;
+        if let Some(far) = &checked.file.far_memory {
+            checked.memory_of(far)?;
+        }
+        checked.links()?;
+        Ok(checked)
+    }
+
+    /// GHz.
+    pub fn frequency(&self) -> f64 {
+        *self.file.core.frequency_ghz.get_ref()
+    }
+
+    /// Bytes.
+    pub fn line(&self) -> u32 {
+        count(&self.file.line)
+    }
+
+    /// Of nodes with units, or of those without.
+    pub fn memory(&self, far: bool) -> &Memory {
+        let near = &self.file.memory;
+        let memory = if far {
+            self.file.far_memory.as_ref()
+        } else {
+            None
+        };
+        memory.unwrap_or(near).get_ref()
+    }
+
+    /// The kind of link; as in the generic file where this one has none.
+    pub fn link(&self, between: Between) -> Option<&Link> {
+        let links = self.file.links.iter().chain(&self.fallback);
+        let mut links = links.map(Spanned::get_ref);
+        links.find(|l| l.between == between)
+    }
+
+    /// The kind of link, if the file has it.
+    pub fn own_link(&self, between: Between) -> Option<&Link> {
+        let mut links = self.file.links.iter().map(Spanned::get_ref);
+        links.find(|l| l.between == between)
+    }
+
+    /// Cycles of a time given in ns or in cycles, and where it is.
+    ///
+    /// # Errors
+    /// When it is given in both or in neither, or is no time.
+    pub fn time(
+        &self,
+        (ns, cycles): (&Option<Number>, &Option<Number>),
+        name: &str,
+    ) -> Result<(f64, Range<usize>), Error> {
+        match (ns, cycles) {
+            (Some(ns), None) => {
+                self.number(ns, name, true)?;
+                Ok((ns.get_ref() * self.frequency(), ns.span()))
+            }
+            (None, Some(cycles)) => {
+                self.number(cycles, name, true)?;
+                Ok((*cycles.get_ref(), cycles.span()))
+            }
+            (Some(both), Some(_)) => {
+                let what = format!("{name} is given twice; leave {name}_ns or {name}_cycles");
+                Err(self.source.error(both.span(), what))
+            }
+            (None, None) => {
+                let what = format!("there is no {name}; write {name}_ns or {name}_cycles");
+                Err(self.source.error(0..0, what))
+            }
+        }
+    }
+
+    /// [`Checked::time`], an absence being told at the table that lacks it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn time_of(
+        &self,
+        table: &Range<usize>,
+        time: (&Option<Number>, &Option<Number>),
+        name: &str,
+    ) -> Result<(f64, Range<usize>), Error> {
+        let absent = time.0.is_none() && time.1.is_none();
+        self.time(time, name).map_err(|e| match absent {
+            true => self.source.error(table.clone(), e.what),
+            false => e,
+        })
+    }
+
+    fn number(&self, number: &Number, name: &str, zero: bool) -> Result<(), Error> {
+        let value = *number.get_ref();
+        let least = if zero { 0.0 } else { f64::MIN_POSITIVE };
+        // A comparison that also refuses what is not a number.
+        if (least..=MOST).contains(&value) {
+            return Ok(());
+        }
+        let least = if zero { "0" } else { "more than 0" };
+        let what = format!("{name} = {value} is impossible; write a number from {least} to {MOST}");
+        Err(self.source.error(number.span(), what))
+    }
+
+    fn count(&self, count: &Count, name: &str, most: u64) -> Result<(), Error> {
+        if (1..=most).contains(count.get_ref()) {
+            return Ok(());
+        }
+        let value = count.get_ref();
+        let what = format!("{name} = {value} is impossible; write 1 to {most}");
+        Err(self.source.error(count.span(), what))
+    }
+
+    fn text(&self, text: &Text) -> Result<(), Error> {
+        if !text.get_ref().trim().is_empty() {
+            return Ok(());
+        }
+        let what = "the source is empty; say where these figures come from";
+        Err(self.source.error(text.span(), what))
+    }
+
+    fn core(&self) -> Result<(), Error> {
+        let line = *self.file.line.get_ref();
+        if !line.is_power_of_two() || !(16..=4096).contains(&line) {
+            let what = format!(
+                "a line of {line} bytes is impossible; write a power of two from 16 to 4096"
+            );
+            return Err(self.source.error(self.file.line.span(), what));
+        }
+        let core = &self.file.core;
+        self.number(&core.frequency_ghz, "frequency_ghz", false)?;
+        self.number(&core.width, "width", false)?;
+        self.count(&core.window, "window", MOST_COUNT)?;
+        self.count(&core.misses, "misses", MOST_COUNT)?;
+        self.number(&core.static_w, "static_w", true)?;
+        self.number(&core.instruction_nj, "instruction_nj", true)?;
+        self.text(&core.source)?;
+        let coherence = &self.file.coherence;
+        self.count(&coherence.data_bytes, "data_bytes", MOST_COUNT)?;
+        self.count(&coherence.control_bytes, "control_bytes", MOST_COUNT)?;
+        self.text(&coherence.source)?;
+        let inside = (&coherence.inside_ns, &coherence.inside_cycles);
+        self.time_of(&coherence.source.span(), inside, "inside")?;
+        Ok(())
+    }
+
+    fn caches(&self) -> Result<(), Error> {
+        let caches = &self.file.caches;
+        if caches.is_empty() {
+            let what = "there is no cache; write a [[cache]] for each level";
+            return Err(self.source.error(0..0, what));
+        }
+        let mut before: Option<(u64, f64)> = None;
+        for table in caches {
+            let cache = table.get_ref();
+            self.cache(cache)?;
+            let level = *cache.level.get_ref();
+            let time = (&cache.latency_ns, &cache.latency_cycles);
+            let (latency, place) = self.time_of(&table.span(), time, "latency")?;
+            if let Some((under, faster)) = before {
+                if level <= under {
+                    let what = format!("L{level} comes after L{under}; write caches from the nearest to the core outwards");
+                    return Err(self.source.error(cache.level.span(), what));
+                }
+                if latency <= faster {
+                    let what = format!("L{level} answers after {latency:.1} cycles, no later than L{under} below it ({faster:.1}); correct one of the two latencies");
+                    return Err(self.source.error(place, what));
+                }
+            }
+            before = Some((level, latency));
+        }
+        Ok(())
+    }
+
+    fn cache(&self, cache: &Cache) -> Result<(), Error> {
+        self.count(&cache.level, "level", super::sites::LEVELS as u64)?;
+        self.count(&cache.bytes, "bytes", MOST_CACHE)?;
+        self.count(&cache.ways, "ways", MOST_WAYS)?;
+        if cache.replacement == Replacement::PseudoLru && *cache.ways.get_ref() > MOST_TREE_WAYS {
+            let what = format!(
+                "pseudo-lru is for at most {MOST_TREE_WAYS} ways; write replacement = \"lru\""
+            );
+            return Err(self.source.error(cache.ways.span(), what));
+        }
+        if let Some(cores) = &cache.cores {
+            self.count(cores, "cores", MOST_COUNT)?;
+        }
+        self.fits(cache, *cache.bytes.get_ref())?;
+        self.number(&cache.static_w, "static_w", true)?;
+        self.number(&cache.access_nj, "access_nj", true)?;
+        self.text(&cache.source)?;
+        let Some(prefetch) = &cache.prefetch else {
+            return Ok(());
+        };
+        let possible = match *prefetch.get_ref() {
+            Prefetch::Stride { degree } => (1..=64).contains(&degree),
+            Prefetch::Stream {
+                streams,
+                degree,
+                distance,
+            } => {
+                (1..=1024).contains(&streams) && (1..=distance).contains(&degree) && distance <= 64
+            }
+        };
+        if possible {
+            return Ok(());
+        }
+        let what = "this prefetcher is impossible; write streams from 1 to 1024, degree from 1, distance from degree to 64";
+        Err(self.source.error(prefetch.span(), what))
+    }
+
+    /// Whether a cache of so many bytes is whole sets.
+    ///
+    /// # Errors
+    /// When it is not, at the line of the ways.
+    pub fn fits(&self, cache: &Cache, bytes: u64) -> Result<(), Error> {
+        let (level, ways, line) = (cache.level.get_ref(), *cache.ways.get_ref(), self.line());
+        let set = ways * u64::from(line);
+        if bytes < set {
+            let lines = bytes / u64::from(line);
+            let what = format!("L{level} has {lines} lines of {line} bytes, fewer than its {ways} ways; write more bytes or fewer ways");
+            return Err(self.source.error(cache.ways.span(), what));
+        }
+        if !bytes.is_multiple_of(set) {
+            let what = format!("an L{level} of {bytes} bytes is impossible: it is no multiple of {ways} ways of {line} bytes; change ways or bytes");
+            return Err(self.source.error(cache.ways.span(), what));
+        }
+        Ok(())
+    }
+
+    fn memory_of(&self, table: &Spanned<Memory>) -> Result<(), Error> {
+        let memory = table.get_ref();
+        self.count(&memory.channels, "channels", MOST_COUNT)?;
+        self.count(&memory.banks, "banks", MOST_COUNT)?;
+        self.count(&memory.bus_bytes, "bus_bytes", MOST_COUNT)?;
+        let row = *memory.row_bytes.get_ref();
+        if !row.is_power_of_two() || !(u64::from(self.line())..=1 << 20).contains(&row) {
+            let what = format!(
+                "a row of {row} bytes is impossible; write a power of two from a line to 1048576"
+            );
+            return Err(self.source.error(memory.row_bytes.span(), what));
+        }
+        self.number(&memory.megatransfers, "megatransfers", false)?;
+        let numbers = [
+            (&memory.cl, "cl"),
+            (&memory.rcd, "rcd"),
+            (&memory.rp, "rp"),
+            (&memory.controller_static_w, "controller_static_w"),
+            (&memory.request_nj, "request_nj"),
+            (&memory.dram_static_w, "dram_static_w"),
+            (&memory.line_nj, "line_nj"),
+            (&memory.row_nj, "row_nj"),
+        ];
+        for (number, name) in numbers {
+            self.number(number, name, true)?;
+        }
+        self.text(&memory.source)?;
+        let latency = (&memory.latency_ns, &memory.latency_cycles);
+        self.time_of(&table.span(), latency, "latency")?;
+        Ok(())
+    }
+
+    fn links(&self) -> Result<(), Error> {
+        let mut known = Vec::new();
+        for table in &self.file.links {
+            let link = table.get_ref();
+            if known.contains(&link.between) {
+                let what = "there is a [[link]] of this kind already; leave one";
+                return Err(self.source.error(table.span(), what));
+            }
+            known.push(link.between);
+            let latency = (&link.latency_ns, &link.latency_cycles);
+            self.time_of(&table.span(), latency, "latency")?;
+            self.number(&link.bandwidth_gbs, "bandwidth_gbs", false)?;
+            self.number(&link.static_w, "static_w", true)?;
+            self.number(&link.byte_nj, "byte_nj", true)?;
+            self.text(&link.source)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,393 @@
+//! The way of an access through the caches to memory.
+//!
+//! A request goes up its branch, then through the shared caches of its domain, then to the home of
+//! its line, whose directory sends it on to the owner or to memory (`coherence.rs`). The line is
+//! then put into all caches on the way back (`fill.rs`).
+use super::cache::{Caches, AHEAD, DIRTY, WRITABLE};
+use super::directory::{Line, Lines, Tree, DEPTH};
+use super::links::Interconnect;
+use super::machine::{Machine, Protocol};
+use super::memory::Memory;
+use super::outcome::{LevelCounts, MissKind, NodeCounts, Share};
+use super::pages::Pages;
+use super::prefetch::Prefetcher;
+
+/// Lines under way that are remembered for each branch.
+const ARRIVALS: usize = 64;
+
+/// What was counted since the last [`Hierarchy::clear`].
+#[derive(Default)]
+pub struct Tally {
+    pub levels: [LevelCounts; DEPTH],
+    pub invalidations: u64,
+    pub transfers_inside: u64,
+    pub transfers_between: u64,
+    pub link_bytes: Vec<u64>,
+    pub nodes: Vec<NodeCounts>,
+}
+
+/// A request of a branch for a line.
+#[derive(Clone, Copy)]
+pub struct Request {
+    pub branch: usize,
+    pub line: u32,
+    pub write: bool,
+    /// The level that asks, 0 for a core's access: levels below it do not get the line.
+    pub first: usize,
+    /// A prefetcher asks, not a core.
+    pub ahead: bool,
+    /// When it leaves the core.
+    pub now: f64,
+}
+
+/// How a request was served: when, and the flags that the line gets in the caches on its way that
+/// did not have it: the last level's, and those below.
+pub struct Served {
+    pub done: f64,
+    pub below: u32,
+    pub last: u32,
+}
+
+pub struct Hierarchy {
+    pub(super) tree: Tree,
+    pub(super) caches: Vec<Caches>,
+    pub(super) latency: Vec<f64>,
+    pub(super) inclusive: Vec<bool>,
+    pub(super) lines: Lines,
+    pub pages: Pages,
+    pub(super) interconnect: Interconnect,
+    pub(super) memory: Memory,
+    pub(super) moesi: bool,
+    prefetchers: Vec<Option<Prefetcher>>,
+    ahead: Vec<u32>,
+    /// When lines arrive that were asked for: by branch and line modulo [`ARRIVALS`].
+    arrivals: Vec<(u32, f64)>,
+    timed: bool,
+    /// A line that was fetched ahead was found by the last accesses.
+    pub first_use: bool,
+    /// When the request that is being served left its core.
+    pub(super) now: f64,
+    /// Domains that lost a copy to the write being served.
+    pub(super) losers: Vec<usize>,
+    pub tally: Tally,
+    /// What the accesses since it was last taken did; its time and accesses stay 0.
+    pub last: Share,
+    /// The kinds of the last access's misses, by level.
+    pub kinds: [u8; DEPTH],
+}
+
+impl Hierarchy {
+    /// For a checked machine.
+    pub fn new(machine: &Machine, timed: bool) -> Self {
+        let pages = Pages::new(machine);
+        let prefetcher = |level: &super::machine::Level| {
+            let kind = level.prefetch.as_ref()?;
+            Some(Prefetcher::new(kind, level.caches, pages.lines_per_page()))
+        };
+        let levels = &machine.levels;
+        let tree = Tree::new(machine);
+        let mut new = Hierarchy {
+            caches: levels
+                .iter()
+                .map(|level| Caches::new(level, machine.line))
+                .collect(),
+            latency: levels.iter().map(|l| f64::from(l.latency)).collect(),
+            inclusive: levels.iter().map(|l| l.inclusive).collect(),
+            lines: Lines::default(),
+            interconnect: Interconnect::new(machine, timed),
+            memory: Memory::new(machine, timed),
+            moesi: machine.protocol == Protocol::Moesi,
+            prefetchers: levels.iter().map(prefetcher).collect(),
+            ahead: Vec::new(),
+            arrivals: vec![(0, 0.0); tree.branches * ARRIVALS],
+            timed,
+            first_use: false,
+            now: 0.0,
+            losers: Vec::new(),
+            tally: Tally::default(),
+            last: Share::default(),
+            kinds: [0; DEPTH],
+            tree,
+            pages,
+        };
+        new.clear(machine);
+        new
+    }
+
+    /// Begins to count anew.
+    pub fn clear(&mut self, machine: &Machine) {
+        self.tally = Tally {
+            link_bytes: vec![0; machine.links.links.len()],
+            nodes: vec![NodeCounts::default(); machine.nodes.len()],
+            ..Tally::default()
+        };
+    }
+
+    /// A core of `branch` reads or writes `line` at time `now`: when that is done, and how many
+    /// levels it missed.
+    #[inline]
+    pub fn access(&mut self, branch: usize, line: u32, write: bool, now: f64) -> (f64, usize) {
+        self.tally.levels[0].accesses += 1;
+        let set = self.caches[0].set(self.tree.cache(branch, 0), line);
+        if self.caches[0].plain_hit(set, line, write) {
+            return (self.arrival(branch, line, now + self.latency[0]), 0);
+        }
+        match self.caches[0].find(set, line) {
+            Some(at) => (self.hit_first(set, at, branch, line, write, now), 0),
+            None => self.miss_first(branch, line, write, now),
+        }
+    }
+
+    /// Reads what an access to an address is going to read, if its line is not in the first level.
+    #[inline]
+    pub fn glance(&self, branch: usize, address: u64) -> u64 {
+        match self.pages.known_line(address) {
+            Some(line) if !self.has(branch, line) => {
+                let mut all = u64::from(self.lines.get(line).held);
+                for (level, caches) in self.caches.iter().enumerate().skip(1) {
+                    all ^= caches.glance(caches.set(self.tree.cache(branch, level), line));
+                }
+                all
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether a branch's first level has a line.
+    #[inline]
+    pub fn has(&self, branch: usize, line: u32) -> bool {
+        let set = self.caches[0].set(self.tree.cache(branch, 0), line);
+        self.caches[0].find(set, line).is_some()
+    }
+
+    fn hit_first(
+        &mut self,
+        set: usize,
+        at: usize,
+        branch: usize,
+        line: u32,
+        write: bool,
+        now: f64,
+    ) -> f64 {
+        let at = self.caches[0].touch(set, at);
+        let flags = self.caches[0].flags(at);
+        let mut done = self.arrival(branch, line, now + self.latency[0]);
+        if write {
+            if flags & WRITABLE == 0 {
+                self.now = now;
+                done = done.max(self.upgrade(branch, line, now));
+            }
+            self.caches[0].set_flags(at, DIRTY);
+        }
+        if flags & AHEAD != 0 {
+            self.used(0, at);
+            self.look_ahead(branch, 0, line, now);
+        }
+        done
+    }
+
+    #[inline(never)]
+    fn miss_first(&mut self, branch: usize, line: u32, write: bool, now: f64) -> (f64, usize) {
+        let request = Request {
+            branch,
+            line,
+            write,
+            first: 0,
+            ahead: false,
+            now,
+        };
+        self.first_use = false;
+        let (done, missed) = self.fetch(&request);
+        // The first use of a line that was fetched ahead counts for the prefetcher like a miss.
+        let shown = missed + usize::from(self.first_use);
+        if self.timed {
+            self.arrivals[branch * ARRIVALS + line as usize % ARRIVALS] = (line, done);
+        }
+        self.last.first_misses += 1;
+        self.last.last_misses += u64::from(missed == self.tree.depth);
+        for level in 0..shown {
+            self.look_ahead(branch, level, line, now);
+        }
+        (done, missed)
+    }
+
+    /// When a line is there that may still be under way, but not before `ready`.
+    #[inline]
+    fn arrival(&self, branch: usize, line: u32, ready: f64) -> f64 {
+        if !self.timed {
+            return ready;
+        }
+        let (under_way, at) = self.arrivals[branch * ARRIVALS + line as usize % ARRIVALS];
+        if under_way == line {
+            ready.max(at)
+        } else {
+            ready
+        }
+    }
+
+    /// A line that was fetched ahead is used.
+    pub(super) fn used(&mut self, level: usize, at: usize) {
+        self.caches[level].clear_flags(at, AHEAD);
+        self.tally.levels[level].useful += 1;
+        self.first_use = true;
+    }
+
+    /// Shows a prefetcher what it is asked for, and does what it wants.
+    fn look_ahead(&mut self, branch: usize, level: usize, line: u32, now: f64) {
+        let Some(prefetcher) = &mut self.prefetchers[level] else {
+            return;
+        };
+        let mut ahead = std::mem::take(&mut self.ahead);
+        prefetcher.see(self.tree.cache(branch, level), line, &mut ahead);
+        for &line in &ahead {
+            self.fetch_ahead(branch, level, line, now);
+        }
+        self.ahead = ahead;
+    }
+
+    fn fetch_ahead(&mut self, branch: usize, level: usize, line: u32, now: f64) {
+        // The page is the one of the access, so it has a home; its other lines may be new.
+        let present = (0..=level).any(|l| {
+            let set = self.caches[l].set(self.tree.cache(branch, l), line);
+            self.caches[l].find(set, line).is_some()
+        });
+        let elsewhere = self.lines.get(line).private_owner();
+        if present || elsewhere.is_some_and(|o| o != branch) {
+            return;
+        }
+        self.tally.levels[level].prefetches += 1;
+        let request = Request {
+            branch,
+            line,
+            write: false,
+            first: level,
+            ahead: true,
+            now,
+        };
+        let (done, _) = self.fetch(&request);
+        if self.timed {
+            self.arrivals[branch * ARRIVALS + line as usize % ARRIVALS] = (line, done);
+        }
+    }
+
+    /// Serves a request that its first level does not have; when it is done, and how many levels
+    /// did not have it.
+    fn fetch(&mut self, r: &Request) -> (f64, usize) {
+        self.now = r.now;
+        for level in r.first + 1..self.tree.private {
+            if let Some(at) = self.look_up(r, level) {
+                return (self.from_branch(r, level, at), level);
+            }
+        }
+        let private = self.tree.private.max(r.first + 1);
+        let hit = (private..self.tree.depth)
+            .find_map(|level| self.look_up(r, level).map(|at| (level, at)));
+        let mut known = self.lines.get(r.line);
+        let missed = hit.map_or(self.tree.depth, |(level, _)| level);
+        if !r.ahead {
+            for level in 0..missed {
+                let kind = self.kind(&known, level, r.branch, r.line);
+                self.count_miss(level, kind);
+            }
+        }
+        let served = match hit {
+            Some((level, at)) => self.inside(r, &mut known, level, at),
+            None => self.outside(r, &mut known),
+        };
+        known.held |= self.tree.mask(0, self.tree.cache(r.branch, 0)).bits();
+        *self.lines.at(r.line) = known;
+        self.fill(r, missed, &served);
+        (served.done, missed)
+    }
+
+    /// Looks for a line at a level; its place, moved to the front.
+    fn look_up(&mut self, r: &Request, level: usize) -> Option<usize> {
+        let counts = &mut self.tally.levels[level];
+        counts.accesses += u64::from(!r.ahead);
+        counts.touches += u64::from(r.ahead);
+        let cache = self.tree.cache(r.branch, level);
+        let caches = &mut self.caches[level];
+        let set = caches.set(cache, r.line);
+        caches.find(set, r.line).map(|at| caches.touch(set, at))
+    }
+
+    /// A hit in the branch, above its first level.
+    fn from_branch(&mut self, r: &Request, level: usize, at: usize) -> f64 {
+        let flags = self.caches[level].flags(at);
+        if !r.ahead {
+            // The branch has the line, so no write took it away.
+            for below in 0..level {
+                let kind = if flags & AHEAD != 0 {
+                    MissKind::Cold
+                } else if flags & WRITABLE == 0 && self.lines.get(r.line).copies(below) > 0 {
+                    MissKind::Replication
+                } else {
+                    MissKind::Capacity
+                };
+                self.count_miss(below, kind);
+            }
+        }
+        let mut done = r.now + self.latency[level];
+        if flags & AHEAD != 0 && !r.ahead {
+            self.used(level, at);
+            done = self.arrival(r.branch, r.line, done);
+        }
+        let mut private = flags & WRITABLE;
+        if r.write && private == 0 {
+            done = done.max(self.upgrade(r.branch, r.line, r.now));
+            private = WRITABLE;
+        }
+        let served = Served {
+            done,
+            below: private,
+            last: private,
+        };
+        self.fill(r, level, &served);
+        done
+    }
+
+    /// The last two accesses were one, which touched two lines: takes back what was counted
+    /// twice. `first` and `second` levels were missed.
+    pub fn count_once(&mut self, first: usize, second: usize) {
+        let both = first.min(second);
+        for level in 0..=both.min(self.tree.depth - 1) {
+            self.tally.levels[level].accesses -= 1;
+            if level < both {
+                self.tally.levels[level].misses[usize::from(self.kinds[level])] -= 1;
+            }
+        }
+        if both > 0 {
+            self.last.first_misses -= 1;
+            self.last.last_misses -= u64::from(both == self.tree.depth);
+        }
+    }
+
+    pub(super) fn count_miss(&mut self, level: usize, kind: MissKind) {
+        self.kinds[level] = kind as u8;
+        self.tally.levels[level].misses[kind as usize] += 1;
+    }
+
+    /// Why the branch's cache of a level does not have a line.
+    fn kind(&self, known: &Line, level: usize, branch: usize, line: u32) -> MissKind {
+        let cache = self.tree.cache(branch, level);
+        let mask = self.tree.mask(level, cache);
+        if mask.meets(known.held) {
+            let elsewhere = || {
+                known.owner().is_some_and(|o| {
+                    let other = self.tree.cache(o, level);
+                    let caches = &self.caches[level];
+                    other != cache && caches.find(caches.set(other, line), line).is_some()
+                })
+            };
+            if known.copies(level) > 0 || elsewhere() {
+                MissKind::Replication
+            } else {
+                MissKind::Capacity
+            }
+        } else if mask.meets(known.taken) {
+            MissKind::Invalidation
+        } else {
+            MissKind::Cold
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! Plays a window: threads advance together in simulated time, each on its unit.
+use super::core::{Misses, Stream};
+use super::hierarchy::Hierarchy;
+use super::machine::Machine;
+use super::outcome::Share;
+use super::wheel::Wheel;
+use super::{Error, Setup, Source};
+use hither_profile::bursts::{Access, Piece};
+use std::collections::VecDeque;
+
+/// Cycles (or instructions, without timing) after which threads of one unit take turns. Linux
+/// gives each some milliseconds; windows are not long enough for that.
+const SLICE: f64 = 100_000.0;
+
+/// How many accesses ahead a thread's piece is glanced at.
+const SOON: usize = 4;
+
+struct Thread {
+    /// Its position in `Setup::units`.
+    number: u32,
+    unit: usize,
+    core: usize,
+    branch: usize,
+    node: u32,
+    piece: Vec<Access>,
+    /// The next access of the piece, whether it has entered the window, and when it may issue.
+    next: usize,
+    entered: bool,
+    ready: f64,
+    stream: Stream,
+    share: Share,
+}
+
+#[derive(Default)]
+struct Unit {
+    running: Option<usize>,
+    waiting: VecDeque<usize>,
+    slice_end: f64,
+}
+
+struct Core {
+    /// Units of it that run a thread, since when one has, and how long that was before.
+    running: u32,
+    since: f64,
+    busy: f64,
+    /// What each of them has: cycles per instruction, and its part of the window.
+    step: f64,
+    window: u64,
+    misses: Misses,
+}
+
+/// What a window gave besides the hierarchy's counts.
+pub struct Played {
+    pub end: f64,
+    pub busy: f64,
+    pub reads: u64,
+    pub threads: Vec<(u32, Share)>,
+    pub groups: Vec<Share>,
+}
+
+pub struct Replay<'a, S: Source + ?Sized> {
+    machine: &'a Machine,
+    hierarchy: &'a mut Hierarchy,
+    setup: &'a Setup<'a>,
+    source: &'a mut S,
+    timed: bool,
+    threads: Vec<Thread>,
+    units: Vec<Unit>,
+    cores: Vec<Core>,
+    wheel: Wheel,
+    /// By thread: when, in the recorded run, the piece that it plays was complete; the end of
+    /// time when it has no more.
+    ends: Vec<u64>,
+    /// Threads that wait for others, with the time up to which others must have come.
+    blocked: Vec<(usize, u64)>,
+    /// The latest time that any thread has come to.
+    latest: f64,
+    reads: u64,
+    groups: Vec<Share>,
+    /// Of what was read only so that this computer's caches have it when it is needed: a thread's
+    /// next access comes when all others have had theirs, and this computer can fetch meanwhile.
+    glanced: u64,
+}
+
+impl<'a, S: Source + ?Sized> Replay<'a, S> {
+    /// For a checked machine and units that it has; time begins at `now`.
+    pub fn new(
+        machine: &'a Machine,
+        hierarchy: &'a mut Hierarchy,
+        setup: &'a Setup<'a>,
+        source: &'a mut S,
+        (timed, now): (bool, f64),
+    ) -> Self {
+        let threads: Vec<Thread> = source
+            .threads()
+            .iter()
+            .map(|&number| {
+                let unit = setup.units[number as usize] as usize;
+                let of = &machine.units[unit];
+                Thread {
+                    number,
+                    unit,
+                    core: of.core as usize,
+                    branch: of.caches[0] as usize,
+                    node: of.node,
+                    piece: Vec::new(),
+                    next: 0,
+                    entered: false,
+                    ready: now,
+                    stream: Stream::new(),
+                    share: Share::default(),
+                }
+            })
+            .collect();
+        let cores = machine.units.iter().map(|u| u.core + 1).max().unwrap_or(0);
+        let core = |_| Core {
+            running: 0,
+            since: now,
+            busy: 0.0,
+            step: 1.0 / machine.core.width,
+            window: u64::from(machine.core.window),
+            misses: Misses::new(machine.core.misses),
+        };
+        Replay {
+            units: machine.units.iter().map(|_| Unit::default()).collect(),
+            cores: (0..cores).map(core).collect(),
+            wheel: Wheel::new(threads.len(), now),
+            ends: vec![0; threads.len()],
+            threads,
+            machine,
+            hierarchy,
+            setup,
+            source,
+            timed,
+            blocked: Vec::new(),
+            latest: now,
+            reads: 0,
+            groups: Vec::new(),
+            glanced: 0,
+        }
+    }
+
+    /// Plays all accesses.
+    pub fn play(mut self) -> Result<Played, Error> {
+        let now = self.latest;
+        let mut ready = Vec::new();
+        for t in 0..self.threads.len() {
+            let piece = self.fetch(t);
+            ready.push(piece);
+        }
+        for (t, piece) in ready.into_iter().enumerate() {
+            if let Some(piece) = piece {
+                if !self.must_wait(t, &piece) {
+                    self.join(t, now);
+                }
+            }
+        }
+        loop {
+            match self.wheel.pop() {
+                Some((t, until)) => self.run(t, until)?,
+                None => {
+                    // Pieces that all wait for one another: no run leaves these, so any may go.
+                    let first = self.blocked.iter().min_by_key(|b| (b.1, b.0)).copied();
+                    let Some((t, _)) = first else { break };
+                    self.blocked.retain(|b| b.0 != t);
+                    self.join(t, self.latest);
+                }
+            }
+        }
+        std::hint::black_box(self.glanced);
+        Ok(Played {
+            end: self.latest,
+            busy: self.cores.iter().map(|c| c.busy).sum(),
+            reads: self.reads,
+            threads: self.threads.iter().map(|t| (t.number, t.share)).collect(),
+            groups: self.groups,
+        })
+    }
+
+    /// Plays a thread up to a time, or until it must stop.
+    fn run(&mut self, t: usize, until: f64) -> Result<(), Error> {
+        loop {
+            let thread = &mut self.threads[t];
+            let Some(&access) = thread.piece.get(thread.next) else {
+                if self.next_piece(t) {
+                    continue;
+                }
+                return Ok(());
+            };
+            if !thread.entered {
+                let core = &self.cores[thread.core];
+                thread.entered = true;
+                thread.ready = if self.timed {
+                    let stream = &mut thread.stream;
+                    stream.enter(access.after, access.depends, core.step, core.window)
+                } else {
+                    thread.ready + f64::from(access.after)
+                };
+                let soon = thread.piece.get(thread.next + SOON);
+                let soon = soon.map_or(0, |a| a.address);
+
+                self.glanced ^= soon;
+            }
+            if thread.ready >= until {
+                let (unit, ready) = (thread.unit, thread.ready);
+                self.later(t, unit, ready);
+                return Ok(());
+            }
+            self.access(t, &access)?;
+        }
+    }
+
+    /// A thread's quantum is over: it goes on at `ready`, or another of its unit does.
+    fn later(&mut self, t: usize, unit: usize, ready: f64) {
+        if ready >= self.units[unit].slice_end && !self.units[unit].waiting.is_empty() {
+            self.leave(t, ready);
+            self.join(t, ready);
+        } else {
+            self.wheel.push(t, ready);
+        }
+    }
+
+    /// Plays a thread's next access, unless its core cannot have another miss yet.
+    #[inline]
+    fn access(&mut self, t: usize, access: &Access) -> Result<(), Error> {
+        let thread = &mut self.threads[t];
+        let (branch, ready) = (thread.branch, thread.ready);
+        let setup = self.setup;
+        let toucher = thread.node;
+        let hierarchy = &mut *self.hierarchy;
+        let first = hierarchy
+            .pages
+            .line(access.address, toucher, setup.home)
+            .ok_or(Error::TooManyPages)?;
+        if self.timed {
+            let free = self.cores[thread.core].misses.free();
+            if free > ready && !hierarchy.has(branch, first) {
+                thread.ready = free;
+                return Ok(());
+            }
+        }
+        let (mut done, mut missed) = hierarchy.access(branch, first, access.write, ready);
+        let line = u64::from(self.machine.line);
+        if (access.address & (line - 1)) + u64::from(access.bytes) > line {
+            let rest = self.rest(t, access, missed)?;
+            done = done.max(rest.0);
+            missed = missed.max(rest.1);
+        }
+        let thread = &mut self.threads[t];
+        thread.next += 1;
+        thread.entered = false;
+        let share = &mut thread.share;
+        share.accesses += 1;
+        share.instructions += u64::from(access.after);
+        if !access.write {
+            self.reads += 1;
+            share.read_time += done - ready;
+        }
+        if missed > 0 && self.timed {
+            self.cores[thread.core].misses.begin(done);
+        }
+        // The first use of a line that was fetched ahead has others fetched.
+        if missed > 0 || self.hierarchy.first_use {
+            self.hierarchy.first_use = false;
+            let last = std::mem::take(&mut self.hierarchy.last);
+            share.add_events(&last);
+            if let Some(group) = setup.group {
+                let read_time = if access.write { 0.0 } else { done - ready };
+                self.count_group(group(access.address), &last, read_time);
+            }
+        }
+        if self.timed {
+            let thread = &mut self.threads[t];
+            let step = self.cores[thread.core].step;
+            let stream = &mut thread.stream;
+            stream.leave(access.after, step, ready, done, access.write);
+        }
+        Ok(())
+    }
+
+    fn count_group(&mut self, group: u32, last: &Share, read_time: f64) {
+        let at = group as usize;
+        if at >= self.groups.len() {
+            self.groups.resize(at + 1, Share::default());
+        }
+        self.groups[at].add_events(last);
+        self.groups[at].read_time += read_time;
+    }
+
+    /// The further lines of an access. One that needs no more than two is one access and one miss
+    /// at each level that either line misses; a longer one counts each line.
+    #[cold]
+    fn rest(
+        &mut self,
+        t: usize,
+        access: &Access,
+        mut missed: usize,
+    ) -> Result<(f64, usize), Error> {
+        let thread = &self.threads[t];
+        let (branch, ready, node) = (thread.branch, thread.ready, thread.node);
+        let line = u64::from(self.machine.line);
+        let end = access.address.saturating_add(u64::from(access.bytes));
+        let mut at = (access.address / line)
+            .saturating_mul(line)
+            .saturating_add(line);
+        let pair = end - at <= line;
+        let mut done = ready;
+        while at < end {
+            let hierarchy = &mut *self.hierarchy;
+            let number = hierarchy
+                .pages
+                .line(at, node, self.setup.home)
+                .ok_or(Error::TooManyPages)?;
+            let (then, levels) = hierarchy.access(branch, number, access.write, ready);
+            if pair {
+                hierarchy.count_once(missed, levels);
+            }
+            done = done.max(then);
+            missed = missed.max(levels);
+            at = at.saturating_add(line);
+        }
+        Ok((done, missed))
+    }
+
+    /// A thread's piece is at its end: whether it goes on with the next.
+    fn next_piece(&mut self, t: usize) -> bool {
+        let time = if self.timed {
+            self.threads[t].stream.end()
+        } else {
+            self.threads[t].ready
+        };
+        self.latest = self.latest.max(time);
+        let piece = self.fetch(t);
+        let goes_on = piece.is_some_and(|piece| !self.must_wait(t, &piece));
+        if !goes_on {
+            self.leave(t, time);
+        }
+        self.release(time);
+        goes_on
+    }
+
+    fn fetch(&mut self, t: usize) -> Option<Piece> {
+        let thread = &mut self.threads[t];
+        thread.next = 0;
+        let piece = self.source.next(thread.number, &mut thread.piece);
+        if piece.is_none() {
+            thread.piece.clear();
+        }
+        self.ends[t] = piece.map_or(u64::MAX, |p| p.end);
+        piece
+    }
+
+    /// Whether others must come first, and if so notes it.
+    fn must_wait(&mut self, t: usize, piece: &Piece) -> bool {
+        let waits = piece.waited && !self.come(t, piece.start);
+        if waits {
+            self.blocked.push((t, piece.start));
+        }
+        waits
+    }
+
+    /// Whether all others have come past a time.
+    fn come(&self, t: usize, time: u64) -> bool {
+        let others = self.ends.iter().enumerate();
+        others.filter(|(u, _)| *u != t).all(|(_, &end)| end > time)
+    }
+
+    /// Lets those go on whom nobody holds up any more.
+    fn release(&mut self, time: f64) {
+        let mut n = 0;
+        while n < self.blocked.len() {
+            let (t, until) = self.blocked[n];
+            if self.come(t, until) {
+                self.blocked.remove(n);
+                self.join(t, time);
+            } else {
+                n += 1;
+            }
+        }
+    }
+
+    /// A thread wants to run on its unit from `time` on.
+    fn join(&mut self, t: usize, time: f64) {
+        let unit = self.threads[t].unit;
+        if self.units[unit].running.is_some() {
+            self.units[unit].waiting.push_back(t);
+        } else {
+            self.start(t, time);
+        }
+    }
+
+    fn start(&mut self, t: usize, time: f64) {
+        let thread = &mut self.threads[t];
+        thread.ready = thread.ready.max(time);
+        thread.stream.restart(time);
+        let core = &mut self.cores[thread.core];
+        if core.running == 0 {
+            core.since = time;
+        }
+        core.running += 1;
+        core.share(self.machine);
+        let unit = &mut self.units[thread.unit];
+        unit.running = Some(t);
+        unit.slice_end = time + SLICE;
+        self.wheel.push(t, thread.ready);
+    }
+
+    /// A thread gives up its unit, to the next that waits for it.
+    fn leave(&mut self, t: usize, time: f64) {
+        let thread = &self.threads[t];
+        let core = &mut self.cores[thread.core];
+        core.running -= 1;
+        if core.running == 0 {
+            core.busy += (time - core.since).max(0.0);
+        }
+        core.share(self.machine);
+        let unit = &mut self.units[thread.unit];
+        unit.running = None;
+        if let Some(next) = unit.waiting.pop_front() {
+            self.start(next, time);
+        }
+    }
+}
+
+impl Core {
+    /// Divides the core among those of its units that run.
+    fn share(&mut self, machine: &Machine) {
+        let parts = self.running.max(1);
+        self.step = f64::from(parts) / machine.core.width;
+        self.window = u64::from((machine.core.window / parts).max(1));
+    }
+}

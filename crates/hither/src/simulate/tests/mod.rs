@@ -1,0 +1,248 @@
+//! Machines small enough to work by hand, and what must hold of any.
+mod parts;
+mod properties;
+mod states;
+mod time;
+
+use super::cache::{line_of, AHEAD, DIRTY, WRITABLE};
+use super::hierarchy::Hierarchy;
+use super::machine::*;
+use super::{Setup, Simulation, Source, WindowOutcome};
+use hither_profile::bursts::{Access, Piece};
+use std::collections::BTreeMap;
+
+/// A level of `lines` lines of 64 bytes in sets of `ways`, a cache for each `cores` cores.
+pub fn level(lines: u64, ways: u32, cores: u32, latency: u32, inclusive: bool) -> (Level, u32) {
+    let level = Level {
+        name: "L".into(),
+        bytes: lines * 64,
+        ways,
+        replacement: Replacement::Lru,
+        latency,
+        inclusive,
+        prefetch: None,
+        caches: 0,
+    };
+    (level, cores)
+}
+
+/// A machine with one unit to a core, `cores` to a package, a node and a link to each other for
+/// each package. Memory takes 80 cycles and 1 more for the transfer; links 50 and 1/8 per byte.
+pub fn machine(levels: &[(Level, u32)], cores: u32, packages: u32, protocol: Protocol) -> Machine {
+    let all = cores * packages;
+    let units = (0..all).map(|n| Unit {
+        core: n,
+        package: n / cores,
+        node: n / cores,
+        at: n / cores,
+        caches: levels.iter().map(|l| n / l.1).collect(),
+    });
+    let levels = levels.iter().map(|(level, cores)| Level {
+        caches: all.div_ceil(*cores),
+        ..level.clone()
+    });
+    let node = |package| Node {
+        package,
+        dram: Dram {
+            channels: 16,
+            banks: 16,
+            row: 4096,
+            controller: 0.0,
+            cas: 80.0,
+            rcd: 0.0,
+            rp: 0.0,
+            burst: 1.0,
+        },
+    };
+    Machine {
+        core: Core {
+            frequency: 1.0,
+            width: 4.0,
+            window: 128,
+            misses: 10,
+        },
+        levels: levels.collect(),
+        line: 64,
+        protocol,
+        units: units.collect(),
+        packages,
+        nodes: (0..packages).map(node).collect(),
+        links: links(packages),
+        energy: Energy::default(),
+    }
+}
+
+fn links(packages: u32) -> Links {
+    let mut links = Links {
+        data_bytes: 72,
+        control_bytes: 8,
+        inside: 10,
+        ..Links::default()
+    };
+    for from in 0..packages {
+        let mut routes = Vec::new();
+        for to in 0..packages {
+            if from == to {
+                routes.push(Vec::new());
+                continue;
+            }
+            routes.push(vec![links.links.len() as u32]);
+            links.links.push(Link {
+                from,
+                to,
+                latency: 50.0,
+                bandwidth: 8.0,
+                between_packages: true,
+            });
+        }
+        links.routes.push(routes);
+    }
+    links
+}
+
+/// Two packages of two cores, each core with a first level of two lines, each package with a
+/// second of four that includes them. All lines fall into one set.
+pub fn two_by_two(protocol: Protocol) -> Machine {
+    let levels = [level(2, 2, 1, 4, false), level(4, 4, 2, 20, true)];
+    machine(&levels, 2, 2, protocol)
+}
+
+/// A read or write by a branch in the untimed hierarchy; all homes are node 0.
+pub fn access(hierarchy: &mut Hierarchy, branch: usize, address: u64, write: bool) {
+    let line = hierarchy.pages.line(address, 0, &|_| None);
+    hierarchy.access(branch, line.expect("few pages"), write, 0.0);
+}
+
+/// What is wrong with a hierarchy: copies that may not be, and numbers of the directory that are
+/// not those of the caches.
+pub fn faults(h: &Hierarchy) -> Vec<String> {
+    let mut lines: BTreeMap<u32, Vec<(usize, usize, u32)>> = BTreeMap::new();
+    for (level, caches) in h.caches.iter().enumerate() {
+        let used = (0..h.tree.branches).map(|b| h.tree.cache(b, level));
+        let used: std::collections::BTreeSet<usize> = used.collect();
+        for cache in used {
+            for e in caches.entries(cache) {
+                let copies = lines.entry(line_of(e)).or_default();
+                copies.push((level, cache, e & (WRITABLE | DIRTY | AHEAD)));
+            }
+        }
+    }
+    let mut faults = Vec::new();
+    for (&line, copies) in &lines {
+        line_faults(h, line, copies, &mut faults);
+    }
+    faults
+}
+
+fn line_faults(h: &Hierarchy, line: u32, copies: &[(usize, usize, u32)], out: &mut Vec<String>) {
+    let known = h.lines.get(line);
+    let mut wrong = |what: &str| out.push(format!("line {line}: {what}: {copies:?}"));
+    let path = |b: usize, level: usize, cache: usize| h.tree.cache(b, level) == cache;
+    let has = |level, cache| copies.iter().any(|c| (c.0, c.1) == (level, cache));
+    for level in 0..h.tree.depth {
+        let at = copies.iter().filter(|c| c.0 == level);
+        let shared = at.filter(|c| c.2 & WRITABLE == 0).count();
+        if shared != usize::from(known.copies(level)) {
+            wrong(&format!("{} copies at level {level}", known.copies(level)));
+        }
+    }
+    for &(level, cache, flags) in copies {
+        let below: Vec<usize> = (0..h.tree.branches)
+            .filter(|&b| path(b, level, cache))
+            .collect();
+        if !below
+            .iter()
+            .any(|&b| h.tree.mask(0, h.tree.cache(b, 0)).meets(known.held))
+        {
+            wrong("a copy that the directory does not know");
+        }
+        if flags & (WRITABLE | DIRTY) != 0 && !known.owner().is_some_and(|o| below.contains(&o)) {
+            wrong(&format!("{:?} owns it", known.owner()));
+        }
+        if flags & WRITABLE != 0 {
+            let foreign = copies.iter().any(|&(l, c, _)| {
+                let one = (0..h.tree.branches).find(|&b| path(b, l, c));
+                one.is_some_and(|b| h.tree.cache(b, level) != cache && l <= level)
+                    || l > level && !below.iter().any(|&b| path(b, l, c))
+            });
+            if foreign {
+                wrong("a copy beside a writable one");
+            }
+        }
+        for l in level + 1..h.tree.depth {
+            if h.inclusive[l] && !has(l, h.tree.cache(below[0], l)) {
+                wrong("not included");
+            }
+        }
+    }
+}
+
+/// Threads with pieces, written down.
+#[derive(Clone, Default)]
+pub struct Script {
+    threads: Vec<u32>,
+    pieces: Vec<Vec<(Piece, Vec<Access>)>>,
+    next: Vec<usize>,
+}
+
+impl Script {
+    pub fn new(pieces: Vec<Vec<(Piece, Vec<Access>)>>) -> Self {
+        Script {
+            threads: (0..pieces.len() as u32).collect(),
+            next: vec![0; pieces.len()],
+            pieces,
+        }
+    }
+
+    /// Of threads that never wait.
+    pub fn of(accesses: Vec<Vec<Access>>) -> Self {
+        let piece = |a: Vec<Access>| vec![(Piece::default(), a)];
+        Script::new(accesses.into_iter().map(piece).collect())
+    }
+}
+
+impl Source for Script {
+    fn threads(&self) -> &[u32] {
+        &self.threads
+    }
+
+    fn next(&mut self, thread: u32, into: &mut Vec<Access>) -> Option<Piece> {
+        into.clear();
+        let t = thread as usize;
+        let (piece, accesses) = self.pieces[t].get(self.next[t])?;
+        self.next[t] += 1;
+        into.extend(accesses);
+        Some(*piece)
+    }
+}
+
+pub fn read(address: u64) -> Access {
+    Access {
+        address,
+        bytes: 8,
+        write: false,
+        after: 1,
+        depends: 0,
+    }
+}
+
+pub fn write(address: u64) -> Access {
+    Access {
+        write: true,
+        ..read(address)
+    }
+}
+
+/// Plays a script in one window, thread n on `units[n]`; homes by first touch.
+pub fn play(machine: &Machine, script: &Script, units: &[u32], timed: bool) -> WindowOutcome {
+    let setup = Setup {
+        units,
+        home: &|_| None,
+        group: None,
+    };
+    let mut simulation = Simulation::new(machine, timed).expect("a sound machine");
+    let outcome = simulation.window(&mut script.clone(), &setup, true);
+    let left = faults(&simulation.hierarchy);
+    assert!(left.is_empty(), "{left:?}");
+    outcome.expect("a sound script")
+}

@@ -1,0 +1,343 @@
+//! The parts by themselves: replacement, pages, prefetchers, queues, memory, links, energy.
+use super::{access, faults, level, machine, two_by_two};
+use crate::simulate::cache::{entry, line_of, Caches};
+use crate::simulate::energy::{energy, Joules};
+use crate::simulate::hierarchy::Hierarchy;
+use crate::simulate::links::Interconnect;
+use crate::simulate::machine::{Dram, Machine, Prefetch, Protocol, Replacement};
+use crate::simulate::memory::Memory;
+use crate::simulate::outcome::{Counts, LevelCounts, NodeCounts};
+use crate::simulate::pages::Pages;
+use crate::simulate::prefetch::Prefetcher;
+use crate::simulate::queue::Queue;
+use crate::simulate::{Error, Simulation};
+
+/// Uses lines of one set of four ways; the lines that were driven out.
+fn victims(replacement: Replacement, uses: &[u32]) -> Vec<u32> {
+    let (mut level, _) = level(4, 4, 1, 4, false);
+    (level.replacement, level.caches) = (replacement, 1);
+    let mut caches = Caches::new(&level, 64);
+    let mut out = Vec::new();
+    for &line in uses {
+        let set = caches.set(0, line);
+        if let Some(at) = caches.find(set, line) {
+            caches.touch(set, at);
+            continue;
+        }
+        match caches.insert(set, entry(line, 0)) {
+            0 => {}
+            victim => out.push(line_of(victim)),
+        }
+    }
+    out
+}
+
+#[test]
+fn lru_drives_out_the_line_used_longest_ago() {
+    assert_eq!(victims(Replacement::Lru, &[1, 2, 3, 4, 5, 6]), [1, 2]);
+    assert_eq!(victims(Replacement::Lru, &[1, 2, 3, 4, 1, 5, 6]), [2, 3]);
+}
+
+#[test]
+fn tree_pseudo_lru_follows_its_bits() {
+    let tree = Replacement::PseudoLru;
+    // Ways 0 to 3 hold 1 to 4 and all bits point to way 0; after 5 the other half, way 2.
+    assert_eq!(victims(tree, &[1, 2, 3, 4, 5, 6]), [1, 3]);
+    // Using 1 again points to the other half, way 2, though 2 was used before 3.
+    assert_eq!(victims(tree, &[1, 2, 3, 4, 1, 5]), [3]);
+}
+
+#[test]
+fn any_number_of_sets() {
+    for sets in [1u64, 2, 3, 5, 7, 12, 96, 1000, 12288] {
+        let (mut level, _) = level(sets * 3, 3, 1, 4, false);
+        level.caches = 2;
+        let caches = Caches::new(&level, 64);
+        for line in (1..200).chain([12287, 12288, 12289, (1 << 29) - 1]) {
+            let expected = (sets + u64::from(line) % sets) * 3;
+            assert_eq!(caches.set(1, line) as u64, expected, "{line} of {sets}");
+        }
+    }
+}
+
+#[test]
+fn lines_fall_into_the_sets_of_their_addresses() {
+    let levels = [
+        level(64 * 8, 8, 1, 4, false),
+        level(12288 * 2, 2, 1, 40, false),
+    ];
+    let mut pages = Pages::new(&machine(&levels, 1, 1, Protocol::Mesi));
+    for address in [
+        0x7fff_1234_5678u64,
+        0x1000,
+        0x55d0_0000_1040,
+        0x7fff_1234_6678,
+    ] {
+        let line = pages.line(address, 0, &|_| None).unwrap();
+        assert!(line > 0);
+        for sets in [64, 12288] {
+            assert_eq!(u64::from(line) % sets, address / 64 % sets, "{address:x}");
+        }
+    }
+}
+
+#[test]
+fn homes_are_asked_once_and_fall_to_the_toucher() {
+    let machine = two_by_two(Protocol::Mesi);
+    let mut pages = Pages::new(&machine);
+    let home = |address: u64| match address {
+        0x1000 => Some(1),
+        0x2000 => Some(9),
+        _ => None,
+    };
+    // A node that there is not counts as none.
+    for (address, toucher, node) in [
+        (0x1008, 0, 1),
+        (0x2040, 1, 1),
+        (0x3000, 1, 1),
+        (0x3fff, 0, 1),
+    ] {
+        let line = pages.line(address, toucher, &home).unwrap();
+        assert_eq!(pages.place(line).0, node, "{address:x}");
+    }
+    pages.forget_homes();
+    let line = pages.line(0x3000, 0, &home).unwrap();
+    assert_eq!(pages.place(line).0, 0);
+}
+
+fn fetched(kind: Prefetch, lines: &[u32]) -> Vec<Vec<u32>> {
+    let mut prefetcher = Prefetcher::new(&kind, 1, 64);
+    let mut ahead = Vec::new();
+    let see = |&line| {
+        prefetcher.see(0, line, &mut ahead);
+        ahead.clone()
+    };
+    lines.iter().map(see).collect()
+}
+
+#[test]
+fn a_stride_is_followed_once_seen_twice() {
+    let stride = Prefetch::Stride { degree: 2 };
+    let none = Vec::<u32>::new();
+    assert_eq!(
+        fetched(stride.clone(), &[64, 67, 70, 73]),
+        [none.clone(), none.clone(), vec![73, 76], vec![76, 79]]
+    );
+    // Downwards, and not beyond the page, which has lines 64 to 127.
+    assert_eq!(
+        fetched(stride.clone(), &[70, 68, 66]),
+        [none.clone(), none.clone(), vec![64]]
+    );
+    // No steady distance, nothing ahead.
+    assert_eq!(fetched(stride, &[64, 67, 69, 72]), vec![none; 4]);
+}
+
+#[test]
+fn a_stream_runs_ahead_as_far_as_its_distance() {
+    let stream = Prefetch::Stream {
+        streams: 2,
+        degree: 2,
+        distance: 3,
+    };
+    let none = Vec::<u32>::new();
+    assert_eq!(
+        fetched(stream.clone(), &[64, 65, 66, 67]),
+        [none.clone(), vec![66, 67], vec![68, 69], vec![70]]
+    );
+    assert_eq!(
+        fetched(stream.clone(), &[90, 89, 88]),
+        [none.clone(), vec![88, 87], vec![86, 85]]
+    );
+    // Two streams at a time: a third page takes the place of the one used longest ago.
+    assert_eq!(
+        fetched(stream, &[64, 128, 192, 65, 66]),
+        [none.clone(), none.clone(), none.clone(), none, vec![67, 68]]
+    );
+}
+
+#[test]
+fn a_prefetched_line_is_useful_once() {
+    let mut levels = [level(64, 4, 1, 4, false), level(256, 8, 1, 20, false)];
+    levels[1].0.prefetch = Some(Prefetch::Stream {
+        streams: 4,
+        degree: 2,
+        distance: 4,
+    });
+    let machine = machine(&levels, 1, 1, Protocol::Mesi);
+    let mut h = Hierarchy::new(&machine, false);
+    for line in [0, 1, 2, 3, 2, 1] {
+        access(&mut h, 0, 0x10000 + line * 64, false);
+        assert_eq!(faults(&h), [""; 0]);
+    }
+    // At line 1: 2 and 3; at 2, which was there: 4 and 5; at 3: 6 and 7.
+    let second = h.tally.levels[1];
+    assert_eq!((second.prefetches, second.useful), (6, 2));
+    assert_eq!(second.misses, [2, 0, 0, 0]);
+    assert_eq!(h.tally.nodes[0].local_reads, 8);
+}
+
+#[test]
+fn a_queue_serves_one_at_a_time_and_fills_gaps() {
+    let mut queue = Queue::default();
+    // Arrival, length, begin.
+    for (at, length, begin) in [
+        (100.0, 10.0, 100.0),
+        (100.0, 10.0, 110.0),
+        (105.0, 10.0, 120.0),
+        (200.0, 10.0, 200.0),
+        // Made later, but there before the last: it fits between.
+        (140.0, 20.0, 140.0),
+        // Does not fit before 200.
+        (195.0, 10.0, 210.0),
+        (50.0, 10.0, 50.0),
+    ] {
+        assert_eq!(queue.serve(at, length), begin, "{at} {length}");
+    }
+}
+
+#[test]
+fn messages_wait_for_the_link_before_them() {
+    let machine = two_by_two(Protocol::Mesi);
+    let mut links = Interconnect::new(&machine, true);
+    let mut bytes = vec![0; 2];
+    // 72 bytes at 8 a cycle take 9 cycles, and 50 to cross.
+    let times = [(); 3].map(|()| links.send(0, 1, 72, 0.0, &mut bytes));
+    assert_eq!(times, [59.0, 68.0, 77.0]);
+    // The other direction is free; what stays on a node needs no link.
+    assert_eq!(links.send(1, 0, 8, 0.0, &mut bytes), 51.0);
+    assert_eq!(links.send(1, 1, 72, 5.0, &mut bytes), 5.0);
+    assert_eq!(bytes, [216, 8]);
+}
+
+fn memory_of(dram: Dram) -> Memory {
+    let mut machine = two_by_two(Protocol::Mesi);
+    machine.nodes[0].dram = dram;
+    Memory::new(&machine, true)
+}
+
+#[test]
+fn rows_open_hit_and_conflict() {
+    // One channel of two banks, rows of 4 lines: lines 0-3 lie in bank 0, 4-7 in bank 1. Of the
+    // next pair the bank is mixed with the row, so line 8 is in bank 1 and line 12 in bank 0.
+    let mut memory = memory_of(Dram {
+        channels: 1,
+        banks: 2,
+        row: 256,
+        controller: 5.0,
+        cas: 10.0,
+        rcd: 20.0,
+        rp: 40.0,
+        burst: 4.0,
+    });
+    let mut counts = NodeCounts::default();
+    for (line, at, done) in [
+        // Nothing open: RCD + CL + burst + controller.
+        (0, 0.0, 39.0),
+        // Open: CL.
+        (1, 100.0, 119.0),
+        // Another row of the bank: RP + RCD + CL.
+        (12, 200.0, 279.0),
+        // The other bank, whose first row that is.
+        (4, 300.0, 339.0),
+        (5, 400.0, 419.0),
+    ] {
+        assert_eq!(memory.serve(0, line, at, &mut counts), done, "line {line}");
+    }
+    assert_eq!(counts.rows, 3);
+}
+
+#[test]
+fn requests_wait_for_the_channel() {
+    let mut memory = memory_of(Dram {
+        channels: 2,
+        banks: 4,
+        row: 4096,
+        controller: 0.0,
+        cas: 10.0,
+        rcd: 0.0,
+        rp: 0.0,
+        burst: 4.0,
+    });
+    let mut counts = NodeCounts::default();
+    // Even lines share a channel and wait for its bursts; line 1 has the other.
+    let times = [0, 2, 4, 1].map(|line| memory.serve(0, line, 0.0, &mut counts));
+    assert_eq!(times, [14.0, 18.0, 22.0, 14.0]);
+}
+
+#[test]
+fn energy_is_power_times_time_and_events_times_their_cost() {
+    let mut machine = two_by_two(Protocol::Mesi);
+    machine.core.frequency = 2.0;
+    machine.energy.core_static = 3.0;
+    machine.energy.instruction = 0.5;
+    machine.energy.cache_static = vec![0.1, 0.2];
+    machine.energy.cache_access = vec![0.25, 1.0];
+    machine.energy.link_static = vec![1.0, 2.0];
+    machine.energy.link_byte = vec![0.5, 0.25];
+    machine.energy.controller_static = vec![4.0, 4.0];
+    machine.energy.controller_request = vec![1.0, 2.0];
+    machine.energy.dram_static = vec![1.0, 1.0];
+    machine.energy.dram_line = vec![10.0, 20.0];
+    machine.energy.dram_row = vec![5.0, 5.0];
+    let level = |touches| LevelCounts {
+        touches,
+        ..LevelCounts::default()
+    };
+    let counts = Counts {
+        instructions: 2_000_000_000,
+        cycles: 4e9,
+        levels: vec![level(4_000_000_000), level(1_000_000_000)],
+        link_bytes: vec![2_000_000_000, 4_000_000_000],
+        nodes: vec![
+            NodeCounts {
+                local_reads: 500_000_000,
+                remote_writes: 500_000_000,
+                rows: 200_000_000,
+                ..NodeCounts::default()
+            },
+            NodeCounts::default(),
+        ],
+        ..Counts::default()
+    };
+    let split = energy(&machine, &counts);
+    let joules = |fixed, dynamic| Joules { fixed, dynamic };
+    let near = |got: Joules, expected: Joules| {
+        let fixed = (got.fixed - expected.fixed).abs();
+        assert!(
+            fixed + (got.dynamic - expected.dynamic).abs() < 1e-9,
+            "{got:?} {expected:?}"
+        );
+    };
+    // Two seconds; four cores, four and two caches.
+    near(split.cores, joules(24.0, 1.0));
+    near(split.caches[0], joules(0.8, 1.0));
+    near(split.caches[1], joules(0.8, 1.0));
+    near(split.interconnect, joules(6.0, 2.0));
+    near(split.controllers, joules(16.0, 1.0));
+    near(split.dram, joules(4.0, 11.0));
+    assert!((split.total() - 68.6).abs() < 1e-9);
+}
+
+#[test]
+fn machines_that_cannot_be_are_refused() {
+    let refused = |change: fn(&mut Machine), why: &str| {
+        let mut machine = two_by_two(Protocol::Mesi);
+        change(&mut machine);
+        match Simulation::new(&machine, true) {
+            Err(Error::Machine(what)) => assert!(what.contains(why), "{what}"),
+            Err(e) => panic!("{e}"),
+            Ok(_) => panic!("{why}: not refused"),
+        }
+    };
+    refused(|m| m.levels[1].ways = 0, "a cache must hold");
+    refused(|m| m.levels[0].bytes = 64, "a cache must hold");
+    refused(|m| m.levels.clear(), "0 levels");
+    refused(|m| m.line = 48, "lines of 48 bytes");
+    refused(|m| m.units[1].caches[1] = 7, "unit 1 needs a cache");
+    refused(|m| m.units[1].caches[0] = 2, "below two caches");
+    refused(|m| m.units[3].node = 2, "unit 3 is on a node");
+    refused(|m| m.links.routes[1][0] = vec![9], "every endpoint");
+    refused(|m| m.links.links[0].bandwidth = 0.0, "bandwidth");
+    refused(|m| m.nodes[0].dram.row = 32, "memory needs");
+    refused(|m| m.core.misses = 0, "a core's width");
+}

@@ -1,0 +1,166 @@
+//! MESI and MOESI, transition by transition, worked by hand; and ping-pong pairs.
+use super::{access, faults, level, machine, two_by_two};
+use crate::simulate::cache::{DIRTY, WRITABLE};
+use crate::simulate::hierarchy::Hierarchy;
+use crate::simulate::machine::{Machine, Protocol};
+
+/// Plays steps such as "0rA" (core 0 reads line A) and gives what became of line A: its state in
+/// the first level of each core and in the second of each package, copies invalidated, transfers
+/// inside and between packages, lines read from and written to memory.
+fn outcome(machine: &Machine, steps: &str) -> String {
+    let mut h = Hierarchy::new(machine, false);
+    for step in steps.split_whitespace() {
+        let [core, what, line] = step.as_bytes() else {
+            panic!("{step} is no step");
+        };
+        let address = 0x10000 + u64::from(line - b'A') * 64;
+        access(&mut h, usize::from(core - b'0'), address, *what == b'w');
+        assert_eq!(faults(&h), [""; 0], "{steps}, after {step}");
+    }
+    let line = h.pages.line(0x10000, 0, &|_| None).unwrap();
+    let state = |level: usize, cache: usize| {
+        let caches = &h.caches[level];
+        let found = caches.find(caches.set(cache, line), line);
+        match found.map(|at| caches.flags(at) & (WRITABLE | DIRTY)) {
+            None => 'I',
+            Some(0) => 'S',
+            Some(WRITABLE) => 'E',
+            Some(DIRTY) => 'O',
+            Some(_) => 'M',
+        }
+    };
+    let cores: String = (0..4).map(|c| state(0, c)).collect();
+    let packages: String = (0..2).map(|c| state(1, c)).collect();
+    let t = &h.tally;
+    let reads: u64 = t.nodes.iter().map(|n| n.local_reads + n.remote_reads).sum();
+    let writes: u64 = t
+        .nodes
+        .iter()
+        .map(|n| n.local_writes + n.remote_writes)
+        .sum();
+    format!(
+        "{cores} {packages} {} {} {} {reads} {writes}",
+        t.invalidations, t.transfers_inside, t.transfers_between
+    )
+}
+
+fn check(protocol: Protocol, cases: &[(&str, &str)]) {
+    for (steps, expected) in cases {
+        assert_eq!(
+            &outcome(&two_by_two(protocol), steps),
+            expected,
+            "{protocol:?}: {steps}"
+        );
+    }
+}
+
+/// What MESI and MOESI have in common.
+const COMMON: [(&str, &str); 14] = [
+    ("0rA", "EIII EI 0 0 0 1 0"),
+    ("0wA", "MIII EI 0 0 0 1 0"),
+    // E becomes M without a word.
+    ("0rA 0wA", "MIII EI 0 0 0 1 0"),
+    ("0rA 1rA", "SSII EI 0 0 0 1 0"),
+    ("0rA 1wA", "IMII EI 1 0 0 1 0"),
+    ("0wA 1wA", "IMII EI 1 1 0 1 0"),
+    ("0rA 1rA 0wA", "MIII EI 1 0 0 1 0"),
+    // The owner supplies a line that it may have written.
+    ("0rA 2rA", "SISI SS 0 0 1 1 0"),
+    // The other package's second level loses it too.
+    ("0rA 2wA", "IIMI IE 2 0 1 1 0"),
+    ("0wA 2wA", "IIMI IE 2 0 1 1 0"),
+    ("0rA 2rA 0wA", "MIII EI 2 0 1 1 0"),
+    ("0rA 1rA 2rA 3rA 3wA", "IIIM IE 4 0 1 1 0"),
+    // Driven out of the first level, and of the second with what lies below it.
+    ("0wA 0rB 0rC", "IIII MI 0 0 0 3 0"),
+    ("0rA 1rB 1rC 1rD 1rE", "IIII II 0 0 0 5 0"),
+];
+
+#[test]
+fn transitions_that_mesi_and_moesi_share() {
+    check(Protocol::Mesi, &COMMON);
+    check(Protocol::Moesi, &COMMON);
+}
+
+#[test]
+fn mesi_writes_back_what_another_reads() {
+    check(
+        Protocol::Mesi,
+        &[
+            ("0wA 1rA", "SSII MI 0 1 0 1 0"),
+            ("0wA 2rA", "SISI SS 0 0 1 1 1"),
+            ("0wA 1rA 2rA", "SSSI SS 0 1 1 1 1"),
+            ("0wA 2rA 0wA", "MIII EI 2 0 1 1 1"),
+            ("0wA 1rA 0wA", "MIII MI 1 1 0 1 0"),
+        ],
+    );
+}
+
+#[test]
+fn moesi_leaves_it_with_its_owner() {
+    check(
+        Protocol::Moesi,
+        &[
+            ("0wA 1rA", "OSII EI 0 1 0 1 0"),
+            ("0wA 2rA", "OISI SS 0 0 1 1 0"),
+            ("0wA 2rA 3rA", "OISS SS 0 0 1 1 0"),
+            // The owner supplies every reader below its second level.
+            ("0wA 2rA 1rA", "OSSI SS 0 1 1 1 0"),
+            ("0wA 2rA 0rA", "OISI SS 0 0 1 1 0"),
+            ("0wA 2rA 0wA", "MIII EI 2 0 1 1 0"),
+            ("0wA 2rA 2wA", "IIMI IE 2 0 1 1 0"),
+            ("0wA 2rA 1wA", "IMII EI 3 1 1 1 0"),
+            ("0wA 1rA 0wA", "MIII EI 1 1 0 1 0"),
+            // An owner that is driven out leaves the second level dirty.
+            ("0wA 1rA 0rB 0rC", "ISII MI 0 1 0 3 0"),
+        ],
+    );
+}
+
+#[test]
+fn dirty_lines_that_are_driven_out_reach_memory() {
+    let cases = [
+        ("0wA 0rB 0rC 0rD 0rE", "IIII II 0 0 0 5 1"),
+        // From below the second level.
+        ("0wA 1rB 1rC 1rD 1rE", "IIII II 0 0 0 5 1"),
+        // A line that came back from the second level is exclusive again.
+        ("0wA 0rB 0rC 1rA", "IEII MI 0 0 0 3 0"),
+        ("0wA 0rB 0rC 2rA", "IISI SS 0 0 1 3 1"),
+    ];
+    check(Protocol::Mesi, &cases);
+    let (steps, _) = cases[3];
+    check(Protocol::Moesi, &[(steps, "IISI OS 0 0 1 3 0")]);
+}
+
+/// Cores on one package of one machine share a second level by two and nothing else; the other
+/// package is as far as it gets.
+#[test]
+fn ping_pong_pairs_transfer_as_arithmetic_says() {
+    let levels = [level(64, 4, 1, 4, false), level(256, 8, 2, 20, true)];
+    let machine = machine(&levels, 4, 2, Protocol::Mesi);
+    let rounds = 100;
+    // Cores of the pair; transfers inside and between packages. Each write but the first takes
+    // the line from the other.
+    let cases = [
+        ((0, 0), (0, 0)),
+        ((0, 1), (2 * rounds - 1, 0)),
+        ((0, 2), (2 * rounds - 1, 0)),
+        ((0, 4), (0, 2 * rounds - 1)),
+    ];
+    for ((a, b), expected) in cases {
+        let mut h = Hierarchy::new(&machine, false);
+        for _ in 0..rounds {
+            access(&mut h, a, 0x5000, true);
+            access(&mut h, b, 0x5000, true);
+        }
+        let t = &h.tally;
+        assert_eq!(
+            (t.transfers_inside, t.transfers_between),
+            expected,
+            "{a} {b}"
+        );
+        // Data over the link each time, from the other package to this one or back.
+        let data: u64 = t.link_bytes.iter().sum();
+        assert_eq!(data > 2 * rounds * 64, expected.1 > 0, "{data} bytes");
+    }
+}

@@ -1,0 +1,208 @@
+//! Time: what a core overlaps, what it waits for, and how threads take turns.
+use super::{level, machine, play, read, write, Script};
+use crate::simulate::machine::{Machine, Protocol};
+use crate::simulate::outcome::Counts;
+use hither_profile::bursts::{Access, Piece};
+
+/// One core, or some, with a first level only: a miss takes 4 + 80 + 1 cycles, a hit 4.
+fn plain(cores: u32) -> Machine {
+    machine(&[level(64, 64, 1, 4, false)], cores, 1, Protocol::Mesi)
+}
+
+fn run(machine: &Machine, threads: Vec<Vec<Access>>, units: &[u32]) -> Counts {
+    play(machine, &Script::of(threads), units, true).counts
+}
+
+fn near(got: f64, expected: f64, slack: f64) {
+    assert!(
+        (got - expected).abs() <= slack,
+        "{got}, expected {expected}"
+    );
+}
+
+/// A miss each; pages apart lie in different banks and channels.
+fn misses(n: u64, depends: u32) -> Vec<Access> {
+    let miss = |k: u64| Access {
+        depends,
+        ..read(0x100000 + k * 64)
+    };
+    (0..n).map(miss).collect()
+}
+
+#[test]
+fn a_list_walk_waits_for_each_miss() {
+    near(
+        run(&plain(1), vec![misses(100, 1)], &[0]).cycles,
+        8500.0,
+        10.0,
+    );
+}
+
+#[test]
+fn independent_misses_overlap_as_far_as_the_core_has_room() {
+    // Ten under way at a time.
+    near(
+        run(&plain(1), vec![misses(100, 0)], &[0]).cycles,
+        850.0,
+        20.0,
+    );
+    // Five: twice as long.
+    let mut few = plain(1);
+    few.core.misses = 5;
+    near(run(&few, vec![misses(100, 0)], &[0]).cycles, 1700.0, 20.0);
+    // A window of four instructions, each a miss.
+    let mut narrow = plain(1);
+    narrow.core.window = 4;
+    near(
+        run(&narrow, vec![misses(100, 0)], &[0]).cycles,
+        2125.0,
+        30.0,
+    );
+}
+
+#[test]
+fn instructions_between_accesses_fill_the_window() {
+    // 32 instructions to a miss: four of them in a window of 128.
+    let mut accesses = misses(100, 0);
+    accesses.iter_mut().for_each(|a| a.after = 32);
+    near(run(&plain(1), vec![accesses], &[0]).cycles, 2125.0, 60.0);
+}
+
+#[test]
+fn hits_cost_no_more_than_their_instructions() {
+    let hits = vec![read(0x1000); 4001];
+    // Four to a cycle, once the first miss is there.
+    near(run(&plain(1), vec![hits], &[0]).cycles, 1000.0 + 85.0, 35.0);
+}
+
+#[test]
+fn writes_leave_without_waiting() {
+    let mut machine = plain(1);
+    machine.core.misses = 1000;
+    let writes = (0..400).map(|k| write(0x100000 + k * 64)).collect();
+    near(run(&machine, vec![writes], &[0]).cycles, 100.0, 5.0);
+}
+
+#[test]
+fn an_access_to_a_line_under_way_waits_for_it() {
+    // The second read's line is that of the first, and the third depends on it.
+    let mut accesses = vec![read(0x1000), read(0x1008), read(0x2000)];
+    accesses[2].depends = 1;
+    near(run(&plain(1), vec![accesses], &[0]).cycles, 170.0, 2.0);
+}
+
+#[test]
+fn smt_siblings_share_a_core() {
+    let hits = |at: u64| vec![read(at); 4001];
+    let mut smt = plain(2);
+    smt.units[1].core = 0;
+    smt.units[1].caches[0] = 0;
+    smt.levels[0].caches = 1;
+    let apart = run(&plain(2), vec![hits(0x1000), hits(0x2000)], &[0, 1]);
+    let together = run(&smt, vec![hits(0x1000), hits(0x2000)], &[0, 1]);
+    near(apart.cycles, 1085.0, 35.0);
+    near(together.cycles, 2085.0, 70.0);
+    // A sibling that ends leaves all to the other.
+    let short = vec![read(0x2000); 2001];
+    let uneven = run(&smt, vec![hits(0x1000), short], &[0, 1]);
+    near(uneven.cycles, 1585.0, 70.0);
+    near(apart.busy, 2.0 * apart.cycles, 1.0);
+    near(together.busy, together.cycles, 1.0);
+}
+
+#[test]
+fn threads_of_one_unit_take_turns() {
+    let hits = |at: u64| vec![read(at); 500_000];
+    let both = play(
+        &plain(1),
+        &Script::of(vec![hits(0x1000), hits(0x2000)]),
+        &[0, 0],
+        true,
+    );
+    near(both.counts.cycles, 250_000.0, 400.0);
+    assert_eq!(both.threads[0].accesses, 500_000);
+    assert_eq!(both.threads[1].accesses, 500_000);
+}
+
+#[test]
+fn a_thread_that_waited_comes_after_what_it_waited_for() {
+    let piece = |start, end, waited| Piece {
+        start,
+        end,
+        waited,
+        ..Piece::default()
+    };
+    let hits = |at: u64| vec![read(at); 4001];
+    // Thread 1 waited until 100, when thread 0's first piece was complete and its second not.
+    let script = |waited| {
+        Script::new(vec![
+            vec![
+                (piece(0, 100, false), hits(0x1000)),
+                (piece(100, 200, false), hits(0x1000)),
+            ],
+            vec![(piece(100, 200, waited), hits(0x2000))],
+        ])
+    };
+    let cycles = |waited| play(&plain(2), &script(waited), &[0, 1], true).counts;
+    near(cycles(false).cycles, 2085.0, 40.0);
+    near(cycles(true).cycles, 2085.0 + 85.0, 70.0);
+    near(cycles(false).busy, 3170.0, 80.0);
+    // Without timing the order is the same: thread 1's write finds thread 0's line in its cache.
+    let mut ordered = script(true);
+    ordered.pieces[0][0].1 = vec![write(0x3000); 50];
+    ordered.pieces[1][0].1 = vec![write(0x3000)];
+    let counts = play(&plain(2), &ordered, &[0, 1], false).counts;
+    assert_eq!(counts.invalidations, 1);
+    assert_eq!(counts.levels[0].misses, [3, 0, 0, 0]);
+}
+
+#[test]
+fn threads_that_wait_for_each_other_still_end() {
+    let piece = Piece {
+        start: 100,
+        end: 50,
+        waited: true,
+        ..Piece::default()
+    };
+    let one = vec![(piece, vec![read(0x1000)])];
+    let script = Script::new(vec![one.clone(), one]);
+    assert_eq!(play(&plain(2), &script, &[0, 1], true).counts.accesses, 2);
+}
+
+#[test]
+fn remote_memory_takes_longer() {
+    let machine = machine(&[level(64, 64, 1, 4, false)], 1, 2, Protocol::Mesi);
+    // Thread 0 touches all pages first, so they are on node 0; thread 1 waits for that.
+    let piece = |start, end, waited| Piece {
+        start,
+        end,
+        waited,
+        ..Piece::default()
+    };
+    let pages = |n: u64| -> Vec<Access> {
+        let access = |k: u64| Access {
+            depends: 1,
+            ..read(0x100000 + k * 64)
+        };
+        (0..n).map(access).collect()
+    };
+    let one = |unit| {
+        let touch = (0..128).map(|k| read(0x200000 + k * 64)).collect();
+        let script = Script::new(vec![
+            vec![
+                (piece(0, 10, false), pages(10)),
+                // Drives them out of the cache.
+                (piece(10, 20, false), touch),
+            ],
+            vec![(piece(20, 30, true), pages(10))],
+        ]);
+        play(&machine, &script, &[0, unit], true)
+    };
+    let (near_by, far) = (one(0), one(1));
+    assert_eq!(near_by.threads[1].local_reads, 10);
+    assert_eq!(far.threads[1].remote_reads, 10);
+    // 8 bytes there, 72 back: 1 + 50 + 9 + 50 cycles more for each.
+    let more = far.threads[1].read_time - near_by.threads[1].read_time;
+    near(more, 1100.0, 1.0);
+    assert_eq!(far.counts.link_bytes, [720, 80]);
+}

@@ -1,0 +1,150 @@
+//! Placements that are given, `map --policy best`, and where predictions are kept.
+use crate::common::{status, text, Place, HITHER};
+use crate::made;
+use serde_json::Value;
+
+fn place() -> Place {
+    let place = Place::new();
+    made::write(&place.path("app.hither"), 6, 1000);
+    place
+}
+
+fn ok(place: &Place, line: &str) -> String {
+    let out = place.shell(&format!("hither() {{ {HITHER} \"$@\"; }}; {line}"));
+    assert_eq!(status(&out), 0, "{line}: {}", text(&out.stderr));
+    text(&out.stdout)
+}
+
+#[test]
+fn a_placement_does_what_its_policy_does() {
+    let place = place();
+    let machine = "--topology xeon-x7550x4";
+    ok(
+        &place,
+        &format!("hither map app.hither {machine} --policy locality --data most-access -o own"),
+    );
+    let out = ok(&place, &format!("hither sim app.hither {machine} --policy locality+most-access -p own.place.json --json"));
+    let found: Value = serde_json::from_str(&out).expect("JSON");
+    let placements = &found["comparisons"][0]["placements"];
+    assert_eq!(placements[1]["name"], "own.place.json");
+    assert_eq!(placements[1]["thread_policy"], "locality");
+    assert_eq!(placements[0]["amounts"], placements[1]["amounts"]);
+    // Without policies it is compared with what the system does.
+    let out = ok(
+        &place,
+        &format!("hither sim app.hither {machine} -p own.place.json --seeds 1"),
+    );
+    assert!(
+        out.contains("\n   os ") && out.contains("\n  *own.place.json "),
+        "{out}"
+    );
+    assert!(
+        out.ends_with("next: hither map own.place.json --format env\n"),
+        "{out}"
+    );
+}
+
+#[test]
+fn phases_hold_from_their_window_on() {
+    let place = place();
+    let machine = "--topology xeon-x7550x4";
+    ok(
+        &place,
+        &format!("hither map app.hither {machine} --policy scatter --data most-access -o far"),
+    );
+    ok(
+        &place,
+        &format!("hither map app.hither {machine} --policy locality --data most-access -o near"),
+    );
+    let read = |name: &str| -> Value {
+        let text = std::fs::read_to_string(place.path(name)).expect(name);
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let (mut both, near) = (read("far.place.json"), read("near.place.json"));
+    let mut second = near["phases"][0].clone();
+    second["start"] = 25_000_000.into();
+    both["phases"].as_array_mut().expect("phases").push(second);
+    std::fs::write(place.path("both.place.json"), both.to_string()).expect("write");
+    let out = ok(&place, &format!("hither sim app.hither {machine} --policy compact -p far.place.json -p both.place.json --warm-up 0 --json"));
+    let found: Value = serde_json::from_str(&out).expect("JSON");
+    let moments = |at: usize| found["comparisons"][0]["placements"][at]["over_time"].clone();
+    let (far, both) = (moments(1), moments(2));
+    // Windows begin every 10 ms.
+    for window in 0..6 {
+        let same = far[window]["time"] == both[window]["time"];
+        assert_eq!(same, window < 3, "window {window}");
+    }
+}
+
+#[test]
+fn best_is_the_policy_that_is_predicted_to_be_fastest() {
+    let place = place();
+    let out = ok(
+        &place,
+        "hither map app.hither --topology xeon-x7550x4 --policy best -o best",
+    );
+    assert!(out.contains("is predicted to take"), "{out}");
+    let text = std::fs::read_to_string(place.path("best.place.json")).expect("a placement");
+    let best: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(best["policy"]["data"], "most-access");
+    // Nothing that is compared is faster.
+    let out = ok(&place, "hither sim app.hither --topology xeon-x7550x4 -p best.place.json --policy compact,scatter,locality,locality+most-access,compact+most-access --json");
+    let found: Value = serde_json::from_str(&out).expect("JSON");
+    let placements = found["comparisons"][0]["placements"]
+        .as_array()
+        .expect("placements")
+        .clone();
+    let times: Vec<f64> = placements
+        .iter()
+        .filter_map(|p| p["amounts"]["time"].as_f64())
+        .collect();
+    assert!(times.iter().all(|t| *t >= times[5]), "{times:?}");
+}
+
+#[test]
+fn the_report_has_what_was_predicted() {
+    let place = place();
+    let machine = "--topology xeon-x7550x4";
+    let before = ok(&place, "hither report app.hither --text");
+    assert!(!before.contains("Placements predicted"), "{before}");
+    ok(
+        &place,
+        &format!("hither sim app.hither {machine} --policy os,joint --seeds 2"),
+    );
+    let report = ok(&place, "hither report app.hither --text");
+    assert!(
+        report.contains("Placements predicted on 4 x Intel Xeon X7550"),
+        "{report}"
+    );
+    assert!(report.contains("joint is predicted to take"), "{report}");
+    ok(&place, "hither report app.hither");
+    let page = std::fs::read_to_string(place.path("app.html")).expect("a page");
+    assert!(page.contains("joint is predicted to take"));
+    // Predictions of other machines stay, and a profile with one can be traced anew.
+    ok(
+        &place,
+        "hither sim app.hither --topology epyc-9654x2-nps1 --policy os,compact --seeds 1 -o other",
+    );
+    let report = ok(&place, "hither report app.hither --json");
+    let found: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(found["predictions"].as_array().map(Vec::len), Some(2));
+    let report = ok(
+        &place,
+        "hither report app.hither --json --prediction other.sim.json",
+    );
+    let found: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(found["predictions"].as_array().map(Vec::len), Some(1));
+    made::write(&place.path("app.hither"), 2, 100);
+    let report = ok(&place, "hither report app.hither --text");
+    assert!(!report.contains("Placements predicted"), "{report}");
+}
+
+#[test]
+fn a_profile_can_be_left_alone() {
+    let place = place();
+    ok(
+        &place,
+        "hither sim app.hither --topology xeon-x7550x4 --policy compact --no-keep",
+    );
+    assert!(!place.path("app.hither/prediction.json").exists());
+}

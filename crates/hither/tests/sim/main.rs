@@ -1,0 +1,8 @@
+//! `hither sim`: predictions of placements, from recordings made by hand and real ones.
+#[path = "../common/mod.rs"]
+mod common;
+mod compare;
+mod given;
+mod made;
+mod refused;
+mod traced;

@@ -1,0 +1,266 @@
+//! The prediction, `NAME.sim.json`: what several placements of a run are predicted to do on a
+//! machine, side by side, and how sure that is.
+//!
+//! Amounts are those of the accesses that were counted, a sample of the run: they compare
+//! placements with one another, and mean little alone. Where chance plays a part, as in what an
+//! operating system does, they are means over several seeds.
+use crate::placement::{MachineId, PlacementSource};
+use serde::{Deserialize, Serialize};
+
+mod file;
+
+pub use file::{
+    check_prediction_destination, read_prediction, write_prediction, PredictionError,
+    PREDICTION_JSON,
+};
+
+/// Raised when a reader of an older version could misread a prediction.
+pub const PREDICTION_FORMAT: u32 = 1;
+
+/// A prediction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    pub format: u32,
+    /// Version of hither that made it.
+    pub writer: String,
+    /// One for each profile and machine, in the order in which they were named.
+    pub comparisons: Vec<Forecast>,
+}
+
+/// Placements of one profile on one machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Forecast {
+    pub source: PlacementSource,
+    /// When the profile was begun, seconds since 1970: tells profiles of one name apart.
+    pub started_unix: u64,
+    pub machine: MachineId,
+    /// For people.
+    pub title: String,
+    /// The machine file that the model was made of, as it was named.
+    pub machine_file: String,
+    /// GHz.
+    pub frequency: f64,
+    /// Of the caches, the nearest to the core first.
+    pub levels: Vec<String>,
+    /// Of the interconnect, one direction each.
+    pub links: Vec<LinkName>,
+    /// Of threads and data structures, in the order of [`Predicted::threads`] and
+    /// [`Predicted::structures`].
+    pub threads: Vec<String>,
+    pub structures: Vec<String>,
+    pub sample: Sample,
+    /// Pages without a node of their own: `first-touch`, `replay` or `interleave`.
+    pub pages: String,
+    /// At least one; the others are compared with the first.
+    pub placements: Vec<Predicted>,
+    /// Which takes least time, a position in `placements`.
+    pub best: u32,
+    /// A sentence: which is best, by how much, and how sure that is.
+    pub verdict: String,
+    /// What to bear in mind, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One direction of a link: numbers of the two endpoints.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkName {
+    pub from: u32,
+    pub to: u32,
+    pub between_packages: bool,
+}
+
+/// What was simulated of what was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Windows and accesses recorded, and those of them that were simulated, warm-up included.
+    pub windows_recorded: u64,
+    pub windows: u64,
+    pub accesses_recorded: u64,
+    pub accesses: u64,
+    /// Share of each window that warms the caches and is not counted, 0 to 1.
+    pub warm_up: f64,
+    /// Largest relative change of time, misses and traffic when the warm-up is doubled; `None`
+    /// where it cannot be doubled.
+    pub warm_up_change: Option<f64>,
+}
+
+/// A placement and what it does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// As it was asked for: `locality+most-access`, `os`, a file.
+    pub name: String,
+    /// The policies; of a file those it was made with.
+    pub thread_policy: String,
+    pub data_policy: Option<String>,
+    /// Of a placement that was given.
+    pub file: Option<String>,
+    /// Seeds that amounts are the mean of.
+    pub seeds: u32,
+    /// Against the first placement, with its uncertainty.
+    pub relative: Relative,
+    pub amounts: Amounts,
+    /// By thread, and by data structure; empty unless asked for.
+    pub by_thread: Vec<Part>,
+    pub by_structure: Vec<Part>,
+    /// By window, in order of time.
+    pub over_time: Vec<Moment>,
+}
+
+/// A ratio to the first placement and the half width of its 95 % confidence interval, which
+/// comes from the windows and the seeds as samples. `None` where the first has nothing of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    pub value: f64,
+    /// `None` with a single window and seed, which tell nothing of how results vary.
+    pub half_width: Option<f64>,
+}
+
+/// Figures as ratios to those of the first placement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Relative {
+    pub time: Option<Ratio>,
+    pub first_level_misses: Option<Ratio>,
+    pub last_level_misses: Option<Ratio>,
+    pub invalidations: Option<Ratio>,
+    /// Lines that went from cache to cache.
+    pub transfers: Option<Ratio>,
+    /// Bytes on all links.
+    pub link_bytes: Option<Ratio>,
+    pub dram: Option<Ratio>,
+    pub remote_dram: Option<Ratio>,
+    pub read_time: Option<Ratio>,
+    pub energy: Option<Ratio>,
+}
+
+/// What was counted, summed over windows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Amounts {
+    pub instructions: f64,
+    pub accesses: f64,
+    /// Seconds until the last thread is through, summed over windows.
+    pub time: f64,
+    /// Instructions per cycle of a core that has a thread.
+    pub ipc: f64,
+    pub levels: Vec<LevelAmounts>,
+    pub invalidations: f64,
+    /// Lines from cache to cache.
+    pub transfers_inside: f64,
+    pub transfers_between: f64,
+    pub link_bytes: Vec<f64>,
+    /// By node.
+    pub nodes: Vec<NodeAmounts>,
+    pub reads: f64,
+    /// Seconds from the issue of reads to their data, summed.
+    pub read_time: f64,
+    /// Joule.
+    pub energy: EnergyAmounts,
+}
+
+/// Of one level of caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LevelAmounts {
+    pub accesses: f64,
+    /// By kind (SPCD II.A).
+    pub cold: f64,
+    pub capacity: f64,
+    pub invalidation: f64,
+    pub replication: f64,
+    /// All kinds, per thousand instructions.
+    pub mpki: f64,
+    /// Lines fetched ahead, and those of them that were used.
+    pub prefetches: f64,
+    pub useful: f64,
+}
+
+impl LevelAmounts {
+    #[must_use]
+    pub fn misses(&self) -> f64 {
+        self.cold + self.capacity + self.invalidation + self.replication
+    }
+}
+
+/// Lines read from and written to one node's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeAmounts {
+    pub local_reads: f64,
+    pub remote_reads: f64,
+    pub local_writes: f64,
+    pub remote_writes: f64,
+    /// Rows opened.
+    pub rows: f64,
+}
+
+/// Joule: while time passes, and by what happens.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EnergyAmounts {
+    pub total: f64,
+    /// nJ for each instruction, of all of it.
+    pub per_instruction: f64,
+    pub parts: Vec<EnergyPart>,
+}
+
+/// Cores, a level of caches, links, memory controllers, DRAM.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EnergyPart {
+    pub name: String,
+    /// Joule.
+    pub at_rest: f64,
+    pub dynamic: f64,
+}
+
+/// A thread's part, or that of a data structure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    pub accesses: f64,
+    pub instructions: f64,
+    pub first_level_misses: f64,
+    pub last_level_misses: f64,
+    pub transfers: f64,
+    pub local_reads: f64,
+    pub remote_reads: f64,
+    /// Seconds.
+    pub read_time: f64,
+}
+
+/// One window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// When it began in the profiled run, nanoseconds.
+    pub start: u64,
+    /// Seconds.
+    pub time: f64,
+    pub instructions: f64,
+    pub last_level_misses: f64,
+    pub transfers: f64,
+    pub link_bytes: f64,
+    pub dram: f64,
+    pub remote_dram: f64,
+    /// Joule.
+    pub energy: f64,
+}
+
+impl Amounts {
+    /// Lines read from and written to any memory.
+    #[must_use]
+    pub fn dram(&self) -> f64 {
+        let sum = |n: &NodeAmounts| n.local_reads + n.local_writes;
+        self.nodes.iter().map(sum).sum::<f64>() + self.remote_dram()
+    }
+
+    /// Those of them that came from another node.
+    #[must_use]
+    pub fn remote_dram(&self) -> f64 {
+        let sum = |n: &NodeAmounts| n.remote_reads + n.remote_writes;
+        self.nodes.iter().map(sum).sum()
+    }
+
+    #[must_use]
+    pub fn transfers(&self) -> f64 {
+        self.transfers_inside + self.transfers_between
+    }
+
+    #[must_use]
+    pub fn all_link_bytes(&self) -> f64 {
+        self.link_bytes.iter().sum()
+    }
+}
