@@ -218,7 +218,10 @@ fn head_of(window: u32, sequence: u32, code: &Code, piece: Piece) -> PieceHead {
             instructions: code.instructions.into(),
             ..piece
         },
-        flags: code.flags | u32::from(piece.waited && sequence == 0) * super::WAITED,
+        flags: match piece.waited && sequence == 0 {
+            true => code.flags | super::WAITED,
+            false => code.flags,
+        },
     }
 }
 
