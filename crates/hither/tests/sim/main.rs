@@ -1,4 +1,5 @@
 //! `hither sim`: predictions of placements, from recordings made by hand and real ones.
+#[allow(dead_code)] // Other tests use more of it.
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;

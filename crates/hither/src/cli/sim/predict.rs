@@ -7,7 +7,7 @@ use super::forecast::Played;
 use super::model::Model;
 use super::plans::{wanted, Candidate, Planner};
 use super::recorded::{Recording, Window};
-use super::replay::{side_by_side, Heard, Stand};
+use super::replay::{side_by_side, Group, Heard, Stand};
 use super::structures::Structures;
 use super::verdict;
 use super::wanted::Threads;
@@ -111,7 +111,7 @@ fn simulate(
     let results = side_by_side(tasks.len(), args.how.jobs, |at| {
         let (candidate, seed) = tasks[at];
         let plan = &candidates[candidate].plans[seed];
-        let group = structures.map(|_| &number as &dyn Fn(&Window, u64) -> u32);
+        let group = structures.map(|_| &number as Group);
         let windows = stand.play(plan, &parts, group, &heard)?;
         Ok(windows.into_iter().flatten().collect::<Vec<_>>())
     })?;
@@ -187,6 +187,13 @@ fn notes(recording: &Recording, model: &Model, warm: WarmUp, damaged: bool) -> V
         notes.push(format!(
             "{} windows are few to judge by: how sure results are is itself uncertain.",
             recording.windows.len()
+        ));
+    }
+    let seen = recording.threads_seen();
+    let working = recording.input.placed.len();
+    if seen * 2 < working {
+        notes.push(format!(
+            "Only {seen} of {working} threads that work are in these windows, so placements of the others make no difference: record windows more often, see --bursts of `hither trace --help`."
         ));
     }
     notes.extend(model.notes.iter().cloned());

@@ -101,6 +101,15 @@ impl Recording {
         bursts.is_some_and(|bursts| bursts.length == 0)
     }
 
+    /// How many of the threads that work do something in the windows that are simulated.
+    pub fn threads_seen(&self) -> usize {
+        let there = |thread: &&ThreadIx| {
+            let mut windows = self.windows.iter();
+            windows.any(|window| window.accesses[thread.at()] > 0)
+        };
+        self.input.placed.iter().filter(there).count()
+    }
+
     /// Which threads do work; the others hardly count.
     pub fn works(&self) -> Vec<bool> {
         let mut works = vec![false; self.input.threads.len()];

@@ -48,7 +48,7 @@ struct Column {
 }
 
 /// All columns of the first table.
-fn columns(forecast: &Forecast) -> Vec<Column> {
+fn columns(forecast: &Forecast, style: Style) -> Vec<Column> {
     let last = forecast.levels.last().map_or("LLC", String::as_str);
     let column = |head: &str, spare, cell| Column {
         head: head.to_owned(),
@@ -57,7 +57,9 @@ fn columns(forecast: &Forecast) -> Vec<Column> {
     };
     vec![
         column("time", 0, |p| value(p.relative.time)),
-        column("+-", 0, |p| half(p.relative.time)),
+        column(if style.unicode { "\u{b1}" } else { "+-" }, 0, |p| {
+            half(p.relative.time)
+        }),
         column("IPC", 4, |p| format!("{:.2}", p.amounts.ipc)),
         column(&format!("{} MPKI", clean(last)), 1, |p| {
             p.amounts
@@ -79,7 +81,7 @@ fn columns(forecast: &Forecast) -> Vec<Column> {
 
 /// The most telling columns that fit; the winner is marked.
 pub fn table(forecast: &Forecast, style: Style) -> String {
-    let mut columns = columns(forecast);
+    let mut columns = columns(forecast, style);
     let several = forecast.placements.len() > 1;
     let name = |at: usize, p: &Predicted| {
         let mark = if several && at == forecast.best as usize {

@@ -34,6 +34,9 @@ pub struct Part {
 /// How each window is played: the ends of its parts as shares of it, and whether they count.
 pub type Parts<'a> = &'a [(f64, bool)];
 
+/// Which group an address of a window belongs to, as [`Setup::group`] wants to know.
+pub type Group<'a> = &'a dyn Fn(&Window, u64) -> u32;
+
 impl Stand<'_> {
     /// Plays a plan; by window the parts that count. `heard` is told of every window.
     ///
@@ -43,7 +46,7 @@ impl Stand<'_> {
         &self,
         plan: &Plan,
         parts: Parts,
-        group: Option<&dyn Fn(&Window, u64) -> u32>,
+        group: Option<Group>,
         heard: &Heard,
     ) -> Result<Vec<Vec<Part>>> {
         let mut simulation = Simulation::new(&self.model.machine, true)?;

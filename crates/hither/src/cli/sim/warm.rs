@@ -99,13 +99,14 @@ mod tests {
     use super::*;
     use crate::simulate::outcome::LevelCounts;
 
-    /// A window whose parts of 1/32, 1/32, 1/16, 1/8, 1/4, 1/2 have so many misses each.
-    fn window(misses: [u64; 6]) -> Vec<Part> {
+    /// A window whose parts of 1/32, 1/32, 1/16, 1/8, 1/4, 1/2 have so many misses each, and
+    /// `scale` instructions for each 1/32.
+    fn window(misses: [u64; 6], scale: u64) -> Vec<Part> {
         let sizes = [1, 1, 2, 4, 8, 16];
         let part = |(size, misses): (u64, u64)| Part {
             counts: Counts {
-                instructions: size * 1000,
-                cycles: (size * 1000) as f64,
+                instructions: size * scale,
+                cycles: (size * scale) as f64,
                 levels: vec![LevelCounts {
                     misses: [misses, 0, 0, 0],
                     ..LevelCounts::default()
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn the_smallest_share_that_settles_is_taken() {
         let check = |misses, share, settled| {
-            let found = choose(&[window(misses)], 64.0);
+            let found = choose(&[window(misses, 1000)], 64.0);
             assert_eq!(
                 (found.share, found.is_settled()),
                 (share, settled),
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_program_without_misses_is_warm() {
-        let found = choose(&[window([0, 0, 0, 0, 0, 1])], 64.0);
+        let found = choose(&[window([0, 0, 0, 0, 0, 1], 100_000)], 64.0);
         assert_eq!((found.share, found.is_settled()), (1.0 / 32.0, true));
     }
 }

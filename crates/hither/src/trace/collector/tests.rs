@@ -296,6 +296,7 @@ fn a_run_on_its_thread_ends_when_told() {
     let collector = Collector {
         segment: Arc::clone(&f.engine.segment),
         config: f.engine.config.clone(),
+        bursts: None,
     };
     let running = collector.start().unwrap();
     while running.live().slices < 3 {
