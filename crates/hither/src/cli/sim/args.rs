@@ -151,7 +151,7 @@ pub struct What {
 #[command(next_help_heading = "Effort")]
 pub struct How {
     /// Most accesses to simulate for each placement and seed: windows are left out evenly
-    #[arg(long, value_name = "N", default_value = "8M", value_parser = units::count)]
+    #[arg(long, value_name = "N", default_value = "24M", value_parser = units::count)]
     pub accesses: u64,
 
     /// Simulate all that was recorded
