@@ -2,5 +2,6 @@
 mod cachegrind;
 #[allow(dead_code)] // Other tests use more of it.
 #[path = "../common/mod.rs"]
+#[allow(dead_code)] // Other tests use more of it.
 mod common;
 mod papers;
