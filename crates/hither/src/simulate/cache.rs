@@ -19,7 +19,7 @@ pub const LINES: u32 = 1 << (32 - FLAG_BITS);
 
 /// An entry: a line with its flags.
 pub fn entry(line: u32, flags: u32) -> u32 {
-    line << FLAG_BITS | flags
+    (line << FLAG_BITS) | flags
 }
 
 /// The line of an entry.
@@ -67,41 +67,41 @@ impl Caches {
         let mut chunks = ways.chunks_exact(8);
         let mut at = set;
         for chunk in &mut chunks {
-            let mut found = 0u32;
-            for (n, e) in chunk.iter().enumerate() {
-                found |= u32::from(e & !FLAGS == key) << n;
+            // Eight comparisons at once, a byte for each.
+            let mut same = [0u8; 8];
+            for (same, e) in same.iter_mut().zip(chunk) {
+                *same = u8::from(e & !FLAGS == key);
             }
-            if found != 0 {
-                return Some(at + found.trailing_zeros() as usize);
+            let same = u64::from_le_bytes(same);
+            if same != 0 {
+                return Some(at + same.trailing_zeros() as usize / 8);
             }
             at += 8;
         }
-        let n = chunks.remainder().iter().position(|e| e & !FLAGS == key)?;
-        Some(at + n)
+        let rest = chunks.remainder();
+        Some(at + rest.iter().position(|e| e & !FLAGS == key)?)
     }
 
-    /// Whether the line is the latest used of its LRU set and has all of these flags and is used
-    /// already: then a hit changes nothing but that a write makes it dirty.
+    /// Whether a line is the latest used of a set where that is the first, and the rest as in
+    /// [`Caches::plain_hit`].
     #[inline]
-    pub fn plain_hit(&mut self, set: usize, line: u32, write: bool) -> bool {
-        let first = &mut self.entries[set];
+    pub fn front_hit(&mut self, set: usize, line: u32, write: bool) -> bool {
+        self.trees.is_empty() && self.plain_hit(set, line, write)
+    }
+
+    /// Whether an entry, the latest used of its set, is a line that was used before and that is
+    /// writable if it is written: then a hit changes nothing but that a write makes it dirty.
+    #[inline]
+    pub fn plain_hit(&mut self, at: usize, line: u32, write: bool) -> bool {
+        let first = &mut self.entries[at];
         let need = u32::from(write) * WRITABLE;
         // Neither the line's bits nor AHEAD may differ, nor may a flag that is needed be missing.
         let wrong = (*first ^ entry(line, need)) & (!FLAGS | AHEAD | need);
-        if wrong == 0 && self.trees.is_empty() {
+        if wrong == 0 {
             *first |= u32::from(write) * DIRTY;
             return true;
         }
         false
-    }
-
-    /// Reads an entry of each 16 of a set, a line of this computer.
-    #[inline]
-    pub fn glance(&self, set: usize) -> u64 {
-        let ways = &self.entries[set..set + self.ways];
-        ways.iter()
-            .step_by(16)
-            .fold(0, |all, &e| all ^ u64::from(e))
     }
 
     pub fn flags(&self, at: usize) -> u32 {
@@ -123,11 +123,11 @@ impl Caches {
             self.point_away(set, at - set);
             return at;
         }
-        self.to_front(set, at)
+        self.move_to_front(set, at)
     }
 
     #[inline]
-    fn to_front(&mut self, set: usize, at: usize) -> usize {
+    fn move_to_front(&mut self, set: usize, at: usize) -> usize {
         let moved = self.entries[at];
         self.entries.copy_within(set..at, set + 1);
         self.entries[set] = moved;
@@ -173,7 +173,7 @@ impl Caches {
         let (mut node, mut first, mut width) = (1, 0, leaves);
         while width > 1 {
             width /= 2;
-            let right = bits >> node & 1 == 1 && first + width < self.ways;
+            let right = (bits >> node) & 1 == 1 && first + width < self.ways;
             node = 2 * node + usize::from(right);
             first += usize::from(right) * width;
         }
@@ -186,8 +186,8 @@ impl Caches {
         let mut node = self.ways.next_power_of_two() + way;
         while node > 1 {
             let parent = node / 2;
-            let was_left = node % 2 == 0;
-            *bits = *bits & !(1 << parent) | u64::from(was_left) << parent;
+            let was_left = node & 1 == 0;
+            *bits = (*bits & !(1 << parent)) | (u64::from(was_left) << parent);
             node = parent;
         }
     }

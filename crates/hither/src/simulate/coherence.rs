@@ -132,7 +132,7 @@ impl Hierarchy {
                     self.ask_home(r.branch, r.line, there)
                 }
             } else {
-                let home = self.to_home(r.branch, r.line, asked);
+                let home = self.reach_home(r.branch, r.line, asked);
                 let data = self.data(r, supplier, home, false);
                 let there = self.acknowledged(r.branch, home);
                 data.max(there)
@@ -172,10 +172,10 @@ impl Hierarchy {
             return Served {
                 done: asked + self.interconnect.inside,
                 below: 0,
-                last: u32::from(found.writable) * WRITABLE | dirty,
+                last: (u32::from(found.writable) * WRITABLE) | dirty,
             };
         }
-        let home = self.to_home(r.branch, r.line, asked);
+        let home = self.reach_home(r.branch, r.line, asked);
         let done = self.data(r, supplier, home, found.dirty && !self.moesi);
         if supplier.is_some() {
             if !(found.dirty && self.moesi) {
@@ -197,7 +197,7 @@ impl Hierarchy {
     }
 
     /// Sends a request to its line's home; the home and when it is there.
-    fn to_home(&mut self, branch: usize, line: u32, at: f64) -> (u32, f64) {
+    fn reach_home(&mut self, branch: usize, line: u32, at: f64) -> (u32, f64) {
         let home = self.pages.place(line).0 as u32;
         (home, self.control(self.tree.at[branch], home, at))
     }
@@ -240,7 +240,7 @@ impl Hierarchy {
             found += self.interconnect.inside;
         }
         if write_back {
-            self.to_memory(o, r.line, found);
+            self.write_to_memory(o, r.line, found);
         }
         let counts = &mut self.tally.link_bytes;
         self.interconnect.send(from, to, bytes, found, counts)
@@ -248,7 +248,7 @@ impl Hierarchy {
 
     /// Asks the home for the right to write; when it and all who lost the line have answered.
     fn ask_home(&mut self, branch: usize, line: u32, at: f64) -> f64 {
-        let (home, there) = self.to_home(branch, line, at);
+        let (home, there) = self.reach_home(branch, line, at);
         let granted = self.control(home, self.tree.at[branch], there);
         granted.max(self.acknowledged(branch, (home, there)))
     }

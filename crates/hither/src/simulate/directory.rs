@@ -43,7 +43,7 @@ impl Line {
 
     /// Makes a branch the owner, writable within the branch.
     pub fn own(&mut self, branch: usize) {
-        self.owner = (branch as u16 + 1) << 1 | 1;
+        self.owner = ((branch as u16 + 1) << 1) | 1;
     }
 
     /// The owner keeps no writable or dirty copy below the last level.

@@ -13,7 +13,7 @@ impl Hierarchy {
                 served.below
             };
             if level == r.first {
-                flags |= u32::from(r.write) * DIRTY | u32::from(r.ahead) * AHEAD;
+                flags |= (u32::from(r.write) * DIRTY) | (u32::from(r.ahead) * AHEAD);
             }
             self.put(r.branch, level, r.line, flags);
         }
@@ -51,7 +51,7 @@ impl Hierarchy {
     /// Dirty data leave a branch's path for a level, or for memory behind the last.
     pub(super) fn write_back(&mut self, branch: usize, level: usize, line: u32, writable: u32) {
         if level == self.tree.depth {
-            self.to_memory(branch, line, self.now);
+            self.write_to_memory(branch, line, self.now);
             return;
         }
         let caches = &mut self.caches[level];
@@ -66,7 +66,7 @@ impl Hierarchy {
     }
 
     /// Writes a line to its home's memory, from a branch's domain.
-    pub(super) fn to_memory(&mut self, branch: usize, line: u32, at: f64) {
+    pub(super) fn write_to_memory(&mut self, branch: usize, line: u32, at: f64) {
         let from = self.tree.at[branch];
         let (home, number) = self.pages.place(line);
         let data = self.interconnect.data;

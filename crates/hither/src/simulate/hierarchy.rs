@@ -52,6 +52,7 @@ pub struct Hierarchy {
     pub(super) tree: Tree,
     pub(super) caches: Vec<Caches>,
     pub(super) latency: Vec<f64>,
+    first_latency: f64,
     pub(super) inclusive: Vec<bool>,
     pub(super) lines: Lines,
     pub pages: Pages,
@@ -59,6 +60,7 @@ pub struct Hierarchy {
     pub(super) memory: Memory,
     pub(super) moesi: bool,
     prefetchers: Vec<Option<Prefetcher>>,
+    looks_ahead: bool,
     ahead: Vec<u32>,
     /// When lines arrive that were asked for: by branch and line modulo [`ARRIVALS`].
     arrivals: Vec<(u32, f64)>,
@@ -91,6 +93,7 @@ impl Hierarchy {
                 .iter()
                 .map(|level| Caches::new(level, machine.line))
                 .collect(),
+            first_latency: f64::from(levels[0].latency),
             latency: levels.iter().map(|l| f64::from(l.latency)).collect(),
             inclusive: levels.iter().map(|l| l.inclusive).collect(),
             lines: Lines::default(),
@@ -98,6 +101,7 @@ impl Hierarchy {
             memory: Memory::new(machine, timed),
             moesi: machine.protocol == Protocol::Moesi,
             prefetchers: levels.iter().map(prefetcher).collect(),
+            looks_ahead: levels.iter().any(|l| l.prefetch.is_some()),
             ahead: Vec::new(),
             arrivals: vec![(0, 0.0); tree.branches * ARRIVALS],
             timed,
@@ -128,50 +132,33 @@ impl Hierarchy {
     #[inline]
     pub fn access(&mut self, branch: usize, line: u32, write: bool, now: f64) -> (f64, usize) {
         self.tally.levels[0].accesses += 1;
-        let set = self.caches[0].set(self.tree.cache(branch, 0), line);
-        if self.caches[0].plain_hit(set, line, write) {
-            return (self.arrival(branch, line, now + self.latency[0]), 0);
-        }
-        match self.caches[0].find(set, line) {
-            Some(at) => (self.hit_first(set, at, branch, line, write, now), 0),
-            None => self.miss_first(branch, line, write, now),
-        }
-    }
-
-    /// Reads what an access to an address is going to read, if its line is not in the first level.
-    #[inline]
-    pub fn glance(&self, branch: usize, address: u64) -> u64 {
-        match self.pages.known_line(address) {
-            Some(line) if !self.has(branch, line) => {
-                let mut all = u64::from(self.lines.get(line).held);
-                for (level, caches) in self.caches.iter().enumerate().skip(1) {
-                    all ^= caches.glance(caches.set(self.tree.cache(branch, level), line));
-                }
-                all
+        // Branches have the numbers of their first caches.
+        let first = &mut self.caches[0];
+        let set = first.set(branch, line);
+        if !first.front_hit(set, line, write) {
+            let Some(at) = first.find(set, line) else {
+                return self.miss_first(branch, line, write, now);
+            };
+            let at = first.touch(set, at);
+            if !first.plain_hit(at, line, write) {
+                return (self.hit_first(at, branch, line, write, now), 0);
             }
-            _ => 0,
         }
+        (self.arrival(branch, line, now + self.first_latency), 0)
     }
 
     /// Whether a branch's first level has a line.
     #[inline]
     pub fn has(&self, branch: usize, line: u32) -> bool {
-        let set = self.caches[0].set(self.tree.cache(branch, 0), line);
+        let set = self.caches[0].set(branch, line);
         self.caches[0].find(set, line).is_some()
     }
 
-    fn hit_first(
-        &mut self,
-        set: usize,
-        at: usize,
-        branch: usize,
-        line: u32,
-        write: bool,
-        now: f64,
-    ) -> f64 {
-        let at = self.caches[0].touch(set, at);
+    /// A hit of a line that was fetched ahead, or a write that has to ask.
+    #[cold]
+    fn hit_first(&mut self, at: usize, branch: usize, line: u32, write: bool, now: f64) -> f64 {
         let flags = self.caches[0].flags(at);
-        let mut done = self.arrival(branch, line, now + self.latency[0]);
+        let mut done = self.arrival(branch, line, now + self.first_latency);
         if write {
             if flags & WRITABLE == 0 {
                 self.now = now;
@@ -205,8 +192,10 @@ impl Hierarchy {
         }
         self.last.first_misses += 1;
         self.last.last_misses += u64::from(missed == self.tree.depth);
-        for level in 0..shown {
-            self.look_ahead(branch, level, line, now);
+        if self.looks_ahead {
+            for level in 0..shown {
+                self.look_ahead(branch, level, line, now);
+            }
         }
         (done, missed)
     }
@@ -276,7 +265,7 @@ impl Hierarchy {
         self.now = r.now;
         for level in r.first + 1..self.tree.private {
             if let Some(at) = self.look_up(r, level) {
-                return (self.from_branch(r, level, at), level);
+                return (self.serve_from_branch(r, level, at), level);
             }
         }
         let private = self.tree.private.max(r.first + 1);
@@ -312,7 +301,7 @@ impl Hierarchy {
     }
 
     /// A hit in the branch, above its first level.
-    fn from_branch(&mut self, r: &Request, level: usize, at: usize) -> f64 {
+    fn serve_from_branch(&mut self, r: &Request, level: usize, at: usize) -> f64 {
         let flags = self.caches[level].flags(at);
         if !r.ahead {
             // The branch has the line, so no write took it away.

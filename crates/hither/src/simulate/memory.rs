@@ -51,7 +51,7 @@ impl Memory {
         let (channels, banks) = (u64::from(node.dram.channels), u64::from(node.dram.banks));
         let channel = number % channels;
         let rows = number / channels / node.lines_per_row;
-        let bank = (rows ^ rows / banks) % banks;
+        let bank = (rows ^ (rows / banks)) % banks;
         let row = rows / banks + 1;
         let bank = &mut node.banks[(channel * banks + bank) as usize];
         let before = std::mem::replace(&mut bank.open, row);

@@ -79,16 +79,7 @@ impl Pages {
         } else {
             self.look_up(number, toucher, home)?
         };
-        Some(frame * self.lines_per_page + (address as u32 % PAGE >> self.line_bits))
-    }
-
-    /// The line of an address whose page was asked for lately.
-    #[inline]
-    pub fn known_line(&self, address: u64) -> Option<u32> {
-        let number = address / u64::from(PAGE);
-        let (page, frame) = self.recent[slot(number)];
-        let within = address as u32 % PAGE >> self.line_bits;
-        (page == number).then(|| frame * self.lines_per_page + within)
+        Some(frame * self.lines_per_page + ((address as u32 % PAGE) >> self.line_bits))
     }
 
     fn look_up(
@@ -188,6 +179,6 @@ impl Hasher for Multiply {
 
     fn write_u64(&mut self, n: u64) {
         let mixed = (self.0 ^ n).wrapping_mul(MIX);
-        self.0 = mixed ^ mixed >> 32;
+        self.0 = mixed ^ (mixed >> 32);
     }
 }

@@ -15,6 +15,10 @@ const SLICE: f64 = 100_000.0;
 /// How many accesses ahead a thread's piece is glanced at.
 const SOON: usize = 4;
 
+/// Cycles of an instruction without timing: with one quantum of four cycles threads come to their
+/// turns every eight instructions.
+const UNTIMED: f64 = 0.5;
+
 struct Thread {
     /// Its position in `Setup::units`.
     number: u32,
@@ -180,33 +184,98 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     /// Plays a thread up to a time, or until it must stop.
     fn run(&mut self, t: usize, until: f64) -> Result<(), Error> {
         loop {
-            let thread = &mut self.threads[t];
-            let Some(&access) = thread.piece.get(thread.next) else {
-                if self.next_piece(t) {
-                    continue;
-                }
-                return Ok(());
-            };
-            if !thread.entered {
-                let core = &self.cores[thread.core];
-                thread.entered = true;
-                thread.ready = if self.timed {
-                    let stream = &mut thread.stream;
-                    stream.enter(access.after, access.depends, core.step, core.window)
-                } else {
-                    thread.ready + f64::from(access.after)
-                };
-                let soon = thread.piece.get(thread.next + SOON);
-                let soon = soon.map_or(0, |a| a.address);
-
-                self.glanced ^= soon;
-            }
-            if thread.ready >= until {
+            while self.advance(t, until)? {}
+            let thread = &self.threads[t];
+            if thread.next < thread.piece.len() {
                 let (unit, ready) = (thread.unit, thread.ready);
                 self.later(t, unit, ready);
                 return Ok(());
             }
-            self.access(t, &access)?;
+            if !self.next_piece(t) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Plays a thread's next access, if it has one in this piece that issues before `until`.
+    #[inline]
+    fn advance(&mut self, t: usize, until: f64) -> Result<bool, Error> {
+        let thread = &mut self.threads[t];
+        let Some(&access) = thread.piece.get(thread.next) else {
+            return Ok(false);
+        };
+        let core = &mut self.cores[thread.core];
+        if !thread.entered {
+            thread.entered = true;
+            thread.ready = if self.timed {
+                let stream = &mut thread.stream;
+                stream.enter(access.after, access.depends, core.step, core.window)
+            } else {
+                thread.ready + f64::from(access.after) * UNTIMED
+            };
+            let soon = thread.piece.get(thread.next + SOON);
+            self.glanced ^= soon.map_or(0, |a| a.address);
+        }
+        let ready = thread.ready;
+        if ready >= until {
+            return Ok(false);
+        }
+        let hierarchy = &mut *self.hierarchy;
+        let line = hierarchy
+            .pages
+            .line(access.address, thread.node, self.setup.home)
+            .ok_or(Error::TooManyPages)?;
+        if self.timed && core.misses.free() > ready && !hierarchy.has(thread.branch, line) {
+            thread.ready = core.misses.free();
+            return Ok(true);
+        }
+        let (mut done, mut missed) = hierarchy.access(thread.branch, line, access.write, ready);
+        let within = access.address & u64::from(self.machine.line - 1);
+        if within + u64::from(access.bytes) > u64::from(self.machine.line) {
+            let rest = self.rest(t, &access, missed)?;
+            done = done.max(rest.0);
+            missed = missed.max(rest.1);
+        }
+        if missed > 0 || self.hierarchy.first_use {
+            self.note(t, &access, done, missed);
+        }
+        let thread = &mut self.threads[t];
+        thread.next += 1;
+        thread.entered = false;
+        let share = &mut thread.share;
+        share.accesses += 1;
+        share.instructions += u64::from(access.after);
+        if self.timed {
+            if !access.write {
+                share.read_time += done - ready;
+            }
+            let step = self.cores[thread.core].step;
+            let stream = &mut thread.stream;
+            stream.leave(access.after, step, ready, done, access.write);
+        }
+        self.reads += u64::from(!access.write);
+        Ok(true)
+    }
+
+    /// An access missed, or was the first use of a line fetched ahead, which has others fetched.
+    fn note(&mut self, t: usize, access: &Access, done: f64, missed: usize) {
+        let thread = &mut self.threads[t];
+        if missed > 0 && self.timed {
+            self.cores[thread.core].misses.begin(done);
+        }
+        self.hierarchy.first_use = false;
+        let last = std::mem::take(&mut self.hierarchy.last);
+        thread.share.add_events(&last);
+        let Some(group) = self.setup.group else {
+            return;
+        };
+        let at = group(access.address) as usize;
+        if at >= self.groups.len() {
+            self.groups.resize(at + 1, Share::default());
+        }
+        self.groups[at].add_events(&last);
+        if !access.write && self.timed {
+            self.groups[at].read_time += done - thread.ready;
         }
     }
 
@@ -218,73 +287,6 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
         } else {
             self.wheel.push(t, ready);
         }
-    }
-
-    /// Plays a thread's next access, unless its core cannot have another miss yet.
-    #[inline]
-    fn access(&mut self, t: usize, access: &Access) -> Result<(), Error> {
-        let thread = &mut self.threads[t];
-        let (branch, ready) = (thread.branch, thread.ready);
-        let setup = self.setup;
-        let toucher = thread.node;
-        let hierarchy = &mut *self.hierarchy;
-        let first = hierarchy
-            .pages
-            .line(access.address, toucher, setup.home)
-            .ok_or(Error::TooManyPages)?;
-        if self.timed {
-            let free = self.cores[thread.core].misses.free();
-            if free > ready && !hierarchy.has(branch, first) {
-                thread.ready = free;
-                return Ok(());
-            }
-        }
-        let (mut done, mut missed) = hierarchy.access(branch, first, access.write, ready);
-        let line = u64::from(self.machine.line);
-        if (access.address & (line - 1)) + u64::from(access.bytes) > line {
-            let rest = self.rest(t, access, missed)?;
-            done = done.max(rest.0);
-            missed = missed.max(rest.1);
-        }
-        let thread = &mut self.threads[t];
-        thread.next += 1;
-        thread.entered = false;
-        let share = &mut thread.share;
-        share.accesses += 1;
-        share.instructions += u64::from(access.after);
-        if !access.write {
-            self.reads += 1;
-            share.read_time += done - ready;
-        }
-        if missed > 0 && self.timed {
-            self.cores[thread.core].misses.begin(done);
-        }
-        // The first use of a line that was fetched ahead has others fetched.
-        if missed > 0 || self.hierarchy.first_use {
-            self.hierarchy.first_use = false;
-            let last = std::mem::take(&mut self.hierarchy.last);
-            share.add_events(&last);
-            if let Some(group) = setup.group {
-                let read_time = if access.write { 0.0 } else { done - ready };
-                self.count_group(group(access.address), &last, read_time);
-            }
-        }
-        if self.timed {
-            let thread = &mut self.threads[t];
-            let step = self.cores[thread.core].step;
-            let stream = &mut thread.stream;
-            stream.leave(access.after, step, ready, done, access.write);
-        }
-        Ok(())
-    }
-
-    fn count_group(&mut self, group: u32, last: &Share, read_time: f64) {
-        let at = group as usize;
-        if at >= self.groups.len() {
-            self.groups.resize(at + 1, Share::default());
-        }
-        self.groups[at].add_events(last);
-        self.groups[at].read_time += read_time;
     }
 
     /// The further lines of an access. One that needs no more than two is one access and one miss

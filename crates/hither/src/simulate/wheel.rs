@@ -64,7 +64,7 @@ impl Wheel {
     fn next_slot(&self) -> Option<usize> {
         let words = self.used.len();
         let now = (self.tick % SLOTS) as usize;
-        let here = self.used[now / 64] >> (now % 64) << (now % 64);
+        let here = self.used[now / 64] & (u64::MAX << (now % 64));
         if here != 0 {
             return Some(now / 64 * 64 + here.trailing_zeros() as usize);
         }

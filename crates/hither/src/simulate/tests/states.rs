@@ -9,14 +9,7 @@ use crate::simulate::machine::{Machine, Protocol};
 /// inside and between packages, lines read from and written to memory.
 fn outcome(machine: &Machine, steps: &str) -> String {
     let mut h = Hierarchy::new(machine, false);
-    for step in steps.split_whitespace() {
-        let [core, what, line] = step.as_bytes() else {
-            panic!("{step} is no step");
-        };
-        let address = 0x10000 + u64::from(line - b'A') * 64;
-        access(&mut h, usize::from(core - b'0'), address, *what == b'w');
-        assert_eq!(faults(&h), [""; 0], "{steps}, after {step}");
-    }
+    play_steps(&mut h, steps);
     let line = h.pages.line(0x10000, 0, &|_| None).unwrap();
     let state = |level: usize, cache: usize| {
         let caches = &h.caches[level];
@@ -42,6 +35,17 @@ fn outcome(machine: &Machine, steps: &str) -> String {
         "{cores} {packages} {} {} {} {reads} {writes}",
         t.invalidations, t.transfers_inside, t.transfers_between
     )
+}
+
+fn play_steps(h: &mut Hierarchy, steps: &str) {
+    for step in steps.split_whitespace() {
+        let [core, what, line] = step.as_bytes() else {
+            panic!("{step} is no step");
+        };
+        let address = 0x10000 + u64::from(line - b'A') * 64;
+        access(h, usize::from(core - b'0'), address, *what == b'w');
+        assert_eq!(faults(h), [""; 0], "{steps}, after {step}");
+    }
 }
 
 fn check(protocol: Protocol, cases: &[(&str, &str)]) {
@@ -162,5 +166,33 @@ fn ping_pong_pairs_transfer_as_arithmetic_says() {
         // Data over the link each time, from the other package to this one or back.
         let data: u64 = t.link_bytes.iter().sum();
         assert_eq!(data > 2 * rounds * 64, expected.1 > 0, "{data} bytes");
+    }
+}
+
+/// Cold, capacity, invalidation and replication misses of a level.
+fn kinds(steps: &str) -> [[u64; 4]; 2] {
+    let mut h = Hierarchy::new(&two_by_two(Protocol::Mesi), false);
+    play_steps(&mut h, steps);
+    [h.tally.levels[0].misses, h.tally.levels[1].misses]
+}
+
+#[test]
+fn misses_are_told_apart() {
+    for (steps, expected) in [
+        // Two caches, each for the first time; the second level had it for the second core.
+        ("0rA 1rA", [[2, 0, 0, 0], [1, 0, 0, 0]]),
+        // Driven out by B and C, and back from the second level.
+        ("0rA 0rB 0rC 0rA", [[3, 1, 0, 0], [3, 0, 0, 0]]),
+        // The same while core 1 has a copy.
+        ("0rA 1rA 0rB 0rC 0rA", [[4, 0, 0, 1], [3, 0, 0, 0]]),
+        // The other's write took it from both levels.
+        ("0rA 2wA 0rA", [[2, 0, 1, 0], [2, 0, 1, 0]]),
+        // Only from the first.
+        ("0rA 1wA 0rA", [[2, 0, 1, 0], [1, 0, 0, 0]]),
+        // Driven out of the second level while the other package has a copy, and without.
+        ("0rA 2rA 0rB 1rC 1rD 1rE 0rA", [[6, 0, 0, 1], [6, 0, 0, 1]]),
+        ("0rA 0rB 1rC 1rD 1rE 0rA", [[5, 1, 0, 0], [5, 1, 0, 0]]),
+    ] {
+        assert_eq!(kinds(steps), expected, "{steps}");
     }
 }

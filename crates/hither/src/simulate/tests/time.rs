@@ -206,3 +206,67 @@ fn remote_memory_takes_longer() {
     near(more, 1100.0, 1.0);
     assert_eq!(far.counts.link_bytes, [720, 80]);
 }
+
+#[test]
+fn an_access_over_two_lines_is_one_access_and_at_most_one_miss() {
+    let bytes = |address, bytes| Access {
+        bytes,
+        ..read(address)
+    };
+    // Both lines missed; then both there; then one of them missed; then four lines of one access,
+    // two of them there.
+    let accesses = vec![
+        bytes(0x1030, 32),
+        bytes(0x1030, 32),
+        bytes(0x1070, 32),
+        bytes(0x1040, 256),
+    ];
+    let counts = run(&plain(1), vec![accesses], &[0]);
+    assert_eq!(counts.accesses, 4);
+    assert_eq!(counts.levels[0].accesses, 3 + 4);
+    assert_eq!(counts.levels[0].misses, [1 + 1 + 2, 0, 0, 0]);
+    assert_eq!(counts.nodes[0].local_reads, 5);
+}
+
+#[test]
+fn groups_have_their_misses() {
+    let machine = plain(2);
+    let mut simulation = crate::simulate::Simulation::new(&machine, true).unwrap();
+    let setup = crate::simulate::Setup {
+        units: &[0, 1],
+        home: &|_| None,
+        group: Some(&|address| u32::from(address >= 0x9000)),
+    };
+    let play = |lines: std::ops::Range<u64>| lines.map(|k| read(0x8000 + k * 64)).collect();
+    // 64 lines below 0x9000 and 16 above; core 1 reads 8 of those that core 0 has for itself.
+    let mut script = Script::of(vec![play(0..80), Vec::new()]);
+    let first = simulation.window(&mut script, &setup, true).unwrap();
+    let mut script = Script::of(vec![Vec::new(), play(70..78)]);
+    let second = simulation.window(&mut script, &setup, true).unwrap();
+    let misses: Vec<u64> = first.groups.iter().map(|g| g.first_misses).collect();
+    assert_eq!(misses, [64, 16]);
+    assert_eq!(first.groups[0].local_reads, 64);
+    assert_eq!(second.groups[1].transfers, 8);
+    assert!(second.groups[1].read_time >= 8.0 * 4.0);
+    // A part that only warms up counts nothing.
+    let mut script = Script::of(vec![play(0..80), Vec::new()]);
+    let none = simulation.window(&mut script, &setup, false).unwrap();
+    assert_eq!(none.counts, crate::simulate::outcome::Counts::default());
+    assert!(none.groups.is_empty() && none.threads.iter().all(|t| t.accesses == 0));
+}
+
+#[test]
+fn a_thread_without_a_unit_is_named() {
+    let script = Script::of(vec![vec![read(0)], vec![read(0)]]);
+    let machine = plain(2);
+    for units in [&[0][..], &[0, 2]] {
+        let setup = crate::simulate::Setup {
+            units,
+            home: &|_| None,
+            group: None,
+        };
+        let mut simulation = crate::simulate::Simulation::new(&machine, true).unwrap();
+        let outcome = simulation.window(&mut script.clone(), &setup, true);
+        assert_eq!(outcome.unwrap_err(), crate::simulate::Error::Unit(1));
+    }
+}
