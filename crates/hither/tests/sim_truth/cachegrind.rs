@@ -10,8 +10,8 @@
 //!   memcpy and its like are the same.
 //! - The loader's address for a library differs, always by whole pages. D1 has 64 sets, a page
 //!   of lines, so it does not matter there. Where lines leave LL it has 64 sets too, and many
-//!   ways. Where the stack begins within a page is no longer left to chance (setarch -R): for
-//!   sqlite one place in four has 7 % more misses of D1 than the others.
+//!   ways. Where the stack begins within a page is not left to chance (setarch -R): at some
+//!   places sqlite has 7 % more misses of D1.
 //!
 //! What remains: LL of cachegrind holds instructions as well, some 1500 to 5000 lines. D1 does
 //! not know. Where LL is small (128 KiB) the programs are ours and bzip2, small themselves, with
