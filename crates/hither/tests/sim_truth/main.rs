@@ -2,6 +2,5 @@
 mod cachegrind;
 #[allow(dead_code)] // Other tests use more of it.
 #[path = "../common/mod.rs"]
-#[allow(dead_code)] // Other tests use more of it.
 mod common;
 mod papers;
