@@ -80,27 +80,7 @@ impl Hierarchy {
                 last: WRITABLE,
             };
         }
-        let cache = self.tree.cache(r.branch, level);
-        if let Some(o) = known.private_owner().filter(|&o| o != r.branch) {
-            if self.tree.cache(o, level) == cache {
-                let found = self.downgrade(o, level, r.line, known);
-                if found.dirty {
-                    self.transfer(o, r.branch);
-                }
-                if found.dirty || found.writable {
-                    done += self.interconnect.inside;
-                }
-                if found.dirty && !self.moesi {
-                    self.caches[level].set_flags(at, DIRTY);
-                    self.tally.levels[level].touches += 1;
-                }
-                // A level in between may still be writable.
-                let last = level + 1 == self.tree.depth;
-                if last && !(found.dirty && self.moesi) {
-                    known.share();
-                }
-            }
-        }
+        done += self.recall(r, known, level, at);
         let free = known.private_owner().is_none_or(|o| o == r.branch);
         let alone = flags & WRITABLE != 0 && free && !known.any_copy(level);
         if alone {
@@ -111,6 +91,34 @@ impl Hierarchy {
             done,
             below: given,
             last: given,
+        }
+    }
+
+    /// A branch below the shared cache that has a line, at a place, may have written it: it shares
+    /// what it has. The cycles that this takes.
+    fn recall(&mut self, r: &Request, known: &mut Line, level: usize, at: usize) -> f64 {
+        let cache = self.tree.cache(r.branch, level);
+        let owner = known.private_owner().filter(|&o| o != r.branch);
+        let Some(o) = owner.filter(|&o| self.tree.cache(o, level) == cache) else {
+            return 0.0;
+        };
+        let found = self.downgrade(o, level, r.line, known);
+        if found.dirty {
+            self.transfer(o, r.branch);
+        }
+        if found.dirty && !self.moesi {
+            self.caches[level].set_flags(at, DIRTY);
+            self.tally.levels[level].touches += 1;
+        }
+        // A level in between may still be writable.
+        let last = level + 1 == self.tree.depth;
+        if last && !(found.dirty && self.moesi) {
+            known.share();
+        }
+        if found.dirty || found.writable {
+            self.interconnect.inside
+        } else {
+            0.0
         }
     }
 
