@@ -7,7 +7,6 @@ mod metrics;
 mod place;
 mod program;
 mod report;
-#[allow(dead_code)] // Until the verb `sim` uses it.
 mod simulate;
 mod topology;
 mod trace;
