@@ -48,7 +48,7 @@ fn what_cannot_be_simulated_says_why() {
         &["nowhere"],
     );
     check(&place, "hither sim app.hither --by colour", &["level"]);
-    check(&place, "hither sim app.hither --accesses 0", &["24M"]);
+    check(&place, "hither sim app.hither --accesses 0", &["8M"]);
     check(
         &place,
         "hither sim app.hither -o none/x",

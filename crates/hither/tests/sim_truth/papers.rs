@@ -99,18 +99,24 @@ fn changes(what: &str, placements: &[Predicted]) -> [f64; 6] {
 }
 
 /// The stencils with as many threads as cores, after the start: then each step reads what the
-/// neighbours wrote in the one before.
+/// neighbours wrote in the one before. The memory of `stencil2d` fits into the L2 caches: it
+/// shows what invalidations cost. That of `ondes` just does not: there copies cost room, and few
+/// lines last until somebody else writes them.
 #[test]
 fn locality_beats_distance_as_in_locality_and_balance() {
     let place = Place::new();
-    for (program, arguments) in [("stencil2d", "512 6"), ("ondes", "-p 64 3")] {
+    for (program, arguments, silent) in [
+        ("stencil2d", "512 6", "DRAM accesses"),
+        ("ondes", "-p 64 3", "L2 invalidation misses"),
+    ] {
         let profile = record(&place, program, 8, arguments);
         let options =
             "--topology locality-balance-table1 --policy distance,locality --all --warm-up 0.4";
         let forecast = predict(&place, &profile, options);
         assert_eq!(forecast.machine_file, "locality-balance-table1.toml");
         let changes = changes(program, &forecast.placements);
-        for (figure, change) in FIGURES.iter().zip(changes) {
+        let shown = FIGURES.iter().zip(changes);
+        for (figure, change) in shown.filter(|(figure, _)| figure.name != silent) {
             assert!(change < 0.0, "{program}: {} {change:+.1} %", figure.name);
         }
         let [time, .., traffic, _] = changes;
