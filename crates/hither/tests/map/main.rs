@@ -141,6 +141,13 @@ fn listed(title: &str) -> Vec<String> {
     names
 }
 
+/// Policies that need nothing but a matrix: `best` simulates, see tests/sim.
+fn thread_policies() -> Vec<String> {
+    let mut policies = listed("Threads");
+    policies.retain(|policy| policy != "best");
+    policies
+}
+
 /// Machines that are shipped with the program.
 fn shipped() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -33,7 +33,7 @@ fn a_list_of_edges_is_the_same_matrix() {
 #[test]
 fn every_policy_places_every_thread() {
     let place = Place::with_matrix(CROSSED);
-    for policy in listed("Threads") {
+    for policy in thread_policies() {
         let args = [
             "--matrix",
             "m.csv",
@@ -108,7 +108,7 @@ fn chosen_threads_and_units() {
 fn small_and_silent_matrices() {
     let check = |text: &str, threads: usize| {
         let place = Place::with_matrix(text);
-        for policy in listed("Threads") {
+        for policy in thread_policies() {
             let args = [
                 "--matrix",
                 "m.csv",
