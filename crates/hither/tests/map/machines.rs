@@ -4,19 +4,18 @@ use super::*;
 
 #[test]
 fn every_shipped_machine() {
-    let place = Place::with_profile(&chain(16));
+    let place = Place::with_profile(&chain(8));
     for machine in shipped() {
         let out = format!("{machine}.place.json");
         place.map(&["app.hither", "--topology", &machine, "-o", &machine]);
         let placement = place.placement(&out);
         assert_eq!(placement.machine.name, machine);
         let phase = &placement.phases[0];
-        assert_eq!(phase.threads.len(), 16);
+        assert_eq!(phase.threads.len(), 8);
         let mut pus: Vec<u32> = phase.threads.iter().map(|t| t.os()).collect();
         pus.sort_unstable();
         pus.dedup();
-        let room = placement.machine.units.min(16);
-        assert_eq!(pus.len(), room as usize, "{machine} has a PU for each");
+        assert_eq!(pus.len(), 8, "{machine} has a PU for each");
         let json = place.json(&["app.hither", "--topology", &machine, "--explain"]);
         let remote = json["explanation"]["after"]["remote"]
             .as_f64()
@@ -30,7 +29,7 @@ fn every_shipped_machine() {
             "{machine}"
         );
         if placement.machine.nodes.len() > 1 {
-            assert_eq!(hither_profile::Placement::pages(phase), 16, "{machine}");
+            assert_eq!(hither_profile::Placement::pages(phase), 8, "{machine}");
         }
         for format in listed("For other tools") {
             let text = place.map(&[&out, "--format", &format]);
