@@ -435,15 +435,21 @@ mod tests {
             return;
         };
         // Each page of 256 MiB is touched: more records than a ring holds. The kernel tells
-        // of what it lost with the next record that finds room, on the same processor.
-        let much = "head -c 256M /dev/zero | tail -c 256M | wc -c".to_owned();
-        let little = |cpu| format!("taskset -c {cpu} sh -c '(:); (:); (:)'");
-        let lines = std::iter::once(much).chain(cpus().into_iter().map(little));
+        // of what it lost with the next record that finds room, on the same processor; on a
+        // quiet machine it now and then has not.
         let mut seen = 0;
-        for line in lines {
-            let output = Command::new("sh").args(["-c", &line]).output().expect("sh");
-            assert!(output.status.success(), "{line}");
-            seen += faults.drain().len();
+        for _ in 0..20 {
+            for line in [
+                "head -c 256M /dev/zero | tail -c 256M | wc -c",
+                "for i in 1 2 3 4 5 6 7 8; do (:); done",
+            ] {
+                let output = Command::new("sh").args(["-c", line]).output().expect("sh");
+                assert!(output.status.success());
+                seen += faults.drain().len();
+            }
+            if faults.lost() > 30_000 {
+                break;
+            }
         }
         assert!(faults.lost() > 30_000, "{seen} + {}", faults.lost());
         assert!(seen as u64 + faults.lost() > 60_000, "{seen}");
