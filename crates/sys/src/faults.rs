@@ -429,28 +429,38 @@ mod tests {
         assert_eq!(faults.drain().len(), 0);
     }
 
+    /// What an observer saw, and what it was told that it lost, of more faults than its rings
+    /// hold: each page of 256 MiB is touched. The kernel tells with the next record that finds
+    /// room.
+    fn overflow(faults: &mut Faults) -> (u64, u64) {
+        let mut seen = 0;
+        for line in [
+            "head -c 256M /dev/zero | tail -c 256M | wc -c",
+            "for i in 1 2 3 4 5 6 7 8; do (:); done",
+        ] {
+            let output = Command::new("sh").args(["-c", line]).output().expect("sh");
+            assert!(output.status.success());
+            seen += faults.drain().len() as u64;
+        }
+        (seen, faults.lost())
+    }
+
     #[test]
     fn a_full_ring_counts_what_it_lost() {
-        let Some(mut faults) = observer(&cpus()) else {
-            return;
-        };
-        // Each fork causes some thirty faults: more records than the ring of a processor holds.
-        // The kernel tells of what it lost with the next record that finds room. Above
-        // kernel.perf_event_max_sample_rate, 100,000 a second, it stops the event instead, so
-        // the shell counts to a thousand between two forks.
-        let first = cpus()[0];
-        let forks = |n: u32| {
-            let line = format!("i=0; while [ $i -lt {n} ]; do (:); i=$((i + 1)); j=0; while [ $j -lt 1000 ]; do j=$((j + 1)); done; done");
-            let pinned = ["-c", &first.to_string(), "sh", "-c", &line];
-            let output = Command::new("taskset").args(pinned).output();
-            assert!(output.expect("taskset").status.success());
-        };
-        forks(1200);
-        let mut seen = faults.drain().len();
-        forks(8);
-        seen += faults.drain().len();
-        assert!(faults.lost() > 5000, "{seen} + {}", faults.lost());
-        assert!(seen as u64 + faults.lost() > 25_000, "{seen}");
+        // Linux 6.18 now and then writes nothing more into a ring that was full, above all
+        // where faults come faster than kernel.perf_event_max_sample_rate.
+        let mut tried = Vec::new();
+        for _ in 0..20 {
+            let Some(mut faults) = observer(&cpus()) else {
+                return;
+            };
+            let (seen, lost) = overflow(&mut faults);
+            if lost > 30_000 && seen + lost > 60_000 {
+                return;
+            }
+            tried.push((seen, lost));
+        }
+        panic!("{tried:?}");
     }
 
     #[test]
