@@ -7,8 +7,11 @@ use std::os::fd::{AsRawFd, FromRawFd};
 /// Linux keeps so many breakpoints per thread on x86 (DR0 to DR3).
 pub const BREAKPOINTS: usize = 4;
 
+const TYPE_SOFTWARE: u32 = 1;
+const COUNT_NOTHING: u64 = 9;
 const TYPE_BREAKPOINT: u32 = 5;
 const BREAKPOINT_EXECUTE: u32 = 4;
+const DISABLED: u64 = 1;
 const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
@@ -54,7 +57,10 @@ pub enum Heirs {
 
 /// A number that the kernel counts up. Keeps its value when who is counted has ended.
 #[derive(Debug)]
-pub struct Counter(File);
+pub struct Counter {
+    event: File,
+    _anchor: File,
+}
 
 impl Counter {
     /// Counts the times that thread `tid` and its heirs execute the instruction at
@@ -78,12 +84,16 @@ impl Counter {
             length: size_of::<libc::c_long>() as u64,
             ..Attributes::default()
         };
-        let open = |newer| open(attributes(newer), tid, ANY_CPU).map(Counter);
-        match open(REMOVE_ON_EXEC | only_threads) {
+        let open = |newer| open(attributes(newer), tid, ANY_CPU);
+        let event = match open(REMOVE_ON_EXEC | only_threads) {
             // Older kernels know neither flag: what they count besides is little.
-            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(0),
-            other => other,
-        }
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(0)?,
+            other => other?,
+        };
+        Ok(Counter {
+            event,
+            _anchor: anchor(tid)?,
+        })
     }
 
     /// Stops or goes on, for all that are counted.
@@ -93,7 +103,7 @@ impl Counter {
     pub fn turn(&self, on: bool) -> io::Result<()> {
         let request = if on { ENABLE } else { DISABLE };
         // SAFETY: these requests take an integer, no pointer, and the descriptor is ours.
-        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), request, 0) };
+        let done = unsafe { libc::ioctl(self.event.as_raw_fd(), request, 0) };
         match done {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -106,12 +116,31 @@ impl Counter {
     /// As read(2).
     pub fn value(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
-        (&self.0).read_exact(&mut bytes)?;
+        (&self.event).read_exact(&mut bytes)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 }
 
 const ANY_CPU: libc::c_int = -1;
+
+/// An event that counts nothing and that nobody inherits. It keeps the inherited events of a
+/// thread with it: where two threads have the same ones, the kernel may give each the other's
+/// instead of taking them off a processor and putting them on (perf_event_context_sched_out).
+/// Then the events that others are copied from end with a thread that was made later, and from
+/// then on (Linux 6.18) no new thread gets any.
+///
+/// # Errors
+/// As perf_event_open(2).
+pub(crate) fn anchor(tid: i32) -> io::Result<File> {
+    let attributes = Attributes {
+        kind: TYPE_SOFTWARE,
+        size: size_of::<Attributes>() as u32,
+        config: COUNT_NOTHING,
+        flags: DISABLED | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+        ..Attributes::default()
+    };
+    open(attributes, tid, ANY_CPU)
+}
 
 /// Opens an event on a thread (0: this one) and a processor, or any.
 pub(crate) fn open(mut attributes: Attributes, tid: i32, cpu: libc::c_int) -> io::Result<File> {
