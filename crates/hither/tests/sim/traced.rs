@@ -38,3 +38,36 @@ fn three_programs_on_two_machines() {
         }
     }
 }
+
+/// Ranks are processes: what they share has one address in the simulation, so that it costs more
+/// the farther they are from one another.
+#[test]
+fn ranks_share_their_messages() {
+    let program = workload("mpi_ring");
+    let place = Place::new();
+    if !std::path::Path::new(&program).exists() || status(&place.shell("command -v mpirun")) != 0 {
+        return println!("skipped: no mpirun here, or workloads/Makefile left mpi_ring out");
+    }
+    let mpirun = "mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mechanism none -np 4";
+    let line =
+        format!("{mpirun} {HITHER} trace -q --bursts 2ms/20ms -o ranks -- {program} 1000 256");
+    let out = place.shell(&line);
+    assert_eq!(status(&out), 0, "{line}: {}", text(&out.stderr));
+    let line = format!("{HITHER} sim ranks.hither --topology xeon-x7550x4 --policy scatter,locality,os --seeds 2 --accesses 100k --json");
+    let out = place.shell(&line);
+    assert_eq!(status(&out), 0, "{}", text(&out.stderr));
+    let found: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let forecast = &found["comparisons"][0];
+    let of = |at: usize, key: &str| {
+        let amount = &forecast["placements"][at]["amounts"][key];
+        amount.as_f64().expect("a number")
+    };
+    // A package each, or all in one.
+    let (apart, together) = (of(0, "transfers_between"), of(1, "transfers_between"));
+    assert!(
+        apart > 100.0 && together < apart / 10.0,
+        "{apart} {together}"
+    );
+    assert!(of(1, "invalidations") > 100.0);
+    assert!(of(1, "time") < of(0, "time"));
+}

@@ -217,3 +217,54 @@ pub fn next(forecast: &Forecast, topology: Option<&str>) -> String {
     ]);
     shell_line(words.iter())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hither_profile::Relative;
+
+    fn forecast(best: &str) -> Forecast {
+        let one = |name: &str| Predicted {
+            name: name.to_owned(),
+            thread_policy: name.to_owned(),
+            relative: Relative {
+                time: Some(Ratio::default()),
+                ..Relative::default()
+            },
+            ..Predicted::default()
+        };
+        let mut forecast = Forecast {
+            placements: vec![one("os"), one(best)],
+            best: 1,
+            ..Forecast::default()
+        };
+        forecast.source.file = "app.hither".to_owned();
+        forecast
+    }
+
+    #[test]
+    fn what_chance_does_is_no_placement_to_make() {
+        let check = |best, expected| assert_eq!(next(&forecast(best), None), expected);
+        check("random", "hither report app.hither");
+        check(
+            "scatter",
+            "hither map app.hither --policy scatter --data first-touch",
+        );
+    }
+
+    #[test]
+    fn the_legend_is_of_the_columns_that_fit() {
+        let style = |width| Style {
+            width,
+            height: 40,
+            colour: false,
+            unicode: false,
+        };
+        assert!(legend(&forecast("scatter"), style(100)).contains("inval."));
+        let narrow = legend(&forecast("scatter"), style(60));
+        assert!(
+            !narrow.contains("inval.") && narrow.contains("DRAM (lines) and energy;"),
+            "{narrow}"
+        );
+    }
+}
