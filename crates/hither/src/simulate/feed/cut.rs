@@ -13,8 +13,8 @@ pub struct Cut<S> {
     given: Vec<u64>,
     /// What is left of a piece that was cut, by thread.
     rest: Vec<Option<(Piece, Vec<Access>)>>,
-    /// Whether a thread has waited for others so far, and whether a part has begun for it.
-    waited: Vec<bool>,
+    /// When a thread last went on after a wait, and whether a part has begun for it.
+    went_on: Vec<Option<Nanos>>,
     begun: Vec<bool>,
 }
 
@@ -28,7 +28,7 @@ impl<S: Source> Cut<S> {
             left: vec![0; threads],
             given: vec![0; threads],
             rest: vec![None; threads],
-            waited: vec![false; threads],
+            went_on: vec![None; threads],
             begun: vec![true; threads],
             totals,
         }
@@ -89,10 +89,14 @@ impl<S: Source> Source for Cut<S> {
         let handed = into.len() as u64;
         self.left[at] -= handed;
         self.given[at] += handed;
-        // All threads begin a part at the same time: who took turns with others still does.
-        piece.waited |= self.waited[at] && !self.begun[at];
+        // All threads begin a part at the same time; but what came after a wait still comes after
+        // all that others did before.
+        if piece.waited {
+            self.went_on[at] = Some(piece.start);
+        } else if let Some(start) = self.went_on[at].filter(|_| !self.begun[at]) {
+            (piece.waited, piece.start) = (true, start);
+        }
         self.begun[at] = true;
-        self.waited[at] |= piece.waited;
         Some(piece)
     }
 }
