@@ -1,6 +1,7 @@
 //! hither's artefacts: types and file format, no system calls beyond reading and
 //! writing files. Usable as a library.
 #![forbid(unsafe_code)]
+mod artefact;
 pub mod binned;
 pub mod bursts;
 pub mod comm;
@@ -13,6 +14,7 @@ pub mod placement;
 pub mod prediction;
 pub mod tables;
 
+pub use artefact::ArtefactError;
 pub use comm::CommMatrix;
 pub use figure::{Better, Figure, Unit};
 pub use finding::{Finding, FindingKind, FindingLine, Fix, Picture};

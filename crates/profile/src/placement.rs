@@ -3,16 +3,17 @@
 //!
 //! Threads, regions and pages are named as in a profile, by what the next run can find
 //! again: the n-th thread of its creator, the n-th mapping of its size, the n-th page of it.
-use crate::ids::{NodeIx, ProcessIx, PuIx, ThreadIx};
-use crate::tables::{Nanos, RegionKind};
+use crate::ids::{NodeIx, ProcessIx, PuIx, RegionIx, ThreadIx};
+use crate::tables::{Nanos, Region, RegionKind};
+use crate::Profile;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 mod check;
 mod file;
 mod layout;
 
-pub use file::{check_placement_destination, read_placement, write_placement, PlacementError};
+pub use file::{check_placement_destination, read_placement, write_placement};
 
 /// Raised when a reader of an older version could misread a placement.
 pub const PLACEMENT_FORMAT: u32 = 1;
@@ -205,5 +206,32 @@ impl Placement {
     pub fn pages(phase: &PlacedPhase) -> u64 {
         let runs = phase.pages.iter().flat_map(|r| &r.runs);
         runs.fold(0, |sum, run| sum.saturating_add(run.pages()))
+    }
+
+    /// A profile's regions by position in [`Placement::regions`]; `None` for those that it does
+    /// not have. Of several that are known as the same, the first is the first.
+    #[must_use]
+    pub fn regions_in(&self, profile: &Profile) -> Vec<Option<RegionIx>> {
+        let mut same: HashMap<RegionId, Vec<RegionIx>> = HashMap::new();
+        for (ix, region) in profile.regions.iter().enumerate().rev() {
+            let regions = same.entry(region.into()).or_default();
+            regions.push(RegionIx(ix as u32));
+        }
+        let of = |id| same.get_mut(id).and_then(Vec::pop);
+        self.regions.iter().map(of).collect()
+    }
+}
+
+impl From<&Region> for RegionId {
+    fn from(region: &Region) -> RegionId {
+        RegionId {
+            kind: region.kind,
+            process: region.process,
+            thread: region.thread,
+            ordinal: region.ordinal,
+            size: region.size,
+            file: region.file.clone(),
+            file_offset: region.file_offset,
+        }
     }
 }

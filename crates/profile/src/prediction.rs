@@ -9,10 +9,7 @@ use serde::{Deserialize, Serialize};
 
 mod file;
 
-pub use file::{
-    check_prediction_destination, read_prediction, write_prediction, PredictionError,
-    PREDICTION_JSON,
-};
+pub use file::{check_prediction_destination, read_prediction, write_prediction, PREDICTION_JSON};
 
 /// Raised when a reader of an older version could misread a prediction.
 pub const PREDICTION_FORMAT: u32 = 1;

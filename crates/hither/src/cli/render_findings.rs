@@ -20,7 +20,7 @@ pub fn render(view: &View, next: &str, top: usize, style: Style) -> String {
         let title = format!("Placements predicted on {}", clean(&forecast.title));
         out.push_str(&format!("\n{}\n", style.bold(&title)));
         out.push_str(&sim::table(forecast, style));
-        out.push_str(&style.wrap("  ", &sim::legend(forecast), 2));
+        out.push_str(&style.wrap("  ", &sim::legend(forecast, style), 2));
     }
     if let Some(comparison) = &view.comparison {
         out.push_str(&render_comparison::render(comparison, top, style));

@@ -25,6 +25,7 @@ pub use args::Args;
 
 use super::map;
 use super::style::Style;
+use crate::map::data::PageSize;
 use args::By;
 use model::Model;
 use recorded::Recording;
@@ -114,17 +115,37 @@ pub fn best(args: &map::Args, profile: &Path) -> Result<Best> {
     })
 }
 
-/// What else of the options of `hither map` says where threads go.
+/// What else of the options of `hither map` says where threads and pages go.
 fn words_of(args: &map::Args) -> Vec<String> {
     let mut words = Vec::new();
+    let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
     if let Some(capacity) = args.on.capacity {
-        words.extend(["--capacity".to_owned(), capacity.to_string()]);
+        add("--capacity", capacity.to_string());
+    }
+    if let Some(mix) = args.choice.mix {
+        add("--mix", mix.to_string());
+    }
+    for (name, decision) in &args.choice.structures {
+        let decision = map::args::decision_name(*decision);
+        add("--structure", format!("{name}={decision}"));
+    }
+    let size = match args.choice.page_size {
+        PageSize::K4 => "4k",
+        PageSize::M2 => "2m",
+    };
+    add("--page-size", size.to_owned());
+    let phases = &args.phases;
+    if phases.phases {
+        add("--phase-window", phases.phase_window.to_string());
+        add("--phase-difference", phases.phase_difference.to_string());
+        add("--min-heterogeneity", phases.min_heterogeneity.to_string());
+        add("--min-amount", phases.min_amount.to_string());
+        add("--thread-interval", format!("{}ns", phases.thread_interval));
+        add("--page-interval", format!("{}ns", phases.page_interval));
+        words.push("--phases".to_owned());
     }
     if args.on.siblings {
         words.push("--siblings".to_owned());
-    }
-    if let Some(mix) = args.choice.mix {
-        words.extend(["--mix".to_owned(), mix.to_string()]);
     }
     words
 }

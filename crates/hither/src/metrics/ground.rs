@@ -2,7 +2,7 @@
 //! says, else each thread where E_app is highest and each page where it was touched first.
 use super::pages::{PageId, PageTable, ThreadUse};
 use super::report::Analysis;
-use hither_profile::{NodeIx, Placement, Profile, Region, RegionId, RegionIx};
+use hither_profile::{NodeIx, Placement, Profile};
 use std::collections::HashMap;
 
 /// Threads and pages on nodes.
@@ -42,7 +42,7 @@ impl Ground {
             }
         }
         let mut pages = first_touch(analysis, &threads);
-        let regions = regions(profile, placement);
+        let regions = placement.regions_in(profile);
         for places in placement.phases.iter().rev().flat_map(|p| &p.pages) {
             let Some(Some(region)) = regions.get(places.region as usize) else {
                 continue;
@@ -147,28 +147,4 @@ impl Traffic {
 fn first_touch(analysis: &Analysis, threads: &[NodeIx]) -> HashMap<PageId, NodeIx> {
     let touched = analysis.touchers.iter();
     touched.map(|(id, t)| (*id, threads[t.at()])).collect()
-}
-
-/// The profile's regions by position in the placement. Of several that are known as the same,
-/// the first is the first.
-fn regions(profile: &Profile, placement: &Placement) -> Vec<Option<RegionIx>> {
-    let mut same: HashMap<RegionId, Vec<RegionIx>> = HashMap::new();
-    for (ix, region) in profile.regions.iter().enumerate().rev() {
-        let regions = same.entry(known_as(region)).or_default();
-        regions.push(RegionIx(ix as u32));
-    }
-    let of = |id| same.get_mut(id).and_then(Vec::pop);
-    placement.regions.iter().map(of).collect()
-}
-
-fn known_as(region: &Region) -> RegionId {
-    RegionId {
-        kind: region.kind,
-        process: region.process,
-        thread: region.thread,
-        ordinal: region.ordinal,
-        size: region.size,
-        file: region.file.clone(),
-        file_offset: region.file_offset,
-    }
 }

@@ -172,6 +172,11 @@ fn the_table_fits_and_names_what_to_do_next() {
             .map(|l| l.chars().count())
             .max();
         assert!(longest <= Some(width), "{out}");
+        // The legend tells of the columns that are there.
+        for word in ["inval.", "transf."] {
+            let times = out.matches(word).count();
+            assert!(times == 0 || times == 2, "{word} in {out}");
+        }
         assert!(out.contains("\n  *balanced-locality+most-access "), "{out}");
         assert!(
             out.contains("Verdict: balanced-locality+most-access is predicted to take"),

@@ -140,6 +140,61 @@ fn the_report_has_what_was_predicted() {
 }
 
 #[test]
+fn names_of_files_do_not_steer_the_terminal() {
+    let place = place();
+    let machine = "--topology xeon-x7550x4";
+    let line = format!("hither map app.hither {machine} -o own >/dev/null; name=\"$(printf 'a\\033[31m')\"; cp own.place.json \"$name\"; hither sim app.hither {machine} --policy compact -p \"$name\" -v --by thread");
+    let out = ok(&place, &line);
+    assert!(out.contains("a?[31m") && out.contains("Energy"), "{out}");
+    assert!(!out.contains('\u{1b}'), "{out:?}");
+}
+
+/// Nothing but the first structure is ever missed.
+#[test]
+fn what_was_written_is_read_again() {
+    let place = place();
+    let machine = "--topology xeon-x7550x4";
+    ok(
+        &place,
+        &format!("hither sim app.hither {machine} --policy os,compact --seeds 1 --by structure --no-keep -o x"),
+    );
+    let report = ok(
+        &place,
+        "hither report app.hither --json --prediction x.sim.json",
+    );
+    let found: Value = serde_json::from_str(&report).expect("JSON");
+    let prediction = &found["predictions"][0];
+    let structures = prediction["structures"].as_array().map(Vec::len);
+    assert_eq!(structures, Some(2));
+    let parts = prediction["placements"][1]["by_structure"].as_array();
+    assert_eq!(parts.map(Vec::len), structures);
+}
+
+/// Options of `hither map` that say where threads and pages go are those of what is predicted.
+#[test]
+fn best_is_judged_with_the_options_given() {
+    let place = place();
+    let judged = |options: &str| {
+        let line = format!(
+            "hither map app.hither --topology xeon-x7550x4 --policy best {options} -o best"
+        );
+        ok(&place, &line);
+        let text = std::fs::read_to_string(place.path("best.place.json")).expect("a placement");
+        let best: Value = serde_json::from_str(&text).expect("JSON");
+        best["why"].as_str().expect("a sentence").to_owned()
+    };
+    // Pages by turns instead of where the first thread touched them: it is predicted otherwise.
+    let plain = judged("--data first-touch");
+    let spread = judged("--data first-touch --structure grid=interleave");
+    assert_ne!(spread, plain);
+    // There is one phase: its placement is that of the run.
+    assert_eq!(judged("--data first-touch --phases"), plain);
+    // In pages of 2 MiB all of the grid lies on one node.
+    let small = judged("--data most-access");
+    assert_ne!(judged("--data most-access --page-size 2m"), small);
+}
+
+#[test]
 fn a_profile_can_be_left_alone() {
     let place = place();
     ok(

@@ -38,3 +38,39 @@ fn three_programs_on_two_machines() {
         }
     }
 }
+
+/// Ranks are processes: what they share has one address in the simulation, so that it costs more
+/// the farther they are from one another.
+#[test]
+fn ranks_share_their_messages() {
+    let program = workload("mpi_ring");
+    let place = Place::new();
+    if !std::path::Path::new(&program).exists() || status(&place.shell("command -v mpirun")) != 0 {
+        return println!("skipped: no mpirun here, or workloads/Makefile left mpi_ring out");
+    }
+    let mpirun = "mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 --mca btl_vader_single_copy_mechanism none -np 2";
+    let line =
+        format!("{mpirun} {HITHER} trace -q --bursts 5ms/50ms -o ranks -- {program} 10000 512");
+    let out = place.shell(&line);
+    assert_eq!(status(&out), 0, "{line}: {}", text(&out.stderr));
+    let line = format!("{HITHER} sim ranks.hither --topology xeon-x7550x4 --policy scatter,locality --accesses 500k --json");
+    let out = place.shell(&line);
+    assert_eq!(status(&out), 0, "{}", text(&out.stderr));
+    let found: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let forecast = &found["comparisons"][0];
+    let amounts = |at: usize| &forecast["placements"][at]["amounts"];
+    let traffic = |at: usize| -> f64 {
+        let links = amounts(at)["link_bytes"].as_array().expect("links");
+        links.iter().filter_map(Value::as_f64).sum()
+    };
+    // A package each, or both in one: then the cache that they share serves them.
+    let (apart, together) = (traffic(0), traffic(1));
+    assert!(
+        apart > 10_000.0 && together < apart / 10.0,
+        "{apart} {together}"
+    );
+    for at in [0, 1] {
+        let taken = amounts(at)["invalidations"].as_f64();
+        assert!(taken > Some(100.0), "{taken:?}");
+    }
+}

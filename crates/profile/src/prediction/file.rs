@@ -1,49 +1,40 @@
-//! Reading and writing a prediction. A reader sees the whole file or none: it is written under
-//! another name beside the target and renamed.
+//! Reading and writing `NAME.sim.json`, and what is kept of it in a profile.
 use super::{Forecast, Prediction, PREDICTION_FORMAT};
+use crate::artefact::{self, Artefact, ArtefactError};
+use serde::de::IgnoredAny;
 use serde::Deserialize;
-use std::fs::{File, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What a prediction is called in the folder of the profile that it is about.
 pub const PREDICTION_JSON: &str = "prediction.json";
 
-/// Largest file read.
-const MAX_BYTES: u64 = 256 << 20;
+impl Artefact for Prediction {
+    const NOUN: &'static str = "prediction";
+    const MAKER: &'static str = "hither sim";
+    const FORMAT: u32 = PREDICTION_FORMAT;
 
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PredictionError {
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
-    #[error("{} is not a prediction ({why}); give a file that `hither sim` wrote", path.display())]
-    NotAPrediction { path: PathBuf, why: String },
-    #[error(
-        "{} has prediction format {format}, this hither reads {PREDICTION_FORMAT}; make it again with `hither sim`, or update hither",
-        path.display()
-    )]
-    OtherVersion { path: PathBuf, format: u64 },
-    #[error("{} is damaged: {what}; make it again with `hither sim`", path.display())]
-    Damaged { path: PathBuf, what: String },
-    #[error(
-        "{} exists and is not a prediction ({why}); it was left as it is: choose another name with -o, or move it away",
-        path.display()
-    )]
-    Refused { path: PathBuf, why: String },
-}
+    fn version(text: &[u8]) -> serde_json::Result<u64> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u64,
+            /// Profiles and placements have a format too, but no comparisons.
+            #[serde(rename = "comparisons")]
+            _comparisons: IgnoredAny,
+        }
+        serde_json::from_slice(text).map(|version: Version| version.format)
+    }
 
-fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PredictionError {
-    let path = path.to_owned();
-    move |source| PredictionError::Io {
-        action,
-        path,
-        source,
+    fn check(&self) -> Result<(), String> {
+        let forecasts = self.comparisons.iter().enumerate();
+        forecasts
+            .map(|(at, forecast)| check(forecast).map_err(|e| format!("comparisons[{at}]: {e}")))
+            .collect()
+    }
+
+    fn text(&self) -> serde_json::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(text)
     }
 }
 
@@ -52,28 +43,24 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Prediction
 ///
 /// # Errors
 /// If it is missing, of another version, or damaged: the message says where.
-pub fn read_prediction(path: &Path) -> Result<Prediction, PredictionError> {
-    let damaged = |what: String| PredictionError::Damaged {
-        path: path.to_owned(),
-        what,
-    };
-    let text = whole(path)?;
-    let format = version(&text).map_err(|why| PredictionError::NotAPrediction {
-        path: path.to_owned(),
-        why,
-    })?;
-    if format != u64::from(PREDICTION_FORMAT) {
-        return Err(PredictionError::OtherVersion {
-            path: path.to_owned(),
-            format,
-        });
-    }
-    let prediction: Prediction =
-        serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
-    for (at, forecast) in prediction.comparisons.iter().enumerate() {
-        check(forecast).map_err(|e| damaged(format!("comparisons[{at}]: {e}")))?;
-    }
-    Ok(prediction)
+pub fn read_prediction(path: &Path) -> Result<Prediction, ArtefactError> {
+    artefact::read(path)
+}
+
+/// Writes a prediction to `path`, replacing a prediction that is there.
+///
+/// # Errors
+/// If something else is at `path`, or it cannot be written; then nothing is left behind.
+pub fn write_prediction(prediction: &Prediction, path: &Path) -> Result<u64, ArtefactError> {
+    artefact::write(prediction, path)
+}
+
+/// Whether [`write_prediction`] would accept `path`.
+///
+/// # Errors
+/// If something that is not a prediction is there.
+pub fn check_prediction_destination(path: &Path) -> Result<(), ArtefactError> {
+    artefact::destination::<Prediction>(path).map(drop)
 }
 
 fn check(forecast: &Forecast) -> Result<(), String> {
@@ -120,94 +107,4 @@ fn check(forecast: &Forecast) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn whole(path: &Path) -> Result<Vec<u8>, PredictionError> {
-    let not_one = |why: &str| PredictionError::NotAPrediction {
-        path: path.to_owned(),
-        why: why.to_owned(),
-    };
-    // A pipe would make us wait for ever.
-    match path.metadata() {
-        Ok(data) if data.is_file() => {}
-        Ok(_) => return Err(not_one("it is not a file")),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(not_one("it does not exist")),
-        Err(e) => return Err(io("read", path)(e)),
-    }
-    let file = File::open(path).map_err(io("read", path))?;
-    let mut text = Vec::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut text)
-        .map_err(io("read", path))?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(not_one(&format!("it is larger than {MAX_BYTES} bytes")));
-    }
-    Ok(text)
-}
-
-/// The version, read before the rest, which may look different in another one.
-fn version(text: &[u8]) -> Result<u64, String> {
-    #[derive(Deserialize)]
-    struct Version {
-        format: u64,
-        /// Profiles and placements have a format too, but no comparisons.
-        #[serde(rename = "comparisons")]
-        _comparisons: serde::de::IgnoredAny,
-    }
-    let version: Version = serde_json::from_slice(text).map_err(|e| e.to_string())?;
-    Ok(version.format)
-}
-
-/// Writes a prediction to `path`, replacing a prediction that is there.
-///
-/// # Errors
-/// If something else is at `path`, or it cannot be written; then nothing is left behind.
-pub fn write_prediction(prediction: &Prediction, path: &Path) -> Result<u64, PredictionError> {
-    let target = destination(path)?;
-    let mut text =
-        serde_json::to_vec_pretty(prediction).map_err(|e| io("write", path)(e.into()))?;
-    text.push(b'\n');
-    let parent = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix(".hither-")
-        .permissions(Permissions::from_mode(0o664))
-        .tempfile_in(parent)
-        .map_err(io("make a file in", parent))?;
-    file.write_all(&text)
-        .and_then(|()| file.as_file().sync_all())
-        .map_err(io("write", path))?;
-    file.persist(&target)
-        .map_err(|e| io("write", path)(e.error))?;
-    Ok(text.len() as u64)
-}
-
-/// Whether [`write_prediction`] would accept `path`.
-///
-/// # Errors
-/// If something that is not a prediction is there.
-pub fn check_prediction_destination(path: &Path) -> Result<(), PredictionError> {
-    destination(path).map(drop)
-}
-
-/// Where to write: `path`, or what it links to.
-fn destination(path: &Path) -> Result<PathBuf, PredictionError> {
-    let refused = |why: String| PredictionError::Refused {
-        path: path.to_owned(),
-        why,
-    };
-    if path.symlink_metadata().is_err() {
-        return Ok(path.to_owned());
-    }
-    let target = path
-        .canonicalize()
-        .map_err(|_| refused("a broken link".to_owned()))?;
-    let text = whole(&target).map_err(|e| match e {
-        PredictionError::NotAPrediction { why, .. } => refused(why),
-        e => refused(e.to_string()),
-    })?;
-    version(&text).map_err(refused)?;
-    Ok(target)
 }

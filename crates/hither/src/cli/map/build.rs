@@ -168,18 +168,9 @@ impl Regions {
         let mut regions: Vec<RegionId> = vec![RegionId::default(); self.number.len()];
         for (region, number) in &self.number {
             let known = profile.and_then(|p| p.regions.get(region.at()));
-            let Some(r) = known else {
-                continue;
-            };
-            regions[*number as usize] = RegionId {
-                kind: r.kind,
-                process: r.process,
-                thread: r.thread,
-                ordinal: r.ordinal,
-                size: r.size,
-                file: r.file.clone(),
-                file_offset: r.file_offset,
-            };
+            if let Some(known) = known {
+                regions[*number as usize] = known.into();
+            }
         }
         regions
     }

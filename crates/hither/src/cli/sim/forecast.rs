@@ -7,15 +7,19 @@ use hither_profile::{
 use super::model::Model;
 use super::plans::Candidate;
 use super::recorded::{Recording, Window};
-use super::replay::Part;
+use super::replay::{add, Run};
 use crate::simulate::energy::{energy, Joules, Split};
 use crate::simulate::feed::statistics::ratio;
 use crate::simulate::outcome::{Counts, LevelCounts, NodeCounts, Share};
 
-/// A candidate and what came of it: by seed, then by window.
+/// A candidate and what came of it.
 pub struct Played {
     pub candidate: Candidate,
-    pub seeds: Vec<Vec<Part>>,
+    /// By seed, then by window.
+    seeds: Vec<Vec<Counts>>,
+    /// Summed over seeds and windows: by thread, and by data structure.
+    threads: Vec<Share>,
+    structures: Vec<Share>,
 }
 
 /// A figure of one window.
@@ -61,9 +65,27 @@ fn joules(model: &Model, counts: &Counts) -> f64 {
 }
 
 impl Played {
+    /// Of the runs with each seed; `structures` is how many are told apart.
+    pub fn of(candidate: Candidate, runs: impl Iterator<Item = Run>, structures: usize) -> Played {
+        let mut played = Played {
+            candidate,
+            seeds: Vec::new(),
+            threads: Vec::new(),
+            // Where the last ones are never missed, nobody tells of them.
+            structures: vec![Share::default(); structures],
+        };
+        for run in runs {
+            add(&mut played.threads, &run.threads);
+            add(&mut played.structures, &run.groups);
+            let windows = run.windows.into_iter().flatten();
+            played.seeds.push(windows.collect());
+        }
+        played
+    }
+
     fn samples(&self, model: &Model, figure: Figure) -> Vec<Vec<f64>> {
-        let of_window = |part: &Part| figure(model, &part.counts);
-        let of_seed = |windows: &Vec<Part>| windows.iter().map(of_window).collect();
+        let of_window = |counts: &Counts| figure(model, counts);
+        let of_seed = |windows: &Vec<Counts>| windows.iter().map(of_window).collect();
         self.seeds.iter().map(of_seed).collect()
     }
 
@@ -113,16 +135,16 @@ impl Played {
             seeds: candidate.plans.len() as u32,
             relative: self.relative(first, model),
             amounts: self.amounts(model),
-            by_thread: self.portions(model, |part| &part.threads),
-            by_structure: self.portions(model, |part| &part.groups),
+            by_thread: self.portions(model, &self.threads),
+            by_structure: self.portions(model, &self.structures),
             over_time: self.moments(model, recording),
         }
     }
 
     fn amounts(&self, model: &Model) -> Amounts {
         let mut sum = Counts::default();
-        for part in self.seeds.iter().flatten() {
-            sum += &part.counts;
+        for counts in self.seeds.iter().flatten() {
+            sum += counts;
         }
         let seeds = self.seeds.len().max(1) as f64;
         let instructions = sum.instructions as f64;
@@ -171,9 +193,9 @@ impl Played {
         let windows = recording.windows.iter().enumerate();
         let moment = |(at, window): (usize, &Window)| {
             let start = recording.bursts.windows()[window.number].start;
-            let parts = self.seeds.iter().filter_map(|seed| seed.get(at));
+            let counts = self.seeds.iter().filter_map(|seed| seed.get(at));
             let mean = |figure: Figure| {
-                let sum: f64 = parts.clone().map(|part| figure(model, &part.counts)).sum();
+                let sum: f64 = counts.clone().map(|counts| figure(model, counts)).sum();
                 sum / seeds
             };
             Moment {
@@ -191,28 +213,21 @@ impl Played {
         windows.map(moment).collect()
     }
 
-    fn portions(&self, model: &Model, of: fn(&Part) -> &Vec<Share>) -> Vec<Portion> {
-        let rows = self.seeds.iter().flatten().map(|part| of(part).len()).max();
-        let mut portions = vec![Portion::default(); rows.unwrap_or(0)];
+    fn portions(&self, model: &Model, shares: &[Share]) -> Vec<Portion> {
         let seeds = self.seeds.len().max(1) as f64;
-        for part in self.seeds.iter().flatten() {
-            for (portion, share) in portions.iter_mut().zip(of(part)) {
-                add(portion, share, seeds, model);
-            }
-        }
-        portions
+        let mean = |n: u64| n as f64 / seeds;
+        let portion = |share: &Share| Portion {
+            accesses: mean(share.accesses),
+            instructions: mean(share.instructions),
+            first_level_misses: mean(share.first_misses),
+            last_level_misses: mean(share.last_misses),
+            transfers: mean(share.transfers),
+            local_reads: mean(share.local_reads),
+            remote_reads: mean(share.remote_reads),
+            read_time: seconds(model, share.read_time) / seeds,
+        };
+        shares.iter().map(portion).collect()
     }
-}
-
-fn add(portion: &mut Portion, share: &Share, seeds: f64, model: &Model) {
-    portion.accesses += share.accesses as f64 / seeds;
-    portion.instructions += share.instructions as f64 / seeds;
-    portion.first_level_misses += share.first_misses as f64 / seeds;
-    portion.last_level_misses += share.last_misses as f64 / seeds;
-    portion.transfers += share.transfers as f64 / seeds;
-    portion.local_reads += share.local_reads as f64 / seeds;
-    portion.remote_reads += share.remote_reads as f64 / seeds;
-    portion.read_time += seconds(model, share.read_time) / seeds;
 }
 
 fn part_of(part: f64, whole: f64) -> f64 {

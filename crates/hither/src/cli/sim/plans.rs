@@ -13,6 +13,11 @@ use crate::cli::map;
 use crate::simulate::feed::kernel::Kernel;
 use crate::simulate::feed::plan::{Pages, Plan, Stage};
 
+/// A window of more time than this is long enough for the system to move threads within it, so
+/// many times at most.
+const LONG_WINDOW: Nanos = 100_000_000;
+const MOST_TURNS: u64 = 16;
+
 /// A placement to simulate.
 pub struct Candidate {
     pub name: String,
@@ -106,6 +111,11 @@ impl Planner<'_> {
         words.extend(self.words.iter().map(String::as_str));
         let args = map::Args::of(&words)?;
         let mut kernel = Kernel::new(&target.tree, seed);
+        let phased = args.phases.phases && wanted.threads != Threads::Os;
+        let places_pages = wanted.data.is_some() || !args.choice.structures.is_empty();
+        if phased {
+            return self.of_placement(&map::decide(&args, input, target, None)?, seed);
+        }
         let seats = match wanted.threads {
             Threads::Os => {
                 let units: Vec<u32> = input.placed.iter().map(|_| kernel.put()).collect();
@@ -113,13 +123,9 @@ impl Planner<'_> {
             }
             _ => map::seats(&args, input, target)?,
         };
-        let placement = match wanted.data {
-            Some(_) => Some(map::decide(&args, input, target, Some(&seats))?),
-            None => None,
-        };
-        let plan = match &placement {
-            Some(placement) => self.of_placement(placement, seed)?,
-            None => Plan::of_units(seats),
+        let plan = match places_pages {
+            true => self.of_placement(&map::decide(&args, input, target, Some(&seats))?, seed)?,
+            false => Plan::of_units(seats),
         };
         match wanted.threads {
             Threads::Os => self.drifting(plan, &mut kernel),
@@ -127,8 +133,9 @@ impl Planner<'_> {
         }
     }
 
-    /// As the system moves threads between windows and, at the beginning of what counts of a
-    /// window, as often as it would while one lasts: then their caches are cold.
+    /// As the system moves threads between windows, and as often as it would while one lasts: at
+    /// the beginning of what counts of it, and over a long one evenly, so that the cold caches
+    /// cost what they cost.
     fn drifting(&self, mut plan: Plan, kernel: &mut Kernel) -> Result<Plan> {
         let recording = self.recording;
         let threads: Vec<usize> = recording.input.placed.iter().map(|t| t.at()).collect();
@@ -143,18 +150,19 @@ impl Planner<'_> {
         for window in &recording.windows {
             let window = &recording.bursts.windows()[window.number];
             let between = window.start.saturating_sub(last);
-            let within = window.end.saturating_sub(window.start);
             last = window.end;
-            for (start, traced) in [
-                (window.start, between),
-                (window.start.saturating_add(1), within),
-            ] {
+            let within = turns(window.start, window.end, recording.is_whole());
+            for (start, traced) in [(window.start, between)].into_iter().chain(within) {
+                let before = units.clone();
                 kernel.migrate(&mut units, &threads, probability(traced));
-                plan.stages.push(Stage {
-                    start,
-                    units: units.clone(),
-                    pages: Pages::default(),
-                });
+                // A stage cuts the window: none without need.
+                if units != before {
+                    plan.stages.push(Stage {
+                        start,
+                        units: units.clone(),
+                        pages: Pages::default(),
+                    });
+                }
             }
         }
         Ok(plan)
@@ -239,6 +247,22 @@ impl Planner<'_> {
     }
 }
 
+/// When the system may move threads within a window, and for how long that stands.
+fn turns(start: Nanos, end: Nanos, whole: bool) -> impl Iterator<Item = (Nanos, Nanos)> {
+    let length = end.saturating_sub(start);
+    let turns = match whole {
+        true => MOST_TURNS,
+        false => (length / LONG_WINDOW).clamp(1, MOST_TURNS),
+    };
+    let each = length / turns;
+    // In the middle of its part: at the beginning of a run there is no cache to lose yet.
+    let first = if turns > 1 { each / 2 } else { 0 };
+    (0..turns).map(move |turn| {
+        let behind = first.saturating_add(turn.saturating_mul(each)).max(1);
+        (start.saturating_add(behind), each)
+    })
+}
+
 /// The policies that `joint` chooses from: those that are compared and know something, each with
 /// pages placed for its threads; if there are none, the usual ones.
 fn for_joint(wanted: &[Wanted]) -> Vec<Wanted> {
@@ -254,4 +278,23 @@ fn for_joint(wanted: &[Wanted]) -> Vec<Wanted> {
         data: Some(JOINT_DATA.to_owned()),
     };
     threads.into_iter().map(with_pages).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_windows_have_several_turns() {
+        let check = |end: Nanos, whole: bool, count: usize, first: Nanos| {
+            let all: Vec<_> = turns(1000, end, whole).collect();
+            assert_eq!((all.len(), all[0].0), (count, first), "{end} {whole}");
+            assert!(all.iter().all(|(at, _)| *at > 1000 && *at < end.max(1002)));
+        };
+        check(1000, false, 1, 1001);
+        check(10_001_000, false, 1, 1001);
+        check(400_001_000, false, 4, 50_001_000);
+        check(33_000, true, 16, 2000);
+        check(Nanos::MAX, false, 16, 1000 + (Nanos::MAX - 1000) / 32);
+    }
 }

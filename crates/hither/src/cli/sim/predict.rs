@@ -69,7 +69,9 @@ pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<For
         sample: sample(recording, warm),
         pages: args.what.pages.name().to_owned(),
         best: verdict::best(&placements) as u32,
-        verdict: verdict::sentence(&placements, &played, model),
+        verdict: verdict::sentence(&placements, &|one, other| {
+            played[one].time_to(played[other], model)
+        }),
         notes: notes(recording, model, warm, damaged),
         placements,
     })
@@ -112,14 +114,14 @@ fn simulate(
         let (candidate, seed) = tasks[at];
         let plan = &candidates[candidate].plans[seed];
         let group = structures.map(|_| &number as Group);
-        let windows = stand.play(plan, &parts, group, &heard)?;
-        Ok(windows.into_iter().flatten().collect::<Vec<_>>())
+        stand.play(plan, &parts, group, &heard)
     })?;
     progress.end();
     let mut results = results.into_iter();
-    let played = candidates.into_iter().map(|candidate| Played {
-        seeds: results.by_ref().take(candidate.plans.len()).collect(),
-        candidate,
+    let told_apart = structures.map_or(0, |s| s.names.len());
+    let played = candidates.into_iter().map(|candidate| {
+        let runs = results.by_ref().take(candidate.plans.len());
+        Played::of(candidate, runs, told_apart)
     });
     Ok((warm, played.collect(), heard.damaged()))
 }
@@ -183,11 +185,14 @@ fn notes(recording: &Recording, model: &Model, warm: WarmUp, damaged: bool) -> V
             percent(change)
         ));
     }
-    if recording.windows.len() < FEW_WINDOWS {
-        notes.push(format!(
-            "{} windows are few to judge by: how sure results are is itself uncertain.",
-            recording.windows.len()
-        ));
+    match recording.windows.len() {
+        1 => notes.push(
+            "One window is little to judge by: intervals tell how much chance does in it, not how it stands for the run.".to_owned(),
+        ),
+        few if few < FEW_WINDOWS => notes.push(format!(
+            "{few} windows are few to judge by: how sure results are is itself uncertain."
+        )),
+        _ => {}
     }
     let seen = recording.threads_seen();
     let working = recording.input.placed.len();

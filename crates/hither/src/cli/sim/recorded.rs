@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{anyhow, bail, Result};
 use hither_profile::bursts::Bursts;
-use hither_profile::{Profile, ThreadIx};
+use hither_profile::{Nanos, Profile, ThreadIx};
 
 use crate::cli::map;
 use crate::cli::map::input::Input;
@@ -66,7 +66,9 @@ impl Recording {
             accesses
         });
         let recorded: Vec<Vec<u64>> = windows.collect();
-        let chosen = choose(&recorded, limit);
+        let times: Vec<(Nanos, Nanos)> =
+            bursts.windows().iter().map(|w| (w.start, w.end)).collect();
+        let chosen = choose(&recorded, &times, limit);
         if let Some(broken) = bursts.broken().filter(|_| chosen.is_empty()) {
             bail!("{broken}; but no window lies before it, so record the program again");
         }
@@ -150,10 +152,10 @@ fn without(shown: &str, profile: &Profile) -> anyhow::Error {
     )
 }
 
-/// Numbers of windows, evenly over the run, so many that they hold about `limit` accesses if they
-/// are like the others; at least two where there are two, since one tells nothing of how they
-/// differ.
-fn choose(recorded: &[Vec<u64>], limit: Option<u64>) -> Vec<usize> {
+/// Numbers of windows, evenly over the time of the run, so many that they hold about `limit`
+/// accesses if they are like the others; at least two where there are two, since one tells nothing
+/// of how they differ. `times`: when each begins and ends.
+fn choose(recorded: &[Vec<u64>], times: &[(Nanos, Nanos)], limit: Option<u64>) -> Vec<usize> {
     let sum = |at: usize| {
         recorded[at]
             .iter()
@@ -166,8 +168,22 @@ fn choose(recorded: &[Vec<u64>], limit: Option<u64>) -> Vec<usize> {
         .fold(0u64, |total, at| total.saturating_add(sum(*at)));
     let part = u128::from(limit.unwrap_or(u64::MAX)) * all as u128 / u128::from(total.max(1));
     let count = usize::try_from(part).map_or(all, |part| part.clamp(all.min(2), all));
-    let at = |i: usize| full[(2 * i + 1) * all / (2 * count)];
-    (0..count).map(at).collect()
+    let (Some(first), Some(last)) = (full.first(), full.last()) else {
+        return full;
+    };
+    let (begin, end) = (times[*first].0, times[*last].1);
+    let span = u128::from(end.saturating_sub(begin));
+    // The n-th is taken from the middle of the n-th part of the run, or near by.
+    let mut next = 0;
+    let nearest = |n: usize| {
+        let middle = span * (2 * n as u128 + 1) / (2 * count as u128);
+        let middle = begin.saturating_add(u64::try_from(middle).unwrap_or(u64::MAX));
+        let left = next..all - (count - 1 - n);
+        let found = left.min_by_key(|at| times[full[*at]].0.abs_diff(middle));
+        next = found.map_or(all, |at| at + 1);
+        found.map(|at| full[at])
+    };
+    (0..count).filter_map(nearest).collect()
 }
 
 #[cfg(test)]
@@ -178,7 +194,11 @@ mod tests {
     fn windows_are_left_out_evenly() {
         let check = |sums: &[u64], limit: Option<u64>, expected: &[usize]| {
             let recorded: Vec<Vec<u64>> = sums.iter().map(|n| vec![*n]).collect();
-            assert_eq!(choose(&recorded, limit), expected, "{sums:?} {limit:?}");
+            let times: Vec<_> = (0..sums.len() as u64)
+                .map(|n| (n * 10, n * 10 + 10))
+                .collect();
+            let found = choose(&recorded, &times, limit);
+            assert_eq!(found, expected, "{sums:?} {limit:?}");
         };
         check(&[], None, &[]);
         check(&[0, 0], None, &[]);
@@ -189,5 +209,21 @@ mod tests {
         check(&[u64::MAX, u64::MAX], None, &[0, 1]);
         // Large windows are not left out for being large.
         check(&[1, 100, 1, 1], Some(103), &[0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn windows_are_chosen_by_time_and_not_by_number() {
+        let check = |starts: &[u64], count: u64, expected: &[usize]| {
+            let recorded = vec![vec![1]; starts.len()];
+            let times: Vec<_> = starts.iter().map(|start| (*start, start + 1)).collect();
+            let found = choose(&recorded, &times, Some(count));
+            assert_eq!(found, expected, "{starts:?}");
+        };
+        // Most of them are of the beginning.
+        check(&[0, 1, 2, 3, 4, 5, 50, 99], 2, &[5, 7]);
+        check(&[0, 1, 2, 3, 4, 50, 95, 99], 3, &[4, 5, 6]);
+        check(&[0, 1, 2, 99], 3, &[1, 2, 3]);
+        // Times that a damaged file may say.
+        check(&[9, 3, 1], 2, &[0, 1]);
     }
 }

@@ -3,6 +3,7 @@ use hither_profile::{Forecast, Predicted, Ratio};
 
 use super::args::{By, Pages};
 use super::render_by;
+use super::wanted::Threads;
 use crate::cli::style::{clean, count, percent, shell_line, three, Style};
 
 /// All of it; `file` is the profile as it was named.
@@ -14,7 +15,7 @@ pub fn render(forecast: &Forecast, by: &[By], style: Style) -> String {
     for one in by {
         out += &render_by::render(forecast, *one, style);
     }
-    for note in notes(forecast) {
+    for note in notes(forecast, style) {
         out += &style.wrap("  - ", &clean(&note), 4);
     }
     out
@@ -43,6 +44,8 @@ fn head(forecast: &Forecast) -> String {
 /// goes first.
 struct Column {
     head: String,
+    /// What the legend says of a ratio; empty for what is no ratio or needs no word.
+    means: &'static str,
     cell: fn(&Predicted) -> String,
     spare: u32,
 }
@@ -50,53 +53,55 @@ struct Column {
 /// All columns of the first table.
 fn columns(forecast: &Forecast, style: Style) -> Vec<Column> {
     let last = forecast.levels.last().map_or("LLC", String::as_str);
-    let column = |head: &str, spare, cell| Column {
+    let column = |head: &str, means, spare, cell| Column {
         head: head.to_owned(),
+        means,
         cell,
         spare,
     };
     vec![
-        column("time", 0, |p| value(p.relative.time)),
-        column(if style.unicode { "\u{b1}" } else { "+-" }, 0, |p| {
+        column("time", "time", 0, |p| value(p.relative.time)),
+        column(if style.unicode { "\u{b1}" } else { "+-" }, "", 0, |p| {
             half(p.relative.time)
         }),
-        column("IPC", 4, |p| format!("{:.2}", p.amounts.ipc)),
-        column(&format!("{} MPKI", clean(last)), 1, |p| {
+        column("IPC", "", 4, |p| format!("{:.2}", p.amounts.ipc)),
+        column(&format!("{} MPKI", clean(last)), "", 1, |p| {
             p.amounts
                 .levels
                 .last()
                 .map_or("-".to_owned(), |level| three(level.mpki))
         }),
-        column("inval.", 3, |p| value(p.relative.invalidations)),
-        column("transf.", 2, |p| value(p.relative.transfers)),
-        column("links", 0, |p| value(p.relative.link_bytes)),
-        column("DRAM", 0, |p| value(p.relative.dram)),
-        column("remote", 0, |p| match p.amounts.dram() {
+        column("inval.", "inval. (copies that writes took away)", 3, |p| {
+            value(p.relative.invalidations)
+        }),
+        column("transf.", "transf. (lines from cache to cache)", 2, |p| {
+            value(p.relative.transfers)
+        }),
+        column("links", "links (bytes)", 0, |p| {
+            value(p.relative.link_bytes)
+        }),
+        column("DRAM", "DRAM (lines)", 0, |p| value(p.relative.dram)),
+        column("remote", "", 0, |p| match p.amounts.dram() {
             all if all > 0.0 => format!("{:.0} %", p.amounts.remote_dram() / all * 100.0),
             _ => "-".to_owned(),
         }),
-        column("energy", 0, |p| value(p.relative.energy)),
+        column("energy", "energy", 0, |p| value(p.relative.energy)),
     ]
 }
 
-/// The most telling columns that fit; the winner is marked.
-pub fn table(forecast: &Forecast, style: Style) -> String {
-    let mut columns = columns(forecast, style);
+/// What placements are called in the table; the winner is marked.
+fn names(forecast: &Forecast) -> Vec<String> {
     let several = forecast.placements.len() > 1;
-    let name = |at: usize, p: &Predicted| {
-        let mark = if several && at == forecast.best as usize {
-            '*'
-        } else {
-            ' '
-        };
-        format!("{mark}{}", clean(&p.name))
+    let name = |(at, p): (usize, &Predicted)| {
+        let best = several && at == forecast.best as usize;
+        format!("{}{}", if best { '*' } else { ' ' }, clean(&p.name))
     };
-    let names: Vec<String> = forecast
-        .placements
-        .iter()
-        .enumerate()
-        .map(|(at, p)| name(at, p))
-        .collect();
+    forecast.placements.iter().enumerate().map(name).collect()
+}
+
+/// The most telling columns that fit.
+fn fitting(forecast: &Forecast, style: Style) -> Vec<Column> {
+    let mut columns = columns(forecast, style);
     let width = |column: &Column| {
         let cells = forecast
             .placements
@@ -104,6 +109,7 @@ pub fn table(forecast: &Forecast, style: Style) -> String {
             .map(|p| (column.cell)(p).chars().count());
         cells.max().unwrap_or(0).max(column.head.chars().count()) + 2
     };
+    let names = names(forecast);
     let first = names.iter().map(|n| n.chars().count()).max().unwrap_or(0) + 3;
     while first + columns.iter().map(width).sum::<usize>() > style.width {
         let spare = columns.iter().map(|c| c.spare).max().unwrap_or(0);
@@ -112,8 +118,14 @@ pub fn table(forecast: &Forecast, style: Style) -> String {
         }
         columns.retain(|c| c.spare != spare);
     }
+    columns
+}
+
+pub fn table(forecast: &Forecast, style: Style) -> String {
+    let columns = fitting(forecast, style);
     let mut header = vec![""];
     header.extend(columns.iter().map(|c| c.head.as_str()));
+    let names = names(forecast);
     let rows = forecast.placements.iter().zip(names).map(|(p, name)| {
         let cells = columns.iter().map(|c| (c.cell)(p));
         [name].into_iter().chain(cells).collect()
@@ -137,19 +149,31 @@ fn half(ratio: Option<Ratio>) -> String {
     half.map_or_else(|| "-".to_owned(), |half| format!("{half:.3}"))
 }
 
-/// What the numbers are.
-pub fn legend(forecast: &Forecast) -> String {
+/// What the numbers are, of the columns that are shown.
+pub fn legend(forecast: &Forecast, style: Style) -> String {
     let first = forecast.placements.first().map_or("", |p| p.name.as_str());
+    let columns = fitting(forecast, style);
+    let ratios: Vec<&str> = columns
+        .iter()
+        .map(|c| c.means)
+        .filter(|means| !means.is_empty())
+        .collect();
+    let ratios = match ratios.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    };
+    let sign = if style.unicode { "\u{b1}" } else { "+-" };
     format!(
-        "Ratios to {}: time, inval. (copies that writes took away), transf. (lines from cache to cache), links (bytes), DRAM (lines) and energy; +- is half of the 95 % interval of time; remote is the share of DRAM's lines that another node asked for.",
+        "Ratios to {}: {ratios}; {sign} is half of the 95 % interval of time; remote is the share of DRAM's lines that another node asked for.",
         clean(first)
     )
 }
 
 /// What to bear in mind.
-fn notes(forecast: &Forecast) -> Vec<String> {
+fn notes(forecast: &Forecast, style: Style) -> Vec<String> {
     let mut notes = vec![
-        legend(forecast),
+        legend(forecast, style),
         format!(
             "Pages that a placement leaves to the system: {}.",
             forecast.pages
@@ -179,7 +203,9 @@ pub fn next(forecast: &Forecast, topology: Option<&str>) -> String {
         words.extend(forecast.source.command.iter().map(String::as_str));
         return shell_line(words.iter());
     }
-    if best.thread_policy == "os" {
+    // What chance does well once is nothing to keep.
+    let chance = [Threads::Os.name(), Threads::RANDOM.name()];
+    if chance.contains(&best.thread_policy.as_str()) {
         return shell_line(["hither", "report", file].iter());
     }
     words.extend(["map", file]);
@@ -190,4 +216,55 @@ pub fn next(forecast: &Forecast, topology: Option<&str>) -> String {
         best.data_policy.as_deref().unwrap_or("first-touch"),
     ]);
     shell_line(words.iter())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hither_profile::Relative;
+
+    fn forecast(best: &str) -> Forecast {
+        let one = |name: &str| Predicted {
+            name: name.to_owned(),
+            thread_policy: name.to_owned(),
+            relative: Relative {
+                time: Some(Ratio::default()),
+                ..Relative::default()
+            },
+            ..Predicted::default()
+        };
+        let mut forecast = Forecast {
+            placements: vec![one("os"), one(best)],
+            best: 1,
+            ..Forecast::default()
+        };
+        forecast.source.file = "app.hither".to_owned();
+        forecast
+    }
+
+    #[test]
+    fn what_chance_does_is_no_placement_to_make() {
+        let check = |best, expected| assert_eq!(next(&forecast(best), None), expected);
+        check("random", "hither report app.hither");
+        check(
+            "scatter",
+            "hither map app.hither --policy scatter --data first-touch",
+        );
+    }
+
+    #[test]
+    fn the_legend_is_of_the_columns_that_fit() {
+        let style = |width| Style {
+            width,
+            height: 40,
+            colour: false,
+            unicode: false,
+        };
+        assert!(legend(&forecast("scatter"), style(100)).contains("inval."));
+        let narrow = legend(&forecast("scatter"), style(60));
+        assert!(
+            !narrow.contains("inval.") && narrow.contains("DRAM (lines) and energy;"),
+            "{narrow}"
+        );
+    }
 }

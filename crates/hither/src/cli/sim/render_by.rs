@@ -71,7 +71,7 @@ fn levels(forecast: &Forecast, style: Style) -> String {
 }
 
 fn links(forecast: &Forecast, style: Style) -> String {
-    let header: Vec<&str> = names(forecast, "link");
+    let header = names(forecast, "link");
     let rows = forecast.links.iter().enumerate().map(|(at, link)| {
         let kind = if link.between_packages {
             ""
@@ -88,17 +88,20 @@ fn links(forecast: &Forecast, style: Style) -> String {
     let rows: Vec<_> = rows.collect();
     match rows.is_empty() {
         true => String::new(),
-        false => style.table(&header, rows, &columns(&header)),
+        false => table(&header, rows, style),
     }
 }
 
-fn names<'a>(forecast: &'a Forecast, first: &'a str) -> Vec<&'a str> {
-    let names = forecast.placements.iter().map(|p| p.name.as_str());
-    [first].into_iter().chain(names).collect()
+/// A column for each placement.
+fn names(forecast: &Forecast, first: &str) -> Vec<String> {
+    let names = forecast.placements.iter().map(|p| clean(&p.name));
+    [first.to_owned()].into_iter().chain(names).collect()
 }
 
-fn columns(header: &[&str]) -> Vec<usize> {
-    (1..header.len()).collect()
+fn table(header: &[String], rows: Vec<Vec<String>>, style: Style) -> String {
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let right: Vec<usize> = (1..header.len()).collect();
+    style.table(&header, rows, &right)
 }
 
 fn nodes(forecast: &Forecast, style: Style) -> String {
@@ -198,7 +201,7 @@ fn energy(forecast: &Forecast, style: Style) -> String {
     rows.push(all("nJ/instruction", |p| {
         three(p.amounts.energy.per_instruction)
     }));
-    style.table(&header, rows, &columns(&header))
+    table(&header, rows, style)
 }
 
 fn joules(joules: f64) -> String {
@@ -219,5 +222,5 @@ fn over_time(forecast: &Forecast, style: Style) -> String {
         [start].into_iter().chain(times).collect()
     };
     let rows = (0..windows).step_by(step).map(row).collect();
-    style.table(&header, rows, &columns(&header))
+    table(&header, rows, style)
 }

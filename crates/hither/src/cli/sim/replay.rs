@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 use anyhow::{anyhow, Result};
-use hither_profile::bursts::{Access, Decoder, Piece};
+use hither_profile::bursts::{self, Access, Decoder, Piece};
 
 use super::model::Model;
 use super::recorded::{Recording, Window};
-use crate::simulate::feed::cut::Cut;
+use crate::simulate::feed::cut::{made_by, Cut};
 use crate::simulate::feed::homes::{Ground, Homes, Rule};
 use crate::simulate::feed::plan::Plan;
 use crate::simulate::feed::space::Layout;
@@ -23,10 +23,12 @@ pub struct Stand<'a> {
     pub rule: Rule,
 }
 
-/// What came of a part of a window.
-#[derive(Clone, Debug, Default)]
-pub struct Part {
-    pub counts: Counts,
+/// What came of a plan.
+#[derive(Default)]
+pub struct Run {
+    /// By window, the parts that count.
+    pub windows: Vec<Vec<Counts>>,
+    /// Over all windows: by thread, and by group.
     pub threads: Vec<Share>,
     pub groups: Vec<Share>,
 }
@@ -37,8 +39,8 @@ pub type Parts<'a> = &'a [(f64, bool)];
 /// Which group an address of a window belongs to, as [`Setup::group`] wants to know.
 pub type Group<'a> = &'a dyn Fn(&Window, u64) -> u32;
 
-impl Stand<'_> {
-    /// Plays a plan; by window the parts that count. `heard` is told of every window.
+impl<'a> Stand<'a> {
+    /// Plays a plan. `heard` is told of every window.
     ///
     /// # Errors
     /// When the machine cannot be simulated.
@@ -48,50 +50,122 @@ impl Stand<'_> {
         parts: Parts,
         group: Option<Group>,
         heard: &Heard,
-    ) -> Result<Vec<Vec<Part>>> {
-        let mut simulation = Simulation::new(&self.model.machine, true)?;
-        let mut all = Vec::new();
-        let mut last = 0;
+    ) -> Result<Run> {
+        let ground = Ground {
+            plan,
+            touches: &self.recording.touches,
+            rule: self.rule,
+            unit_nodes: &self.model.unit_nodes,
+            nodes: &self.model.nodes,
+        };
+        let mut playing = Playing {
+            ground,
+            group,
+            simulation: Simulation::new(&self.model.machine, true)?,
+            stage: 0,
+            run: Run::default(),
+        };
         for window in &self.recording.windows {
             let source = Recorded::new(self.recording, window);
             let mut cut = Cut::new(source, window.accesses.clone());
-            let start = self.recording.bursts.windows()[window.number].start;
-            let ground = Ground {
-                plan,
-                touches: &self.recording.touches,
-                rule: self.rule,
-                unit_nodes: &self.model.unit_nodes,
-                nodes: &self.model.nodes,
-            };
-            let mut found = Vec::new();
-            for &(end, counts) in parts {
-                cut.until(end);
-                // What counts may have a stage of its own: see plans.rs.
-                let stage = plan.at(start.saturating_add(u64::from(counts)));
-                let homes = Homes::new(ground, &window.layout, stage);
-                if plan.moves_pages(last, stage) {
-                    simulation.forget_homes();
-                }
-                last = stage;
-                let of_group = group.map(|group| move |address| group(window, address));
-                let setup = Setup {
-                    units: &plan.stages[stage].units,
-                    home: &|address| homes.of(address),
-                    group: of_group.as_ref().map(|of| of as &dyn Fn(u64) -> u32),
-                };
-                let outcome = simulation.window(&mut cut, &setup, counts)?;
-                if counts {
-                    found.push(Part {
-                        counts: outcome.counts,
-                        threads: outcome.threads,
-                        groups: outcome.groups,
-                    });
-                }
-            }
-            all.push(found);
+            let recorded = &self.recording.bursts.windows()[window.number];
+            let found = playing.window((window, recorded), &mut cut, parts)?;
+            playing.run.windows.push(found);
             heard.window(cut.inner());
         }
-        Ok(all)
+        Ok(playing.run)
+    }
+}
+
+/// A plan while it is played.
+struct Playing<'a> {
+    ground: Ground<'a>,
+    group: Option<Group<'a>>,
+    simulation: Simulation<'a>,
+    /// The stage of the plan that it has come to.
+    stage: usize,
+    run: Run,
+}
+
+impl Playing<'_> {
+    /// Plays a window, cut where a part ends and where a stage of the plan begins.
+    fn window(
+        &mut self,
+        (window, recorded): (&Window, &bursts::Window),
+        cut: &mut Cut<Recorded>,
+        parts: Parts,
+    ) -> Result<Vec<Counts>> {
+        let plan = self.ground.plan;
+        let within = plan.within(recorded.start.saturating_add(1), recorded.end);
+        let threads = window.accesses.len();
+        let made = |stage: usize| made_by(plan.stages[stage].start, &recorded.pieces, threads);
+        let mut turns = within.map(|stage| (stage, made(stage))).peekable();
+        let mut reached = 0;
+        let mut found = Vec::new();
+        for &(share, counts) in parts {
+            let end = cut.share(share);
+            // What counts may have a stage of its own: see plans.rs.
+            let begins = recorded.start.saturating_add(u64::from(counts));
+            let mut stage = plan.at(begins).max(reached);
+            let mut sum = Counts::default();
+            while let Some((next, made)) = turns.next_if(|(_, made)| all(made) < all(&end)) {
+                let upto: Vec<u64> = made.iter().zip(&end).map(|(a, b)| *a.min(b)).collect();
+                if cut.until(&upto) {
+                    sum += &self.part(window, cut, stage, counts)?;
+                }
+                (stage, reached) = (next, next);
+            }
+            cut.until(&end);
+            sum += &self.part(window, cut, stage, counts)?;
+            if counts {
+                found.push(sum);
+            }
+        }
+        Ok(found)
+    }
+
+    fn part(
+        &mut self,
+        window: &Window,
+        cut: &mut Cut<Recorded>,
+        stage: usize,
+        counts: bool,
+    ) -> Result<Counts> {
+        let plan = self.ground.plan;
+        let homes = Homes::new(self.ground, &window.layout, stage);
+        if plan.moves_pages(self.stage, stage) {
+            self.simulation.forget_homes();
+        }
+        self.stage = stage;
+        let of_group = self
+            .group
+            .map(|group| move |address| group(window, address));
+        let setup = Setup {
+            units: &plan.stages[stage].units,
+            home: &|address| homes.of(address),
+            group: of_group.as_ref().map(|of| of as &dyn Fn(u64) -> u32),
+        };
+        let outcome = self.simulation.window(cut, &setup, counts)?;
+        if counts {
+            add(&mut self.run.threads, &outcome.threads);
+            add(&mut self.run.groups, &outcome.groups);
+        }
+        Ok(outcome.counts)
+    }
+}
+
+fn all(accesses: &[u64]) -> u64 {
+    accesses.iter().fold(0, |sum, n| sum.saturating_add(*n))
+}
+
+/// Adds shares to others by position.
+pub fn add(sums: &mut Vec<Share>, shares: &[Share]) {
+    sums.resize(sums.len().max(shares.len()), Share::default());
+    for (sum, share) in sums.iter_mut().zip(shares) {
+        sum.accesses += share.accesses;
+        sum.instructions += share.instructions;
+        sum.read_time += share.read_time;
+        sum.add_events(share);
     }
 }
 

@@ -1,8 +1,6 @@
 //! Which placement is best, by how much, and how sure that is, in a sentence.
 use hither_profile::{Predicted, Ratio};
 
-use super::forecast::Played;
-use super::model::Model;
 use crate::cli::style::percent;
 
 /// Less than this is no difference worth a word.
@@ -16,16 +14,14 @@ pub fn best(all: &[Predicted]) -> usize {
         .unwrap_or(0)
 }
 
-/// `played`: in the order of `all`.
-pub fn sentence(all: &[Predicted], played: &[&Played], model: &Model) -> String {
+/// `time`: that of one placement as a ratio to another's.
+pub fn sentence(all: &[Predicted], time: &dyn Fn(usize, usize) -> Option<Ratio>) -> String {
     let at = best(all);
     let (Some(first), Some(fastest)) = (all.first(), all.get(at)) else {
         return "There is nothing to compare.".to_owned();
     };
-    let told_apart = |other: usize| {
-        let ratio = played[other].time_to(played[at], model);
-        ratio.is_some_and(|r| is_sure(r) && r.value - 1.0 >= NOTICEABLE)
-    };
+    let told_apart =
+        |other: usize| time(other, at).is_some_and(|r| is_sure(r) && r.value - 1.0 >= NOTICEABLE);
     let behind = (0..all.len()).filter(|other| *other != at && !told_apart(*other));
     let alike: Vec<&str> = behind.map(|other| all[other].name.as_str()).collect();
     let Some(time) = fastest.relative.time.filter(|_| at > 0) else {
@@ -38,27 +34,59 @@ pub fn sentence(all: &[Predicted], played: &[&Played], model: &Model) -> String 
             ),
         };
     };
-    let gain = percent(1.0 - time.value);
-    let Some(half) = time.half_width else {
-        return format!("{} is predicted to take {gain} less time than {}; with one window nothing tells how sure that is.", fastest.name, first.name);
-    };
-    let (low, high) = (1.0 - time.value - half, 1.0 - time.value + half);
-    let range = format!("95 % confidence: {} to {}", percent(low), percent(high));
+    let less = percent(1.0 - time.value);
     if !is_sure(time) {
-        return format!("None of them is surely faster than {}: {} comes out with {gain} less time, but that may be chance ({range}).", first.name, fastest.name);
+        return unsure(all, fastest, time);
     }
     if 1.0 - time.value < NOTICEABLE {
         return format!(
-            "All the same: {} takes {gain} less time than {} ({range}).",
-            fastest.name, first.name
+            "All the same: {} takes {less} less time than {} ({}).",
+            fastest.name,
+            first.name,
+            range(time)
         );
     }
+    format!("{}{}.", gains(fastest, time, first), also(&alike))
+}
+
+/// The fastest is not surely faster than the first; another one may be.
+fn unsure(all: &[Predicted], fastest: &Predicted, time: Ratio) -> String {
+    let first = &all[0];
+    let doubt = match time.half_width {
+        Some(_) => format!("but that may be chance ({})", range(time)),
+        None => "but one window does not tell how sure that is".to_owned(),
+    };
+    let less = percent(1.0 - time.value);
+    let is_gain = |ratio: &Ratio| is_sure(*ratio) && 1.0 - ratio.value >= NOTICEABLE;
+    let sure = all
+        .iter()
+        .filter_map(|p| Some((p, p.relative.time.filter(is_gain)?)));
+    match sure.min_by(|(_, a), (_, b)| a.value.total_cmp(&b.value)) {
+        Some((other, ratio)) => format!(
+            "{}; {} comes out with {less} less, {doubt}.",
+            gains(other, ratio, first),
+            fastest.name
+        ),
+        None if time.half_width.is_none() => format!("{} is predicted to take {less} less time than {}; with one window nothing tells how sure that is.", fastest.name, first.name),
+        None => format!("None of them is surely faster than {}: {} comes out with {less} less time, {doubt}.", first.name, fastest.name),
+    }
+}
+
+fn gains(one: &Predicted, time: Ratio, first: &Predicted) -> String {
     format!(
-        "{} is predicted to take {gain} less time than {} ({range}){}.",
-        fastest.name,
+        "{} is predicted to take {} less time than {} ({})",
+        one.name,
+        percent(1.0 - time.value),
         first.name,
-        also(&alike)
+        range(time)
     )
+}
+
+/// What is gained at least and at most; nothing takes less than no time.
+fn range(time: Ratio) -> String {
+    let half = time.half_width.unwrap_or(0.0);
+    let (low, high) = (1.0 - time.value - half, (1.0 - time.value + half).min(1.0));
+    format!("95 % confidence: {} to {}", percent(low), percent(high))
 }
 
 /// The interval does not hold 1.
@@ -77,5 +105,85 @@ fn also(alike: &[&str]) -> String {
             "; {} and {last} are as good, as far as this can tell",
             others.join(", ")
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hither_profile::{Amounts, Relative};
+
+    /// Placements `a`, `b`, ... of so much time, and the half widths of that.
+    fn check(times: &[(f64, Option<f64>)], parts: &[&str]) {
+        let one = |(name, (value, half_width)): (char, &(f64, Option<f64>))| Predicted {
+            name: name.to_string(),
+            relative: Relative {
+                time: Some(Ratio {
+                    value: *value,
+                    half_width: *half_width,
+                }),
+                ..Relative::default()
+            },
+            amounts: Amounts {
+                time: *value,
+                ..Amounts::default()
+            },
+            ..Predicted::default()
+        };
+        let all: Vec<Predicted> = ('a'..).zip(times).map(one).collect();
+        let said = sentence(&all, &|_, _| None);
+        for part in parts {
+            assert!(said.contains(part), "no {part:?} in {said:?}");
+        }
+    }
+
+    #[test]
+    fn the_best_that_is_sure_is_named_before_one_that_may_be_chance() {
+        let first = (1.0, Some(0.0));
+        check(
+            &[first, (0.9, Some(0.02))],
+            &[
+                "b is predicted to take 10.0 % less time than a",
+                "8.0 % to 12.0 %",
+            ],
+        );
+        check(
+            &[first, (0.9, Some(0.02)), (0.8, Some(0.3))],
+            &[
+                "b is predicted to take 10.0 % less time than a",
+                "; c comes out with 20.0 % less",
+                "may be chance",
+            ],
+        );
+        check(
+            &[first, (0.9, Some(0.02)), (0.8, None)],
+            &[
+                "b is predicted to take 10.0 % less time than a",
+                "one window",
+            ],
+        );
+        check(
+            &[first, (0.999, Some(0.0)), (0.8, Some(0.3))],
+            &[
+                "None of them is surely faster than a: c",
+                "-10.0 % to 50.0 %",
+            ],
+        );
+        check(
+            &[first, (0.8, None)],
+            &["b is predicted", "with one window nothing tells"],
+        );
+        check(
+            &[first, (1.1, Some(0.0))],
+            &["None of them is predicted to be faster than a"],
+        );
+    }
+
+    #[test]
+    fn nothing_gains_more_than_all_of_the_time() {
+        check(
+            &[(1.0, Some(0.0)), (0.2, Some(0.5))],
+            &["30.0 % to 100.0 %"],
+        );
     }
 }

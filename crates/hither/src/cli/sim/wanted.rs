@@ -26,7 +26,7 @@ pub const JOINT_DATA: &str = "most-access";
 pub const USUAL: [Threads; 8] = [
     Threads::Os,
     Threads::Policy("compact"),
-    Threads::Policy("random"),
+    Threads::RANDOM,
     Threads::Policy("scatter"),
     Threads::Policy("locality"),
     Threads::Policy("balanced-locality"),
@@ -35,6 +35,8 @@ pub const USUAL: [Threads; 8] = [
 ];
 
 impl Threads {
+    pub const RANDOM: Threads = Threads::Policy("random");
+
     pub fn name(self) -> &'static str {
         match self {
             Threads::Os => "os",
@@ -50,7 +52,7 @@ impl Threads {
 
     /// Another seed may put threads elsewhere, and nothing else tells where they should be.
     pub fn is_chance(self) -> bool {
-        matches!(self, Threads::Os | Threads::Policy("random"))
+        [Threads::Os, Threads::RANDOM].contains(&self)
     }
 }
 

@@ -2,7 +2,7 @@
 //! results by less than 1 %.
 use anyhow::Result;
 
-use super::replay::{Heard, Part, Stand};
+use super::replay::{Heard, Stand};
 use crate::simulate::feed::plan::Plan;
 use crate::simulate::outcome::Counts;
 
@@ -37,16 +37,16 @@ pub fn warm_up(stand: &Stand, plan: &Plan, heard: &Heard) -> Result<WarmUp> {
     let ends = SHARES.iter().chain([&1.0]);
     let parts: Vec<(f64, bool)> = ends.map(|end| (*end, true)).collect();
     let line = f64::from(stand.model.machine.line);
-    let windows = stand.play(plan, &parts, None, heard)?;
-    Ok(choose(&windows, line))
+    let run = stand.play(plan, &parts, None, heard)?;
+    Ok(choose(&run.windows, line))
 }
 
-fn choose(windows: &[Vec<Part>], line: f64) -> WarmUp {
+fn choose(windows: &[Vec<Counts>], line: f64) -> WarmUp {
     // What is counted when a share warms up is what lies behind it.
     let behind = |at: usize| {
         let mut sum = Counts::default();
         for part in windows.iter().flat_map(|parts| parts.iter().skip(at + 1)) {
-            sum += &part.counts;
+            sum += part;
         }
         figures(&sum, line)
     };
@@ -101,19 +101,16 @@ mod tests {
 
     /// A window whose parts of 1/32, 1/32, 1/16, 1/8, 1/4, 1/2 have so many misses each, and
     /// `scale` instructions for each 1/32.
-    fn window(misses: [u64; 6], scale: u64) -> Vec<Part> {
+    fn window(misses: [u64; 6], scale: u64) -> Vec<Counts> {
         let sizes = [1, 1, 2, 4, 8, 16];
-        let part = |(size, misses): (u64, u64)| Part {
-            counts: Counts {
-                instructions: size * scale,
-                cycles: (size * scale) as f64,
-                levels: vec![LevelCounts {
-                    misses: [misses, 0, 0, 0],
-                    ..LevelCounts::default()
-                }],
-                ..Counts::default()
-            },
-            ..Part::default()
+        let part = |(size, misses): (u64, u64)| Counts {
+            instructions: size * scale,
+            cycles: (size * scale) as f64,
+            levels: vec![LevelCounts {
+                misses: [misses, 0, 0, 0],
+                ..LevelCounts::default()
+            }],
+            ..Counts::default()
         };
         sizes.into_iter().zip(misses).map(part).collect()
     }

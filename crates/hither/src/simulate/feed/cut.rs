@@ -1,7 +1,8 @@
-//! A window in parts, each a share of every thread's accesses: the first warms the caches, what
-//! follows counts.
+//! A window in parts: the first, a share of every thread's accesses, warms the caches; what follows
+//! counts, cut again at the times at which threads or pages move.
 use crate::simulate::Source;
 use hither_profile::bursts::{Access, Piece};
+use hither_profile::Nanos;
 
 /// A source that ends where a part ends, and goes on with the next.
 pub struct Cut<S> {
@@ -12,6 +13,9 @@ pub struct Cut<S> {
     given: Vec<u64>,
     /// What is left of a piece that was cut, by thread.
     rest: Vec<Option<(Piece, Vec<Access>)>>,
+    /// When a thread last went on after a wait, and whether a part has begun for it.
+    went_on: Vec<Option<Nanos>>,
+    begun: Vec<bool>,
 }
 
 impl<S: Source> Cut<S> {
@@ -24,16 +28,27 @@ impl<S: Source> Cut<S> {
             left: vec![0; threads],
             given: vec![0; threads],
             rest: vec![None; threads],
+            went_on: vec![None; threads],
+            begun: vec![true; threads],
             totals,
         }
     }
 
-    /// From where the last part ended up to this share of the window.
-    pub fn until(&mut self, share: f64) {
-        for ((left, given), total) in self.left.iter_mut().zip(&self.given).zip(&self.totals) {
-            let end = (*total as f64 * share.clamp(0.0, 1.0)).round() as u64;
+    /// Accesses of each thread up to this share of the window.
+    #[must_use]
+    pub fn share(&self, share: f64) -> Vec<u64> {
+        let share = share.clamp(0.0, 1.0);
+        let end = |total: &u64| (*total as f64 * share).round() as u64;
+        self.totals.iter().map(end).collect()
+    }
+
+    /// From where the last part ended up to so many accesses of each thread; whether there are any.
+    pub fn until(&mut self, ends: &[u64]) -> bool {
+        for ((left, given), end) in self.left.iter_mut().zip(&self.given).zip(ends) {
             *left = end.saturating_sub(*given);
         }
+        self.begun.fill(false);
+        self.left.iter().any(|left| *left > 0)
     }
 
     /// What it cuts.
@@ -74,8 +89,34 @@ impl<S: Source> Source for Cut<S> {
         let handed = into.len() as u64;
         self.left[at] -= handed;
         self.given[at] += handed;
+        // All threads begin a part at the same time; but what came after a wait still comes after
+        // all that others did before.
+        if piece.waited {
+            self.went_on[at] = Some(piece.start);
+        } else if let Some(start) = self.went_on[at].filter(|_| !self.begun[at]) {
+            (piece.waited, piece.start) = (true, start);
+        }
+        self.begun[at] = true;
         Some(piece)
     }
+}
+
+/// How many accesses each thread had made by a time; within a piece they are made evenly.
+#[must_use]
+pub fn made_by(time: Nanos, pieces: &[Piece], threads: usize) -> Vec<u64> {
+    let mut made = vec![0u64; threads];
+    for piece in pieces.iter().filter(|piece| piece.start < time) {
+        let span = piece.end.saturating_sub(piece.start);
+        let past = u128::from(span.min(time - piece.start));
+        let part = match span {
+            0 => piece.accesses,
+            span => (u128::from(piece.accesses) * past / u128::from(span)) as u64,
+        };
+        if let Some(sum) = made.get_mut(piece.thread.at()) {
+            *sum = sum.saturating_add(part);
+        }
+    }
+    made
 }
 
 /// The piece of these first accesses, and that of those behind them. Time passes evenly.

@@ -1,8 +1,6 @@
 //! Where a placement has threads and pages, and from when on: positions instead of names.
 use crate::topology::Tree;
-use hither_profile::{
-    Nanos, Placement, Profile, Region, RegionId, RegionIx, RegionPlaces, ThreadIx,
-};
+use hither_profile::{Nanos, Placement, Profile, RegionIx, RegionPlaces, ThreadIx};
 use std::collections::{BTreeMap, HashMap};
 
 /// A placement over the time of the profiled run.
@@ -74,7 +72,7 @@ impl Plan {
             .zip(&tree.units)
             .map(|(at, unit)| (unit.os, at))
             .collect();
-        let regions = regions(profile, placement);
+        let regions = placement.regions_in(profile);
         let mut stages: Vec<Stage> = Vec::new();
         for phase in &placement.phases {
             let mut units = vec![None; profile.threads.len()];
@@ -109,6 +107,13 @@ impl Plan {
         behind.saturating_sub(1)
     }
 
+    /// Positions of the stages that begin after one time and before another.
+    pub fn within(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = usize> + use<'_> {
+        let all = self.stages.iter().enumerate();
+        let inside = all.filter(move |(_, stage)| from < stage.start && stage.start < to);
+        inside.map(|(at, _)| at)
+    }
+
     /// Whether pages move when the stage `to` follows `from`.
     #[must_use]
     pub fn moves_pages(&self, from: usize, to: usize) -> bool {
@@ -121,29 +126,5 @@ impl Plan {
     pub fn unit(&self, thread: ThreadIx, time: Nanos) -> Option<u32> {
         let stage = self.stages.get(self.at(time))?;
         stage.units.get(thread.at()).copied()
-    }
-}
-
-/// The profile's regions by position in the placement. Of several that are known as the same,
-/// the first is the first.
-fn regions(profile: &Profile, placement: &Placement) -> Vec<Option<RegionIx>> {
-    let mut same: HashMap<RegionId, Vec<RegionIx>> = HashMap::new();
-    for (ix, region) in profile.regions.iter().enumerate().rev() {
-        let regions = same.entry(known_as(region)).or_default();
-        regions.push(RegionIx(ix as u32));
-    }
-    let of = |id| same.get_mut(id).and_then(Vec::pop);
-    placement.regions.iter().map(of).collect()
-}
-
-fn known_as(region: &Region) -> RegionId {
-    RegionId {
-        kind: region.kind,
-        process: region.process,
-        thread: region.thread,
-        ordinal: region.ordinal,
-        size: region.size,
-        file: region.file.clone(),
-        file_offset: region.file_offset,
     }
 }

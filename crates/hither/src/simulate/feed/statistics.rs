@@ -3,8 +3,8 @@
 //! Of x (the first placement) and y in n windows, each the mean over its seeds:
 //! R = sum y / sum x, with the variance of a ratio estimator, paired by window (Cochran,
 //! "Sampling Techniques", 1977, 6.4): var R = sum (y_i - R x_i)^2 / (n (n - 1) mean(x)^2).
-//! Seeds add the variance of their totals. Half widths are those of Student's t, each with its
-//! own degrees of freedom, and add up as squares.
+//! Seeds add the variance of their totals; with one window they are all there is. Half widths are
+//! those of Student's t, each with its own degrees of freedom, and add up as squares.
 use hither_profile::Ratio;
 
 /// A figure by seed, then by window.
@@ -31,12 +31,15 @@ pub fn ratio(x: &Samples, y: &Samples) -> Option<Ratio> {
     // The first placement is itself whatever the seed.
     let same = std::ptr::eq(x, y);
     let seeds = |samples: &Samples, scale: f64| match same {
-        true => 0.0,
-        false => of_seeds(samples) * scale,
+        true => None,
+        false => of_seeds(samples).map(|half| half * scale),
     };
-    let of_seeds = seeds(y, 1.0 / total).hypot(seeds(x, value / total));
-    let half_width = windows.map(|half| half.hypot(of_seeds));
-    Some(Ratio { value, half_width })
+    let parts = [windows, seeds(y, 1.0 / total), seeds(x, value / total)];
+    let known = parts.into_iter().flatten();
+    Some(Ratio {
+        value,
+        half_width: known.reduce(f64::hypot),
+    })
 }
 
 /// By window, over seeds.
@@ -46,16 +49,16 @@ fn means(samples: &Samples) -> Option<Vec<f64>> {
     Some((0..windows).map(mean).collect())
 }
 
-/// Half width of the mean of the seeds' totals; 0 for one seed, which is no sample.
-fn of_seeds(samples: &Samples) -> f64 {
+/// Half width of the mean of the seeds' totals; `None` for one seed, which is no sample.
+fn of_seeds(samples: &Samples) -> Option<f64> {
     let totals: Vec<f64> = samples.iter().map(|seed| seed.iter().sum()).collect();
     let n = totals.len();
     if n < 2 {
-        return 0.0;
+        return None;
     }
     let mean = totals.iter().sum::<f64>() / n as f64;
     let squares: f64 = totals.iter().map(|total| (total - mean).powi(2)).sum();
-    student(n - 1) * (squares / (n as f64 * (n - 1) as f64)).sqrt()
+    Some(student(n - 1) * (squares / (n as f64 * (n - 1) as f64)).sqrt())
 }
 
 /// The 97.5 % quantile of Student's t: tables to ten degrees of freedom, then the expansion of

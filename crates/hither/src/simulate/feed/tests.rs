@@ -1,6 +1,6 @@
 //! By hand: where threads and pages are, how windows are cut, and how sure ratios are.
 use super::chance::Chance;
-use super::cut::Cut;
+use super::cut::{made_by, Cut};
 use super::homes::{Ground, Homes, Rule, Touches};
 use super::kernel::Kernel;
 use super::plan::{Plan, Stage};
@@ -197,27 +197,18 @@ proptest! {
         shares in prop::collection::vec(0.0f64..1.0, 0..5),
     ) {
         let total: u64 = lengths.iter().sum();
-        // The last length is handed out first.
-        let mut behind = 0;
-        let start = |length: &u64| {
-            behind += length;
-            behind - length
-        };
-        let starts: Vec<u64> = lengths.iter().rev().map(start).collect();
         let mut cut = Cut::new(Pieces(lengths, 0), vec![total]);
         let mut shares = shares;
         shares.sort_by(f64::total_cmp);
         shares.push(1.0);
         let (mut seen, mut into) = (Vec::new(), Vec::new());
         for share in shares {
-            cut.until(share);
+            let ends = cut.share(share);
+            cut.until(&ends);
             while let Some(piece) = cut.next(0, &mut into) {
                 prop_assert_eq!(piece.accesses, into.len() as u64);
                 prop_assert_eq!(piece.instructions, 2 * into.len() as u64);
                 prop_assert!(piece.start <= piece.end);
-                // Only the beginning of a piece follows a wait.
-                let whole = starts.contains(&into[0].address);
-                prop_assert_eq!(piece.waited, whole);
                 seen.extend(into.iter().map(|a| a.address));
             }
             let end = (total as f64 * share).round() as u64;
@@ -225,6 +216,65 @@ proptest! {
         }
         prop_assert_eq!(seen, (0..total).collect::<Vec<_>>());
     }
+}
+
+/// One piece each of two threads.
+struct Two([Option<Piece>; 2]);
+
+impl Source for Two {
+    fn threads(&self) -> &[u32] {
+        &[0, 1]
+    }
+
+    fn next(&mut self, thread: u32, into: &mut Vec<Access>) -> Option<Piece> {
+        let piece = self.0[thread as usize].take()?;
+        into.clear();
+        into.resize(piece.accesses as usize, Access::default());
+        Some(piece)
+    }
+}
+
+fn piece(thread: u32, start: u64, waited: bool) -> Piece {
+    Piece {
+        thread: ThreadIx(thread),
+        start,
+        end: start + 100,
+        waited,
+        accesses: 10,
+        ..Piece::default()
+    }
+}
+
+#[test]
+fn who_waited_still_waits_where_a_part_begins() {
+    // The second thread began when the first was through, and so it does in the second half.
+    let pieces = [piece(0, 0, false), piece(1, 100, true)];
+    let mut cut = Cut::new(Two(pieces.map(Some)), vec![10, 10]);
+    let mut into = Vec::new();
+    for (share, starts) in [(0.5, [0, 100]), (1.0, [50, 100])] {
+        let ends = cut.share(share);
+        assert!(cut.until(&ends));
+        for (thread, start) in [0, 1].into_iter().zip(starts) {
+            let piece = cut.next(thread, &mut into).expect("a piece");
+            assert_eq!((piece.start, piece.waited), (start, thread == 1));
+            assert_eq!(cut.next(thread, &mut into), None);
+        }
+    }
+    assert!(!cut.until(&[10, 10]));
+}
+
+#[test]
+fn accesses_are_made_evenly_over_a_piece() {
+    let pieces = [
+        piece(0, 0, false),
+        piece(1, 50, false),
+        piece(0, 100, false),
+    ];
+    let check = |time, expected: [u64; 2]| assert_eq!(made_by(time, &pieces, 2), expected);
+    check(0, [0, 0]);
+    check(50, [5, 0]);
+    check(110, [11, 6]);
+    check(1000, [20, 10]);
 }
 
 #[test]
@@ -247,6 +297,9 @@ fn ratios_and_their_intervals() {
     assert_eq!(ratio(&[], &x), None);
     let single = ratio(&[vec![2.0]], &[vec![1.0]]).expect("a ratio");
     assert_eq!((single.value, single.half_width), (0.5, None));
+    // With one window the seeds still tell: mean 10, se = 1, t(1) = 12.706.
+    let seeds = ratio(&[vec![10.0]], &[vec![9.0], vec![11.0]]).expect("a ratio");
+    assert!((seeds.half_width.expect("a width") - 1.2706).abs() < 1e-9);
 }
 
 #[test]

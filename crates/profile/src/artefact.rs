@@ -1,0 +1,174 @@
+//! Reading and writing what is kept as one JSON file: a placement, a prediction. A reader sees
+//! the whole file or none: it is written under another name beside the target and renamed.
+use serde::de::DeserializeOwned;
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Largest file read: a placement takes some 15 bytes for each run of pages.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// What is kept as JSON, told from other files by a version of its own and what only it has.
+pub(crate) trait Artefact: DeserializeOwned {
+    /// What it is called, and the command that makes it.
+    const NOUN: &'static str;
+    const MAKER: &'static str;
+    /// The version that is read and written.
+    const FORMAT: u32;
+
+    /// The version that a file says, read before the rest, which may look different in another
+    /// one; an error where it is something else.
+    fn version(text: &[u8]) -> serde_json::Result<u64>;
+
+    /// A sentence about the first thing that is wrong.
+    fn check(&self) -> Result<(), String>;
+
+    fn text(&self) -> serde_json::Result<Vec<u8>>;
+}
+
+/// Why a placement or a prediction cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArtefactError {
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("{} is not a {noun} ({why}); give a file that `{maker}` wrote", path.display())]
+    NotOne {
+        path: PathBuf,
+        noun: &'static str,
+        maker: &'static str,
+        why: String,
+    },
+    #[error(
+        "{} has {noun} format {format}, this hither reads {known}; make it again with `{maker}`, or update hither",
+        path.display()
+    )]
+    OtherVersion {
+        path: PathBuf,
+        noun: &'static str,
+        maker: &'static str,
+        format: u64,
+        known: u32,
+    },
+    #[error("{} is damaged: {what}; make it again with `{maker}`", path.display())]
+    Damaged {
+        path: PathBuf,
+        maker: &'static str,
+        what: String,
+    },
+    #[error(
+        "{} exists and is not a {noun} ({why}); it was left as it is: choose another name with -o, or move it away",
+        path.display()
+    )]
+    Refused {
+        path: PathBuf,
+        noun: &'static str,
+        why: String,
+    },
+}
+
+fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ArtefactError {
+    let path = path.to_owned();
+    move |source| ArtefactError::Io {
+        action,
+        path,
+        source,
+    }
+}
+
+/// Reads one and checks it.
+pub(crate) fn read<T: Artefact>(path: &Path) -> Result<T, ArtefactError> {
+    let damaged = |what: String| ArtefactError::Damaged {
+        path: path.to_owned(),
+        maker: T::MAKER,
+        what,
+    };
+    let not_one = |why: String| ArtefactError::NotOne {
+        path: path.to_owned(),
+        noun: T::NOUN,
+        maker: T::MAKER,
+        why,
+    };
+    let text = whole(path)?.map_err(not_one)?;
+    let format = T::version(&text).map_err(|e| not_one(e.to_string()))?;
+    if format != u64::from(T::FORMAT) {
+        return Err(ArtefactError::OtherVersion {
+            path: path.to_owned(),
+            noun: T::NOUN,
+            maker: T::MAKER,
+            format,
+            known: T::FORMAT,
+        });
+    }
+    let artefact: T = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
+    artefact.check().map_err(damaged)?;
+    Ok(artefact)
+}
+
+/// All of a file; inside, why it cannot be an artefact.
+fn whole(path: &Path) -> Result<Result<Vec<u8>, String>, ArtefactError> {
+    // A pipe would make us wait for ever.
+    match path.metadata() {
+        Ok(data) if data.is_file() => {}
+        Ok(_) => return Ok(Err("it is not a file".to_owned())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Ok(Err("it does not exist".to_owned()));
+        }
+        Err(e) => return Err(io("read", path)(e)),
+    }
+    let file = File::open(path).map_err(io("read", path))?;
+    let mut text = Vec::new();
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut text)
+        .map_err(io("read", path))?;
+    if text.len() as u64 > MAX_BYTES {
+        return Ok(Err(format!("it is larger than {MAX_BYTES} bytes")));
+    }
+    Ok(Ok(text))
+}
+
+/// Writes one to `path`, replacing one that is there; how many bytes it has.
+pub(crate) fn write<T: Artefact>(artefact: &T, path: &Path) -> Result<u64, ArtefactError> {
+    let target = destination::<T>(path)?;
+    let text = artefact.text().map_err(|e| io("write", path)(e.into()))?;
+    let parent = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix(".hither-")
+        .permissions(Permissions::from_mode(0o664))
+        .tempfile_in(parent)
+        .map_err(io("make a file in", parent))?;
+    file.write_all(&text)
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(io("write", path))?;
+    file.persist(&target)
+        .map_err(|e| io("write", path)(e.error))?;
+    Ok(text.len() as u64)
+}
+
+/// Where to write: `path`, or what it links to; an error where something else is.
+pub(crate) fn destination<T: Artefact>(path: &Path) -> Result<PathBuf, ArtefactError> {
+    let refused = |why: String| ArtefactError::Refused {
+        path: path.to_owned(),
+        noun: T::NOUN,
+        why,
+    };
+    if path.symlink_metadata().is_err() {
+        return Ok(path.to_owned());
+    }
+    let target = path
+        .canonicalize()
+        .map_err(|_| refused("a broken link".to_owned()))?;
+    let text = whole(&target)
+        .map_err(|e| refused(e.to_string()))?
+        .map_err(refused)?;
+    T::version(&text).map_err(|e| refused(e.to_string()))?;
+    Ok(target)
+}
