@@ -1,9 +1,9 @@
-//! How much of each window only warms the caches: so much that twice as much would change the
-//! results by less than 1 %.
+//! What only warms the caches: a share of each window or, where no share does, the windows that were
+//! recorded before it; so much that twice as much would change the results by less than 1 %.
 use anyhow::Result;
 
-use super::replay::{Heard, Stand};
-use crate::simulate::feed::plan::Plan;
+use super::recorded::{Recording, Window};
+use super::replay::{Parts, Run};
 use crate::simulate::outcome::Counts;
 
 /// Shares of a window that are tried, each twice the one before; the last is what the largest
@@ -15,10 +15,16 @@ const SETTLED: f64 = 0.01;
 /// costs some hundred cycles, and these are a hundredth of one.
 const FEW: f64 = 1e-4;
 
-/// A share, and what doubling it changes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Fewer windows than this are too few to spend every second one on warming up.
+const LEAST_WINDOWS: usize = 4;
+
+/// What warms up, and what twice as much changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WarmUp {
+    /// Of each window.
     pub share: f64,
+    /// Windows before each one.
+    pub before: usize,
     /// `None` where that was not tried.
     pub change: Option<f64>,
 }
@@ -27,40 +33,66 @@ impl WarmUp {
     pub fn is_settled(self) -> bool {
         self.change.is_none_or(|change| change < SETTLED)
     }
+
+    /// The share of what is simulated.
+    pub fn of_all(self) -> f64 {
+        (self.before as f64 + self.share) / (self.before as f64 + 1.0)
+    }
 }
 
-/// Found by playing a plan once, in parts.
+/// Found by playing windows, of so many accesses at most, on a machine with lines of so many bytes.
 ///
 /// # Errors
-/// As [`Stand::play`].
-pub fn warm_up(stand: &Stand, plan: &Plan, heard: &Heard) -> Result<WarmUp> {
+/// As `play`.
+pub fn find(
+    recording: &Recording,
+    limit: Option<u64>,
+    line: f64,
+    play: impl Fn(&[Window], Parts) -> Result<Run>,
+) -> Result<WarmUp> {
     let ends = SHARES.iter().chain([&1.0]);
     let parts: Vec<(f64, bool)> = ends.map(|end| (*end, true)).collect();
-    let line = f64::from(stand.model.machine.line);
-    let run = stand.play(plan, &parts, None, heard)?;
-    Ok(choose(&run.windows, line))
+    let within = choose(&play(&recording.windows(limit, 0), &parts)?.windows, line);
+    if within.is_settled() || recording.recorded() < LEAST_WINDOWS {
+        return Ok(within);
+    }
+    let mut windows = recording.windows(limit, 2);
+    let whole = [(1.0, true)];
+    let figures = |run: Run| figures(&sum(run.windows.iter().flatten()), line);
+    let twice = figures(play(&windows, &whole)?);
+    for window in &mut windows {
+        window.before.remove(0);
+    }
+    let once = figures(play(&windows, &whole)?);
+    Ok(WarmUp {
+        share: 0.0,
+        before: 1,
+        change: Some(change(once, twice)),
+    })
+}
+
+fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
+    all.fold(Counts::default(), |mut sum, counts| {
+        sum += counts;
+        sum
+    })
 }
 
 fn choose(windows: &[Vec<Counts>], line: f64) -> WarmUp {
     // What is counted when a share warms up is what lies behind it.
     let behind = |at: usize| {
-        let mut sum = Counts::default();
-        for part in windows.iter().flat_map(|parts| parts.iter().skip(at + 1)) {
-            sum += part;
-        }
-        figures(&sum, line)
+        let parts = windows.iter().flat_map(|parts| parts.iter().skip(at + 1));
+        figures(&sum(parts), line)
     };
     let all: Vec<_> = (0..SHARES.len()).map(behind).collect();
     let tried = (0..SHARES.len() - 1).map(|at| WarmUp {
         share: SHARES[at],
+        before: 0,
         change: Some(change(all[at], all[at + 1])),
     });
     let tried: Vec<WarmUp> = tried.collect();
     let found = tried.iter().find(|warm| warm.is_settled()).or(tried.last());
-    found.copied().unwrap_or(WarmUp {
-        share: 0.0,
-        change: None,
-    })
+    found.copied().unwrap_or_default()
 }
 
 /// Time, misses of the last level and traffic in lines, for each instruction, and how small each
