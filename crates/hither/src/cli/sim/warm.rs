@@ -52,23 +52,47 @@ pub fn find(
 ) -> Result<WarmUp> {
     let ends = SHARES.iter().chain([&1.0]);
     let parts: Vec<(f64, bool)> = ends.map(|end| (*end, true)).collect();
-    let within = choose(&play(&recording.windows(limit, 0), &parts)?.windows, line);
-    if within.is_settled() || recording.recorded() < LEAST_WINDOWS {
-        return Ok(within);
+    let played = |windows: &[Window]| Ok::<_, anyhow::Error>(play(windows, &parts)?.windows);
+    if recording.recorded() < LEAST_WINDOWS {
+        return Ok(choose(&played(&recording.windows(limit, 0))?, line));
     }
     let mut windows = recording.windows(limit, 2);
-    let whole = [(1.0, true)];
-    let figures = |run: Run| figures(&sum(run.windows.iter().flatten()), line);
-    let twice = figures(play(&windows, &whole)?);
-    for window in &mut windows {
-        window.before.remove(0);
-    }
-    let once = figures(play(&windows, &whole)?);
-    Ok(WarmUp {
+    let two = played(&windows)?;
+    let mut drop_first = || {
+        for window in &mut windows {
+            window.before.remove(0);
+        }
+        played(&windows)
+    };
+    let (one, none) = (drop_first()?, drop_first()?);
+    Ok(compare(&none, &one, &two, line))
+}
+
+/// Of the same windows, played with none, one and two before each: the smallest share for which one
+/// more before changes nothing in what follows, else one before.
+fn compare(none: &[Vec<Counts>], one: &[Vec<Counts>], two: &[Vec<Counts>], line: f64) -> WarmUp {
+    let shares = SHARES.iter().enumerate().take(SHARES.len() - 1);
+    let mut within = shares.map(|(at, share)| WarmUp {
+        share: *share,
+        before: 0,
+        change: Some(change(
+            figures(&behind(none, at), line),
+            figures(&behind(one, at), line),
+        )),
+    });
+    let whole = |windows: &[Vec<Counts>]| figures(&sum(windows.iter().flatten()), line);
+    within.find(|warm| warm.is_settled()).unwrap_or(WarmUp {
         share: 0.0,
         before: 1,
-        change: Some(change(once, twice)),
+        change: Some(change(whole(one), whole(two))),
     })
+}
+
+/// What is counted when a share of each window warms up.
+fn behind(windows: &[Vec<Counts>], share: usize) -> Counts {
+    sum(windows
+        .iter()
+        .flat_map(|parts| parts.iter().skip(share + 1)))
 }
 
 fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
@@ -78,13 +102,11 @@ fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
     })
 }
 
+/// Of windows that are too few for [`compare`]: the smallest share for which twice as much changes
+/// nothing.
 fn choose(windows: &[Vec<Counts>], line: f64) -> WarmUp {
-    // What is counted when a share warms up is what lies behind it.
-    let behind = |at: usize| {
-        let parts = windows.iter().flat_map(|parts| parts.iter().skip(at + 1));
-        figures(&sum(parts), line)
-    };
-    let all: Vec<_> = (0..SHARES.len()).map(behind).collect();
+    let all = 0..SHARES.len();
+    let all: Vec<_> = all.map(|at| figures(&behind(windows, at), line)).collect();
     let tried = (0..SHARES.len() - 1).map(|at| WarmUp {
         share: SHARES[at],
         before: 0,
@@ -164,6 +186,27 @@ mod tests {
         check([500, 500, 700, 40, 80, 160], 1.0 / 8.0, true);
         // It never ends.
         check([900, 900, 900, 900, 900, 160], 1.0 / 4.0, false);
+    }
+
+    #[test]
+    fn a_share_is_enough_if_a_window_before_changes_nothing() {
+        let even = [10, 10, 20, 40, 80, 160];
+        let check = |none, one, two, expected| {
+            let [none, one, two] = [none, one, two].map(|misses| [window(misses, 1000)]);
+            let found = compare(&none, &one, &two, 64.0);
+            assert_eq!((found.share, found.before, found.is_settled()), expected);
+        };
+        check(even, even, even, (1.0 / 32.0, 0, true));
+        check(
+            [500, 50, 20, 40, 80, 160],
+            even,
+            even,
+            (1.0 / 16.0, 0, true),
+        );
+        // Cold from end to end, which no share tells by itself.
+        let cold = even.map(|misses| 4 * misses);
+        check(cold, even, even, (0.0, 1, true));
+        check(cold, even.map(|misses| 2 * misses), even, (0.0, 1, false));
     }
 
     #[test]
