@@ -74,7 +74,7 @@ pub struct Sample {
     pub windows: u64,
     pub accesses_recorded: u64,
     pub accesses: u64,
-    /// Share of each window that warms the caches and is not counted, 0 to 1.
+    /// Share of the accesses that only warms the caches and is not counted, 0 to 1.
     pub warm_up: f64,
     /// Largest relative change of time, misses and traffic when the warm-up is doubled; `None`
     /// where it cannot be doubled.

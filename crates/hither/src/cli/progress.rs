@@ -67,6 +67,7 @@ pub struct Counter {
 }
 
 impl Counter {
+    /// `steps`: how many there will be, 0 where nobody knows.
     #[must_use]
     pub fn new(quiet: bool, steps: u64, what: &'static str) -> Self {
         Counter {
@@ -81,7 +82,11 @@ impl Counter {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(bar) = &self.bar else { return };
         if in_foreground() {
-            bar.set_message(format!("hither: {done} of {} {}", self.steps, self.what));
+            let of = match self.steps {
+                0 => String::new(),
+                steps => format!(" of {steps}"),
+            };
+            bar.set_message(format!("hither: {done}{of} {}", self.what));
         }
     }
 

@@ -38,7 +38,6 @@ use wanted::{JOINT_DATA, USUAL};
 pub fn run(args: &Args) -> Result<ExitCode> {
     let output = args.output.as_deref().map(keep::destination).transpose()?;
     let models = model::models(&args.on)?;
-    let limit = (!args.how.all).then_some(args.how.accesses);
     let mut prediction = Prediction {
         format: PREDICTION_FORMAT,
         writer: env!("CARGO_PKG_VERSION").to_owned(),
@@ -46,7 +45,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let style = Style::of_stdout();
     for file in &args.profiles {
-        let recording = Recording::open(file, limit, None)?;
+        let recording = Recording::open(file, None)?;
         let before = prediction.comparisons.len();
         for model in &models {
             let forecast = predict::forecast(args, &recording, model)?;
@@ -96,7 +95,7 @@ pub fn best(args: &map::Args, profile: &Path) -> Result<Best> {
     let words = [file.as_str(), "--policy", &policies, "--seed", &seed];
     let mut own = Args::of(&words)?;
     own.map_words = words_of(args);
-    let recording = Recording::open(profile, Some(own.how.accesses), args.threads.as_ref())?;
+    let recording = Recording::open(profile, args.threads.as_ref())?;
     let model = Model::of_map(&args.on, recording.input.placed.len())?;
     let forecast = predict::forecast(&own, &recording, &model)?;
     let ours = forecast

@@ -5,8 +5,13 @@ use serde_json::Value;
 
 /// Runs hither on the profile made by hand, with 6 windows.
 pub fn hither(line: &str) -> (Place, String, String) {
+    hither_on((6, 2000), line)
+}
+
+/// The same with so many windows, and so many accesses of each thread in one.
+fn hither_on((windows, accesses): (u64, u64), line: &str) -> (Place, String, String) {
     let place = Place::new();
-    made::write(&place.path("app.hither"), 6, 2000);
+    made::write(&place.path("app.hither"), windows, accesses);
     let out = place.shell(&format!("{HITHER} {line}"));
     assert_eq!(status(&out), 0, "{}", text(&out.stderr));
     let (out, err) = (text(&out.stdout), text(&out.stderr));
@@ -68,7 +73,7 @@ fn the_usual_placements_on_two_machines() {
 #[test]
 fn everything_is_in_json() {
     let found = json(
-        "sim app.hither --topology xeon-x7550x4 --policy os,locality+most-access --seeds 2 --json",
+        "sim app.hither --topology xeon-x7550x4 --policy os,locality+most-access --seeds 2 --warm-up 0.25 --json",
     );
     let comparison = &found["comparisons"][0];
     assert_eq!(comparison["levels"].as_array().map(Vec::len), Some(3));
@@ -111,6 +116,35 @@ fn results_do_not_depend_on_the_jobs() {
     let alone = of(1);
     assert!(alone.contains("\"joint\""));
     assert_eq!(of(4), alone);
+}
+
+/// Each window passes once over all data: the first one's misses are not counted.
+#[test]
+fn windows_that_stay_cold_are_played_after_others() {
+    let of = |windows: u64, more: &str| {
+        let line = format!("sim app.hither --topology xeon-x7550x4 --policy compact --json{more}");
+        let (_place, out, _) = hither_on((windows, made::PASS), &line);
+        let found: Value = serde_json::from_str(&out).expect("JSON");
+        let comparison = &found["comparisons"][0];
+        let cold = &comparison["placements"][0]["amounts"]["levels"][2]["cold"];
+        (comparison["sample"].clone(), cold.as_f64().expect("misses"))
+    };
+    let (sample, cold) = of(6, "");
+    assert_eq!(
+        (&sample["windows"], &sample["warm_up"]),
+        (&3.into(), &0.5.into())
+    );
+    assert_eq!(sample["accesses"], sample["accesses_recorded"]);
+    assert!(
+        sample["warm_up_change"]
+            .as_f64()
+            .is_some_and(|change| change < 0.01),
+        "{sample}"
+    );
+    assert_eq!(cold, 0.0);
+    assert!(of(6, " --warm-up 0.25").1 > 0.0);
+    // Too few to give any away.
+    assert_eq!(of(3, "").0["windows"], 3);
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::path::Path;
 pub const THREADS: u32 = 8;
 /// Pages of a thread's own.
 const BLOCK: u64 = 24;
+/// Accesses of a thread that pass once over its block.
+pub const PASS: u64 = BLOCK * PAGE_SIZE / 8;
 const BASE: u64 = 0x7f00_0000_0000;
 const MILLISECOND: u64 = 1_000_000;
 

@@ -151,7 +151,7 @@ pub struct What {
 #[command(next_help_heading = "Effort")]
 pub struct How {
     /// Most accesses to simulate for each placement and seed: windows are left out evenly
-    #[arg(long, value_name = "N", default_value = "24M", value_parser = units::count)]
+    #[arg(long, value_name = "N", default_value = "96M", value_parser = units::count)]
     pub accesses: u64,
 
     /// Simulate all that was recorded
@@ -159,7 +159,8 @@ pub struct How {
     pub all: bool,
 
     /// Share of each window that warms the caches and is not counted, 0 to 0.9 [default: so much
-    /// that twice as much changes results by less than 1 %; 0 for a recording of the whole run]
+    /// that twice as much changes results by less than 1 %, else the window recorded before; 0
+    /// for a recording of the whole run]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub warm_up: Option<f64>,
 

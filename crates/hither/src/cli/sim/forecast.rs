@@ -125,7 +125,12 @@ impl Played {
     }
 
     /// Everything there is to say of it, beside the first.
-    pub fn predicted(&self, first: &Played, model: &Model, recording: &Recording) -> Predicted {
+    pub fn predicted(
+        &self,
+        first: &Played,
+        model: &Model,
+        (recording, windows): (&Recording, &[Window]),
+    ) -> Predicted {
         let candidate = &self.candidate;
         Predicted {
             name: candidate.name.clone(),
@@ -137,7 +142,7 @@ impl Played {
             amounts: self.amounts(model),
             by_thread: self.portions(model, &self.threads),
             by_structure: self.portions(model, &self.structures),
-            over_time: self.moments(model, recording),
+            over_time: self.moments(model, recording, windows),
         }
     }
 
@@ -188,9 +193,9 @@ impl Played {
     }
 
     /// Window by window, means over the seeds.
-    fn moments(&self, model: &Model, recording: &Recording) -> Vec<Moment> {
+    fn moments(&self, model: &Model, recording: &Recording, windows: &[Window]) -> Vec<Moment> {
         let seeds = self.seeds.len().max(1) as f64;
-        let windows = recording.windows.iter().enumerate();
+        let windows = windows.iter().enumerate();
         let moment = |(at, window): (usize, &Window)| {
             let start = recording.bursts.windows()[window.number].start;
             let counts = self.seeds.iter().filter_map(|seed| seed.get(at));

@@ -2,12 +2,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::{bail, Result};
+use anyhow::{bail, Context, Result};
 use hither_profile::{read_placement, Nanos, Placement};
 
 use super::args::What;
 use super::model::Model;
-use super::recorded::Recording;
+use super::recorded::{Recording, Window};
 use super::wanted::{Threads, Wanted, JOINT_DATA, USUAL};
 use crate::cli::map;
 use crate::simulate::feed::kernel::Kernel;
@@ -33,10 +33,17 @@ pub struct Candidate {
 /// What is needed to make plans.
 pub struct Planner<'a> {
     pub recording: &'a Recording,
+    pub windows: &'a [Window],
     pub model: &'a Model,
     pub what: &'a What,
     /// Other options of `hither map`.
     pub words: &'a [String],
+}
+
+enum Asked<'a> {
+    Policy(Wanted),
+    File(&'a Path),
+    ForJoint(Wanted),
 }
 
 /// What is asked for, in order.
@@ -56,23 +63,45 @@ impl Planner<'_> {
     /// # Errors
     /// One sentence when a policy cannot place this program, or a file is for something else.
     pub fn candidates(&self) -> Result<Vec<Candidate>> {
+        self.asked().iter().map(|asked| self.of(asked)).collect()
+    }
+
+    /// The first plan of the first of them.
+    ///
+    /// # Errors
+    /// As [`Planner::candidates`].
+    pub fn first(&self) -> Result<Plan> {
+        let asked = self.asked();
+        let first = asked.first().map(|first| self.of(first)).transpose()?;
+        let plan = first.and_then(|first| first.plans.into_iter().next());
+        plan.context("there is nothing to simulate")
+    }
+
+    fn asked(&self) -> Vec<Asked<'_>> {
         let wanted = wanted(self.what);
-        let mut all = Vec::new();
-        for one in wanted.iter().filter(|w| w.threads != Threads::Joint) {
-            all.push(self.candidate(one)?);
+        let joint = wanted.iter().any(|w| w.threads == Threads::Joint);
+        let for_joint = if joint {
+            for_joint(&wanted)
+        } else {
+            Vec::new()
+        };
+        let alone = wanted.into_iter().filter(|w| w.threads != Threads::Joint);
+        let files = self.what.placements.iter().map(|file| Asked::File(file));
+        let alone = alone.map(Asked::Policy).chain(files);
+        alone
+            .chain(for_joint.into_iter().map(Asked::ForJoint))
+            .collect()
+    }
+
+    fn of(&self, asked: &Asked) -> Result<Candidate> {
+        match asked {
+            Asked::Policy(wanted) => self.candidate(wanted),
+            Asked::File(file) => self.given(file),
+            Asked::ForJoint(wanted) => Ok(Candidate {
+                for_joint: true,
+                ..self.candidate(wanted)?
+            }),
         }
-        for file in &self.what.placements {
-            all.push(self.given(file)?);
-        }
-        if wanted.iter().any(|w| w.threads == Threads::Joint) {
-            for one in for_joint(&wanted) {
-                all.push(Candidate {
-                    for_joint: true,
-                    ..self.candidate(&one)?
-                });
-            }
-        }
-        Ok(all)
     }
 
     fn candidate(&self, wanted: &Wanted) -> Result<Candidate> {
@@ -133,7 +162,7 @@ impl Planner<'_> {
         }
     }
 
-    /// As the system moves threads between windows, and as often as it would while one lasts: at
+    /// As the system moves threads between windows, before what warms the caches, and as often as it would while one lasts: at
     /// the beginning of what counts of it, and over a long one evenly, so that the cold caches
     /// cost what they cost.
     fn drifting(&self, mut plan: Plan, kernel: &mut Kernel) -> Result<Plan> {
@@ -147,12 +176,14 @@ impl Planner<'_> {
             .first()
             .map_or_else(Vec::new, |s| s.units.clone());
         let mut last = 0;
-        for window in &recording.windows {
-            let window = &recording.bursts.windows()[window.number];
+        for window in self.windows {
+            let time = |window: &Window| &recording.bursts.windows()[window.number];
+            let begins = time(window.before.first().unwrap_or(window)).start;
+            let window = time(window);
             let between = window.start.saturating_sub(last);
             last = window.end;
             let within = turns(window.start, window.end, recording.is_whole());
-            for (start, traced) in [(window.start, between)].into_iter().chain(within) {
+            for (start, traced) in [(begins, between)].into_iter().chain(within) {
                 let before = units.clone();
                 kernel.migrate(&mut units, &threads, probability(traced));
                 // A stage cuts the window: none without need.

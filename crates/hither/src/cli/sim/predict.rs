@@ -11,7 +11,7 @@ use super::replay::{side_by_side, Group, Heard, Stand};
 use super::structures::Structures;
 use super::verdict;
 use super::wanted::Threads;
-use super::warm::{warm_up, WarmUp};
+use super::warm::{self, WarmUp};
 use crate::cli::progress::Counter;
 use crate::cli::style::percent;
 
@@ -23,18 +23,18 @@ const FEW_WINDOWS: usize = 5;
 /// # Errors
 /// One sentence when a placement does not suit, or the machine cannot be simulated.
 pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<Forecast> {
-    let planner = Planner {
-        recording,
-        model,
-        what: &args.what,
-        words: &args.map_words,
+    let limit = (!args.how.all).then_some(args.how.accesses);
+    let warm = warm_up(args, recording, model, limit)?;
+    let windows = recording.windows(limit, warm.before);
+    let study = Study {
+        args,
+        stand: stand(args, recording, &windows, model),
     };
-    let candidates = planner.candidates()?;
+    let candidates = study.planner().candidates()?;
     let structures = args.by.contains(&By::Structure) || args.json;
     let structures = structures.then(|| recording.profile().map(Structures::of));
     let structures = structures.transpose()?;
-    let (warm, mut played, damaged) =
-        simulate(args, recording, model, candidates, structures.as_ref())?;
+    let (mut played, damaged) = study.simulate(candidates, warm, structures.as_ref())?;
     let joint = join(&mut played, model);
     let played: Vec<&Played> = order(&played, joint, args);
     let first = *played
@@ -42,7 +42,7 @@ pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<For
         .ok_or_else(|| anyhow!("there is nothing to simulate"))?;
     let mut placements: Vec<_> = played
         .iter()
-        .map(|p| p.predicted(first, model, recording))
+        .map(|p| p.predicted(first, model, (recording, &windows)))
         .collect();
     for (placement, played) in placements.iter_mut().zip(&played) {
         if played.candidate.for_joint {
@@ -66,64 +66,109 @@ pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<For
         links: links(model),
         threads: recording.thread_names(),
         structures: structures.map_or_else(Vec::new, |s| s.names),
-        sample: sample(recording, warm),
+        sample: sample(recording, &windows, warm),
         pages: args.what.pages.name().to_owned(),
         best: verdict::best(&placements) as u32,
         verdict: verdict::sentence(&placements, &|one, other| {
             played[one].time_to(played[other], model)
         }),
-        notes: notes(recording, model, warm, damaged),
+        notes: notes(study.stand, warm, damaged),
         placements,
     })
 }
 
-/// Plays all candidates with all seeds.
-fn simulate(
+fn stand<'a>(
+    args: &Args,
+    recording: &'a Recording,
+    windows: &'a [Window],
+    model: &'a Model,
+) -> Stand<'a> {
+    Stand {
+        recording,
+        windows,
+        model,
+        rule: args.what.pages.rule(),
+    }
+}
+
+/// What is to warm up: as asked for; nothing in a recording of the whole run; else what is found.
+fn warm_up(
     args: &Args,
     recording: &Recording,
     model: &Model,
-    candidates: Vec<Candidate>,
-    structures: Option<&Structures>,
-) -> Result<(WarmUp, Vec<Played>, bool)> {
-    let stand = Stand {
-        recording,
-        model,
-        rule: args.what.pages.rule(),
-    };
-    let all = candidates.iter().enumerate();
-    let tasks = all.flat_map(|(at, c)| (0..c.plans.len()).map(move |seed| (at, seed)));
-    let tasks: Vec<(usize, usize)> = tasks.collect();
-    let windows = recording.windows.len() * (tasks.len() + 1);
-    let progress = Counter::new(args.quiet, windows as u64, "windows simulated");
-    let step = || progress.step();
-    let heard = Heard::new(&step);
-    let first = candidates.first().and_then(|c| c.plans.first());
-    let first = first.ok_or_else(|| anyhow!("there is nothing to simulate"))?;
+    limit: Option<u64>,
+) -> Result<WarmUp> {
     let asked = args.how.warm_up.or(recording.is_whole().then_some(0.0));
-    let warm = match asked {
-        Some(share) => WarmUp {
+    if let Some(share) = asked {
+        return Ok(WarmUp {
             share,
-            change: None,
-        },
-        None => warm_up(&stand, first, &heard)?,
-    };
-    let parts = [(warm.share, false), (1.0, true)];
-    let number =
-        |window: &Window, address: u64| structures.map_or(0, |s| s.number(window, address));
-    let results = side_by_side(tasks.len(), args.how.jobs, |at| {
-        let (candidate, seed) = tasks[at];
-        let plan = &candidates[candidate].plans[seed];
-        let group = structures.map(|_| &number as Group);
-        stand.play(plan, &parts, group, &heard)
-    })?;
-    progress.end();
-    let mut results = results.into_iter();
-    let told_apart = structures.map_or(0, |s| s.names.len());
-    let played = candidates.into_iter().map(|candidate| {
-        let runs = results.by_ref().take(candidate.plans.len());
-        Played::of(candidate, runs, told_apart)
+            ..WarmUp::default()
+        });
+    }
+    let progress = Counter::new(args.quiet, 0, "windows simulated to find the warm-up");
+    let step = || progress.step();
+    let line = f64::from(model.machine.line);
+    let found = warm::find(recording, limit, line, |windows, parts| {
+        let study = Study {
+            args,
+            stand: stand(args, recording, windows, model),
+        };
+        let plan = study.planner().first()?;
+        study.stand.play(&plan, parts, None, &Heard::new(&step))
     });
-    Ok((warm, played.collect(), heard.damaged()))
+    progress.end();
+    found
+}
+
+/// What is played, and how it was asked for.
+struct Study<'a> {
+    args: &'a Args,
+    stand: Stand<'a>,
+}
+
+impl Study<'_> {
+    fn planner(&self) -> Planner<'_> {
+        Planner {
+            recording: self.stand.recording,
+            windows: self.stand.windows,
+            model: self.stand.model,
+            what: &self.args.what,
+            words: &self.args.map_words,
+        }
+    }
+
+    /// Plays all candidates with all seeds; whether some accesses could not be read.
+    fn simulate(
+        &self,
+        candidates: Vec<Candidate>,
+        warm: WarmUp,
+        structures: Option<&Structures>,
+    ) -> Result<(Vec<Played>, bool)> {
+        let all = candidates.iter().enumerate();
+        let tasks = all.flat_map(|(at, c)| (0..c.plans.len()).map(move |seed| (at, seed)));
+        let tasks: Vec<(usize, usize)> = tasks.collect();
+        let windows = self.stand.windows.len() * (1 + warm.before) * tasks.len();
+        let progress = Counter::new(self.args.quiet, windows as u64, "windows simulated");
+        let step = || progress.step();
+        let heard = Heard::new(&step);
+        let parts = [(warm.share, false), (1.0, true)];
+        let number =
+            |window: &Window, address: u64| structures.map_or(0, |s| s.number(window, address));
+        let results = side_by_side(tasks.len(), self.args.how.jobs, |at| {
+            let (candidate, seed) = tasks[at];
+            let plan = &candidates[candidate].plans[seed];
+            let group = structures.map(|_| &number as Group);
+            self.stand.play(plan, &parts, group, &heard)
+        })?;
+        progress.end();
+        let mut results = results.into_iter();
+        let told_apart = structures.map_or(0, |s| s.names.len());
+        let played = candidates.into_iter().map(|candidate| {
+            let runs = results.by_ref().take(candidate.plans.len());
+            Played::of(candidate, runs, told_apart)
+        });
+        Ok((played.collect(), heard.damaged()))
+    }
 }
 
 /// Leaves one of those that `joint` chooses from, the fastest; its position.
@@ -159,19 +204,20 @@ fn links(model: &Model) -> Vec<LinkName> {
     links.map(name).collect()
 }
 
-fn sample(recording: &Recording, warm: WarmUp) -> Sample {
-    let simulated = recording.windows.iter().map(Window::all);
+fn sample(recording: &Recording, windows: &[Window], warm: WarmUp) -> Sample {
+    let simulated = windows.iter().map(Window::all);
     Sample {
         windows_recorded: recording.bursts.windows().len() as u64,
-        windows: recording.windows.len() as u64,
+        windows: windows.len() as u64,
         accesses_recorded: recording.bursts.accesses(),
         accesses: simulated.fold(0, u64::saturating_add),
-        warm_up: warm.share,
+        warm_up: warm.of_all(),
         warm_up_change: warm.change,
     }
 }
 
-fn notes(recording: &Recording, model: &Model, warm: WarmUp, damaged: bool) -> Vec<String> {
+fn notes(stand: Stand, warm: WarmUp, damaged: bool) -> Vec<String> {
+    let (recording, model) = (stand.recording, stand.model);
     let mut notes = Vec::new();
     if let Some(broken) = recording.bursts.broken() {
         notes.push(format!("{}.", broken.trim_end_matches('.')));
@@ -180,12 +226,11 @@ fn notes(recording: &Recording, model: &Model, warm: WarmUp, damaged: bool) -> V
     }
     if let Some(change) = warm.change.filter(|_| !warm.is_settled()) {
         notes.push(format!(
-            "The caches are not warm: with twice the warm-up, {} of each window, results change by {}. Record longer windows: see --bursts of `hither trace --help`.",
-            percent(warm.share * 2.0),
+            "The caches are not quite warm: with twice the warm-up results change by {}. Record longer windows: see --bursts of `hither trace --help`.",
             percent(change)
         ));
     }
-    match recording.windows.len() {
+    match stand.windows.len() {
         1 => notes.push(
             "One window is little to judge by: intervals tell how much chance does in it, not how it stands for the run.".to_owned(),
         ),
@@ -194,7 +239,7 @@ fn notes(recording: &Recording, model: &Model, warm: WarmUp, damaged: bool) -> V
         )),
         _ => {}
     }
-    let seen = recording.threads_seen();
+    let seen = recording.threads_seen(stand.windows);
     let working = recording.input.placed.len();
     if seen * 2 < working {
         notes.push(format!(

@@ -18,9 +18,9 @@ pub struct Recording {
     /// Threads to place, and what they share.
     pub input: Input,
     pub bursts: Bursts,
-    /// Windows that are simulated, in order of time.
-    pub windows: Vec<Window>,
     pub touches: Touches,
+    /// Accesses by window and thread.
+    recorded: Vec<Vec<u64>>,
 }
 
 /// A window that is simulated.
@@ -30,23 +30,28 @@ pub struct Window {
     pub layout: Layout,
     /// Accesses by thread of the profile.
     pub accesses: Vec<u64>,
+    /// Those recorded before it that only warm the caches for it.
+    pub before: Vec<Window>,
 }
 
 impl Window {
+    /// With those before it.
     pub fn all(&self) -> u64 {
-        self.accesses
-            .iter()
-            .fold(0, |sum, n| sum.saturating_add(*n))
+        let before = self.before.iter().map(Window::all);
+        before.fold(all(&self.accesses), u64::saturating_add)
     }
 }
 
+fn all(accesses: &[u64]) -> u64 {
+    accesses.iter().fold(0, |sum, n| sum.saturating_add(*n))
+}
+
 impl Recording {
-    /// `limit`: about how many accesses to simulate, `None` for all; `only`: the threads to place,
-    /// if not all that work.
+    /// `only`: the threads to place, if not all that work.
     ///
     /// # Errors
     /// One sentence when the profile cannot be read or has no bursts.
-    pub fn open(file: &Path, limit: Option<u64>, only: Option<&PuList>) -> Result<Recording> {
+    pub fn open(file: &Path, only: Option<&PuList>) -> Result<Recording> {
         let shown = file.display().to_string();
         let input = map::input::read(&map::Args {
             threads: only.cloned(),
@@ -66,30 +71,49 @@ impl Recording {
             accesses
         });
         let recorded: Vec<Vec<u64>> = windows.collect();
-        let times: Vec<(Nanos, Nanos)> =
-            bursts.windows().iter().map(|w| (w.start, w.end)).collect();
-        let chosen = choose(&recorded, &times, limit);
-        if let Some(broken) = bursts.broken().filter(|_| chosen.is_empty()) {
+        let is_empty = recorded.iter().all(|window| all(window) == 0);
+        if let Some(broken) = bursts.broken().filter(|_| is_empty) {
             bail!("{broken}; but no window lies before it, so record the program again");
         }
-        if chosen.is_empty() {
+        if is_empty {
             bail!("the bursts of {shown} hold no access; record longer or more of them, see --bursts of `hither trace --help`");
         }
-        let space = Space::new(chosen.iter().flat_map(|w| bursts.places(*w)));
-        let mut recorded = recorded;
-        let window = |number: usize| Window {
-            number,
-            layout: space.layout(bursts.places(number)),
-            accesses: std::mem::take(&mut recorded[number]),
-        };
-        let windows = chosen.into_iter().map(window).collect();
         let touches = touches(profile);
         Ok(Recording {
-            windows,
             touches,
             input,
             bursts,
+            recorded,
         })
+    }
+
+    /// Windows to simulate, in order of time, each with `before` others that warm the caches.
+    /// `limit`: about how many accesses that may be in all, `None` for all that are recorded.
+    pub fn windows(&self, limit: Option<u64>, before: usize) -> Vec<Window> {
+        let recorded = self.bursts.windows().iter();
+        let times: Vec<(Nanos, Nanos)> = recorded.map(|w| (w.start, w.end)).collect();
+        let chosen = choose(&self.recorded, &times, limit, before + 1);
+        let numbers = chosen.iter().flatten();
+        let space = Space::new(numbers.flat_map(|w| self.bursts.places(*w)));
+        let window = |number: &usize| Window {
+            number: *number,
+            layout: space.layout(self.bursts.places(*number)),
+            accesses: self.recorded[*number].clone(),
+            before: Vec::new(),
+        };
+        let together = chosen.iter().filter_map(|numbers| {
+            let (last, before) = numbers.split_last()?;
+            Some(Window {
+                before: before.iter().map(window).collect(),
+                ..window(last)
+            })
+        });
+        together.collect()
+    }
+
+    /// How many windows have something to simulate.
+    pub fn recorded(&self) -> usize {
+        self.recorded.iter().filter(|w| all(w) > 0).count()
     }
 
     pub fn profile(&self) -> Result<&Profile> {
@@ -104,9 +128,9 @@ impl Recording {
     }
 
     /// How many of the threads that work do something in the windows that are simulated.
-    pub fn threads_seen(&self) -> usize {
+    pub fn threads_seen(&self, windows: &[Window]) -> usize {
         let there = |thread: &&ThreadIx| {
-            let mut windows = self.windows.iter();
+            let mut windows = windows.iter();
             windows.any(|window| window.accesses[thread.at()] > 0)
         };
         self.input.placed.iter().filter(there).count()
@@ -152,24 +176,28 @@ fn without(shown: &str, profile: &Profile) -> anyhow::Error {
     )
 }
 
-/// Numbers of windows, evenly over the time of the run, so many that they hold about `limit`
-/// accesses if they are like the others; at least two where there are two, since one tells nothing
-/// of how they differ. `times`: when each begins and ends.
-fn choose(recorded: &[Vec<u64>], times: &[(Nanos, Nanos)], limit: Option<u64>) -> Vec<usize> {
-    let sum = |at: usize| {
-        recorded[at]
-            .iter()
-            .fold(0u64, |sum, n| sum.saturating_add(*n))
-    };
-    let full: Vec<usize> = (0..recorded.len()).filter(|at| sum(*at) > 0).collect();
-    let all = full.len();
-    let total = full
-        .iter()
-        .fold(0u64, |total, at| total.saturating_add(sum(*at)));
-    let part = u128::from(limit.unwrap_or(u64::MAX)) * all as u128 / u128::from(total.max(1));
-    let count = usize::try_from(part).map_or(all, |part| part.clamp(all.min(2), all));
+/// Numbers of windows in groups of so many that follow each other, evenly over the time of the run,
+/// so many groups that they hold about `limit` accesses if they are like the others; at least two
+/// where there are two, since one tells nothing of how they differ. `times`: when each begins and
+/// ends.
+fn choose(
+    recorded: &[Vec<u64>],
+    times: &[(Nanos, Nanos)],
+    limit: Option<u64>,
+    together: usize,
+) -> Vec<Vec<usize>> {
+    let full: Vec<usize> = (0..recorded.len())
+        .filter(|at| all(&recorded[*at]) > 0)
+        .collect();
+    let mut groups: Vec<&[usize]> = full.rchunks_exact(together).collect();
+    groups.reverse();
+    let sums = groups.iter().flat_map(|group| group.iter());
+    let total = sums.fold(0u64, |total, at| total.saturating_add(all(&recorded[*at])));
+    let there = groups.len();
+    let part = u128::from(limit.unwrap_or(u64::MAX)) * there as u128 / u128::from(total.max(1));
+    let count = usize::try_from(part).map_or(there, |part| part.clamp(there.min(2), there));
     let (Some(first), Some(last)) = (full.first(), full.last()) else {
-        return full;
+        return Vec::new();
     };
     let (begin, end) = (times[*first].0, times[*last].1);
     let span = u128::from(end.saturating_sub(begin));
@@ -178,10 +206,11 @@ fn choose(recorded: &[Vec<u64>], times: &[(Nanos, Nanos)], limit: Option<u64>) -
     let nearest = |n: usize| {
         let middle = span * (2 * n as u128 + 1) / (2 * count as u128);
         let middle = begin.saturating_add(u64::try_from(middle).unwrap_or(u64::MAX));
-        let left = next..all - (count - 1 - n);
-        let found = left.min_by_key(|at| times[full[*at]].0.abs_diff(middle));
-        next = found.map_or(all, |at| at + 1);
-        found.map(|at| full[at])
+        let left = next..there - (count - 1 - n);
+        let start = |at: &usize| groups[*at].last().map_or(0, |window| times[*window].0);
+        let found = left.min_by_key(|at| start(at).abs_diff(middle));
+        next = found.map_or(there, |at| at + 1);
+        found.map(|at| groups[at].to_vec())
     };
     (0..count).filter_map(nearest).collect()
 }
@@ -197,7 +226,7 @@ mod tests {
             let times: Vec<_> = (0..sums.len() as u64)
                 .map(|n| (n * 10, n * 10 + 10))
                 .collect();
-            let found = choose(&recorded, &times, limit);
+            let found = choose(&recorded, &times, limit, 1).concat();
             assert_eq!(found, expected, "{sums:?} {limit:?}");
         };
         check(&[], None, &[]);
@@ -212,11 +241,24 @@ mod tests {
     }
 
     #[test]
+    fn windows_that_warm_up_come_right_before() {
+        let recorded = [10, 10, 0, 10, 10, 10, 10, 10].map(|n| vec![n]);
+        let times: Vec<_> = (0..8).map(|n| (n * 10, n * 10 + 10)).collect();
+        let check = |limit, together, expected: &[&[usize]]| {
+            assert_eq!(choose(&recorded, &times, limit, together), expected);
+        };
+        check(None, 2, &[&[1, 3], &[4, 5], &[6, 7]]);
+        check(Some(40), 2, &[&[1, 3], &[4, 5]]);
+        check(None, 3, &[&[1, 3, 4], &[5, 6, 7]]);
+        check(None, 8, &[]);
+    }
+
+    #[test]
     fn windows_are_chosen_by_time_and_not_by_number() {
         let check = |starts: &[u64], count: u64, expected: &[usize]| {
             let recorded = vec![vec![1]; starts.len()];
             let times: Vec<_> = starts.iter().map(|start| (*start, start + 1)).collect();
-            let found = choose(&recorded, &times, Some(count));
+            let found = choose(&recorded, &times, Some(count), 1).concat();
             assert_eq!(found, expected, "{starts:?}");
         };
         // Most of them are of the beginning.

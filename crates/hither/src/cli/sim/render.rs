@@ -32,7 +32,7 @@ fn head(forecast: &Forecast) -> String {
         false => format!(" of {}", sample.windows_recorded),
     };
     format!(
-        "{} on {}: {windows}{of}, {} accesses, {} of each warms up",
+        "{} on {}: {windows}{of}, {} accesses, of which {} warm the caches",
         clean(&forecast.source.file),
         clean(&forecast.title),
         count(sample.accesses),

@@ -19,6 +19,7 @@ use crate::simulate::{Setup, Simulation, Source};
 #[derive(Clone, Copy)]
 pub struct Stand<'a> {
     pub recording: &'a Recording,
+    pub windows: &'a [Window],
     pub model: &'a Model,
     pub rule: Rule,
 }
@@ -65,15 +66,29 @@ impl<'a> Stand<'a> {
             stage: 0,
             run: Run::default(),
         };
-        for window in &self.recording.windows {
-            let source = Recorded::new(self.recording, window);
-            let mut cut = Cut::new(source, window.accesses.clone());
-            let recorded = &self.recording.bursts.windows()[window.number];
-            let found = playing.window((window, recorded), &mut cut, parts)?;
+        for window in self.windows {
+            for before in &window.before {
+                self.window(&mut playing, before, &[(1.0, false)], heard)?;
+            }
+            let found = self.window(&mut playing, window, parts, heard)?;
             playing.run.windows.push(found);
-            heard.window(cut.inner());
         }
         Ok(playing.run)
+    }
+
+    fn window(
+        &self,
+        playing: &mut Playing,
+        window: &Window,
+        parts: Parts,
+        heard: &Heard,
+    ) -> Result<Vec<Counts>> {
+        let source = Recorded::new(self.recording, window);
+        let mut cut = Cut::new(source, window.accesses.clone());
+        let recorded = &self.recording.bursts.windows()[window.number];
+        let found = playing.window((window, recorded), &mut cut, parts)?;
+        heard.window(cut.inner());
+        Ok(found)
     }
 }
 

@@ -1,9 +1,9 @@
-//! How much of each window only warms the caches: so much that twice as much would change the
-//! results by less than 1 %.
+//! What only warms the caches: a share of each window or, where no share does, the windows that were
+//! recorded before it; so much that twice as much would change the results by less than 1 %.
 use anyhow::Result;
 
-use super::replay::{Heard, Stand};
-use crate::simulate::feed::plan::Plan;
+use super::recorded::{Recording, Window};
+use super::replay::{Parts, Run};
 use crate::simulate::outcome::Counts;
 
 /// Shares of a window that are tried, each twice the one before; the last is what the largest
@@ -15,10 +15,16 @@ const SETTLED: f64 = 0.01;
 /// costs some hundred cycles, and these are a hundredth of one.
 const FEW: f64 = 1e-4;
 
-/// A share, and what doubling it changes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Fewer windows than this are too few to spend every second one on warming up.
+const LEAST_WINDOWS: usize = 4;
+
+/// What warms up, and what twice as much changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WarmUp {
+    /// Of each window.
     pub share: f64,
+    /// Windows before each one.
+    pub before: usize,
     /// `None` where that was not tried.
     pub change: Option<f64>,
 }
@@ -27,40 +33,88 @@ impl WarmUp {
     pub fn is_settled(self) -> bool {
         self.change.is_none_or(|change| change < SETTLED)
     }
+
+    /// The share of what is simulated.
+    pub fn of_all(self) -> f64 {
+        (self.before as f64 + self.share) / (self.before as f64 + 1.0)
+    }
 }
 
-/// Found by playing a plan once, in parts.
+/// Found by playing windows, of so many accesses at most, on a machine with lines of so many bytes.
 ///
 /// # Errors
-/// As [`Stand::play`].
-pub fn warm_up(stand: &Stand, plan: &Plan, heard: &Heard) -> Result<WarmUp> {
+/// As `play`.
+pub fn find(
+    recording: &Recording,
+    limit: Option<u64>,
+    line: f64,
+    play: impl Fn(&[Window], Parts) -> Result<Run>,
+) -> Result<WarmUp> {
     let ends = SHARES.iter().chain([&1.0]);
     let parts: Vec<(f64, bool)> = ends.map(|end| (*end, true)).collect();
-    let line = f64::from(stand.model.machine.line);
-    let run = stand.play(plan, &parts, None, heard)?;
-    Ok(choose(&run.windows, line))
+    let played = |windows: &[Window]| Ok::<_, anyhow::Error>(play(windows, &parts)?.windows);
+    if recording.recorded() < LEAST_WINDOWS {
+        return Ok(choose(&played(&recording.windows(limit, 0))?, line));
+    }
+    let mut windows = recording.windows(limit, 2);
+    let two = played(&windows)?;
+    let mut drop_first = || {
+        for window in &mut windows {
+            window.before.remove(0);
+        }
+        played(&windows)
+    };
+    let (one, none) = (drop_first()?, drop_first()?);
+    Ok(compare(&none, &one, &two, line))
 }
 
+/// Of the same windows, played with none, one and two before each: the smallest share for which one
+/// more before changes nothing in what follows, else one before.
+fn compare(none: &[Vec<Counts>], one: &[Vec<Counts>], two: &[Vec<Counts>], line: f64) -> WarmUp {
+    let shares = SHARES.iter().enumerate().take(SHARES.len() - 1);
+    let mut within = shares.map(|(at, share)| WarmUp {
+        share: *share,
+        before: 0,
+        change: Some(change(
+            figures(&behind(none, at), line),
+            figures(&behind(one, at), line),
+        )),
+    });
+    let whole = |windows: &[Vec<Counts>]| figures(&sum(windows.iter().flatten()), line);
+    within.find(|warm| warm.is_settled()).unwrap_or(WarmUp {
+        share: 0.0,
+        before: 1,
+        change: Some(change(whole(one), whole(two))),
+    })
+}
+
+/// What is counted when a share of each window warms up.
+fn behind(windows: &[Vec<Counts>], share: usize) -> Counts {
+    sum(windows
+        .iter()
+        .flat_map(|parts| parts.iter().skip(share + 1)))
+}
+
+fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
+    all.fold(Counts::default(), |mut sum, counts| {
+        sum += counts;
+        sum
+    })
+}
+
+/// Of windows that are too few for [`compare`]: the smallest share for which twice as much changes
+/// nothing.
 fn choose(windows: &[Vec<Counts>], line: f64) -> WarmUp {
-    // What is counted when a share warms up is what lies behind it.
-    let behind = |at: usize| {
-        let mut sum = Counts::default();
-        for part in windows.iter().flat_map(|parts| parts.iter().skip(at + 1)) {
-            sum += part;
-        }
-        figures(&sum, line)
-    };
-    let all: Vec<_> = (0..SHARES.len()).map(behind).collect();
+    let all = 0..SHARES.len();
+    let all: Vec<_> = all.map(|at| figures(&behind(windows, at), line)).collect();
     let tried = (0..SHARES.len() - 1).map(|at| WarmUp {
         share: SHARES[at],
+        before: 0,
         change: Some(change(all[at], all[at + 1])),
     });
     let tried: Vec<WarmUp> = tried.collect();
     let found = tried.iter().find(|warm| warm.is_settled()).or(tried.last());
-    found.copied().unwrap_or(WarmUp {
-        share: 0.0,
-        change: None,
-    })
+    found.copied().unwrap_or_default()
 }
 
 /// Time, misses of the last level and traffic in lines, for each instruction, and how small each
@@ -132,6 +186,27 @@ mod tests {
         check([500, 500, 700, 40, 80, 160], 1.0 / 8.0, true);
         // It never ends.
         check([900, 900, 900, 900, 900, 160], 1.0 / 4.0, false);
+    }
+
+    #[test]
+    fn a_share_is_enough_if_a_window_before_changes_nothing() {
+        let even = [10, 10, 20, 40, 80, 160];
+        let check = |none, one, two, expected| {
+            let [none, one, two] = [none, one, two].map(|misses| [window(misses, 1000)]);
+            let found = compare(&none, &one, &two, 64.0);
+            assert_eq!((found.share, found.before, found.is_settled()), expected);
+        };
+        check(even, even, even, (1.0 / 32.0, 0, true));
+        check(
+            [500, 50, 20, 40, 80, 160],
+            even,
+            even,
+            (1.0 / 16.0, 0, true),
+        );
+        // Cold from end to end, which no share tells by itself.
+        let cold = even.map(|misses| 4 * misses);
+        check(cold, even, even, (0.0, 1, true));
+        check(cold, even.map(|misses| 2 * misses), even, (0.0, 1, false));
     }
 
     #[test]
