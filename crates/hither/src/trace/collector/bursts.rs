@@ -132,6 +132,7 @@ impl Recorder {
                 self.close(segment, regions);
             }
         } else if now >= self.next_at() {
+            self.add_places(regions);
             if self.window > 0 {
                 self.gap = self.gap.saturating_mul(2).min(self.every);
             }
@@ -327,6 +328,7 @@ impl Recorder {
             self.keep_places(segment, regions);
             self.open = false;
         }
+        self.add_places(regions);
     }
 
     /// Of the processes that lived during the window.
@@ -346,6 +348,15 @@ impl Recorder {
         self.places.keep(self.window, pictures.collect());
         if self.windows.contains(&self.window) {
             self.rows += self.places.rows_of(self.window);
+        }
+    }
+
+    /// Threads go on for a moment when a window closes, and may map memory.
+    fn add_places(&mut self, regions: &Regions) {
+        let before = self.places.rows_of(self.window);
+        self.places.add(self.window, |p| regions.picture(p, 0));
+        if self.windows.contains(&self.window) {
+            self.rows += self.places.rows_of(self.window) - before;
         }
     }
 

@@ -6,7 +6,7 @@ use super::space::{Interval, Space};
 use hither_profile::bursts::Place;
 use hither_profile::{PageNo, ProcessIx, RegionIx, RegionKind};
 use hither_sys::{wire, Segment};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The intervals of each process; what was unmapped before what is there.
@@ -37,6 +37,23 @@ impl Places {
         let same = last.filter(|last| **last == snapshot);
         self.kept
             .insert(window, same.unwrap_or_else(|| Arc::new(snapshot)));
+    }
+
+    /// Adds to a window what its processes have by now, where nothing was before.
+    pub fn add(&mut self, window: u32, picture: impl Fn(u32) -> Vec<Interval>) {
+        let Some(snapshot) = self.kept.get_mut(&window) else {
+            return;
+        };
+        for n in 0..snapshot.len() {
+            let (process, before) = &snapshot[n];
+            let old: HashSet<_> = before.iter().map(|i| (i.start, i.end, i.region)).collect();
+            let mut all = picture(*process);
+            all.retain(|i| !old.contains(&(i.start, i.end, i.region)));
+            if !all.is_empty() {
+                all.extend_from_slice(before);
+                Arc::make_mut(snapshot)[n].1 = Arc::new(all);
+            }
+        }
     }
 
     /// Intervals that are kept for a window.
