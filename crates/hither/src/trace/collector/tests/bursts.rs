@@ -146,20 +146,34 @@ fn pieces_of_the_dead_are_given_back() {
     assert!(!is_busy(&f, 100));
 }
 
-/// A window once a century is one window.
+/// With a byte of the budget left the next window is further away than times go.
 #[test]
-fn windows_may_be_rare() {
+fn windows_become_as_rare_as_can_be() {
     let dir = tempfile::tempdir().unwrap();
     let rare = BurstOptions {
-        length: u64::MAX / 2,
+        length: 1,
         every: u64::MAX,
     };
-    let mut f = recording(dir.path(), rare, MIB);
+    let mut f = recording(dir.path(), rare, 1_400_000);
     std::thread::sleep(Duration::from_millis(25));
+    f.engine.tick();
+    // Three quarters of it, without the file's head, a place and the heads of the pieces.
+    let mut left = 1_050_000 - 1 - 12 - 16;
+    for sequence in 0.. {
+        let length = (left - 57).min(16_000);
+        piece(&f, 0, &whole(1, sequence, length));
+        f.engine.drain_events();
+        left -= 57 + length;
+        if left == 0 {
+            break;
+        }
+    }
     (0..3).for_each(|_| f.engine.tick());
     let window = offset_of!(Header, record_window) as u64;
     assert_eq!(f.engine.segment.load_u32(window), 1);
-    written(f, dir.path());
+    let (profile, _) = written(f, dir.path());
+    let limits = &profile.meta.limits;
+    assert!(limits.iter().any(|l| l.contains("rarer")), "{limits:?}");
 }
 
 /// Windows of next to nothing, opened and closed by one tick each.
