@@ -44,6 +44,7 @@
 #define HI_RECORD_BYTES (1u << 28)  /* of their descriptions */
 #define HI_RECORD_SITES 500u        /* of a block; reader and writer have the same limits */
 #define HI_RECORD_ACCESSES 4000u    /* of a block */
+#define HI_RECORD_REACH (1u << 30)  /* bytes of the accesses with a length, in a piece */
 #define HI_PIECES (1u << 13)        /* being filled or drained at a time */
 #define HI_PIECE_BYTES (16u << 10)
 #define HI_SITE_NONE 0u

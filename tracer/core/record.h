@@ -27,18 +27,30 @@ struct hi_record_slots {
   uint64_t volatile *head; /* where the next record goes */
 };
 
+/* While accesses do not count a thread stays in its window, see hi_record_notice. */
+enum hi_pause {
+  HI_RUNNING,
+  HI_STOPPING, /* from `stop` on nothing counts; what is before is not encoded yet */
+  HI_PAUSED,
+};
+
 struct hi_recorder {
   struct hi_record_slots slots;
-  uint32_t lock; /* 1 while the thread encodes, or for ever once the process has closed it */
+  uint32_t lock; /* 1 while somebody uses the piece; for long while the process has closed it */
+  bool closed;
+  enum hi_pause pause;
+  uint64_t *stop;
+  uint64_t stopped; /* when */
   uint32_t window, sequence;
   uint32_t nlocals, nsites, last;
   uint64_t share_end; /* of the thread's processor time */
   uint64_t since;     /* when the first record of the raw buffer was made */
   uint64_t stack;
-  struct hi_piece *piece; /* being filled */
-  uint32_t executions;    /* in it */
-  uint32_t run;           /* blocks just as predicted, not told yet */
-  bool waited, fresh;
+  struct hi_piece *piece;  /* being filled */
+  uint32_t executions;     /* in it */
+  uint64_t reach;          /* bytes of its accesses with a length */
+  uint32_t run;            /* blocks just as predicted, not told yet */
+  bool waited, fresh, gap; /* what the next piece has to say */
   uint64_t raw[HI_RAW_WORDS + HI_RECORD_SITES + 1];
   struct hi_record_local locals[HI_LOCALS];
   struct hi_record_site sites[HI_LOCAL_SITES];
@@ -53,6 +65,7 @@ void hi_record_encode(struct hi_local *t);
 void hi_record_waited(struct hi_local *t, uint64_t from, uint64_t to);
 void hi_record_end(struct hi_local *t);
 void hi_record_close(struct hi_local *t);
+void hi_record_reopen(struct hi_local *t);
 uint64_t hi_record_now(void);
 
 static inline bool hi_recording(const struct hi_local *t) { return t->recorder && *t->recorder->slots.on; }

@@ -64,7 +64,8 @@ static struct hi_piece *take_piece(void) {
                                        __ATOMIC_RELAXED))
         continue;
       struct hi_piece *p = &hi_run.pieces[word * 64 + bit];
-      __atomic_store_n(&p->state, HI_PIECE_FILLING, __ATOMIC_RELAXED);
+      p->process = hi_run.process; /* whose death gives it back */
+      __atomic_store_n(&p->state, HI_PIECE_FILLING, __ATOMIC_RELEASE);
       return p;
     }
   }
@@ -82,13 +83,13 @@ static void begin_piece(struct hi_local *t, uint64_t start) {
   struct hi_recorder *r = t->recorder;
   struct hi_piece *p = r->piece;
   p->thread = t->index;
-  p->process = hi_run.process;
   p->window = r->window;
   p->sequence = r->sequence++;
-  p->flags = (r->waited ? HI_PIECE_WAITED : 0u) | (r->fresh ? HI_PIECE_FRESH : 0u);
+  p->flags = (r->waited ? HI_PIECE_WAITED : 0u) | (r->fresh ? HI_PIECE_FRESH : 0u) | (r->gap ? HI_PIECE_CUT : 0u);
   p->accesses = p->instructions = p->length = 0;
   p->start_ns = start;
-  r->waited = r->fresh = false;
+  r->reach = 0;
+  r->waited = r->fresh = r->gap = false;
 }
 
 /* Hands the piece over and takes the next. False: there is none, and this one says so. */
@@ -186,25 +187,37 @@ static uint32_t accesses_made(const struct hi_record_block *b, const uint64_t *v
   return n;
 }
 
+/* Bytes of the accesses that have a length; what is beyond the limit is left out. */
+static uint64_t reach_of(const struct hi_record_block *b, uint64_t *values) {
+  uint64_t bytes = 0;
+  for (uint32_t i = b->sites - b->lengths; i < b->sites; i++) {
+    if (values[i] > HI_RECORD_REACH - bytes) values[i] = HI_RECORD_REACH - bytes;
+    bytes += values[i];
+  }
+  return bytes;
+}
+
 /* --- the raw buffer */
 
 /* Encodes [raw, head), made between r->since and `end`. False when there is no piece left. */
 static bool encode(struct hi_local *t, uint64_t end) {
   struct hi_recorder *r = t->recorder;
-  const uint64_t *at = r->raw, *stop = (const uint64_t *)*r->slots.head;
+  uint64_t *at = r->raw, *stop = (uint64_t *)*r->slots.head;
   uint64_t total = (uint64_t)(stop - at), span = end > r->since ? end - r->since : 0;
   while (at < stop) {
     uint32_t block = (uint32_t)at[0];
     const struct hi_record_block *b = &hi_run.record_blocks[block];
-    const uint64_t *values = at + 1;
+    uint64_t *values = at + 1;
     uint64_t now = r->since + span * (uint64_t)(at - r->raw) / total;
+    uint64_t reach = reach_of(b, values);
     uint32_t made = accesses_made(b, values);
     uint32_t local = r->local_of[block];
     bool tables_full = !local && (r->nlocals == HI_LOCALS || r->nsites + b->sites > HI_LOCAL_SITES);
     if (r->executions) {
       struct hi_piece *p = r->piece;
       uint64_t room = sizeof p->code - p->length, worst = 5 * VARINT + b->sites * (VARINT + 1ull);
-      bool full = (p->accesses && p->accesses + made > PIECE_ACCESSES) || r->executions >= PIECE_EXECUTIONS;
+      bool full = (p->accesses && p->accesses + made > PIECE_ACCESSES) || r->executions >= PIECE_EXECUTIONS ||
+                  r->reach + reach > HI_RECORD_REACH;
       if ((full || tables_full || room < worst) && !end_piece(r, now, true)) return false;
     }
     if (tables_full) {
@@ -215,6 +228,7 @@ static bool encode(struct hi_local *t, uint64_t end) {
     bool entered = !local && enter(r, block, b->sites);
     execute(r, b, r->local_of[block] - 1, values, entered);
     r->executions++;
+    r->reach += reach;
     r->piece->accesses += made;
     r->piece->instructions += b->instructions;
     at = values + b->sites;
@@ -223,11 +237,34 @@ static bool encode(struct hi_local *t, uint64_t end) {
   return true;
 }
 
-/* --- windows */
+/* --- windows
+ *
+ * Whoever touches the piece holds the lock: the thread itself, or whoever ends its process. A
+ * thread that cannot have it drops what it recorded. */
 
 static bool window_is_on(const struct hi_local *t) {
   const struct hi_header *h = hi_run.header;
   return __atomic_load_n(&h->record_open, __ATOMIC_ACQUIRE) && hi_counting(t);
+}
+
+static bool is_newest(const struct hi_recorder *r) {
+  return r->window == __atomic_load_n(&hi_run.header->record_window, __ATOMIC_RELAXED);
+}
+
+static void empty(struct hi_recorder *r) { *r->slots.head = (uint64_t)r->raw; }
+
+static bool try_lock(struct hi_recorder *r) { return !__atomic_exchange_n(&r->lock, 1, __ATOMIC_ACQUIRE); }
+
+static void unlock(struct hi_recorder *r) { __atomic_store_n(&r->lock, 0, __ATOMIC_RELEASE); }
+
+/* Takes the lock, between two blocks. */
+static bool lock_or_drop(struct hi_recorder *r) {
+  if (try_lock(r)) return true;
+  if (r->pause == HI_RUNNING) {
+    empty(r);
+    r->gap = true;
+  }
+  return false;
 }
 
 static void begin(struct hi_local *t) {
@@ -242,46 +279,71 @@ static void begin(struct hi_local *t) {
   }
   forget(r);
   r->sequence = r->executions = r->run = 0;
-  r->waited = false;
+  r->waited = r->gap = false;
   r->since = hi_record_now();
   r->share_end = h->record_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) + h->record_ns : ~0ull;
-  *r->slots.head = (uint64_t)r->raw;
+  empty(r);
   *r->slots.on = 1;
+}
+
+/* The collector gets the piece if there is anything in it. */
+static void hand_over(struct hi_recorder *r) {
+  if (r->piece && r->executions) end_piece(r, r->since, false);
+  else if (r->piece) give_piece(r->piece);
+  r->piece = NULL;
 }
 
 /* The thread leaves its window; what was not encoded is lost. */
 static void leave(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   *r->slots.on = 0;
-  *r->slots.head = (uint64_t)r->raw;
-  if (r->piece && r->executions) end_piece(r, r->since, false);
-  else if (r->piece) give_piece(r->piece);
-  r->piece = NULL;
+  r->pause = HI_RUNNING;
+  empty(r);
+  hand_over(r);
   t->shared->recorded = 2 * r->window + 1;
 }
 
-static bool try_lock(struct hi_recorder *r) { return !__atomic_exchange_n(&r->lock, 1, __ATOMIC_ACQUIRE); }
-
-static void unlock(struct hi_recorder *r) { __atomic_store_n(&r->lock, 0, __ATOMIC_RELEASE); }
-
-/* False once the process has closed the thread's recording. */
-static bool encode_until(struct hi_local *t, uint64_t end) {
+/* Encodes what was recorded up to `end`, or to the pause; between two blocks. False when the
+ * thread has left its window for want of pieces. */
+static bool settle(struct hi_local *t, uint64_t end) {
   struct hi_recorder *r = t->recorder;
-  if (!try_lock(r)) {
-    *r->slots.on = 0;
-    *r->slots.head = (uint64_t)r->raw;
-    return false;
+  bool more = r->piece;
+  if (r->pause == HI_STOPPING) {
+    *r->slots.head = (uint64_t)r->stop;
+    more = more && encode(t, r->stopped) && (!r->executions || end_piece(r, r->stopped, true));
+    r->pause = HI_PAUSED;
+  } else if (r->pause == HI_RUNNING) {
+    more = more && encode(t, end);
   }
-  if (!encode(t, end)) leave(t);
-  *r->slots.head = (uint64_t)r->raw;
-  unlock(r);
-  return true;
+  empty(r);
+  if (!more) leave(t);
+  return more;
+}
+
+/* What follows does not count (--until). Maybe within a block that goes on recording. */
+static void stop_recording(struct hi_recorder *r) {
+  r->stop = (uint64_t *)*r->slots.head;
+  r->stopped = hi_record_now();
+  r->pause = HI_STOPPING;
+  *r->slots.on = 0;
+}
+
+/* Goes on in the window of before; what others did meanwhile comes first. */
+static void resume(struct hi_local *t) {
+  struct hi_recorder *r = t->recorder;
+  if (!settle(t, 0)) return;
+  r->pause = HI_RUNNING;
+  r->waited = true;
+  r->since = hi_record_now();
+  *r->slots.on = 1;
 }
 
 void hi_record_start(struct hi_local *t, struct hi_recorder *r, struct hi_record_slots slots) {
   t->recorder = r;
   r->slots = slots;
   r->lock = 0;
+  r->closed = false;
+  r->pause = HI_RUNNING;
   r->window = 0;
   r->piece = NULL; /* after a fork it is the parent's */
   *slots.on = 0;
@@ -289,49 +351,82 @@ void hi_record_start(struct hi_local *t, struct hi_recorder *r, struct hi_record
   hi_record_notice(t);
 }
 
-/* Called where a thread looks at the slice: is there a window it has not seen yet? */
+/* Called where a thread looks at the slice, within a block: has recording begun or ended? */
 void hi_record_notice(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
-  if (*r->slots.on || r->lock || !window_is_on(t)) return;
-  if (r->window != __atomic_load_n(&hi_run.header->record_window, __ATOMIC_RELAXED)) begin(t);
+  if (*r->slots.on) {
+    if (!hi_counting(t)) stop_recording(r);
+    return;
+  }
+  bool stopping_here = r->pause == HI_STOPPING && *r->slots.head == (uint64_t)r->stop;
+  bool new = !is_newest(r);
+  if (stopping_here || !window_is_on(t) || (!new && r->pause == HI_RUNNING) || !try_lock(r)) return;
+  if (!new) {
+    resume(t);
+  } else {
+    if (r->piece && settle(t, 0)) leave(t);
+    begin(t);
+  }
+  unlock(r);
 }
 
 /* Called with a full raw buffer, between two blocks. */
 void hi_record_flush(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
-  if (!encode_until(t, hi_record_now()) || !*r->slots.on) return;
-  bool same = r->window == __atomic_load_n(&hi_run.header->record_window, __ATOMIC_RELAXED);
-  if (same && window_is_on(t) && clock_ns(CLOCK_THREAD_CPUTIME_ID) < r->share_end) return;
-  leave(t);
-  hi_record_notice(t);
+  if (!lock_or_drop(r)) return;
+  bool inside = settle(t, hi_record_now()) && *r->slots.on;
+  if (inside && !hi_counting(t)) {
+    *r->slots.on = 0;
+    r->pause = HI_PAUSED;
+  } else if (inside && !(is_newest(r) && window_is_on(t) && clock_ns(CLOCK_THREAD_CPUTIME_ID) < r->share_end)) {
+    leave(t);
+  }
+  unlock(r);
+  if (!*r->slots.on) hi_record_notice(t);
 }
 
 /* Encodes what there is, in case the thread does not come back soon. */
 void hi_record_encode(struct hi_local *t) {
-  if (hi_recording(t)) encode_until(t, hi_record_now());
+  struct hi_recorder *r = t->recorder;
+  if (!r || !r->piece || !lock_or_drop(r)) return;
+  settle(t, hi_record_now());
+  unlock(r);
 }
 
 /* The thread was in the kernel that long; its raw buffer is empty. */
 void hi_record_waited(struct hi_local *t, uint64_t from, uint64_t to) {
   struct hi_recorder *r = t->recorder;
-  if (!hi_recording(t) || !try_lock(r)) return;
-  if (r->executions && !end_piece(r, from, true)) leave(t);
+  if (!hi_recording(t) || !lock_or_drop(r)) return;
+  bool more = r->piece && (!r->executions || end_piece(r, from, true));
   r->waited = true;
   r->since = to;
+  if (!more) leave(t);
   unlock(r);
   if (hi_recording(t)) hi_record_flush(t);
 }
 
 /* The thread ends. */
 void hi_record_end(struct hi_local *t) {
-  if (!hi_recording(t)) return;
-  if (encode_until(t, hi_record_now()) && hi_recording(t)) leave(t);
+  struct hi_recorder *r = t->recorder;
+  if (!r || !r->piece || !lock_or_drop(r)) return;
+  if (settle(t, hi_record_now())) leave(t);
+  unlock(r);
 }
 
-/* The process ends while the thread may still run: what it has encoded is handed over. It
- * finds the lock taken and records no more. */
+/* The process ends while the thread may still run: what it has encoded is handed over, and it
+ * finds the lock taken. */
 void hi_record_close(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
-  if (!r || !r->piece || !try_lock(r)) return;
-  if (r->executions) end_piece(r, r->since, false);
+  if (!r || !try_lock(r)) return;
+  r->closed = true;
+  hand_over(r);
+}
+
+/* The process goes on after all. A thread that gets no piece will leave its window. */
+void hi_record_reopen(struct hi_local *t) {
+  struct hi_recorder *r = t->recorder;
+  if (!r || !r->closed) return;
+  r->closed = false;
+  if (*r->slots.on || r->pause != HI_RUNNING) r->piece = take_piece();
+  unlock(r);
 }

@@ -118,7 +118,8 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
                      uint64_t volatile *base_slot, uint64_t volatile *instructions);
 void hi_thread_end(struct hi_local *t);
 void hi_threads_forget(void);
-void hi_threads_close(void);
+void hi_threads_close(const struct hi_local *only);
+void hi_threads_reopen(const struct hi_local *only);
 void hi_thread_name(struct hi_local *t, const char *name);
 
 /* cache_lean.c */

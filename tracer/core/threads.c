@@ -110,15 +110,27 @@ void hi_threads_forget(void) {
 }
 
 /* The process is leaving with threads running: publish what only they knew. Their line
- * caches stay behind in the segment, where the collector empties them. */
-void hi_threads_close(void) {
+ * caches stay behind in the segment, where the collector empties them. `only`: nobody but
+ * that thread leaves, a child of vfork. NULL: all. */
+void hi_threads_close(const struct hi_local *only) {
   hi_tick_lock();
   uint64_t now = hi_now();
   for (uint32_t i = 1; i < HI_MAX_THREADS; i++)
-    if (hi_locals[i]) {
+    if (hi_locals[i] && (!only || hi_locals[i] == only)) {
       hi_publish_instructions(hi_locals[i]);
       hi_record_close(hi_locals[i]);
       hi_locals[i]->shared->end_ns = now;
+    }
+  hi_tick_unlock();
+}
+
+/* They stay after all. */
+void hi_threads_reopen(const struct hi_local *only) {
+  hi_tick_lock();
+  for (uint32_t i = 1; i < HI_MAX_THREADS; i++)
+    if (hi_locals[i] && (!only || hi_locals[i] == only)) {
+      hi_record_reopen(hi_locals[i]);
+      hi_locals[i]->shared->end_ns = 0;
     }
   hi_tick_unlock();
 }

@@ -66,6 +66,7 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
   struct hi_local *t = &m->local;
   slots[SLOT_LOCAL] = (uint64_t)t;
   slots[SLOT_STACK] = (uint64_t)(m->stack + STACK_BYTES);
+  slots[SLOT_RECORD] = 0; /* after a fork it is the parent's */
   bool traced = hi_run.process && index &&
                 hi_thread_start(t, index, (int)dr_get_thread_id(dc), creator, stack_pointer, &slots[SLOT_BASE],
                                 &slots[SLOT_INSTRUCTIONS]);
@@ -208,7 +209,7 @@ static void on_process_exit(void) {
   if (!hi_run.process) return;
   hi_record_end(host_local(dr_get_current_drcontext()));
   read_names();
-  hi_threads_close();
+  hi_threads_close(NULL);
   hi_process_end(HI_PROCESS_EXITED);
   hi_emit(NULL, HI_EV_EXIT, 0, NULL, 0, NULL);
 }

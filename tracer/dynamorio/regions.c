@@ -103,6 +103,12 @@ static uint64_t sysv_length(uint64_t address) {
   return found ? info.size : 0;
 }
 
+/* Whom an exec ends: all threads of the process, NULL, unless it is a child of vfork, which
+ * runs in its parent's memory. */
+static const struct hi_local *leaving(const struct hi_local *t) {
+  return hi_run.processes[hi_run.process].pid == getpid() ? NULL : t;
+}
+
 static bool before_syscall(void *dc, int number) {
   struct hi_local *t = host_local(dc);
   uint64_t *a = drmgr_get_tls_field(dc, args_slot);
@@ -126,7 +132,8 @@ static bool before_syscall(void *dc, int number) {
   case SYS_execveat:
     hi_switch(t);
     hi_flush(t); /* if the call succeeds nobody will come back here */
-    hi_threads_close();
+    hi_record_encode(t);
+    hi_threads_close(leaving(t));
     exec_before(dc, number);
     break;
   default: break;
@@ -217,7 +224,10 @@ static void after_syscall(void *dc, int number) {
     broke(t, (uint64_t)result);
     return;
   }
-  if (number == SYS_execve || number == SYS_execveat) exec_after(dc, number);
+  if (number == SYS_execve || number == SYS_execveat) {
+    exec_after(dc, number);
+    hi_threads_reopen(leaving(t));
+  }
   if (result < 0 && result > -4096) return;
   char name[16];
   switch (number) {

@@ -58,13 +58,9 @@ static void note(void *dc, uint64_t since) { drmgr_set_tls_field(dc, slot, (void
 /* Threads in these calls may never come back: what they did is encoded before. */
 static bool before_syscall(void *dc, int number) {
   struct hi_local *t = host_local(dc);
-  if (!hi_recording(t)) return true;
-  if (number == SYS_exit_group || number == SYS_execve || number == SYS_execveat) {
-    hi_record_end(t);
-  } else if (wanted(dc, number)) {
-    hi_record_encode(t);
-    note(dc, hi_record_now());
-  }
+  if (!wanted(dc, number)) return true;
+  hi_record_encode(t);
+  if (hi_recording(t)) note(dc, hi_record_now());
   return true;
 }
 

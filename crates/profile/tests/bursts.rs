@@ -1,7 +1,7 @@
 //! Burst traces: what is recorded comes back, and a file may break off or be anything.
 use hither_profile::bursts::{
     read_by, register, Access, Block, BlockAccess, Bursts, Change, Encoder, Piece, PieceHead,
-    Place, Writer, NOTHING,
+    Place, Writer, MAX_REACH, NOTHING,
 };
 use hither_profile::*;
 use proptest::prelude::*;
@@ -344,6 +344,111 @@ fn a_missing_piece_ends_its_thread() {
     let bursts = Bursts::open(dir.path()).unwrap().expect("bursts");
     assert!(bursts.broken().is_some_and(|b| b.contains("missing")));
     assert_eq!(accesses(&bursts, 0, 0), stream[..2 * 4096]);
+}
+
+/// A piece that cannot be ends the file, and is not part of what comes before.
+#[test]
+fn an_impossible_piece_is_left_out() {
+    let one = Access {
+        address: 4096,
+        bytes: 1,
+        after: 1,
+        ..Access::default()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    written(dir.path(), |w| {
+        w.accesses(4, &like(0, 1, 2), &[one]);
+        let head = PieceHead {
+            window: 5,
+            piece: like(0, 4, 3),
+            ..PieceHead::default()
+        };
+        w.piece(&head, &[]);
+    });
+    let bursts = Bursts::open(dir.path()).unwrap().expect("bursts");
+    assert!(bursts.broken().is_some_and(|b| b.contains("no sense")));
+    assert_eq!(bursts.windows().len(), 1);
+}
+
+/// A block that reads a range: its address, and how long it is.
+fn ranges() -> Block {
+    Block {
+        instructions: 1,
+        sites: 2,
+        lengths: 1,
+        accesses: vec![BlockAccess {
+            after: 1,
+            site: Some(0),
+            length: 1,
+            ..BlockAccess::default()
+        }],
+        ..Block::default()
+    }
+}
+
+/// A recording of ranges, a piece for each code.
+fn of_ranges(dir: &Path, codes: &[hither_profile::bursts::Code]) {
+    written(dir, |w| {
+        let mut bytes = Vec::new();
+        ranges().put(&mut bytes);
+        w.blocks([(1, bytes.as_slice())].into_iter());
+        for (sequence, code) in (0u32..).zip(codes) {
+            let piece = Piece {
+                accesses: code.accesses.into(),
+                instructions: code.instructions.into(),
+                ..like(0, 1, 2)
+            };
+            let head = PieceHead {
+                window: 1,
+                sequence,
+                piece,
+                flags: code.flags,
+            };
+            w.piece(&head, &code.bytes);
+        }
+    });
+}
+
+/// A few bytes of code cannot stand for more work than a tracer puts into a piece.
+#[test]
+fn ranges_are_as_long_as_a_tracer_tells() {
+    let long = MAX_REACH / 4 * 3;
+    let mut encoder = Encoder::default();
+    let codes = [long, 0, long].map(|bytes| encoder.run(1, &ranges(), &[4096, bytes]));
+    let mut codes: Vec<_> = codes.into_iter().flatten().collect();
+    codes.extend(encoder.finish());
+    assert_eq!(codes.len(), 2, "a piece is not longer than a tracer's");
+    let dir = tempfile::tempdir().unwrap();
+    of_ranges(dir.path(), &codes);
+    let found = accesses(&opened(dir.path()), 0, 0);
+    let bytes: Vec<u64> = found.iter().map(|a| a.bytes.into()).collect();
+    assert_eq!(bytes, [long, long]);
+
+    let mut encoder = Encoder::default();
+    encoder.run(1, &ranges(), &[4096, MAX_REACH + 1]);
+    of_ranges(dir.path(), &[encoder.finish().unwrap()]);
+    let bursts = opened(dir.path());
+    let mut decoder = bursts.decoder(0, ThreadIx(0));
+    assert_eq!(decoder.next(&mut Vec::new()), None);
+    assert!(decoder.damaged());
+}
+
+/// Only a lack of room is made up for by giving up the bursts.
+#[test]
+fn a_table_of_too_many_rows_leaves_the_bursts() {
+    let mut profile = profile();
+    profile.threads = vec![Thread::default(); 20_000];
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::begin(dir.path()).unwrap();
+    let one = Access {
+        bytes: 1,
+        after: 1,
+        ..Access::default()
+    };
+    writer.accesses(1, &like(0, 1, 2), &[one]);
+    let written = write_with(&profile, dir.path(), writer).unwrap();
+    assert!(written.missing[0].contains("too many"), "{written:?}");
+    assert_eq!(opened(dir.path()).accesses(), 1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A full disk: keep what fits, say what does not, leave no halves.
 mod common;
+use hither_profile::bursts::{Bursts, PieceHead, Writer};
 use hither_profile::*;
 use std::fs;
 use std::io::Write;
@@ -107,6 +108,95 @@ fn child_keeps_what_fits() {
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
     // Replacing fails too, and keeps no less.
     assert_eq!(write(&profile(), &path).unwrap().missing, written.missing);
+}
+
+#[test]
+fn bursts_on_a_full_disk() {
+    on_small_disk(128, "child_gives_up_bursts");
+}
+
+#[test]
+fn bursts_as_far_as_files_may_grow() {
+    for child in ["child_keeps_some_bursts", "child_cannot_end_bursts"] {
+        let dir = tempfile::tempdir().unwrap();
+        let setup = "trap '' XFSZ && ulimit -f 64";
+        assert!(run(setup, &[], child, dir.path()));
+    }
+}
+
+/// Pieces of `bytes` bytes of code each, which nobody decodes, until no more can be written.
+fn pieces(writer: &mut Writer, bytes: usize) -> u64 {
+    for sequence in 0.. {
+        let head = PieceHead {
+            window: 1,
+            sequence,
+            ..PieceHead::default()
+        };
+        writer.piece(&head, &vec![0; bytes]);
+        if writer.failed().is_some() {
+            return sequence.into();
+        }
+    }
+    0
+}
+
+#[test]
+fn child_gives_up_bursts() {
+    let Some(dir) = child_dir() else { return };
+    let path = dir.join("p.hither");
+    let profile = common::profile(3, 20);
+    let mut writer = Writer::begin(&path).unwrap();
+    assert!(pieces(&mut writer, 1000) > 50);
+    let written = write_with(&profile, &path, writer).unwrap();
+    assert_eq!(written.missing, Vec::<String>::new());
+    let limits = read(&path).unwrap().meta.limits;
+    assert!(limits.iter().any(|l| l.contains("given up")), "{limits:?}");
+    assert!(Bursts::open(&path).unwrap().is_none());
+}
+
+#[test]
+fn child_keeps_some_bursts() {
+    let Some(dir) = child_dir() else { return };
+    let path = dir.join("p.hither");
+    let mut writer = Writer::begin(&path).unwrap();
+    let whole = pieces(&mut writer, 1000);
+    let written = write_with(&Profile::default(), &path, writer).unwrap();
+    assert_eq!(written.missing, Vec::<String>::new());
+    let bursts = Bursts::open(&path).unwrap().expect("bursts");
+    assert!(bursts.broken().is_some_and(|b| b.contains("ends early")));
+    assert_eq!(bursts.windows()[0].pieces.len() as u64, whole);
+}
+
+/// All pieces fit, and the file's end does not: nobody else knows of that.
+#[test]
+fn child_cannot_end_bursts() {
+    let Some(dir) = child_dir() else { return };
+    let limit = {
+        let mut writer = Writer::begin(&dir.join("other.hither")).unwrap();
+        pieces(&mut writer, 0);
+        writer.bytes() / 1024 * 1024 + 1024
+    };
+    let path = dir.join("p.hither");
+    let mut writer = Writer::begin(&path).unwrap();
+    let head = PieceHead {
+        window: 1,
+        ..PieceHead::default()
+    };
+    let empty = {
+        let before = writer.bytes();
+        writer.piece(&head, &[]);
+        writer.bytes() - before
+    };
+    let next = PieceHead {
+        sequence: 1,
+        ..head
+    };
+    let room = limit - writer.bytes() - empty - 4;
+    writer.piece(&next, &vec![0; room as usize]);
+    assert_eq!(writer.failed(), None);
+    write_with(&Profile::default(), &path, writer).unwrap();
+    let limits = read(&path).unwrap().meta.limits;
+    assert!(limits.iter().any(|l| l.contains("end early")), "{limits:?}");
 }
 
 #[test]

@@ -71,6 +71,25 @@ impl Segment {
         true
     }
 
+    /// Gives back the pieces that were being filled by processes of which `gone` says that they
+    /// write no more.
+    pub fn free_pieces(&self, gone: impl Fn(u32) -> bool) {
+        for word in 0..wire::PIECES / 64 {
+            let bits_at = field(offset_of!(Header, piece_busy)) + u64::from(word) * 8;
+            let busy = self.load_u64(bits_at);
+            for bit in (0..64).filter(|bit| busy >> bit & 1 == 1) {
+                let number = u64::from(word * 64 + bit);
+                let at = self.layout().pieces + number * u64::from(wire::PIECE_BYTES);
+                let filling = self.load_u32(at) == wire::PIECE_FILLING;
+                let process = field(offset_of!(wire::Piece, process));
+                if filling && gone(self.load_u32(at + process)) {
+                    self.store_u32(at, 0);
+                    self.clear_bits(bits_at, 1 << bit);
+                }
+            }
+        }
+    }
+
     /// Takes a whole piece, from number `from` on, out of the segment; its number too.
     pub fn take_piece(&self, from: u32) -> Option<(u32, PieceRecord)> {
         for word in from / 64..wire::PIECES / 64 {

@@ -22,6 +22,7 @@ pub const RECORD_BLOCKS: u32 = 1 << 20;
 pub const RECORD_BYTES: u32 = 1 << 28;
 pub const RECORD_SITES: u32 = 500;
 pub const RECORD_ACCESSES: u32 = 4000;
+pub const RECORD_REACH: u32 = 1 << 30;
 pub const PIECES: u32 = 1 << 13;
 pub const PIECE_BYTES: u32 = 16 << 10;
 /// Bytes of a piece before its code.
@@ -32,6 +33,7 @@ pub const FLAG_SAMPLE: u32 = 2;
 pub const FLAG_FOLLOW: u32 = 4;
 pub const FLAG_RECORD: u32 = 8;
 
+pub const PIECE_FILLING: u32 = 1;
 pub const PIECE_WHOLE: u32 = 2;
 pub const PIECE_WAITED: u32 = 1;
 pub const PIECE_FRESH: u32 = 2;

@@ -43,6 +43,22 @@ fn threads_beyond_the_limit_run_untraced() {
     );
 }
 
+/// A child that cannot be traced any more leaves the windows of its parent.
+#[test]
+fn children_beyond_the_limit_run_unrecorded() {
+    let place = Place::new();
+    let program = workload("many_threads");
+    let script = format!(
+        "{program} in-sequence 4000 && {program} in-sequence 800
+         (i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; echo counted)"
+    );
+    let line = [HITHER, "trace", "-q", "--full", "-o", "traced", "--"];
+    let line = [&line[..], &["sh", "-c", &script]].concat();
+    let traced = run(place.command(&line));
+    assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
+    assert!(text(&traced.stdout).ends_with("counted\n"));
+}
+
 /// `HITHER_SOAK` runs in a row; 20 without it.
 #[test]
 fn many_runs_in_a_row() {

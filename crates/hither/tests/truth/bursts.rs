@@ -1,5 +1,5 @@
 //! `--bursts` and `--full`: what is recorded against what is counted, and against the source.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hither_profile::bursts::{Access, Bursts, Piece};
 use hither_profile::{ProcessIx, Profile, RunEnd, ThreadIx, PAGE_SIZE};
@@ -85,6 +85,7 @@ fn a_whole_run_is_what_was_counted() {
         "stencil2d 32 10",
         "fork_at_work 2 1 1",
         "cpp_structs 128 3",
+        "commands 2 512 50",
     ] {
         let (profile, bursts) = run(line).with("--full").recorded();
         check_whole(line, &profile, &bursts);
@@ -202,6 +203,57 @@ fn memory_that_processes_share_has_one_name() {
         .values()
         .filter(|u| u.values().filter(|n| **n >= 50 * 512).count() == 2);
     assert_eq!(shared.count(), 4, "{users:?}");
+}
+
+/// A child that shares the memory of its parent until it executes another program.
+#[test]
+fn commands_do_not_end_windows() {
+    let line = run("commands 2 512 100000").with("--bursts 1ms/10ms");
+    let (profile, bursts) = line.recorded();
+    assert_eq!(bursts.broken(), None);
+    let commands = profile.meta.processes.iter().skip(1);
+    let over = commands.map(|p| p.end).max().expect("a command");
+    let pieces = bursts.windows().iter().flat_map(|w| &w.pieces);
+    let late: BTreeSet<_> = pieces
+        .filter(|p| p.start > over && p.process == ProcessIx(0))
+        .map(|p| p.thread.0)
+        .collect();
+    assert!(late.is_superset(&[0, 1].into()), "{late:?}");
+}
+
+/// Reads and writes of an object that were recorded of all threads.
+fn of_object(line: &str, options: &str, name: &str) -> (u64, u64) {
+    let (profile, bursts) = run(line).with("--full").with(options).recorded();
+    let mut found = (0, 0);
+    for thread in bursts.threads(0) {
+        for (_, a) in to_object(&profile, &bursts, name, thread.0) {
+            *(if a.write { &mut found.1 } else { &mut found.0 }) += 1;
+        }
+    }
+    found
+}
+
+/// What `--until` leaves out is not recorded, and after it a thread goes on where it counts.
+#[test]
+fn parts_of_a_run_are_recorded() {
+    let (size, steps) = (48u64, 20);
+    let (written, read) = (size.pow(3), steps * (size - 2).pow(3));
+    let line = format!("ondes -p {size} {steps}");
+    let to = of_object(&line, "--until main._omp_fn.1", "speed");
+    assert_eq!(to, (0, written));
+    let from = of_object(&line, "--from main._omp_fn.1", "speed");
+    assert_eq!(from, (read, 0));
+    let parts = of_object("commands 1 512 50", "--from work --until command", "words");
+    assert_eq!(parts, (3 * 50 * 512, 3 * 512));
+}
+
+/// Pieces are fetched while a slice lasts.
+#[test]
+fn long_slices_lose_nothing() {
+    let line = run("commands 1 512 24000").with("--full --slice 60s");
+    let (profile, bursts) = line.recorded();
+    assert!(bursts.accesses() > 30_000_000, "{}", bursts.accesses());
+    assert!(!bursts.windows()[0].cut, "{:?}", profile.meta.limits);
 }
 
 #[test]

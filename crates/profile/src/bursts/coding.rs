@@ -32,6 +32,12 @@ pub const CUT: u32 = 4;
 /// Limits of one piece: what a reader is ready to make of it.
 pub const MAX_ACCESSES: usize = 8192;
 pub const MAX_EXECUTIONS: u32 = 1 << 16;
+/// Bytes of its accesses that have a length of their own: what is beyond is not recorded.
+pub const MAX_REACH: u64 = 1 << 30;
+/// Limits of a file.
+pub const MAX_WINDOWS: usize = 1 << 20;
+/// Runs of pages with a name, of all windows.
+pub const MAX_PLACES: usize = 4 << 20;
 
 /// Signed to unsigned, small magnitudes first.
 pub(crate) fn zigzag(value: i64) -> u64 {

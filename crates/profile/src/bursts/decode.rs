@@ -14,7 +14,7 @@
 //!          followed by its number in the file
 //! ```
 use super::block::{NOTHING, REGISTERS};
-use super::coding::{unpack_delta, Input, FRESH, MAX_ACCESSES, MAX_EXECUTIONS};
+use super::coding::{unpack_delta, Input, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, MAX_REACH};
 use super::tables::{Flat, Tables, NO_SITE, VALUES};
 use super::{Access, Piece};
 
@@ -68,6 +68,8 @@ pub(super) struct State {
     origins: Box<[u64; ORIGINS]>,
     values: Box<[u64; VALUES]>,
     carry: u32,
+    /// Bytes that accesses with a length may still touch in this piece.
+    reach: u64,
 }
 
 impl State {
@@ -81,6 +83,7 @@ impl State {
             origins: Box::new([0; ORIGINS]),
             values: Box::new([0; VALUES]),
             carry: 0,
+            reach: 0,
         }
     }
 
@@ -102,6 +105,7 @@ impl State {
         if flags & FRESH != 0 {
             self.forget();
         }
+        self.reach = MAX_REACH;
         into.reserve(piece.accesses.min(MAX_ACCESSES as u64) as usize);
         let mut input = Input::new(code);
         let (mut executions, mut instructions) = (0u32, 0u64);
@@ -236,7 +240,7 @@ impl State {
         if block.accesses == 0 {
             self.carry = self.carry.saturating_add(block.tail);
         } else if block.has_lengths {
-            self.make_some(tables, block, into);
+            self.make_some(tables, block, into)?;
         } else {
             self.make_all(tables, block, into);
         }
@@ -273,13 +277,17 @@ impl State {
 
     /// As above where an access may turn out not to have been made.
     #[cold]
-    fn make_some(&mut self, tables: &Tables, block: &Flat, into: &mut Vec<Access>) {
+    fn make_some(&mut self, tables: &Tables, block: &Flat, into: &mut Vec<Access>) -> Option<()> {
         let first = block.first_access as usize;
         let accesses = &tables.accesses[first..first + block.accesses as usize];
         for (k, a) in accesses.iter().enumerate() {
             let bytes = match a.bytes {
-                0 => self.values[a.length as usize % VALUES],
-                bytes => bytes.into(),
+                0 => {
+                    let bytes = self.values[a.length as usize % VALUES];
+                    self.reach = self.reach.checked_sub(bytes)?;
+                    bytes as u32
+                }
+                bytes => bytes,
             };
             self.carry = self.carry.saturating_add(a.after);
             self.origins[(1 + REGISTERS + k) % ORIGINS] = 0;
@@ -291,7 +299,7 @@ impl State {
             self.origins[(1 + REGISTERS + k) % ORIGINS] = self.ordinal;
             into.push(Access {
                 address: self.values[a.site as usize % VALUES].wrapping_add(a.offset),
-                bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+                bytes,
                 write: a.write,
                 after: self.carry,
                 depends,
@@ -299,6 +307,7 @@ impl State {
             self.carry = 0;
         }
         self.carry = self.carry.saturating_add(block.tail);
+        Some(())
     }
 
     /// All registers at once: what one is given another may have lost.

@@ -1,7 +1,7 @@
 //! Executions of blocks -> the code of pieces: what `tracer/core/record_lean.c` does in the
 //! target, for streams that come from elsewhere. `decode.rs` explains the code.
 use super::block::Block;
-use super::coding::{pack_delta, put_varint, FRESH, MAX_EXECUTIONS};
+use super::coding::{pack_delta, put_varint, FRESH, MAX_EXECUTIONS, MAX_REACH};
 use super::decode::{Site, MAX_LOCALS, MAX_LOCAL_SITES};
 use std::collections::HashMap;
 
@@ -37,6 +37,8 @@ pub struct Encoder {
     /// Blocks just as predicted, not told yet; and all of the piece.
     run: u64,
     executions: u32,
+    /// Bytes of accesses with a length.
+    reach: u64,
     code: Code,
 }
 
@@ -50,6 +52,7 @@ impl Default for Encoder {
             stack: 0,
             run: 0,
             executions: 0,
+            reach: 0,
             code: Code {
                 flags: FRESH,
                 ..Code::default()
@@ -60,10 +63,15 @@ impl Default for Encoder {
 
 impl Encoder {
     /// Appends one execution of `block`, whose number in the file is `number`, with the
-    /// values of its sites. Gives the piece before it when that was full.
+    /// values of its sites, of which the lengths sum up to [`MAX_REACH`] at most. Gives the
+    /// piece before it when that was full.
     pub fn run(&mut self, number: u32, block: &Block, values: &[u64]) -> Option<Code> {
         let accesses = made(block, values);
+        let first = values.len().saturating_sub(block.lengths.into());
+        let reach = values[first..].iter();
+        let reach = reach.fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
         let full = self.executions >= MAX_EXECUTIONS
+            || self.executions > 0 && self.reach.saturating_add(reach) > MAX_REACH
             || self.code.accesses > 0 && self.code.accesses + accesses > PIECE;
         let before = if full { self.finish() } else { None };
         let fits =
@@ -78,6 +86,7 @@ impl Encoder {
         };
         self.append(number, block, values);
         self.executions += 1;
+        self.reach += reach;
         self.code.accesses += accesses;
         self.code.instructions += block.instructions;
         before
@@ -92,6 +101,7 @@ impl Encoder {
             self.tag(0);
         }
         self.executions = 0;
+        self.reach = 0;
         Some(std::mem::take(&mut self.code))
     }
 

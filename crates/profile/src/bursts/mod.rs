@@ -22,7 +22,9 @@ pub use block::{
     MAX_SITES, NOTHING, REGISTERS,
 };
 pub(crate) use coding::FILE;
-pub use coding::{CUT, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, WAITED};
+pub use coding::{
+    CUT, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, MAX_PLACES, MAX_REACH, MAX_WINDOWS, WAITED,
+};
 pub use decode::{MAX_LOCALS, MAX_LOCAL_SITES};
 pub use encode::{Code, Encoder};
 pub use open::{Bursts, Decoder};
@@ -61,6 +63,17 @@ pub struct Piece {
     pub waited: bool,
     pub accesses: u64,
     pub instructions: u64,
+}
+
+impl Piece {
+    /// What no tracer can have seen a reader refuses.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        self.accesses <= MAX_ACCESSES as u64
+            && self.instructions < u64::from(MAX_EXECUTIONS) << 16
+            && self.start <= self.end
+            && self.end < 1 << 62
+    }
 }
 
 /// A window: from `start` on each thread that ran was recorded for a while.

@@ -2,8 +2,8 @@
 //! disk until a decoder asks for it.
 use super::block::{Block, MAX_BLOCKS};
 use super::coding::{
-    checksum, Input, BLOCKS, CUT, END, FILE, FRAME_HEAD, MAGIC, MAX_ACCESSES, MAX_EXECUTIONS,
-    MAX_PAYLOAD, PIECE, PIECE_HEAD, PLACES, VERSION, WAITED,
+    checksum, Input, BLOCKS, CUT, END, FILE, FRAME_HEAD, MAGIC, MAX_PAYLOAD, MAX_PLACES,
+    MAX_WINDOWS, PIECE, PIECE_HEAD, PLACES, VERSION, WAITED,
 };
 use super::decode::State;
 use super::tables::Tables;
@@ -15,9 +15,6 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-/// Runs of pages with a name, of all windows.
-const MAX_PLACES: usize = 4 << 20;
 
 /// Where the code of a piece is.
 #[derive(Clone, Copy)]
@@ -320,10 +317,6 @@ impl Found {
         let (accesses, instructions) = (u64::from(input.u32()?), u64::from(input.u32()?));
         let flags = input.u32()?;
         input.u32()?;
-        let sane = accesses <= MAX_ACCESSES as u64
-            && instructions < u64::from(MAX_EXECUTIONS) << 16
-            && start <= end
-            && end < 1 << 62;
         let piece = Piece {
             thread,
             process,
@@ -339,12 +332,19 @@ impl Found {
             sequence,
             flags,
         };
+        let room = self.pieces.len() < MAX_WINDOWS || self.pieces.contains_key(&window);
+        if !room || !piece.is_possible() {
+            return None;
+        }
         self.pieces.entry(window).or_default().push((piece, stored));
-        sane.then_some(())
+        Some(())
     }
 
     fn some_places(&mut self, input: &mut Input) -> Option<()> {
         let window = input.varint_below(1 << 32)? as u32;
+        if self.places.len() >= MAX_WINDOWS && !self.places.contains_key(&window) {
+            return None;
+        }
         let places = self.places.entry(window).or_default();
         while !input.is_empty() {
             let number = |input: &mut Input| input.varint_below(1 << 32).map(|n| n as u32);

@@ -202,10 +202,17 @@ impl Writer {
         let _ = self.file.set_modified(self.touched);
     }
 
-    /// Ends the file and gives the folder it is in, and its size.
-    pub(crate) fn finish(mut self) -> (Growing, u64) {
+    /// Ends the file and gives the folder it is in, its size, and why it could not be ended
+    /// if nothing had failed before.
+    pub(crate) fn finish(mut self) -> (Growing, u64, Option<String>) {
+        let before = self.failed.is_some();
         self.frame(END, &[]);
-        (self.folder, self.bytes)
+        // Some file systems notice only here that the disk is full.
+        if let (false, Err(e)) = (before, self.file.sync_all()) {
+            self.failed.get_or_insert(e.to_string());
+        }
+        let why = self.failed.filter(|_| !before);
+        (self.folder, self.bytes, why)
     }
 }
 

@@ -50,23 +50,30 @@ pub struct Written {
 /// If something that is not a profile is at `dir`, or nothing can be written; then no
 /// half-written folder is left.
 pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
-    fill(profile, dir, Growing::begin(dir)?)
+    let (written, _) = fill(profile, dir, Growing::begin(dir)?)?;
+    Ok(written)
 }
 
-/// As [`write`], with the bursts that were recorded meanwhile. Where the disk is full
-/// without them, they are given up for the tables.
+/// As [`write`], with the bursts that were recorded meanwhile. Where they leave no room for the
+/// tables, they are given up for these.
 ///
 /// # Errors
 /// As of [`write`].
 pub fn write_with(profile: &Profile, dir: &Path, bursts: Writer) -> Result<Written, Error> {
-    let (growing, bytes) = bursts.finish();
-    match fill(profile, dir, growing) {
-        Ok(written) if written.missing.is_empty() => {
+    let (growing, bytes, unfinished) = bursts.finish();
+    let mut told = None;
+    if let Some(why) = unfinished {
+        let profile = told.insert(profile.clone());
+        let what = format!("The bursts end early, they could not be written ({why}): make room on the disk and trace again.");
+        profile.meta.limits.push(what);
+    }
+    match fill(told.as_ref().unwrap_or(profile), dir, growing) {
+        Ok((written, Room::Enough)) => {
             let bytes = written.bytes + bytes;
             return Ok(Written { bytes, ..written });
         }
         // What lacks a table took the place of an older profile already.
-        Ok(_) => drop(fs::remove_file(dir.join(BURSTS))),
+        Ok((_, Room::Short)) => drop(fs::remove_file(dir.join(BURSTS))),
         Err(e @ (Error::Refused { .. } | Error::NotAProfile { .. })) => return Err(e),
         Err(_) => {}
     }
@@ -75,6 +82,13 @@ pub fn write_with(profile: &Profile, dir: &Path, bursts: Writer) -> Result<Writt
     let why = "The bursts were given up: there was no room on the disk for them and the tables.";
     without.meta.limits.push(why.to_owned());
     write(&without, dir)
+}
+
+/// Whether all tables could be written that there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Enough,
+    Short,
 }
 
 /// A folder beside the profile to be, in which files may grow before it is written. Removed
@@ -112,7 +126,7 @@ impl Growing {
     }
 }
 
-fn fill(profile: &Profile, dir: &Path, growing: Growing) -> Result<Written, Error> {
+fn fill(profile: &Profile, dir: &Path, growing: Growing) -> Result<(Written, Room), Error> {
     let Growing {
         target,
         temporary,
@@ -134,9 +148,10 @@ fn fill(profile: &Profile, dir: &Path, growing: Growing) -> Result<Written, Erro
         folder.add(&profile.thread_moves);
         folder.add(&profile.page_moves);
     }
+    let room = folder.room;
     let written = folder.finish()?;
     target.replace_with(&inner, temporary.path())?;
-    Ok(written)
+    Ok((written, room))
 }
 
 /// Whether [`write`] would accept `dir`, to be asked before a long run.
@@ -181,6 +196,7 @@ struct Folder {
     stored: Stored,
     absent: Vec<Target>,
     written: Written,
+    room: Room,
 }
 
 impl Folder {
@@ -198,6 +214,7 @@ impl Folder {
             },
             absent: Vec::new(),
             written: Written::default(),
+            room: Room::Enough,
         };
         folder
             .put_json(RESERVE)
@@ -211,7 +228,7 @@ impl Folder {
         let outcome = match lacking {
             Some(target) => Err(format!("it needs {}, which is missing", target.name())),
             None if rows.len() > T::MAX_ROWS => Err(format!("{} rows are too many", rows.len())),
-            None => self.add_file(rows),
+            None => self.add_file(rows).inspect_err(|_| self.room = Room::Short),
         };
         match outcome {
             Ok(bytes) => {

@@ -122,6 +122,7 @@ fn constants(b: &mut Both) {
         ("HI_RECORD_BLOCKS", RECORD_BLOCKS),
         ("HI_RECORD_BYTES", RECORD_BYTES),
         ("HI_RECORD_SITES", RECORD_SITES),
+        ("HI_RECORD_REACH", RECORD_REACH),
         ("HI_RECORD_ACCESSES", RECORD_ACCESSES),
         ("HI_PIECES", PIECES),
         ("HI_PIECE_WHOLE", PIECE_WHOLE),

@@ -6,11 +6,11 @@
 //! has some; when half of what is left of the budget is used, they become rarer.
 use super::places::{Places, Snapshot};
 use super::regions::Regions;
-use hither_profile::bursts::{Piece, PieceHead, Writer, CUT, FRESH, MAX_ACCESSES, WAITED};
+use super::threads::Threads;
+use hither_profile::bursts::{Piece, PieceHead, Place, Writer, CUT, FRESH, MAX_PLACES, WAITED};
 use hither_profile::{BurstInfo, BurstOptions, ProcessIx, ThreadIx};
 use hither_sys::{wire, PieceRecord, Segment};
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// From the start of the run to the first window, and from there to the second.
@@ -20,8 +20,18 @@ const SECOND: u64 = 50_000_000;
 const RARER: u64 = 4;
 /// Pieces in memory at a time.
 const BATCH: usize = 256;
+/// Bytes of blocks' descriptions in memory at a time.
+const BLOCK_BATCH: usize = 1 << 20;
+/// Blocks that were not complete when they were looked at, as many as there may be threads.
+const MAX_INCOMPLETE: usize = wire::MAX_THREADS as usize;
 /// Regions that disappeared before a window ended whose pages still have names.
 const GONE: usize = 1024;
+/// Of a run of pages with a name in the file, roughly.
+const PLACE_BYTES: u64 = 16;
+/// What part of the budget is kept for these with `--full`, where they come last.
+const PLACES_PART: u64 = 8;
+/// A process that said so long ago that it ends writes no more.
+const DYING: u64 = 1_000_000_000;
 
 pub struct Recorder {
     writer: Writer,
@@ -37,12 +47,21 @@ pub struct Recorder {
     window: u32,
     open: bool,
     opened: u64,
-    /// When the budget was used up.
+    /// Something did not fit into the budget: nothing comes after it.
+    full: bool,
+    /// When that was seen.
     ended: Option<u64>,
     next_block: u32,
     incomplete: Vec<u32>,
+    /// Bytes of all descriptions so far.
+    described: u64,
     places: Places,
+    /// Runs of pages in all windows that have pieces.
+    rows: u64,
     windows: BTreeSet<u32>,
+    /// By thread: window and number of the last of its pieces that are kept. They do not come
+    /// in this order.
+    last: HashMap<u32, (u32, u32)>,
     accesses: u64,
 }
 
@@ -59,11 +78,15 @@ impl Recorder {
             window: 0,
             open: false,
             opened: started,
+            full: false,
             ended: None,
             next_block: 1,
             incomplete: Vec::new(),
+            described: 0,
             places: Places::default(),
+            rows: 0,
             windows: BTreeSet::new(),
+            last: HashMap::new(),
             accesses: 0,
         }
     }
@@ -86,21 +109,30 @@ impl Recorder {
         segment.open_window(self.window, self.options.length);
     }
 
+    /// Threads may be recording now.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// At the end of each slice.
-    pub fn tick(&mut self, segment: &Segment, now: u64, running: &[u32], regions: &Regions) {
+    pub fn tick(&mut self, segment: &Segment, now: u64, threads: &Threads, regions: &Regions) {
         self.drain(segment);
+        segment.free_pieces(|process| is_gone(segment, threads, process, now));
         self.writer.keep_alive();
         if self.ended.is_some() {
             return;
         }
-        if self.writer.bytes() >= self.budget || self.writer.failed().is_some() {
+        let full = self.full || self.used() >= self.budget || self.rows >= MAX_PLACES as u64;
+        if full || self.writer.failed().is_some() {
+            self.full = true;
             self.ended = Some(now);
             self.close(segment, regions);
         } else if self.open {
-            if !self.everything() && self.is_over(segment, now, running) {
+            if !self.everything() && self.is_over(segment, now, threads) {
                 self.close(segment, regions);
             }
         } else if now >= self.next_at() {
+            self.add_places(regions);
             if self.window > 0 {
                 self.gap = self.gap.saturating_mul(2).min(self.every);
             }
@@ -108,16 +140,34 @@ impl Recorder {
         }
     }
 
+    /// Bytes that the file has, and what names will take.
+    fn used(&self) -> u64 {
+        let places = match self.everything() {
+            true => self.budget / PLACES_PART,
+            false => self.rows.saturating_mul(PLACE_BYTES),
+        };
+        self.writer.bytes().saturating_add(places)
+    }
+
+    /// Whether so many bytes more still fit. Else recording ends.
+    fn fits(&mut self, segment: &Segment, bytes: usize) -> bool {
+        if !self.full && self.used().saturating_add(bytes as u64) >= self.budget {
+            self.full = true;
+            segment.close_window();
+        }
+        !self.full
+    }
+
     fn next_at(&self) -> u64 {
         match self.window {
             0 => self.started + FIRST,
-            _ => self.opened + self.gap,
+            _ => self.opened.saturating_add(self.gap),
         }
     }
 
-    fn is_over(&self, segment: &Segment, now: u64, running: &[u32]) -> bool {
-        let had = 2 * self.window + 1;
-        let live = running.iter().map(|&slot| segment.thread(slot));
+    fn is_over(&self, segment: &Segment, now: u64, threads: &Threads) -> bool {
+        let had = self.window.wrapping_mul(2) | 1;
+        let live = threads.running().map(|(slot, _)| segment.thread(slot));
         let live = live.filter(|t| t.state == wire::THREAD_LIVE);
         let (mut threads, mut waiting) = (0u64, false);
         for thread in live {
@@ -125,18 +175,20 @@ impl Recorder {
             waiting |= thread.recorded != had;
         }
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-        let most = self.options.length * (4 + 4 * threads / processors);
-        let passed = now - self.opened;
+        let longest = 4 + 4 * threads / processors;
+        let most = self.options.length.saturating_mul(longest);
+        let passed = now.saturating_sub(self.opened);
         passed >= most || !waiting && threads > 0 && passed >= self.options.length
     }
 
     fn close(&mut self, segment: &Segment, regions: &Regions) {
         segment.close_window();
         if self.open {
-            self.keep_places(regions);
+            self.keep_places(segment, regions);
         }
         self.open = false;
-        while self.writer.bytes() >= self.rarer_at && !self.everything() && self.ended.is_none() {
+        let more = !self.everything() && self.ended.is_none();
+        while more && self.used() >= self.rarer_at && self.rarer_at < self.budget {
             let left = self.budget - self.rarer_at;
             self.rarer_at += (left / 2).max(1);
             self.every = self.every.saturating_mul(RARER);
@@ -172,82 +224,156 @@ impl Recorder {
     }
 
     fn write_blocks(&mut self, segment: &Segment) {
-        let mut numbers = std::mem::take(&mut self.incomplete);
-        let next = segment.next_record_block();
-        numbers.extend(self.next_block..next.max(self.next_block));
-        self.next_block = next.max(self.next_block);
-        let mut blocks: Vec<(u32, Vec<u8>)> = Vec::new();
+        let next = segment.next_record_block().max(self.next_block);
+        let before = std::mem::take(&mut self.incomplete);
+        let numbers = before.into_iter().chain(self.next_block..next);
+        self.next_block = next;
+        let (mut batch, mut size) = (Vec::new(), 0);
         for number in numbers {
             let mut bytes = Vec::new();
-            if segment.append_record_block(number, &mut bytes) {
-                blocks.push((number, bytes));
-            } else {
+            if !segment.append_record_block(number, &mut bytes) {
                 self.incomplete.push(number);
+                continue;
+            }
+            size += bytes.len();
+            batch.push((number, bytes));
+            if size >= BLOCK_BATCH {
+                self.write_batch(segment, &batch, size);
+                (batch, size) = (Vec::new(), 0);
             }
         }
-        let blocks = blocks.iter().map(|(number, bytes)| (*number, &bytes[..]));
+        self.write_batch(segment, &batch, size);
+        let forgotten = self.incomplete.len().saturating_sub(MAX_INCOMPLETE);
+        self.incomplete.drain(..forgotten);
+    }
+
+    fn write_batch(&mut self, segment: &Segment, batch: &[(u32, Vec<u8>)], size: usize) {
+        // Descriptions lie side by side unless somebody else wrote where they are.
+        self.described += size as u64;
+        let possible = self.described <= wire::RECORD_BYTES.into();
+        if batch.is_empty() || !possible || !self.fits(segment, size) {
+            self.full |= !possible;
+            return;
+        }
+        let blocks = batch.iter().map(|(number, bytes)| (*number, &bytes[..]));
         self.writer.blocks(blocks);
     }
 
     fn write_piece(&mut self, segment: &Segment, record: &PieceRecord) {
-        let head = &record.head;
-        let sane = (1..segment.next_thread()).contains(&head.thread)
-            && (1..segment.next_process()).contains(&head.process)
-            && head.accesses as usize <= MAX_ACCESSES
-            && (1..=self.window).contains(&head.window);
-        if !sane || self.writer.bytes() + record.code.len() as u64 >= self.budget {
+        let Some(mut head) = self.head_of(segment, &record.head) else {
+            return;
+        };
+        let mut code = &record.code[..];
+        let (thread, at) = (record.head.thread, (head.window, head.sequence));
+        let later = self.last.get(&thread).is_none_or(|last| at > *last);
+        if later && self.full {
             return;
         }
+        if later && !self.fits(segment, code.len()) {
+            // In its stead a piece of nothing, which says that the thread did more.
+            code = &[];
+            head.flags = CUT | head.flags & FRESH;
+            (head.piece.accesses, head.piece.instructions) = (0, 0);
+        }
+        if later {
+            self.last.insert(thread, at);
+        }
+        self.writer.piece(&head, code);
+        if self.writer.failed().is_some() {
+            return;
+        }
+        if self.windows.insert(head.window) {
+            self.rows += self.places.rows_of(head.window);
+        }
+        self.accesses += head.piece.accesses;
+    }
+
+    /// What the file says of a piece; `None` when it is none.
+    fn head_of(&self, segment: &Segment, head: &wire::Piece) -> Option<PieceHead> {
         let since = |clock: u64| clock.saturating_sub(self.started);
         let start = since(head.start_ns);
         let flag = |on: u32, flag: u32| if head.flags & on != 0 { flag } else { 0 };
         let piece = Piece {
-            thread: ThreadIx(head.thread - 1),
-            process: ProcessIx(head.process - 1),
+            thread: ThreadIx(head.thread.checked_sub(1)?),
+            process: ProcessIx(head.process.checked_sub(1)?),
             start,
             end: since(head.end_ns).max(start),
             waited: head.flags & wire::PIECE_WAITED != 0,
             accesses: head.accesses.into(),
             instructions: head.instructions.into(),
         };
+        let sane = head.thread < segment.next_thread()
+            && head.process < segment.next_process()
+            && (1..=self.window).contains(&head.window)
+            && piece.is_possible();
         let flags = flag(wire::PIECE_WAITED, WAITED)
             | flag(wire::PIECE_FRESH, FRESH)
             | flag(wire::PIECE_CUT, CUT);
-        let head = PieceHead {
+        sane.then_some(PieceHead {
             window: head.window,
             sequence: head.sequence,
             piece,
             flags,
-        };
-        self.writer.piece(&head, &record.code);
-        self.windows.insert(head.window);
-        self.accesses += piece.accesses;
+        })
     }
 
     /// The program has ended.
-    pub fn finish(&mut self, segment: &Segment, regions: &Regions) {
+    pub fn finish(&mut self, segment: &Segment, now: u64, regions: &Regions) {
         segment.close_window();
+        self.drain(segment);
+        if self.full {
+            self.ended.get_or_insert(now);
+        }
         if self.open {
-            self.keep_places(regions);
+            self.keep_places(segment, regions);
             self.open = false;
         }
-        self.drain(segment);
+        self.add_places(regions);
     }
 
-    fn keep_places(&mut self, regions: &Regions) {
-        let gone = if self.everything() { usize::MAX } else { GONE };
-        let snapshot = Arc::new(regions.picture(gone));
-        self.places.keep(self.window, snapshot);
+    /// Of the processes that lived during the window.
+    fn keep_places(&mut self, segment: &Segment, regions: &Regions) {
+        let lived = |process: u32| {
+            let process = segment.process(process);
+            process.state == wire::PROCESS_LIVE || process.end_ns >= self.opened
+        };
+        let processes: Vec<u32> = regions.processes().filter(|p| lived(*p)).collect();
+        let most = self.budget / PLACES_PART / PLACE_BYTES / processes.len().max(1) as u64;
+        let gone = if self.everything() {
+            most as usize
+        } else {
+            GONE
+        };
+        let pictures = processes.iter().map(|p| (*p, regions.picture(*p, gone)));
+        self.places.keep(self.window, pictures.collect());
+        if self.windows.contains(&self.window) {
+            self.rows += self.places.rows_of(self.window);
+        }
+    }
+
+    /// Threads go on for a moment when a window closes, and may map memory.
+    fn add_places(&mut self, regions: &Regions) {
+        let before = self.places.rows_of(self.window);
+        self.places.add(self.window, |p| regions.picture(p, 0));
+        if self.windows.contains(&self.window) {
+            self.rows += self.places.rows_of(self.window) - before;
+        }
     }
 
     /// The end of the file; `named` makes rows of a snapshot.
     pub fn complete(
         mut self,
-        mut named: impl FnMut(&Snapshot) -> Vec<hither_profile::bursts::Place>,
+        mut named: impl FnMut(&Snapshot) -> Vec<Place>,
     ) -> (Writer, BurstInfo) {
+        let mut left = MAX_PLACES;
         for (window, snapshot) in self.places.of_windows() {
-            if self.windows.contains(&window) {
-                self.writer.places(window, &named(snapshot));
+            if !self.windows.contains(&window) {
+                continue;
+            }
+            let rows = named(snapshot);
+            if let Some(rest) = left.checked_sub(rows.len()) {
+                left = rest;
+                self.writer.places(window, &rows);
             }
         }
         let info = BurstInfo {
@@ -283,4 +409,11 @@ impl Recorder {
         say(lost.blocks > 0, format!("The accesses of {} basic blocks past the tracer's limit were counted but not recorded.", lost.blocks));
         found
     }
+}
+
+/// Whether nobody of a process writes into the segment any more.
+fn is_gone(segment: &Segment, threads: &Threads, process: u32, now: u64) -> bool {
+    let said = segment.process(process);
+    let ended = said.state == wire::PROCESS_EXITED || said.state == wire::PROCESS_EXECED;
+    ended && now.saturating_sub(said.end_ns) > DYING || threads.gone_at(process).is_some()
 }

@@ -145,9 +145,8 @@ impl Engine {
 
     fn record_slice(&mut self) {
         if let Some(recorder) = &mut self.recorder {
-            let running: Vec<u32> = self.threads.running().map(|(slot, _)| slot).collect();
             let regions = &self.world.regions;
-            recorder.tick(&self.segment, monotonic(), &running, regions);
+            recorder.tick(&self.segment, monotonic(), &self.threads, regions);
         }
     }
 
@@ -162,6 +161,11 @@ impl Engine {
         let slice = self.config.options.slice.max(1);
         let passed = self.slice_start.saturating_sub(self.started) / slice;
         self.started + (passed + 1) * slice
+    }
+
+    /// Threads fill pieces, of which there are so many only.
+    pub fn is_recording(&self) -> bool {
+        self.recorder.as_ref().is_some_and(Recorder::is_open)
     }
 
     /// Empties the ring between slices; true when it fills fast.
@@ -310,7 +314,7 @@ impl Engine {
         self.segment.close();
         self.world.drain_rest(&self.segment);
         if let Some(recorder) = &mut self.recorder {
-            recorder.finish(&self.segment, &self.world.regions);
+            recorder.finish(&self.segment, monotonic(), &self.world.regions);
         }
         let now = monotonic();
         self.threads.find_gone(&self.segment, now);

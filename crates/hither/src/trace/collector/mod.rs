@@ -8,6 +8,7 @@
 //!         --samples-> (data, code)  --------------'
 //! ```
 //! Invariant: whatever the target writes into the segment, nothing here panics.
+mod absorbed;
 mod build;
 mod bursts;
 mod comm;
@@ -46,6 +47,8 @@ const ALLOC_MIN: u32 = 1024;
 const GRACE: Duration = Duration::from_micros(500);
 /// Between looks at an event ring that fills fast.
 const BUSY: Duration = Duration::from_millis(2);
+/// Between looks at what threads record, however long slices are.
+const RECORDING: Duration = Duration::from_millis(10);
 
 /// What to trace.
 #[derive(Clone, Debug, Default)]
@@ -183,7 +186,11 @@ impl Collector {
                 loop {
                     let left = engine.deadline().saturating_sub(engine::monotonic());
                     let left = Duration::from_nanos(left);
-                    let wait = if busy { left.min(BUSY) } else { left };
+                    let wait = match (busy, engine.is_recording()) {
+                        (true, _) => left.min(BUSY),
+                        (_, true) => left.min(RECORDING),
+                        _ => left,
+                    };
                     match stopped.recv_timeout(wait) {
                         Err(RecvTimeoutError::Timeout) => {}
                         _ => break,

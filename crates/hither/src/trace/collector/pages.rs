@@ -171,7 +171,7 @@ impl PageReader {
             }
         }
         for touched in self.names.iter_mut().flatten() {
-            touched.name = regions.renamed(touched.name);
+            touched.name = regions.absorbed.name(touched.name);
         }
     }
 

@@ -1,31 +1,69 @@
 //! Which memory lay where while a window was recorded, kept until the regions have their
 //! numbers.
+use super::absorbed::Run;
 use super::regions::Regions;
 use super::space::{Interval, Space};
 use hither_profile::bursts::Place;
 use hither_profile::{PageNo, ProcessIx, RegionIx, RegionKind};
 use hither_sys::{wire, Segment};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The intervals of each process; what was unmapped before what is there.
-pub type Snapshot = Arc<Vec<(u32, Vec<Interval>)>>;
+pub type Snapshot = Vec<(u32, Arc<Vec<Interval>>)>;
 
-/// Snapshots by window; windows in which nothing changed share one.
+/// Snapshots by window; what did not change from one to the next is there once.
 #[derive(Default)]
 pub struct Places {
-    kept: Vec<(u32, Snapshot)>,
+    kept: BTreeMap<u32, Arc<Snapshot>>,
 }
 
 impl Places {
-    pub fn keep(&mut self, window: u32, snapshot: Snapshot) {
-        let last = self.kept.last().map(|(_, last)| last);
-        let same = last.filter(|last| **last == snapshot).cloned();
-        self.kept.push((window, same.unwrap_or(snapshot)));
+    pub fn keep(&mut self, window: u32, pictures: HashMap<u32, Vec<Interval>>) {
+        let last = self.kept.last_key_value().map(|(_, last)| Arc::clone(last));
+        let before: HashMap<u32, &Arc<Vec<Interval>>> = last
+            .iter()
+            .flat_map(|l| l.iter().map(|(p, i)| (*p, i)))
+            .collect();
+        let mut snapshot: Snapshot = Vec::new();
+        for (process, picture) in pictures {
+            let same = before
+                .get(&process)
+                .filter(|before| *before.as_ref() == picture);
+            let picture = same.map_or_else(|| Arc::new(picture), |same| Arc::clone(same));
+            snapshot.push((process, picture));
+        }
+        snapshot.sort_unstable_by_key(|(process, _)| *process);
+        let same = last.filter(|last| **last == snapshot);
+        self.kept
+            .insert(window, same.unwrap_or_else(|| Arc::new(snapshot)));
     }
 
-    pub fn of_windows(&self) -> Vec<(u32, &Snapshot)> {
-        self.kept.iter().map(|(window, s)| (*window, s)).collect()
+    /// Adds to a window what its processes have by now, where nothing was before.
+    pub fn add(&mut self, window: u32, picture: impl Fn(u32) -> Vec<Interval>) {
+        let Some(snapshot) = self.kept.get_mut(&window) else {
+            return;
+        };
+        for n in 0..snapshot.len() {
+            let (process, before) = &snapshot[n];
+            let old: HashSet<_> = before.iter().map(|i| (i.start, i.end, i.region)).collect();
+            let mut all = picture(*process);
+            all.retain(|i| !old.contains(&(i.start, i.end, i.region)));
+            if !all.is_empty() {
+                all.extend_from_slice(before);
+                Arc::make_mut(snapshot)[n].1 = Arc::new(all);
+            }
+        }
+    }
+
+    /// Intervals that are kept for a window.
+    pub fn rows_of(&self, window: u32) -> u64 {
+        let snapshot = self.kept.get(&window).map_or(&[][..], |s| s);
+        snapshot.iter().map(|(_, i)| i.len() as u64).sum()
+    }
+
+    pub fn of_windows(&self) -> impl Iterator<Item = (u32, &Snapshot)> {
+        self.kept.iter().map(|(window, s)| (*window, &**s))
     }
 }
 
@@ -65,22 +103,32 @@ pub fn rows(
         intervals.iter().for_each(|i| space.map(*i));
         let shared = aliases.0.get(process).map_or(&[][..], |a| a);
         for interval in space.live_in(0, u64::MAX) {
-            let region = regions.owned_by(*process, interval.region);
-            let Some(ix) = number(region) else { continue };
-            let mut add = |start: u64, end: u64, first: u64| {
-                let fits = start < end && first + (end - start) <= u64::from(u32::MAX);
-                if fits {
+            let mut add = |start: u64, run: Run| {
+                let end = run.first.checked_add(run.pages);
+                let fits = run.pages > 0 && end.is_some_and(|end| end <= u64::from(u32::MAX));
+                let region = regions.owned_by(*process, run.region);
+                if let Some(region) = number(region).filter(|_| fits) {
                     found.push(Place {
                         process: ProcessIx(process.saturating_sub(1)),
                         page: start,
-                        pages: end - start,
-                        region: ix,
-                        first: PageNo(first as u32),
+                        pages: run.pages,
+                        region,
+                        first: PageNo(run.first as u32),
                     });
                 }
             };
+            let region = regions.owned_by(*process, interval.region);
             if regions.kind(region) != Some(RegionKind::Shared) {
-                add(interval.start, interval.end, interval.offset);
+                // What was not known to be a module's when the snapshot was made.
+                let mut start = interval.start;
+                for run in regions.absorbed.runs(Run {
+                    region: interval.region,
+                    first: interval.offset,
+                    pages: interval.pages(),
+                }) {
+                    add(start, run);
+                    start += run.pages;
+                }
                 continue;
             }
             let mut next = interval.start;
@@ -89,7 +137,16 @@ pub fn rows(
                 let (start, end) = ((*va).max(next), end.min(interval.end));
                 if start < end && regions.is_shared(region, chunk.dev, chunk.ino) {
                     let number = chunk.chunk.saturating_mul(wire::CHUNK_PAGES.into());
-                    add(start, end, number.saturating_add(start - va));
+                    let first = number.saturating_add(start - va);
+                    let pages = end - start;
+                    add(
+                        start,
+                        Run {
+                            region,
+                            first,
+                            pages,
+                        },
+                    );
                     next = end;
                 }
             }

@@ -2,6 +2,7 @@
 //!
 //! A page is named by (region, page number in it). A forked child shares its parent's
 //! intervals; a private region becomes the child's own when the child is seen to use it.
+use super::absorbed::Absorbed;
 use super::space::{Interval, Space};
 use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
 use hither_sys::{wire, Segment};
@@ -37,9 +38,7 @@ pub struct Regions {
     others: HashMap<u32, u32>,
     /// (process, parent's region) -> its own copy.
     inherited: HashMap<(u32, u32), u32>,
-    /// By region: what turned out to be segments of a module: the interval, the module, and
-    /// where it starts in it. Pages may have been named before.
-    absorbed: HashMap<u32, Vec<(Interval, u32, u64)>>,
+    pub absorbed: Absorbed,
 }
 
 /// First page at or above, and first page after, a byte range.
@@ -159,24 +158,9 @@ impl Regions {
             _ => self.add(process, false, module),
         };
         for i in replaced.iter().filter(|i| i.region != region) {
-            let segments = self.absorbed.entry(i.region).or_default();
-            segments.push((*i, region, i.start - pages.0));
+            self.absorbed.add(*i, region, i.start - pages.0);
         }
         self.place(process, pages, region, born);
-    }
-
-    /// The name of a page now that all modules are known.
-    pub fn renamed(&self, (region, page): PageName) -> PageName {
-        let inside = |i: &Interval| {
-            let at = u64::from(page).checked_sub(i.offset);
-            at.filter(|at| *at < i.pages())
-        };
-        let mut segments = self.absorbed.get(&region).into_iter().flatten();
-        let found = segments.find_map(|(i, module, start)| {
-            let page = u32::try_from(start + inside(i)?).ok()?;
-            Some((*module, page))
-        });
-        found.unwrap_or((region, page))
     }
 
     /// A mapping was made by `event.thread`, or existed when the process started.
@@ -390,12 +374,14 @@ impl Regions {
         own
     }
 
-    /// What lies where in all processes.
-    pub fn picture(&self, gone: usize) -> Vec<(u32, Vec<Interval>)> {
-        let spaces = self.spaces.iter();
-        let mut all: Vec<_> = spaces.map(|(p, s)| (*p, s.picture(gone))).collect();
-        all.sort_unstable_by_key(|(process, _)| *process);
-        all
+    pub fn processes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.spaces.keys().copied()
+    }
+
+    /// What lies where in a process, and the last `gone` of what did.
+    pub fn picture(&self, process: u32, gone: usize) -> Vec<Interval> {
+        let space = self.spaces.get(&process);
+        space.map_or_else(Vec::new, |s| s.picture(gone))
     }
 
     /// The region as a process came to own it, if it did.

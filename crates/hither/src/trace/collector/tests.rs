@@ -1,4 +1,5 @@
 //! A fake target fills a segment as the tracer would; the profile is checked by arithmetic.
+mod bursts;
 mod fake;
 mod lines;
 

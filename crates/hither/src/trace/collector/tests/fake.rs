@@ -1,6 +1,6 @@
 //! What the tracer does to the segment, done by hand.
 use super::super::engine::{monotonic, Engine};
-use super::super::{build, Collector, Config};
+use super::super::{build, Collected, Collector, Config};
 use crate::trace::naming::Naming;
 use hither_profile::{Profile, RunEnd, TraceOptions};
 use hither_sys::wire::{self, Header, Process, Thread};
@@ -28,9 +28,13 @@ impl Fake {
         }
     }
 
-    pub fn finish(mut self, naming: &mut dyn Naming) -> Profile {
+    pub fn finish(self, naming: &mut dyn Naming) -> Profile {
+        self.collected(naming).profile
+    }
+
+    pub fn collected(mut self, naming: &mut dyn Naming) -> Collected {
         self.engine.finish();
-        build::build(self.engine, RunEnd::Exited { status: 0 }, naming).profile
+        build::build(self.engine, RunEnd::Exited { status: 0 }, naming)
     }
 
     fn put32(&self, at: u64, value: u32) {
@@ -102,6 +106,12 @@ impl Fake {
     pub fn set_pid(&mut self, slot: u16, pid: i32) {
         let at = self.engine.segment.layout().processes + u64::from(slot) * 64;
         self.put32(at + 4, pid as u32);
+    }
+
+    pub fn exit_process(&mut self, slot: u16) {
+        let at = self.engine.segment.layout().processes + u64::from(slot) * 64;
+        self.put64(at + offset_of!(Process, end_ns) as u64, monotonic());
+        self.put32(at, wire::PROCESS_EXITED);
     }
 
     fn thread_at(&self, slot: u32) -> u64 {

@@ -1,0 +1,288 @@
+//! What threads recorded, from the segment to the file.
+use super::super::engine::monotonic;
+use super::fake::{Fake, MIB};
+use super::NoNames;
+use hither_profile::bursts::{Bursts, Writer};
+use hither_profile::{write_with, BurstOptions, ProcessIx, Profile, RegionKind, ThreadIx};
+use hither_sys::wire::{self, Header, Piece, RecordBlock};
+use proptest::prelude::*;
+use std::mem::offset_of;
+use std::path::Path;
+use std::time::Duration;
+
+/// A run of one thread that records with these options into a folder.
+fn recording(dir: &Path, options: BurstOptions, max_size: u64) -> Fake {
+    let mut f = Fake::new(|o| (o.bursts, o.max_size) = (Some(options), max_size));
+    f.process(1, 0);
+    f.thread(1, 1, 0);
+    f.engine.record(Writer::begin(dir).unwrap());
+    f
+}
+
+/// The profile and its bursts as others read them.
+fn written(f: Fake, dir: &Path) -> (Profile, Bursts) {
+    let collected = f.collected(&mut NoNames);
+    write_with(&collected.profile, dir, collected.bursts.expect("bursts")).unwrap();
+    let bursts = Bursts::open(dir).unwrap().expect("bursts");
+    (collected.profile, bursts)
+}
+
+/// Lays a piece of thread 1 into a place; `code` bytes that nobody will decode.
+fn piece(f: &Fake, place: u32, head: &Piece) {
+    let s = &f.engine.segment;
+    let at = s.layout().pieces + u64::from(place) * u64::from(wire::PIECE_BYTES);
+    for (offset, value) in [
+        (offset_of!(Piece, thread), head.thread),
+        (offset_of!(Piece, process), head.process),
+        (offset_of!(Piece, window), head.window),
+        (offset_of!(Piece, sequence), head.sequence),
+        (offset_of!(Piece, accesses), head.accesses),
+        (offset_of!(Piece, length), head.length),
+        (offset_of!(Piece, state), head.state),
+    ] {
+        s.store_u32(at + offset as u64, value);
+    }
+    let now = monotonic();
+    s.store_u64(at + offset_of!(Piece, start_ns) as u64, now);
+    s.store_u64(at + offset_of!(Piece, end_ns) as u64, now);
+    let busy = offset_of!(Header, piece_busy) as u64 + u64::from(place / 64) * 8;
+    s.store_u64(busy, s.load_u64(busy) | 1 << (place % 64));
+}
+
+fn whole(window: u32, sequence: u32, length: u32) -> Piece {
+    Piece {
+        state: wire::PIECE_WHOLE,
+        thread: 1,
+        process: 1,
+        window,
+        sequence,
+        accesses: 1,
+        length,
+        ..Piece::default()
+    }
+}
+
+fn is_busy(f: &Fake, place: u32) -> bool {
+    let busy = offset_of!(Header, piece_busy) as u64 + u64::from(place / 64) * 8;
+    f.engine.segment.load_u64(busy) >> (place % 64) & 1 == 1
+}
+
+/// Pieces come in any order; where the budget ends none of those before the last is missing,
+/// nothing follows, and threads are told.
+#[test]
+fn the_budget_ends_a_window_without_gaps() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut f = recording(dir.path(), BurstOptions::default(), 40_000);
+    for pair in 0..10 {
+        piece(&f, 0, &whole(1, 2 * pair + 1, 4000));
+        piece(&f, 1, &whole(1, 2 * pair, 4000));
+        f.engine.drain_events();
+        assert!(!is_busy(&f, 0) && !is_busy(&f, 1));
+    }
+    piece(&f, 0, &whole(1, 20, 1));
+    f.engine.drain_events();
+    let open = offset_of!(Header, record_open) as u64;
+    assert_eq!(f.engine.segment.load_u32(open), 0);
+    f.engine.tick();
+    let (profile, bursts) = written(f, dir.path());
+    assert_eq!(bursts.broken(), None);
+    let window = &bursts.windows()[0];
+    assert!(window.cut);
+    assert!((5..9).contains(&window.pieces.len()), "{window:?}");
+    let limits = &profile.meta.limits;
+    assert!(
+        limits.iter().any(|l| l.contains("--max-size")),
+        "{limits:?}"
+    );
+    let info = profile.meta.bursts.as_ref().unwrap();
+    assert!(info.bytes <= 30_000, "{info:?}");
+    assert_eq!(info.accesses, bursts.accesses());
+}
+
+/// Descriptions that lie on one another, as many as there may be.
+#[test]
+fn blocks_are_within_the_budget() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut f = recording(dir.path(), BurstOptions::default(), 40_000);
+    let s = &f.engine.segment;
+    let blocks = 2000;
+    for n in 1..=blocks {
+        let at = s.layout().record_blocks + n * size_of::<RecordBlock>() as u64;
+        s.store_u32(at + offset_of!(RecordBlock, length) as u64, 200 << 10);
+        s.store_u32(at + offset_of!(RecordBlock, ready) as u64, 1);
+    }
+    let next = offset_of!(Header, next_record_block) as u64;
+    s.store_u32(next, u32::MAX);
+    piece(&f, 7, &whole(1, 0, 1));
+    f.engine.tick();
+    f.engine.tick();
+    let (profile, bursts) = written(f, dir.path());
+    assert_eq!(bursts.broken(), None);
+    assert!(profile.meta.bursts.unwrap().bytes <= 30_000);
+}
+
+/// What a process was filling when it died is free for others.
+#[test]
+fn pieces_of_the_dead_are_given_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut f = recording(dir.path(), BurstOptions::default(), MIB);
+    f.process(2, 1);
+    for (place, process) in [(3, 1), (100, 2)] {
+        let filling = Piece {
+            state: wire::PIECE_FILLING,
+            process,
+            ..whole(1, 0, 0)
+        };
+        piece(&f, place, &filling);
+    }
+    f.engine.tick();
+    assert!(is_busy(&f, 3) && is_busy(&f, 100));
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    f.set_pid(2, child.id() as i32);
+    child.wait().unwrap();
+    f.engine.threads.find_gone(&f.engine.segment, monotonic());
+    f.engine.tick();
+    assert!(is_busy(&f, 3), "the other lives");
+    assert!(!is_busy(&f, 100));
+}
+
+/// With a byte of the budget left the next window is further away than times go.
+#[test]
+fn windows_become_as_rare_as_can_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let rare = BurstOptions {
+        length: 1,
+        every: u64::MAX,
+    };
+    let mut f = recording(dir.path(), rare, 1_400_000);
+    std::thread::sleep(Duration::from_millis(25));
+    f.engine.tick();
+    // Three quarters of it, without the file's head, a place and the heads of the pieces.
+    let mut left = 1_050_000 - 1 - 12 - 16;
+    for sequence in 0.. {
+        let length = (left - 57).min(16_000);
+        piece(&f, 0, &whole(1, sequence, length));
+        f.engine.drain_events();
+        left -= 57 + length;
+        if left == 0 {
+            break;
+        }
+    }
+    (0..3).for_each(|_| f.engine.tick());
+    let window = offset_of!(Header, record_window) as u64;
+    assert_eq!(f.engine.segment.load_u32(window), 1);
+    let (profile, _) = written(f, dir.path());
+    let limits = &profile.meta.limits;
+    assert!(limits.iter().any(|l| l.contains("rarer")), "{limits:?}");
+}
+
+/// Windows of next to nothing, opened and closed by one tick each.
+const SHORT: BurstOptions = BurstOptions {
+    length: 1,
+    every: 1,
+};
+
+fn kind(profile: &Profile, bursts: &Bursts, process: u32, address: u64) -> Option<RegionKind> {
+    let (region, _) = bursts.place(0, ProcessIx(process), address >> 12)?;
+    Some(profile.regions[region.at()].kind)
+}
+
+/// A library's segment that a window saw as a mapping bears the library's name, and so does
+/// what was mapped just after the window closed.
+#[test]
+fn places_have_the_names_that_pages_get() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut f = recording(dir.path(), SHORT, MIB);
+    let (library, late) = (0x7f00_0000_0000, 0x7f00_1000_0000);
+    f.map(1, 1, library, 0x4000);
+    f.map(1, 1, library + 0x4000, 0x2000);
+    f.page(64, library + 0x5000, 1, 1);
+    f.count(1, 1, 64, 5, 0);
+    std::thread::sleep(Duration::from_millis(25));
+    f.engine.tick();
+    piece(&f, 0, &whole(1, 0, 1));
+    f.engine.tick();
+    f.map(1, 1, late, 0x1000);
+    f.page(65, late, 1, 1);
+    f.count(1, 1, 65, 5, 0);
+    f.module(1, library, library + 0x6000, "/lib/x.so");
+    f.engine.tick();
+    let (profile, bursts) = written(f, dir.path());
+    let kind = |address| kind(&profile, &bursts, 0, address);
+    assert_eq!(kind(library + 0x5000), Some(RegionKind::Elf));
+    assert_eq!(kind(late), Some(RegionKind::Mmap));
+}
+
+/// A process that ended before a window has no names in it.
+#[test]
+fn places_are_of_those_who_live() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut f = recording(dir.path(), SHORT, MIB);
+    f.process(2, 0);
+    f.thread(2, 2, 0);
+    let at = 0x7f00_0000_0000;
+    for process in [1u16, 2] {
+        f.map(process, process, at, MIB);
+        f.page(63 + u32::from(process), at, process.into(), process.into());
+        f.count(
+            process.into(),
+            process.into(),
+            63 + u32::from(process),
+            5,
+            0,
+        );
+    }
+    f.engine.tick();
+    f.exit_process(2);
+    std::thread::sleep(Duration::from_millis(25));
+    f.engine.tick();
+    piece(&f, 0, &whole(1, 0, 1));
+    f.engine.tick();
+    let (profile, bursts) = written(f, dir.path());
+    assert_eq!(kind(&profile, &bursts, 0, at), Some(RegionKind::Mmap));
+    assert_eq!(kind(&profile, &bursts, 1, at), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    /// Whatever lies where pieces and blocks are, a file comes out that can be read.
+    #[test]
+    fn hostile_pieces(seed in 1u64.., wild in any::<bool>(), blocks in 0u32..40) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut f = recording(dir.path(), if wild { SHORT } else { BurstOptions::default() }, 100_000);
+        let mut state = seed;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            if wild { state } else { state & 0x0000_0003_0000_0003 }
+        };
+        for _ in 0..3 {
+            let s = &f.engine.segment;
+            let l = *s.layout();
+            s.store_u32(offset_of!(Header, next_record_block) as u64, blocks);
+            for word in 0..64 * size_of::<RecordBlock>() as u64 / 8 {
+                s.store_u64(l.record_blocks + word * 8, random());
+            }
+            for word in 0..512 {
+                s.store_u64(l.record_bytes + word * 8, random());
+            }
+            for place in 0..40 {
+                let at = l.pieces + place * u64::from(wire::PIECE_BYTES);
+                (0..20).for_each(|word| s.store_u64(at + word * 8, random()));
+                s.store_u32(at, (random() % 3) as u32);
+            }
+            s.store_u64(offset_of!(Header, piece_busy) as u64, random() | 0xff);
+            f.engine.tick();
+        }
+        let (profile, bursts) = written(f, dir.path());
+        prop_assert!(profile.meta.bursts.unwrap().bytes <= 100_000);
+        for window in 0..bursts.windows().len() {
+            for thread in bursts.threads(window) {
+                prop_assert_eq!(thread, ThreadIx(0));
+                let (mut decoder, mut into) = (bursts.decoder(window, thread), Vec::new());
+                while decoder.next(&mut into).is_some() {}
+            }
+        }
+    }
+}
