@@ -22,7 +22,8 @@ pub fn sentence(all: &[Predicted], time: &dyn Fn(usize, usize) -> Option<Ratio>)
     };
     let told_apart =
         |other: usize| time(other, at).is_some_and(|r| is_sure(r) && r.value - 1.0 >= NOTICEABLE);
-    let behind = (0..all.len()).filter(|other| *other != at && !told_apart(*other));
+    // The first is what the best is compared with in any case.
+    let behind = (1..all.len()).filter(|other| *other != at && !told_apart(*other));
     let alike: Vec<&str> = behind.map(|other| all[other].name.as_str()).collect();
     let Some(time) = fastest.relative.time.filter(|_| at > 0) else {
         return match all.len() {
@@ -135,6 +136,10 @@ mod tests {
         for part in parts {
             assert!(said.contains(part), "no {part:?} in {said:?}");
         }
+        assert!(
+            !said.contains("a is as good") && !said.contains("; a,"),
+            "{said:?}"
+        );
     }
 
     #[test]
