@@ -13,7 +13,7 @@ TEST_PACKAGES := $(BUILD_PACKAGES) clang-format hpcc hwloc likwid numactl pigz x
 	busybox-static lz4 qemu-system-x86 zstd chromium \
 	bzip2 valgrind $(NODE_PACKAGES)
 C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* \
-	crates/hither/tests/map/*.c crates/hither/tests/run/*.[ch] \
+	crates/hither/tests/map/*.c crates/profile/tests/bursts/*.c crates/hither/tests/run/*.[ch] \
 	crates/hither/tests/auto/*.c crates/hither/tests/guest/*.c \
 	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
 

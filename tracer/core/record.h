@@ -27,7 +27,7 @@ struct hi_record_slots {
   uint64_t volatile *head; /* where the next record goes */
 };
 
-/* While accesses do not count a thread stays in its window, see hi_record_notice. */
+/* While accesses do not count (--until) a thread stays in its window, see hi_record_notice. */
 enum hi_pause {
   HI_RUNNING,
   HI_STOPPING, /* from `stop` on nothing counts; what is before is not encoded yet */

@@ -242,10 +242,7 @@ static bool encode(struct hi_local *t, uint64_t end) {
  * Whoever touches the piece holds the lock: the thread itself, or whoever ends its process. A
  * thread that cannot have it drops what it recorded. */
 
-static bool window_is_on(const struct hi_local *t) {
-  const struct hi_header *h = hi_run.header;
-  return __atomic_load_n(&h->record_open, __ATOMIC_ACQUIRE) && hi_counting(t);
-}
+static bool is_open(void) { return __atomic_load_n(&hi_run.header->record_open, __ATOMIC_ACQUIRE); }
 
 static bool is_newest(const struct hi_recorder *r) {
   return r->window == __atomic_load_n(&hi_run.header->record_window, __ATOMIC_RELAXED);
@@ -320,7 +317,7 @@ static bool settle(struct hi_local *t, uint64_t end) {
   return more;
 }
 
-/* What follows does not count (--until). Maybe within a block that goes on recording. */
+/* What follows does not belong here. Maybe within a block that goes on recording. */
 static void stop_recording(struct hi_recorder *r) {
   r->stop = (uint64_t *)*r->slots.head;
   r->stopped = hi_record_now();
@@ -354,19 +351,18 @@ void hi_record_start(struct hi_local *t, struct hi_recorder *r, struct hi_record
 /* Called where a thread looks at the slice, within a block: has recording begun or ended? */
 void hi_record_notice(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
+  bool open = is_open(), newest = is_newest(r);
   if (*r->slots.on) {
-    if (!hi_counting(t)) stop_recording(r);
+    if (!open || !newest || !hi_counting(t)) stop_recording(r);
     return;
   }
   bool stopping_here = r->pause == HI_STOPPING && *r->slots.head == (uint64_t)r->stop;
-  bool new = !is_newest(r);
-  if (stopping_here || !window_is_on(t) || (!new && r->pause == HI_RUNNING) || !try_lock(r)) return;
-  if (!new) {
-    resume(t);
-  } else {
-    if (r->piece && settle(t, 0)) leave(t);
-    begin(t);
-  }
+  bool over = r->pause != HI_RUNNING && (!open || !newest);
+  bool starts = open && hi_counting(t) && (r->pause != HI_RUNNING || !newest);
+  if (stopping_here || !(over || starts) || !try_lock(r)) return;
+  if (over && settle(t, 0)) leave(t);
+  if (starts && r->pause != HI_RUNNING) resume(t);
+  else if (starts && !newest) begin(t);
   unlock(r);
 }
 
@@ -374,12 +370,13 @@ void hi_record_notice(struct hi_local *t) {
 void hi_record_flush(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   if (!lock_or_drop(r)) return;
-  bool inside = settle(t, hi_record_now()) && *r->slots.on;
-  if (inside && !hi_counting(t)) {
-    *r->slots.on = 0;
-    r->pause = HI_PAUSED;
-  } else if (inside && !(is_newest(r) && window_is_on(t) && clock_ns(CLOCK_THREAD_CPUTIME_ID) < r->share_end)) {
-    leave(t);
+  if (settle(t, hi_record_now()) && *r->slots.on) {
+    if (!is_open() || !is_newest(r) || clock_ns(CLOCK_THREAD_CPUTIME_ID) >= r->share_end) {
+      leave(t);
+    } else if (!hi_counting(t)) {
+      *r->slots.on = 0;
+      r->pause = HI_PAUSED;
+    }
   }
   unlock(r);
   if (!*r->slots.on) hi_record_notice(t);

@@ -118,6 +118,29 @@ fn a_full_disk() {
     );
 }
 
+/// Accesses that fill the disk give way to the tables, and the program goes on.
+#[test]
+fn a_disk_full_of_bursts() {
+    let place = Place::new();
+    let mount = place.shell("mkdir small && mount -t tmpfs -o size=300k none small");
+    if !mount.status.success() {
+        eprintln!("skipped: only root may mount: {}", text(&mount.stderr));
+        return;
+    }
+    let program = workload("stencil2d");
+    let line = [HITHER, "trace", "--full", "-q", "-o", "small/traced", "--"];
+    let output = run(place.command(&[&line[..], &[&program, "64", "40"]].concat()));
+    let kept = hither_profile::read(&place.path("small/traced.hither"));
+    let unmounted = place.shell("ls small/traced.hither; umount small");
+    assert_eq!(status(&output), 0, "{}", text(&output.stderr));
+    let profile = kept.expect("a profile");
+    assert!(accesses(&profile) > 1000);
+    let limits = &profile.meta.limits;
+    assert!(limits.iter().any(|l| l.contains("given up")), "{limits:?}");
+    let files = text(&unmounted.stdout);
+    assert!(!files.contains("bursts.bin"), "{files}");
+}
+
 #[test]
 fn a_limit_on_file_sizes() {
     let place = Place::new();
