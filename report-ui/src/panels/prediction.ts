@@ -49,7 +49,7 @@ function bars(forecast: Forecast): HTMLElement {
       range.style.width = at(high(time) - Math.max(0, low(time)));
     }
     const text = time ? `${percent(time.value)}${time.half_width === null ? "" : ` \u00b1 ${percent(time.half_width)}`}` : "\u2013";
-    return h("div", { class: best ? "bar best" : "bar", role: "listitem" },
+    return h("div", { class: best ? "placed best" : "placed", role: "listitem" },
       h("span", { class: "name", title: made(p) || p.name }, best ? h("b", {}, p.name) : p.name, best ? h("span", { class: "sign" }, " fastest") : null),
       h("span", { class: "track", "aria-hidden": "true" }, fill, range),
       h("span", { class: "value" }, text));

@@ -148,7 +148,7 @@ fn empty_profiles_have_a_page() {
 }
 
 #[test]
-fn the_sample_shows_its_findings_and_what_changed() {
+fn the_sample_shows_its_findings_what_changed_and_what_is_predicted() {
     let dir = tempfile::tempdir().expect("a folder");
     if let Some(why) = missing() {
         eprintln!("skipped: {why}");
@@ -157,6 +157,7 @@ fn the_sample_shows_its_findings_and_what_changed() {
     let page = page(dir.path(), &PLANTED.profile());
     check("findings.mjs", &page, serde_json::json!({}));
     check("comparison.mjs", &page, serde_json::json!({}));
+    check("prediction.mjs", &page, serde_json::json!({}));
 }
 
 #[test]

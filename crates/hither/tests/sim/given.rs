@@ -60,19 +60,27 @@ fn phases_hold_from_their_window_on() {
         let text = std::fs::read_to_string(place.path(name)).expect(name);
         serde_json::from_str(&text).expect("JSON")
     };
-    let (mut both, near) = (read("far.place.json"), read("near.place.json"));
-    let mut second = near["phases"][0].clone();
-    second["start"] = 25_000_000.into();
-    both["phases"].as_array_mut().expect("phases").push(second);
-    std::fs::write(place.path("both.place.json"), both.to_string()).expect("write");
-    let out = ok(&place, &format!("hither sim app.hither {machine} --policy compact -p far.place.json -p both.place.json --warm-up 0 --json"));
-    let found: Value = serde_json::from_str(&out).expect("JSON");
-    let moments = |at: usize| found["comparisons"][0]["placements"][at]["over_time"].clone();
-    let (far, both) = (moments(1), moments(2));
-    // Windows begin every 10 ms.
+    let (far, near) = (read("far.place.json"), read("near.place.json"));
+    let over_time = |start: u64| -> [Value; 2] {
+        let mut both = far.clone();
+        let mut second = near["phases"][0].clone();
+        second["start"] = start.into();
+        both["phases"].as_array_mut().expect("phases").push(second);
+        std::fs::write(place.path("both.place.json"), both.to_string()).expect("write");
+        let out = ok(&place, &format!("hither sim app.hither {machine} --policy compact -p far.place.json -p both.place.json --warm-up 0 --json"));
+        let found: Value = serde_json::from_str(&out).expect("JSON");
+        [1, 2].map(|at| found["comparisons"][0]["placements"][at]["over_time"].clone())
+    };
+    // Windows begin every 10 ms and last 1 ms. One of them is cut.
+    let [far, both] = over_time(25_000_000);
     for window in 0..6 {
         let same = far[window]["time"] == both[window]["time"];
         assert_eq!(same, window < 3, "window {window}");
+    }
+    let [[_, begun], [_, within]] = [over_time(20_000_000), over_time(20_500_000)];
+    assert_eq!(within[1]["time"], far[1]["time"]);
+    for other in [&far, &begun] {
+        assert_ne!(within[2]["time"], other[2]["time"]);
     }
 }
 
