@@ -58,7 +58,8 @@ impl Hierarchy {
         at: usize,
     ) -> Served {
         let flags = self.caches[level].flags(at);
-        let mut done = r.now + self.latency[level];
+        let ready = r.now + self.latency[level];
+        let mut done = self.under_way.there_shared(&self.tree, r, level, ready);
         if flags & AHEAD != 0 && !r.ahead {
             self.used(level, at);
         }
@@ -133,7 +134,7 @@ impl Hierarchy {
             let near = supplier.filter(|&o| self.same_domain(o, r.branch));
             let done = if let Some(o) = near {
                 self.transfer(o, r.branch);
-                let there = asked + self.interconnect.inside;
+                let there = self.under_way.there(o, r.line, asked) + self.interconnect.inside;
                 if found.writable {
                     there
                 } else {
@@ -177,8 +178,9 @@ impl Hierarchy {
                 known.share();
             }
             let dirty = u32::from(found.dirty && !self.moesi) * DIRTY;
+            let there = self.under_way.there(o, r.line, asked);
             return Served {
-                done: asked + self.interconnect.inside,
+                done: there + self.interconnect.inside,
                 below: 0,
                 last: (u32::from(found.writable) * WRITABLE) | dirty,
             };
@@ -243,7 +245,8 @@ impl Hierarchy {
         };
         self.transfer(o, r.branch);
         let from = self.tree.at[o];
-        let mut found = self.control(home, from, at) + self.latency[self.tree.depth - 1];
+        let asked = self.control(home, from, at);
+        let mut found = self.under_way.there(o, r.line, asked) + self.latency[self.tree.depth - 1];
         if self.interconnect.beside(from, to) {
             found += self.interconnect.inside;
         }

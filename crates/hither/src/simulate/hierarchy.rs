@@ -11,9 +11,7 @@ use super::memory::Memory;
 use super::outcome::{LevelCounts, MissKind, NodeCounts, Share};
 use super::pages::Pages;
 use super::prefetch::Prefetcher;
-
-/// Lines under way that are remembered for each branch.
-const ARRIVALS: usize = 64;
+use super::under_way::UnderWay;
 
 /// What was counted since the last [`Hierarchy::clear`].
 #[derive(Default)]
@@ -62,9 +60,7 @@ pub struct Hierarchy {
     prefetchers: Vec<Option<Prefetcher>>,
     looks_ahead: bool,
     ahead: Vec<u32>,
-    /// When lines arrive that were asked for: by branch and line modulo [`ARRIVALS`].
-    arrivals: Vec<(u32, f64)>,
-    timed: bool,
+    pub(super) under_way: UnderWay,
     /// A line that was fetched ahead was found by the last accesses.
     pub first_use: bool,
     /// When the request that is being served left its core.
@@ -103,8 +99,7 @@ impl Hierarchy {
             prefetchers: levels.iter().map(prefetcher).collect(),
             looks_ahead: levels.iter().any(|l| l.prefetch.is_some()),
             ahead: Vec::new(),
-            arrivals: vec![(0, 0.0); tree.branches * ARRIVALS],
-            timed,
+            under_way: UnderWay::new(machine, &tree, timed),
             first_use: false,
             now: 0.0,
             losers: Vec::new(),
@@ -144,7 +139,10 @@ impl Hierarchy {
                 return (self.hit_first(at, branch, line, write, now), 0);
             }
         }
-        (self.arrival(branch, line, now + self.first_latency), 0)
+        (
+            self.under_way.there(branch, line, now + self.first_latency),
+            0,
+        )
     }
 
     /// Whether a branch's first level has a line.
@@ -158,7 +156,7 @@ impl Hierarchy {
     #[cold]
     fn hit_first(&mut self, at: usize, branch: usize, line: u32, write: bool, now: f64) -> f64 {
         let flags = self.caches[0].flags(at);
-        let mut done = self.arrival(branch, line, now + self.first_latency);
+        let mut done = self.under_way.there(branch, line, now + self.first_latency);
         if write {
             if flags & WRITABLE == 0 {
                 self.now = now;
@@ -187,9 +185,6 @@ impl Hierarchy {
         let (done, missed) = self.fetch(&request);
         // The first use of a line that was fetched ahead counts for the prefetcher like a miss.
         let shown = missed + usize::from(self.first_use);
-        if self.timed {
-            self.arrivals[branch * ARRIVALS + line as usize % ARRIVALS] = (line, done);
-        }
         self.last.first_misses += 1;
         self.last.last_misses += u64::from(missed == self.tree.depth);
         if self.looks_ahead {
@@ -198,20 +193,6 @@ impl Hierarchy {
             }
         }
         (done, missed)
-    }
-
-    /// When a line is there that may still be under way, but not before `ready`.
-    #[inline]
-    fn arrival(&self, branch: usize, line: u32, ready: f64) -> f64 {
-        if !self.timed {
-            return ready;
-        }
-        let (under_way, at) = self.arrivals[branch * ARRIVALS + line as usize % ARRIVALS];
-        if under_way == line {
-            ready.max(at)
-        } else {
-            ready
-        }
     }
 
     /// A line that was fetched ahead is used.
@@ -240,8 +221,7 @@ impl Hierarchy {
             let set = self.caches[l].set(self.tree.cache(branch, l), line);
             self.caches[l].find(set, line).is_some()
         });
-        let elsewhere = self.lines.get(line).private_owner();
-        if present || elsewhere.is_some_and(|o| o != branch) {
+        if present || self.is_anothers(branch, line) {
             return;
         }
         self.tally.levels[level].prefetches += 1;
@@ -253,10 +233,23 @@ impl Hierarchy {
             ahead: true,
             now,
         };
-        let (done, _) = self.fetch(&request);
-        if self.timed {
-            self.arrivals[branch * ARRIVALS + line as usize % ARRIVALS] = (line, done);
-        }
+        self.fetch(&request);
+    }
+
+    /// Whether another branch has a line for itself, where this one cannot look: below the last
+    /// level, or in a last level of its own.
+    fn is_anothers(&self, branch: usize, line: u32) -> bool {
+        let owner = self.lines.get(line).private_owner();
+        let Some(o) = owner.filter(|&o| o != branch) else {
+            return false;
+        };
+        let alone = self.tree.private.max(self.tree.depth - 1);
+        (0..alone).any(|level| {
+            let (caches, cache) = (&self.caches[level], self.tree.cache(o, level));
+            let found = caches.find(caches.set(cache, line), line);
+            cache != self.tree.cache(branch, level)
+                && found.is_some_and(|at| caches.flags(at) & (WRITABLE | DIRTY) != 0)
+        })
     }
 
     /// Serves a request that its first level does not have; when it is done, and how many levels
@@ -265,7 +258,9 @@ impl Hierarchy {
         self.now = r.now;
         for level in r.first + 1..self.tree.private {
             if let Some(at) = self.look_up(r, level) {
-                return (self.serve_from_branch(r, level, at), level);
+                let done = self.serve_from_branch(r, level, at);
+                self.under_way.comes(&self.tree, r, level, done);
+                return (done, level);
             }
         }
         let private = self.tree.private.max(r.first + 1);
@@ -273,12 +268,7 @@ impl Hierarchy {
             .find_map(|level| self.look_up(r, level).map(|at| (level, at)));
         let mut known = self.lines.get(r.line);
         let missed = hit.map_or(self.tree.depth, |(level, _)| level);
-        if !r.ahead {
-            for level in 0..missed {
-                let kind = self.kind(&known, level, r.branch, r.line);
-                self.count_miss(level, kind);
-            }
-        }
+        self.count_misses(r, &known, hit, missed);
         let served = match hit {
             Some((level, at)) => self.inside(r, &mut known, level, at),
             None => self.outside(r, &mut known),
@@ -286,7 +276,32 @@ impl Hierarchy {
         known.held |= self.tree.mask(0, self.tree.cache(r.branch, 0)).bits();
         *self.lines.at(r.line) = known;
         self.fill(r, missed, &served);
+        self.under_way.comes(&self.tree, r, missed, served.done);
         (served.done, missed)
+    }
+
+    /// Counts why levels up to `missed` did not have a line, or keeps it for who will use it.
+    fn count_misses(
+        &mut self,
+        r: &Request,
+        known: &Line,
+        hit: Option<(usize, usize)>,
+        missed: usize,
+    ) {
+        if r.ahead {
+            let why = self.kind(known, 0, r.branch, r.line);
+            self.under_way.keep_kind(r.branch, r.line, why);
+            return;
+        }
+        let ahead = hit.is_some_and(|(level, at)| self.caches[level].flags(at) & AHEAD != 0);
+        let kept = ahead.then(|| self.under_way.take_kind(r.branch, r.line));
+        for level in 0..missed {
+            let kind = match kept.flatten() {
+                Some(kind) => kind,
+                None => self.kind(known, level, r.branch, r.line),
+            };
+            self.count_miss(level, kind);
+        }
     }
 
     /// Looks for a line at a level; its place, moved to the front.
@@ -304,10 +319,11 @@ impl Hierarchy {
     fn serve_from_branch(&mut self, r: &Request, level: usize, at: usize) -> f64 {
         let flags = self.caches[level].flags(at);
         if !r.ahead {
+            let kept = (flags & AHEAD != 0).then(|| self.under_way.take_kind(r.branch, r.line));
             // The branch has the line, so no write took it away.
             for below in 0..level {
-                let kind = if flags & AHEAD != 0 {
-                    MissKind::Cold
+                let kind = if let Some(kind) = kept {
+                    kind.unwrap_or(MissKind::Cold)
                 } else if flags & WRITABLE == 0 && self.lines.get(r.line).copies(below) > 0 {
                     MissKind::Replication
                 } else {
@@ -319,7 +335,7 @@ impl Hierarchy {
         let mut done = r.now + self.latency[level];
         if flags & AHEAD != 0 && !r.ahead {
             self.used(level, at);
-            done = self.arrival(r.branch, r.line, done);
+            done = self.under_way.there(r.branch, r.line, done);
         }
         let mut private = flags & WRITABLE;
         if r.write && private == 0 {

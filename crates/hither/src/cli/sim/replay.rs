@@ -51,7 +51,6 @@ impl Stand<'_> {
     ) -> Result<Vec<Vec<Part>>> {
         let mut simulation = Simulation::new(&self.model.machine, true)?;
         let mut all = Vec::new();
-        let mut last = 0;
         for window in &self.recording.windows {
             let source = Recorded::new(self.recording, window);
             let mut cut = Cut::new(source, window.accesses.clone());
@@ -69,10 +68,6 @@ impl Stand<'_> {
                 // What counts may have a stage of its own: see plans.rs.
                 let stage = plan.at(start.saturating_add(u64::from(counts)));
                 let homes = Homes::new(ground, &window.layout, stage);
-                if plan.moves_pages(last, stage) {
-                    simulation.forget_homes();
-                }
-                last = stage;
                 let of_group = group.map(|group| move |address| group(window, address));
                 let setup = Setup {
                     units: &plan.stages[stage].units,
