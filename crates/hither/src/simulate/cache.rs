@@ -192,6 +192,12 @@ impl Caches {
         }
     }
 
+    /// Number of caches, for tests.
+    #[cfg(test)]
+    pub fn number(&self) -> usize {
+        self.entries.len() / self.ways / self.sets.by as usize
+    }
+
     /// What a cache holds, for tests.
     #[cfg(test)]
     pub fn entries(&self, cache: usize) -> impl Iterator<Item = u32> + '_ {

@@ -5,284 +5,259 @@
 //! level, whose caches divide the machine into *domains*.
 //!
 //! Of each line the directory knows which branches fetched it since the last write by another,
-//! which lost it to a write before, how many caches of each level hold it read-only, and the
-//! owner: the branch that last had it for itself. All writable and dirty copies lie in the owner's
-//! branch or in the shared caches above it. Caches give up clean lines without a word, so an owner
-//! may turn out to have nothing.
-use super::machine::Machine;
+//! which lost it to a write before, which caches of each level hold it read-only, and the owner:
+//! the branch that last had it for itself. All writable and dirty copies lie in the owner's branch
+//! or in the shared caches above it; so a cache that is neither on the owner's path nor among
+//! those that hold it read-only does not have it. Caches give up clean lines without a word, so an
+//! owner may turn out to have nothing.
+use super::tree::Tree;
 
 /// Levels at most.
 pub const DEPTH: usize = 6;
-const CHUNK: usize = 1024;
+/// Lines of which is known in one piece.
+const CHUNK: usize = 1 << 16;
+const WORD: usize = u64::BITS as usize;
+/// Bits of an owner: see [`Lines::owner`].
+const OWNER: usize = 16;
 
-/// What is known of a line: 16 bytes.
+/// Some bits of what is known of a line. Those of no more than a word lie in one.
 #[derive(Clone, Copy, Default)]
-pub struct Line {
-    /// Branches that fetched it since it was last written by another, as in [`Tree::mask`].
-    pub held: u32,
-    /// Branches that lost it to the write of another.
-    pub taken: u32,
-    /// By level: caches that hold it without [`super::cache::WRITABLE`]. Stays at 255 once there.
-    copies: [u8; DEPTH],
-    /// 0: none. Else branch + 1 and, in the lowest bit, whether it may have the line
-    /// writable or dirty below the last level.
-    owner: u16,
+struct Field {
+    word: usize,
+    shift: usize,
+    bits: usize,
 }
 
-impl Line {
+impl Field {
+    /// The word and the bit within it of the field's n-th.
+    #[inline]
+    fn bit(self, n: usize) -> (usize, u64) {
+        let n = self.shift + n;
+        (self.word + n / WORD, 1 << (n % WORD))
+    }
+
+    fn words(self) -> usize {
+        self.bits.div_ceil(WORD)
+    }
+
+    /// Its n-th word.
+    #[inline]
+    fn get(self, known: &[u64], n: usize) -> u64 {
+        let word = known[self.word + n] >> self.shift;
+        match self.bits - n * WORD {
+            bits if bits < WORD => word & ((1 << bits) - 1),
+            _ => word,
+        }
+    }
+}
+
+/// All lines, by number.
+pub struct Lines {
+    /// Pieces are made when a line in them is first asked for.
+    chunks: Vec<Vec<u64>>,
+    /// Words of a line.
+    each: usize,
+    /// Branches that fetched a line since it was last written by another; those that lost it so.
+    held: Field,
+    taken: Field,
+    /// By level: caches that hold it without [`super::cache::WRITABLE`].
+    copies: [Field; DEPTH],
+    /// 0: none. Else branch + 1 and, in the lowest bit, whether it may have the line
+    /// writable or dirty below the last level.
+    owner: Field,
+}
+
+impl Lines {
+    /// For caches by level.
+    pub fn new(caches: &[usize], branches: usize) -> Self {
+        let mut lines = Lines {
+            chunks: Vec::new(),
+            each: 0,
+            held: Field::default(),
+            taken: Field::default(),
+            copies: [Field::default(); DEPTH],
+            owner: Field::default(),
+        };
+        let mut used = Vec::new();
+        lines.held = field(&mut used, branches);
+        lines.taken = field(&mut used, branches);
+        for (copies, caches) in lines.copies.iter_mut().zip(caches) {
+            *copies = field(&mut used, *caches);
+        }
+        lines.owner = field(&mut used, OWNER);
+        lines.each = used.len();
+        lines
+    }
+
+    /// What is known of a line.
+    #[inline]
+    fn at(&mut self, line: u32) -> &mut [u64] {
+        let (chunk, line) = (line as usize / CHUNK, line as usize % CHUNK);
+        if chunk >= self.chunks.len() || self.chunks[chunk].is_empty() {
+            self.add(chunk);
+        }
+        &mut self.chunks[chunk][line * self.each..(line + 1) * self.each]
+    }
+
+    #[cold]
+    fn add(&mut self, chunk: usize) {
+        let all = self.chunks.len().max(chunk + 1);
+        self.chunks.resize(all, Vec::new());
+        self.chunks[chunk] = vec![0; CHUNK * self.each];
+    }
+
+    /// The same of one that may never have been asked for.
+    #[inline]
+    fn look(&self, line: u32) -> Option<&[u64]> {
+        let (chunk, line) = (line as usize / CHUNK, line as usize % CHUNK);
+        let chunk = self.chunks.get(chunk)?;
+        chunk.get(line * self.each..(line + 1) * self.each)
+    }
+
+    #[inline]
+    fn raw_owner(&self, line: u32) -> u64 {
+        self.look(line).map_or(0, |known| self.owner.get(known, 0))
+    }
+
+    #[inline]
+    fn set_owner(&mut self, line: u32, owner: u64) {
+        let field = self.owner;
+        let word = &mut self.at(line)[field.word];
+        *word = *word & !(((1 << OWNER) - 1) << field.shift) | owner << field.shift;
+    }
+
     /// The branch whose path has all writable and dirty copies.
-    pub fn owner(&self) -> Option<usize> {
-        (self.owner != 0).then(|| usize::from(self.owner >> 1) - 1)
+    #[inline]
+    pub fn owner(&self, line: u32) -> Option<usize> {
+        let owner = self.raw_owner(line);
+        (owner != 0).then(|| (owner >> 1) as usize - 1)
     }
 
     /// The owner, where it may have the line writable or dirty below the last level, or in a last
     /// level of its own.
-    pub fn private_owner(&self) -> Option<usize> {
-        self.owner().filter(|_| self.owner & 1 == 1)
+    #[inline]
+    pub fn private_owner(&self, line: u32) -> Option<usize> {
+        let owner = self.raw_owner(line);
+        (owner & 1 == 1).then(|| (owner >> 1) as usize - 1)
     }
 
     /// Makes a branch the owner, writable within the branch.
-    pub fn own(&mut self, branch: usize) {
-        self.owner = ((branch as u16 + 1) << 1) | 1;
+    pub fn own(&mut self, line: u32, branch: usize) {
+        self.set_owner(line, (branch as u64 + 1) << 1 | 1);
     }
 
     /// The owner keeps no writable or dirty copy below the last level.
-    pub fn share(&mut self) {
-        self.owner &= !1;
+    pub fn share(&mut self, line: u32) {
+        let owner = self.raw_owner(line);
+        self.set_owner(line, owner & !1);
     }
 
-    pub fn disown(&mut self) {
-        self.owner = 0;
+    pub fn disown(&mut self, line: u32) {
+        self.set_owner(line, 0);
     }
 
-    pub fn copies(&self, level: usize) -> u8 {
-        self.copies[level]
-    }
-
-    pub fn add_copy(&mut self, level: usize) {
-        self.copies[level] = self.copies[level].saturating_add(1);
-    }
-
-    pub fn drop_copy(&mut self, level: usize) {
-        let n = &mut self.copies[level];
-        if *n != u8::MAX {
-            *n = n.saturating_sub(1);
-        }
-    }
-
-    pub fn no_copies(&mut self) {
-        self.copies = [0; DEPTH];
-    }
-
-    /// Whether there is a read-only copy at one of the first `levels` levels.
-    pub fn any_copy(&self, levels: usize) -> bool {
-        self.copies[..levels].iter().any(|&n| n > 0)
-    }
-}
-
-/// All lines, by number: pieces are made when a line in them is first asked for.
-#[derive(Default)]
-pub struct Lines {
-    chunks: Vec<Option<Box<[Line; CHUNK]>>>,
-}
-
-impl Lines {
+    /// Whether a cache holds a line read-only.
     #[inline]
-    pub fn get(&self, line: u32) -> Line {
-        match self.chunks.get(line as usize / CHUNK) {
-            Some(Some(chunk)) => chunk[line as usize % CHUNK],
-            _ => Line::default(),
-        }
+    pub fn is_copy(&self, line: u32, level: usize, cache: usize) -> bool {
+        let (word, bit) = self.copies[level].bit(cache);
+        self.look(line).is_some_and(|known| known[word] & bit != 0)
     }
 
     #[inline]
-    pub fn at(&mut self, line: u32) -> &mut Line {
-        let n = line as usize / CHUNK;
-        if n >= self.chunks.len() {
-            self.chunks.resize_with(n + 1, || None);
+    pub fn add_copy(&mut self, line: u32, level: usize, cache: usize) {
+        let (word, bit) = self.copies[level].bit(cache);
+        self.at(line)[word] |= bit;
+    }
+
+    #[inline]
+    pub fn drop_copy(&mut self, line: u32, level: usize, cache: usize) {
+        let (word, bit) = self.copies[level].bit(cache);
+        self.at(line)[word] &= !bit;
+    }
+
+    /// Words of [`Lines::copies`] at a level.
+    #[inline]
+    pub fn copy_words(&self, level: usize) -> usize {
+        self.copies[level].words()
+    }
+
+    /// Caches 64 n and following of a level that hold a line read-only, as bits.
+    #[inline]
+    pub fn copies(&self, line: u32, level: usize, n: usize) -> u64 {
+        let known = self.look(line);
+        known.map_or(0, |known| self.copies[level].get(known, n))
+    }
+
+    /// Whether a cache of a level holds a line read-only.
+    #[inline]
+    pub fn any_at(&self, line: u32, level: usize) -> bool {
+        let field = self.copies[level];
+        let any = |known: &[u64]| (0..field.words()).any(|n| field.get(known, n) != 0);
+        self.look(line).is_some_and(any)
+    }
+
+    /// Whether one of the first `levels` levels has a read-only copy.
+    #[inline]
+    pub fn any_below(&self, line: u32, levels: usize) -> bool {
+        (0..levels).any(|level| self.any_at(line, level))
+    }
+
+    /// A branch has a line now.
+    #[inline]
+    pub fn hold(&mut self, line: u32, branch: usize) {
+        let (word, bit) = self.held.bit(branch);
+        self.at(line)[word] |= bit;
+    }
+
+    /// All lost it to a write.
+    pub fn take(&mut self, line: u32) {
+        let (held, taken) = (self.held, self.taken);
+        let known = self.at(line);
+        for n in 0..held.words() {
+            let lost = held.get(known, n);
+            known[held.word + n] ^= lost << held.shift;
+            known[taken.word + n] |= lost << taken.shift;
         }
-        let chunk = self.chunks[n].get_or_insert_with(|| Box::new([Line::default(); CHUNK]));
-        &mut chunk[line as usize % CHUNK]
-    }
-}
-
-/// Branches that a cache serves, as bits: a set of branches has one of them if it meets both.
-#[derive(Clone, Copy, Default)]
-pub struct Mask {
-    row: u32,
-    column: u32,
-}
-
-impl Mask {
-    /// All bits of the branches.
-    pub fn bits(self) -> u32 {
-        self.row | self.column
     }
 
-    pub fn meets(self, set: u32) -> bool {
-        set & self.row != 0 && set & self.column != 0
+    /// Whether one of the branches below a cache fetched a line since it was last written by
+    /// another.
+    #[inline]
+    pub fn was_held(&self, tree: &Tree, line: u32, level: usize, cache: usize) -> bool {
+        self.meets(self.held, tree, line, level, cache)
     }
-}
 
-/// How branches, caches and nodes hang together.
-pub struct Tree {
-    pub depth: usize,
-    /// Levels that belong to a branch alone: at least the first.
-    pub private: usize,
-    pub branches: usize,
-    /// Of each branch its cache at each level.
-    paths: Vec<u32>,
-    /// By branch: endpoint of the interconnect, package.
-    pub at: Vec<u32>,
-    /// By branch: the node nearest to it.
-    pub node: Vec<u32>,
-    pub package: Vec<u32>,
-    /// By level and cache.
-    masks: Vec<Vec<Mask>>,
-    /// Sets of up to 32 branches are exact: a bit each. For more, branches are put into a table
-    /// of rows, one for each domain or a few, and columns; a set is a set of rows and a set of
-    /// columns, and stands for all branches in both. It may say too many, never too few.
-    rows: u32,
-    /// Branches by row and column.
-    cells: Vec<Vec<u32>>,
-}
+    /// Whether one lost it.
+    #[inline]
+    pub fn was_taken(&self, tree: &Tree, line: u32, level: usize, cache: usize) -> bool {
+        self.meets(self.taken, tree, line, level, cache)
+    }
 
-impl Tree {
-    /// Of a checked machine.
-    pub fn new(machine: &Machine) -> Self {
-        let depth = machine.levels.len();
-        let branches = machine.levels[0].caches as usize;
-        let mut paths = vec![0; branches * depth];
-        let (mut at, mut node, mut package) =
-            (vec![0; branches], vec![0; branches], vec![0; branches]);
-        for unit in &machine.units {
-            let branch = unit.caches[0] as usize;
-            paths[branch * depth..(branch + 1) * depth].copy_from_slice(&unit.caches);
-            at[branch] = unit.at;
-            node[branch] = unit.node;
-            package[branch] = unit.package;
-        }
-        let alone = |level: &usize| {
-            let mut seen = vec![false; machine.levels[*level].caches as usize];
-            let of = |b: usize| paths[b * depth + level] as usize;
-            (0..branches).all(|b| !std::mem::replace(&mut seen[of(b)], true))
+    #[inline]
+    fn meets(&self, field: Field, tree: &Tree, line: u32, level: usize, cache: usize) -> bool {
+        let Some(known) = self.look(line) else {
+            return false;
         };
-        let private = (1..depth).take_while(alone).count() + 1;
-        let mut tree = Tree {
-            depth,
-            private,
-            branches,
-            paths,
-            at,
-            node,
-            package,
-            masks: Vec::new(),
-            rows: 0,
-            cells: Vec::new(),
-        };
-        let masks = tree.lay_out(machine.levels[depth - 1].caches as usize);
-        tree.masks = (0..depth)
-            .map(|level| {
-                let mut of = vec![Mask::default(); machine.levels[level].caches as usize];
-                for (branch, mask) in masks.iter().enumerate() {
-                    let all = &mut of[tree.cache(branch, level)];
-                    all.row |= mask.row;
-                    all.column |= mask.column;
-                }
-                of
-            })
-            .collect();
-        tree
-    }
-
-    /// Gives each branch its bits.
-    fn lay_out(&mut self, domains: usize) -> Vec<Mask> {
-        let mut masks = vec![Mask::default(); self.branches];
-        if self.branches <= 32 {
-            self.cells = (0..self.branches as u32).map(|b| vec![b]).collect();
-            for (branch, mask) in masks.iter_mut().enumerate() {
-                (mask.row, mask.column) = (1 << branch, 1 << branch);
-            }
-            return masks;
+        if level < tree.private {
+            let (word, bit) = field.bit(cache);
+            return known[word] & bit != 0;
         }
-        let rows = domains.min(24);
-        let columns = 32 - rows;
-        let mut members = vec![Vec::new(); rows];
-        for branch in 0..self.branches {
-            members[self.cache(branch, self.depth - 1) * rows / domains].push(branch);
-        }
-        self.rows = rows as u32;
-        self.cells = vec![Vec::new(); rows * columns];
-        for (row, members) in members.iter().enumerate() {
-            for (n, &branch) in members.iter().enumerate() {
-                let column = n * columns / members.len().max(columns);
-                self.cells[row * columns + column].push(branch as u32);
-                masks[branch].row = 1 << row;
-                masks[branch].column = 1 << (rows + column);
-            }
-        }
-        masks
-    }
-
-    /// A branch's cache at a level.
-    #[inline]
-    pub fn cache(&self, branch: usize, level: usize) -> usize {
-        self.paths[branch * self.depth + level] as usize
-    }
-
-    pub fn mask(&self, level: usize, cache: usize) -> Mask {
-        self.masks[level][cache]
-    }
-
-    /// Begins a walk over the branches of a set.
-    pub fn walk(&self, set: u32) -> Walk {
-        let (rows, columns) = match self.rows {
-            0 => (1, set),
-            n => (set & ((1 << n) - 1), set >> n),
-        };
-        Walk {
-            rows,
-            columns,
-            left: columns,
-            cell: 0,
-            next: 0,
-        }
-    }
-
-    /// The next branch of a walk.
-    #[inline]
-    pub fn step(&self, walk: &mut Walk) -> Option<usize> {
-        loop {
-            if walk.next > 0 {
-                if let Some(&branch) = self.cells[walk.cell].get(walk.next - 1) {
-                    walk.next += 1;
-                    return Some(branch as usize);
-                }
-                walk.next = 0;
-            }
-            if walk.left == 0 {
-                walk.rows &= walk.rows.wrapping_sub(1);
-                walk.left = walk.columns;
-            }
-            if walk.rows == 0 || walk.left == 0 {
-                return None;
-            }
-            let column = walk.left.trailing_zeros() as usize;
-            walk.left &= walk.left - 1;
-            let row = walk.rows.trailing_zeros() as usize;
-            walk.cell = row * (32 - self.rows as usize) + column;
-            walk.next = 1;
-        }
+        let mut below = tree.below(level, cache).iter().enumerate();
+        below.any(|(n, below)| field.get(known, n) & below != 0)
     }
 }
 
-/// A walk over a set of branches: see [`Tree::walk`]. It borrows nothing.
-pub struct Walk {
-    rows: u32,
-    columns: u32,
-    /// Columns left in the lowest row of `rows`.
-    left: u32,
-    cell: usize,
-    /// Position in the cell + 1; 0: the next cell.
-    next: usize,
+/// Finds room for a field in words of which so many bits are used.
+fn field(used: &mut Vec<usize>, bits: usize) -> Field {
+    let room = used.iter().position(|used| used + bits <= WORD);
+    let word = room.unwrap_or_else(|| {
+        used.push(0);
+        used.len() - 1
+    });
+    let shift = used[word];
+    used[word] += bits.min(WORD);
+    for more in 1..bits.div_ceil(WORD) {
+        used.push((bits - more * WORD).min(WORD));
+    }
+    Field { word, shift, bits }
 }

@@ -4,13 +4,14 @@
 //! its line, whose directory sends it on to the owner or to memory (`coherence.rs`). The line is
 //! then put into all caches on the way back (`fill.rs`).
 use super::cache::{Caches, AHEAD, DIRTY, WRITABLE};
-use super::directory::{Line, Lines, Tree, DEPTH};
+use super::directory::{Lines, DEPTH};
 use super::links::Interconnect;
 use super::machine::{Machine, Protocol};
 use super::memory::Memory;
 use super::outcome::{LevelCounts, MissKind, NodeCounts, Share};
 use super::pages::Pages;
 use super::prefetch::Prefetcher;
+use super::tree::Tree;
 use super::under_way::UnderWay;
 
 /// What was counted since the last [`Hierarchy::clear`].
@@ -84,6 +85,7 @@ impl Hierarchy {
         };
         let levels = &machine.levels;
         let tree = Tree::new(machine);
+        let number: Vec<usize> = levels.iter().map(|l| l.caches as usize).collect();
         let mut new = Hierarchy {
             caches: levels
                 .iter()
@@ -92,7 +94,7 @@ impl Hierarchy {
             first_latency: f64::from(levels[0].latency),
             latency: levels.iter().map(|l| f64::from(l.latency)).collect(),
             inclusive: levels.iter().map(|l| l.inclusive).collect(),
-            lines: Lines::default(),
+            lines: Lines::new(&number, tree.branches),
             interconnect: Interconnect::new(machine, timed),
             memory: Memory::new(machine, timed),
             moesi: machine.protocol == Protocol::Moesi,
@@ -217,10 +219,7 @@ impl Hierarchy {
 
     fn fetch_ahead(&mut self, branch: usize, level: usize, line: u32, now: f64) {
         // The page is the one of the access, so it has a home; its other lines may be new.
-        let present = (0..=level).any(|l| {
-            let set = self.caches[l].set(self.tree.cache(branch, l), line);
-            self.caches[l].find(set, line).is_some()
-        });
+        let present = (0..=level).any(|l| self.find(branch, l, line).is_some());
         if present || self.is_anothers(branch, line) {
             return;
         }
@@ -239,16 +238,16 @@ impl Hierarchy {
     /// Whether another branch has a line for itself, where this one cannot look: below the last
     /// level, or in a last level of its own.
     fn is_anothers(&self, branch: usize, line: u32) -> bool {
-        let owner = self.lines.get(line).private_owner();
+        let owner = self.lines.private_owner(line);
         let Some(o) = owner.filter(|&o| o != branch) else {
             return false;
         };
         let alone = self.tree.private.max(self.tree.depth - 1);
         (0..alone).any(|level| {
-            let (caches, cache) = (&self.caches[level], self.tree.cache(o, level));
-            let found = caches.find(caches.set(cache, line), line);
-            cache != self.tree.cache(branch, level)
-                && found.is_some_and(|at| caches.flags(at) & (WRITABLE | DIRTY) != 0)
+            let apart = self.tree.cache(o, level) != self.tree.cache(branch, level);
+            let found = self.find(o, level, line).filter(|_| apart);
+            let flags = found.map_or(0, |(_, at)| self.caches[level].flags(at));
+            flags & (WRITABLE | DIRTY) != 0
         })
     }
 
@@ -266,30 +265,22 @@ impl Hierarchy {
         let private = self.tree.private.max(r.first + 1);
         let hit = (private..self.tree.depth)
             .find_map(|level| self.look_up(r, level).map(|at| (level, at)));
-        let mut known = self.lines.get(r.line);
         let missed = hit.map_or(self.tree.depth, |(level, _)| level);
-        self.count_misses(r, &known, hit, missed);
+        self.count_misses(r, hit, missed);
         let served = match hit {
-            Some((level, at)) => self.inside(r, &mut known, level, at),
-            None => self.outside(r, &mut known),
+            Some((level, at)) => self.inside(r, level, at),
+            None => self.outside(r),
         };
-        known.held |= self.tree.mask(0, self.tree.cache(r.branch, 0)).bits();
-        *self.lines.at(r.line) = known;
+        self.lines.hold(r.line, r.branch);
         self.fill(r, missed, &served);
         self.under_way.comes(&self.tree, r, missed, served.done);
         (served.done, missed)
     }
 
     /// Counts why levels up to `missed` did not have a line, or keeps it for who will use it.
-    fn count_misses(
-        &mut self,
-        r: &Request,
-        known: &Line,
-        hit: Option<(usize, usize)>,
-        missed: usize,
-    ) {
+    fn count_misses(&mut self, r: &Request, hit: Option<(usize, usize)>, missed: usize) {
         if r.ahead {
-            let why = self.kind(known, 0, r.branch, r.line);
+            let why = self.kind(0, r.branch, r.line);
             self.under_way.keep_kind(r.branch, r.line, why);
             return;
         }
@@ -298,7 +289,7 @@ impl Hierarchy {
         for level in 0..missed {
             let kind = match kept.flatten() {
                 Some(kind) => kind,
-                None => self.kind(known, level, r.branch, r.line),
+                None => self.kind(level, r.branch, r.line),
             };
             self.count_miss(level, kind);
         }
@@ -309,10 +300,24 @@ impl Hierarchy {
         let counts = &mut self.tally.levels[level];
         counts.accesses += u64::from(!r.ahead);
         counts.touches += u64::from(r.ahead);
-        let cache = self.tree.cache(r.branch, level);
-        let caches = &mut self.caches[level];
-        let set = caches.set(cache, r.line);
-        caches.find(set, r.line).map(|at| caches.touch(set, at))
+        let (set, at) = self.find(r.branch, level, r.line)?;
+        Some(self.caches[level].touch(set, at))
+    }
+
+    /// Where a line is in the branch's cache of a level: set and place. Searched only if the
+    /// directory does not know that it is not there.
+    #[inline]
+    pub(super) fn find(&self, branch: usize, level: usize, line: u32) -> Option<(usize, usize)> {
+        let cache = self.tree.cache(branch, level);
+        if !self.lines.is_copy(line, level, cache) {
+            let owner = self.lines.owner(line)?;
+            if self.tree.cache(owner, level) != cache {
+                return None;
+            }
+        }
+        let caches = &self.caches[level];
+        let set = caches.set(cache, line);
+        Some((set, caches.find(set, line)?))
     }
 
     /// A hit in the branch, above its first level.
@@ -324,7 +329,7 @@ impl Hierarchy {
             for below in 0..level {
                 let kind = if let Some(kind) = kept {
                     kind.unwrap_or(MissKind::Cold)
-                } else if flags & WRITABLE == 0 && self.lines.get(r.line).copies(below) > 0 {
+                } else if flags & WRITABLE == 0 && self.lines.any_at(r.line, below) {
                     MissKind::Replication
                 } else {
                     MissKind::Capacity
@@ -373,23 +378,20 @@ impl Hierarchy {
     }
 
     /// Why the branch's cache of a level does not have a line.
-    fn kind(&self, known: &Line, level: usize, branch: usize, line: u32) -> MissKind {
+    fn kind(&self, level: usize, branch: usize, line: u32) -> MissKind {
         let cache = self.tree.cache(branch, level);
-        let mask = self.tree.mask(level, cache);
-        if mask.meets(known.held) {
+        if self.lines.was_held(&self.tree, line, level, cache) {
             let elsewhere = || {
-                known.owner().is_some_and(|o| {
-                    let other = self.tree.cache(o, level);
-                    let caches = &self.caches[level];
-                    other != cache && caches.find(caches.set(other, line), line).is_some()
-                })
+                let owner = self.lines.owner(line);
+                let other = owner.filter(|&o| self.tree.cache(o, level) != cache);
+                other.is_some_and(|o| self.find(o, level, line).is_some())
             };
-            if known.copies(level) > 0 || elsewhere() {
+            if self.lines.any_at(line, level) || elsewhere() {
                 MissKind::Replication
             } else {
                 MissKind::Capacity
             }
-        } else if mask.meets(known.taken) {
+        } else if self.lines.was_taken(&self.tree, line, level, cache) {
             MissKind::Invalidation
         } else {
             MissKind::Cold

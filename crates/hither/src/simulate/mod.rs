@@ -3,7 +3,7 @@
 //!
 //! `replay` plays the threads of a window together, each in its core's window (`core`), in the
 //! order of simulated time (`wheel`). Each access goes through the `hierarchy` of caches
-//! (`cache`, `fill`) and the directory (`coherence`, `directory`) over the interconnect (`links`)
+//! (`cache`, `fill`) and the directory (`coherence`, `directory`, `tree`) over the interconnect (`links`)
 //! to memory (`memory`), with prefetchers beside it (`prefetch`); what is not there yet is waited
 //! for (`under_way`).
 //!
@@ -29,6 +29,7 @@ mod queue;
 mod replay;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod under_way;
 mod wheel;
 

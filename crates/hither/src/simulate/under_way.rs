@@ -3,10 +3,10 @@
 //! Caches of the model have a line as soon as somebody asked for it. When it really is there is
 //! kept here, by branch and by shared cache: for the last lines that each asked for, in tables
 //! that forget a line when another takes its place.
-use super::directory::Tree;
 use super::hierarchy::Request;
 use super::machine::Machine;
 use super::outcome::MissKind;
+use super::tree::Tree;
 
 /// Lines of a branch.
 const EACH: usize = 64;

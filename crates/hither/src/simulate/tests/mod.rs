@@ -135,29 +135,28 @@ pub fn faults(h: &Hierarchy) -> Vec<String> {
 }
 
 fn line_faults(h: &Hierarchy, line: u32, copies: &[(usize, usize, u32)], out: &mut Vec<String>) {
-    let known = h.lines.get(line);
     let mut wrong = |what: &str| out.push(format!("line {line}: {what}: {copies:?}"));
     let path = |b: usize, level: usize, cache: usize| h.tree.cache(b, level) == cache;
     let has = |level, cache| copies.iter().any(|c| (c.0, c.1) == (level, cache));
-    for level in 0..h.tree.depth {
-        let at = copies.iter().filter(|c| c.0 == level);
-        let shared = at.filter(|c| c.2 & WRITABLE == 0).count();
-        if shared != usize::from(known.copies(level)) {
-            wrong(&format!("{} copies at level {level}", known.copies(level)));
+    for (level, caches) in h.caches.iter().enumerate() {
+        for cache in 0..caches.number() {
+            let copy = copies.iter().find(|c| (c.0, c.1) == (level, cache));
+            let shared = copy.is_some_and(|c| c.2 & WRITABLE == 0);
+            if shared != h.lines.is_copy(line, level, cache) {
+                wrong(&format!("cache {cache} of level {level} is not as known"));
+            }
         }
     }
+    let owner = h.lines.owner(line);
     for &(level, cache, flags) in copies {
         let below: Vec<usize> = (0..h.tree.branches)
             .filter(|&b| path(b, level, cache))
             .collect();
-        if !below
-            .iter()
-            .any(|&b| h.tree.mask(0, h.tree.cache(b, 0)).meets(known.held))
-        {
+        if !h.lines.was_held(&h.tree, line, level, cache) {
             wrong("a copy that the directory does not know");
         }
-        if flags & (WRITABLE | DIRTY) != 0 && !known.owner().is_some_and(|o| below.contains(&o)) {
-            wrong(&format!("{:?} owns it", known.owner()));
+        if flags & (WRITABLE | DIRTY) != 0 && !owner.is_some_and(|o| below.contains(&o)) {
+            wrong(&format!("{owner:?} owns it"));
         }
         if flags & WRITABLE != 0 {
             let foreign = copies.iter().any(|&(l, c, _)| {

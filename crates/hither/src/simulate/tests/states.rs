@@ -224,3 +224,23 @@ fn misses_of_lines_fetched_ahead_are_told_apart() {
     assert_eq!(go(&mut h, 1, 17, 32, false)[1..], [0, 0, 0]);
     assert_eq!(go(&mut h, 0, 16, 8, false), [0, 0, 8, 0]);
 }
+
+/// However many cores read a line, each has its first time.
+#[test]
+fn many_cores_miss_cold_once_each() {
+    let levels = [level(64, 4, 1, 4, false), level(256, 8, 8, 20, true)];
+    let machine = machine(&levels, 40, 2, Protocol::Mesi);
+    let mut h = Hierarchy::new(&machine, false);
+    for core in (0..80).map(|n| n * 27 % 80) {
+        access(&mut h, core, 0x5000, false);
+    }
+    assert_eq!(h.tally.levels[0].misses, [80, 0, 0, 0]);
+    assert_eq!(h.tally.levels[1].misses, [10, 0, 0, 0]);
+    // A write takes all but its own, and each misses that once.
+    access(&mut h, 3, 0x5000, true);
+    for core in 0..80 {
+        access(&mut h, core, 0x5000, false);
+    }
+    assert_eq!(h.tally.levels[0].misses, [80, 0, 79, 0]);
+    assert_eq!(h.tally.levels[1].misses, [10, 0, 9, 0]);
+}
