@@ -55,7 +55,7 @@ impl Hierarchy {
             self.write_to_memory(branch, line, self.now);
             return;
         }
-        match self.find(branch, level, line) {
+        match self.find_near(branch, level, line) {
             Some((_, at)) => {
                 self.caches[level].set_flags(at, DIRTY);
                 self.tally.levels[level].touches += 1;

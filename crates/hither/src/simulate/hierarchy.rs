@@ -85,7 +85,6 @@ impl Hierarchy {
         };
         let levels = &machine.levels;
         let tree = Tree::new(machine);
-        let number: Vec<usize> = levels.iter().map(|l| l.caches as usize).collect();
         let mut new = Hierarchy {
             caches: levels
                 .iter()
@@ -94,7 +93,7 @@ impl Hierarchy {
             first_latency: f64::from(levels[0].latency),
             latency: levels.iter().map(|l| f64::from(l.latency)).collect(),
             inclusive: levels.iter().map(|l| l.inclusive).collect(),
-            lines: Lines::new(&number, tree.branches),
+            lines: Lines::new(machine),
             interconnect: Interconnect::new(machine, timed),
             memory: Memory::new(machine, timed),
             moesi: machine.protocol == Protocol::Moesi,
@@ -145,6 +144,29 @@ impl Hierarchy {
             self.under_way.there(branch, line, now + self.first_latency),
             0,
         )
+    }
+
+    /// A branch will soon read or write a line: this computer fetches what is known of it
+    /// meanwhile.
+    #[inline]
+    pub fn expect(&self, branch: usize, line: u32) {
+        let set = self.caches[0].set(branch, line);
+        if self.caches[0].is_front(set, line) {
+            return;
+        }
+        self.lines.fetch(line);
+        for (level, caches) in self.caches.iter().enumerate() {
+            caches.fetch(caches.set(self.tree.cache(branch, level), line));
+        }
+    }
+
+    /// The same of lines that go to make room for one.
+    #[inline]
+    fn expect_victims(&self, branch: usize, line: u32, levels: usize) {
+        for (level, caches) in self.caches[..levels].iter().enumerate() {
+            let set = caches.set(self.tree.cache(branch, level), line);
+            self.lines.fetch(caches.next_out(set));
+        }
     }
 
     /// Whether a branch's first level has a line.
@@ -219,6 +241,7 @@ impl Hierarchy {
 
     fn fetch_ahead(&mut self, branch: usize, level: usize, line: u32, now: f64) {
         // The page is the one of the access, so it has a home; its other lines may be new.
+        self.lines.reserve(line);
         let present = (0..=level).any(|l| self.find(branch, l, line).is_some());
         if present || self.is_anothers(branch, line) {
             return;
@@ -255,6 +278,7 @@ impl Hierarchy {
     /// did not have it.
     fn fetch(&mut self, r: &Request) -> (f64, usize) {
         self.now = r.now;
+
         for level in r.first + 1..self.tree.private {
             if let Some(at) = self.look_up(r, level) {
                 let done = self.serve_from_branch(r, level, at);
@@ -262,10 +286,12 @@ impl Hierarchy {
                 return (done, level);
             }
         }
+        self.lines.reserve(r.line);
         let private = self.tree.private.max(r.first + 1);
         let hit = (private..self.tree.depth)
             .find_map(|level| self.look_up(r, level).map(|at| (level, at)));
         let missed = hit.map_or(self.tree.depth, |(level, _)| level);
+        self.expect_victims(r.branch, r.line, missed);
         self.count_misses(r, hit, missed);
         let served = match hit {
             Some((level, at)) => self.inside(r, level, at),
@@ -280,16 +306,20 @@ impl Hierarchy {
     /// Counts why levels up to `missed` did not have a line, or keeps it for who will use it.
     fn count_misses(&mut self, r: &Request, hit: Option<(usize, usize)>, missed: usize) {
         if r.ahead {
-            let why = self.kind(0, r.branch, r.line);
+            let why = self.kind(0, r.branch, r.line, self.lost(0, r.branch, r.line));
             self.under_way.keep_kind(r.branch, r.line, why);
             return;
         }
         let ahead = hit.is_some_and(|(level, at)| self.caches[level].flags(at) & AHEAD != 0);
         let kept = ahead.then(|| self.under_way.take_kind(r.branch, r.line));
+        let mut lost = self.lost(0, r.branch, r.line);
         for level in 0..missed {
+            if level >= self.tree.private {
+                lost = self.lost(level, r.branch, r.line);
+            }
             let kind = match kept.flatten() {
                 Some(kind) => kind,
-                None => self.kind(level, r.branch, r.line),
+                None => self.kind(level, r.branch, r.line, lost),
             };
             self.count_miss(level, kind);
         }
@@ -300,8 +330,25 @@ impl Hierarchy {
         let counts = &mut self.tally.levels[level];
         counts.accesses += u64::from(!r.ahead);
         counts.touches += u64::from(r.ahead);
-        let (set, at) = self.find(r.branch, level, r.line)?;
+        let (set, at) = self.find_near(r.branch, level, r.line)?;
         Some(self.caches[level].touch(set, at))
+    }
+
+    /// [`Hierarchy::find`] where the line is likely to be, if the level is the branch's own: a
+    /// search then takes less than asking the directory.
+    #[inline]
+    pub(super) fn find_near(
+        &self,
+        branch: usize,
+        level: usize,
+        line: u32,
+    ) -> Option<(usize, usize)> {
+        if level >= self.tree.private {
+            return self.find(branch, level, line);
+        }
+        let caches = &self.caches[level];
+        let set = caches.set(branch, line);
+        Some((set, caches.find(set, line)?))
     }
 
     /// Where a line is in the branch's cache of a level: set and place. Searched only if the
@@ -377,24 +424,35 @@ impl Hierarchy {
         self.tally.levels[level].misses[kind as usize] += 1;
     }
 
-    /// Why the branch's cache of a level does not have a line.
-    fn kind(&self, level: usize, branch: usize, line: u32) -> MissKind {
+    /// Why the branch's cache of a level does not have a line, given [`Hierarchy::lost`].
+    #[inline]
+    fn kind(&self, level: usize, branch: usize, line: u32, lost: Option<MissKind>) -> MissKind {
+        if let Some(kind) = lost {
+            return kind;
+        }
+        let elsewhere = || {
+            let (owner, cache) = (self.lines.owner(line), self.tree.cache(branch, level));
+            let other = owner.filter(|&o| self.tree.cache(o, level) != cache);
+            other.is_some_and(|o| self.find(o, level, line).is_some())
+        };
+        if self.lines.any_at(line, level) || elsewhere() {
+            MissKind::Replication
+        } else {
+            MissKind::Capacity
+        }
+    }
+
+    /// Whether the branch's cache of a level never had a line, or lost it to a write: the same for
+    /// all levels of its own.
+    #[inline]
+    fn lost(&self, level: usize, branch: usize, line: u32) -> Option<MissKind> {
         let cache = self.tree.cache(branch, level);
         if self.lines.was_held(&self.tree, line, level, cache) {
-            let elsewhere = || {
-                let owner = self.lines.owner(line);
-                let other = owner.filter(|&o| self.tree.cache(o, level) != cache);
-                other.is_some_and(|o| self.find(o, level, line).is_some())
-            };
-            if self.lines.any_at(line, level) || elsewhere() {
-                MissKind::Replication
-            } else {
-                MissKind::Capacity
-            }
+            None
         } else if self.lines.was_taken(&self.tree, line, level, cache) {
-            MissKind::Invalidation
+            Some(MissKind::Invalidation)
         } else {
-            MissKind::Cold
+            Some(MissKind::Cold)
         }
     }
 }

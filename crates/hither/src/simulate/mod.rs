@@ -3,7 +3,7 @@
 //!
 //! `replay` plays the threads of a window together, each in its core's window (`core`), in the
 //! order of simulated time (`wheel`). Each access goes through the `hierarchy` of caches
-//! (`cache`, `fill`) and the directory (`coherence`, `directory`, `tree`) over the interconnect (`links`)
+//! (`cache`, `fill`) and the directory (`coherence`, `directory`, `many`, `tree`) over the interconnect (`links`)
 //! to memory (`memory`), with prefetchers beside it (`prefetch`); what is not there yet is waited
 //! for (`under_way`).
 //!
@@ -21,6 +21,7 @@ mod fill;
 mod hierarchy;
 mod links;
 pub mod machine;
+mod many;
 mod memory;
 pub mod outcome;
 mod pages;

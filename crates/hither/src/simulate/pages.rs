@@ -15,7 +15,7 @@ const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 /// More colours than this are not kept apart: a level whose sets would need them is indexed by
 /// frame.
 const COLOURS: u64 = 1 << 16;
-const RECENT_BITS: u32 = 12;
+const RECENT_BITS: u32 = 15;
 
 #[derive(Clone, Copy, Default)]
 struct Page {
@@ -84,6 +84,15 @@ impl Pages {
             self.look_up(number, toucher, home)?
         };
         Some(frame * self.lines_per_page + ((address as u32 % PAGE) >> self.line_bits))
+    }
+
+    /// The same of an address that was asked for lately.
+    #[inline]
+    pub fn known(&self, address: u64) -> Option<u32> {
+        let number = address / u64::from(PAGE);
+        let (page, frame) = self.recent[slot(number)];
+        let within = (address as u32 % PAGE) >> self.line_bits;
+        (page == number).then(|| frame * self.lines_per_page + within)
     }
 
     fn look_up(

@@ -260,10 +260,23 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
         Ok(true)
     }
 
+    /// This computer fetches what it will need for a thread's next access, if that is likely to be
+    /// much: threads miss in a row.
+    fn expect(&self, t: usize) {
+        let thread = &self.threads[t];
+        let next = thread.piece.get(thread.next + 1);
+        let line = next.and_then(|next| self.hierarchy.pages.known(next.address));
+        if let Some(line) = line {
+            self.hierarchy.expect(thread.branch, line);
+        }
+    }
+
     /// An access missed, or was the first use of a line fetched ahead, which has others fetched.
+    #[inline(never)]
     fn note(&mut self, t: usize, access: &Access, done: f64) {
-        let thread = &mut self.threads[t];
         self.hierarchy.first_use = false;
+        self.expect(t);
+        let thread = &mut self.threads[t];
         let last = std::mem::take(&mut self.hierarchy.last);
         thread.share.add_events(&last);
         let Some(group) = self.setup.group else {

@@ -85,6 +85,15 @@ impl Tree {
         &self.below[level - self.private][cache * self.words..][..self.words]
     }
 
+    /// The same of any cache, where there are no more than 64 branches.
+    #[inline]
+    pub fn few_below(&self, level: usize, cache: usize) -> u64 {
+        if level < self.private {
+            return 1 << cache;
+        }
+        self.below[level - self.private][cache]
+    }
+
     /// A branch below a cache.
     #[inline]
     pub fn branch(&self, level: usize, cache: usize) -> usize {
