@@ -77,12 +77,11 @@ impl Caches {
         Some(at + rest.iter().position(|e| e & !FLAGS == key)?)
     }
 
-    /// Has this computer fetch a set, which is needed soon.
+    /// Has this computer fetch a set's ends, which are needed soon.
     #[inline]
     pub fn fetch(&self, set: usize) {
-        for at in (set..set + self.ways).step_by(16) {
-            fetch(&self.entries, at);
-        }
+        fetch(&self.entries, set);
+        fetch(&self.entries, set + self.ways - 1);
     }
 
     /// Whether a line is the first of a set.

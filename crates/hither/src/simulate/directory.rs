@@ -82,6 +82,12 @@ impl Lines {
         self.few = few;
     }
 
+    /// Whether there are so many that this computer may not have at hand what is known of one.
+    #[inline]
+    pub fn are_many(&self) -> bool {
+        self.few.len() > FIRST
+    }
+
     /// Has this computer fetch what is known of a line, which is needed soon.
     #[inline]
     pub fn fetch(&self, line: u32) {

@@ -151,7 +151,7 @@ impl Hierarchy {
     #[inline]
     pub fn expect(&self, branch: usize, line: u32) {
         let set = self.caches[0].set(branch, line);
-        if self.caches[0].is_front(set, line) {
+        if self.caches[0].is_front(set, line) || !self.lines.are_many() {
             return;
         }
         self.lines.fetch(line);
@@ -291,7 +291,9 @@ impl Hierarchy {
         let hit = (private..self.tree.depth)
             .find_map(|level| self.look_up(r, level).map(|at| (level, at)));
         let missed = hit.map_or(self.tree.depth, |(level, _)| level);
-        self.expect_victims(r.branch, r.line, missed);
+        if self.lines.are_many() {
+            self.expect_victims(r.branch, r.line, missed);
+        }
         self.count_misses(r, hit, missed);
         let served = match hit {
             Some((level, at)) => self.inside(r, level, at),

@@ -149,9 +149,11 @@ impl Pages {
     /// The node that holds a line, and the line's number in memory: by address, so that it is the
     /// same whatever the order in which pages were touched.
     pub fn place(&self, line: u32) -> (usize, u64) {
-        let page = self.pages[(line / self.lines_per_page) as usize];
-        let within = u64::from(line % self.lines_per_page);
-        let number = page.number * u64::from(self.lines_per_page) + within;
+        // Lines of a page are a power of two.
+        let bits = self.lines_per_page.trailing_zeros();
+        let page = self.pages[(line >> bits) as usize];
+        let within = line & (self.lines_per_page - 1);
+        let number = (page.number << bits) + u64::from(within);
         (page.home as usize, number)
     }
 
