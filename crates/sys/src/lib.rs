@@ -16,6 +16,7 @@ pub mod record;
 pub mod scotch;
 pub mod seccomp;
 pub mod segment;
+pub mod table;
 pub mod view;
 pub mod wire;
 

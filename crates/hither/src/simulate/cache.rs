@@ -4,6 +4,7 @@
 //! flags in 32 bits, so that a set of eight ways is half a line of the host. With LRU the order
 //! within a set is the order of use, the latest first: there is nothing else to keep.
 use super::machine::{Level, Replacement};
+use hither_sys::table::{fetch, Table};
 
 /// Its holder may write without asking: there is no copy outside this cache and those below it.
 pub const WRITABLE: u32 = 1;
@@ -29,7 +30,7 @@ pub fn line_of(entry: u32) -> u32 {
 
 pub struct Caches {
     /// 0 where nothing is: no line has the number 0.
-    entries: Vec<u32>,
+    entries: Table<u32>,
     /// Tree pseudo-LRU only: a set's bits, 1 where the right half was used less lately. Node 1 is
     /// the root, node n has the children 2n and 2n + 1.
     trees: Vec<u64>,
@@ -43,7 +44,7 @@ impl Caches {
         let sets = level.sets(line);
         let all = sets as usize * level.caches as usize;
         Caches {
-            entries: vec![0; all * level.ways as usize],
+            entries: Table::new(all * level.ways as usize),
             trees: match level.replacement {
                 Replacement::Lru => Vec::new(),
                 Replacement::PseudoLru => vec![0; all],
@@ -63,23 +64,40 @@ impl Caches {
     #[inline]
     pub fn find(&self, set: usize, line: u32) -> Option<usize> {
         let key = entry(line, 0);
-        let ways = &self.entries[set..set + self.ways];
-        let mut chunks = ways.chunks_exact(8);
+        let (eights, rest) = self.entries[set..set + self.ways].as_chunks::<8>();
         let mut at = set;
-        for chunk in &mut chunks {
+        for eight in eights {
             // Eight comparisons at once, a byte for each.
-            let mut same = [0u8; 8];
-            for (same, e) in same.iter_mut().zip(chunk) {
-                *same = u8::from(e & !FLAGS == key);
-            }
-            let same = u64::from_le_bytes(same);
+            let same = u64::from_le_bytes(eight.map(|e| u8::from(e & !FLAGS == key)));
             if same != 0 {
                 return Some(at + same.trailing_zeros() as usize / 8);
             }
             at += 8;
         }
-        let rest = chunks.remainder();
         Some(at + rest.iter().position(|e| e & !FLAGS == key)?)
+    }
+
+    /// Has this computer fetch a set's ends, which are needed soon.
+    #[inline]
+    pub fn fetch(&self, set: usize) {
+        fetch(&self.entries, set);
+        fetch(&self.entries, set + self.ways - 1);
+    }
+
+    /// Whether a line is the first of a set.
+    #[inline]
+    pub fn is_front(&self, set: usize, line: u32) -> bool {
+        line_of(self.entries[set]) == line
+    }
+
+    /// The line that goes next from a set in order, 0 if none.
+    #[inline]
+    pub fn next_out(&self, set: usize) -> u32 {
+        if self.trees.is_empty() {
+            line_of(self.entries[set + self.ways - 1])
+        } else {
+            0
+        }
     }
 
     /// Whether a line is the latest used of a set where that is the first, and the rest as in
@@ -138,11 +156,17 @@ impl Caches {
     #[inline]
     pub fn insert(&mut self, set: usize, entry: u32) -> u32 {
         let at = if self.trees.is_empty() {
-            let last = set + self.ways - 1;
-            let out = self.entries[last];
-            self.entries.copy_within(set..last, set + 1);
-            self.entries[set] = entry;
-            return out;
+            return match self.ways {
+                4 => self.push::<4>(set, entry),
+                8 => self.push::<8>(set, entry),
+                16 => self.push::<16>(set, entry),
+                24 => self.push::<24>(set, entry),
+                ways => {
+                    let set = &mut self.entries[set..set + ways];
+                    set.rotate_right(1);
+                    std::mem::replace(&mut set[0], entry)
+                }
+            };
         } else {
             let empty = self.entries[set..set + self.ways]
                 .iter()
@@ -151,6 +175,18 @@ impl Caches {
         };
         self.point_away(set, at);
         std::mem::replace(&mut self.entries[set + at], entry)
+    }
+
+    /// Puts an entry first in a set in order; the last.
+    #[inline]
+    fn push<const WAYS: usize>(&mut self, set: usize, entry: u32) -> u32 {
+        let Some(ways) = self.entries[set..].first_chunk_mut::<WAYS>() else {
+            return 0;
+        };
+        let before = *ways;
+        ways[1..].copy_from_slice(&before[..WAYS - 1]);
+        ways[0] = entry;
+        before[WAYS - 1]
     }
 
     /// Takes an entry out.
@@ -190,6 +226,12 @@ impl Caches {
             *bits = (*bits & !(1 << parent)) | (u64::from(was_left) << parent);
             node = parent;
         }
+    }
+
+    /// Number of caches, for tests.
+    #[cfg(test)]
+    pub fn number(&self) -> usize {
+        self.entries.len() / self.ways / self.sets.by as usize
     }
 
     /// What a cache holds, for tests.

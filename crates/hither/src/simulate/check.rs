@@ -6,6 +6,11 @@ use super::Error;
 const PAGE: u32 = 4096;
 /// Entries of a level's caches, all together.
 const ENTRIES: u64 = 1 << 31;
+/// Banks of all memory together.
+const BANKS: u64 = 1 << 20;
+/// Cycles of a latency, of an instruction, or of a line's transfer: more, and a clock that counts them in
+/// 64-bit floating point would stand still.
+const CYCLES: f64 = 1e9;
 
 /// Checks all that the engine relies on.
 pub fn check(machine: &Machine) -> Result<(), Error> {
@@ -26,17 +31,34 @@ pub fn check(machine: &Machine) -> Result<(), Error> {
         check_level(level, line)?;
     }
     let core = &machine.core;
-    if core.width <= 0.0 || core.frequency <= 0.0 || core.window == 0 || core.misses == 0 {
+    if core.width < 1.0 / CYCLES || core.frequency <= 0.0 || core.window == 0 || core.misses == 0 {
         return wrong("a core's width, window, misses and frequency must be above 0".into());
     }
-    for node in &machine.nodes {
-        let dram = &node.dram;
-        if dram.channels == 0 || dram.banks == 0 || dram.row < line {
-            return wrong("memory needs a channel, a bank and rows of at least a line".into());
-        }
-    }
+    check_memory(machine)?;
     check_links(machine)?;
     check_units(machine)
+}
+
+fn check_memory(machine: &Machine) -> Result<(), Error> {
+    let wrong = |what: String| Err(Error::Machine(what));
+    let mut banks = 0u64;
+    for node in &machine.nodes {
+        let dram = &node.dram;
+        if dram.channels == 0 || dram.banks == 0 || dram.row < machine.line {
+            return wrong("memory needs a channel, a bank and rows of at least a line".into());
+        }
+        let times = [dram.controller, dram.cas, dram.rcd, dram.rp, dram.burst];
+        if !times.iter().all(|t| (0.0..=CYCLES).contains(t)) {
+            return wrong(format!("memory's times must be from 0 to {CYCLES} cycles"));
+        }
+        banks = banks.saturating_add(u64::from(dram.channels) * u64::from(dram.banks));
+    }
+    if banks > BANKS {
+        return wrong(format!(
+            "{banks} banks of memory: at most {BANKS} can be simulated"
+        ));
+    }
+    Ok(())
 }
 
 fn check_level(level: &Level, line: u32) -> Result<(), Error> {
@@ -70,8 +92,18 @@ fn check_links(machine: &Machine) -> Result<(), Error> {
             "every endpoint needs a route to every node, over links that exist".into(),
         ));
     }
-    if links.links.iter().any(|l| l.bandwidth <= 0.0) {
-        return Err(Error::Machine("a link's bandwidth must be above 0".into()));
+    let line = f64::from(links.data_bytes.max(links.control_bytes));
+    for link in &links.links {
+        if link.bandwidth <= 0.0 || line > link.bandwidth * CYCLES {
+            let what = format!(
+                "a link's bandwidth must be above 0, and let a line pass within {CYCLES} cycles"
+            );
+            return Err(Error::Machine(what));
+        }
+        if !(0.0..=CYCLES).contains(&link.latency) {
+            let what = format!("a link's latency must be from 0 to {CYCLES} cycles");
+            return Err(Error::Machine(what));
+        }
     }
     Ok(())
 }

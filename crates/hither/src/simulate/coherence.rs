@@ -13,7 +13,6 @@
 //! lines. MESI writes back to the shared cache if reader and owner have one in common, else to
 //! memory.
 use super::cache::{AHEAD, DIRTY, WRITABLE};
-use super::directory::Line;
 use super::hierarchy::{Hierarchy, Request, Served};
 
 /// What was found on another's path.
@@ -28,19 +27,14 @@ struct Found {
 impl Hierarchy {
     /// A branch that has a line may write it from now on; when.
     pub(super) fn upgrade(&mut self, branch: usize, line: u32, now: f64) -> f64 {
-        let mut known = self.lines.get(line);
         let last = self.tree.depth - 1;
         let alone = last >= self.tree.private && {
-            let caches = &self.caches[last];
-            let set = caches.set(self.tree.cache(branch, last), line);
-            caches
-                .find(set, line)
-                .is_some_and(|at| caches.flags(at) & WRITABLE != 0)
+            let found = self.find(branch, last, line);
+            found.is_some_and(|(_, at)| self.caches[last].flags(at) & WRITABLE != 0)
         };
-        self.take(branch, line, &mut known);
-        known.own(branch);
-        known.held |= self.tree.mask(0, self.tree.cache(branch, 0)).bits();
-        *self.lines.at(line) = known;
+        self.take(branch, line);
+        self.lines.own(line, branch);
+        self.lines.hold(line, branch);
         let asked = now + self.latency[last];
         if alone {
             asked + self.interconnect.inside
@@ -50,25 +44,21 @@ impl Hierarchy {
     }
 
     /// A request that a shared cache of the domain can serve.
-    pub(super) fn inside(
-        &mut self,
-        r: &Request,
-        known: &mut Line,
-        level: usize,
-        at: usize,
-    ) -> Served {
+    pub(super) fn inside(&mut self, r: &Request, level: usize, at: usize) -> Served {
         let flags = self.caches[level].flags(at);
-        let mut done = r.now + self.latency[level];
+        let ready = r.now + self.latency[level];
+        let mut done = self.under_way.there_shared(&self.tree, r, level, ready);
         if flags & AHEAD != 0 && !r.ahead {
             self.used(level, at);
         }
         if r.write {
-            let others = known.any_copy(level) || known.private_owner() != Some(r.branch);
-            let (supplier, found) = self.take(r.branch, r.line, known);
+            let others = self.lines.any_below(r.line, level)
+                || self.lines.private_owner(r.line) != Some(r.branch);
+            let (supplier, found) = self.take(r.branch, r.line);
             if found.dirty && self.same_domain(supplier, r.branch) {
                 self.transfer(supplier, r.branch);
             }
-            known.own(r.branch);
+            self.lines.own(r.line, r.branch);
             if flags & WRITABLE == 0 {
                 done = self.ask_home(r.branch, r.line, done);
             } else if others {
@@ -80,11 +70,12 @@ impl Hierarchy {
                 last: WRITABLE,
             };
         }
-        done += self.recall(r, known, level, at);
-        let free = known.private_owner().is_none_or(|o| o == r.branch);
-        let alone = flags & WRITABLE != 0 && free && !known.any_copy(level);
+        done += self.recall(r, level, at);
+        let owner = self.lines.private_owner(r.line);
+        let free = owner.is_none_or(|o| o == r.branch);
+        let alone = flags & WRITABLE != 0 && free && !self.lines.any_below(r.line, level);
         if alone {
-            known.own(r.branch);
+            self.lines.own(r.line, r.branch);
         }
         let given = u32::from(alone) * WRITABLE;
         Served {
@@ -96,13 +87,14 @@ impl Hierarchy {
 
     /// A branch below the shared cache that has a line, at a place, may have written it: it shares
     /// what it has. The cycles that this takes.
-    fn recall(&mut self, r: &Request, known: &mut Line, level: usize, at: usize) -> f64 {
+    fn recall(&mut self, r: &Request, level: usize, at: usize) -> f64 {
         let cache = self.tree.cache(r.branch, level);
-        let owner = known.private_owner().filter(|&o| o != r.branch);
+        let owner = self.lines.private_owner(r.line);
+        let owner = owner.filter(|&o| o != r.branch);
         let Some(o) = owner.filter(|&o| self.tree.cache(o, level) == cache) else {
             return 0.0;
         };
-        let found = self.downgrade(o, level, r.line, known);
+        let found = self.downgrade(o, level, r.line);
         if found.dirty {
             self.transfer(o, r.branch);
         }
@@ -113,7 +105,7 @@ impl Hierarchy {
         // A level in between may still be writable.
         let last = level + 1 == self.tree.depth;
         if last && !(found.dirty && self.moesi) {
-            known.share();
+            self.lines.share(r.line);
         }
         if found.dirty || found.writable {
             self.interconnect.inside
@@ -123,17 +115,17 @@ impl Hierarchy {
     }
 
     /// A request that no cache on its way could serve.
-    pub(super) fn outside(&mut self, r: &Request, known: &mut Line) -> Served {
+    pub(super) fn outside(&mut self, r: &Request) -> Served {
         let last = self.tree.depth - 1;
         let asked = r.now + self.latency[last];
         if r.write {
-            let (supplier, found) = self.take(r.branch, r.line, known);
-            known.own(r.branch);
+            let (supplier, found) = self.take(r.branch, r.line);
+            self.lines.own(r.line, r.branch);
             let supplier = (found.writable || found.dirty).then_some(supplier);
             let near = supplier.filter(|&o| self.same_domain(o, r.branch));
             let done = if let Some(o) = near {
                 self.transfer(o, r.branch);
-                let there = asked + self.interconnect.inside;
+                let there = self.under_way.there(o, r.line, asked) + self.interconnect.inside;
                 if found.writable {
                     there
                 } else {
@@ -151,20 +143,20 @@ impl Hierarchy {
                 last: WRITABLE,
             };
         }
-        self.read_outside(r, known, asked)
+        self.read_outside(r, asked)
     }
 
-    fn read_outside(&mut self, r: &Request, known: &mut Line, asked: f64) -> Served {
+    fn read_outside(&mut self, r: &Request, asked: f64) -> Served {
         let mut supplier = None;
         let mut found = Found::default();
-        if let Some(o) = known.owner() {
+        if let Some(o) = self.lines.owner(r.line) {
             if o != r.branch {
-                found = self.downgrade(o, self.tree.depth, r.line, known);
+                found = self.downgrade(o, self.tree.depth, r.line);
             }
             if found.writable || found.dirty {
                 supplier = Some(o);
             } else {
-                known.disown();
+                self.lines.disown(r.line);
             }
         }
         if let Some(o) = supplier.filter(|&o| self.same_domain(o, r.branch)) {
@@ -174,11 +166,12 @@ impl Hierarchy {
             }
             let kept = found.dirty && self.moesi;
             if !kept {
-                known.share();
+                self.lines.share(r.line);
             }
             let dirty = u32::from(found.dirty && !self.moesi) * DIRTY;
+            let there = self.under_way.there(o, r.line, asked);
             return Served {
-                done: asked + self.interconnect.inside,
+                done: there + self.interconnect.inside,
                 below: 0,
                 last: (u32::from(found.writable) * WRITABLE) | dirty,
             };
@@ -187,14 +180,14 @@ impl Hierarchy {
         let done = self.data(r, supplier, home, found.dirty && !self.moesi);
         if supplier.is_some() {
             if !(found.dirty && self.moesi) {
-                known.disown();
+                self.lines.disown(r.line);
             } else if !found.dirty_below {
-                known.share();
+                self.lines.share(r.line);
             }
         }
-        let alone = supplier.is_none() && !known.any_copy(self.tree.depth);
+        let alone = supplier.is_none() && !self.lines.any_below(r.line, self.tree.depth);
         if alone {
-            known.own(r.branch);
+            self.lines.own(r.line, r.branch);
         }
         let given = u32::from(alone) * WRITABLE;
         Served {
@@ -243,7 +236,8 @@ impl Hierarchy {
         };
         self.transfer(o, r.branch);
         let from = self.tree.at[o];
-        let mut found = self.control(home, from, at) + self.latency[self.tree.depth - 1];
+        let asked = self.control(home, from, at);
+        let mut found = self.under_way.there(o, r.line, asked) + self.latency[self.tree.depth - 1];
         if self.interconnect.beside(from, to) {
             found += self.interconnect.inside;
         }
@@ -289,19 +283,19 @@ impl Hierarchy {
     }
 
     /// Another reads what a branch has for itself: its copies, up to a level, are read-only now.
-    fn downgrade(&mut self, o: usize, levels: usize, line: u32, known: &mut Line) -> Found {
+    fn downgrade(&mut self, o: usize, levels: usize, line: u32) -> Found {
         let mut found = Found::default();
         for level in 0..levels {
-            let caches = &mut self.caches[level];
-            let set = caches.set(self.tree.cache(o, level), line);
-            let Some(at) = caches.find(set, line) else {
+            let Some((_, at)) = self.find(o, level, line) else {
                 continue;
             };
+            let caches = &mut self.caches[level];
             let flags = caches.flags(at);
             self.tally.levels[level].touches += 1;
             if flags & WRITABLE != 0 {
                 found.writable = true;
-                known.add_copy(level);
+                let cache = self.tree.cache(o, level);
+                self.lines.add_copy(line, level, cache);
             }
             if flags & DIRTY != 0 {
                 found.dirty = true;
@@ -320,50 +314,66 @@ impl Hierarchy {
 
     /// Takes a line from all but a branch's path, on which it becomes writable. The owner before,
     /// or the branch itself, and what it had.
-    fn take(&mut self, branch: usize, line: u32, known: &mut Line) -> (usize, Found) {
+    fn take(&mut self, branch: usize, line: u32) -> (usize, Found) {
         self.losers.clear();
         for level in 0..self.tree.depth {
-            if known.copies(level) == 0 {
+            let cache = self.tree.cache(branch, level);
+            if !self.lines.is_copy(line, level, cache) {
                 continue;
             }
             let caches = &mut self.caches[level];
-            let set = caches.set(self.tree.cache(branch, level), line);
-            if let Some(at) = caches.find(set, line) {
-                if caches.flags(at) & WRITABLE == 0 {
-                    caches.set_flags(at, WRITABLE);
-                    known.drop_copy(level);
+            if let Some(at) = caches.find(caches.set(cache, line), line) {
+                caches.set_flags(at, WRITABLE);
+            }
+            self.lines.drop_copy(line, level, cache);
+        }
+        let owner = self.lines.owner(line).unwrap_or(branch);
+        let mut found = Found::default();
+        if owner != branch {
+            found = self.strip_owner(branch, owner, line);
+        }
+        self.strip_branches(branch, line);
+        for level in self.tree.private..self.tree.depth {
+            for n in 0..self.lines.copy_words(level) {
+                let mut copies = self.lines.copies(line, level, n);
+                while copies != 0 {
+                    let cache = n * 64 + copies.trailing_zeros() as usize;
+                    copies &= copies - 1;
+                    self.remove_copy(level, cache, line);
+                    self.tally.invalidations += 1;
+                    self.loses(branch, self.tree.branch(level, cache));
                 }
             }
         }
-        let owner = known.owner().unwrap_or(branch);
-        let mut found = Found::default();
-        if owner != branch {
-            found = self.strip(branch, owner, line, known, true);
-        }
-        let mut walk = self.tree.walk(known.held);
-        while known.any_copy(self.tree.depth) {
-            let Some(o) = self.tree.step(&mut walk) else {
-                break;
-            };
-            if o != branch && o != owner {
-                self.strip(branch, o, line, known, false);
-            }
-        }
-        known.no_copies();
-        known.taken |= known.held;
-        known.held = 0;
+        self.lines.take(line);
+        // The order in which they are told does not depend on how they were found.
+        self.losers.sort_unstable();
         (owner, found)
     }
 
-    /// Takes a line from a branch and the caches above it that are not on the writer's path.
-    fn strip(
-        &mut self,
-        writer: usize,
-        o: usize,
-        line: u32,
-        known: &mut Line,
-        owner: bool,
-    ) -> Found {
+    /// Takes a line from the branches that hold it read-only.
+    fn strip_branches(&mut self, writer: usize, line: u32) {
+        for n in 0..self.lines.copy_words(0) {
+            let mut any = 0;
+            for level in 0..self.tree.private {
+                let mut copies = self.lines.copies(line, level, n);
+                any |= copies;
+                while copies != 0 {
+                    let other = n * 64 + copies.trailing_zeros() as usize;
+                    copies &= copies - 1;
+                    self.remove_copy(level, other, line);
+                }
+            }
+            self.tally.invalidations += u64::from(any.count_ones());
+            while any != 0 {
+                self.loses(writer, n * 64 + any.trailing_zeros() as usize);
+                any &= any - 1;
+            }
+        }
+    }
+
+    /// Takes a line from its owner and the caches above it that are not on the writer's path.
+    fn strip_owner(&mut self, writer: usize, o: usize, line: u32) -> Found {
         let mut found = Found::default();
         let mut private = false;
         for level in 0..self.tree.depth {
@@ -371,35 +381,27 @@ impl Hierarchy {
             if cache == self.tree.cache(writer, level) {
                 break;
             }
-            if !owner && known.copies(level) == 0 {
-                continue;
-            }
-            let caches = &mut self.caches[level];
-            let set = caches.set(cache, line);
-            let Some(at) = caches.find(set, line) else {
+            let Some((set, at)) = self.find(o, level, line) else {
                 continue;
             };
-            let flags = caches.remove(set, at);
-            self.tally.levels[level].touches += 1;
-            if flags & WRITABLE == 0 {
-                known.drop_copy(level);
-            } else {
-                found.writable = true;
-            }
+            let flags = self.remove(level, cache, set, at);
+            found.writable |= flags & WRITABLE != 0;
             found.dirty |= flags & DIRTY != 0;
-            if level < self.tree.private {
-                self.tally.invalidations += u64::from(!private);
-                private = true;
-            } else {
-                self.tally.invalidations += 1;
-            }
-            if !self.same_domain(o, writer) {
-                let at = self.tree.at[o] as usize;
-                if !self.losers.contains(&at) {
-                    self.losers.push(at);
-                }
-            }
+            self.tally.invalidations += u64::from(level >= self.tree.private || !private);
+            private = true;
+            self.loses(writer, o);
         }
         found
+    }
+
+    /// A branch lost a line to a writer, who waits until it has told so.
+    fn loses(&mut self, writer: usize, o: usize) {
+        if self.same_domain(o, writer) {
+            return;
+        }
+        let at = self.tree.at[o] as usize;
+        if !self.losers.contains(&at) {
+            self.losers.push(at);
+        }
     }
 }

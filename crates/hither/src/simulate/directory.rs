@@ -5,284 +5,252 @@
 //! level, whose caches divide the machine into *domains*.
 //!
 //! Of each line the directory knows which branches fetched it since the last write by another,
-//! which lost it to a write before, how many caches of each level hold it read-only, and the
-//! owner: the branch that last had it for itself. All writable and dirty copies lie in the owner's
-//! branch or in the shared caches above it. Caches give up clean lines without a word, so an owner
-//! may turn out to have nothing.
+//! which lost it to a write before, which caches of each level hold it read-only, and the owner:
+//! the branch that last had it for itself. All writable and dirty copies lie in the owner's branch
+//! or in the shared caches above it; so a cache that is neither on the owner's path nor among
+//! those that hold it read-only does not have it. Caches give up clean lines without a word, so an
+//! owner may turn out to have nothing.
 use super::machine::Machine;
+use super::many::Many;
+use super::tree::Tree;
+use hither_sys::table::{fetch, Table};
 
 /// Levels at most.
 pub const DEPTH: usize = 6;
-const CHUNK: usize = 1024;
+/// Branches and levels at most of machines whose lines need no more than [`Line`].
+const FEW: usize = u32::BITS as usize;
+const FEW_LEVELS: usize = 4;
+/// Lines for which there is room at first, how much more each time that there is none, and lines
+/// that are copied together then. Room that is not used costs no memory.
+pub const FIRST: usize = 1 << 16;
+pub const MORE: usize = 8;
+const BLOCK: usize = 64;
 
-/// What is known of a line: 16 bytes.
-#[derive(Clone, Copy, Default)]
-pub struct Line {
-    /// Branches that fetched it since it was last written by another, as in [`Tree::mask`].
-    pub held: u32,
-    /// Branches that lost it to the write of another.
-    pub taken: u32,
-    /// By level: caches that hold it without [`super::cache::WRITABLE`]. Stays at 255 once there.
-    copies: [u8; DEPTH],
-    /// 0: none. Else branch + 1 and, in the lowest bit, whether it may have the line
-    /// writable or dirty below the last level.
-    owner: u16,
+/// What is known of a line: it lies in one line of this computer's cache. The branches that
+/// fetched it since it was last written by another; those that lost it so; the owner, which is 0 or
+/// branch + 1 and, in the lowest bit, whether it may have the line writable or dirty below the last
+/// level; by level, the caches that hold it without [`super::cache::WRITABLE`].
+type Line = [u32; 8];
+const HELD: usize = 0;
+const TAKEN: usize = 1;
+const OWNER: usize = 2;
+const COPIES: usize = 4;
+
+/// What is known of all lines, by number.
+pub struct Lines {
+    few: Table<Line>,
+    /// In its place on larger machines.
+    many: Option<Box<Many>>,
 }
 
-impl Line {
+impl Lines {
+    /// For a checked machine.
+    pub fn new(machine: &Machine) -> Self {
+        let caches: Vec<usize> = machine.levels.iter().map(|l| l.caches as usize).collect();
+        let few = caches.len() <= FEW_LEVELS && caches.iter().all(|&n| n <= FEW);
+        let mut lines = Lines {
+            few: Table::new(0),
+            many: (!few).then(|| Box::new(Many::new(&caches, caches[0]))),
+        };
+        lines.reserve(0);
+        lines
+    }
+
+    /// Makes room for a line: nothing else may be asked of one before.
+    #[inline]
+    pub fn reserve(&mut self, line: u32) {
+        if let Some(many) = &mut self.many {
+            many.reserve(line);
+        } else if line as usize >= self.few.len() {
+            self.grow(line);
+        }
+    }
+
+    /// Lines are not numbered without gaps: what was never touched is not touched here either.
+    #[cold]
+    fn grow(&mut self, line: u32) {
+        let mut lines = FIRST;
+        while lines <= line as usize {
+            lines *= MORE;
+        }
+        let mut few = Table::<Line>::new(lines);
+        for (to, from) in few.chunks_mut(BLOCK).zip(self.few.chunks(BLOCK)) {
+            if from.iter().any(|line| *line != Line::default()) {
+                to[..from.len()].copy_from_slice(from);
+            }
+        }
+        self.few = few;
+    }
+
+    /// Whether there are so many that this computer may not have at hand what is known of one.
+    #[inline]
+    pub fn are_many(&self) -> bool {
+        self.few.len() > FIRST
+    }
+
+    /// Has this computer fetch what is known of a line, which is needed soon.
+    #[inline]
+    pub fn fetch(&self, line: u32) {
+        fetch(&self.few, line as usize);
+    }
+
+    #[inline]
+    fn at(&self, line: u32) -> &Line {
+        &self.few[line as usize]
+    }
+
+    #[inline]
+    fn at_mut(&mut self, line: u32) -> &mut Line {
+        &mut self.few[line as usize]
+    }
+
     /// The branch whose path has all writable and dirty copies.
-    pub fn owner(&self) -> Option<usize> {
-        (self.owner != 0).then(|| usize::from(self.owner >> 1) - 1)
+    #[inline]
+    pub fn owner(&self, line: u32) -> Option<usize> {
+        if let Some(many) = &self.many {
+            return many.owner(line);
+        }
+        (self.at(line)[OWNER] as usize >> 1).checked_sub(1)
     }
 
     /// The owner, where it may have the line writable or dirty below the last level, or in a last
     /// level of its own.
-    pub fn private_owner(&self) -> Option<usize> {
-        self.owner().filter(|_| self.owner & 1 == 1)
+    #[inline]
+    pub fn private_owner(&self, line: u32) -> Option<usize> {
+        if let Some(many) = &self.many {
+            return many.private_owner(line);
+        }
+        let owner = self.at(line)[OWNER] as usize;
+        (owner & 1 == 1).then(|| (owner >> 1) - 1)
     }
 
     /// Makes a branch the owner, writable within the branch.
-    pub fn own(&mut self, branch: usize) {
-        self.owner = ((branch as u16 + 1) << 1) | 1;
+    #[inline]
+    pub fn own(&mut self, line: u32, branch: usize) {
+        if let Some(many) = &mut self.many {
+            return many.own(line, branch);
+        }
+        self.at_mut(line)[OWNER] = ((branch as u32 + 1) << 1) | 1;
     }
 
     /// The owner keeps no writable or dirty copy below the last level.
-    pub fn share(&mut self) {
-        self.owner &= !1;
-    }
-
-    pub fn disown(&mut self) {
-        self.owner = 0;
-    }
-
-    pub fn copies(&self, level: usize) -> u8 {
-        self.copies[level]
-    }
-
-    pub fn add_copy(&mut self, level: usize) {
-        self.copies[level] = self.copies[level].saturating_add(1);
-    }
-
-    pub fn drop_copy(&mut self, level: usize) {
-        let n = &mut self.copies[level];
-        if *n != u8::MAX {
-            *n = n.saturating_sub(1);
-        }
-    }
-
-    pub fn no_copies(&mut self) {
-        self.copies = [0; DEPTH];
-    }
-
-    /// Whether there is a read-only copy at one of the first `levels` levels.
-    pub fn any_copy(&self, levels: usize) -> bool {
-        self.copies[..levels].iter().any(|&n| n > 0)
-    }
-}
-
-/// All lines, by number: pieces are made when a line in them is first asked for.
-#[derive(Default)]
-pub struct Lines {
-    chunks: Vec<Option<Box<[Line; CHUNK]>>>,
-}
-
-impl Lines {
     #[inline]
-    pub fn get(&self, line: u32) -> Line {
-        match self.chunks.get(line as usize / CHUNK) {
-            Some(Some(chunk)) => chunk[line as usize % CHUNK],
-            _ => Line::default(),
+    pub fn share(&mut self, line: u32) {
+        if let Some(many) = &mut self.many {
+            return many.share(line);
         }
+        self.at_mut(line)[OWNER] &= !1;
     }
 
+    /// There is no owner any more.
     #[inline]
-    pub fn at(&mut self, line: u32) -> &mut Line {
-        let n = line as usize / CHUNK;
-        if n >= self.chunks.len() {
-            self.chunks.resize_with(n + 1, || None);
+    pub fn disown(&mut self, line: u32) {
+        if let Some(many) = &mut self.many {
+            return many.disown(line);
         }
-        let chunk = self.chunks[n].get_or_insert_with(|| Box::new([Line::default(); CHUNK]));
-        &mut chunk[line as usize % CHUNK]
-    }
-}
-
-/// Branches that a cache serves, as bits: a set of branches has one of them if it meets both.
-#[derive(Clone, Copy, Default)]
-pub struct Mask {
-    row: u32,
-    column: u32,
-}
-
-impl Mask {
-    /// All bits of the branches.
-    pub fn bits(self) -> u32 {
-        self.row | self.column
+        self.at_mut(line)[OWNER] = 0;
     }
 
-    pub fn meets(self, set: u32) -> bool {
-        set & self.row != 0 && set & self.column != 0
-    }
-}
-
-/// How branches, caches and nodes hang together.
-pub struct Tree {
-    pub depth: usize,
-    /// Levels that belong to a branch alone: at least the first.
-    pub private: usize,
-    pub branches: usize,
-    /// Of each branch its cache at each level.
-    paths: Vec<u32>,
-    /// By branch: endpoint of the interconnect, package.
-    pub at: Vec<u32>,
-    /// By branch: the node nearest to it.
-    pub node: Vec<u32>,
-    pub package: Vec<u32>,
-    /// By level and cache.
-    masks: Vec<Vec<Mask>>,
-    /// Sets of up to 32 branches are exact: a bit each. For more, branches are put into a table
-    /// of rows, one for each domain or a few, and columns; a set is a set of rows and a set of
-    /// columns, and stands for all branches in both. It may say too many, never too few.
-    rows: u32,
-    /// Branches by row and column.
-    cells: Vec<Vec<u32>>,
-}
-
-impl Tree {
-    /// Of a checked machine.
-    pub fn new(machine: &Machine) -> Self {
-        let depth = machine.levels.len();
-        let branches = machine.levels[0].caches as usize;
-        let mut paths = vec![0; branches * depth];
-        let (mut at, mut node, mut package) =
-            (vec![0; branches], vec![0; branches], vec![0; branches]);
-        for unit in &machine.units {
-            let branch = unit.caches[0] as usize;
-            paths[branch * depth..(branch + 1) * depth].copy_from_slice(&unit.caches);
-            at[branch] = unit.at;
-            node[branch] = unit.node;
-            package[branch] = unit.package;
-        }
-        let alone = |level: &usize| {
-            let mut seen = vec![false; machine.levels[*level].caches as usize];
-            let of = |b: usize| paths[b * depth + level] as usize;
-            (0..branches).all(|b| !std::mem::replace(&mut seen[of(b)], true))
-        };
-        let private = (1..depth).take_while(alone).count() + 1;
-        let mut tree = Tree {
-            depth,
-            private,
-            branches,
-            paths,
-            at,
-            node,
-            package,
-            masks: Vec::new(),
-            rows: 0,
-            cells: Vec::new(),
-        };
-        let masks = tree.lay_out(machine.levels[depth - 1].caches as usize);
-        tree.masks = (0..depth)
-            .map(|level| {
-                let mut of = vec![Mask::default(); machine.levels[level].caches as usize];
-                for (branch, mask) in masks.iter().enumerate() {
-                    let all = &mut of[tree.cache(branch, level)];
-                    all.row |= mask.row;
-                    all.column |= mask.column;
-                }
-                of
-            })
-            .collect();
-        tree
-    }
-
-    /// Gives each branch its bits.
-    fn lay_out(&mut self, domains: usize) -> Vec<Mask> {
-        let mut masks = vec![Mask::default(); self.branches];
-        if self.branches <= 32 {
-            self.cells = (0..self.branches as u32).map(|b| vec![b]).collect();
-            for (branch, mask) in masks.iter_mut().enumerate() {
-                (mask.row, mask.column) = (1 << branch, 1 << branch);
-            }
-            return masks;
-        }
-        let rows = domains.min(24);
-        let columns = 32 - rows;
-        let mut members = vec![Vec::new(); rows];
-        for branch in 0..self.branches {
-            members[self.cache(branch, self.depth - 1) * rows / domains].push(branch);
-        }
-        self.rows = rows as u32;
-        self.cells = vec![Vec::new(); rows * columns];
-        for (row, members) in members.iter().enumerate() {
-            for (n, &branch) in members.iter().enumerate() {
-                let column = n * columns / members.len().max(columns);
-                self.cells[row * columns + column].push(branch as u32);
-                masks[branch].row = 1 << row;
-                masks[branch].column = 1 << (rows + column);
-            }
-        }
-        masks
-    }
-
-    /// A branch's cache at a level.
+    /// Whether a cache holds a line read-only.
     #[inline]
-    pub fn cache(&self, branch: usize, level: usize) -> usize {
-        self.paths[branch * self.depth + level] as usize
-    }
-
-    pub fn mask(&self, level: usize, cache: usize) -> Mask {
-        self.masks[level][cache]
-    }
-
-    /// Begins a walk over the branches of a set.
-    pub fn walk(&self, set: u32) -> Walk {
-        let (rows, columns) = match self.rows {
-            0 => (1, set),
-            n => (set & ((1 << n) - 1), set >> n),
-        };
-        Walk {
-            rows,
-            columns,
-            left: columns,
-            cell: 0,
-            next: 0,
+    pub fn is_copy(&self, line: u32, level: usize, cache: usize) -> bool {
+        if let Some(many) = &self.many {
+            return many.is_copy(line, level, cache);
         }
+        self.at(line)[COPIES + level % FEW_LEVELS] >> cache & 1 != 0
     }
 
-    /// The next branch of a walk.
+    /// It does.
     #[inline]
-    pub fn step(&self, walk: &mut Walk) -> Option<usize> {
-        loop {
-            if walk.next > 0 {
-                if let Some(&branch) = self.cells[walk.cell].get(walk.next - 1) {
-                    walk.next += 1;
-                    return Some(branch as usize);
-                }
-                walk.next = 0;
-            }
-            if walk.left == 0 {
-                walk.rows &= walk.rows.wrapping_sub(1);
-                walk.left = walk.columns;
-            }
-            if walk.rows == 0 || walk.left == 0 {
-                return None;
-            }
-            let column = walk.left.trailing_zeros() as usize;
-            walk.left &= walk.left - 1;
-            let row = walk.rows.trailing_zeros() as usize;
-            walk.cell = row * (32 - self.rows as usize) + column;
-            walk.next = 1;
+    pub fn add_copy(&mut self, line: u32, level: usize, cache: usize) {
+        if let Some(many) = &mut self.many {
+            return many.add_copy(line, level, cache);
         }
+        self.at_mut(line)[COPIES + level % FEW_LEVELS] |= 1 << cache;
     }
-}
 
-/// A walk over a set of branches: see [`Tree::walk`]. It borrows nothing.
-pub struct Walk {
-    rows: u32,
-    columns: u32,
-    /// Columns left in the lowest row of `rows`.
-    left: u32,
-    cell: usize,
-    /// Position in the cell + 1; 0: the next cell.
-    next: usize,
+    /// It does not.
+    #[inline]
+    pub fn drop_copy(&mut self, line: u32, level: usize, cache: usize) {
+        if let Some(many) = &mut self.many {
+            return many.drop_copy(line, level, cache);
+        }
+        self.at_mut(line)[COPIES + level % FEW_LEVELS] &= !(1 << cache);
+    }
+
+    /// Words of [`Lines::copies`] at a level.
+    #[inline]
+    pub fn copy_words(&self, level: usize) -> usize {
+        if let Some(many) = &self.many {
+            return many.copy_words(level);
+        }
+        1
+    }
+
+    /// Caches 64 n and following of a level that hold a line read-only, as bits.
+    #[inline]
+    pub fn copies(&self, line: u32, level: usize, n: usize) -> u64 {
+        if let Some(many) = &self.many {
+            return many.copies(line, level, n);
+        }
+        u64::from(self.at(line)[COPIES + level % FEW_LEVELS])
+    }
+
+    /// Whether a cache of a level holds a line read-only.
+    #[inline]
+    pub fn any_at(&self, line: u32, level: usize) -> bool {
+        if let Some(many) = &self.many {
+            return many.any_at(line, level);
+        }
+        self.at(line)[COPIES + level % FEW_LEVELS] != 0
+    }
+
+    /// Whether one of the first `levels` levels has a read-only copy.
+    #[inline]
+    pub fn any_below(&self, line: u32, levels: usize) -> bool {
+        if let Some(many) = &self.many {
+            return many.any_below(line, levels);
+        }
+        let copies = &self.at(line)[COPIES..];
+        copies.iter().take(levels).any(|&copies| copies != 0)
+    }
+
+    /// A branch has a line now.
+    #[inline]
+    pub fn hold(&mut self, line: u32, branch: usize) {
+        if let Some(many) = &mut self.many {
+            return many.hold(line, branch);
+        }
+        self.at_mut(line)[HELD] |= 1 << branch;
+    }
+
+    /// All lost it to a write.
+    #[inline]
+    pub fn take(&mut self, line: u32) {
+        if let Some(many) = &mut self.many {
+            return many.take(line);
+        }
+        let known = self.at_mut(line);
+        known[TAKEN] |= known[HELD];
+        known[HELD] = 0;
+    }
+
+    /// Whether one of the branches below a cache fetched a line since it was last written by
+    /// another.
+    #[inline]
+    pub fn was_held(&self, tree: &Tree, line: u32, level: usize, cache: usize) -> bool {
+        if let Some(many) = &self.many {
+            return many.was_held(tree, line, level, cache);
+        }
+        u64::from(self.at(line)[HELD]) & tree.few_below(level, cache) != 0
+    }
+
+    /// Whether one lost it.
+    #[inline]
+    pub fn was_taken(&self, tree: &Tree, line: u32, level: usize, cache: usize) -> bool {
+        if let Some(many) = &self.many {
+            return many.was_taken(tree, line, level, cache);
+        }
+        u64::from(self.at(line)[TAKEN]) & tree.few_below(level, cache) != 0
+    }
 }

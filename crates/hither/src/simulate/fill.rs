@@ -21,11 +21,11 @@ impl Hierarchy {
 
     /// Puts a line into the branch's cache of a level.
     fn put(&mut self, branch: usize, level: usize, line: u32, flags: u32) {
+        let cache = self.tree.cache(branch, level);
         if flags & WRITABLE == 0 {
-            self.lines.at(line).add_copy(level);
+            self.lines.add_copy(line, level, cache);
         }
         self.tally.levels[level].touches += 1;
-        let cache = self.tree.cache(branch, level);
         let caches = &mut self.caches[level];
         let out = caches.insert(caches.set(cache, line), entry(line, flags));
         if out != 0 {
@@ -37,7 +37,8 @@ impl Hierarchy {
     fn evicted(&mut self, branch: usize, level: usize, out: u32) {
         let line = line_of(out);
         if out & WRITABLE == 0 {
-            self.lines.at(line).drop_copy(level);
+            let cache = self.tree.cache(branch, level);
+            self.lines.drop_copy(line, level, cache);
         }
         let mut dirty = out & DIRTY != 0;
         if level > 0 && self.inclusive[level] {
@@ -54,11 +55,9 @@ impl Hierarchy {
             self.write_to_memory(branch, line, self.now);
             return;
         }
-        let caches = &mut self.caches[level];
-        let set = caches.set(self.tree.cache(branch, level), line);
-        match caches.find(set, line) {
-            Some(at) => {
-                caches.set_flags(at, DIRTY);
+        match self.find_near(branch, level, line) {
+            Some((_, at)) => {
+                self.caches[level].set_flags(at, DIRTY);
                 self.tally.levels[level].touches += 1;
             }
             None => self.put(branch, level, line, writable | DIRTY),
@@ -83,51 +82,47 @@ impl Hierarchy {
 
     /// Takes a line out of all caches below the branch's cache of a level; whether one was dirty.
     fn purge(&mut self, branch: usize, level: usize, line: u32) -> bool {
-        let mut known = self.lines.get(line);
         let cache = self.tree.cache(branch, level);
+        let owner = self.lines.private_owner(line);
         let mut dirty = false;
-        if level < self.tree.private {
-            dirty |= self.purge_branch(branch, level, line, &mut known);
-        } else {
-            let owner = known.private_owner();
-            if let Some(o) = owner.filter(|&o| self.tree.cache(o, level) == cache) {
-                dirty |= self.purge_branch(o, level, line, &mut known);
-            }
-            let mask = self.tree.mask(level, cache).bits();
-            let mut walk = self.tree.walk(known.held & mask);
-            while known.any_copy(level) {
-                let Some(o) = self.tree.step(&mut walk) else {
-                    break;
-                };
-                if Some(o) != owner && self.tree.cache(o, level) == cache {
-                    dirty |= self.purge_branch(o, level, line, &mut known);
+        if let Some(o) = owner.filter(|&o| self.tree.cache(o, level) == cache) {
+            for below in 0..level {
+                if let Some((set, at)) = self.find(o, below, line) {
+                    dirty |= self.remove(below, self.tree.cache(o, below), set, at) & DIRTY != 0;
                 }
             }
         }
-        *self.lines.at(line) = known;
+        for below in 0..level {
+            for n in 0..self.lines.copy_words(below) {
+                let mut copies = self.lines.copies(line, below, n);
+                while copies != 0 {
+                    let other = n * 64 + copies.trailing_zeros() as usize;
+                    copies &= copies - 1;
+                    if self.tree.cache(self.tree.branch(below, other), level) == cache {
+                        dirty |= self.remove_copy(below, other, line) & DIRTY != 0;
+                    }
+                }
+            }
+        }
         dirty
     }
 
-    fn purge_branch(
-        &mut self,
-        branch: usize,
-        levels: usize,
-        line: u32,
-        known: &mut super::directory::Line,
-    ) -> bool {
-        let mut dirty = false;
-        for level in 0..levels {
-            let caches = &mut self.caches[level];
-            let set = caches.set(self.tree.cache(branch, level), line);
-            if let Some(at) = caches.find(set, line) {
-                let out = caches.remove(set, at);
-                self.tally.levels[level].touches += 1;
-                dirty |= out & DIRTY != 0;
-                if out & WRITABLE == 0 {
-                    known.drop_copy(level);
-                }
-            }
+    /// Takes a line out of a cache that holds it read-only; its entry.
+    pub(super) fn remove_copy(&mut self, level: usize, cache: usize, line: u32) -> u32 {
+        let set = self.caches[level].set(cache, line);
+        match self.caches[level].find(set, line) {
+            Some(at) => self.remove(level, cache, set, at),
+            None => 0,
         }
-        dirty
+    }
+
+    /// Takes an entry out of a cache.
+    pub(super) fn remove(&mut self, level: usize, cache: usize, set: usize, at: usize) -> u32 {
+        let out = self.caches[level].remove(set, at);
+        self.tally.levels[level].touches += 1;
+        if out & WRITABLE == 0 {
+            self.lines.drop_copy(line_of(out), level, cache);
+        }
+        out
     }
 }

@@ -4,16 +4,15 @@
 //! its line, whose directory sends it on to the owner or to memory (`coherence.rs`). The line is
 //! then put into all caches on the way back (`fill.rs`).
 use super::cache::{Caches, AHEAD, DIRTY, WRITABLE};
-use super::directory::{Line, Lines, Tree, DEPTH};
+use super::directory::{Lines, DEPTH};
 use super::links::Interconnect;
 use super::machine::{Machine, Protocol};
 use super::memory::Memory;
 use super::outcome::{LevelCounts, MissKind, NodeCounts, Share};
 use super::pages::Pages;
 use super::prefetch::Prefetcher;
-
-/// Lines under way that are remembered for each branch.
-const ARRIVALS: usize = 64;
+use super::tree::Tree;
+use super::under_way::UnderWay;
 
 /// What was counted since the last [`Hierarchy::clear`].
 #[derive(Default)]
@@ -62,9 +61,7 @@ pub struct Hierarchy {
     prefetchers: Vec<Option<Prefetcher>>,
     looks_ahead: bool,
     ahead: Vec<u32>,
-    /// When lines arrive that were asked for: by branch and line modulo [`ARRIVALS`].
-    arrivals: Vec<(u32, f64)>,
-    timed: bool,
+    pub(super) under_way: UnderWay,
     /// A line that was fetched ahead was found by the last accesses.
     pub first_use: bool,
     /// When the request that is being served left its core.
@@ -96,15 +93,14 @@ impl Hierarchy {
             first_latency: f64::from(levels[0].latency),
             latency: levels.iter().map(|l| f64::from(l.latency)).collect(),
             inclusive: levels.iter().map(|l| l.inclusive).collect(),
-            lines: Lines::default(),
+            lines: Lines::new(machine),
             interconnect: Interconnect::new(machine, timed),
             memory: Memory::new(machine, timed),
             moesi: machine.protocol == Protocol::Moesi,
             prefetchers: levels.iter().map(prefetcher).collect(),
             looks_ahead: levels.iter().any(|l| l.prefetch.is_some()),
             ahead: Vec::new(),
-            arrivals: vec![(0, 0.0); tree.branches * ARRIVALS],
-            timed,
+            under_way: UnderWay::new(machine, &tree, timed),
             first_use: false,
             now: 0.0,
             losers: Vec::new(),
@@ -144,7 +140,33 @@ impl Hierarchy {
                 return (self.hit_first(at, branch, line, write, now), 0);
             }
         }
-        (self.arrival(branch, line, now + self.first_latency), 0)
+        (
+            self.under_way.there(branch, line, now + self.first_latency),
+            0,
+        )
+    }
+
+    /// A branch will soon read or write a line: this computer fetches what is known of it
+    /// meanwhile.
+    #[inline]
+    pub fn expect(&self, branch: usize, line: u32) {
+        let set = self.caches[0].set(branch, line);
+        if self.caches[0].is_front(set, line) || !self.lines.are_many() {
+            return;
+        }
+        self.lines.fetch(line);
+        for (level, caches) in self.caches.iter().enumerate() {
+            caches.fetch(caches.set(self.tree.cache(branch, level), line));
+        }
+    }
+
+    /// The same of lines that go to make room for one.
+    #[inline]
+    fn expect_victims(&self, branch: usize, line: u32, levels: usize) {
+        for (level, caches) in self.caches[..levels].iter().enumerate() {
+            let set = caches.set(self.tree.cache(branch, level), line);
+            self.lines.fetch(caches.next_out(set));
+        }
     }
 
     /// Whether a branch's first level has a line.
@@ -158,7 +180,7 @@ impl Hierarchy {
     #[cold]
     fn hit_first(&mut self, at: usize, branch: usize, line: u32, write: bool, now: f64) -> f64 {
         let flags = self.caches[0].flags(at);
-        let mut done = self.arrival(branch, line, now + self.first_latency);
+        let mut done = self.under_way.there(branch, line, now + self.first_latency);
         if write {
             if flags & WRITABLE == 0 {
                 self.now = now;
@@ -187,9 +209,6 @@ impl Hierarchy {
         let (done, missed) = self.fetch(&request);
         // The first use of a line that was fetched ahead counts for the prefetcher like a miss.
         let shown = missed + usize::from(self.first_use);
-        if self.timed {
-            self.arrivals[branch * ARRIVALS + line as usize % ARRIVALS] = (line, done);
-        }
         self.last.first_misses += 1;
         self.last.last_misses += u64::from(missed == self.tree.depth);
         if self.looks_ahead {
@@ -198,20 +217,6 @@ impl Hierarchy {
             }
         }
         (done, missed)
-    }
-
-    /// When a line is there that may still be under way, but not before `ready`.
-    #[inline]
-    fn arrival(&self, branch: usize, line: u32, ready: f64) -> f64 {
-        if !self.timed {
-            return ready;
-        }
-        let (under_way, at) = self.arrivals[branch * ARRIVALS + line as usize % ARRIVALS];
-        if under_way == line {
-            ready.max(at)
-        } else {
-            ready
-        }
     }
 
     /// A line that was fetched ahead is used.
@@ -236,12 +241,9 @@ impl Hierarchy {
 
     fn fetch_ahead(&mut self, branch: usize, level: usize, line: u32, now: f64) {
         // The page is the one of the access, so it has a home; its other lines may be new.
-        let present = (0..=level).any(|l| {
-            let set = self.caches[l].set(self.tree.cache(branch, l), line);
-            self.caches[l].find(set, line).is_some()
-        });
-        let elsewhere = self.lines.get(line).private_owner();
-        if present || elsewhere.is_some_and(|o| o != branch) {
+        self.lines.reserve(line);
+        let present = (0..=level).any(|l| self.find(branch, l, line).is_some());
+        if present || self.is_anothers(branch, line) {
             return;
         }
         self.tally.levels[level].prefetches += 1;
@@ -253,40 +255,76 @@ impl Hierarchy {
             ahead: true,
             now,
         };
-        let (done, _) = self.fetch(&request);
-        if self.timed {
-            self.arrivals[branch * ARRIVALS + line as usize % ARRIVALS] = (line, done);
-        }
+        self.fetch(&request);
+    }
+
+    /// Whether another branch has a line for itself, where this one cannot look: below the last
+    /// level, or in a last level of its own.
+    fn is_anothers(&self, branch: usize, line: u32) -> bool {
+        let owner = self.lines.private_owner(line);
+        let Some(o) = owner.filter(|&o| o != branch) else {
+            return false;
+        };
+        let alone = self.tree.private.max(self.tree.depth - 1);
+        (0..alone).any(|level| {
+            let apart = self.tree.cache(o, level) != self.tree.cache(branch, level);
+            let found = self.find(o, level, line).filter(|_| apart);
+            let flags = found.map_or(0, |(_, at)| self.caches[level].flags(at));
+            flags & (WRITABLE | DIRTY) != 0
+        })
     }
 
     /// Serves a request that its first level does not have; when it is done, and how many levels
     /// did not have it.
     fn fetch(&mut self, r: &Request) -> (f64, usize) {
         self.now = r.now;
+
         for level in r.first + 1..self.tree.private {
             if let Some(at) = self.look_up(r, level) {
-                return (self.serve_from_branch(r, level, at), level);
+                let done = self.serve_from_branch(r, level, at);
+                self.under_way.comes(&self.tree, r, level, done);
+                return (done, level);
             }
         }
+        self.lines.reserve(r.line);
         let private = self.tree.private.max(r.first + 1);
         let hit = (private..self.tree.depth)
             .find_map(|level| self.look_up(r, level).map(|at| (level, at)));
-        let mut known = self.lines.get(r.line);
         let missed = hit.map_or(self.tree.depth, |(level, _)| level);
-        if !r.ahead {
-            for level in 0..missed {
-                let kind = self.kind(&known, level, r.branch, r.line);
-                self.count_miss(level, kind);
-            }
+        if self.lines.are_many() {
+            self.expect_victims(r.branch, r.line, missed);
         }
+        self.count_misses(r, hit, missed);
         let served = match hit {
-            Some((level, at)) => self.inside(r, &mut known, level, at),
-            None => self.outside(r, &mut known),
+            Some((level, at)) => self.inside(r, level, at),
+            None => self.outside(r),
         };
-        known.held |= self.tree.mask(0, self.tree.cache(r.branch, 0)).bits();
-        *self.lines.at(r.line) = known;
+        self.lines.hold(r.line, r.branch);
         self.fill(r, missed, &served);
+        self.under_way.comes(&self.tree, r, missed, served.done);
         (served.done, missed)
+    }
+
+    /// Counts why levels up to `missed` did not have a line, or keeps it for who will use it.
+    fn count_misses(&mut self, r: &Request, hit: Option<(usize, usize)>, missed: usize) {
+        if r.ahead {
+            let why = self.kind(0, r.branch, r.line, self.lost(0, r.branch, r.line));
+            self.under_way.keep_kind(r.branch, r.line, why);
+            return;
+        }
+        let ahead = hit.is_some_and(|(level, at)| self.caches[level].flags(at) & AHEAD != 0);
+        let kept = ahead.then(|| self.under_way.take_kind(r.branch, r.line));
+        let mut lost = self.lost(0, r.branch, r.line);
+        for level in 0..missed {
+            if level >= self.tree.private {
+                lost = self.lost(level, r.branch, r.line);
+            }
+            let kind = match kept.flatten() {
+                Some(kind) => kind,
+                None => self.kind(level, r.branch, r.line, lost),
+            };
+            self.count_miss(level, kind);
+        }
     }
 
     /// Looks for a line at a level; its place, moved to the front.
@@ -294,21 +332,53 @@ impl Hierarchy {
         let counts = &mut self.tally.levels[level];
         counts.accesses += u64::from(!r.ahead);
         counts.touches += u64::from(r.ahead);
-        let cache = self.tree.cache(r.branch, level);
-        let caches = &mut self.caches[level];
-        let set = caches.set(cache, r.line);
-        caches.find(set, r.line).map(|at| caches.touch(set, at))
+        let (set, at) = self.find_near(r.branch, level, r.line)?;
+        Some(self.caches[level].touch(set, at))
+    }
+
+    /// [`Hierarchy::find`] where the line is likely to be, if the level is the branch's own: a
+    /// search then takes less than asking the directory.
+    #[inline]
+    pub(super) fn find_near(
+        &self,
+        branch: usize,
+        level: usize,
+        line: u32,
+    ) -> Option<(usize, usize)> {
+        if level >= self.tree.private {
+            return self.find(branch, level, line);
+        }
+        let caches = &self.caches[level];
+        let set = caches.set(branch, line);
+        Some((set, caches.find(set, line)?))
+    }
+
+    /// Where a line is in the branch's cache of a level: set and place. Searched only if the
+    /// directory does not know that it is not there.
+    #[inline]
+    pub(super) fn find(&self, branch: usize, level: usize, line: u32) -> Option<(usize, usize)> {
+        let cache = self.tree.cache(branch, level);
+        if !self.lines.is_copy(line, level, cache) {
+            let owner = self.lines.owner(line)?;
+            if self.tree.cache(owner, level) != cache {
+                return None;
+            }
+        }
+        let caches = &self.caches[level];
+        let set = caches.set(cache, line);
+        Some((set, caches.find(set, line)?))
     }
 
     /// A hit in the branch, above its first level.
     fn serve_from_branch(&mut self, r: &Request, level: usize, at: usize) -> f64 {
         let flags = self.caches[level].flags(at);
         if !r.ahead {
+            let kept = (flags & AHEAD != 0).then(|| self.under_way.take_kind(r.branch, r.line));
             // The branch has the line, so no write took it away.
             for below in 0..level {
-                let kind = if flags & AHEAD != 0 {
-                    MissKind::Cold
-                } else if flags & WRITABLE == 0 && self.lines.get(r.line).copies(below) > 0 {
+                let kind = if let Some(kind) = kept {
+                    kind.unwrap_or(MissKind::Cold)
+                } else if flags & WRITABLE == 0 && self.lines.any_at(r.line, below) {
                     MissKind::Replication
                 } else {
                     MissKind::Capacity
@@ -319,7 +389,7 @@ impl Hierarchy {
         let mut done = r.now + self.latency[level];
         if flags & AHEAD != 0 && !r.ahead {
             self.used(level, at);
-            done = self.arrival(r.branch, r.line, done);
+            done = self.under_way.there(r.branch, r.line, done);
         }
         let mut private = flags & WRITABLE;
         if r.write && private == 0 {
@@ -356,27 +426,35 @@ impl Hierarchy {
         self.tally.levels[level].misses[kind as usize] += 1;
     }
 
-    /// Why the branch's cache of a level does not have a line.
-    fn kind(&self, known: &Line, level: usize, branch: usize, line: u32) -> MissKind {
-        let cache = self.tree.cache(branch, level);
-        let mask = self.tree.mask(level, cache);
-        if mask.meets(known.held) {
-            let elsewhere = || {
-                known.owner().is_some_and(|o| {
-                    let other = self.tree.cache(o, level);
-                    let caches = &self.caches[level];
-                    other != cache && caches.find(caches.set(other, line), line).is_some()
-                })
-            };
-            if known.copies(level) > 0 || elsewhere() {
-                MissKind::Replication
-            } else {
-                MissKind::Capacity
-            }
-        } else if mask.meets(known.taken) {
-            MissKind::Invalidation
+    /// Why the branch's cache of a level does not have a line, given [`Hierarchy::lost`].
+    #[inline]
+    fn kind(&self, level: usize, branch: usize, line: u32, lost: Option<MissKind>) -> MissKind {
+        if let Some(kind) = lost {
+            return kind;
+        }
+        let elsewhere = || {
+            let (owner, cache) = (self.lines.owner(line), self.tree.cache(branch, level));
+            let other = owner.filter(|&o| self.tree.cache(o, level) != cache);
+            other.is_some_and(|o| self.find(o, level, line).is_some())
+        };
+        if self.lines.any_at(line, level) || elsewhere() {
+            MissKind::Replication
         } else {
-            MissKind::Cold
+            MissKind::Capacity
+        }
+    }
+
+    /// Whether the branch's cache of a level never had a line, or lost it to a write: the same for
+    /// all levels of its own.
+    #[inline]
+    fn lost(&self, level: usize, branch: usize, line: u32) -> Option<MissKind> {
+        let cache = self.tree.cache(branch, level);
+        if self.lines.was_held(&self.tree, line, level, cache) {
+            None
+        } else if self.lines.was_taken(&self.tree, line, level, cache) {
+            Some(MissKind::Invalidation)
+        } else {
+            Some(MissKind::Cold)
         }
     }
 }

@@ -16,9 +16,38 @@ struct Bank {
     queue: Queue,
 }
 
+/// Division by a number that stays: most are powers of two, and a shift then takes less.
+#[derive(Clone, Copy)]
+struct Divisor {
+    by: u64,
+    /// Where it is a power of two.
+    bits: Option<u32>,
+}
+
+impl Divisor {
+    fn new(by: u32) -> Self {
+        Divisor {
+            by: u64::from(by),
+            bits: by.is_power_of_two().then(|| by.trailing_zeros()),
+        }
+    }
+
+    /// Quotient and remainder.
+    #[inline]
+    fn divide(self, n: u64) -> (u64, u64) {
+        match self.bits {
+            Some(bits) => (n >> bits, n & (self.by - 1)),
+            None => (n / self.by, n % self.by),
+        }
+    }
+}
+
 struct Node {
     dram: Dram,
-    lines_per_row: u64,
+    lines_per_row: Divisor,
+    /// Their numbers; banks of a channel.
+    by_channel: Divisor,
+    by_bank: Divisor,
     banks: Vec<Bank>,
     channels: Vec<Queue>,
 }
@@ -33,7 +62,9 @@ impl Memory {
         let nodes = machine.nodes.iter().map(|node| {
             let dram = node.dram.clone();
             Node {
-                lines_per_row: u64::from(dram.row / machine.line),
+                lines_per_row: Divisor::new(dram.row / machine.line),
+                by_channel: Divisor::new(dram.channels),
+                by_bank: Divisor::new(dram.banks),
                 banks: vec![Bank::default(); dram.channels as usize * dram.banks as usize],
                 channels: vec![Queue::default(); dram.channels as usize],
                 dram,
@@ -48,12 +79,12 @@ impl Memory {
     /// Reads or writes line `number` of a node from time `at` on; when it is there.
     pub fn serve(&mut self, node: usize, number: u64, at: f64, counts: &mut NodeCounts) -> f64 {
         let node = &mut self.nodes[node];
-        let (channels, banks) = (u64::from(node.dram.channels), u64::from(node.dram.banks));
-        let channel = number % channels;
-        let rows = number / channels / node.lines_per_row;
-        let bank = (rows ^ (rows / banks)) % banks;
-        let row = rows / banks + 1;
-        let bank = &mut node.banks[(channel * banks + bank) as usize];
+        let (line, channel) = node.by_channel.divide(number);
+        let (rows, _) = node.lines_per_row.divide(line);
+        let (row, _) = node.by_bank.divide(rows);
+        let (_, bank) = node.by_bank.divide(rows ^ row);
+        let row = row + 1;
+        let bank = &mut node.banks[(channel * node.by_bank.by + bank) as usize];
         let before = std::mem::replace(&mut bank.open, row);
         let dram = &node.dram;
         let prepare = match before {

@@ -3,8 +3,9 @@
 //!
 //! `replay` plays the threads of a window together, each in its core's window (`core`), in the
 //! order of simulated time (`wheel`). Each access goes through the `hierarchy` of caches
-//! (`cache`, `fill`) and the directory (`coherence`, `directory`) over the interconnect (`links`)
-//! to memory (`memory`), with prefetchers beside it (`prefetch`).
+//! (`cache`, `fill`) and the directory (`coherence`, `directory`, `many`, `tree`) over the interconnect (`links`)
+//! to memory (`memory`), with prefetchers beside it (`prefetch`); what is not there yet is waited
+//! for (`under_way`).
 //!
 //! `feed/` is what goes in: where a placement has threads and pages when, windows in parts.
 //! `file/` makes the machine of a topology and a machine file.
@@ -20,6 +21,7 @@ mod fill;
 mod hierarchy;
 mod links;
 pub mod machine;
+mod many;
 mod memory;
 pub mod outcome;
 mod pages;
@@ -28,6 +30,8 @@ mod queue;
 mod replay;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod under_way;
 mod wheel;
 
 use hierarchy::Hierarchy;
@@ -52,8 +56,9 @@ pub struct Setup<'a> {
     /// By thread of the profile: its unit, a position in `Machine::units`. Several threads of one
     /// unit take turns.
     pub units: &'a [u32],
-    /// The node of the page (address / 4096) that holds an address, asked once for each page;
-    /// `None`, or a node that the machine does not have: whoever touches it first has it.
+    /// The node of the page (address / 4096) that holds an address, asked once for each page in
+    /// each window; `None`, or a node that the machine does not have: it stays where it is, and
+    /// whoever touches it first has it.
     pub home: &'a dyn Fn(u64) -> Option<u32>,
     /// A group for each address, such as a data structure, numbered from 0 on: asked at misses of
     /// the first level only.
@@ -127,6 +132,7 @@ impl<'a> Simulation<'a> {
         }
         let begin = self.now;
         self.hierarchy.clear(self.machine);
+        self.hierarchy.pages.ask_again();
         let time = (self.timed, begin);
         let replay = Replay::new(self.machine, &mut self.hierarchy, setup, source, time);
         let played = replay.play()?;
@@ -148,12 +154,6 @@ impl<'a> Simulation<'a> {
             }
         }
         Ok(outcome)
-    }
-
-    /// Homes of all pages are asked for again, as if nobody had touched them yet; what the caches
-    /// hold stays. For a placement that moves pages between windows.
-    pub fn forget_homes(&mut self) {
-        self.hierarchy.pages.forget_homes();
     }
 
     /// What the hierarchy counted, and the threads' sums.

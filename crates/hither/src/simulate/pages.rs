@@ -15,14 +15,14 @@ const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 /// More colours than this are not kept apart: a level whose sets would need them is indexed by
 /// frame.
 const COLOURS: u64 = 1 << 16;
-const RECENT_BITS: u32 = 12;
+const RECENT_BITS: u32 = 15;
 
 #[derive(Clone, Copy, Default)]
 struct Page {
     number: u64,
     home: u32,
-    /// Whether its home has been asked for.
-    asked: bool,
+    /// The window in which its home was last asked for; 0: none.
+    asked: u32,
 }
 
 pub struct Pages {
@@ -36,6 +36,8 @@ pub struct Pages {
     lines_per_page: u32,
     line_bits: u32,
     nodes: u32,
+    /// From 1.
+    window: u32,
 }
 
 impl Pages {
@@ -59,11 +61,13 @@ impl Pages {
             lines_per_page,
             line_bits: machine.line.trailing_zeros(),
             nodes: machine.nodes.len() as u32,
+            window: 1,
         }
     }
 
     /// The number of the line of `machine.line` bytes that begins at or before `address`. A page
-    /// that is new gets the home that `home` says, or else `toucher`. `None`: there are more
+    /// that is new gets the home that `home` says, or else `toucher`, and one that is new in this
+    /// window what `home` says if it says anything. `None`: there are more
     /// pages than can be numbered.
     #[inline]
     pub fn line(
@@ -82,6 +86,15 @@ impl Pages {
         Some(frame * self.lines_per_page + ((address as u32 % PAGE) >> self.line_bits))
     }
 
+    /// The same of an address that was asked for lately.
+    #[inline]
+    pub fn known(&self, address: u64) -> Option<u32> {
+        let number = address / u64::from(PAGE);
+        let (page, frame) = self.recent[slot(number)];
+        let within = (address as u32 % PAGE) >> self.line_bits;
+        (page == number).then(|| frame * self.lines_per_page + within)
+    }
+
     fn look_up(
         &mut self,
         number: u64,
@@ -94,10 +107,11 @@ impl Pages {
             None => self.add(number)?,
         };
         let page = &mut self.pages[frame as usize];
-        if !page.asked {
-            page.asked = true;
+        if page.asked != self.window {
+            let stays = if page.asked == 0 { toucher } else { page.home };
+            page.asked = self.window;
             let home = home(number * u64::from(PAGE)).filter(|&n| n < self.nodes);
-            page.home = home.unwrap_or(toucher);
+            page.home = home.unwrap_or(stays);
         }
         self.recent[slot(number)] = (number, frame);
         Some(frame)
@@ -125,20 +139,21 @@ impl Pages {
         Some(frame as u32)
     }
 
-    /// Homes are asked for again when pages are next touched. Until then a page keeps its last.
-    pub fn forget_homes(&mut self) {
+    /// Homes are asked for again when pages are next touched: some are placed elsewhere now, or are
+    /// of other memory that was mapped where they were. Those of which nothing is said stay.
+    pub fn ask_again(&mut self) {
         self.recent.fill((u64::MAX, 0));
-        for page in &mut self.pages {
-            page.asked = false;
-        }
+        self.window += 1;
     }
 
     /// The node that holds a line, and the line's number in memory: by address, so that it is the
     /// same whatever the order in which pages were touched.
     pub fn place(&self, line: u32) -> (usize, u64) {
-        let page = self.pages[(line / self.lines_per_page) as usize];
-        let within = u64::from(line % self.lines_per_page);
-        let number = page.number * u64::from(self.lines_per_page) + within;
+        // Lines of a page are a power of two.
+        let bits = self.lines_per_page.trailing_zeros();
+        let page = self.pages[(line >> bits) as usize];
+        let within = line & (self.lines_per_page - 1);
+        let number = (page.number << bits) + u64::from(within);
         (page.home as usize, number)
     }
 

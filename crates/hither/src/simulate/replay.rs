@@ -230,6 +230,9 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
             return Ok(true);
         }
         let (mut done, mut missed) = hierarchy.access(thread.branch, line, access.write, ready);
+        if missed > 0 && self.timed {
+            core.misses.begin(done);
+        }
         let within = access.address & u64::from(self.machine.line - 1);
         if within + u64::from(access.bytes) > u64::from(self.machine.line) {
             let rest = self.rest(t, &access, missed)?;
@@ -237,7 +240,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
             missed = missed.max(rest.1);
         }
         if missed > 0 || self.hierarchy.first_use {
-            self.note(t, &access, done, missed);
+            self.note(t, &access, done);
         }
         let thread = &mut self.threads[t];
         thread.next += 1;
@@ -257,13 +260,23 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
         Ok(true)
     }
 
-    /// An access missed, or was the first use of a line fetched ahead, which has others fetched.
-    fn note(&mut self, t: usize, access: &Access, done: f64, missed: usize) {
-        let thread = &mut self.threads[t];
-        if missed > 0 && self.timed {
-            self.cores[thread.core].misses.begin(done);
+    /// This computer fetches what it will need for a thread's next access, if that is likely to be
+    /// much: threads miss in a row.
+    fn expect(&self, t: usize) {
+        let thread = &self.threads[t];
+        let next = thread.piece.get(thread.next + 1);
+        let line = next.and_then(|next| self.hierarchy.pages.known(next.address));
+        if let Some(line) = line {
+            self.hierarchy.expect(thread.branch, line);
         }
+    }
+
+    /// An access missed, or was the first use of a line fetched ahead, which has others fetched.
+    #[inline(never)]
+    fn note(&mut self, t: usize, access: &Access, done: f64) {
         self.hierarchy.first_use = false;
+        self.expect(t);
+        let thread = &mut self.threads[t];
         let last = std::mem::take(&mut self.hierarchy.last);
         thread.share.add_events(&last);
         let Some(group) = self.setup.group else {
@@ -290,7 +303,8 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     }
 
     /// The further lines of an access. One that needs no more than two is one access and one miss
-    /// at each level that either line misses; a longer one counts each line.
+    /// at each level that either line misses; a longer one counts each line. Each line that misses
+    /// is one under way.
     #[cold]
     fn rest(
         &mut self,
@@ -300,6 +314,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     ) -> Result<(f64, usize), Error> {
         let thread = &self.threads[t];
         let (branch, ready, node) = (thread.branch, thread.ready, thread.node);
+        let under_way = &mut self.cores[thread.core].misses;
         let line = u64::from(self.machine.line);
         let end = access.address.saturating_add(u64::from(access.bytes));
         let mut at = (access.address / line)
@@ -313,7 +328,15 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
                 .pages
                 .line(at, node, self.setup.home)
                 .ok_or(Error::TooManyPages)?;
-            let (then, levels) = hierarchy.access(branch, number, access.write, ready);
+            let issued = if self.timed && !hierarchy.has(branch, number) {
+                ready.max(under_way.free())
+            } else {
+                ready
+            };
+            let (then, levels) = hierarchy.access(branch, number, access.write, issued);
+            if levels > 0 && self.timed {
+                under_way.begin(then);
+            }
             if pair {
                 hierarchy.count_once(missed, levels);
             }
@@ -354,30 +377,47 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
 
     /// Whether others must come first, and if so notes it.
     fn must_wait(&mut self, t: usize, piece: &Piece) -> bool {
-        let waits = piece.waited && !self.come(t, piece.start);
+        if !piece.waited {
+            return false;
+        }
+        let (slowest, [first, second]) = self.slowest();
+        let waits = piece.start >= if t == slowest { second } else { first };
         if waits {
             self.blocked.push((t, piece.start));
         }
         waits
     }
 
-    /// Whether all others have come past a time.
-    fn come(&self, t: usize, time: u64) -> bool {
-        let others = self.ends.iter().enumerate();
-        others.filter(|(u, _)| *u != t).all(|(_, &end)| end > time)
+    /// The thread that has come least far, and how far all others have.
+    fn slowest(&self) -> (usize, [u64; 2]) {
+        let (mut slowest, mut first, mut second) = (usize::MAX, u64::MAX, u64::MAX);
+        for (t, &end) in self.ends.iter().enumerate() {
+            if end < first {
+                (slowest, second, first) = (t, first, end);
+            } else {
+                second = second.min(end);
+            }
+        }
+        (slowest, [first, second])
     }
 
-    /// Lets those go on whom nobody holds up any more.
+    /// Lets those go on whom nobody holds up any more: all others have come past their time.
     fn release(&mut self, time: f64) {
-        let mut n = 0;
-        while n < self.blocked.len() {
-            let (t, until) = self.blocked[n];
-            if self.come(t, until) {
-                self.blocked.remove(n);
-                self.join(t, time);
-            } else {
-                n += 1;
+        if self.blocked.is_empty() {
+            return;
+        }
+        let (slowest, [first, second]) = self.slowest();
+        let mut free = Vec::new();
+        self.blocked.retain(|&(t, until)| {
+            let others = if t == slowest { second } else { first };
+            let held_up = others <= until;
+            if !held_up {
+                free.push(t);
             }
+            held_up
+        });
+        for t in free {
+            self.join(t, time);
         }
     }
 

@@ -52,7 +52,10 @@ pub const LAYERS: &[Layer] = &[
     pure("hither/metrics", &["profile", "hither/topology"]),
     // libscotch computes and has no effect.
     pure("hither/map", &["profile", "sys/scotch", "hither/topology"]),
-    pure("hither/simulate", &["profile", "hither/topology"]),
+    pure(
+        "hither/simulate",
+        &["profile", "sys/table", "hither/topology"],
+    ),
     layer("hither/study", &["profile", "hither/topology"]),
     layer("hither/report", &["profile", "hither/topology"]),
 ];
@@ -108,6 +111,7 @@ fn ours(path: &[String], from: &str) -> Option<String> {
         ("hither_guest", _) => Some("guest".into()),
         ("hither_profile", _) => Some("profile".into()),
         ("hither_sys", Some("scotch")) => Some("sys/scotch".into()),
+        ("hither_sys", Some("table")) => Some("sys/table".into()),
         ("hither_sys", _) => Some("sys".into()),
         // The modules of the other crates are their own affair.
         ("crate", Some(module)) if from.starts_with("hither/") => Some(format!("hither/{module}")),

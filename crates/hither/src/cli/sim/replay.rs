@@ -63,7 +63,6 @@ impl<'a> Stand<'a> {
             ground,
             group,
             simulation: Simulation::new(&self.model.machine, true)?,
-            stage: 0,
             run: Run::default(),
         };
         for window in self.windows {
@@ -97,8 +96,6 @@ struct Playing<'a> {
     ground: Ground<'a>,
     group: Option<Group<'a>>,
     simulation: Simulation<'a>,
-    /// The stage of the plan that it has come to.
-    stage: usize,
     run: Run,
 }
 
@@ -148,10 +145,6 @@ impl Playing<'_> {
     ) -> Result<Counts> {
         let plan = self.ground.plan;
         let homes = Homes::new(self.ground, &window.layout, stage);
-        if plan.moves_pages(self.stage, stage) {
-            self.simulation.forget_homes();
-        }
-        self.stage = stage;
         let of_group = self
             .group
             .map(|group| move |address| group(window, address));

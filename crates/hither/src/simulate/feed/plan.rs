@@ -114,13 +114,6 @@ impl Plan {
         inside.map(|(at, _)| at)
     }
 
-    /// Whether pages move when the stage `to` follows `from`.
-    #[must_use]
-    pub fn moves_pages(&self, from: usize, to: usize) -> bool {
-        let between = self.stages.iter().take(to + 1).skip(from + 1);
-        between.into_iter().any(|stage| !stage.pages.0.is_empty())
-    }
-
     /// The unit of a thread at a time.
     #[must_use]
     pub fn unit(&self, thread: ThreadIx, time: Nanos) -> Option<u32> {

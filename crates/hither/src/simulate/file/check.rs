@@ -3,18 +3,32 @@ use super::format::{
     Between, Cache, Count, File, Link, Memory, Number, Prefetch, Replacement, Text,
 };
 use super::{shipped, Error, Source, MAX_BYTES};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 
-/// Most of a number that counts (banks, ways, entries of a window).
+/// Most of a number that counts (cores, bytes of a bus, entries of a window).
 const MOST_COUNT: u64 = 1 << 16;
+/// Most misses under way, channels, and banks of a channel: each takes memory, or a look at each miss.
+const MOST_PLACES: u64 = 1 << 10;
+/// Most banks of a package, and most bytes of a message.
+const MOST_BANKS: u64 = 1 << 14;
+const MOST_MESSAGE: u64 = 1 << 13;
 /// Most ways of a cache, and those of a tree.
 const MOST_WAYS: u64 = 1 << 10;
 const MOST_TREE_WAYS: u64 = 32;
 /// Most bytes of a cache.
 const MOST_CACHE: u64 = 1 << 36;
-/// Most of anything else: ns, GB/s, W, nJ.
-const MOST: f64 = 1e6;
+/// What numbers may be: beyond what machines are by far, but nothing that a simulation does not come
+/// to the end of.
+const FREQUENCY: RangeInclusive<f64> = 0.01..=20.0;
+const WIDTH: RangeInclusive<f64> = 0.1..=64.0;
+/// ns or cycles, and clocks of a memory.
+const TIME: RangeInclusive<f64> = 0.0..=20_000.0;
+const CLOCKS: RangeInclusive<f64> = 0.0..=1000.0;
+const TRANSFERS: RangeInclusive<f64> = 10.0..=100_000.0;
+const BANDWIDTH: RangeInclusive<f64> = 0.1..=100_000.0;
+/// W or nJ.
+const ENERGY: RangeInclusive<f64> = 0.0..=1e6;
 
 /// A file without anything impossible in it.
 pub struct Checked<'a> {
@@ -110,11 +124,11 @@ impl<'a> Checked<'a> {
     ) -> Result<(f64, Range<usize>), Error> {
         match (ns, cycles) {
             (Some(ns), None) => {
-                self.number(ns, name, true)?;
+                self.number(ns, &format!("{name}_ns"), &TIME)?;
                 Ok((ns.get_ref() * self.frequency(), ns.span()))
             }
             (None, Some(cycles)) => {
-                self.number(cycles, name, true)?;
+                self.number(cycles, &format!("{name}_cycles"), &TIME)?;
                 Ok((*cycles.get_ref(), cycles.span()))
             }
             (Some(both), Some(_)) => {
@@ -145,15 +159,19 @@ impl<'a> Checked<'a> {
         })
     }
 
-    fn number(&self, number: &Number, name: &str, zero: bool) -> Result<(), Error> {
+    fn number(
+        &self,
+        number: &Number,
+        name: &str,
+        range: &RangeInclusive<f64>,
+    ) -> Result<(), Error> {
         let value = *number.get_ref();
-        let least = if zero { 0.0 } else { f64::MIN_POSITIVE };
-        // A comparison that also refuses what is not a number.
-        if (least..=MOST).contains(&value) {
+        // Also refuses what is not a number.
+        if range.contains(&value) {
             return Ok(());
         }
-        let least = if zero { "0" } else { "more than 0" };
-        let what = format!("{name} = {value} is impossible; write a number from {least} to {MOST}");
+        let (least, most) = (range.start(), range.end());
+        let what = format!("{name} = {value} is impossible; write a number from {least} to {most}");
         Err(self.source.error(number.span(), what))
     }
 
@@ -183,16 +201,17 @@ impl<'a> Checked<'a> {
             return Err(self.source.error(self.file.line.span(), what));
         }
         let core = &self.file.core;
-        self.number(&core.frequency_ghz, "frequency_ghz", false)?;
-        self.number(&core.width, "width", false)?;
+        self.number(&core.frequency_ghz, "frequency_ghz", &FREQUENCY)?;
+        self.number(&core.width, "width", &WIDTH)?;
         self.count(&core.window, "window", MOST_COUNT)?;
-        self.count(&core.misses, "misses", MOST_COUNT)?;
-        self.number(&core.static_w, "static_w", true)?;
-        self.number(&core.instruction_nj, "instruction_nj", true)?;
+        self.count(&core.misses, "misses", MOST_PLACES)?;
+        self.number(&core.static_w, "static_w", &ENERGY)?;
+        self.number(&core.instruction_nj, "instruction_nj", &ENERGY)?;
         self.text(&core.source)?;
         let coherence = &self.file.coherence;
-        self.count(&coherence.data_bytes, "data_bytes", MOST_COUNT)?;
-        self.count(&coherence.control_bytes, "control_bytes", MOST_COUNT)?;
+        self.count(&coherence.data_bytes, "data_bytes", MOST_MESSAGE)?;
+        let control = &coherence.control_bytes;
+        self.count(control, "control_bytes", MOST_MESSAGE)?;
         self.text(&coherence.source)?;
         let inside = (&coherence.inside_ns, &coherence.inside_cycles);
         self.time_of(&coherence.source.span(), inside, "inside")?;
@@ -241,8 +260,8 @@ impl<'a> Checked<'a> {
             self.count(cores, "cores", MOST_COUNT)?;
         }
         self.fits(cache, *cache.bytes.get_ref())?;
-        self.number(&cache.static_w, "static_w", true)?;
-        self.number(&cache.access_nj, "access_nj", true)?;
+        self.number(&cache.static_w, "static_w", &ENERGY)?;
+        self.number(&cache.access_nj, "access_nj", &ENERGY)?;
         self.text(&cache.source)?;
         let Some(prefetch) = &cache.prefetch else {
             return Ok(());
@@ -285,8 +304,16 @@ impl<'a> Checked<'a> {
 
     fn memory_of(&self, table: &Spanned<Memory>) -> Result<(), Error> {
         let memory = table.get_ref();
-        self.count(&memory.channels, "channels", MOST_COUNT)?;
-        self.count(&memory.banks, "banks", MOST_COUNT)?;
+        self.count(&memory.channels, "channels", MOST_PLACES)?;
+        self.count(&memory.banks, "banks", MOST_PLACES)?;
+        let (channels, banks) = (*memory.channels.get_ref(), *memory.banks.get_ref());
+        if channels * banks > MOST_BANKS {
+            let most = MOST_BANKS / channels;
+            let what = format!(
+                "{banks} banks of each of {channels} channels are too many; write at most {most}"
+            );
+            return Err(self.source.error(memory.banks.span(), what));
+        }
         self.count(&memory.bus_bytes, "bus_bytes", MOST_COUNT)?;
         let row = *memory.row_bytes.get_ref();
         if !row.is_power_of_two() || !(u64::from(self.line())..=1 << 20).contains(&row) {
@@ -295,11 +322,12 @@ impl<'a> Checked<'a> {
             );
             return Err(self.source.error(memory.row_bytes.span(), what));
         }
-        self.number(&memory.megatransfers, "megatransfers", false)?;
+        self.number(&memory.megatransfers, "megatransfers", &TRANSFERS)?;
+        let clocks = [(&memory.cl, "cl"), (&memory.rcd, "rcd"), (&memory.rp, "rp")];
+        for (number, name) in clocks {
+            self.number(number, name, &CLOCKS)?;
+        }
         let numbers = [
-            (&memory.cl, "cl"),
-            (&memory.rcd, "rcd"),
-            (&memory.rp, "rp"),
             (&memory.controller_static_w, "controller_static_w"),
             (&memory.request_nj, "request_nj"),
             (&memory.dram_static_w, "dram_static_w"),
@@ -307,7 +335,7 @@ impl<'a> Checked<'a> {
             (&memory.row_nj, "row_nj"),
         ];
         for (number, name) in numbers {
-            self.number(number, name, true)?;
+            self.number(number, name, &ENERGY)?;
         }
         self.text(&memory.source)?;
         let latency = (&memory.latency_ns, &memory.latency_cycles);
@@ -326,9 +354,9 @@ impl<'a> Checked<'a> {
             known.push(link.between);
             let latency = (&link.latency_ns, &link.latency_cycles);
             self.time_of(&table.span(), latency, "latency")?;
-            self.number(&link.bandwidth_gbs, "bandwidth_gbs", false)?;
-            self.number(&link.static_w, "static_w", true)?;
-            self.number(&link.byte_nj, "byte_nj", true)?;
+            self.number(&link.bandwidth_gbs, "bandwidth_gbs", &BANDWIDTH)?;
+            self.number(&link.static_w, "static_w", &ENERGY)?;
+            self.number(&link.byte_nj, "byte_nj", &ENERGY)?;
             self.text(&link.source)?;
         }
         Ok(())

@@ -1,4 +1,5 @@
 //! Machines small enough to work by hand, and what must hold of any.
+mod machines;
 mod parts;
 mod properties;
 mod states;
@@ -6,99 +7,11 @@ mod time;
 
 use super::cache::{line_of, AHEAD, DIRTY, WRITABLE};
 use super::hierarchy::Hierarchy;
-use super::machine::*;
+use super::machine::{Machine, Protocol};
 use super::{Setup, Simulation, Source, WindowOutcome};
 use hither_profile::bursts::{Access, Piece};
+use machines::{level, machine};
 use std::collections::BTreeMap;
-
-/// A level of `lines` lines of 64 bytes in sets of `ways`, a cache for each `cores` cores.
-pub fn level(lines: u64, ways: u32, cores: u32, latency: u32, inclusive: bool) -> (Level, u32) {
-    let level = Level {
-        name: "L".into(),
-        bytes: lines * 64,
-        ways,
-        replacement: Replacement::Lru,
-        latency,
-        inclusive,
-        prefetch: None,
-        caches: 0,
-    };
-    (level, cores)
-}
-
-/// A machine with one unit to a core, `cores` to a package, a node and a link to each other for
-/// each package. Memory takes 80 cycles and 1 more for the transfer; links 50 and 1/8 per byte.
-pub fn machine(levels: &[(Level, u32)], cores: u32, packages: u32, protocol: Protocol) -> Machine {
-    let all = cores * packages;
-    let units = (0..all).map(|n| Unit {
-        core: n,
-        package: n / cores,
-        node: n / cores,
-        at: n / cores,
-        caches: levels.iter().map(|l| n / l.1).collect(),
-    });
-    let levels = levels.iter().map(|(level, cores)| Level {
-        caches: all.div_ceil(*cores),
-        ..level.clone()
-    });
-    let node = |package| Node {
-        package,
-        dram: Dram {
-            channels: 16,
-            banks: 16,
-            row: 4096,
-            controller: 0.0,
-            cas: 80.0,
-            rcd: 0.0,
-            rp: 0.0,
-            burst: 1.0,
-        },
-    };
-    Machine {
-        core: Core {
-            frequency: 1.0,
-            width: 4.0,
-            window: 128,
-            misses: 10,
-        },
-        levels: levels.collect(),
-        line: 64,
-        protocol,
-        units: units.collect(),
-        packages,
-        nodes: (0..packages).map(node).collect(),
-        links: links(packages),
-        energy: Energy::default(),
-    }
-}
-
-fn links(packages: u32) -> Links {
-    let mut links = Links {
-        data_bytes: 72,
-        control_bytes: 8,
-        inside: 10,
-        ..Links::default()
-    };
-    for from in 0..packages {
-        let mut routes = Vec::new();
-        for to in 0..packages {
-            if from == to {
-                routes.push(Vec::new());
-                continue;
-            }
-            routes.push(vec![links.links.len() as u32]);
-            links.links.push(Link {
-                from,
-                to,
-                latency: 50.0,
-                bandwidth: 8.0,
-                between_packages: true,
-            });
-        }
-        links.routes.push(routes);
-    }
-    links
-}
 
 /// Two packages of two cores, each core with a first level of two lines, each package with a
 /// second of four that includes them. All lines fall into one set.
@@ -135,29 +48,28 @@ pub fn faults(h: &Hierarchy) -> Vec<String> {
 }
 
 fn line_faults(h: &Hierarchy, line: u32, copies: &[(usize, usize, u32)], out: &mut Vec<String>) {
-    let known = h.lines.get(line);
     let mut wrong = |what: &str| out.push(format!("line {line}: {what}: {copies:?}"));
     let path = |b: usize, level: usize, cache: usize| h.tree.cache(b, level) == cache;
     let has = |level, cache| copies.iter().any(|c| (c.0, c.1) == (level, cache));
-    for level in 0..h.tree.depth {
-        let at = copies.iter().filter(|c| c.0 == level);
-        let shared = at.filter(|c| c.2 & WRITABLE == 0).count();
-        if shared != usize::from(known.copies(level)) {
-            wrong(&format!("{} copies at level {level}", known.copies(level)));
+    for (level, caches) in h.caches.iter().enumerate() {
+        for cache in 0..caches.number() {
+            let copy = copies.iter().find(|c| (c.0, c.1) == (level, cache));
+            let shared = copy.is_some_and(|c| c.2 & WRITABLE == 0);
+            if shared != h.lines.is_copy(line, level, cache) {
+                wrong(&format!("cache {cache} of level {level} is not as known"));
+            }
         }
     }
+    let owner = h.lines.owner(line);
     for &(level, cache, flags) in copies {
         let below: Vec<usize> = (0..h.tree.branches)
             .filter(|&b| path(b, level, cache))
             .collect();
-        if !below
-            .iter()
-            .any(|&b| h.tree.mask(0, h.tree.cache(b, 0)).meets(known.held))
-        {
+        if !h.lines.was_held(&h.tree, line, level, cache) {
             wrong("a copy that the directory does not know");
         }
-        if flags & (WRITABLE | DIRTY) != 0 && !known.owner().is_some_and(|o| below.contains(&o)) {
-            wrong(&format!("{:?} owns it", known.owner()));
+        if flags & (WRITABLE | DIRTY) != 0 && !owner.is_some_and(|o| below.contains(&o)) {
+            wrong(&format!("{owner:?} owns it"));
         }
         if flags & WRITABLE != 0 {
             let foreign = copies.iter().any(|&(l, c, _)| {

@@ -1,5 +1,5 @@
 //! The parts by themselves: replacement, pages, prefetchers, queues, memory, links, energy.
-use super::{access, faults, level, machine, two_by_two};
+use super::{access, faults, level, machine, read, two_by_two, Script};
 use crate::simulate::cache::{entry, line_of, Caches};
 use crate::simulate::energy::{energy, Joules};
 use crate::simulate::hierarchy::Hierarchy;
@@ -10,7 +10,7 @@ use crate::simulate::outcome::{Counts, LevelCounts, NodeCounts};
 use crate::simulate::pages::Pages;
 use crate::simulate::prefetch::Prefetcher;
 use crate::simulate::queue::Queue;
-use crate::simulate::{Error, Simulation};
+use crate::simulate::{Error, Setup, Simulation};
 
 /// Uses lines of one set of four ways; the lines that were driven out.
 fn victims(replacement: Replacement, uses: &[u32]) -> Vec<u32> {
@@ -100,9 +100,36 @@ fn homes_are_asked_once_and_fall_to_the_toucher() {
         let line = pages.line(address, toucher, &home).unwrap();
         assert_eq!(pages.place(line).0, node, "{address:x}");
     }
-    pages.forget_homes();
-    let line = pages.line(0x3000, 0, &home).unwrap();
-    assert_eq!(pages.place(line).0, 0);
+}
+
+/// A page moves when the placement says so, and not because another thread goes on with it.
+#[test]
+fn pages_stay_where_they_are_unless_placed_elsewhere() {
+    let machine = two_by_two(Protocol::Mesi);
+    let mut simulation = Simulation::new(&machine, false).unwrap();
+    let reads_node_1 = |simulation: &mut Simulation, unit, home: Option<u32>| {
+        let setup = Setup {
+            units: &[unit],
+            home: &|_| home,
+            group: None,
+        };
+        // More lines than the caches hold.
+        let reads = (0..8).map(|n| read(0x3000 + n * 64)).collect();
+        let mut script = Script::of(vec![reads]);
+        let outcome = simulation.window(&mut script, &setup, true).unwrap();
+        let node = outcome.counts.nodes[1];
+        node.local_reads + node.remote_reads > 0
+    };
+    for (unit, home, expected) in [
+        (2, None, true),
+        (0, None, true),
+        (0, Some(0), false),
+        (2, None, false),
+        (0, Some(1), true),
+    ] {
+        let reads = reads_node_1(&mut simulation, unit, home);
+        assert_eq!(reads, expected, "unit {unit}, home {home:?}");
+    }
 }
 
 fn fetched(kind: Prefetch, lines: &[u32]) -> Vec<Vec<u32>> {
@@ -174,6 +201,33 @@ fn a_prefetched_line_is_useful_once() {
     assert_eq!((second.prefetches, second.useful), (6, 2));
     assert_eq!(second.misses, [2, 0, 0, 0]);
     assert_eq!(h.tally.nodes[0].local_reads, 8);
+}
+
+/// Who had lines for itself and evicted them silently keeps nobody from fetching them ahead.
+#[test]
+fn lines_that_their_owner_lost_are_fetched_ahead() {
+    let mut levels = [level(16, 4, 1, 4, false), level(64, 8, 1, 20, false)];
+    levels[1].0.prefetch = Some(Prefetch::Stream {
+        streams: 4,
+        degree: 2,
+        distance: 4,
+    });
+    let machine = machine(&levels, 2, 1, Protocol::Mesi);
+    for (others, expected) in [(0, 0), (256, 2)] {
+        let mut h = Hierarchy::new(&machine, false);
+        for line in [3, 2, 1, 0] {
+            access(&mut h, 0, 0x10000 + line * 64, true);
+        }
+        for line in 0..others {
+            access(&mut h, 0, 0x20000 + line * 192, false);
+        }
+        let before = h.tally.levels[1].prefetches;
+        for line in [0, 1] {
+            access(&mut h, 1, 0x10000 + line * 64, false);
+        }
+        let ahead = h.tally.levels[1].prefetches - before;
+        assert_eq!(ahead, expected, "{others} lines after");
+    }
 }
 
 #[test]
@@ -339,5 +393,7 @@ fn machines_that_cannot_be_are_refused() {
     refused(|m| m.links.routes[1][0] = vec![9], "every endpoint");
     refused(|m| m.links.links[0].bandwidth = 0.0, "bandwidth");
     refused(|m| m.nodes[0].dram.row = 32, "memory needs");
+    refused(|m| m.nodes[0].dram.banks = u32::MAX, "banks");
     refused(|m| m.core.misses = 0, "a core's width");
+    refused(|m| m.core.width = f64::MIN_POSITIVE, "a core's width");
 }

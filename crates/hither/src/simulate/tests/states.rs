@@ -2,7 +2,7 @@
 use super::{access, faults, level, machine, two_by_two};
 use crate::simulate::cache::{DIRTY, WRITABLE};
 use crate::simulate::hierarchy::Hierarchy;
-use crate::simulate::machine::{Machine, Protocol};
+use crate::simulate::machine::{Machine, Prefetch, Protocol};
 
 /// Plays steps such as "0rA" (core 0 reads line A) and gives what became of line A: its state in
 /// the first level of each core and in the second of each package, copies invalidated, transfers
@@ -195,4 +195,52 @@ fn misses_are_told_apart() {
     ] {
         assert_eq!(kinds(steps), expected, "{steps}");
     }
+}
+
+/// With a prefetcher at the second level: what it had ready is told apart as if it were not there.
+#[test]
+fn misses_of_lines_fetched_ahead_are_told_apart() {
+    let mut levels = [level(4, 4, 1, 4, false), level(16, 16, 1, 20, false)];
+    levels[1].0.prefetch = Some(Prefetch::Stream {
+        streams: 4,
+        degree: 2,
+        distance: 4,
+    });
+    let machine = machine(&levels, 2, 1, Protocol::Mesi);
+    let mut h = Hierarchy::new(&machine, false);
+    let go = |h: &mut Hierarchy, core, page: u64, lines: u64, write| {
+        let before = h.tally.levels[0].misses;
+        for line in 0..lines {
+            access(h, core, page * 4096 + line * 64, write);
+        }
+        let now = h.tally.levels[0].misses;
+        [0, 1, 2, 3].map(|kind| now[kind] - before[kind])
+    };
+    assert_eq!(go(&mut h, 0, 16, 8, false), [8, 0, 0, 0]);
+    assert!(h.tally.levels[1].useful > 0);
+    assert_eq!(go(&mut h, 0, 17, 32, false), [32, 0, 0, 0]);
+    assert_eq!(go(&mut h, 0, 16, 8, false), [0, 8, 0, 0]);
+    assert_eq!(go(&mut h, 1, 16, 8, true), [8, 0, 0, 0]);
+    assert_eq!(go(&mut h, 1, 17, 32, false)[1..], [0, 0, 0]);
+    assert_eq!(go(&mut h, 0, 16, 8, false), [0, 0, 8, 0]);
+}
+
+/// However many cores read a line, each has its first time.
+#[test]
+fn many_cores_miss_cold_once_each() {
+    let levels = [level(64, 4, 1, 4, false), level(256, 8, 8, 20, true)];
+    let machine = machine(&levels, 40, 2, Protocol::Mesi);
+    let mut h = Hierarchy::new(&machine, false);
+    for core in (0..80).map(|n| n * 27 % 80) {
+        access(&mut h, core, 0x5000, false);
+    }
+    assert_eq!(h.tally.levels[0].misses, [80, 0, 0, 0]);
+    assert_eq!(h.tally.levels[1].misses, [10, 0, 0, 0]);
+    // A write takes all but its own, and each misses that once.
+    access(&mut h, 3, 0x5000, true);
+    for core in 0..80 {
+        access(&mut h, core, 0x5000, false);
+    }
+    assert_eq!(h.tally.levels[0].misses, [80, 0, 79, 0]);
+    assert_eq!(h.tally.levels[1].misses, [10, 0, 9, 0]);
 }

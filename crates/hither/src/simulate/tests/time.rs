@@ -91,6 +91,32 @@ fn an_access_to_a_line_under_way_waits_for_it() {
     near(run(&plain(1), vec![accesses], &[0]).cycles, 170.0, 2.0);
 }
 
+/// Whoever finds it in a shared cache, or in that of its owner, waits no less.
+#[test]
+fn a_line_under_way_to_another_is_waited_for() {
+    let shared = [level(64, 64, 1, 4, false), level(64, 64, 2, 20, true)];
+    let apart = [level(64, 64, 1, 4, false)];
+    for levels in [&shared[..], &apart] {
+        let machine = machine(levels, 2, 1, Protocol::Mesi);
+        let script = Script::of(vec![vec![read(0x1000)], vec![read(0x1000)]]);
+        let outcome = play(&machine, &script, &[0, 1], true);
+        let memory = outcome.threads[0].read_time;
+        assert!(memory >= 85.0, "{memory}");
+        let waited = outcome.threads[1].read_time;
+        assert!((memory..memory + 40.0).contains(&waited), "{waited}");
+    }
+}
+
+#[test]
+fn lines_of_a_long_access_are_misses_of_their_own() {
+    let mut long = read(0x100000);
+    long.bytes = 6400;
+    near(run(&plain(1), vec![vec![long]], &[0]).cycles, 850.0, 20.0);
+    // What follows finds none free.
+    let then = vec![long, read(0x200000)];
+    near(run(&plain(1), vec![then], &[0]).cycles, 935.0, 20.0);
+}
+
 #[test]
 fn smt_siblings_share_a_core() {
     let hits = |at: u64| vec![read(at); 4001];

@@ -105,7 +105,18 @@ fn impossible_caches_name_their_line() {
 
 #[test]
 fn impossible_numbers_name_their_line() {
-    check("frequency_ghz = 2.0", "frequency_ghz = 0", "more than 0");
+    check(
+        "frequency_ghz = 2.0",
+        "frequency_ghz = 0",
+        "from 0.01 to 20",
+    );
+    check(
+        "frequency_ghz = 2.0",
+        "frequency_ghz = 1e-308",
+        "from 0.01 to 20",
+    );
+    check("width = 4", "width = 1e-308", "from 0.1 to 64");
+    check("misses = 10", "misses = 65536", "write 1 to 1024");
     check(
         "frequency_ghz = 2.0",
         "frequency_ghz = nan",
@@ -126,13 +137,36 @@ fn impossible_numbers_name_their_line() {
         "a power of two from a line",
     );
     check("channels = 4", "channels = 0", "write 1 to");
-    check("megatransfers = 1066", "megatransfers = 0", "more than 0");
+    check("channels = 4", "channels = 65536", "write 1 to 1024");
+    check_at(
+        "xeon-x7550x4",
+        "channels = 4",
+        "channels = 1024",
+        "banks = ",
+        "of each of 1024 channels are too many; write at most 16",
+    );
+    check(
+        "megatransfers = 1066",
+        "megatransfers = 1e-308",
+        "from 10 to 100000",
+    );
+    check("cl = 7", "cl = 1e6", "from 0 to 1000");
+    check(
+        "latency_ns = 136",
+        "latency_ns = 1e6",
+        "latency_ns = 1000000 is impossible; write a number from 0 to 20000",
+    );
     check(
         "latency_ns = 136",
         "latency_ns = 30",
         "the last cache takes 42 and the array 68",
     );
-    check("bandwidth_gbs = 12.8", "bandwidth_gbs = 0", "more than 0");
+    check("bandwidth_gbs = 12.8", "bandwidth_gbs = 0", "from 0.1 to");
+    check(
+        "bandwidth_gbs = 12.8",
+        "bandwidth_gbs = 1e-308",
+        "from 0.1 to",
+    );
     check("byte_nj = 0.1", "byte_nj = 1e7", "from 0 to 1000000");
 }
 

@@ -1,0 +1,252 @@
+//! What the directory knows of lines on machines of any size: as many bits for each line as the
+//! machine has caches, packed. What the functions do is told at those of the same names in
+//! [`super::directory::Lines`].
+use super::directory::{DEPTH, FIRST, MORE};
+use super::tree::Tree;
+use hither_sys::table::Table;
+
+const WORD: usize = u64::BITS as usize;
+/// Bits of an owner: see [`super::directory::Lines::owner`].
+const OWNER: usize = 16;
+/// Words that are copied together when more room is needed.
+const BLOCK: usize = 512;
+
+/// Some bits of what is known of a line. Those of no more than a word lie in one.
+#[derive(Clone, Copy, Default)]
+struct Field {
+    word: usize,
+    /// Words, and of a field within one where that begins and which bits it has there.
+    words: usize,
+    shift: usize,
+    mask: u64,
+}
+
+impl Field {
+    /// The word and the bit within it of the field's n-th.
+    #[inline]
+    fn bit(self, n: usize) -> (usize, u64) {
+        let n = self.shift + n;
+        (self.word + n / WORD, 1 << (n % WORD))
+    }
+}
+
+/// What is known of all lines, by number.
+pub struct Many {
+    words: Table<u64>,
+    /// Words of a line.
+    each: usize,
+    /// Branches that fetched a line since it was last written by another; those that lost it so.
+    held: Field,
+    taken: Field,
+    /// By level: caches that hold it without [`super::cache::WRITABLE`].
+    copies: [Field; DEPTH],
+    /// 0: none. Else branch + 1 and, in the lowest bit, whether it may have the line
+    /// writable or dirty below the last level.
+    owner: Field,
+}
+
+impl Many {
+    /// For caches by level.
+    pub fn new(caches: &[usize], branches: usize) -> Self {
+        let mut used = Vec::new();
+        let held = field(&mut used, branches);
+        let taken = field(&mut used, branches);
+        let mut copies = [Field::default(); DEPTH];
+        for (copies, caches) in copies.iter_mut().zip(caches) {
+            *copies = field(&mut used, *caches);
+        }
+        let owner = field(&mut used, OWNER);
+        Many {
+            words: Table::new(0),
+            each: used.len(),
+            held,
+            taken,
+            copies,
+            owner,
+        }
+    }
+
+    pub fn reserve(&mut self, line: u32) {
+        if (line as usize + 1) * self.each > self.words.len() {
+            self.grow(line);
+        }
+    }
+
+    /// Lines are not numbered without gaps: what was never touched is not touched here either.
+    #[cold]
+    fn grow(&mut self, line: u32) {
+        let mut lines = FIRST;
+        while lines <= line as usize {
+            lines *= MORE;
+        }
+        let mut words = Table::new(lines * self.each);
+        for (to, from) in words.chunks_mut(BLOCK).zip(self.words.chunks(BLOCK)) {
+            if from.iter().any(|&word| word != 0) {
+                to[..from.len()].copy_from_slice(from);
+            }
+        }
+        self.words = words;
+    }
+
+    #[inline]
+    fn word(&self, line: u32, n: usize) -> u64 {
+        self.words[line as usize * self.each + n]
+    }
+
+    #[inline]
+    fn word_mut(&mut self, line: u32, n: usize) -> &mut u64 {
+        &mut self.words[line as usize * self.each + n]
+    }
+
+    /// The n-th word of a field.
+    #[inline]
+    fn get(&self, line: u32, field: Field, n: usize) -> u64 {
+        let word = self.word(line, field.word + n);
+        if n + 1 < field.words {
+            word
+        } else {
+            (word >> field.shift) & field.mask
+        }
+    }
+
+    #[inline]
+    fn any(&self, line: u32, field: Field) -> bool {
+        let last = field.words - 1;
+        self.get(line, field, last) != 0 || (0..last).any(|n| self.get(line, field, n) != 0)
+    }
+
+    #[inline]
+    fn set_owner(&mut self, line: u32, owner: u64) {
+        let Field {
+            word, shift, mask, ..
+        } = self.owner;
+        let word = self.word_mut(line, word);
+        *word = (*word & !(mask << shift)) | (owner << shift);
+    }
+
+    /// The branch whose path has all writable and dirty copies.
+    pub fn owner(&self, line: u32) -> Option<usize> {
+        let owner = self.get(line, self.owner, 0) as usize;
+        (owner >> 1).checked_sub(1)
+    }
+
+    /// The owner, where it may have the line writable or dirty below the last level, or in a last
+    /// level of its own.
+    pub fn private_owner(&self, line: u32) -> Option<usize> {
+        let owner = self.get(line, self.owner, 0) as usize;
+        (owner & 1 == 1).then(|| (owner >> 1) - 1)
+    }
+
+    /// Makes a branch the owner, writable within the branch.
+    pub fn own(&mut self, line: u32, branch: usize) {
+        self.set_owner(line, ((branch as u64 + 1) << 1) | 1);
+    }
+
+    /// The owner keeps no writable or dirty copy below the last level.
+    pub fn share(&mut self, line: u32) {
+        let owner = self.get(line, self.owner, 0);
+        self.set_owner(line, owner & !1);
+    }
+
+    pub fn disown(&mut self, line: u32) {
+        self.set_owner(line, 0);
+    }
+
+    /// Whether a cache holds a line read-only.
+    pub fn is_copy(&self, line: u32, level: usize, cache: usize) -> bool {
+        let (word, bit) = self.copies[level].bit(cache);
+        self.word(line, word) & bit != 0
+    }
+
+    pub fn add_copy(&mut self, line: u32, level: usize, cache: usize) {
+        let (word, bit) = self.copies[level].bit(cache);
+        *self.word_mut(line, word) |= bit;
+    }
+
+    pub fn drop_copy(&mut self, line: u32, level: usize, cache: usize) {
+        let (word, bit) = self.copies[level].bit(cache);
+        *self.word_mut(line, word) &= !bit;
+    }
+
+    /// Words of [`super::directory::Lines::copies`] at a level.
+    pub fn copy_words(&self, level: usize) -> usize {
+        self.copies[level].words
+    }
+
+    /// Caches 64 n and following of a level that hold a line read-only, as bits.
+    pub fn copies(&self, line: u32, level: usize, n: usize) -> u64 {
+        self.get(line, self.copies[level], n)
+    }
+
+    /// Whether a cache of a level holds a line read-only.
+    pub fn any_at(&self, line: u32, level: usize) -> bool {
+        self.any(line, self.copies[level])
+    }
+
+    /// Whether one of the first `levels` levels has a read-only copy.
+    pub fn any_below(&self, line: u32, levels: usize) -> bool {
+        (0..levels).any(|level| self.any_at(line, level))
+    }
+
+    /// A branch has a line now.
+    pub fn hold(&mut self, line: u32, branch: usize) {
+        let (word, bit) = self.held.bit(branch);
+        *self.word_mut(line, word) |= bit;
+    }
+
+    /// All lost it to a write.
+    pub fn take(&mut self, line: u32) {
+        let (held, taken) = (self.held, self.taken);
+        for n in 0..held.words {
+            let lost = self.get(line, held, n);
+            *self.word_mut(line, held.word + n) ^= lost << held.shift;
+            *self.word_mut(line, taken.word + n) |= lost << taken.shift;
+        }
+    }
+
+    /// Whether one of the branches below a cache fetched a line since it was last written by
+    /// another.
+    pub fn was_held(&self, tree: &Tree, line: u32, level: usize, cache: usize) -> bool {
+        self.meets(self.held, tree, line, level, cache)
+    }
+
+    /// Whether one lost it.
+    pub fn was_taken(&self, tree: &Tree, line: u32, level: usize, cache: usize) -> bool {
+        self.meets(self.taken, tree, line, level, cache)
+    }
+
+    #[inline]
+    fn meets(&self, field: Field, tree: &Tree, line: u32, level: usize, cache: usize) -> bool {
+        if level < tree.private {
+            let (word, bit) = field.bit(cache);
+            return self.word(line, word) & bit != 0;
+        }
+        match tree.below(level, cache) {
+            &[below] => self.get(line, field, 0) & below != 0,
+            words => (0..field.words).any(|n| self.get(line, field, n) & words[n] != 0),
+        }
+    }
+}
+
+/// Finds room for a field in words of which so many bits are used.
+fn field(used: &mut Vec<usize>, bits: usize) -> Field {
+    let room = used.iter().position(|used| used + bits <= WORD);
+    let word = room.unwrap_or_else(|| {
+        used.push(0);
+        used.len() - 1
+    });
+    let shift = used[word];
+    used[word] += bits.min(WORD);
+    let words = bits.div_ceil(WORD);
+    let last = bits - (words - 1) * WORD;
+    if words > 1 {
+        used.extend(std::iter::repeat_n(WORD, words - 2));
+        used.push(last);
+    }
+    Field {
+        word,
+        words,
+        shift,
+        mask: u64::MAX >> (WORD - last),
+    }
+}

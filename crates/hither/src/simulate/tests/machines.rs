@@ -1,0 +1,92 @@
+//! Machines made of few numbers, for tests and for bench/sim: packages that are all alike, a node
+//! each, and a link from each to each other.
+use crate::simulate::machine::*;
+
+/// A level of `lines` lines of 64 bytes in sets of `ways`, a cache for each `cores` cores.
+pub fn level(lines: u64, ways: u32, cores: u32, latency: u32, inclusive: bool) -> (Level, u32) {
+    let level = Level {
+        name: "L".into(),
+        bytes: lines * 64,
+        ways,
+        replacement: Replacement::Lru,
+        latency,
+        inclusive,
+        prefetch: None,
+        caches: 0,
+    };
+    (level, cores)
+}
+
+/// A machine with one unit to a core, `cores` to a package, a node and a link to each other for
+/// each package. Memory takes 80 cycles and 1 more for the transfer; links 50 and 1/8 per byte.
+pub fn machine(levels: &[(Level, u32)], cores: u32, packages: u32, protocol: Protocol) -> Machine {
+    let all = cores * packages;
+    let units = (0..all).map(|n| Unit {
+        core: n,
+        package: n / cores,
+        node: n / cores,
+        at: n / cores,
+        caches: levels.iter().map(|l| n / l.1).collect(),
+    });
+    let levels = levels.iter().map(|(level, cores)| Level {
+        caches: all.div_ceil(*cores),
+        ..level.clone()
+    });
+    let node = |package| Node {
+        package,
+        dram: Dram {
+            channels: 16,
+            banks: 16,
+            row: 4096,
+            controller: 0.0,
+            cas: 80.0,
+            rcd: 0.0,
+            rp: 0.0,
+            burst: 1.0,
+        },
+    };
+    Machine {
+        core: Core {
+            frequency: 1.0,
+            width: 4.0,
+            window: 128,
+            misses: 10,
+        },
+        levels: levels.collect(),
+        line: 64,
+        protocol,
+        units: units.collect(),
+        packages,
+        nodes: (0..packages).map(node).collect(),
+        links: links(packages),
+        energy: Energy::default(),
+    }
+}
+
+fn links(packages: u32) -> Links {
+    let mut links = Links {
+        data_bytes: 72,
+        control_bytes: 8,
+        inside: 10,
+        ..Links::default()
+    };
+    for from in 0..packages {
+        let mut routes = Vec::new();
+        for to in 0..packages {
+            if from == to {
+                routes.push(Vec::new());
+                continue;
+            }
+            routes.push(vec![links.links.len() as u32]);
+            links.links.push(Link {
+                from,
+                to,
+                latency: 50.0,
+                bandwidth: 8.0,
+                between_packages: true,
+            });
+        }
+        links.routes.push(routes);
+    }
+    links
+}

@@ -1,0 +1,125 @@
+//! Memory for tables that are read all over, and hints about it: they change how fast something is
+//! and nothing else.
+use std::alloc::{handle_alloc_error, Layout};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Has the processor fetch what lies at a position into its caches, if there is something.
+#[inline]
+pub fn fetch<T>(from: &[T], at: usize) {
+    let Some(place) = from.get(at) else { return };
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults and changes nothing that a program can see; SSE, which has
+    // it, is part of every x86-64.
+    unsafe {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// What may lie in a [`Table`].
+pub trait Plain: Copy + private::Zero {}
+impl Plain for u32 {}
+impl Plain for u64 {}
+impl Plain for [u32; 8] {}
+
+mod private {
+    /// All bits 0 are a value.
+    pub trait Zero {}
+    impl Zero for u32 {}
+    impl Zero for u64 {}
+    impl Zero for [u32; 8] {}
+}
+
+/// A slice of zeros, at first. Takes memory where it is touched only, in large pages if the kernel
+/// has them (MADV_HUGEPAGE); begins at a page.
+pub struct Table<T: Plain> {
+    first: NonNull<T>,
+    length: usize,
+}
+
+// SAFETY: it owns its memory, as a vector does, and what lies there may be sent and shared.
+unsafe impl<T: Plain + Send> Send for Table<T> {}
+// SAFETY: as above; nothing changes through a shared reference.
+unsafe impl<T: Plain + Sync> Sync for Table<T> {}
+
+impl<T: Plain> Table<T> {
+    #[must_use]
+    pub fn new(length: usize) -> Self {
+        let none = Table {
+            first: NonNull::dangling(),
+            length: 0,
+        };
+        let Ok(layout) = Layout::array::<T>(length) else {
+            handle_alloc_error(Layout::new::<T>());
+        };
+        if layout.size() == 0 {
+            return none;
+        }
+        // SAFETY: new memory, where the kernel likes.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                layout.size(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        let first = NonNull::new(at.cast::<T>()).filter(|_| at != libc::MAP_FAILED);
+        let Some(first) = first else {
+            handle_alloc_error(layout);
+        };
+        // SAFETY: exactly what was mapped. Whether the kernel follows the advice does not matter.
+        unsafe { libc::madvise(at, layout.size(), libc::MADV_HUGEPAGE) };
+        Table { first, length }
+    }
+}
+
+impl<T: Plain> Drop for Table<T> {
+    fn drop(&mut self) {
+        if self.length > 0 {
+            let bytes = self.length * size_of::<T>();
+            // SAFETY: exactly what was mapped, and nobody has it any more.
+            unsafe { libc::munmap(self.first.as_ptr().cast(), bytes) };
+        }
+    }
+}
+
+impl<T: Plain> Deref for Table<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many were mapped, aligned to a page, and they are ours until dropped. They
+        // are zeros at first, which `Plain` says are values.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.length) }
+    }
+}
+
+impl<T: Plain> DerefMut for Table<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and nobody else has it.
+        unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.length) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_zeros_and_keeps_what_it_is_given() {
+        let mut table = Table::<u32>::new(1 << 20);
+        assert!(table.iter().all(|&n| n == 0));
+        table.iter_mut().zip(0..).for_each(|(place, n)| *place = n);
+        fetch(&table, 7);
+        fetch(&table, usize::MAX);
+        assert!(table.iter().copied().eq(0..1 << 20));
+        assert_eq!(Table::<u64>::new(0).len(), 0);
+    }
+}
