@@ -189,7 +189,11 @@ fn best_is_judged_with_the_options_given() {
         ok(&place, &line);
         let text = std::fs::read_to_string(place.path("best.place.json")).expect("a placement");
         let best: Value = serde_json::from_str(&text).expect("JSON");
-        best["why"].as_str().expect("a sentence").to_owned()
+        // What is predicted; behind it is what the placement itself brings.
+        let why = best["why"].as_str().expect("a sentence");
+        let (predicted, _) = why.split_once(')').expect("an interval");
+        assert!(predicted.contains("95 % confidence"), "{why}");
+        predicted.to_owned()
     };
     // Pages by turns instead of where the first thread touched them: it is predicted otherwise.
     let plain = judged("--data first-touch");

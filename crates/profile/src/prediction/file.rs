@@ -25,10 +25,10 @@ impl Artefact for Prediction {
     }
 
     fn check(&self) -> Result<(), String> {
-        let forecasts = self.comparisons.iter().enumerate();
-        forecasts
-            .map(|(at, forecast)| check(forecast).map_err(|e| format!("comparisons[{at}]: {e}")))
-            .collect()
+        let mut forecasts = self.comparisons.iter().enumerate();
+        forecasts.try_for_each(|(at, forecast)| {
+            check(forecast).map_err(|e| format!("comparisons[{at}]: {e}"))
+        })
     }
 
     fn text(&self) -> serde_json::Result<Vec<u8>> {
