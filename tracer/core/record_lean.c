@@ -317,7 +317,7 @@ static bool settle(struct hi_local *t, uint64_t end) {
   return more;
 }
 
-/* What follows does not belong here. Maybe within a block that goes on recording. */
+/* What follows does not count (--until). Maybe within a block that goes on recording. */
 static void stop_recording(struct hi_recorder *r) {
   r->stop = (uint64_t *)*r->slots.head;
   r->stopped = hi_record_now();
@@ -353,7 +353,7 @@ void hi_record_notice(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   bool open = is_open(), newest = is_newest(r);
   if (*r->slots.on) {
-    if (!open || !newest || !hi_counting(t)) stop_recording(r);
+    if (!hi_counting(t)) stop_recording(r);
     return;
   }
   bool stopping_here = r->pause == HI_STOPPING && *r->slots.head == (uint64_t)r->stop;

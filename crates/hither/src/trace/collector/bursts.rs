@@ -30,6 +30,8 @@ const GONE: usize = 1024;
 const PLACE_BYTES: u64 = 16;
 /// What part of the budget is kept for these with `--full`, where they come last.
 const PLACES_PART: u64 = 8;
+/// Windows that may get further names at a time: each thread is in one at most.
+const MAX_LATE: usize = 64;
 /// A process that said so long ago that it ends writes no more.
 const DYING: u64 = 1_000_000_000;
 
@@ -59,6 +61,8 @@ pub struct Recorder {
     /// Runs of pages in all windows that have pieces.
     rows: u64,
     windows: BTreeSet<u32>,
+    /// Windows of which pieces came after they had been closed.
+    late: BTreeSet<u32>,
     /// By thread: window and number of the last of its pieces that are kept. They do not come
     /// in this order.
     last: HashMap<u32, (u32, u32)>,
@@ -86,6 +90,7 @@ impl Recorder {
             places: Places::default(),
             rows: 0,
             windows: BTreeSet::new(),
+            late: BTreeSet::new(),
             last: HashMap::new(),
             accesses: 0,
         }
@@ -117,6 +122,7 @@ impl Recorder {
     /// At the end of each slice.
     pub fn tick(&mut self, segment: &Segment, now: u64, threads: &Threads, regions: &Regions) {
         self.drain(segment);
+        self.add_places(regions);
         segment.free_pieces(|process| is_gone(segment, threads, process, now));
         self.writer.keep_alive();
         if self.ended.is_some() {
@@ -132,7 +138,6 @@ impl Recorder {
                 self.close(segment, regions);
             }
         } else if now >= self.next_at() {
-            self.add_places(regions);
             if self.window > 0 {
                 self.gap = self.gap.saturating_mul(2).min(self.every);
             }
@@ -286,6 +291,10 @@ impl Recorder {
             self.rows += self.places.rows_of(head.window);
         }
         self.accesses += head.piece.accesses;
+        let closed = !self.open || head.window < self.window;
+        if closed && self.late.len() < MAX_LATE {
+            self.late.insert(head.window);
+        }
     }
 
     /// What the file says of a piece; `None` when it is none.
@@ -321,6 +330,7 @@ impl Recorder {
     pub fn finish(&mut self, segment: &Segment, now: u64, regions: &Regions) {
         segment.close_window();
         self.drain(segment);
+        self.add_places(regions);
         if self.full {
             self.ended.get_or_insert(now);
         }
@@ -328,7 +338,6 @@ impl Recorder {
             self.keep_places(segment, regions);
             self.open = false;
         }
-        self.add_places(regions);
     }
 
     /// Of the processes that lived during the window.
@@ -351,12 +360,12 @@ impl Recorder {
         }
     }
 
-    /// Threads go on for a moment when a window closes, and may map memory.
+    /// Threads that go on for a moment when a window closes may have mapped memory.
     fn add_places(&mut self, regions: &Regions) {
-        let before = self.places.rows_of(self.window);
-        self.places.add(self.window, |p| regions.picture(p, 0));
-        if self.windows.contains(&self.window) {
-            self.rows += self.places.rows_of(self.window) - before;
+        for window in std::mem::take(&mut self.late) {
+            let before = self.places.rows_of(window);
+            self.places.add(window, |p| regions.picture(p, 0));
+            self.rows += self.places.rows_of(window) - before;
         }
     }
 
