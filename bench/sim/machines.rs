@@ -1,5 +1,7 @@
 //! Machines of the benchmark: 4 x X7550 as in the SPCD and OPT papers' evaluation, and the same
 //! with more packages, to see what the number of caches costs.
+// Where this is checked as a test, the simulator's tests have it too.
+#[allow(clippy::duplicate_mod)]
 #[path = "../../crates/hither/src/simulate/tests/machines.rs"]
 mod built;
 
