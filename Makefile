@@ -74,7 +74,7 @@ test-packages:
 
 toolchain:
 	@command -v $(CARGO) >/dev/null || { \
-	  echo 'There is no cargo on PATH: install Rust 1.87 or later from https://rustup.rs'; exit 1; }
+	  echo 'There is no cargo on PATH: install Rust 1.88 or later from https://rustup.rs'; exit 1; }
 
 # --- building
 
