@@ -33,8 +33,8 @@ mod private {
     impl Zero for [u32; 8] {}
 }
 
-/// A slice of zeros, at first. Takes memory where it is touched only, in large pages if the kernel
-/// has them (MADV_HUGEPAGE); begins at a page.
+/// A slice of zeros, at first. Takes memory where it is touched only, in `large` pages where asked
+/// for and the kernel has them (MADV_HUGEPAGE); begins at a page.
 pub struct Table<T: Plain> {
     first: NonNull<T>,
     length: usize,
@@ -47,7 +47,7 @@ unsafe impl<T: Plain + Sync> Sync for Table<T> {}
 
 impl<T: Plain> Table<T> {
     #[must_use]
-    pub fn new(length: usize) -> Self {
+    pub fn new(length: usize, large: bool) -> Self {
         let none = Table {
             first: NonNull::dangling(),
             length: 0,
@@ -73,8 +73,10 @@ impl<T: Plain> Table<T> {
         let Some(first) = first else {
             handle_alloc_error(layout);
         };
-        // SAFETY: exactly what was mapped. Whether the kernel follows the advice does not matter.
-        unsafe { libc::madvise(at, layout.size(), libc::MADV_HUGEPAGE) };
+        if large {
+            // SAFETY: exactly what was mapped. Whether the kernel follows it does not matter.
+            unsafe { libc::madvise(at, layout.size(), libc::MADV_HUGEPAGE) };
+        }
         Table { first, length }
     }
 }
@@ -114,12 +116,12 @@ mod tests {
 
     #[test]
     fn a_table_is_zeros_and_keeps_what_it_is_given() {
-        let mut table = Table::<u32>::new(1 << 20);
+        let mut table = Table::<u32>::new(1 << 20, true);
         assert!(table.iter().all(|&n| n == 0));
         table.iter_mut().zip(0..).for_each(|(place, n)| *place = n);
         fetch(&table, 7);
         fetch(&table, usize::MAX);
         assert!(table.iter().copied().eq(0..1 << 20));
-        assert_eq!(Table::<u64>::new(0).len(), 0);
+        assert_eq!(Table::<u64>::new(0, false).len(), 0);
     }
 }

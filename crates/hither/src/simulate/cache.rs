@@ -44,7 +44,7 @@ impl Caches {
         let sets = level.sets(line);
         let all = sets as usize * level.caches as usize;
         Caches {
-            entries: Table::new(all * level.ways as usize),
+            entries: Table::new(all * level.ways as usize, true),
             trees: match level.replacement {
                 Replacement::Lru => Vec::new(),
                 Replacement::PseudoLru => vec![0; all],

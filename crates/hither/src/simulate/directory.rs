@@ -49,7 +49,7 @@ impl Lines {
         let caches: Vec<usize> = machine.levels.iter().map(|l| l.caches as usize).collect();
         let few = caches.len() <= FEW_LEVELS && caches.iter().all(|&n| n <= FEW);
         let mut lines = Lines {
-            few: Table::new(0),
+            few: Table::new(0, false),
             many: (!few).then(|| Box::new(Many::new(&caches, caches[0]))),
         };
         lines.reserve(0);
@@ -73,7 +73,7 @@ impl Lines {
         while lines <= line as usize {
             lines *= MORE;
         }
-        let mut few = Table::<Line>::new(lines);
+        let mut few = Table::<Line>::new(lines, true);
         for (to, from) in few.chunks_mut(BLOCK).zip(self.few.chunks(BLOCK)) {
             if from.iter().any(|line| *line != Line::default()) {
                 to[..from.len()].copy_from_slice(from);

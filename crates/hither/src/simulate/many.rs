@@ -57,7 +57,7 @@ impl Many {
         }
         let owner = field(&mut used, OWNER);
         Many {
-            words: Table::new(0),
+            words: Table::new(0, false),
             each: used.len(),
             held,
             taken,
@@ -79,7 +79,8 @@ impl Many {
         while lines <= line as usize {
             lines *= MORE;
         }
-        let mut words = Table::new(lines * self.each);
+        // What is far apart would take far too much in large pages.
+        let mut words = Table::new(lines * self.each, false);
         for (to, from) in words.chunks_mut(BLOCK).zip(self.words.chunks(BLOCK)) {
             if from.iter().any(|&word| word != 0) {
                 to[..from.len()].copy_from_slice(from);
