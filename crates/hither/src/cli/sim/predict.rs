@@ -147,7 +147,8 @@ impl Study<'_> {
         let all = candidates.iter().enumerate();
         let tasks = all.flat_map(|(at, c)| (0..c.plans.len()).map(move |seed| (at, seed)));
         let tasks: Vec<(usize, usize)> = tasks.collect();
-        let windows = self.stand.windows.len() * (1 + warm.before) * tasks.len();
+        let windows = self.stand.windows.iter().map(|w| 1 + w.before.len());
+        let windows = windows.sum::<usize>() * tasks.len();
         let progress = Counter::new(self.args.quiet, windows as u64, "windows simulated");
         let step = || progress.step();
         let heard = Heard::new(&step);
@@ -206,12 +207,16 @@ fn links(model: &Model) -> Vec<LinkName> {
 
 fn sample(recording: &Recording, windows: &[Window], warm: WarmUp) -> Sample {
     let simulated = windows.iter().map(Window::all);
+    let simulated = simulated.fold(0, u64::saturating_add);
+    let own = windows.iter().map(Window::own);
+    let own = own.fold(0, u64::saturating_add);
+    let counted = (1.0 - warm.share) * own as f64;
     Sample {
         windows_recorded: recording.bursts.windows().len() as u64,
         windows: windows.len() as u64,
         accesses_recorded: recording.bursts.accesses(),
-        accesses: simulated.fold(0, u64::saturating_add),
-        warm_up: warm.of_all(),
+        accesses: simulated,
+        warm_up: 1.0 - counted / simulated.max(1) as f64,
         warm_up_change: warm.change,
     }
 }

@@ -13,6 +13,9 @@ use crate::simulate::feed::homes::{touches, Touches};
 use crate::simulate::feed::space::{Layout, Space};
 use crate::topology::PuList;
 
+/// Windows that the first one simulated is played after, besides those that each is.
+const FIRST_MORE: usize = 2;
+
 /// What was recorded of a run.
 pub struct Recording {
     /// Threads to place, and what they share.
@@ -35,10 +38,14 @@ pub struct Window {
 }
 
 impl Window {
+    pub fn own(&self) -> u64 {
+        all(&self.accesses)
+    }
+
     /// With those before it.
     pub fn all(&self) -> u64 {
         let before = self.before.iter().map(Window::all);
-        before.fold(all(&self.accesses), u64::saturating_add)
+        before.fold(self.own(), u64::saturating_add)
     }
 }
 
@@ -178,8 +185,8 @@ fn without(shown: &str, profile: &Profile) -> anyhow::Error {
 
 /// Numbers of windows in groups of so many that follow each other, evenly over the time of the run,
 /// so many groups that they hold about `limit` accesses if they are like the others; at least two
-/// where there are two, since one tells nothing of how they differ. `times`: when each begins and
-/// ends.
+/// where there are two, since one tells nothing of how they differ. The first group, which finds
+/// caches empty, begins with up to [`FIRST_MORE`] more. `times`: when each begins and ends.
 fn choose(
     recorded: &[Vec<u64>],
     times: &[(Nanos, Nanos)],
@@ -212,12 +219,23 @@ fn choose(
         next = found.map_or(there, |at| at + 1);
         found.map(|at| groups[at].to_vec())
     };
-    (0..count).filter_map(nearest).collect()
+    let mut chosen: Vec<Vec<usize>> = (0..count).filter_map(nearest).collect();
+    if let Some(first) = chosen.first_mut() {
+        let earlier = full.iter().take_while(|at| Some(*at) != first.first());
+        let earlier: Vec<usize> = earlier.copied().collect();
+        let more = earlier.len().saturating_sub(FIRST_MORE);
+        first.splice(0..0, earlier[more..].iter().copied());
+    }
+    chosen
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn last_of_each(groups: &[Vec<usize>]) -> Vec<usize> {
+        groups.iter().filter_map(|g| g.last().copied()).collect()
+    }
 
     #[test]
     fn windows_are_left_out_evenly() {
@@ -226,7 +244,7 @@ mod tests {
             let times: Vec<_> = (0..sums.len() as u64)
                 .map(|n| (n * 10, n * 10 + 10))
                 .collect();
-            let found = choose(&recorded, &times, limit, 1).concat();
+            let found = last_of_each(&choose(&recorded, &times, limit, 1));
             assert_eq!(found, expected, "{sums:?} {limit:?}");
         };
         check(&[], None, &[]);
@@ -247,9 +265,10 @@ mod tests {
         let check = |limit, together, expected: &[&[usize]]| {
             assert_eq!(choose(&recorded, &times, limit, together), expected);
         };
-        check(None, 2, &[&[1, 3], &[4, 5], &[6, 7]]);
-        check(Some(40), 2, &[&[1, 3], &[4, 5]]);
-        check(None, 3, &[&[1, 3, 4], &[5, 6, 7]]);
+        check(None, 2, &[&[0, 1, 3], &[4, 5], &[6, 7]]);
+        check(Some(40), 2, &[&[0, 1, 3], &[4, 5]]);
+        check(None, 3, &[&[0, 1, 3, 4], &[5, 6, 7]]);
+        check(Some(20), 1, &[&[0, 1], &[6]]);
         check(None, 8, &[]);
     }
 
@@ -258,7 +277,7 @@ mod tests {
         let check = |starts: &[u64], count: u64, expected: &[usize]| {
             let recorded = vec![vec![1]; starts.len()];
             let times: Vec<_> = starts.iter().map(|start| (*start, start + 1)).collect();
-            let found = choose(&recorded, &times, Some(count), 1).concat();
+            let found = last_of_each(&choose(&recorded, &times, Some(count), 1));
             assert_eq!(found, expected, "{starts:?}");
         };
         // Most of them are of the beginning.

@@ -33,11 +33,6 @@ impl WarmUp {
     pub fn is_settled(self) -> bool {
         self.change.is_none_or(|change| change < SETTLED)
     }
-
-    /// The share of what is simulated.
-    pub fn of_all(self) -> f64 {
-        (self.before as f64 + self.share) / (self.before as f64 + 1.0)
-    }
 }
 
 /// Found by playing windows, of so many accesses at most, on a machine with lines of so many bytes.
