@@ -217,7 +217,7 @@ fn sample(recording: &Recording, windows: &[Window], warm: WarmUp) -> Sample {
         accesses_recorded: recording.bursts.accesses(),
         accesses: simulated,
         warm_up: 1.0 - counted / simulated.max(1) as f64,
-        warm_up_change: warm.change,
+        warm_up_change: warm.change(),
     }
 }
 
@@ -229,10 +229,10 @@ fn notes(stand: Stand, warm: WarmUp, damaged: bool) -> Vec<String> {
     } else if damaged {
         notes.push("Some of the bursts are damaged: what comes before is used.".to_owned());
     }
-    if let Some(change) = warm.change.filter(|_| !warm.is_settled()) {
+    if let Some([time, misses, traffic]) = warm.changes.filter(|_| !warm.is_settled()) {
         notes.push(format!(
-            "The caches are not quite warm: with twice the warm-up results change by {}. Record longer windows: see --bursts of `hither trace --help`.",
-            percent(change)
+            "The caches are not quite warm: with twice the warm-up, time changes by {}, misses of the last level by {} and traffic by {}. Record longer windows: see --bursts of `hither trace --help`.",
+            percent(time), percent(misses), percent(traffic)
         ));
     }
     match stand.windows.len() {

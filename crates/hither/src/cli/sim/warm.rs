@@ -18,6 +18,9 @@ const FEW: f64 = 1e-4;
 /// Fewer windows than this are too few to spend every second one on warming up.
 const LEAST_WINDOWS: usize = 4;
 
+/// Relative changes of time, misses of the last level and traffic.
+pub type Changes = [f64; 3];
+
 /// What warms up, and what twice as much changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WarmUp {
@@ -26,12 +29,18 @@ pub struct WarmUp {
     /// Windows before each one.
     pub before: usize,
     /// `None` where that was not tried.
-    pub change: Option<f64>,
+    pub changes: Option<Changes>,
 }
 
 impl WarmUp {
     pub fn is_settled(self) -> bool {
-        self.change.is_none_or(|change| change < SETTLED)
+        self.change().is_none_or(|change| change < SETTLED)
+    }
+
+    /// The largest.
+    pub fn change(self) -> Option<f64> {
+        let changes = self.changes?.into_iter();
+        Some(changes.fold(0.0, f64::max))
     }
 }
 
@@ -70,7 +79,7 @@ fn compare(none: &[Vec<Counts>], one: &[Vec<Counts>], two: &[Vec<Counts>], line:
     let mut within = shares.map(|(at, share)| WarmUp {
         share: *share,
         before: 0,
-        change: Some(change(
+        changes: Some(changes(
             figures(&behind(none, at), line),
             figures(&behind(one, at), line),
         )),
@@ -79,7 +88,7 @@ fn compare(none: &[Vec<Counts>], one: &[Vec<Counts>], two: &[Vec<Counts>], line:
     within.find(|warm| warm.is_settled()).unwrap_or(WarmUp {
         share: 0.0,
         before: 1,
-        change: Some(change(whole(one), whole(two))),
+        changes: Some(changes(whole(one), whole(two))),
     })
 }
 
@@ -105,7 +114,7 @@ fn choose(windows: &[Vec<Counts>], line: f64) -> WarmUp {
     let tried = (0..SHARES.len() - 1).map(|at| WarmUp {
         share: SHARES[at],
         before: 0,
-        change: Some(change(all[at], all[at + 1])),
+        changes: Some(changes(all[at], all[at + 1])),
     });
     let tried: Vec<WarmUp> = tried.collect();
     let found = tried.iter().find(|warm| warm.is_settled()).or(tried.last());
@@ -131,16 +140,16 @@ fn figures(counts: &Counts, line: f64) -> [(f64, f64); 3] {
     ]
 }
 
-fn change(once: [(f64, f64); 3], twice: [(f64, f64); 3]) -> f64 {
-    let changes = once.iter().zip(&twice).map(|((a, few), (b, _))| {
-        let base = a.max(*few);
+fn changes(once: [(f64, f64); 3], twice: [(f64, f64); 3]) -> Changes {
+    std::array::from_fn(|at| {
+        let ((a, few), (b, _)) = (once[at], twice[at]);
+        let base = a.max(few);
         if base > 0.0 {
             (a - b).abs() / base
         } else {
             0.0
         }
-    });
-    changes.fold(0.0, f64::max)
+    })
 }
 
 #[cfg(test)]
