@@ -14,11 +14,12 @@ import threading
 import time
 from pathlib import Path
 
-OURS = ("hither", "hither-sample")
+OURS = ("hither", "hither-sample", "hither-bursts")
 TOOLS = {  # name -> command in front of the program; {hither}, {out} are filled in
     "native": [],
     "hither": ["{hither}", "trace", "-q", "-o", "{out}", "--"],
     "hither-sample": ["{hither}", "trace", "--sample", "-q", "-o", "{out}", "--"],
+    "hither-bursts": ["{hither}", "trace", "--bursts", "10ms/100s", "-q", "-o", "{out}", "--"],
     "valgrind": ["valgrind", "-q", "--tool=none"],
     "callgrind": ["valgrind", "-q", "--tool=callgrind", "--callgrind-out-file=/dev/null"],
     "lackey": ["valgrind", "-q", "--tool=lackey", "--trace-mem=yes", "--log-file=/dev/null"],
