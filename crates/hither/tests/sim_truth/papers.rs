@@ -188,8 +188,9 @@ fn all_to_all_is_the_same_wherever_threads_are() {
 const SMALL: &str = "pack:4 [numa(memory=8589934592)] l3:1(size=589824) l2:4(size=65536) l1:1(size=32768) core:1 pu:1";
 
 /// OPT 7.4: thread and data mapping need one another where the master has touched everything. As
-/// there, against the system's threads and first touch. The program takes some ms: the system
-/// moves each thread about twice meanwhile, as it would in two seconds.
+/// there, against the system's threads and first touch. It shows only where the system moves threads
+/// away from their pages: about twice each in the few ms that the program takes, a number that we
+/// chose (docs/simulation.md has others).
 #[test]
 fn threads_and_pages_together_gain_more_than_the_sum() {
     let place = Place::new();
