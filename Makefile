@@ -132,7 +132,7 @@ bench-report: test-packages toolchain
 	$(CARGO) bench --package hither --bench report -- $(BENCH_ARGS)
 
 # BENCH_ARGS=--scaling: also what more accesses and more caches cost.
-bench-sim: build-packages toolchain
+bench-sim: build programs
 	python3 bench/sim.py $(BENCH_ARGS)
 
 # Looked at by people: target/screenshots.

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """How fast accesses are simulated: ours, cachegrind and pycachesim on the same accesses.
 
-Each stream of bench/sim/streams.rs is written to a file as its 64 threads take turns. Ours
-plays the stream on 4 x X7550, coherent caches of 32 cores, without timing and with it. Of the
+Programs are recorded with 64 threads (`hither trace --bursts`), and each stream of
+bench/sim/streams.rs has as many; both are written to a file as their threads take turns. Ours
+plays them on 4 x X7550, coherent caches of 32 cores, without timing and with it. Of the
 others, which know one core, cachegrind sees a program that makes the accesses of the file
 (bench/sim/touch.c), and pycachesim is handed them (bench/sim/python.py).
 
@@ -24,6 +25,7 @@ from measure import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "bench/sim"
+PROGRAMS = ("ondes", "stencil2d", "is")
 STREAMS = ("resident", "stencil", "stream", "shared", "random")
 MIB = 1 << 20
 WRITE = 1 << 63
@@ -62,6 +64,14 @@ def build_ours():
     found = [m["executable"] for m in map(json.loads, build.stdout.splitlines())
              if m.get("executable") and m["target"]["name"] == "sim"]
     return found[-1]
+
+
+def record(program, folder):
+    """The profile of a program's 64 threads."""
+    profile = folder / f"{program}.hither"
+    timed([ROOT / "target/release/hither", "trace", "-q", "--bursts", "-o", profile, "--",
+           ROOT / "target/workloads" / program], env=dict(os.environ, OMP_NUM_THREADS="64"))
+    return profile
 
 
 def build_touch(folder):
@@ -128,8 +138,9 @@ def run_python(python, file):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--streams", default=",".join(STREAMS), help="of " + ",".join(STREAMS))
-    parser.add_argument("--accesses", type=int, default=8_000_000, help="of a stream")
+    everything = ",".join(PROGRAMS + STREAMS)
+    parser.add_argument("--streams", default=everything, help=f"programs and streams of {everything}")
+    parser.add_argument("--accesses", type=int, default=8_000_000, help="of each; ours plays whole windows of programs")
     parser.add_argument("--python-accesses", type=int, default=1_000_000, help="the first of them, for pycachesim")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--scaling", action="store_true", help="also what more accesses and more caches cost")
@@ -141,6 +152,7 @@ def measure(stream, options, tools, folder):
     """Every run of one stream."""
     ours, touch, python = tools
     file, start = folder / "accesses", folder / "first-accesses"
+    name, stream = stream, record(stream, folder) if stream in PROGRAMS else stream
     timed([ours, "--write", stream, options.accesses, file])
     where = span(file)
     with open(file, "rb") as source:
@@ -148,7 +160,7 @@ def measure(stream, options, tools, folder):
     runs = []
     for turn in range(options.repeat):
         if sys.stderr.isatty():
-            print(f"\r\033[K{stream}, {turn + 1}/{options.repeat}", end="", file=sys.stderr, flush=True)
+            print(f"\r\033[K{name}, {turn + 1}/{options.repeat}", end="", file=sys.stderr, flush=True)
         runs += run_ours(ours, stream, options.accesses)
         if touch:
             runs.append(run_cachegrind(touch, file, where, folder))
@@ -158,7 +170,7 @@ def measure(stream, options, tools, folder):
         print("\r\033[K", end="", file=sys.stderr)
     file.unlink()
     start.unlink()
-    return [dict(run, stream=stream) for run in runs]
+    return [dict(run, stream=name) for run in runs]
 
 
 def table(runs, key, scale, pick):
@@ -202,8 +214,8 @@ def main():
     options = arguments()
     streams = options.streams.split(",")
     for stream in streams:
-        if stream not in STREAMS:
-            refuse(f"--streams: `{stream}` is none of {', '.join(STREAMS)}")
+        if stream not in PROGRAMS + STREAMS:
+            refuse(f"--streams: `{stream}` is none of {', '.join(PROGRAMS + STREAMS)}")
     if options.accesses < options.python_accesses or options.python_accesses < 64 or options.repeat < 1:
         refuse("--accesses must be at least --python-accesses, that at least 64, and --repeat at least 1")
     folder = ROOT / "target/bench-sim"
@@ -219,7 +231,7 @@ def main():
     print_targets(speeds, memory)
     if options.scaling:
         print()
-        subprocess.run([tools[0], "--accesses", str(options.accesses), *streams], check=False)
+        subprocess.run([tools[0], "--accesses", str(options.accesses), *(s for s in streams if s in STREAMS)], check=False)
     if options.json:
         options.json.write_text(json.dumps({"machine": here, "runs": runs}, indent=1))
     return 0

@@ -2,8 +2,10 @@
 //! on 4 x X7550, without timing and with it; and what more accesses and more caches cost.
 //!
 //! Arguments: names of streams to keep; `--accesses N` of a measurement; `--brief` to leave out
-//! what more accesses and caches cost; `--json` for a line of JSON for each; `--write STREAM N FILE` writes the stream's accesses in the order in which the
-//! threads take turns, each as 8 bytes: the address, and 1 << 63 for a write.
+//! what more accesses and caches cost; `--json` for a line of JSON for each; names that end in
+//! `.hither` are profiles whose bursts are played; `--write STREAM N FILE` writes the stream's
+//! accesses in the order in which the threads take turns, each as 8 bytes: the address, and
+//! 1 << 63 for a write. Pages of a profile are numbered anew, since they lie far apart.
 #![forbid(unsafe_code)]
 #[path = "../../crates/hither/src/simulate/mod.rs"]
 #[allow(dead_code, unused_imports)]
@@ -13,9 +15,12 @@ mod simulate;
 mod topology;
 
 mod machines;
+mod recorded;
 mod streams;
 
 use nix::time::{clock_gettime, ClockId};
+use recorded::Recorded;
+use simulate::machine::Machine;
 use simulate::{Setup, Simulation, Source};
 use std::io::Write;
 use streams::{Play, Stream};
@@ -63,6 +68,12 @@ fn main() {
         .filter(|s| asked.streams.is_empty() || asked.streams.iter().any(|k| k == s.name))
         .collect();
     speeds(&asked, &kept);
+    for profile in asked.streams.iter().filter(|s| is_profile(s)) {
+        let [untimed, timed] = [false, true].map(|timed| recorded(&asked, profile, timed));
+        if !asked.json {
+            println!("{profile:9} {untimed:8.1} {timed:8.1}");
+        }
+    }
     if !asked.brief {
         scaling(&asked, &kept);
     }
@@ -94,6 +105,42 @@ fn speeds(asked: &Asked, kept: &[&Stream]) {
             println!("{:9} {untimed:8.1} {timed:8.1}", stream.name);
         }
     }
+}
+
+fn is_profile(name: &str) -> bool {
+    name.ends_with(".hither")
+}
+
+/// A program's windows on the same machine, until they are as many accesses as asked for; M
+/// accesses/s.
+fn recorded(asked: &Asked, profile: &str, timed: bool) -> f64 {
+    let bursts = recorded::open(profile);
+    let machine = machines::x7550(PACKAGES);
+    let mut simulation = Simulation::new(&machine, timed).expect("the machine is sound");
+    let start = processor_seconds();
+    let mut played = 0;
+    for window in 0..bursts.windows().len() {
+        let mut source = Recorded::new(&bursts, window);
+        let units = machine.units.len() as u32;
+        let units: Vec<u32> = source.all().map(|thread| thread % units).collect();
+        played += play(&mut simulation, &mut source, &units);
+        if played >= asked.accesses {
+            break;
+        }
+    }
+    let seconds = processor_seconds() - start;
+    report(asked, (profile, PACKAGES, timed), &machine, played, seconds)
+}
+
+/// Plays a window; how many accesses that were.
+fn play(simulation: &mut Simulation, source: &mut impl Source, units: &[u32]) -> u64 {
+    let setup = Setup {
+        units,
+        home: &|_| None,
+        group: None,
+    };
+    let outcome = simulation.window(source, &setup, true);
+    outcome.expect("the accesses are sound").counts.accesses
 }
 
 /// What more accesses and more caches cost.
@@ -132,52 +179,88 @@ fn scaling(asked: &Asked, kept: &[&Stream]) {
 fn measure(asked: &Asked, stream: &Stream, packages: u32, timed: bool, accesses: u64) -> f64 {
     let machine = machines::x7550(packages);
     let units: Vec<u32> = (0..machine.units.len() as u32).collect();
-    let mut play = Play::new(stream, units.len() as u32, accesses);
-    let setup = Setup {
-        units: &units,
-        home: &|_| None,
-        group: None,
-    };
+    let mut source = Play::new(stream, units.len() as u32, accesses);
     let mut simulation = Simulation::new(&machine, timed).expect("the machine is sound");
     let start = processor_seconds();
-    let outcome = simulation
-        .window(&mut play, &setup, true)
-        .expect("the stream is sound");
+    let played = play(&mut simulation, &mut source, &units);
     let seconds = processor_seconds() - start;
-    let played = outcome.counts.accesses;
+    report(
+        asked,
+        (stream.name, packages, timed),
+        &machine,
+        played,
+        seconds,
+    )
+}
+
+/// Says how long so many accesses took; M accesses/s.
+fn report(
+    asked: &Asked,
+    (stream, packages, timed): (&str, u32, bool),
+    machine: &Machine,
+    played: u64,
+    seconds: f64,
+) -> f64 {
+    let mode = if timed { "timed" } else { "untimed" };
+    let rate = played as f64 / seconds / 1e6;
     if asked.json {
         println!(
-            "{{\"stream\": \"{}\", \"mode\": \"{}\", \"packages\": {packages}, \"caches\": {}, \"accesses\": {played}, \"seconds\": {seconds:.6}, \"rss\": {}}}",
-            stream.name,
-            if timed { "timed" } else { "untimed" },
+            "{{\"stream\": \"{stream}\", \"mode\": \"{mode}\", \"packages\": {packages}, \"caches\": {}, \"accesses\": {played}, \"seconds\": {seconds:.6}, \"rss\": {}}}",
             machine.levels.iter().map(|l| l.caches).sum::<u32>(),
             peak(),
         );
     }
-    played as f64 / seconds / 1e6
+    rate
 }
 
-/// Writes a stream's accesses, the threads in turn.
+/// Writes the first accesses of a stream or a profile, the threads in turn.
 fn write(name: &str, accesses: u64, file: &str) {
-    let stream = streams::ALL.iter().find(|s| s.name == name);
-    let stream = stream.unwrap_or_else(|| panic!("there is no stream {name:?}"));
-    let threads = PACKAGES * 16;
-    let mut play = Play::new(stream, threads, accesses);
     let out = std::fs::File::create(file).expect("the file can be written");
     let mut out = std::io::BufWriter::new(out);
-    let mut pieces = vec![Vec::new(); threads as usize];
+    if is_profile(name) {
+        let bursts = recorded::open(name);
+        let mut pages = recorded::Pages::default();
+        let mut left = accesses;
+        for window in 0..bursts.windows().len() {
+            let mut source = Recorded::new(&bursts, window);
+            left -= in_turn(&mut source, left, |at| pages.near(at), &mut out);
+        }
+        return;
+    }
+    let stream = streams::ALL.iter().find(|s| s.name == name);
+    let stream = stream.unwrap_or_else(|| panic!("there is no stream {name:?}"));
+    let mut source = Play::new(stream, PACKAGES * 16, accesses);
+    in_turn(&mut source, accesses, |at| at, &mut out);
+}
+
+/// Writes up to so many accesses of a source, its threads in turn; how many.
+fn in_turn(
+    source: &mut impl Source,
+    most: u64,
+    mut place: impl FnMut(u64) -> u64,
+    out: &mut impl Write,
+) -> u64 {
+    let threads = source.threads().to_vec();
+    let mut pieces: Vec<std::vec::IntoIter<_>> =
+        threads.iter().map(|_| Vec::new().into_iter()).collect();
+    let mut written = 0;
     loop {
-        for thread in 0..threads {
-            play.next(thread, &mut pieces[thread as usize]);
-        }
-        if pieces[0].is_empty() {
-            break;
-        }
-        for n in 0..pieces[0].len() {
-            for piece in &pieces {
-                let word = piece[n].address | u64::from(piece[n].write) << 63;
-                out.write_all(&word.to_le_bytes()).expect("disk space");
+        let before = written;
+        for (thread, piece) in threads.iter().zip(&mut pieces) {
+            if piece.len() == 0 {
+                let mut next = Vec::new();
+                source.next(*thread, &mut next);
+                *piece = next.into_iter();
             }
+            let Some(access) = piece.next().filter(|_| written < most) else {
+                continue;
+            };
+            let word = place(access.address) | u64::from(access.write) << 63;
+            out.write_all(&word.to_le_bytes()).expect("disk space");
+            written += 1;
+        }
+        if written == before {
+            return written;
         }
     }
 }
