@@ -1,6 +1,6 @@
 //! A full disk: keep what fits, say what does not, leave no halves.
 mod common;
-use hither_profile::bursts::{Bursts, PieceHead, Writer};
+use hither_profile::bursts::{Bursts, Piece, PieceHead, Writer};
 use hither_profile::*;
 use std::fs;
 use std::io::Write;
@@ -113,6 +113,7 @@ fn child_keeps_what_fits() {
 #[test]
 fn bursts_on_a_full_disk() {
     on_small_disk(128, "child_gives_up_bursts");
+    on_small_disk(128, "child_cuts_bursts");
 }
 
 #[test]
@@ -124,12 +125,17 @@ fn bursts_as_far_as_files_may_grow() {
     }
 }
 
-/// Pieces of `bytes` bytes of code each, which nobody decodes, until no more can be written.
-fn pieces(writer: &mut Writer, bytes: usize) -> u64 {
+/// Pieces of so many accesses and `bytes` bytes of code each, which nobody decodes, until no more
+/// can be written.
+fn pieces(writer: &mut Writer, accesses: u64, bytes: usize) -> u64 {
     for sequence in 0.. {
         let head = PieceHead {
             window: 1,
             sequence,
+            piece: Piece {
+                accesses,
+                ..Piece::default()
+            },
             ..PieceHead::default()
         };
         writer.piece(&head, &vec![0; bytes]);
@@ -140,14 +146,34 @@ fn pieces(writer: &mut Writer, bytes: usize) -> u64 {
     0
 }
 
+/// The tables have the room of the last pieces.
+#[test]
+fn child_cuts_bursts() {
+    let Some(dir) = child_dir() else { return };
+    let path = dir.join("p.hither");
+    let mut profile = common::profile(3, 20);
+    let mut writer = Writer::begin(&path).unwrap();
+    let whole = pieces(&mut writer, 1, 1000);
+    let written = write_with(&mut profile, &path, writer).unwrap();
+    assert_eq!(written.missing, Vec::<String>::new());
+    let meta = read(&path).unwrap().meta;
+    let last = meta.limits.last().unwrap();
+    assert!(last.starts_with("The last "), "{last}");
+    let bursts = Bursts::open(&path).unwrap().expect("bursts");
+    let info = meta.bursts.expect("bursts");
+    assert_eq!((info.windows, info.accesses), (1, bursts.accesses()));
+    assert!((1..whole).contains(&info.accesses), "{info:?}");
+}
+
+/// What would be left of them holds no access.
 #[test]
 fn child_gives_up_bursts() {
     let Some(dir) = child_dir() else { return };
     let path = dir.join("p.hither");
-    let profile = common::profile(3, 20);
+    let mut profile = common::profile(3, 20);
     let mut writer = Writer::begin(&path).unwrap();
-    assert!(pieces(&mut writer, 1000) > 50);
-    let written = write_with(&profile, &path, writer).unwrap();
+    assert!(pieces(&mut writer, 0, 1000) > 50);
+    let written = write_with(&mut profile, &path, writer).unwrap();
     assert_eq!(written.missing, Vec::<String>::new());
     let limits = read(&path).unwrap().meta.limits;
     assert!(limits.iter().any(|l| l.contains("given up")), "{limits:?}");
@@ -159,8 +185,8 @@ fn child_keeps_some_bursts() {
     let Some(dir) = child_dir() else { return };
     let path = dir.join("p.hither");
     let mut writer = Writer::begin(&path).unwrap();
-    let whole = pieces(&mut writer, 1000);
-    let written = write_with(&Profile::default(), &path, writer).unwrap();
+    let whole = pieces(&mut writer, 1, 1000);
+    let written = write_with(&mut Profile::default(), &path, writer).unwrap();
     assert_eq!(written.missing, Vec::<String>::new());
     let bursts = Bursts::open(&path).unwrap().expect("bursts");
     assert!(bursts.broken().is_some_and(|b| b.contains("ends early")));
@@ -173,7 +199,7 @@ fn child_cannot_end_bursts() {
     let Some(dir) = child_dir() else { return };
     let limit = {
         let mut writer = Writer::begin(&dir.join("other.hither")).unwrap();
-        pieces(&mut writer, 0);
+        pieces(&mut writer, 0, 0);
         writer.bytes() / 1024 * 1024 + 1024
     };
     let path = dir.join("p.hither");
@@ -194,7 +220,7 @@ fn child_cannot_end_bursts() {
     let room = limit - writer.bytes() - empty - 4;
     writer.piece(&next, &vec![0; room as usize]);
     assert_eq!(writer.failed(), None);
-    write_with(&Profile::default(), &path, writer).unwrap();
+    write_with(&mut Profile::default(), &path, writer).unwrap();
     let limits = read(&path).unwrap().meta.limits;
     assert!(limits.iter().any(|l| l.contains("end early")), "{limits:?}");
 }

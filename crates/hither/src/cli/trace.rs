@@ -144,9 +144,9 @@ fn trace_ranks(
 /// Writes the profile and says so.
 fn keep(collected: Collected, folder: &Path, quiet: bool) -> Result<()> {
     let shown = folder.display();
-    let profile = collected.profile;
+    let mut profile = collected.profile;
     let written = match collected.bursts {
-        Some(bursts) => write_with(&profile, folder, bursts),
+        Some(bursts) => write_with(&mut profile, folder, bursts),
         None => write(&profile, folder),
     };
     let written = written.with_context(|| format!("cannot write {shown}"))?;
@@ -198,9 +198,14 @@ fn report(profile: &Profile, written: &Written, folder: &Path) {
     let recorded = meta.bursts.as_ref().filter(|b| b.accesses > 0);
     if let Some(bursts) = recorded {
         say(&format!(
-            "recorded {} accesses in {} windows, {}",
+            "recorded {} accesses in {} {}, {}",
             show_count(bursts.accesses),
             bursts.windows,
+            if bursts.windows == 1 {
+                "window"
+            } else {
+                "windows"
+            },
             show_bytes(bursts.bytes),
         ));
     }

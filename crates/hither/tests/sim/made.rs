@@ -153,6 +153,6 @@ pub fn write(dir: &Path, windows: u64, accesses: u64) {
             }],
         );
     }
-    let written = write_with(&profile(), dir, writer).expect("a profile");
+    let written = write_with(&mut profile(), dir, writer).expect("a profile");
     assert_eq!(written.missing, Vec::<String>::new());
 }

@@ -202,9 +202,9 @@ impl Writer {
         let _ = self.file.set_modified(self.touched);
     }
 
-    /// Ends the file and gives the folder it is in, its size, and why it could not be ended
-    /// if nothing had failed before.
-    pub(crate) fn finish(mut self) -> (Growing, u64, Option<String>) {
+    /// Ends the file and gives the folder it is in, and why it could not be ended if nothing had
+    /// failed before.
+    pub(crate) fn finish(mut self) -> (Growing, Option<String>) {
         let before = self.failed.is_some();
         self.frame(END, &[]);
         // Some file systems notice only here that the disk is full.
@@ -212,7 +212,7 @@ impl Writer {
             self.failed.get_or_insert(e.to_string());
         }
         let why = self.failed.filter(|_| !before);
-        (self.folder, self.bytes, why)
+        (self.folder, why)
     }
 }
 

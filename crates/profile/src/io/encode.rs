@@ -10,7 +10,7 @@ use parquet::file::properties::{
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use std::borrow::Cow;
-use std::fs::File;
+use std::io::Write;
 use std::sync::Arc;
 
 /// Rows per row group: a reader that filters by slice or region skips whole groups.
@@ -19,10 +19,10 @@ const GROUP_ROWS: usize = 1 << 20;
 const BATCH_ROWS: usize = 1 << 14;
 
 /// Writes all rows of a table.
-pub(crate) fn encode<T: Table>(rows: &[T], file: &File) -> Result<(), ParquetError> {
+pub(crate) fn encode<T: Table, W: Write + Send>(rows: &[T], to: W) -> Result<(), ParquetError> {
     let rows = sorted(rows);
     let (schema, properties) = schema::<T>()?;
-    let mut writer = SerializedFileWriter::new(file, schema, properties)?;
+    let mut writer = SerializedFileWriter::new(to, schema, properties)?;
     for rows in rows.chunks(GROUP_ROWS) {
         let mut group = writer.next_row_group()?;
         T::visit(&mut Encoder {
@@ -92,12 +92,12 @@ impl<R> Visitor<R> for Schema {
     }
 }
 
-struct Encoder<'a, 'group, 'file, R> {
+struct Encoder<'a, 'group, R, W: Write> {
     rows: &'a [R],
-    group: &'a mut SerializedRowGroupWriter<'group, &'file File>,
+    group: &'a mut SerializedRowGroupWriter<'group, W>,
 }
 
-impl<R> Visitor<R> for Encoder<'_, '_, '_, R> {
+impl<R, W: Write + Send> Visitor<R> for Encoder<'_, '_, R, W> {
     type Error = ParquetError;
 
     fn column<C: Cell>(

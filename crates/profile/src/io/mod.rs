@@ -14,6 +14,7 @@ mod encode;
 mod error;
 mod folder;
 mod read;
+mod room;
 mod tables;
 mod write;
 

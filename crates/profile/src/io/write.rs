@@ -11,6 +11,7 @@ use super::encode::encode;
 use super::error::Error;
 use super::folder::{Stored, TableInfo, PROFILE_JSON};
 use super::read::stored;
+use super::room;
 use super::tables::{refers, Table};
 use crate::bursts::{Writer, FILE as BURSTS};
 use crate::meta::FORMAT_VERSION;
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Room in `profile.json` for the sentences about tables that did not fit.
-const RESERVE: usize = 4096;
+pub(super) const RESERVE: usize = 4096;
 
 /// What the folder being filled is called, before six letters of chance.
 const PREFIX: &str = ".hither-";
@@ -50,38 +51,36 @@ pub struct Written {
 /// If something that is not a profile is at `dir`, or nothing can be written; then no
 /// half-written folder is left.
 pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
-    let (written, _) = fill(profile, dir, Growing::begin(dir)?)?;
+    let growing = Growing::begin(dir)?;
+    let (written, _) = fill(profile, dir, &growing.inner)?;
+    growing.commit()?;
     Ok(written)
 }
 
 /// As [`write`], with the bursts that were recorded meanwhile. Where they leave no room for the
-/// tables, they are given up for these.
+/// tables, as much of their end is given up for these, which the profile is told.
 ///
 /// # Errors
 /// As of [`write`].
-pub fn write_with(profile: &Profile, dir: &Path, bursts: Writer) -> Result<Written, Error> {
-    let (growing, bytes, unfinished) = bursts.finish();
-    let mut told = None;
+pub fn write_with(profile: &mut Profile, dir: &Path, bursts: Writer) -> Result<Written, Error> {
+    let (growing, unfinished) = bursts.finish();
     if let Some(why) = unfinished {
-        let profile = told.insert(profile.clone());
         let what = format!("The bursts end early, they could not be written ({why}): make room on the disk and trace again.");
         profile.meta.limits.push(what);
     }
-    match fill(told.as_ref().unwrap_or(profile), dir, growing) {
-        Ok((written, Room::Enough)) => {
-            let bytes = written.bytes + bytes;
-            return Ok(Written { bytes, ..written });
+    let mut filled = fill(profile, dir, &growing.inner);
+    for shorten in [room::cut, room::give_up] {
+        if !matches!(filled, Ok((_, Room::Enough))) {
+            growing.clear();
+            shorten(profile, &growing.inner);
+            filled = fill(profile, dir, &growing.inner);
         }
-        // What lacks a table took the place of an older profile already.
-        Ok((_, Room::Short)) => drop(fs::remove_file(dir.join(BURSTS))),
-        Err(e @ (Error::Refused { .. } | Error::NotAProfile { .. })) => return Err(e),
-        Err(_) => {}
     }
-    let mut without = profile.clone();
-    without.meta.bursts = None;
-    let why = "The bursts were given up: there was no room on the disk for them and the tables.";
-    without.meta.limits.push(why.to_owned());
-    write(&without, dir)
+    let (mut written, _) = filled?;
+    let bursts = growing.inner.join(BURSTS).metadata();
+    written.bytes += bursts.map_or(0, |file| file.len());
+    growing.commit()?;
+    Ok(written)
 }
 
 /// Whether all tables could be written that there are.
@@ -124,15 +123,36 @@ impl Growing {
     pub fn create(&self, name: &str) -> io::Result<File> {
         create(&self.inner.join(name))
     }
+
+    /// Removes all but the bursts.
+    fn clear(&self) {
+        let files = fs::read_dir(&self.inner).into_iter().flatten().flatten();
+        for file in files.filter(|file| file.file_name() != BURSTS) {
+            let _ = fs::remove_file(file.path());
+        }
+    }
+
+    /// Puts the folder in the profile's place.
+    fn commit(self) -> Result<(), Error> {
+        self.target.replace_with(&self.inner, self.temporary.path())
+    }
 }
 
-fn fill(profile: &Profile, dir: &Path, growing: Growing) -> Result<(Written, Room), Error> {
-    let Growing {
-        target,
-        temporary,
-        inner,
-    } = growing;
-    let mut folder = Folder::begin(profile, inner.clone(), dir.join(PROFILE_JSON))?;
+/// Writes all but the bursts to the folder `inner`, which `dir` will be.
+fn fill(profile: &Profile, dir: &Path, inner: &Path) -> Result<(Written, Room), Error> {
+    let mut folder = Folder::begin(profile, inner.to_owned(), dir.join(PROFILE_JSON))?;
+    tables(profile, &mut folder);
+    let room = folder.room;
+    Ok((folder.finish()?, room))
+}
+
+/// What is done with each table.
+pub(super) trait Each {
+    fn add<T: Table>(&mut self, rows: &[T]);
+}
+
+/// In the order of their worth.
+pub(super) fn tables(profile: &Profile, folder: &mut impl Each) {
     folder.add(&profile.threads);
     folder.add(&profile.slices);
     folder.add(&profile.comm);
@@ -148,10 +168,6 @@ fn fill(profile: &Profile, dir: &Path, growing: Growing) -> Result<(Written, Roo
         folder.add(&profile.thread_moves);
         folder.add(&profile.page_moves);
     }
-    let room = folder.room;
-    let written = folder.finish()?;
-    target.replace_with(&inner, temporary.path())?;
-    Ok((written, room))
 }
 
 /// Whether [`write`] would accept `dir`, to be asked before a long run.
@@ -222,29 +238,6 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Adds a table, or notes why it is missing.
-    fn add<T: Table>(&mut self, rows: &[T]) {
-        let lacking = refers::<T>().into_iter().find(|t| self.absent.contains(t));
-        let outcome = match lacking {
-            Some(target) => Err(format!("it needs {}, which is missing", target.name())),
-            None if rows.len() > T::MAX_ROWS => Err(format!("{} rows are too many", rows.len())),
-            None => self.add_file(rows).inspect_err(|_| self.room = Room::Short),
-        };
-        match outcome {
-            Ok(bytes) => {
-                self.written.bytes += bytes;
-                let info = TableInfo { rows: rows.len() };
-                self.stored.tables.insert(T::NAME.to_string(), info);
-            }
-            Err(why) => {
-                self.absent.extend(T::DEFINES);
-                let what = format!("the table {} could not be written: {why}", T::NAME);
-                self.stored.meta.limits.push(what);
-                self.written.missing.push(format!("{} ({why})", T::NAME));
-            }
-        }
-    }
-
     fn add_file<T: Table>(&self, rows: &[T]) -> Result<u64, String> {
         let path = self.path.join(T::file());
         let result = create(&path).map_err(|e| e.to_string()).and_then(|file| {
@@ -279,6 +272,31 @@ impl Folder {
         self.json.set_len(text.len() as u64)?;
         self.json.sync_all()?;
         Ok(text.len() as u64)
+    }
+}
+
+impl Each for Folder {
+    /// Adds a table, or notes why it is missing.
+    fn add<T: Table>(&mut self, rows: &[T]) {
+        let lacking = refers::<T>().into_iter().find(|t| self.absent.contains(t));
+        let outcome = match lacking {
+            Some(target) => Err(format!("it needs {}, which is missing", target.name())),
+            None if rows.len() > T::MAX_ROWS => Err(format!("{} rows are too many", rows.len())),
+            None => self.add_file(rows).inspect_err(|_| self.room = Room::Short),
+        };
+        match outcome {
+            Ok(bytes) => {
+                self.written.bytes += bytes;
+                let info = TableInfo { rows: rows.len() };
+                self.stored.tables.insert(T::NAME.to_string(), info);
+            }
+            Err(why) => {
+                self.absent.extend(T::DEFINES);
+                let what = format!("the table {} could not be written: {why}", T::NAME);
+                self.stored.meta.limits.push(what);
+                self.written.missing.push(format!("{} ({why})", T::NAME));
+            }
+        }
     }
 }
 

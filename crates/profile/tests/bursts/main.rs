@@ -21,7 +21,7 @@ fn written(dir: &Path, record: impl FnOnce(&mut Writer)) {
     let mut writer = Writer::begin(dir).unwrap();
     record(&mut writer);
     assert_eq!(writer.failed(), None);
-    let written = write_with(&profile(), dir, writer).unwrap();
+    let written = write_with(&mut profile(), dir, writer).unwrap();
     assert_eq!(written.missing, Vec::<String>::new());
 }
 
@@ -313,7 +313,7 @@ fn a_table_of_too_many_rows_leaves_the_bursts() {
         ..Access::default()
     };
     writer.accesses(1, &like(0, 1, 2), &[one]);
-    let written = write_with(&profile, dir.path(), writer).unwrap();
+    let written = write_with(&mut profile, dir.path(), writer).unwrap();
     assert!(written.missing[0].contains("too many"), "{written:?}");
     assert_eq!(opened(dir.path()).accesses(), 1);
 }

@@ -21,8 +21,13 @@ fn recording(dir: &Path, options: BurstOptions, max_size: u64) -> Fake {
 
 /// The profile and its bursts as others read them.
 fn written(f: Fake, dir: &Path) -> (Profile, Bursts) {
-    let collected = f.collected(&mut NoNames);
-    write_with(&collected.profile, dir, collected.bursts.expect("bursts")).unwrap();
+    let mut collected = f.collected(&mut NoNames);
+    write_with(
+        &mut collected.profile,
+        dir,
+        collected.bursts.expect("bursts"),
+    )
+    .unwrap();
     let bursts = Bursts::open(dir).unwrap().expect("bursts");
     (collected.profile, bursts)
 }
