@@ -93,8 +93,11 @@ pub struct Simulation<'a> {
     machine: &'a Machine,
     hierarchy: Hierarchy,
     timed: bool,
-    /// Cycles so far.
+    /// Cycles so far, and when the window began that is played.
     now: f64,
+    began: f64,
+    /// By thread: when it was done with the parts of the window so far.
+    done: Vec<f64>,
 }
 
 impl<'a> Simulation<'a> {
@@ -110,15 +113,33 @@ impl<'a> Simulation<'a> {
             hierarchy: Hierarchy::new(machine, timed),
             timed,
             now: 0.0,
+            began: 0.0,
+            done: Vec::new(),
         })
     }
 
-    /// Plays a window, or a part of one: all its threads begin at the same time. Without `counted`
+    /// Plays a window, or its first part: all its threads begin at the same time. Without `counted`
     /// it only warms up: all counts are 0.
     ///
     /// # Errors
     /// [`Error::Unit`] for a thread without a unit, [`Error::TooManyPages`].
     pub fn window<S: Source + ?Sized>(
+        &mut self,
+        source: &mut S,
+        setup: &Setup,
+        counted: bool,
+    ) -> Result<WindowOutcome, Error> {
+        self.began = self.now;
+        self.done.clear();
+        self.part(source, setup, counted)
+    }
+
+    /// Plays a further part of the window: each thread goes on when it was done with those before.
+    /// Its time is what the window takes longer.
+    ///
+    /// # Errors
+    /// As [`Simulation::window`].
+    pub fn part<S: Source + ?Sized>(
         &mut self,
         source: &mut S,
         setup: &Setup,
@@ -134,15 +155,27 @@ impl<'a> Simulation<'a> {
         self.hierarchy.clear(self.machine);
         self.hierarchy.pages.ask_again();
         let time = (self.timed, begin);
-        let replay = Replay::new(self.machine, &mut self.hierarchy, setup, source, time);
+        let begins = |thread: u32| self.done.get(thread as usize).map_or(self.began, |at| *at);
+        let replay = Replay::new(
+            self.machine,
+            &mut self.hierarchy,
+            setup,
+            source,
+            time,
+            begins,
+        );
         let played = replay.play()?;
         self.now = played.end;
+        self.done.resize(setup.units.len(), self.began);
+        for (thread, _, at) in &played.threads {
+            self.done[*thread as usize] = *at;
+        }
         let mut outcome = WindowOutcome {
             threads: vec![Share::default(); setup.units.len()],
             ..WindowOutcome::default()
         };
         if counted {
-            for (thread, share) in &played.threads {
+            for (thread, share, _) in &played.threads {
                 outcome.threads[*thread as usize] = *share;
             }
             outcome.groups = played.groups;

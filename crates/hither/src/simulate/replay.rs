@@ -58,7 +58,8 @@ pub struct Played {
     pub end: f64,
     pub busy: f64,
     pub reads: u64,
-    pub threads: Vec<(u32, Share)>,
+    /// With the time at which each was done.
+    pub threads: Vec<(u32, Share, f64)>,
     pub groups: Vec<Share>,
 }
 
@@ -87,13 +88,15 @@ pub struct Replay<'a, S: Source + ?Sized> {
 }
 
 impl<'a, S: Source + ?Sized> Replay<'a, S> {
-    /// For a checked machine and units that it has; time begins at `now`.
+    /// For a checked machine and units that it has. `begins`: when each thread goes on; no time is
+    /// after `now`.
     pub fn new(
         machine: &'a Machine,
         hierarchy: &'a mut Hierarchy,
         setup: &'a Setup<'a>,
         source: &'a mut S,
         (timed, now): (bool, f64),
+        begins: impl Fn(u32) -> f64,
     ) -> Self {
         let threads: Vec<Thread> = source
             .threads()
@@ -110,12 +113,13 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
                     piece: Vec::new(),
                     next: 0,
                     entered: false,
-                    ready: now,
+                    ready: begins(number),
                     stream: Stream::new(),
                     share: Share::default(),
                 }
             })
             .collect();
+        let first = threads.iter().fold(now, |first, t| first.min(t.ready));
         let cores = machine.units.iter().map(|u| u.core + 1).max().unwrap_or(0);
         let core = |_| Core {
             running: 0,
@@ -128,7 +132,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
         Replay {
             units: machine.units.iter().map(|_| Unit::default()).collect(),
             cores: (0..cores).map(core).collect(),
-            wheel: Wheel::new(threads.len(), now),
+            wheel: Wheel::new(threads.len(), first),
             ends: vec![0; threads.len()],
             threads,
             machine,
@@ -146,7 +150,6 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
 
     /// Plays all accesses.
     pub fn play(mut self) -> Result<Played, Error> {
-        let now = self.latest;
         let mut ready = Vec::new();
         for t in 0..self.threads.len() {
             let piece = self.fetch(t);
@@ -155,7 +158,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
         for (t, piece) in ready.into_iter().enumerate() {
             if let Some(piece) = piece {
                 if !self.must_wait(t, &piece) {
-                    self.join(t, now);
+                    self.join(t, self.threads[t].ready);
                 }
             }
         }
@@ -176,7 +179,11 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
             end: self.latest,
             busy: self.cores.iter().map(|c| c.busy).sum(),
             reads: self.reads,
-            threads: self.threads.iter().map(|t| (t.number, t.share)).collect(),
+            threads: self
+                .threads
+                .iter()
+                .map(|t| (t.number, t.share, t.ready))
+                .collect(),
             groups: self.groups,
         })
     }
@@ -355,6 +362,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
             self.threads[t].ready
         };
         self.latest = self.latest.max(time);
+        self.threads[t].ready = time;
         let piece = self.fetch(t);
         let goes_on = piece.is_some_and(|piece| !self.must_wait(t, &piece));
         if !goes_on {
@@ -434,7 +442,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     fn start(&mut self, t: usize, time: f64) {
         let thread = &mut self.threads[t];
         thread.ready = thread.ready.max(time);
-        thread.stream.restart(time);
+        thread.stream.restart(thread.ready);
         let core = &mut self.cores[thread.core];
         if core.running == 0 {
             core.since = time;

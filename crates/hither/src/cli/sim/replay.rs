@@ -63,6 +63,7 @@ impl<'a> Stand<'a> {
             ground,
             group,
             simulation: Simulation::new(&self.model.machine, true)?,
+            goes_on: false,
             run: Run::default(),
         };
         for window in self.windows {
@@ -96,6 +97,8 @@ struct Playing<'a> {
     ground: Ground<'a>,
     group: Option<Group<'a>>,
     simulation: Simulation<'a>,
+    /// A part of the window was played.
+    goes_on: bool,
     run: Run,
 }
 
@@ -110,6 +113,7 @@ impl Playing<'_> {
         let plan = self.ground.plan;
         let within = plan.within(recorded.start.saturating_add(1), recorded.end);
         let threads = window.accesses.len();
+        self.goes_on = false;
         let made = |stage: usize| made_by(plan.stages[stage].start, &recorded.pieces, threads);
         let mut turns = within.map(|stage| (stage, made(stage))).peekable();
         let mut reached = 0;
@@ -153,7 +157,10 @@ impl Playing<'_> {
             home: &|address| homes.of(address),
             group: of_group.as_ref().map(|of| of as &dyn Fn(u64) -> u32),
         };
-        let outcome = self.simulation.window(cut, &setup, counts)?;
+        let outcome = match std::mem::replace(&mut self.goes_on, true) {
+            false => self.simulation.window(cut, &setup, counts)?,
+            true => self.simulation.part(cut, &setup, counts)?,
+        };
         if counts {
             add(&mut self.run.threads, &outcome.threads);
             add(&mut self.run.groups, &outcome.groups);

@@ -89,8 +89,8 @@ impl<S: Source> Source for Cut<S> {
         let handed = into.len() as u64;
         self.left[at] -= handed;
         self.given[at] += handed;
-        // All threads begin a part at the same time; but what came after a wait still comes after
-        // all that others did before.
+        // Threads go on with a part when they were done with the last; but what came after a wait
+        // still comes after all that others did before.
         if piece.waited {
             self.went_on[at] = Some(piece.start);
         } else if let Some(start) = self.went_on[at].filter(|_| !self.begun[at]) {

@@ -282,6 +282,42 @@ fn groups_have_their_misses() {
 }
 
 #[test]
+fn a_cut_makes_nobody_wait() {
+    let machine = plain(2);
+    let setup = crate::simulate::Setup {
+        units: &[0, 1],
+        home: &|_| None,
+        group: None,
+    };
+    let cold = |thread: u64, n: u64| -> Vec<_> {
+        let line = |k| Access {
+            depends: 1,
+            ..read((thread << 20) + k * 64)
+        };
+        (0..n).map(line).collect()
+    };
+    // Each has the slow part when the other has the quick one.
+    let (slow, quick) = (cold(1, 64), cold(2, 8));
+    let (quick_later, slow_later) = (cold(3, 8), cold(4, 64));
+    let whole = vec![
+        [slow.clone(), quick_later.clone()].concat(),
+        [quick.clone(), slow_later.clone()].concat(),
+    ];
+    let whole = run(&machine, whole, &[0, 1]).cycles;
+    let mut simulation = crate::simulate::Simulation::new(&machine, true).unwrap();
+    let mut first = Script::of(vec![slow, quick]);
+    let mut then = Script::of(vec![quick_later, slow_later]);
+    let first = simulation.window(&mut first, &setup, true).unwrap();
+    let then = simulation.part(&mut then, &setup, true).unwrap();
+    let cut = first.counts.cycles + then.counts.cycles;
+    assert!((cut / whole - 1.0).abs() < 0.05, "{cut} {whole}");
+    // The next window is another time.
+    let mut again = Script::of(vec![cold(5, 8), cold(6, 64)]);
+    let again = simulation.window(&mut again, &setup, true).unwrap();
+    assert!(again.counts.cycles > 0.8 * first.counts.cycles);
+}
+
+#[test]
 fn a_thread_without_a_unit_is_named() {
     let script = Script::of(vec![vec![read(0)], vec![read(0)]]);
     let machine = plain(2);
