@@ -215,7 +215,7 @@ fn mixed(sites: &Sites, notes: &mut Vec<String>) {
     let fastest = sites.units.iter().map(|u| u.kind).max();
     if sites.units.iter().any(|u| Some(u.kind) != fastest) {
         notes.push(
-            "cores of all kinds are simulated as those of the fastest kind, with its caches' sizes; who shares a cache is as it is".to_owned(),
+            "Cores of all kinds are simulated as those of the fastest kind, with its caches' sizes; who shares a cache is as it is.".to_owned(),
         );
     }
 }

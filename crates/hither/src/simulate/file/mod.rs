@@ -118,7 +118,7 @@ pub fn machine(
     let machine = join(&file, &sites, caches, links)?;
     if source.name == GENERIC {
         notes.push(
-            "there is no machine file for this topology: latencies, bandwidths and energies are typical ones (generic.toml); give your own with --machine".to_owned(),
+            "There is no machine file for this topology: latencies, bandwidths and energies are typical ones (generic.toml); give your own with --machine.".to_owned(),
         );
     }
     Ok(Made {
