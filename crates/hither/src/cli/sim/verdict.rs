@@ -20,8 +20,11 @@ pub fn sentence(all: &[Predicted], time: &dyn Fn(usize, usize) -> Option<Ratio>)
     let (Some(first), Some(fastest)) = (all.first(), all.get(at)) else {
         return "There is nothing to compare.".to_owned();
     };
-    let told_apart =
-        |other: usize| time(other, at).is_some_and(|r| is_sure(r) && r.value - 1.0 >= NOTICEABLE);
+    // Where nothing is left to chance, as with one window, what was recorded is all there is.
+    let told_apart = |other: usize| {
+        let ratio = time(other, at).filter(|r| r.half_width.is_none() || is_sure(*r));
+        ratio.is_some_and(|r| r.value - 1.0 >= NOTICEABLE)
+    };
     // The first is what the best is compared with in any case.
     let behind = (1..all.len()).filter(|other| *other != at && !told_apart(*other));
     let alike: Vec<&str> = behind.map(|other| all[other].name.as_str()).collect();
@@ -116,6 +119,20 @@ mod tests {
 
     /// Placements `a`, `b`, ... of so much time, and the half widths of that.
     fn check(times: &[(f64, Option<f64>)], parts: &[&str]) {
+        let said = said(times, &|_, _| None);
+        for part in parts {
+            assert!(said.contains(part), "no {part:?} in {said:?}");
+        }
+        assert!(
+            !said.contains("a is as good") && !said.contains("; a,"),
+            "{said:?}"
+        );
+    }
+
+    fn said(
+        times: &[(f64, Option<f64>)],
+        between: &dyn Fn(usize, usize) -> Option<Ratio>,
+    ) -> String {
         let one = |(name, (value, half_width)): (char, &(f64, Option<f64>))| Predicted {
             name: name.to_string(),
             relative: Relative {
@@ -132,14 +149,26 @@ mod tests {
             ..Predicted::default()
         };
         let all: Vec<Predicted> = ('a'..).zip(times).map(one).collect();
-        let said = sentence(&all, &|_, _| None);
-        for part in parts {
-            assert!(said.contains(part), "no {part:?} in {said:?}");
-        }
-        assert!(
-            !said.contains("a is as good") && !said.contains("; a,"),
-            "{said:?}"
-        );
+        sentence(&all, between)
+    }
+
+    #[test]
+    fn as_good_are_those_that_chance_may_have_put_behind() {
+        let times = [1.0, 0.5, 0.52, 0.9, 0.501].map(|time| (time, Some(0.01)));
+        let check = |half_width, alike: &str| {
+            let said = said(&times, &|one, other| {
+                let value = times[one].0 / times[other].0;
+                Some(Ratio { value, half_width })
+            });
+            assert!(
+                said.ends_with(&format!("{alike} as good, as far as this can tell.")),
+                "{said}"
+            );
+        };
+        check(Some(0.1), "; c and e are");
+        check(Some(0.02), "; e is");
+        // One window and no seeds.
+        check(None, "; e is");
     }
 
     #[test]
