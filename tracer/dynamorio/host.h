@@ -102,6 +102,7 @@ bool insert_expand(void *dc, instrlist_t *bb);
 
 /* burst.c: with --sample, two copies of each block */
 void burst_init(const char *path);
+dr_emit_flags_t burst_expand(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating);
 bool burst_has_loop(instrlist_t *bb);
 
 /* plan.c: what a recorded execution of a block says, and the description of the rest */

@@ -19,12 +19,6 @@ struct copy {
 #define PUT(i) instrlist_meta_preinsert(bb, where, (i))
 #define REG(r) opnd_create_reg(r)
 
-static dr_emit_flags_t expand(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating) {
-  (void)tag, (void)for_trace, (void)translating;
-  insert_expand(dc, bb);
-  return DR_EMIT_DEFAULT;
-}
-
 static uintptr_t set_up(void *context, void *dc, void *tag, instrlist_t *bb, bool *duplicate, bool *dynamic,
                         void *data) {
   (void)dc, (void)tag, (void)bb, (void)data;
@@ -171,5 +165,5 @@ void record_init(void) {
       .never_enable_dynamic_handling = true,
   };
   drmgr_priority_t before = {.struct_size = sizeof before, .name = "hither-expand", .priority = -7000};
-  if (!drmgr_register_bb_app2app_event(expand, &before) || drbbdup_init(&options) != DRBBDUP_SUCCESS) dr_abort();
+  if (!drmgr_register_bb_app2app_event(burst_expand, &before) || drbbdup_init(&options) != DRBBDUP_SUCCESS) dr_abort();
 }
