@@ -66,7 +66,8 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
   struct hi_local *t = &m->local;
   slots[SLOT_LOCAL] = (uint64_t)t;
   slots[SLOT_STACK] = (uint64_t)(m->stack + STACK_BYTES);
-  slots[SLOT_IDLE] = 1; /* after a fork it is the parent's */
+  slots[SLOT_IDLE] = 1; /* after a fork they are the parent's */
+  slots[SLOT_INSTRUCTIONS] = 0;
   bool traced = hi_run.process && index &&
                 hi_thread_start(t, index, (int)dr_get_thread_id(dc), creator, stack_pointer, &slots[SLOT_BASE],
                                 &slots[SLOT_INSTRUCTIONS]);
