@@ -23,7 +23,7 @@ struct hi_record_site {
 
 /* What inline code uses: in thread-local storage. */
 struct hi_record_slots {
-  uint64_t volatile *on;   /* 1: the recording copies run */
+  uint64_t volatile *idle; /* 0: the recording copies run, see hi_record_turn */
   uint64_t volatile *head; /* where the next record goes */
 };
 
@@ -68,5 +68,13 @@ void hi_record_close(struct hi_local *t);
 void hi_record_reopen(struct hi_local *t);
 uint64_t hi_record_now(void);
 
-static inline bool hi_recording(const struct hi_local *t) { return t->recorder && *t->recorder->slots.on; }
+static inline bool hi_recording(const struct hi_local *t) { return t->recorder && !*t->recorder->slots.idle; }
+
+/* Which copies the thread's next blocks run in. A block asks its slot or the counter, whichever
+ * is cheaper for it, see dynamorio/dispatch.c. */
+static inline void hi_record_turn(struct hi_local *t, bool on) {
+  *t->recorder->slots.idle = !on;
+  if (on) *t->instructions |= HI_COUNT_RECORDING;
+  else *t->instructions &= ~HI_COUNT_RECORDING;
+}
 #endif

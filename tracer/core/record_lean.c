@@ -280,7 +280,7 @@ static void begin(struct hi_local *t) {
   r->since = hi_record_now();
   r->share_end = h->record_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) + h->record_ns : ~0ull;
   empty(r);
-  *r->slots.on = 1;
+  hi_record_turn(t, true);
 }
 
 /* The collector gets the piece if there is anything in it. */
@@ -293,7 +293,7 @@ static void hand_over(struct hi_recorder *r) {
 /* The thread leaves its window; what was not encoded is lost. */
 static void leave(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
-  *r->slots.on = 0;
+  hi_record_turn(t, false);
   r->pause = HI_RUNNING;
   empty(r);
   hand_over(r);
@@ -318,11 +318,12 @@ static bool settle(struct hi_local *t, uint64_t end) {
 }
 
 /* What follows does not count (--until). Maybe within a block that goes on recording. */
-static void stop_recording(struct hi_recorder *r) {
+static void stop_recording(struct hi_local *t) {
+  struct hi_recorder *r = t->recorder;
   r->stop = (uint64_t *)*r->slots.head;
   r->stopped = hi_record_now();
   r->pause = HI_STOPPING;
-  *r->slots.on = 0;
+  hi_record_turn(t, false);
 }
 
 /* Goes on in the window of before; what others did meanwhile comes first. */
@@ -332,7 +333,7 @@ static void resume(struct hi_local *t) {
   r->pause = HI_RUNNING;
   r->waited = true;
   r->since = hi_record_now();
-  *r->slots.on = 1;
+  hi_record_turn(t, true);
 }
 
 void hi_record_start(struct hi_local *t, struct hi_recorder *r, struct hi_record_slots slots) {
@@ -343,7 +344,7 @@ void hi_record_start(struct hi_local *t, struct hi_recorder *r, struct hi_record
   r->pause = HI_RUNNING;
   r->window = 0;
   r->piece = NULL; /* after a fork it is the parent's */
-  *slots.on = 0;
+  hi_record_turn(t, false);
   *slots.head = (uint64_t)r->raw;
   hi_record_notice(t);
 }
@@ -352,8 +353,8 @@ void hi_record_start(struct hi_local *t, struct hi_recorder *r, struct hi_record
 void hi_record_notice(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   bool open = is_open(), newest = is_newest(r);
-  if (*r->slots.on) {
-    if (!hi_counting(t)) stop_recording(r);
+  if (hi_recording(t)) {
+    if (!hi_counting(t)) stop_recording(t);
     return;
   }
   bool stopping_here = r->pause == HI_STOPPING && *r->slots.head == (uint64_t)r->stop;
@@ -370,16 +371,16 @@ void hi_record_notice(struct hi_local *t) {
 void hi_record_flush(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   if (!lock_or_drop(r)) return;
-  if (settle(t, hi_record_now()) && *r->slots.on) {
+  if (settle(t, hi_record_now()) && hi_recording(t)) {
     if (!is_open() || !is_newest(r) || clock_ns(CLOCK_THREAD_CPUTIME_ID) >= r->share_end) {
       leave(t);
     } else if (!hi_counting(t)) {
-      *r->slots.on = 0;
+      hi_record_turn(t, false);
       r->pause = HI_PAUSED;
     }
   }
   unlock(r);
-  if (!*r->slots.on) hi_record_notice(t);
+  if (!hi_recording(t)) hi_record_notice(t);
 }
 
 /* Encodes what there is, in case the thread does not come back soon. */
@@ -424,6 +425,6 @@ void hi_record_reopen(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   if (!r || !r->closed) return;
   r->closed = false;
-  if (*r->slots.on || r->pause != HI_RUNNING) r->piece = take_piece();
+  if (hi_recording(t) || r->pause != HI_RUNNING) r->piece = take_piece();
   unlock(r);
 }

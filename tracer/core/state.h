@@ -14,7 +14,8 @@
 #define HI_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HI_ADDRESS_MASK ((1ull << 47) - 1)
-#define HI_FOLD 10 /* see hi_index */
+#define HI_FOLD 10                      /* see hi_index */
+#define HI_COUNT_RECORDING (1ull << 63) /* in the first counter of instructions, see hi_record_turn */
 #define HI_PAGE_SHIFT 12
 #define HI_PAGE_BYTES 4096ull
 
@@ -97,7 +98,7 @@ static inline bool hi_counting(const struct hi_local *t) {
 }
 
 static inline void hi_publish_instructions(struct hi_local *t) {
-  t->shared->instructions = t->instructions[0] + t->instructions[1] + t->instructions[2];
+  t->shared->instructions = (t->instructions[0] & ~HI_COUNT_RECORDING) + t->instructions[1] + t->instructions[2];
   t->shared->traced_instructions = t->instructions[1];
   t->shared->untraced_instructions = t->instructions[2];
 }

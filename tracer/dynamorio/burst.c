@@ -17,9 +17,12 @@ static char flags_page[HI_PAGE_BYTES] __attribute__((aligned(4096)));
 
 _Static_assert(sizeof(struct hi_header) <= HI_PAGE_BYTES, "burst lies in the first page");
 
-static dr_emit_flags_t expand(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating) {
+/* drbbdup says the same of blocks without any branch only, because it looks at the one that ends
+ * them too; of the others it lets drreg restore every register before each instruction. Copies
+ * share nothing: their jumps cross no reservation. */
+dr_emit_flags_t burst_expand(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating) {
   (void)tag, (void)for_trace, (void)translating;
-  insert_expand(dc, bb);
+  if (!insert_expand(dc, bb)) drreg_set_bb_properties(dc, DRREG_IGNORE_CONTROL_FLOW);
   return DR_EMIT_DEFAULT;
 }
 
@@ -89,5 +92,5 @@ void burst_init(const char *path) {
       .never_enable_dynamic_handling = true,
   };
   drmgr_priority_t before = {.struct_size = sizeof before, .name = "hither-expand", .priority = -7000};
-  if (!drmgr_register_bb_app2app_event(expand, &before) || drbbdup_init(&options) != DRBBDUP_SUCCESS) dr_abort();
+  if (!drmgr_register_bb_app2app_event(burst_expand, &before) || drbbdup_init(&options) != DRBBDUP_SUCCESS) dr_abort();
 }

@@ -66,7 +66,8 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
   struct hi_local *t = &m->local;
   slots[SLOT_LOCAL] = (uint64_t)t;
   slots[SLOT_STACK] = (uint64_t)(m->stack + STACK_BYTES);
-  slots[SLOT_RECORD] = 0; /* after a fork it is the parent's */
+  slots[SLOT_IDLE] = 1; /* after a fork they are the parent's */
+  slots[SLOT_INSTRUCTIONS] = 0;
   bool traced = hi_run.process && index &&
                 hi_thread_start(t, index, (int)dr_get_thread_id(dc), creator, stack_pointer, &slots[SLOT_BASE],
                                 &slots[SLOT_INSTRUCTIONS]);
@@ -74,7 +75,7 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
   drmgr_set_tls_field(dc, local_slot, t);
   if (traced && m->recorder) {
     slots[SLOT_RAW_END] = (uint64_t)(m->recorder->raw + HI_RAW_WORDS);
-    hi_record_start(t, m->recorder, (struct hi_record_slots){&slots[SLOT_RECORD], &slots[SLOT_RAW]});
+    hi_record_start(t, m->recorder, (struct hi_record_slots){&slots[SLOT_IDLE], &slots[SLOT_RAW]});
   }
   char name[16];
   if (traced && prctl(PR_GET_NAME, name) == 0) hi_thread_name(t, name);

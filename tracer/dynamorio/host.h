@@ -26,7 +26,7 @@ enum {
   SLOT_INSTRUCTIONS,
   SLOT_TRACED,
   SLOT_UNTRACED,
-  SLOT_RECORD, /* what hi_record_slots points to */
+  SLOT_IDLE, /* what hi_record_slots points to */
   SLOT_RAW,
   SLOT_RAW_END,
   SLOTS
@@ -102,6 +102,7 @@ bool insert_expand(void *dc, instrlist_t *bb);
 
 /* burst.c: with --sample, two copies of each block */
 void burst_init(const char *path);
+dr_emit_flags_t burst_expand(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating);
 bool burst_has_loop(instrlist_t *bb);
 
 /* plan.c: what a recorded execution of a block says, and the description of the rest */
@@ -144,6 +145,9 @@ void depend_follow(instrlist_t *bb, const struct plan *plan, struct depend *of_a
 /* record.c: --bursts and --full, two copies of each block, one of which records */
 void record_init(void);
 void record_wait_init(void);
+
+/* dispatch.c: the choice between them */
+void dispatch_init(void);
 
 /* strings.c: instructions that touch a range */
 void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site);

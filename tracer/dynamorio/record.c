@@ -3,11 +3,11 @@
  *
  *     raw[0] = number of the block     raw[1 + n] = value of its site n
  *
- * SLOT_RECORD decides at the head of a block which copy runs, for each thread of its own. */
+ * SLOT_IDLE decides at the head of a block which copy runs, for each thread of its own. */
 #include "host.h"
 #include "drbbdup.h"
 
-enum { CASE_COUNTED = 0, CASE_RECORDED = 1 };
+enum { CASE_RECORDED = 0, CASE_COUNTED = 1 }; /* drbbdup has the shorter way to a case that is not 0 */
 
 /* A copy being instrumented. */
 struct copy {
@@ -18,12 +18,6 @@ struct copy {
 
 #define PUT(i) instrlist_meta_preinsert(bb, where, (i))
 #define REG(r) opnd_create_reg(r)
-
-static dr_emit_flags_t expand(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating) {
-  (void)tag, (void)for_trace, (void)translating;
-  insert_expand(dc, bb);
-  return DR_EMIT_DEFAULT;
-}
 
 static uintptr_t set_up(void *context, void *dc, void *tag, instrlist_t *bb, bool *duplicate, bool *dynamic,
                         void *data) {
@@ -165,11 +159,12 @@ void record_init(void) {
       .analyze_case = analyse,
       .destroy_case_analysis = forget,
       .instrument_instr_ex = instrument,
-      .runtime_case_opnd = host_slot(GLOBAL_DCONTEXT, SLOT_RECORD),
+      .runtime_case_opnd = host_slot(GLOBAL_DCONTEXT, SLOT_IDLE),
       .non_default_case_limit = 1,
-      .max_case_encoding = CASE_RECORDED,
+      .max_case_encoding = CASE_COUNTED,
       .never_enable_dynamic_handling = true,
   };
   drmgr_priority_t before = {.struct_size = sizeof before, .name = "hither-expand", .priority = -7000};
-  if (!drmgr_register_bb_app2app_event(expand, &before) || drbbdup_init(&options) != DRBBDUP_SUCCESS) dr_abort();
+  if (!drmgr_register_bb_app2app_event(burst_expand, &before) || drbbdup_init(&options) != DRBBDUP_SUCCESS) dr_abort();
+  dispatch_init();
 }

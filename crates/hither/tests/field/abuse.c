@@ -134,6 +134,44 @@ static int run_guard(void) {
   return 0;
 }
 
+/* Stores around one that faults, with room for the tracer's work in between: first where nobody
+ * needs the flags, then where they say that two values are equal. Each register but the pointers
+ * and rsp holds 0x100 + its number in gregs. Returns their sum. */
+long registers_kept(long *room, long *pages);
+__asm__("registers_kept:\n"
+        "  push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n"
+        "  mov $0x100, %r8d\n mov $0x101, %r9d\n mov $0x102, %r10d\n mov $0x103, %r11d\n mov $0x104, %r12d\n"
+        "  mov $0x105, %r13d\n mov $0x106, %r14d\n mov $0x107, %r15d\n mov $0x10a, %ebp\n mov $0x10b, %ebx\n"
+        "  mov $0x10c, %edx\n mov $0x10d, %eax\n mov $0x10e, %ecx\n jmp 1f\n"
+        "1: addq $1, (%rdi)\n addq $1, 192(%rdi)\n addq $1, (%rsi)\n addq $1, 384(%rdi)\n cmp %rax, %rax\n jmp 2f\n"
+        "2: mov %rax, (%rdi)\n mov %rcx, 192(%rdi)\n mov %rax, 4096(%rsi)\n mov %rdx, 384(%rdi)\n jne 3f\n"
+        "  add %r8, %rax\n add %r9, %rax\n add %r10, %rax\n add %r11, %rax\n add %r12, %rax\n add %r13, %rax\n"
+        "  add %r14, %rax\n add %r15, %rax\n add %rbp, %rax\n add %rbx, %rax\n add %rdx, %rax\n add %rcx, %rax\n"
+        "3: pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbp\n pop %rbx\n ret\n");
+
+static int wrong_registers, second_page;
+static void on_register_fault(int signal, siginfo_t *info, void *context) {
+  greg_t *gregs = ((ucontext_t *)context)->uc_mcontext.gregs;
+  for (int i = REG_R8; i <= REG_RCX; i++)
+    if (i != REG_RDI && i != REG_RSI) wrong_registers += gregs[i] != 0x100 + i;
+  if (second_page) wrong_registers += !(gregs[REG_EFL] & 0x40);
+  second_page = !second_page;
+  on_write_fault(signal, info, context);
+}
+
+static int run_registers(void) {
+  struct sigaction action = {.sa_sigaction = on_register_fault, .sa_flags = SA_SIGINFO};
+  sigaction(SIGSEGV, &action, NULL);
+  long room[64], sum = 0;
+  long *pages = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  for (int i = 0; i < 3000; i++) {
+    mprotect(pages, 2 * PAGE, PROT_NONE);
+    sum += registers_kept(room, pages);
+  }
+  printf("%ld, %ld, %d wrong\n", sum, pages[0], wrong_registers);
+  return 0;
+}
+
 static int run_mmap(void) {
   long sum = 0;
   for (int i = 0; i < 20000; i++) {
@@ -402,7 +440,7 @@ static const struct {
     {"brk", run_brk},           {"spin", run_spin},         {"abort", run_abort},     {"kill", run_kill},
     {"term", run_term},         {"exec", run_exec},         {"self", run_self},       {"names", run_names},
     {"valgrind", run_valgrind}, {"group", run_group},       {"files", run_files},     {"wait", run_wait},
-    {"ignored", run_ignored},   {"ignoring", run_ignoring}, {"closing", run_closing},
+    {"ignored", run_ignored},   {"ignoring", run_ignoring}, {"closing", run_closing}, {"registers", run_registers},
 };
 
 int main(int argc, char **argv) {

@@ -26,6 +26,21 @@ fn signals() {
     }
 }
 
+/// In each copy of a block the tracer keeps other values in the program's registers.
+#[test]
+fn registers_at_a_fault() {
+    let program = built("abuse");
+    let native = run(Place::new().command(&[&program, "registers"]));
+    assert!(text(&native.stdout).ends_with(" 0 wrong\n"));
+    for option in ["--slice=10ms", "--sample", "--bursts=1ms/2ms", "--full"] {
+        let place = Place::new();
+        let line = ["trace", "-q", "-o", "traced", option, "--"];
+        let traced = [&[HITHER], &line[..], &[&program, "registers"]].concat();
+        let traced = run(place.command(&traced));
+        assert_eq!(text(&traced.stdout), text(&native.stdout), "{option}");
+    }
+}
+
 #[test]
 fn exceptions_and_libraries_that_come_and_go() {
     check(&[&built("throws")], 1, 5);

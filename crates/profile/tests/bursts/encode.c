@@ -40,9 +40,9 @@ int main(void) {
   hi_run.header = &header;
   hi_run.pieces = calloc(HI_PIECES, sizeof *hi_run.pieces);
   read_blocks();
-  struct hi_local local = {.index = 1, .shared = &thread};
-  uint64_t on, head;
-  hi_record_start(&local, &recorder, (struct hi_record_slots){&on, &head});
+  uint64_t idle, head, instructions = 0;
+  struct hi_local local = {.index = 1, .shared = &thread, .instructions = &instructions};
+  hi_record_start(&local, &recorder, (struct hi_record_slots){&idle, &head});
   for (uint64_t block; read_word(&block);) {
     uint64_t *raw = (uint64_t *)head, sites = hi_run.record_blocks[block].sites;
     raw[0] = block;
