@@ -228,7 +228,7 @@ fn notes(stand: Stand, warm: WarmUp, damaged: bool) -> Vec<String> {
     }
     if let Some([time, misses, traffic]) = warm.changes.filter(|_| !warm.is_settled()) {
         notes.push(format!(
-            "The caches are not quite warm: with twice the warm-up, time changes by {}, misses of the last level by {} and traffic by {}. Record longer windows: see --bursts of `hither trace --help`.",
+            "The caches are not quite warm: with twice the warm-up, time changes by {}, misses of the last level by {} and traffic by {}. Longer windows help where the program comes back to the same data: see --bursts of `hither trace --help`. Of one that goes on to new data, take differences of that size for none.",
             percent(time), percent(misses), percent(traffic)
         ));
     }

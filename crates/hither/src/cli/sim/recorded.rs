@@ -136,12 +136,17 @@ impl Recording {
         together.collect()
     }
 
-    /// The same windows with fewer before each, as if they had been made so.
-    pub fn warmed_by(mut windows: Vec<Window>, before: usize) -> Vec<Window> {
-        let more = std::iter::once(first_more(before)).chain(std::iter::repeat(0));
-        for (window, more) in windows.iter_mut().zip(more) {
-            let dropped = window.before.len().saturating_sub(before + more);
-            window.before.drain(..dropped);
+    /// The same windows with fewer before each; before the first one, which may be after as many
+    /// as were recorded, half as many so many times.
+    pub fn warmed_by(mut windows: Vec<Window>, before: usize, halves: u32) -> Vec<Window> {
+        for (at, window) in windows.iter_mut().enumerate() {
+            let all = window.before.len();
+            let kept = if at == 0 {
+                all >> halves
+            } else {
+                before.min(all)
+            };
+            window.before.drain(..all - kept);
         }
         windows
     }
@@ -340,15 +345,18 @@ mod tests {
             before,
         };
         let some = |n: usize| (0..n).map(|_| window(Vec::new())).collect();
-        let check = |counts: [usize; 2], before, expected: [usize; 2]| {
+        let check = |counts: [usize; 2], before, halves, expected: [usize; 2]| {
             let windows = counts.map(|n| window(some(n))).into_iter().collect();
-            let found = Recording::warmed_by(windows, before);
+            let found = Recording::warmed_by(windows, before, halves);
             let found: Vec<usize> = found.iter().map(|w| w.before.len()).collect();
-            assert_eq!(found, expected, "{before}");
+            assert_eq!(found, expected, "{counts:?} {before}");
         };
-        check([6, 2], 1, [4, 1]);
-        check([6, 2], 0, [2, 0]);
-        check([3, 2], 2, [3, 2]);
+        check([6, 2], 2, 0, [6, 2]);
+        check([6, 2], 1, 1, [3, 1]);
+        check([6, 2], 0, 2, [1, 0]);
+        // Not as many as were wanted: half of them all the same.
+        check([2, 2], 1, 1, [1, 1]);
+        check([0, 2], 1, 1, [0, 1]);
     }
 
     #[test]

@@ -98,15 +98,16 @@ pub fn find(
         if before > 1 && !is_affordable(recording, limit, before) {
             break;
         }
-        // Of the same windows: the last as they are, the others with fewer before each.
-        let all = if before > 1 {
-            vec![before, 2 * before]
+        // Of the same windows: the last as they are, the others with half of that before each.
+        let all: &[usize] = if before > 1 {
+            &[before, 2 * before]
         } else {
-            vec![0, 1, 2]
+            &[0, 1, 2]
         };
         let played = side_by_side(all.len(), jobs, |at| {
             let windows = recording.windows(limit, Some(2 * before));
-            played(&Recording::warmed_by(windows, all[at]))
+            let halves = (all.len() - 1 - at) as u32;
+            played(&Recording::warmed_by(windows, all[at], halves))
         })?;
         let warm = match &played[..] {
             [none, one, two] => compare(none, one, two, line),
