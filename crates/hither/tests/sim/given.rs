@@ -206,6 +206,43 @@ fn best_is_judged_with_the_options_given() {
     assert_ne!(judged("--data most-access --page-size 2m"), small);
 }
 
+/// What is predicted of the fastest with phases is what its placement brings.
+#[test]
+fn best_is_judged_with_its_phases() {
+    let place = Place::new();
+    made::write_changing(&place.path("app.hither"), 1000);
+    let machine = "--topology 'node:4 core:2 pu:1'";
+    let phases = "--phases --thread-interval 100ms --page-interval 10s";
+    let placed = |options: &str| -> Value {
+        let line = format!(
+            "hither map app.hither {machine} --policy best --data first-touch {options} -o best"
+        );
+        ok(&place, &line);
+        let text = std::fs::read_to_string(place.path("best.place.json")).expect("a placement");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let time = || {
+        let line =
+            format!("hither sim app.hither {machine} --policy compact -p best.place.json --json");
+        let found: Value = serde_json::from_str(&ok(&place, &line)).expect("JSON");
+        let amounts = &found["comparisons"][0]["placements"][1]["amounts"];
+        amounts["time"].as_f64().expect("a time")
+    };
+    let once = placed("");
+    let still = time();
+    let best = placed(phases);
+    let count = |placement: &Value| placement["phases"].as_array().map(Vec::len);
+    assert_eq!((count(&once), count(&best)), (Some(1), Some(2)));
+    let moving = time();
+    let predicted = |placement: &Value| {
+        let why = placement["why"].as_str().expect("a sentence");
+        why.split_once(')')
+            .map(|(predicted, _)| predicted.to_owned())
+    };
+    assert_ne!(predicted(&once), predicted(&best));
+    assert!(moving < still, "{moving} {still}");
+}
+
 #[test]
 fn a_profile_can_be_left_alone() {
     let place = place();

@@ -110,12 +110,12 @@ pub fn profile() -> Profile {
 
 /// What a thread does in a window: it goes through its block, and every eighth access is one to
 /// the shared page.
-fn stream(window: u64, thread: u32, count: u64) -> Vec<Access> {
+fn stream(window: u64, thread: u32, shared: u64, count: u64) -> Vec<Access> {
     let access = |n: u64| {
         let is_shared = n % 8 == 7;
         let at = window * count + n;
         let offset = match is_shared {
-            true => shared(thread) * PAGE_SIZE + at % 4 * 64,
+            true => shared * PAGE_SIZE + at % 4 * 64,
             false => u64::from(thread) * BLOCK * PAGE_SIZE + at * 8 % (BLOCK * PAGE_SIZE),
         };
         Access {
@@ -131,18 +131,77 @@ fn stream(window: u64, thread: u32, count: u64) -> Vec<Access> {
 
 /// Writes the profile, with bursts of so many windows and accesses of each thread in one.
 pub fn write(dir: &Path, windows: u64, accesses: u64) {
+    let all = |window, thread| stream(window, thread, shared(thread), accesses);
+    put(dir, profile(), windows, 10 * MILLISECOND, all);
+}
+
+/// Slices of 10 ms of the run that changes, as many of each phase.
+const HALF: u32 = 60;
+
+/// The same where in a second phase thread 0 shares its page with thread 1, 2 with 3 and so on;
+/// a window every 200 ms.
+pub fn write_changing(dir: &Path, accesses: u64) {
+    let mut profile = profile();
+    let length = 10 * MILLISECOND;
+    let duration = u64::from(2 * HALF) * length;
+    profile.meta.duration = duration;
+    (profile.meta.comm_slices, profile.meta.page_slices) = (1, 2 * HALF);
+    for thread in &mut profile.threads {
+        thread.end = duration;
+    }
+    let slice = |at: u32| Slice {
+        start: u64::from(at) * length,
+        length,
+        accesses: 25_000,
+        heterogeneity: if at < HALF { 1875.0 } else { 900.0 },
+        sync: [4, 0, 0, 0],
+        threads: THREADS,
+        traced: true,
+        ..Slice::default()
+    };
+    profile.slices = (0..2 * HALF).map(slice).collect();
+    let pair = |at: u32, n: u32| {
+        let (i, j) = match at < HALF {
+            true => (n, n + THREADS / 2),
+            false => (2 * n, 2 * n + 1),
+        };
+        Comm {
+            slice: SliceIx(at),
+            i: ThreadIx(i),
+            j: ThreadIx(j),
+            events: 5000,
+        }
+    };
+    let pairs = |at: u32| (0..THREADS / 2).map(move |n| pair(at, n));
+    profile.comm = (0..2 * HALF).flat_map(pairs).collect();
+    let all = |window, thread| {
+        let page = match window < 3 {
+            true => shared(thread),
+            false => shared(thread / 2),
+        };
+        stream(window, thread, page, accesses)
+    };
+    put(dir, profile, 6, 200 * MILLISECOND, all);
+}
+
+fn put(
+    dir: &Path,
+    mut profile: Profile,
+    windows: u64,
+    every: u64,
+    all: impl Fn(u64, u32) -> Vec<Access>,
+) {
     let mut writer = Writer::begin(dir).expect("a place for bursts");
     for window in 0..windows {
-        let start = window * 10 * MILLISECOND;
+        let start = window * every;
         for thread in 0..THREADS {
-            let all = stream(window, thread, accesses);
             let head = Piece {
                 thread: ThreadIx(thread),
                 start,
                 end: start + MILLISECOND,
                 ..Piece::default()
             };
-            writer.accesses(window as u32, &head, &all);
+            writer.accesses(window as u32, &head, &all(window, thread));
         }
         writer.places(
             window as u32,
@@ -153,6 +212,6 @@ pub fn write(dir: &Path, windows: u64, accesses: u64) {
             }],
         );
     }
-    let written = write_with(&mut profile(), dir, writer).expect("a profile");
+    let written = write_with(&mut profile, dir, writer).expect("a profile");
     assert_eq!(written.missing, Vec::<String>::new());
 }

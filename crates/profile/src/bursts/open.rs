@@ -436,3 +436,38 @@ fn in_order(mut pieces: Vec<(Piece, Stored)>) -> (Vec<(Piece, Stored)>, bool) {
     pieces.sort_by_key(|(piece, _)| piece.start);
     (pieces, gap)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So that a file cannot make a reader hold more.
+    #[test]
+    fn windows_and_their_names_are_so_many_at_most() {
+        let most = MAX_WINDOWS as u32;
+        let mut found = Found {
+            pieces: (0..most).map(|window| (window, Vec::new())).collect(),
+            places: (0..most).map(|window| (window, Vec::new())).collect(),
+            ..Found::default()
+        };
+        let mut check = |kind, payload: &[u8], expected| {
+            let frame = Frame {
+                kind,
+                payload,
+                offset: 0,
+            };
+            assert_eq!(found.take(&frame), expected, "{kind} {payload:?}");
+        };
+        let mut one_of = |window: u32, expected| {
+            let mut piece = vec![0; PIECE_HEAD];
+            piece[..4].copy_from_slice(&window.to_le_bytes());
+            check(PIECE, &piece, expected);
+            let mut places = Vec::new();
+            super::super::coding::put_varint(&mut places, window.into());
+            check(PLACES, &places, expected);
+        };
+        one_of(most - 1, Some(()));
+        one_of(most, None);
+        one_of(0, Some(()));
+    }
+}

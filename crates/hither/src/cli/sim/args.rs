@@ -159,8 +159,8 @@ pub struct How {
     pub all: bool,
 
     /// Share of each window that warms the caches and is not counted, 0 to 0.9 [default: so much
-    /// that twice as much changes results by less than 1 %, else the window recorded before; 0
-    /// for a recording of the whole run]
+    /// that twice as much changes results by less than 1 %, else up to 8 windows recorded before;
+    /// 0 for a recording of the whole run]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub warm_up: Option<f64>,
 

@@ -6,17 +6,14 @@ use super::args::{Args, By};
 use super::forecast::Played;
 use super::model::Model;
 use super::plans::{wanted, Candidate, Planner};
-use super::recorded::{Recording, Window};
+use super::recorded::{Recording, Window, FEW_WINDOWS};
 use super::replay::{side_by_side, Group, Heard, Stand};
 use super::structures::Structures;
 use super::verdict;
 use super::wanted::Threads;
-use super::warm::{self, WarmUp};
+use super::warm::{self, Line, WarmUp};
 use crate::cli::progress::Counter;
 use crate::cli::style::percent;
-
-/// Windows simulated with less than this leave little to judge by.
-const FEW_WINDOWS: usize = 5;
 
 /// What the placements that are asked for are predicted to do.
 ///
@@ -25,7 +22,7 @@ const FEW_WINDOWS: usize = 5;
 pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<Forecast> {
     let limit = (!args.how.all).then_some(args.how.accesses);
     let warm = warm_up(args, recording, model, limit)?;
-    let windows = recording.windows(limit, warm.before);
+    let windows = recording.windows(limit, warm.changes.map(|_| warm.before));
     let study = Study {
         args,
         stand: stand(args, recording, &windows, model),
@@ -107,8 +104,8 @@ fn warm_up(
     }
     let progress = Counter::new(args.quiet, 0, "windows simulated to find the warm-up");
     let step = || progress.step();
-    let line = f64::from(model.machine.line);
-    let found = warm::find(recording, limit, line, |windows, parts| {
+    let line = Line::of(&model.machine);
+    let found = warm::find(recording, limit, args.how.jobs, line, |windows, parts| {
         let study = Study {
             args,
             stand: stand(args, recording, windows, model),
@@ -231,7 +228,7 @@ fn notes(stand: Stand, warm: WarmUp, damaged: bool) -> Vec<String> {
     }
     if let Some([time, misses, traffic]) = warm.changes.filter(|_| !warm.is_settled()) {
         notes.push(format!(
-            "The caches are not quite warm: with twice the warm-up, time changes by {}, misses of the last level by {} and traffic by {}. Record longer windows: see --bursts of `hither trace --help`.",
+            "The caches are not quite warm: with twice the warm-up, time changes by {}, misses of the last level by {} and traffic by {}. Longer windows help where the program comes back to the same data: see --bursts of `hither trace --help`. Of one that goes on to new data, take differences of that size for none.",
             percent(time), percent(misses), percent(traffic)
         ));
     }

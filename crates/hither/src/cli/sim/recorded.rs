@@ -13,8 +13,17 @@ use crate::simulate::feed::homes::{touches, Touches};
 use crate::simulate::feed::space::{Layout, Space};
 use crate::topology::PuList;
 
-/// Windows that the first one simulated is played after, besides those that each is.
-const FIRST_MORE: usize = 2;
+/// Fewer windows than this leave little to judge by.
+pub const FEW_WINDOWS: usize = 5;
+/// So many windows count if there are as many, however long they are: two tell next to nothing of
+/// how they differ.
+const LEAST_COUNTED: usize = 3;
+
+/// How many windows more than the others the first one that counts is played after. It finds what
+/// those left; each other one finds what all before it left.
+fn first_more(before: usize) -> usize {
+    2 + before
+}
 
 /// What was recorded of a run.
 pub struct Recording {
@@ -94,12 +103,21 @@ impl Recording {
         })
     }
 
-    /// Windows to simulate, in order of time, each with `before` others that warm the caches.
+    /// Windows to simulate, in order of time, each with `before` others that warm the caches;
+    /// with `None` only what is left out anyway warms them.
     /// `limit`: about how many accesses that may be in all, `None` for all that are recorded.
-    pub fn windows(&self, limit: Option<u64>, before: usize) -> Vec<Window> {
+    pub fn windows(&self, limit: Option<u64>, before: Option<usize>) -> Vec<Window> {
         let recorded = self.bursts.windows().iter();
         let times: Vec<(Nanos, Nanos)> = recorded.map(|w| (w.start, w.end)).collect();
-        let chosen = choose(&self.recorded, &times, limit, before + 1);
+        let mut chosen = choose(&self.recorded, &times, limit, before.unwrap_or(0) + 1);
+        let full = (0..times.len()).filter(|at| all(&self.recorded[*at]) > 0);
+        let least = before.map_or(usize::MAX, |_| FEW_WINDOWS);
+        begin_earlier(
+            &mut chosen,
+            &full.collect::<Vec<_>>(),
+            first_more(before.unwrap_or(0)),
+            least,
+        );
         let numbers = chosen.iter().flatten();
         let space = Space::new(numbers.flat_map(|w| self.bursts.places(*w)));
         let window = |number: &usize| Window {
@@ -116,6 +134,21 @@ impl Recording {
             })
         });
         together.collect()
+    }
+
+    /// The same windows with fewer before each; before the first one, which may be after as many
+    /// as were recorded, half as many so many times.
+    pub fn warmed_by(mut windows: Vec<Window>, before: usize, halves: u32) -> Vec<Window> {
+        for (at, window) in windows.iter_mut().enumerate() {
+            let all = window.before.len();
+            let kept = if at == 0 {
+                all >> halves
+            } else {
+                before.min(all)
+            };
+            window.before.drain(..all - kept);
+        }
+        windows
     }
 
     /// How many windows have something to simulate.
@@ -184,9 +217,8 @@ fn without(shown: &str, profile: &Profile) -> anyhow::Error {
 }
 
 /// Numbers of windows in groups of so many that follow each other, evenly over the time of the run,
-/// so many groups that they hold about `limit` accesses if they are like the others; at least two
-/// where there are two, since one tells nothing of how they differ. The first group, which finds
-/// caches empty, begins with up to [`FIRST_MORE`] more. `times`: when each begins and ends.
+/// so many groups that they hold about `limit` accesses if they are like the others; at least
+/// [`LEAST_COUNTED`] if there are. `times`: when each begins and ends.
 fn choose(
     recorded: &[Vec<u64>],
     times: &[(Nanos, Nanos)],
@@ -202,7 +234,8 @@ fn choose(
     let total = sums.fold(0u64, |total, at| total.saturating_add(all(&recorded[*at])));
     let there = groups.len();
     let part = u128::from(limit.unwrap_or(u64::MAX)) * there as u128 / u128::from(total.max(1));
-    let count = usize::try_from(part).map_or(there, |part| part.clamp(there.min(2), there));
+    let count =
+        usize::try_from(part).map_or(there, |part| part.clamp(there.min(LEAST_COUNTED), there));
     let (Some(first), Some(last)) = (full.first(), full.last()) else {
         return Vec::new();
     };
@@ -219,14 +252,27 @@ fn choose(
         next = found.map_or(there, |at| at + 1);
         found.map(|at| groups[at].to_vec())
     };
-    let mut chosen: Vec<Vec<usize>> = (0..count).filter_map(nearest).collect();
+    (0..count).filter_map(nearest).collect()
+}
+
+/// Has the first group, which finds caches empty, begin with up to `more` of the windows recorded
+/// before it. Where fewer were, the first groups are such windows, as long as more than `least` are
+/// left.
+fn begin_earlier(chosen: &mut Vec<Vec<usize>>, full: &[usize], more: usize, least: usize) {
+    let before = |group: &[usize]| {
+        let first = group.first().copied().unwrap_or(0);
+        full.partition_point(|at| *at < first)
+    };
+    let given = chosen
+        .iter()
+        .take_while(|group| before(group) < more)
+        .count();
+    chosen.drain(..given.min(chosen.len().saturating_sub(least)));
     if let Some(first) = chosen.first_mut() {
-        let earlier = full.iter().take_while(|at| Some(*at) != first.first());
-        let earlier: Vec<usize> = earlier.copied().collect();
-        let more = earlier.len().saturating_sub(FIRST_MORE);
-        first.splice(0..0, earlier[more..].iter().copied());
+        let earlier = &full[..before(first)];
+        let earlier = &earlier[earlier.len().saturating_sub(more)..];
+        first.splice(0..0, earlier.iter().copied());
     }
-    chosen
 }
 
 #[cfg(test)]
@@ -251,7 +297,7 @@ mod tests {
         check(&[0, 0], None, &[]);
         check(&[5, 0, 5], None, &[0, 2]);
         check(&[10, 10, 10, 10, 10, 10], Some(30), &[1, 3, 5]);
-        check(&[10, 10, 10, 10], Some(1), &[1, 3]);
+        check(&[10, 10, 10, 10], Some(1), &[1, 2, 3]);
         check(&[10], Some(1), &[0]);
         check(&[u64::MAX, u64::MAX], None, &[0, 1]);
         // Large windows are not left out for being large.
@@ -265,11 +311,52 @@ mod tests {
         let check = |limit, together, expected: &[&[usize]]| {
             assert_eq!(choose(&recorded, &times, limit, together), expected);
         };
-        check(None, 2, &[&[0, 1, 3], &[4, 5], &[6, 7]]);
-        check(Some(40), 2, &[&[0, 1, 3], &[4, 5]]);
-        check(None, 3, &[&[0, 1, 3, 4], &[5, 6, 7]]);
-        check(Some(20), 1, &[&[0, 1], &[6]]);
+        check(None, 2, &[&[1, 3], &[4, 5], &[6, 7]]);
+        check(Some(40), 2, &[&[1, 3], &[4, 5], &[6, 7]]);
+        check(None, 3, &[&[1, 3, 4], &[5, 6, 7]]);
+        check(Some(30), 1, &[&[1], &[4], &[7]]);
         check(None, 8, &[]);
+    }
+
+    #[test]
+    fn the_first_window_comes_after_more() {
+        let full: Vec<usize> = (0..20).filter(|at| *at != 3).collect();
+        let check = |groups: &[&[usize]], more, least, expected: &[&[usize]]| {
+            let mut chosen: Vec<Vec<usize>> = groups.iter().map(|g| g.to_vec()).collect();
+            begin_earlier(&mut chosen, &full, more, least);
+            assert_eq!(chosen, expected, "{groups:?} {more} {least}");
+        };
+        check(&[], 2, 0, &[]);
+        check(&[&[0], &[1]], 0, 0, &[&[0], &[1]]);
+        check(&[&[5], &[9]], 3, 5, &[&[1, 2, 4, 5], &[9]]);
+        // There are not as many before it; the first is given away if others are left.
+        check(&[&[1, 2], &[9]], 3, 2, &[&[0, 1, 2], &[9]]);
+        check(&[&[1, 2], &[9]], 3, 1, &[&[6, 7, 8, 9]]);
+        check(&[&[0], &[1], &[2], &[4]], 3, 2, &[&[0, 1, 2], &[4]]);
+        check(&[&[0], &[1], &[2], &[4]], 3, 1, &[&[0, 1, 2, 4]]);
+    }
+
+    #[test]
+    fn windows_are_warmed_by_fewer() {
+        let window = |before: Vec<Window>| Window {
+            number: 7,
+            layout: Layout::default(),
+            accesses: vec![1],
+            before,
+        };
+        let some = |n: usize| (0..n).map(|_| window(Vec::new())).collect();
+        let check = |counts: [usize; 2], before, halves, expected: [usize; 2]| {
+            let windows = counts.map(|n| window(some(n))).into_iter().collect();
+            let found = Recording::warmed_by(windows, before, halves);
+            let found: Vec<usize> = found.iter().map(|w| w.before.len()).collect();
+            assert_eq!(found, expected, "{counts:?} {before}");
+        };
+        check([6, 2], 2, 0, [6, 2]);
+        check([6, 2], 1, 1, [3, 1]);
+        check([6, 2], 0, 2, [1, 0]);
+        // Not as many as were wanted: half of them all the same.
+        check([2, 2], 1, 1, [1, 1]);
+        check([0, 2], 1, 1, [0, 1]);
     }
 
     #[test]
@@ -281,10 +368,10 @@ mod tests {
             assert_eq!(found, expected, "{starts:?}");
         };
         // Most of them are of the beginning.
-        check(&[0, 1, 2, 3, 4, 5, 50, 99], 2, &[5, 7]);
+        check(&[0, 1, 2, 3, 4, 5, 50, 99], 3, &[5, 6, 7]);
         check(&[0, 1, 2, 3, 4, 50, 95, 99], 3, &[4, 5, 6]);
         check(&[0, 1, 2, 99], 3, &[1, 2, 3]);
         // Times that a damaged file may say.
-        check(&[9, 3, 1], 2, &[0, 1]);
+        check(&[9, 3, 1], 3, &[0, 1, 2]);
     }
 }

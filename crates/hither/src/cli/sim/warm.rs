@@ -1,22 +1,54 @@
-//! What only warms the caches: a share of each window or, where no share does, the windows that were
+//! What only warms the caches: a share of each window or, where no share does, windows that were
 //! recorded before it; so much that twice as much would change the results by less than 1 %.
 use anyhow::Result;
 
-use super::recorded::{Recording, Window};
-use super::replay::{Parts, Run};
+use super::recorded::{Recording, Window, FEW_WINDOWS};
+use super::replay::{side_by_side, Parts, Run};
+use crate::simulate::machine::Machine;
 use crate::simulate::outcome::Counts;
 
 /// Shares of a window that are tried, each twice the one before; the last is what the largest
 /// one is compared with.
 const SHARES: [f64; 5] = [1.0 / 32.0, 1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0];
+/// Windows before each one that are tried, each twice the number before.
+const BEFORE: [usize; 4] = [1, 2, 4, 8];
 /// A change that is none.
 const SETTLED: f64 = 0.01;
-/// Less than this many misses per instruction, or lines of traffic, are as good as none: a line
-/// costs some hundred cycles, and these are a hundredth of one.
-const FEW: f64 = 1e-4;
+/// So many times the accesses that are wanted may be played to be warm.
+const MOST: f64 = 2.5;
 
 /// Fewer windows than this are too few to spend every second one on warming up.
 const LEAST_WINDOWS: usize = 4;
+
+/// What lines are to the machine.
+#[derive(Clone, Copy)]
+pub struct Line {
+    /// Bytes.
+    pub length: f64,
+    /// Cycles that a read of the farthest memory takes with nothing else under way.
+    pub latency: f64,
+}
+
+impl Line {
+    pub fn of(machine: &Machine) -> Line {
+        let arrays = machine.nodes.iter().map(|node| {
+            let dram = &node.dram;
+            dram.controller + dram.rcd + dram.cas + dram.burst
+        });
+        let links = &machine.links;
+        let way = |route: &Vec<u32>| {
+            let route = route.iter().filter_map(|at| links.links.get(*at as usize));
+            2.0 * route.map(|link| link.latency).sum::<f64>()
+        };
+        let ways = links.routes.iter().flatten().map(way);
+        let caches = machine.levels.last().map_or(0, |level| level.latency);
+        let latency = f64::from(caches) + arrays.fold(0.0, f64::max) + ways.fold(0.0, f64::max);
+        Line {
+            length: f64::from(machine.line),
+            latency,
+        }
+    }
+}
 
 /// Relative changes of time, misses of the last level and traffic.
 pub type Changes = [f64; 3];
@@ -44,37 +76,71 @@ impl WarmUp {
     }
 }
 
-/// Found by playing windows, of so many accesses at most, on a machine with lines of so many bytes.
+/// Found by playing windows, of so many accesses at most, up to `jobs` simulations at a time.
 ///
 /// # Errors
 /// As `play`.
 pub fn find(
     recording: &Recording,
     limit: Option<u64>,
-    line: f64,
-    play: impl Fn(&[Window], Parts) -> Result<Run>,
+    jobs: Option<u32>,
+    line: Line,
+    play: impl Fn(&[Window], Parts) -> Result<Run> + Sync,
 ) -> Result<WarmUp> {
     let ends = SHARES.iter().chain([&1.0]);
     let parts: Vec<(f64, bool)> = ends.map(|end| (*end, true)).collect();
     let played = |windows: &[Window]| Ok::<_, anyhow::Error>(play(windows, &parts)?.windows);
     if recording.recorded() < LEAST_WINDOWS {
-        return Ok(choose(&played(&recording.windows(limit, 0))?, line));
+        return Ok(choose(&played(&recording.windows(limit, Some(0)))?, line));
     }
-    let mut windows = recording.windows(limit, 2);
-    let two = played(&windows)?;
-    let mut drop_first = || {
-        for window in &mut windows {
-            window.before.remove(0);
+    let mut found: Vec<WarmUp> = Vec::new();
+    for before in BEFORE {
+        if before > 1 && !is_affordable(recording, limit, before) {
+            break;
         }
-        played(&windows)
-    };
-    let (one, none) = (drop_first()?, drop_first()?);
-    Ok(compare(&none, &one, &two, line))
+        // Of the same windows: the last as they are, the others with half of that before each.
+        let all: &[usize] = if before > 1 {
+            &[before, 2 * before]
+        } else {
+            &[0, 1, 2]
+        };
+        let played = side_by_side(all.len(), jobs, |at| {
+            let windows = recording.windows(limit, Some(2 * before));
+            let halves = (all.len() - 1 - at) as u32;
+            played(&Recording::warmed_by(windows, all[at], halves))
+        })?;
+        let warm = match &played[..] {
+            [none, one, two] => compare(none, one, two, line),
+            [once, twice] => deeper(before, once, twice, line),
+            _ => WarmUp::default(),
+        };
+        found.push(warm);
+        if warm.is_settled() {
+            break;
+        }
+    }
+    let change = |warm: &WarmUp| warm.change().unwrap_or(0.0);
+    let best = found
+        .into_iter()
+        .min_by(|a, b| change(a).total_cmp(&change(b)));
+    Ok(best.unwrap_or_default())
+}
+
+/// Whether so many windows can be played before each without playing far more than is wanted, or
+/// leaving too few that count, and twice as many to compare with were recorded.
+fn is_affordable(recording: &Recording, limit: Option<u64>, before: usize) -> bool {
+    let windows = |before| recording.windows(limit, Some(before));
+    let (wanted, fewer) = (windows(before), windows(before / 2));
+    let accesses: f64 = wanted.iter().map(|w| w.all() as f64).sum();
+    let most = limit.map_or(f64::INFINITY, |limit| limit as f64 * MOST);
+    accesses <= most
+        && wanted.len() >= FEW_WINDOWS.min(fewer.len())
+        && windows(2 * before).len() > 1
 }
 
 /// Of the same windows, played with none, one and two before each: the smallest share for which one
 /// more before changes nothing in what follows, else one before.
-fn compare(none: &[Vec<Counts>], one: &[Vec<Counts>], two: &[Vec<Counts>], line: f64) -> WarmUp {
+fn compare(none: &[Vec<Counts>], one: &[Vec<Counts>], two: &[Vec<Counts>], line: Line) -> WarmUp {
     let shares = SHARES.iter().enumerate().take(SHARES.len() - 1);
     let mut within = shares.map(|(at, share)| WarmUp {
         share: *share,
@@ -84,12 +150,18 @@ fn compare(none: &[Vec<Counts>], one: &[Vec<Counts>], two: &[Vec<Counts>], line:
             figures(&behind(one, at), line),
         )),
     });
+    let found = within.find(|warm| warm.is_settled());
+    found.unwrap_or_else(|| deeper(1, one, two, line))
+}
+
+/// Of the same windows, played with so many before each and with twice as many.
+fn deeper(before: usize, once: &[Vec<Counts>], twice: &[Vec<Counts>], line: Line) -> WarmUp {
     let whole = |windows: &[Vec<Counts>]| figures(&sum(windows.iter().flatten()), line);
-    within.find(|warm| warm.is_settled()).unwrap_or(WarmUp {
+    WarmUp {
         share: 0.0,
-        before: 1,
-        changes: Some(changes(whole(one), whole(two))),
-    })
+        before,
+        changes: Some(changes(whole(once), whole(twice))),
+    }
 }
 
 /// What is counted when a share of each window warms up.
@@ -108,7 +180,7 @@ fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
 
 /// Of windows that are too few for [`compare`]: the smallest share for which twice as much changes
 /// nothing.
-fn choose(windows: &[Vec<Counts>], line: f64) -> WarmUp {
+fn choose(windows: &[Vec<Counts>], line: Line) -> WarmUp {
     let all = 0..SHARES.len();
     let all: Vec<_> = all.map(|at| figures(&behind(windows, at), line)).collect();
     let tried = (0..SHARES.len() - 1).map(|at| WarmUp {
@@ -121,9 +193,10 @@ fn choose(windows: &[Vec<Counts>], line: f64) -> WarmUp {
     found.copied().unwrap_or_default()
 }
 
-/// Time, misses of the last level and traffic in lines, for each instruction, and how small each
-/// may be.
-fn figures(counts: &Counts, line: f64) -> [(f64, f64); 3] {
+/// Time, misses of the last level and traffic in lines, for each instruction, and what is as good
+/// as none: a line in the time that one takes at most. A hundredth of that changes time by less
+/// than 1 %, whoever waits for it.
+fn figures(counts: &Counts, line: Line) -> [(f64, f64); 3] {
     let instructions = counts.instructions.max(1) as f64;
     let misses = counts.levels.last().map_or(0, |l| l.misses.iter().sum());
     let bytes: u64 = counts.link_bytes.iter().sum();
@@ -132,11 +205,13 @@ fn figures(counts: &Counts, line: f64) -> [(f64, f64); 3] {
         .iter()
         .map(|n| n.local_reads + n.remote_reads + n.local_writes + n.remote_writes)
         .sum();
-    let traffic = lines as f64 + bytes as f64 / line.max(1.0);
+    let traffic = lines as f64 + bytes as f64 / line.length.max(1.0);
+    let cycles = counts.cycles / instructions;
+    let few = cycles / line.latency.max(1.0);
     [
-        (counts.cycles / instructions, 0.0),
-        (misses as f64 / instructions, FEW),
-        (traffic / instructions, FEW),
+        (cycles, 0.0),
+        (misses as f64 / instructions, few),
+        (traffic / instructions, few),
     ]
 }
 
@@ -155,7 +230,14 @@ fn changes(once: [(f64, f64); 3], twice: [(f64, f64); 3]) -> Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::sim::args::On;
+    use crate::cli::sim::model;
     use crate::simulate::outcome::LevelCounts;
+
+    const LINE: Line = Line {
+        length: 64.0,
+        latency: 100.0,
+    };
 
     /// A window whose parts of 1/32, 1/32, 1/16, 1/8, 1/4, 1/2 have so many misses each, and
     /// `scale` instructions for each 1/32.
@@ -176,7 +258,7 @@ mod tests {
     #[test]
     fn the_smallest_share_that_settles_is_taken() {
         let check = |misses, share, settled| {
-            let found = choose(&[window(misses, 1000)], 64.0);
+            let found = choose(&[window(misses, 1000)], LINE);
             assert_eq!(
                 (found.share, found.is_settled()),
                 (share, settled),
@@ -197,7 +279,7 @@ mod tests {
         let even = [10, 10, 20, 40, 80, 160];
         let check = |none, one, two, expected| {
             let [none, one, two] = [none, one, two].map(|misses| [window(misses, 1000)]);
-            let found = compare(&none, &one, &two, 64.0);
+            let found = compare(&none, &one, &two, LINE);
             assert_eq!((found.share, found.before, found.is_settled()), expected);
         };
         check(even, even, even, (1.0 / 32.0, 0, true));
@@ -214,8 +296,37 @@ mod tests {
     }
 
     #[test]
+    fn twice_the_windows_before_are_compared() {
+        let few = [10, 10, 20, 40, 80, 160];
+        let check = |once: [u64; 6], twice: [u64; 6], expected| {
+            let [once, twice] = [once, twice].map(|misses| [window(misses, 1000)]);
+            let found = deeper(4, &once, &twice, LINE);
+            assert_eq!((found.share, found.before), (0.0, 4));
+            assert_eq!(found.change(), Some(expected), "{once:?}");
+        };
+        check(few, few, 0.0);
+        check(few, few.map(|misses| misses / 2), 0.5);
+        // 320 of 32,000 instructions, a cycle each: one in the time that a line takes. A change
+        // of fewer is judged by what it can cost.
+        check(few.map(|misses| misses / 10), [0; 6], 0.1);
+        check([0; 6], few.map(|misses| misses / 10), 0.1);
+    }
+
+    #[test]
     fn a_program_without_misses_is_warm() {
-        let found = choose(&[window([0, 0, 0, 0, 0, 1], 100_000)], 64.0);
+        let found = choose(&[window([0, 0, 0, 0, 0, 1], 100_000)], LINE);
         assert_eq!((found.share, found.is_settled()), (1.0 / 32.0, true));
+    }
+
+    /// 136 ns to the nearest memory and two ways of 31 ns to another, at 2 GHz.
+    #[test]
+    fn a_line_takes_as_long_as_from_the_farthest_memory() {
+        let on = On {
+            topology: vec!["xeon-x7550x4".to_owned()],
+            machine: None,
+        };
+        let line = Line::of(&model::models(&on).unwrap()[0].machine);
+        let nanoseconds = line.latency / 2.0;
+        assert!((nanoseconds - 198.0).abs() < 1.0, "{nanoseconds}");
     }
 }

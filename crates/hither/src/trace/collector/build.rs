@@ -121,12 +121,13 @@ pub fn build(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Collec
 
 /// Ends the file of recorded accesses.
 fn bursts(engine: &mut Engine, numbers: &Numbering, meta: &mut Meta) -> Option<Writer> {
-    let recorder = engine.recorder.take()?;
-    meta.limits.extend(recorder.limits(&engine.segment));
+    let mut recorder = engine.recorder.take()?;
     let aliases = Aliases::read(&engine.segment);
     let regions = &engine.world.regions;
     let known = |region| numbers.number.get(&region).copied().map(RegionIx);
-    let (writer, info) = recorder.complete(|s| rows(s, regions, &aliases, known));
+    recorder.name(|s| rows(s, regions, &aliases, known));
+    meta.limits.extend(recorder.limits(&engine.segment));
+    let (writer, info) = recorder.complete();
     meta.bursts = Some(info);
     Some(writer)
 }

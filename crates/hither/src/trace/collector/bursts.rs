@@ -7,7 +7,9 @@
 use super::places::{Places, Snapshot};
 use super::regions::Regions;
 use super::threads::Threads;
-use hither_profile::bursts::{Piece, PieceHead, Place, Writer, CUT, FRESH, MAX_PLACES, WAITED};
+use hither_profile::bursts::{
+    Piece, PieceHead, Place, Writer, CUT, FRESH, MAX_PLACES, MAX_WINDOWS, WAITED,
+};
 use hither_profile::{BurstInfo, BurstOptions, ProcessIx, ThreadIx};
 use hither_sys::{wire, PieceRecord, Segment};
 use std::collections::{BTreeSet, HashMap};
@@ -67,6 +69,8 @@ pub struct Recorder {
     /// in this order.
     last: HashMap<u32, (u32, u32)>,
     accesses: u64,
+    /// Windows whose pages have no names, since there are too many.
+    nameless: u64,
 }
 
 impl Recorder {
@@ -93,6 +97,7 @@ impl Recorder {
             late: BTreeSet::new(),
             last: HashMap::new(),
             accesses: 0,
+            nameless: 0,
         }
     }
 
@@ -128,7 +133,7 @@ impl Recorder {
         if self.ended.is_some() {
             return;
         }
-        let full = self.full || self.used() >= self.budget || self.rows >= MAX_PLACES as u64;
+        let full = self.full || self.used() >= self.budget || self.is_as_long_as_can_be();
         if full || self.writer.failed().is_some() {
             self.full = true;
             self.ended = Some(now);
@@ -143,6 +148,11 @@ impl Recorder {
             }
             self.open_next(segment, now);
         }
+    }
+
+    /// More windows or names than this a reader does not take.
+    fn is_as_long_as_can_be(&self) -> bool {
+        self.windows.len() >= MAX_WINDOWS || self.rows >= MAX_PLACES as u64
     }
 
     /// Bytes that the file has, and what names will take.
@@ -369,11 +379,8 @@ impl Recorder {
         }
     }
 
-    /// The end of the file; `named` makes rows of a snapshot.
-    pub fn complete(
-        mut self,
-        mut named: impl FnMut(&Snapshot) -> Vec<Place>,
-    ) -> (Writer, BurstInfo) {
+    /// The names of pages, behind all pieces; `named` makes rows of a snapshot.
+    pub fn name(&mut self, mut named: impl FnMut(&Snapshot) -> Vec<Place>) {
         let mut left = MAX_PLACES;
         for (window, snapshot) in self.places.of_windows() {
             if !self.windows.contains(&window) {
@@ -383,8 +390,14 @@ impl Recorder {
             if let Some(rest) = left.checked_sub(rows.len()) {
                 left = rest;
                 self.writer.places(window, &rows);
+            } else {
+                self.nameless += 1;
             }
         }
+    }
+
+    /// The end of the file.
+    pub fn complete(self) -> (Writer, BurstInfo) {
         let info = BurstInfo {
             windows: self.windows.len() as u64,
             accesses: self.accesses,
@@ -393,7 +406,7 @@ impl Recorder {
         (self.writer, info)
     }
 
-    /// What could not be recorded, a sentence each.
+    /// What could not be recorded, a sentence each. Once pages have their names.
     pub fn limits(&self, segment: &Segment) -> Vec<String> {
         let lost = segment.lost_records();
         let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
@@ -408,8 +421,19 @@ impl Recorder {
             say(true, format!("The bursts end early, they could not be written ({why}): make room on the disk and trace again."));
         }
         if let Some(at) = self.ended.filter(|_| failed.is_none()) {
-            say(true, format!("Recording of accesses ended after {:.2} s, when it had used its part of the size budget; --max-size gives more.", seconds(at - self.started)));
+            let why = match self.is_as_long_as_can_be() {
+                true => "there were as many windows, or runs of pages in them, as a profile may have; record fewer windows, see --bursts",
+                false => "it had used its part of the size budget; --max-size gives more",
+            };
+            say(
+                true,
+                format!(
+                    "Recording of accesses ended after {:.2} s, when {why}.",
+                    seconds(at - self.started)
+                ),
+            );
         }
+        say(self.nameless > 0, format!("Of {} windows it is not known which memory pages belong to: there were more than {MAX_PLACES} runs of pages. Record fewer windows, see --bursts.", self.nameless));
         say(
             self.every > self.options.every && self.ended.is_none(),
             format!("Windows of --bursts became rarer, one in {:.1} s in the end, to stay within the size budget.", seconds(self.every)),

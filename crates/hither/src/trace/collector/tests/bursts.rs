@@ -2,9 +2,9 @@
 use super::super::engine::monotonic;
 use super::fake::{Fake, MIB};
 use super::NoNames;
-use hither_profile::bursts::{Bursts, Writer};
+use hither_profile::bursts::{Bursts, Place, Writer, MAX_PLACES};
 use hither_profile::{write_with, BurstOptions, ProcessIx, Profile, RegionKind, ThreadIx};
-use hither_sys::wire::{self, Header, Piece, RecordBlock};
+use hither_sys::wire::{self, Alias, Chunk, Header, Piece, RecordBlock};
 use proptest::prelude::*;
 use std::mem::offset_of;
 use std::path::Path;
@@ -247,6 +247,64 @@ fn places_are_of_those_who_live() {
     let (profile, bursts) = written(f, dir.path());
     assert_eq!(kind(&profile, &bursts, 0, at), Some(RegionKind::Mmap));
     assert_eq!(kind(&profile, &bursts, 1, at), None);
+}
+
+/// Of what a reader would not take the profile says that it is not there.
+#[test]
+fn names_that_are_left_out_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut f = recording(dir.path(), SHORT, MIB);
+    f.map(1, 1, 0x7f00_0000_0000, MIB);
+    for window in 1..=2 {
+        std::thread::sleep(Duration::from_millis(55));
+        f.engine.tick();
+        piece(&f, 0, &whole(window, 0, 1));
+        f.engine.tick();
+    }
+    f.engine.finish();
+    let mut recorder = f.engine.recorder.take().unwrap();
+    let mut windows = 0;
+    recorder.name(|_| {
+        windows += 1;
+        vec![Place::default(); if windows == 1 { 1 } else { MAX_PLACES }]
+    });
+    assert_eq!(windows, 2);
+    let limits = recorder.limits(&f.engine.segment);
+    let told = "Of 1 windows it is not known which memory";
+    assert!(limits.iter().any(|l| l.starts_with(told)), "{limits:?}");
+}
+
+/// Memory that is said to lie where there are no numbers for pages any more has no names.
+#[test]
+fn places_end_where_numbers_do() {
+    let at = 0x7f00_0000_0000;
+    let kind_at = |number: u64| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut f = recording(dir.path(), SHORT, MIB);
+        f.shared_map(1, 1, at, 9);
+        f.shared_page(64, at, 1, 1, 9, 0);
+        f.count(1, 1, 64, 5, 0);
+        let segment = &f.engine.segment;
+        let layout = *segment.layout();
+        segment.store_u64(
+            layout.chunks + 3 * 32 + offset_of!(Chunk, chunk) as u64,
+            number,
+        );
+        segment.store_u64(
+            layout.aliases + offset_of!(Alias, key) as u64,
+            (1 << 32 | 3) + 1,
+        );
+        segment.store_u64(layout.aliases + offset_of!(Alias, va) as u64, at >> 12);
+        std::thread::sleep(Duration::from_millis(25));
+        f.engine.tick();
+        piece(&f, 0, &whole(1, 0, 1));
+        f.engine.tick();
+        let (profile, bursts) = written(f, dir.path());
+        kind(&profile, &bursts, 0, at)
+    };
+    assert_eq!(kind_at(0), Some(RegionKind::Shared));
+    assert_eq!(kind_at(1 << 22), None);
+    assert_eq!(kind_at(u64::MAX), None);
 }
 
 proptest! {
