@@ -160,10 +160,13 @@ impl Hierarchy {
         }
     }
 
-    /// The same of lines that go to make room for one.
+    /// The same of lines that will go to make room for one.
     #[inline]
-    fn expect_victims(&self, branch: usize, line: u32, levels: usize) {
-        for (level, caches) in self.caches[..levels].iter().enumerate() {
+    pub fn expect_victims(&self, branch: usize, line: u32) {
+        if !self.lines.are_many() {
+            return;
+        }
+        for (level, caches) in self.caches.iter().enumerate() {
             let set = caches.set(self.tree.cache(branch, level), line);
             self.lines.fetch(caches.next_out(set));
         }
@@ -291,9 +294,6 @@ impl Hierarchy {
         let hit = (private..self.tree.depth)
             .find_map(|level| self.look_up(r, level).map(|at| (level, at)));
         let missed = hit.map_or(self.tree.depth, |(level, _)| level);
-        if self.lines.are_many() {
-            self.expect_victims(r.branch, r.line, missed);
-        }
         self.count_misses(r, hit, missed);
         let served = match hit {
             Some((level, at)) => self.inside(r, level, at),

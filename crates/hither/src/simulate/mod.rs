@@ -1,8 +1,8 @@
 //! Predicting what a placement does: burst traces, a machine and a placement -> counts, time and
 //! energy. Pure: the same input and seed give the same output.
 //!
-//! `replay` plays the threads of a window together, each in its core's window (`core`), in the
-//! order of simulated time (`wheel`). Each access goes through the `hierarchy` of caches
+//! `replay` plays the threads of a window together, turn by turn (`turn`), each in its core's window
+//! (`core`), in the order of simulated time (`wheel`). Each access goes through the `hierarchy` of caches
 //! (`cache`, `fill`) and the directory (`coherence`, `directory`, `many`, `tree`) over the interconnect (`links`)
 //! to memory (`memory`), with prefetchers beside it (`prefetch`); what is not there yet is waited
 //! for (`under_way`).
@@ -31,6 +31,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod turn;
 mod under_way;
 mod wheel;
 
