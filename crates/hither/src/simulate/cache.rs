@@ -15,6 +15,8 @@ pub const AHEAD: u32 = 4;
 /// All flags.
 pub const FLAGS: u32 = 7;
 const FLAG_BITS: u32 = 3;
+/// Entries in a line of this computer's caches.
+const HOST_LINE: usize = 16;
 /// Line numbers are below this.
 pub const LINES: u32 = 1 << (32 - FLAG_BITS);
 
@@ -81,7 +83,9 @@ impl Caches {
     #[inline]
     pub fn fetch(&self, set: usize) {
         fetch(&self.entries, set);
-        fetch(&self.entries, set + self.ways - 1);
+        if self.ways > HOST_LINE {
+            fetch(&self.entries, set + self.ways - 1);
+        }
     }
 
     /// Whether a line is the first of a set.
