@@ -157,20 +157,27 @@ impl Hierarchy {
             return;
         }
         self.lines.fetch(line);
+        self.pages.fetch_place(line);
         for (level, caches) in self.caches.iter().enumerate() {
             caches.fetch(caches.set(self.tree.cache(branch, level), line));
         }
     }
 
-    /// The same of lines that will go to make room for one.
+    /// The same of the lines that will go to make room for one, and of the sets in which it may be
+    /// looked for at its owner.
     #[inline]
-    pub fn expect_victims(&self, branch: usize, line: u32) {
+    pub fn expect_others(&self, branch: usize, line: u32) {
         if !self.lines.are_many() {
             return;
         }
+        let owner = self.lines.owner_if_any(line);
         for (level, caches) in self.caches.iter().enumerate() {
-            let set = caches.set(self.tree.cache(branch, level), line);
-            self.lines.fetch(caches.next_out(set));
+            let cache = self.tree.cache(branch, level);
+            self.lines.fetch(caches.next_out(caches.set(cache, line)));
+            let other = owner.map(|o| self.tree.cache(o, level));
+            if let Some(other) = other.filter(|&other| other != cache) {
+                caches.fetch(caches.set(other, line));
+            }
         }
     }
 

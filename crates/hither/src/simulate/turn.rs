@@ -9,11 +9,13 @@ use hither_profile::bursts::Access;
 use hither_sys::table::fetch;
 
 /// How many accesses ahead this computer fetches what a thread's access will need, each with the
-/// help of what came before it: the access; the sets that it falls into, and what is known of its
-/// line; the same of the lines that will make room. A thread's turn may last three accesses.
-const PIECE_AHEAD: usize = 8;
+/// help of what came before it: the access; its page; the sets that it falls into, and what is known
+/// of its line; what is known of lines that will make room, and its owner's sets. A thread's turn
+/// may last three accesses.
+const PIECE_AHEAD: usize = 9;
+const PAGE_AHEAD: usize = 6;
 const SETS_AHEAD: usize = 4;
-const VICTIMS_AHEAD: usize = 2;
+const OTHERS_AHEAD: usize = 2;
 
 /// Cycles of an instruction without timing: with one quantum of four cycles threads come to their
 /// turns every eight instructions.
@@ -144,11 +146,14 @@ impl Turn<'_> {
             let access = thread.piece.get(thread.next + ahead)?;
             self.hierarchy.pages.known(access.address)
         };
+        if let Some(access) = thread.piece.get(thread.next + PAGE_AHEAD) {
+            self.hierarchy.pages.fetch(access.address);
+        }
         if let Some(line) = line(SETS_AHEAD) {
             self.hierarchy.expect(thread.branch, line);
         }
-        if let Some(line) = line(VICTIMS_AHEAD) {
-            self.hierarchy.expect_victims(thread.branch, line);
+        if let Some(line) = line(OTHERS_AHEAD) {
+            self.hierarchy.expect_others(thread.branch, line);
         }
     }
 
