@@ -14,7 +14,7 @@ use hither_sys::table::fetch;
 /// may last three accesses.
 const PIECE_AHEAD: usize = 9;
 const PAGE_AHEAD: usize = 6;
-const SETS_AHEAD: usize = 4;
+const SETS_AHEAD: usize = 3;
 const OTHERS_AHEAD: usize = 2;
 
 /// Cycles of an instruction without timing: with one quantum of four cycles threads come to their
