@@ -44,8 +44,8 @@ impl Tree {
             (0..branches).all(|b| !std::mem::replace(&mut seen[of(b)], true))
         };
         let private = (1..depth).take_while(alone).count() + 1;
-        for branch in 0..branches {
-            paths[branch][..private].fill(branch as u32);
+        for (branch, path) in paths.iter_mut().enumerate() {
+            path[..private].fill(branch as u32);
         }
         let words = branches.div_ceil(u64::BITS as usize);
         let shared = &machine.levels[private..];
