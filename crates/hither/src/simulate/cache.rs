@@ -15,6 +15,8 @@ pub const AHEAD: u32 = 4;
 /// All flags.
 pub const FLAGS: u32 = 7;
 const FLAG_BITS: u32 = 3;
+/// Entries in a line of this computer's caches.
+const HOST_LINE: usize = 16;
 /// Line numbers are below this.
 pub const LINES: u32 = 1 << (32 - FLAG_BITS);
 
@@ -57,7 +59,7 @@ impl Caches {
     /// Where a line's set begins in a cache.
     #[inline]
     pub fn set(&self, cache: usize, line: u32) -> usize {
-        (cache * self.sets.by as usize + self.sets.of(line) as usize) * self.ways
+        (cache * self.sets.by as usize + self.sets.of(line)) * self.ways
     }
 
     /// The place of a line in its set, a position for [`Caches::flags`] and its like.
@@ -81,7 +83,9 @@ impl Caches {
     #[inline]
     pub fn fetch(&self, set: usize) {
         fetch(&self.entries, set);
-        fetch(&self.entries, set + self.ways - 1);
+        if self.ways > HOST_LINE {
+            fetch(&self.entries, set + self.ways - 1);
+        }
     }
 
     /// Whether a line is the first of a set.
@@ -247,26 +251,19 @@ impl Caches {
 /// remainder by direct computation" (2019).
 struct Remainder {
     by: u32,
-    /// 2^64 / by, rounded up; 0 for a power of two.
+    /// 2^64 / by, rounded up; 0 for 2^64.
     magic: u64,
 }
 
 impl Remainder {
     fn new(by: u32) -> Self {
-        let magic = if by.is_power_of_two() {
-            0
-        } else {
-            u64::MAX / u64::from(by) + 1
-        };
+        let magic = (u64::MAX / u64::from(by)).wrapping_add(1);
         Remainder { by, magic }
     }
 
     #[inline]
-    fn of(&self, n: u32) -> u32 {
-        if self.magic == 0 {
-            return n & (self.by - 1);
-        }
+    fn of(&self, n: u32) -> usize {
         let fraction = self.magic.wrapping_mul(u64::from(n));
-        ((u128::from(fraction) * u128::from(self.by)) >> 64) as u32
+        ((u128::from(fraction) * u128::from(self.by)) >> 64) as usize
     }
 }

@@ -22,7 +22,7 @@ struct Past {
 
 /// What a thread has under way.
 pub struct Stream {
-    past: Vec<Past>,
+    past: Box<[Past; REMEMBERED]>,
     /// Accesses so far, and those known to have left when the last one entered.
     accesses: usize,
     gone: usize,
@@ -36,7 +36,7 @@ pub struct Stream {
 impl Stream {
     pub fn new() -> Self {
         Stream {
-            past: vec![Past::default(); REMEMBERED],
+            past: Box::new([Past::default(); REMEMBERED]),
             accesses: 0,
             gone: 0,
             instructions: 0,
@@ -100,8 +100,9 @@ impl Stream {
 pub struct Misses {
     /// When each of those allowed is over.
     over: Vec<f64>,
-    /// The one that is over first.
+    /// The one that is over first, and when that is.
     first: usize,
+    free: f64,
 }
 
 impl Misses {
@@ -109,21 +110,23 @@ impl Misses {
         Misses {
             over: vec![0.0; most as usize],
             first: 0,
+            free: 0.0,
         }
     }
 
     /// From when on another can begin.
     #[inline]
     pub fn free(&self) -> f64 {
-        self.over[self.first]
+        self.free
     }
 
     /// A miss begins that is over at `done`.
     pub fn begin(&mut self, done: f64) {
         self.over[self.first] = done;
+        self.free = done;
         for (n, &over) in self.over.iter().enumerate() {
-            if over < self.over[self.first] {
-                self.first = n;
+            if over < self.free {
+                (self.first, self.free) = (n, over);
             }
         }
     }

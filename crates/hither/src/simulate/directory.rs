@@ -94,6 +94,13 @@ impl Lines {
         fetch(&self.few, line as usize);
     }
 
+    /// The owner of a line that there may be no room for yet.
+    #[inline]
+    pub fn owner_if_any(&self, line: u32) -> Option<usize> {
+        let known = self.few.get(line as usize)?;
+        (known[OWNER] as usize >> 1).checked_sub(1)
+    }
+
     #[inline]
     fn at(&self, line: u32) -> &Line {
         &self.few[line as usize]

@@ -15,19 +15,19 @@ impl Hierarchy {
             if level == r.first {
                 flags |= (u32::from(r.write) * DIRTY) | (u32::from(r.ahead) * AHEAD);
             }
-            self.put(r.branch, level, r.line, flags);
+            self.put(r.branch, level, r.sets[level], entry(r.line, flags));
         }
     }
 
-    /// Puts a line into the branch's cache of a level.
-    fn put(&mut self, branch: usize, level: usize, line: u32, flags: u32) {
-        let cache = self.tree.cache(branch, level);
-        if flags & WRITABLE == 0 {
-            self.lines.add_copy(line, level, cache);
+    /// Puts an entry into its set of the branch's cache of a level.
+    #[inline]
+    fn put(&mut self, branch: usize, level: usize, set: usize, new: u32) {
+        if new & WRITABLE == 0 {
+            let cache = self.tree.cache(branch, level);
+            self.lines.add_copy(line_of(new), level, cache);
         }
         self.tally.levels[level].touches += 1;
-        let caches = &mut self.caches[level];
-        let out = caches.insert(caches.set(cache, line), entry(line, flags));
+        let out = self.caches[level].insert(set, new);
         if out != 0 {
             self.evicted(branch, level, out);
         }
@@ -60,7 +60,10 @@ impl Hierarchy {
                 self.caches[level].set_flags(at, DIRTY);
                 self.tally.levels[level].touches += 1;
             }
-            None => self.put(branch, level, line, writable | DIRTY),
+            None => {
+                let set = self.set(branch, level, line);
+                self.put(branch, level, set, entry(line, writable | DIRTY));
+            }
         }
     }
 

@@ -37,6 +37,8 @@ pub struct Request {
     pub ahead: bool,
     /// When it leaves the core.
     pub now: f64,
+    /// Where its sets begin, of the levels that were looked at.
+    pub sets: [usize; DEPTH],
 }
 
 /// How a request was served: when, and the flags that the line gets in the caches on its way that
@@ -133,7 +135,7 @@ impl Hierarchy {
         let set = first.set(branch, line);
         if !first.front_hit(set, line, write) {
             let Some(at) = first.find(set, line) else {
-                return self.miss_first(branch, line, write, now);
+                return self.miss_first(set, branch, line, write, now);
             };
             let at = first.touch(set, at);
             if !first.plain_hit(at, line, write) {
@@ -144,29 +146,6 @@ impl Hierarchy {
             self.under_way.there(branch, line, now + self.first_latency),
             0,
         )
-    }
-
-    /// A branch will soon read or write a line: this computer fetches what is known of it
-    /// meanwhile.
-    #[inline]
-    pub fn expect(&self, branch: usize, line: u32) {
-        let set = self.caches[0].set(branch, line);
-        if self.caches[0].is_front(set, line) || !self.lines.are_many() {
-            return;
-        }
-        self.lines.fetch(line);
-        for (level, caches) in self.caches.iter().enumerate() {
-            caches.fetch(caches.set(self.tree.cache(branch, level), line));
-        }
-    }
-
-    /// The same of lines that go to make room for one.
-    #[inline]
-    fn expect_victims(&self, branch: usize, line: u32, levels: usize) {
-        for (level, caches) in self.caches[..levels].iter().enumerate() {
-            let set = caches.set(self.tree.cache(branch, level), line);
-            self.lines.fetch(caches.next_out(set));
-        }
     }
 
     /// Whether a branch's first level has a line.
@@ -196,17 +175,27 @@ impl Hierarchy {
     }
 
     #[inline(never)]
-    fn miss_first(&mut self, branch: usize, line: u32, write: bool, now: f64) -> (f64, usize) {
-        let request = Request {
+    fn miss_first(
+        &mut self,
+        set: usize,
+        branch: usize,
+        line: u32,
+        write: bool,
+        now: f64,
+    ) -> (f64, usize) {
+        let mut sets = [0; DEPTH];
+        sets[0] = set;
+        let mut request = Request {
             branch,
             line,
             write,
             first: 0,
             ahead: false,
             now,
+            sets,
         };
         self.first_use = false;
-        let (done, missed) = self.fetch(&request);
+        let (done, missed) = self.fetch(&mut request);
         // The first use of a line that was fetched ahead counts for the prefetcher like a miss.
         let shown = missed + usize::from(self.first_use);
         self.last.first_misses += 1;
@@ -247,15 +236,18 @@ impl Hierarchy {
             return;
         }
         self.tally.levels[level].prefetches += 1;
-        let request = Request {
+        let mut sets = [0; DEPTH];
+        sets[level] = self.set(branch, level, line);
+        let mut request = Request {
             branch,
             line,
             write: false,
             first: level,
             ahead: true,
             now,
+            sets,
         };
-        self.fetch(&request);
+        self.fetch(&mut request);
     }
 
     /// Whether another branch has a line for itself, where this one cannot look: below the last
@@ -276,7 +268,7 @@ impl Hierarchy {
 
     /// Serves a request that its first level does not have; when it is done, and how many levels
     /// did not have it.
-    fn fetch(&mut self, r: &Request) -> (f64, usize) {
+    fn fetch(&mut self, r: &mut Request) -> (f64, usize) {
         self.now = r.now;
 
         for level in r.first + 1..self.tree.private {
@@ -291,9 +283,6 @@ impl Hierarchy {
         let hit = (private..self.tree.depth)
             .find_map(|level| self.look_up(r, level).map(|at| (level, at)));
         let missed = hit.map_or(self.tree.depth, |(level, _)| level);
-        if self.lines.are_many() {
-            self.expect_victims(r.branch, r.line, missed);
-        }
         self.count_misses(r, hit, missed);
         let served = match hit {
             Some((level, at)) => self.inside(r, level, at),
@@ -328,12 +317,33 @@ impl Hierarchy {
     }
 
     /// Looks for a line at a level; its place, moved to the front.
-    fn look_up(&mut self, r: &Request, level: usize) -> Option<usize> {
+    #[inline]
+    fn look_up(&mut self, r: &mut Request, level: usize) -> Option<usize> {
         let counts = &mut self.tally.levels[level];
         counts.accesses += u64::from(!r.ahead);
         counts.touches += u64::from(r.ahead);
-        let (set, at) = self.find_near(r.branch, level, r.line)?;
-        Some(self.caches[level].touch(set, at))
+        let set = self.set(r.branch, level, r.line);
+        r.sets[level] = set;
+        if level >= self.tree.private && !self.may_have(r.branch, level, r.line) {
+            return None;
+        }
+        let caches = &mut self.caches[level];
+        let at = caches.find(set, r.line)?;
+        Some(caches.touch(set, at))
+    }
+
+    /// Where a line's set begins in the branch's cache of a level.
+    #[inline]
+    pub(super) fn set(&self, branch: usize, level: usize, line: u32) -> usize {
+        self.caches[level].set(self.tree.cache(branch, level), line)
+    }
+
+    /// Whether the directory does not know that the branch's cache of a level is without a line.
+    #[inline]
+    fn may_have(&self, branch: usize, level: usize, line: u32) -> bool {
+        let cache = self.tree.cache(branch, level);
+        let is_owners = |o| self.tree.cache(o, level) == cache;
+        self.lines.is_copy(line, level, cache) || self.lines.owner(line).is_some_and(is_owners)
     }
 
     /// [`Hierarchy::find`] where the line is likely to be, if the level is the branch's own: a
@@ -357,16 +367,11 @@ impl Hierarchy {
     /// directory does not know that it is not there.
     #[inline]
     pub(super) fn find(&self, branch: usize, level: usize, line: u32) -> Option<(usize, usize)> {
-        let cache = self.tree.cache(branch, level);
-        if !self.lines.is_copy(line, level, cache) {
-            let owner = self.lines.owner(line)?;
-            if self.tree.cache(owner, level) != cache {
-                return None;
-            }
+        if !self.may_have(branch, level, line) {
+            return None;
         }
-        let caches = &self.caches[level];
-        let set = caches.set(cache, line);
-        Some((set, caches.find(set, line)?))
+        let set = self.set(branch, level, line);
+        Some((set, self.caches[level].find(set, line)?))
     }
 
     /// A hit in the branch, above its first level.

@@ -51,8 +51,9 @@ impl Interconnect {
     pub fn send(&mut self, from: u32, to: u32, bytes: u32, at: f64, counts: &mut [u64]) -> f64 {
         let pair = from as usize * self.endpoints + to as usize;
         let mut time = at;
-        for hop in self.starts[pair]..self.starts[pair + 1] {
-            let n = self.hops[hop as usize] as usize;
+        let hops = self.starts[pair] as usize..self.starts[pair + 1] as usize;
+        for &n in &self.hops[hops] {
+            let n = n as usize;
             counts[n] += u64::from(bytes);
             if self.timed {
                 let link = &mut self.links[n];

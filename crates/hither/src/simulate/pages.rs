@@ -6,6 +6,7 @@
 //! cache as it does by its address.
 use super::cache::LINES;
 use super::machine::Machine;
+use hither_sys::table::fetch;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -93,6 +94,21 @@ impl Pages {
         let (page, frame) = self.recent[slot(number)];
         let within = (address as u32 % PAGE) >> self.line_bits;
         (page == number).then(|| frame * self.lines_per_page + within)
+    }
+
+    /// Has this computer fetch what [`Pages::known`] asks of an address.
+    #[inline]
+    pub fn fetch(&self, address: u64) {
+        fetch(&self.recent, slot(address / u64::from(PAGE)));
+    }
+
+    /// The same of what [`Pages::place`] asks of a line.
+    #[inline]
+    pub fn fetch_place(&self, line: u32) {
+        fetch(
+            &self.pages,
+            (line >> self.lines_per_page.trailing_zeros()) as usize,
+        );
     }
 
     fn look_up(

@@ -45,8 +45,12 @@ impl Queue {
                 self.busy[n] = (start, end);
                 self.used += 1;
             }
+            // The oldest is forgotten: nothing will arrive that early any more.
+            (false, false) if n == KEPT => {
+                self.busy.copy_within(1..KEPT, 0);
+                self.busy[KEPT - 1] = (start, end);
+            }
             (false, false) if n > 0 => {
-                // The oldest is forgotten: nothing will arrive that early any more.
                 self.busy.copy_within(1..n, 0);
                 self.busy[n - 1] = (start, end);
             }

@@ -3,54 +3,21 @@ use super::core::{Misses, Stream};
 use super::hierarchy::Hierarchy;
 use super::machine::Machine;
 use super::outcome::Share;
+use super::turn::{Core, Thread, Turn};
 use super::wheel::Wheel;
 use super::{Error, Setup, Source};
-use hither_profile::bursts::{Access, Piece};
+use hither_profile::bursts::Piece;
 use std::collections::VecDeque;
 
 /// Cycles (or instructions, without timing) after which threads of one unit take turns. Linux
 /// gives each some milliseconds; windows are not long enough for that.
 const SLICE: f64 = 100_000.0;
 
-/// How many accesses ahead a thread's piece is glanced at.
-const SOON: usize = 4;
-
-/// Cycles of an instruction without timing: with one quantum of four cycles threads come to their
-/// turns every eight instructions.
-const UNTIMED: f64 = 0.5;
-
-struct Thread {
-    /// Its position in `Setup::units`.
-    number: u32,
-    unit: usize,
-    core: usize,
-    branch: usize,
-    node: u32,
-    piece: Vec<Access>,
-    /// The next access of the piece, whether it has entered the window, and when it may issue.
-    next: usize,
-    entered: bool,
-    ready: f64,
-    stream: Stream,
-    share: Share,
-}
-
 #[derive(Default)]
 struct Unit {
     running: Option<usize>,
     waiting: VecDeque<usize>,
     slice_end: f64,
-}
-
-struct Core {
-    /// Units of it that run a thread, since when one has, and how long that was before.
-    running: u32,
-    since: f64,
-    busy: f64,
-    /// What each of them has: cycles per instruction, and its part of the window.
-    step: f64,
-    window: u64,
-    misses: Misses,
 }
 
 /// What a window gave besides the hierarchy's counts.
@@ -80,11 +47,7 @@ pub struct Replay<'a, S: Source + ?Sized> {
     blocked: Vec<(usize, u64)>,
     /// The latest time that any thread has come to.
     latest: f64,
-    reads: u64,
     groups: Vec<Share>,
-    /// Of what was read only so that this computer's caches have it when it is needed: a thread's
-    /// next access comes when all others have had theirs, and this computer can fetch meanwhile.
-    glanced: u64,
 }
 
 impl<'a, S: Source + ?Sized> Replay<'a, S> {
@@ -115,6 +78,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
                     entered: false,
                     ready: begins(number),
                     stream: Stream::new(),
+                    reads: 0,
                     share: Share::default(),
                 }
             })
@@ -142,9 +106,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
             timed,
             blocked: Vec::new(),
             latest: now,
-            reads: 0,
             groups: Vec::new(),
-            glanced: 0,
         }
     }
 
@@ -174,11 +136,10 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
                 }
             }
         }
-        std::hint::black_box(self.glanced);
         Ok(Played {
             end: self.latest,
             busy: self.cores.iter().map(|c| c.busy).sum(),
-            reads: self.reads,
+            reads: self.threads.iter().map(|t| t.reads).sum(),
             threads: self
                 .threads
                 .iter()
@@ -191,7 +152,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     /// Plays a thread up to a time, or until it must stop.
     fn run(&mut self, t: usize, until: f64) -> Result<(), Error> {
         loop {
-            while self.advance(t, until)? {}
+            self.turn(t).play(until)?;
             let thread = &self.threads[t];
             if thread.next < thread.piece.len() {
                 let (unit, ready) = (thread.unit, thread.ready);
@@ -204,98 +165,17 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
         }
     }
 
-    /// Plays a thread's next access, if it has one in this piece that issues before `until`.
     #[inline]
-    fn advance(&mut self, t: usize, until: f64) -> Result<bool, Error> {
+    fn turn(&mut self, t: usize) -> Turn<'_> {
         let thread = &mut self.threads[t];
-        let Some(&access) = thread.piece.get(thread.next) else {
-            return Ok(false);
-        };
-        let core = &mut self.cores[thread.core];
-        if !thread.entered {
-            thread.entered = true;
-            thread.ready = if self.timed {
-                let stream = &mut thread.stream;
-                stream.enter(access.after, access.depends, core.step, core.window)
-            } else {
-                thread.ready + f64::from(access.after) * UNTIMED
-            };
-            let soon = thread.piece.get(thread.next + SOON);
-            self.glanced ^= soon.map_or(0, |a| a.address);
-        }
-        let ready = thread.ready;
-        if ready >= until {
-            return Ok(false);
-        }
-        let hierarchy = &mut *self.hierarchy;
-        let line = hierarchy
-            .pages
-            .line(access.address, thread.node, self.setup.home)
-            .ok_or(Error::TooManyPages)?;
-        if self.timed && core.misses.free() > ready && !hierarchy.has(thread.branch, line) {
-            thread.ready = core.misses.free();
-            return Ok(true);
-        }
-        let (mut done, mut missed) = hierarchy.access(thread.branch, line, access.write, ready);
-        if missed > 0 && self.timed {
-            core.misses.begin(done);
-        }
-        let within = access.address & u64::from(self.machine.line - 1);
-        if within + u64::from(access.bytes) > u64::from(self.machine.line) {
-            let rest = self.rest(t, &access, missed)?;
-            done = done.max(rest.0);
-            missed = missed.max(rest.1);
-        }
-        if missed > 0 || self.hierarchy.first_use {
-            self.note(t, &access, done);
-        }
-        let thread = &mut self.threads[t];
-        thread.next += 1;
-        thread.entered = false;
-        let share = &mut thread.share;
-        share.accesses += 1;
-        share.instructions += u64::from(access.after);
-        if self.timed {
-            if !access.write {
-                share.read_time += done - ready;
-            }
-            let step = self.cores[thread.core].step;
-            let stream = &mut thread.stream;
-            stream.leave(access.after, step, ready, done, access.write);
-        }
-        self.reads += u64::from(!access.write);
-        Ok(true)
-    }
-
-    /// This computer fetches what it will need for a thread's next access, if that is likely to be
-    /// much: threads miss in a row.
-    fn expect(&self, t: usize) {
-        let thread = &self.threads[t];
-        let next = thread.piece.get(thread.next + 1);
-        let line = next.and_then(|next| self.hierarchy.pages.known(next.address));
-        if let Some(line) = line {
-            self.hierarchy.expect(thread.branch, line);
-        }
-    }
-
-    /// An access missed, or was the first use of a line fetched ahead, which has others fetched.
-    #[inline(never)]
-    fn note(&mut self, t: usize, access: &Access, done: f64) {
-        self.hierarchy.first_use = false;
-        self.expect(t);
-        let thread = &mut self.threads[t];
-        let last = std::mem::take(&mut self.hierarchy.last);
-        thread.share.add_events(&last);
-        let Some(group) = self.setup.group else {
-            return;
-        };
-        let at = group(access.address) as usize;
-        if at >= self.groups.len() {
-            self.groups.resize(at + 1, Share::default());
-        }
-        self.groups[at].add_events(&last);
-        if !access.write && self.timed {
-            self.groups[at].read_time += done - thread.ready;
+        Turn {
+            core: &mut self.cores[thread.core],
+            thread,
+            hierarchy: self.hierarchy,
+            setup: self.setup,
+            groups: &mut self.groups,
+            line: u64::from(self.machine.line),
+            timed: self.timed,
         }
     }
 
@@ -307,51 +187,6 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
         } else {
             self.wheel.push(t, ready);
         }
-    }
-
-    /// The further lines of an access. One that needs no more than two is one access and one miss
-    /// at each level that either line misses; a longer one counts each line. Each line that misses
-    /// is one under way.
-    #[cold]
-    fn rest(
-        &mut self,
-        t: usize,
-        access: &Access,
-        mut missed: usize,
-    ) -> Result<(f64, usize), Error> {
-        let thread = &self.threads[t];
-        let (branch, ready, node) = (thread.branch, thread.ready, thread.node);
-        let under_way = &mut self.cores[thread.core].misses;
-        let line = u64::from(self.machine.line);
-        let end = access.address.saturating_add(u64::from(access.bytes));
-        let mut at = (access.address / line)
-            .saturating_mul(line)
-            .saturating_add(line);
-        let pair = end - at <= line;
-        let mut done = ready;
-        while at < end {
-            let hierarchy = &mut *self.hierarchy;
-            let number = hierarchy
-                .pages
-                .line(at, node, self.setup.home)
-                .ok_or(Error::TooManyPages)?;
-            let issued = if self.timed && !hierarchy.has(branch, number) {
-                ready.max(under_way.free())
-            } else {
-                ready
-            };
-            let (then, levels) = hierarchy.access(branch, number, access.write, issued);
-            if levels > 0 && self.timed {
-                under_way.begin(then);
-            }
-            if pair {
-                hierarchy.count_once(missed, levels);
-            }
-            done = done.max(then);
-            missed = missed.max(levels);
-            at = at.saturating_add(line);
-        }
-        Ok((done, missed))
     }
 
     /// A thread's piece is at its end: whether it goes on with the next.
@@ -469,14 +304,5 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
         if let Some(next) = unit.waiting.pop_front() {
             self.start(next, time);
         }
-    }
-}
-
-impl Core {
-    /// Divides the core among those of its units that run.
-    fn share(&mut self, machine: &Machine) {
-        let parts = self.running.max(1);
-        self.step = f64::from(parts) / machine.core.width;
-        self.window = u64::from((machine.core.window / parts).max(1));
     }
 }

@@ -1,4 +1,5 @@
 //! How branches, caches and nodes hang together.
+use super::directory::DEPTH;
 use super::machine::Machine;
 
 pub struct Tree {
@@ -8,7 +9,7 @@ pub struct Tree {
     pub private: usize,
     pub branches: usize,
     /// Of each branch its cache at each level.
-    paths: Vec<u32>,
+    paths: Vec<[u32; DEPTH]>,
     /// By branch: endpoint of the interconnect, package.
     pub at: Vec<u32>,
     /// By branch: the node nearest to it.
@@ -27,24 +28,24 @@ impl Tree {
     pub fn new(machine: &Machine) -> Self {
         let depth = machine.levels.len();
         let branches = machine.levels[0].caches as usize;
-        let mut paths = vec![0; branches * depth];
+        let mut paths = vec![[0; DEPTH]; branches];
         let (mut at, mut node, mut package) =
             (vec![0; branches], vec![0; branches], vec![0; branches]);
         for unit in &machine.units {
             let branch = unit.caches[0] as usize;
-            paths[branch * depth..(branch + 1) * depth].copy_from_slice(&unit.caches);
+            paths[branch][..depth].copy_from_slice(&unit.caches);
             at[branch] = unit.at;
             node[branch] = unit.node;
             package[branch] = unit.package;
         }
         let alone = |level: &usize| {
             let mut seen = vec![false; machine.levels[*level].caches as usize];
-            let of = |b: usize| paths[b * depth + level] as usize;
+            let of = |b: usize| paths[b][*level] as usize;
             (0..branches).all(|b| !std::mem::replace(&mut seen[of(b)], true))
         };
         let private = (1..depth).take_while(alone).count() + 1;
-        for branch in 0..branches {
-            paths[branch * depth..][..private].fill(branch as u32);
+        for (branch, path) in paths.iter_mut().enumerate() {
+            path[..private].fill(branch as u32);
         }
         let words = branches.div_ceil(u64::BITS as usize);
         let shared = &machine.levels[private..];
@@ -76,7 +77,7 @@ impl Tree {
     /// A branch's cache at a level.
     #[inline]
     pub fn cache(&self, branch: usize, level: usize) -> usize {
-        self.paths[branch * self.depth + level] as usize
+        self.paths[branch][level] as usize
     }
 
     /// Branches below a shared cache, as bits.
