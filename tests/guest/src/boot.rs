@@ -35,7 +35,7 @@ const KERNEL: &str =
     rcupdate.rcu_expedited=1 transparent_hugepage=madvise";
 const CONSOLE: &str = "console";
 /// Enough for a panic with all that the kernel prints about it.
-const TAIL_LINES: usize = 40;
+const TAIL_LINES: usize = 80;
 
 /// What comes back through one port, and where the marks are that the guest sets in it.
 pub struct Stream {
