@@ -101,9 +101,9 @@ static int begun(const char *status, char *mask) {
   return switches && atol(switches + 26) > 0 && sscanf(allowed + 19, "%63s", mask) == 1;
 }
 
-/* Samples count from the look after the one that finds the mask: a thread that runs is moved a
- * moment after its mask has changed. Read twice: a stop may fall into the first reading, but one
- * that began in it is over if the second finds none. */
+/* Samples count from when the mask became what it is; a thread that runs is moved a moment after
+ * that, so where the first look at it finds it elsewhere, the next one counts. Read twice: a stop
+ * may fall into the first reading, but one that began in it is over if the second finds none. */
 static void look_at_thread(struct process *p, int tid) {
   char path[96], text[4096], mask[64];
   snprintf(path, sizeof path, "/proc/%d/task/%d/status", p->pid, tid);
@@ -122,7 +122,7 @@ static void look_at_thread(struct process *p, int tid) {
   if (strcmp(t->allowed, mask) != 0) {
     t->cpus = 0, t->samples = 0;
     memcpy(t->allowed, mask, sizeof mask);
-    return;
+    if (cpu != atoi(mask)) return;
   }
   t->cpus |= 1ull << (cpu & 63);
   t->samples++;
