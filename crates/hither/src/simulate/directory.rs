@@ -85,18 +85,28 @@ impl Lines {
     /// Whether there are so many that this computer may not have at hand what is known of one.
     #[inline]
     pub fn are_many(&self) -> bool {
-        self.few.len() > FIRST
+        match &self.many {
+            Some(many) => many.lines() > FIRST,
+            None => self.few.len() > FIRST,
+        }
     }
 
     /// Has this computer fetch what is known of a line, which is needed soon.
     #[inline]
     pub fn fetch(&self, line: u32) {
-        fetch(&self.few, line as usize);
+        match &self.many {
+            Some(many) => many.fetch(line),
+            None => fetch(&self.few, line as usize),
+        }
     }
 
     /// The owner of a line that there may be no room for yet.
     #[inline]
     pub fn owner_if_any(&self, line: u32) -> Option<usize> {
+        if let Some(many) = &self.many {
+            let there = (line as usize) < many.lines();
+            return there.then(|| many.owner(line)).flatten();
+        }
         let known = self.few.get(line as usize)?;
         (known[OWNER] as usize >> 1).checked_sub(1)
     }

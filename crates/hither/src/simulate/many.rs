@@ -3,7 +3,7 @@
 //! [`super::directory::Lines`].
 use super::directory::{DEPTH, FIRST, MORE};
 use super::tree::Tree;
-use hither_sys::table::Table;
+use hither_sys::table::{fetch, Table};
 
 const WORD: usize = u64::BITS as usize;
 /// Bits of an owner: see [`super::directory::Lines::owner`].
@@ -33,7 +33,8 @@ impl Field {
 /// What is known of all lines, by number.
 pub struct Many {
     words: Table<u64>,
-    /// Words of a line.
+    /// Lines for which there is room, and words of each.
+    lines: usize,
     each: usize,
     /// Branches that fetched a line since it was last written by another; those that lost it so.
     held: Field,
@@ -58,6 +59,7 @@ impl Many {
         let owner = field(&mut used, OWNER);
         Many {
             words: Table::new(0, false),
+            lines: 0,
             each: used.len(),
             held,
             taken,
@@ -67,7 +69,7 @@ impl Many {
     }
 
     pub fn reserve(&mut self, line: u32) {
-        if (line as usize + 1) * self.each > self.words.len() {
+        if line as usize >= self.lines {
             self.grow(line);
         }
     }
@@ -87,6 +89,19 @@ impl Many {
             }
         }
         self.words = words;
+        self.lines = lines;
+    }
+
+    #[inline]
+    pub fn lines(&self) -> usize {
+        self.lines
+    }
+
+    #[inline]
+    pub fn fetch(&self, line: u32) {
+        let first = line as usize * self.each;
+        fetch(&self.words, first);
+        fetch(&self.words, first + self.each - 1);
     }
 
     #[inline]
