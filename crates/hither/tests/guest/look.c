@@ -101,9 +101,8 @@ static int begun(const char *status, char *mask) {
   return switches && atol(switches + 26) > 0 && sscanf(allowed + 19, "%63s", mask) == 1;
 }
 
-/* Samples count from when the mask became what it is; a thread that runs is moved a moment after
- * that, so where the first look at it finds it elsewhere, the next one counts. Read twice: a stop
- * may fall into the first reading, but one that began in it is over if the second finds none. */
+/* Samples count from when the mask became what it is. Read twice: a stop may fall into the
+ * first reading, but one that began in it is over if the second finds none. */
 static void look_at_thread(struct process *p, int tid) {
   char path[96], text[4096], mask[64];
   snprintf(path, sizeof path, "/proc/%d/task/%d/status", p->pid, tid);
@@ -118,12 +117,9 @@ static void look_at_thread(struct process *p, int tid) {
   for (int i = 3; i < 39 && field; i++) field = strchr(field + 1, ' ');
   struct thread *t = field && sscanf(field, "%d", &cpu) == 1 ? thread_of(p, tid) : NULL;
   if (!t) return;
+  if (strcmp(t->allowed, mask) != 0) t->cpus = 0, t->samples = 0;
+  memcpy(t->allowed, mask, sizeof mask);
   snprintf(t->name, sizeof t->name, "%s", strchr(text, '(') + 1);
-  if (strcmp(t->allowed, mask) != 0) {
-    t->cpus = 0, t->samples = 0;
-    memcpy(t->allowed, mask, sizeof mask);
-    if (cpu != atoi(mask)) return;
-  }
   t->cpus |= 1ull << (cpu & 63);
   t->samples++;
 }
@@ -231,7 +227,6 @@ static void write_all(const char *path) {
     fprintf(out, "P %d %d %s\n", p->pid, p->rank, p->name);
     for (int k = 0; k < p->threads; k++) {
       struct thread *t = &p->thread[k];
-      if (t->samples == 0) continue;
       fprintf(out, "T %d %d %s %llx %s\n", t->tid, t->samples, t->allowed, (unsigned long long)t->cpus, t->name);
     }
     prefixed(out, "M ", p->maps);
