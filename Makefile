@@ -125,7 +125,7 @@ bench-auto: build
 
 # Words in BENCH_ARGS keep machines, patterns, costs: BENCH_ARGS='-v hops 64 power-law'.
 bench-map: build-packages toolchain
-	$(CARGO) bench --package hither --bench map -- $(BENCH_ARGS)
+	$(CARGO) bench --package hither-model --features scotch --bench map -- $(BENCH_ARGS)
 
 bench-report: test-packages toolchain
 	$(CARGO) xtask report-packages

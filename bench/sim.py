@@ -57,7 +57,7 @@ def build_ours():
     """The benchmark's executable."""
     cargo = os.environ.get("CARGO", "cargo")
     build = subprocess.run(
-        [cargo, "bench", "--package", "hither", "--bench", "sim", "--no-run", "--message-format=json"],
+        [cargo, "bench", "--package", "hither-model", "--bench", "sim", "--no-run", "--message-format=json"],
         cwd=ROOT, stdout=subprocess.PIPE, check=False)
     if build.returncode != 0:
         refuse("the benchmark does not build")

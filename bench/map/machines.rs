@@ -1,5 +1,5 @@
 //! Machines of the bench, as hwloc synthetic strings.
-use crate::topology::{self, Level, Tree};
+use hither_model::topology::{Level, Tree};
 
 pub struct Machine {
     pub name: &'static str,
@@ -38,7 +38,7 @@ pub const ALL: &[Machine] = &[
 
 impl Machine {
     pub fn tree(&self) -> Tree {
-        let machine = topology::load(self.synthetic).expect("a sound description");
+        let machine = hither_model::topology::load(self.synthetic).expect("a sound description");
         Tree::new(&machine, |pu| !self.without.contains(&pu)).expect("units")
     }
 }

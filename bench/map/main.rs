@@ -4,19 +4,12 @@
 //!
 //! Arguments: names of machines and patterns to keep; `-v` prints every instance.
 #![forbid(unsafe_code)]
-#[path = "../../crates/hither/src/map/mod.rs"]
-#[allow(dead_code, unused_imports)]
-mod map;
-#[path = "../../crates/hither/src/topology/mod.rs"]
-#[allow(dead_code, unused_imports)]
-mod topology;
-
 mod machines;
 mod patterns;
 
+use hither_model::map::threads::{locality::Locality, ThreadPolicy};
+use hither_model::map::{Cost, Graph, Problem};
 use machines::Machine;
-use map::threads::{locality::Locality, ThreadPolicy};
-use map::{Cost, Graph, Problem};
 use nix::time::{clock_gettime, ClockId};
 use patterns::Pattern;
 
@@ -93,7 +86,7 @@ fn instance(machine: &Machine, pattern: &Pattern, cost: &str) -> Option<[Outcome
         current: None,
         seed: 1,
     };
-    let scotch = run(&map::threads::scotch::Scotch, &problem);
+    let scotch = run(&hither_model::map::threads::scotch::Scotch, &problem);
     let fast = run(&Locality { fast: true }, &problem);
     let default = run(&Locality { fast: false }, &problem);
     Some([scotch, fast, default])

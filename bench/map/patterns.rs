@@ -1,5 +1,5 @@
 //! Communication patterns of the bench, from seeded random numbers.
-use crate::map::Graph;
+use hither_model::map::Graph;
 
 pub struct Pattern {
     pub name: &'static str,

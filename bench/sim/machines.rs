@@ -1,12 +1,7 @@
 //! Machines of the benchmark: 4 x X7550 as in the SPCD and OPT papers' evaluation, and the same
 //! with more packages, to see what the number of caches costs.
-// Where this is checked as a test, the simulator's tests have it too.
-#[allow(clippy::duplicate_mod)]
-#[path = "../../crates/hither/src/simulate/tests/machines.rs"]
-mod built;
-
-use crate::simulate::machine::{Core, Dram, Machine, Protocol};
-use built::level;
+use hither_model::simulate::machine::{Core, Dram, Machine, Protocol};
+use hither_model::simulate::symmetric::{self, level};
 
 /// `packages` packages of eight cores with two units each.
 pub fn x7550(packages: u32) -> Machine {
@@ -16,7 +11,7 @@ pub fn x7550(packages: u32) -> Machine {
         level(4096, 8, 2, 10, false),
         level(18 << 14, 24, 16, 45, true),
     ];
-    let mut machine = built::machine(&levels, 16, packages, Protocol::Mesi);
+    let mut machine = symmetric::machine(&levels, 16, packages, Protocol::Mesi);
     machine.core = Core {
         frequency: 2.0,
         ..machine.core

@@ -7,21 +7,14 @@
 //! accesses in the order in which the threads take turns, each as 8 bytes: the address, and
 //! 1 << 63 for a write. Pages of a profile are numbered anew, since they lie far apart.
 #![forbid(unsafe_code)]
-#[path = "../../crates/hither/src/simulate/mod.rs"]
-#[allow(dead_code, unused_imports)]
-mod simulate;
-#[path = "../../crates/hither/src/topology/mod.rs"]
-#[allow(dead_code, unused_imports)]
-mod topology;
-
 mod machines;
 mod recorded;
 mod streams;
 
+use hither_model::simulate::machine::Machine;
+use hither_model::simulate::{Setup, Simulation, Source};
 use nix::time::{clock_gettime, ClockId};
 use recorded::Recorded;
-use simulate::machine::Machine;
-use simulate::{Setup, Simulation, Source};
 use std::io::Write;
 use streams::{Play, Stream};
 

@@ -1,5 +1,5 @@
 //! What a program really did, as `hither trace --bursts` recorded it.
-use crate::simulate::Source;
+use hither_model::simulate::Source;
 use hither_profile::bursts::{Access, Bursts, Decoder, Piece};
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Synthetic access streams: a kind of sharing each, made as they are asked for.
-use crate::simulate::Source;
+use hither_model::simulate::Source;
 use hither_profile::bursts::{Access, Piece};
 use hither_profile::ids::ThreadIx;
 

@@ -12,11 +12,8 @@ pub mod process;
 pub mod protect;
 pub mod ptrace;
 pub mod record;
-#[cfg(feature = "scotch")]
-pub mod scotch;
 pub mod seccomp;
 pub mod segment;
-pub mod table;
 pub mod view;
 pub mod wire;
 

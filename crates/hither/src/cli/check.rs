@@ -1,11 +1,11 @@
 //! `hither check`: does a profile keep within limits? A gate for scripts and CI.
 use super::report::judge::{Given, Judged, On};
 use super::style::{self, clean, percent};
-use crate::metrics::figures::{EXCLUSIVITY, REMOTE, SHARE_SPREAD};
 use crate::report::build::compare::{compare, error};
 use crate::report::page::{Change, Comparison, FindingChange};
 use anyhow::{bail, Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use hither_model::metrics::figures::{EXCLUSIVITY, REMOTE, SHARE_SPREAD};
 use hither_profile::FindingKind;
 use serde::Serialize;
 use std::io::Write;

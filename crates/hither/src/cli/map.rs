@@ -22,9 +22,9 @@ pub use args::Args;
 use args::BEST;
 
 use super::style::Style;
-use crate::map::explain::{explain, Explanation, Placed as Arrangement};
-use crate::map::phases::Stage;
 use crate::place::formats;
+use hither_model::map::explain::{explain, Explanation, Placed as Arrangement};
+use hither_model::map::phases::Stage;
 use input::Input;
 use machine::Target;
 use output::Output;

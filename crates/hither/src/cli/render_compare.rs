@@ -1,9 +1,9 @@
 //! `hither stat BEFORE AFTER`: metric by metric and structure by structure.
 use super::render_report::header;
 use super::style::{bytes, clean, count, percent, three, Style};
-use crate::metrics::figures::figures;
-use crate::metrics::report::Report;
-use crate::metrics::structures::Structure;
+use hither_model::metrics::figures::figures;
+use hither_model::metrics::report::Report;
+use hither_model::metrics::structures::Structure;
 use hither_profile::Unit;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! `hither stat` for people: verdict first, then what it rests on.
 use super::render_matrix;
 use super::style::{bytes, clean, count, percent, shell_line, three, Style};
-use crate::metrics::exclusivity::Exclusivity;
-use crate::metrics::report::{PageReport, Report, Run};
-use crate::metrics::structures::Structure;
+use hither_model::metrics::exclusivity::Exclusivity;
+use hither_model::metrics::report::{PageReport, Report, Run};
+use hither_model::metrics::structures::Structure;
 use hither_profile::{RunEnd, ThreadIx};
 
 /// The whole report; `name` is the profile's path, for the commands it suggests.

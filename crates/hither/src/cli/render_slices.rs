@@ -1,6 +1,6 @@
 //! `hither stat --slices`: the run over time.
 use super::style::{count, three, Style};
-use crate::metrics::report::SliceRow;
+use hither_model::metrics::report::SliceRow;
 
 /// Lines of the terminal left for the header and the prompt.
 const MARGIN: usize = 4;

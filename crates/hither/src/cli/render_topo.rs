@@ -1,8 +1,8 @@
 //! `hither topo` for people and for programs.
 use super::style::{bytes, clean, Style};
 use super::topo::MachineArgs;
-use crate::topology::{self, named, Item, Named, Part, PuList, Selected};
 use anyhow::Result;
+use hither_model::topology::{self, named, Item, Named, Part, PuList, Selected};
 use serde_json::json;
 use std::ops::Range;
 

@@ -10,12 +10,12 @@ pub mod view;
 
 use super::style::{self, Style};
 use super::{output, render_findings};
-use crate::metrics::figures::SHARE_SPREAD;
 use crate::report::build::compare::compare;
 use crate::report::build::text::plain;
 use crate::report::page::{Comparison, Page, Structures, Subject, Verdict, PAGE_FORMAT};
 use crate::report::{self, build};
 use anyhow::{Context, Result};
+use hither_model::metrics::figures::SHARE_SPREAD;
 use hither_profile::{Finding, Forecast};
 use judge::{Given, Judged};
 use std::io::Write;

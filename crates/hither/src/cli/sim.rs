@@ -25,8 +25,8 @@ pub use args::Args;
 
 use super::map;
 use super::style::Style;
-use crate::map::data::PageSize;
 use args::By;
+use hither_model::map::data::PageSize;
 use model::Model;
 use recorded::Recording;
 use wanted::{JOINT_DATA, USUAL};

@@ -1,9 +1,9 @@
 //! `hither stat`: what a profile says, for people and for programs.
 use super::style::Style;
 use super::{render_compare, render_report, render_slices};
-use crate::metrics::{PageSize, Report, Setup};
-use crate::topology;
 use anyhow::{Context, Result};
+use hither_model::metrics::{PageSize, Report, Setup};
+use hither_model::topology;
 use hither_profile::Machine;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! `hither topo`: what a machine looks like to hither, and which machines it knows by name.
 use super::render_topo;
 use super::style::Style;
-use crate::topology::{self, CpuKinds, PuList, Restrictions};
 use anyhow::{Context, Result};
+use hither_model::topology::{self, CpuKinds, PuList, Restrictions};
 use std::io::Write;
 use std::process::ExitCode;
 

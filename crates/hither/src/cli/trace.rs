@@ -20,7 +20,6 @@ use super::{output, say};
 use crate::program::child::{self, Signals};
 use crate::program::mpi;
 use crate::program::target;
-use crate::topology;
 use crate::trace::collector::{Collected, Collector, Config};
 use crate::trace::hooks;
 use crate::trace::join::{self, Leader, Role};
@@ -75,7 +74,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         },
         _ => trace_one(config, &folder, spawn, progress)?,
     };
-    collected.profile.meta.machine = topology::describe_machine();
+    collected.profile.meta.machine = crate::program::machine::describe_machine();
     keep(collected, &folder, args.quiet)?;
     Ok(ExitCode::from(status))
 }

@@ -1,6 +1,6 @@
 //! Which machine a placement is for. Two machines of one fingerprint number the same
 //! units, cores, caches and nodes in the same way, so a placement means the same on both.
-use crate::topology::Tree;
+use hither_model::topology::Tree;
 use hither_profile::MachineId;
 use std::fmt::Write;
 
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn machines_are_told_apart() {
         let of = |description: &str| {
-            let topology = crate::topology::load(description).expect("a topology");
+            let topology = hither_model::topology::load(description).expect("a topology");
             let tree = Tree::new(&topology, |_| true).expect("units");
             identity(&tree, description)
         };

@@ -3,7 +3,7 @@
 //!
 //! Big tables are [`Grid`]s, packed; everything else is plain JSON. Texts from the traced
 //! program have been through [`super::build::text::plain`].
-use crate::topology::Part;
+use hither_model::topology::Part;
 use hither_profile::{Better, Finding, FindingKind, Forecast, ObjectKind, Unit};
 use serde::Serialize;
 

@@ -9,15 +9,23 @@ fn check(rule: impl Fn(&str, &str) -> Vec<String>, cases: &[(&str, &str, usize)]
 }
 
 const TRACE: &str = "crates/hither/src/trace/elf.rs";
-const METRICS: &str = "crates/hither/src/metrics/phases.rs";
+const METRICS: &str = "crates/model/src/metrics/phases.rs";
 const SYS: &str = "crates/sys/src/process.rs";
 
 #[test]
 fn layering() {
     let cases = [
-        (TRACE, "use hither_sys::wire; use crate::topology::Tree;", 0),
-        (TRACE, "use crate::metrics::phases;", 1),
-        (TRACE, "use crate::{topology, metrics::{self, phases}};", 2),
+        (
+            TRACE,
+            "use hither_sys::wire; use hither_model::topology::Tree;",
+            0,
+        ),
+        (TRACE, "use hither_model::metrics::phases;", 1),
+        (
+            TRACE,
+            "use hither_model::{topology, metrics::{self, phases}};",
+            2,
+        ),
         (TRACE, "use crate::trace::{collect, names as n, x::y};", 0),
         (TRACE, "fn f() { crate::cli::print(); }", 1),
         (TRACE, "use super::super::metrics;", 1),
@@ -40,16 +48,16 @@ fn layering() {
         (METRICS, "use hither_profile::Profile;", 0),
         (METRICS, "use hither_sys::wire;", 1),
         (
-            "crates/hither/src/map/compact.rs",
+            "crates/model/src/map/compact.rs",
             "use crate::simulate::Cost;",
             1,
         ),
         (
-            "crates/hither/src/map/scotch.rs",
-            "use hither_sys::scotch::map; use hither_sys::process;",
+            "crates/model/src/map/scotch.rs",
+            "use hither_scotch::map; use hither_sys::process;",
             1,
         ),
-        (METRICS, "use hither_sys::scotch::map;", 1),
+        (METRICS, "use hither_scotch::map;", 1),
         (
             "crates/hither/src/cli/stat.rs",
             "use crate::{metrics, trace};",

@@ -34,30 +34,31 @@ const fn pure(name: &'static str, may_use: &'static [&'static str]) -> Layer {
 pub const LAYERS: &[Layer] = &[
     layer("profile", &[]),
     layer("sys", &["profile"]),
+    layer("sys/scotch", &[]),
+    layer("sys/table", &[]),
+    layer("model", &[]),
+    layer("model/topology", &["profile"]),
+    pure("model/metrics", &["profile", "model/topology"]),
+    pure("model/map", &["profile", "sys/scotch", "model/topology"]),
+    pure(
+        "model/simulate",
+        &["profile", "sys/table", "model/topology"],
+    ),
     layer("guest", &[]),
     layer("xtask", &["guest"]),
     layer("hither/main", &["hither/cli"]),
     layer("hither/cli", EVERYTHING),
-    layer("hither/topology", &["profile"]),
-    layer("hither/doctor", &["profile", "sys", "hither/topology"]),
-    layer("hither/program", &["profile", "sys"]),
+    layer("hither/doctor", &["profile", "sys", "model/topology"]),
+    layer("hither/program", &["profile", "sys", "model/topology"]),
     layer(
         "hither/trace",
-        &["profile", "sys", "hither/topology", "hither/program"],
+        &["profile", "sys", "model/topology", "hither/program"],
     ),
     layer(
         "hither/place",
-        &["profile", "sys", "hither/topology", "hither/program"],
+        &["profile", "sys", "model/topology", "hither/program"],
     ),
-    pure("hither/metrics", &["profile", "hither/topology"]),
-    // libscotch computes and has no effect.
-    pure("hither/map", &["profile", "sys/scotch", "hither/topology"]),
-    pure(
-        "hither/simulate",
-        &["profile", "sys/table", "hither/topology"],
-    ),
-    layer("hither/study", &["profile", "hither/topology"]),
-    layer("hither/report", &["profile", "hither/topology"]),
+    layer("hither/report", &["profile", "model/topology"]),
 ];
 
 /// `crates/hither/src/trace/elf.rs` -> ("hither/trace", ["trace", "elf"]).
@@ -78,6 +79,7 @@ pub fn place(file: &str) -> Option<(String, Vec<&str>)> {
     let layer = match (krate, module.first()) {
         ("hither", Some(stage)) => format!("hither/{stage}"),
         ("hither", None) => "hither/main".to_string(),
+        ("model", Some(stage)) => format!("model/{stage}"),
         _ => krate.to_string(),
     };
     Some((layer, module))
@@ -110,11 +112,15 @@ fn ours(path: &[String], from: &str) -> Option<String> {
     match (path[0].as_str(), second) {
         ("hither_guest", _) => Some("guest".into()),
         ("hither_profile", _) => Some("profile".into()),
-        ("hither_sys", Some("scotch")) => Some("sys/scotch".into()),
-        ("hither_sys", Some("table")) => Some("sys/table".into()),
+        ("hither_scotch", _) => Some("sys/scotch".into()),
+        ("hither_table", _) => Some("sys/table".into()),
+        ("hither_model", Some(stage)) => Some(format!("model/{stage}")),
         ("hither_sys", _) => Some("sys".into()),
         // The modules of the other crates are their own affair.
-        ("crate", Some(module)) if from.starts_with("hither/") => Some(format!("hither/{module}")),
+        ("crate", Some(module)) => {
+            let (krate, _) = from.split_once('/').filter(|_| !from.starts_with("sys"))?;
+            Some(format!("{krate}/{module}"))
+        }
         _ => None,
     }
 }

@@ -8,7 +8,6 @@ use super::structures;
 use crate::cli::output;
 use crate::cli::say;
 use crate::program::mpi;
-use crate::topology;
 use crate::trace::symbols::Symbols;
 
 /// Where the profile goes.
@@ -72,7 +71,7 @@ impl Keep {
     }
 
     fn put(&self, mut profile: Profile) -> Result<(PathBuf, Written)> {
-        profile.meta.machine = topology::describe_machine();
+        profile.meta.machine = crate::program::machine::describe_machine();
         profile
             .meta
             .working_directory

@@ -1,14 +1,14 @@
 //! Joins what was seen while the program runs to the policies: who had better sit where, and
 //! whether moving is worth it.
-use crate::map::filter::Filter;
-use crate::map::threads::locality::Locality;
-use crate::map::threads::ThreadPolicy;
-use crate::map::trial::Trial;
-use crate::map::{Cost, Graph, Problem};
 use crate::place::online::analysis::Member;
 use crate::place::online::{Mapper, Mechanism, Question};
 use crate::place::run::guide::Cpu;
-use crate::topology::Tree;
+use hither_model::map::filter::Filter;
+use hither_model::map::threads::locality::Locality;
+use hither_model::map::threads::ThreadPolicy;
+use hither_model::map::trial::Trial;
+use hither_model::map::{Cost, Graph, Problem};
+use hither_model::topology::Tree;
 
 /// Maps behind SPCD's filter, from where the threads are, and only what has proved itself.
 pub struct Warm {
@@ -156,7 +156,7 @@ impl Warm {
         };
         let policy: &dyn ThreadPolicy = match self.mechanism {
             Mechanism::Kmaf => &Locality { fast: true },
-            Mechanism::Spcd => &crate::map::threads::MATCHING,
+            Mechanism::Spcd => &hither_model::map::threads::MATCHING,
         };
         let units = policy.place(&problem).ok()?;
         let pairs = known.comm.pairs();
@@ -202,7 +202,7 @@ impl Mapper for Warm {
 mod tests {
     use super::*;
     use crate::place::online::analysis::matrix::{SharingMatrix, EVENT};
-    use crate::topology::{select, Restrictions};
+    use hither_model::topology::{select, Restrictions};
 
     /// Four nodes of two units.
     fn warm(mechanism: Mechanism) -> Warm {

@@ -7,13 +7,13 @@ use clap::{Parser, ValueEnum};
 
 use crate::cli::topo::MachineArgs;
 use crate::cli::units;
-use crate::map::data::groups::Decision;
-use crate::map::data::{DataPolicy, LocalityBalance, PageSize};
-use crate::map::phases::Limits;
-use crate::map::{data, threads};
-use crate::metrics::phases::{DIFF_MIN, WINDOW};
 use crate::place::formats;
-use crate::topology::PuList;
+use hither_model::map::data::groups::Decision;
+use hither_model::map::data::{DataPolicy, LocalityBalance, PageSize};
+use hither_model::map::phases::Limits;
+use hither_model::map::{data, threads};
+use hither_model::metrics::phases::{DIFF_MIN, WINDOW};
+use hither_model::topology::PuList;
 
 const EXAMPLES: &str = "\
 Examples:

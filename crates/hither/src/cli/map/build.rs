@@ -2,8 +2,8 @@
 use super::pages::Placed;
 use super::threads::Placer;
 use super::{why, Args, Input, Solution, Target};
-use crate::map::data::{PageSize, Pages};
-use crate::map::phases::Stage;
+use hither_model::map::data::{PageSize, Pages};
+use hither_model::map::phases::Stage;
 use hither_profile::{
     Nanos, NodeIx, Objective, PlacedPhase, Placement, PolicyChoice, Profile, RegionId, RegionIx,
     RegionPlaces, SliceIx, ThreadPlace, PAGE_SIZE, PLACEMENT_FORMAT,

@@ -1,8 +1,8 @@
 //! What is to be placed: the threads of a profile or of a matrix.
 use super::{matrix, Args};
-use crate::map::Graph;
-use crate::topology::PuList;
 use anyhow::{bail, Result};
+use hither_model::map::Graph;
+use hither_model::topology::PuList;
 use hither_profile::{PlacementSource, ProcessId, ProcessIx, Profile, Thread, ThreadId, ThreadIx};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;

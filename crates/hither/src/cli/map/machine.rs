@@ -1,9 +1,9 @@
 //! The machine to place on, and what distances on it are.
 use super::args::{CostKind, On};
-use crate::map::Cost;
 use crate::place::identity;
-use crate::topology::{select, Level, Selected, Tree};
 use anyhow::{anyhow, Result};
+use hither_model::map::Cost;
+use hither_model::topology::{select, Level, Selected, Tree};
 use hither_profile::MachineId;
 
 /// What the machine is called that hither runs on.
@@ -88,7 +88,7 @@ fn with_latencies(tree: &Tree, latencies: &[u32]) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{load, Tree};
+    use hither_model::topology::{load, Tree};
 
     #[test]
     fn latencies_go_on_where_levels_end() {

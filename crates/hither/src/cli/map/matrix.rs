@@ -1,7 +1,7 @@
 //! `--matrix FILE`: communication as a T x T table of comma-separated numbers or as a list
 //! of edges `i j weight`. The file may come from anybody.
-use crate::map::Graph;
 use anyhow::{anyhow, bail, Context, Result};
+use hither_model::map::Graph;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

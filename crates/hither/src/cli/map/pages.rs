@@ -1,9 +1,9 @@
 //! Pages to nodes, given where the threads are.
 use super::{Args, Input, Target};
-use crate::map::data::groups::{force, pages_of, shares, suggest, Decision, Group, Rule};
-use crate::map::data::{self, DataPolicy, DataProblem, FirstTouch, Pages};
-use crate::map::phases::{plan_pages, PagePlan, PageStep, Stage};
 use anyhow::{anyhow, bail, Result};
+use hither_model::map::data::groups::{force, pages_of, shares, suggest, Decision, Group, Rule};
+use hither_model::map::data::{self, DataPolicy, DataProblem, FirstTouch, Pages};
+use hither_model::map::phases::{plan_pages, PagePlan, PageStep, Stage};
 use hither_profile::{NodeIx, ObjectIx, Profile, RegionIx, SliceIx};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@ use super::args::decision_name;
 use super::pages::Structure;
 use super::Solution;
 use crate::cli::style::{bytes, clean, count, percent, Style};
-use crate::map::explain::{Explanation, State};
+use hither_model::map::explain::{Explanation, State};
 
 pub fn render(solution: &Solution, style: Style) -> String {
     let structures = solution.pages.as_ref().map_or(&[][..], |p| &p.structures);

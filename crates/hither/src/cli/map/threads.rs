@@ -1,9 +1,9 @@
 //! Threads to units: for the whole run, or for each phase that is worth it.
 use super::{Args, Input, Target};
-use crate::map::phases::{self, plan_threads, Stage};
-use crate::map::{threads, Assignment, Graph, Problem};
-use crate::metrics::phases::phases as find_phases;
 use anyhow::{anyhow, bail, Result};
+use hither_model::map::phases::{self, plan_threads, Stage};
+use hither_model::map::{threads, Assignment, Graph, Problem};
+use hither_model::metrics::phases::phases as find_phases;
 use hither_profile::{CommMatrix, Placement, Profile, SliceIx};
 use std::collections::BTreeMap;
 

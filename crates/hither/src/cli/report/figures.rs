@@ -1,16 +1,16 @@
 //! What the metrics say, as the page has it.
-use crate::metrics::assignment::extremes;
-use crate::metrics::communication::Communication;
-use crate::metrics::exclusivity::{exclusivity, Exclusivity};
-use crate::metrics::pages::{first_touchers, PageTable};
-use crate::metrics::placement::{accuracy_of, Accuracy, Timeline};
-use crate::metrics::report::PageReport;
-use crate::metrics::verdict::{h_min, A_MIN};
-use crate::metrics::{PageSize, Report};
 use crate::report::build::communication::Given;
 use crate::report::build::structures::Judged;
 use crate::report::build::text::plain;
 use crate::report::page;
+use hither_model::metrics::assignment::extremes;
+use hither_model::metrics::communication::Communication;
+use hither_model::metrics::exclusivity::{exclusivity, Exclusivity};
+use hither_model::metrics::pages::{first_touchers, PageTable};
+use hither_model::metrics::placement::{accuracy_of, Accuracy, Timeline};
+use hither_model::metrics::report::PageReport;
+use hither_model::metrics::verdict::{h_min, A_MIN};
+use hither_model::metrics::{PageSize, Report};
 use hither_profile::{ObjectIx, ObjectKind, Profile, RunEnd, Slice, ThreadIx};
 use std::collections::HashMap;
 

@@ -1,10 +1,10 @@
 //! What is wrong, as the page says it: the finders' findings with command lines to copy.
 use crate::cli::style;
-use crate::metrics::findings::{find, Case, Commands};
-use crate::metrics::ground::Ground;
-use crate::metrics::{Analysis, PageSize};
 use crate::report::build::text::{copied, plain};
 use crate::report::page::PageSizeFigures;
+use hither_model::metrics::findings::{find, Case, Commands};
+use hither_model::metrics::ground::Ground;
+use hither_model::metrics::{Analysis, PageSize};
 use hither_profile::{Finding, FindingLine, Fix, Profile};
 use std::path::Path;
 

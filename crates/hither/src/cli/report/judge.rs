@@ -2,15 +2,15 @@
 //! `hither check` have in common.
 use super::{figures, findings, machine, verdict};
 use crate::cli::stat;
-use crate::metrics::findings::Commands;
-use crate::metrics::ground::Ground;
-use crate::metrics::pages::PageTable;
-use crate::metrics::structures::Structure;
-use crate::metrics::{self, Analysis, PageSize, Setup};
 use crate::report::build::compare::{Row, Side};
 use crate::report::build::text::plain;
 use crate::report::page::{PageSizeFigures, Site, StructureFigures, Verdict};
 use anyhow::{bail, Result};
+use hither_model::metrics::findings::Commands;
+use hither_model::metrics::ground::Ground;
+use hither_model::metrics::pages::PageTable;
+use hither_model::metrics::structures::Structure;
+use hither_model::metrics::{self, Analysis, PageSize, Setup};
 use hither_profile::{Figure, Finding, Placement, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 use crate::place::identity;
 use crate::report::build::text::plain;
 use crate::report::page;
-use crate::topology::{self, Selected, Topology, Tree};
 use anyhow::{bail, Result};
+use hither_model::topology::{self, Selected, Topology, Tree};
 use hither_profile::{PlacedPhase, Placement, Profile, ThreadIx, PAGE_SIZE};
 use std::path::Path;
 

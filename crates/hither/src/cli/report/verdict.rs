@@ -1,7 +1,7 @@
 //! The page's first sentence, and what can be gained.
-use crate::metrics::Report;
 use crate::report::build::text::plain;
 use crate::report::page;
+use hither_model::metrics::Report;
 use hither_profile::Placement;
 
 pub fn verdict(report: &Report, placement: Option<&Placement>) -> page::Verdict {

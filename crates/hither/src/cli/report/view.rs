@@ -3,9 +3,9 @@ use super::figures;
 use super::judge::{Given, Judged};
 use crate::cli::render_report::{counted, seen};
 use crate::cli::style::{bytes, clean, count};
-use crate::metrics::structures;
 use crate::report::build::text::plain;
 use crate::report::page::{Comparison, Run, Site, Unseen, Verdict};
+use hither_model::metrics::structures;
 use hither_profile::{Figure, Finding, Forecast, ObjectKind, Profile};
 use serde::Serialize;
 

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use super::policy::{Choice, Part};
 use crate::place::run::Method;
-use crate::topology::PuList;
+use hither_model::topology::PuList;
 
 const EXAMPLES: &str = "\
 Examples:

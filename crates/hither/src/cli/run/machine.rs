@@ -4,7 +4,7 @@ use hither_profile::Placement;
 
 use crate::place::identity;
 use crate::program::mpi::Job;
-use crate::topology::{self, select, CpuKinds, PuList, Restrictions, Selected, Tree};
+use hither_model::topology::{self, select, CpuKinds, PuList, Restrictions, Selected, Tree};
 
 /// This machine.
 pub struct Here {

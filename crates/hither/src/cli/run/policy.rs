@@ -4,11 +4,11 @@ use std::str::FromStr;
 
 use anyhow::{anyhow, bail, Result};
 
-use crate::map::threads::{self, ThreadPolicy};
-use crate::map::{Cost, Graph, Problem};
 use crate::place::run::guide::{Cpu, Node};
 use crate::place::run::MemoryPolicy;
-use crate::topology::{PuList, Tree};
+use hither_model::map::threads::{self, ThreadPolicy};
+use hither_model::map::{Cost, Graph, Problem};
+use hither_model::topology::{PuList, Tree};
 
 /// What the policies given ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -185,7 +185,7 @@ fn nodes(list: &PuList, usable: &[u32]) -> Result<Vec<Node>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::load;
+    use hither_model::topology::load;
 
     #[test]
     fn policies_are_read() {

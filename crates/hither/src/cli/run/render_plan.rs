@@ -8,7 +8,7 @@ use crate::place::formats::describe;
 use crate::place::run::guide::Node;
 use crate::place::run::MemoryPolicy;
 use crate::program::target::Target;
-use crate::topology::PuList;
+use hither_model::topology::PuList;
 
 /// Everything.
 pub fn whole(plan: &Plan, target: &Target, style: Style) -> String {

@@ -5,7 +5,7 @@ use clap::{Parser, ValueEnum};
 
 use super::wanted::{self, Wanted};
 use crate::cli::units;
-use crate::simulate::feed::homes::Rule;
+use hither_model::simulate::feed::homes::Rule;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,9 +8,9 @@ use super::model::Model;
 use super::plans::Candidate;
 use super::recorded::{Recording, Window};
 use super::replay::{add, Run};
-use crate::simulate::energy::{energy, Joules, Split};
-use crate::simulate::feed::statistics::ratio;
-use crate::simulate::outcome::{Counts, LevelCounts, NodeCounts, Share};
+use hither_model::simulate::energy::{energy, Joules, Split};
+use hither_model::simulate::feed::statistics::ratio;
+use hither_model::simulate::outcome::{Counts, LevelCounts, NodeCounts, Share};
 
 /// A candidate and what came of it.
 pub struct Played {

@@ -8,9 +8,9 @@ use super::args::On;
 use crate::cli::map;
 use crate::cli::map::args::CostKind;
 use crate::cli::map::machine::{self, Target};
-use crate::simulate::file;
-use crate::simulate::machine::Machine;
-use crate::topology::{self, Restrictions, Selected};
+use hither_model::simulate::file;
+use hither_model::simulate::machine::Machine;
+use hither_model::topology::{self, Restrictions, Selected};
 
 /// A machine.
 pub struct Model {

@@ -10,8 +10,8 @@ use super::model::Model;
 use super::recorded::{Recording, Window};
 use super::wanted::{Threads, Wanted, JOINT_DATA, USUAL};
 use crate::cli::map;
-use crate::simulate::feed::kernel::Kernel;
-use crate::simulate::feed::plan::{Pages, Plan, Stage};
+use hither_model::simulate::feed::kernel::Kernel;
+use hither_model::simulate::feed::plan::{Pages, Plan, Stage};
 
 /// A window of more time than this is long enough for the system to move threads within it, so
 /// many times at most.

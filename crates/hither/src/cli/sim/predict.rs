@@ -194,7 +194,7 @@ fn order<'a>(played: &'a [Played], joint: Option<usize>, args: &Args) -> Vec<&'a
 
 fn links(model: &Model) -> Vec<LinkName> {
     let links = model.machine.links.links.iter();
-    let name = |link: &crate::simulate::machine::Link| LinkName {
+    let name = |link: &hither_model::simulate::machine::Link| LinkName {
         from: link.from,
         to: link.to,
         between_packages: link.between_packages,

@@ -9,9 +9,9 @@ use hither_profile::{Nanos, Profile, ThreadIx};
 use crate::cli::map;
 use crate::cli::map::input::Input;
 use crate::cli::style::shell_line;
-use crate::simulate::feed::homes::{touches, Touches};
-use crate::simulate::feed::space::{Layout, Space};
-use crate::topology::PuList;
+use hither_model::simulate::feed::homes::{touches, Touches};
+use hither_model::simulate::feed::space::{Layout, Space};
+use hither_model::topology::PuList;
 
 /// Fewer windows than this leave little to judge by.
 pub const FEW_WINDOWS: usize = 5;

@@ -8,12 +8,12 @@ use hither_profile::bursts::{self, Access, Decoder, Piece};
 
 use super::model::Model;
 use super::recorded::{Recording, Window};
-use crate::simulate::feed::cut::{made_by, Cut};
-use crate::simulate::feed::homes::{Ground, Homes, Rule};
-use crate::simulate::feed::plan::Plan;
-use crate::simulate::feed::space::Layout;
-use crate::simulate::outcome::{Counts, Share};
-use crate::simulate::{Setup, Simulation, Source};
+use hither_model::simulate::feed::cut::{made_by, Cut};
+use hither_model::simulate::feed::homes::{Ground, Homes, Rule};
+use hither_model::simulate::feed::plan::Plan;
+use hither_model::simulate::feed::space::Layout;
+use hither_model::simulate::outcome::{Counts, Share};
+use hither_model::simulate::{Setup, Simulation, Source};
 
 /// What is played on what.
 #[derive(Clone, Copy)]

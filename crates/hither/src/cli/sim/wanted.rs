@@ -1,5 +1,5 @@
 //! Placements as they are asked for: `os`, `compact`, `locality+most-access`, `joint`.
-use crate::map::{data, threads};
+use hither_model::map::{data, threads};
 
 /// What places threads, and pages.
 #[derive(Clone, Debug, PartialEq, Eq)]

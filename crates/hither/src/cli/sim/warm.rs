@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use super::recorded::{Recording, Window, FEW_WINDOWS};
 use super::replay::{side_by_side, Parts, Run};
-use crate::simulate::machine::Machine;
-use crate::simulate::outcome::Counts;
+use hither_model::simulate::machine::Machine;
+use hither_model::simulate::outcome::Counts;
 
 /// Shares of a window that are tried, each twice the one before; the last is what the largest
 /// one is compared with.
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::cli::sim::args::On;
     use crate::cli::sim::model;
-    use crate::simulate::outcome::LevelCounts;
+    use hither_model::simulate::outcome::LevelCounts;
 
     const LINE: Line = Line {
         length: 64.0,

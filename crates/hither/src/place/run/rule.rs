@@ -6,7 +6,7 @@
 //! time: from then on its threads do not count, and the program begins where it began.
 //! A rank of an MPI job takes the unit of its number, since ranks start in no order.
 use super::guide::{Bind, Change, Cpu, Found, Guide, Holding, Image, Mapping, Pid, Seat, Tid};
-use crate::topology::PuList;
+use hither_model::topology::PuList;
 use std::collections::BTreeMap;
 
 /// Deals out the units of an order.

@@ -3,7 +3,7 @@
 use crate::report::build::communication::{communication, Given};
 use crate::report::build::structures::{judge, structures, Judged};
 use crate::report::page::*;
-use crate::topology::{Item, Part};
+use hither_model::topology::{Item, Part};
 use hither_profile::{
     self as profile, Better, Finding, FindingKind, FindingLine, Fix, ObjectIx, ObjectKind, Picture,
     Profile, Unit,

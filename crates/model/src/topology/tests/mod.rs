@@ -65,23 +65,6 @@ fn xml_says_the_same_as_the_machine_it_came_from() {
     assert_eq!(after.nodes_with_units(), 2);
 }
 
-#[test]
-fn this_machine_can_be_described() {
-    let machine = describe_machine();
-    assert!(machine.numa_nodes >= 1);
-    assert!(machine.processing_units >= 1);
-    assert!(machine.topology_xml.contains("<topology"));
-    assert!(!machine.hostname.is_empty() && !machine.kernel.is_empty());
-}
-
-#[test]
-fn the_cpu_is_named_by_its_first_model_line() {
-    let text =
-        "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nprocessor\t: 1\nmodel name\t: Other\n";
-    assert_eq!(machine::cpu_model(text), "Some CPU @ 2 GHz");
-    assert_eq!(machine::cpu_model(""), "");
-}
-
 mod rules;
 mod selecting;
 mod trees;

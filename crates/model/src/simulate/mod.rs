@@ -30,6 +30,7 @@ mod pages;
 mod prefetch;
 mod queue;
 mod replay;
+pub mod symmetric;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -3,7 +3,7 @@
 //! [`super::directory::Lines`].
 use super::directory::{DEPTH, FIRST, MORE};
 use super::tree::Tree;
-use hither_sys::table::{fetch, Table};
+use hither_table::{fetch, Table};
 
 const WORD: usize = u64::BITS as usize;
 /// Bits of an owner: see [`super::directory::Lines::owner`].

@@ -4,7 +4,7 @@
 use super::ThreadPolicy;
 use crate::map::search::space::Space;
 use crate::map::{Assignment, Graph, Problem};
-use hither_sys::scotch::{map, Source, Target};
+use hither_scotch::{map, Source, Target};
 use std::fmt::Write;
 
 /// The policy.

@@ -1,5 +1,5 @@
 //! The description of this machine that goes into a profile.
-use super::this_machine;
+use hither_model::topology::this_machine;
 use hither_profile::Machine;
 
 /// Everything a profile keeps about the machine. What cannot be read stays empty: a
@@ -24,8 +24,30 @@ pub fn describe_machine() -> Machine {
 }
 
 /// The `model name` of the first processor in /proc/cpuinfo.
-pub(super) fn cpu_model(cpuinfo: &str) -> String {
+fn cpu_model(cpuinfo: &str) -> String {
     let line = cpuinfo.lines().find(|l| l.starts_with("model name"));
     let value = line.and_then(|l| l.split_once(':'));
     value.map_or_else(String::new, |(_, v)| v.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_can_be_described() {
+        let machine = describe_machine();
+        assert!(machine.numa_nodes >= 1);
+        assert!(machine.processing_units >= 1);
+        assert!(machine.topology_xml.contains("<topology"));
+        assert!(!machine.hostname.is_empty() && !machine.kernel.is_empty());
+    }
+
+    #[test]
+    fn the_cpu_is_named_by_its_first_model_line() {
+        let text =
+            "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nprocessor\t: 1\nmodel name\t: Other\n";
+        assert_eq!(cpu_model(text), "Some CPU @ 2 GHz");
+        assert_eq!(cpu_model(""), "");
+    }
 }

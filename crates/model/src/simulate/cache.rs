@@ -4,7 +4,7 @@
 //! flags in 32 bits, so that a set of eight ways is half a line of the host. With LRU the order
 //! within a set is the order of use, the latest first: there is nothing else to keep.
 use super::machine::{Level, Replacement};
-use hither_sys::table::{fetch, Table};
+use hither_table::{fetch, Table};
 
 /// Its holder may write without asking: there is no copy outside this cache and those below it.
 pub const WRITABLE: u32 = 1;

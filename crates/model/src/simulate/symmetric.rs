@@ -1,5 +1,5 @@
-//! Machines made of few numbers, for tests and for bench/sim: packages that are all alike, a node
-//! each, and a link from each to each other.
+//! Symmetric machines made of a few numbers, for tests and benchmarks: identical packages, one
+//! NUMA node each, and a link from each package to every other.
 use crate::simulate::machine::*;
 
 /// A level of `lines` lines of 64 bytes in sets of `ways`, a cache for each `cores` cores.

@@ -6,7 +6,7 @@
 //! cache as it does by its address.
 use super::cache::LINES;
 use super::machine::Machine;
-use hither_sys::table::fetch;
+use hither_table::fetch;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 

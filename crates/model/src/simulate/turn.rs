@@ -6,7 +6,7 @@ use super::machine::Machine;
 use super::outcome::Share;
 use super::{Error, Setup};
 use hither_profile::bursts::Access;
-use hither_sys::table::fetch;
+use hither_table::fetch;
 
 /// How many accesses ahead this computer fetches what a thread's access will need, each with the
 /// help of what came before it: the access; its page; the sets that it falls into, and what is known

@@ -1,5 +1,4 @@
 //! Machines small enough to work by hand, and what must hold of any.
-mod machines;
 mod parts;
 mod properties;
 mod states;
@@ -9,8 +8,8 @@ use super::cache::{line_of, AHEAD, DIRTY, WRITABLE};
 use super::hierarchy::Hierarchy;
 use super::machine::{Machine, Protocol};
 use super::{Setup, Simulation, Source, WindowOutcome};
+use crate::simulate::symmetric::{level, machine};
 use hither_profile::bursts::{Access, Piece};
-use machines::{level, machine};
 use std::collections::BTreeMap;
 
 /// Two packages of two cores, each core with a first level of two lines, each package with a

@@ -13,7 +13,7 @@
 use super::machine::Machine;
 use super::many::Many;
 use super::tree::Tree;
-use hither_sys::table::{fetch, Table};
+use hither_table::{fetch, Table};
 
 /// Levels at most.
 pub const DEPTH: usize = 6;

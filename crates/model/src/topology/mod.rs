@@ -3,7 +3,6 @@
 //! limited before hwloc sees them.
 mod homes;
 mod kinds;
-mod machine;
 mod named;
 mod outline;
 mod pus;
@@ -11,7 +10,6 @@ mod select;
 mod tree;
 
 pub use kinds::CpuKinds;
-pub use machine::describe_machine;
 pub use named::{named, Named};
 pub use outline::{Item, Part};
 pub use pus::PuList;
