@@ -1,5 +1,6 @@
 //! Communication patterns of the bench, from seeded random numbers.
 use hither_model::map::Graph;
+use hither_model::rng::Rng;
 
 pub struct Pattern {
     pub name: &'static str,
@@ -45,7 +46,7 @@ impl Pattern {
         }
         let mut maker = Maker {
             n: threads as u64,
-            state: seed ^ 0x5851_F42D_4C95_7F2D,
+            rng: Rng::new(seed ^ 0x5851_F42D_4C95_7F2D),
             pairs: Vec::new(),
         };
         (self.make)(&mut maker);
@@ -55,19 +56,14 @@ impl Pattern {
 
 struct Maker {
     n: u64,
-    state: u64,
+    rng: Rng,
     pairs: Vec<(u32, u32, u64)>,
 }
 
 impl Maker {
-    /// splitmix64 (Steele, Lea, Flood, 2014), in 0..n.
+    /// In 0..n.
     fn below(&mut self, n: u64) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        ((u128::from(z) * u128::from(n)) >> 64) as u64
+        self.rng.below(n as usize) as u64
     }
 
     fn add(&mut self, i: u64, j: u64, weight: u64) {

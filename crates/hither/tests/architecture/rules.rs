@@ -37,12 +37,16 @@ pub const LAYERS: &[Layer] = &[
     layer("sys/scotch", &[]),
     layer("sys/table", &[]),
     layer("model", &[]),
+    pure("model/rng", &[]),
     layer("model/topology", &["profile"]),
-    pure("model/metrics", &["profile", "model/topology"]),
-    pure("model/map", &["profile", "sys/scotch", "model/topology"]),
+    pure("model/metrics", &["profile", "model/rng", "model/topology"]),
+    pure(
+        "model/map",
+        &["profile", "sys/scotch", "model/rng", "model/topology"],
+    ),
     pure(
         "model/simulate",
-        &["profile", "sys/table", "model/topology"],
+        &["profile", "sys/table", "model/rng", "model/topology"],
     ),
     layer("guest", &[]),
     layer("xtask", &["guest"]),
@@ -52,7 +56,13 @@ pub const LAYERS: &[Layer] = &[
     layer("hither/program", &["profile", "sys", "model/topology"]),
     layer(
         "hither/trace",
-        &["profile", "sys", "model/topology", "hither/program"],
+        &[
+            "profile",
+            "sys",
+            "model/rng",
+            "model/topology",
+            "hither/program",
+        ],
     ),
     layer(
         "hither/place",

@@ -1,4 +1,5 @@
 //! Profiles of any size with cells that are known to be hot, for tests and `bench/report`.
+use hither_model::rng::Rng;
 use hither_profile::*;
 
 /// Counts of the cells that are planted, and the most of any other.
@@ -15,29 +16,16 @@ pub struct Planted {
     pub hot: u32,
 }
 
-/// SplitMix64.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % n.max(1)
-    }
-}
-
 impl Planted {
     /// The cells that are hot: (page, thread).
     pub fn cells(&self) -> Vec<(u32, u32)> {
-        let mut random = Random(42);
+        let mut random = Rng::new(42);
         let mut cells: Vec<(u32, u32)> = (0..self.hot)
             .map(|at| {
                 // Apart from one another, so that each can be found.
                 let stride = self.pages / self.hot;
-                let page = at * stride + random.below(u64::from(stride / 2).max(1)) as u32;
-                let user = random.below(u64::from(self.users)) as u32;
+                let page = at * stride + random.below((stride / 2).max(1) as usize) as u32;
+                let user = random.below(self.users as usize) as u32;
                 (page, (self.owner(page) + user) % self.threads)
             })
             .collect();
@@ -108,7 +96,7 @@ impl Planted {
     }
 
     fn uses(&self) -> Vec<PageUse> {
-        let mut random = Random(7);
+        let mut random = Rng::new(7);
         let mut rows = Vec::with_capacity((self.pages * self.users) as usize);
         let mut hot = self.cells().into_iter().peekable();
         for page in 0..self.pages {
@@ -123,7 +111,7 @@ impl Planted {
                 let reads = if planted {
                     HOT
                 } else {
-                    1 + most / 2 + random.below(most / 2)
+                    1 + most / 2 + random.below((most / 2) as usize) as u64
                 };
                 rows.push(PageUse {
                     page: PageNo(page),
@@ -137,7 +125,7 @@ impl Planted {
     }
 
     fn comm(&self) -> Vec<Comm> {
-        let mut random = Random(3);
+        let mut random = Rng::new(3);
         let mut rows = Vec::new();
         for slice in 0..self.slices {
             // The second half of the run shares with the thread after next.
@@ -147,7 +135,7 @@ impl Planted {
                     slice: SliceIx(slice),
                     i: ThreadIx(i),
                     j: ThreadIx(i + far),
-                    events: 500 + random.below(100),
+                    events: 500 + random.below(100) as u64,
                 });
             }
         }

@@ -15,6 +15,7 @@
 //! The result is the same on every machine: work is bounded by a count, not a clock.
 use super::exclusivity::exclusivity;
 use super::pages::PageTable;
+use crate::rng::Rng;
 use hither_profile::NodeIx;
 use std::collections::HashMap;
 
@@ -73,7 +74,7 @@ fn search(groups: &Groups, threads: usize, nodes: usize, goal: Goal) -> Vec<Node
     starts.push((0..slots).map(|t| t % nodes).collect());
     for seed in 1..=SHUFFLES {
         let mut nodes_of: Vec<usize> = (0..slots).map(|t| t / search.capacity).collect();
-        shuffle(&mut nodes_of, seed);
+        Rng::new(seed).shuffle(&mut nodes_of);
         starts.push(nodes_of);
     }
     let mut work = WORK;
@@ -364,15 +365,4 @@ fn group_pages(table: &PageTable, share_steps: u64, most_cells: usize) -> Option
         }
     }
     Some(groups)
-}
-
-/// Fisher-Yates with a xorshift generator: the same order for the same seed.
-fn shuffle(items: &mut [usize], seed: u64) {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    for i in (1..items.len()).rev() {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        items.swap(i, (state % (i as u64 + 1)) as usize);
-    }
 }

@@ -1,4 +1,5 @@
 //! The rows of the `slices` table as they grow, and which slices are traced.
+use hither_model::rng::Rng;
 use hither_profile::Slice;
 
 /// Which slices `--sample` traces: of each group of 1/p slices exactly one, chosen at
@@ -6,7 +7,7 @@ use hither_profile::Slice;
 pub struct Schedule {
     group: u32,
     chosen: u32,
-    state: u64,
+    rng: Rng,
 }
 
 impl Schedule {
@@ -15,18 +16,14 @@ impl Schedule {
         let mut schedule = Schedule {
             group,
             chosen: 0,
-            state: seed | 1,
+            rng: Rng::new(seed),
         };
         schedule.choose();
         schedule
     }
 
     fn choose(&mut self) {
-        // xorshift64 (Marsaglia 2003)
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        self.chosen = ((self.state >> 32) % u64::from(self.group)) as u32;
+        self.chosen = self.rng.below(self.group as usize) as u32;
     }
 
     /// Whether a slice is traced; ask once per slice, in order.

@@ -3,7 +3,7 @@
 use super::coarsen::{coarsen, Weighted};
 use super::fm::{Fm, Range};
 use super::links::Links;
-use super::rng::Rng;
+use crate::rng::Rng;
 
 /// Vertices at which coarsening stops.
 const COARSE: usize = 48;

@@ -1,7 +1,7 @@
 //! Coarsening: vertices that talk much to each other become one (heavy-edge matching;
 //! Karypis and Kumar, "A fast and high quality multilevel scheme", 1998).
 use super::links::Links;
-use super::rng::Rng;
+use crate::rng::Rng;
 
 /// A graph with vertex weights.
 pub struct Weighted {

@@ -1,9 +1,9 @@
 //! Iterated local search (Lourenco, Martin, Stutzle, "Iterated local search", 2003): a few
 //! swaps of threads near one another, local search around them, and back if that was for the
 //! worse.
-use super::rng::Rng;
 use super::state::{Change, State};
 use super::swap::{drain, threads_of, undo_of, Queue};
+use crate::rng::Rng;
 
 /// Kicks until the steps are spent.
 pub fn kick(state: &mut State, rng: &mut Rng, limit: u64) {

@@ -7,7 +7,6 @@ pub mod kick;
 pub mod links;
 pub mod recut;
 pub mod relabel;
-pub mod rng;
 pub mod space;
 pub mod state;
 pub mod subtrees;

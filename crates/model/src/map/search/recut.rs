@@ -2,11 +2,11 @@
 //! them again from the top, and kept if that, after local search, is no worse. Where threads
 //! outside are does not matter to how those inside are best divided, so parts get better one
 //! by one, where whole restarts would have to be lucky in all at once.
-use super::rng::Rng;
 use super::space::Space;
 use super::state::{Change, State};
 use super::swap::{drain, Queue};
 use super::topdown::{slots_of, Idle, TopDown};
+use crate::rng::Rng;
 
 /// Threads below the smallest vertex that is worth it: swaps find the best of smaller ones.
 const LEAST: u32 = 8;

@@ -5,8 +5,8 @@
 use super::bisect::bisect;
 use super::fm::Range;
 use super::links::Links;
-use super::rng::Rng;
 use super::space::{Space, NONE};
+use crate::rng::Rng;
 
 /// Where idle places are left when there are fewer threads than places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,13 @@ use crate::map::search::kick::kick;
 use crate::map::search::links::Links;
 use crate::map::search::recut::recut;
 use crate::map::search::relabel::relabel;
-use crate::map::search::rng::Rng;
 use crate::map::search::space::Space;
 use crate::map::search::state::State;
 use crate::map::search::subtrees::swap_subtrees;
 use crate::map::search::swap::{dense, descend, FEW};
 use crate::map::search::topdown::{Idle, TopDown};
 use crate::map::{Assignment, Problem};
+use crate::rng::Rng;
 
 /// How hard to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //! as any other or one more.
 use super::seats::{fit, ranks};
 use super::ThreadPolicy;
-use crate::map::search::rng::Rng;
 use crate::map::{Assignment, Problem};
+use crate::rng::Rng;
 
 pub struct Random;
 

@@ -4,7 +4,7 @@
 //!
 //! Which of several parts that are equally idle is taken depends on where things run that have
 //! nothing to do with the program: chance.
-use super::chance::Chance;
+use crate::rng::Rng;
 use crate::topology::Tree;
 
 /// Threads on units, and chance.
@@ -13,7 +13,7 @@ pub struct Kernel<'a> {
     tree: &'a Tree,
     /// Threads on each unit.
     on: Vec<u32>,
-    chance: Chance,
+    chance: Rng,
 }
 
 impl<'a> Kernel<'a> {
@@ -22,7 +22,7 @@ impl<'a> Kernel<'a> {
         Kernel {
             tree,
             on: vec![0; tree.units.len()],
-            chance: Chance::new(seed),
+            chance: Rng::new(seed),
         }
     }
 

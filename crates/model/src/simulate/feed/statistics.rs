@@ -6,6 +6,7 @@
 //! Seeds add the variance of their totals; with one window they are all there is. Half widths are
 //! those of Student's t, each with its own degrees of freedom, and add up as squares.
 use hither_profile::Ratio;
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A figure by seed, then by window.
 pub type Samples = [Vec<f64>];
@@ -26,7 +27,7 @@ pub fn ratio(x: &Samples, y: &Samples) -> Option<Ratio> {
     let residuals = xs.iter().zip(&ys).map(|(x, y)| (y - value * x).powi(2));
     let windows = (n > 1).then(|| {
         let variance = residuals.sum::<f64>() / (n as f64 * (n - 1) as f64);
-        student(n - 1) * variance.sqrt() / (total / n as f64)
+        student_t_975(n - 1) * variance.sqrt() / (total / n as f64)
     });
     // The first placement is itself whatever the seed.
     let same = std::ptr::eq(x, y);
@@ -58,23 +59,12 @@ fn of_seeds(samples: &Samples) -> Option<f64> {
     }
     let mean = totals.iter().sum::<f64>() / n as f64;
     let squares: f64 = totals.iter().map(|total| (total - mean).powi(2)).sum();
-    Some(student(n - 1) * (squares / (n as f64 * (n - 1) as f64)).sqrt())
+    Some(student_t_975(n - 1) * (squares / (n as f64 * (n - 1) as f64)).sqrt())
 }
 
-/// The 97.5 % quantile of Student's t: tables to ten degrees of freedom, then the expansion of
-/// Cornish and Fisher to the third order, which is right to a thousandth.
+/// The 97.5 % quantile of Student's t with `degrees` degrees of freedom, 1 or more.
 #[must_use]
-pub fn student(degrees: usize) -> f64 {
-    const TABLE: [f64; 10] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    ];
-    if let Some(value) = degrees.checked_sub(1).and_then(|at| TABLE.get(at)) {
-        return *value;
-    }
-    let (z, n) = (1.959_964, degrees.max(1) as f64);
-    let (z3, z5) = (z * z * z, z * z * z * z * z);
-    let z7 = z5 * z * z;
-    z + (z3 + z) / (4.0 * n)
-        + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * n * n)
-        + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * n * n * n)
+pub fn student_t_975(degrees: usize) -> f64 {
+    let t = StudentsT::new(0.0, 1.0, degrees.max(1) as f64);
+    t.map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
 }

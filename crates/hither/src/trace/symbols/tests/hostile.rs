@@ -2,6 +2,7 @@
 use super::Workshop;
 use crate::trace::naming::Naming;
 use crate::trace::symbols::{function, Symbols};
+use hither_model::rng::Rng;
 use std::path::Path;
 
 const CPP: &str = r#"
@@ -10,18 +11,6 @@ namespace ns { struct cell { long id; static int hits[4]; }; int cell::hits[4]; 
 std::vector<double> table;
 int main(int c, char **) { static ns::cell own[3]; table.resize(c); own[0].id = c; return table.size() + ns::grid[1][c]; }
 "#;
-
-/// xorshift: the same damage in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
-}
 
 fn ask_everything(program: &Path) {
     let mut symbols = Symbols::new();
@@ -41,7 +30,7 @@ fn random_damage() {
     for options in [&["-g"][..], &["-gdwarf-4"], &["-g", "-gz"]] {
         let program = shop.build("p.cpp", CPP, options);
         let whole = std::fs::read(&program).expect("just built");
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let mut random = Rng::new(0x9e37_79b9_7f4a_7c15);
         let damaged = shop.path("damaged");
         for round in 0..40 {
             let mut bytes = whole.clone();

@@ -1,7 +1,7 @@
 use super::super::exact::Exact;
 use super::*;
-use crate::map::search::rng::Rng;
 use crate::map::{Cost, Graph};
+use crate::rng::Rng;
 use crate::topology::{load, Tree};
 use proptest::prelude::*;
 

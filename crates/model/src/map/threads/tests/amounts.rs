@@ -1,6 +1,6 @@
 //! Balance, load balance, balanced locality.
 use super::{machine, named, Case};
-use crate::map::search::rng::Rng;
+use crate::rng::Rng;
 
 #[test]
 fn balance_gives_the_busiest_thread_to_the_idlest_unit() {

@@ -1,7 +1,7 @@
 //! EagerMap and distance.
 use super::{machine, part_of, Case};
-use crate::map::search::rng::Rng;
 use crate::map::Assignment;
+use crate::rng::Rng;
 
 #[test]
 fn eagermap_adds_what_communicates_most_with_the_group() {

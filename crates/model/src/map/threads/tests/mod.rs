@@ -7,8 +7,8 @@ mod pairs;
 mod seats;
 
 use super::{ThreadPolicy, ALL};
-use crate::map::search::rng::Rng;
 use crate::map::{Assignment, Cost, Graph, Problem};
+use crate::rng::Rng;
 use crate::topology::{load, Tree};
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Matching, level by level.
 use super::{machine, part_of, Case};
-use crate::map::search::rng::Rng;
+use crate::rng::Rng;
 use crate::topology::Tree;
 
 fn check(tree: Tree, threads: usize, pairs: &[(u32, u32, u64)], expected: &[u32]) {
