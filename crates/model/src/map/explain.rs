@@ -10,8 +10,11 @@ use std::collections::BTreeMap;
 /// A run as it is placed, or was.
 #[derive(Clone, Copy)]
 pub struct Placed<'a> {
+    /// The machine.
     pub tree: &'a Tree,
+    /// Distances between its units.
     pub cost: &'a Cost,
+    /// Communication between the threads.
     pub comm: &'a Graph,
     /// The unit of each thread.
     pub threads: &'a [u32],
@@ -34,6 +37,7 @@ pub struct LevelShare {
 /// B_comm (Locality and Balance eq. 2) over the caches of a level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CacheBalance {
+    /// Name of the level, as hwloc has it.
     pub level: &'static str,
     /// Caches of that level that have usable units, idle ones included.
     pub caches: usize,
@@ -60,12 +64,15 @@ pub struct State {
 pub struct Explanation {
     /// `None` when nothing is known about before.
     pub before: Option<State>,
+    /// With the placement explained.
     pub after: State,
     /// Threads on another unit than before; all when nothing is known about before.
     pub threads_moved: usize,
+    /// Threads placed.
     pub threads: usize,
     /// Pages on another node than before; all when nothing is known about before.
     pub pages_moved: usize,
+    /// Pages placed.
     pub pages: usize,
 }
 

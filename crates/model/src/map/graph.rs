@@ -44,6 +44,7 @@ impl Graph {
         }
     }
 
+    /// The graph of a dense matrix.
     #[must_use]
     pub fn of(matrix: &CommMatrix) -> Graph {
         let n = matrix.threads() as u32;
@@ -54,6 +55,7 @@ impl Graph {
         Graph::new(n as usize, pairs)
     }
 
+    /// Number of threads, T.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.start.len().saturating_sub(1)

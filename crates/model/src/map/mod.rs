@@ -20,8 +20,11 @@ use threads::seats::{seats_for, Fill};
 
 /// Threads to be placed.
 pub struct Problem<'a> {
+    /// The machine.
     pub tree: &'a Tree,
+    /// Distances between its units.
     pub cost: &'a Cost,
+    /// Communication between the threads.
     pub comm: &'a Graph,
     /// Work of each thread (memory accesses, or instructions), any unit.
     pub load: &'a [u64],
@@ -33,6 +36,7 @@ pub struct Problem<'a> {
     pub siblings: bool,
     /// Where the threads are now, if that is known.
     pub current: Option<&'a [u32]>,
+    /// Where chance plays a part: the same seed, the same placement.
     pub seed: u64,
 }
 

@@ -43,9 +43,13 @@ impl Default for Limits {
 /// A phase and its communication.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
+    /// Slices of the run, by number.
     pub slices: Range<usize>,
+    /// Start of the first slice, ns since the start of the run.
     pub start: Nanos,
+    /// Duration, ns.
     pub length: Nanos,
+    /// Communication while it lasts.
     pub matrix: CommMatrix,
 }
 
@@ -132,9 +136,11 @@ impl Conditions {
 pub struct Stage {
     /// First slice; the stage lasts until the next one's.
     pub slice: SliceIx,
+    /// From when on the placement holds, ns since the start of the run.
     pub start: Nanos,
     /// The phase for whose communication it was made; `None` for that of the whole run.
     pub phase: Option<usize>,
+    /// The unit of each thread.
     pub threads: Assignment,
     /// Threads that are elsewhere than in the stage before.
     pub moved: usize,

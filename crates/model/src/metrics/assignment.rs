@@ -22,7 +22,9 @@ use std::collections::HashMap;
 /// What to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
+    /// Make E_app as large as possible.
     Maximise,
+    /// Make it as small as possible.
     Minimise,
 }
 

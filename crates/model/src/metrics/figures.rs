@@ -14,6 +14,7 @@ use hither_profile::{Better, Figure, Unit};
 
 /// Names of the two figures that gates ask for.
 pub const REMOTE: &str = "remote accesses";
+/// Name of the figure E_app (OPT eq. 6) with threads where it is highest.
 pub const EXCLUSIVITY: &str = "E_app best";
 
 /// Of shares of accesses.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 /// Threads and pages on nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ground {
+    /// NUMA nodes of the machine, N.
     pub nodes: usize,
     /// By thread.
     pub threads: Vec<NodeIx>,
@@ -109,6 +110,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// Accesses from threads on node `from` to pages on node `to`.
     #[must_use]
     pub fn between(&self, from: NodeIx, to: NodeIx) -> u64 {
         self.cells[from.at() * self.nodes + to.at()]

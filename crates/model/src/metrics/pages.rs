@@ -62,14 +62,18 @@ impl std::str::FromStr for PageSize {
 /// A page of any size: its region and its number in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId {
+    /// The region the page lies in.
     pub region: RegionIx,
+    /// Number within the region, in pages of the size chosen.
     pub number: u64,
 }
 
 /// What one thread did to one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadUse {
+    /// The thread that made the accesses.
     pub thread: ThreadIx,
+    /// Reads and writes.
     pub accesses: u64,
 }
 
@@ -167,6 +171,7 @@ impl PageTable {
         self.ids.len()
     }
 
+    /// What the page at a position of the table is called.
     #[must_use]
     pub fn id(&self, page: usize) -> PageId {
         self.ids[page]

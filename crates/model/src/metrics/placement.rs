@@ -56,7 +56,9 @@ pub fn accuracy_of(
 /// The pages in one page slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PageSlice {
+    /// First slice of the profile that it covers.
     pub first: SliceIx,
+    /// Accesses counted in it.
     pub accesses: u64,
     /// E_app (OPT eq. 6) of the slice.
     pub exclusivity: f64,
@@ -67,7 +69,9 @@ pub struct PageSlice {
 /// The pages over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Timeline {
+    /// In order of time.
     pub slices: Vec<PageSlice>,
+    /// Moves of pages to their best node in all.
     pub migrations: u64,
     /// Pages that moved once.
     pub moved_once: u64,

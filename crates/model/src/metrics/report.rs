@@ -22,22 +22,32 @@ pub struct Setup {
     pub nodes_from: String,
     /// Sum of all caches; 0 when unknown.
     pub cache_bytes: u64,
+    /// Size of the pages that are counted.
     pub page_size: PageSize,
 }
 
+/// What ran, and how much it did.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
+    /// Command line.
     pub command: Vec<String>,
+    /// Duration under the tracer, s.
     pub seconds: f64,
+    /// Threads that ran.
     pub threads: usize,
     /// Threads that accessed memory.
     pub active_threads: usize,
+    /// Processes that ran.
     pub processes: usize,
+    /// Instructions executed.
     pub instructions: u64,
+    /// Reads of memory.
     pub reads: u64,
+    /// Writes to memory.
     pub writes: u64,
     /// Pages used times their size, bytes.
     pub footprint: u64,
+    /// How the program ended.
     pub end: RunEnd,
     /// Relative standard error of totals when sampled, else 0.
     pub sampling_error: f64,
@@ -46,18 +56,25 @@ pub struct Run {
 }
 
 impl Run {
+    /// Reads and writes.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.reads + self.writes
     }
 }
 
+/// One thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct ThreadRow {
+    /// Its name, as the kernel has it.
     pub name: String,
+    /// Its process, a row of the profile.
     pub process: u32,
+    /// Instructions executed.
     pub instructions: u64,
+    /// Reads of memory.
     pub reads: u64,
+    /// Writes to memory.
     pub writes: u64,
     /// Node of the thread where E_app is highest.
     pub node: NodeIx,
@@ -66,18 +83,26 @@ pub struct ThreadRow {
 /// A communication phase: slices `first..end`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Phase {
+    /// First slice.
     pub first: usize,
+    /// Slice after the last.
     pub end: usize,
+    /// Start, s since the start of the run.
     pub start_seconds: f64,
+    /// Duration, s.
     pub seconds: f64,
+    /// Reads and writes in it.
     pub accesses: u64,
+    /// H, C_H and A of the phase (OPT eqs. 1 and 2).
     pub communication: Communication,
+    /// Its communication matrix.
     pub matrix: Cells,
 }
 
 /// Page usage at the page size chosen.
 #[derive(Clone, Debug, Serialize)]
 pub struct PageReport {
+    /// Pages used.
     pub pages: usize,
     /// With the threads where E_app is highest.
     pub best: Exclusivity,
@@ -85,6 +110,7 @@ pub struct PageReport {
     pub worst: Exclusivity,
     /// Of first touch, threads at their best.
     pub first_touch: Option<Accuracy>,
+    /// E_app and moves of pages over time.
     pub timeline: Timeline,
 }
 
@@ -94,6 +120,7 @@ pub struct PageReport {
 pub struct Cells(pub Vec<(u32, u32, u64)>);
 
 impl Cells {
+    /// The cells of a matrix that are not zero.
     #[must_use]
     pub fn of(matrix: &CommMatrix) -> Self {
         let t = matrix.threads();
@@ -103,17 +130,26 @@ impl Cells {
     }
 }
 
+/// One slice of the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct SliceRow {
+    /// Its number, from 0.
     pub slice: usize,
+    /// Start, s since the start of the run.
     pub start_seconds: f64,
+    /// Whether accesses were counted in it: with `--sample`, not in every one.
     pub traced: bool,
+    /// Threads that ran in it.
     pub threads: u32,
+    /// Reads and writes in it.
     pub accesses: u64,
+    /// C_A of the slice: communication events per cell of the matrix.
     pub amount: f64,
+    /// C_H of the slice.
     pub heterogeneity: f64,
     /// Set on the first slice of each page slice.
     pub exclusivity: Option<f64>,
+    /// Pages that move to another best node; set with the exclusivity.
     pub migrations: Option<u64>,
     /// pthread barriers, OpenMP barriers, OpenMP parallel regions, MPI barriers.
     pub sync: [u64; 4],
@@ -122,27 +158,39 @@ pub struct SliceRow {
 /// Everything `hither stat` knows of a profile.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// What ran.
     pub run: Run,
+    /// What it is judged for.
     pub setup: Setup,
+    /// Is it worth placing?
     pub verdict: Verdict,
+    /// H, C_H and A of the whole run (OPT eqs. 1 and 2).
     pub communication: Communication,
     /// Imbalance of instructions per thread in per cent.
     pub load_balance: f64,
     /// `None` when no page use was recorded.
     pub pages: Option<PageReport>,
+    /// Communication of the whole run.
     pub matrix: Cells,
+    /// Phases of communication (OPT eq. 4).
     pub phases: Vec<Phase>,
     /// The run is shorter than two windows: phases could not be told apart.
     pub too_short_for_phases: bool,
+    /// The run slice by slice.
     pub slices: Vec<SliceRow>,
+    /// All threads, in order of creation.
     pub threads: Vec<ThreadRow>,
+    /// Data structures with accesses, most first.
     pub structures: Vec<Structure>,
+    /// Source lines with accesses, most first.
     pub lines: Vec<HotLine>,
+    /// What could not be seen, a sentence each.
     pub limits: Vec<String>,
 }
 
 /// A report and the tables that it was computed from, for who looks closer.
 pub struct Analysis {
+    /// What `hither stat` prints.
     pub report: Report,
     /// Pages of the size that the setup names.
     pub table: Arc<PageTable>,

@@ -13,16 +13,25 @@ pub struct Structure {
     /// Its row in the profile, which means nothing in another one.
     #[serde(skip)]
     pub object: ObjectIx,
+    /// Its name in the source, or what stands for it.
     pub name: String,
+    /// Its type in the source; empty where unknown.
     pub type_name: String,
+    /// Static, heap, stack and so on.
     pub kind: ObjectKind,
+    /// Bytes of all its blocks.
     pub size: u64,
     /// Blocks.
     pub count: u64,
+    /// Source file that defines or allocates it; empty where unknown.
     pub file: String,
+    /// Line there; 0 where unknown.
     pub line: u32,
+    /// Function that allocates it; empty where unknown.
     pub function: String,
+    /// Reads of it.
     pub reads: u64,
+    /// Writes to it.
     pub writes: u64,
     /// Of the accesses of the run.
     pub share: f64,
@@ -41,6 +50,7 @@ pub struct Structure {
 }
 
 impl Structure {
+    /// Reads and writes.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.reads + self.writes
@@ -50,12 +60,17 @@ impl Structure {
 /// One source line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HotLine {
+    /// Source file.
     pub file: String,
+    /// Line in it.
     pub line: u32,
+    /// Function it belongs to; empty where unknown.
     pub function: String,
     /// The data structure it uses, or an empty string.
     pub structure: String,
+    /// Reads from this line.
     pub reads: u64,
+    /// Writes from this line.
     pub writes: u64,
     /// Of the accesses of all lines.
     pub share: f64,
@@ -63,10 +78,15 @@ pub struct HotLine {
 
 /// What the structures are judged by: pages at the size chosen, threads where they run.
 pub struct Pages<'a> {
+    /// Their size.
     pub size: PageSize,
+    /// Accesses to each by thread.
     pub table: &'a PageTable,
+    /// The thread that touched each page first.
     pub touchers: &'a HashMap<PageId, ThreadIx>,
+    /// NUMA nodes of the machine, N.
     pub nodes: usize,
+    /// The node of each thread.
     pub node_of: &'a [NodeIx],
 }
 

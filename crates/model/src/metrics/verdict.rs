@@ -34,24 +34,36 @@ pub const EVENTS_MIN: u64 = 10;
 pub struct Evidence<'a> {
     /// Threads that accessed memory.
     pub threads: usize,
+    /// H, C_H and A of the run.
     pub communication: Communication,
+    /// Pages used times their size, bytes.
     pub footprint: u64,
+    /// Pages used.
     pub pages: usize,
+    /// NUMA nodes of the machine, N.
     pub nodes: usize,
     /// 0 when unknown.
     pub cache_bytes: u64,
+    /// E_app with threads where it is highest; `None` when no page use was recorded.
     pub best: Option<&'a Exclusivity>,
+    /// E_app with threads where it is lowest.
     pub worst: Option<&'a Exclusivity>,
+    /// Acc_app of first touch.
     pub first_touch: Option<&'a Accuracy>,
+    /// Relative standard error of totals when sampled, else 0.
     pub sampling_error: f64,
     /// Counts are page faults: a sample of unknown share, of which rates tell nothing.
     pub online: bool,
 }
 
+/// Is placing worth it, and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Verdict {
+    /// Suitable for mapping threads (OPT 4.4).
     pub thread_mapping: bool,
+    /// Suitable for mapping data (OPT 5.4).
     pub data_mapping: bool,
+    /// The answer in one sentence.
     pub sentence: String,
     /// Why, a sentence each: threads, data, and how sure.
     pub reasons: Vec<String>,
@@ -63,6 +75,7 @@ pub fn h_min(threads: usize) -> f64 {
     H_MIN * (H_MIN_THREADS as f64 / threads.max(1) as f64).min(1.0)
 }
 
+/// The verdict that the evidence gives, by the thresholds of this module.
 #[must_use]
 pub fn verdict(e: &Evidence) -> Verdict {
     let (thread_mapping, threads_why) = thread_mapping(e);

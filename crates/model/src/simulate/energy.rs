@@ -6,18 +6,24 @@ use super::outcome::Counts;
 /// J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Joules {
+    /// Static power times time.
     pub fixed: f64,
+    /// Energy of the events counted.
     pub dynamic: f64,
 }
 
 /// By component.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Split {
+    /// Cores.
     pub cores: Joules,
     /// By level.
     pub caches: Vec<Joules>,
+    /// Links.
     pub interconnect: Joules,
+    /// Memory controllers.
     pub controllers: Joules,
+    /// Memory.
     pub dram: Joules,
 }
 

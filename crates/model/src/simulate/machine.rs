@@ -4,18 +4,23 @@
 /// A machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
+    /// What each core can do.
     pub core: Core,
     /// The caches between cores and memory, the nearest first. All lines have one length.
     pub levels: Vec<Level>,
     /// Bytes, a power of two.
     pub line: u32,
+    /// How caches are kept coherent.
     pub protocol: Protocol,
     /// By position in `Tree::units`.
     pub units: Vec<Unit>,
+    /// Number of packages (sockets).
     pub packages: u32,
     /// By `NodeIx`, memory-only ones included.
     pub nodes: Vec<Node>,
+    /// The interconnect.
     pub links: Links,
+    /// Coefficients of energy.
     pub energy: Energy,
 }
 
@@ -37,14 +42,17 @@ pub struct Core {
 pub struct Level {
     /// "L1d", "L2", "L3".
     pub name: String,
+    /// Capacity of one cache, bytes.
     pub bytes: u64,
     /// Of a set; sets = bytes / (ways * line), any number of them.
     pub ways: u32,
+    /// Which line leaves when a set is full.
     pub replacement: Replacement,
     /// Cycles from the core to data that are found here, all levels before it included.
     pub latency: u32,
     /// What lies in a cache below (nearer to a core) lies here too: an eviction here evicts there.
     pub inclusive: bool,
+    /// The level's prefetcher, if it has one.
     pub prefetch: Option<Prefetch>,
     /// Number of caches.
     pub caches: u32,
@@ -59,27 +67,37 @@ impl Level {
     }
 }
 
+/// Replacement policy of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
+    /// The least recently used line leaves.
     Lru,
     /// Tree pseudo-LRU over the ways, rounded up to a power of two.
     PseudoLru,
 }
 
+/// A hardware prefetcher.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prefetch {
     /// By the distance between accesses of one place in the code or, where that is unknown,
     /// within one page: `degree` lines ahead once a distance was seen twice.
-    Stride { degree: u32 },
+    Stride {
+        /// Lines fetched at a time.
+        degree: u32,
+    },
     /// Ascending or descending runs of lines within a page: `degree` lines, at most `distance`
     /// lines ahead, of `streams` runs at a time.
     Stream {
+        /// Runs followed at a time.
         streams: u32,
+        /// Lines fetched at a time.
         degree: u32,
+        /// Farthest line ahead that is fetched.
         distance: u32,
     },
 }
 
+/// Coherence protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// A dirty line that another cache reads is written back.
@@ -91,7 +109,9 @@ pub enum Protocol {
 /// A processing unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unit {
+    /// Number of its core; SMT siblings share one.
     pub core: u32,
+    /// Number of its package.
     pub package: u32,
     /// The node whose memory is the nearest: a position in [`Machine::nodes`].
     pub node: u32,
@@ -104,13 +124,16 @@ pub struct Unit {
 /// A node's memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
+    /// Number of the package it belongs to.
     pub package: u32,
+    /// Organisation and timing of its memory.
     pub dram: Dram,
 }
 
 /// Times in core cycles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dram {
+    /// Channels of the node.
     pub channels: u32,
     /// Of a channel, over all its ranks.
     pub banks: u32,
@@ -120,8 +143,11 @@ pub struct Dram {
     pub controller: f64,
     /// Column access (CL), activation (RCD), precharge (RP), transfer of a line (burst).
     pub cas: f64,
+    /// Row activation (tRCD).
     pub rcd: f64,
+    /// Precharge (tRP).
     pub rp: f64,
+    /// Transfer of a line.
     pub burst: f64,
 }
 
@@ -130,12 +156,14 @@ pub struct Dram {
 /// link of its own to the rest of its package. A request goes along `routes`, a link at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
+    /// All links, one direction each.
     pub links: Vec<Link>,
     /// `routes[from][to]`, by endpoint: positions in `links`, in order; empty where from = to.
     /// Every endpoint can be reached from every other.
     pub routes: Vec<Vec<Vec<u32>>>,
     /// Bytes on a link: a message with a line of data, and one without.
     pub data_bytes: u32,
+    /// Bytes of a message without a line of data.
     pub control_bytes: u32,
     /// From a cache to a cache beside it, with nothing but the package between (cycles), on top of
     /// the last level that both share.
@@ -145,7 +173,9 @@ pub struct Links {
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
+    /// Endpoint it starts from.
     pub from: u32,
+    /// Endpoint it leads to.
     pub to: u32,
     /// Cycles for a message to cross it.
     pub latency: f64,
@@ -160,18 +190,24 @@ pub struct Link {
 pub struct Energy {
     /// W of one core, and nJ of an instruction.
     pub core_static: f64,
+    /// nJ of an instruction.
     pub instruction: f64,
     /// By level: W of one cache, nJ of an access (a fill counts as one).
     pub cache_static: Vec<f64>,
+    /// By level: nJ of an access.
     pub cache_access: Vec<f64>,
     /// By link: W of it, nJ of a byte on it.
     pub link_static: Vec<f64>,
+    /// By link: nJ of a byte.
     pub link_byte: Vec<f64>,
     /// By node: W of its memory controllers, nJ of a request.
     pub controller_static: Vec<f64>,
+    /// By node: nJ of a request to its controllers.
     pub controller_request: Vec<f64>,
     /// By node: W of its memory, nJ of a line read or written, and of a row opened.
     pub dram_static: Vec<f64>,
+    /// By node: nJ of a line read or written.
     pub dram_line: Vec<f64>,
+    /// By node: nJ of a row opened.
     pub dram_row: Vec<f64>,
 }

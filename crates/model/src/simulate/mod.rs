@@ -72,10 +72,13 @@ pub struct Setup<'a> {
 /// Why something cannot be simulated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// The description of the machine contradicts itself.
     #[error("the machine cannot be simulated: {0}")]
     Machine(String),
+    /// A thread has no unit, or one that the machine does not have.
     #[error("thread {0} has no unit of the machine to run on")]
     Unit(u32),
+    /// Tables for the lines touched would grow beyond their limit.
     #[error("the windows touch more memory than can be simulated at once (32 GiB with lines of 64 bytes); simulate fewer windows")]
     TooManyPages,
 }
@@ -83,6 +86,7 @@ pub enum Error {
 /// A window's outcome.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WindowOutcome {
+    /// Sums over all threads.
     pub counts: Counts,
     /// By position in `Setup::units`; zero for threads that were not in the window.
     pub threads: Vec<Share>,

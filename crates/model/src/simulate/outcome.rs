@@ -25,6 +25,7 @@ pub struct LevelCounts {
     pub misses: [u64; 4],
     /// Lines fetched ahead, and those of them that were used before they left.
     pub prefetches: u64,
+    /// Prefetched lines that were used before they left.
     pub useful: u64,
     /// Everything that costs energy: accesses, fills, probes.
     pub touches: u64,
@@ -33,9 +34,13 @@ pub struct LevelCounts {
 /// Of one node's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounts {
+    /// Lines read by cores whose nearest node this is.
     pub local_reads: u64,
+    /// Lines read by other cores.
     pub remote_reads: u64,
+    /// Lines written back from caches whose nearest node this is.
     pub local_writes: u64,
+    /// Lines written back from other caches.
     pub remote_writes: u64,
     /// Rows opened: requests that did not find theirs open.
     pub rows: u64,
@@ -44,14 +49,19 @@ pub struct NodeCounts {
 /// What may be asked for per thread, per structure and over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
+    /// Reads and writes.
     pub accesses: u64,
+    /// Instructions executed.
     pub instructions: u64,
     /// Misses of the first and of the last level.
     pub first_misses: u64,
+    /// Misses of the last level.
     pub last_misses: u64,
     /// Lines got from another cache, not through a common one.
     pub transfers: u64,
+    /// Lines read from the memory of the nearest node.
     pub local_reads: u64,
+    /// Lines read from the memory of other nodes.
     pub remote_reads: u64,
     /// Cycles from the issue of reads to their data, summed.
     pub read_time: f64,
@@ -71,23 +81,29 @@ impl Share {
 /// Of a run, or a part of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
+    /// Instructions executed.
     pub instructions: u64,
+    /// Reads and writes.
     pub accesses: u64,
     /// Cycles from the first counted access to the end of the last thread; of windows, their sum.
     pub cycles: f64,
     /// Cycles summed over the cores while a thread was on them.
     pub busy: f64,
+    /// By level of caches, from the first.
     pub levels: Vec<LevelCounts>,
     /// Copies that writes of others took away.
     pub invalidations: u64,
     /// Lines that went from cache to cache within a package, and between packages.
     pub transfers_inside: u64,
+    /// Lines that went from cache to cache between packages.
     pub transfers_between: u64,
     /// By link, in the order of `Links::links`.
     pub link_bytes: Vec<u64>,
+    /// By node.
     pub nodes: Vec<NodeCounts>,
     /// Cycles from the issue of reads to their data, summed, and the reads.
     pub read_time: f64,
+    /// Reads of the cores.
     pub reads: u64,
 }
 

@@ -15,6 +15,7 @@ pub enum CpuKinds {
     Fast,
     /// All but the fastest kind; on a machine of one kind, all.
     Efficient,
+    /// Every kind of core.
     All,
     /// By rank: 0 is the slowest.
     Only(Vec<u32>),

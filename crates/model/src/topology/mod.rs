@@ -27,37 +27,73 @@ const MAX_XML_BYTES: u64 = 32 << 20;
 /// Most processing units of a topology.
 const MAX_UNITS: u64 = 1 << 16;
 
+/// Why a machine cannot be used. Every message is a sentence for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The file cannot be read.
     #[error("cannot read topology {path}: {source}")]
     Read {
+        /// The topology file.
         path: PathBuf,
+        /// What the system said.
         source: std::io::Error,
     },
+    /// The file is larger than any machine needs.
     #[error("topology {path} is larger than {MAX_XML_BYTES} bytes, which no machine needs")]
-    TooLong { path: PathBuf },
+    TooLong {
+        /// The topology file.
+        path: PathBuf,
+    },
+    /// The file is not hwloc XML.
     #[error("topology {path} is not hwloc XML (write one with `lstopo machine.xml`)")]
-    NotXml { path: PathBuf },
+    NotXml {
+        /// The topology file.
+        path: PathBuf,
+    },
+    /// Neither a known name, nor a file, nor a synthetic description.
     #[error(
         "\"{0}\" is neither a machine of `hither topo --list`, nor a file, nor an hwloc synthetic topology such as \"node:4 core:8 pu:2\" (the last level is pu)"
     )]
     NotSynthetic(String),
+    /// A synthetic description of too large a machine.
     #[error("\"{0}\" describes more than {MAX_UNITS} processing units")]
     TooManyUnits(String),
+    /// hwloc fails on this machine.
     #[error("hwloc cannot read the topology of this machine")]
     ThisMachine,
+    /// hwloc fails to write XML.
     #[error("hwloc cannot export the topology")]
     Export,
+    /// No PU is left to this process.
     #[error("no processing unit of this machine may be used here: all are offline, outside the cgroup or outside the affinity mask; widen the mask with `taskset`")]
     NoUsableUnit,
+    /// A PU that the machine does not have.
     #[error("the list of PUs names {pu}, which does not exist; this machine has {has}")]
-    NoSuchUnit { pu: u32, has: String },
+    NoSuchUnit {
+        /// OS index of the PU.
+        pu: u32,
+        /// The PUs of the machine, as a list.
+        has: String,
+    },
+    /// A PU that this process may not use.
     #[error("the list of PUs names {pu}, which is offline or not allowed here (cgroup, affinity mask); {usable} may be used")]
-    ForbiddenUnit { pu: u32, usable: String },
+    ForbiddenUnit {
+        /// OS index of the PU.
+        pu: u32,
+        /// The PUs that may be used, as a list.
+        usable: String,
+    },
+    /// A kind of core that the machine does not have.
     #[error(
         "there is no kind of core {rank}; this machine has {known}, numbered from 0, the slowest"
     )]
-    NoSuchKind { rank: u32, known: u32 },
+    NoSuchKind {
+        /// The kind that was asked for.
+        rank: u32,
+        /// How many kinds there are.
+        known: u32,
+    },
+    /// No PU of the kind of core is left.
     #[error("none of the processing units that may be used is of that kind of core; choose another with --cpu-kind, or more PUs")]
     NoUnitOfKind,
 }

@@ -16,7 +16,9 @@ const FILES: [(&str, &str); 1] = [(
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Named {
+    /// As `--topology` takes it.
     pub name: String,
+    /// One line that says which machine it is.
     pub title: String,
     /// Where its figures come from.
     pub source: String,

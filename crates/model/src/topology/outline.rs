@@ -28,6 +28,7 @@ pub struct Part {
     pub items: Vec<Item>,
     /// Positions in [`Tree::units`]; none for memory without PUs.
     pub units: Range<u32>,
+    /// From the package down.
     pub parts: Vec<Part>,
 }
 

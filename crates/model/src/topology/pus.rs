@@ -45,6 +45,7 @@ fn number(text: &str) -> Option<u32> {
 }
 
 impl PuList {
+    /// Whether the list names this PU, by its OS index.
     #[must_use]
     pub fn contains(&self, os: u32) -> bool {
         let within =

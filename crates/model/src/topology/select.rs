@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 pub struct Restrictions {
     /// Only these PUs.
     pub pus: Option<PuList>,
+    /// Only units of these kinds of core.
     pub kinds: CpuKinds,
     /// Threads to place, for [`CpuKinds::PreferFast`].
     pub threads: Option<usize>,

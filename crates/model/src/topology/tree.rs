@@ -19,17 +19,27 @@ use std::ops::Range;
 /// A kind of sharing, from the loosest to the closest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
+    /// The whole machine.
     Machine,
     /// A NUMA node is the nearest with memory for everything below.
     Node,
+    /// Package (socket).
     Package,
+    /// A group of hwloc's, such as a cluster of cores.
     Group,
+    /// Fifth-level cache.
     L5,
+    /// Fourth-level cache.
     L4,
+    /// Third-level cache.
     L3,
+    /// Second-level cache.
     L2,
+    /// First-level data cache.
     L1,
+    /// Core.
     Core,
+    /// Processing unit (hardware thread).
     Pu,
 }
 
@@ -80,6 +90,7 @@ pub struct Node {
 /// The units that may be used and what they share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
+    /// Its processing units, in the order of the tree.
     pub units: Vec<Unit>,
     /// The root first, every parent before its children.
     pub vertices: Vec<Vertex>,

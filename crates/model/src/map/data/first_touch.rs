@@ -5,6 +5,7 @@ use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 use std::cmp::Reverse;
 
+/// The page policy `first-touch`: what Linux does when nobody places pages.
 pub struct FirstTouch;
 
 impl DataPolicy for FirstTouch {

@@ -12,7 +12,9 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
+    /// A region of the address space, where no structure is known.
     Region(RegionIx),
+    /// A data structure.
     Object(ObjectIx),
 }
 
@@ -56,12 +58,14 @@ impl std::str::FromStr for Decision {
 pub struct Rule {
     /// Positions in the pages; a page that an earlier rule has is left to that.
     pub pages: Vec<usize>,
+    /// How the pages of the group are placed.
     pub decision: Decision,
 }
 
 /// Where the bytes of a group are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Share {
+    /// What the pages belong to.
     pub group: Group,
     /// Bytes on each node of the tree; only those on pages that were used or touched.
     pub bytes: Vec<u64>,

@@ -4,6 +4,7 @@ use super::fill::Fill;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 
+/// The page policy `interleave`: node = page number modulo nodes.
 pub struct Interleave;
 
 impl DataPolicy for Interleave {

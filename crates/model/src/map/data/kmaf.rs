@@ -26,6 +26,7 @@ pub struct Kmaf {
 }
 
 impl Kmaf {
+    /// kMAF with the constants of its paper.
     pub const PAPER: Kmaf = Kmaf {
         ratio: 2,
         margin: 1,

@@ -14,6 +14,7 @@ use super::fill::Fill;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 
+/// The page policy `locality-balance`: most-access up to a limit per node; see the module.
 pub struct LocalityBalance {
     /// 0 (balance) to 1 (locality).
     pub mix: f64,

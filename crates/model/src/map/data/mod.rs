@@ -27,11 +27,13 @@ use hither_profile::NodeIx;
 /// Pages to be placed, given where the threads run.
 #[derive(Clone, Copy)]
 pub struct DataProblem<'a> {
+    /// The machine.
     pub tree: &'a Tree,
     /// Says which node is near when the best is full.
     pub cost: &'a Cost,
     /// The unit of each thread.
     pub threads: &'a [u32],
+    /// The pages and who accesses them.
     pub pages: &'a Pages,
     /// Bytes that each node of the tree can take, see [`capacities`].
     pub capacity: &'a [u64],

@@ -4,6 +4,7 @@ use super::fill::Fill;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 
+/// The page policy `most-access`: each page on the node that accesses it most.
 pub struct MostAccess;
 
 impl DataPolicy for MostAccess {

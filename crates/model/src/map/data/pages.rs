@@ -45,7 +45,9 @@ impl std::str::FromStr for PageSize {
 /// The first access to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Touch {
+    /// The slice of the run.
     pub slice: SliceIx,
+    /// The thread that made the accesses.
     pub thread: ThreadIx,
 }
 
@@ -53,8 +55,11 @@ pub struct Touch {
 /// ends of a region may be shorter than the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
+    /// The region the page lies in.
     pub region: RegionIx,
+    /// Its first page of 4 KiB, counted from the start of the region.
     pub first: PageNo,
+    /// How many pages of 4 KiB it spans: 1, or 512 for 2 MiB.
     pub count: u32,
     /// Number among all pages of the profile; it stays when some of them are placed alone.
     pub number: u32,
@@ -63,6 +68,7 @@ pub struct Page {
 }
 
 impl Page {
+    /// Size in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::from(self.count) * PAGE_SIZE
@@ -79,7 +85,9 @@ impl Page {
 /// What one thread did to one page in one slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
+    /// The slice of the run.
     pub slice: SliceIx,
+    /// The thread that made the accesses.
     pub thread: ThreadIx,
     /// Reads plus writes.
     pub accesses: u64,
@@ -179,6 +187,7 @@ impl Pages {
         self.pages.len()
     }
 
+    /// The page at a position, 0 to the number of pages less 1.
     #[must_use]
     pub fn page(&self, at: usize) -> &Page {
         &self.pages[at]

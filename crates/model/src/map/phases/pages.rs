@@ -14,7 +14,9 @@ use std::ops::Range;
 /// What happens to pages at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageStep {
+    /// The slice in which the step is decided.
     pub slice: SliceIx,
+    /// Its start, ns since the start of the run.
     pub start: Nanos,
     /// Pages used from here on for the first time, and where they belong.
     pub placed: Vec<(usize, NodeIx)>,
@@ -25,6 +27,7 @@ pub struct PageStep {
 /// Pages over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PagePlan {
+    /// In order of time.
     pub steps: Vec<PageStep>,
 }
 

@@ -18,6 +18,7 @@ use crate::rng::Rng;
 /// How hard to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Locality {
+    /// One start instead of a search from several.
     pub fast: bool,
 }
 

@@ -21,6 +21,7 @@ pub enum Rule {
 /// Who touched a page first, and when.
 pub type Touches = HashMap<(RegionIx, PageNo), (ThreadIx, Nanos)>;
 
+/// The first touches that a profile has recorded.
 #[must_use]
 pub fn touches(profile: &Profile) -> Touches {
     let when = |row: &hither_profile::FirstTouch| {
@@ -36,8 +37,11 @@ pub fn touches(profile: &Profile) -> Touches {
 /// What homes follow from.
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
+    /// Where the placement puts threads and pages.
     pub plan: &'a Plan,
+    /// The first touches of the traced run.
     pub touches: &'a Touches,
+    /// Where pages go that the plan does not place.
     pub rule: Rule,
     /// The home node of each unit.
     pub unit_nodes: &'a [u32],
@@ -55,6 +59,7 @@ pub struct Homes<'a> {
 }
 
 impl<'a> Homes<'a> {
+    /// For one stage of the plan and the layout of one window.
     #[must_use]
     pub fn new(ground: Ground<'a>, layout: &'a Layout, stage: usize) -> Self {
         Homes {

@@ -17,6 +17,7 @@ pub struct Kernel<'a> {
 }
 
 impl<'a> Kernel<'a> {
+    /// A scheduler with all units of the machine idle.
     #[must_use]
     pub fn new(tree: &'a Tree, seed: u64) -> Self {
         Kernel {

@@ -13,6 +13,7 @@ pub struct Plan {
 /// What holds from a moment on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stage {
+    /// From when on it holds, ns since the start of the run.
     pub start: Nanos,
     /// By thread of the profile: a position in [`Tree::units`].
     pub units: Vec<u32>,
@@ -25,6 +26,7 @@ pub struct Stage {
 pub struct Pages(BTreeMap<RegionIx, Vec<(u64, u64, u32)>>);
 
 impl Pages {
+    /// The node of a page of a region; `None` where the plan leaves it to first touch.
     #[must_use]
     pub fn node(&self, region: RegionIx, page: u64) -> Option<u32> {
         let runs = self.0.get(&region)?;

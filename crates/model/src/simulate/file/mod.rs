@@ -44,6 +44,7 @@ shipped!(
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("machine file {file}, line {line}: {what}")]
 pub struct Error {
+    /// Path of the machine file, for messages.
     pub file: String,
     /// From 1.
     pub line: usize,
@@ -54,7 +55,9 @@ pub struct Error {
 /// A machine file's text and what it is called.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
+    /// Name of the file, for messages.
     pub name: &'a str,
+    /// Its content, TOML.
     pub text: &'a str,
 }
 
@@ -73,15 +76,17 @@ impl Source<'_> {
 /// A machine that can be simulated.
 #[derive(Clone, Debug)]
 pub struct Made {
+    /// The machine to simulate.
     pub machine: Machine,
     /// Name of the machine file.
     pub file: String,
+    /// One line that says which machine it is.
     pub title: String,
     /// What the reader of a result must know of the model.
     pub notes: Vec<String>,
 }
 
-/// The shipped file for a named topology; [`GENERIC`] where there is none.
+/// The shipped file for a named topology; the generic one where there is none.
 #[must_use]
 pub fn shipped(topology: Option<&str>) -> Source<'static> {
     let own = match topology {
