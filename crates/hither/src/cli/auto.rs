@@ -16,6 +16,7 @@ use hither_profile::{NodeIx, Written};
 
 pub use args::Args;
 
+use super::output::is_stdout;
 use super::run::output;
 use super::{say, style};
 use crate::place::online::journal::{Outcome, Watch};
@@ -106,8 +107,10 @@ fn restrictions(pid: Option<i32>) -> Restrictions {
 }
 
 fn journal(path: Option<&Path>) -> Result<Option<File>> {
-    let file = path
-        .map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display())));
+    let file = path.map(|path| match is_stdout(path) {
+        true => output::stdout(),
+        false => File::create(path).with_context(|| format!("cannot write {}", path.display())),
+    });
     file.transpose()
 }
 

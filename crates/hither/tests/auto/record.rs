@@ -153,3 +153,26 @@ fn nothing_else_is_replaced_and_nothing_kept_where_nothing_can() {
     let output = place.shell(&format!("cd /proc && {HITHER} auto -o x -- true"));
     assert_eq!(status(&output), 2);
 }
+
+#[test]
+fn what_can_be_a_file_goes_to_standard_output_and_a_profile_does_not() {
+    let place = Place::new();
+    let output = hither(&place, "auto -o - -- touch started");
+    let message = text(&output.stderr);
+    assert_eq!(status(&output), 2, "{message}");
+    assert!(
+        message.contains("cannot go to standard output"),
+        "{message}"
+    );
+    let output = hither(&place, "auto -q --no-profile --json - -- echo hi");
+    let printed = text(&output.stdout);
+    let outcome = printed.strip_prefix("hi\n").expect(&printed);
+    let outcome: serde_json::Value = serde_json::from_str(outcome).expect("json");
+    assert!(outcome["faults"].is_u64(), "{outcome}");
+    let output = hither(&place, "auto -q --no-profile --json-lines - -- sleep 0.5");
+    for line in text(&output.stdout).lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("json");
+        assert!(line["at"].is_u64(), "{line}");
+    }
+    assert_eq!(place.shell("ls").stdout, b"");
+}

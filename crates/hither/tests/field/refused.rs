@@ -43,3 +43,19 @@ fn check_nested(output: &str, part: &str) {
     assert!(!place.path("nested.hither").exists());
     assert!(place.path("traced.hither").exists());
 }
+
+/// It once became a folder named `-.hither`.
+#[test]
+fn a_profile_does_not_go_to_standard_output() {
+    let place = Place::new();
+    let line = [HITHER, "trace", "-o", "-", "--", "touch", "started"];
+    let output = run(place.command(&line));
+    let message = text(&output.stderr);
+    assert_eq!(status(&output), 2, "{message}");
+    assert!(
+        message.contains("cannot go to standard output"),
+        "{message}"
+    );
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert_eq!(place.shell("ls").stdout, b"");
+}
