@@ -68,6 +68,17 @@ fn every_layer_uses_only_what_is_below_it() {
     check(&["rs"], rules::layering);
 }
 
+/// A row for what is gone would let anything use it that is called so later.
+#[test]
+fn every_layer_exists() {
+    let files = sources(&["rs"]);
+    let places = files.iter().filter_map(|f| rules::place(&f.name));
+    let there: Vec<String> = places.map(|(layer, _)| layer).collect();
+    let known = rules::LAYERS.iter().map(|layer| layer.name.to_owned());
+    let gone: Vec<String> = known.filter(|name| !there.contains(name)).collect();
+    assert!(gone.is_empty(), "rows of LAYERS without sources: {gone:?}");
+}
+
 #[test]
 fn the_core_is_pure() {
     check(&["rs"], rules::purity);

@@ -56,7 +56,6 @@ pub const LAYERS: &[Layer] = &[
         "hither/simulate",
         &["profile", "sys/table", "hither/topology"],
     ),
-    layer("hither/study", &["profile", "hither/topology"]),
     layer("hither/report", &["profile", "hither/topology"]),
 ];
 
