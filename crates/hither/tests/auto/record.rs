@@ -176,3 +176,22 @@ fn what_can_be_a_file_goes_to_standard_output_and_a_profile_does_not() {
     }
     assert_eq!(place.shell("ls").stdout, b"");
 }
+
+/// The last lines named the profile after the program as it is.
+#[test]
+fn what_a_program_is_called_steers_no_terminal() {
+    let place = Place::new();
+    let name = "a\u{1b}[31m\n\u{202e}b";
+    std::fs::copy("/bin/true", place.path(name)).expect("a copy");
+    let program = format!("./{name}");
+    for verb in [&["auto", "-v"][..], &["run", "-v", "--policy", "compact"]] {
+        let line = [&[HITHER], verb, &["--", &program]].concat();
+        let output = run(place.command(&line));
+        let said = text(&output.stderr);
+        assert_eq!(status(&output), 0, "{said}");
+        let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!said.contains(harmful), "{said:?}");
+        assert!(said.contains("a?[31m??b"), "{said}");
+        assert!(said.lines().all(|l| l.starts_with("hither: ")), "{said}");
+    }
+}
