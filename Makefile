@@ -154,10 +154,19 @@ BASH_DIR := $(SHARE)/bash-completion/completions
 ZSH_DIR := $(SHARE)/zsh/site-functions
 FISH_DIR := $(SHARE)/fish/vendor_completions.d
 DOC := $(SHARE)/doc/hither
+FOLDERS := "$(BIN)" "$(LIB)" "$(MAN)" "$(BASH_DIR)" "$(ZSH_DIR)" "$(FISH_DIR)" "$(DOC)"
+# Which of these and of their parents were not there before, the innermost first, without
+# DESTDIR: uninstall removes them, where they are empty, and no other.
+MADE := $(LIB)/installed-folders
 
 install:
 	@test -x $(HITHER) -a -e target/lib/hither/libhither_tracer.so || $(MAKE) build
-	install -d "$(BIN)" "$(LIB)" "$(MAN)" "$(BASH_DIR)" "$(ZSH_DIR)" "$(FISH_DIR)" "$(DOC)"
+	@made=$$(for folder in $(FOLDERS); do \
+	  until [ -d "$$folder" ] || [ "$$folder" = "$(DESTDIR)" ]; do \
+	    echo "$${folder#"$(DESTDIR)"}"; folder=$$(dirname "$$folder"); \
+	  done; \
+	done | LC_ALL=C sort -ru); \
+	install -d $(FOLDERS) && printf '%s\n' "$$made" >> "$(MADE)"
 	install -m 755 $(HITHER) "$(BIN)/hither"
 	install -m 644 target/lib/hither/*.so "$(LIB)"
 	chmod 755 "$(LIB)/libdynamorio.so"
@@ -171,7 +180,13 @@ install:
 uninstall:
 	rm -f "$(BIN)/hither" "$(MAN)"/hither.1 "$(MAN)"/hither-*.1
 	rm -f "$(BASH_DIR)/hither" "$(ZSH_DIR)/_hither" "$(FISH_DIR)/hither.fish"
-	rm -rf "$(LIB)" "$(DOC)"
+	@made=$$(cat "$(MADE)" 2>/dev/null); \
+	rm -rf "$(LIB)" "$(DOC)"; \
+	printf '%s\n' "$$made" | LC_ALL=C sort -ru | while IFS= read -r folder; do \
+	  if [ -n "$$folder" ] && [ -d "$(DESTDIR)$$folder" ]; then \
+	    rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$folder"; \
+	  fi; \
+	done
 
 clean:
 	rm -rf target

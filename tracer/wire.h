@@ -40,6 +40,8 @@
 #define HI_BLOCK_PAGES 64u          /* pages per page-count block, and per page-id reservation */
 #define HI_COMM_UNIT 6u             /* comm cells count sixths of an event (shared credit) */
 #define HI_GROUP 256u               /* entries of a line cache per bit of hi_thread.used */
+#define HI_CACHE_LOG2_MIN 8u        /* header.cache_log2: at least one whole group, */
+#define HI_CACHE_LOG2_MAX 17u       /* at most as many groups as hi_thread.used has bits */
 #define HI_RECORD_BLOCKS (1u << 20) /* basic blocks that can be recorded */
 #define HI_RECORD_BYTES (1u << 28)  /* of their descriptions */
 #define HI_RECORD_SITES 500u        /* of a block; reader and writer have the same limits */
@@ -327,6 +329,9 @@ struct hi_piece {
  * (4096 >> line_log2) words per page id */
 
 _Static_assert(sizeof(struct hi_thread) == 256, "thread slot");
+_Static_assert(sizeof((struct hi_thread *)0)->used * 8 * HI_GROUP >= 1u << HI_CACHE_LOG2_MAX,
+               "used has a bit for every group of the largest line cache");
+_Static_assert(HI_GROUP <= 1u << HI_CACHE_LOG2_MIN, "the smallest line cache is at least a group");
 _Static_assert(sizeof(struct hi_process) == 64, "process slot");
 _Static_assert(sizeof(struct hi_hook) == 32, "hook");
 _Static_assert(sizeof(struct hi_site) == 56, "site");

@@ -37,6 +37,12 @@ static void locate(struct hi_header *h) {
   hi_run.index_mask = (1u << h->cache_log2) - 1;
 }
 
+/* Whether this tracer can work with what the collector configured. */
+static bool fits(const struct hi_header *h) {
+  return h->magic == HI_MAGIC && h->version == HI_VERSION && h->header_size == sizeof *h &&
+         h->cache_log2 >= HI_CACHE_LOG2_MIN && h->cache_log2 <= HI_CACHE_LOG2_MAX;
+}
+
 /* Maps the segment named by `path` and this process' page map. False: the run is over
  * or memory cannot be had; the program then runs untraced. */
 bool hi_attach(const char *path) {
@@ -46,8 +52,7 @@ bool hi_attach(const char *path) {
   struct hi_header *h = mmap(NULL, sizeof *h, PROT_READ, MAP_SHARED, fd, 0);
   uint64_t size = 0;
   if (h != MAP_FAILED) {
-    if (h->magic == HI_MAGIC && h->version == HI_VERSION && h->header_size == sizeof *h && !h->closed)
-      size = h->total_size;
+    if (fits(h) && !h->closed) size = h->total_size;
     munmap(h, sizeof *h);
   }
   void *map = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0) : MAP_FAILED;

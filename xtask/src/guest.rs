@@ -48,6 +48,10 @@ struct Args {
     /// More kernel arguments, such as numa_balancing=disable
     #[arg(long, default_value = "", hide_default_value = true)]
     append: String,
+    /// Time in the machine goes by what it computes, 4 ns an instruction, not by the wall clock;
+    /// while it waits, time leaps to what it waits for
+    #[arg(long)]
+    own_clock: bool,
     /// Copy a file or folder, with the libraries of its programs
     #[arg(long = "file", value_name = "HOST[:GUEST]")]
     files: Vec<String>,
@@ -146,6 +150,9 @@ fn guest(args: &Args) -> Result<Guest> {
     }
     if args.memory_only_node {
         guest = guest.memory_only_node();
+    }
+    if args.own_clock {
+        guest = guest.own_clock();
     }
     for file in &args.files {
         let (host, place) = file.split_once(':').unwrap_or((file, file));

@@ -1,6 +1,5 @@
 //! Chores that are more than one command: `cargo xtask help`.
 #![forbid(unsafe_code)]
-mod agent;
 mod client;
 mod dynamorio;
 mod guest;
@@ -26,11 +25,6 @@ const TASKS: &[Task] = &[
         name: "tracer",
         about: "build DynamoRIO (once) and our client into target/lib/hither",
         run: tracer,
-    },
-    Task {
-        name: "agent",
-        about: "build the sampler's agent into tracer/agent/agent.bin, which is committed",
-        run: agent,
     },
     Task {
         name: "guest",
@@ -63,12 +57,6 @@ fn report_ui(arguments: &[String]) -> Result<ExitCode> {
 fn report_packages(arguments: &[String]) -> Result<ExitCode> {
     no_arguments(arguments)?;
     report_ui::packages(&Workspace::find()?)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn agent(arguments: &[String]) -> Result<ExitCode> {
-    no_arguments(arguments)?;
-    agent::build(&Workspace::find()?)?;
     Ok(ExitCode::SUCCESS)
 }
 

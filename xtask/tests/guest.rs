@@ -35,6 +35,25 @@ fn a_command_line_runs_in_the_same_folder_and_its_result_comes_back() {
     assert_eq!(file.unwrap(), b"3\n");
 }
 
+/// By the wall clock it would take an hour, and be killed.
+#[test]
+fn a_machine_with_its_own_clock_does_not_wait() {
+    if hither_guest::or_skip().is_none() {
+        return;
+    }
+    let run = output(&[
+        "--own-clock",
+        "--nodes",
+        "1",
+        "--cpus",
+        "1",
+        "sleep 3600; echo slept",
+    ]);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(0), "{said}");
+    assert_eq!(run.stdout, b"slept\n");
+}
+
 #[test]
 fn bad_options_end_with_status_2_and_name_the_option() {
     for (arguments, word) in [

@@ -43,6 +43,24 @@ Machine
     assert!(text.ends_with("next: hither map PROFILE --topology xeon-x7550x4\n"));
 }
 
+/// The README and `hither topo --list` promise `hither topo MACHINE`.
+#[test]
+fn a_machine_without_an_option_is_the_one_of_topology() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("machine.xml");
+    std::fs::write(&file, shown(&["xeon-x7550x4", "--xml"])).unwrap();
+    let file = file.to_str().unwrap();
+    for machine in ["xeon-x7550x4", "node:4 core:8 pu:2", file] {
+        let option = ["--topology", machine];
+        assert_eq!(shown(&[machine]), shown(&option), "{machine}");
+        assert_eq!(json(&[machine]), json(&option), "{machine}");
+    }
+    let part = ["zen5-cxl", "--pus", "0,1,96"];
+    assert_eq!(shown(&part), shown(&[&["--topology"], &part[..]].concat()));
+    let drawn = shown(&["epyc-9654x2-nps4"]);
+    assert!(drawn.ends_with("next: hither map PROFILE --topology epyc-9654x2-nps4\n"));
+}
+
 #[test]
 fn all_shows_every_part() {
     let text = shown(&[
@@ -209,6 +227,12 @@ fn bad_input_is_one_sentence_and_status_2() {
         &["--topology", "no-such"],
         "neither a machine of `hither topo --list`",
     );
+    check(&["no-such"], "neither a machine of `hither topo --list`");
+    check(
+        &["xeon-x7550x4", "--topology", "zen5-cxl"],
+        "cannot be used with",
+    );
+    check(&["xeon-x7550x4", "--list"], "cannot be used with");
     check(
         &["--topology", "no-such.xml"],
         "cannot read topology no-such.xml",

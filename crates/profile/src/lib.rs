@@ -4,6 +4,7 @@
 mod artefact;
 pub mod binned;
 pub mod bursts;
+mod clean;
 pub mod comm;
 pub mod figure;
 pub mod finding;
@@ -15,6 +16,7 @@ pub mod prediction;
 pub mod tables;
 
 pub use artefact::ArtefactError;
+pub use clean::{clean, hides};
 pub use comm::CommMatrix;
 pub use figure::{Better, Figure, Unit};
 pub use finding::{Finding, FindingKind, FindingLine, Fix, Picture};

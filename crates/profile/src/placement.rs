@@ -13,7 +13,7 @@ mod check;
 mod file;
 mod layout;
 
-pub use file::{check_placement_destination, read_placement, write_placement};
+pub use file::{check_placement_destination, placement_text, read_placement, write_placement};
 
 /// Raised when a reader of an older version could misread a placement.
 pub const PLACEMENT_FORMAT: u32 = 1;

@@ -27,6 +27,12 @@ pub enum SegmentError {
     Hooks { given: usize },
     #[error("a line of {0} bytes is not possible: use a power of two from 8 to 4096")]
     Line(u32),
+    #[error(
+        "a line cache of 2^{0} entries is not possible: use an exponent from {min} to {max}",
+        min = wire::CACHE_LOG2_MIN,
+        max = wire::CACHE_LOG2_MAX
+    )]
+    Cache(u32),
 }
 
 /// What the collector writes into the header before the target starts.
@@ -145,6 +151,9 @@ impl Segment {
         }
         if !config.line.is_power_of_two() || !(8..=4096).contains(&config.line) {
             return Err(SegmentError::Line(config.line));
+        }
+        if !(wire::CACHE_LOG2_MIN..=wire::CACHE_LOG2_MAX).contains(&config.cache_log2) {
+            return Err(SegmentError::Cache(config.cache_log2));
         }
         let layout = Layout::new(config.line.trailing_zeros(), config.cache_log2);
         let fail = |call| move |errno| SegmentError::Create { call, errno };
@@ -360,11 +369,11 @@ impl Drop for Segment {
 mod tests {
     use super::*;
 
-    fn small() -> Segment {
-        Segment::create(&SegmentConfig {
+    fn config(cache_log2: u32) -> SegmentConfig {
+        SegmentConfig {
             line: 64,
             sharers: 2,
-            cache_log2: 8,
+            cache_log2,
             flags: 0,
             alloc_min: 4096,
             slice_ns: 10_000_000,
@@ -376,8 +385,30 @@ mod tests {
                 dev: 5,
                 ino: 6,
             }],
-        })
-        .unwrap()
+        }
+    }
+
+    fn small() -> Segment {
+        Segment::create(&config(8)).unwrap()
+    }
+
+    /// A cache of 2^18 entries has more groups than `Thread::used` has bits: the tracer
+    /// would write past it. One below 2^8 has less than the group that the tracer empties.
+    #[test]
+    fn a_cache_that_the_tracer_cannot_keep_book_of_is_refused() {
+        let created = |cache_log2| Segment::create(&config(cache_log2)).map(drop);
+        for possible in [8, 16, 17] {
+            assert!(created(possible).is_ok(), "{possible}");
+        }
+        for impossible in [0, 7, 18, 31, 64, u32::MAX] {
+            let error = created(impossible).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "a line cache of 2^{impossible} entries is not possible: use an exponent from 8 to 17"
+                )
+            );
+        }
     }
 
     #[test]

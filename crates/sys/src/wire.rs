@@ -69,6 +69,10 @@ pub const SYNCS: usize = 4;
 pub const SAMPLE_PERIOD: u32 = 1024;
 /// Entries of a line cache per bit of [`Thread::used`].
 pub const GROUP: u32 = 256;
+/// Of [`Header::cache_log2`]: the smallest line cache is one group, the largest has as many
+/// groups as [`Thread::used`] has bits.
+pub const CACHE_LOG2_MIN: u32 = 8;
+pub const CACHE_LOG2_MAX: u32 = 17;
 /// In a tag: makes the owner's next access miss.
 pub const STALE: u64 = 1 << 63;
 pub const SAMPLE_LARGE: u32 = 4096;

@@ -16,8 +16,9 @@ use hither_profile::{NodeIx, Written};
 
 pub use args::Args;
 
+use super::output::is_stdout;
 use super::run::output;
-use super::{say, style};
+use super::say;
 use crate::place::online::journal::{Outcome, Watch};
 use crate::place::online::{self, Machine, Parts, Request};
 use crate::place::run::guide::Node;
@@ -106,8 +107,10 @@ fn restrictions(pid: Option<i32>) -> Restrictions {
 }
 
 fn journal(path: Option<&Path>) -> Result<Option<File>> {
-    let file = path
-        .map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display())));
+    let file = path.map(|path| match is_stdout(path) {
+        true => output::stdout(),
+        false => File::create(path).with_context(|| format!("cannot write {}", path.display())),
+    });
     file.transpose()
 }
 
@@ -130,7 +133,7 @@ fn watch(args: &Args) -> Result<(Option<Box<dyn Watch>>, Streams)> {
 /// What was seen and done, and what to type next.
 fn report(args: &Args, outcome: &Outcome, kept: Option<(&Path, &Written)>) {
     for note in &outcome.notes {
-        say(&format!("note: {}", style::clean(note)));
+        say(&format!("note: {note}"));
     }
     for line in render::report(outcome, args.verbose, kept) {
         say(&line);

@@ -295,7 +295,13 @@ fn is_worse(change: &FindingChange, tolerance: f64) -> bool {
 }
 
 fn text(outcome: &Outcome, args: &Args) -> String {
-    let line = |c: &Condition| format!("{}  {}\n", if c.holds { "ok  " } else { "FAIL" }, c.said);
+    let line = |c: &Condition| {
+        format!(
+            "{}  {}\n",
+            if c.holds { "ok  " } else { "FAIL" },
+            clean(&c.said)
+        )
+    };
     let mut out: String = outcome.conditions.iter().map(line).collect();
     for note in outcome.comparison.iter().flat_map(|c| &c.notes) {
         out.push_str(&format!("note  {}\n", clean(note)));

@@ -1,4 +1,5 @@
 //! `hither doctor`: what this machine and user may do.
+use super::style::clean;
 use crate::doctor::{examine, Check, State, Verb};
 use anyhow::Result;
 use serde::Serialize;
@@ -132,13 +133,6 @@ fn paint(colour: bool, code: &str, text: &str) -> String {
     } else {
         text.to_string()
     }
-}
-
-/// Names of files and scripts may hold what would steer the terminal.
-fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }
 
 #[cfg(test)]

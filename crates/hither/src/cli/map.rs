@@ -213,6 +213,7 @@ fn finish(
             }
             output::print(&(text + &render::next(placement, path)))
         }
+        Output::PlacementPrinted => output::print(&hither_profile::placement_text(placement)?),
         Output::Other(path) => output::write_text(&format(placement, &args.format)?, path),
         Output::Print if args.json => output::print(&json()?),
         Output::Print => output::print(&format(placement, &args.format)?),

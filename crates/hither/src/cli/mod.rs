@@ -100,9 +100,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// One line on stderr, which may be closed.
+/// One line on stderr, which may be closed. It may hold names of programs, files and threads.
 fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "hither: {line}");
+    let _ = writeln!(std::io::stderr(), "hither: {}", style::clean(line));
 }
 
 fn status(error: &anyhow::Error) -> u8 {

@@ -9,6 +9,20 @@ use hither_profile::check_destination;
 
 const SUFFIX: &str = ".hither";
 
+/// What stands for standard output in place of a file's name. A file of that name is `./-`.
+pub fn is_stdout(name: &Path) -> bool {
+    name == Path::new("-")
+}
+
+/// # Errors
+/// For `-`: a profile is a folder.
+pub fn refuse_stdout(name: Option<&Path>) -> Result<()> {
+    if name.is_some_and(is_stdout) {
+        bail!("a profile is a folder and cannot go to standard output; name it with -o NAME (-o ./- for one that is called -)");
+    }
+    Ok(())
+}
+
 /// The profile's folder: `name` with `.hither` appended unless it ends so, or after the
 /// program. `host` tells apart the profiles of a job that spans several hosts.
 pub fn folder(name: Option<&Path>, program: &str, host: Option<&str>) -> PathBuf {
@@ -49,7 +63,7 @@ pub fn check(folder: &Path) -> Result<()> {
 /// What a page says of itself in its first lines, so that no other file is replaced.
 const PAGE_MARK: &str = "<meta name=\"generator\" content=\"hither report\">";
 
-/// The page's file: `name`, or after the profile.
+/// The page's file: `name`, or after the profile; `-` is standard output.
 ///
 /// # Errors
 /// When the folder is missing, or something that is no page of ours has that name.
@@ -61,6 +75,9 @@ pub fn page(name: Option<&Path>, profile: &Path) -> Result<PathBuf> {
             format!("{}.html", stem.to_string_lossy()).into()
         }
     };
+    if is_stdout(&path) {
+        return Ok(path);
+    }
     let shown = path.display();
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

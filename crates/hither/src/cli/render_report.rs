@@ -96,15 +96,19 @@ pub fn plural(n: u64, one: &str, many: &str) -> String {
 }
 
 fn verdict(report: &Report, style: Style) -> String {
-    let line = style.wrap("Verdict: ", &format!("{}.", report.verdict.sentence), 2);
+    let line = style.wrap(
+        "Verdict: ",
+        &format!("{}.", clean(&report.verdict.sentence)),
+        2,
+    );
     let mut out = format!("{}\n", style.bold(line.trim_end()));
     for reason in &report.verdict.reasons {
-        out.push_str(&style.wrap("  - ", reason, 4));
+        out.push_str(&style.wrap("  - ", &clean(reason), 4));
     }
     let setup = format!(
         "Threads counted on {} ({}).",
         plural(report.setup.nodes as u64, "NUMA node", "NUMA nodes"),
-        report.setup.nodes_from
+        clean(&report.setup.nodes_from)
     );
     out.push_str(&style.wrap("  - ", &setup, 4));
     out

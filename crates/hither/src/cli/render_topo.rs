@@ -296,7 +296,7 @@ pub fn list(known: &[Named], style: Style) -> Result<String> {
     }
     let header = ["name", "PUs", "nodes", "distances", "machine"];
     let table = style.table(&header, rows, &[1, 2]);
-    Ok(format!("{table}\nnext: hither topo --topology NAME\n"))
+    Ok(format!("{table}\nnext: hither topo NAME\n"))
 }
 
 /// The same for programs, with sources.

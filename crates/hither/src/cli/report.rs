@@ -46,7 +46,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     prediction: Option<PathBuf>,
 
-    /// HTML file to write; one that is there is replaced [default: named after the profile]
+    /// HTML file to write, - for standard output; one that is there is replaced [default:
+    /// named after the profile]
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["text", "json"])]
     output: Option<PathBuf>,
 
@@ -72,40 +73,46 @@ pub struct Args {
 /// One sentence when something cannot be read, or the page cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.text || args.json {
-        return print(args);
+        print(&text(args)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let path = output::page(args.output.as_deref(), &args.profile)?;
     let (page, next) = page(args)?;
     let html = report::html(&page).map_err(anyhow::Error::from_boxed);
     let html = html.context("cannot put the page together")?;
-    output::write_page(&html, &path)?;
-    super::say(&format!(
-        "page: {} ({})",
-        path.display(),
-        super::units::show_bytes(html.len() as u64)
-    ));
+    let size = super::units::show_bytes(html.len() as u64);
+    if output::is_stdout(&path) {
+        print(&html)?;
+        super::say(&format!("page: standard output ({size})"));
+    } else {
+        output::write_page(&html, &path)?;
+        super::say(&format!("page: {} ({size})", path.display()));
+    }
     super::say(&format!("next: {next}"));
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(args: &Args) -> Result<ExitCode> {
+fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.context("cannot write the report")
+}
+
+/// What is printed in place of a page.
+fn text(args: &Args) -> Result<String> {
     let given = Given::read(&args.profile, &args.on)?;
     let predictions = prediction::read(&given, args.prediction.as_deref())?;
     let mut judged = given.judge();
     prediction::gain(&mut judged.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &judged)?;
     let view = view::view(&given, judged, comparison, predictions);
-    let text = if args.json {
-        format!("{:#}\n", serde_json::to_value(&view)?)
-    } else {
-        let worst = view.findings.first().map(|found| &found.finding);
-        let next = next(args, &given, worst, &view.verdict);
-        render_findings::render(&view, &next, args.top, Style::of_stdout())
-    };
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.context("cannot write the report")?;
-    Ok(ExitCode::SUCCESS)
+    if args.json {
+        return Ok(format!("{:#}\n", serde_json::to_value(&view)?));
+    }
+    let worst = view.findings.first().map(|found| &found.finding);
+    let next = next(args, &given, worst, &view.verdict);
+    let style = Style::of_stdout();
+    Ok(render_findings::render(&view, &next, args.top, style))
 }
 
 /// What to type now: run it as placed, else what acts on the worst finding, else place it.

@@ -24,6 +24,7 @@ use hither_profile::{Prediction, PREDICTION_FORMAT};
 pub use args::Args;
 
 use super::map;
+use super::output::is_stdout;
 use super::style::Style;
 use args::By;
 use hither_model::map::data::PageSize;
@@ -36,7 +37,10 @@ use wanted::{JOINT_DATA, USUAL};
 /// # Errors
 /// One sentence when something cannot be read, simulated or written.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let output = args.output.as_deref().map(keep::destination).transpose()?;
+    let named = args.output.as_deref();
+    let json = args.json || named.is_some_and(is_stdout);
+    let named = named.filter(|name| !is_stdout(name));
+    let output = named.map(keep::destination).transpose()?;
     let models = model::models(&args.on)?;
     let mut prediction = Prediction {
         format: PREDICTION_FORMAT,
@@ -49,7 +53,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let before = prediction.comparisons.len();
         for model in &models {
             let forecast = predict::forecast(args, &recording, model)?;
-            if !args.json {
+            if !json {
                 print(&(render::render(&forecast, &tables(args), style) + "\n"))?;
             }
             prediction.comparisons.push(forecast);
@@ -61,7 +65,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(path) = output {
         hither_profile::write_prediction(&prediction, &path)?;
     }
-    if args.json {
+    if json {
         print(&(serde_json::to_string_pretty(&prediction)? + "\n"))?;
     } else {
         print(&next(&prediction, &models))?;

@@ -1,5 +1,6 @@
 //! How output may look: width, colour, characters; and numbers for people.
 use comfy_table::{presets, ContentArrangement, Table};
+pub use hither_profile::clean;
 use std::io::IsTerminal;
 
 /// Width where there is no terminal to ask.
@@ -147,13 +148,6 @@ pub fn three(value: f64) -> String {
 
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-/// Names come from traced programs: control characters would steer the terminal.
-pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }
 
 /// A command as a shell takes it.

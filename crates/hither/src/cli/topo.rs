@@ -10,9 +10,10 @@ const EXAMPLES: &str = "\
 Examples:
   hither topo                                  this machine, as far as it may be used here
   hither topo --list                           machines that hither knows by name
-  hither topo --topology epyc-9654x2-nps4      one of them
-  hither topo --topology 'pack:2 core:4 pu:2'  a machine in hwloc's short notation
-  hither topo --topology other.xml             one saved there with `lstopo other.xml`
+  hither topo epyc-9654x2-nps4                 one of them
+  hither topo 'pack:2 core:4 pu:2'             a machine in hwloc's short notation
+  hither topo other.xml                        one saved there with `lstopo other.xml`
+  hither topo --topology other.xml             the same, as other verbs take it
   hither topo --pus 0-3,8                      only these PUs
   hither topo --xml > here.xml                 for --topology elsewhere, or for lstopo -i
 
@@ -52,11 +53,15 @@ impl MachineArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
+    /// Machine to show, as --topology takes it [default: this machine]
+    #[arg(value_name = "MACHINE", conflicts_with = "topology")]
+    shown: Option<String>,
+
     #[command(flatten)]
     machine: MachineArgs,
 
     /// List the machines that hither knows by name
-    #[arg(long, conflicts_with_all = ["topology", "pus", "cpu_kind", "xml", "all"])]
+    #[arg(long, conflicts_with_all = ["shown", "topology", "pus", "cpu_kind", "xml", "all"])]
     list: bool,
 
     /// Draw every part, also those that look alike
@@ -93,9 +98,11 @@ fn text(args: &Args, style: Style) -> Result<String> {
             render_topo::list(&known, style)
         };
     }
-    let name = args.machine.topology.as_deref();
-    let mut restrictions = args.machine.restrictions(None);
-    if args.machine.cpu_kind.is_none() {
+    let mut machine = args.machine.clone();
+    machine.topology = machine.topology.or_else(|| args.shown.clone());
+    let name = machine.topology.as_deref();
+    let mut restrictions = machine.restrictions(None);
+    if machine.cpu_kind.is_none() {
         // Nothing is placed yet: show what there is.
         restrictions.kinds = CpuKinds::All;
     }
@@ -106,10 +113,5 @@ fn text(args: &Args, style: Style) -> Result<String> {
     if args.json {
         return render_topo::json(&selected, name);
     }
-    Ok(render_topo::render(
-        &selected,
-        &args.machine,
-        args.all,
-        style,
-    ))
+    Ok(render_topo::render(&selected, &machine, args.all, style))
 }

@@ -36,6 +36,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         bail!("this hither is itself being traced by hither, which cannot be nested; leave one of the two out");
     }
     hither_sys::process::withstand_file_limit();
+    output::refuse_stdout(args.output.as_deref())?;
     let options = args.options()?;
     let target = target::resolve(&args.command, std::env::var_os("PATH").as_deref())?;
     let tracer = Tracer::find()?;

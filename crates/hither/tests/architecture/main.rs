@@ -68,6 +68,17 @@ fn every_layer_uses_only_what_is_below_it() {
     check(&["rs"], rules::layering);
 }
 
+/// A row for what is gone would let anything use it that is called so later.
+#[test]
+fn every_layer_exists() {
+    let files = sources(&["rs"]);
+    let places = files.iter().filter_map(|f| rules::place(&f.name));
+    let there: Vec<String> = places.map(|(layer, _)| layer).collect();
+    let known = rules::LAYERS.iter().map(|layer| layer.name.to_owned());
+    let gone: Vec<String> = known.filter(|name| !there.contains(name)).collect();
+    assert!(gone.is_empty(), "rows of LAYERS without sources: {gone:?}");
+}
+
 #[test]
 fn the_core_is_pure() {
     check(&["rs"], rules::purity);
@@ -113,4 +124,22 @@ fn the_tracers_core_knows_no_host() {
     check(&["c", "h"], |file, text| {
         rules::core_includes(file, text, &headers)
     });
+}
+
+/// What is put into other people's programs is built from what can be read.
+#[test]
+fn no_compiled_code_is_kept_beside_the_tracer() {
+    fn files_in(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder of the tracer");
+        let paths = entries.map(|entry| entry.expect("a listing that can be read").path());
+        let (folders, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
+        let inside = folders.iter().flat_map(|folder| files_in(folder));
+        let files = files.iter().map(|file| file.display().to_string());
+        files.chain(inside).collect()
+    }
+    let tracer = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tracer");
+    let sources = [".c", ".h", ".ld"];
+    let mut other = files_in(&tracer);
+    other.retain(|name| !sources.iter().any(|end| name.ends_with(end)));
+    assert!(other.is_empty(), "neither C nor a linker script: {other:?}");
 }

@@ -153,3 +153,45 @@ fn nothing_else_is_replaced_and_nothing_kept_where_nothing_can() {
     let output = place.shell(&format!("cd /proc && {HITHER} auto -o x -- true"));
     assert_eq!(status(&output), 2);
 }
+
+#[test]
+fn what_can_be_a_file_goes_to_standard_output_and_a_profile_does_not() {
+    let place = Place::new();
+    let output = hither(&place, "auto -o - -- touch started");
+    let message = text(&output.stderr);
+    assert_eq!(status(&output), 2, "{message}");
+    assert!(
+        message.contains("cannot go to standard output"),
+        "{message}"
+    );
+    let output = hither(&place, "auto -q --no-profile --json - -- echo hi");
+    let printed = text(&output.stdout);
+    let outcome = printed.strip_prefix("hi\n").expect(&printed);
+    let outcome: serde_json::Value = serde_json::from_str(outcome).expect("json");
+    assert!(outcome["faults"].is_u64(), "{outcome}");
+    let output = hither(&place, "auto -q --no-profile --json-lines - -- sleep 0.5");
+    for line in text(&output.stdout).lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("json");
+        assert!(line["at"].is_u64(), "{line}");
+    }
+    assert_eq!(place.shell("ls").stdout, b"");
+}
+
+/// The last lines named the profile after the program as it is.
+#[test]
+fn what_a_program_is_called_steers_no_terminal() {
+    let place = Place::new();
+    let name = "a\u{1b}[31m\n\u{202e}b";
+    std::fs::copy("/bin/true", place.path(name)).expect("a copy");
+    let program = format!("./{name}");
+    for verb in [&["auto", "-v"][..], &["run", "-v", "--policy", "compact"]] {
+        let line = [&[HITHER], verb, &["--", &program]].concat();
+        let output = run(place.command(&line));
+        let said = text(&output.stderr);
+        assert_eq!(status(&output), 0, "{said}");
+        let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!said.contains(harmful), "{said:?}");
+        assert!(said.contains("a?[31m??b"), "{said}");
+        assert!(said.lines().all(|l| l.starts_with("hither: ")), "{said}");
+    }
+}

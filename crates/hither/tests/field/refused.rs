@@ -43,3 +43,34 @@ fn check_nested(output: &str, part: &str) {
     assert!(!place.path("nested.hither").exists());
     assert!(place.path("traced.hither").exists());
 }
+
+/// It once became a folder named `-.hither`.
+#[test]
+fn a_profile_does_not_go_to_standard_output() {
+    let place = Place::new();
+    let line = [HITHER, "trace", "-o", "-", "--", "touch", "started"];
+    let output = run(place.command(&line));
+    let message = text(&output.stderr);
+    assert_eq!(status(&output), 2, "{message}");
+    assert!(
+        message.contains("cannot go to standard output"),
+        "{message}"
+    );
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert_eq!(place.shell("ls").stdout, b"");
+}
+
+#[test]
+fn what_a_program_is_called_steers_no_terminal() {
+    let place = Place::new();
+    let name = "a\u{1b}[31m\n\u{202e}b";
+    fs::copy("/bin/true", place.path(name)).expect("a copy");
+    let program = format!("./{name}");
+    let output = run(place.command(&[HITHER, "trace", "--", &program]));
+    let said = text(&output.stderr);
+    assert_eq!(status(&output), 0, "{said}");
+    let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!said.contains(harmful), "{said:?}");
+    assert!(said.contains("a?[31m??b.hither"), "{said}");
+    assert!(said.lines().all(|l| l.starts_with("hither: ")), "{said}");
+}

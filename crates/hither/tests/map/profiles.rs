@@ -202,3 +202,26 @@ fn a_program_whose_master_touches_everything() {
     place.map(&["app.hither"]);
     assert_eq!(place.placement("app.place.json").phases[0].threads.len(), 4);
 }
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&TWO_NODES[..], more].concat()
+}
+
+/// It once became a file named `-.place.json`, and with --format one named `-`.
+#[test]
+fn a_placement_can_go_to_standard_output() {
+    let place = Place::with_profile(&chain(4));
+    place.map(&TWO_NODES);
+    let file = std::fs::read_to_string(place.path("app.place.json")).expect("a file");
+    assert_eq!(place.map(&with(&["-o", "-"])), file);
+    let environment = place.map(&with(&["--format", "env"]));
+    assert_eq!(
+        place.map(&with(&["--format", "env", "-o", "-"])),
+        environment
+    );
+    let stored = ["app.place.json", "--format", "env", "-o", "-"];
+    assert_eq!(place.map(&stored), environment);
+    assert_eq!(place.files(), ["app.hither", "app.place.json"]);
+    place.refuses(&with(&["-o", "-", "--json"]), "leave --json away");
+    place.refuses(&with(&["-o", "-", "--explain"]), "leave --explain away");
+}

@@ -86,6 +86,22 @@ fn a_page_of_ours_is_replaced() {
     );
 }
 
+/// It once became a file named `-`.
+#[test]
+fn a_page_can_go_to_standard_output() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = page(dir.path(), &SMALL.profile());
+    let mut report = hither();
+    report.current_dir(dir.path());
+    report.arg("report").arg(dir.path().join("app.hither"));
+    report.args(["-o", "-"]);
+    let out = report.assert().success().get_output().clone();
+    assert_eq!(out.stdout, std::fs::read(file).expect("a page"));
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(said.contains("hither: next: "), "{said}");
+    assert!(!dir.path().join("-").exists());
+}
+
 #[test]
 fn a_placement_of_something_else() {
     let dir = tempfile::tempdir().expect("a folder");

@@ -96,9 +96,13 @@ fn nothing_wrong_is_said() {
     );
 }
 
-#[test]
-fn hostile_names_do_no_harm() {
-    let dir = tempfile::tempdir().expect("a folder");
+/// On a terminal, between lines.
+fn harmful(c: char) -> bool {
+    (c.is_control() && c != '\n') || c == '\u{202e}'
+}
+
+/// Its names steer terminals.
+fn hostile() -> Profile {
     let mut hostile = profile();
     let escape = "\u{1b}]0;owned\u{7}\u{1b}[31m\u{202e}";
     let object = &mut hostile.objects[0];
@@ -107,13 +111,64 @@ fn hostile_names_do_no_harm() {
     object.file = format!("/src/{escape}\n\r/{}.c", "z".repeat(10_000));
     object.function = escape.repeat(100);
     hostile.threads[0].name = escape.to_owned();
+    hostile.regions[0].file = format!("/dev/shm/{escape}\n; rm");
+    hostile.meta.processes[0].executable = format!("/bin/{escape}\n; rm");
+    hostile.meta.machine.hostname = format!("{escape}\n; rm");
     hostile.meta.command = vec!["./app".to_owned(), format!("{escape}; rm -rf ~ '\n")];
     hostile.meta.limits = vec![format!("{escape}{}", "w".repeat(10_000))];
+    hostile
+}
+
+/// `stat` printed U+202E as it is.
+#[test]
+fn hostile_names_do_no_harm_on_the_terminal_of_any_verb() {
+    let dir = tempfile::tempdir().expect("a folder");
+    written(dir.path(), &hostile());
+    let folder = dir.path().join("\u{1b}[31m\n\u{202e}");
+    std::fs::create_dir(&folder).expect("a folder");
+    written(&folder, &hostile());
+    let run = |line: &[&str]| {
+        let mut verb = hither();
+        verb.current_dir(dir.path()).args(line);
+        let out = verb.output().expect("hither");
+        for said in [out.stdout, out.stderr] {
+            let said = String::from_utf8(said).expect("UTF-8");
+            assert!(!said.contains(harmful), "{line:?}: {said:?}");
+            let forged = said.lines().any(|line| line.starts_with("; rm"));
+            assert!(!forged, "{line:?}: {said:?}");
+        }
+        out.status.code()
+    };
+    for file in ["app.hither", "\u{1b}[31m\n\u{202e}/app.hither"] {
+        for line in [
+            &["stat", file][..],
+            &["stat", file, "--slices"],
+            &["stat", file, "app.hither"],
+            &["stat", file, "--topology", MACHINE],
+            &["report", file, "--text", "--before", file],
+            &["report", file, "--topology", MACHINE, "-o", "app.html"],
+            &["check", file, "--max-remote", "100%"],
+            &["check", file, "--baseline", file, "--fail-on-regression"],
+            &["map", file, "--topology", MACHINE, "--explain", "-o", "app"],
+            &["map", "app.place.json", "--format", "text"],
+            &["report", file, "--text", "-p", "app.place.json"],
+        ] {
+            assert_eq!(run(line), Some(0), "{line:?}");
+        }
+        assert_eq!(run(&["sim", file]), Some(2), "nothing is recorded");
+        assert_eq!(run(&["check", file, "--no", "first-touch"]), Some(1));
+        assert_eq!(run(&["run", "-p", file, "--", "true"]), Some(2));
+    }
+}
+
+#[test]
+fn hostile_names_do_no_harm() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let hostile = hostile();
     written(dir.path(), &hostile);
     let before = ["--before", "app.hither"];
     for arguments in [&["--text"][..], &[&["--text"], &before[..]].concat()] {
         let said = printed(dir.path(), arguments);
-        let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!said.contains(harmful), "{said:?}");
         assert!(said.len() < 40_000, "{} bytes", said.len());
         assert!(said.contains("<script>alert(1)"), "names are kept: {said}");

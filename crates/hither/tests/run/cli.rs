@@ -262,6 +262,18 @@ fn an_outcome_can_go_to_a_descriptor() {
 }
 
 #[test]
+fn an_outcome_can_go_to_standard_output() {
+    let place = Place::new();
+    let line = format!("{HITHER} run -q --policy compact --json - -- echo hi");
+    let output = place.shell(&line);
+    let printed = text(&output.stdout);
+    let outcome = printed.strip_prefix("hi\n").expect(&printed);
+    let outcome: Value = serde_json::from_str(outcome).expect("JSON");
+    assert_eq!(outcome["command"][1], "hi");
+    assert_eq!(place.shell("ls").stdout, b"");
+}
+
+#[test]
 fn other_pinners_are_named() {
     let place = Place::new();
     let said = |args: &str, environment: &str| {

@@ -252,3 +252,14 @@ fn a_profile_can_be_left_alone() {
     );
     assert!(!place.path("app.hither/prediction.json").exists());
 }
+
+/// It once became a file named `-.sim.json`.
+#[test]
+fn a_prediction_can_go_to_standard_output() {
+    let place = place();
+    let sim = "hither sim app.hither --topology xeon-x7550x4 --policy os,compact --seeds 1";
+    ok(&place, &format!("{sim} -o x"));
+    let file = std::fs::read_to_string(place.path("x.sim.json")).expect("a file");
+    assert_eq!(ok(&place, &format!("{sim} -o -")), file);
+    assert!(!place.path("-.sim.json").exists());
+}

@@ -46,6 +46,15 @@ pub fn write_placement(placement: &Placement, path: &Path) -> Result<u64, Artefa
     artefact::write(placement, path)
 }
 
+/// What [`write_placement`] writes.
+///
+/// # Errors
+/// If a number in it cannot be expressed as JSON.
+pub fn placement_text(placement: &Placement) -> serde_json::Result<String> {
+    let text = placement.text()?;
+    String::from_utf8(text).map_err(serde::ser::Error::custom)
+}
+
 /// Whether [`write_placement`] would accept `path`.
 ///
 /// # Errors

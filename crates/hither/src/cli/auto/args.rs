@@ -77,11 +77,13 @@ pub struct Args {
     #[arg(long)]
     pub top: bool,
 
-    /// Write how it went to this file at the end, as JSON (names: docs/format.md)
+    /// Write how it went to this file at the end, - for standard output, as JSON (names:
+    /// docs/format.md)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
-    /// Write what was seen and done to this file, a line of JSON for each 100 ms
+    /// Write what was seen and done to this file, - for standard output, a line of JSON for
+    /// each 100 ms
     #[arg(long, value_name = "FILE")]
     pub json_lines: Option<PathBuf>,
 

@@ -25,6 +25,7 @@ impl Keep {
     /// # Errors
     /// When the place that the user named will not do.
     pub fn new(named: Option<&Path>, program: &str, quiet: bool) -> Result<Option<Keep>> {
+        output::refuse_stdout(named)?;
         let here = std::env::current_dir();
         let rank = mpi::local_rank(|name| std::env::var(name).ok());
         let program = match rank {

@@ -2,6 +2,7 @@
 //! of edges `i j weight`. The file may come from anybody.
 use anyhow::{anyhow, bail, Context, Result};
 use hither_model::map::Graph;
+use hither_profile::clean;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -117,7 +118,7 @@ fn cells(content: &str, line: usize, separated: bool) -> Result<Vec<Cell>, Strin
 }
 
 fn number(text: &str) -> Result<f64, String> {
-    let shown: String = text.chars().take(20).filter(|c| !c.is_control()).collect();
+    let shown: String = clean(text).chars().take(20).collect();
     let value: f64 = match text {
         "" => return Err("a number is missing".to_owned()),
         _ => text

@@ -1,5 +1,6 @@
 //! Where the placement goes, found out before the work rather than after.
 use super::Args;
+use crate::cli::output::is_stdout;
 use anyhow::{bail, Context, Result};
 use hither_profile::{check_placement_destination, Placement};
 use std::io::Write;
@@ -11,6 +12,8 @@ const SUFFIX: &str = ".place.json";
 pub enum Output {
     /// Written to a file.
     Placement(PathBuf),
+    /// The same, to standard output.
+    PlacementPrinted,
     /// Printed, as text of another format or JSON.
     Print,
     /// Another format, written to a file.
@@ -21,7 +24,16 @@ pub enum Output {
 /// When it cannot be written there.
 pub fn destination(args: &Args) -> Result<Output> {
     let json = args.format == "json";
+    let printed = args.output.as_deref().is_some_and(is_stdout);
+    if printed && json {
+        if args.json || args.explain {
+            let other = if args.json { "--json" } else { "--explain" };
+            bail!("-o - prints the placement and nothing else; name a file with -o, or leave {other} away");
+        }
+        return Ok(Output::PlacementPrinted);
+    }
     Ok(match &args.output {
+        Some(_) if printed => Output::Print,
         Some(name) if json => Output::Placement(checked(with_suffix(name))?),
         Some(name) => Output::Other(fresh(name)?),
         None if json && !args.json => Output::Placement(checked(default_name(args))?),

@@ -78,7 +78,7 @@ pub fn summary(placement: &Placement, solution: Option<&Solution>, style: Style)
     let objective = placement.objective;
     out += &format!(
         "Objective ({}): {} -> {}{}\n",
-        placement.policy.cost,
+        clean(&placement.policy.cost),
         count(objective.before),
         count(objective.after),
         change(objective.before, objective.after),
@@ -92,7 +92,7 @@ pub fn summary(placement: &Placement, solution: Option<&Solution>, style: Style)
         let moves = pages.map_or(0, |p| p.plan.moves());
         out += &phases(placement, moves);
     }
-    out += &style.wrap("", &placement.why, 2);
+    out += &style.wrap("", &clean(&placement.why), 2);
     out
 }
 
@@ -106,12 +106,12 @@ fn headline(placement: &Placement, first: Option<&PlacedPhase>) -> String {
     let pages: u64 = first.map_or(0, Placement::pages);
     let data = placement.policy.data.as_ref().filter(|_| pages > 0);
     let data = data.map_or_else(String::new, |data| {
-        format!(", {} pages by {data}", count(pages))
+        format!(", {} pages by {}", count(pages), clean(data))
     });
     format!(
         "{threads} threads{left} on {}: {}{data}\n",
         clean(&placement.machine.name),
-        placement.policy.threads,
+        clean(&placement.policy.threads),
     )
 }
 

@@ -88,7 +88,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["json", "quiet"])]
     pub dry_run: bool,
 
-    /// Write what was asked and what was got to this file, as JSON (names: docs/format.md)
+    /// Write what was asked and what was got to this file, - for standard output, as JSON
+    /// (names: docs/format.md)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 

@@ -1,12 +1,15 @@
 //! Where the outcome goes, found out before the program runs rather than after.
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
 use nix::unistd::{access, AccessFlags};
 
 use serde::Serialize;
+
+use crate::cli::output::is_stdout;
 
 /// A file for the outcome. Opened at once where it is there already and no plain file (a
 /// pipe, a terminal); else written under another name and renamed, so that a reader sees
@@ -19,6 +22,9 @@ pub enum Output {
 /// # Errors
 /// When it cannot be written there.
 pub fn destination(path: &Path) -> Result<Output> {
+    if is_stdout(path) {
+        return Ok(Output::Open(stdout()?));
+    }
     let shown = path.display();
     match path.metadata() {
         Ok(data) if data.is_dir() => bail!("{shown} is a folder; name a file with --json"),
@@ -40,6 +46,15 @@ pub fn destination(path: &Path) -> Result<Output> {
     }
     // The program may change nothing about where we are, but being sure costs nothing.
     Ok(Output::Fresh(std::path::absolute(&path).unwrap_or(path)))
+}
+
+/// Standard output as a file.
+///
+/// # Errors
+/// When it is closed.
+pub fn stdout() -> Result<File> {
+    let own = std::io::stdout().as_fd().try_clone_to_owned();
+    Ok(File::from(own.context("cannot write to standard output")?))
 }
 
 fn parent(path: &Path) -> &Path {

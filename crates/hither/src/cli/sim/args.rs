@@ -53,7 +53,7 @@ pub struct Args {
     pub json: bool,
 
     /// File to write the prediction to, `.sim.json` is appended; `hither report --prediction`
-    /// reads it. It is kept in the profile too
+    /// reads it. - prints it instead of the tables. It is kept in the profile too
     #[arg(short, long, value_name = "NAME")]
     pub output: Option<PathBuf>,
 

@@ -1,6 +1,6 @@
 //! A table for people: a line per thread, then a line per run of pages.
 use super::Format;
-use hither_profile::{Placement, RegionId};
+use hither_profile::{clean, Placement, RegionId};
 
 pub struct Text;
 
@@ -31,7 +31,7 @@ impl Format for Text {
                     place.pu(),
                     place.os(),
                     place.node(),
-                    name.map_or("", |t| t.name.as_str())
+                    name.map_or(String::new(), |t| clean(&t.name))
                 );
                 out += line.trim_end();
                 out.push('\n');
@@ -41,7 +41,7 @@ impl Format for Text {
             }
             for places in &phase.pages {
                 let region = placement.regions.get(places.region as usize);
-                let region = region.map_or_else(String::new, describe);
+                let region = region.map_or_else(String::new, |region| clean(&describe(region)));
                 for run in &places.runs {
                     out += &format!(
                         "{:>10} {:>10} {:>6}  {region}\n",

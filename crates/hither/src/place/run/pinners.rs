@@ -2,6 +2,8 @@
 //! batch systems, masks and policies that hither was started with. What fights with a
 //! placement is said before the program starts, each in a sentence with the fix.
 
+use hither_profile::clean;
+
 /// What is known before the program starts.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
@@ -91,8 +93,7 @@ pub fn warnings(get: impl Fn(&str) -> Option<String>, surroundings: &Surrounding
 }
 
 fn sentence(variable: &Variable, value: &str) -> String {
-    let clean = |c: char| if c.is_control() { '?' } else { c };
-    let shown: String = value.chars().take(40).map(clean).collect();
+    let shown: String = clean(value).chars().take(40).collect();
     format!("{}={shown} {}", variable.name, variable.message)
 }
 

@@ -1,6 +1,8 @@
 //! Texts of the traced program are not ours: symbols can be as long as they like and hold
 //! any character. On the page they must neither move others nor pretend to be them.
 
+use hither_profile::hides;
+
 /// Characters of a name that are kept.
 const LONGEST: usize = 240;
 const ELLIPSIS: char = '\u{2026}';
@@ -32,9 +34,4 @@ fn visible(c: char) -> char {
     } else {
         c
     }
-}
-
-fn hides(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

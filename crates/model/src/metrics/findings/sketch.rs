@@ -3,7 +3,7 @@
 use super::common::name;
 use super::Case;
 use crate::metrics::structures::Structure;
-use hither_profile::{Fix, ObjectKind};
+use hither_profile::{clean, Fix, ObjectKind};
 
 /// Where OpenMP counts in [`hither_profile::Slice::sync`]: barriers and parallel regions.
 const OPENMP: [usize; 2] = [1, 2];
@@ -101,9 +101,7 @@ pub fn hottest_line(case: &Case, structure: &Structure) -> String {
 
 /// The last part of a path, on one line whatever the program calls its files.
 fn base(path: &str) -> String {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let harmless = |c: char| if c.is_control() { '?' } else { c };
-    name.chars().map(harmless).collect()
+    clean(path.rsplit('/').next().unwrap_or_default())
 }
 
 /// A word for a shell.

@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
+use hither_profile::hides;
 use hither_sys::{launch, process};
 use nix::fcntl::{fcntl, FcntlArg, FdFlag};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -158,7 +159,7 @@ fn lines(bytes: &[u8]) -> Vec<String> {
                     let _ = rest.by_ref().find(|c| ('@'..='~').contains(c));
                 }
                 '\t' => shown.push_str("    "),
-                c if c.is_control() => {}
+                c if hides(c) => {}
                 c => shown.push(c),
             }
         }

@@ -28,8 +28,8 @@ use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::inject::{Borrowed, Vdso};
 use crate::place::run::task;
 
-/// The agent's code, from `tracer/agent`; `cargo xtask agent` makes it.
-const CODE: &[u8] = include_bytes!("../../../../../../../tracer/agent/agent.bin");
+/// The agent's code, which `build.rs` makes of `tracer/agent`.
+const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
 
 /// For a thread to stop, and for the agent to be ready.
 const PATIENCE: Duration = Duration::from_millis(300);

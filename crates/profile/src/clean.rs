@@ -1,0 +1,39 @@
+//! Text of a profile or of a traced program on a terminal.
+
+/// Whether a character steers a terminal or cannot be seen: control characters, line and
+/// paragraph separators, those that change the direction of writing (U+202E makes `gpj.exe`
+/// of `exe.jpg`), and those without width.
+#[must_use]
+pub fn hides(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// The text on one line, with a question mark for each character that [`hides`]. Everything
+/// printed that is from a profile or from a program goes through this.
+#[must_use]
+pub fn clean(text: &str) -> String {
+    let shown = |c| if hides(c) { '?' } else { c };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn what_steers_terminals_is_replaced() {
+        let check = |text: &str, expected: &str| assert_eq!(clean(text), expected);
+        check("plain, größer, 日本", "plain, größer, 日本");
+        check("\u{1b}[31mred\u{7}", "?[31mred?");
+        check(
+            "two\nlines\r\tand\u{85}more\u{2028}",
+            "two?lines??and?more?",
+        );
+        check(
+            "user\u{202e}gnp.exe\u{2066}\u{200f}\u{61c}",
+            "user?gnp.exe???",
+        );
+        check("\u{9b}2J\u{7f}\u{feff}", "?2J??");
+    }
+}
