@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 mod agent;
 mod client;
+mod dist;
 mod dynamorio;
 mod guest;
 mod report_ui;
@@ -31,6 +32,11 @@ const TASKS: &[Task] = &[
         name: "agent",
         about: "build the sampler's agent into tracer/agent/agent.bin, which is committed",
         run: agent,
+    },
+    Task {
+        name: "dist",
+        about: "package target/release/hither: a tarball and a .deb in target/dist",
+        run: dist::main,
     },
     Task {
         name: "guest",
