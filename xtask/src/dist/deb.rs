@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use super::{install, permit, programs, scratch, size, strip, VERSION};
+use super::{add_licences, install, permit, programs, scratch, size, strip, VERSION};
 use crate::step::run;
 use crate::workspace::Workspace;
 
@@ -28,6 +28,7 @@ pub fn build(ws: &Workspace, hither: &Path, to: &Path) -> Result<()> {
     fs::create_dir(&tree).context("cannot make the package's folder")?;
     install(ws, hither, &tree, &["PREFIX=/usr", zsh])?;
     strip(&tree.join("usr"))?;
+    add_licences(ws, &tree.join("usr"))?;
     document(&tree.join("usr/share"))?;
     permit(&tree)?;
     let control = control(
@@ -61,7 +62,7 @@ fn document(share: &Path) -> Result<()> {
         "hither is under the MIT licence or the Apache License 2.0, at your choice. The latter is\n\
          in /usr/share/common-licenses/Apache-2.0 and LICENSE-APACHE, the former is:\n\n{}\n\
          What else is in this package:\n\n{}\n\
-         DynamoRIO's licences are in LICENSE-DynamoRIO.\n",
+         DynamoRIO's licences are in LICENSE-DynamoRIO, those of the crates in LICENSES-crates.txt.\n",
         text("LICENSE-MIT")?,
         text("THIRD-PARTY.md")?
     );

@@ -4,6 +4,7 @@
 //!     make install DESTDIR=scratch -> strip -> tar
 //!                                          '-> dpkg-deb
 mod deb;
+mod licences;
 mod needs;
 
 use std::fs;
@@ -55,6 +56,7 @@ fn tarball(ws: &Workspace, hither: &Path, to: &Path, limit: Option<u64>) -> Resu
     let tree = scratch.join(&name);
     install(ws, hither, &scratch, &[&format!("PREFIX=/{name}")])?;
     strip(&tree)?;
+    add_licences(ws, &tree)?;
     let size = size(&tree)?;
     if limit.is_some_and(|limit| size > limit) {
         bail!(
@@ -115,6 +117,13 @@ fn install(ws: &Workspace, hither: &Path, scratch: &Path, variables: &[&str]) ->
         .env_remove("MAKEFLAGS")
         .env_remove("MAKEOVERRIDES");
     run(&mut make, "install it: apt-get install make", true)
+}
+
+/// Beside those of `THIRD-PARTY.md`: what is linked in.
+fn add_licences(ws: &Workspace, prefix: &Path) -> Result<()> {
+    let file = prefix.join("share/doc/hither/LICENSES-crates.txt");
+    fs::write(&file, licences::of_crates(&ws.root)?)
+        .with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn strip(prefix: &Path) -> Result<()> {

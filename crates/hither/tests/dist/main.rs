@@ -160,7 +160,7 @@ const SESSION: &str = r#"
     hither map app.place.json --format numactl
     for verb in trace map report; do ls $share/man/man1/hither-$verb.1*; done
     ls $share/bash-completion/completions/hither
-    for file in LICENSE-MIT LICENSE-APACHE THIRD-PARTY.md LICENSE-DynamoRIO guide.md; do
+    for file in LICENSE-MIT LICENSE-APACHE THIRD-PARTY.md LICENSE-DynamoRIO LICENSES-crates.txt guide.md; do
       test -s $share/doc/hither/$file
     done
 "#;
