@@ -22,18 +22,20 @@ DEMO_PROGRAM := target/workloads/ondes
 DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
-.PHONY: all build programs demo test soak format install uninstall clean help
+.PHONY: all build programs demo check test soak dist format install uninstall clean help
 .PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-rebuild screenshots build-packages test-packages toolchain
 
 all: build
 
 help:
 	@echo 'make demo                    trace an example program, say what ails it, place it'
+	@echo 'make check                   format, clippy and unit tests: before each commit'
 	@echo 'make test                    all checks and tests'
 	@echo 'make [build]                 the program and its tracer, in target/'
 	@echo 'make programs                the example programs, in target/workloads/'
 	@echo 'make install PREFIX=DIR      bin, lib, man pages, completions (default /usr/local)'
 	@echo 'make uninstall PREFIX=DIR    remove them'
+	@echo 'make dist                    packages to hand out: a tarball and a .deb, in target/dist'
 	@echo 'make bench-trace             cost of tracing against native, valgrind, qemu-user'
 	@echo 'make bench-run               cost of hither run beside a plain start'
 	@echo 'make bench-auto              cost of hither auto beside a plain start, and what it sees'
@@ -93,6 +95,14 @@ demo: build programs
 	$(HITHER) map $(DEMO_PROFILE) --topology xeon-x7550x4 --explain -o $(DEMO_PLACEMENT)
 
 # --- checking; the development profile keeps overflow checks on
+
+check: toolchain
+	$(CARGO) fmt --all --check
+	@command -v clang-format >/dev/null || { \
+	  echo 'There is no clang-format on PATH: apt-get install clang-format'; exit 1; }
+	clang-format --dry-run -Werror $(C_FILES)
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) test --workspace --lib --bins
 
 test: test-packages toolchain
 	$(CARGO) fmt --all --check
@@ -174,7 +184,7 @@ install:
 	$(HITHER) completions bash > "$(BASH_DIR)/hither"
 	$(HITHER) completions zsh > "$(ZSH_DIR)/_hither"
 	$(HITHER) completions fish > "$(FISH_DIR)/hither.fish"
-	install -m 644 README.md LICENSE-MIT LICENSE-APACHE THIRD-PARTY.md $(wildcard docs/*.md) \
+	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE THIRD-PARTY.md $(wildcard docs/*.md) \
 	  target/lib/hither/LICENSE-DynamoRIO "$(DOC)"
 
 uninstall:
@@ -187,6 +197,11 @@ uninstall:
 	    rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$folder"; \
 	  fi; \
 	done
+
+# --- handing out: what `install` installs, stripped and packed
+
+dist: build
+	$(CARGO) xtask dist
 
 clean:
 	rm -rf target

@@ -1,6 +1,7 @@
 //! Chores that are more than one command: `cargo xtask help`.
 #![forbid(unsafe_code)]
 mod client;
+mod dist;
 mod dynamorio;
 mod guest;
 mod report_ui;
@@ -25,6 +26,11 @@ const TASKS: &[Task] = &[
         name: "tracer",
         about: "build DynamoRIO (once) and our client into target/lib/hither",
         run: tracer,
+    },
+    Task {
+        name: "dist",
+        about: "package target/release/hither: a tarball and a .deb in target/dist",
+        run: dist::main,
     },
     Task {
         name: "guest",

@@ -41,16 +41,27 @@ impl Workspace {
 
     /// Source folder and version of a dependency that is only downloaded.
     pub fn package(&self, name: &str) -> Result<(PathBuf, String)> {
-        let packages = self.metadata["packages"].as_array();
-        let found = packages
-            .and_then(|all| all.iter().find(|p| p["name"] == name))
-            .with_context(|| {
-                format!("`cargo metadata` lists no package {name}; is it in xtask/Cargo.toml?")
-            })?;
+        let found = self.found(name)?;
         let manifest = path(found, "manifest_path")?;
         let version = found["version"].as_str().unwrap_or("unknown").to_string();
         let folder = manifest.parent().unwrap_or(Path::new("/")).to_path_buf();
         Ok((folder, version))
+    }
+
+    /// What a package of the workspace says it is.
+    pub fn description(&self, name: &str) -> Result<String> {
+        let description = self.found(name)?["description"].as_str();
+        let description = description.with_context(|| format!("{name} has no description"))?;
+        Ok(description.to_string())
+    }
+
+    fn found(&self, name: &str) -> Result<&Value> {
+        let packages = self.metadata["packages"].as_array();
+        packages
+            .and_then(|all| all.iter().find(|p| p["name"] == name))
+            .with_context(|| {
+                format!("`cargo metadata` lists no package {name}; is it in xtask/Cargo.toml?")
+            })
     }
 }
 

@@ -31,10 +31,10 @@ use std::time::Duration;
 
 use boot::{Boot, End, Stream};
 use machine::Machine;
-use root::Root;
 
 pub use machine::Kernel;
 pub use need::{missing, or_skip, or_skip_with, prepare, required};
+pub use root::Root;
 
 /// A machine to boot: what it looks like, what is on it. Each run boots it afresh.
 #[derive(Clone, Debug)]

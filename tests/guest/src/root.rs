@@ -2,9 +2,9 @@
 //! the caller adds. A program of the host brings its shared libraries and its loader, each
 //! at the place where the host has it, so that it starts as it does here.
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, BufWriter, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
@@ -219,6 +219,22 @@ impl Root {
         let mut to = archive.finish().map_err(failed)?;
         to.flush().map_err(failed)
     }
+
+    /// Lays it out in an empty folder of the host, for a test that needs no machine of its own.
+    pub fn lay_out(&self, folder: &Path) -> Result<(), Error> {
+        for (place, entry) in &self.entries {
+            let file = folder.join(place);
+            let made = match &entry.content {
+                Content::Folder => fs::create_dir(&file),
+                Content::Link(to) => symlink(to, &file),
+                Content::Text(text) => fs::write(&file, text)
+                    .and_then(|()| fs::set_permissions(&file, Permissions::from_mode(entry.mode))),
+                Content::Host(host) => fs::copy(host, &file).map(drop),
+            };
+            made.map_err(|e| Error::io(format!("cannot make {}", file.display()), e))?;
+        }
+        Ok(())
+    }
 }
 
 /// The path as it stands in the archive: no slash in front, nothing through `/lib` and
@@ -335,13 +351,24 @@ mod tests {
     fn a_program_brings_its_loader_and_libraries_and_a_link_its_target() {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("link");
-        std::os::unix::fs::symlink("/usr/bin/env", &link).unwrap();
+        symlink("/usr/bin/env", &link).unwrap();
         let mut root = Root::default();
         root.copy(&link, &link).unwrap();
         let has = |path: &str| root.entries.contains_key(&inside(Path::new(path)));
         assert!(has(link.to_str().unwrap()) && has("/usr/bin/env") && has(LOADER));
         let libc = root.entries.keys().any(|k| k.ends_with("libc.so.6"));
         assert!(libc, "{:?}", root.entries.keys());
+    }
+
+    #[test]
+    fn a_root_is_laid_out_with_links_and_modes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut root = Root::default();
+        root.text(Path::new("/a/b"), 0o755, b"x");
+        root.insert(Path::new("c"), 0o777, 0, Content::Link("a/b".into()));
+        root.lay_out(folder.path()).unwrap();
+        let meta = fs::metadata(folder.path().join("c")).unwrap();
+        assert_eq!((meta.len(), meta.mode() & 0o777), (1, 0o755));
     }
 
     #[test]

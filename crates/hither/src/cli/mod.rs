@@ -3,6 +3,7 @@ mod auto;
 mod check;
 mod doctor;
 mod generate;
+mod man;
 mod map;
 mod output;
 mod progress;

@@ -14,8 +14,19 @@ const PAPERS_NODES: usize = 4;
 /// No machine has more, and work grows with them.
 pub(super) const MAX_NODES: u16 = 1024;
 
+const EXAMPLES: &str = "\
+Examples:
+  hither stat app.hither                           the verdict and the figures behind it
+  hither stat app.hither --slices                  the same over the time of the run
+  hither stat app.hither --topology xeon-x7550x4   counted on another machine
+  hither stat old.hither app.hither                what changed from one profile to the next
+  hither stat app.hither --page-size 2m            as if pages were huge
+  hither stat app.hither --slices --csv            a row per slice, for a plot
+  hither stat app.hither --json                    everything, for scripts";
+
 /// Say what a profile shows: would placing threads or data help, and why
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Profile, as `hither trace` wrote it
     profile: PathBuf,
