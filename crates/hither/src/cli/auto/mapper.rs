@@ -2,13 +2,13 @@
 //! whether moving is worth it.
 use crate::place::online::analysis::Member;
 use crate::place::online::{Mapper, Mechanism, Question};
-use crate::place::run::guide::Cpu;
 use hither_model::map::filter::Filter;
 use hither_model::map::threads::locality::Locality;
 use hither_model::map::threads::ThreadPolicy;
 use hither_model::map::trial::Trial;
 use hither_model::map::{Cost, Graph, Problem};
 use hither_model::topology::Tree;
+use hither_sys::Cpu;
 
 /// Maps behind SPCD's filter, from where the threads are, and only what has proved itself.
 pub struct Warm {

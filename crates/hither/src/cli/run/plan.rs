@@ -8,12 +8,12 @@ use nix::unistd::getppid;
 
 use super::machine::{self, Here};
 use super::{policy, surroundings, Args};
-use crate::place::run::guide::Cpu;
 use crate::place::run::rule::Rule;
 use crate::place::run::{pinners, progress};
 use crate::place::run::{Guide, MemoryPolicy, Recogniser, Request};
 use crate::program::mpi;
 use crate::program::target::Target;
+use hither_sys::Cpu;
 
 /// What is to be done.
 pub struct Plan {

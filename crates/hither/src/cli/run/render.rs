@@ -219,8 +219,8 @@ fn region_row(region: &RegionOutcome) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::run::guide::{Cpu, Node};
     use hither_profile::RunEnd;
+    use hither_sys::{Cpu, Node};
 
     fn thread(asked: Option<u32>, ran: Option<u32>, allowed: &str) -> ThreadOutcome {
         ThreadOutcome {

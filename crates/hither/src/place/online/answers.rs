@@ -26,7 +26,7 @@ use nix::sys::signal::SigSet;
 use nix::sys::uio::{process_vm_writev, RemoteIoVec};
 
 use super::ledger::Pinned;
-use crate::place::run::guide::Tid;
+use hither_sys::Tid;
 
 /// This hither has put a filter on the program that it started.
 static FILTERS: AtomicBool = AtomicBool::new(false);

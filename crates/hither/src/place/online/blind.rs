@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use anyhow::{bail, Result};
 use nix::errno::Errno;
 
-use crate::place::run::guide::Pid;
 use crate::place::run::task;
+use hither_sys::Pid;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 const ANYWAY: &str = "hither trace, map and run work without";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hither_profile::Nanos;
 use nix::time::{clock_getcpuclockid, clock_gettime, ClockId};
 
-use crate::place::run::guide::Pid;
+use hither_sys::Pid;
 
 /// Processor time of all processes that are or were followed, since they were.
 #[derive(Debug, Default)]

@@ -25,8 +25,8 @@ use super::record::{monotonic, Record as Kept, Tally};
 use super::roster::Roster;
 use super::sampler::{self, Sampler, View};
 use super::{Machine, Mapper, Mechanism, Parts, Question};
-use crate::place::run::guide::{Cpu, Pid, Tid};
 use crate::place::run::task;
+use hither_sys::{Cpu, Pid, Tid};
 
 /// Between two mappings (kMAF 3.4).
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -6,8 +6,8 @@ use std::io;
 use nix::libc;
 
 use super::observer::{Means, Observer};
-use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
+use hither_sys::{Pid, Tid};
 
 /// Rounds of looking for those that were made meanwhile by ones not yet observed.
 const ROUNDS: usize = 100;

@@ -6,7 +6,7 @@ use std::io::Write;
 use hither_profile::{Nanos, RunEnd};
 use serde::Serialize;
 
-use crate::place::run::guide::{Cpu, Node, Pid, Tid};
+use hither_sys::{Cpu, Node, Pid, Tid};
 
 /// An interval of 100 ms, as a line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

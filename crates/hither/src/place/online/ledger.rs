@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use hither_sys::affinity::Mask;
 use serde::{Deserialize, Serialize};
 
-use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task::{self, Birth};
+use hither_sys::{Pid, Tid};
 
 /// A thread that is put on a unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

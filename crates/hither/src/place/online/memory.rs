@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use nix::libc;
 
 use super::analysis::{Object, Page, PAGE};
-use crate::place::run::guide::{Mapping, Pid};
+use crate::place::run::guide::Mapping;
 use crate::place::run::image;
+use hither_sys::Pid;
 
 /// Between two looks at the mappings of a process, when an address is in none that is known
 /// and when all is well.

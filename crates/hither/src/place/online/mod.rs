@@ -42,7 +42,6 @@ use hither_sys::affinity::Mask;
 use hither_sys::process;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
-use crate::place::run::guide::{Cpu, Node, Pid};
 use crate::place::run::jobs::{self, Beat, Signals};
 use crate::place::run::{front, task};
 use crate::program::target::Target;
@@ -53,6 +52,7 @@ use analysis::{Detector, Member};
 use answers::Answers;
 use engine::{Engine, State};
 use guardian::Guardian;
+use hither_sys::{Cpu, Node, Pid};
 use journal::{Journal, Outcome, Watch};
 use knobs::Knobs;
 use observer::{Means, Observer};

@@ -5,7 +5,7 @@ use hither_sys::bpf::Tracer;
 use hither_sys::faults::{Faults, Record};
 
 use super::blind;
-use crate::place::run::guide::{Pid, Tid};
+use hither_sys::{Pid, Tid};
 
 /// Tells of page faults, and of beginnings and ends of threads and processes.
 pub trait Observer {

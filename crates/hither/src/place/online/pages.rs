@@ -6,7 +6,7 @@ use hither_profile::NodeIx;
 use hither_sys::numa;
 
 use super::analysis::{Detector, Page};
-use crate::place::run::guide::{Node, Pid};
+use hither_sys::{Node, Pid};
 
 /// Pages of one batch: moving a page takes 4 us.
 const BATCH: usize = 512;

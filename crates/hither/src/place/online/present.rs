@@ -9,7 +9,7 @@
 //! thread borders on another's: grids and arrays that threads divide among them are shared
 //! there, if at all.
 use super::analysis::{Access, Detector, Page, Seen, ELEMENTS, PAGE};
-use crate::place::run::guide::Pid;
+use hither_sys::Pid;
 
 /// A page of a process, by its address.
 type At = (Pid, u64);

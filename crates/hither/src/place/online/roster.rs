@@ -10,8 +10,8 @@ use nix::time::{clock_gettime, ClockId};
 
 use super::analysis::Member;
 use super::ledger::Pinned;
-use crate::place::run::guide::{Cpu, Pid, Tid};
 use crate::place::run::task::{self, Birth};
+use hither_sys::{Cpu, Pid, Tid};
 
 /// A thread that lives.
 #[derive(Clone, Debug)]

@@ -8,8 +8,9 @@ use nix::libc;
 use nix::sys::uio::{process_vm_writev, RemoteIoVec};
 
 use super::engine::{Doing, Engine};
-use super::guide::{Bind, MappedFile, Mapping, Tid};
+use super::guide::{Bind, MappedFile, Mapping};
 use super::image::{self, whole_pages};
+use hither_sys::Tid;
 
 /// A call that is being made, with what is needed once it is done.
 #[derive(Clone, Debug)]

@@ -17,12 +17,13 @@ use nix::sys::resource::{getrusage, UsageWho};
 
 use super::calls::Call;
 use super::follower::{self, Job, Report};
-use super::guide::{Bind, Cpu, Guide, Node, Pid, Tid};
+use super::guide::{Bind, Guide};
 use super::inject::{Borrowed, Vdso};
 use super::moves::hide_interruption;
 use super::outcome::Outcome;
 use super::threads::Threads;
 use super::tick::Ticks;
+use hither_sys::{Cpu, Node, Pid, Tid};
 
 /// What a thread is in the middle of, to be gone on with at the end of a system call.
 #[derive(Clone, Debug)]

@@ -7,8 +7,9 @@ use hither_sys::ptrace;
 use serde::{Deserialize, Serialize};
 
 use super::engine::Engine;
-use super::guide::{Guide, Pid};
+use super::guide::Guide;
 use super::{Outcome, Progress, Refused};
+use hither_sys::Pid;
 
 /// What the front hands over.
 pub struct Job<'a> {

@@ -1,23 +1,7 @@
 //! What decides where threads and pages go. Told of everything the followed program does,
 //! in order; answers what is to be done. No system calls here or in who implements it.
 use hither_profile::{RegionIx, ThreadIx};
-
-/// A thread id of the kernel.
-pub type Tid = i32;
-/// A process id of the kernel.
-pub type Pid = i32;
-
-/// A processing unit by the kernel's number.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
-pub struct Cpu(pub u32);
-
-/// A NUMA node by the kernel's number.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
-pub struct Node(pub u32);
+use hither_sys::{Cpu, Node, Pid, Tid};
 
 /// Bytes of an address space, in whole pages, that belong on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

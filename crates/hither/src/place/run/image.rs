@@ -5,8 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use hither_sys::ptrace::Registers;
 use nix::libc;
 
-use super::guide::{Image, MappedFile, Mapping, Pid, Tid};
+use super::guide::{Image, MappedFile, Mapping};
 use super::task;
+use hither_sys::{Pid, Tid};
 
 const PAGE: u64 = 4096;
 const NAME_OF_VDSO: &str = "[vdso]";

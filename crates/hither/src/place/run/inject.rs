@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use hither_sys::ptrace::{self, Event, Registers, Until};
 
-use super::guide::{Node, Tid};
+use hither_sys::{Node, Tid};
 
 /// The code that the kernel maps into every process, as it is in this one.
 pub struct Vdso {

@@ -7,8 +7,9 @@ use hither_profile::RunEnd;
 use hither_sys::ptrace::{self, Event, Until};
 
 use super::engine::{Doing, Engine};
-use super::guide::{Pid, Seat, Tid};
+use super::guide::Seat;
 use super::image;
+use hither_sys::{Pid, Tid};
 
 /// Code segment of programs of 64 bits.
 const CODE_64: u64 = 0x33;

@@ -43,8 +43,8 @@ pub use recognise::Recogniser;
 
 use crate::program::target::Target;
 use anyhow::Result;
-use guide::{Node, Pid};
 use hither_profile::Nanos;
+use hither_sys::{Node, Pid};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 
@@ -77,12 +77,12 @@ pub enum MemoryPolicy {
 /// Tells how far the program has come.
 pub trait Progress {
     /// The program exists and has not run yet. Called first of all.
-    fn started(&mut self, pid: guide::Pid) -> Result<()>;
+    fn started(&mut self, pid: Pid) -> Result<()>;
     /// A process is at the first instruction of a program: the first one, and after each
     /// exec.
-    fn image(&mut self, _pid: guide::Pid, _image: &guide::Image) {}
+    fn image(&mut self, _pid: Pid, _image: &guide::Image) {}
     /// A process mapped a part of a file that can be executed.
-    fn mapped(&mut self, _pid: guide::Pid, _mapping: &guide::Mapping) {}
+    fn mapped(&mut self, _pid: Pid, _mapping: &guide::Mapping) {}
     /// Whether it wants to know of such mappings.
     fn wants_mappings(&self) -> bool {
         false

@@ -9,7 +9,8 @@ use hither_sys::ptrace::{self, Registers, Until};
 use nix::libc;
 
 use super::engine::Engine;
-use super::guide::{Bind, Pid, Tid};
+use super::guide::Bind;
+use hither_sys::{Pid, Tid};
 
 /// Pages that are moved at once: some 10 ms in which no stop of the program is handled.
 const BATCH: usize = 2000;
@@ -163,7 +164,7 @@ fn unwilling(pid: Pid, tid: Tid) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::run::guide::Node;
+    use hither_sys::Node;
 
     #[test]
     fn pages_come_in_batches_and_all_of_them() {

@@ -6,10 +6,10 @@ use std::io;
 use nix::libc;
 
 use super::engine::Engine;
-use super::guide::Tid;
 use super::image::{self, whole_pages};
 use super::inject::Borrowed;
 use hither_sys::ptrace::{self, Registers};
+use hither_sys::Tid;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What was asked and what was got: printed at the end, and `--json`.
-use super::guide::{Cpu, Node, Pid, Tid};
 use hither_profile::{Nanos, RegionIx, RunEnd, ThreadIx};
+use hither_sys::{Cpu, Node, Pid, Tid};
 use serde::{Deserialize, Serialize};
 
 /// A run that is over.

@@ -6,7 +6,7 @@
 //! taken in order of their ids. The first thread of a process is pinned only when a second
 //! one exists or the process is a second old, for runtimes count the units they may use at
 //! the start and would take one unit for all there are.
-use super::guide::{Guide, Holding, Image, Pid, Seat, Tid};
+use super::guide::{Guide, Holding, Image, Seat};
 use super::jobs::{self, Beat, Signals};
 use super::outcome::{CostOutcome, Method, Outcome, PhaseOutcome, ThreadOutcome};
 use super::task::{self, Look};
@@ -14,6 +14,7 @@ use super::{front, Progress, Request};
 use anyhow::{Context, Result};
 use hither_profile::Nanos;
 use hither_sys::affinity::Mask;
+use hither_sys::{Pid, Tid};
 use nix::sys::resource::{getrusage, UsageWho};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

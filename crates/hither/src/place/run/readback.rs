@@ -1,9 +1,10 @@
 //! Reads back from the kernel where the pages of a process lie, region by region.
-use super::guide::{Bind, Found, Node, Tid};
+use super::guide::{Bind, Found};
 use super::outcome::RegionOutcome;
 use anyhow::{Context, Result};
 use hither_profile::PAGE_SIZE;
 use hither_sys::numa::nodes_of;
+use hither_sys::{Node, Tid};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -5,8 +5,9 @@
 //! A process that starts another program (a shell, `mpirun`) waits for it most of the
 //! time: from then on its threads do not count, and the program begins where it began.
 //! A rank of an MPI job takes the unit of its number, since ranks start in no order.
-use super::guide::{Bind, Change, Cpu, Found, Guide, Holding, Image, Mapping, Pid, Seat, Tid};
+use super::guide::{Bind, Change, Found, Guide, Holding, Image, Mapping, Seat};
 use hither_model::topology::PuList;
+use hither_sys::{Cpu, Pid, Tid};
 use std::collections::BTreeMap;
 
 /// Deals out the units of an order.

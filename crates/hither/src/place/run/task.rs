@@ -1,7 +1,7 @@
 //! What /proc says of a thread: its name, where it ran last, where it may run.
-use super::guide::{Cpu, Pid, Tid};
 use crate::program::mpi;
 use hither_sys::affinity::Mask;
+use hither_sys::{Cpu, Pid, Tid};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Read;

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use hither_sys::affinity::Mask;
 
-use super::guide::{Cpu, Pid, Seat, Tid};
+use super::guide::Seat;
 use super::outcome::ThreadOutcome;
 use super::task;
+use hither_sys::{Cpu, Pid, Tid};
 
 /// A thread that lives.
 #[derive(Clone, Debug)]

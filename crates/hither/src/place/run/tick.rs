@@ -9,10 +9,11 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::engine::Engine;
-use super::guide::{Bind, Holding, Image, Mapping, Pid, Tid};
+use super::guide::{Bind, Holding, Image, Mapping};
 use super::moves::Moves;
 use super::outcome::PhaseOutcome;
 use super::Progress;
+use hither_sys::{Pid, Tid};
 
 /// Between two looks at how far the program has come.
 const TICK: Duration = Duration::from_millis(20);

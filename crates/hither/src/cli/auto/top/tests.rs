@@ -1,6 +1,6 @@
 use super::*;
 use crate::place::online::journal::{Cost, Line};
-use crate::place::run::guide::{Cpu, Node};
+use hither_sys::{Cpu, Node};
 use ratatui::backend::TestBackend;
 use ratatui::Terminal;
 

@@ -4,7 +4,7 @@ use hither_profile::Nanos;
 
 use super::super::record::monotonic;
 use super::{Engine, State};
-use crate::place::run::guide::Pid;
+use hither_sys::Pid;
 
 impl Engine {
     /// Looks for threads that ended without our being told, where that may be.

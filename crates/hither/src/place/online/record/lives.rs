@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use hither_profile::{Nanos, Process, ProcessIx, Thread, ThreadIx};
 
-use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
+use hither_sys::{Pid, Tid};
 
 /// Threads of a profile at most.
 const MOST_THREADS: usize = 16_384;

@@ -27,8 +27,8 @@ use nix::time::{clock_gettime, ClockId};
 
 use super::analysis::{Member, Object, Page, PAGE};
 use super::memory::Memory;
-use crate::place::run::guide::{Node, Pid, Tid};
 use areas::Areas;
+use hither_sys::{Node, Pid, Tid};
 use lives::Lives;
 use slices::Slices;
 

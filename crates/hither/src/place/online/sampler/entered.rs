@@ -9,8 +9,8 @@ use nix::libc;
 
 use super::mover::inject::{Injection, Purpose};
 use super::View;
-use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
+use hither_sys::{Pid, Tid};
 
 /// Between two looks at processes that have no agent.
 const PAUSE: Duration = Duration::from_millis(100);

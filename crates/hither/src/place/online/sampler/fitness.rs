@@ -4,7 +4,7 @@ use std::fs;
 use super::entered::Unfit;
 use super::mover::regions;
 use crate::place::online::answers::is_unfiltered;
-use crate::place::run::guide::{Pid, Tid};
+use hither_sys::{Pid, Tid};
 
 /// Whether nobody else is at work in the process, and nothing reaches into its memory that
 /// does not ask for pages as threads do.

@@ -14,7 +14,8 @@ use hither_profile::Nanos;
 use super::knobs::Knobs;
 use super::memory::Memory;
 use super::roster::Roster;
-use crate::place::run::guide::{Mapping, Pid, Tid};
+use crate::place::run::guide::Mapping;
+use hither_sys::{Pid, Tid};
 
 /// What a sampler may know.
 pub struct View<'a> {

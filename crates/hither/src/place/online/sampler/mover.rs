@@ -24,7 +24,7 @@ use hither_profile::Nanos;
 
 use super::entered::Entered;
 use super::{Kind, Sampler, View};
-use crate::place::run::guide::{Pid, Tid};
+use hither_sys::{Pid, Tid};
 use host::Moved;
 
 /// Bytes of a page of this processor.

@@ -14,7 +14,7 @@ use hither_profile::Nanos;
 
 use super::{Kind, Sampler, View};
 use crate::place::online::knobs::{self, Knobs, Setting};
-use crate::place::run::guide::Pid;
+use hither_sys::Pid;
 
 const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
 const RATES: &str = "/sys/kernel/debug/sched/numa_balancing";

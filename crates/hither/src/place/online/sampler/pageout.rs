@@ -16,7 +16,8 @@ use nix::libc;
 use super::mover::regions::is_memory;
 use super::{Kind, Sampler, View};
 use crate::place::online::analysis::PAGE;
-use crate::place::run::guide::{Mapping, Pid};
+use crate::place::run::guide::Mapping;
+use hither_sys::Pid;
 
 /// The advice takes 0.6 to 0.9 us, the fault that follows 0.5 to 1.
 const PRICE: Nanos = 2000;

@@ -20,8 +20,8 @@ use super::mover::inject::Purpose;
 use super::mover::regions;
 use super::{Kind, Sampler, View};
 use crate::place::online::analysis::PAGE;
-use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
+use hither_sys::{Pid, Tid};
 
 /// Protecting a page takes 0.3 to 0.4 us, the fault that follows 0.6 to 1.2.
 const PRICE: Nanos = 1500;

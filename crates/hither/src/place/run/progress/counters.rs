@@ -6,10 +6,11 @@
 //!
 //! A function gets its breakpoint once it is mapped and somebody who is mapped too imports
 //! it: the few breakpoints there are would not do for all of libgomp.
-use crate::place::run::guide::{Image, Mapping, Pid};
+use crate::place::run::guide::{Image, Mapping};
 use crate::program::sync::{self, Point, Points};
 use hither_profile::Nanos;
 use hither_sys::perf::{Counter, Heirs};
+use hither_sys::Pid;
 use nix::sys::mman::ProtFlags;
 use std::collections::{BTreeSet, HashMap};
 use std::io;

@@ -13,13 +13,14 @@ mod pace;
 #[cfg(test)]
 mod tests;
 
-use super::guide::{Holding, Image, Mapping, Pid};
+use super::guide::{Holding, Image, Mapping};
 use super::Progress;
 use anyhow::Result;
 use counters::Counters;
 use estimate::{Estimate, Known, BUDGET};
 use hither_profile::{Nanos, Placement};
 use hither_sys::perf::Heirs;
+use hither_sys::Pid;
 use intervals::Intervals;
 use pace::Pace;
 use std::time::Instant;

@@ -4,8 +4,9 @@ use super::plan::Plan;
 use super::runs::{bind, majority, Fit, Gaps, Run, PAGE_BITS};
 use super::space::{Interval, Memory, Space};
 use super::things::Things;
-use crate::place::run::guide::{Bind, Found, Pid};
+use crate::place::run::guide::{Bind, Found};
 use hither_profile::{ProcessIx, RegionIx, RegionKind, ThreadIx};
+use hither_sys::Pid;
 use std::collections::{HashMap, HashSet};
 
 /// The region of the profile that something found is.

@@ -28,8 +28,9 @@ mod tests;
 mod things;
 mod threads;
 
-use super::guide::{self, Bind, Change, Found, Guide, Holding, Mapping, Pid, Seat, Tid};
+use super::guide::{self, Bind, Change, Found, Guide, Holding, Mapping, Seat};
 use hither_profile::{Placement, RegionIx};
+use hither_sys::{Pid, Tid};
 use image::Image;
 use plan::Plan;
 use processes::{ImageNo, Newcomer, Roster};

@@ -2,11 +2,11 @@
 //! is known by -> its number in the placement, and where it belongs in a phase.
 use super::names::{base, skeleton};
 use super::runs::{coarsen, overlay, stretches, Run};
-use crate::place::run::guide::{Cpu, Node};
 use hither_profile::{
     Placement, ProcessId, ProcessIx, RegionId, RegionIx, RegionKind, RegionPlaces, ThreadId,
     ThreadIx, PAGE_SIZE,
 };
+use hither_sys::{Cpu, Node};
 use std::collections::{BTreeSet, HashMap};
 
 /// Below this many bytes a mapping is taken for another one only when it is the same.

@@ -1,6 +1,7 @@
 //! Runs of pages: which pages of a region belong on which node, and what that means for a
 //! piece of it that lies somewhere in an address space.
-use crate::place::run::guide::{Bind, Node};
+use crate::place::run::guide::Bind;
+use hither_sys::Node;
 use std::collections::BTreeMap;
 
 /// log2 of the bytes in a page.

@@ -2,8 +2,9 @@
 use super::image::{Claim, Image, Thing};
 use super::plan::{pages_of, Plan};
 use super::runs::{Fit, PAGE_BITS};
-use crate::place::run::guide::{Bind, Pid};
+use crate::place::run::guide::Bind;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
+use hither_sys::Pid;
 use std::collections::HashMap;
 
 /// A thread of this run.

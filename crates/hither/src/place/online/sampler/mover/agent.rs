@@ -9,7 +9,7 @@ use nix::libc;
 use nix::sys::statfs::{fstatfs, FsType};
 
 use super::orders::{self, Counts, News, Order};
-use crate::place::run::guide::{Pid, Tid};
+use hither_sys::{Pid, Tid};
 
 /// An agent that is there.
 #[derive(Debug)]

@@ -21,8 +21,8 @@ use super::PAGE;
 use crate::place::online::sampler::entered::{next, Host, Looks, Unfit};
 use crate::place::online::sampler::fitness;
 use crate::place::online::sampler::View;
-use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::task;
+use hither_sys::{Pid, Tid};
 
 /// Until a region that was touched for the first time too often is tried again: soon, for a
 /// program that begins something new is worth looking at, and often it is not filling for

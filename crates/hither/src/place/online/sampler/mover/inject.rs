@@ -24,9 +24,9 @@ use nix::sys::wait::waitpid;
 
 use super::super::entered::Unfit;
 use super::{orders, PAGE};
-use crate::place::run::guide::{Pid, Tid};
 use crate::place::run::inject::{Borrowed, Vdso};
 use crate::place::run::task;
+use hither_sys::{Pid, Tid};
 
 /// The agent's code, from `tracer/agent`; `cargo xtask agent` makes it.
 const CODE: &[u8] = include_bytes!("../../../../../../../tracer/agent/agent.bin");

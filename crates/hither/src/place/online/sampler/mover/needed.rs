@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use nix::sys::uio::{process_vm_readv, RemoteIoVec};
 
 use super::PAGE;
-use crate::place::run::guide::Pid;
+use hither_sys::Pid;
 
 /// Ranges that are read at once (IOV_MAX).
 const RANGES: usize = 1024;

@@ -7,7 +7,7 @@ use std::fs;
 use std::ops::Range;
 
 use super::PAGE;
-use crate::place::run::guide::Pid;
+use hither_sys::Pid;
 
 /// A mapping as /proc/PID/smaps tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

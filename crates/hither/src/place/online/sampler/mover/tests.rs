@@ -12,8 +12,8 @@ use super::super::write_protect::WriteProtect;
 use super::*;
 use crate::place::online::memory::Memory;
 use crate::place::online::roster::Roster;
-use crate::place::run::guide::{Cpu, Pid};
 use crate::place::run::task;
+use hither_sys::{Cpu, Pid};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auto/safety.c");
 

@@ -12,11 +12,12 @@ mod shared;
 mod threads;
 
 use super::Recogniser;
-use crate::place::run::guide::{Bind, Guide, Image, MappedFile, Mapping, Pid, Tid};
+use crate::place::run::guide::{Bind, Guide, Image, MappedFile, Mapping};
 use hither_profile::{
     MachineId, NodeIx, PageRun, PlacedPhase, Placement, ProcessId, ProcessIx, PuIx, RegionId,
     RegionKind, RegionPlaces, ThreadId, ThreadIx, ThreadPlace,
 };
+use hither_sys::{Pid, Tid};
 use nix::libc::{MAP_ANONYMOUS, MAP_PRIVATE, MAP_SHARED, PROT_READ, PROT_WRITE};
 
 /// The pid of the first program.

@@ -1,5 +1,6 @@
 use super::*;
-use crate::place::run::guide::{Cpu, Holding};
+use crate::place::run::guide::Holding;
+use hither_sys::Cpu;
 
 fn two_phases() -> Placed {
     let mut placed = Placed::app();

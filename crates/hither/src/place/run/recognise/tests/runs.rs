@@ -1,5 +1,6 @@
 use super::super::runs::*;
-use crate::place::run::guide::{Bind, Node};
+use crate::place::run::guide::Bind;
+use hither_sys::Node;
 
 fn runs(of: &[(u64, u64, u32)]) -> Vec<Run> {
     let run = |r: &(u64, u64, u32)| Run {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::place::run::guide::Cpu;
+use hither_sys::Cpu;
 
 /// Which thread of the profile each is, and its unit.
 #[track_caller]
