@@ -1,7 +1,7 @@
 //! Joins what was seen while the program runs to the policies: who had better sit where, and
 //! whether moving is worth it.
-use crate::place::online::analysis::Member;
-use crate::place::online::{Mapper, Mechanism, Question};
+use crate::auto::analysis::Member;
+use crate::auto::{Mapper, Mechanism, Question};
 use hither_model::map::filter::Filter;
 use hither_model::map::threads::locality::Locality;
 use hither_model::map::threads::ThreadPolicy;
@@ -201,7 +201,7 @@ impl Mapper for Warm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::online::analysis::matrix::{SharingMatrix, EVENT};
+    use crate::auto::analysis::matrix::{SharingMatrix, EVENT};
     use hither_model::topology::{select, Restrictions};
 
     /// Four nodes of two units.

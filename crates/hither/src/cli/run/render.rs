@@ -5,7 +5,7 @@ use super::Args;
 use crate::cli::say;
 use crate::cli::style::{clean, count, percent, shell_line, Style};
 use crate::cli::units::{show_duration, show_end};
-use crate::place::run::outcome::{Method, Outcome, RegionOutcome, ThreadOutcome};
+use crate::run::outcome::{Method, Outcome, RegionOutcome, ThreadOutcome};
 
 /// Columns that the tables need to be read.
 const LEAST_WIDTH: usize = 80;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::plan::{ByRule, Kind, Plan};
 use crate::cli::style::{bytes, clean, count, Style};
-use crate::place::formats::describe;
-use crate::place::run::MemoryPolicy;
+use crate::formats::describe;
 use crate::program::target::Target;
+use crate::run::MemoryPolicy;
 use hither_model::topology::PuList;
 use hither_sys::Node;
 

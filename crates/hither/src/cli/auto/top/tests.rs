@@ -1,5 +1,5 @@
 use super::*;
-use crate::place::online::journal::{Cost, Line};
+use crate::auto::event_log::{Cost, Line};
 use hither_sys::{Cpu, Node};
 use ratatui::backend::TestBackend;
 use ratatui::Terminal;
