@@ -10,22 +10,22 @@
 //! it may not write into the program's memory (yama), or a thread has a mask that is not
 //! ours, the kernel answers. What is in /proc/PID/status stays the truth.
 use std::collections::{HashMap, HashSet};
-use std::io::{BufRead, BufReader, IoSlice, PipeReader, PipeWriter, Write};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use hither_sys::affinity::{self, Mask};
+use hither_sys::affinity::Mask;
 use hither_sys::seccomp::notify::{self, Answer, Call};
 use hither_sys::{launch, process};
 use nix::libc;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::SigSet;
-use nix::sys::uio::{process_vm_writev, RemoteIoVec};
 
 use super::pinned_threads::Pinned;
+use crate::follow::affinity_reply;
 use hither_sys::Tid;
 
 /// This hither has put a filter on the program that it started.
@@ -200,18 +200,12 @@ impl Known {
         self.catch_up(pipe);
         let natural = self.natural(target, &now).unwrap_or(&now);
         let length = usize::try_from(call.arguments[1] & 0xffff_ffff).ok()?;
-        let length = affinity::length(target, length).ok()?;
-        let bytes = natural.bytes(length);
-        let remote = RemoteIoVec {
-            base: usize::try_from(call.arguments[2]).ok()?,
-            len: length,
-        };
-        let caller = nix::unistd::Pid::from_raw(call.tid);
+        let bytes = affinity_reply::bytes(target, length, natural).ok()?;
         if !notify::waits(listener.as_fd(), call) {
             return None;
         }
-        let written = process_vm_writev(caller, &[IoSlice::new(&bytes)], &[remote]);
-        (written == Ok(length)).then(|| Answer::Done(i64::try_from(length).unwrap_or(0)))
+        let written = affinity_reply::write(call.tid, call.arguments[2], &bytes);
+        written.ok().map(Answer::Done)
     }
 
     /// Hears what was told until now.

@@ -2,16 +2,16 @@
 //! asks or says where its threads may run, what we must know before we call on its behalf.
 use std::io;
 
-use hither_sys::affinity::{self, Mask};
+use hither_sys::affinity::Mask;
 use hither_sys::ptrace::{self, Registers, Until};
+use nix::errno::Errno;
 use nix::libc;
-use nix::sys::uio::{process_vm_writev, RemoteIoVec};
 
 use super::engine::{Doing, Engine};
 use super::exec_image;
 use super::guide::Bind;
-use crate::follow::proc_maps::whole_pages;
-use crate::follow::proc_maps::{MappedFile, Mapping};
+use crate::follow::affinity_reply;
+use crate::follow::proc_maps::{whole_pages, MappedFile, Mapping};
 use hither_sys::Tid;
 
 /// A call that is being made, with what is needed once it is done.
@@ -113,20 +113,12 @@ impl Engine<'_> {
             return ptrace::resume(tid, Until::Event, 0);
         };
         let length = usize::try_from(registers.rsi & 0xffff_ffff).unwrap_or(0);
-        let answer = match affinity::length(target, length) {
-            Ok(length) => {
-                let bytes = thread.natural.bytes(length);
-                let remote = RemoteIoVec {
-                    base: usize::try_from(registers.rdx).unwrap_or(0),
-                    len: length,
-                };
-                let local = [io::IoSlice::new(&bytes)];
-                match process_vm_writev(nix::unistd::Pid::from_raw(tid), &local, &[remote]) {
-                    Ok(written) if written == length => length as i64,
-                    Err(nix::errno::Errno::EPERM) => return ptrace::resume(tid, Until::Event, 0),
-                    _ => -i64::from(libc::EFAULT),
-                }
-            }
+        let answer = match affinity_reply::bytes(target, length, &thread.natural) {
+            Ok(bytes) => match affinity_reply::write(tid, registers.rdx, &bytes) {
+                Ok(length) => length,
+                Err(Errno::EPERM) => return ptrace::resume(tid, Until::Event, 0),
+                Err(_) => -i64::from(libc::EFAULT),
+            },
             Err(error) => -i64::from(error.raw_os_error().unwrap_or(libc::EINVAL)),
         };
         let skipped = Registers {

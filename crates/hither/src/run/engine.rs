@@ -13,7 +13,6 @@ use hither_profile::Nanos;
 use hither_sys::affinity::Mask;
 use hither_sys::ptrace::{self, Event, Until};
 use nix::libc;
-use nix::sys::resource::{getrusage, UsageWho};
 
 use super::calls::Call;
 use super::followed_threads::Threads;
@@ -22,6 +21,7 @@ use super::guide::{Bind, Guide};
 use super::moves::hide_interruption;
 use super::outcome::Outcome;
 use super::tick::Ticks;
+use crate::follow::cpu_time::{nanos, own_time};
 use crate::follow::remote_syscall::{Borrowed, Vdso};
 use hither_sys::{Cpu, Node, Pid, Tid};
 
@@ -177,7 +177,7 @@ impl<'a> Engine<'a> {
     }
 
     pub(super) fn elapsed(&self) -> Nanos {
-        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        nanos(self.began.elapsed())
     }
 
     /// Binds pages of a process, `tid` being a stopped thread of it. With `touched`, those
@@ -274,21 +274,12 @@ impl<'a> Engine<'a> {
         outcome.threads.clone_from(&self.threads.outcome);
         outcome.notes.extend(self.guide.notes());
         outcome.notes.extend(self.ticks.note());
-        outcome.cost.cpu = cpu_time();
+        outcome.cost.cpu = own_time();
         follower::tell(sink, Report::Over(Box::new(outcome)));
     }
 }
 
 const MPOL_MF_MOVE: u64 = 2;
-
-/// CPU time of this process so far.
-fn cpu_time() -> Nanos {
-    let nanos = |t: nix::sys::time::TimeVal| {
-        let micros = t.tv_sec().saturating_mul(1_000_000) + t.tv_usec();
-        u64::try_from(micros).unwrap_or(0).saturating_mul(1000)
-    };
-    getrusage(UsageWho::RUSAGE_SELF).map_or(0, |u| nanos(u.user_time()) + nanos(u.system_time()))
-}
 
 /// The thread was killed meanwhile.
 fn is_gone(error: &io::Error) -> bool {

@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 use super::follower::{self, Job, Report};
 use super::guide::Guide;
 use super::{MemoryPolicy, Method, Outcome, Refused, Request};
+use crate::follow::cpu_time::nanos;
 use crate::follow::job_control::{self, Signals};
 use crate::follow::launch;
 
@@ -77,7 +78,7 @@ fn follow(request: &mut Request, guide: &mut (dyn Guide + 'static)) -> Result<Ou
         .map(|part| part.to_string_lossy().into_owned())
         .collect();
     outcome.end = end;
-    outcome.duration = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    outcome.duration = nanos(began.elapsed());
     Ok(outcome)
 }
 

@@ -9,14 +9,13 @@
 use super::guide::{Guide, Holding, Image, Seat};
 use super::outcome::{CostOutcome, Method, Outcome, PhaseOutcome, ThreadOutcome};
 use super::{Progress, Request};
+use crate::follow::cpu_time::{nanos, own_time};
 use crate::follow::job_control::{self, Beat, Signals};
 use crate::follow::launch;
 use crate::follow::procfs::{self, Look};
 use anyhow::{Context, Result};
-use hither_profile::Nanos;
 use hither_sys::affinity::Mask;
 use hither_sys::{Pid, Tid};
-use nix::sys::resource::{getrusage, UsageWho};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -40,7 +39,7 @@ pub fn run(mut request: Request, guide: Box<dyn Guide>, why: Option<&str>) -> Re
         hither_sys::launch::set_policy(mode, &nodes)
             .context("cannot set the memory policy; see `hither doctor`")?;
     }
-    let before = cpu_time();
+    let before = own_time();
     let command = launch::command(&request.target, &request.environment, &signals);
     let pid = launch::spawn(&request.target, command)?;
     let mut poller = Poller::new(guide, request.progress.take(), pid.as_raw())?;
@@ -55,19 +54,10 @@ pub fn run(mut request: Request, guide: Box<dyn Guide>, why: Option<&str>) -> Re
     };
     outcome.notes.insert(0, lost);
     outcome.end = end;
-    outcome.cost.cpu = cpu_time().saturating_sub(before);
+    outcome.cost.cpu = own_time().saturating_sub(before);
     let command = request.command.iter();
     outcome.command = command.map(|w| w.to_string_lossy().into_owned()).collect();
     Ok(outcome)
-}
-
-/// CPU time of this process so far.
-fn cpu_time() -> Nanos {
-    let nanos = |t: nix::sys::time::TimeVal| {
-        let micros = t.tv_sec().saturating_mul(1_000_000) + t.tv_usec();
-        u64::try_from(micros).unwrap_or(0).saturating_mul(1000)
-    };
-    getrusage(UsageWho::RUSAGE_SELF).map_or(0, |u| nanos(u.user_time()) + nanos(u.system_time()))
 }
 
 /// A process that is alive.
@@ -358,8 +348,4 @@ impl Poller {
             ..Outcome::default()
         }
     }
-}
-
-fn nanos(duration: Duration) -> Nanos {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
