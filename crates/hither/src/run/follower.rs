@@ -1,41 +1,13 @@
 //! The half that follows the program, in a session of its own, to the end of the last
 //! process that it left behind.
-use std::io::{PipeWriter, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{Read, Write};
 
 use hither_sys::ptrace;
-use serde::{Deserialize, Serialize};
 
-use super::engine::Engine;
-use super::guide::Guide;
-use super::{Outcome, Progress, Refused};
+use super::handover::{tell, Job, Report};
+use super::request::Refused;
+use super::tracer::Engine;
 use hither_sys::Pid;
-
-/// What the front hands over.
-pub struct Job<'a> {
-    pub guide: &'a mut (dyn Guide + 'static),
-    pub progress: Option<&'a mut (dyn Progress + 'static)>,
-    pub strict: bool,
-    pub front: Pid,
-    /// Takes one [`Report`].
-    pub sink: PipeWriter,
-    /// The program on its way to exec.
-    pub gate: UnixStream,
-}
-
-/// What the front is told, once.
-#[derive(Debug, Serialize, Deserialize)]
-pub enum Report {
-    Refused(Refused),
-    Over(Box<Outcome>),
-}
-
-/// Tells the front; it may have been killed, and then nobody wants to know.
-pub fn tell(mut sink: PipeWriter, report: Report) {
-    if let Ok(text) = serde_json::to_vec(&report) {
-        let _ = sink.write_all(&text);
-    }
-}
 
 /// Attaches to the program and stays with it. Whether it could.
 pub fn serve(job: Job) -> bool {

@@ -1,19 +1,20 @@
 //! The half that the user started: starts the program, hands signals on, stops and goes
 //! on with it, returns how it ended.
-use std::io::{PipeReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{Context, Result};
 use hither_sys::launch::{followed, let_go, Start};
 use hither_sys::process;
 use hither_sys::seccomp::{self, Wanted};
 use nix::unistd::Pid;
 
-use super::follower::{self, Job, Report};
 use super::guide::Guide;
-use super::{MemoryPolicy, Method, Outcome, Refused, Request};
+use super::handover::{self, Job};
+use super::outcome::{Method, Outcome};
+use super::request::{MemoryPolicy, Refused, Request};
+use super::{follower, proc_poller};
 use crate::follow::cpu_time::nanos;
 use crate::follow::job_control::{self, Signals};
 use crate::follow::launch;
@@ -24,13 +25,13 @@ use crate::follow::launch;
 /// When it cannot be started or followed at all.
 pub fn run(mut request: Request, mut guide: Box<dyn Guide>) -> Result<Outcome> {
     if request.method == Some(Method::Polling) {
-        return super::proc_poller::run(request, guide, None);
+        return proc_poller::run(request, guide, None);
     }
     // What the guide has heard in a follower that failed, it has not heard here.
     match follow(&mut request, &mut *guide) {
         Err(error) => match error.downcast_ref() {
             Some(Refused::Forbidden(why)) if request.method.is_none() => {
-                super::proc_poller::run(request, guide, Some(why))
+                proc_poller::run(request, guide, Some(why))
             }
             _ => Err(error),
         },
@@ -70,10 +71,10 @@ fn follow(request: &mut Request, guide: &mut (dyn Guide + 'static)) -> Result<Ou
     let child = start(request, gate, follower, seccomp::filter(wanted), &signals);
     let child = match child {
         Ok(child) => child,
-        Err(error) => return Err(refusal(&mut reports).unwrap_or(error)),
+        Err(error) => return Err(handover::refusal(&mut reports).unwrap_or(error)),
     };
     let end = job_control::wait(child, follower, &signals)?;
-    let mut outcome = outcome(&mut reports, follower)?;
+    let mut outcome = handover::outcome(&mut reports, follower)?;
     outcome.command = (request.command.iter())
         .map(|part| part.to_string_lossy().into_owned())
         .collect();
@@ -98,28 +99,4 @@ fn start(
     };
     followed(&mut command, start);
     launch::spawn(&request.target, command)
-}
-
-fn read(reports: &mut PipeReader) -> Option<Report> {
-    let mut text = Vec::new();
-    reports.read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
-}
-
-/// Why the follower did not let the program start, where it was the follower.
-fn refusal(reports: &mut PipeReader) -> Option<anyhow::Error> {
-    match read(reports)? {
-        Report::Refused(refused) => Some(refused.into()),
-        Report::Over(_) => None,
-    }
-}
-
-fn outcome(reports: &mut PipeReader, follower: Pid) -> Result<Outcome> {
-    match read(reports) {
-        Some(Report::Over(outcome)) => Ok(*outcome),
-        Some(Report::Refused(refused)) => Err(refused.into()),
-        None => {
-            bail!("the process that followed the program, {follower}, was killed, and the program with it; run it again, and leave that process alone")
-        }
-    }
 }

@@ -8,7 +8,8 @@
 //! the start and would take one unit for all there are.
 use super::guide::{Guide, Holding, Image, Seat};
 use super::outcome::{CostOutcome, Method, Outcome, PhaseOutcome, ThreadOutcome};
-use super::{Progress, Request};
+use super::progress::Progress;
+use super::request::Request;
 use crate::follow::cpu_time::{nanos, own_time};
 use crate::follow::job_control::{self, Beat, Signals};
 use crate::follow::launch;

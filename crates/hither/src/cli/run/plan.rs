@@ -10,9 +10,10 @@ use super::machine::{self, Here};
 use super::{policy, surroundings, Args};
 use crate::program::mpi;
 use crate::program::target::Target;
+use crate::run::request::{MemoryPolicy, Request};
 use crate::run::rule_guide::Rule;
 use crate::run::{pinning_conflicts, progress};
-use crate::run::{Guide, MemoryPolicy, Recogniser, Request};
+use crate::run::{Guide, Recogniser};
 use hither_sys::Cpu;
 
 /// What is to be done.

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use anyhow::{anyhow, bail, Result};
 
-use crate::run::MemoryPolicy;
+use crate::run::request::MemoryPolicy;
 use hither_model::map::threads::{self, ThreadPolicy};
 use hither_model::map::{Cost, Graph, Problem};
 use hither_model::topology::{PuList, Tree};

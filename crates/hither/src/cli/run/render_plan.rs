@@ -6,7 +6,7 @@ use super::plan::{ByRule, Kind, Plan};
 use crate::cli::style::{bytes, clean, count, Style};
 use crate::formats::describe;
 use crate::program::target::Target;
-use crate::run::MemoryPolicy;
+use crate::run::request::MemoryPolicy;
 use hither_model::topology::PuList;
 use hither_sys::Node;
 

@@ -14,7 +14,6 @@ mod pace;
 mod tests;
 
 use super::guide::{Holding, Image};
-use super::Progress;
 use crate::follow::proc_maps::Mapping;
 use anyhow::Result;
 use counters::Counters;
@@ -33,6 +32,30 @@ const PAGE_INTERVAL: Nanos = 10_000_000_000;
 const LOOK: Nanos = 5_000_000;
 /// Looking takes this share of the time at most: it asks every thread's counter.
 const LOOKS: u32 = 200;
+
+/// Tells how far the program has come.
+pub trait Progress {
+    /// The program exists and has not run yet. Called first of all.
+    fn started(&mut self, pid: Pid) -> Result<()>;
+    /// A process is at the first instruction of a program: the first one, and after each
+    /// exec.
+    fn image(&mut self, _pid: Pid, _image: &Image) {}
+    /// A process mapped a part of a file that can be executed.
+    fn mapped(&mut self, _pid: Pid, _mapping: &Mapping) {}
+    /// Whether it wants to know of such mappings.
+    fn wants_mappings(&self) -> bool {
+        false
+    }
+    /// What is to hold now, `at` being the time since the start. Wants to be called some
+    /// dozens of times a second.
+    fn phase(&mut self, at: Nanos) -> Holding;
+    /// Whether nothing will change any more.
+    fn is_over(&self) -> bool {
+        false
+    }
+    /// How progress was followed, for the user.
+    fn note(&self) -> Option<String>;
+}
 
 /// Follows the phases of a placement; `None` where there is only one. With `by_time` no
 /// synchronisation points are counted.

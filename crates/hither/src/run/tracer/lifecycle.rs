@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use hither_profile::RunEnd;
 use hither_sys::ptrace::{self, Event, Until};
 
-use super::engine::{Doing, Engine};
-use super::exec_image;
-use super::guide::Seat;
+use super::pending::PendingSyscall;
+use super::Engine;
+use crate::run::exec_image;
+use crate::run::guide::Seat;
+use crate::run::page_residency;
 use hither_sys::{Pid, Tid};
 
 /// Code segment of programs of 64 bits.
@@ -128,7 +130,7 @@ impl Engine<'_> {
         }
         // Filters of its own stay with it.
         self.processes.entry(tid).or_default().vdso = None;
-        self.doing.insert(tid, Doing::Exec { former });
+        self.doing.insert(tid, PendingSyscall::Exec { former });
         ptrace::resume(tid, Until::Syscall, 0)
     }
 
@@ -181,7 +183,7 @@ impl Engine<'_> {
         if found.is_empty() {
             return false;
         }
-        match super::page_residency::read(tid, &found) {
+        match page_residency::read(tid, &found) {
             Ok(regions) => {
                 self.outcome.regions.retain(|r| r.pid != pid);
                 self.outcome.regions.extend(regions);

@@ -7,29 +7,13 @@ use hither_sys::ptrace::{self, Registers, Until};
 use nix::errno::Errno;
 use nix::libc;
 
-use super::engine::{Doing, Engine};
-use super::exec_image;
-use super::guide::Bind;
+use super::pending::PendingSyscall;
+use super::Engine;
 use crate::follow::affinity_reply;
 use crate::follow::proc_maps::{whole_pages, MappedFile, Mapping};
+use crate::run::exec_image;
+use crate::run::guide::Bind;
 use hither_sys::Tid;
-
-/// A call that is being made, with what is needed once it is done.
-#[derive(Clone, Debug)]
-pub enum Call {
-    Map {
-        file: Option<MappedFile>,
-    },
-    Unmap {
-        address: u64,
-        length: u64,
-    },
-    Remap,
-    Brk,
-    Attach,
-    /// sched_setaffinity of this thread.
-    Choose(Tid),
-}
 
 /// CLONE_UNTRACED.
 const UNTRACED: u64 = libc::CLONE_UNTRACED.unsigned_abs() as u64;
@@ -53,25 +37,25 @@ impl Engine<'_> {
         let pid = self.threads.live.get(&tid).map_or(tid, |t| t.pid);
         let target = |id: u64| if int(id) == 0 { tid } else { int(id) };
         let call = match registers.orig_rax.cast_signed() {
-            libc::SYS_mmap => Call::Map {
+            libc::SYS_mmap => PendingSyscall::Map {
                 file: (int(registers.r10) & libc::MAP_ANONYMOUS == 0)
                     .then(|| exec_image::file(pid, tid, int(registers.r8), registers.r9))
                     .flatten(),
             },
-            libc::SYS_munmap => Call::Unmap {
+            libc::SYS_munmap => PendingSyscall::Unmap {
                 address: registers.rdi,
                 length: whole_pages(registers.rsi),
             },
-            libc::SYS_mremap => Call::Remap,
-            libc::SYS_brk => Call::Brk,
-            libc::SYS_shmat => Call::Attach,
+            libc::SYS_mremap => PendingSyscall::Remap,
+            libc::SYS_brk => PendingSyscall::Brk,
+            libc::SYS_shmat => PendingSyscall::Attach,
             libc::SYS_shmdt => match exec_image::attached(pid, registers.rdi) {
                 Some(Mapping {
                     address, length, ..
-                }) => Call::Unmap { address, length },
+                }) => PendingSyscall::Unmap { address, length },
                 None => return ptrace::resume(tid, Until::Event, 0),
             },
-            libc::SYS_sched_setaffinity => Call::Choose(target(registers.rdi)),
+            libc::SYS_sched_setaffinity => PendingSyscall::SetAffinity(target(registers.rdi)),
             libc::SYS_sched_getaffinity => {
                 return self.answer_affinity(tid, target(registers.rdi), registers);
             }
@@ -89,7 +73,7 @@ impl Engine<'_> {
                 return ptrace::resume(tid, Until::Event, 0);
             }
         };
-        self.doing.insert(tid, Doing::Call(call));
+        self.doing.insert(tid, call);
         ptrace::resume(tid, Until::Syscall, 0)
     }
 
@@ -133,10 +117,10 @@ impl Engine<'_> {
     /// The call is done and the thread stands right behind it.
     pub(super) fn after_call(&mut self, tid: Tid) -> io::Result<()> {
         match self.doing.remove(&tid) {
-            Some(Doing::Exec { former }) => self.image(tid, former)?,
-            Some(Doing::Call(call)) => {
+            Some(PendingSyscall::Exec { former }) => self.image(tid, former)?,
+            Some(call) => {
                 let mut registers = ptrace::registers(tid)?;
-                if matches!(call, Call::Remap) && failed(&registers) {
+                if matches!(call, PendingSyscall::Remap) && failed(&registers) {
                     registers = self.mend_mremap(tid, registers)?;
                 }
                 if !failed(&registers) {
@@ -148,25 +132,29 @@ impl Engine<'_> {
         ptrace::resume(tid, Until::Event, 0)
     }
 
-    fn called(&mut self, tid: Tid, call: Call, registers: &Registers) -> io::Result<()> {
+    fn called(&mut self, tid: Tid, call: PendingSyscall, registers: &Registers) -> io::Result<()> {
         let result = registers.rax;
-        self.outcome.cost.mappings += u64::from(!matches!(call, Call::Choose(_)));
+        self.outcome.cost.mappings += u64::from(!matches!(call, PendingSyscall::SetAffinity(_)));
         let (binds, touched) = match call {
-            Call::Map { file } => self.mapped(tid, file, registers),
-            Call::Unmap { address, length } => (self.guide.unmapped(tid, address, length), true),
-            Call::Remap => {
+            PendingSyscall::Map { file } => self.mapped(tid, file, registers),
+            PendingSyscall::Unmap { address, length } => {
+                (self.guide.unmapped(tid, address, length), true)
+            }
+            PendingSyscall::Remap => {
                 let old = (registers.rdi, whole_pages(registers.rsi));
                 let new = (result, whole_pages(registers.rdx));
                 (self.guide.remapped(tid, old, new), true)
             }
-            Call::Brk => (self.guide.brk(tid, result), false),
-            Call::Attach => {
+            PendingSyscall::Brk => (self.guide.brk(tid, result), false),
+            PendingSyscall::Attach => {
                 let pid = self.threads.live.get(&tid).map_or(tid, |t| t.pid);
                 let mapping = exec_image::attached(pid, result);
                 let binds = mapping.map(|m| self.guide.mapped(tid, &m));
                 (binds.unwrap_or_default(), true)
             }
-            Call::Choose(target) => {
+            // It has no answer of its own: the image is all there is.
+            PendingSyscall::Exec { .. } => return Ok(()),
+            PendingSyscall::SetAffinity(target) => {
                 self.chosen(target);
                 (Vec::new(), false)
             }

@@ -1,75 +1,22 @@
-//! Waiting, and looking up from it now and then where the program has several phases.
-use std::collections::{HashMap, VecDeque};
+//! Waiting, and looking up from it now and then where the program has several phases: at
+//! the change of one, threads move and pages are moved. For pages that have no memory yet a
+//! thread is stopped for a moment to change their policy.
+use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use hither_sys::ptrace::{self, Event};
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-
-use super::engine::Engine;
-use super::guide::{Bind, Holding, Image};
-use super::moves::Moves;
-use super::outcome::PhaseOutcome;
-use super::Progress;
-use crate::follow::proc_maps::Mapping;
+use hither_sys::ptrace::{self, Event, Until};
 use hither_sys::{Pid, Tid};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+
+use super::Engine;
+use crate::run::guide::Bind;
+use crate::run::outcome::PhaseOutcome;
+use crate::run::page_moves::{move_pages, Moves};
+use crate::run::syscall_restart::{hide_interruption, unwilling};
 
 /// Between two looks at how far the program has come.
 const TICK: Duration = Duration::from_millis(20);
-
-/// The phases that are still to come.
-pub struct Ticks<'a> {
-    progress: Option<&'a mut (dyn Progress + 'static)>,
-    holding: Holding,
-    /// SIGCHLD, which is held back in this process.
-    children: Option<SignalFd>,
-    /// Pages to bind as soon as this thread stands still.
-    pub moves: HashMap<Tid, Vec<Bind>>,
-    /// Pages with memory that are yet to be moved, by process.
-    pub pending: VecDeque<(Pid, Moves)>,
-    looked: Instant,
-}
-
-impl<'a> Ticks<'a> {
-    pub fn new(progress: Option<&'a mut (dyn Progress + 'static)>, phases: usize) -> Self {
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ticks {
-            progress: progress.filter(|_| phases > 1),
-            holding: Holding::default(),
-            children: SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), flags).ok(),
-            moves: HashMap::new(),
-            pending: VecDeque::new(),
-            looked: Instant::now(),
-        }
-    }
-
-    /// A program is at its first instruction.
-    pub fn image(&mut self, pid: Pid, image: &Image) {
-        if let Some(progress) = &mut self.progress {
-            progress.image(pid, image);
-        }
-    }
-
-    /// A process mapped something.
-    pub fn mapped(&mut self, pid: Pid, mapping: &Mapping) {
-        if let Some(progress) = &mut self.progress {
-            progress.mapped(pid, mapping);
-        }
-    }
-
-    /// Whether nothing is left to look up for.
-    fn are_over(&self) -> bool {
-        let over = self.progress.as_ref().is_none_or(|p| p.is_over());
-        over && self.pending.is_empty()
-    }
-
-    /// How progress was followed.
-    pub fn note(&self) -> Option<String> {
-        self.progress.as_ref()?.note()
-    }
-}
 
 impl Engine<'_> {
     /// The program is there and has not run yet.
@@ -149,5 +96,45 @@ impl Engine<'_> {
             self.ticks.pending.push_back((pid, Moves::new(&binds)));
             self.interrupt_one(pid, binds);
         }
+    }
+
+    /// Moves the next few pages.
+    pub(super) fn move_some(&mut self) {
+        let Some((pid, moves)) = self.ticks.pending.front_mut() else {
+            return;
+        };
+        let (pages, nodes) = moves.batch();
+        match (
+            move_pages(*pid, &pages, &nodes),
+            self.outcome.phases.last_mut(),
+        ) {
+            (Ok(moved), Some(phase)) if !pages.is_empty() => phase.pages_moved += moved,
+            // All are moved, or the process is gone.
+            _ => drop(self.ticks.pending.pop_front()),
+        }
+    }
+
+    /// Has the policy of pages changed by one thread of a process, the one that minds an
+    /// interruption least.
+    pub(super) fn interrupt_one(&mut self, pid: Pid, binds: Vec<Bind>) {
+        let threads = self.threads.of(pid);
+        let free = threads
+            .into_iter()
+            .filter(|tid| !self.doing.contains_key(tid));
+        let Some(tid) = free.min_by_key(|&tid| unwilling(pid, tid)) else {
+            return;
+        };
+        if ptrace::interrupt(tid).is_ok() {
+            self.ticks.moves.entry(tid).or_default().extend(binds);
+        }
+    }
+
+    /// A thread that was interrupted stands still.
+    pub(super) fn change_pages(&mut self, tid: Tid) -> io::Result<()> {
+        let binds = self.ticks.moves.remove(&tid).unwrap_or_default();
+        hide_interruption(tid)?;
+        // The pages that had memory are moved from outside.
+        self.bind(tid, &binds, false, true)?;
+        ptrace::resume(tid, Until::Event, 0)
     }
 }

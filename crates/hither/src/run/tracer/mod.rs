@@ -3,6 +3,13 @@
 //!
 //! Threads come and go at any moment, so ESRCH is no error anywhere: a thread that was
 //! killed tells so by its last event.
+mod lifecycle;
+mod mremap;
+mod pending;
+mod phase_ticker;
+mod phases;
+mod syscalls;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -14,27 +21,20 @@ use hither_sys::affinity::Mask;
 use hither_sys::ptrace::{self, Event, Until};
 use nix::libc;
 
-use super::calls::Call;
 use super::followed_threads::Threads;
-use super::follower::{self, Job, Report};
 use super::guide::{Bind, Guide};
-use super::moves::hide_interruption;
+use super::handover::{self, Job, Report};
 use super::outcome::Outcome;
-use super::tick::Ticks;
+use super::syscall_restart::hide_interruption;
 use crate::follow::cpu_time::{nanos, own_time};
 use crate::follow::remote_syscall::{Borrowed, Vdso};
 use hither_sys::{Cpu, Node, Pid, Tid};
-
-/// What a thread is in the middle of, to be gone on with at the end of a system call.
-#[derive(Clone, Debug)]
-pub(super) enum Doing {
-    Exec { former: Tid },
-    Call(Call),
-}
+use pending::PendingSyscall;
+use phase_ticker::Ticks;
 
 /// A process that lives.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Process {
+struct Process {
     /// Where it has the kernel's own code; `None`: nowhere, or not for 64 bits.
     pub vdso: Option<u64>,
     /// It has filters of its own, which might kill it for calls of ours.
@@ -42,32 +42,32 @@ pub(super) struct Process {
 }
 
 pub struct Engine<'a> {
-    pub(super) guide: &'a mut (dyn Guide + 'static),
-    pub(super) ticks: Ticks<'a>,
-    pub(super) threads: Threads,
-    pub(super) processes: HashMap<Pid, Process>,
+    guide: &'a mut (dyn Guide + 'static),
+    ticks: Ticks<'a>,
+    threads: Threads,
+    processes: HashMap<Pid, Process>,
     /// What threads are in the middle of.
-    pub(super) doing: HashMap<Tid, Doing>,
+    doing: HashMap<Tid, PendingSyscall>,
     /// New threads whose creator has not told of them yet, since when.
-    pub(super) unborn: HashMap<Tid, (Event, Instant)>,
+    unborn: HashMap<Tid, (Event, Instant)>,
     /// Threads whose process has lost its first thread, to be told to stop at their ends.
-    pub(super) widows: HashSet<Tid>,
+    widows: HashSet<Tid>,
     /// Who stopped last, and the unit that this process runs on.
     place: (Tid, Option<Cpu>),
     /// Events got while waiting for others.
-    pub(super) queue: VecDeque<(Tid, Event)>,
-    pub(super) main: Pid,
+    queue: VecDeque<(Tid, Event)>,
+    main: Pid,
     main_stopped: bool,
     /// The mask that the program started with.
-    pub(super) allowed: Mask,
-    pub(super) began: Instant,
-    pub(super) outcome: Outcome,
+    allowed: Mask,
+    began: Instant,
+    outcome: Outcome,
     vdso: Vdso,
     strict: bool,
     front: Pid,
     sink: Option<std::io::PipeWriter>,
     /// The child says here whether the kernel took the filter.
-    pub(super) gate: Option<UnixStream>,
+    gate: Option<UnixStream>,
 }
 
 impl<'a> Engine<'a> {
@@ -170,26 +170,20 @@ impl<'a> Engine<'a> {
         }
     }
 
-    pub(super) fn note(&mut self, note: String) {
+    fn note(&mut self, note: String) {
         if !self.outcome.notes.contains(&note) {
             self.outcome.notes.push(note);
         }
     }
 
-    pub(super) fn elapsed(&self) -> Nanos {
+    fn elapsed(&self) -> Nanos {
         nanos(self.began.elapsed())
     }
 
     /// Binds pages of a process, `tid` being a stopped thread of it. With `touched`, those
     /// that have memory already are moved. With `again`, the thread is to be stopped once
     /// more when it is let go.
-    pub(super) fn bind(
-        &mut self,
-        tid: Tid,
-        binds: &[Bind],
-        touched: bool,
-        again: bool,
-    ) -> io::Result<()> {
+    fn bind(&mut self, tid: Tid, binds: &[Bind], touched: bool, again: bool) -> io::Result<()> {
         if binds.is_empty() {
             return Ok(());
         }
@@ -245,7 +239,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Where the process of `tid` has the vdso, and a `syscall` instruction in it.
-    pub(super) fn lender(&mut self, tid: Tid) -> Option<(u64, u64)> {
+    fn lender(&mut self, tid: Tid) -> Option<(u64, u64)> {
         let pid = self.threads.live.get(&tid)?.pid;
         let process = self.processes.get(&pid)?;
         let why = match (process.vdso, self.vdso.syscall()) {
@@ -260,7 +254,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Tells the front how things are, once.
-    pub(super) fn report(&mut self) {
+    fn report(&mut self) {
         let Some(sink) = self.sink.take() else {
             return;
         };
@@ -275,7 +269,7 @@ impl<'a> Engine<'a> {
         outcome.notes.extend(self.guide.notes());
         outcome.notes.extend(self.ticks.note());
         outcome.cost.cpu = own_time();
-        follower::tell(sink, Report::Over(Box::new(outcome)));
+        handover::tell(sink, Report::Over(Box::new(outcome)));
     }
 }
 

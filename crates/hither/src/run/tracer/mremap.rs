@@ -5,7 +5,7 @@ use std::io;
 
 use nix::libc;
 
-use super::engine::Engine;
+use super::Engine;
 use crate::follow::proc_maps::{self, whole_pages};
 use crate::follow::remote_syscall::Borrowed;
 use hither_sys::ptrace::{self, Registers};
