@@ -1,30 +1,22 @@
 //! The loop: every 10 ms faults are taken in and more are caused, every 100 ms threads are
 //! mapped and pages moved (kMAF 3.4).
-mod missed;
-mod tell;
-
 use std::time::{Duration, Instant};
 
 use hither_profile::{Nanos, Profile, RunEnd};
-use hither_sys::affinity::Mask;
 use hither_sys::faults::{Fault, Record};
 
-use super::address_spaces::Memory;
 use super::affinity_proxy::Answers;
 use super::analysis::controller::{Controller, Standing};
-use super::analysis::matrix::{SharingMatrix, EVENT};
-use super::analysis::{storage, Access, Detector, Member};
-use super::event_log::{Cost, Journal, Line, Outcome, ThreadReport, Watch};
+use super::analysis::{self, Detector, Member};
+use super::event_log::{Journal, Line, Watch};
 use super::observer::Observer;
-use super::page_migration::{Pages, Place};
-use super::profile_builder::{monotonic, Record as Kept, Tally};
-use super::remap_trigger::Evidence;
+use super::outcome::{Outcome, ThreadReport};
+use super::profile_builder::monotonic;
+use super::request::{Machine, Mapper, Mechanism, Parts, Question};
 use super::restore_helper::Guardian;
-use super::sample_candidates::Present;
 use super::sampler::{self, Sampler, View};
-use super::thread_table::Roster;
-use super::{Machine, Mapper, Mechanism, Parts, Question};
-use crate::follow::cpu_time::{nanos, own_time, Clocks};
+use super::state::State;
+use crate::follow::cpu_time::{nanos, own_time};
 use crate::follow::procfs;
 use hither_sys::{Cpu, Pid, Tid};
 
@@ -34,17 +26,6 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const WINDOW: u32 = 20;
 /// What a record costs the program, in nanoseconds.
 const RECORD: Nanos = 120;
-
-/// What is counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    faults: u64,
-    extra: u64,
-    /// On pages that have faulted before.
-    known: u64,
-    mappings: u64,
-    threads_moved: u64,
-}
 
 pub struct Engine {
     pub mechanism: Mechanism,
@@ -62,74 +43,6 @@ pub struct Engine {
     pub journal: Journal,
     pub watch: Option<Box<dyn Watch>>,
     pub state: State,
-}
-
-/// What changes while it runs.
-pub struct State {
-    roster: Roster,
-    memory: Memory,
-    record: Kept,
-    /// Of the record, at the last interval.
-    tally: Tally,
-    matrix: SharingMatrix,
-    pages: Pages,
-    present: Present,
-    counts: Counts,
-    cost: Cost,
-    /// Where threads may run without us.
-    ours: Mask,
-    clocks: Clocks,
-    began: Instant,
-    own_before: Nanos,
-    interval: Instant,
-    /// At the last interval.
-    before: Counts,
-    lost: u64,
-    /// Records lost when threads were last looked for.
-    missed: u64,
-    evidence: Evidence,
-    /// Intervals since a window of time began.
-    turns: u32,
-    own: Pid,
-    notes: Vec<String>,
-}
-
-impl State {
-    pub fn new() -> State {
-        State {
-            roster: Roster::default(),
-            memory: Memory::default(),
-            record: Kept::new(monotonic()),
-            tally: Tally::default(),
-            matrix: SharingMatrix::default(),
-            pages: Pages::default(),
-            present: Present::new(),
-            counts: Counts::default(),
-            cost: Cost::default(),
-            ours: Mask::of(0).unwrap_or_default(),
-            clocks: Clocks::default(),
-            began: Instant::now(),
-            own_before: own_time(),
-            interval: Instant::now(),
-            before: Counts::default(),
-            lost: 0,
-            missed: 0,
-            evidence: Evidence::default(),
-            turns: 0,
-            own: std::process::id().cast_signed(),
-            notes: Vec::new(),
-        }
-    }
-
-    pub fn note(&mut self, note: String) {
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
-    }
-
-    fn spent(&self) -> Nanos {
-        own_time().saturating_sub(self.own_before) + self.cost.faulting
-    }
 }
 
 impl Engine {
@@ -375,6 +288,18 @@ impl Engine {
         seated
     }
 
+    /// Looks for threads that ended without our being told, where records were lost: whatever
+    /// comes with the id of one that is gone is not to be taken for it.
+    fn miss(&mut self) {
+        let lost = self.observer.lost();
+        if std::mem::replace(&mut self.state.missed, lost) == lost {
+            return;
+        }
+        for (pid, tid) in self.state.roster.missing() {
+            self.state.gone(monotonic(), pid, tid);
+        }
+    }
+
     /// Everything is over: how it went, and what is kept of it.
     pub fn finish(mut self, end: RunEnd, command: Vec<String>) -> (Outcome, Profile) {
         self.take_in();
@@ -413,87 +338,11 @@ impl Engine {
             entries: table.entries,
             entry_bytes: table.entry_bytes,
             table_bytes: table.table_bytes,
-            matrix_bytes: storage::of_matrix(state.matrix.members()),
+            matrix_bytes: analysis::of_matrix(state.matrix.members()),
             cost: state.cost,
             notes: state.notes,
         };
         let profile = state.record.finish(&outcome);
         (outcome, profile)
-    }
-}
-
-impl State {
-    /// Takes in a fault. Whether it is one that a sampler caused.
-    fn fault(
-        &mut self,
-        at: Nanos,
-        fault: Fault,
-        machine: &Machine,
-        detector: &mut dyn Detector,
-        pages: bool,
-    ) -> bool {
-        let Some(page) = self.memory.page(fault.pid, fault.address) else {
-            return false;
-        };
-        let Some(who) = self.roster.seen(fault.tid, fault.pid, Cpu(fault.cpu)) else {
-            return false;
-        };
-        let access = Access {
-            who,
-            node: machine.node_of(Cpu(fault.cpu)),
-            page,
-            offset: (fault.address % super::analysis::PAGE) as u16,
-            at,
-        };
-        self.record.access(at, &fault, who, page, access.node);
-        self.record.belongs(&fault, page, &self.memory);
-        let seen = detector.access(&access, &mut self.matrix);
-        let at = (fault.pid, fault.address);
-        self.present.accessed(at, &access, seen, detector);
-        for (a, b) in self.matrix.take_fresh() {
-            self.record.shared(a, b);
-            self.evidence.event(a, b);
-        }
-        if pages {
-            let place = seen.belongs.map(|node| Place {
-                pid: fault.pid,
-                address: fault.address,
-                node,
-            });
-            self.pages.belongs(page, place);
-        }
-        seen.known
-    }
-
-    /// A thread ended.
-    fn gone(&mut self, at: Nanos, pid: Pid, tid: Tid) {
-        if let Some(member) = self.roster.ended(tid) {
-            self.matrix.clear(member);
-            self.evidence.clear(member);
-        }
-        let last = self.roster.of(pid).is_empty();
-        if last {
-            self.record.mapped(pid, &self.memory);
-        }
-        self.record.ended(at, tid);
-        if last {
-            self.memory.forget(pid);
-            self.pages.forget(pid);
-            self.present.forget(pid);
-            self.clocks.gone(pid);
-        }
-    }
-
-    /// What is mapped now, and which pages were moved.
-    fn keep(&mut self, machine: &Machine) {
-        for pid in self.memory.processes() {
-            self.record.mapped(pid, &self.memory);
-        }
-        let at = monotonic();
-        for (page, home) in self.pages.fresh.drain(..) {
-            if let Some(&node) = machine.nodes.get(home.at()) {
-                self.record.moved(at, page, home, node);
-            }
-        }
     }
 }

@@ -1,11 +1,10 @@
-//! What is told of a run: a line for each interval in which something happened, for machines,
-//! and how it all went, at the end.
+//! A line of JSON for each interval in which something happened.
 use std::fs::File;
 use std::io::Write;
 
-use hither_profile::{Nanos, RunEnd};
 use serde::Serialize;
 
+use super::outcome::Cost;
 use hither_sys::{Cpu, Node, Pid, Tid};
 
 /// An interval of 100 ms, as a line of JSON.
@@ -56,60 +55,6 @@ pub trait Watch {
     fn show(&mut self, line: &Line);
     /// This process is about to stop, or goes on.
     fn pause(&mut self, stopping: bool);
-}
-
-/// A thread that lived at the end or was placed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ThreadReport {
-    pub pid: Pid,
-    pub tid: Tid,
-    pub cpu: Option<Cpu>,
-    pub chose_itself: bool,
-}
-
-/// Time of hither by what it was spent on (kMAF, figure 12).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Cost {
-    /// Processor time of hither, all in all.
-    pub cpu: Nanos,
-    pub injecting: Nanos,
-    /// Reading and sorting records, tables and matrix.
-    pub detecting: Nanos,
-    pub mapping: Nanos,
-    /// Moving threads and pages.
-    pub migrating: Nanos,
-    /// What the extra faults cost the program, estimated.
-    pub faulting: Nanos,
-    /// Processor time of the program.
-    pub target: Nanos,
-}
-
-/// A run that is over, or that was left.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Outcome {
-    pub command: Vec<String>,
-    pub end: RunEnd,
-    pub duration: Nanos,
-    /// `kmaf` or `spcd`.
-    pub mechanism: String,
-    pub samplers: Vec<String>,
-    pub faults: u64,
-    pub extra: u64,
-    pub lost: u64,
-    pub events: u64,
-    /// Times that threads were mapped, and threads that were put elsewhere in all.
-    pub mappings: u64,
-    pub threads_moved: u64,
-    pub pages_moved: u64,
-    pub pages_refused: u64,
-    pub threads: Vec<ThreadReport>,
-    /// Eq. 7, 8 and 9, in bytes.
-    pub entries: usize,
-    pub entry_bytes: usize,
-    pub table_bytes: usize,
-    pub matrix_bytes: usize,
-    pub cost: Cost,
-    pub notes: Vec<String>,
 }
 
 /// Writes lines as they come.

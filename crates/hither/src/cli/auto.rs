@@ -18,8 +18,10 @@ pub use args::Args;
 
 use super::run::output;
 use super::{say, style};
-use crate::auto::event_log::{Outcome, Watch};
-use crate::auto::{self, Machine, Parts, Request};
+use crate::auto;
+use crate::auto::event_log::Watch;
+use crate::auto::outcome::Outcome;
+use crate::auto::request::{Machine, Mechanism, Parts, Request};
 use crate::program::{child, target};
 use crate::trace::launch::already_traced;
 use hither_model::topology::{select, PuList, Restrictions, Selected, Tree};
@@ -58,7 +60,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let machine = machine(&selected)?;
     let parts = Parts {
         threads: !args.data_only,
-        pages: !args.threads_only && args.mechanism() == auto::Mechanism::Kmaf,
+        pages: !args.threads_only && args.mechanism() == Mechanism::Kmaf,
     };
     let (watch, streams) = watch(args)?;
     let request = Request {

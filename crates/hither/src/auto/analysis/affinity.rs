@@ -11,15 +11,12 @@
 use hither_profile::NodeIx;
 
 use super::matrix::SharingMatrix;
-use super::storage::Storage;
+use super::Storage;
 use super::{
     element, forget_objects, marks, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAGE,
+    SHARERS, SUB_BLOCK,
 };
 
-/// Bytes of a sub-block.
-pub const SUB_BLOCK: u64 = 1024;
-/// Threads that are kept of each sub-block: the most recent one and the one before.
-pub const SHARERS: usize = 2;
 const SUB_BLOCKS: usize = (PAGE / SUB_BLOCK) as usize;
 const NOBODY: u16 = 0;
 

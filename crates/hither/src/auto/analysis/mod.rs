@@ -9,7 +9,6 @@ pub mod affinity;
 pub mod controller;
 pub mod matrix;
 pub mod regions;
-pub mod storage;
 
 #[cfg(test)]
 mod tests;
@@ -18,11 +17,14 @@ use std::collections::HashSet;
 
 use hither_profile::{Nanos, NodeIx};
 use matrix::SharingMatrix;
-use storage::Storage;
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
 
+/// Bytes of a sub-block.
+pub const SUB_BLOCK: u64 = 1024;
+/// Threads that are kept of each sub-block: the most recent one and the one before.
+pub const SHARERS: usize = 2;
 /// A thread that lives: its row in the matrix. Numbers of threads that ended are given out
 /// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,4 +126,44 @@ pub trait Detector {
     fn forget_objects(&mut self, gone: &[Object]);
     /// What it takes.
     fn storage(&self) -> Storage;
+}
+
+/// Bytes of a counter of the NUMA vector.
+const COUNTER: usize = 2;
+/// Bytes of a thread's number in the sub-block vector.
+const THREAD: usize = 2;
+/// Bytes of an element of the sharing matrix.
+const CELL: usize = 4;
+
+/// Memory of a detector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Storage {
+    /// Entries in use, at most at a time.
+    pub entries: usize,
+    pub entry_bytes: usize,
+    /// Of the whole table.
+    pub table_bytes: usize,
+}
+
+impl Storage {
+    /// Equations 7 and 8:
+    ///
+    ///   entry = counter * N + page / sub-block * thread id * sharers
+    ///   table = entries * entry
+    #[must_use]
+    pub fn of_affinity_table(entries: usize, nodes: usize) -> Storage {
+        let blocks = (PAGE / SUB_BLOCK) as usize;
+        let entry_bytes = COUNTER * nodes + blocks * THREAD * SHARERS;
+        Storage {
+            entries,
+            entry_bytes,
+            table_bytes: entries * entry_bytes,
+        }
+    }
+}
+
+/// Equation 9: bytes of the matrix of so many threads.
+#[must_use]
+pub fn of_matrix(threads: usize) -> usize {
+    threads * threads * CELL
 }

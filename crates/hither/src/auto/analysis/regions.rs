@@ -5,7 +5,7 @@
 use hither_profile::Nanos;
 
 use super::matrix::SharingMatrix;
-use super::storage::Storage;
+use super::Storage;
 use super::{
     element, forget_objects, marks, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAGE,
 };

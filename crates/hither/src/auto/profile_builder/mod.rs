@@ -12,7 +12,6 @@
 mod areas;
 mod build;
 mod lives;
-mod ours;
 mod slices;
 
 #[cfg(test)]

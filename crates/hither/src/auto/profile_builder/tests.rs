@@ -1,5 +1,5 @@
 use super::*;
-use crate::auto::event_log::Outcome;
+use crate::auto::outcome::Outcome;
 use hither_profile::RunEnd;
 
 const MS: Nanos = 1_000_000;

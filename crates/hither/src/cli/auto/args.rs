@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::auto::analysis::controller::Limits;
+use crate::auto::request::Mechanism;
 use crate::auto::sampler::{Choice, NAMES};
-use crate::auto::Mechanism;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -1,7 +1,7 @@
 //! Joins what was seen while the program runs to the policies: who had better sit where, and
 //! whether moving is worth it.
 use crate::auto::analysis::Member;
-use crate::auto::{Mapper, Mechanism, Question};
+use crate::auto::request::{Mapper, Mechanism, Question};
 use hither_model::map::filter::Filter;
 use hither_model::map::threads::locality::Locality;
 use hither_model::map::threads::ThreadPolicy;

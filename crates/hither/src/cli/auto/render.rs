@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hither_profile::Written;
 
-use crate::auto::event_log::Outcome;
+use crate::auto::outcome::Outcome;
 use crate::cli::style::shell_line;
 use crate::cli::units::{show_bytes, show_count, show_duration, show_end};
 

@@ -1,9 +1,10 @@
 //! What a forked process has from its parent. The profile gives the copies that the child
 //! was seen to use regions of their own, known by what their originals are.
-use super::image::{Claim, Image, Thing};
+use super::image::Image;
 use super::plan::{pages_of, Plan};
 use super::runs::{Fit, Gaps, PAGE_BITS};
 use super::space::Memory;
+use super::things::{Claim, Thing};
 use crate::run::guide::Bind;
 use hither_profile::{RegionId, RegionIx, RegionKind};
 use std::collections::HashSet;

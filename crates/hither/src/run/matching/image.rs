@@ -3,54 +3,11 @@ use super::names::{base, bytes};
 use super::plan::Plan;
 use super::runs::{bind, majority, Fit, Gaps, Run, PAGE_BITS};
 use super::space::{Interval, Memory, Space};
-use super::things::Things;
+use super::things::{Claim, Heap, Module, Thing, Things};
 use crate::run::guide::{Bind, Found};
-use hither_profile::{ProcessIx, RegionIx, RegionKind, ThreadIx};
+use hither_profile::{ProcessIx, RegionIx, RegionKind};
 use hither_sys::Pid;
 use std::collections::{HashMap, HashSet};
-
-/// The region of the profile that something found is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Claim {
-    pub region: RegionIx,
-    pub fit: Fit,
-    pub nearest: bool,
-}
-
-/// A mapping, module, heap or stack, known by what the profile knows it by.
-#[derive(Clone, Debug, Default)]
-pub struct Thing {
-    pub kind: RegionKind,
-    pub mapper: Option<ThreadIx>,
-    pub ordinal: u32,
-    /// Most pages it has had.
-    pub pages: u64,
-    pub file: String,
-    pub claim: Option<Claim>,
-    /// Inherited by fork.
-    pub copied: bool,
-    /// Shared memory that another process tells of.
-    pub guest: bool,
-    /// Pages that can only be bound together, log2; 0 for plain pages.
-    pub huge: u32,
-}
-
-/// A program or library in memory: pages [start, end).
-#[derive(Clone, Debug)]
-pub struct Module {
-    pub start: u64,
-    pub end: u64,
-    pub path: String,
-    pub thing: usize,
-}
-
-/// The heap grown by brk: pages [first, end).
-#[derive(Clone, Copy, Debug)]
-pub struct Heap {
-    pub first: u64,
-    pub end: u64,
-    pub thing: usize,
-}
 
 /// One process image.
 #[derive(Clone, Debug, Default)]
@@ -220,6 +177,14 @@ impl Image {
             (_, None) => format!("mapping {} of {}", thing.ordinal, bytes(length)),
         }
     }
+}
+
+/// Whether a module's name is that of a region's file; the program itself may have been
+/// renamed since the profile.
+pub fn is_file_of(image: &Image, plan: &Plan, path: &str, file: &str) -> bool {
+    let program = image.process.map(|p| &plan.processes[p.at()].executable);
+    base(path) == base(file)
+        || (path == image.executable && program.is_some_and(|p| base(p) == base(file)))
 }
 
 /// Makes one of binds side by side on a node.

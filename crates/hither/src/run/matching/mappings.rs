@@ -1,12 +1,13 @@
 //! What a process does to its memory while it runs, followed as the tracer's collector
 //! follows it, so that things get the numbers they have in the profile.
-use super::image::{Claim, Heap, Image, Module, Thing};
+use super::image::is_file_of;
+use super::image::Image;
 use super::names::kept;
 use super::nearest;
 use super::plan::{pages_of, Plan};
 use super::runs::{Fit, Gaps, PAGE_BITS};
 use super::space::{Interval, Memory};
-use super::start::is_file_of;
+use super::things::{Claim, Heap, Module, Thing};
 use crate::follow::proc_maps::Mapping;
 use crate::run::guide::Bind;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};

@@ -1,9 +1,10 @@
 //! Which mapping of the profile a mapping of this run is: the same by thread, size and
 //! number, else the nearest that is left.
-use super::image::{Claim, Image};
+use super::image::Image;
 use super::names::base;
 use super::plan::{pages_of, Plan, SMALLEST_NEAREST};
 use super::runs::{Fit, PAGE_BITS};
+use super::things::Claim;
 use crate::follow::proc_maps::Mapping;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use nix::libc;

@@ -1,9 +1,10 @@
 //! What differed from the profile, for the user: a sentence each.
-use super::image::{Image, Thing};
+use super::image::Image;
 use super::names::{base, bytes};
 use super::plan::{pages_of, Plan};
 use super::processes::Roster;
 use super::runs::PAGE_BITS;
+use super::things::Thing;
 use hither_profile::{ProcessIx, RegionIx, RegionKind, ThreadIx, PAGE_SIZE};
 use std::collections::{BTreeSet, HashMap};
 

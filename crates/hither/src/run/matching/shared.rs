@@ -1,12 +1,13 @@
 //! Memory that processes share: files and System V segments by their names, the rest by its
 //! order. What the kernel is told of it holds for all who map it, so the first to map it
 //! for writing tells.
-use super::image::{Claim, Image, Thing};
+use super::image::Image;
 use super::mappings::{is_bindable, pages};
 use super::names::{alike, base, in_common, kept, skeleton};
 use super::plan::{pages_of, Plan};
 use super::runs::{Fit, Gaps, PAGE_BITS};
 use super::space::{Interval, Memory};
+use super::things::{Claim, Thing};
 use crate::follow::proc_maps::Mapping;
 use crate::run::guide::Bind;
 use hither_profile::{ProcessIx, RegionIx, RegionKind};

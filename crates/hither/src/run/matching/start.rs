@@ -1,11 +1,12 @@
 //! What is in memory when a program starts: its own segments and those of its loader, and
 //! the stack.
-use super::image::{join, Claim, Image, Module, Thing};
+use super::image::{join, Image};
 use super::mappings::{is_bindable, pages};
-use super::names::{base, kept};
+use super::names::kept;
 use super::plan::{pages_of, Plan};
 use super::runs::{bind, majority, Fit, Gaps, Piece, Run, PAGE_BITS};
 use super::space::{Interval, Memory};
+use super::things::{Claim, Module, Thing};
 use crate::follow::proc_maps::Mapping;
 use crate::run::guide::{self, Bind};
 use hither_profile::RegionKind;
@@ -171,12 +172,4 @@ fn stack_binds(image: &Image, plan: &Plan, here: &Interval) -> Vec<Bind> {
         (_, None) => {}
     }
     binds
-}
-
-/// Whether a module's name is that of a region's file; the program itself may have been
-/// renamed since the profile.
-pub fn is_file_of(image: &Image, plan: &Plan, path: &str, file: &str) -> bool {
-    let program = image.process.map(|p| &plan.processes[p.at()].executable);
-    base(path) == base(file)
-        || (path == image.executable && program.is_some_and(|p| base(p) == base(file)))
 }

@@ -1,11 +1,54 @@
 //! Mappings, modules, heaps and stacks by number, those kept that somebody may ask for.
-use super::image::Thing;
-use hither_profile::RegionKind;
+use super::runs::Fit;
+use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::{Index, IndexMut};
 
 /// So many things are looked through before any is dropped.
 const CROWD: usize = 1024;
+
+/// The region of the profile that something found is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Claim {
+    pub region: RegionIx,
+    pub fit: Fit,
+    pub nearest: bool,
+}
+
+/// A mapping, module, heap or stack, known by what the profile knows it by.
+#[derive(Clone, Debug, Default)]
+pub struct Thing {
+    pub kind: RegionKind,
+    pub mapper: Option<ThreadIx>,
+    pub ordinal: u32,
+    /// Most pages it has had.
+    pub pages: u64,
+    pub file: String,
+    pub claim: Option<Claim>,
+    /// Inherited by fork.
+    pub copied: bool,
+    /// Shared memory that another process tells of.
+    pub guest: bool,
+    /// Pages that can only be bound together, log2; 0 for plain pages.
+    pub huge: u32,
+}
+
+/// A program or library in memory: pages [start, end).
+#[derive(Clone, Debug)]
+pub struct Module {
+    pub start: u64,
+    pub end: u64,
+    pub path: String,
+    pub thing: usize,
+}
+
+/// The heap grown by brk: pages [first, end).
+#[derive(Clone, Copy, Debug)]
+pub struct Heap {
+    pub first: u64,
+    pub end: u64,
+    pub thing: usize,
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct Things {

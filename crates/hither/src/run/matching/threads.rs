@@ -1,7 +1,8 @@
 //! Which thread of the profile a thread of this run is, and what it maps.
-use super::image::{Claim, Image, Thing};
+use super::image::Image;
 use super::plan::{pages_of, Plan};
 use super::runs::{Fit, PAGE_BITS};
+use super::things::{Claim, Thing};
 use crate::run::guide::Bind;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use hither_sys::Pid;

@@ -1,6 +1,6 @@
 use super::super::affinity::AffinityTable;
-use super::super::storage::{of_matrix, Storage};
 use super::*;
+use crate::auto::analysis::{of_matrix, Storage};
 
 /// Feeds accesses (thread, node, byte) in order; the matrix and what the last one told.
 fn feed(table: &mut AffinityTable, accesses: &[(u16, u32, u64)]) -> (SharingMatrix, Seen) {

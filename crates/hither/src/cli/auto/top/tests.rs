@@ -1,5 +1,6 @@
 use super::*;
-use crate::auto::event_log::{Cost, Line};
+use crate::auto::event_log::Line;
+use crate::auto::outcome::Cost;
 use hither_sys::{Cpu, Node};
 use ratatui::backend::TestBackend;
 use ratatui::Terminal;
