@@ -44,7 +44,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use hither_model::topology::identity::*;
+    use super::*;
 
     #[test]
     fn known_hashes() {
