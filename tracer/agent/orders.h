@@ -4,7 +4,7 @@
  * table of descriptors of its own; hither opens the other ends through /proc. A message is
  * one write of whole structs below, less than a pipe takes at once.
  *
- * The Rust mirror is crates/hither/src/place/online/sampler/mover/orders.rs; a test reads
+ * The Rust mirror is crates/hither/src/auto/sampler/agent/protocol.rs; a test reads
  * the numbers there against these. Raise HI_AGENT_VERSION on any change. */
 #ifndef HITHER_ORDERS_H
 #define HITHER_ORDERS_H

@@ -1,10 +1,13 @@
 //! hither: trace -> profile -> metrics -> placement -> run -> report.
 #![forbid(unsafe_code)]
+mod auto;
 mod cli;
 mod doctor;
-mod place;
+mod follow;
+mod formats;
 mod program;
 mod report;
+mod run;
 mod trace;
 
 fn main() -> std::process::ExitCode {

@@ -3,6 +3,7 @@ pub mod advise;
 pub mod affinity;
 pub mod bpf;
 pub mod faults;
+mod ids;
 pub mod inject;
 pub mod launch;
 pub mod numa;
@@ -17,6 +18,7 @@ pub mod segment;
 pub mod view;
 pub mod wire;
 
+pub use ids::{Cpu, Node, Pid, Tid};
 pub use record::{LostRecords, PieceRecord};
 pub use segment::{Segment, SegmentConfig, SegmentError};
 pub use view::{EventRecord, Lost};

@@ -19,12 +19,14 @@ pub use args::Args;
 use super::output::is_stdout;
 use super::run::output;
 use super::say;
-use crate::place::online::journal::{Outcome, Watch};
-use crate::place::online::{self, Machine, Parts, Request};
-use crate::place::run::guide::Node;
+use crate::auto;
+use crate::auto::event_log::Watch;
+use crate::auto::outcome::Outcome;
+use crate::auto::request::{Machine, Mechanism, Parts, Request};
 use crate::program::{child, target};
 use crate::trace::launch::already_traced;
 use hither_model::topology::{select, PuList, Restrictions, Selected, Tree};
+use hither_sys::Node;
 use keep::Keep;
 use mapper::Warm;
 use top::Top;
@@ -59,7 +61,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let machine = machine(&selected)?;
     let parts = Parts {
         threads: !args.data_only,
-        pages: !args.threads_only && args.mechanism() == online::Mechanism::Kmaf,
+        pages: !args.threads_only && args.mechanism() == Mechanism::Kmaf,
     };
     let (watch, streams) = watch(args)?;
     let request = Request {
@@ -74,8 +76,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         streams,
     };
     let (outcome, profile) = match (&target, args.pid) {
-        (Some(target), _) => online::run(request, target, &args.command)?,
-        (None, pid) => online::attach(request, pid.unwrap_or_default())?,
+        (Some(target), _) => auto::run(request, target, &args.command)?,
+        (None, pid) => auto::attach(request, pid.unwrap_or_default())?,
     };
     let kept = keep.map(|keep| keep.write(profile, args.quiet)).transpose();
     let kept = kept.map(Option::flatten);
@@ -99,7 +101,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// A process that runs already may have fewer units than we have.
 fn restrictions(pid: Option<i32>) -> Restrictions {
-    let units = pid.map(online::units_of).unwrap_or_default();
+    let units = pid.map(auto::units_of).unwrap_or_default();
     Restrictions {
         pus: (!units.is_empty()).then(|| PuList::of(units)),
         ..Restrictions::default()

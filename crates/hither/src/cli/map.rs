@@ -22,7 +22,7 @@ pub use args::Args;
 use args::BEST;
 
 use super::style::Style;
-use crate::place::formats;
+use crate::formats;
 use hither_model::map::explain::{explain, Explanation, Placed as Arrangement};
 use hither_model::map::phases::Stage;
 use input::Input;

@@ -15,8 +15,8 @@ use anyhow::{bail, Result};
 pub use args::Args;
 
 use super::{say, style::Style};
-use crate::place;
 use crate::program::{child, target};
+use crate::run as runner;
 use crate::trace::launch::already_traced;
 use plan::Plan;
 
@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let next = render::Next::new(args);
     let (request, guide) = plan.request(args, target);
-    let outcome = place::run::run(request, guide)?;
+    let outcome = runner::run(request, guide)?;
     if !args.quiet {
         render::report(&outcome, args.verbose, &next);
     }

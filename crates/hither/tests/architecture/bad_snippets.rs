@@ -10,6 +10,10 @@ fn check(rule: impl Fn(&str, &str) -> Vec<String>, cases: &[(&str, &str, usize)]
 
 const TRACE: &str = "crates/hither/src/trace/elf.rs";
 const METRICS: &str = "crates/model/src/metrics/phases.rs";
+const FOLLOW: &str = "crates/hither/src/follow/procfs.rs";
+const RUN: &str = "crates/hither/src/run/front.rs";
+const AUTO: &str = "crates/hither/src/auto/engine.rs";
+const FORMATS: &str = "crates/hither/src/formats/slurm.rs";
 const SYS: &str = "crates/sys/src/process.rs";
 
 #[test]
@@ -64,6 +68,13 @@ fn layering() {
             0,
         ),
         ("crates/hither/src/main.rs", "use crate::trace;", 1),
+        (RUN, "use crate::follow::procfs;", 0),
+        (AUTO, "use crate::follow::procfs;", 0),
+        (RUN, "use crate::auto::Request;", 1),
+        (AUTO, "use crate::run::Guide;", 1),
+        (AUTO, "fn f() { super::super::run::front::run() }", 1),
+        (FOLLOW, "use crate::{auto, run};", 2),
+        (FORMATS, "use crate::run::MemoryPolicy;", 1),
         ("crates/hither/src/novelty.rs", "", 1),
         ("crates/profile/src/io.rs", "use crate::meta::Meta;", 0),
         ("crates/profile/src/io.rs", "use hither_sys::wire;", 1),

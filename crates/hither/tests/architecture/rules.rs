@@ -64,9 +64,21 @@ pub const LAYERS: &[Layer] = &[
             "hither/program",
         ],
     ),
+    layer("hither/formats", &["profile"]),
+    layer("hither/follow", &["profile", "sys", "hither/program"]),
     layer(
-        "hither/place",
-        &["profile", "sys", "model/topology", "hither/program"],
+        "hither/run",
+        &[
+            "profile",
+            "sys",
+            "model/topology",
+            "hither/program",
+            "hither/follow",
+        ],
+    ),
+    layer(
+        "hither/auto",
+        &["profile", "sys", "hither/program", "hither/follow"],
     ),
     layer("hither/report", &["profile", "model/topology"]),
 ];

@@ -3,6 +3,7 @@
 //! limited before hwloc sees them.
 mod homes;
 mod kinds;
+mod machine_fingerprint;
 mod named;
 mod outline;
 mod pus;
@@ -10,6 +11,7 @@ mod select;
 mod tree;
 
 pub use kinds::CpuKinds;
+pub use machine_fingerprint::identity;
 pub use named::{named, Named};
 pub use outline::{Item, Part};
 pub use pus::PuList;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::place::online::analysis::controller::Limits;
-use crate::place::online::sampler::{Choice, NAMES};
-use crate::place::online::Mechanism;
+use crate::auto::analysis::controller::Limits;
+use crate::auto::request::Mechanism;
+use crate::auto::sampler::{Choice, NAMES};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -1,14 +1,14 @@
 //! Joins what was seen while the program runs to the policies: who had better sit where, and
 //! whether moving is worth it.
-use crate::place::online::analysis::Member;
-use crate::place::online::{Mapper, Mechanism, Question};
-use crate::place::run::guide::Cpu;
+use crate::auto::analysis::Member;
+use crate::auto::request::{Mapper, Mechanism, Question};
 use hither_model::map::filter::Filter;
 use hither_model::map::threads::locality::Locality;
 use hither_model::map::threads::ThreadPolicy;
 use hither_model::map::trial::Trial;
 use hither_model::map::{Cost, Graph, Problem};
 use hither_model::topology::Tree;
+use hither_sys::Cpu;
 
 /// Maps behind SPCD's filter, from where the threads are, and only what has proved itself.
 pub struct Warm {
@@ -201,7 +201,7 @@ impl Mapper for Warm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::online::analysis::matrix::{SharingMatrix, EVENT};
+    use crate::auto::analysis::matrix::{SharingMatrix, EVENT};
     use hither_model::topology::{select, Restrictions};
 
     /// Four nodes of two units.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use hither_profile::Written;
 
+use crate::auto::outcome::Outcome;
 use crate::cli::style::shell_line;
 use crate::cli::units::{show_bytes, show_count, show_duration, show_end};
-use crate::place::online::journal::Outcome;
 
 /// Sentences; the last ones tell where the profile is and what to type next.
 pub fn report(outcome: &Outcome, verbose: bool, kept: Option<(&Path, &Written)>) -> Vec<String> {

@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::cli::topo::MachineArgs;
 use crate::cli::units;
-use crate::place::formats;
+use crate::formats;
 use hither_model::map::data::groups::Decision;
 use hither_model::map::data::{DataPolicy, LocalityBalance, PageSize};
 use hither_model::map::phases::Limits;

@@ -1,8 +1,8 @@
 //! The machine to place on, and what distances on it are.
 use super::args::{CostKind, On};
-use crate::place::identity;
 use anyhow::{anyhow, Result};
 use hither_model::map::Cost;
+use hither_model::topology::identity;
 use hither_model::topology::{select, Level, Selected, Tree};
 use hither_profile::MachineId;
 

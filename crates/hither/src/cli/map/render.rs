@@ -4,7 +4,7 @@ use super::machine::THIS_MACHINE;
 use super::pages::Structure;
 use super::Solution;
 use crate::cli::style::{clean, count, percent, shell_line, Style};
-use crate::place::formats;
+use crate::formats;
 use anyhow::Result;
 use hither_model::map::explain::{Explanation, State};
 use hither_model::map::{data, threads};

@@ -1,8 +1,8 @@
 //! Which machine the page draws, and the placement on it.
-use crate::place::identity;
 use crate::report::build::text::plain;
 use crate::report::page;
 use anyhow::{bail, Result};
+use hither_model::topology::identity;
 use hither_model::topology::{self, Selected, Topology, Tree};
 use hither_profile::{PlacedPhase, Placement, Profile, ThreadIx, PAGE_SIZE};
 use std::path::Path;

@@ -7,7 +7,7 @@ use clap::builder::PossibleValue;
 use clap::ValueEnum;
 
 use super::policy::{Choice, Part};
-use crate::place::run::Method;
+use crate::run::outcome::Method;
 use hither_model::topology::PuList;
 
 const EXAMPLES: &str = "\

@@ -2,8 +2,8 @@
 use anyhow::{bail, Result};
 use hither_profile::Placement;
 
-use crate::place::identity;
 use crate::program::mpi::Job;
+use hither_model::topology::identity;
 use hither_model::topology::{self, select, CpuKinds, PuList, Restrictions, Selected, Tree};
 
 /// This machine.

@@ -96,7 +96,7 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::run::Outcome;
+    use crate::run::outcome::Outcome;
 
     #[test]
     fn outcomes_replace_files_and_nothing_else() {

@@ -8,12 +8,13 @@ use nix::unistd::getppid;
 
 use super::machine::{self, Here};
 use super::{policy, surroundings, Args};
-use crate::place::run::guide::Cpu;
-use crate::place::run::rule::Rule;
-use crate::place::run::{pinners, progress};
-use crate::place::run::{Guide, MemoryPolicy, Recogniser, Request};
 use crate::program::mpi;
 use crate::program::target::Target;
+use crate::run::request::{MemoryPolicy, Request};
+use crate::run::rule_guide::Rule;
+use crate::run::{pinning_conflicts, progress};
+use crate::run::{Guide, Recogniser};
+use hither_sys::Cpu;
 
 /// What is to be done.
 pub struct Plan {
@@ -71,7 +72,10 @@ impl Plan {
         around.threads = threads;
         around.pages = pages || memory.is_some();
         around.memory = memory.is_some();
-        warnings.extend(pinners::warnings(|name| std::env::var(name).ok(), &around));
+        warnings.extend(pinning_conflicts::warnings(
+            |name| std::env::var(name).ok(),
+            &around,
+        ));
         Ok(Plan {
             here,
             kind,

@@ -4,11 +4,11 @@ use std::str::FromStr;
 
 use anyhow::{anyhow, bail, Result};
 
-use crate::place::run::guide::{Cpu, Node};
-use crate::place::run::MemoryPolicy;
+use crate::run::request::MemoryPolicy;
 use hither_model::map::threads::{self, ThreadPolicy};
 use hither_model::map::{Cost, Graph, Problem};
 use hither_model::topology::{PuList, Tree};
+use hither_sys::{Cpu, Node};
 
 /// What the policies given ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::Args;
 use crate::cli::say;
 use crate::cli::style::{clean, count, percent, shell_line, Style};
 use crate::cli::units::{show_duration, show_end};
-use crate::place::run::outcome::{Method, Outcome, RegionOutcome, ThreadOutcome};
+use crate::run::outcome::{Method, Outcome, RegionOutcome, ThreadOutcome};
 
 /// Columns that the tables need to be read.
 const LEAST_WIDTH: usize = 80;
@@ -219,8 +219,8 @@ fn region_row(region: &RegionOutcome) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::run::guide::{Cpu, Node};
     use hither_profile::RunEnd;
+    use hither_sys::{Cpu, Node};
 
     fn thread(asked: Option<u32>, ran: Option<u32>, allowed: &str) -> ThreadOutcome {
         ThreadOutcome {

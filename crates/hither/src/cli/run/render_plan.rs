@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::plan::{ByRule, Kind, Plan};
 use crate::cli::style::{bytes, clean, count, Style};
-use crate::place::formats::describe;
-use crate::place::run::guide::Node;
-use crate::place::run::MemoryPolicy;
+use crate::formats::describe;
 use crate::program::target::Target;
+use crate::run::request::MemoryPolicy;
 use hither_model::topology::PuList;
+use hither_sys::Node;
 
 /// Everything.
 pub fn whole(plan: &Plan, target: &Target, style: Style) -> String {
@@ -144,7 +144,7 @@ fn of_rule(plan: &Plan, rule: &ByRule, style: Style) -> String {
     if rule.order.is_empty() {
         return "Threads are left to the system.\n".to_owned();
     }
-    let row = |(at, cpu): (usize, &crate::place::run::guide::Cpu)| {
+    let row = |(at, cpu): (usize, &hither_sys::Cpu)| {
         let unit = tree.units.iter().find(|u| u.os == cpu.0);
         let node = unit.and_then(|u| tree.nodes.get(u.node.at()));
         vec![

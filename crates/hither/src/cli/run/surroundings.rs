@@ -1,8 +1,8 @@
 //! What the program finds around it that may pin threads or bind memory as well.
 use std::fs;
 
-use crate::place::run::pinners::{open_mpi_pins, policy_of, Surroundings};
 use crate::program::target::Target;
+use crate::run::pinning_conflicts::{open_mpi_pins, policy_of, Surroundings};
 
 /// What is known here. `placement`: threads go where a placement says, whatever the mask
 /// that we were started with.

@@ -14,8 +14,8 @@ use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Sparkline, Table};
 use ratatui::Frame;
 
 use super::State;
+use crate::auto::event_log::ThreadNow;
 use crate::cli::style::{clean, count, Style};
-use crate::place::online::journal::ThreadNow;
 
 /// Intervals of 100 ms in a second.
 const SECOND: usize = 10;

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 
+use crate::auto::event_log::{Line, Watch};
 use crate::cli::style::Style;
-use crate::place::online::journal::{Line, Watch};
 use output::Output;
 use screen::Screen;
 

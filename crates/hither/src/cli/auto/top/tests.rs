@@ -1,6 +1,7 @@
 use super::*;
-use crate::place::online::journal::{Cost, Line};
-use crate::place::run::guide::{Cpu, Node};
+use crate::auto::event_log::Line;
+use crate::auto::outcome::Cost;
+use hither_sys::{Cpu, Node};
 use ratatui::backend::TestBackend;
 use ratatui::Terminal;
 

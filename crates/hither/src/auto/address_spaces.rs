@@ -1,0 +1,278 @@
+//! Which page an address is, for all who can reach it: private memory belongs to a process
+//! as long as it runs one program; memory that is mapped shared is the same object wherever
+//! it is mapped (kMAF keys its table by physical addresses for that, section 3.1.1).
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use nix::libc;
+
+use super::analysis::{Object, Page, PAGE};
+use crate::follow::proc_maps;
+use crate::follow::proc_maps::Mapping;
+use hither_sys::Pid;
+
+/// Between two looks at the mappings of a process, when an address is in none that is known
+/// and when all is well.
+const SOON: Duration = Duration::from_millis(100);
+const LATER: Duration = Duration::from_secs(1);
+
+/// The address spaces of all processes.
+#[derive(Debug, Default)]
+pub struct Memory {
+    spaces: HashMap<Pid, Space>,
+    /// By device and inode.
+    shared: HashMap<(u64, u64), Object>,
+    next: u32,
+    gone: Vec<Object>,
+    /// In how many processes each of them is mapped.
+    users: HashMap<(u64, u64), usize>,
+}
+
+#[derive(Debug)]
+struct Space {
+    private: Object,
+    mappings: Vec<Mapping>,
+    read: Instant,
+    /// An address was in none of them.
+    grown: bool,
+}
+
+impl Space {
+    fn mapping(&self, address: u64) -> Option<&Mapping> {
+        let next = self.mappings.partition_point(|m| m.address <= address);
+        let mapping = self.mappings.get(next.checked_sub(1)?)?;
+        (address - mapping.address < mapping.length).then_some(mapping)
+    }
+}
+
+impl Memory {
+    /// The page at an address of a process; `None` of code, which everybody reads and nobody
+    /// communicates through.
+    pub fn page(&mut self, pid: Pid, address: u64) -> Option<Page> {
+        self.look(pid, address);
+        let space = self.spaces.get(&pid)?;
+        let mapping = space.mapping(address);
+        if mapping.is_some_and(|m| m.prot & libc::PROT_EXEC != 0) {
+            return None;
+        }
+        let private = Page {
+            object: space.private,
+            number: address / PAGE,
+        };
+        let Some((mapping, key)) = mapping.and_then(|m| Some((m, key(m)?))) else {
+            return Some(private);
+        };
+        let offset = mapping.file.as_ref().map_or(0, |file| file.offset);
+        let number = (offset + address - mapping.address) / PAGE;
+        let object = match self.shared.get(&key) {
+            Some(&object) => object,
+            None => {
+                let object = self.object();
+                self.shared.insert(key, object);
+                object
+            }
+        };
+        Some(Page { object, number })
+    }
+
+    /// What is mapped in a process, in order of addresses, as far as is known.
+    #[must_use]
+    pub fn mappings(&self, pid: Pid) -> &[Mapping] {
+        self.spaces.get(&pid).map_or(&[], |space| &space.mappings)
+    }
+
+    /// When that was read.
+    #[must_use]
+    pub fn read_at(&self, pid: Pid) -> Option<Instant> {
+        self.spaces.get(&pid).map(|space| space.read)
+    }
+
+    /// Device and inode of what is mapped shared; `None` of private memory.
+    #[must_use]
+    pub fn file(&self, object: Object) -> Option<(u64, u64)> {
+        let found = self.shared.iter().find(|(_, &known)| known == object);
+        found.map(|(&file, _)| file)
+    }
+
+    /// Processes that were seen and live.
+    pub fn processes(&self) -> impl Iterator<Item = Pid> + '_ {
+        self.spaces.keys().copied()
+    }
+
+    /// The process ended, or runs another program: its private memory is no more.
+    pub fn forget(&mut self, pid: Pid) {
+        if let Some(space) = self.spaces.remove(&pid) {
+            self.gone.push(space.private);
+            self.count(&space.mappings, |users| users.saturating_sub(1));
+        }
+    }
+
+    /// Whether other processes that were seen have mapped the same memory.
+    #[must_use]
+    pub fn is_shared(&self, mapping: &Mapping) -> bool {
+        key(mapping).is_some_and(|key| self.users.get(&key).is_some_and(|&users| users > 1))
+    }
+
+    /// Objects that are gone since the last call.
+    pub fn take_gone(&mut self) -> Vec<Object> {
+        std::mem::take(&mut self.gone)
+    }
+
+    fn object(&mut self) -> Object {
+        self.next += 1;
+        Object(self.next)
+    }
+
+    /// Takes in a process that runs already: if it has touched all of its memory, no fault
+    /// would tell of it, and nothing could be sampled.
+    pub fn join(&mut self, pid: Pid) {
+        if !self.spaces.contains_key(&pid) {
+            let private = self.object();
+            self.read(pid, private);
+        }
+    }
+
+    /// Reads the mappings of processes that have new ones: of memory that is touched once and
+    /// sampled never no further fault would remind us.
+    pub fn refresh(&mut self) {
+        let due = |space: &Space| space.grown && space.read.elapsed() >= SOON;
+        let due = self.spaces.iter().filter(|(_, space)| due(space));
+        let due: Vec<(Pid, Object)> = due.map(|(&pid, space)| (pid, space.private)).collect();
+        for (pid, private) in due {
+            self.read(pid, private);
+        }
+    }
+
+    /// Reads the mappings of a process when that is due.
+    fn look(&mut self, pid: Pid, address: u64) {
+        let private = match self.spaces.get_mut(&pid) {
+            None => self.object(),
+            Some(space) => {
+                let known = space.mapping(address).is_some();
+                space.grown |= !known;
+                if space.read.elapsed() < if known { LATER } else { SOON } {
+                    return;
+                }
+                space.private
+            }
+        };
+        self.read(pid, private);
+    }
+
+    fn read(&mut self, pid: Pid, private: Object) {
+        let mappings = proc_maps::mappings(pid);
+        self.count(&mappings, |users| users + 1);
+        let space = Space {
+            private,
+            mappings,
+            read: Instant::now(),
+            grown: false,
+        };
+        if let Some(before) = self.spaces.insert(pid, space) {
+            self.count(&before.mappings, |users| users.saturating_sub(1));
+        }
+    }
+
+    /// Counts a process that has mapped these, or has them no more.
+    fn count(&mut self, mappings: &[Mapping], change: impl Fn(usize) -> usize) {
+        let keys: HashSet<(u64, u64)> = mappings.iter().filter_map(key).collect();
+        for key in keys {
+            let users = change(self.users.get(&key).copied().unwrap_or(0));
+            match users {
+                0 => self.users.remove(&key),
+                users => self.users.insert(key, users),
+            };
+        }
+    }
+}
+
+/// The device and inode of memory that is mapped shared; `None` of private memory.
+fn key(mapping: &Mapping) -> Option<(u64, u64)> {
+    let file = mapping.file.as_ref()?;
+    let shared = mapping.flags & libc::MAP_SHARED != 0 && file.ino != 0;
+    shared.then_some((file.dev, file.ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follow::proc_maps::MappedFile;
+
+    fn own() -> Pid {
+        nix::unistd::getpid().as_raw()
+    }
+
+    #[test]
+    fn what_was_mapped_since_is_read_without_another_fault() {
+        let mut memory = Memory::default();
+        let known = [0u8; 1];
+        memory.page(own(), known.as_ptr().addr() as u64);
+        // Large enough for a mapping of its own.
+        let data = vec![1u8; 64 << 20];
+        let at = data.as_ptr().addr() as u64;
+        memory.page(own(), at);
+        let has = |memory: &Memory| memory.spaces[&own()].mapping(at).is_some();
+        assert!(!has(&memory));
+        memory.refresh();
+        assert!(!has(&memory), "not so soon");
+        std::thread::sleep(SOON);
+        memory.refresh();
+        assert!(has(&memory));
+    }
+
+    #[test]
+    fn private_memory_is_known_by_its_address() {
+        let mut memory = Memory::default();
+        let data = vec![1u8; 3 << 12];
+        let at = data.as_ptr().addr() as u64;
+        let first = memory.page(own(), at).expect("a page");
+        let next = memory.page(own(), at + PAGE).expect("a page");
+        assert_eq!((first.object, first.number + 1), (next.object, next.number));
+        // Another process, or another program in the same one, has other memory.
+        memory.forget(own());
+        assert_ne!(memory.page(own(), at).expect("a page").object, first.object);
+        assert_eq!(memory.take_gone(), [first.object]);
+        // Code is nobody's.
+        let code = own as fn() -> Pid as usize as u64;
+        assert_eq!(memory.page(own(), code), None);
+    }
+
+    #[test]
+    fn memory_is_shared_while_several_processes_map_it() {
+        let mapping = |ino, flags| Mapping {
+            flags,
+            file: Some(MappedFile {
+                ino,
+                ..MappedFile::default()
+            }),
+            ..Mapping::default()
+        };
+        let (shared, other) = (mapping(7, libc::MAP_SHARED), mapping(8, libc::MAP_SHARED));
+        let private = mapping(7, libc::MAP_PRIVATE);
+        let mut memory = Memory::default();
+        let check = |memory: &Memory, expected: [bool; 3]| {
+            let found = [&shared, &other, &private].map(|m| memory.is_shared(m));
+            assert_eq!(found, expected);
+        };
+        let join = |memory: &mut Memory, pid, mappings: &[&Mapping]| {
+            let mappings: Vec<Mapping> = mappings.iter().copied().cloned().collect();
+            memory.count(&mappings, |users| users + 1);
+            let space = Space {
+                private: Object(pid as u32),
+                mappings,
+                read: Instant::now(),
+                grown: false,
+            };
+            memory.spaces.insert(pid, space);
+        };
+        // Twice in the same process is one user.
+        join(&mut memory, 1, &[&shared, &shared, &other, &private]);
+        check(&memory, [false; 3]);
+        join(&mut memory, 2, &[&shared]);
+        check(&memory, [true, false, false]);
+        memory.forget(2);
+        check(&memory, [false; 3]);
+        memory.forget(1);
+        assert!(memory.users.is_empty());
+    }
+}

@@ -1,0 +1,275 @@
+//! A small process that answers the program when it asks where it may run: a runtime that
+//! counts its processing units is not to find the one on which we have put a thread.
+//!
+//! ```text
+//!  program --sched_getaffinity--> kernel --asks--> answers: the mask without us
+//!  hither  --pipe: who is put where-----------------^
+//! ```
+//! It is a process of its own since the program waits for its answers: they must come though
+//! hither is stopped or killed. It ends when the last process that may ask has ended. Where
+//! it may not write into the program's memory (yama), or a thread has a mask that is not
+//! ours, the kernel answers. What is in /proc/PID/status stays the truth.
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use hither_sys::affinity::Mask;
+use hither_sys::seccomp::notify::{self, Answer, Call};
+use hither_sys::{launch, process};
+use nix::libc;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::SigSet;
+
+use super::pinned_threads::Pinned;
+use crate::follow::affinity_reply;
+use hither_sys::Tid;
+
+/// This hither has put a filter on the program that it started.
+static FILTERS: AtomicBool = AtomicBool::new(false);
+
+/// Whether a process, by its /proc/PID/status, is under no filter of system calls but ours,
+/// which lets all calls pass.
+#[must_use]
+pub fn is_unfiltered(status: &str) -> bool {
+    let own = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    match filters(status) {
+        0 => true,
+        1 => FILTERS.load(Ordering::Relaxed) && filters(&own) == 0,
+        _ => false,
+    }
+}
+
+/// Filters of a process, at least one where the kernel does not count them.
+fn filters(status: &str) -> u32 {
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    match field("Seccomp:").map(str::trim) {
+        None | Some("0") => 0,
+        _ => {
+            let count = field("Seccomp_filters:").and_then(|n| n.trim().parse().ok());
+            count.unwrap_or(u32::MAX)
+        }
+    }
+}
+
+/// The way to tell it.
+#[derive(Debug)]
+pub struct Answers(PipeWriter);
+
+impl Answers {
+    /// Splits it off and has the program of `command` ask it. To be called while this
+    /// process has one thread.
+    ///
+    /// # Errors
+    /// When the kernel makes no process or pipe.
+    pub fn new(command: &mut Command) -> Result<Answers> {
+        let (theirs, ours) = std::io::pipe().context("cannot make a pipe")?;
+        let (listens, asks) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        let pid = process::fork_off(|| {
+            let kept = [theirs.as_raw_fd(), listens.as_raw_fd()];
+            let _ = SigSet::all().thread_block();
+            let _ = nix::sys::prctl::set_name(c"hither-answers");
+            if launch::let_go(&kept).is_err() {
+                return 1;
+            }
+            if let Ok(Some(listener)) = notify::listener(&listens) {
+                drop(listens);
+                serve(&listener, theirs);
+            }
+            0
+        });
+        let pid = pid.context("cannot split off the process that answers the program")?;
+        FILTERS.store(true, Ordering::Relaxed);
+        notify::asking(command, notify::filter(), asks, pid);
+        Ok(Answers(ours))
+    }
+
+    /// Tells it of a thread that is about to be put on a unit.
+    pub fn expect(&mut self, pinned: &Pinned) {
+        if let Ok(mut line) = serde_json::to_vec(pinned) {
+            line.push(b'\n');
+            // Without it the program is told the truth.
+            let _ = self.0.write_all(&line);
+        }
+    }
+}
+
+/// Whether a thread means by an id whom we mean (pid_namespaces(7)).
+fn has_our_ids(tid: Tid) -> bool {
+    let of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/pid")).ok();
+    let own = of("self");
+    own.is_some() && of(&tid.to_string()) == own
+}
+
+/// What it knows.
+#[derive(Default)]
+struct Known {
+    put: HashMap<Tid, (u32, Mask)>,
+    /// Units that any thread was put on.
+    units: HashSet<u32>,
+    /// The program has set masks itself: one unit may be its own choice.
+    chooses: bool,
+    /// As the program started.
+    natural: Mask,
+}
+
+/// Answers until nobody can ask any more.
+fn serve(listener: &OwnedFd, pipe: PipeReader) {
+    let mut known = Known {
+        natural: Mask::of(0).unwrap_or_default(),
+        ..Known::default()
+    };
+    let mut pipe = Some(BufReader::new(pipe));
+    loop {
+        let mut ready = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+        if let Some(pipe) = &pipe {
+            ready.push(PollFd::new(pipe.get_ref().as_fd(), PollFlags::POLLIN));
+        }
+        if poll(&mut ready, PollTimeout::NONE).is_err() {
+            continue;
+        }
+        let events = |at: usize| ready.get(at).and_then(PollFd::revents);
+        let (asked, told) = (events(0).unwrap_or(PollFlags::empty()), events(1));
+        if told.is_some_and(|events| !events.is_empty()) && !known.hear(&mut pipe) {
+            // Hither has ended, and whatever it did is undone.
+            pipe = None;
+            known.put.clear();
+            known.units.clear();
+        }
+        if asked.contains(PollFlags::POLLIN) {
+            if let Ok(call) = notify::next(listener.as_fd()) {
+                let answer = known
+                    .answer(listener, &call, &mut pipe)
+                    .unwrap_or(Answer::GoOn);
+                notify::answer(listener.as_fd(), &call, answer);
+            }
+        } else if asked.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
+            return;
+        }
+    }
+}
+
+impl Known {
+    /// Reads what there is to hear. Whether there will be more.
+    fn hear(&mut self, pipe: &mut Option<BufReader<PipeReader>>) -> bool {
+        let Some(pipe) = pipe else {
+            return false;
+        };
+        loop {
+            let mut line = String::new();
+            if pipe.read_line(&mut line).unwrap_or(0) == 0 {
+                return false;
+            }
+            if let Ok(pinned) = serde_json::from_str::<Pinned>(&line) {
+                self.units.insert(pinned.cpu);
+                let natural = pinned
+                    .natural
+                    .iter()
+                    .flat_map(|&(first, last)| first..=last);
+                let natural = natural.collect();
+                self.put.insert(pinned.tid, (pinned.cpu, natural));
+            }
+            if pipe.buffer().is_empty() {
+                return true;
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        listener: &OwnedFd,
+        call: &Call,
+        pipe: &mut Option<BufReader<PipeReader>>,
+    ) -> Option<Answer> {
+        let target = i32::try_from(call.arguments[0] & 0xffff_ffff).ok()?;
+        if target != 0 && !has_our_ids(call.tid) {
+            return None;
+        }
+        let target = if target == 0 { call.tid } else { target };
+        if call.number == libc::SYS_sched_setaffinity {
+            self.chooses = true;
+            self.put.remove(&target);
+            return None;
+        }
+        // In this order: hither tells before it pins, so what is read here is what it was before,
+        // or its pin is told of by then.
+        let now = Mask::of(target).ok()?;
+        self.catch_up(pipe);
+        let natural = self.natural(target, &now).unwrap_or(&now);
+        let length = usize::try_from(call.arguments[1] & 0xffff_ffff).ok()?;
+        let bytes = affinity_reply::bytes(target, length, natural).ok()?;
+        if !notify::waits(listener.as_fd(), call) {
+            return None;
+        }
+        let written = affinity_reply::write(call.tid, call.arguments[2], &bytes);
+        written.ok().map(Answer::Done)
+    }
+
+    /// Hears what was told until now.
+    fn catch_up(&mut self, pipe: &mut Option<BufReader<PipeReader>>) {
+        let Some(open) = pipe else { return };
+        let mut ready = [PollFd::new(open.get_ref().as_fd(), PollFlags::POLLIN)];
+        let is_told = poll(&mut ready, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+        // That nothing more will come the next poll tells.
+        if is_told {
+            self.hear(pipe);
+        }
+    }
+
+    /// The mask that a thread would have without us; `None` where it has that.
+    fn natural(&self, tid: Tid, now: &Mask) -> Option<&Mask> {
+        let mut units = now.cpus();
+        let (Some(unit), None) = (units.next(), units.next()) else {
+            return None;
+        };
+        match self.put.get(&tid) {
+            Some((put, natural)) if *put == unit => Some(natural),
+            // A child that has its parent's mask still.
+            _ if self.units.contains(&unit) && !self.chooses => Some(&self.natural),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_counted() {
+        let check = |status: &str, expected| assert_eq!(filters(status), expected, "{status}");
+        check("Seccomp:\t0\nSeccomp_filters:\t0\n", 0);
+        check("Seccomp:\t2\nSeccomp_filters:\t3\n", 3);
+        check("Seccomp:\t2\n", u32::MAX);
+        check("", 0);
+    }
+
+    #[test]
+    fn ids_are_ours_in_our_namespace() {
+        assert!(has_our_ids(nix::unistd::gettid().as_raw()));
+        assert!(!has_our_ids(i32::MAX - 1));
+    }
+
+    #[test]
+    fn only_masks_of_ours_are_hidden() {
+        let (tid, unit) = (4711, 5);
+        let now = Mask::one(unit);
+        let mut known = Known {
+            natural: Mask::from_iter([1, 2, 3]),
+            ..Known::default()
+        };
+        // Its own choice, as far as we know.
+        assert_eq!(known.natural(tid, &now), None);
+        known.units.insert(unit);
+        assert_eq!(known.natural(tid, &now), Some(&known.natural));
+        known.chooses = true;
+        assert_eq!(known.natural(tid, &now), None);
+        known.put.insert(tid, (unit, Mask::from_iter([7, 8])));
+        assert_eq!(known.natural(tid, &now), Some(&Mask::from_iter([7, 8])));
+        known.put.insert(tid, (unit + 1, Mask::from_iter([7, 8])));
+        assert_eq!(known.natural(tid, &now), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! From page faults to who shares memory with whom and where pages belong. Pure: no system
+//! calls and no clock; the same faults in the same order give the same answers.
+//!
+//! ```text
+//!  Access --> Detector: affinity table (kMAF) or table of regions (SPCD) --> SharingMatrix
+//!                `--> node on which the page belongs (kMAF, eq. 6)
+//! ```
+pub mod affinity;
+pub mod controller;
+pub mod matrix;
+pub mod regions;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use hither_profile::{Nanos, NodeIx};
+use matrix::SharingMatrix;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+
+/// Bytes of a sub-block.
+pub const SUB_BLOCK: u64 = 1024;
+/// Threads that are kept of each sub-block: the most recent one and the one before.
+pub const SHARERS: usize = 2;
+/// A thread that lives: its row in the matrix. Numbers of threads that ended are given out
+/// again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member(pub u16);
+
+impl Member {
+    #[must_use]
+    pub fn at(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Something that is made of pages: the private memory of a process, or a file or piece of
+/// shared memory, whoever maps it and wherever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Object(pub u32);
+
+/// A page of 4 KiB: of private memory its address / 4096, else its offset / 4096.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Page {
+    pub object: Object,
+    pub number: u64,
+}
+
+/// A page fault, which tells of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    pub who: Member,
+    /// The node of the processor that it happened on.
+    pub node: NodeIx,
+    pub page: Page,
+    /// Byte within the page.
+    pub offset: u16,
+    pub at: Nanos,
+}
+
+/// What an access told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The page had been accessed before: the fault is one that a sampler caused.
+    pub known: bool,
+    /// Others accessed the page too, though perhaps other parts of it.
+    pub mixed: bool,
+    /// The node on which the page belongs, where that is clear.
+    pub belongs: Option<NodeIx>,
+}
+
+/// Elements of a table (SPCD III.B.1): 1 GB of address space in pages of 4 KiB. It is the
+/// upper bound of both tables; of two entries that fall on one element the later overwrites
+/// the earlier.
+pub const ELEMENTS: usize = 256_000;
+
+/// As the hash function of Linux: 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x61C8_8646_80B5_83EB;
+
+/// The element of a table of so many on which a page or region falls.
+fn element(object: Object, number: u64, elements: usize) -> usize {
+    let key = (number ^ u64::from(object.0).rotate_right(20)).wrapping_mul(GOLDEN);
+    ((u128::from(key) * elements as u128) >> 64) as usize
+}
+
+/// Whether each member is among these, for tables in which each entry is to be asked.
+fn marks(members: &[Member]) -> Vec<bool> {
+    let most = members.iter().map(|member| member.at() + 1).max();
+    let mut marks = vec![false; most.unwrap_or(0)];
+    members.iter().for_each(|member| marks[member.at()] = true);
+    marks
+}
+
+/// Frees elements of a table (objects counted from 1) that are of these objects.
+fn forget_objects(objects: &mut [u32], used: &mut Vec<u32>, gone: &[Object]) {
+    let gone: HashSet<u32> = gone.iter().map(|object| object.0.wrapping_add(1)).collect();
+    if gone.is_empty() {
+        return;
+    }
+    used.retain(|&at| {
+        let object = &mut objects[at as usize];
+        let is_gone = gone.contains(object);
+        if is_gone {
+            *object = 0;
+        }
+        !is_gone
+    });
+}
+
+/// Makes communication out of accesses.
+pub trait Detector {
+    /// Takes in an access and adds what it tells of communication to the matrix.
+    fn access(&mut self, access: &Access, matrix: &mut SharingMatrix) -> Seen;
+    /// Whether others are known to use the page.
+    fn is_of_others(&self, page: Page, who: Member) -> bool;
+    /// The page was moved to the node on which it belonged.
+    fn migrated(&mut self, page: Page);
+    /// A window of time is over: who was not seen in it shares no more.
+    fn window(&mut self);
+    /// These threads are gone; their numbers will stand for others.
+    fn forget_members(&mut self, gone: &[Member]);
+    /// These objects are gone.
+    fn forget_objects(&mut self, gone: &[Object]);
+    /// What it takes.
+    fn storage(&self) -> Storage;
+}
+
+/// Bytes of a counter of the NUMA vector.
+const COUNTER: usize = 2;
+/// Bytes of a thread's number in the sub-block vector.
+const THREAD: usize = 2;
+/// Bytes of an element of the sharing matrix.
+const CELL: usize = 4;
+
+/// Memory of a detector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Storage {
+    /// Entries in use, at most at a time.
+    pub entries: usize,
+    pub entry_bytes: usize,
+    /// Of the whole table.
+    pub table_bytes: usize,
+}
+
+impl Storage {
+    /// Equations 7 and 8:
+    ///
+    ///   entry = counter * N + page / sub-block * thread id * sharers
+    ///   table = entries * entry
+    #[must_use]
+    pub fn of_affinity_table(entries: usize, nodes: usize) -> Storage {
+        let blocks = (PAGE / SUB_BLOCK) as usize;
+        let entry_bytes = COUNTER * nodes + blocks * THREAD * SHARERS;
+        Storage {
+            entries,
+            entry_bytes,
+            table_bytes: entries * entry_bytes,
+        }
+    }
+}
+
+/// Equation 9: bytes of the matrix of so many threads.
+#[must_use]
+pub fn of_matrix(threads: usize) -> usize {
+    threads * threads * CELL
+}

@@ -1,0 +1,35 @@
+//! Finds a placement while the program runs, and applies it: what kMAF and SPCD do inside a
+//! kernel, from outside of it. Only the samplers `move` and `write-protect` stop the program
+//! for a moment and enter it.
+//!
+//! ```text
+//!  program --page faults--> observer --> analysis --> Mapper --> sched_setaffinity
+//!     ^                                    |    `--> pages  --> move_pages
+//!     |                                    v
+//!     `--- takes pages away --- samplers <-- controller
+//! ```
+//! One thread does it all: `engine` every 10 ms. The `restore_helper` undoes what must not outlive
+//! hither. Who maps is a [`Mapper`], which the command line joins on.
+mod address_spaces;
+mod affinity_proxy;
+pub mod analysis;
+mod attach;
+mod engine;
+pub mod event_log;
+mod observer;
+pub mod outcome;
+mod page_migration;
+mod pinned_threads;
+pub mod profile_builder;
+mod remap_trigger;
+pub mod request;
+mod restore_helper;
+mod sample_candidates;
+pub mod sampler;
+mod session;
+mod state;
+mod sysctls;
+mod thread_table;
+mod unobservable;
+
+pub use session::{attach, run, units_of};

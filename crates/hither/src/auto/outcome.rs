@@ -1,0 +1,58 @@
+//! How a run went, at the end.
+use hither_profile::{Nanos, RunEnd};
+use hither_sys::{Cpu, Pid, Tid};
+use serde::Serialize;
+
+/// A thread that lived at the end or was placed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ThreadReport {
+    pub pid: Pid,
+    pub tid: Tid,
+    pub cpu: Option<Cpu>,
+    pub chose_itself: bool,
+}
+
+/// Time of hither by what it was spent on (kMAF, figure 12).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// Processor time of hither, all in all.
+    pub cpu: Nanos,
+    pub injecting: Nanos,
+    /// Reading and sorting records, tables and matrix.
+    pub detecting: Nanos,
+    pub mapping: Nanos,
+    /// Moving threads and pages.
+    pub migrating: Nanos,
+    /// What the extra faults cost the program, estimated.
+    pub faulting: Nanos,
+    /// Processor time of the program.
+    pub target: Nanos,
+}
+
+/// A run that is over, or that was left.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    pub command: Vec<String>,
+    pub end: RunEnd,
+    pub duration: Nanos,
+    /// `kmaf` or `spcd`.
+    pub mechanism: String,
+    pub samplers: Vec<String>,
+    pub faults: u64,
+    pub extra: u64,
+    pub lost: u64,
+    pub events: u64,
+    /// Times that threads were mapped, and threads that were put elsewhere in all.
+    pub mappings: u64,
+    pub threads_moved: u64,
+    pub pages_moved: u64,
+    pub pages_refused: u64,
+    pub threads: Vec<ThreadReport>,
+    /// Eq. 7, 8 and 9, in bytes.
+    pub entries: usize,
+    pub entry_bytes: usize,
+    pub table_bytes: usize,
+    pub matrix_bytes: usize,
+    pub cost: Cost,
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,125 @@
+//! Moving pages to the nodes on which they belong, some at a time.
+use std::collections::HashMap;
+use std::io;
+
+use hither_profile::NodeIx;
+use hither_sys::numa;
+
+use super::analysis::{Detector, Page};
+use hither_sys::{Node, Pid};
+
+/// Pages of one batch: moving a page takes 4 us.
+const BATCH: usize = 512;
+/// Pages that wait at most; those that find no room come back with their next fault.
+const MOST: usize = 1 << 16;
+
+/// A page and one of the addresses that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub pid: Pid,
+    pub address: u64,
+    pub node: NodeIx,
+}
+
+/// Pages that may have to move.
+#[derive(Debug, Default)]
+pub struct Pages {
+    waiting: HashMap<Page, Place>,
+    pub moved: u64,
+    /// Pages that were moved, and where, until somebody takes them.
+    pub fresh: Vec<(Page, NodeIx)>,
+    /// Pages that the kernel did not move.
+    pub refused: u64,
+}
+
+impl Pages {
+    /// The page belongs there, or nowhere in particular any more.
+    pub fn belongs(&mut self, page: Page, place: Option<Place>) {
+        match place {
+            Some(place) if self.waiting.len() < MOST || self.waiting.contains_key(&page) => {
+                self.waiting.insert(page, place);
+            }
+            Some(_) => {}
+            None if self.waiting.is_empty() => {}
+            None => {
+                self.waiting.remove(&page);
+            }
+        }
+    }
+
+    /// The process is gone.
+    pub fn forget(&mut self, pid: Pid) {
+        self.waiting.retain(|_, place| place.pid != pid);
+    }
+
+    /// Moves those that are not where they belong. How many.
+    ///
+    /// # Errors
+    /// When the kernel does not let us move any.
+    pub fn move_some(&mut self, nodes: &[Node], detector: &mut dyn Detector) -> io::Result<u64> {
+        let mut by_process: HashMap<Pid, Vec<(Page, Place)>> = HashMap::new();
+        let some: Vec<Page> = self.waiting.keys().copied().take(BATCH).collect();
+        for page in some {
+            if let Some(place) = self.waiting.remove(&page) {
+                by_process.entry(place.pid).or_default().push((page, place));
+            }
+        }
+        let mut moved = 0;
+        for (pid, pages) in by_process {
+            moved += match self.move_of(pid, &pages, nodes, detector) {
+                Err(e) if is_gone(&e) => 0,
+                moved => moved?,
+            };
+        }
+        self.moved += moved;
+        Ok(moved)
+    }
+
+    fn move_of(
+        &mut self,
+        pid: Pid,
+        pages: &[(Page, Place)],
+        nodes: &[Node],
+        detector: &mut dyn Detector,
+    ) -> io::Result<u64> {
+        let pid = nix::unistd::Pid::from_raw(pid);
+        let addresses: Vec<u64> = pages.iter().map(|(_, place)| place.address).collect();
+        let now = numa::nodes_of(pid, &addresses)?;
+        let target = |place: &Place| nodes.get(place.node.at()).map(|node| node.0);
+        let astray: Vec<(Page, u64, u32)> = pages
+            .iter()
+            .zip(now)
+            .filter_map(|(&(page, place), now)| {
+                let target = target(&place)?;
+                (now? != target).then_some((page, place.address, target))
+            })
+            .collect();
+        if astray.is_empty() {
+            return Ok(0);
+        }
+        let addresses: Vec<u64> = astray.iter().map(|a| a.1).collect();
+        let targets: Vec<u32> = astray.iter().map(|a| a.2).collect();
+        let after = numa::move_to(pid, &addresses, &targets)?;
+        let mut moved = 0;
+        for ((page, _, target), after) in astray.into_iter().zip(after) {
+            if after == Some(target) {
+                detector.migrated(page);
+                let index = nodes.iter().position(|node| node.0 == target);
+                let index = index.and_then(|at| u32::try_from(at).ok());
+                self.fresh.extend(index.map(|at| (page, NodeIx(at))));
+                moved += 1;
+            } else {
+                self.refused += 1;
+            }
+        }
+        Ok(moved)
+    }
+}
+
+/// The kernel's words for a process that ended, or is about to and has no memory any more.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(nix::libc::ESRCH | nix::libc::EINVAL)
+    )
+}

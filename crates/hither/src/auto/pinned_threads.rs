@@ -1,0 +1,277 @@
+//! Which threads were put on which unit, and how they get their masks back: told apart by
+//! when they began, as ids are given out again.
+use std::collections::HashMap;
+
+use hither_sys::affinity::Mask;
+use serde::{Deserialize, Serialize};
+
+use crate::follow::procfs::{self, Birth};
+use hither_sys::{Pid, Tid};
+
+/// A thread that is put on a unit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinned {
+    pub pid: Pid,
+    pub tid: Tid,
+    pub cpu: u32,
+    /// When the process and the thread began.
+    pub process: Birth,
+    pub thread: Birth,
+    /// Where it may run without us: first and last of each run of units.
+    pub natural: Vec<(u32, u32)>,
+}
+
+impl Pinned {
+    /// `None` when there is no such thread any more.
+    #[must_use]
+    pub fn of(pid: Pid, tid: Tid, cpu: u32, natural: &Mask) -> Option<Pinned> {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for unit in natural.cpus() {
+            match runs.last_mut() {
+                Some(run) if run.1 + 1 == unit => run.1 = unit,
+                _ => runs.push((unit, unit)),
+            }
+        }
+        Some(Pinned {
+            pid,
+            tid,
+            cpu,
+            process: procfs::birth(pid, pid)?,
+            thread: procfs::birth(pid, tid)?,
+            natural: runs,
+        })
+    }
+
+    fn natural(&self) -> Mask {
+        let units = self.natural.iter().flat_map(|run| run.0..=run.1);
+        units.collect()
+    }
+}
+
+/// A thread that was pinned: how the last time, and on which unit before that.
+#[derive(Debug)]
+struct Entry {
+    last: Pinned,
+    before: Option<u32>,
+}
+
+impl Entry {
+    /// Whether a mask is one that we gave, or were about to replace.
+    fn gave(&self, mask: &Mask) -> bool {
+        let is = |cpu| *mask == Mask::one(cpu);
+        is(self.last.cpu) || self.before.is_some_and(is)
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    processes: HashMap<(Pid, Birth), HashMap<Tid, Entry>>,
+}
+
+/// Rounds of looking for threads that were made while the others were freed.
+const ROUNDS: usize = 20;
+
+impl Ledger {
+    pub fn enter(&mut self, pinned: Pinned) {
+        let key = (pinned.pid, pinned.process);
+        let of = self.processes.entry(key).or_default();
+        let known = of.get(&pinned.tid);
+        let known = known.filter(|known| known.last.thread == pinned.thread);
+        let before = known.map(|known| known.last.cpu);
+        of.insert(
+            pinned.tid,
+            Entry {
+                before,
+                last: pinned,
+            },
+        );
+    }
+
+    /// Gives all threads that have a mask of ours the one that they would have, and so their
+    /// children's, that inherited it.
+    pub fn undo(&self) {
+        if self.processes.is_empty() {
+            return;
+        }
+        for _ in 0..ROUNDS {
+            let living = Process::all();
+            let freed = living.iter().filter_map(|process| {
+                let entries = self.of(process, &living)?;
+                Some(free(process.pid, process.born, entries))
+            });
+            if freed.sum::<usize>() == 0 {
+                return;
+            }
+        }
+    }
+
+    /// What is known of a process or of the nearest of those that it comes from.
+    fn of(&self, process: &Process, living: &[Process]) -> Option<&HashMap<Tid, Entry>> {
+        let mut at = process;
+        loop {
+            if let Some(entries) = self.processes.get(&(at.pid, at.born)) {
+                return Some(entries);
+            }
+            let parent = living.binary_search_by_key(&at.parent, |p| p.pid);
+            let parent = &living[parent.ok()?];
+            // One whose parent has ended is a child of somebody far away.
+            if parent.group != at.group && at.pid != at.group {
+                break;
+            }
+            // Parents begin before their children, hence this ends.
+            if (parent.born, parent.pid) >= (at.born, at.pid) {
+                return None;
+            }
+            at = parent;
+        }
+        let mut known = self.processes.iter();
+        let of = known.find(|((pid, born), _)| {
+            *born <= at.born && (*pid == at.group || group_of(*pid, living) == Some(at.group))
+        });
+        of.map(|(_, entries)| entries)
+    }
+}
+
+fn group_of(pid: Pid, living: &[Process]) -> Option<Pid> {
+    let at = living.binary_search_by_key(&pid, |p| p.pid).ok()?;
+    Some(living[at].group)
+}
+
+/// How many threads got another mask.
+fn free(pid: Pid, born: Birth, entries: &HashMap<Tid, Entry>) -> usize {
+    let mut freed = 0;
+    for tid in procfs::threads(pid) {
+        let Ok(mask) = Mask::of(tid) else {
+            continue;
+        };
+        let known = entries.get(&tid);
+        let thread = procfs::birth(pid, tid);
+        let known =
+            known.filter(|known| thread == Some(known.last.thread) && known.last.pid == pid);
+        let giver = match known {
+            Some(known) => Some(known).filter(|known| known.gave(&mask)),
+            // It was made since, and inherited what its creator had.
+            None => entries
+                .values()
+                .find(|entry| entry.gave(&mask) && thread.is_some_and(|t| t >= entry.last.thread)),
+        };
+        let natural = giver.map(|giver| giver.last.natural());
+        let same = procfs::birth(pid, pid) == Some(born);
+        if let Some(natural) = natural.filter(|natural| *natural != mask && same) {
+            freed += usize::from(natural.give(tid).is_ok());
+        }
+    }
+    freed
+}
+
+/// A process that lives.
+struct Process {
+    pid: Pid,
+    parent: Pid,
+    group: Pid,
+    born: Birth,
+}
+
+impl Process {
+    /// In order of their ids.
+    fn all() -> Vec<Process> {
+        let Ok(entries) = std::fs::read_dir("/proc") else {
+            return Vec::new();
+        };
+        let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
+        let pids = names.filter_map(|name| name.parse().ok());
+        let mut all: Vec<Process> = pids.filter_map(Process::read).collect();
+        all.sort_unstable_by_key(|process| process.pid);
+        all
+    }
+
+    fn read(pid: Pid) -> Option<Process> {
+        let family = procfs::family(pid)?;
+        Some(Process {
+            pid,
+            parent: family.parent,
+            group: family.group,
+            born: family.born,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn threads_are_freed_as_long_as_they_have_what_they_were_given() {
+        let own = Mask::of(0).expect("mask");
+        let units: Vec<u32> = own.cpus().collect();
+        let (first, last) = (units[0], units[units.len() - 1]);
+        // What the ledger knows, the mask at the end, whether it is given back.
+        let check = |known: &[u32], now: u32, born: i64, expected: bool| {
+            let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
+            let pid = i32::try_from(child.id()).expect("pid");
+            let mut ledger = Ledger::default();
+            for &cpu in known {
+                let mut pinned = Pinned::of(pid, pid, cpu, &own).expect("alive");
+                pinned.process.0 = pinned.process.0.wrapping_add_signed(born);
+                ledger.enter(pinned);
+            }
+            Mask::one(now).give(pid).expect("pin");
+            ledger.undo();
+            let free = Mask::of(pid).expect("mask") == own;
+            child.kill().expect("kill");
+            child.wait().expect("wait");
+            assert_eq!(free, expected, "{known:?} {now} {born}");
+        };
+        check(&[last], last, 0, true);
+        check(&[first, last], last, 0, true);
+        // Told, but not yet done.
+        check(&[first, last], first, 0, true);
+        if units.len() > 1 {
+            // Its own choice, and another process of the same number.
+            check(&[first], last, 0, false);
+            check(&[last], last, -1, false);
+        }
+    }
+
+    #[test]
+    fn children_made_since_are_freed_too() {
+        let own = Mask::of(0).expect("mask");
+        if own.cpus().count() < 2 {
+            println!("skipped: one processing unit only");
+            return;
+        }
+        let last = own.cpus().last().expect("a unit");
+        let mut command = Command::new("sh");
+        let line = "read go; sleep 60 & (sleep 60 & echo $!) ; echo $!; read go";
+        command.args(["-c", line]);
+        let piped = std::process::Stdio::piped;
+        let mut parent = command.stdin(piped()).stdout(piped()).spawn().expect("sh");
+        let pid = i32::try_from(parent.id()).expect("pid");
+        let mut ledger = Ledger::default();
+        ledger.enter(Pinned::of(pid, pid, last, &own).expect("alive"));
+        Mask::one(last).give(pid).expect("pin");
+        let mut go = parent.stdin.take().expect("stdin");
+        std::io::Write::write_all(&mut go, b"\n").expect("go");
+        let mut out = std::io::BufReader::new(parent.stdout.take().expect("stdout"));
+        let mut child = || {
+            let mut line = String::new();
+            std::io::BufRead::read_line(&mut out, &mut line).expect("a line");
+            line.trim().parse::<i32>().expect("pid")
+        };
+        // The first of them has no parent any more, and is not of the same job as `pid`
+        // unless that leads one.
+        let (orphan, child) = (child(), child());
+        assert_eq!(Mask::of(child).expect("mask"), Mask::one(last));
+        ledger.undo();
+        assert_eq!(Mask::of(pid).expect("mask"), own);
+        assert_eq!(Mask::of(child).expect("mask"), own);
+        assert_eq!(Mask::of(orphan).expect("mask"), own);
+        for pid in [orphan, child] {
+            hither_sys::process::send(pid, nix::libc::SIGKILL).expect("kill");
+        }
+        drop(go);
+        parent.wait().expect("wait");
+    }
+}

@@ -1,0 +1,423 @@
+//! The end of the run: what was kept -> the tables of a [`Profile`].
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read;
+
+use hither_profile::{
+    Comm, Cost, FirstTouch, Meta, Online, PageMove, PageNo, PageUse, ProcessIx, Profile, Region,
+    RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove, TraceOptions, FORMAT_VERSION,
+};
+
+use super::areas::Area;
+use super::slices::{Kept, LENGTH};
+use super::{Record, Space, PAGE};
+use crate::auto::outcome::Outcome;
+
+/// Least length of the main stack's region: the usual limit.
+const STACK: u64 = 8 << 20;
+
+/// Where a page is in the profile.
+type Named = Option<(RegionIx, PageNo)>;
+
+impl Record {
+    /// The profile of a run that is over, but for the machine and where it was started.
+    #[must_use]
+    pub fn finish(mut self, outcome: &Outcome) -> Profile {
+        self.lives.finish(outcome.duration);
+        let (regions, names) = self.regions();
+        let width = self.slices.width();
+        let slices = std::mem::take(&mut self.slices).finish(outcome.duration);
+        let mut meta = self.meta(&slices, outcome);
+        if names.iter().any(Option::is_none) {
+            meta.limits
+                .push("Some pages lie too far into their mapping to be named.".to_owned());
+        }
+        let mut profile = Profile {
+            comm: comm(&slices),
+            pages: pages(&slices, &names),
+            first_touch: self.first_touch(&names, width),
+            thread_moves: self.thread_moves(),
+            page_moves: self.page_moves(&names),
+            threads: self.lives.threads,
+            slices: slices.slices,
+            regions,
+            meta,
+            ..Profile::default()
+        };
+        leave_out(&mut profile, &self.lives.ours);
+        profile
+    }
+
+    fn meta(&self, slices: &Kept, outcome: &Outcome) -> Meta {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let seconds = now.map_or(0, |n| n.as_secs());
+        let counted: u64 = self.lives.threads.iter().map(|t| t.reads).sum();
+        let mut limits = vec![
+            "Sampled while it ran: what is counted as accesses are page faults, those that it has anyway and those that were caused.".to_owned(),
+            "A fault tells of one access and hides those that follow until the page is taken again; how many is not known.".to_owned(),
+            "Page faults do not tell reads from writes: all are counted as reads.".to_owned(),
+            "Mappings that lie side by side are one region, and which thread made a mapping was not seen.".to_owned(),
+        ];
+        limits.extend(outcome.notes.iter().cloned());
+        limits.extend(self.limits(slices));
+        Meta {
+            format: FORMAT_VERSION,
+            writer: env!("CARGO_PKG_VERSION").into(),
+            command: outcome.command.clone(),
+            started_unix: seconds.saturating_sub(outcome.duration / 1_000_000_000),
+            duration: outcome.duration,
+            options: TraceOptions {
+                slice: slices.slices.first().map_or(LENGTH, |s| s.length.max(1)),
+                line: PAGE as u32,
+                ..TraceOptions::default()
+            },
+            processes: self.lives.processes.clone(),
+            end: outcome.end.clone(),
+            limits,
+            comm_slices: slices.comm_slices,
+            page_slices: slices.page_slices,
+            // Of a count of independent events, the standard deviation is its root.
+            sampling_error: 1.0 / (counted.max(1) as f64).sqrt(),
+            cost: Cost {
+                collector_cpu: outcome.cost.cpu,
+                lost_events: outcome.lost,
+                ..Cost::default()
+            },
+            online: Some(online(outcome)),
+            ..Meta::default()
+        }
+    }
+
+    fn limits(&self, slices: &Kept) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut say = |when: bool, what: String| {
+            if when {
+                found.push(what);
+            }
+        };
+        let lost = self.lives.lost;
+        say(
+            lost > 0,
+            format!("{lost} threads past the 16384th of the run were not kept."),
+        );
+        let lost = self.lost_faults;
+        say(
+            lost > 0,
+            format!("{lost} page faults were not kept: 8 GiB of pages are."),
+        );
+        let lost = self.lost_moves;
+        say(
+            lost > 0,
+            format!("The last {lost} moves of pages were not kept."),
+        );
+        let factor = slices.page_slices;
+        say(
+            factor > 1,
+            format!(
+                "Page usage over time is kept for groups of {factor} slices; totals are exact."
+            ),
+        );
+        let factor = slices.comm_slices;
+        say(
+            factor > 1,
+            format!(
+                "Communication over time is kept for groups of {factor} slices; totals are exact."
+            ),
+        );
+        found
+    }
+
+    /// All regions with pages that were touched, and the name of every page.
+    fn regions(&self) -> (Vec<Region>, Vec<Named>) {
+        let mut private: BTreeMap<ProcessIx, Vec<(u64, u32)>> = BTreeMap::new();
+        let mut shared: BTreeMap<(u64, u64), Vec<(u64, u32)>> = BTreeMap::new();
+        for (number, touched) in (0..).zip(&self.pages) {
+            let at = (touched.page.number.saturating_mul(PAGE), number);
+            match self.spaces.get(&touched.page.object) {
+                Some(&Space::Private(process)) => private.entry(process).or_default().push(at),
+                Some(&Space::Shared(file)) => shared.entry(file).or_default().push(at),
+                None => {}
+            }
+        }
+        let mut regions = Vec::new();
+        let mut names = vec![None; self.pages.len()];
+        for (process, mut pages) in private {
+            pages.sort_unstable();
+            self.private(process, &pages, &mut regions, &mut names);
+        }
+        for (file, pages) in shared {
+            let known = self.areas.shared.get(&file);
+            let end = pages.iter().map(|p| p.0 + PAGE).max().unwrap_or(0);
+            let region = Region {
+                kind: RegionKind::Shared,
+                process: known.map_or(ProcessIx(0), |k| k.process),
+                size: end.max(known.map_or(0, |k| k.size)),
+                file: known.map_or_else(String::new, |k| k.path.clone()),
+                address: known.map_or(0, |k| k.address),
+                ..Region::default()
+            };
+            name(&pages, 0, regions.len(), &mut names);
+            regions.push(region);
+        }
+        (regions, names)
+    }
+
+    fn private(
+        &self,
+        process: ProcessIx,
+        pages: &[(u64, u32)],
+        regions: &mut Vec<Region>,
+        names: &mut [Named],
+    ) {
+        let addresses: Vec<u64> = pages.iter().map(|p| p.0).collect();
+        let mut found = self.areas.around(process, &addresses);
+        // Mappings are put below one another: the first has the highest address.
+        found.reverse();
+        let first = (0..)
+            .zip(&self.lives.threads)
+            .find(|(_, t)| t.process == process);
+        let first = first.map(|(number, _)| ThreadIx(number));
+        let mut ordinals: HashMap<u64, u32> = HashMap::new();
+        for (area, from, to) in found {
+            let mut region = region(process, &area);
+            if region.kind == RegionKind::Mmap {
+                let ordinal = ordinals.entry(region.size).or_default();
+                region.ordinal = *ordinal;
+                region.thread = first;
+                *ordinal += 1;
+            }
+            name(&pages[from..to], region.address, regions.len(), names);
+            regions.push(region);
+        }
+    }
+
+    fn first_touch(&self, names: &[Named], width: u32) -> Vec<FirstTouch> {
+        let rows = names
+            .iter()
+            .zip(&self.pages)
+            .filter_map(|(named, touched)| {
+                let (region, page) = (*named)?;
+                Some(FirstTouch {
+                    region,
+                    page,
+                    thread: touched.first,
+                    slice: SliceIx(touched.slice.0 / width),
+                })
+            });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|t| (t.region, t.page));
+        rows
+    }
+
+    fn thread_moves(&self) -> Vec<ThreadMove> {
+        let rows = self.thread_moves.iter();
+        let rows = rows.map(|&(at, thread, pu, node)| ThreadMove {
+            at,
+            thread,
+            pu,
+            node: node.0,
+        });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|m| (m.at, m.thread));
+        rows
+    }
+
+    fn page_moves(&self, names: &[Named]) -> Vec<PageMove> {
+        let rows = self.page_moves.iter().filter_map(|&(at, number, node)| {
+            let (region, page) = names[number as usize]?;
+            Some(PageMove {
+                at,
+                region,
+                page,
+                node: node.0,
+            })
+        });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|m| (m.at, m.region, m.page));
+        rows
+    }
+}
+
+fn online(outcome: &Outcome) -> Online {
+    Online {
+        mechanism: outcome.mechanism.clone(),
+        samplers: outcome.samplers.clone(),
+        faults: outcome.faults,
+        caused: outcome.extra,
+        lost: outcome.lost,
+        mappings: outcome.mappings,
+    }
+}
+
+/// Names pages (bytes, number) of a region that starts at `start`.
+fn name(pages: &[(u64, u32)], start: u64, region: usize, names: &mut [Named]) {
+    let region = RegionIx(u32::try_from(region).unwrap_or(u32::MAX));
+    for &(byte, number) in pages {
+        let page = u32::try_from(byte.saturating_sub(start) / PAGE).ok();
+        names[number as usize] = page.map(|page| (region, PageNo(page)));
+    }
+}
+
+fn region(process: ProcessIx, area: &Area) -> Region {
+    let start = match area.kind {
+        RegionKind::Stack => area.start.min(area.end.saturating_sub(STACK)),
+        _ => area.start,
+    };
+    Region {
+        kind: area.kind,
+        process,
+        size: area.end - start,
+        file: area.file.clone(),
+        // A program that is not relocated lies where its file says.
+        file_offset: match area.kind == RegionKind::Elf && is_fixed(&area.file) {
+            true => start,
+            false => 0,
+        },
+        address: start,
+        ..Region::default()
+    }
+}
+
+/// Whether an ELF file is an executable with addresses of its own (ET_EXEC).
+fn is_fixed(file: &str) -> bool {
+    let mut head = [0; 18];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head[..4] == *b"\x7fELF" && head[16..18] == [2, 0]
+}
+
+fn comm(slices: &Kept) -> Vec<Comm> {
+    let rows = slices.comm.iter().map(|&(slice, i, j, events)| Comm {
+        slice,
+        i,
+        j,
+        events,
+    });
+    rows.collect()
+}
+
+fn pages(slices: &Kept, names: &[Named]) -> Vec<PageUse> {
+    let rows = slices
+        .pages
+        .iter()
+        .filter_map(|&(slice, number, thread, reads)| {
+            let (region, page) = names[number as usize]?;
+            Some(PageUse {
+                slice,
+                region,
+                page,
+                thread,
+                reads,
+                writes: 0,
+            })
+        });
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by_key(|u| (u.slice, u.region, u.page, u.thread));
+    rows
+}
+
+/// Leaves these threads out and numbers the others again. They are threads of hither's inside
+/// the program (of the samplers that enter it), which are taken for the program's until hither
+/// knows their ids.
+fn leave_out(profile: &mut Profile, ours: &[ThreadIx]) {
+    if ours.is_empty() {
+        return;
+    }
+    let is_ours = |at: usize| ours.iter().any(|thread| thread.at() == at);
+    let mut next = 0..;
+    let count = profile.threads.len();
+    let numbers = (0..count).map(|at| if is_ours(at) { None } else { next.next() });
+    let numbers: Vec<Option<u32>> = numbers.collect();
+    let new = |thread: ThreadIx| numbers.get(thread.at()).copied().flatten().map(ThreadIx);
+    let known = |thread: &mut ThreadIx| match new(*thread) {
+        Some(number) => {
+            *thread = number;
+            true
+        }
+        None => false,
+    };
+    let mut at = 0..count;
+    profile
+        .threads
+        .retain(|_| at.next().is_some_and(|at| !is_ours(at)));
+    for thread in &mut profile.threads {
+        thread.creator = thread.creator.and_then(new);
+    }
+    for region in &mut profile.regions {
+        region.thread = region.thread.and_then(new);
+    }
+    profile
+        .comm
+        .retain_mut(|row| known(&mut row.i) && known(&mut row.j));
+    profile.pages.retain_mut(|row| known(&mut row.thread));
+    profile.first_touch.retain_mut(|row| known(&mut row.thread));
+    profile
+        .thread_moves
+        .retain_mut(|row| known(&mut row.thread));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hither_profile::{Comm, FirstTouch, PageUse, Region, Thread, ThreadMove};
+
+    #[test]
+    fn the_others_have_the_numbers_that_they_would_have() {
+        let thread = |tid, creator: Option<u32>| Thread {
+            tid,
+            creator: creator.map(ThreadIx),
+            ..Thread::default()
+        };
+        let comm = |i, j| Comm {
+            i: ThreadIx(i),
+            j: ThreadIx(j),
+            ..Comm::default()
+        };
+        let page = |thread, reads| PageUse {
+            thread: ThreadIx(thread),
+            reads,
+            ..PageUse::default()
+        };
+        let first = |thread| FirstTouch {
+            thread: ThreadIx(thread),
+            ..FirstTouch::default()
+        };
+        let moved = |thread| ThreadMove {
+            thread: ThreadIx(thread),
+            ..ThreadMove::default()
+        };
+        let mut profile = Profile {
+            threads: vec![
+                thread(10, None),
+                thread(99, Some(0)),
+                thread(11, Some(0)),
+                thread(12, Some(2)),
+                thread(13, Some(1)),
+            ],
+            comm: vec![comm(0, 1), comm(0, 2), comm(2, 3)],
+            pages: vec![page(0, 5), page(1, 6), page(4, 7)],
+            first_touch: vec![first(1), first(3)],
+            thread_moves: vec![moved(2)],
+            regions: vec![Region {
+                thread: Some(ThreadIx(1)),
+                ..Region::default()
+            }],
+            ..Profile::default()
+        };
+        let whole = profile.clone();
+        leave_out(&mut profile, &[]);
+        assert_eq!(profile, whole);
+        leave_out(&mut profile, &[ThreadIx(1)]);
+        let expected = [
+            thread(10, None),
+            thread(11, Some(0)),
+            thread(12, Some(1)),
+            thread(13, None),
+        ];
+        assert_eq!(profile.threads, expected);
+        assert_eq!(profile.comm, [comm(0, 1), comm(1, 2)]);
+        assert_eq!(profile.pages, [page(0, 5), page(3, 7)]);
+        assert_eq!(profile.first_touch, [first(2)]);
+        assert_eq!(profile.thread_moves, [moved(1)]);
+        assert_eq!(profile.regions[0].thread, None);
+    }
+}

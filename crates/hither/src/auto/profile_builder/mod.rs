@@ -1,0 +1,236 @@
+//! What is kept of a run that is observed while it goes: a [`Profile`] as `hither trace`
+//! writes one, but of page faults instead of accesses, and every placement with its time.
+//!
+//! ```text
+//!  threads, processes --> lives ---.
+//!  page faults ---------> pages ----+--> build --> Profile
+//!  sharing events ------> slices --'
+//!  mappings ------------> areas --'
+//! ```
+//! Memory is bounded: of pages by [`MOST_PAGES`], of what happened over time by merging
+//! slices. What found no room is counted, and told as a limit of the profile.
+mod areas;
+mod build;
+mod lives;
+mod slices;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use hither_profile::{Nanos, NodeIx, ProcessIx, SliceIx, ThreadIx};
+use hither_sys::faults::Fault;
+use nix::time::{clock_gettime, ClockId};
+
+use super::address_spaces::Memory;
+use super::analysis::{Member, Object, Page, PAGE};
+use areas::Areas;
+use hither_sys::{Node, Pid, Tid};
+use lives::Lives;
+use slices::Slices;
+
+/// Pages that are told apart: 8 GiB of them.
+const MOST_PAGES: usize = 2 << 20;
+/// Moves of pages that are kept.
+const MOST_MOVES: usize = 1 << 20;
+
+/// Where the pages of an object are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Space {
+    /// Numbered by their addresses in this process.
+    Private(ProcessIx),
+    /// Numbered by their offsets in this file (device and inode).
+    Shared((u64, u64)),
+}
+
+/// A page that was touched.
+#[derive(Clone, Copy, Debug)]
+struct Touched {
+    page: Page,
+    first: ThreadIx,
+    slice: SliceIx,
+    /// Where it lies, as far as is known.
+    home: NodeIx,
+}
+
+/// Everything that is kept.
+#[derive(Debug)]
+pub struct Record {
+    lives: Lives,
+    areas: Areas,
+    slices: Slices,
+    spaces: HashMap<Object, Space>,
+    numbers: HashMap<Page, u32>,
+    pages: Vec<Touched>,
+    /// The thread that a member stands for.
+    members: Vec<Option<ThreadIx>>,
+    thread_moves: Vec<(Nanos, ThreadIx, u32, Node)>,
+    page_moves: Vec<(Nanos, u32, Node)>,
+    /// Faults on pages, and moves of pages, that found no room.
+    lost_faults: u64,
+    lost_moves: u64,
+    tally: Tally,
+}
+
+/// Faults on pages that were known, and those of them from a node where the page is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub known: u64,
+    pub remote: u64,
+}
+
+impl Record {
+    /// A run that begins at `zero`, by the clock of the observer.
+    #[must_use]
+    pub fn new(zero: Nanos) -> Record {
+        Record {
+            lives: Lives::new(zero),
+            areas: Areas::default(),
+            slices: Slices::default(),
+            spaces: HashMap::new(),
+            numbers: HashMap::new(),
+            pages: Vec::new(),
+            members: Vec::new(),
+            thread_moves: Vec::new(),
+            page_moves: Vec::new(),
+            lost_faults: 0,
+            lost_moves: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// A thread or process was made.
+    pub fn started(&mut self, at: Nanos, made: (Pid, Tid), by: (Pid, Tid)) {
+        self.lives.started(at, made, by);
+    }
+
+    /// The process runs another program.
+    pub fn execed(&mut self, at: Nanos, pid: Pid) {
+        self.lives.execed(at, pid);
+    }
+
+    /// A thread has a name now, with zeros behind it.
+    pub fn named(&mut self, tid: Tid, name: [u8; 16]) {
+        let name: Vec<u8> = name.into_iter().take_while(|b| *b != 0).collect();
+        self.lives.named(tid, &String::from_utf8_lossy(&name));
+    }
+
+    pub fn ended(&mut self, at: Nanos, tid: Tid) {
+        self.lives.ended(at, tid);
+    }
+
+    /// A thread that ended, or is taken for ended, was ours, not the program's.
+    pub fn disown(&mut self, tid: Tid) {
+        self.lives.disown(tid);
+    }
+
+    /// A page fault of a thread, on a processor of `node`.
+    pub fn access(&mut self, at: Nanos, fault: &Fault, who: Member, page: Page, node: NodeIx) {
+        let Some(thread) = self.lives.thread(at, fault.pid, fault.tid) else {
+            self.lost_faults += 1;
+            return;
+        };
+        if who.at() >= self.members.len() {
+            self.members.resize(who.at() + 1, None);
+        }
+        self.members[who.at()] = Some(thread);
+        let slice = self.slices.at(self.lives.since(at), self.lives.alive());
+        let number = match self.numbers.get(&page) {
+            Some(&number) => {
+                self.tally.known += 1;
+                let home = self.pages[number as usize].home;
+                self.tally.remote += u64::from(home != node);
+                number
+            }
+            None if self.pages.len() < MOST_PAGES => {
+                let number = self.pages.len() as u32;
+                self.numbers.insert(page, number);
+                self.pages.push(Touched {
+                    page,
+                    first: thread,
+                    slice,
+                    home: node,
+                });
+                number
+            }
+            None => {
+                self.lost_faults += 1;
+                return;
+            }
+        };
+        self.slices.access(thread, number);
+        self.lives.accessed(thread);
+    }
+
+    /// Whose pages these are, at the first fault on any of them.
+    pub fn belongs(&mut self, fault: &Fault, page: Page, memory: &Memory) {
+        if self.spaces.contains_key(&page.object) {
+            return;
+        }
+        let space = match memory.file(page.object) {
+            Some(file) => Space::Shared(file),
+            None => match self.lives.process(fault.pid) {
+                Some(process) => Space::Private(process),
+                None => return,
+            },
+        };
+        self.spaces.insert(page.object, space);
+    }
+
+    /// Two threads were seen to share.
+    pub fn shared(&mut self, a: Member, b: Member) {
+        let thread = |member: Member| self.members.get(member.at()).copied().flatten();
+        if let (Some(a), Some(b)) = (thread(a), thread(b)) {
+            self.slices.shared(a, b);
+        }
+    }
+
+    /// Takes in what is mapped in a process, if that was read anew.
+    pub fn mapped(&mut self, pid: Pid, memory: &Memory) {
+        if let Some(process) = self.lives.process(pid) {
+            self.areas
+                .see(process, memory.read_at(pid), memory.mappings(pid));
+        }
+    }
+
+    pub fn seated(&mut self, at: Nanos, tid: Tid, cpu: u32, node: Node) {
+        if let Some(thread) = self.lives.known(tid) {
+            let at = self.lives.since(at);
+            self.thread_moves.push((at, thread, cpu, node));
+        }
+    }
+
+    /// A page lies on a node now.
+    pub fn moved(&mut self, at: Nanos, page: Page, home: NodeIx, node: Node) {
+        let Some(&number) = self.numbers.get(&page) else {
+            return;
+        };
+        self.pages[number as usize].home = home;
+        if self.page_moves.len() < MOST_MOVES {
+            self.page_moves.push((self.lives.since(at), number, node));
+        } else {
+            self.lost_moves += 1;
+        }
+    }
+
+    /// The name of a thread that lives.
+    #[must_use]
+    pub fn name(&self, tid: Tid) -> &str {
+        let thread = self.lives.known(tid);
+        thread.map_or("", |t| self.lives.threads[t.at()].name.as_str())
+    }
+
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+/// Now, by the clock of the observer.
+#[must_use]
+pub fn monotonic() -> Nanos {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,97 @@
+//! What `hither auto` is asked to do, on which machine, and by which mapper.
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use hither_profile::NodeIx;
+use hither_sys::{Cpu, Node};
+
+use super::analysis::controller::Limits;
+use super::analysis::Member;
+use super::event_log::Watch;
+use super::sampler::Choice;
+
+/// How communication is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    Kmaf,
+    Spcd,
+}
+
+impl Mechanism {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Kmaf => "kmaf",
+            Mechanism::Spcd => "spcd",
+        }
+    }
+}
+
+/// What is placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    pub threads: bool,
+    pub pages: bool,
+}
+
+/// This machine, all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// The node of each processor, by the kernel's number of that.
+    pub node_of: Vec<NodeIx>,
+    /// The kernel's numbers of the nodes.
+    pub nodes: Vec<Node>,
+}
+
+impl Machine {
+    #[must_use]
+    pub fn node_of(&self, cpu: Cpu) -> NodeIx {
+        let node = self.node_of.get(cpu.0 as usize);
+        node.copied().unwrap_or_default()
+    }
+
+    /// The kernel's number of the node of a processor.
+    #[must_use]
+    pub fn number_of(&self, cpu: Cpu) -> Node {
+        let node = self.nodes.get(self.node_of(cpu).at());
+        node.copied().unwrap_or(Node(0))
+    }
+
+    #[must_use]
+    pub fn cpus(&self) -> Vec<u32> {
+        let known = |&cpu: &u32| self.node_of[cpu as usize] != NodeIx(u32::MAX);
+        (0..self.node_of.len() as u32).filter(known).collect()
+    }
+}
+
+/// What a mapper is asked.
+pub struct Question<'a> {
+    /// Threads i < j that share, with the weight of their events.
+    pub pairs: &'a [(Member, Member, u32)],
+    /// The events since the last question.
+    pub news: &'a [(Member, Member)],
+    /// Where threads were put, by member.
+    pub seats: &'a [Option<Cpu>],
+}
+
+/// Maps threads to processing units.
+pub trait Mapper {
+    /// Where threads belong, those that communicate; `None` when they had better stay.
+    fn map(&mut self, question: &Question) -> Option<Vec<(Member, Cpu)>>;
+}
+
+/// What to do.
+pub struct Request {
+    pub mechanism: Mechanism,
+    pub parts: Parts,
+    pub samplers: Choice,
+    pub limits: Limits,
+    pub machine: Machine,
+    pub mapper: Box<dyn Mapper>,
+    /// Takes lines of JSON.
+    pub journal: Option<File>,
+    /// Looks on.
+    pub watch: Option<Box<dyn Watch>>,
+    /// What the program is to have as standard output and error instead of ours.
+    pub streams: [Option<OwnedFd>; 2],
+}

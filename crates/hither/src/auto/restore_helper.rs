@@ -1,0 +1,126 @@
+//! A small process that undoes what hither did to the system and to other processes, when
+//! hither has ended, however it ended.
+//!
+//! ```text
+//!  hither --pipe: what to undo--> guardian (its own session, all signals blocked)
+//!     |                              |
+//!     X killed: the pipe closes ---> undoes all, ends
+//! ```
+//! It is told before a thread is pinned, so that there is no moment at which a pinned thread
+//! is unknown to it. If it was killed itself, nobody is pinned any more, and hither undoes in
+//! the end what there is.
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
+use std::os::fd::{AsFd, AsRawFd};
+
+use anyhow::{Context, Result};
+use hither_sys::{launch, process};
+use nix::poll::{poll, PollFd, PollFlags};
+use nix::sys::signal::SigSet;
+use nix::sys::wait::{waitpid, WaitStatus};
+
+use super::pinned_threads::{Ledger, Pinned};
+use super::sysctls::Knobs;
+
+/// Milliseconds for which it may be busy.
+const PATIENCE: u16 = 1000;
+
+/// The way to tell it. Dropping it has everything undone.
+#[derive(Debug)]
+pub struct Guardian {
+    pipe: Option<PipeWriter>,
+    pid: nix::unistd::Pid,
+    knobs: Option<Knobs>,
+    ledger: Ledger,
+}
+
+impl Guardian {
+    /// Splits it off; `knobs` are let go by it. To be called before anything is changed and
+    /// while this process has one thread.
+    ///
+    /// # Errors
+    /// When the kernel makes no process or pipe.
+    pub fn new(knobs: Option<Knobs>) -> Result<Guardian> {
+        let (theirs, ours) = std::io::pipe().context("cannot make a pipe")?;
+        let pid = process::fork_off(|| {
+            let mut kept = vec![theirs.as_raw_fd()];
+            kept.extend(knobs.as_ref().map(|knobs| knobs.file().as_raw_fd()));
+            let _ = SigSet::all().thread_block();
+            let _ = nix::sys::prctl::set_name(c"hither-guardian");
+            if launch::let_go(&kept).is_err() {
+                return 1;
+            }
+            undo(knobs.as_ref(), &watch(theirs));
+            0
+        });
+        Ok(Guardian {
+            pipe: Some(ours),
+            pid: pid.context("cannot split off the process that undoes what was changed")?,
+            knobs,
+            ledger: Ledger::default(),
+        })
+    }
+
+    #[must_use]
+    pub fn knobs(&self) -> Option<&Knobs> {
+        self.knobs.as_ref()
+    }
+
+    /// Tells it of a thread that is about to be pinned. Whether it has heard, and so the
+    /// thread may be.
+    pub fn expect(&mut self, pinned: Pinned) -> bool {
+        let Some(pipe) = &mut self.pipe else {
+            return false;
+        };
+        let Ok(mut line) = serde_json::to_vec(&pinned) else {
+            return false;
+        };
+        line.push(b'\n');
+        let mut ready = [PollFd::new(pipe.as_fd(), PollFlags::POLLOUT)];
+        let has_room = poll(&mut ready, PATIENCE).is_ok_and(|ready| ready == 1);
+        if !has_room || pipe.write_all(&line).is_err() {
+            // It was stopped or killed.
+            self.pipe = None;
+            return false;
+        }
+        self.ledger.enter(pinned);
+        true
+    }
+
+    /// Whether it lives and hears.
+    #[must_use]
+    pub fn hears(&self) -> bool {
+        self.pipe.is_some()
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        let heard = self.pipe.take().is_some();
+        if !heard {
+            // It may have been stopped for good: what it would do is done here.
+            let _ = process::send(self.pid.as_raw(), nix::libc::SIGKILL);
+        }
+        let done = waitpid(self.pid, None);
+        if !heard || !matches!(done, Ok(WaitStatus::Exited(_, 0))) {
+            undo(self.knobs.as_ref(), &self.ledger);
+        }
+    }
+}
+
+/// Reads to the end of the pipe.
+fn watch(pipe: PipeReader) -> Ledger {
+    let mut ledger = Ledger::default();
+    for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+        if let Ok(pinned) = serde_json::from_str::<Pinned>(&line) {
+            ledger.enter(pinned);
+        }
+    }
+    ledger
+}
+
+fn undo(knobs: Option<&Knobs>, ledger: &Ledger) {
+    if let Some(knobs) = knobs {
+        let _ = knobs.let_go();
+    }
+    ledger.undo();
+}

@@ -1,0 +1,235 @@
+//! Pages that are there and that a sampler may take: those that faulted and were not taken
+//! since. SPCD and kMAF walk the page table for that (III.B.2, 3.1.2), which is not open to
+//! us; the faults tell as well. A page that is taken comes back when it faults, so pages that
+//! nobody uses any more leave by themselves.
+//!
+//! One page of many tells who shares, but each tells only where it is used. So pages that
+//! several threads use are picked more often than others, all of them alike; but not so
+//! often that the rest of them is never found. They are looked for first where memory of one
+//! thread borders on another's: grids and arrays that threads divide among them are shared
+//! there, if at all.
+use super::analysis::{Access, Detector, Page, Seen, ELEMENTS, PAGE};
+use hither_sys::Pid;
+
+/// A page of a process, by its address.
+type At = (Pid, u64);
+
+/// How much likelier a page is picked that several threads use, or may.
+const WEIGHT: u64 = 32;
+/// Every so many picks one is left to pages that nothing is known of, and one of as many at
+/// least to those that one thread uses.
+const LEAST: u64 = 4;
+
+#[derive(Debug)]
+pub struct Present {
+    /// Used by several threads, or beside memory of others.
+    likely: Vec<At>,
+    other: Vec<At>,
+    random: u64,
+}
+
+impl Present {
+    pub fn new() -> Present {
+        Present {
+            likely: Vec::new(),
+            other: Vec::new(),
+            random: 0x9E37_79B9_7F4A_7C15,
+        }
+    }
+
+    /// A page faulted, and this is what it told.
+    pub fn accessed(&mut self, at: At, access: &Access, seen: Seen, detector: &dyn Detector) {
+        let mut borders = false;
+        for step in [-1, 1] {
+            let Some(number) = access.page.number.checked_add_signed(step) else {
+                continue;
+            };
+            let page = Page {
+                number,
+                ..access.page
+            };
+            if !detector.is_of_others(page, access.who) {
+                continue;
+            }
+            borders = true;
+            // It was there first, and did not know.
+            if !seen.known {
+                let there = at.1.wrapping_add_signed(step * PAGE.cast_signed());
+                self.saw((at.0, there), true);
+            }
+        }
+        self.saw(at, seen.mixed || borders);
+    }
+
+    fn list(&mut self, likely: bool) -> &mut Vec<At> {
+        match likely {
+            true => &mut self.likely,
+            false => &mut self.other,
+        }
+    }
+
+    fn saw(&mut self, at: At, likely: bool) {
+        let at = (at.0, at.1 / PAGE * PAGE);
+        let random = self.random() >> 8;
+        let list = self.list(likely);
+        if list.len() < ELEMENTS {
+            list.push(at);
+        } else {
+            list[random as usize % ELEMENTS] = at;
+        }
+    }
+
+    /// The process is gone, or has other memory now.
+    pub fn forget(&mut self, pid: Pid) {
+        self.likely.retain(|at| at.0 != pid);
+        self.other.retain(|at| at.0 != pid);
+    }
+
+    /// At most as many pages as are wanted, of those that may be taken now; the others wait
+    /// for their time.
+    pub fn pick(&mut self, wanted: u32, may: impl Fn(At) -> bool) -> Vec<At> {
+        let mut picks: Vec<At> = Vec::new();
+        for _ in 0..wanted {
+            if self.random().is_multiple_of(LEAST) {
+                continue;
+            }
+            let (likely, other) = (self.likely.len() as u64, self.other.len() as u64);
+            let likely = WEIGHT * likely;
+            let all = likely + other.max(likely / LEAST);
+            let is_likely = self.random() % all.max(1) < likely;
+            let random = (self.random() >> 8) as usize;
+            let list = self.list(is_likely);
+            let at = random % list.len().max(1);
+            if list.get(at).is_some_and(|&page| may(page)) {
+                picks.push(list.swap_remove(at));
+            }
+        }
+        picks.sort_unstable();
+        picks.dedup();
+        // Some may be taken only.
+        for at in (1..picks.len()).rev() {
+            let other = (self.random() >> 8) as usize % (at + 1);
+            picks.swap(at, other);
+        }
+        picks
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hither_profile::NodeIx;
+
+    use super::super::analysis::affinity::AffinityTable;
+    use super::super::analysis::matrix::SharingMatrix;
+    use super::super::analysis::{Member, Object};
+    use super::*;
+
+    #[test]
+    fn pages_are_picked_once_until_they_fault_again() {
+        let mut present = Present::new();
+        (0..6).for_each(|page| present.saw((1, page * PAGE + 17), page < 3));
+        let mut picks: Vec<At> = (0..100).flat_map(|_| present.pick(1, |_| true)).collect();
+        picks.sort_unstable();
+        let all: Vec<At> = (0..6).map(|page| (1, page * PAGE)).collect();
+        assert_eq!(picks, all);
+        assert_eq!(present.pick(100, |_| true), []);
+        present.saw((1, 5 * PAGE), true);
+        assert_eq!(present.pick(100, |_| true), [(1, 5 * PAGE)]);
+    }
+
+    /// So many of 1000 pages are likely to be shared, and get this share of the picks.
+    #[test]
+    fn pages_that_may_be_shared_are_picked_more_often() {
+        let check = |likely: u64, expected: f64| {
+            let mut present = Present::new();
+            (0..1000).for_each(|page| present.saw((1, page * PAGE), page < likely));
+            let (mut picked, mut all) = (0, 0);
+            for _ in 0..10_000 {
+                for (pid, at) in present.pick(4, |_| true) {
+                    all += 1;
+                    picked += u32::from(at < likely * PAGE);
+                    present.saw((pid, at), at < likely * PAGE);
+                }
+            }
+            // Of four three are picked.
+            assert!((28_000..31_000).contains(&all), "{all}");
+            let share = f64::from(picked) / f64::from(all);
+            assert!((share - expected).abs() < 0.02, "{share} {expected}");
+        };
+        check(0, 0.0);
+        // 20 * 32 : 980
+        check(20, 0.395);
+        // A quarter of that to the others.
+        check(500, 0.8);
+    }
+
+    #[test]
+    fn pages_wait_until_they_may_be_taken() {
+        let mut present = Present::new();
+        (0..8).for_each(|page| present.saw((1, page * PAGE), page < 4));
+        let odd = |at: At| at.1 / PAGE % 2 == 1;
+        let mut picks: Vec<At> = (0..1000).flat_map(|_| present.pick(1, odd)).collect();
+        picks.sort_unstable();
+        assert_eq!(picks, [1, 3, 5, 7].map(|page| (1, page * PAGE)));
+        picks.extend((0..1000).flat_map(|_| present.pick(1, |_| true)));
+        picks.sort_unstable();
+        let all: Vec<At> = (0..8).map(|page| (1, page * PAGE)).collect();
+        assert_eq!(picks, all);
+    }
+
+    /// Who accesses which page in order: the uses that pages are known by in the end.
+    #[test]
+    fn memory_that_borders_on_that_of_others_is_known() {
+        let check = |accesses: &[(u16, u64)], expected: [&[u64]; 2]| {
+            let mut present = Present::new();
+            let (mut table, mut matrix) = (AffinityTable::new(1), SharingMatrix::default());
+            for &(who, number) in accesses {
+                let access = Access {
+                    who: Member(who),
+                    node: NodeIx(0),
+                    page: Page {
+                        object: Object(0),
+                        number,
+                    },
+                    offset: 0,
+                    at: 0,
+                };
+                let seen = table.access(&access, &mut matrix);
+                present.accessed((1, number * PAGE + 8), &access, seen, &table);
+            }
+            for (pages, expected) in [&present.other, &present.likely].into_iter().zip(expected) {
+                let numbers: Vec<u64> = pages.iter().map(|at| at.1 / PAGE).collect();
+                assert_eq!(numbers, expected, "{accesses:?}");
+            }
+        };
+        check(&[(0, 1), (0, 2), (0, 3)], [&[1, 2, 3], &[]]);
+        // Whoever comes second tells of both; the first one was thought its own until then.
+        check(&[(0, 1), (0, 2), (1, 3), (1, 4)], [&[1, 2, 4], &[2, 3]]);
+        check(&[(1, 3), (0, 1), (0, 2)], [&[3, 1], &[3, 2]]);
+        // A gap is no border.
+        check(&[(0, 1), (1, 3)], [&[1, 3], &[]]);
+        check(&[(0, 1), (1, 1), (0, 2)], [&[1], &[1, 1, 2]]);
+        // Page 0 has none before it.
+        check(&[(0, 0), (1, 1)], [&[0], &[0, 1]]);
+    }
+
+    #[test]
+    fn processes_that_are_gone_are_not_picked() {
+        let mut present = Present::new();
+        for pid in [1, 2] {
+            present.saw((pid, PAGE), true);
+            present.saw((pid, 2 * PAGE), false);
+        }
+        present.forget(1);
+        let mut picks = present.pick(100, |_| true);
+        picks.sort_unstable();
+        assert_eq!(picks, [(2, PAGE), (2, 2 * PAGE)]);
+    }
+}

@@ -1,0 +1,72 @@
+//! Whether a process may have an agent, from what the kernel says of it.
+use std::fs;
+
+use super::movable_regions;
+use crate::auto::affinity_proxy::is_unfiltered;
+use hither_sys::{Pid, Tid};
+
+/// Why a process may have none.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unfit {
+    Now(String),
+    /// Unless it is otherwise in a while.
+    Perhaps(String),
+}
+
+/// Whether nobody else is at work in the process, and nothing reaches into its memory that
+/// does not ask for pages as threads do.
+///
+/// # Errors
+/// What it is.
+pub fn is_undisturbed(pid: Pid) -> Result<(), Unfit> {
+    let unfit = |why: &str| Err(Unfit::Now(why.to_owned()));
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"));
+    if tracer.is_some_and(|tracer| tracer.trim() != "0") {
+        return unfit("somebody else follows it already");
+    }
+    if !is_unfiltered(&status) {
+        return unfit("a filter forbids it system calls");
+    }
+    let fds = match fs::read_dir(format!("/proc/{pid}/fd")) {
+        Ok(fds) => fds,
+        Err(e) => return unfit(&format!("it may not be looked into ({e}): it has rights that hither has not; be root to sample it")),
+    };
+    let mut links = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+    if links.any(|to| to.to_string_lossy().contains("[userfaultfd]")) {
+        return unfit("it watches page faults itself");
+    }
+    if movable_regions::has_devices(&movable_regions::read(pid)) {
+        return unfit("devices reach into its memory");
+    }
+    Ok(())
+}
+
+/// What a thread may do, as the kernel says it.
+#[must_use]
+pub fn rights(pid: Pid, tid: Tid) -> Vec<String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
+    let is = |line: &&str| {
+        ["Uid:", "Gid:", "Groups:", "Cap"]
+            .iter()
+            .any(|of| line.starts_with(of))
+    };
+    status.lines().filter(is).map(str::to_owned).collect()
+}
+
+/// Whether it leaves a core file when it crashes.
+pub fn leaves_core(pid: Pid) -> bool {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    let mut lines = limits.lines();
+    let core = lines.find_map(|l| l.strip_prefix("Max core file size"));
+    core.and_then(|l| l.split_whitespace().next()) != Some("0")
+}
+
+/// Whether a thread goes before all others that are not such.
+pub fn is_real_time(pid: Pid, tid: Tid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    // The 41st field, counted from behind the name in brackets; 0: normal, 3: batch.
+    let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+    let policy = after.split(' ').nth(38).unwrap_or("0");
+    !["0", "3"].contains(&policy)
+}

@@ -1,0 +1,326 @@
+//! Processes that a sampler has put, or is about to put, an agent into.
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Debug;
+use std::io;
+use std::time::{Duration, Instant};
+
+use hither_profile::Nanos;
+use nix::libc;
+
+use super::agent_fitness::Unfit;
+use super::inject::Injection;
+use super::protocol::Purpose;
+use crate::auto::sampler::View;
+use crate::follow::procfs;
+use hither_sys::{Pid, Tid};
+
+/// Between two looks at processes that have no agent.
+const PAUSE: Duration = Duration::from_millis(100);
+/// So often a process is looked at that is perhaps not fit.
+const TRIES: u32 = 10;
+
+/// Between two looks at all mappings of a process: so many times as long as those at all
+/// processes take, and no less than this.
+const REST: u32 = 200;
+const AT_LEAST: Duration = Duration::from_millis(100);
+
+/// A process that was entered.
+pub trait Host: Sized {
+    const PURPOSE: Purpose;
+    /// As `--sampler` takes it.
+    const SAMPLER: &'static str;
+    /// What is to be seen of it.
+    type Aim: Copy + Default + Debug;
+    /// Whether there is anything of that to see in it.
+    fn is_worth_it(pid: Pid, aim: Self::Aim, view: &View) -> bool;
+    /// Whether it may be entered.
+    ///
+    /// # Errors
+    /// Why not.
+    fn is_fit(pid: Pid) -> Result<(), Unfit>;
+    /// Meets an agent that has just begun.
+    ///
+    /// # Errors
+    /// When it is gone already.
+    fn meet(pid: Pid, agent: Tid, aim: Self::Aim) -> io::Result<Self>;
+    /// Looks after it, one of so many; at its mappings only while pages may be taken.
+    ///
+    /// # Errors
+    /// When the process ended, or runs another program.
+    fn look_after(&mut self, view: &View, hosts: Option<u32>) -> io::Result<()>;
+    /// The thread that was put into it.
+    fn agent(&self) -> Tid;
+    /// Pages that may be taken.
+    fn pages(&self) -> u64;
+    /// Whether this one is among them.
+    fn may_take(&self, page: u64) -> bool;
+    /// Pages taken so far, and processor time that it took where that is known.
+    fn taken(&self) -> (u64, Nanos);
+    /// Bytes in huge pages, which are left alone.
+    fn huge(&self) -> u64;
+    /// Takes so many pages: these as far as they may be, others at random. Not called where
+    /// there are none.
+    fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64);
+}
+
+/// When all mappings of a process were looked at, which costs much in a large one.
+#[derive(Debug, Default)]
+pub struct Looks {
+    last: Option<(Instant, Duration)>,
+}
+
+impl Looks {
+    /// Whether it is time for the next, where so many processes are looked at.
+    pub fn are_due(&self, hosts: u32) -> bool {
+        self.last.is_none_or(|(at, took)| {
+            let rest = took.saturating_mul(REST.saturating_mul(hosts));
+            at.elapsed() >= AT_LEAST.max(rest)
+        })
+    }
+
+    /// One that began then is over.
+    pub fn looked(&mut self, began: Instant) {
+        self.last = Some((Instant::now(), began.elapsed()));
+    }
+
+    /// One more is due.
+    pub fn again(&mut self) {
+        self.last = None;
+    }
+}
+
+/// Where a process stands.
+#[derive(Debug)]
+enum Standing<H> {
+    /// So often it was looked at in vain before.
+    Injecting(Injection, u32),
+    With(Box<H>),
+    /// Looked at again then; so often it has been in vain.
+    Alone(Instant, u32),
+    Refused(String),
+}
+
+#[derive(Debug)]
+pub struct Entered<H: Host> {
+    aim: H::Aim,
+    processes: HashMap<Pid, Standing<H>>,
+    looked: Option<Instant>,
+    random: u64,
+    /// Agents that were met, until somebody takes them.
+    met: Vec<(Pid, Tid)>,
+    /// Pages and time of those that are gone, all together.
+    past: (u64, Nanos),
+    /// Most bytes in huge pages at a time.
+    huge: u64,
+    /// Why processes were left alone, with the first of them and how many there are.
+    refused: BTreeMap<String, (Pid, usize)>,
+}
+
+impl<H: Host> Entered<H> {
+    pub fn new(aim: H::Aim) -> Entered<H> {
+        Entered {
+            aim,
+            huge: 0,
+            processes: HashMap::new(),
+            looked: None,
+            random: 0x9E37_79B9_7F4A_7C15,
+            met: Vec::new(),
+            past: (0, 0),
+            refused: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in who came and who went, and begins what is due. `busy`: pages will be taken.
+    pub fn look(&mut self, view: &View, busy: bool) {
+        self.enter(view);
+        self.advance(view, busy);
+        self.huge = self.huge.max(self.hosts().map(Host::huge).sum());
+    }
+
+    fn enter(&mut self, view: &View) {
+        if self.looked.is_some_and(|at| at.elapsed() < PAUSE) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        let live: HashSet<Pid> = view.roster.live().map(|(_, thread)| thread.pid).collect();
+        let past = &mut self.past;
+        self.processes.retain(|pid, standing| {
+            let stays = live.contains(pid);
+            if let (false, Standing::With(host)) = (stays, standing) {
+                let (pages, time) = host.taken();
+                *past = (past.0 + pages, past.1 + time);
+            }
+            stays
+        });
+        let busy = |s: &Standing<H>| matches!(s, Standing::Injecting(..));
+        let mut busy = self.processes.values().any(busy);
+        for pid in live {
+            let tries = match self.processes.get(&pid) {
+                None => Some(0),
+                Some(Standing::Alone(until, tries)) => (*until <= Instant::now()).then_some(*tries),
+                Some(_) => None,
+            };
+            let Some(tries) = tries else { continue };
+            // One process at a time is stopped; and none that only has the id of one.
+            if busy || !H::is_worth_it(pid, self.aim, view) || !view.roster.is_known(pid) {
+                continue;
+            }
+            let standing = match H::is_fit(pid) {
+                Ok(()) => match Injection::begin(pid, H::PURPOSE) {
+                    Ok(injection) => {
+                        busy = true;
+                        Standing::Injecting(injection, tries)
+                    }
+                    Err(error) => Standing::Refused(error.to_string()),
+                },
+                Err(Unfit::Perhaps(_)) if tries < TRIES => {
+                    Standing::Alone(Instant::now() + PAUSE, tries + 1)
+                }
+                Err(Unfit::Now(reason) | Unfit::Perhaps(reason)) => Standing::Refused(reason),
+            };
+            self.stand(pid, standing);
+        }
+    }
+
+    fn stand(&mut self, pid: Pid, standing: Standing<H>) {
+        if let Standing::Refused(reason) = &standing {
+            // That of one that ended meanwhile is no news.
+            if !procfs::threads(pid).is_empty() {
+                let told = self.refused.entry(reason.clone()).or_insert((pid, 0));
+                told.1 += 1;
+            }
+        }
+        self.processes.insert(pid, standing);
+    }
+
+    /// What has become of injections and agents.
+    fn advance(&mut self, view: &View, busy: bool) {
+        let mut news = Vec::new();
+        let hosts = u32::try_from(self.hosts().count()).unwrap_or(u32::MAX);
+        let hosts = busy.then_some(hosts);
+        for (&pid, standing) in &mut self.processes {
+            match standing {
+                Standing::Injecting(injection, tries) => match injection.outcome() {
+                    None => {}
+                    Some(Ok(tid)) => {
+                        self.met.push((pid, tid));
+                        news.push((pid, meet(pid, tid, self.aim)));
+                    }
+                    // It may be stopped for a while.
+                    Some(Err(Unfit::Perhaps(_))) if *tries < TRIES => {
+                        news.push((pid, later(*tries + 1)));
+                    }
+                    Some(Err(Unfit::Now(reason) | Unfit::Perhaps(reason))) => {
+                        news.push((pid, Standing::Refused(reason)));
+                    }
+                },
+                Standing::With(host) => {
+                    let Err(_) = host.look_after(view, hosts) else {
+                        continue;
+                    };
+                    let (pages, time) = host.taken();
+                    self.past.0 += pages;
+                    self.past.1 += time;
+                    news.push((pid, later(0)));
+                }
+                _ => {}
+            }
+        }
+        for (pid, standing) in news {
+            self.stand(pid, standing);
+        }
+    }
+
+    pub fn hosts(&self) -> impl Iterator<Item = &H> {
+        self.processes
+            .values()
+            .filter_map(|standing| match standing {
+                Standing::With(host) => Some(&**host),
+                _ => None,
+            })
+    }
+
+    /// Pages taken so far, in all, and the time that it took.
+    pub fn taken(&self) -> (u64, Nanos) {
+        self.hosts()
+            .map(Host::taken)
+            .fold(self.past, |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    pub fn may_take(&self, at: (Pid, u64)) -> bool {
+        match self.processes.get(&at.0) {
+            Some(Standing::With(host)) => host.may_take(at.1),
+            _ => false,
+        }
+    }
+
+    /// Has pages taken: every page is as likely as every other.
+    pub fn take(&mut self, wanted: u32, picks: &[(Pid, u64)]) {
+        let total: u64 = self.hosts().map(Host::pages).sum();
+        if wanted == 0 || total == 0 {
+            return;
+        }
+        for standing in self.processes.values_mut() {
+            if let Standing::With(host) = standing {
+                let pages = host.pages();
+                if pages == 0 {
+                    continue;
+                }
+                // What is left over by dividing falls to one by chance.
+                let shares = u64::from(wanted) * pages;
+                let more = next(&mut self.random) % total < shares % total;
+                let share = u32::try_from(shares / total + u64::from(more));
+                host.take(share.unwrap_or(u32::MAX), picks, &mut self.random);
+            }
+        }
+    }
+
+    pub fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+        std::mem::take(&mut self.met)
+    }
+
+    pub fn owns(&self, tid: Tid) -> bool {
+        self.hosts().any(|host| host.agent() == tid)
+    }
+
+    pub fn note(&self) -> Option<String> {
+        let name = H::SAMPLER;
+        let note = |(reason, (first, count)): (&String, &(Pid, usize))| match count {
+            1 => format!("sampler {name} left process {first} alone: {reason}"),
+            _ => format!("sampler {name} left {count} processes alone: {reason}"),
+        };
+        let mut notes: Vec<String> = self.refused.iter().map(note).collect();
+        if self.huge > 0 {
+            let mebibytes = self.huge >> 20;
+            notes.push(format!("sampler {name} left {mebibytes} MiB alone that are in huge pages, which it would split; numa-balancing sees them"));
+        }
+        (!notes.is_empty()).then(|| notes.join("; "))
+    }
+}
+
+fn meet<H: Host>(pid: Pid, agent: Tid, aim: H::Aim) -> Standing<H> {
+    match H::meet(pid, agent, aim) {
+        Ok(host) => Standing::With(Box::new(host)),
+        Err(error) if is_gone(&error) => later(0),
+        Err(error) => Standing::Refused(error.to_string()),
+    }
+}
+
+/// There is no agent, or no more: the process ended, runs another program, or is busy.
+fn later<H>(tries: u32) -> Standing<H> {
+    Standing::Alone(Instant::now() + Duration::from_secs(1), tries)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
+        || error.kind() == io::ErrorKind::UnexpectedEof
+        || error.kind() == io::ErrorKind::BrokenPipe
+}
+
+/// The next of a row of random numbers.
+pub fn next(random: &mut u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    *random
+}

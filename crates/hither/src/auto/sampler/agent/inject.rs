@@ -1,0 +1,379 @@
+//! Puts the agent into a process: one of its threads is stopped for a moment and makes a few
+//! system calls for us, the last of which makes the agent.
+//!
+//! A process of its own does it, which ends right after: a thread that is stopped half-way
+//! by somebody who was killed would go on at the wrong place, and hither may be killed at
+//! any time.
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, IoSlice, PipeReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+#[cfg(not(test))]
+use hither_sys::process;
+use hither_sys::ptrace::{Event, Until};
+use hither_sys::{inject as sys, launch, ptrace};
+use nix::libc;
+#[cfg(not(test))]
+use nix::sys::signal::SigSet;
+use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
+use nix::sys::wait::waitpid;
+
+use super::agent_fitness::Unfit;
+use super::protocol::Purpose;
+use super::{protocol, PAGE};
+use crate::follow::procfs;
+use crate::follow::remote_syscall::{Borrowed, Vdso};
+use hither_sys::{Pid, Tid};
+
+/// The agent's code, which `build.rs` makes of `tracer/agent`.
+const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
+
+/// For a thread to stop, and for the agent to be ready.
+const PATIENCE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_micros(50);
+/// What a reason begins with that may be gone in a while.
+const PERHAPS: &str = "for now: ";
+/// Of user code in 64 bits; the other is of 32.
+const CS_64: u64 = 0x33;
+
+/// An injection that is under way.
+#[derive(Debug)]
+pub struct Injection {
+    result: PipeReader,
+    helper: Option<nix::unistd::Pid>,
+}
+
+impl Injection {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// When the kernel makes no process or pipe.
+    pub fn begin(pid: Pid, purpose: Purpose) -> io::Result<Injection> {
+        let (theirs, ours) = io::pipe()?;
+        let helper = split_off(pid, purpose, ours)?;
+        Ok(Injection {
+            result: theirs,
+            helper,
+        })
+    }
+
+    /// The agent's thread, or why there is none; `None` while that is not known.
+    pub fn outcome(&mut self) -> Option<Result<Tid, Unfit>> {
+        use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+        let mut ready = [PollFd::new(self.result.as_fd(), PollFlags::POLLIN)];
+        if !poll(&mut ready, PollTimeout::ZERO).is_ok_and(|count| count > 0) {
+            return None;
+        }
+        let mut line = String::new();
+        let _ = self.result.read_to_string(&mut line);
+        self.helper.map(|helper| waitpid(helper, None));
+        Some(line.parse().map_err(|_| match line.strip_prefix(PERHAPS) {
+            Some(reason) => Unfit::Perhaps(reason.to_owned()),
+            None if line.is_empty() => {
+                Unfit::Now("the process that was to do it was killed".to_owned())
+            }
+            None => Unfit::Now(line),
+        }))
+    }
+}
+
+/// Has it done by a process of its own.
+#[cfg(not(test))]
+fn split_off(
+    pid: Pid,
+    purpose: Purpose,
+    ours: io::PipeWriter,
+) -> io::Result<Option<nix::unistd::Pid>> {
+    let helper = process::fork_off(|| {
+        let _ = SigSet::all().thread_block();
+        let _ = nix::sys::prctl::set_name(c"hither-injector");
+        if launch::let_go(&[ours.as_raw_fd()]).is_ok() {
+            say(pid, purpose, &ours);
+        }
+        0
+    })?;
+    Ok(Some(helper))
+}
+
+/// Tests run in threads, which cannot be split off.
+#[cfg(test)]
+fn split_off(
+    pid: Pid,
+    purpose: Purpose,
+    ours: io::PipeWriter,
+) -> io::Result<Option<nix::unistd::Pid>> {
+    std::thread::spawn(move || say(pid, purpose, &ours));
+    Ok(None)
+}
+
+/// Does it and says what came of it.
+fn say(pid: Pid, purpose: Purpose, mut pipe: &io::PipeWriter) {
+    let line = match put_into(pid, purpose) {
+        Ok(tid) => tid.to_string(),
+        Err(error) if is_for_now(&error) => format!("{PERHAPS}{error}"),
+        Err(error) => error.to_string(),
+    };
+    let _ = pipe.write_all(line.as_bytes());
+}
+
+fn put_into(pid: Pid, purpose: Purpose) -> io::Result<Tid> {
+    launch::be_prompt();
+    let mut why = cannot();
+    for tid in procfs::threads(pid).into_iter().take(8) {
+        match through(pid, tid, purpose) {
+            Ok(memory) => return memory.wait(),
+            Err(error) if is_for_now(&error) => why = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(why)
+}
+
+fn cannot() -> io::Error {
+    io::Error::new(io::ErrorKind::WouldBlock, "its threads do not stop")
+}
+
+/// Another thread may do, or this one later.
+fn is_for_now(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// What the agent was given.
+struct Given {
+    memory: File,
+    /// Of its data.
+    data: u64,
+    tid: Tid,
+}
+
+impl Given {
+    /// Waits for the agent to have its pipes.
+    fn wait(&self) -> io::Result<Tid> {
+        let (began, mut granted) = (Instant::now(), 0);
+        while began.elapsed() < 4 * PATIENCE {
+            // struct hi_agent_begin: step, error, ready, tid, purpose, asks
+            let mut begin = [0; 24];
+            self.memory.read_exact_at(&mut begin, self.data)?;
+            let word = |at: usize| {
+                let bytes = begin[4 * at..4 * at + 4].try_into().unwrap_or_default();
+                i32::from_le_bytes(bytes)
+            };
+            match (word(1), word(2)) {
+                (0, 1) => return Ok(self.tid),
+                (0, _) if word(5) != granted => {
+                    granted = word(5);
+                    grant(self.tid, granted).map_err(|error| {
+                        let why = "userfaultfd is not allowed to the user that it runs as, nor can hither see to it";
+                        io::Error::other(format!("{why} ({error})"))
+                    })?;
+                    let at = self.data + protocol::GRANTED;
+                    self.memory.write_all_at(&granted.to_le_bytes(), at)?;
+                }
+                (0, _) => std::thread::sleep(4 * PAUSE),
+                (error, _) => {
+                    let error = io::Error::from_raw_os_error(error);
+                    let what = match word(0) {
+                        4 => "userfaultfd is not allowed there",
+                        5 => "the kernel can neither move nor protect pages as we need it",
+                        _ => "it could not begin",
+                    };
+                    return Err(io::Error::other(format!("{what} ({error})")));
+                }
+            }
+        }
+        Err(io::Error::other("it did not begin in time"))
+    }
+}
+
+/// Does for the agent what its program may not and we may.
+fn grant(agent: Tid, what: i32) -> io::Result<()> {
+    let theirs = sys::descriptor(agent, protocol::FAULTS)?;
+    if what != protocol::ASKS_DEVICE {
+        return sys::enable(theirs.as_fd(), protocol::FEATURES);
+    }
+    let mut device = File::options();
+    let device = device.read(true).write(true).open("/dev/userfaultfd")?;
+    let (byte, fds) = ([IoSlice::new(&[0])], [device.as_raw_fd()]);
+    let message = [ControlMessage::ScmRights(&fds)];
+    let flags = MsgFlags::MSG_NOSIGNAL;
+    sendmsg::<()>(theirs.as_raw_fd(), &byte, &message, flags, None)?;
+    Ok(())
+}
+
+/// Does it through one thread.
+fn through(pid: Pid, tid: Tid, purpose: Purpose) -> io::Result<Given> {
+    sys::seize(tid)?;
+    stop(pid, tid)?;
+    let entrance = entrance(pid, tid);
+    if entrance.is_err() {
+        sys::detach(tid, 0)?;
+    }
+    let (memory, syscall) = entrance?;
+    let mut queue = VecDeque::new();
+    let mut thread = Borrowed::take(tid, syscall, &mut queue)?;
+    let made = calls(&mut thread, &memory, purpose);
+    // From here on it must be let go as it was, come what may.
+    let back = thread.give_back(true);
+    let gone = back.and_then(|()| let_go(tid));
+    let (data, agent) = made?;
+    gone?;
+    let agent = thread_of(pid, agent).ok_or_else(|| io::Error::other("it did not begin"))?;
+    Ok(Given {
+        memory,
+        data,
+        tid: agent,
+    })
+}
+
+/// The memory of a process and the address of a `syscall` instruction in it. To be asked for
+/// when one of its threads is stopped: before that it may have become another program, and
+/// the thread's id another's.
+fn entrance(pid: Pid, tid: Tid) -> io::Result<(File, u64)> {
+    if !Path::new(&format!("/proc/{pid}/task/{tid}")).exists() {
+        return Err(cannot());
+    }
+    let memory = open_memory(pid)?;
+    let syscall = vdso(pid).zip(Vdso::read().syscall());
+    let syscall = syscall.ok_or_else(|| io::Error::other("it has no vdso"))?;
+    Ok((memory, syscall.0 + syscall.1))
+}
+
+fn open_memory(pid: Pid) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true);
+    options.open(format!("/proc/{pid}/mem"))
+}
+
+/// Where a process has its vdso, by what it was told at its start.
+fn vdso(pid: Pid) -> Option<u64> {
+    let told = fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let (words, _) = told.as_chunks();
+    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let pair = words
+        .chunks(2)
+        .find(|pair| pair[0] == libc::AT_SYSINFO_EHDR);
+    pair.and_then(|pair| pair.get(1).copied())
+}
+
+/// The thread that has this id where the process itself is: elsewhere it may have another
+/// (pid_namespaces(7)).
+fn thread_of(pid: Pid, inner: Tid) -> Option<Tid> {
+    procfs::threads(pid).into_iter().find(|&tid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"));
+        let status = status.unwrap_or_default();
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let innermost = ids.and_then(|ids| ids.split_whitespace().last());
+        // Kernels without namespaces say nothing of it.
+        innermost.map_or(tid == inner, |id| id.parse() == Ok(inner))
+    })
+}
+
+/// Stops a thread where it can be borrowed.
+fn stop(pid: Pid, tid: Tid) -> io::Result<()> {
+    let began = Instant::now();
+    ptrace::interrupt(tid)?;
+    while began.elapsed() < PATIENCE {
+        match ptrace::wait(Some(tid), false)? {
+            None => std::thread::sleep(PAUSE),
+            Some((_, Event::Trap)) => {
+                if ptrace::registers(tid)?.cs != CS_64 {
+                    sys::detach(tid, 0)?;
+                    return Err(io::Error::other("it is a 32-bit program"));
+                }
+                if !is_in_sequence(pid, tid) {
+                    return Ok(());
+                }
+                ptrace::resume(tid, Until::Event, 0)?;
+                std::thread::sleep(PAUSE);
+                ptrace::interrupt(tid)?;
+            }
+            Some((_, Event::Signal(signal))) => ptrace::resume(tid, Until::Event, signal)?,
+            // The process is stopped: no time to disturb it.
+            Some((_, Event::GroupStop(_))) => {
+                ptrace::listen(tid)?;
+                return Err(cannot());
+            }
+            Some((_, Event::Exited(_) | Event::Killed(_))) => return Err(cannot()),
+            Some(_) => ptrace::resume(tid, Until::Event, 0)?,
+        }
+    }
+    Err(cannot())
+}
+
+/// Whether the thread is in a restartable sequence (rseq(2)), which the kernel would have to
+/// see interrupted and, as we take the thread elsewhere, would not.
+fn is_in_sequence(pid: Pid, tid: Tid) -> bool {
+    let Ok(Some(at)) = sys::rseq(tid) else {
+        return false;
+    };
+    // struct rseq: cpu_id_start, cpu_id, rseq_cs.
+    let mut sequence = [0; 8];
+    let read = open_memory(pid).and_then(|memory| memory.read_exact_at(&mut sequence, at + 8));
+    read.is_err() || sequence != [0; 8]
+}
+
+/// Maps the agent's memory, writes its code and makes its thread. Returns where its data is.
+fn calls(thread: &mut Borrowed, memory: &File, purpose: Purpose) -> io::Result<(u64, Tid)> {
+    let mut call = |number: libc::c_long, arguments: [u64; 6]| {
+        let got = thread.call(number, arguments)?;
+        match i32::try_from(-got) {
+            Ok(error @ 1..4096) => Err(io::Error::from_raw_os_error(error)),
+            _ => Ok(got.cast_unsigned()),
+        }
+    };
+    let code = (CODE.len() as u64).next_multiple_of(PAGE);
+    let length = code + protocol::DATA + protocol::STACK;
+    let writable = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let runnable = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE) as u64;
+    let base = call(libc::SYS_mmap, [0, length, writable, flags, u64::MAX, 0])?;
+    let mut made = || {
+        memory.write_all_at(CODE, base)?;
+        memory.write_all_at(
+            &protocol::purpose(purpose).to_le_bytes(),
+            base + code + protocol::PURPOSE,
+        )?;
+        let forked = libc::MADV_DONTFORK as u64;
+        call(libc::SYS_madvise, [base, length, forked, 0, 0, 0])?;
+        call(libc::SYS_mprotect, [base, code, runnable, 0, 0, 0])?;
+        // No folder and no semaphores in common; a table of descriptors only until it has
+        // one of its own, which it makes without a copy of this one.
+        let kind = libc::CLONE_VM
+            | libc::CLONE_SIGHAND
+            | libc::CLONE_THREAD
+            | libc::CLONE_FILES
+            | libc::CLONE_UNTRACED;
+        Ok((kind as u64, base + length - 64))
+    };
+    let made: io::Result<(u64, u64)> = made();
+    let tid = made.and_then(|(kind, stack)| {
+        let got = thread.call_at(base, libc::SYS_clone, [kind, stack, 0, 0, 0, 0])?;
+        i32::try_from(got)
+            .ok()
+            .filter(|&tid| tid > 0)
+            .ok_or_else(|| io::Error::from_raw_os_error(-(got as i32)))
+    });
+    if tid.is_err() {
+        let _ = thread.call(libc::SYS_munmap, [base, length, 0, 0, 0, 0]);
+    }
+    Ok((base + code, tid?))
+}
+
+/// Lets a thread go that stops once more on its way out of the kernel, so that whatever
+/// system call it was in starts again as it always does.
+fn let_go(tid: Tid) -> io::Result<()> {
+    ptrace::resume(tid, Until::Event, 0)?;
+    loop {
+        match ptrace::wait(Some(tid), true)? {
+            Some((_, Event::Trap)) => return sys::detach(tid, 0),
+            Some((_, Event::Signal(signal))) => return sys::detach(tid, signal),
+            Some((_, Event::GroupStop(_))) => return sys::detach(tid, 0),
+            Some((_, Event::Exited(_) | Event::Killed(_))) | None => return Ok(()),
+            Some(_) => ptrace::resume(tid, Until::Event, 0)?,
+        }
+    }
+}

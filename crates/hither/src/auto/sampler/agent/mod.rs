@@ -1,0 +1,14 @@
+//! A thread of ours inside the program (`tracer/agent`), for the samplers `move` and
+//! `write-protect`: how it comes in, what it is told and answers, which memory is fit for it.
+pub mod agent_fitness;
+pub mod agent_hosts;
+pub mod connection;
+pub mod exit_pages;
+pub mod inject;
+pub mod movable_regions;
+pub mod protocol;
+#[cfg(test)]
+mod tests;
+
+/// Bytes of a page of this processor.
+pub const PAGE: u64 = 4096;

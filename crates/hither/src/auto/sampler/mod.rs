@@ -1,0 +1,148 @@
+//! Causing page faults on purpose, since a page faults once and then no more. One file each,
+//! and a line in [`choose`], safest first.
+mod agent;
+mod numa_balancing;
+mod page_move;
+mod pageout;
+mod write_protect;
+
+use std::io;
+
+use hither_profile::Nanos;
+
+use super::address_spaces::Memory;
+use super::sysctls::Knobs;
+use super::thread_table::Roster;
+use crate::follow::proc_maps::Mapping;
+use hither_sys::{Pid, Tid};
+
+/// What a sampler may know.
+pub struct View<'a> {
+    /// Pages (process, address) that had better be taken than others, each once and in no
+    /// order, at most as many as are wanted; the rest is for chance. A page that came back
+    /// without a fault (the kernel maps sixteen of shared memory at once) is picked no more,
+    /// and found again by chance only.
+    pub picks: &'a [(Pid, u64)],
+    pub memory: &'a Memory,
+    pub roster: &'a Roster,
+    /// Faults since the start that samplers caused.
+    pub extra: u64,
+}
+
+impl<'a> View<'a> {
+    /// What may be sampled, by process: of a process with one thread nothing but what other
+    /// processes have mapped too (kMAF 3.1.2), for nobody communicates through the rest.
+    pub fn mappings(&self) -> impl Iterator<Item = (Pid, &'a Mapping)> {
+        let (memory, roster) = (self.memory, self.roster);
+        memory.processes().flat_map(move |pid| {
+            let one = roster.size(pid) < 2;
+            let all = memory.mappings(pid).iter();
+            let some = all.filter(move |m| !one || memory.is_shared(m));
+            some.map(move |mapping| (pid, mapping))
+        })
+    }
+}
+
+/// A way to cause page faults without changing what the program sees in its memory.
+pub trait Sampler {
+    /// As `--sampler` takes it.
+    fn name(&self) -> &'static str;
+    /// Nanoseconds of processor time that a fault costs the program, with what it takes to
+    /// cause it.
+    fn price(&self) -> Nanos;
+    /// What is seen well enough with it, so that nothing less safe is needed for that.
+    fn reaches(&self) -> &'static [Kind];
+    /// Sees to it that about `wanted` more pages fault. Called every 10 ms, with 0 too.
+    ///
+    /// # Errors
+    /// When it cannot, and will not be able to later.
+    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()>;
+    /// Whether this page of a process may be taken now.
+    fn may_take(&self, at: (Pid, u64), view: &View) -> bool;
+    /// Pages that it took away so far, at most.
+    fn taken(&self) -> u64;
+    /// Whether this is a thread of ours inside the program, whose faults are not the program's.
+    fn owns(&self, _tid: Tid) -> bool {
+        false
+    }
+    /// Threads of ours that came into the program since the last call: until then they were
+    /// taken for the program's.
+    fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+        Vec::new()
+    }
+    /// A remark for the user about what it can and cannot do here.
+    fn note(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Memory that a sampler reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Private,
+    Shared,
+}
+
+/// What the user allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// This one only.
+    pub only: Option<String>,
+    /// Settings of the whole system may be changed for the run.
+    pub allow_sysctl: bool,
+}
+
+/// All names, safest first.
+pub const NAMES: &[&str] = &["numa-balancing", "move", "pageout", "write-protect"];
+
+/// Samplers to use, safest first, each only for what the safer ones do not reach; and a
+/// sentence for each that does not work here.
+#[must_use]
+pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>, Vec<String>) {
+    let mut works: Vec<Box<dyn Sampler>> = Vec::new();
+    let mut reasons = Vec::new();
+    for &name in NAMES {
+        if choice.only.as_deref().is_some_and(|only| only != name) {
+            continue;
+        }
+        let reached = |kind: &Kind| works.iter().any(|s| s.reaches().contains(kind));
+        let mut unreached = [Kind::Private, Kind::Shared].to_vec();
+        unreached.retain(|kind| !reached(kind));
+        if unreached.is_empty() {
+            break;
+        }
+        let sampler: Result<Box<dyn Sampler>, String> = match name {
+            "numa-balancing" => numa_balancing::NumaBalancing::new(knobs).map(|s| Box::new(s) as _),
+            "move" => page_move::Mover::new().map(|s| Box::new(s) as _),
+            "pageout" => pageout::PageOut::new().map(|s| Box::new(s) as _),
+            _ => write_protect::WriteProtect::new(&unreached).map(|s| Box::new(s) as _),
+        };
+        match sampler {
+            Ok(sampler) if choice.only.is_none() && adds_nothing(&*sampler, &works) => {}
+            Ok(sampler) => works.push(sampler),
+            Err(reason) => reasons.push(format!("{name}: {reason}")),
+        }
+    }
+    (works, reasons)
+}
+
+/// How many of the faults on known pages samplers have caused: no more than the pages that
+/// they took, for programs give pages back and touch them again.
+#[must_use]
+pub fn caused(samplers: &[Box<dyn Sampler>], known: u64) -> u64 {
+    let taken: u64 = samplers.iter().map(|sampler| sampler.taken()).sum();
+    taken.min(known)
+}
+
+/// Keeps the kernel from moving pages as we do: a remark for the user where that cannot be.
+#[must_use]
+pub fn hold_off(samplers: &[Box<dyn Sampler>], knobs: Option<&Knobs>) -> Option<String> {
+    let needed = samplers.iter().any(|s| s.name() == "numa-balancing");
+    (!needed).then(|| numa_balancing::hold_off(knobs))?
+}
+
+/// Whether safer ones reach all that it does.
+fn adds_nothing(sampler: &dyn Sampler, safer: &[Box<dyn Sampler>]) -> bool {
+    let reached = |kind| safer.iter().any(|s| s.reaches().contains(kind));
+    !sampler.reaches().is_empty() && sampler.reaches().iter().all(reached)
+}

@@ -1,0 +1,289 @@
+//! The kernel's own hinting faults: it takes pages away from time to time to see on which
+//! node they are used (`kernel.numa_balancing`), on machines with one node too. Nothing of
+//! the program is touched by us. It sees private memory only, and with hinting faults comes
+//! that the kernel moves pages itself.
+//!
+//! How fast it goes through a program's memory can be set where debugfs is open to us; else
+//! it is switched off while the budget is used up.
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use hither_profile::Nanos;
+
+use super::{Kind, Sampler, View};
+use crate::auto::sysctls::{self, Knobs, Setting};
+use hither_sys::Pid;
+
+const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
+const RATES: &str = "/sys/kernel/debug/sched/numa_balancing";
+/// Milliseconds in which the kernel goes once through all memory of a process, of the
+/// processor time of each of its threads. Where threads share, it waits longer by the number
+/// of those that do, hence the short ones.
+const PERIODS: std::ops::RangeInclusive<f64> = 4.0..=60_000.0;
+const FIRST_PERIOD: f64 = 20.0;
+/// Megabytes of one step; the kernel makes at most 2560 MB / SIZE steps a second.
+const SIZE: u64 = 16;
+/// Milliseconds for which new memory is left alone. Four times as long the kernel remembers
+/// which threads used a mapping, and those alone go through it again (Linux 6.4 and later):
+/// much shorter, and after two rounds hardly anybody does.
+const DELAY: u64 = 250;
+/// Between two changes of the period.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// A fault takes 0.84 us, its record 0.12, its share of the kernel's walk the rest.
+const PRICE: Nanos = 1500;
+
+#[derive(Debug)]
+pub struct NumaBalancing {
+    /// May be changed.
+    ours: bool,
+    /// The period can be set, and is this, in milliseconds.
+    period: Option<f64>,
+    on: bool,
+    /// Since the last change: when it was, faults wanted and faults seen before.
+    since: Instant,
+    wanted: u64,
+    before: u64,
+    /// At the start, and when it was read last.
+    first: Counters,
+    now: Counters,
+}
+
+fn switch(on: bool) -> Setting {
+    Setting {
+        path: PathBuf::from(SWITCH),
+        value: if on { "1" } else { "0" }.to_owned(),
+    }
+}
+
+fn rate(name: &str, value: u64) -> Setting {
+    Setting {
+        path: PathBuf::from(RATES).join(name),
+        value: value.to_string(),
+    }
+}
+
+/// Whether memory is gone through on all nodes: 2 is for slow ones only (memory tiers).
+fn is_on(value: &str) -> bool {
+    value.trim().parse().is_ok_and(|mode: u32| mode & 1 != 0)
+}
+
+impl NumaBalancing {
+    /// `knobs` where settings of the system may be changed.
+    pub fn new(knobs: Option<&Knobs>) -> Result<NumaBalancing, String> {
+        let Ok(before) = fs::read_to_string(SWITCH) else {
+            return Err("this kernel has no NUMA balancing".to_owned());
+        };
+        let mut sampler = NumaBalancing {
+            ours: false,
+            period: None,
+            on: is_on(&before),
+            since: Instant::now(),
+            wanted: 0,
+            before: 0,
+            first: Counters::read(),
+            now: Counters::read(),
+        };
+        let Some(knobs) = knobs else {
+            return match sampler.on {
+                true => Ok(sampler),
+                false => Err("kernel.numa_balancing is 0; allow hither to switch it on for the run with --allow-sysctl".to_owned()),
+            };
+        };
+        let settings = [
+            switch(true),
+            rate("scan_delay_ms", DELAY),
+            rate("scan_size_mb", SIZE),
+            rate("scan_period_max_ms", FIRST_PERIOD as u64),
+            rate("scan_period_min_ms", FIRST_PERIOD as u64),
+        ];
+        let refused = knobs
+            .hold(&settings)
+            .map_err(|e| format!("settings of the system cannot be changed safely ({e})"))?;
+        if refused.contains(&settings[0]) {
+            return match sampler.on {
+                true => Ok(sampler),
+                false => Err("kernel.numa_balancing is 0 and may not be changed; be root, outside of containers".to_owned()),
+            };
+        }
+        sampler.ours = true;
+        sampler.on = true;
+        sampler.period = (refused.is_empty()).then_some(FIRST_PERIOD);
+        Ok(sampler)
+    }
+
+    /// The period that would have brought as many faults as were wanted.
+    fn adapt(&mut self, extra: u64) -> io::Result<()> {
+        let Some(period) = self.period else {
+            (self.since, self.wanted) = (Instant::now(), 0);
+            return Ok(());
+        };
+        let seen = extra.saturating_sub(self.before);
+        let ratio = (seen as f64 + 1.0) / (self.wanted as f64 + 1.0);
+        let next = next_period(period, ratio);
+        (self.since, self.wanted, self.before) = (Instant::now(), 0, extra);
+        if (next / period - 1.0).abs() < 0.1 {
+            return Ok(());
+        }
+        self.period = Some(next);
+        // The upper one first where it grows: the kernel takes no minimum above it.
+        let mut both = [
+            rate("scan_period_max_ms", next as u64),
+            rate("scan_period_min_ms", next as u64),
+        ];
+        if next < period {
+            both.reverse();
+        }
+        both.iter().try_for_each(sysctls::set)
+    }
+}
+
+/// Keeps the kernel from moving pages itself while hither does, where its faults are not
+/// needed: a remark for the user where that cannot be. Where they are needed it is left
+/// alone, for it can be held off from inside the program only, by binding each run of pages
+/// to the node that it is on (MPOL_BIND with MPOL_F_NUMA_BALANCING): that decides where new
+/// pages go, splits mappings and overrides what the program asked for, and the kernel moves
+/// pages to the threads that use them, as rule (6) does.
+pub fn hold_off(knobs: Option<&Knobs>) -> Option<String> {
+    let now = fs::read_to_string(SWITCH).unwrap_or_default();
+    if now.trim() == "0" || now.is_empty() {
+        return None;
+    }
+    let held = knobs.map(|knobs| knobs.hold(&[switch(false)]));
+    match held {
+        Some(Ok(refused)) if refused.is_empty() => None,
+        Some(_) => Some("kernel.numa_balancing is on and may not be changed, so the kernel moves pages too".to_owned()),
+        None => Some("kernel.numa_balancing is on, so the kernel moves pages too; --allow-sysctl lets hither switch it off for the run".to_owned()),
+    }
+}
+
+/// What the kernel counts, of all programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counters {
+    /// Faults on pages that it took away, and pages that it moved.
+    taken: u64,
+    moved: u64,
+}
+
+impl Counters {
+    fn read() -> Counters {
+        Counters::parse(&fs::read_to_string("/proc/vmstat").unwrap_or_default())
+    }
+
+    fn parse(vmstat: &str) -> Counters {
+        let value = |name: &str| {
+            let value = vmstat.lines().find_map(|line| line.strip_prefix(name));
+            value.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
+        };
+        Counters {
+            taken: value("numa_hint_faults "),
+            moved: value("numa_pages_migrated "),
+        }
+    }
+}
+
+/// No faster than doubling and halving.
+fn next_period(period: f64, ratio: f64) -> f64 {
+    (period * ratio.clamp(0.5, 2.0)).clamp(*PERIODS.start(), *PERIODS.end())
+}
+
+impl Sampler for NumaBalancing {
+    fn name(&self) -> &'static str {
+        "numa-balancing"
+    }
+
+    fn price(&self) -> Nanos {
+        PRICE
+    }
+
+    /// Where its pace cannot be set it is too slow to do without others.
+    fn reaches(&self) -> &'static [Kind] {
+        match self.period {
+            Some(_) => &[Kind::Private],
+            None => &[],
+        }
+    }
+
+    /// The kernel picks.
+    fn may_take(&self, _: (Pid, u64), _: &View) -> bool {
+        false
+    }
+
+    fn taken(&self) -> u64 {
+        self.now.taken.saturating_sub(self.first.taken)
+    }
+
+    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
+        self.wanted += u64::from(wanted);
+        if self.since.elapsed() < PATIENCE {
+            return Ok(());
+        }
+        self.now = Counters::read();
+        if !self.ours {
+            self.since = Instant::now();
+            return Ok(());
+        }
+        let on = self.wanted > 0;
+        if on != self.on {
+            self.on = on;
+            sysctls::set(&switch(on))?;
+        }
+        self.adapt(view.extra)
+    }
+
+    fn note(&self) -> Option<String> {
+        let pace = if !self.ours {
+            "kernel.numa_balancing is on already and was left as it is: how often it samples is not ours to say"
+        } else if self.period.is_none() {
+            "debugfs is closed to hither, so the kernel goes through the program's memory once a second or less often: patterns are seen after some seconds"
+        } else {
+            ""
+        };
+        let moved = match Counters::read().moved.saturating_sub(self.first.moved) {
+            0 => String::new(),
+            moved => format!("the kernel itself moved {moved} pages meanwhile, of all programs"),
+        };
+        let parts = [pace, &moved].map(str::to_owned);
+        let note: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        (!note.is_empty()).then(|| note.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters() {
+        let vmstat = "numa_pte_updates 12\nnuma_hint_faults 7\nnuma_pages_migrated 3\n";
+        let expected = Counters { taken: 7, moved: 3 };
+        assert_eq!(Counters::parse(vmstat), expected);
+        assert_eq!(Counters::parse(""), Counters::default());
+    }
+
+    #[test]
+    fn modes() {
+        let check = |value, expected| assert_eq!(is_on(value), expected, "{value}");
+        check("0\n", false);
+        check("1\n", true);
+        check("2\n", false);
+        check("3\n", true);
+        check("", false);
+    }
+
+    #[test]
+    fn periods_follow_what_is_wanted() {
+        let check = |period, ratio, expected: f64| {
+            let next = next_period(period, ratio);
+            assert!((next - expected).abs() < 1e-9, "{next}");
+        };
+        check(100.0, 1.0, 100.0);
+        // Half as many as wanted: twice as fast; a hundredth: no faster than that.
+        check(200.0, 0.5, 100.0);
+        check(200.0, 0.01, 100.0);
+        check(200.0, 40.0, 400.0);
+        check(6.0, 0.5, 4.0);
+        check(50_000.0, 2.0, 60_000.0);
+    }
+}

@@ -1,0 +1,422 @@
+//! Pages of private memory are taken away by a thread of ours inside the program (the
+//! agent, `tracer/agent`) and put back when they are touched (UFFDIO_MOVE, Linux 6.8): the
+//! fault tells who touched what, reads as well as writes.
+//!
+//! ```text
+//!  this file --pipe: open, take, close--> agent --UFFDIO_MOVE--> stash
+//!      ^------- pipe: counts, closed -------'  ^--- fault --- the program's threads
+//! ```
+//! The agent decides nothing: which memory is fit for it is decided here, from the
+//! kernel's own account of it, and the agent lets go of what the program changes. Where we
+//! are not sure, the process is left alone: a page that is lost cannot be mended.
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use hither_profile::Nanos;
+use hither_sys::affinity::Mask;
+use hither_sys::inject::robust_list;
+use nix::time::{clock_gettime, ClockId};
+
+use super::agent::agent_fitness::{self, Unfit};
+use super::agent::agent_hosts::{next, Entered, Host, Looks};
+use super::agent::connection::{self, Agent};
+use super::agent::exit_pages::Needed;
+use super::agent::movable_regions::{self, Mapping};
+use super::agent::protocol::{self, Closed, News, Order, Purpose};
+use super::agent::PAGE;
+use super::{Kind, Sampler, View};
+use crate::follow::procfs;
+use hither_sys::{Pid, Tid};
+
+/// What a fault costs the program besides the agent's own time: it is stopped, waits, and
+/// is woken.
+const FAULT: Nanos = 3000;
+/// What taking a page and putting it back costs the agent, until it was measured.
+const FIRST: Nanos = 4000;
+/// Until a region that was touched for the first time too often is tried again: soon, for a
+/// program that begins something new is worth looking at, and often it is not filling for
+/// long. What is in vain costs it some 0.5 ms each time.
+const LATER: Duration = Duration::from_millis(400);
+/// Around the lists of locks of threads nothing is taken.
+const AROUND: u64 = PAGE;
+
+#[derive(Debug)]
+pub struct Mover {
+    processes: Entered<Moved>,
+    price: Nanos,
+}
+
+impl Mover {
+    pub fn new() -> Result<Mover, String> {
+        connection::is_possible()?;
+        Ok(Mover {
+            processes: Entered::new(()),
+            price: FIRST + FAULT,
+        })
+    }
+}
+
+impl Sampler for Mover {
+    fn name(&self) -> &'static str {
+        "move"
+    }
+
+    fn price(&self) -> Nanos {
+        self.price
+    }
+
+    fn reaches(&self) -> &'static [Kind] {
+        &[Kind::Private]
+    }
+
+    fn may_take(&self, at: (Pid, u64), _: &View) -> bool {
+        self.processes.may_take(at)
+    }
+
+    fn taken(&self) -> u64 {
+        self.processes.taken().0
+    }
+
+    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
+        self.processes.look(view, wanted > 0);
+        let (taken, time) = self.processes.taken();
+        if taken > 100 {
+            self.price = time / taken + FAULT;
+        }
+        self.processes.take(wanted, view.picks);
+        Ok(())
+    }
+
+    fn owns(&self, tid: Tid) -> bool {
+        self.processes.owns(tid)
+    }
+
+    fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+        self.processes.take_entered()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.processes.note()
+    }
+}
+
+/// A range that is open to the agent.
+#[derive(Clone, Debug)]
+struct Region {
+    range: Range<u64>,
+    /// The agent watches it, and it was looked at once more since: pages may be taken.
+    sure: bool,
+}
+
+/// A process with an agent in it: which of its memory is open to it, and which pages it is
+/// to take.
+#[derive(Debug)]
+pub struct Moved {
+    pid: Pid,
+    agent: Agent,
+    executable: u64,
+    regions: Vec<Region>,
+    /// What the agent was told to open and has not answered.
+    asked: HashSet<u64>,
+    /// Not again, or not before.
+    shunned: Vec<(Range<u64>, Option<Instant>)>,
+    /// Where each thread's list of locks is; `None`: it has none yet.
+    threads: HashMap<Tid, Option<u64>>,
+    /// Lists that were learned so far, and how many threads more there were at first.
+    learned: u64,
+    more: Option<u64>,
+    needed: Needed,
+    looks: Looks,
+    /// Bytes in huge pages.
+    huge: u64,
+}
+
+/// Whether there may be an agent that takes pages of the process: what could go wrong for
+/// it that we cannot see to is not there.
+fn is_fit(pid: Pid) -> Result<(), Unfit> {
+    agent_fitness::is_undisturbed(pid)?;
+    let unfit = |why: &str| Err(Unfit::Now(why.to_owned()));
+    // A core file is to hold all of memory; the kernel waits for no page when it writes one.
+    if agent_fitness::leaves_core(pid) {
+        return unfit(
+            "it would leave a core file, which would lack pages; ulimit -c 0 or --sampler write-protect lets it be sampled",
+        );
+    }
+    for tid in procfs::threads(pid) {
+        if agent_fitness::is_real_time(pid, tid) {
+            return unfit("it has real-time threads, which would keep the agent waiting");
+        }
+        if let Ok(None) = robust_list(tid) {
+            let why = "its threads are not those of the GNU C library, so it is not known what the kernel itself writes to; --sampler write-protect can sample it";
+            return Err(Unfit::Perhaps(why.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+impl Host for Moved {
+    const PURPOSE: Purpose = Purpose::Moves;
+    const SAMPLER: &'static str = "move";
+    type Aim = ();
+
+    /// Of a process with one thread, private memory is nobody else's.
+    fn is_worth_it(pid: Pid, (): (), _: &View) -> bool {
+        procfs::threads(pid).len() > 1
+    }
+
+    fn is_fit(pid: Pid) -> Result<(), Unfit> {
+        is_fit(pid)
+    }
+
+    fn meet(pid: Pid, tid: Tid, (): ()) -> io::Result<Moved> {
+        let agent = Agent::meet(pid, tid)?;
+        // It runs where there is room, and at once.
+        let _ = (0..4096).collect::<Mask>().give(tid);
+        hither_sys::launch::make_prompt(tid);
+        let executable = fs::metadata(format!("/proc/{pid}/exe"));
+        Ok(Moved {
+            pid,
+            agent,
+            executable: executable.map_or(0, |m| m.ino()),
+            regions: Vec::new(),
+            asked: HashSet::new(),
+            shunned: Vec::new(),
+            threads: HashMap::new(),
+            learned: 0,
+            more: None,
+            needed: Needed::new(pid)?,
+            looks: Looks::default(),
+            huge: 0,
+        })
+    }
+
+    /// Hears what the agent has to say, and looks after its regions.
+    fn look_after(&mut self, view: &View, hosts: Option<u32>) -> io::Result<()> {
+        for news in self.agent.news()? {
+            match news {
+                News::Opened {
+                    address,
+                    length,
+                    error,
+                } => {
+                    self.asked.remove(&address);
+                    if error == 0 {
+                        self.regions.push(Region {
+                            range: address..address + length,
+                            sure: false,
+                        });
+                        // Soon once more.
+                        self.looks.again();
+                    }
+                }
+                News::Closed {
+                    address,
+                    length,
+                    why,
+                } => self.closed(address..address + length, why),
+                News::Hello { .. } | News::Counts => {}
+            }
+        }
+        self.meet_threads(view);
+        let Some(hosts) = hosts else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        let mut shunned = self.shunned.iter();
+        let due = shunned.any(|(_, until)| until.is_some_and(|until| until <= now));
+        if due || self.looks.are_due(hosts) {
+            self.look()?;
+            self.look_at_threads();
+            self.check_rights()?;
+        }
+        Ok(())
+    }
+
+    fn agent(&self) -> Tid {
+        self.agent.tid
+    }
+
+    fn pages(&self) -> u64 {
+        let sure = self.regions.iter().filter(|r| r.sure);
+        sure.map(|r| (r.range.end - r.range.start) / PAGE).sum()
+    }
+
+    /// A thread of which nothing is known yet may have its list anywhere.
+    fn may_take(&self, page: u64) -> bool {
+        let mut regions = self.regions.iter();
+        self.threads.values().all(Option::is_some)
+            && regions.any(|r| r.sure && r.range.contains(&page))
+    }
+
+    fn taken(&self) -> (u64, Nanos) {
+        (self.agent.counts.taken, self.agent.counts.time)
+    }
+
+    fn huge(&self) -> u64 {
+        self.huge
+    }
+
+    fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
+        let total = self.pages();
+        if total == 0 || self.threads.values().any(Option::is_none) {
+            return;
+        }
+        let at = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| {
+            t.tv_sec().cast_unsigned() * 1_000_000_000 + t.tv_nsec().cast_unsigned()
+        });
+        let lists: Vec<u64> = self.threads.values().copied().flatten().collect();
+        let near = |page: u64, list: u64| page + PAGE + AROUND > list && page < list + AROUND;
+        let (regions, needed) = (&self.regions, &mut self.needed);
+        let may = |page: &u64| regions.iter().any(|r| r.sure && r.range.contains(page));
+        let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
+        let mut picks = picks.filter(may);
+        let pages = (0..wanted.min(protocol::OUT / 2)).filter_map(|_| {
+            let page = match picks.next() {
+                Some(page) => page,
+                None => page_of(regions, next(random) % total)?,
+            };
+            let harmless = !lists.iter().any(|&list| near(page, list)) && needed.spares(page);
+            harmless.then_some(Order::Take { address: page, at })
+        });
+        let orders: Vec<Order> = pages.collect();
+        // Whether it is gone we hear when we listen.
+        let _ = self.agent.order(&orders);
+    }
+}
+
+impl Moved {
+    fn closed(&mut self, range: Range<u64>, why: Closed) {
+        self.regions.retain(|r| !overlap(&r.range, &range));
+        match why {
+            Closed::Removed => self.shunned.push((range, None)),
+            Closed::Filling => self.shunned.push((range, Some(Instant::now() + LATER))),
+            Closed::Gone | Closed::Ordered => {}
+        }
+    }
+
+    /// A program that gives up rights asks its own threads to, and knows nothing of ours,
+    /// which is to keep none that nobody else has: whoever got hold of the program would have
+    /// them again.
+    ///
+    /// # Errors
+    /// When it is so.
+    fn check_rights(&self) -> io::Result<()> {
+        let ours = agent_fitness::rights(self.pid, self.agent.tid);
+        let has = |tid: &Tid| agent_fitness::rights(self.pid, *tid) == ours;
+        let mut threads = std::iter::once(&self.pid).chain(self.threads.keys());
+        match threads.any(has) {
+            true => Ok(()),
+            false => Err(io::Error::other("the program has given up rights")),
+        }
+    }
+
+    /// Learns where the threads' lists of locks are. The engine has just been told of all
+    /// threads that were made until now.
+    fn meet_threads(&mut self, view: &View) {
+        let all: HashSet<Tid> = view.roster.of(self.pid).into_iter().collect();
+        self.threads.retain(|tid, _| all.contains(tid));
+        for tid in all {
+            if tid != self.agent.tid && !matches!(self.threads.get(&tid), Some(Some(_))) {
+                if let Ok(list) = robust_list(tid) {
+                    self.learned += u64::from(list.is_some());
+                    self.threads.insert(tid, list);
+                }
+            }
+        }
+        let waits = self.threads.values().filter(|list| list.is_none()).count() as u64;
+        let more = view
+            .roster
+            .born(self.pid)
+            .saturating_sub(self.learned + waits);
+        // Some ended before they were met.
+        if more > *self.more.get_or_insert(more) {
+            self.needed.beware_of_stacks();
+        }
+    }
+
+    /// Looks where what the kernel needs at the end of threads is, among what is open.
+    fn look_at_threads(&mut self) {
+        let regions = &self.regions;
+        let is_open = |at: u64| regions.iter().any(|r| r.range.contains(&at));
+        let lists = |(&tid, &list): (&Tid, &Option<u64>)| Some((tid, list?));
+        let lists: Vec<(Tid, u64)> = self.threads.iter().filter_map(lists).collect();
+        // That of the first thread lies among its data.
+        if lists
+            .iter()
+            .any(|&(tid, at)| tid != self.pid && is_open(at))
+        {
+            self.needed.beware_of_stacks();
+        }
+        let lists: Vec<u64> = lists.into_iter().map(|(_, list)| list).collect();
+        self.needed.look(&lists);
+        self.needed.keep(is_open);
+    }
+
+    /// Looks at all mappings: what is open must still be fit, what is fit may be opened.
+    fn look(&mut self) -> io::Result<()> {
+        let began = Instant::now();
+        let all = movable_regions::read(self.pid);
+        self.looks.looked(began);
+        self.huge = movable_regions::huge(&all);
+        let fit = movable_regions::fit(&all, self.executable);
+        let mut orders = Vec::new();
+        let now = Instant::now();
+        let is_there = |range: &Range<u64>| {
+            let next = all.partition_point(|mapping| mapping.range.end <= range.start);
+            all.get(next).is_some_and(|m| overlap(&m.range, range))
+        };
+        self.shunned
+            .retain(|(range, until)| until.is_none_or(|until| until > now) && is_there(range));
+        self.regions.retain_mut(|region| {
+            region.sure = is_covered(&region.range, &fit);
+            if !region.sure {
+                orders.push(Order::Close {
+                    address: region.range.start,
+                    length: region.range.end - region.range.start,
+                });
+            }
+            region.sure
+        });
+        for mapping in fit.iter().filter(|m| !m.is_watched()) {
+            let shunned = self.shunned.iter().any(|(s, _)| overlap(s, &mapping.range));
+            let open = self.regions.len() + self.asked.len();
+            if shunned || open + 1 >= protocol::REGIONS || !self.asked.insert(mapping.range.start) {
+                continue;
+            }
+            orders.push(Order::Open {
+                address: mapping.range.start,
+                length: mapping.length(),
+            });
+        }
+        self.agent.order(&orders)
+    }
+}
+
+/// The page with this number among those that may be taken.
+fn page_of(regions: &[Region], mut number: u64) -> Option<u64> {
+    regions.iter().filter(|r| r.sure).find_map(|region| {
+        let pages = (region.range.end - region.range.start) / PAGE;
+        let here = (number < pages).then(|| region.range.start + number * PAGE);
+        number = number.saturating_sub(pages);
+        here
+    })
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// Whether mappings that are fit and watched fill the range.
+fn is_covered(range: &Range<u64>, fit: &[Mapping]) -> bool {
+    let mut at = range.start;
+    for mapping in fit.iter().filter(|m| m.is_watched()) {
+        if mapping.range.contains(&at) {
+            at = mapping.range.end;
+        }
+    }
+    at >= range.end
+}

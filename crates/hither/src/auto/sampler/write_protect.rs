@@ -1,0 +1,245 @@
+//! Pages are protected against writing, and the kernel lifts that at the next write: nobody
+//! waits, nothing is copied, and the kernel lifts all when hither ends. Who reads is not
+//! seen, hence the last resort: but any user may do it to their own programs.
+//!
+//! The userfaultfd that it takes can be made from inside only: an agent makes it, as that of
+//! the sampler `move` does, and leaves when hither has a copy.
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
+
+use hither_profile::Nanos;
+use hither_sys::{inject, probe, protect};
+use nix::libc;
+
+use super::agent::agent_fitness;
+use super::agent::agent_fitness::Unfit;
+use super::agent::agent_hosts::{next, Entered, Host, Looks};
+use super::agent::connection::Agent;
+use super::agent::movable_regions;
+use super::agent::protocol::Purpose;
+use super::{Kind, Sampler, View};
+use crate::auto::analysis::PAGE;
+use crate::follow::procfs;
+use hither_sys::{Pid, Tid};
+
+/// Protecting a page takes 0.3 to 0.4 us, the fault that follows 0.6 to 1.2.
+const PRICE: Nanos = 1500;
+/// Pages at a time: the budget is kept over longer times than that.
+const MOST: u32 = 256;
+
+#[derive(Debug)]
+pub struct WriteProtect {
+    processes: Entered<Protected>,
+    seen: bool,
+}
+
+impl WriteProtect {
+    /// For memory of these kinds.
+    pub fn new(kinds: &[Kind]) -> Result<WriteProtect, String> {
+        is_possible()?;
+        let has = |kind| kinds.contains(&kind);
+        let aim = Aim {
+            private: has(Kind::Private),
+            shared: has(Kind::Shared),
+        };
+        Ok(WriteProtect {
+            processes: Entered::new(aim),
+            seen: false,
+        })
+    }
+}
+
+/// Whether this kernel and this user can protect pages.
+fn is_possible() -> Result<(), String> {
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err("the agent is there for x86-64 only".to_owned());
+    }
+    let features = probe::userfaultfd(true).map_err(|e| {
+        format!(
+            "userfaultfd is not allowed here ({e}); in docker: --security-opt seccomp=unconfined"
+        )
+    })?;
+    if features & probe::FEATURE_WRITE_PROTECT_ASYNC == 0 || inject::may_have_descriptors().is_err()
+    {
+        return Err("the kernel cannot protect pages of others (Linux 6.9)".to_owned());
+    }
+    probe::ptrace_seize().map_err(|e| {
+        format!(
+            "no thread can be put into a program (ptrace: {e}); in docker: --cap-add SYS_PTRACE"
+        )
+    })
+}
+
+/// What memory it is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Aim {
+    private: bool,
+    shared: bool,
+}
+
+/// A process whose pages can be protected.
+#[derive(Debug)]
+struct Protected {
+    pid: Pid,
+    aim: Aim,
+    /// Was there.
+    agent: Tid,
+    faults: OwnedFd,
+    regions: Vec<Range<u64>>,
+    taken: u64,
+    huge: u64,
+    looks: Looks,
+}
+
+impl Host for Protected {
+    const PURPOSE: Purpose = Purpose::Lends;
+    const SAMPLER: &'static str = "write-protect";
+    type Aim = Aim;
+
+    fn is_worth_it(pid: Pid, aim: Aim, view: &View) -> bool {
+        let shared = |m| view.memory.is_shared(m);
+        aim.private && procfs::threads(pid).len() > 1
+            || aim.shared && view.memory.mappings(pid).iter().any(shared)
+    }
+
+    fn is_fit(pid: Pid) -> Result<(), Unfit> {
+        agent_fitness::is_undisturbed(pid)
+    }
+
+    fn meet(pid: Pid, agent: Tid, aim: Aim) -> io::Result<Protected> {
+        Ok(Protected {
+            pid,
+            aim,
+            agent,
+            faults: Agent::meet(pid, agent)?.lend()?,
+            regions: Vec::new(),
+            taken: 0,
+            huge: 0,
+            looks: Looks::default(),
+        })
+    }
+
+    fn look_after(&mut self, _: &View, hosts: Option<u32>) -> io::Result<()> {
+        if !hosts.is_some_and(|hosts| self.looks.are_due(hosts)) {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let all = movable_regions::read(self.pid);
+        self.huge = movable_regions::huge(&all);
+        let private = self.aim.private && procfs::threads(self.pid).len() > 1;
+        let fit = all
+            .iter()
+            .filter(|m| m.is_protectable(private, self.aim.shared));
+        self.regions.clear();
+        for mapping in fit {
+            let range = &mapping.range;
+            // Again and again: what was mapped anew at the same place is not watched.
+            match protect::watch(self.faults.as_fd(), (range.start, mapping.length())) {
+                Ok(()) => self.regions.push(range.clone()),
+                Err(error) if is_gone(&error) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        self.looks.looked(began);
+        Ok(())
+    }
+
+    fn agent(&self) -> Tid {
+        self.agent
+    }
+
+    fn pages(&self) -> u64 {
+        let bytes = self.regions.iter().map(|range| range.end - range.start);
+        bytes.sum::<u64>() / PAGE
+    }
+
+    fn may_take(&self, page: u64) -> bool {
+        self.regions.iter().any(|range| range.contains(&page))
+    }
+
+    fn taken(&self) -> (u64, Nanos) {
+        (self.taken, 0)
+    }
+
+    fn huge(&self) -> u64 {
+        self.huge
+    }
+
+    fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
+        let total = self.pages();
+        let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
+        let mut picks = picks.filter(|page| self.may_take(*page));
+        let mut taken = 0;
+        for _ in 0..wanted.min(MOST) {
+            let page = picks.next().or_else(|| self.page(next(random) % total));
+            let Some(page) = page else { break };
+            if protect::protect(self.faults.as_fd(), (page, PAGE)).is_ok() {
+                taken += 1;
+            }
+        }
+        self.taken += taken;
+    }
+}
+
+impl Protected {
+    /// The page with this number among all.
+    fn page(&self, mut number: u64) -> Option<u64> {
+        self.regions.iter().find_map(|range| {
+            let pages = (range.end - range.start) / PAGE;
+            let here = (number < pages).then(|| range.start + number * PAGE);
+            number = number.saturating_sub(pages);
+            here
+        })
+    }
+}
+
+/// The process ended, or runs another program.
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ESRCH)
+}
+
+impl Sampler for WriteProtect {
+    fn name(&self) -> &'static str {
+        "write-protect"
+    }
+
+    fn price(&self) -> Nanos {
+        PRICE
+    }
+
+    fn reaches(&self) -> &'static [Kind] {
+        &[Kind::Private, Kind::Shared]
+    }
+
+    fn may_take(&self, at: (Pid, u64), _: &View) -> bool {
+        self.processes.may_take(at)
+    }
+
+    fn taken(&self) -> u64 {
+        self.processes.taken().0
+    }
+
+    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
+        self.processes.look(view, wanted > 0);
+        self.processes.take(wanted, view.picks);
+        self.seen |= self.taken() > 0;
+        Ok(())
+    }
+
+    fn owns(&self, tid: Tid) -> bool {
+        self.processes.owns(tid)
+    }
+
+    fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+        self.processes.take_entered()
+    }
+
+    fn note(&self) -> Option<String> {
+        let reads = "sampler write-protect sees who writes, not who reads";
+        let parts = [self.seen.then(|| reads.to_owned()), self.processes.note()];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}

@@ -1,0 +1,402 @@
+//! The threads that live: which row of the matrix each has, where it ran last, where it was
+//! put, and where it might run without us.
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use hither_sys::affinity::Mask;
+use nix::libc;
+use nix::time::{clock_gettime, ClockId};
+
+use super::analysis::Member;
+use super::pinned_threads::Pinned;
+use crate::follow::procfs::{self, Birth};
+use hither_sys::{Cpu, Pid, Tid};
+
+/// A thread that lives.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub pid: Pid,
+    pub member: Member,
+    /// The unit that it faulted on last.
+    pub ran: Option<Cpu>,
+    /// The unit that it was put on.
+    pub seat: Option<Cpu>,
+    /// And before that: a thread that it made may have that one yet.
+    before: Option<Cpu>,
+    /// The mask that it would have without us.
+    pub natural: Option<Mask>,
+    /// It chose its units itself, which are its own affair then.
+    pub chose: bool,
+    /// When the kernel spoke of it last: what has its id now and began later is another.
+    seen: Birth,
+}
+
+impl Thread {
+    /// Whether it is what began then.
+    fn is_of(&self, birth: Option<Birth>) -> bool {
+        birth.is_some_and(|birth| birth.0 <= self.seen.0 + 1)
+    }
+
+    /// Whether a mask is one that it was given.
+    fn was_given(&self, mask: &Mask) -> bool {
+        let seats = self.seat.iter().chain(&self.before);
+        seats.into_iter().any(|cpu| *mask == Mask::one(cpu.0))
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Roster {
+    threads: HashMap<Tid, Thread>,
+    /// How many threads of each process live.
+    sizes: HashMap<Pid, usize>,
+    /// How many it ever had, as long as any lives.
+    born: HashMap<Pid, u64>,
+    by_member: Vec<Option<Tid>>,
+    free: Vec<Member>,
+    dead: Vec<Member>,
+    now: Birth,
+}
+
+/// Members that can be told apart; one number means nobody.
+const MOST: usize = u16::MAX as usize - 1;
+/// Clock ticks of /proc are always this long.
+const TICK: Duration = Duration::from_millis(10);
+
+impl Roster {
+    /// To be called before records are taken in: they are from before this moment.
+    pub fn look_at_the_clock(&mut self) {
+        let now = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from);
+        self.now = Birth(u64::try_from(now.as_nanos() / TICK.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Takes in a thread, whoever made it. A thread inherits its creator's mask: one that we
+    /// gave is taken back, so that it may run where it would without us.
+    pub fn started(&mut self, tid: Tid, pid: Pid, creator: Tid) {
+        let parent = self.threads.get(&creator).cloned();
+        let Some(thread) = self.add(tid, pid) else {
+            return;
+        };
+        let Some(parent) = parent else {
+            return;
+        };
+        let (Some(natural), Ok(mask)) = (&parent.natural, Mask::of(tid)) else {
+            return;
+        };
+        if parent.was_given(&mask) {
+            let _ = natural.give(tid);
+        } else if mask != *natural {
+            return;
+        }
+        thread.natural = parent.natural;
+    }
+
+    /// The thread with this id, taken in if need be; `None` when there are too many.
+    pub fn seen(&mut self, tid: Tid, pid: Pid, ran: Cpu) -> Option<Member> {
+        let now = self.now;
+        if self.threads.get(&tid).is_none_or(|known| known.pid != pid) {
+            self.add(tid, pid)?;
+        }
+        let thread = self.threads.get_mut(&tid)?;
+        (thread.ran, thread.seen) = (Some(ran), now);
+        Some(thread.member)
+    }
+
+    fn add(&mut self, tid: Tid, pid: Pid) -> Option<&mut Thread> {
+        self.ended(tid);
+        let member = match self.free.pop() {
+            Some(member) => member,
+            None if self.by_member.len() < MOST => {
+                self.by_member.push(None);
+                Member(u16::try_from(self.by_member.len() - 1).ok()?)
+            }
+            None => return None,
+        };
+        self.by_member[member.at()] = Some(tid);
+        *self.sizes.entry(pid).or_default() += 1;
+        *self.born.entry(pid).or_default() += 1;
+        let thread = Thread {
+            pid,
+            member,
+            ran: None,
+            seat: None,
+            before: None,
+            natural: None,
+            chose: false,
+            seen: self.now,
+        };
+        Some(self.threads.entry(tid).insert_entry(thread).into_mut())
+    }
+
+    /// A thread is gone. Its row, to be cleared; its number is free after [`Roster::reuse`].
+    pub fn ended(&mut self, tid: Tid) -> Option<Member> {
+        let thread = self.threads.remove(&tid)?;
+        self.by_member[thread.member.at()] = None;
+        self.dead.push(thread.member);
+        let left = self.sizes.get_mut(&thread.pid)?;
+        *left -= 1;
+        if *left == 0 {
+            self.sizes.remove(&thread.pid);
+            self.born.remove(&thread.pid);
+        }
+        Some(thread.member)
+    }
+
+    /// Threads of a process that live, as far as is known.
+    #[must_use]
+    pub fn size(&self, pid: Pid) -> usize {
+        self.sizes.get(&pid).copied().unwrap_or(0)
+    }
+
+    /// Threads that a process ever had, as far as is known.
+    #[must_use]
+    pub fn born(&self, pid: Pid) -> u64 {
+        self.born.get(&pid).copied().unwrap_or(0)
+    }
+
+    /// Numbers of threads that are gone, when they are many enough to be given out again.
+    pub fn reuse(&mut self) -> Vec<Member> {
+        if self.dead.len() < 16 + self.threads.len() / 2 {
+            return Vec::new();
+        }
+        self.free.extend(&self.dead);
+        std::mem::take(&mut self.dead)
+    }
+
+    /// What a thread has now is what it would have without us.
+    pub fn keep_mask(&mut self, tid: Tid) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.natural = Mask::of(tid).ok();
+        }
+    }
+
+    #[must_use]
+    pub fn by_member(&self, member: Member) -> Option<(Tid, &Thread)> {
+        let tid = (*self.by_member.get(member.at())?)?;
+        Some((tid, self.threads.get(&tid)?))
+    }
+
+    /// All that live, by thread id.
+    pub fn live(&self) -> impl Iterator<Item = (Tid, &Thread)> {
+        self.threads.iter().map(|(&tid, thread)| (tid, thread))
+    }
+
+    /// Threads of a process.
+    #[must_use]
+    pub fn of(&self, pid: Pid) -> Vec<Tid> {
+        let of = self.live().filter(|(_, thread)| thread.pid == pid);
+        of.map(|(tid, _)| tid).collect()
+    }
+
+    /// Threads (with their processes) that are gone though nobody told, for records can get
+    /// lost. What has an id of theirs now is a stranger.
+    #[must_use]
+    pub fn missing(&self) -> Vec<(Pid, Tid)> {
+        let is_gone = |tid, thread: &Thread| !thread.is_of(procfs::birth(thread.pid, tid));
+        let gone = self.live().filter(|&(tid, thread)| is_gone(tid, thread));
+        gone.map(|(tid, thread)| (thread.pid, tid)).collect()
+    }
+
+    /// Whether the process with this id is the one that the kernel spoke of.
+    #[must_use]
+    pub fn is_known(&self, pid: Pid) -> bool {
+        let born = procfs::birth(pid, pid);
+        let mut of = self.live().filter(|(_, thread)| thread.pid == pid);
+        of.any(|(_, thread)| thread.is_of(born))
+    }
+
+    /// Puts a thread on a unit, if it may run there and has not chosen its units itself, and
+    /// if `tell`, who is told before, has heard. Whether it is there now and was not before.
+    ///
+    /// # Errors
+    /// As sched_setaffinity(2), but for a thread that is gone.
+    pub fn seat(
+        &mut self,
+        tid: Tid,
+        cpu: Cpu,
+        ours: &Mask,
+        tell: impl FnOnce(Pinned) -> bool,
+    ) -> io::Result<bool> {
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return Ok(false);
+        };
+        if thread.chose || thread.seat == Some(cpu) {
+            return Ok(false);
+        }
+        let now = match Mask::of(tid) {
+            Err(e) if e.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
+            now => now?,
+        };
+        // It has what it was given, or what everybody starts with.
+        let given = match thread.seat {
+            Some(seat) => now == Mask::one(seat.0),
+            None => thread.natural.as_ref().unwrap_or(ours) == &now,
+        };
+        if !given || !now.has(cpu.0) && thread.seat.is_none() {
+            thread.chose = true;
+            return Ok(false);
+        }
+        if thread.seat.is_none() {
+            thread.natural = Some(now);
+        }
+        let natural = thread.natural.as_ref().unwrap_or(ours);
+        // Of a thread whose end got lost, the id may be a stranger's by now.
+        let pinned = Pinned::of(thread.pid, tid, cpu.0, natural);
+        let Some(pinned) = pinned.filter(|p| thread.is_of(Some(p.thread))) else {
+            return Ok(false);
+        };
+        if !tell(pinned) {
+            return Ok(false);
+        }
+        match Mask::one(cpu.0).give(tid) {
+            Ok(()) => thread.before = thread.seat.replace(cpu),
+            Err(e) if e.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
+            Err(e) => return Err(e),
+        }
+        Ok(true)
+    }
+
+    /// A process runs another program now: one of its threads is left, with the id of the
+    /// first and its own mask, which is to be as it would without us. The threads that are
+    /// gone.
+    pub fn execed(&mut self, pid: Pid) -> Vec<Tid> {
+        let mut of = self.of(pid);
+        let threads = of.iter().filter_map(|tid| self.threads.get(tid));
+        let mask = Mask::of(pid);
+        let giver = threads.into_iter().find(|thread| {
+            let gave = mask.as_ref().is_ok_and(|mask| thread.was_given(mask));
+            gave && thread.natural.is_some()
+        });
+        let natural = giver.and_then(|thread| thread.natural.clone());
+        if let Some(natural) = &natural {
+            let _ = natural.give(pid);
+        }
+        if let Some(thread) = self.threads.get_mut(&pid) {
+            (thread.seat, thread.before, thread.chose) = (None, None, false);
+            thread.natural = natural.or(thread.natural.take());
+        }
+        of.retain(|&tid| tid != pid);
+        of
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_given_out_again_when_many_are_free() {
+        let mut roster = Roster::default();
+        for tid in 1..=40 {
+            let member = roster.seen(tid, 1, Cpu(0));
+            assert_eq!(member, Some(Member(tid as u16 - 1)));
+        }
+        for tid in 1..=20 {
+            assert_eq!(roster.ended(tid), Some(Member(tid as u16 - 1)));
+        }
+        assert_eq!(roster.ended(7), None);
+        assert_eq!(roster.reuse(), []);
+        // Not one of those yet.
+        assert_eq!(roster.seen(50, 1, Cpu(0)), Some(Member(40)));
+        (21..=30).for_each(|tid| {
+            roster.ended(tid);
+        });
+        assert_eq!(roster.reuse().len(), 30);
+        assert!(roster.seen(51, 1, Cpu(0)).expect("a number") < Member(30));
+        assert_eq!(roster.by_member(Member(40)).map(|t| t.0), Some(50));
+    }
+
+    #[test]
+    fn a_thread_goes_where_it_is_put_and_back() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep");
+        let tid = i32::try_from(child.id()).expect("pid");
+        let ours = Mask::of(0).expect("mask");
+        let cpus: Vec<u32> = ours.cpus().collect();
+        let (first, last) = (Cpu(cpus[0]), Cpu(cpus[cpus.len() - 1]));
+        let mut roster = Roster::default();
+        roster.look_at_the_clock();
+        roster.seen(tid, tid, first);
+        // Who would put it back has to know of it.
+        let refused = roster.seat(tid, last, &ours, |pinned| pinned.tid != tid);
+        assert!(!refused.expect("seat"));
+        assert_eq!(Mask::of(tid).expect("mask"), ours);
+        assert!(roster.seat(tid, last, &ours, |_| true).expect("seat"));
+        assert_eq!(Mask::of(tid).expect("mask"), Mask::one(last.0));
+        assert!(!roster
+            .seat(tid, last, &ours, |_| true)
+            .expect("there already"));
+        assert!(roster.execed(tid).is_empty());
+        assert_eq!(Mask::of(tid).expect("mask"), ours);
+        // What it chose itself is left alone.
+        assert!(roster.seat(tid, last, &ours, |_| true).expect("seat"));
+        if cpus.len() > 1 {
+            Mask::one(first.0).give(tid).expect("its own choice");
+            assert!(!roster.seat(tid, first, &ours, |_| true).expect("chose"));
+            assert!(roster.by_member(Member(0)).is_some_and(|(_, t)| t.chose));
+        }
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+        assert!(!roster.seat(tid, first, &ours, |_| true).expect("gone"));
+    }
+
+    #[test]
+    fn a_stranger_with_the_id_of_a_dead_thread_is_left_alone() {
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("60").spawn().expect("sleep");
+        let tid = i32::try_from(child.id()).expect("pid");
+        let ours = Mask::of(0).expect("mask");
+        let cpu = Cpu(ours.cpus().next().expect("a unit"));
+        // The kernel spoke of it long before this one began.
+        let mut roster = Roster::default();
+        roster.seen(tid, tid, cpu);
+        assert!(!roster.seat(tid, cpu, &ours, |_| true).expect("seat"));
+        assert_eq!(Mask::of(tid).expect("mask"), ours);
+        // Of another process.
+        roster.look_at_the_clock();
+        roster.seen(tid, 1, cpu);
+        assert!(!roster.seat(tid, cpu, &ours, |_| true).expect("seat"));
+        assert_eq!(Mask::of(tid).expect("mask"), ours);
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+    }
+
+    #[test]
+    fn who_is_gone_is_missed_and_who_came_since_is_no_stand_in() {
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("60").spawn().expect("sleep");
+        let pid = i32::try_from(child.id()).expect("pid");
+        let mut roster = Roster::default();
+        // The kernel spoke of one long before this one began, and of one that is gone.
+        roster.seen(pid, pid, Cpu(0));
+        roster.seen(i32::MAX - 1, i32::MAX - 1, Cpu(0));
+        let mut missing = roster.missing();
+        missing.sort_unstable();
+        let gone = i32::MAX - 1;
+        assert_eq!(missing, [(pid, pid), (gone, gone)]);
+        assert!(!roster.is_known(pid) && !roster.is_known(gone));
+        roster.ended(gone);
+        roster.look_at_the_clock();
+        roster.seen(pid, pid, Cpu(0));
+        assert_eq!(roster.missing(), []);
+        assert!(roster.is_known(pid));
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+        assert_eq!(roster.missing(), [(pid, pid)]);
+    }
+
+    #[test]
+    fn sizes_of_processes() {
+        let mut roster = Roster::default();
+        for tid in [10, 11, 20] {
+            roster.seen(tid, tid / 10 * 10, Cpu(0));
+        }
+        assert_eq!((roster.size(10), roster.size(20)), (2, 1));
+        roster.ended(11);
+        roster.seen(20, 10, Cpu(0));
+        assert_eq!((roster.size(10), roster.size(20)), (2, 0));
+        assert_eq!((roster.born(10), roster.born(20)), (3, 0));
+    }
+}

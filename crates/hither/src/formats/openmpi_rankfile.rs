@@ -1,0 +1,34 @@
+//! A rankfile for Open MPI 4: a line per rank. On a machine with several threads per core
+//! PUs are meant only if mpirun is told so, and by the kernel's numbers likewise.
+use super::placed_processes::{commas, ranks, sorted};
+use super::Format;
+use hither_profile::Placement;
+
+pub struct Rankfile;
+
+impl Format for Rankfile {
+    fn name(&self) -> &'static str {
+        "openmpi-rankfile"
+    }
+
+    fn about(&self) -> &'static str {
+        "Open MPI: mpirun --rankfile FILE, with the options that FILE names"
+    }
+
+    /// A rank with several threads gets the PUs of all of them.
+    fn write(&self, placement: &Placement) -> Result<String, String> {
+        let ranks = ranks(placement);
+        if ranks.is_empty() {
+            return Err("the placement places no thread".to_owned());
+        }
+        let mut out = format!(
+            "# mpirun -np {} --use-hwthread-cpus --mca rmaps_rank_file_physical 1 --rankfile FILE\n",
+            ranks.len()
+        );
+        for (rank, process) in ranks.iter().enumerate() {
+            let pus = commas(&sorted(process.pus()));
+            out += &format!("rank {rank}=localhost slot={pus}\n");
+        }
+        Ok(out)
+    }
+}

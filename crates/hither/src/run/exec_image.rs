@@ -1,0 +1,66 @@
+//! What a process is made of, from /proc: its program, a file it has open, a segment attached.
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use hither_sys::ptrace::Registers;
+use hither_sys::{Pid, Tid};
+
+use super::guide::Image;
+use crate::follow::proc_maps::{mappings, MappedFile, Mapping};
+use crate::follow::procfs;
+
+const NAME_OF_VDSO: &str = "[vdso]";
+
+/// Process `pid` at the first instruction of a program, and where its vdso is.
+pub fn read(pid: Pid, registers: &Registers) -> (Image, Option<u64>) {
+    let mappings = mappings(pid);
+    let mut vdso = mappings.iter();
+    let vdso = vdso.find(|m| m.file.as_ref().is_some_and(|f| f.path == NAME_OF_VDSO));
+    let vdso = vdso.map(|m| m.address);
+    let image = Image {
+        executable: procfs::executable(pid),
+        rank: procfs::rank(pid),
+        mappings,
+        stack_pointer: registers.rsp,
+        stack_limit: stack_limit(pid),
+    };
+    (image, vdso)
+}
+
+fn stack_limit(pid: Pid) -> u64 {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    let line = limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max stack size"));
+    let soft = line.and_then(|l| l.split_whitespace().next());
+    soft.and_then(|s| s.parse().ok()).unwrap_or(u64::MAX)
+}
+
+/// The file that thread `tid` has open as `fd`.
+pub fn file(pid: Pid, tid: Tid, fd: i32, offset: u64) -> Option<MappedFile> {
+    let link = format!("/proc/{pid}/task/{tid}/fd/{fd}");
+    let meta = fs::metadata(&link).ok()?;
+    let path = fs::read_link(&link).ok()?;
+    Some(MappedFile {
+        path: path.to_string_lossy().into_owned(),
+        dev: meta.dev(),
+        ino: meta.ino(),
+        offset,
+    })
+}
+
+/// The shared memory segment attached at `address`: since policies split mappings, all
+/// that follow one another and belong to the same.
+pub fn attached(pid: Pid, address: u64) -> Option<Mapping> {
+    let mappings = mappings(pid);
+    let first = mappings.iter().position(|m| m.address == address)?;
+    let mut whole = mappings[first].clone();
+    let same = |file: &Option<MappedFile>| file.as_ref().map(|f| (f.dev, f.ino));
+    for next in &mappings[first + 1..] {
+        if next.address != address + whole.length || same(&next.file) != same(&whole.file) {
+            break;
+        }
+        whole.length += next.length;
+    }
+    Some(whole)
+}

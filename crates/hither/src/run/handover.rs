@@ -1,0 +1,67 @@
+//! The pipe between the front and the follower, both ends of it.
+use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use anyhow::{bail, Result};
+use hither_sys::Pid;
+use serde::{Deserialize, Serialize};
+
+use super::guide::Guide;
+use super::outcome::Outcome;
+use super::progress::Progress;
+use super::request::Refused;
+
+/// What the front hands over.
+pub struct Job<'a> {
+    pub guide: &'a mut (dyn Guide + 'static),
+    pub progress: Option<&'a mut (dyn Progress + 'static)>,
+    pub strict: bool,
+    pub front: Pid,
+    /// Takes one [`Report`].
+    pub sink: PipeWriter,
+    /// The program on its way to exec.
+    pub gate: UnixStream,
+}
+
+/// What the front is told, once.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Report {
+    Refused(Refused),
+    Over(Box<Outcome>),
+}
+
+/// Tells the front; it may have been killed, and then nobody wants to know.
+pub fn tell(mut sink: PipeWriter, report: Report) {
+    if let Ok(text) = serde_json::to_vec(&report) {
+        let _ = sink.write_all(&text);
+    }
+}
+
+/// What the follower told; `None` when it was killed before.
+fn read(reports: &mut PipeReader) -> Option<Report> {
+    let mut text = Vec::new();
+    reports.read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// Why the follower did not let the program start, where it was the follower.
+pub fn refusal(reports: &mut PipeReader) -> Option<anyhow::Error> {
+    match read(reports)? {
+        Report::Refused(refused) => Some(refused.into()),
+        Report::Over(_) => None,
+    }
+}
+
+/// What was asked and got, when all is over.
+///
+/// # Errors
+/// When the follower could not follow the program, or was killed.
+pub fn outcome(reports: &mut PipeReader, follower: nix::unistd::Pid) -> Result<Outcome> {
+    match read(reports) {
+        Some(Report::Over(outcome)) => Ok(*outcome),
+        Some(Report::Refused(refused)) => Err(refused.into()),
+        None => {
+            bail!("the process that followed the program, {follower}, was killed, and the program with it; run it again, and leave that process alone")
+        }
+    }
+}

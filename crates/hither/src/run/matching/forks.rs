@@ -1,0 +1,86 @@
+//! What a forked process has from its parent. The profile gives the copies that the child
+//! was seen to use regions of their own, known by what their originals are.
+use super::image::Image;
+use super::plan::{pages_of, Plan};
+use super::runs::{Fit, Gaps, PAGE_BITS};
+use super::space::Memory;
+use super::things::{Claim, Thing};
+use crate::run::guide::Bind;
+use hither_profile::{RegionId, RegionIx, RegionKind};
+use std::collections::HashSet;
+
+/// Gives the copies in `child` their own regions. Returns what is to be bound.
+pub fn enter(child: &mut Image, plan: &Plan) -> Vec<Bind> {
+    child.taken.clear();
+    let mut bound = Vec::new();
+    let live: HashSet<usize> = child.space.iter().map(|i| i.thing).collect();
+    let numbers: Vec<usize> = child.things.iter().map(|(at, _)| at).collect();
+    for at in numbers {
+        let thing = &mut child.things[at];
+        if thing.kind == RegionKind::Shared {
+            thing.guest = true;
+            continue;
+        }
+        let original = thing.clone();
+        thing.copied = true;
+        thing.mapper = None;
+        thing.claim = None;
+        if !live.contains(&at) {
+            continue;
+        }
+        let mut copies = copies(child, plan, &original);
+        match (copies.pop(), copies.is_empty()) {
+            (Some(region), true) => {
+                let (fit, nearest) = original
+                    .claim
+                    .map_or((Fit::SAME, false), |c| (c.fit, c.nearest));
+                child.claim(
+                    at,
+                    Claim {
+                        region,
+                        fit,
+                        nearest,
+                    },
+                );
+                bound.push(at);
+            }
+            (Some(_), false) => child.ambiguous += 1,
+            (None, _) => {}
+        }
+    }
+    let binds = child.space.iter().filter(|i| i.memory == Memory::Bindable);
+    let binds = binds.filter(|i| bound.contains(&i.thing));
+    let binds = binds.flat_map(|i| child.bind(plan, i, Gaps::Fill));
+    binds.collect()
+}
+
+/// The regions of the child's process that look like copies of what the parent had.
+fn copies(child: &Image, plan: &Plan, original: &Thing) -> Vec<RegionIx> {
+    let Some(process) = child.process else {
+        return Vec::new();
+    };
+    // The parent's region says it best; without one there is what it would have been.
+    let like = original.claim.map(|c| plan.region(c.region).clone());
+    let like = like.unwrap_or_else(|| RegionId {
+        kind: original.kind,
+        ordinal: original.ordinal,
+        size: original.pages << PAGE_BITS,
+        file: original.file.clone(),
+        ..RegionId::default()
+    });
+    let mapping = |kind| matches!(kind, RegionKind::Mmap | RegionKind::Stack);
+    let own = plan.regions_of(process).filter(|at| {
+        let region = plan.region(*at);
+        let kind = region.kind == like.kind || mapping(region.kind) && mapping(like.kind);
+        let sized = like.kind == RegionKind::Brk || pages_of(region) == pages_of(&like);
+        // What the child mapped itself is a thread's of its own.
+        let maker = region.thread.and_then(|t| plan.threads[t.at()].creator);
+        let own = region.kind == RegionKind::Mmap && region.thread.is_some() || maker.is_some();
+        kind && sized
+            && !own
+            && region.ordinal == like.ordinal
+            && region.file == like.file
+            && child.is_free(*at)
+    });
+    own.collect()
+}

@@ -1,0 +1,252 @@
+//! What a process does to its memory while it runs, followed as the tracer's collector
+//! follows it, so that things get the numbers they have in the profile.
+use super::image::is_file_of;
+use super::image::Image;
+use super::names::kept;
+use super::nearest;
+use super::plan::{pages_of, Plan};
+use super::runs::{Fit, Gaps, PAGE_BITS};
+use super::space::{Interval, Memory};
+use super::things::{Claim, Heap, Module, Thing};
+use crate::follow::proc_maps::Mapping;
+use crate::run::guide::Bind;
+use hither_profile::{RegionIx, RegionKind, ThreadIx};
+use nix::libc;
+
+/// Pages [first, end) around a range of bytes.
+pub fn pages(address: u64, length: u64) -> (u64, u64) {
+    let end = address.saturating_add(length);
+    (address >> PAGE_BITS, end.div_ceil(1 << PAGE_BITS))
+}
+
+pub fn is_shared(mapping: &Mapping) -> bool {
+    matches!(
+        mapping.flags & libc::MAP_TYPE,
+        libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE
+    )
+}
+
+/// A file's pages lie in the page cache until this process writes its own.
+pub fn is_bindable(mapping: &Mapping) -> Memory {
+    match mapping.file.is_some() && mapping.prot & libc::PROT_WRITE == 0 {
+        true => Memory::Cached,
+        false => Memory::Bindable,
+    }
+}
+
+/// Pages of a huge page, log2.
+fn huge(mapping: &Mapping) -> u32 {
+    if mapping.flags & libc::MAP_HUGETLB == 0 {
+        return 0;
+    }
+    match (mapping.flags >> libc::MAP_HUGE_SHIFT) & 0x3f {
+        0 => 21 - PAGE_BITS,
+        log2 => log2.cast_unsigned().saturating_sub(PAGE_BITS),
+    }
+}
+
+/// A private mapping that thread `mapper` made, the `ordinal`-th of its size.
+pub fn private(
+    image: &mut Image,
+    plan: &Plan,
+    mapper: Option<ThreadIx>,
+    ordinal: u32,
+    mapping: &Mapping,
+) -> Vec<Bind> {
+    let (start, end) = pages(mapping.address, mapping.length);
+    let module = of_module(image, plan, mapping, (start, end));
+    let (thing, offset) = module.unwrap_or_else(|| {
+        let file = mapping.file.as_ref().map_or("", |f| kept(&f.path));
+        let thing = image.add(Thing {
+            kind: RegionKind::Mmap,
+            mapper,
+            ordinal,
+            pages: end - start,
+            file: file.to_owned(),
+            huge: huge(mapping),
+            ..Thing::default()
+        });
+        nearest::claim(image, plan, thing, mapping);
+        (thing, 0)
+    });
+    let interval = Interval {
+        start,
+        end,
+        thing,
+        offset,
+        memory: is_bindable(mapping),
+    };
+    image.space.put(interval);
+    match interval.memory {
+        Memory::Bindable => image.bind(plan, &interval, Gaps::Fill),
+        _ => Vec::new(),
+    }
+}
+
+/// The module whose segment is mapped, and which page of it this is. The loader maps a
+/// file whole and then its segments over that.
+fn of_module(
+    image: &mut Image,
+    plan: &Plan,
+    mapping: &Mapping,
+    (start, end): (u64, u64),
+) -> Option<(usize, u64)> {
+    let path = mapping.file.as_ref().map_or("", |f| kept(&f.path));
+    let around = image.modules.iter().find(|m| {
+        let inside = m.start <= start && end <= m.end;
+        inside && (path.is_empty() || m.path == path)
+    });
+    if let Some(module) = around {
+        return Some((module.thing, start - module.start));
+    }
+    let file = mapping.file.as_ref().filter(|f| f.offset == 0)?;
+    let thing = image.add(Thing {
+        kind: RegionKind::Elf,
+        pages: end - start,
+        file: kept(&file.path).to_owned(),
+        ..Thing::default()
+    });
+    claim_module(image, plan, thing);
+    if image.things[thing].claim.is_none() {
+        image.things.remove(thing);
+        return None;
+    }
+    image.modules.push(Module {
+        start,
+        end,
+        path: kept(&file.path).to_owned(),
+        thing,
+    });
+    Some((thing, 0))
+}
+
+/// Finds the module of the profile that a module is: of that path, else of that name; of
+/// that size, else of about that size.
+pub fn claim_module(image: &mut Image, plan: &Plan, thing: usize) {
+    let Some(process) = image.process else { return };
+    let (path, now) = (image.things[thing].file.clone(), image.things[thing].pages);
+    let key = |at: RegionIx| {
+        let region = plan.region(at);
+        let then = pages_of(region).max(1);
+        let near = then <= now.saturating_mul(2) && now <= then.saturating_mul(2);
+        let named = is_file_of(image, plan, &path, &region.file);
+        let fits = region.kind == RegionKind::Elf && named && near && image.is_free(at);
+        fits.then_some((region.file != path, now.abs_diff(then), at))
+    };
+    let Some((_, differs, region)) = plan.regions_of(process).filter_map(key).min() else {
+        return;
+    };
+    let from = pages_of(plan.region(region));
+    let claim = match differs {
+        0 => Claim {
+            region,
+            fit: Fit::SAME,
+            nearest: false,
+        },
+        _ => Claim {
+            region,
+            fit: Fit::Scale { from, to: now },
+            nearest: true,
+        },
+    };
+    image.claim(thing, claim);
+}
+
+/// munmap.
+pub fn unmap(image: &mut Image, address: u64, length: u64) {
+    let (start, end) = pages(address, length);
+    image.space.take(start, end);
+    image.modules.retain(|m| m.start < start || end <= m.start);
+}
+
+/// mremap: pages keep their place in what they belong to; the last piece grows or shrinks.
+pub fn remap(image: &mut Image, plan: &Plan, old: (u64, u64), new: (u64, u64)) -> Vec<Bind> {
+    let (old, new) = (pages(old.0, old.1), pages(new.0, new.1));
+    let pieces = image.space.take(old.0, old.1);
+    image.space.take(new.0, new.1);
+    let count = pieces.len();
+    let mut moved = Vec::new();
+    for (at, piece) in pieces.into_iter().enumerate() {
+        let start = new.0 + (piece.start - old.0);
+        let grows = at + 1 == count && piece.end == old.1;
+        let end = match grows {
+            true => new.1,
+            false => (start + (piece.end - piece.start)).min(new.1),
+        };
+        if start >= end {
+            continue;
+        }
+        let interval = Interval {
+            start,
+            end,
+            ..piece
+        };
+        let thing = &mut image.things[piece.thing];
+        thing.pages = thing.pages.max(piece.offset + (end - start));
+        nearest::grown(image, plan, piece.thing);
+        image.space.put(interval);
+        moved.push(interval);
+    }
+    let bindable = moved.iter().filter(|i| i.memory == Memory::Bindable);
+    let binds = bindable.flat_map(|i| image.bind(plan, i, Gaps::Fill));
+    binds.collect()
+}
+
+/// brk: the heap ends at `end` now.
+pub fn brk(image: &mut Image, plan: &Plan, end: u64) -> Vec<Bind> {
+    // The page that the heap may share with the program's last variables is theirs.
+    let end = end.div_ceil(1 << PAGE_BITS);
+    let Some(heap) = image.heap else {
+        let thing = image.add(Thing {
+            kind: RegionKind::Brk,
+            ..Thing::default()
+        });
+        let of_process = image.process.into_iter().flat_map(|p| plan.regions_of(p));
+        let region = { of_process }.find(|at| plan.region(*at).kind == RegionKind::Brk);
+        if let Some(region) = region {
+            let claim = Claim {
+                region,
+                fit: Fit::SAME,
+                nearest: false,
+            };
+            image.claim(thing, claim);
+        }
+        image.heap = Some(Heap {
+            first: end,
+            end,
+            thing,
+        });
+        return Vec::new();
+    };
+    if end <= heap.end {
+        image.space.take(end.max(heap.first), heap.end);
+    }
+    let grown = Interval {
+        start: heap.end,
+        end,
+        thing: heap.thing,
+        offset: heap.end - heap.first,
+        memory: Memory::Bindable,
+    };
+    image.heap = Some(Heap {
+        end: end.max(heap.first),
+        ..heap
+    });
+    if end <= heap.end {
+        return Vec::new();
+    }
+    let thing = &mut image.things[heap.thing];
+    thing.pages = thing.pages.max(end - heap.first);
+    image.space.put(grown);
+    image.bind(plan, &grown, Gaps::Fill)
+}
+
+/// Something else is mapped over pages [start, end). A module that only has its segments
+/// put in place stays one.
+pub fn unmap_under(image: &mut Image, start: u64, end: u64) {
+    image.space.take(start, end);
+    image.modules.retain(|m| {
+        let within = m.start <= start && end <= m.end;
+        within || m.end <= start || end <= m.start
+    });
+}

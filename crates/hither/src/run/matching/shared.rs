@@ -1,0 +1,178 @@
+//! Memory that processes share: files and System V segments by their names, the rest by its
+//! order. What the kernel is told of it holds for all who map it, so the first to map it
+//! for writing tells.
+use super::image::Image;
+use super::mappings::{is_bindable, pages};
+use super::names::{alike, base, in_common, kept, skeleton};
+use super::plan::{pages_of, Plan};
+use super::runs::{Fit, Gaps, PAGE_BITS};
+use super::space::{Interval, Memory};
+use super::things::{Claim, Thing};
+use crate::follow::proc_maps::Mapping;
+use crate::run::guide::Bind;
+use hither_profile::{ProcessIx, RegionIx, RegionKind};
+use std::collections::{HashMap, HashSet};
+
+/// So many letters in front tell names of one program from others'.
+const TELLING: usize = 3;
+
+/// A file, or the n-th memory without a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    File(u64, u64),
+    Nameless(u64),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Object {
+    region: Option<RegionIx>,
+    /// Pages bound already, from the first to the last.
+    bound: Option<(u64, u64)>,
+}
+
+/// All shared memory of the run.
+#[derive(Default)]
+pub struct Shared {
+    objects: HashMap<Key, Object>,
+    taken: HashSet<RegionIx>,
+    /// What each image calls it.
+    things: HashMap<(usize, Key), usize>,
+    nameless: u64,
+}
+
+impl Shared {
+    /// Image number `no` maps shared memory.
+    pub fn map(&mut self, image: &mut Image, no: usize, plan: &Plan, m: &Mapping) -> Vec<Bind> {
+        let (start, end) = pages(m.address, m.length);
+        let path = m.file.as_ref().map_or("", |f| kept(&f.path));
+        let named = m.file.as_ref().filter(|_| path != "/dev/zero");
+        let key = match named {
+            Some(file) => Key::File(file.dev, file.ino),
+            None => {
+                self.nameless += 1;
+                Key::Nameless(self.nameless)
+            }
+        };
+        // System V segments have names of their kernel's making, which the profile leaves out.
+        let path = if path.starts_with("/SYSV") || named.is_none() {
+            ""
+        } else {
+            path
+        };
+        let offset = named.map_or(0, |f| f.offset >> PAGE_BITS);
+        let last = offset + (end - start);
+        if !self.objects.contains_key(&key) {
+            let region = self.find(plan, image.process, path, last);
+            self.taken.extend(region);
+            let bound = None;
+            self.objects.insert(key, Object { region, bound });
+        }
+        let thing = self.thing(image, no, plan, key, path);
+        image.things[thing].pages = image.things[thing].pages.max(last);
+        let interval = Interval {
+            start,
+            end,
+            thing,
+            offset,
+            memory: match is_bindable(m) {
+                Memory::Bindable if m.prot & nix::libc::PROT_WRITE == 0 => Memory::Cached,
+                memory => memory,
+            },
+        };
+        image.space.put(interval);
+        self.bind(image, plan, key, &interval)
+    }
+
+    fn bind(&mut self, image: &mut Image, plan: &Plan, key: Key, here: &Interval) -> Vec<Bind> {
+        let object = self.objects.entry(key).or_default();
+        let (first, end) = (here.offset, here.offset + (here.end - here.start));
+        let known = object.bound.is_some_and(|b| b.0 <= first && end <= b.1);
+        if here.memory != Memory::Bindable || known {
+            return Vec::new();
+        }
+        let bound = object.bound.unwrap_or((first, end));
+        object.bound = Some((bound.0.min(first), bound.1.max(end)));
+        image.things[here.thing].guest = false;
+        image.bind(plan, here, Gaps::Fill)
+    }
+
+    fn thing(&mut self, image: &mut Image, no: usize, plan: &Plan, key: Key, path: &str) -> usize {
+        if let Some(&known) = self.things.get(&(no, key)) {
+            return known;
+        }
+        let thing = image.add(Thing {
+            kind: RegionKind::Shared,
+            file: path.to_owned(),
+            guest: true,
+            ..Thing::default()
+        });
+        if let Some(region) = self.objects.get(&key).and_then(|o| o.region) {
+            let claim = Claim {
+                region,
+                fit: Fit::SAME,
+                nearest: plan.region(region).file != path,
+            };
+            image.claim(thing, claim);
+        }
+        self.things.insert((no, key), thing);
+        thing
+    }
+
+    fn find(
+        &self,
+        plan: &Plan,
+        process: Option<ProcessIx>,
+        path: &str,
+        pages: u64,
+    ) -> Option<RegionIx> {
+        let free = |at: &&RegionIx| !self.taken.contains(at);
+        let known = plan.shared(path).iter().filter(free).copied();
+        let own = |at: RegionIx| Some(plan.region(at).process) == process;
+        let size = |at: RegionIx| pages_of(plan.region(at)).abs_diff(pages);
+        if path.is_empty() {
+            // In order, of those of its process and size.
+            return { known }.find(|at| own(*at) && size(*at) == 0);
+        }
+        let numbers = |at: RegionIx| alike(&plan.region(at).file, path);
+        let best = known.min_by_key(|at| {
+            let less = std::cmp::Reverse(numbers(*at));
+            (less, !own(*at), size(*at) != 0, *at)
+        });
+        best.or_else(|| self.in_folder(plan, process?, path, pages))
+    }
+
+    /// With a random name: of that process and size, in such a folder, and called much alike.
+    fn in_folder(
+        &self,
+        plan: &Plan,
+        process: ProcessIx,
+        path: &str,
+        pages: u64,
+    ) -> Option<RegionIx> {
+        let folder = |path: &str| path.rfind('/').map(|at| skeleton(&path[..at]));
+        let mut own = plan.regions_of(process);
+        own.find(|at| {
+            let region = plan.region(*at);
+            region.kind == RegionKind::Shared
+                && !region.file.is_empty()
+                && folder(&region.file) == folder(path)
+                && in_common(base(&region.file), base(path)) >= TELLING
+                && pages_of(region) == pages
+                && !self.taken.contains(at)
+        })
+    }
+
+    /// A forked image has the memory of its parent; the parent goes on telling of it.
+    pub fn forked(&mut self, parent: usize, child: usize) {
+        let of_parent = self.things.iter().filter(|((no, _), _)| *no == parent);
+        let copies: Vec<_> = of_parent
+            .map(|((_, key), thing)| ((child, *key), *thing))
+            .collect();
+        self.things.extend(copies);
+    }
+
+    /// An image has ended.
+    pub fn ended(&mut self, image: usize) {
+        self.things.retain(|(no, _), _| *no != image);
+    }
+}

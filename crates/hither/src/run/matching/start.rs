@@ -1,0 +1,175 @@
+//! What is in memory when a program starts: its own segments and those of its loader, and
+//! the stack.
+use super::image::{join, Image};
+use super::mappings::{is_bindable, pages};
+use super::names::kept;
+use super::plan::{pages_of, Plan};
+use super::runs::{bind, majority, Fit, Gaps, Piece, Run, PAGE_BITS};
+use super::space::{Interval, Memory};
+use super::things::{Claim, Module, Thing};
+use crate::follow::proc_maps::Mapping;
+use crate::run::guide::{self, Bind};
+use hither_profile::RegionKind;
+
+/// Recognises what an image starts with. Returns what is to be bound.
+pub fn enter(image: &mut Image, plan: &Plan, start: &guide::Image) -> Vec<Bind> {
+    let mut mappings: Vec<&Mapping> = start.mappings.iter().filter(|m| m.length > 0).collect();
+    mappings.sort_by_key(|m| m.address);
+    let mut last: Option<usize> = None;
+    let mut end = 0;
+    for mapping in mappings {
+        let name = mapping.file.as_ref().map_or("", |f| kept(&f.path));
+        let (first, next) = pages(mapping.address, mapping.length);
+        // Variables without initial values lie behind the file's segments. Where the heap
+        // follows at once the kernel calls them so.
+        let bss = first == end && matches!(name, "" | "[heap]");
+        let module = if name.starts_with('/') {
+            Some(of_file(image, name, first))
+        } else {
+            last.filter(|_| bss)
+        };
+        match module {
+            Some(module) => segment(image, module, mapping),
+            None if name == "[stack]" => stack(image, plan, mapping),
+            None => {}
+        }
+        (last, end) = (module, next);
+    }
+    for at in 0..image.modules.len() {
+        let module = image.modules[at].clone();
+        let thing = &mut image.things[module.thing];
+        thing.pages = module.end - module.start;
+        super::mappings::claim_module(image, plan, module.thing);
+    }
+    let bindable: Vec<Interval> = image.space.iter().copied().collect();
+    let binds = bindable
+        .iter()
+        .flat_map(|i| match image.things[i.thing].kind {
+            RegionKind::Stack => stack_binds(image, plan, i),
+            _ if i.memory == Memory::Bindable => image.bind(plan, i, Gaps::Fill),
+            _ => Vec::new(),
+        });
+    let mut binds: Vec<Bind> = binds.collect();
+    join(&mut binds);
+    binds
+}
+
+/// The module that a file's segment belongs to; the file is mapped once.
+fn of_file(image: &mut Image, path: &str, first: u64) -> usize {
+    if let Some(known) = image.modules.iter().position(|m| m.path == path) {
+        return known;
+    }
+    let thing = image.add(Thing {
+        kind: RegionKind::Elf,
+        file: path.to_owned(),
+        ..Thing::default()
+    });
+    image.modules.push(Module {
+        start: first,
+        end: first,
+        path: path.to_owned(),
+        thing,
+    });
+    image.modules.len() - 1
+}
+
+fn segment(image: &mut Image, module: usize, mapping: &Mapping) {
+    let (start, end) = pages(mapping.address, mapping.length);
+    let module = &mut image.modules[module];
+    module.end = module.end.max(end);
+    let interval = Interval {
+        start,
+        end,
+        thing: module.thing,
+        offset: start - module.start,
+        memory: is_bindable(mapping),
+    };
+    image.space.put(interval);
+}
+
+/// The stack is as long as in the profile and ends where this one does.
+fn stack(image: &mut Image, plan: &Plan, mapping: &Mapping) {
+    let (start, top) = pages(mapping.address, mapping.length);
+    let region = image.process.and_then(|p| plan.main_stack(p));
+    let pages = region.map_or(top - start, |r| pages_of(plan.region(r)));
+    let pages = pages.min(top);
+    let thing = image.add(Thing {
+        kind: RegionKind::Stack,
+        pages,
+        ..Thing::default()
+    });
+    let bottom = top - pages;
+    let mut part = |start: u64, end: u64, memory| {
+        if start < end {
+            image.space.put(Interval {
+                start,
+                end,
+                thing,
+                offset: start - bottom,
+                memory,
+            });
+        }
+    };
+    part(bottom, start, Memory::Later);
+    part(start.max(bottom), top, Memory::Bindable);
+    if let Some(region) = region {
+        let claim = Claim {
+            region,
+            fit: Fit::SAME,
+            nearest: false,
+        };
+        image.claim(thing, claim);
+    }
+}
+
+/// What the stack grows by gets the policy of its lowest page, so that one goes where most
+/// of what is still to come belongs.
+fn stack_binds(image: &Image, plan: &Plan, here: &Interval) -> Vec<Bind> {
+    let claim = image.things[here.thing].claim;
+    let Some(claim) = claim.filter(|_| here.memory == Memory::Bindable) else {
+        return Vec::new();
+    };
+    let runs = plan.runs(claim.region);
+    let mut binds = image.bind(plan, here, Gaps::Fill);
+    let below = Piece {
+        offset: 0,
+        pages: here.offset,
+        at: 0,
+    };
+    let mut later = Vec::new();
+    bind(runs, claim.fit, below, Gaps::Keep, &mut later);
+    let run = |bind: &Bind| Run {
+        first: bind.start >> PAGE_BITS,
+        end: (bind.start + bind.length) >> PAGE_BITS,
+        node: bind.node,
+    };
+    let later: Vec<Run> = later.iter().map(run).collect();
+    let node = majority(&later, here.offset.max(1)).first().map(|r| r.node);
+    let start = here.start << PAGE_BITS;
+    let page = 1 << PAGE_BITS;
+    match (binds.first_mut(), node) {
+        (Some(first), node) if node.is_none_or(|node| node == first.node) => {
+            first.length += first.start - start;
+            first.start = start;
+        }
+        (first, Some(node)) => {
+            let taken = first.filter(|first| first.start == start);
+            if let Some(first) = taken {
+                first.start += page;
+                first.length -= page;
+            }
+            binds.retain(|bind| bind.length > 0);
+            let length = page;
+            binds.insert(
+                0,
+                Bind {
+                    start,
+                    length,
+                    node,
+                },
+            );
+        }
+        (_, None) => {}
+    }
+    binds
+}

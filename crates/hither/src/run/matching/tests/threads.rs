@@ -1,0 +1,102 @@
+use super::*;
+use hither_sys::Cpu;
+
+/// Which thread of the profile each is, and its unit.
+#[track_caller]
+fn seats(placed: Placed, made: &[(Tid, Tid, Option<u32>)]) {
+    let mut r = placed.recogniser();
+    assert_eq!(r.started(FIRST, &image("/bin/app")).cpu, Some(Cpu(0)));
+    for (creator, tid, expected) in made {
+        let seat = r.thread(*creator, *tid, 0);
+        let got = (seat.thread, seat.cpu);
+        assert_eq!(
+            got,
+            (expected.map(ThreadIx), expected.map(Cpu)),
+            "thread {tid}"
+        );
+    }
+}
+
+/// Threads 1 and 3 are made by thread 0, thread 2 by thread 1.
+fn family() -> Placed {
+    let mut placed = Placed::app();
+    placed.thread(0, Some(0));
+    placed.thread(0, Some(1));
+    placed.thread(0, Some(0));
+    placed
+}
+
+#[test]
+fn by_creator_and_order() {
+    seats(
+        family(),
+        &[
+            (100, 101, Some(1)),
+            (101, 102, Some(2)),
+            (100, 103, Some(3)),
+        ],
+    );
+    // In another order, as a faster machine might have it.
+    seats(
+        family(),
+        &[
+            (100, 101, Some(1)),
+            (100, 103, Some(3)),
+            (101, 102, Some(2)),
+        ],
+    );
+}
+
+#[test]
+fn more_threads_than_in_the_profile() {
+    seats(
+        family(),
+        &[
+            (100, 101, Some(1)),
+            (100, 102, Some(3)),
+            (100, 103, None),
+            (101, 104, Some(2)),
+            (101, 105, None),
+        ],
+    );
+}
+
+#[test]
+fn made_by_somebody_else() {
+    // In the profile thread 3 makes none, so what it makes is known by its number.
+    seats(
+        family(),
+        &[
+            (100, 101, Some(1)),
+            (100, 103, Some(3)),
+            (103, 104, Some(3)),
+            (104, 105, None),
+        ],
+    );
+}
+
+#[test]
+fn thread_ids_are_used_again() {
+    let mut r = family().recogniser();
+    r.started(FIRST, &image("/bin/app"));
+    assert_eq!(r.thread(100, 101, 0).thread, Some(ThreadIx(1)));
+    r.ended(101);
+    assert_eq!(r.thread(100, 101, 0).thread, Some(ThreadIx(3)));
+    assert_eq!(r.thread(100, 102, 0).thread, None);
+    let notes = r.notes();
+    assert_eq!(
+        notes,
+        ["1 thread is not in the placement and runs wherever the system puts it."]
+    );
+}
+
+#[test]
+fn strangers() {
+    let mut r = family().recogniser();
+    r.started(FIRST, &image("/bin/app"));
+    assert_eq!(r.thread(7, 8, 0), Default::default());
+    assert_eq!(r.forked(7, 8, false), Default::default());
+    assert!(r.mapped(7, &private(1, 1)).is_empty());
+    r.ended(7);
+    assert!(r.found(7).is_empty());
+}

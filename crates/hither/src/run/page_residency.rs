@@ -1,0 +1,206 @@
+//! Reads back from the kernel where the pages of a process lie, region by region.
+use super::guide::{Bind, Found};
+use super::outcome::RegionOutcome;
+use anyhow::{Context, Result};
+use hither_profile::PAGE_SIZE;
+use hither_sys::numa::nodes_of;
+use hither_sys::{Node, Tid};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Pages asked for in one call: the kernel holds the process' memory map meanwhile.
+const BATCH: usize = 64 << 10;
+/// Pages looked at per process. Of more, every n-th is, and stands for n: they were bound
+/// in long runs.
+const MOST: u64 = 1 << 22;
+/// Bits of an entry of /proc/PID/pagemap: nobody else maps the page; it is of a file or
+/// shared memory.
+const EXCLUSIVE: u64 = 1 << 56;
+const OF_FILE: u64 = 1 << 61;
+
+/// Asked and got for each region of a process, `tid` being a thread of it that is stopped or
+/// lives.
+///
+/// # Errors
+/// When the kernel does not let us look.
+pub fn read(tid: Tid, found: &[Found]) -> Result<Vec<RegionOutcome>> {
+    let all = found.iter().flat_map(|f| &f.binds);
+    let pages: u64 = all.map(|b| b.length / PAGE_SIZE).sum();
+    let reader = Reader {
+        tid,
+        step: pages.div_ceil(MOST).max(1),
+        files: private_files(tid),
+        pagemap: File::open(format!("/proc/{tid}/pagemap")).ok(),
+    };
+    found.iter().map(|f| reader.region(f)).collect()
+}
+
+struct Reader {
+    tid: Tid,
+    /// Every so many-th page is looked at.
+    step: u64,
+    /// Addresses [start, end) where files are mapped privately, in order.
+    files: Vec<(u64, u64)>,
+    pagemap: Option<File>,
+}
+
+impl Reader {
+    fn region(&self, found: &Found) -> Result<RegionOutcome> {
+        let mut pages: Vec<(u64, Node)> = Vec::new();
+        let mut asked = 0;
+        for bind in &found.binds {
+            asked += bind.length / PAGE_SIZE;
+            pages.extend(self.own(found, bind).map(|address| (address, bind.node)));
+        }
+        let mut nodes: BTreeMap<Node, u64> = BTreeMap::new();
+        let mut right = 0;
+        for batch in pages.chunks(BATCH) {
+            let addresses: Vec<u64> = batch.iter().map(|(address, _)| *address).collect();
+            let tid = nix::unistd::Pid::from_raw(self.tid);
+            let got = nodes_of(tid, &addresses)
+                .context("cannot ask the kernel where the program's pages lie")?;
+            for ((_, wanted), got) in batch.iter().zip(got) {
+                let Some(got) = got.map(Node) else { continue };
+                *nodes.entry(got).or_default() += self.step;
+                right += if got == *wanted { self.step } else { 0 };
+            }
+        }
+        Ok(RegionOutcome {
+            pid: found.pid,
+            region: found.region,
+            name: found.name.clone(),
+            nearest: found.nearest,
+            asked,
+            nodes: nodes.into_iter().collect(),
+            right,
+        })
+    }
+
+    /// Addresses of the pages to look at. Left out are pages that are not the process' own,
+    /// which nobody can place for it: those of files it has not written to, and those of its
+    /// parent that neither has written to since the fork.
+    fn own(&self, found: &Found, bind: &Bind) -> impl Iterator<Item = u64> {
+        let all = (bind.start..bind.start + bind.length).step_by((PAGE_SIZE * self.step) as usize);
+        let at = self.files.partition_point(|(_, end)| *end <= bind.start);
+        let of_file = self.files.get(at);
+        let of_file = of_file.is_some_and(|(start, _)| *start < bind.start + bind.length);
+        let flags = match of_file || found.copied {
+            true => self.flags(bind),
+            false => None,
+        };
+        let (start, copied) = (bind.start, found.copied);
+        all.filter(move |address| {
+            let Some(flags) = &flags else { return true };
+            let at = ((address - start) / PAGE_SIZE) as usize;
+            let flags = flags.get(at).copied().unwrap_or(0);
+            flags & OF_FILE == 0 && (!copied || flags & EXCLUSIVE != 0)
+        })
+    }
+
+    fn flags(&self, bind: &Bind) -> Option<Vec<u64>> {
+        let entry = size_of::<u64>() as u64;
+        let mut bytes = vec![0; (bind.length / PAGE_SIZE * entry) as usize];
+        let file = self.pagemap.as_ref()?;
+        file.read_exact_at(&mut bytes, bind.start / PAGE_SIZE * entry)
+            .ok()?;
+        let entries = bytes.chunks_exact(entry as usize);
+        let entries = entries.map(|e| e.try_into().map_or(0, u64::from_ne_bytes));
+        Some(entries.collect())
+    }
+}
+
+/// Where /proc/TID/maps shows files mapped privately; empty when it cannot be read.
+fn private_files(tid: Tid) -> Vec<(u64, u64)> {
+    let maps = std::fs::read_to_string(format!("/proc/{tid}/maps")).unwrap_or_default();
+    maps.lines().filter_map(private_file).collect()
+}
+
+/// `55d0a000-55d0c000 rw-p 00003000 08:01 1234  /usr/bin/app` -> its range.
+fn private_file(line: &str) -> Option<(u64, u64)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let private = fields.next()?.ends_with('p');
+    let inode = fields.nth(2)?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let range = (number(start)?, number(end)?);
+    (private && inode != "0").then_some(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hither_profile::RegionIx;
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn files_in_maps() {
+        let check = |line, expected| assert_eq!(private_file(line), expected, "{line}");
+        check(
+            "55d0a000-55d0c000 rw-p 00003000 08:01 1234    /usr/bin/my app",
+            Some((0x55d0_a000, 0x55d0_c000)),
+        );
+        check("7f00-8f00 rw-s 00000000 08:01 1234  /dev/shm/x", None);
+        check("7f0000-7f8000 rw-p 00000000 00:00 0   [heap]", None);
+        check("7f0000-7f8000 rw-p 00000000 00:00 0", None);
+        check("", None);
+    }
+
+    /// A real process, waiting for its input to end; its stack has memory on some node.
+    #[test]
+    fn the_stack_of_another_process() {
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("cat");
+        let mut input = child.stdin.take().expect("a pipe");
+        input.write_all(b"x").expect("write");
+        let mut byte = [0];
+        let output = child.stdout.as_mut().expect("a pipe");
+        output.read_exact(&mut byte).expect("it runs");
+        let pid = i32::try_from(child.id()).expect("pid");
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
+        let line = maps
+            .lines()
+            .find(|l| l.ends_with("[stack]"))
+            .expect("a stack");
+        let (start, end) = line
+            .split(' ')
+            .next()
+            .and_then(|r| r.split_once('-'))
+            .expect("a range");
+        let number = |text| u64::from_str_radix(text, 16).expect("a number");
+        let (start, end) = (number(start), number(end));
+        let bind = |node| Bind {
+            start,
+            length: end - start,
+            node: Node(node),
+        };
+        let found = |node| Found {
+            pid,
+            region: Some(RegionIx(7)),
+            name: "main stack".into(),
+            binds: vec![bind(node)],
+            ..Found::default()
+        };
+        let read = read(pid, &[found(0), found(1023)]).expect("move_pages");
+        drop(input);
+        child.wait().expect("wait");
+        let [first, second] = &read[..] else {
+            panic!("{read:?}")
+        };
+        assert_eq!(first.asked, (end - start) / PAGE_SIZE);
+        assert_eq!(first.region, Some(RegionIx(7)));
+        let memory: u64 = first.nodes.iter().map(|(_, pages)| pages).sum();
+        assert!((1..=first.asked).contains(&memory), "{first:?}");
+        let on_first = first
+            .nodes
+            .iter()
+            .find(|(n, _)| n.0 == 0)
+            .map_or(0, |n| n.1);
+        assert_eq!(first.right, on_first);
+        assert_eq!(second.right, 0, "no page is on a node that is not there");
+    }
+}

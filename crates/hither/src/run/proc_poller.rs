@@ -1,0 +1,352 @@
+//! Where ptrace or seccomp is forbidden: the program is started plainly, and its threads
+//! are pinned from outside, by reading /proc again and again.
+//!
+//! What is lost against following it: threads run unpinned until they are seen, short ones
+//! are not seen at all, pages are not bound, and threads created between two looks are
+//! taken in order of their ids. The first thread of a process is pinned only when a second
+//! one exists or the process is a second old, for runtimes count the units they may use at
+//! the start and would take one unit for all there are.
+use super::guide::{Guide, Holding, Image, Seat};
+use super::outcome::{CostOutcome, Method, Outcome, PhaseOutcome, ThreadOutcome};
+use super::progress::Progress;
+use super::request::Request;
+use crate::follow::cpu_time::{nanos, own_time};
+use crate::follow::job_control::{self, Beat, Signals};
+use crate::follow::launch;
+use crate::follow::procfs::{self, Look};
+use anyhow::{Context, Result};
+use hither_sys::affinity::Mask;
+use hither_sys::{Pid, Tid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// Between two looks: short after something new was seen, then longer and longer.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(20);
+/// Between two looks at where a thread runs.
+const READ_BACK: Duration = Duration::from_millis(100);
+/// When a process of one thread is taken to have counted its units.
+const GROWN_UP: Duration = Duration::from_secs(1);
+
+/// Runs the program to its end; `why` it could not be followed, where that was tried.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn run(mut request: Request, guide: Box<dyn Guide>, why: Option<&str>) -> Result<Outcome> {
+    let signals = Signals::hold()?;
+    if let Some(policy) = &request.memory {
+        // Ours, and inherited by the program.
+        let (mode, nodes) = policy.for_kernel();
+        hither_sys::launch::set_policy(mode, &nodes)
+            .context("cannot set the memory policy; see `hither doctor`")?;
+    }
+    let before = own_time();
+    let command = launch::command(&request.target, &request.environment, &signals);
+    let pid = launch::spawn(&request.target, command)?;
+    let mut poller = Poller::new(guide, request.progress.take(), pid.as_raw())?;
+    let end = job_control::wait_with(pid, None, &signals, |beat| {
+        (beat == Beat::Tick).then(|| poller.tick())
+    })?;
+    let mut outcome = poller.finish();
+    let lost = "threads were pinned from outside after they had started, short ones not at all, and pages were left to the system";
+    let lost = match why {
+        Some(why) => format!("this system does not let hither follow programs ({why}), so {lost}; see `hither doctor`"),
+        None => lost.to_owned(),
+    };
+    outcome.notes.insert(0, lost);
+    outcome.end = end;
+    outcome.cost.cpu = own_time().saturating_sub(before);
+    let command = request.command.iter();
+    outcome.command = command.map(|w| w.to_string_lossy().into_owned()).collect();
+    Ok(outcome)
+}
+
+/// A process that is alive.
+struct Process {
+    since: Instant,
+    executable: String,
+    /// Threads that were seen, by id, and their places in [`Poller::threads`].
+    tids: BTreeMap<Tid, usize>,
+}
+
+struct Poller {
+    guide: Box<dyn Guide>,
+    progress: Option<Box<dyn Progress>>,
+    root: Pid,
+    start: Instant,
+    /// Where threads may run that are not placed.
+    allowed: Mask,
+    processes: BTreeMap<Pid, Process>,
+    threads: Vec<ThreadOutcome>,
+    /// The mask that each of them was given last.
+    given: Vec<Option<String>>,
+    /// Masks that a thread has from us or from before; others it chose itself.
+    ours: BTreeSet<String>,
+    holding: Holding,
+    phases: Vec<PhaseOutcome>,
+    pause: Duration,
+    read_back: Instant,
+    looks: u64,
+    notes: Vec<String>,
+}
+
+impl Poller {
+    fn new(
+        guide: Box<dyn Guide>,
+        mut progress: Option<Box<dyn Progress>>,
+        root: Pid,
+    ) -> Result<Poller> {
+        let mut notes = Vec::new();
+        if let Some(Err(error)) = progress.as_mut().map(|p| p.started(root)) {
+            notes.push(format!("the phases were not followed: {error:#}"));
+            progress = None;
+        }
+        let now = Instant::now();
+        let allowed = Mask::of(0).context("cannot read the affinity mask")?;
+        Ok(Poller {
+            guide,
+            progress,
+            root,
+            start: now,
+            ours: BTreeSet::from([allowed.to_string()]),
+            allowed,
+            processes: BTreeMap::new(),
+            threads: Vec::new(),
+            given: Vec::new(),
+            holding: Holding::default(),
+            phases: Vec::new(),
+            pause: SHORTEST,
+            read_back: now,
+            looks: 0,
+            notes,
+        })
+    }
+
+    /// Looks once; how long to wait before the next time.
+    fn tick(&mut self) -> Duration {
+        self.looks += 1;
+        let seen = self.threads.len();
+        let mut pids: Vec<(Pid, Option<Pid>)> = vec![(self.root, None)];
+        // Those whose parents ended are nobody's children any more.
+        pids.extend(
+            self.processes
+                .keys()
+                .filter(|p| **p != self.root)
+                .map(|p| (*p, None)),
+        );
+        let mut at = 0;
+        while let Some(&(pid, parent)) = pids.get(at) {
+            at += 1;
+            for child in self.look_at(pid, parent) {
+                if pids.iter().all(|(known, _)| *known != child) {
+                    pids.push((child, Some(pid)));
+                }
+            }
+        }
+        self.follow_phases();
+        if self.read_back.elapsed() >= READ_BACK {
+            self.read_back = Instant::now();
+            self.read_all_back();
+        }
+        self.pause = match self.threads.len() > seen {
+            true => SHORTEST,
+            false => (self.pause * 2).min(LONGEST),
+        };
+        self.pause
+    }
+
+    /// Takes in the new threads of a process and forgets those that are gone; its children.
+    fn look_at(&mut self, pid: Pid, parent: Option<Pid>) -> Vec<Pid> {
+        let tids = procfs::threads(pid);
+        if tids.is_empty() {
+            if let Some(process) = self.processes.remove(&pid) {
+                process
+                    .tids
+                    .into_keys()
+                    .for_each(|tid| self.guide.ended(tid));
+            }
+            return Vec::new();
+        }
+        self.arrive(pid, parent);
+        let process = self.processes.get_mut(&pid);
+        let Some(process) = process else {
+            return Vec::new();
+        };
+        let known = std::mem::take(&mut process.tids);
+        let grown_up = tids.len() > 1 || process.since.elapsed() > GROWN_UP;
+        let mut now = BTreeMap::new();
+        for &tid in &tids {
+            let place = match known.get(&tid) {
+                Some(place) => *place,
+                None => {
+                    let seat = self.guide.thread(pid, tid, 0);
+                    self.seat(pid, tid, seat)
+                }
+            };
+            now.insert(tid, place);
+            if self.given[place].is_none() && (tid != pid || grown_up) {
+                self.pin(place);
+            }
+        }
+        let gone = known.keys().filter(|tid| !now.contains_key(tid));
+        gone.for_each(|tid| self.guide.ended(*tid));
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.tids = now;
+        }
+        tids.iter()
+            .flat_map(|tid| procfs::children(pid, *tid))
+            .collect()
+    }
+
+    /// A process that may be new, or run another program than before.
+    fn arrive(&mut self, pid: Pid, parent: Option<Pid>) {
+        let executable = procfs::executable(pid);
+        let known = self.processes.get(&pid).map(|p| p.executable.as_str());
+        // Of a process that ends it is not known any more.
+        if known.is_some_and(|known| known == executable || executable.is_empty()) {
+            return;
+        }
+        let image = Image {
+            executable: executable.clone(),
+            rank: procfs::rank(pid),
+            ..Image::default()
+        };
+        let seat = if known.is_some() {
+            self.guide.execed(pid, pid, &image)
+        } else if pid == self.root {
+            self.guide.started(pid, &image)
+        } else {
+            let parent = parent.unwrap_or(self.root);
+            let parents = self.processes.get(&parent);
+            let same = parents.is_some_and(|p| p.executable == executable);
+            let seat = self.guide.forked(parent, pid, false);
+            match same {
+                true => seat,
+                false => self.guide.execed(pid, pid, &image),
+            }
+        };
+        self.enter(pid, executable, seat);
+    }
+
+    /// A process with its first thread; others of an earlier program are gone.
+    fn enter(&mut self, pid: Pid, executable: String, seat: Seat) {
+        let place = self.seat(pid, pid, seat);
+        let process = Process {
+            since: Instant::now(),
+            executable,
+            tids: BTreeMap::from([(pid, place)]),
+        };
+        self.processes.insert(pid, process);
+    }
+
+    /// Notes a thread, or that one runs another program; its place in the list.
+    fn seat(&mut self, pid: Pid, tid: Tid, seat: Seat) -> usize {
+        let known = self.processes.get(&pid).and_then(|p| p.tids.get(&tid));
+        let thread = ThreadOutcome {
+            pid,
+            tid,
+            thread: seat.thread,
+            asked: seat.cpu,
+            ..ThreadOutcome::default()
+        };
+        if let Some(&place) = known {
+            self.threads[place] = thread;
+            self.given[place] = None;
+            return place;
+        }
+        self.threads.push(thread);
+        self.given.push(None);
+        self.threads.len() - 1
+    }
+
+    /// Pins a thread where it was asked for, or frees it of what it inherited.
+    fn pin(&mut self, place: usize) {
+        let thread = &self.threads[place];
+        let now = Mask::of(thread.tid).map(|mask| mask.to_string());
+        if now.is_ok_and(|now| self.ours.contains(&now)) {
+            let asked = thread.asked.map(|cpu| Mask::one(cpu.0));
+            let mask = asked.as_ref().unwrap_or(&self.allowed);
+            // It may have ended, or belong to another user now.
+            if mask.give(thread.tid).is_ok() {
+                self.ours.insert(mask.to_string());
+            }
+            self.given[place] = Some(mask.to_string());
+        } else {
+            self.given[place] = Some(String::new());
+        }
+        self.read_back(place);
+    }
+
+    fn read_back(&mut self, place: usize) {
+        let thread = &mut self.threads[place];
+        let Some(look) = procfs::look(thread.pid, thread.tid) else {
+            return;
+        };
+        let Look {
+            name,
+            ran,
+            allowed,
+            migrations,
+        } = look;
+        let given = self.given[place].as_ref();
+        thread.chose_itself = given.is_some() && given != allowed.as_ref();
+        thread.name = name;
+        thread.ran = ran;
+        thread.allowed = allowed;
+        thread.migrations = migrations;
+    }
+
+    fn read_all_back(&mut self) {
+        let alive = self
+            .processes
+            .values()
+            .flat_map(|p| p.tids.values().copied());
+        let alive: Vec<usize> = alive.collect();
+        alive.into_iter().for_each(|place| self.read_back(place));
+    }
+
+    fn follow_phases(&mut self) {
+        let Some(progress) = &mut self.progress else {
+            return;
+        };
+        let at = nanos(self.start.elapsed());
+        let holding = progress.phase(at);
+        if holding == self.holding {
+            return;
+        }
+        self.holding = holding;
+        let change = self.guide.enter(holding);
+        let mut moved = 0;
+        for (tid, cpu) in change.threads {
+            let of = self.processes.values().find_map(|p| p.tids.get(&tid));
+            if let Some(&place) = of {
+                self.threads[place].asked = Some(cpu);
+                self.pin(place);
+                moved += 1;
+            }
+        }
+        self.phases.push(PhaseOutcome {
+            phase: holding.threads.max(holding.pages),
+            at,
+            threads_moved: moved,
+            pages_moved: 0,
+        });
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.notes.extend(self.progress.and_then(|p| p.note()));
+        self.notes.extend(self.guide.notes());
+        Outcome {
+            duration: nanos(self.start.elapsed()),
+            method: Method::Polling,
+            threads: self.threads,
+            phases: self.phases,
+            notes: self.notes,
+            cost: CostOutcome {
+                stops: self.looks,
+                ..CostOutcome::default()
+            },
+            ..Outcome::default()
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Which phase of a placement holds now (OPT 6.4).
+//!
+//! ```text
+//!   breakpoints --counts--> estimate --> pace --phase reached--> intervals --Holding--> guide
+//!   clock -----------------------------/                        /  t_min: 1 s, 10 s
+//! ```
+//! Which phases there are, and which are worth a change, `hither map --phases` has decided
+//! on the traced run. Here is decided only when they begin in this one.
+mod counters;
+mod estimate;
+mod intervals;
+mod pace;
+#[cfg(test)]
+mod tests;
+
+use super::guide::{Holding, Image};
+use crate::follow::proc_maps::Mapping;
+use anyhow::Result;
+use counters::Counters;
+use estimate::{Estimate, Known, BUDGET};
+use hither_profile::{Nanos, Placement};
+use hither_sys::perf::Heirs;
+use hither_sys::Pid;
+use intervals::Intervals;
+use pace::Pace;
+use std::time::Instant;
+
+/// t_min of threads and of pages (OPT 6.2.2 and 6.3), where the placement names none.
+const THREAD_INTERVAL: Nanos = 1_000_000_000;
+const PAGE_INTERVAL: Nanos = 10_000_000_000;
+/// Least time between two looks at the counters.
+const LOOK: Nanos = 5_000_000;
+/// Looking takes this share of the time at most: it asks every thread's counter.
+const LOOKS: u32 = 200;
+
+/// Tells how far the program has come.
+pub trait Progress {
+    /// The program exists and has not run yet. Called first of all.
+    fn started(&mut self, pid: Pid) -> Result<()>;
+    /// A process is at the first instruction of a program: the first one, and after each
+    /// exec.
+    fn image(&mut self, _pid: Pid, _image: &Image) {}
+    /// A process mapped a part of a file that can be executed.
+    fn mapped(&mut self, _pid: Pid, _mapping: &Mapping) {}
+    /// Whether it wants to know of such mappings.
+    fn wants_mappings(&self) -> bool {
+        false
+    }
+    /// What is to hold now, `at` being the time since the start. Wants to be called some
+    /// dozens of times a second.
+    fn phase(&mut self, at: Nanos) -> Holding;
+    /// Whether nothing will change any more.
+    fn is_over(&self) -> bool {
+        false
+    }
+    /// How progress was followed, for the user.
+    fn note(&self) -> Option<String>;
+}
+
+/// Follows the phases of a placement; `None` where there is only one. With `by_time` no
+/// synchronisation points are counted.
+#[must_use]
+pub fn follow(placement: &Placement, by_time: bool) -> Option<Box<dyn Progress>> {
+    let phases = &placement.phases;
+    if phases.len() < 2 {
+        return None;
+    }
+    let pace = Pace::new(phases);
+    let kinds = pace.kinds();
+    // A run that was one process with no children is counted as such: whatever else it
+    // starts now was not counted then.
+    let heirs = match placement.processes.len() {
+        0 | 1 => Heirs::Threads,
+        _ => Heirs::Processes,
+    };
+    let counters = (!by_time && kinds.contains(&true)).then(|| Counters::new(kinds, heirs));
+    Some(Box::new(Follow {
+        why_time: match (by_time, kinds.contains(&true)) {
+            (true, _) => Some("as asked for".to_owned()),
+            (_, false) => Some("the traced run passed no barrier".to_owned()),
+            _ => None,
+        },
+        pace,
+        intervals: Intervals::new(
+            phases,
+            interval(placement, "thread-interval", THREAD_INTERVAL),
+            interval(placement, "page-interval", PAGE_INTERVAL),
+        ),
+        counters,
+        estimate: Estimate::new(placed(placement)),
+        counts: [None; 4],
+        next_look: 0,
+        is_told: false,
+    }))
+}
+
+/// An interval that `hither map` was given.
+fn interval(placement: &Placement, name: &str, otherwise: Nanos) -> Nanos {
+    let given = placement.policy.options.get(name);
+    let given = given.and_then(|text| text.strip_suffix("ns")?.parse().ok());
+    given.unwrap_or(otherwise)
+}
+
+/// Threads that work; all of them where only pages are placed.
+fn placed(placement: &Placement) -> u64 {
+    let most = placement.phases.iter().map(|p| p.threads.len()).max();
+    let most = most.filter(|n| *n > 0).unwrap_or(placement.threads.len());
+    most as u64
+}
+
+struct Follow {
+    pace: Pace,
+    intervals: Intervals,
+    counters: Option<Counters>,
+    /// Why phases go by time, where they do.
+    why_time: Option<String>,
+    estimate: Estimate,
+    counts: Known,
+    next_look: Nanos,
+    /// Somebody tells of programs and what they map.
+    is_told: bool,
+}
+
+impl Follow {
+    fn look(&mut self, at: Nanos) {
+        let Some(counters) = self.counters.as_mut().filter(|_| at >= self.next_look) else {
+            return;
+        };
+        let start = Instant::now();
+        let was_on = self.estimate.is_on();
+        self.counts = self.estimate.passed(at, &counters.values());
+        if self.estimate.is_on() != was_on {
+            counters.turn(self.estimate.is_on());
+        }
+        let rest = (start.elapsed() * LOOKS).as_nanos() as Nanos;
+        self.next_look = at.saturating_add(rest.max(LOOK));
+    }
+}
+
+impl Progress for Follow {
+    fn started(&mut self, _: Pid) -> Result<()> {
+        if self.counters.is_none() {
+            return Ok(());
+        }
+        match Counters::cost() {
+            Ok(cost) => self.estimate.cost = cost,
+            Err(e) => {
+                self.why_time = Some(refusal(&e));
+                self.counters = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn image(&mut self, pid: Pid, image: &Image) {
+        self.is_told = true;
+        if let Some(counters) = &mut self.counters {
+            counters.image(pid, image);
+        }
+    }
+
+    fn mapped(&mut self, pid: Pid, mapping: &Mapping) {
+        if let Some(counters) = &mut self.counters {
+            counters.mapped(pid, mapping);
+        }
+    }
+
+    fn wants_mappings(&self) -> bool {
+        self.counters.is_some()
+    }
+
+    fn phase(&mut self, at: Nanos) -> Holding {
+        self.look(at);
+        let reached = self.pace.advance(at, &self.counts);
+        if self.pace.is_last() {
+            self.counters = None;
+        }
+        self.intervals.hold(at, reached)
+    }
+
+    fn is_over(&self) -> bool {
+        self.pace.is_last() && self.intervals.is_settled()
+    }
+
+    fn note(&self) -> Option<String> {
+        let why = || match (&self.why_time, &self.counters) {
+            (Some(why), _) => why.clone(),
+            (None, Some(_)) if !self.is_told => {
+                "from outside, where the program cannot be stopped, no barriers are counted"
+                    .to_owned()
+            }
+            (None, Some(c)) => c.refused().map_or(
+                "no barrier was met that the traced run met".to_owned(),
+                |(kind, e)| format!("{kind} could not be counted ({e})"),
+            ),
+            (None, None) => "no barrier lies between them".to_owned(),
+        };
+        let late = match self.pace.ratio() {
+            Some(_) => "at the pace of the run until then",
+            None => "as in the traced run, which was slower: changes come late or never",
+        };
+        match self.pace.ways() {
+            (_, true) => Some(format!("Phases went by time, {late}: {}.", why())),
+            (false, false) if self.why_time.is_some() => {
+                Some(format!("Phases went by time, {late}: {}.", why()))
+            }
+            _ if self.estimate.has_paused() => Some(format!(
+                "Phases went by barriers counted now and then: counting all would have cost more than {:.0} % of the time.",
+                BUDGET * 100.0
+            )),
+            _ => None,
+        }
+    }
+}
+
+fn refusal(error: &std::io::Error) -> String {
+    let refused = matches!(
+        error.raw_os_error(),
+        Some(nix::libc::EACCES | nix::libc::EPERM)
+    );
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    let level = paranoid.ok().and_then(|p| p.trim().parse::<i32>().ok());
+    match level.filter(|_| refused) {
+        Some(level) if level > 2 => format!(
+            "kernel.perf_event_paranoid is {level}, which forbids counting barriers; 2 would do"
+        ),
+        _ => format!("barriers cannot be counted here ({error})"),
+    }
+}

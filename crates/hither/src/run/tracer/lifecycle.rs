@@ -1,0 +1,225 @@
+//! How threads and processes begin, become other programs, and end.
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use hither_profile::RunEnd;
+use hither_sys::ptrace::{self, Event, Until};
+
+use super::pending::PendingSyscall;
+use super::Engine;
+use crate::run::exec_image;
+use crate::run::guide::Seat;
+use crate::run::page_residency;
+use hither_sys::{Pid, Tid};
+
+/// Code segment of programs of 64 bits.
+const CODE_64: u64 = 0x33;
+/// How long a new thread waits for its creator to tell of it. That was killed, if so long.
+const ORPHANED: Duration = Duration::from_millis(200);
+
+impl Engine<'_> {
+    /// `creator` made a thread or a process and waits, and so does that.
+    pub(super) fn created(&mut self, creator: Tid, vfork: bool) -> io::Result<()> {
+        let new = ptrace::message(creator)?;
+        if self.threads.live.contains_key(&new) {
+            return ptrace::resume(creator, Until::Event, 0);
+        }
+        let event = match self.unborn.remove(&new) {
+            Some((event, _)) => Some(event),
+            None => ptrace::wait(Some(new), true)
+                .ok()
+                .flatten()
+                .map(|(_, event)| event),
+        };
+        if let Some(event) = event {
+            self.adopt(creator, new, event, vfork);
+        }
+        ptrace::resume(creator, Until::Event, 0)
+    }
+
+    /// Takes in `new`, which stands before its first instruction.
+    fn adopt(&mut self, creator: Tid, new: Tid, event: Event, vfork: bool) {
+        let Some(parent) = self.threads.live.get(&creator).cloned() else {
+            self.queue.push_back((new, event));
+            return;
+        };
+        let is_thread = ptrace::is_thread_of(new, parent.pid);
+        let pid = if is_thread { parent.pid } else { new };
+        self.threads.add(new, pid, parent.natural, parent.pinned);
+        let seat = if is_thread {
+            let stack_pointer = ptrace::registers(new).map_or(0, |r| r.rsp);
+            self.guide.thread(creator, new, stack_pointer)
+        } else {
+            let process = self.processes.get(&parent.pid).cloned().unwrap_or_default();
+            self.processes.insert(new, process);
+            let shares = vfork || ptrace::shares_memory(parent.pid, new) == Some(true);
+            self.guide.forked(creator, new, shares)
+        };
+        let stands = matches!(event, Event::Trap | Event::GroupStop(_));
+        // Only the last thread of a process sees its pages at the end; see `ending`.
+        let _ = ptrace::stop_at_end(new, !is_thread);
+        if stands && !seat.binds.is_empty() && self.seat(new, &seat, true).is_ok() {
+            // It stops again at once, wherever it is to go on from.
+            let _ = ptrace::resume(new, Until::Event, 0);
+        } else {
+            self.pin(new, &seat);
+            self.queue.push_front((new, event));
+        }
+    }
+
+    /// Takes in new threads whose creator was killed before it could tell of them.
+    pub(super) fn adopt_orphans(&mut self) {
+        let late = |since: &Instant| since.elapsed() >= ORPHANED;
+        let orphans = self.unborn.iter().filter(|(_, (_, since))| late(since));
+        for (new, event) in orphans
+            .map(|(&new, &(event, _))| (new, event))
+            .collect::<Vec<_>>()
+        {
+            self.unborn.remove(&new);
+            self.adopt(self.relative(new), new, event, false);
+            if !self.threads.live.contains_key(&new) {
+                self.take_in_stray(new);
+            }
+        }
+    }
+
+    /// Who may have made `new`: a thread of its process or of its parent.
+    fn relative(&self, new: Tid) -> Tid {
+        let status = std::fs::read_to_string(format!("/proc/{new}/status")).unwrap_or_default();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|l| l.strip_prefix(name));
+            line.and_then(|l| l.trim().parse().ok())
+        };
+        let of = |pid: Option<Pid>| self.threads.of(pid.unwrap_or(0)).first().copied();
+        let sibling = of(field("Tgid:"));
+        sibling.or_else(|| of(field("PPid:"))).unwrap_or(self.main)
+    }
+
+    /// Nothing that is known made this process.
+    fn take_in_stray(&mut self, new: Pid) {
+        let allowed = std::rc::Rc::new(self.allowed.clone());
+        self.threads.add(new, new, allowed, true);
+        if let Err(note) = self.threads.settle(new) {
+            self.note(note);
+        }
+    }
+
+    fn pin(&mut self, tid: Tid, seat: &Seat) {
+        if let Err(note) = self.threads.seat(tid, seat) {
+            self.note(note);
+        }
+    }
+
+    /// Does what the guide asks for a thread that stands still.
+    fn seat(&mut self, tid: Tid, seat: &Seat, again: bool) -> io::Result<()> {
+        self.pin(tid, seat);
+        self.bind(tid, &seat.binds, true, again)
+    }
+
+    /// A thread became the only one of its process, and another program.
+    pub(super) fn exec(&mut self, tid: Tid) -> io::Result<()> {
+        let former = ptrace::message(tid)?;
+        for other in self.threads.of(tid) {
+            if other != former {
+                self.forget(other);
+            }
+        }
+        if former != tid {
+            self.threads.rename(former, tid);
+        }
+        // Filters of its own stay with it.
+        self.processes.entry(tid).or_default().vdso = None;
+        self.doing.insert(tid, PendingSyscall::Exec { former });
+        ptrace::resume(tid, Until::Syscall, 0)
+    }
+
+    /// The new program is there and has run nothing yet.
+    pub(super) fn image(&mut self, pid: Pid, former: Tid) -> io::Result<()> {
+        let registers = ptrace::registers(pid)?;
+        let (image, vdso) = exec_image::read(pid, &registers);
+        self.processes.entry(pid).or_default().vdso = vdso.filter(|_| registers.cs == CODE_64);
+        let seat = if let Some(gate) = self.gate.take() {
+            self.check_filter(gate);
+            self.start_ticks(pid);
+            self.guide.started(pid, &image)
+        } else {
+            self.guide.execed(pid, former, &image)
+        };
+        self.ticks.image(pid, &image);
+        self.seat(pid, &seat, false)
+    }
+
+    /// What the child wrote before it became the program.
+    fn check_filter(&mut self, mut gate: UnixStream) {
+        let mut error = [0; 4];
+        if gate.read_exact(&mut error).is_err() || error != [0; 4] {
+            let error = io::Error::from_raw_os_error(i32::from_ne_bytes(error));
+            self.note(format!("this system does not let hither see system calls (seccomp: {error}): no pages were placed, and the program sees where its threads are pinned"));
+        }
+    }
+
+    /// The first thread of a process is at its end, and its memory is still there. Where
+    /// it ends before others (pthread_exit), they are to stop at their ends too.
+    pub(super) fn ending(&mut self, tid: Tid) -> io::Result<()> {
+        self.threads.look(tid);
+        if let Some(pid) = self.threads.live.get(&tid).map(|t| t.pid) {
+            let has_more = self.read_back(pid, tid) && tid == pid;
+            let others = self.threads.of(pid).into_iter();
+            for other in others.filter(|&other| has_more && other != tid) {
+                if ptrace::interrupt(other).is_ok() {
+                    self.widows.insert(other);
+                }
+            }
+        }
+        self.forget(tid);
+        ptrace::resume(tid, Until::Event, 0)
+    }
+
+    /// Asks the kernel where the pages of a process are, through a thread that has them.
+    /// Whether there is anything to ask.
+    pub(super) fn read_back(&mut self, pid: Pid, tid: Tid) -> bool {
+        let found = self.guide.found(pid);
+        if found.is_empty() {
+            return false;
+        }
+        match page_residency::read(tid, &found) {
+            Ok(regions) => {
+                self.outcome.regions.retain(|r| r.pid != pid);
+                self.outcome.regions.extend(regions);
+            }
+            Err(error) => self.note(format!("where pages lie was not found out ({error:#})")),
+        }
+        true
+    }
+
+    pub(super) fn forget(&mut self, tid: Tid) {
+        self.doing.remove(&tid);
+        self.ticks.moves.remove(&tid);
+        self.widows.remove(&tid);
+        if self.threads.live.contains_key(&tid) {
+            self.guide.ended(tid);
+        }
+        if let Some((thread, true)) = self.threads.remove(tid) {
+            self.processes.remove(&thread.pid);
+        }
+    }
+
+    /// A thread is no more.
+    pub(super) fn gone(&mut self, tid: Tid, event: Event) {
+        self.forget(tid);
+        self.unborn.remove(&tid);
+        if tid != self.main {
+            return;
+        }
+        self.outcome.end = match event {
+            Event::Killed(signal) => RunEnd::Signaled { signal },
+            Event::Exited(status) => RunEnd::Exited { status },
+            _ => RunEnd::Interrupted,
+        };
+        self.outcome.duration = self.elapsed();
+        if !self.threads.live.is_empty() {
+            self.report();
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Waiting, and looking up from it now and then where the program has several phases: at
+//! the change of one, threads move and pages are moved. For pages that have no memory yet a
+//! thread is stopped for a moment to change their policy.
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use hither_sys::ptrace::{self, Event, Until};
+use hither_sys::{Pid, Tid};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+
+use super::Engine;
+use crate::run::guide::Bind;
+use crate::run::outcome::PhaseOutcome;
+use crate::run::page_moves::{move_pages, Moves};
+use crate::run::syscall_restart::{hide_interruption, unwilling};
+
+/// Between two looks at how far the program has come.
+const TICK: Duration = Duration::from_millis(20);
+
+impl Engine<'_> {
+    /// The program is there and has not run yet.
+    pub(super) fn start_ticks(&mut self, pid: Pid) {
+        let Some(progress) = &mut self.ticks.progress else {
+            return;
+        };
+        if let Err(error) = progress.started(pid) {
+            self.ticks.progress = None;
+            self.note(format!(
+                "its progress cannot be followed, so it stayed in the first phase ({error:#})"
+            ));
+        }
+    }
+
+    /// The next event; `None` when nobody is left.
+    pub(super) fn next(&mut self) -> Option<(Tid, Event)> {
+        loop {
+            if let Some(event) = self.queue.pop_front() {
+                return Some(event);
+            }
+            let patient = self.ticks.are_over() && self.unborn.is_empty();
+            if !patient && self.ticks.looked.elapsed() >= TICK {
+                self.ticks.looked = Instant::now();
+                self.adopt_orphans();
+                self.look_up();
+                self.move_some();
+            }
+            let threads = &mut self.threads;
+            let next = ptrace::wait_seeing(None, patient, |tid| threads.look(tid));
+            if let Some(event) = next.ok()? {
+                return Some(event);
+            }
+            self.doze();
+        }
+    }
+
+    /// Waits for an event, or for a while.
+    fn doze(&self) {
+        let Some(children) = &self.ticks.children else {
+            std::thread::sleep(Duration::from_millis(1));
+            return;
+        };
+        let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO);
+        let _ = poll(
+            &mut [PollFd::new(children.as_fd(), PollFlags::POLLIN)],
+            timeout,
+        );
+        while let Ok(Some(_)) = children.read_signal() {}
+    }
+
+    /// Looks how far the program has come, and follows it into the phase that holds now.
+    fn look_up(&mut self) {
+        let at = self.elapsed();
+        let Some(progress) = &mut self.ticks.progress else {
+            return;
+        };
+        let holding = progress.phase(at);
+        if holding == self.ticks.holding {
+            return;
+        }
+        self.ticks.holding = holding;
+        let change = self.guide.enter(holding);
+        let mut outcome = PhaseOutcome {
+            phase: holding.threads.max(holding.pages),
+            at,
+            ..PhaseOutcome::default()
+        };
+        for (tid, cpu) in change.threads {
+            outcome.threads_moved += 1;
+            if let Err(note) = self.threads.move_to(tid, cpu) {
+                self.note(note);
+            }
+        }
+        self.outcome.phases.push(outcome);
+        for (pid, binds) in change.pages {
+            self.ticks.pending.push_back((pid, Moves::new(&binds)));
+            self.interrupt_one(pid, binds);
+        }
+    }
+
+    /// Moves the next few pages.
+    pub(super) fn move_some(&mut self) {
+        let Some((pid, moves)) = self.ticks.pending.front_mut() else {
+            return;
+        };
+        let (pages, nodes) = moves.batch();
+        match (
+            move_pages(*pid, &pages, &nodes),
+            self.outcome.phases.last_mut(),
+        ) {
+            (Ok(moved), Some(phase)) if !pages.is_empty() => phase.pages_moved += moved,
+            // All are moved, or the process is gone.
+            _ => drop(self.ticks.pending.pop_front()),
+        }
+    }
+
+    /// Has the policy of pages changed by one thread of a process, the one that minds an
+    /// interruption least.
+    pub(super) fn interrupt_one(&mut self, pid: Pid, binds: Vec<Bind>) {
+        let threads = self.threads.of(pid);
+        let free = threads
+            .into_iter()
+            .filter(|tid| !self.doing.contains_key(tid));
+        let Some(tid) = free.min_by_key(|&tid| unwilling(pid, tid)) else {
+            return;
+        };
+        if ptrace::interrupt(tid).is_ok() {
+            self.ticks.moves.entry(tid).or_default().extend(binds);
+        }
+    }
+
+    /// A thread that was interrupted stands still.
+    pub(super) fn change_pages(&mut self, tid: Tid) -> io::Result<()> {
+        let binds = self.ticks.moves.remove(&tid).unwrap_or_default();
+        hide_interruption(tid)?;
+        // The pages that had memory are moved from outside.
+        self.bind(tid, &binds, false, true)?;
+        ptrace::resume(tid, Until::Event, 0)
+    }
+}
