@@ -6,7 +6,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Parser, ValueEnum};
 
 use crate::cli::topo::MachineArgs;
-use crate::cli::units;
 use crate::place::formats;
 use hither_model::map::data::groups::Decision;
 use hither_model::map::data::{DataPolicy, LocalityBalance, PageSize};
@@ -14,6 +13,7 @@ use hither_model::map::phases::Limits;
 use hither_model::map::{data, threads};
 use hither_model::metrics::phases::{DIFF_MIN, WINDOW};
 use hither_model::topology::PuList;
+use hither_model::units;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -158,11 +158,11 @@ pub struct Phases {
     pub min_amount: f64,
 
     /// Least time between moves of threads
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::nanoseconds, requires = "phases")]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::parse_nanoseconds, requires = "phases")]
     pub thread_interval: u64,
 
     /// Least time between moves of a page
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::nanoseconds, requires = "phases")]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::parse_nanoseconds, requires = "phases")]
     pub page_interval: u64,
 }
 

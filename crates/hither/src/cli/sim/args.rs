@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 
 use super::wanted::{self, Wanted};
-use crate::cli::units;
 use hither_model::simulate::feed::homes::Rule;
+use hither_model::units;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -151,7 +151,7 @@ pub struct What {
 #[command(next_help_heading = "Effort")]
 pub struct How {
     /// Most accesses to simulate for each placement and seed: windows are left out evenly
-    #[arg(long, value_name = "N", default_value = "96M", value_parser = units::count)]
+    #[arg(long, value_name = "N", default_value = "96M", value_parser = units::parse_count)]
     pub accesses: u64,
 
     /// Simulate all that was recorded
