@@ -1,7 +1,8 @@
 //! From what the policies decided to the placement that is kept.
+use super::options::MapOptions;
 use super::pages::Placed;
 use super::threads::Placer;
-use super::{why, Args, Input, Solution, Target};
+use super::{why, Input, Solution, Target};
 use hither_model::map::data::{PageSize, Pages};
 use hither_model::map::phases::Stage;
 use hither_profile::{
@@ -11,7 +12,7 @@ use hither_profile::{
 use std::collections::BTreeMap;
 
 pub fn placement(
-    args: &Args,
+    options: &MapOptions,
     input: &Input,
     target: &Target,
     placer: &Placer,
@@ -27,16 +28,16 @@ pub fn placement(
         policy: PolicyChoice {
             threads: placer.policy().to_owned(),
             data: solution.pages.as_ref().and_then(|p| p.policy.clone()),
-            cost: args.on.cost.name().to_owned(),
-            seed: args.choice.seed,
+            cost: options.cost.name().to_owned(),
+            seed: options.seed,
             capacity: placer.capacity,
-            options: args.options(),
+            options: options.record(),
         },
         objective: total(&solution.objectives),
         why: why::sentence(solution),
         processes: input.processes.clone(),
         threads: input.threads.clone(),
-        page_bytes: match args.choice.page_size {
+        page_bytes: match options.page_size {
             PageSize::K4 => PAGE_SIZE,
             PageSize::M2 => 2 << 20,
         },
