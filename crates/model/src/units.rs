@@ -6,7 +6,8 @@
 //! show_*                   lines of progress: two digits, 1.2 G, 310 MiB, 4 min 05 s
 //! percent                  shares: 12.5 %
 //! ```
-use std::time::Duration;
+// A span of time, no clock.
+use core::time::Duration;
 
 /// `500us`, `10ms`, `1.5s` -> nanoseconds.
 pub fn parse_nanoseconds(text: &str) -> Result<u64, String> {

@@ -6,8 +6,8 @@ use super::{why, Input, Solution, Target};
 use hither_model::map::data::{PageSize, Pages};
 use hither_model::map::phases::Stage;
 use hither_profile::{
-    Nanos, NodeIx, Objective, PlacedPhase, Placement, PolicyChoice, Profile, RegionId, RegionIx,
-    RegionPlaces, SliceIx, ThreadPlace, PAGE_SIZE, PLACEMENT_FORMAT,
+    Nanos, NodeIx, Objective, PhaseIntervals, PlacedPhase, Placement, PolicyChoice, Profile,
+    RegionId, RegionIx, RegionPlaces, SliceIx, ThreadPlace, PAGE_SIZE, PLACEMENT_FORMAT,
 };
 use std::collections::BTreeMap;
 
@@ -25,14 +25,7 @@ pub fn placement(
         writer: env!("CARGO_PKG_VERSION").to_owned(),
         source: input.source.clone(),
         machine: target.id.clone(),
-        policy: PolicyChoice {
-            threads: placer.policy().to_owned(),
-            data: solution.pages.as_ref().and_then(|p| p.policy.clone()),
-            cost: options.cost.name().to_owned(),
-            seed: options.seed,
-            capacity: placer.capacity,
-            options: options.record(),
-        },
+        policy: policy(options, placer, solution),
         objective: total(&solution.objectives),
         why: why::sentence(solution),
         processes: input.processes.clone(),
@@ -44,6 +37,24 @@ pub fn placement(
         regions: regions.described(input.profile.as_ref()),
         phases,
     }
+}
+
+fn policy(options: &MapOptions, placer: &Placer, solution: &Solution) -> PolicyChoice {
+    let mut policy = PolicyChoice {
+        threads: placer.policy().to_owned(),
+        data: solution.pages.as_ref().and_then(|p| p.policy.clone()),
+        cost: options.cost.name().to_owned(),
+        seed: options.seed,
+        capacity: placer.capacity,
+        options: options.record(),
+    };
+    if let Some(phases) = &options.phases {
+        policy.set_phase_intervals(PhaseIntervals {
+            threads: phases.limits.thread_interval,
+            pages: phases.limits.page_interval,
+        });
+    }
+    policy
 }
 
 fn total(objectives: &[Objective]) -> Objective {

@@ -137,7 +137,8 @@ impl MapOptions {
         Ok(Some((name.to_owned(), policy)))
     }
 
-    /// What else was asked for, to be kept with the placement.
+    /// What else was asked for, to be kept with the placement; but not the intervals of phases,
+    /// which a [`hither_profile::PolicyChoice`] keeps itself.
     pub fn record(&self) -> BTreeMap<String, String> {
         let mut options = BTreeMap::new();
         let mut keep = |name: &str, value: Option<String>| {
@@ -157,15 +158,12 @@ impl MapOptions {
             let Limits {
                 heterogeneity,
                 amount,
-                thread_interval,
-                page_interval,
+                ..
             } = phases.limits;
             keep("phase-window", Some(phases.window.to_string()));
             keep("phase-difference", Some(phases.difference.to_string()));
             keep("min-heterogeneity", Some(heterogeneity.to_string()));
             keep("min-amount", Some(amount.to_string()));
-            keep("thread-interval", Some(format!("{thread_interval}ns")));
-            keep("page-interval", Some(format!("{page_interval}ns")));
         }
         options
     }
