@@ -1,6 +1,7 @@
 //! `hither check`: does a profile keep within limits? A gate for scripts and CI.
-use super::report::judge::{Given, Judged, On};
+use super::report::on::On;
 use super::style::{self, clean, percent};
+use crate::app::assessment::{Given, Judged};
 use crate::report::build::compare::{compare, error};
 use crate::report::page::{Change, Comparison, FindingChange};
 use anyhow::{bail, Context, Result};
@@ -117,7 +118,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if limits.iter().all(Option::is_none) && args.no.is_empty() && args.baseline.is_none() {
         bail!("there is nothing to check: give --max-remote, --min-exclusivity, --no, or --baseline with --fail-on-regression");
     }
-    let given = Given::read(&args.profile, &args.on)?;
+    let given = Given::read(&args.profile, &args.on.options())?;
     let judged = given.judge();
     let mut conditions = limited(args, &given, &judged)?;
     conditions.extend(args.no.iter().map(|&kind| absent(kind, &judged)));
