@@ -1,9 +1,7 @@
 //! `hither auto`: find the placement while the program runs, and apply it.
 mod args;
 mod keep;
-mod mapper;
 mod render;
-mod structures;
 mod top;
 
 use std::fs::File;
@@ -18,6 +16,7 @@ pub use args::Args;
 
 use super::run::output;
 use super::{say, style};
+use crate::app::auto::mapper::Warm;
 use crate::place::online::journal::{Outcome, Watch};
 use crate::place::online::{self, Machine, Parts, Request};
 use crate::place::run::guide::Node;
@@ -25,7 +24,6 @@ use crate::program::{child, target};
 use crate::trace::launch::already_traced;
 use hither_model::topology::{select, PuList, Restrictions, Selected, Tree};
 use keep::Keep;
-use mapper::Warm;
 use top::Top;
 
 /// Runs the command or joins a process; the result is the exit status.
