@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use crate::app::map::input::Source;
 use crate::app::map::options::{default_policy, CostKind, MapOptions, PhaseOptions};
-use crate::cli::topo::MachineArgs;
+use crate::cli::machine_args::MachineArgs;
 use crate::place::formats;
 use hither_model::map::data::groups::Decision;
 use hither_model::map::data::PageSize;
