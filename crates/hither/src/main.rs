@@ -1,5 +1,6 @@
 //! hither: trace -> profile -> metrics -> placement -> run -> report.
 #![forbid(unsafe_code)]
+mod app;
 mod auto;
 mod cli;
 mod doctor;

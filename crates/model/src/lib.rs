@@ -7,6 +7,7 @@
 //! map         communication, pages, a machine -> threads to units, pages to nodes
 //! simulate    recorded accesses, a machine, a placement -> misses, traffic, time, energy
 //! rng         random numbers that are the same on every machine
+//! units       durations, sizes, counts and shares as text
 //! ```
 //! `metrics`, `map` and `simulate` do not know each other; all of them know `topology`, and the
 //! artefacts of `hither_profile` are what goes in and comes out.
@@ -47,3 +48,4 @@ pub mod metrics;
 pub mod rng;
 pub mod simulate;
 pub mod topology;
+pub mod units;

@@ -79,6 +79,62 @@ pub struct PolicyChoice {
     pub options: BTreeMap<String, String>,
 }
 
+/// Least times between moves while phases are followed (OPT 6.2.2 and 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseIntervals {
+    /// Between moves of threads.
+    pub threads: Nanos,
+    /// Between moves of a page.
+    pub pages: Nanos,
+}
+
+impl Default for PhaseIntervals {
+    /// Those of the paper.
+    fn default() -> Self {
+        PhaseIntervals {
+            threads: 1_000_000_000,
+            pages: 10_000_000_000,
+        }
+    }
+}
+
+const THREAD_INTERVAL: &str = "thread-interval";
+const PAGE_INTERVAL: &str = "page-interval";
+
+impl PolicyChoice {
+    /// The intervals that phases were chosen with; the default of each that is not given.
+    ///
+    /// # Errors
+    /// A sentence if one is no time.
+    pub fn phase_intervals(&self) -> Result<PhaseIntervals, String> {
+        let default = PhaseIntervals::default();
+        Ok(PhaseIntervals {
+            threads: self.interval(THREAD_INTERVAL)?.unwrap_or(default.threads),
+            pages: self.interval(PAGE_INTERVAL)?.unwrap_or(default.pages),
+        })
+    }
+
+    /// Keeps intervals among the options.
+    pub fn set_phase_intervals(&mut self, intervals: PhaseIntervals) {
+        let all = [
+            (THREAD_INTERVAL, intervals.threads),
+            (PAGE_INTERVAL, intervals.pages),
+        ];
+        let text = all.map(|(name, time)| (name.to_owned(), format!("{time}ns")));
+        self.options.extend(text);
+    }
+
+    fn interval(&self, name: &str) -> Result<Option<Nanos>, String> {
+        let Some(text) = self.options.get(name) else {
+            return Ok(None);
+        };
+        let number = text.strip_suffix("ns").and_then(|n| n.parse().ok());
+        let wrong =
+            || format!("policy.options.{name} is {text:?}, but a time is written as 1000ns");
+        number.map(Some).ok_or_else(wrong)
+    }
+}
+
 /// Sum over pairs of threads of their communication events times their distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objective {

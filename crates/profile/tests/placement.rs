@@ -177,6 +177,27 @@ fn check_damaged(change: impl Fn(&mut Placement), part: &str) {
 }
 
 #[test]
+fn intervals_are_times() {
+    let mut choice = PolicyChoice::default();
+    assert_eq!(choice.phase_intervals(), Ok(PhaseIntervals::default()));
+    let intervals = PhaseIntervals {
+        threads: 1000,
+        pages: 7,
+    };
+    choice.set_phase_intervals(intervals);
+    assert_eq!(choice.options["thread-interval"], "1000ns");
+    assert_eq!(choice.phase_intervals(), Ok(intervals));
+    let with = |text: &'static str| {
+        move |p: &mut Placement| {
+            let options = &mut p.policy.options;
+            options.insert("page-interval".to_owned(), text.to_owned());
+        }
+    };
+    check_damaged(with("10s"), "page-interval is \"10s\"");
+    check_damaged(with("-1ns"), "1000ns");
+}
+
+#[test]
 fn indices_out_of_range() {
     check_damaged(
         |p| p.phases[0].threads[1].0 = ThreadIx(2),

@@ -1,9 +1,7 @@
 //! `hither auto`: find the placement while the program runs, and apply it.
 mod args;
 mod keep;
-mod mapper;
 mod render;
-mod structures;
 mod top;
 
 use std::fs::File;
@@ -19,6 +17,7 @@ pub use args::Args;
 use super::output::is_stdout;
 use super::run::output;
 use super::say;
+use crate::app::auto::mapper::Warm;
 use crate::auto;
 use crate::auto::event_log::Watch;
 use crate::auto::outcome::Outcome;
@@ -28,7 +27,6 @@ use crate::trace::launch::already_traced;
 use hither_model::topology::{select, PuList, Restrictions, Selected, Tree};
 use hither_sys::Node;
 use keep::Keep;
-use mapper::Warm;
 use top::Top;
 
 /// Runs the command or joins a process; the result is the exit status.

@@ -1,13 +1,11 @@
 //! `hither check`: does a profile keep within limits? A gate for scripts and CI.
-use super::report::judge::{Given, Judged, On};
-use super::style::{self, clean, percent};
-use crate::report::build::compare::{compare, error};
-use crate::report::page::{Change, Comparison, FindingChange};
-use anyhow::{bail, Context, Result};
+use super::report::on::On;
+use super::style::{self, clean};
+use crate::app::check::{check, CheckOptions, Condition, Outcome};
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use hither_model::metrics::figures::{EXCLUSIVITY, REMOTE, SHARE_SPREAD};
+use hither_model::metrics::figures::SHARE_SPREAD;
 use hither_profile::FindingKind;
-use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -65,6 +63,18 @@ pub struct Args {
     on: On,
 }
 
+impl Args {
+    fn limits(&self) -> CheckOptions {
+        CheckOptions {
+            max_remote: self.max_remote,
+            min_exclusivity: self.min_exclusivity,
+            absent: self.no.clone(),
+            baseline: self.baseline.clone(),
+            tolerance: self.tolerance,
+        }
+    }
+}
+
 /// `10%`, `0.1` -> 0.1.
 fn share(text: &str) -> Result<f64, String> {
     let wrong = || "write a share as 10% or 0.1, from 0 to 100%".to_owned();
@@ -89,53 +99,13 @@ fn kinds() -> impl TypedValueParser<Value = FindingKind> {
     })
 }
 
-/// A condition and whether it holds.
-#[derive(Debug, Serialize)]
-struct Condition {
-    /// The option that set it.
-    option: &'static str,
-    holds: bool,
-    /// A line for people, with the figure.
-    said: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Outcome {
-    profile: String,
-    holds: bool,
-    conditions: Vec<Condition>,
-    comparison: Option<Comparison>,
-}
-
 /// Reads, computes, compares, prints.
 ///
 /// # Errors
 /// One sentence when there is no condition, a profile cannot be read, or it does not say
 /// what a condition asks for.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let limits = [args.max_remote, args.min_exclusivity];
-    if limits.iter().all(Option::is_none) && args.no.is_empty() && args.baseline.is_none() {
-        bail!("there is nothing to check: give --max-remote, --min-exclusivity, --no, or --baseline with --fail-on-regression");
-    }
-    let given = Given::read(&args.profile, &args.on)?;
-    let judged = given.judge();
-    let mut conditions = limited(args, &given, &judged)?;
-    conditions.extend(args.no.iter().map(|&kind| absent(kind, &judged)));
-    let comparison = match &args.baseline {
-        Some(_) => Some(compared(args, &given, &judged)?),
-        None => None,
-    };
-    if let Some(comparison) = &comparison {
-        let report = &judged.analysis.report;
-        let sampled = error(comparison.run.sampling_error, report.run.sampling_error);
-        conditions.extend(regressions(comparison, args.tolerance.max(sampled)));
-    }
-    let outcome = Outcome {
-        profile: args.profile.display().to_string(),
-        holds: conditions.iter().all(|c| c.holds),
-        conditions,
-        comparison,
-    };
+    let outcome = check(&args.profile, &args.on.options(), &args.limits())?;
     let text = if args.json {
         format!("{:#}\n", serde_json::to_value(&outcome)?)
     } else {
@@ -152,146 +122,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(BROKEN),
     })
-}
-
-fn limited(args: &Args, given: &Given, judged: &Judged) -> Result<Vec<Condition>> {
-    let figure = |name: &str, option: &str| {
-        let figures = judged.figures();
-        let value = figures.into_iter().find(|f| f.name == name);
-        let value = value.and_then(|f| f.value);
-        value.with_context(|| {
-            format!(
-                "{} has no access to memory, so {option} says nothing; trace a run that does some work",
-                given.file.display()
-            )
-        })
-    };
-    let nodes = judged.analysis.report.setup.nodes;
-    let mut out = Vec::new();
-    if let Some(most) = args.max_remote {
-        let value = figure(REMOTE, "--max-remote")?;
-        out.push(Condition {
-            option: "--max-remote",
-            holds: value <= most,
-            said: format!(
-                "remote accesses: {}, at most {} wanted ({nodes} nodes)",
-                percent(value),
-                percent(most)
-            ),
-        });
-    }
-    if let Some(least) = args.min_exclusivity {
-        let value = figure(EXCLUSIVITY, "--min-exclusivity")?;
-        out.push(Condition {
-            option: "--min-exclusivity",
-            holds: value >= least,
-            said: format!(
-                "exclusivity E_app: {}, at least {} wanted ({nodes} nodes)",
-                percent(value),
-                percent(least)
-            ),
-        });
-    }
-    Ok(out)
-}
-
-fn absent(kind: FindingKind, judged: &Judged) -> Condition {
-    let found: Vec<_> = judged.findings.iter().filter(|f| f.kind == kind).collect();
-    let said = match found.as_slice() {
-        [] => format!("no {} finding", kind.name()),
-        [one] => format!("{}: {}", kind.name(), clean(&one.title)),
-        [first, rest @ ..] => format!(
-            "{}: {}; and {} more",
-            kind.name(),
-            clean(&first.title),
-            rest.len()
-        ),
-    };
-    Condition {
-        option: "--no",
-        holds: found.is_empty(),
-        said,
-    }
-}
-
-fn compared(args: &Args, given: &Given, judged: &Judged) -> Result<Comparison> {
-    let baseline = args.baseline.as_ref().context("no baseline")?;
-    let before = given.other(baseline)?;
-    let mut after = given.side(judged);
-    for figure in &mut after.figures {
-        if TOLD_BY.contains(&figure.name.as_str()) {
-            figure.spread = args.tolerance;
-        }
-    }
-    Ok(compare(before, &after, args.tolerance))
-}
-
-/// Figures that a regression is told by.
-const TOLD_BY: [&str; 2] = [REMOTE, EXCLUSIVITY];
-
-/// Findings that make no regression; `--no` asks for them. Communication differs so much
-/// between runs of one program (`metrics/figures.rs`) that what is found of it comes and
-/// goes. What is found of all accesses is told by the figures above, of which a finding
-/// says only that they passed a threshold: a memory that serves 1.5 times its share in one
-/// run serves 1.4 times in the next.
-const OF_THE_RUN: [FindingKind; 4] = [
-    FindingKind::CommunicationImbalance,
-    FindingKind::UnstablePhases,
-    FindingKind::NodeImbalance,
-    FindingKind::RemoteAccesses,
-];
-
-fn regressions(comparison: &Comparison, tolerance: f64) -> Vec<Condition> {
-    let told = comparison.metrics.iter();
-    let told = told.filter(|m| TOLD_BY.contains(&m.name.as_str()));
-    let mut out: Vec<Condition> = told
-        .filter_map(|m| {
-            let (before, after) = (m.before?, m.after?);
-            Some(Condition {
-                option: "--fail-on-regression",
-                holds: m.change != Change::Worse,
-                said: format!(
-                    "{}: {}, {} in the baseline",
-                    m.name,
-                    percent(after),
-                    percent(before)
-                ),
-            })
-        })
-        .collect();
-    let worse = comparison.findings.iter();
-    let worse: Vec<_> = worse.filter(|f| is_worse(f, tolerance)).collect();
-    if worse.is_empty() {
-        out.push(Condition {
-            option: "--fail-on-regression",
-            holds: true,
-            said: "no finding about a data structure is new or worse".to_owned(),
-        });
-    }
-    out.extend(worse.into_iter().map(|f| Condition {
-        option: "--fail-on-regression",
-        holds: false,
-        said: match (f.before, f.after) {
-            (Some(before), Some(after)) => format!(
-                "worse: {}: {} ({} of the accesses, {} in the baseline)",
-                f.kind.name(),
-                clean(&f.title),
-                percent(after),
-                percent(before)
-            ),
-            _ => format!("new: {}: {}", f.kind.name(), clean(&f.title)),
-        },
-    }));
-    out
-}
-
-fn is_worse(change: &FindingChange, tolerance: f64) -> bool {
-    let counts = !OF_THE_RUN.contains(&change.kind);
-    match change.change {
-        Change::Worse => counts,
-        Change::New => counts && change.after.is_some_and(|severity| severity > tolerance),
-        _ => false,
-    }
 }
 
 fn text(outcome: &Outcome, args: &Args) -> String {

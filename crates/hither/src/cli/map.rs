@@ -1,35 +1,24 @@
 //! `hither map`: a unit for each thread and a node for each page, kept as a placement or
 //! printed for another tool.
 pub mod args;
-mod build;
-pub mod input;
-pub mod machine;
-mod matrix;
 mod output;
-mod pages;
 mod render;
 mod render_explain;
-mod threads;
-mod why;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail, Result};
-use hither_profile::{read_placement, Objective, Placement};
+use anyhow::{anyhow, bail, Context, Result};
+use hither_profile::{read_placement, Placement};
 
 pub use args::Args;
-use args::BEST;
 
+use super::progress::Counters;
 use super::style::Style;
+use crate::app::best;
+use crate::app::map::{input, machine, place, Solution};
 use crate::formats;
-use hither_model::map::explain::{explain, Explanation, Placed as Arrangement};
-use hither_model::map::phases::Stage;
-use input::Input;
-use machine::Target;
 use output::Output;
-use pages::Placed;
-use threads::Placer;
 
 /// Reads, places, writes.
 ///
@@ -45,65 +34,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let output = output::destination(args)?;
-    let old = args.from.as_deref().map(read_placement).transpose()?;
-    let input = input::read(args)?;
-    let target = machine::target(&args.on, input.placed.len())?;
-    let judged = judged(args, &input)?;
-    let args = judged.as_ref().map_or(args, |(args, _)| args);
-    let placer = Placer::new(args, &input, &target)?;
-    let solution = solve(args, &input, &target, &placer, None, old.as_ref())?;
-    let mut placement = build::placement(args, &input, &target, &placer, &solution);
-    if let Some((_, verdict)) = &judged {
+    let mut options = args.options()?;
+    let source = args.source();
+    let source = source.context("give a profile, or a matrix with --matrix")?;
+    let old = options.from.as_deref().map(read_placement).transpose()?;
+    let input = input::read(&source, options.threads.as_ref())?;
+    let target = machine::target(&options, input.placed.len())?;
+    let mut verdict = None;
+    if args.wants_best() {
+        let found = best::best(&options, &source, &Counters { quiet: false })?;
+        (options, verdict) = (found.options, Some(found.verdict));
+    }
+    let (mut placement, solution) = place(&options, &input, &target, old.as_ref())?;
+    if let Some(verdict) = verdict {
         placement.why = format!("{verdict} {}", placement.why);
     }
     finish(&placement, Some(&solution), &output, args)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// With `--policy best`: the options with what is predicted to be the fastest instead, and the
-/// verdict.
-fn judged(args: &Args, input: &Input) -> Result<Option<(Args, String)>> {
-    if args.choice.policy != BEST {
-        return Ok(None);
-    }
-    if args.choice.fast {
-        bail!("--fast goes with --policy locality");
-    }
-    let Some(profile) = args.input.as_ref().filter(|_| input.profile.is_some()) else {
-        bail!("--policy best needs a profile with bursts, which `hither trace --bursts` records; a matrix says too little to simulate");
-    };
-    let found = super::sim::best(args, profile)?;
-    let mut args = args.clone();
-    args.choice.policy = found.threads;
-    args.choice.data = Some(found.data);
-    Ok(Some((args, found.verdict)))
-}
-
-/// What `hither map` says when it is asked for these policies, by whoever predicts what comes of
-/// it. `seats`: a unit for every thread of the profile, where these are decided already.
-///
-/// # Errors
-/// When a policy has one, or the threads do not fit.
-pub fn decide(
-    args: &Args,
-    input: &Input,
-    target: &Target,
-    seats: Option<&[u32]>,
-) -> Result<Placement> {
-    let placer = Placer::new(args, input, target)?;
-    let solution = solve(args, input, target, &placer, seats, None)?;
-    Ok(build::placement(args, input, target, &placer, &solution))
-}
-
-/// A unit for every thread of the profile, as the policy for threads says.
-///
-/// # Errors
-/// As [`decide`].
-pub fn seats(args: &Args, input: &Input, target: &Target) -> Result<Vec<u32>> {
-    let placer = Placer::new(args, input, target)?;
-    let first = placer.stages(None)?.into_iter().next();
-    let first = first.ok_or_else(|| anyhow!("there is nothing to place"))?;
-    Ok(first.threads)
 }
 
 /// The placement that was given in place of a profile.
@@ -122,73 +69,6 @@ fn convert(placement: &Placement, args: &Args) -> Result<()> {
         );
     }
     finish(placement, None, &output::destination(args)?, args)
-}
-
-/// What was found: who is where when, and what that brings.
-struct Solution {
-    stages: Vec<Stage>,
-    /// Of each stage, by what is communicated while it lasts.
-    objectives: Vec<Objective>,
-    pages: Option<Placed>,
-    /// For the first stage, or the only one.
-    explanation: Explanation,
-    /// What `before` is.
-    compared_with: String,
-}
-
-fn solve(
-    args: &Args,
-    input: &Input,
-    target: &Target,
-    placer: &Placer,
-    seats: Option<&[u32]>,
-    old: Option<&Placement>,
-) -> Result<Solution> {
-    let before = placer.before(old)?;
-    let stages = match seats {
-        Some(seats) => vec![Stage::whole_run(seats.to_vec())],
-        None => placer.stages(old.map(|_| before.as_slice()))?,
-    };
-    let before = input.expand(&before);
-    let pages = pages::place(args, input, target, &stages, &before)?;
-    let comm = placer.communication(&stages);
-    let state = |at: usize| {
-        let arrangement = |threads, nodes: fn(&Placed) -> &[_]| Arrangement {
-            tree: &target.tree,
-            cost: &target.cost,
-            comm: &comm[at],
-            threads,
-            pages: pages.as_ref().map(|p| (&p.pages, nodes(p))),
-        };
-        let before = arrangement(&before, |p| &p.before);
-        explain(
-            Some(&before),
-            &arrangement(&stages[at].threads, |p| &p.after),
-        )
-    };
-    let all: Vec<Explanation> = (0..stages.len()).map(state).collect();
-    let objectives = all.iter().map(objective).collect();
-    let explanation = all.into_iter().next();
-    Ok(Solution {
-        explanation: explanation.ok_or_else(|| anyhow!("there is nothing to place"))?,
-        objectives,
-        stages,
-        pages,
-        compared_with: match old {
-            Some(_) => "the placement given".to_owned(),
-            None => "threads spread in order of creation and pages where they are first touched"
-                .to_owned(),
-        },
-    })
-}
-
-fn objective(explanation: &Explanation) -> Objective {
-    let saturated = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
-    let before = explanation.before.as_ref();
-    Objective {
-        before: before.map_or(0, |state| saturated(state.objective)),
-        after: saturated(explanation.after.objective),
-    }
 }
 
 /// Writes or prints the placement, and says what it is.

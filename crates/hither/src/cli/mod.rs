@@ -3,6 +3,7 @@ mod auto;
 mod check;
 mod doctor;
 mod generate;
+mod machine_args;
 mod man;
 mod map;
 mod output;

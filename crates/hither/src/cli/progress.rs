@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::units::{show_bytes, show_count, show_duration};
+use crate::app::study::progress::{self as app, Steps};
 use crate::trace::collector::Live;
 
 /// Draws nothing unless stderr is a terminal that can clear a line and we are in its
@@ -58,8 +59,19 @@ fn bar(quiet: bool) -> Option<ProgressBar> {
     })
 }
 
+/// Draws how far simulations are.
+pub struct Counters {
+    pub quiet: bool,
+}
+
+impl app::Progress for Counters {
+    fn begin(&self, steps: u64, what: &'static str) -> Box<dyn Steps> {
+        Box::new(Counter::new(self.quiet, steps, what))
+    }
+}
+
 /// How many of a known number of steps are done; several threads may do them.
-pub struct Counter {
+struct Counter {
     bar: Option<ProgressBar>,
     steps: u64,
     what: &'static str,
@@ -68,8 +80,7 @@ pub struct Counter {
 
 impl Counter {
     /// `steps`: how many there will be, 0 where nobody knows.
-    #[must_use]
-    pub fn new(quiet: bool, steps: u64, what: &'static str) -> Self {
+    fn new(quiet: bool, steps: u64, what: &'static str) -> Self {
         Counter {
             bar: bar(quiet),
             steps,
@@ -77,8 +88,10 @@ impl Counter {
             done: AtomicU64::new(0),
         }
     }
+}
 
-    pub fn step(&self) {
+impl Steps for Counter {
+    fn step(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(bar) = &self.bar else { return };
         if in_foreground() {
@@ -89,9 +102,11 @@ impl Counter {
             bar.set_message(format!("hither: {done}{of} {}", self.what));
         }
     }
+}
 
+impl Drop for Counter {
     /// Clears the line.
-    pub fn end(&self) {
+    fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -1,6 +1,6 @@
 //! `hither topo` for people and for programs.
+use super::machine_args::MachineArgs;
 use super::style::{bytes, clean, Style};
-use super::topo::MachineArgs;
 use anyhow::Result;
 use hither_model::topology::{self, named, Item, Named, Part, PuList, Selected};
 use serde_json::json;

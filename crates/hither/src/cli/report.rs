@@ -1,15 +1,11 @@
 //! `hither report`: one HTML file that shows where memory behaves badly, why, and what to
 //! change.
-mod figures;
-mod findings;
-pub mod judge;
-mod machine;
-mod prediction;
-mod verdict;
+pub mod on;
 pub mod view;
 
 use super::style::{self, Style};
 use super::{output, render_findings};
+use crate::app::assessment::{figures, joined, prediction, Given, Judged};
 use crate::report::build::compare::compare;
 use crate::report::build::text::plain;
 use crate::report::page::{Comparison, Page, Structures, Subject, Verdict, PAGE_FORMAT};
@@ -17,7 +13,6 @@ use crate::report::{self, build};
 use anyhow::{Context, Result};
 use hither_model::metrics::figures::SHARE_SPREAD;
 use hither_profile::{Finding, Forecast};
-use judge::{Given, Judged};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -64,7 +59,7 @@ pub struct Args {
     top: usize,
 
     #[command(flatten)]
-    on: judge::On,
+    on: on::On,
 }
 
 /// Reads, computes, writes.
@@ -100,8 +95,8 @@ fn print(text: &str) -> Result<()> {
 
 /// What is printed in place of a page.
 fn text(args: &Args) -> Result<String> {
-    let given = Given::read(&args.profile, &args.on)?;
-    let predictions = prediction::read(&given, args.prediction.as_deref())?;
+    let given = Given::read(&args.profile, &args.on.options())?;
+    let predictions = prediction::read(&given, args.prediction.as_deref(), &super::say)?;
     let mut judged = given.judge();
     prediction::gain(&mut judged.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &judged)?;
@@ -136,9 +131,9 @@ fn next(args: &Args, given: &Given, worst: Option<&Finding>, verdict: &Verdict) 
             words(&["hither", "report", &file], args.on.words())
         }
         None if verdict.threads || verdict.data => {
-            words(&["hither", "map", &file], args.on.machine())
+            words(&["hither", "map", &file], args.on.options().machine())
         }
-        None => words(&["hither", "stat", &file], args.on.machine()),
+        None => words(&["hither", "stat", &file], args.on.options().machine()),
     }
 }
 
@@ -159,12 +154,12 @@ fn comparison(args: &Args, given: &Given, judged: &Judged) -> Result<Option<Comp
 
 /// The page, and what to type after reading it.
 fn page(args: &Args) -> Result<(Page, String)> {
-    let given = Given::read(&args.profile, &args.on)?;
-    let predictions = prediction::read(&given, args.prediction.as_deref())?;
+    let given = Given::read(&args.profile, &args.on.options())?;
+    let predictions = prediction::read(&given, args.prediction.as_deref(), &super::say)?;
     // Two things that take long with many pages and do not need one another.
     let (mut judged, mut structures) = std::thread::scope(|scope| {
         let structures = scope.spawn(|| build::structures::structures(&given.profile));
-        (given.judge(), judge::joined(structures))
+        (given.judge(), joined(structures))
     });
     prediction::gain(&mut judged.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &judged)?;

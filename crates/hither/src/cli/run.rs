@@ -1,12 +1,8 @@
 //! `hither run`: start a program with its threads and pages where they are wanted.
 mod args;
-mod machine;
 pub mod output;
-mod plan;
-mod policy;
 mod render;
 mod render_plan;
-mod surroundings;
 
 use std::process::ExitCode;
 
@@ -15,10 +11,10 @@ use anyhow::{bail, Result};
 pub use args::Args;
 
 use super::{say, style::Style};
+use crate::app::run::Plan;
 use crate::program::{child, target};
 use crate::run as runner;
 use crate::trace::launch::already_traced;
-use plan::Plan;
 
 /// Runs the command; the result is its exit status.
 ///
@@ -31,7 +27,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     hither_sys::process::withstand_file_limit();
     let target = target::resolve(&args.command, std::env::var_os("PATH").as_deref())?;
     let output = args.json.as_deref().map(output::destination).transpose()?;
-    let plan = Plan::new(args, &target)?;
+    let options = args.options()?;
+    let plan = Plan::new(&options, &target)?;
     if args.dry_run {
         print(&render_plan::whole(&plan, &target, Style::of_stdout()))?;
         return Ok(ExitCode::SUCCESS);
@@ -45,7 +42,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         say(&render_plan::brief(&plan));
     }
     let next = render::Next::new(args);
-    let (request, guide) = plan.request(args, target);
+    let (request, guide) = plan.request(&options, target);
     let outcome = runner::run(request, guide)?;
     if !args.quiet {
         render::report(&outcome, args.verbose, &next);

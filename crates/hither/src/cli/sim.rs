@@ -1,21 +1,10 @@
 //! `hither sim`: what placements of a recorded run would do, on this machine or another.
 mod args;
-mod forecast;
 mod keep;
-mod model;
-mod plans;
-mod predict;
-mod recorded;
 pub mod render;
 mod render_by;
-mod replay;
-mod structures;
-mod verdict;
-mod wanted;
-mod warm;
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -23,14 +12,12 @@ use hither_profile::{Prediction, PREDICTION_FORMAT};
 
 pub use args::Args;
 
-use super::map;
 use super::output::is_stdout;
+use super::progress::Counters;
 use super::style::Style;
+use crate::app::study::model::{self, Model};
+use crate::app::study::{forecast, recorded::Recording};
 use args::By;
-use hither_model::map::data::PageSize;
-use model::Model;
-use recorded::Recording;
-use wanted::{JOINT_DATA, USUAL};
 
 /// Reads, simulates, prints.
 ///
@@ -41,7 +28,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let json = args.json || named.is_some_and(is_stdout);
     let named = named.filter(|name| !is_stdout(name));
     let output = named.map(keep::destination).transpose()?;
-    let models = model::models(&args.on)?;
+    let models = model::models(args.on.names(), args.on.machine.as_deref())?;
+    let (options, progress) = (args.options(), Counters { quiet: args.quiet });
     let mut prediction = Prediction {
         format: PREDICTION_FORMAT,
         writer: env!("CARGO_PKG_VERSION").to_owned(),
@@ -52,7 +40,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let recording = Recording::open(file, None)?;
         let before = prediction.comparisons.len();
         for model in &models {
-            let forecast = predict::forecast(args, &recording, model)?;
+            let forecast = forecast(&options, &recording, model, &progress)?;
             if !json {
                 print(&(render::render(&forecast, &tables(args), style) + "\n"))?;
             }
@@ -71,86 +59,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         print(&next(&prediction, &models))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What `hither map --policy best` takes.
-pub struct Best {
-    pub threads: String,
-    pub data: String,
-    pub verdict: String,
-}
-
-/// The fastest of the usual policies that `hither map` has and that leave nothing to chance, with
-/// pages left to the system and placed, or placed as `args` say.
-///
-/// # Errors
-/// As [`run`].
-pub fn best(args: &map::Args, profile: &Path) -> Result<Best> {
-    let data: Vec<&str> = match &args.choice.data {
-        Some(data) => vec![data],
-        None => vec!["first-touch", JOINT_DATA],
-    };
-    let known = USUAL.iter().filter(|threads| threads.is_known());
-    let pairs =
-        known.flat_map(|threads| data.iter().map(|data| format!("{}+{data}", threads.name())));
-    let policies: Vec<String> = pairs.collect();
-    let policies = format!("os,{}", policies.join(","));
-    let (file, seed) = (profile.display().to_string(), args.choice.seed.to_string());
-    let words = [file.as_str(), "--policy", &policies, "--seed", &seed];
-    let mut own = Args::of(&words)?;
-    own.map_words = words_of(args);
-    let recording = Recording::open(profile, args.threads.as_ref())?;
-    let model = Model::of_map(&args.on, recording.input.placed.len())?;
-    let forecast = predict::forecast(&own, &recording, &model)?;
-    let ours = forecast
-        .placements
-        .iter()
-        .filter(|p| p.thread_policy != "os");
-    let fastest = ours.min_by(|a, b| a.amounts.time.total_cmp(&b.amounts.time));
-    let fastest = fastest.context("there is nothing to choose from")?;
-    Ok(Best {
-        threads: fastest.thread_policy.clone(),
-        data: fastest
-            .data_policy
-            .clone()
-            .unwrap_or_else(|| "first-touch".to_owned()),
-        verdict: forecast.verdict,
-    })
-}
-
-/// What else of the options of `hither map` says where threads and pages go.
-fn words_of(args: &map::Args) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    if let Some(capacity) = args.on.capacity {
-        add("--capacity", capacity.to_string());
-    }
-    if let Some(mix) = args.choice.mix {
-        add("--mix", mix.to_string());
-    }
-    for (name, decision) in &args.choice.structures {
-        let decision = map::args::decision_name(*decision);
-        add("--structure", format!("{name}={decision}"));
-    }
-    let size = match args.choice.page_size {
-        PageSize::K4 => "4k",
-        PageSize::M2 => "2m",
-    };
-    add("--page-size", size.to_owned());
-    let phases = &args.phases;
-    if phases.phases {
-        add("--phase-window", phases.phase_window.to_string());
-        add("--phase-difference", phases.phase_difference.to_string());
-        add("--min-heterogeneity", phases.min_heterogeneity.to_string());
-        add("--min-amount", phases.min_amount.to_string());
-        add("--thread-interval", format!("{}ns", phases.thread_interval));
-        add("--page-interval", format!("{}ns", phases.page_interval));
-        words.push("--phases".to_owned());
-    }
-    if args.on.siblings {
-        words.push("--siblings".to_owned());
-    }
-    words
 }
 
 /// What to type now: for the first program on the first machine.

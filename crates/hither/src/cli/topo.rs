@@ -1,8 +1,9 @@
 //! `hither topo`: what a machine looks like to hither, and which machines it knows by name.
+use super::machine_args::MachineArgs;
 use super::render_topo;
 use super::style::Style;
 use anyhow::{Context, Result};
-use hither_model::topology::{self, CpuKinds, PuList, Restrictions};
+use hither_model::topology::{self, CpuKinds};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -19,35 +20,6 @@ Examples:
 
 Numbers after P# are the kernel's, as taskset, numactl and --pus take them; the others are
 hwloc's, which follow the machine's order.";
-
-/// A machine and the part of it to use; shared by the verbs that place.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct MachineArgs {
-    /// Machine: a name of `hither topo --list`, an hwloc XML file, or hwloc's short notation
-    /// as "node:4 core:8 pu:2" [default: this machine]
-    #[arg(long, value_name = "NAME|FILE|STRING")]
-    pub topology: Option<String>,
-
-    /// Use only these PUs: the kernel's (physical) numbers as for taskset, 0-3,8,10-14:2
-    #[arg(long, value_name = "LIST")]
-    pub pus: Option<PuList>,
-
-    /// Cores of hybrid machines: prefer-fast, fast, efficient, all, or numbers of kinds,
-    /// 0 the slowest
-    #[arg(long, value_name = "KIND")]
-    pub cpu_kind: Option<CpuKinds>,
-}
-
-impl MachineArgs {
-    /// What they leave of the machine for this many threads.
-    pub fn restrictions(&self, threads: Option<usize>) -> Restrictions {
-        Restrictions {
-            pus: self.pus.clone(),
-            kinds: self.cpu_kind.clone().unwrap_or_default(),
-            threads,
-        }
-    }
-}
 
 /// Show a machine: its nodes, caches and cores, their numbers, sizes and distances
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@ fn check(rule: impl Fn(&str, &str) -> Vec<String>, cases: &[(&str, &str, usize)]
 }
 
 const TRACE: &str = "crates/hither/src/trace/elf.rs";
+const APP: &str = "crates/hither/src/app/map/input.rs";
 const METRICS: &str = "crates/model/src/metrics/phases.rs";
 const FOLLOW: &str = "crates/hither/src/follow/procfs.rs";
 const RUN: &str = "crates/hither/src/run/front.rs";
@@ -67,6 +68,14 @@ fn layering() {
             "use crate::{metrics, trace};",
             0,
         ),
+        (
+            APP,
+            "use crate::{place, report, trace}; use hither_model::{map, simulate};",
+            0,
+        ),
+        (APP, "use crate::cli::style;", 1),
+        (APP, "fn f() { crate::cli::say(\"\") }", 1),
+        (APP, "use super::super::super::cli::units;", 1),
         ("crates/hither/src/main.rs", "use crate::trace;", 1),
         (RUN, "use crate::follow::procfs;", 0),
         (AUTO, "use crate::follow::procfs;", 0),

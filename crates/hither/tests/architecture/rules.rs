@@ -38,6 +38,7 @@ pub const LAYERS: &[Layer] = &[
     layer("sys/table", &[]),
     layer("model", &[]),
     pure("model/rng", &[]),
+    pure("model/units", &[]),
     layer("model/topology", &["profile"]),
     pure("model/metrics", &["profile", "model/rng", "model/topology"]),
     pure(
@@ -52,6 +53,22 @@ pub const LAYERS: &[Layer] = &[
     layer("xtask", &["guest"]),
     layer("hither/main", &["hither/cli"]),
     layer("hither/cli", EVERYTHING),
+    layer(
+        "hither/app",
+        &[
+            "profile",
+            "sys",
+            "model/units",
+            "model/topology",
+            "model/metrics",
+            "model/map",
+            "model/simulate",
+            "hither/program",
+            "hither/trace",
+            "hither/place",
+            "hither/report",
+        ],
+    ),
     layer("hither/doctor", &["profile", "sys", "model/topology"]),
     layer("hither/program", &["profile", "sys", "model/topology"]),
     layer(

@@ -23,6 +23,7 @@ pub(super) fn check(placement: &Placement) -> Result<(), String> {
             placement.page_bytes
         ));
     }
+    placement.policy.phase_intervals()?;
     if placement.phases.is_empty() {
         return Err("it has no phase".to_owned());
     }

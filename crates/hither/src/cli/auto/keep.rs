@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use hither_profile::{write, Profile, Written};
 
-use super::structures;
+use crate::app::auto::structures;
 use crate::cli::output;
 use crate::cli::say;
 use crate::program::mpi;

@@ -1,19 +1,21 @@
 //! The options of `hither map`.
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use anyhow::{anyhow, bail, Result};
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 
-use crate::cli::topo::MachineArgs;
-use crate::cli::units;
+use crate::app::map::input::Source;
+use crate::app::map::options::{default_policy, CostKind, MapOptions, PhaseOptions};
+use crate::cli::machine_args::MachineArgs;
 use crate::formats;
 use hither_model::map::data::groups::Decision;
-use hither_model::map::data::{DataPolicy, LocalityBalance, PageSize};
+use hither_model::map::data::PageSize;
 use hither_model::map::phases::Limits;
 use hither_model::map::{data, threads};
 use hither_model::metrics::phases::{DIFF_MIN, WINDOW};
 use hither_model::topology::PuList;
+use hither_model::units;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -159,131 +161,105 @@ pub struct Phases {
     pub min_amount: f64,
 
     /// Least time between moves of threads
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::nanoseconds, requires = "phases")]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::parse_nanoseconds, requires = "phases")]
     pub thread_interval: u64,
 
     /// Least time between moves of a page
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::nanoseconds, requires = "phases")]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::parse_nanoseconds, requires = "phases")]
     pub page_interval: u64,
 }
 
 impl Phases {
-    pub fn limits(&self) -> Limits {
-        Limits {
-            heterogeneity: self.min_heterogeneity,
-            amount: self.min_amount,
-            thread_interval: self.thread_interval,
-            page_interval: self.page_interval,
+    fn options(&self) -> PhaseOptions {
+        PhaseOptions {
+            window: self.phase_window,
+            difference: self.phase_difference,
+            limits: Limits {
+                heterogeneity: self.min_heterogeneity,
+                amount: self.min_amount,
+                thread_interval: self.thread_interval,
+                page_interval: self.page_interval,
+            },
         }
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CostKind {
-    /// Steps through the tree, up and down
-    Hops,
-    /// Cycles to the closest cache or memory shared
-    Levels,
-    /// Latency between nodes, where the topology has it
-    Latency,
-}
+impl ValueEnum for CostKind {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[CostKind::Hops, CostKind::Levels, CostKind::Latency]
+    }
 
-impl CostKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            CostKind::Hops => "hops",
-            CostKind::Levels => "levels",
-            CostKind::Latency => "latency",
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let about = match self {
+            CostKind::Hops => "Steps through the tree, up and down",
+            CostKind::Levels => "Cycles to the closest cache or memory shared",
+            CostKind::Latency => "Latency between nodes, where the topology has it",
+        };
+        Some(PossibleValue::new(self.name()).help(about))
     }
 }
 
 impl Args {
-    /// What these words mean behind `hither map`.
-    ///
-    /// # Errors
-    /// When they are no options of it.
-    pub fn of(words: &[&str]) -> Result<Args, clap::Error> {
-        #[derive(Parser)]
-        struct Alone {
-            #[command(flatten)]
-            args: Args,
-        }
-        let words = ["map"].iter().chain(words);
-        Alone::try_parse_from(words).map(|alone| alone.args)
+    /// What to place; `None` where neither a profile nor a matrix is given.
+    pub fn source(&self) -> Option<Source> {
+        let matrix = self.matrix.clone().map(Source::Matrix);
+        matrix.or_else(|| self.input.clone().map(Source::Profile))
     }
 
-    /// The policy for pages and its name; `None` to leave them to the system.
-    ///
-    /// # Errors
-    /// When the parameter goes with another policy.
-    pub fn data_policy(&self, nodes: usize) -> Result<Option<NamedPolicy>, String> {
-        let default = if nodes > 1 {
-            "most-access"
-        } else {
-            FIRST_TOUCH
-        };
-        let name = self.choice.data.as_deref().unwrap_or(default);
-        let policy: Box<dyn DataPolicy> = match (name, self.choice.mix) {
-            ("locality-balance", Some(mix)) => Box::new(LocalityBalance { mix }),
-            (_, Some(_)) => return Err("--mix goes with --data locality-balance".to_owned()),
-            (FIRST_TOUCH, None) if self.choice.structures.is_empty() => return Ok(None),
-            (name, None) => data::by_name(name)?,
-        };
-        Ok(Some((name.to_owned(), policy)))
+    /// Whether the simulator is to choose the policies.
+    pub fn wants_best(&self) -> bool {
+        self.choice.policy == BEST
     }
 
-    /// What else was asked for, to be kept with the placement.
-    pub fn options(&self) -> BTreeMap<String, String> {
-        let mut options = BTreeMap::new();
-        let mut keep = |name: &str, value: Option<String>| {
-            if let Some(value) = value {
-                options.insert(name.to_owned(), value);
-            }
-        };
-        let pus = self.on.machine.pus.as_ref();
-        keep("pus", pus.map(ToString::to_string));
-        keep("threads", self.threads.as_ref().map(ToString::to_string));
-        let siblings = self.on.siblings.then(|| "true".to_owned());
-        keep("siblings", siblings);
-        keep("mix", self.choice.mix.map(|m| m.to_string()));
-        keep("from", self.from.as_ref().map(|f| f.display().to_string()));
-        for (name, decision) in &self.choice.structures {
-            let decision = decision_name(*decision).to_owned();
-            keep(&format!("structure {name}"), Some(decision));
-        }
-        if self.phases.phases {
-            keep("phase-window", Some(self.phases.phase_window.to_string()));
-            let Limits {
-                heterogeneity,
-                amount,
-                thread_interval,
-                page_interval,
-            } = self.phases.limits();
-            let difference = self.phases.phase_difference;
-            keep("phase-difference", Some(difference.to_string()));
-            keep("min-heterogeneity", Some(heterogeneity.to_string()));
-            keep("min-amount", Some(amount.to_string()));
-            keep("thread-interval", Some(format!("{thread_interval}ns")));
-            keep("page-interval", Some(format!("{page_interval}ns")));
-        }
-        options
+    /// How to place it. With [`Args::wants_best`] the policies are still to be chosen.
+    ///
+    /// # Errors
+    /// When the policy has no fast variant.
+    pub fn options(&self) -> Result<MapOptions> {
+        let (on, choice) = (&self.on, &self.choice);
+        Ok(MapOptions {
+            topology: on.machine.topology.clone(),
+            pus: on.machine.pus.clone(),
+            cpu_kinds: on.machine.cpu_kind.clone().unwrap_or_default(),
+            capacity: on.capacity,
+            siblings: on.siblings,
+            cost: on.cost,
+            threads: self.threads.clone(),
+            policy: choice.thread_policy()?,
+            data: choice.data.clone(),
+            mix: choice.mix,
+            structures: choice.structures.clone(),
+            page_size: choice.page_size,
+            seed: choice.seed,
+            phases: self.phases.phases.then(|| self.phases.options()),
+            from: self.from.clone(),
+            explain: self.explain,
+        })
     }
 }
 
-/// A policy and what it was called.
-type NamedPolicy = (String, Box<dyn DataPolicy>);
-
-const FIRST_TOUCH: &str = "first-touch";
+impl Choice {
+    /// The policy asked for; `--fast` is a policy of its own.
+    fn thread_policy(&self) -> Result<&'static str> {
+        let name = match (self.policy.as_str(), self.fast) {
+            (BEST, true) => bail!("--fast goes with --policy locality"),
+            (BEST, false) => default_policy(),
+            (name, false) => name,
+            ("locality", true) => "locality-fast",
+            (name, true) => {
+                bail!("policy {name} has no fast variant; use --fast with --policy locality")
+            }
+        };
+        let known = threads::ALL.iter().find(|p| p.name() == name);
+        let known =
+            known.ok_or_else(|| anyhow!("there is no policy {name}; see `hither map --list`"))?;
+        Ok(known.name())
+    }
+}
 
 /// Not a policy of its own: the simulator chooses one.
 pub const BEST: &str = "best";
 pub const BEST_ABOUT: &str = "the policy that `hither sim` predicts to be fastest, for threads and, unless --data says, for pages; needs a profile with bursts";
-
-fn default_policy() -> &'static str {
-    let ours = threads::ALL.iter().find(|p| p.name() == "locality");
-    ours.or(threads::ALL.first()).map_or("", |p| p.name())
-}
 
 fn values(all: impl Iterator<Item = (&'static str, &'static str)>) -> PossibleValuesParser {
     PossibleValuesParser::new(all.map(|(name, about)| PossibleValue::new(name).help(about)))
@@ -322,15 +298,6 @@ fn structure(text: &str) -> Result<(String, Decision), String> {
     Ok((name.to_owned(), decision.parse()?))
 }
 
-/// As --structure takes it.
-pub fn decision_name(decision: Decision) -> &'static str {
-    match decision {
-        Decision::OneNode => "one-node",
-        Decision::Interleave => "interleave",
-        Decision::PerPage => "per-page",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,5 +314,17 @@ mod tests {
         assert_eq!(parsed, ("a=b".to_owned(), Decision::OneNode));
         assert!(structure("buf").is_err());
         assert!(structure("buf=elsewhere").is_err());
+    }
+
+    #[test]
+    fn without_options_the_defaults_hold() {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: Args,
+        }
+        let parsed: Alone = clap::Parser::parse_from(["map", "app.hither"]);
+        let options = parsed.args.options().expect("options");
+        assert_eq!(options, MapOptions::default());
     }
 }

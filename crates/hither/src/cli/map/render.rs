@@ -1,8 +1,8 @@
 //! What `hither map` prints.
 use super::args::{BEST, BEST_ABOUT};
-use super::machine::THIS_MACHINE;
-use super::pages::Structure;
-use super::Solution;
+use crate::app::map::machine::THIS_MACHINE;
+use crate::app::map::pages::Structure;
+use crate::app::map::Solution;
 use crate::cli::style::{clean, count, percent, shell_line, Style};
 use crate::formats;
 use anyhow::Result;

@@ -1,7 +1,6 @@
 //! `--explain`: before and after, side by side.
-use super::args::decision_name;
-use super::pages::Structure;
-use super::Solution;
+use crate::app::map::pages::Structure;
+use crate::app::map::Solution;
 use crate::cli::style::{bytes, clean, count, percent, Style};
 use hither_model::map::explain::{Explanation, State};
 
@@ -63,7 +62,7 @@ fn structures(structures: &[Structure], style: Style) -> String {
             clean(&s.name),
             bytes(total),
             nodes(&s.bytes, total),
-            decision_name(s.suits).to_owned(),
+            s.suits.to_string(),
         ]
     };
     let rows = structures.iter().map(row).collect();

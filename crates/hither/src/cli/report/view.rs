@@ -1,6 +1,5 @@
 //! What `--text` and `--json` say: verdict and findings without the page's pictures.
-use super::figures;
-use super::judge::{Given, Judged};
+use crate::app::assessment::{figures, Given, Judged};
 use crate::cli::render_report::{counted, seen};
 use crate::cli::style::{bytes, clean, count};
 use crate::report::build::text::plain;

@@ -6,7 +6,8 @@ use anyhow::{bail, Result};
 use clap::builder::PossibleValue;
 use clap::ValueEnum;
 
-use super::policy::{Choice, Part};
+use crate::app::run::policy::{Choice, Part};
+use crate::app::run::RunOptions;
 use crate::run::outcome::Method;
 use hither_model::topology::PuList;
 
@@ -125,15 +126,28 @@ impl ValueEnum for MethodArg {
 }
 
 impl Args {
-    pub fn method(&self) -> Option<Method> {
-        self.method.map(|method| method.0)
+    /// # Errors
+    /// When a policy is unknown, or they contradict one another.
+    pub fn options(&self) -> Result<RunOptions> {
+        Ok(RunOptions {
+            placement: self.placement.clone(),
+            threads_only: self.threads_only,
+            data_only: self.data_only,
+            strict: self.strict,
+            phases_by_time: self.phases_by_time,
+            choice: self.choice()?,
+            cpus: self.cpus.clone(),
+            skip: self.skip.clone(),
+            method: self.method.map(|method| method.0),
+            command: self.command.clone(),
+        })
     }
 
     /// What the policies ask for.
     ///
     /// # Errors
     /// When one is unknown, or they contradict one another.
-    pub fn choice(&self) -> Result<Choice> {
+    fn choice(&self) -> Result<Choice> {
         if self.placement.is_none() && self.policy.is_empty() && self.cpus.is_none() {
             bail!("say where threads and pages belong: -p app.place.json, --policy compact or another, or --cpus 0-3; see `hither run --help`");
         }

@@ -2,7 +2,7 @@
 use hither_profile::{PlacedPhase, Placement, RegionId, RegionPlaces, PAGE_SIZE};
 use std::collections::BTreeMap;
 
-use super::plan::{ByRule, Kind, Plan};
+use crate::app::run::{ByRule, Kind, Plan};
 use crate::cli::style::{bytes, clean, count, Style};
 use crate::formats::describe;
 use crate::program::target::Target;

@@ -1,11 +1,13 @@
 //! The options of `hither sim`.
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 
-use super::wanted::{self, Wanted};
-use crate::cli::units;
+use crate::app::map::options::MapOptions;
+use crate::app::study::options::{SimOptions, MIGRATIONS, SEEDS};
+use crate::app::study::wanted::{self, Wanted};
 use hither_model::simulate::feed::homes::Rule;
+use hither_model::units;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,25 +66,24 @@ pub struct Args {
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
-
-    /// Options of `hither map` for all policies.
-    #[arg(skip)]
-    pub map_words: Vec<String>,
 }
 
 impl Args {
-    /// What these words mean behind `hither sim`.
-    ///
-    /// # Errors
-    /// When they are no options of it.
-    pub fn of(words: &[&str]) -> Result<Args, clap::Error> {
-        #[derive(Parser)]
-        struct Alone {
-            #[command(flatten)]
-            args: Args,
+    pub fn options(&self) -> SimOptions {
+        let (what, how) = (&self.what, &self.how);
+        SimOptions {
+            policies: what.policy.clone(),
+            placements: what.placements.clone(),
+            pages: what.pages.rule(),
+            seeds: what.seeds,
+            seed: what.seed,
+            migrations: what.migrations,
+            accesses: (!how.all).then_some(how.accesses),
+            warm_up: how.warm_up,
+            jobs: how.jobs,
+            by_structure: self.by.contains(&By::Structure) || self.json,
+            map: MapOptions::default(),
         }
-        let words = ["sim"].iter().chain(words);
-        Alone::try_parse_from(words).map(|alone| alone.args)
     }
 }
 
@@ -134,7 +135,7 @@ pub struct What {
     pub pages: Pages,
 
     /// Seeds of os and random: their mean is shown, with its uncertainty
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
 
     /// The first seed, and that of the other policies
@@ -142,7 +143,7 @@ pub struct What {
     pub seed: u64,
 
     /// How often the operating system moves a thread, per second of the program's own time
-    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = rate)]
+    #[arg(long, value_name = "N", default_value_t = MIGRATIONS, value_parser = rate)]
     pub migrations: f64,
 }
 
@@ -151,7 +152,7 @@ pub struct What {
 #[command(next_help_heading = "Effort")]
 pub struct How {
     /// Most accesses to simulate for each placement and seed: windows are left out evenly
-    #[arg(long, value_name = "N", default_value = "96M", value_parser = units::count)]
+    #[arg(long, value_name = "N", default_value = "96M", value_parser = units::parse_count)]
     pub accesses: u64,
 
     /// Simulate all that was recorded
@@ -185,14 +186,6 @@ impl Pages {
             Pages::FirstTouch => Rule::FirstTouch,
             Pages::Replay => Rule::Replay,
             Pages::Interleave => Rule::Interleave,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Pages::FirstTouch => "first-touch",
-            Pages::Replay => "replay",
-            Pages::Interleave => "interleave",
         }
     }
 }
@@ -246,5 +239,16 @@ mod tests {
             &["core:2 pu:2(indexes=0,2,1,3)"],
             &[Some("core:2 pu:2(indexes=0,2,1,3)")],
         );
+    }
+
+    #[test]
+    fn without_options_the_defaults_hold() {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: Args,
+        }
+        let parsed: Alone = clap::Parser::parse_from(["sim", "app.hither"]);
+        assert_eq!(parsed.args.options(), SimOptions::default());
     }
 }

@@ -1,9 +1,10 @@
 //! The table of `hither sim` on the terminal.
+use hither_model::simulate::feed::homes::Rule;
 use hither_profile::{Forecast, Predicted, Ratio};
 
-use super::args::{By, Pages};
+use super::args::By;
 use super::render_by;
-use super::wanted::Threads;
+use crate::app::study::wanted::Threads;
 use crate::cli::style::{clean, count, percent, shell_line, three, Style};
 
 /// All of it; `file` is the profile as it was named.
@@ -183,7 +184,7 @@ fn notes(forecast: &Forecast, style: Style) -> Vec<String> {
         let data = placement
             .data_policy
             .as_deref()
-            .unwrap_or(Pages::FirstTouch.name());
+            .unwrap_or(Rule::FirstTouch.name());
         notes.push(format!("joint is {}+{data}.", placement.thread_policy));
     }
     notes.extend(forecast.notes.iter().cloned());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{bail, Result};
 use hither_profile::{BurstOptions, TraceOptions};
 
-use crate::cli::units;
+use hither_model::units;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,7 +95,7 @@ pub struct Args {
 struct Functions(Vec<String>);
 
 fn slice(text: &str) -> Result<u64, String> {
-    let slice = units::nanoseconds(text)?;
+    let slice = units::parse_nanoseconds(text)?;
     match slice {
         100_000..=3_600_000_000_000 => Ok(slice),
         _ => Err("a slice lasts from 100us to 60min".to_string()),
@@ -105,7 +105,7 @@ fn slice(text: &str) -> Result<u64, String> {
 fn bursts(text: &str) -> Result<BurstOptions, String> {
     let wrong = || "write windows as 10ms/500ms, and -- between the options and the command";
     let (length, every) = text.split_once('/').ok_or_else(wrong)?;
-    let [length, every] = [length, every].map(|part| units::nanoseconds(part.trim()));
+    let [length, every] = [length, every].map(|part| units::parse_nanoseconds(part.trim()));
     let (length, every) = (length?, every?);
     match (100_000..=60_000_000_000).contains(&length) && length <= every {
         true => Ok(BurstOptions { length, every }),
@@ -131,7 +131,7 @@ fn ratio(text: &str) -> Result<f64, String> {
 }
 
 fn max_size(text: &str) -> Result<u64, String> {
-    match units::bytes(text)? {
+    match units::parse_bytes(text)? {
         size if size >= 1 << 20 => Ok(size),
         _ => Err("a profile needs 1M at least".to_string()),
     }

@@ -25,9 +25,6 @@ use intervals::Intervals;
 use pace::Pace;
 use std::time::Instant;
 
-/// t_min of threads and of pages (OPT 6.2.2 and 6.3), where the placement names none.
-const THREAD_INTERVAL: Nanos = 1_000_000_000;
-const PAGE_INTERVAL: Nanos = 10_000_000_000;
 /// Least time between two looks at the counters.
 const LOOK: Nanos = 5_000_000;
 /// Looking takes this share of the time at most: it asks every thread's counter.
@@ -65,6 +62,8 @@ pub fn follow(placement: &Placement, by_time: bool) -> Option<Box<dyn Progress>>
     if phases.len() < 2 {
         return None;
     }
+    // A placement that was read has intervals that are times.
+    let interval = placement.policy.phase_intervals().unwrap_or_default();
     let pace = Pace::new(phases);
     let kinds = pace.kinds();
     // A run that was one process with no children is counted as such: whatever else it
@@ -81,24 +80,13 @@ pub fn follow(placement: &Placement, by_time: bool) -> Option<Box<dyn Progress>>
             _ => None,
         },
         pace,
-        intervals: Intervals::new(
-            phases,
-            interval(placement, "thread-interval", THREAD_INTERVAL),
-            interval(placement, "page-interval", PAGE_INTERVAL),
-        ),
+        intervals: Intervals::new(phases, interval.threads, interval.pages),
         counters,
         estimate: Estimate::new(placed(placement)),
         counts: [None; 4],
         next_look: 0,
         is_told: false,
     }))
-}
-
-/// An interval that `hither map` was given.
-fn interval(placement: &Placement, name: &str, otherwise: Nanos) -> Nanos {
-    let given = placement.policy.options.get(name);
-    let given = given.and_then(|text| text.strip_suffix("ns")?.parse().ok());
-    given.unwrap_or(otherwise)
 }
 
 /// Threads that work; all of them where only pages are placed.

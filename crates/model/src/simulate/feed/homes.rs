@@ -18,6 +18,18 @@ pub enum Rule {
     Interleave,
 }
 
+impl Rule {
+    /// As `--pages` takes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::FirstTouch => "first-touch",
+            Rule::Replay => "replay",
+            Rule::Interleave => "interleave",
+        }
+    }
+}
+
 /// Who touched a page first, and when.
 pub type Touches = HashMap<(RegionIx, PageNo), (ThreadIx, Nanos)>;
 

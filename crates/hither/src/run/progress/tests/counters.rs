@@ -1,6 +1,6 @@
 //! What a placement asks to be followed by, and a program that is really counted.
 use super::phase;
-use crate::run::progress::{follow, interval, PAGE_INTERVAL};
+use crate::run::progress::follow;
 use hither_profile::Placement;
 
 #[test]
@@ -31,9 +31,12 @@ fn without_barriers_the_user_hears_that_it_goes_by_time() {
 #[test]
 fn intervals_are_those_that_map_was_given() {
     let mut placement = Placement::default();
-    let given = |p: &Placement| interval(p, "page-interval", PAGE_INTERVAL);
-    assert_eq!(given(&placement), 10_000_000_000);
+    let given = |p: &Placement| p.policy.phase_intervals().map(|given| given.pages);
+    assert_eq!(given(&placement), Ok(10_000_000_000));
     let options = &mut placement.policy.options;
     options.insert("page-interval".to_owned(), "250000000ns".to_owned());
-    assert_eq!(given(&placement), 250_000_000);
+    assert_eq!(given(&placement), Ok(250_000_000));
+    let options = &mut placement.policy.options;
+    options.insert("page-interval".to_owned(), "a while".to_owned());
+    assert!(given(&placement).is_err());
 }

@@ -230,8 +230,7 @@ fn changes(once: [(f64, f64); 3], twice: [(f64, f64); 3]) -> Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::sim::args::On;
-    use crate::cli::sim::model;
+    use crate::app::study::model;
     use hither_model::simulate::outcome::LevelCounts;
 
     const LINE: Line = Line {
@@ -321,11 +320,8 @@ mod tests {
     /// 136 ns to the nearest memory and two ways of 31 ns to another, at 2 GHz.
     #[test]
     fn a_line_takes_as_long_as_from_the_farthest_memory() {
-        let on = On {
-            topology: vec!["xeon-x7550x4".to_owned()],
-            machine: None,
-        };
-        let line = Line::of(&model::models(&on).unwrap()[0].machine);
+        let names = vec![Some("xeon-x7550x4".to_owned())];
+        let line = Line::of(&model::models(names, None).unwrap()[0].machine);
         let nanoseconds = line.latency / 2.0;
         assert!((nanoseconds - 198.0).abs() < 1.0, "{nanoseconds}");
     }

@@ -1,5 +1,6 @@
 //! Pages to nodes, given where the threads are.
-use super::{Args, Input, Target};
+use super::options::{MapOptions, PhaseOptions};
+use super::{Input, Target};
 use anyhow::{anyhow, bail, Result};
 use hither_model::map::data::groups::{force, pages_of, shares, suggest, Decision, Group, Rule};
 use hither_model::map::data::{self, DataPolicy, DataProblem, FirstTouch, Pages};
@@ -39,23 +40,23 @@ pub struct Structure {
 /// # Errors
 /// When the profile lacks what the policy needs, or the memory of the machine is too small.
 pub fn place(
-    args: &Args,
+    options: &MapOptions,
     input: &Input,
     target: &Target,
     stages: &[Stage],
     before: &[u32],
 ) -> Result<Option<Placed>> {
     let nodes = target.tree.nodes.len();
-    let policy = args.data_policy(nodes).map_err(|e| anyhow!(e))?;
+    let policy = options.data_policy(nodes).map_err(|e| anyhow!(e))?;
     let Some(profile) = input.profile.as_ref() else {
-        return match args.choice.data {
+        return match options.data {
             Some(_) => bail!("a matrix says nothing of pages; leave --data out, or give a profile"),
             None => Ok(None),
         };
     };
-    let pages = Pages::of(profile, args.choice.page_size);
+    let pages = Pages::of(profile, options.page_size);
     if pages.len() == 0 {
-        return match &args.choice.data {
+        return match &options.data {
             Some(name) => bail!("data policy {name} needs page accesses, which this profile lacks; trace the program again"),
             None => Ok(None),
         };
@@ -74,11 +75,11 @@ pub fn place(
     let untouched = |threads| FirstTouch.place(&DataProblem { threads, ..problem });
     let unplaced = untouched(before).map_err(|why| anyhow!(why))?;
     let found = match &policy {
-        Some((_, policy)) => solve(args, profile, &problem, policy.as_ref(), stages),
+        Some((_, policy)) => solve(options, profile, &problem, policy.as_ref(), stages),
         None => untouched(first).map(|after| (PagePlan::default(), after)),
     };
     let (plan, after) = found.map_err(|why| anyhow!(why))?;
-    let structures = match args.explain {
+    let structures = match options.explain {
         true => structures(profile, &problem, &after).map_err(|why| anyhow!(why))?,
         false => Vec::new(),
     };
@@ -120,13 +121,13 @@ fn structures(
 }
 
 fn solve(
-    args: &Args,
+    options: &MapOptions,
     profile: &Profile,
     problem: &DataProblem,
     policy: &dyn DataPolicy,
     stages: &[Stage],
 ) -> Result<(PagePlan, Vec<NodeIx>), String> {
-    let rules = rules(args, profile, problem.pages)?;
+    let rules = rules(options, profile, problem.pages)?;
     let fixed = match rules.is_empty() {
         true => Vec::new(),
         false => force(problem, &rules)?,
@@ -135,7 +136,7 @@ fn solve(
         fixed: &fixed,
         ..*problem
     };
-    if !args.phases.phases {
+    let Some(PhaseOptions { limits, .. }) = &options.phases else {
         let after = policy.place(&problem)?;
         let step = PageStep {
             slice: SliceIx(0),
@@ -144,17 +145,9 @@ fn solve(
             moved: Vec::new(),
         };
         return Ok((PagePlan { steps: vec![step] }, after));
-    }
-    let limits = args.phases.limits();
+    };
     let whole_run = profile.meta.page_slices == 0;
-    let plan = plan_pages(
-        &problem,
-        policy,
-        stages,
-        &profile.slices,
-        whole_run,
-        &limits,
-    )?;
+    let plan = plan_pages(&problem, policy, stages, &profile.slices, whole_run, limits)?;
     let first = plan.initial(problem.pages.len());
     // Every page has a first place: the plan covers the whole run.
     let after = first.into_iter().map(Option::unwrap_or_default).collect();
@@ -162,7 +155,7 @@ fn solve(
 }
 
 /// The pages of each structure that is named, decided alike.
-fn rules(args: &Args, profile: &Profile, pages: &Pages) -> Result<Vec<Rule>, String> {
+fn rules(options: &MapOptions, profile: &Profile, pages: &Pages) -> Result<Vec<Rule>, String> {
     let rule = |(name, decision): &(String, _)| {
         let groups = groups(name, profile)?;
         let held = groups.into_iter().flat_map(|g| pages_of(profile, pages, g));
@@ -171,7 +164,7 @@ fn rules(args: &Args, profile: &Profile, pages: &Pages) -> Result<Vec<Rule>, Str
             decision: *decision,
         })
     };
-    args.choice.structures.iter().map(rule).collect()
+    options.structures.iter().map(rule).collect()
 }
 
 /// All structures of this name, or the region of this number.

@@ -97,7 +97,11 @@ pub fn parse(text: &str) -> Result<Wanted, String> {
     })
 }
 
-fn policy(name: &str) -> Result<&'static str, String> {
+/// The policy of this name.
+///
+/// # Errors
+/// When there is none.
+pub fn policy(name: &str) -> Result<&'static str, String> {
     let known = threads::ALL.iter().map(|p| p.name());
     let found = known.clone().find(|known| *known == name);
     found.ok_or_else(|| {

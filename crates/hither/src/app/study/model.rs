@@ -4,10 +4,8 @@ use std::path::Path;
 
 use anyhow::{bail, Context, Result};
 
-use super::args::On;
-use crate::cli::map;
-use crate::cli::map::args::CostKind;
-use crate::cli::map::machine::{self, Target};
+use crate::app::map::machine::{self, Target};
+use crate::app::map::options::{CostKind, MapOptions};
 use hither_model::simulate::file;
 use hither_model::simulate::machine::Machine;
 use hither_model::topology::{self, Restrictions, Selected};
@@ -28,17 +26,18 @@ pub struct Model {
     pub nodes: Vec<u32>,
 }
 
+/// Of machines by name, `None` being this one; `file` describes the only one.
+///
 /// # Errors
 /// One sentence when there is no such machine, or its file has a mistake.
-pub fn models(on: &On) -> Result<Vec<Model>> {
-    let names = on.names();
-    if on.machine.is_some() && names.len() > 1 {
+pub fn models(names: Vec<Option<String>>, file: Option<&Path>) -> Result<Vec<Model>> {
+    if file.is_some() && names.len() > 1 {
         bail!(
             "--machine describes one machine, but --topology names {}; give them one at a time",
             names.len()
         );
     }
-    let user = on.machine.as_deref().map(read).transpose()?;
+    let user = file.map(read).transpose()?;
     let model = |name: Option<String>| model(name, user.as_ref());
     names.into_iter().map(model).collect()
 }
@@ -53,11 +52,10 @@ impl Model {
     ///
     /// # Errors
     /// As [`models`].
-    pub fn of_map(on: &map::args::On, threads: usize) -> Result<Model> {
-        let name = on.machine.topology.clone();
-        let restrictions = on.machine.restrictions(Some(threads));
-        let selected = topology::select(name.as_deref(), &restrictions)?;
-        Model::of_selected(name, selected, on.cost, None)
+    pub fn of_map(options: &MapOptions, threads: usize) -> Result<Model> {
+        let name = options.topology.clone();
+        let selected = topology::select(name.as_deref(), &options.restrictions(threads))?;
+        Model::of_selected(name, selected, options.cost, None)
     }
 
     fn of_selected(

@@ -1,5 +1,5 @@
 //! The machine to place on, and what distances on it are.
-use super::args::{CostKind, On};
+use super::options::{CostKind, MapOptions};
 use anyhow::{anyhow, Result};
 use hither_model::map::Cost;
 use hither_model::topology::identity;
@@ -21,10 +21,10 @@ pub struct Target {
 ///
 /// # Errors
 /// A sentence when there is no such machine, or no unit of it may be used.
-pub fn target(args: &On, threads: usize) -> Result<Target> {
-    let name = args.machine.topology.as_deref();
-    let selected = select(name, &args.machine.restrictions(Some(threads)))?;
-    of_selected(selected, name, args.cost)
+pub fn target(options: &MapOptions, threads: usize) -> Result<Target> {
+    let name = options.topology.as_deref();
+    let selected = select(name, &options.restrictions(threads))?;
+    of_selected(selected, name, options.cost)
 }
 
 /// The same for a machine that was read already.

@@ -1,16 +1,25 @@
 //! What is to be placed: the threads of a profile or of a matrix.
-use super::{matrix, Args};
+use super::matrix;
 use anyhow::{bail, Result};
 use hither_model::map::Graph;
 use hither_model::topology::PuList;
 use hither_profile::{PlacementSource, ProcessId, ProcessIx, Profile, Thread, ThreadId, ThreadIx};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A thread that does less than this share of the busiest thread's work only waits for
 /// others: launchers, shells, helper threads of runtimes. It would take a unit from those
 /// that work.
 const IDLE: f64 = 0.001;
+
+/// Where threads and what they share are read from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// As `hither trace` wrote it.
+    Profile(PathBuf),
+    /// Communication without a profile.
+    Matrix(PathBuf),
+}
 
 /// Threads and what they share.
 pub struct Input {
@@ -61,13 +70,14 @@ impl Input {
     }
 }
 
+/// `only`: the threads to place, if not all that work.
+///
 /// # Errors
-/// A sentence when there is nothing to read, or nothing to place.
-pub fn read(args: &Args) -> Result<Input> {
-    let input = match (&args.matrix, &args.input) {
-        (Some(file), _) => of_matrix(file, args.threads.as_ref()),
-        (None, Some(folder)) => of_profile(folder, args.threads.as_ref()),
-        (None, None) => bail!("give a profile, or a matrix with --matrix"),
+/// A sentence when it cannot be read, or there is nothing to place.
+pub fn read(source: &Source, only: Option<&PuList>) -> Result<Input> {
+    let input = match source {
+        Source::Matrix(file) => of_matrix(file, only),
+        Source::Profile(folder) => of_profile(folder, only),
     }?;
     if input.placed.is_empty() {
         bail!(

@@ -10,8 +10,8 @@ use hither_profile::{
     PAGE_SIZE,
 };
 
-use crate::cli::units::show_bytes;
 use crate::trace::naming::{Naming, StaticObject};
+use hither_model::units::show_bytes;
 
 /// Mappings of at least this many bytes are structures of their own.
 const MIN_MAPPING: u64 = 64 << 10;

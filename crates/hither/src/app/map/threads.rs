@@ -1,5 +1,6 @@
 //! Threads to units: for the whole run, or for each phase that is worth it.
-use super::{Args, Input, Target};
+use super::options::{MapOptions, PhaseOptions};
+use super::{Input, Target};
 use anyhow::{anyhow, bail, Result};
 use hither_model::map::phases::{self, plan_threads, Stage};
 use hither_model::map::{threads, Assignment, Graph, Problem};
@@ -12,34 +13,36 @@ const UNPLACED: &str = "scatter";
 
 /// Places the threads of an input on a machine.
 pub struct Placer<'a> {
-    args: &'a Args,
+    options: &'a MapOptions,
     input: &'a Input,
     target: &'a Target,
-    policy: &'static str,
     pub capacity: u32,
 }
 
 impl<'a> Placer<'a> {
     /// # Errors
     /// When the threads do not fit.
-    pub fn new(args: &'a Args, input: &'a Input, target: &'a Target) -> Result<Placer<'a>> {
+    pub fn new(
+        options: &'a MapOptions,
+        input: &'a Input,
+        target: &'a Target,
+    ) -> Result<Placer<'a>> {
         let (threads, units) = (input.placed.len(), target.tree.units.len());
         let least = threads.div_ceil(units) as u32;
-        let capacity = args.on.capacity.unwrap_or(least);
+        let capacity = options.capacity.unwrap_or(least);
         if capacity < least {
             bail!("{threads} threads do not fit on {units} PUs with {capacity} each; give --capacity {least}, or more PUs");
         }
         Ok(Placer {
-            args,
+            options,
             input,
             target,
-            policy: policy_name(args)?,
             capacity,
         })
     }
 
     pub fn policy(&self) -> &'static str {
-        self.policy
+        self.options.policy
     }
 
     /// A unit for every placed thread.
@@ -57,9 +60,9 @@ impl<'a> Placer<'a> {
             comm,
             load: &self.input.load,
             capacity: self.capacity,
-            siblings: self.args.on.siblings,
+            siblings: self.options.siblings,
             current,
-            seed: self.args.choice.seed,
+            seed: self.options.seed,
         };
         known
             .place(&problem)
@@ -83,33 +86,33 @@ impl<'a> Placer<'a> {
     /// When the policy has one.
     pub fn stages(&self, current: Option<&[u32]>) -> Result<Vec<Stage>> {
         let slices = self.input.profile.as_ref().map(|p| p.slices.len());
-        if self.args.phases.phases && slices.unwrap_or(0) == 0 {
+        if self.options.phases.is_some() && slices.unwrap_or(0) == 0 {
             bail!(
                 "--phases needs slices of time, which {} lacks; give a profile of a run",
                 self.input.source.file
             );
         }
-        let plan = match &self.input.profile {
-            Some(profile) if self.args.phases.phases => self.phases(profile, current),
+        let plan = match (&self.input.profile, &self.options.phases) {
+            (Some(profile), Some(phases)) => self.phases(profile, phases, current),
             _ => self
-                .place(self.policy, &self.input.comm, current)
+                .place(self.options.policy, &self.input.comm, current)
                 .map(|units| vec![Stage::whole_run(self.input.expand(&units))]),
         };
         plan.map_err(|e| anyhow!(e))
     }
 
-    fn phases(&self, profile: &Profile, current: Option<&[u32]>) -> Result<Vec<Stage>, String> {
-        let options = &self.args.phases;
-        let ranges = find_phases(
-            &profile.slices,
-            options.phase_window,
-            options.phase_difference,
-        );
+    fn phases(
+        &self,
+        profile: &Profile,
+        options: &PhaseOptions,
+        current: Option<&[u32]>,
+    ) -> Result<Vec<Stage>, String> {
+        let ranges = find_phases(&profile.slices, options.window, options.difference);
         let phases = phases::phases_of(profile, &ranges);
-        let plan = plan_threads(&phases, &options.limits(), |matrix, now| {
+        let plan = plan_threads(&phases, &options.limits, |matrix, now| {
             let now = now.map(|units| self.input.narrow(units));
             let units = self.place(
-                self.policy,
+                self.options.policy,
                 &self.graph_of(matrix),
                 now.as_deref().or(current),
             )?;
@@ -143,21 +146,6 @@ impl<'a> Placer<'a> {
         };
         (0..stages.len()).map(of_stage).collect()
     }
-}
-
-/// The policy asked for; `--fast` is a policy of its own.
-fn policy_name(args: &Args) -> Result<&'static str> {
-    let name = match (args.choice.policy.as_str(), args.choice.fast) {
-        (name, false) => name.to_owned(),
-        ("locality", true) => "locality-fast".to_owned(),
-        (name, true) => {
-            bail!("policy {name} has no fast variant; use --fast with --policy locality")
-        }
-    };
-    let known = threads::ALL.iter().find(|p| p.name() == name);
-    let known =
-        known.ok_or_else(|| anyhow!("there is no policy {name}; see `hither map --list`"))?;
-    Ok(known.name())
 }
 
 /// Where an older placement has the threads. Those that it does not name, or has on a unit

@@ -6,9 +6,8 @@ use anyhow::{anyhow, bail, Result};
 use hither_profile::bursts::Bursts;
 use hither_profile::{Nanos, Profile, ThreadIx};
 
-use crate::cli::map;
-use crate::cli::map::input::Input;
-use crate::cli::style::shell_line;
+use crate::app::map::input::{self, Input, Source};
+use crate::app::text::shell_line;
 use hither_model::simulate::feed::homes::{touches, Touches};
 use hither_model::simulate::feed::space::{Layout, Space};
 use hither_model::topology::PuList;
@@ -69,10 +68,7 @@ impl Recording {
     /// One sentence when the profile cannot be read or has no bursts.
     pub fn open(file: &Path, only: Option<&PuList>) -> Result<Recording> {
         let shown = file.display().to_string();
-        let input = map::input::read(&map::Args {
-            threads: only.cloned(),
-            ..map::Args::of(&[&shown])?
-        })?;
+        let input = input::read(&Source::Profile(file.to_owned()), only)?;
         let profile = profile(&input)?;
         let bursts = Bursts::open(file)?.ok_or_else(|| without(&shown, profile))?;
         let threads = profile.threads.len();

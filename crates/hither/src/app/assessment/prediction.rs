@@ -1,17 +1,17 @@
 //! What `hither sim` predicted of the profile: read, never made here, since that may take long.
-use super::judge::Given;
-use crate::cli::say;
+use super::Given;
 use crate::report::build::text::plain;
 use crate::report::page::Verdict;
 use anyhow::{bail, Result};
 use hither_profile::{read_prediction, Forecast, PREDICTION_JSON};
 use std::path::Path;
 
-/// The predictions of a file, else those that are kept in the profile.
+/// The predictions of a file, else those that are kept in the profile. `warn` hears why the kept
+/// ones are left out, where they are.
 ///
 /// # Errors
 /// When the file is none, or about another run.
-pub fn read(given: &Given, file: Option<&Path>) -> Result<Vec<Forecast>> {
+pub fn read(given: &Given, file: Option<&Path>, warn: &dyn Fn(&str)) -> Result<Vec<Forecast>> {
     let kept = given.file.join(PREDICTION_JSON);
     let started = given.profile.meta.started_unix;
     let ours = |forecast: &Forecast| {
@@ -23,7 +23,7 @@ pub fn read(given: &Given, file: Option<&Path>) -> Result<Vec<Forecast>> {
         None => match read_prediction(&kept) {
             Ok(prediction) => prediction.comparisons,
             Err(why) => {
-                say(&format!("the prediction in the profile is left out: {why}"));
+                warn(&format!("the prediction in the profile is left out: {why}"));
                 Vec::new()
             }
         },

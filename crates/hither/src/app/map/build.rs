@@ -1,17 +1,18 @@
 //! From what the policies decided to the placement that is kept.
+use super::options::MapOptions;
 use super::pages::Placed;
 use super::threads::Placer;
-use super::{why, Args, Input, Solution, Target};
+use super::{why, Input, Solution, Target};
 use hither_model::map::data::{PageSize, Pages};
 use hither_model::map::phases::Stage;
 use hither_profile::{
-    Nanos, NodeIx, Objective, PlacedPhase, Placement, PolicyChoice, Profile, RegionId, RegionIx,
-    RegionPlaces, SliceIx, ThreadPlace, PAGE_SIZE, PLACEMENT_FORMAT,
+    Nanos, NodeIx, Objective, PhaseIntervals, PlacedPhase, Placement, PolicyChoice, Profile,
+    RegionId, RegionIx, RegionPlaces, SliceIx, ThreadPlace, PAGE_SIZE, PLACEMENT_FORMAT,
 };
 use std::collections::BTreeMap;
 
 pub fn placement(
-    args: &Args,
+    options: &MapOptions,
     input: &Input,
     target: &Target,
     placer: &Placer,
@@ -24,25 +25,36 @@ pub fn placement(
         writer: env!("CARGO_PKG_VERSION").to_owned(),
         source: input.source.clone(),
         machine: target.id.clone(),
-        policy: PolicyChoice {
-            threads: placer.policy().to_owned(),
-            data: solution.pages.as_ref().and_then(|p| p.policy.clone()),
-            cost: args.on.cost.name().to_owned(),
-            seed: args.choice.seed,
-            capacity: placer.capacity,
-            options: args.options(),
-        },
+        policy: policy(options, placer, solution),
         objective: total(&solution.objectives),
         why: why::sentence(solution),
         processes: input.processes.clone(),
         threads: input.threads.clone(),
-        page_bytes: match args.choice.page_size {
+        page_bytes: match options.page_size {
             PageSize::K4 => PAGE_SIZE,
             PageSize::M2 => 2 << 20,
         },
         regions: regions.described(input.profile.as_ref()),
         phases,
     }
+}
+
+fn policy(options: &MapOptions, placer: &Placer, solution: &Solution) -> PolicyChoice {
+    let mut policy = PolicyChoice {
+        threads: placer.policy().to_owned(),
+        data: solution.pages.as_ref().and_then(|p| p.policy.clone()),
+        cost: options.cost.name().to_owned(),
+        seed: options.seed,
+        capacity: placer.capacity,
+        options: options.record(),
+    };
+    if let Some(phases) = &options.phases {
+        policy.set_phase_intervals(PhaseIntervals {
+            threads: phases.limits.thread_interval,
+            pages: phases.limits.page_interval,
+        });
+    }
+    policy
 }
 
 fn total(objectives: &[Objective]) -> Objective {

@@ -1,6 +1,6 @@
 //! Does what is asked for exist on this machine, and may it be used here?
 use anyhow::{bail, Result};
-use hither_profile::Placement;
+use hither_profile::{clean, Placement};
 
 use crate::program::mpi::Job;
 use hither_model::topology::identity;
@@ -74,7 +74,7 @@ pub fn check(placement: &Placement, here: &Here) -> Result<Option<String>> {
     let whole = Tree::new(&here.selected.topology, |_| true);
     let same =
         whole.is_some_and(|tree| identity(&tree, "").fingerprint == placement.machine.fingerprint);
-    let name = crate::cli::style::clean(&placement.machine.name);
+    let name = clean(&placement.machine.name);
     Ok((!same).then(|| {
         format!("the placement is for another machine ({name}), whose PUs and nodes have other neighbours than those of the same numbers here; {fix}")
     }))
@@ -100,7 +100,7 @@ fn check_pus(list: PuList, fix: &str) -> Result<()> {
 
 /// What makes a placement that fits here.
 fn fix(placement: &Placement) -> String {
-    let file = crate::cli::style::clean(&placement.source.file);
+    let file = clean(&placement.source.file);
     let matrix = placement.source.command.is_empty();
     let option = if matrix { "--matrix " } else { "" };
     format!("place anew for this machine: hither map {option}{file}")

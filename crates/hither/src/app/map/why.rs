@@ -1,7 +1,7 @@
 //! What a placement brings, in a sentence.
 use super::Solution;
-use crate::cli::style::percent;
 use hither_model::map::explain::{Explanation, State};
+use hither_model::units::percent;
 
 /// Less than this share of a whole is called no change.
 const NOTICEABLE: f64 = 0.005;

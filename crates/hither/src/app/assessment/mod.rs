@@ -1,7 +1,12 @@
 //! What is found in a profile, without drawing it: what the page, `--text` and
 //! `hither check` have in common.
-use super::{figures, findings, machine, verdict};
-use crate::cli::stat;
+pub mod figures;
+mod findings;
+mod machine;
+pub mod prediction;
+pub mod setup;
+mod verdict;
+
 use crate::report::build::compare::{Row, Side};
 use crate::report::build::text::plain;
 use crate::report::page::{PageSizeFigures, Site, StructureFigures, Verdict};
@@ -16,43 +21,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// On what threads and pages are counted.
-#[derive(Debug, clap::Args)]
-pub struct On {
-    /// Placement to count threads and pages by, as `hither map` wrote it
-    #[arg(short, long, value_name = "FILE")]
-    placement: Option<PathBuf>,
-
-    /// NUMA nodes to count the threads on [default: those of the machine, or 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(stat::MAX_NODES)))]
-    nodes: Option<u16>,
-
-    /// Machine: a name of `hither topo --list`, an hwloc XML file, or hwloc's short notation
-    /// [default: that of the placement, or the traced one]
-    #[arg(long, value_name = "NAME|FILE|STRING")]
-    topology: Option<String>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AssessmentOptions {
+    /// The placement to count threads and pages by.
+    pub placement: Option<PathBuf>,
+    /// NUMA nodes to count the threads on; `None` for those of the machine.
+    pub nodes: Option<u16>,
+    /// `None` for the machine of the placement, or the traced one.
+    pub topology: Option<String>,
 }
 
-impl On {
-    /// The machine, as other verbs take it.
+impl AssessmentOptions {
+    /// The machine, as it is typed for other verbs.
     pub fn machine(&self) -> Vec<String> {
         let topology = self.topology.clone();
         topology.map_or_else(Vec::new, |name| vec!["--topology".to_owned(), name])
-    }
-
-    /// As they are typed.
-    pub fn words(&self) -> Vec<String> {
-        let placement = self.placement.as_ref().map(|p| p.display().to_string());
-        let options = [
-            ("-p", placement),
-            ("--nodes", self.nodes.map(|n| n.to_string())),
-            ("--topology", self.topology.clone()),
-        ];
-        let given = options
-            .into_iter()
-            .filter_map(|(option, value)| Some((option, value?)));
-        given
-            .flat_map(|(option, value)| [option.to_owned(), value])
-            .collect()
     }
 }
 
@@ -70,22 +53,27 @@ pub struct Given {
 impl Given {
     /// # Errors
     /// One sentence when something cannot be read, or the placement is for something else.
-    pub fn read(file: &Path, on: &On) -> Result<Self> {
+    pub fn read(file: &Path, options: &AssessmentOptions) -> Result<Self> {
         let profile = hither_profile::read(file)?;
-        let placement = match &on.placement {
+        let placement = match &options.placement {
             Some(file) => Some((file.clone(), hither_profile::read_placement(file)?)),
             None => None,
         };
         let placed = placement.as_ref().map(|(file, p)| (file.as_path(), p));
-        let machine = machine::machine(&profile, placed, on.topology.as_deref())?;
+        let machine = machine::machine(&profile, placed, options.topology.as_deref())?;
         let counted_on = machine.counted_on.as_deref();
-        let setup = stat::setup(&profile.meta.machine, on.nodes, counted_on, PageSize::K4)?;
+        let setup = setup::setup(
+            &profile.meta.machine,
+            options.nodes,
+            counted_on,
+            PageSize::K4,
+        )?;
         Ok(Given {
             file: file.to_owned(),
             profile,
             placement,
             machine,
-            named: on.machine(),
+            named: options.machine(),
             setup,
         })
     }

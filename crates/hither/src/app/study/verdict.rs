@@ -1,7 +1,7 @@
 //! Which placement is best, by how much, and how sure that is, in a sentence.
 use hither_profile::{Predicted, Ratio};
 
-use crate::cli::style::percent;
+use hither_model::units::percent;
 
 /// Less than this is no difference worth a word.
 const NOTICEABLE: f64 = 0.005;

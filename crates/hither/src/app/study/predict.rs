@@ -2,38 +2,45 @@
 use anyhow::{anyhow, Result};
 use hither_profile::{Forecast, LinkName, Sample};
 
-use super::args::{Args, By};
 use super::forecast::Played;
 use super::model::Model;
+use super::options::SimOptions;
 use super::plans::{wanted, Candidate, Planner};
+use super::progress::Progress;
 use super::recorded::{Recording, Window, FEW_WINDOWS};
 use super::replay::{side_by_side, Group, Heard, Stand};
 use super::structures::Structures;
 use super::verdict;
 use super::wanted::Threads;
 use super::warm::{self, Line, WarmUp};
-use crate::cli::progress::Counter;
-use crate::cli::style::percent;
+use hither_model::units::percent;
 
 /// What the placements that are asked for are predicted to do.
 ///
 /// # Errors
 /// One sentence when a placement does not suit, or the machine cannot be simulated.
-pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<Forecast> {
-    let limit = (!args.how.all).then_some(args.how.accesses);
-    let warm = warm_up(args, recording, model, limit)?;
+pub fn forecast(
+    options: &SimOptions,
+    recording: &Recording,
+    model: &Model,
+    progress: &dyn Progress,
+) -> Result<Forecast> {
+    let limit = options.accesses;
+    let warm = warm_up(options, recording, model, progress)?;
     let windows = recording.windows(limit, warm.changes.map(|_| warm.before));
     let study = Study {
-        args,
-        stand: stand(args, recording, &windows, model),
+        options,
+        stand: stand(options, recording, &windows, model),
+        progress,
     };
     let candidates = study.planner().candidates()?;
-    let structures = args.by.contains(&By::Structure) || args.json;
-    let structures = structures.then(|| recording.profile().map(Structures::of));
+    let structures = options
+        .by_structure
+        .then(|| recording.profile().map(Structures::of));
     let structures = structures.transpose()?;
     let (mut played, damaged) = study.simulate(candidates, warm, structures.as_ref())?;
     let joint = join(&mut played, model);
-    let played: Vec<&Played> = order(&played, joint, args);
+    let played: Vec<&Played> = order(&played, joint, options);
     let first = *played
         .first()
         .ok_or_else(|| anyhow!("there is nothing to simulate"))?;
@@ -64,7 +71,7 @@ pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<For
         threads: recording.thread_names(),
         structures: structures.map_or_else(Vec::new, |s| s.names),
         sample: sample(recording, &windows, warm),
-        pages: args.what.pages.name().to_owned(),
+        pages: options.pages.name().to_owned(),
         best: verdict::best(&placements) as u32,
         verdict: verdict::sentence(&placements, &|one, other| {
             played[one].time_to(played[other], model)
@@ -75,7 +82,7 @@ pub fn forecast(args: &Args, recording: &Recording, model: &Model) -> Result<For
 }
 
 fn stand<'a>(
-    args: &Args,
+    options: &SimOptions,
     recording: &'a Recording,
     windows: &'a [Window],
     model: &'a Model,
@@ -84,43 +91,44 @@ fn stand<'a>(
         recording,
         windows,
         model,
-        rule: args.what.pages.rule(),
+        rule: options.pages,
     }
 }
 
 /// What is to warm up: as asked for; nothing in a recording of the whole run; else what is found.
 fn warm_up(
-    args: &Args,
+    options: &SimOptions,
     recording: &Recording,
     model: &Model,
-    limit: Option<u64>,
+    progress: &dyn Progress,
 ) -> Result<WarmUp> {
-    let asked = args.how.warm_up.or(recording.is_whole().then_some(0.0));
+    let asked = options.warm_up.or(recording.is_whole().then_some(0.0));
     if let Some(share) = asked {
         return Ok(WarmUp {
             share,
             ..WarmUp::default()
         });
     }
-    let progress = Counter::new(args.quiet, 0, "windows simulated to find the warm-up");
-    let step = || progress.step();
+    let steps = progress.begin(0, "windows simulated to find the warm-up");
+    let step = || steps.step();
     let line = Line::of(&model.machine);
-    let found = warm::find(recording, limit, args.how.jobs, line, |windows, parts| {
+    let (limit, jobs) = (options.accesses, options.jobs);
+    warm::find(recording, limit, jobs, line, |windows, parts| {
         let study = Study {
-            args,
-            stand: stand(args, recording, windows, model),
+            options,
+            stand: stand(options, recording, windows, model),
+            progress,
         };
         let plan = study.planner().first()?;
         study.stand.play(&plan, parts, None, &Heard::new(&step))
-    });
-    progress.end();
-    found
+    })
 }
 
 /// What is played, and how it was asked for.
 struct Study<'a> {
-    args: &'a Args,
+    options: &'a SimOptions,
     stand: Stand<'a>,
+    progress: &'a dyn Progress,
 }
 
 impl Study<'_> {
@@ -129,8 +137,7 @@ impl Study<'_> {
             recording: self.stand.recording,
             windows: self.stand.windows,
             model: self.stand.model,
-            what: &self.args.what,
-            words: &self.args.map_words,
+            options: self.options,
         }
     }
 
@@ -146,19 +153,18 @@ impl Study<'_> {
         let tasks: Vec<(usize, usize)> = tasks.collect();
         let windows = self.stand.windows.iter().map(|w| 1 + w.before.len());
         let windows = windows.sum::<usize>() * tasks.len();
-        let progress = Counter::new(self.args.quiet, windows as u64, "windows simulated");
-        let step = || progress.step();
+        let steps = self.progress.begin(windows as u64, "windows simulated");
+        let step = || steps.step();
         let heard = Heard::new(&step);
         let parts = [(warm.share, false), (1.0, true)];
         let number =
             |window: &Window, address: u64| structures.map_or(0, |s| s.number(window, address));
-        let results = side_by_side(tasks.len(), self.args.how.jobs, |at| {
+        let results = side_by_side(tasks.len(), self.options.jobs, |at| {
             let (candidate, seed) = tasks[at];
             let plan = &candidates[candidate].plans[seed];
             let group = structures.map(|_| &number as Group);
             self.stand.play(plan, &parts, group, &heard)
         })?;
-        progress.end();
         let mut results = results.into_iter();
         let told_apart = structures.map_or(0, |s| s.names.len());
         let played = candidates.into_iter().map(|candidate| {
@@ -182,10 +188,10 @@ fn join(played: &mut Vec<Played>, model: &Model) -> Option<usize> {
 }
 
 /// As they were asked for: `joint` where it was named, files last.
-fn order<'a>(played: &'a [Played], joint: Option<usize>, args: &Args) -> Vec<&'a Played> {
+fn order<'a>(played: &'a [Played], joint: Option<usize>, options: &SimOptions) -> Vec<&'a Played> {
     let mut order: Vec<&Played> = played.iter().filter(|p| !p.candidate.for_joint).collect();
     if let Some(joint) = joint {
-        let asked = wanted(&args.what);
+        let asked = wanted(options);
         let at = asked.iter().position(|w| w.threads == Threads::Joint);
         order.insert(at.unwrap_or(order.len()).min(order.len()), &played[joint]);
     }

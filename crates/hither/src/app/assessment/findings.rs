@@ -1,5 +1,5 @@
 //! What is wrong, as the page says it: the finders' findings with command lines to copy.
-use crate::cli::style;
+use crate::app::text;
 use crate::report::build::text::{copied, plain};
 use crate::report::page::PageSizeFigures;
 use hither_model::metrics::findings::{find, Case, Commands};
@@ -43,15 +43,15 @@ pub fn commands(
         Some(path) => path.to_owned(),
         None => file.with_extension("place.json"),
     };
-    let quoted = |path: &Path| style::shell_line([path.display().to_string()].iter());
+    let quoted = |path: &Path| text::shell_line([path.display().to_string()].iter());
     Commands {
         profile: [quoted(file)]
             .into_iter()
-            .chain(machine.iter().map(|word| style::shell_line([word].iter())))
+            .chain(machine.iter().map(|word| text::shell_line([word].iter())))
             .collect::<Vec<_>>()
             .join(" "),
         placement: quoted(&placement),
-        program: style::shell_line(profile.meta.command.iter()),
+        program: text::shell_line(profile.meta.command.iter()),
     }
 }
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use anyhow::{bail, Context, Result};
 use hither_profile::{read_placement, Nanos, Placement};
 
-use super::args::What;
 use super::model::Model;
+use super::options::SimOptions;
 use super::recorded::{Recording, Window};
 use super::wanted::{Threads, Wanted, JOINT_DATA, USUAL};
-use crate::cli::map;
+use crate::app::map::{decide, options::MapOptions, seats};
 use hither_model::simulate::feed::kernel::Kernel;
 use hither_model::simulate::feed::plan::{Pages, Plan, Stage};
 
@@ -35,9 +35,7 @@ pub struct Planner<'a> {
     pub recording: &'a Recording,
     pub windows: &'a [Window],
     pub model: &'a Model,
-    pub what: &'a What,
-    /// Other options of `hither map`.
-    pub words: &'a [String],
+    pub options: &'a SimOptions,
 }
 
 enum Asked<'a> {
@@ -47,11 +45,11 @@ enum Asked<'a> {
 }
 
 /// What is asked for, in order.
-pub fn wanted(what: &What) -> Vec<Wanted> {
-    if !what.policy.is_empty() {
-        return what.policy.clone();
+pub fn wanted(options: &SimOptions) -> Vec<Wanted> {
+    if !options.policies.is_empty() {
+        return options.policies.clone();
     }
-    match what.placements.is_empty() {
+    match options.placements.is_empty() {
         true => USUAL.map(Wanted::from).to_vec(),
         false => vec![Threads::Os.into()],
     }
@@ -78,7 +76,7 @@ impl Planner<'_> {
     }
 
     fn asked(&self) -> Vec<Asked<'_>> {
-        let wanted = wanted(self.what);
+        let wanted = wanted(self.options);
         let joint = wanted.iter().any(|w| w.threads == Threads::Joint);
         let for_joint = if joint {
             for_joint(&wanted)
@@ -86,7 +84,7 @@ impl Planner<'_> {
             Vec::new()
         };
         let alone = wanted.into_iter().filter(|w| w.threads != Threads::Joint);
-        let files = self.what.placements.iter().map(|file| Asked::File(file));
+        let files = self.options.placements.iter().map(|file| Asked::File(file));
         let alone = alone.map(Asked::Policy).chain(files);
         alone
             .chain(for_joint.into_iter().map(Asked::ForJoint))
@@ -106,11 +104,11 @@ impl Planner<'_> {
 
     fn candidate(&self, wanted: &Wanted) -> Result<Candidate> {
         let seeds = if wanted.threads.is_chance() {
-            self.what.seeds
+            self.options.seeds
         } else {
             1
         };
-        let seeds = (0..u64::from(seeds)).map(|n| self.what.seed.wrapping_add(n));
+        let seeds = (0..u64::from(seeds)).map(|n| self.options.seed.wrapping_add(n));
         let mut plans = Vec::new();
         for seed in seeds {
             plans.push(self.plan(wanted, seed)?);
@@ -132,28 +130,28 @@ impl Planner<'_> {
             // Any will do: its threads are seated by the system.
             Threads::Os | Threads::Joint => "compact",
         };
-        let (file, seed_text) = (input.source.file.as_str(), seed.to_string());
         let data = wanted.data.as_deref().unwrap_or("first-touch");
-        let mut words = vec![
-            file, "--policy", policy, "--data", data, "--seed", &seed_text,
-        ];
-        words.extend(self.words.iter().map(String::as_str));
-        let args = map::Args::of(&words)?;
+        let options = MapOptions {
+            policy,
+            data: Some(data.to_owned()),
+            seed,
+            ..self.options.map.clone()
+        };
         let mut kernel = Kernel::new(&target.tree, seed);
-        let phased = args.phases.phases && wanted.threads != Threads::Os;
-        let places_pages = wanted.data.is_some() || !args.choice.structures.is_empty();
+        let phased = options.phases.is_some() && wanted.threads != Threads::Os;
+        let places_pages = wanted.data.is_some() || !options.structures.is_empty();
         if phased {
-            return self.of_placement(&map::decide(&args, input, target, None)?, seed);
+            return self.of_placement(&decide(&options, input, target, None)?, seed);
         }
         let seats = match wanted.threads {
             Threads::Os => {
                 let units: Vec<u32> = input.placed.iter().map(|_| kernel.put()).collect();
                 input.expand(&units)
             }
-            _ => map::seats(&args, input, target)?,
+            _ => seats(&options, input, target)?,
         };
         let plan = match places_pages {
-            true => self.of_placement(&map::decide(&args, input, target, Some(&seats))?, seed)?,
+            true => self.of_placement(&decide(&options, input, target, Some(&seats))?, seed)?,
             false => Plan::of_units(seats),
         };
         match wanted.threads {
@@ -170,7 +168,7 @@ impl Planner<'_> {
         let threads: Vec<usize> = recording.input.placed.iter().map(|t| t.at()).collect();
         let seconds = self.own_seconds()?;
         let probability =
-            |traced: Nanos| 1.0 - (-self.what.migrations * seconds * traced as f64).exp();
+            |traced: Nanos| 1.0 - (-self.options.migrations * seconds * traced as f64).exp();
         let mut units = plan
             .stages
             .first()
@@ -264,7 +262,7 @@ impl Planner<'_> {
                 placement.machine.name, placement.machine.units, target.name, target.units
             );
         }
-        let plan = self.of_placement(&placement, self.what.seed)?;
+        let plan = self.of_placement(&placement, self.options.seed)?;
         Ok(Candidate {
             name: file
                 .file_name()

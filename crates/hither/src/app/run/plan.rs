@@ -7,7 +7,7 @@ use hither_profile::{read_placement, Placement};
 use nix::unistd::getppid;
 
 use super::machine::{self, Here};
-use super::{policy, surroundings, Args};
+use super::{policy, surroundings, RunOptions};
 use crate::program::mpi;
 use crate::program::target::Target;
 use crate::run::request::{MemoryPolicy, Request};
@@ -47,19 +47,19 @@ impl Plan {
     /// # Errors
     /// A sentence when what was asked for contradicts itself, cannot be read or cannot be
     /// done on this machine.
-    pub fn new(args: &Args, target: &Target) -> Result<Plan> {
-        let choice = args.choice()?;
-        let here = Here::new(args.cpus.as_ref())?;
+    pub fn new(options: &RunOptions, target: &Target) -> Result<Plan> {
+        let choice = &options.choice;
+        let here = Here::new(options.cpus.as_ref())?;
         let memory = choice.memory.as_ref().map(|m| m.resolve(&here.nodes));
         let memory = memory.transpose()?;
         let mut warnings = Vec::new();
-        let kind = match &args.placement {
+        let kind = match &options.placement {
             Some(file) => {
-                let placement = read(file, args)?;
+                let placement = read(file, options)?;
                 warnings.extend(machine::check(&placement, &here)?);
                 Kind::Placement(file.display().to_string(), Box::new(placement))
             }
-            None => Kind::Rule(by_rule(args, choice.threads, &here)?),
+            None => Kind::Rule(by_rule(options, choice.threads, &here)?),
         };
         let (threads, pages) = match &kind {
             Kind::Placement(_, placement) => (
@@ -68,7 +68,7 @@ impl Plan {
             ),
             Kind::Rule(rule) => (!rule.order.is_empty(), false),
         };
-        let mut around = surroundings::here(&args.command, target, args.placement.is_some());
+        let mut around = surroundings::here(&options.command, target, options.placement.is_some());
         around.threads = threads;
         around.pages = pages || memory.is_some();
         around.memory = memory.is_some();
@@ -80,7 +80,7 @@ impl Plan {
             here,
             kind,
             memory,
-            strict: args.strict,
+            strict: options.strict,
             environment: match threads {
                 true => vec![("OMP_PROC_BIND", "false")],
                 false => Vec::new(),
@@ -90,53 +90,53 @@ impl Plan {
     }
 
     /// What does it.
-    pub fn request(self, args: &Args, target: Target) -> (Request, Box<dyn Guide>) {
+    pub fn request(self, options: &RunOptions, target: Target) -> (Request, Box<dyn Guide>) {
         let environment = self.environment.iter();
         let environment = environment.map(|(k, v)| (OsString::from(k), OsString::from(v)));
         let progress = match &self.kind {
-            Kind::Placement(_, placement) => progress::follow(placement, args.phases_by_time),
+            Kind::Placement(_, placement) => progress::follow(placement, options.phases_by_time),
             Kind::Rule(_) => None,
         };
         let request = Request {
             target,
-            command: args.command.clone(),
+            command: options.command.clone(),
             strict: self.strict,
             memory: self.memory,
             progress,
             environment: environment.collect(),
-            method: args.method(),
+            method: options.method,
         };
         let guide: Box<dyn Guide> = match self.kind {
             Kind::Placement(_, placement) => Box::new(Recogniser::new(*placement)),
-            Kind::Rule(rule) => Box::new(Rule::new(rule.order, args.skip.clone(), rule.ranks)),
+            Kind::Rule(rule) => Box::new(Rule::new(rule.order, options.skip.clone(), rule.ranks)),
         };
         (request, guide)
     }
 }
 
-fn read(file: &Path, args: &Args) -> Result<Placement> {
+fn read(file: &Path, options: &RunOptions) -> Result<Placement> {
     if file.is_dir() {
         let shown = file.display();
         bail!("{shown} is a folder, not a placement; if it is a profile, map it first: hither map {shown}");
     }
     let mut placement = read_placement(file)?;
     for phase in &mut placement.phases {
-        if args.data_only {
+        if options.data_only {
             phase.threads.clear();
         }
-        if args.threads_only {
+        if options.threads_only {
             phase.pages.clear();
         }
     }
-    if args.threads_only {
+    if options.threads_only {
         placement.regions.clear();
     }
     Ok(placement)
 }
 
 /// The order in which threads take PUs here; none where nothing asks for one.
-fn by_rule(args: &Args, order: Option<policy::Order>, here: &Here) -> Result<ByRule> {
-    let (name, all) = match (order, &args.cpus) {
+fn by_rule(options: &RunOptions, order: Option<policy::Order>, here: &Here) -> Result<ByRule> {
+    let (name, all) = match (order, &options.cpus) {
         (Some(order), _) => (order.name().to_owned(), order.units(&here.selected.tree)?),
         (None, Some(list)) => (format!("the list {list}"), policy::listed(list)),
         (None, None) => (String::new(), Vec::new()),

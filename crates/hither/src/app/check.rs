@@ -1,0 +1,216 @@
+//! Whether a profile keeps within limits, and how it compares with an older one.
+use super::assessment::{AssessmentOptions, Given, Judged};
+use crate::report::build::compare::{compare, error};
+use crate::report::page::{Change, Comparison, FindingChange};
+use anyhow::{bail, Context, Result};
+use hither_model::metrics::figures::{EXCLUSIVITY, REMOTE};
+use hither_model::units::percent;
+use hither_profile::clean;
+use hither_profile::FindingKind;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// The limits, shares from 0 to 1.
+#[derive(Clone, Debug)]
+pub struct CheckOptions {
+    /// Most accesses to another node's memory.
+    pub max_remote: Option<f64>,
+    /// Least E_app, threads placed best.
+    pub min_exclusivity: Option<f64>,
+    /// Kinds of which no finding may be.
+    pub absent: Vec<FindingKind>,
+    /// An older profile of the program, which this one must not be worse than.
+    pub baseline: Option<PathBuf>,
+    /// Shares that differ by no more are the same.
+    pub tolerance: f64,
+}
+
+/// A condition and whether it holds.
+#[derive(Debug, Serialize)]
+pub struct Condition {
+    /// The option that set it.
+    pub option: &'static str,
+    pub holds: bool,
+    /// A line for people, with the figure.
+    pub said: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    pub profile: String,
+    pub holds: bool,
+    pub conditions: Vec<Condition>,
+    pub comparison: Option<Comparison>,
+}
+
+/// Reads, computes, compares.
+///
+/// # Errors
+/// One sentence when there is no condition, a profile cannot be read, or it does not say
+/// what a condition asks for.
+pub fn check(profile: &Path, on: &AssessmentOptions, options: &CheckOptions) -> Result<Outcome> {
+    let limits = [options.max_remote, options.min_exclusivity];
+    let is_bare = options.absent.is_empty() && options.baseline.is_none();
+    if limits.iter().all(Option::is_none) && is_bare {
+        bail!("there is nothing to check: give --max-remote, --min-exclusivity, --no, or --baseline with --fail-on-regression");
+    }
+    let given = Given::read(profile, on)?;
+    let judged = given.judge();
+    let mut conditions = limited(options, &given, &judged)?;
+    conditions.extend(options.absent.iter().map(|&kind| absent(kind, &judged)));
+    let comparison = match &options.baseline {
+        Some(_) => Some(compared(options, &given, &judged)?),
+        None => None,
+    };
+    if let Some(comparison) = &comparison {
+        let report = &judged.analysis.report;
+        let sampled = error(comparison.run.sampling_error, report.run.sampling_error);
+        conditions.extend(regressions(comparison, options.tolerance.max(sampled)));
+    }
+    Ok(Outcome {
+        profile: profile.display().to_string(),
+        holds: conditions.iter().all(|c| c.holds),
+        conditions,
+        comparison,
+    })
+}
+
+fn limited(options: &CheckOptions, given: &Given, judged: &Judged) -> Result<Vec<Condition>> {
+    let figure = |name: &str, option: &str| {
+        let figures = judged.figures();
+        let value = figures.into_iter().find(|f| f.name == name);
+        let value = value.and_then(|f| f.value);
+        value.with_context(|| {
+            format!(
+                "{} has no access to memory, so {option} says nothing; trace a run that does some work",
+                given.file.display()
+            )
+        })
+    };
+    let nodes = judged.analysis.report.setup.nodes;
+    let mut out = Vec::new();
+    if let Some(most) = options.max_remote {
+        let value = figure(REMOTE, "--max-remote")?;
+        out.push(Condition {
+            option: "--max-remote",
+            holds: value <= most,
+            said: format!(
+                "remote accesses: {}, at most {} wanted ({nodes} nodes)",
+                percent(value),
+                percent(most)
+            ),
+        });
+    }
+    if let Some(least) = options.min_exclusivity {
+        let value = figure(EXCLUSIVITY, "--min-exclusivity")?;
+        out.push(Condition {
+            option: "--min-exclusivity",
+            holds: value >= least,
+            said: format!(
+                "exclusivity E_app: {}, at least {} wanted ({nodes} nodes)",
+                percent(value),
+                percent(least)
+            ),
+        });
+    }
+    Ok(out)
+}
+
+fn absent(kind: FindingKind, judged: &Judged) -> Condition {
+    let found: Vec<_> = judged.findings.iter().filter(|f| f.kind == kind).collect();
+    let said = match found.as_slice() {
+        [] => format!("no {} finding", kind.name()),
+        [one] => format!("{}: {}", kind.name(), clean(&one.title)),
+        [first, rest @ ..] => format!(
+            "{}: {}; and {} more",
+            kind.name(),
+            clean(&first.title),
+            rest.len()
+        ),
+    };
+    Condition {
+        option: "--no",
+        holds: found.is_empty(),
+        said,
+    }
+}
+
+fn compared(options: &CheckOptions, given: &Given, judged: &Judged) -> Result<Comparison> {
+    let baseline = options.baseline.as_ref().context("no baseline")?;
+    let before = given.other(baseline)?;
+    let mut after = given.side(judged);
+    for figure in &mut after.figures {
+        if TOLD_BY.contains(&figure.name.as_str()) {
+            figure.spread = options.tolerance;
+        }
+    }
+    Ok(compare(before, &after, options.tolerance))
+}
+
+/// Figures that a regression is told by.
+const TOLD_BY: [&str; 2] = [REMOTE, EXCLUSIVITY];
+
+/// Findings that make no regression; `--no` asks for them. Communication differs so much
+/// between runs of one program (`metrics/figures.rs`) that what is found of it comes and
+/// goes. What is found of all accesses is told by the figures above, of which a finding
+/// says only that they passed a threshold: a memory that serves 1.5 times its share in one
+/// run serves 1.4 times in the next.
+const OF_THE_RUN: [FindingKind; 4] = [
+    FindingKind::CommunicationImbalance,
+    FindingKind::UnstablePhases,
+    FindingKind::NodeImbalance,
+    FindingKind::RemoteAccesses,
+];
+
+fn regressions(comparison: &Comparison, tolerance: f64) -> Vec<Condition> {
+    let told = comparison.metrics.iter();
+    let told = told.filter(|m| TOLD_BY.contains(&m.name.as_str()));
+    let mut out: Vec<Condition> = told
+        .filter_map(|m| {
+            let (before, after) = (m.before?, m.after?);
+            Some(Condition {
+                option: "--fail-on-regression",
+                holds: m.change != Change::Worse,
+                said: format!(
+                    "{}: {}, {} in the baseline",
+                    m.name,
+                    percent(after),
+                    percent(before)
+                ),
+            })
+        })
+        .collect();
+    let worse = comparison.findings.iter();
+    let worse: Vec<_> = worse.filter(|f| is_worse(f, tolerance)).collect();
+    if worse.is_empty() {
+        out.push(Condition {
+            option: "--fail-on-regression",
+            holds: true,
+            said: "no finding about a data structure is new or worse".to_owned(),
+        });
+    }
+    out.extend(worse.into_iter().map(|f| Condition {
+        option: "--fail-on-regression",
+        holds: false,
+        said: match (f.before, f.after) {
+            (Some(before), Some(after)) => format!(
+                "worse: {}: {} ({} of the accesses, {} in the baseline)",
+                f.kind.name(),
+                clean(&f.title),
+                percent(after),
+                percent(before)
+            ),
+            _ => format!("new: {}: {}", f.kind.name(), clean(&f.title)),
+        },
+    }));
+    out
+}
+
+fn is_worse(change: &FindingChange, tolerance: f64) -> bool {
+    let counts = !OF_THE_RUN.contains(&change.kind);
+    match change.change {
+        Change::Worse => counts,
+        Change::New => counts && change.after.is_some_and(|severity| severity > tolerance),
+        _ => false,
+    }
+}

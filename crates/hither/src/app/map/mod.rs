@@ -1,0 +1,136 @@
+//! A unit for each thread and a node for each page.
+//!
+//! ```text
+//! Source --read--> Input ---\
+//!                            +--> Placer --stages--> pages --> Solution --> Placement
+//! MapOptions --target--> Target --/
+//! ```
+mod build;
+pub mod input;
+pub mod machine;
+mod matrix;
+pub mod options;
+pub mod pages;
+mod threads;
+mod why;
+
+use anyhow::{anyhow, Result};
+use hither_model::map::explain::{explain, Explanation, Placed as Arrangement};
+use hither_model::map::phases::Stage;
+use hither_profile::{Objective, Placement};
+
+use input::Input;
+use machine::Target;
+use options::MapOptions;
+use pages::Placed;
+use threads::Placer;
+
+/// What was found: who is where when, and what that brings.
+pub struct Solution {
+    stages: Vec<Stage>,
+    /// Of each stage, by what is communicated while it lasts.
+    objectives: Vec<Objective>,
+    pub pages: Option<Placed>,
+    /// For the first stage, or the only one.
+    pub explanation: Explanation,
+    /// What `before` is.
+    compared_with: String,
+}
+
+/// Places threads and pages. `old`: the placement to start from.
+///
+/// # Errors
+/// When a policy has one, or the threads do not fit.
+pub fn place(
+    options: &MapOptions,
+    input: &Input,
+    target: &Target,
+    old: Option<&Placement>,
+) -> Result<(Placement, Solution)> {
+    let placer = Placer::new(options, input, target)?;
+    let solution = solve(options, input, target, &placer, None, old)?;
+    let placement = build::placement(options, input, target, &placer, &solution);
+    Ok((placement, solution))
+}
+
+/// The placement alone. `seats`: a unit for every thread of the profile, where these are decided
+/// already.
+///
+/// # Errors
+/// When a policy has one, or the threads do not fit.
+pub fn decide(
+    options: &MapOptions,
+    input: &Input,
+    target: &Target,
+    seats: Option<&[u32]>,
+) -> Result<Placement> {
+    let placer = Placer::new(options, input, target)?;
+    let solution = solve(options, input, target, &placer, seats, None)?;
+    Ok(build::placement(options, input, target, &placer, &solution))
+}
+
+/// A unit for every thread of the profile, as the policy for threads says.
+///
+/// # Errors
+/// As [`decide`].
+pub fn seats(options: &MapOptions, input: &Input, target: &Target) -> Result<Vec<u32>> {
+    let placer = Placer::new(options, input, target)?;
+    let first = placer.stages(None)?.into_iter().next();
+    let first = first.ok_or_else(|| anyhow!("there is nothing to place"))?;
+    Ok(first.threads)
+}
+
+fn solve(
+    options: &MapOptions,
+    input: &Input,
+    target: &Target,
+    placer: &Placer,
+    seats: Option<&[u32]>,
+    old: Option<&Placement>,
+) -> Result<Solution> {
+    let before = placer.before(old)?;
+    let stages = match seats {
+        Some(seats) => vec![Stage::whole_run(seats.to_vec())],
+        None => placer.stages(old.map(|_| before.as_slice()))?,
+    };
+    let before = input.expand(&before);
+    let pages = pages::place(options, input, target, &stages, &before)?;
+    let comm = placer.communication(&stages);
+    let state = |at: usize| {
+        let arrangement = |threads, nodes: fn(&Placed) -> &[_]| Arrangement {
+            tree: &target.tree,
+            cost: &target.cost,
+            comm: &comm[at],
+            threads,
+            pages: pages.as_ref().map(|p| (&p.pages, nodes(p))),
+        };
+        let before = arrangement(&before, |p| &p.before);
+        explain(
+            Some(&before),
+            &arrangement(&stages[at].threads, |p| &p.after),
+        )
+    };
+    let all: Vec<Explanation> = (0..stages.len()).map(state).collect();
+    let objectives = all.iter().map(objective).collect();
+    let explanation = all.into_iter().next();
+    Ok(Solution {
+        explanation: explanation.ok_or_else(|| anyhow!("there is nothing to place"))?,
+        objectives,
+        stages,
+        pages,
+        compared_with: match old {
+            Some(_) => "the placement given".to_owned(),
+            None => "threads spread in order of creation and pages where they are first touched"
+                .to_owned(),
+        },
+    })
+}
+
+fn objective(explanation: &Explanation) -> Objective {
+    let saturated = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
+    let before = explanation.before.as_ref();
+    Objective {
+        before: before.map_or(0, |state| saturated(state.objective)),
+        after: saturated(explanation.after.objective),
+    }
+}

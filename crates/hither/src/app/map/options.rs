@@ -1,0 +1,170 @@
+//! How to place, whoever asks for it.
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use hither_model::map::data::groups::Decision;
+use hither_model::map::data::{self, DataPolicy, LocalityBalance, PageSize};
+use hither_model::map::phases::Limits;
+use hither_model::map::threads;
+use hither_model::topology::{CpuKinds, PuList, Restrictions};
+
+/// How to place threads and pages, and on what; what is placed is a [`super::input::Source`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapOptions {
+    /// Machine: a name, a file or hwloc's short notation; `None` for this one.
+    pub topology: Option<String>,
+    /// Only these PUs of it.
+    pub pus: Option<PuList>,
+    pub cpu_kinds: CpuKinds,
+    /// Most threads of a PU; `None` for as few as hold all threads.
+    pub capacity: Option<u32>,
+    /// Let threads share a core while another core is idle.
+    pub siblings: bool,
+    pub cost: CostKind,
+    /// Place only these; `None` for those that work.
+    pub threads: Option<PuList>,
+    /// A name of [`threads::ALL`].
+    pub policy: &'static str,
+    /// As [`data::by_name`] takes it; `None` for what suits the machine.
+    pub data: Option<String>,
+    /// Of the data policy `locality-balance`: 0 (balance) to 1 (locality).
+    pub mix: Option<f64>,
+    /// Pages of these structures, or `region:N`, are decided all alike.
+    pub structures: Vec<(String, Decision)>,
+    pub page_size: PageSize,
+    pub seed: u64,
+    /// A placement for each phase of communication that is worth one.
+    pub phases: Option<PhaseOptions>,
+    /// The placement to start from.
+    pub from: Option<PathBuf>,
+    /// Say of the largest structures where they are and what suits them.
+    pub explain: bool,
+}
+
+/// Which phases get a placement of their own (OPT 6.2, 6.3).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PhaseOptions {
+    /// Slices whose mean tells phases apart.
+    pub window: usize,
+    /// Least relative difference between phases.
+    pub difference: f64,
+    pub limits: Limits,
+}
+
+/// What the distance of two PUs is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CostKind {
+    /// Steps through the tree, up and down.
+    #[default]
+    Hops,
+    /// Cycles to the closest cache or memory shared.
+    Levels,
+    /// Latency between nodes, where the topology has it.
+    Latency,
+}
+
+impl CostKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            CostKind::Hops => "hops",
+            CostKind::Levels => "levels",
+            CostKind::Latency => "latency",
+        }
+    }
+}
+
+/// A data policy and what it was called.
+type NamedPolicy = (String, Box<dyn DataPolicy>);
+
+const FIRST_TOUCH: &str = "first-touch";
+
+/// The thread policy where none is asked for.
+pub fn default_policy() -> &'static str {
+    let ours = threads::ALL.iter().find(|p| p.name() == "locality");
+    ours.or(threads::ALL.first()).map_or("", |p| p.name())
+}
+
+impl Default for MapOptions {
+    fn default() -> Self {
+        MapOptions {
+            topology: None,
+            pus: None,
+            cpu_kinds: CpuKinds::default(),
+            capacity: None,
+            siblings: false,
+            cost: CostKind::default(),
+            threads: None,
+            policy: default_policy(),
+            data: None,
+            mix: None,
+            structures: Vec::new(),
+            page_size: PageSize::default(),
+            seed: 0,
+            phases: None,
+            from: None,
+            explain: false,
+        }
+    }
+}
+
+impl MapOptions {
+    /// What is left of the machine for this many threads.
+    pub fn restrictions(&self, threads: usize) -> Restrictions {
+        Restrictions {
+            pus: self.pus.clone(),
+            kinds: self.cpu_kinds.clone(),
+            threads: Some(threads),
+        }
+    }
+
+    /// The policy for pages and its name; `None` to leave them to the system.
+    ///
+    /// # Errors
+    /// When the parameter goes with another policy.
+    pub fn data_policy(&self, nodes: usize) -> Result<Option<NamedPolicy>, String> {
+        let default = if nodes > 1 {
+            "most-access"
+        } else {
+            FIRST_TOUCH
+        };
+        let name = self.data.as_deref().unwrap_or(default);
+        let policy: Box<dyn DataPolicy> = match (name, self.mix) {
+            ("locality-balance", Some(mix)) => Box::new(LocalityBalance { mix }),
+            (_, Some(_)) => return Err("--mix goes with --data locality-balance".to_owned()),
+            (FIRST_TOUCH, None) if self.structures.is_empty() => return Ok(None),
+            (name, None) => data::by_name(name)?,
+        };
+        Ok(Some((name.to_owned(), policy)))
+    }
+
+    /// What else was asked for, to be kept with the placement; but not the intervals of phases,
+    /// which a [`hither_profile::PolicyChoice`] keeps itself.
+    pub fn record(&self) -> BTreeMap<String, String> {
+        let mut options = BTreeMap::new();
+        let mut keep = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                options.insert(name.to_owned(), value);
+            }
+        };
+        keep("pus", self.pus.as_ref().map(ToString::to_string));
+        keep("threads", self.threads.as_ref().map(ToString::to_string));
+        keep("siblings", self.siblings.then(|| "true".to_owned()));
+        keep("mix", self.mix.map(|m| m.to_string()));
+        keep("from", self.from.as_ref().map(|f| f.display().to_string()));
+        for (name, decision) in &self.structures {
+            keep(&format!("structure {name}"), Some(decision.to_string()));
+        }
+        if let Some(phases) = &self.phases {
+            let Limits {
+                heterogeneity,
+                amount,
+                ..
+            } = phases.limits;
+            keep("phase-window", Some(phases.window.to_string()));
+            keep("phase-difference", Some(phases.difference.to_string()));
+            keep("min-heterogeneity", Some(heterogeneity.to_string()));
+            keep("min-amount", Some(amount.to_string()));
+        }
+        options
+    }
+}

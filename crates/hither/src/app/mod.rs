@@ -1,0 +1,19 @@
+//! The stages joined: what a verb does, with typed options, without arguments and printing.
+//!
+//! ```text
+//! map          profile, machine -> placement
+//! study        recording, machines, placements (of map) -> forecast
+//! best         map with the policies that a study finds to be the fastest
+//! assessment   profile, placement -> figures, findings, verdict: what report and check share
+//! check        what was found against limits or an older profile
+//! run          a placement or a rule, this machine -> what to do with a program
+//! auto         policies and names for a program that is observed
+//! ```
+pub mod assessment;
+pub mod auto;
+pub mod best;
+pub mod check;
+pub mod map;
+pub mod run;
+pub mod study;
+pub mod text;
