@@ -171,6 +171,12 @@ impl PageTable {
         self.ids.len()
     }
 
+    /// Whether there is no page.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// What the page at a position of the table is called.
     #[must_use]
     pub fn id(&self, page: usize) -> PageId {

@@ -1,6 +1,7 @@
 //! Pages to nodes, given where the threads are.
+use super::input::Input;
+use super::machine::Target;
 use super::options::{MapOptions, PhaseOptions};
-use super::{Input, Target};
 use anyhow::{anyhow, bail, Result};
 use hither_model::map::data::groups::{force, pages_of, shares, suggest, Decision, Group, Rule};
 use hither_model::map::data::{self, DataPolicy, DataProblem, FirstTouch, Pages};

@@ -1,6 +1,7 @@
 //! Threads to units: for the whole run, or for each phase that is worth it.
+use super::input::Input;
+use super::machine::Target;
 use super::options::{MapOptions, PhaseOptions};
-use super::{Input, Target};
 use anyhow::{anyhow, bail, Result};
 use hither_model::map::phases::{self, plan_threads, Stage};
 use hither_model::map::{threads, Assignment, Graph, Problem};

@@ -7,7 +7,8 @@ use hither_profile::{read_placement, Placement};
 use nix::unistd::getppid;
 
 use super::machine::{self, Here};
-use super::{policy, surroundings, RunOptions};
+use super::options::RunOptions;
+use super::{policy, surroundings};
 use crate::program::mpi;
 use crate::program::target::Target;
 use crate::run::request::{MemoryPolicy, Request};

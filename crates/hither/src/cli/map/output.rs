@@ -1,5 +1,5 @@
 //! Where the placement goes, found out before the work rather than after.
-use super::Args;
+use super::args::Args;
 use crate::cli::output::is_stdout;
 use anyhow::{bail, Context, Result};
 use hither_profile::{check_placement_destination, Placement};

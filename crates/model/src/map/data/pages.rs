@@ -187,6 +187,12 @@ impl Pages {
         self.pages.len()
     }
 
+    /// Whether there is no page.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The page at a position, 0 to the number of pages less 1.
     #[must_use]
     pub fn page(&self, at: usize) -> &Page {
