@@ -7,14 +7,14 @@
 mod machines;
 mod patterns;
 
-use hither_model::map::threads::{locality::Locality, ThreadPolicy};
-use hither_model::map::{Cost, Graph, Problem};
-use machines::Machine;
+use hither_model::map::threads::{locality::LocalityPolicy, ThreadPolicy};
+use hither_model::map::{CommGraph, PuDistances, ThreadProblem};
+use machines::BenchMachine;
 use nix::time::{clock_gettime, ClockId};
-use patterns::Pattern;
+use patterns::CommPattern;
 
 /// What one policy did with one instance.
-struct Outcome {
+struct PolicyTiming {
     objective: f64,
     milliseconds: f64,
 }
@@ -32,8 +32,8 @@ fn main() {
             .peekable();
         asked.peek().is_none() || asked.any(|w| w == name)
     };
-    let machine_names: Vec<&str> = machines::ALL.iter().map(|m| m.name).collect();
-    let pattern_names: Vec<&str> = patterns::ALL.iter().map(|p| p.name).collect();
+    let machine_names: Vec<&str> = machines::MACHINES.iter().map(|m| m.name).collect();
+    let pattern_names: Vec<&str> = patterns::PATTERNS.iter().map(|p| p.name).collect();
     println!(
         "{:9} {:12} {:>9} {:>7} {:>7} {:>9} {:>7} {:>7} {:>9}",
         "cost", "threads", "scotch ms", "fast", "worst", "ms", "default", "worst", "ms"
@@ -43,39 +43,43 @@ fn main() {
             continue;
         }
         let mut all = Vec::new();
-        for machine in machines::ALL
+        for machine in machines::MACHINES
             .iter()
             .filter(|m| keep(&machine_names, m.name))
         {
             let mut rows = Vec::new();
-            for pattern in patterns::ALL
+            for pattern in patterns::PATTERNS
                 .iter()
                 .filter(|p| keep(&pattern_names, p.name))
             {
-                if let Some(row) = instance(machine, pattern, cost) {
+                if let Some(row) = measure_instance(machine, pattern, cost) {
                     if verbose {
-                        print(&format!(" {}", pattern.name), machine.name, &[&row]);
+                        print_table(&format!(" {}", pattern.name), machine.name, &[&row]);
                     }
                     rows.push(row);
                 }
             }
-            print(cost, machine.name, &rows.iter().collect::<Vec<_>>());
+            print_table(cost, machine.name, &rows.iter().collect::<Vec<_>>());
             all.extend(rows);
         }
-        print(cost, "all", &all.iter().collect::<Vec<_>>());
+        print_table(cost, "all", &all.iter().collect::<Vec<_>>());
     }
 }
 
 /// Outcomes of libscotch, fast and default; `None` when the pattern does not go with so many
 /// threads.
-fn instance(machine: &Machine, pattern: &Pattern, cost: &str) -> Option<[Outcome; 3]> {
+fn measure_instance(
+    machine: &BenchMachine,
+    pattern: &CommPattern,
+    cost: &str,
+) -> Option<[PolicyTiming; 3]> {
     let comm = pattern.graph(machine.threads, 1)?;
     let tree = machine.tree();
     let cost = match cost {
-        "hops" => Cost::hops(&tree),
-        _ => Cost::levels(&tree, machines::latency),
+        "hops" => PuDistances::from_hops(&tree),
+        _ => PuDistances::from_levels(&tree, machines::level_latency),
     };
-    let problem = Problem {
+    let problem = ThreadProblem {
         tree: &tree,
         cost: &cost,
         comm: &comm,
@@ -86,14 +90,14 @@ fn instance(machine: &Machine, pattern: &Pattern, cost: &str) -> Option<[Outcome
         current: None,
         seed: 1,
     };
-    let scotch = run(&hither_model::map::threads::scotch::Scotch, &problem);
-    let fast = run(&Locality { fast: true }, &problem);
-    let default = run(&Locality { fast: false }, &problem);
+    let scotch = median_run(&hither_model::map::threads::scotch::ScotchPolicy, &problem);
+    let fast = median_run(&LocalityPolicy { fast: true }, &problem);
+    let default = median_run(&LocalityPolicy { fast: false }, &problem);
     Some([scotch, fast, default])
 }
 
 /// The median time of some runs: as many as take 50 ms, at least 3.
-fn run(policy: &dyn ThreadPolicy, problem: &Problem) -> Outcome {
+fn median_run(policy: &dyn ThreadPolicy, problem: &ThreadProblem) -> PolicyTiming {
     let mut times = Vec::new();
     let mut objective = 0;
     let begin = cpu_ms();
@@ -104,7 +108,7 @@ fn run(policy: &dyn ThreadPolicy, problem: &Problem) -> Outcome {
         objective = problem.objective(&units);
     }
     times.sort_by(f64::total_cmp);
-    Outcome {
+    PolicyTiming {
         objective: objective as f64,
         milliseconds: times[times.len() / 2],
     }
@@ -116,15 +120,15 @@ fn cpu_ms() -> f64 {
     now.tv_sec() as f64 * 1e3 + now.tv_nsec() as f64 / 1e6
 }
 
-fn print(what: &str, machine: &str, rows: &[&[Outcome; 3]]) {
+fn print_table(what: &str, machine: &str, rows: &[&[PolicyTiming; 3]]) {
     if rows.is_empty() {
         return;
     }
-    let mean = |f: &dyn Fn(&[Outcome; 3]) -> f64| {
+    let mean = |f: &dyn Fn(&[PolicyTiming; 3]) -> f64| {
         let logs: f64 = rows.iter().map(|r| f(r).ln()).sum();
         (logs / rows.len() as f64).exp()
     };
-    let ratio = |row: &[Outcome; 3], which: usize| match row[0].objective {
+    let ratio = |row: &[PolicyTiming; 3], which: usize| match row[0].objective {
         0.0 => 1.0,
         scotch => (row[which].objective / scotch).max(1e-9),
     };
@@ -141,6 +145,6 @@ fn print(what: &str, machine: &str, rows: &[&[Outcome; 3]]) {
 }
 
 /// Kept here so that patterns need not know the type's constructor.
-fn graph_of(threads: usize, pairs: Vec<(u32, u32, u64)>) -> Graph {
-    Graph::new(threads, pairs)
+fn graph_of(threads: usize, pairs: Vec<(u32, u32, u64)>) -> CommGraph {
+    CommGraph::new(threads, pairs)
 }

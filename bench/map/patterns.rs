@@ -1,23 +1,23 @@
 //! Communication patterns of the bench, from seeded random numbers.
-use hither_model::map::Graph;
+use hither_model::map::CommGraph;
 use hither_model::rng::Rng;
 
-pub struct Pattern {
+pub struct CommPattern {
     pub name: &'static str,
-    make: fn(&mut Maker),
+    make: fn(&mut PatternBuilder),
     /// Entries grow with the square of the threads.
     dense: bool,
 }
 
-const fn sparse(name: &'static str, make: fn(&mut Maker)) -> Pattern {
-    Pattern {
+const fn sparse(name: &'static str, make: fn(&mut PatternBuilder)) -> CommPattern {
+    CommPattern {
         name,
         make,
         dense: false,
     }
 }
 
-pub const ALL: &[Pattern] = &[
+pub const PATTERNS: &[CommPattern] = &[
     sparse("ring", ring_with_master),
     sparse("far-pairs", far_pairs),
     sparse("stencil-2d", stencil_2d),
@@ -25,7 +25,7 @@ pub const ALL: &[Pattern] = &[
     sparse("pipelines", pipelines),
     sparse("blocks", |m| blocks(m, 8)),
     sparse("blocks-misfit", |m| blocks(m, 6)),
-    Pattern {
+    CommPattern {
         name: "all-to-all",
         make: all_to_all,
         dense: true,
@@ -37,14 +37,14 @@ pub const ALL: &[Pattern] = &[
 ];
 
 /// Threads of which a dense pattern is made at most.
-const DENSE: usize = 1024;
+const MAX_DENSE_THREADS: usize = 1024;
 
-impl Pattern {
-    pub fn graph(&self, threads: usize, seed: u64) -> Option<Graph> {
-        if self.dense && threads > DENSE {
+impl CommPattern {
+    pub fn graph(&self, threads: usize, seed: u64) -> Option<CommGraph> {
+        if self.dense && threads > MAX_DENSE_THREADS {
             return None;
         }
-        let mut maker = Maker {
+        let mut maker = PatternBuilder {
             n: threads as u64,
             rng: Rng::new(seed ^ 0x5851_F42D_4C95_7F2D),
             pairs: Vec::new(),
@@ -54,13 +54,13 @@ impl Pattern {
     }
 }
 
-struct Maker {
+struct PatternBuilder {
     n: u64,
     rng: Rng,
     pairs: Vec<(u32, u32, u64)>,
 }
 
-impl Maker {
+impl PatternBuilder {
     /// In 0..n.
     fn below(&mut self, n: u64) -> u64 {
         self.rng.below(n as usize) as u64
@@ -71,7 +71,7 @@ impl Maker {
     }
 
     /// `weight` give or take a tenth.
-    fn about(&mut self, i: u64, j: u64, weight: u64) {
+    fn add_with_noise(&mut self, i: u64, j: u64, weight: u64) {
         let weight = weight * 9 / 10 + self.below(weight / 5 + 1);
         self.add(i, j, weight);
     }
@@ -90,16 +90,16 @@ impl Maker {
     }
 }
 
-fn ring_with_master(m: &mut Maker) {
+fn ring_with_master(m: &mut PatternBuilder) {
     for i in 0..m.n {
-        m.about(i, (i + 1) % m.n, 1000);
-        m.about(0, i, 100);
+        m.add_with_noise(i, (i + 1) % m.n, 1000);
+        m.add_with_noise(0, i, 100);
     }
 }
 
-fn far_pairs(m: &mut Maker) {
+fn far_pairs(m: &mut PatternBuilder) {
     for i in 0..m.n / 2 {
-        m.about(i, i + m.n / 2, 1000);
+        m.add_with_noise(i, i + m.n / 2, 1000);
         let other = m.below(m.n);
         m.add(i, other, 50);
     }
@@ -114,20 +114,20 @@ fn near_root(n: u64) -> u64 {
         .unwrap_or(1)
 }
 
-fn stencil_2d(m: &mut Maker) {
+fn stencil_2d(m: &mut PatternBuilder) {
     let width = m.n / near_root(m.n);
     for i in 0..m.n {
         if (i + 1) % width != 0 {
-            m.about(i, i + 1, 1000);
+            m.add_with_noise(i, i + 1, 1000);
         }
         if i + width < m.n {
-            m.about(i, i + width, 1000);
+            m.add_with_noise(i, i + width, 1000);
         }
     }
     m.relabel();
 }
 
-fn stencil_3d(m: &mut Maker) {
+fn stencil_3d(m: &mut PatternBuilder) {
     let depth = (1..=m.n)
         .take_while(|d| d * d * d <= m.n)
         .filter(|d| m.n.is_multiple_of(*d))
@@ -138,47 +138,47 @@ fn stencil_3d(m: &mut Maker) {
     for i in 0..m.n {
         let (x, y, z) = (i % width, i / width % height, i / width / height);
         if x + 1 < width {
-            m.about(i, i + 1, 1000);
+            m.add_with_noise(i, i + 1, 1000);
         }
         if y + 1 < height {
-            m.about(i, i + width, 1000);
+            m.add_with_noise(i, i + width, 1000);
         }
         if z + 1 < depth {
-            m.about(i, i + width * height, 1000);
+            m.add_with_noise(i, i + width * height, 1000);
         }
     }
     m.relabel();
 }
 
 /// Chains of several lengths, with a collector for all.
-fn pipelines(m: &mut Maker) {
+fn pipelines(m: &mut PatternBuilder) {
     let mut at = 1;
     while at < m.n {
         let length = (3 + m.below(9)).min(m.n - at);
         for i in at..at + length - 1 {
-            m.about(i, i + 1, 1000);
+            m.add_with_noise(i, i + 1, 1000);
         }
-        m.about(at + length - 1, 0, 100);
+        m.add_with_noise(at + length - 1, 0, 100);
         at += length;
     }
     m.relabel();
 }
 
 /// Groups that talk among themselves, and a little noise.
-fn blocks(m: &mut Maker, size: u64) {
+fn blocks(m: &mut PatternBuilder, size: u64) {
     for i in 0..m.n {
         for j in i + 1..m.n.min((i / size + 1) * size) {
-            m.about(i, j, 500);
+            m.add_with_noise(i, j, 500);
         }
         for _ in 0..3 {
             let other = m.below(m.n);
-            m.about(i, other, 60);
+            m.add_with_noise(i, other, 60);
         }
     }
     m.relabel();
 }
 
-fn all_to_all(m: &mut Maker) {
+fn all_to_all(m: &mut PatternBuilder) {
     for i in 0..m.n {
         for j in i + 1..m.n {
             let weight = 500 + m.below(1000);
@@ -188,7 +188,7 @@ fn all_to_all(m: &mut Maker) {
 }
 
 /// Preferential attachment: a few threads talk to many.
-fn power_law(m: &mut Maker) {
+fn power_law(m: &mut PatternBuilder) {
     let mut ends: Vec<u64> = vec![0];
     for i in 1..m.n {
         for _ in 0..3 {
@@ -203,7 +203,7 @@ fn power_law(m: &mut Maker) {
 }
 
 /// Zones of uneven size, each a two-dimensional stencil; neighbours exchange borders.
-fn uneven_zones(m: &mut Maker) {
+fn uneven_zones(m: &mut PatternBuilder) {
     let mut at = 0;
     let mut before = None;
     while at < m.n {
@@ -211,16 +211,16 @@ fn uneven_zones(m: &mut Maker) {
         let width = size.isqrt().max(1);
         for i in 0..size {
             if (i + 1) % width != 0 && i + 1 < size {
-                m.about(at + i, at + i + 1, 1000);
+                m.add_with_noise(at + i, at + i + 1, 1000);
             }
             if i + width < size {
-                m.about(at + i, at + i + width, 1000);
+                m.add_with_noise(at + i, at + i + width, 1000);
             }
         }
         if let Some((start, length)) = before {
             for i in 0..width {
                 let other = start + m.below(length);
-                m.about(at + i, other, 300);
+                m.add_with_noise(at + i, other, 300);
             }
         }
         before = Some((at, size));
@@ -229,13 +229,13 @@ fn uneven_zones(m: &mut Maker) {
     m.relabel();
 }
 
-fn fft(m: &mut Maker) {
+fn fft(m: &mut PatternBuilder) {
     let mut stride = 1;
     while stride < m.n {
         for i in 0..m.n {
             let j = i ^ stride;
             if i < j && j < m.n {
-                m.about(i, j, 1000);
+                m.add_with_noise(i, j, 1000);
             }
         }
         stride *= 2;
@@ -244,7 +244,7 @@ fn fft(m: &mut Maker) {
 }
 
 /// Rows of a grid exchange halves, and every thread talks to its transpose.
-fn conjugate_gradient(m: &mut Maker) {
+fn conjugate_gradient(m: &mut PatternBuilder) {
     let width = m.n / near_root(m.n);
     let height = m.n / width;
     for i in 0..m.n {
@@ -253,11 +253,11 @@ fn conjugate_gradient(m: &mut Maker) {
         while stride < width {
             let other = x ^ stride;
             if x < other && other < width {
-                m.about(i, y * width + other, 1000);
+                m.add_with_noise(i, y * width + other, 1000);
             }
             stride *= 2;
         }
         let transpose = (x % height) * width + (y % width);
-        m.about(i, transpose, 1500);
+        m.add_with_noise(i, transpose, 1500);
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-struct Size {
+struct BenchSize {
     name: &'static str,
     planted: Planted,
     /// Seconds to make it and bytes it may have at most; 0 seconds: no limit.
@@ -21,8 +21,8 @@ struct Size {
     bytes: u64,
 }
 
-const SIZES: [Size; 2] = [
-    Size {
+const SIZES: [BenchSize; 2] = [
+    BenchSize {
         name: "64x100k",
         planted: Planted {
             threads: 64,
@@ -34,7 +34,7 @@ const SIZES: [Size; 2] = [
         seconds: 2.0,
         bytes: 6_000_000,
     },
-    Size {
+    BenchSize {
         name: "1024x1M",
         planted: Planted {
             threads: 1024,
@@ -55,14 +55,14 @@ fn main() -> std::io::Result<()> {
         .skip(1)
         .filter(|a| a != "--bench")
         .collect();
-    let kept = |size: &&Size| words.is_empty() || words.iter().any(|w| w == size.name);
+    let kept = |size: &&BenchSize| words.is_empty() || words.iter().any(|w| w == size.name);
     for size in SIZES.iter().filter(kept) {
-        measure(size)?;
+        measure_size(size)?;
     }
     Ok(())
 }
 
-fn measure(size: &Size) -> std::io::Result<()> {
+fn measure_size(size: &BenchSize) -> std::io::Result<()> {
     let dir = tempfile::tempdir()?;
     let profile = dir.path().join("app.hither");
     let made = size.planted.profile();
@@ -71,7 +71,7 @@ fn measure(size: &Size) -> std::io::Result<()> {
     drop(made);
     let page = dir.path().join("app.html");
     let mut seconds = Vec::new();
-    let processor = processor()?;
+    let processor = children_cpu_seconds()?;
     for _ in 0..RUNS {
         let start = Instant::now();
         let mut report = Command::new(env!("CARGO_BIN_EXE_hither"));
@@ -92,24 +92,24 @@ fn measure(size: &Size) -> std::io::Result<()> {
     } else {
         String::new()
     };
-    let processor = (self::processor()? - processor) / RUNS as f64;
+    let processor = (self::children_cpu_seconds()? - processor) / RUNS as f64;
     println!("  made in        {median:8.2} s{limit}, {processor:.2} s of processor time");
     println!(
         "  size           {:8.2} MB (limit {} MB)",
         bytes as f64 / 1e6,
         size.bytes / 1_000_000
     );
-    browse(size, &page)
+    measure_in_browser(size, &page)
 }
 
 /// Seconds that ended children used.
-fn processor() -> std::io::Result<f64> {
+fn children_cpu_seconds() -> std::io::Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let seconds = |time: TimeVal| time.num_microseconds() as f64 / 1e6;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
-fn browse(size: &Size, page: &Path) -> std::io::Result<()> {
+fn measure_in_browser(size: &BenchSize, page: &Path) -> std::io::Result<()> {
     let ui = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../report-ui");
     let limits =
         (size.seconds > 0.0).then(|| serde_json::json!({ "picture": "1.5 s", "zoom": "50 ms" }));

@@ -1,18 +1,20 @@
 //! Machines of the benchmark: 4 x X7550 as in the SPCD and OPT papers' evaluation, and the same
 //! with more packages, to see what the number of caches costs.
-use hither_model::simulate::machine::{Core, Dram, Machine, Protocol};
+use hither_model::simulate::machine::{
+    CoherenceProtocol, CoreParameters, DramParameters, SimulatedMachine,
+};
 use hither_model::simulate::symmetric::{self, level};
 
 /// `packages` packages of eight cores with two units each.
-pub fn x7550(packages: u32) -> Machine {
+pub fn x7550(packages: u32) -> SimulatedMachine {
     // A unit each, in the place of a core.
     let levels = [
         level(512, 8, 2, 4, false),
         level(4096, 8, 2, 10, false),
         level(18 << 14, 24, 16, 45, true),
     ];
-    let mut machine = symmetric::machine(&levels, 16, packages, Protocol::Mesi);
-    machine.core = Core {
+    let mut machine = symmetric::machine(&levels, 16, packages, CoherenceProtocol::Mesi);
+    machine.core = CoreParameters {
         frequency: 2.0,
         ..machine.core
     };
@@ -20,7 +22,7 @@ pub fn x7550(packages: u32) -> Machine {
         unit.core /= 2;
     }
     for node in &mut machine.nodes {
-        node.dram = Dram {
+        node.dram = DramParameters {
             channels: 4,
             banks: 16,
             row: 8192,

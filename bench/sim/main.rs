@@ -11,19 +11,19 @@ mod machines;
 mod recorded;
 mod streams;
 
-use hither_model::simulate::machine::Machine;
-use hither_model::simulate::{Setup, Simulation, Source};
+use hither_model::simulate::machine::SimulatedMachine;
+use hither_model::simulate::{AccessSource, Simulation, WindowSetup};
 use nix::time::{clock_gettime, ClockId};
-use recorded::Recorded;
+use recorded::RecordedSource;
 use std::io::Write;
-use streams::{Play, Stream};
+use streams::{SyntheticSource, SyntheticStream};
 
 const ACCESSES: u64 = 8_000_000;
 /// Packages of the machine that figures are given for, and of those it is compared with.
 const PACKAGES: u32 = 4;
 const MORE_PACKAGES: [u32; 4] = [1, 2, 8, 16];
 
-struct Asked {
+struct BenchOptions {
     streams: Vec<String>,
     accesses: u64,
     json: bool,
@@ -35,7 +35,7 @@ fn main() {
         .skip(1)
         .filter(|a| a != "--bench")
         .collect();
-    let mut asked = Asked {
+    let mut asked = BenchOptions {
         streams: Vec::new(),
         accesses: ACCESSES,
         json: false,
@@ -46,42 +46,42 @@ fn main() {
         match word.as_str() {
             "--json" => asked.json = true,
             "--brief" => asked.brief = true,
-            "--accesses" => asked.accesses = number(words.next()),
+            "--accesses" => asked.accesses = parse_number(words.next()),
             "--write" => {
                 let name = words.next().unwrap_or_default();
-                let accesses = number(words.next());
-                write(&name, accesses, &words.next().unwrap_or_default());
+                let accesses = parse_number(words.next());
+                write_stream(&name, accesses, &words.next().unwrap_or_default());
                 return;
             }
             _ => asked.streams.push(word),
         }
     }
-    let kept: Vec<&Stream> = streams::ALL
+    let kept: Vec<&SyntheticStream> = streams::STREAMS
         .iter()
         .filter(|s| asked.streams.is_empty() || asked.streams.iter().any(|k| k == s.name))
         .collect();
-    speeds(&asked, &kept);
+    measure_streams(&asked, &kept);
     for profile in asked.streams.iter().filter(|s| is_profile(s)) {
-        let [untimed, timed] = [false, true].map(|timed| recorded(&asked, profile, timed));
+        let [untimed, timed] = [false, true].map(|timed| measure_recording(&asked, profile, timed));
         if !asked.json {
             println!("{profile:9} {untimed:8.1} {timed:8.1}");
         }
     }
     if !asked.brief {
-        scaling(&asked, &kept);
+        measure_scaling(&asked, &kept);
     }
     if !asked.json {
-        println!("\nmost memory held: {} MiB", peak() >> 20);
+        println!("\nmost memory held: {} MiB", peak_rss() >> 20);
     }
 }
 
-fn number(word: Option<String>) -> u64 {
+fn parse_number(word: Option<String>) -> u64 {
     let read = word.as_deref().and_then(|w| w.parse().ok());
     read.unwrap_or_else(|| panic!("a number is needed, not {word:?}"))
 }
 
 /// Each stream on the machine that targets are given for.
-fn speeds(asked: &Asked, kept: &[&Stream]) {
+fn measure_streams(asked: &BenchOptions, kept: &[&SyntheticStream]) {
     if !asked.json {
         println!(
             "M accesses/s on one core, {} packages of X7550, {} threads, {} accesses",
@@ -92,8 +92,8 @@ fn speeds(asked: &Asked, kept: &[&Stream]) {
         println!("{:9} {:>8} {:>8}", "stream", "untimed", "timed");
     }
     for stream in kept {
-        let untimed = measure(asked, stream, PACKAGES, false, asked.accesses);
-        let timed = measure(asked, stream, PACKAGES, true, asked.accesses);
+        let untimed = measure_stream(asked, stream, PACKAGES, false, asked.accesses);
+        let timed = measure_stream(asked, stream, PACKAGES, true, asked.accesses);
         if !asked.json {
             println!("{:9} {untimed:8.1} {timed:8.1}", stream.name);
         }
@@ -106,44 +106,44 @@ fn is_profile(name: &str) -> bool {
 
 /// A program's windows on the same machine, until they are as many accesses as asked for; M
 /// accesses/s.
-fn recorded(asked: &Asked, profile: &str, timed: bool) -> f64 {
-    let bursts = recorded::open(profile);
+fn measure_recording(asked: &BenchOptions, profile: &str, timed: bool) -> f64 {
+    let bursts = recorded::open_bursts(profile);
     let machine = machines::x7550(PACKAGES);
     let mut simulation = Simulation::new(&machine, timed).expect("the machine is sound");
     let start = processor_seconds();
     let mut played = 0;
     for window in 0..bursts.windows().len() {
-        let mut source = Recorded::new(&bursts, window);
+        let mut source = RecordedSource::new(&bursts, window);
         let units = machine.units.len() as u32;
-        let units: Vec<u32> = source.all().map(|thread| thread % units).collect();
-        played += play(&mut simulation, &mut source, &units);
+        let units: Vec<u32> = source.thread_range().map(|thread| thread % units).collect();
+        played += play_window(&mut simulation, &mut source, &units);
         if played >= asked.accesses {
             break;
         }
     }
     let seconds = processor_seconds() - start;
-    report(asked, (profile, PACKAGES, timed), &machine, played, seconds)
+    print_speed(asked, (profile, PACKAGES, timed), &machine, played, seconds)
 }
 
 /// Plays a window; how many accesses that were.
-fn play(simulation: &mut Simulation, source: &mut impl Source, units: &[u32]) -> u64 {
-    let setup = Setup {
+fn play_window(simulation: &mut Simulation, source: &mut impl AccessSource, units: &[u32]) -> u64 {
+    let setup = WindowSetup {
         units,
         home: &|_| None,
         group: None,
     };
-    let outcome = simulation.window(source, &setup, true);
+    let outcome = simulation.play_window(source, &setup, true);
     outcome.expect("the accesses are sound").counts.accesses
 }
 
 /// What more accesses and more caches cost.
-fn scaling(asked: &Asked, kept: &[&Stream]) {
+fn measure_scaling(asked: &BenchOptions, kept: &[&SyntheticStream]) {
     if !asked.json {
         println!("\nuntimed, {} packages, by accesses:", PACKAGES);
     }
     for stream in kept {
         let parts = [asked.accesses / 4, asked.accesses / 2, asked.accesses * 2];
-        let speeds = parts.map(|n| measure(asked, stream, PACKAGES, false, n));
+        let speeds = parts.map(|n| measure_stream(asked, stream, PACKAGES, false, n));
         if !asked.json {
             let [a, b, c] = speeds;
             println!(
@@ -159,7 +159,7 @@ fn scaling(asked: &Asked, kept: &[&Stream]) {
         );
     }
     for stream in kept {
-        let speeds = MORE_PACKAGES.map(|p| measure(asked, stream, p, false, asked.accesses));
+        let speeds = MORE_PACKAGES.map(|p| measure_stream(asked, stream, p, false, asked.accesses));
         if !asked.json {
             print!("{:9}", stream.name);
             speeds.iter().for_each(|s| print!(" {s:8.1}"));
@@ -169,15 +169,21 @@ fn scaling(asked: &Asked, kept: &[&Stream]) {
 }
 
 /// Simulates a stream; M accesses/s.
-fn measure(asked: &Asked, stream: &Stream, packages: u32, timed: bool, accesses: u64) -> f64 {
+fn measure_stream(
+    asked: &BenchOptions,
+    stream: &SyntheticStream,
+    packages: u32,
+    timed: bool,
+    accesses: u64,
+) -> f64 {
     let machine = machines::x7550(packages);
     let units: Vec<u32> = (0..machine.units.len() as u32).collect();
-    let mut source = Play::new(stream, units.len() as u32, accesses);
+    let mut source = SyntheticSource::new(stream, units.len() as u32, accesses);
     let mut simulation = Simulation::new(&machine, timed).expect("the machine is sound");
     let start = processor_seconds();
-    let played = play(&mut simulation, &mut source, &units);
+    let played = play_window(&mut simulation, &mut source, &units);
     let seconds = processor_seconds() - start;
-    report(
+    print_speed(
         asked,
         (stream.name, packages, timed),
         &machine,
@@ -187,10 +193,10 @@ fn measure(asked: &Asked, stream: &Stream, packages: u32, timed: bool, accesses:
 }
 
 /// Says how long so many accesses took; M accesses/s.
-fn report(
-    asked: &Asked,
+fn print_speed(
+    asked: &BenchOptions,
     (stream, packages, timed): (&str, u32, bool),
-    machine: &Machine,
+    machine: &SimulatedMachine,
     played: u64,
     seconds: f64,
 ) -> f64 {
@@ -200,35 +206,35 @@ fn report(
         println!(
             "{{\"stream\": \"{stream}\", \"mode\": \"{mode}\", \"packages\": {packages}, \"caches\": {}, \"accesses\": {played}, \"seconds\": {seconds:.6}, \"rss\": {}}}",
             machine.levels.iter().map(|l| l.caches).sum::<u32>(),
-            peak(),
+            peak_rss(),
         );
     }
     rate
 }
 
 /// Writes the first accesses of a stream or a profile, the threads in turn.
-fn write(name: &str, accesses: u64, file: &str) {
+fn write_stream(name: &str, accesses: u64, file: &str) {
     let out = std::fs::File::create(file).expect("the file can be written");
     let mut out = std::io::BufWriter::new(out);
     if is_profile(name) {
-        let bursts = recorded::open(name);
-        let mut pages = recorded::Pages::default();
+        let bursts = recorded::open_bursts(name);
+        let mut pages = recorded::DensePages::default();
         let mut left = accesses;
         for window in 0..bursts.windows().len() {
-            let mut source = Recorded::new(&bursts, window);
-            left -= in_turn(&mut source, left, |at| pages.near(at), &mut out);
+            let mut source = RecordedSource::new(&bursts, window);
+            left -= write_round_robin(&mut source, left, |at| pages.dense_address(at), &mut out);
         }
         return;
     }
-    let stream = streams::ALL.iter().find(|s| s.name == name);
+    let stream = streams::STREAMS.iter().find(|s| s.name == name);
     let stream = stream.unwrap_or_else(|| panic!("there is no stream {name:?}"));
-    let mut source = Play::new(stream, PACKAGES * 16, accesses);
-    in_turn(&mut source, accesses, |at| at, &mut out);
+    let mut source = SyntheticSource::new(stream, PACKAGES * 16, accesses);
+    write_round_robin(&mut source, accesses, |at| at, &mut out);
 }
 
 /// Writes up to so many accesses of a source, its threads in turn; how many.
-fn in_turn(
-    source: &mut impl Source,
+fn write_round_robin(
+    source: &mut impl AccessSource,
     most: u64,
     mut place: impl FnMut(u64) -> u64,
     out: &mut impl Write,
@@ -242,7 +248,7 @@ fn in_turn(
         for (thread, piece) in threads.iter().zip(&mut pieces) {
             if piece.len() == 0 {
                 let mut next = Vec::new();
-                source.next(*thread, &mut next);
+                source.next_piece(*thread, &mut next);
                 *piece = next.into_iter();
             }
             let Some(access) = piece.next().filter(|_| written < most) else {
@@ -265,7 +271,7 @@ fn processor_seconds() -> f64 {
 }
 
 /// Bytes: the most memory that this process held at a time.
-fn peak() -> u64 {
+fn peak_rss() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|l| l.starts_with("VmHWM:"));
     let kib = line.and_then(|l| l.split_whitespace().nth(1)?.parse::<u64>().ok());

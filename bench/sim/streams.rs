@@ -1,6 +1,6 @@
 //! Synthetic access streams: a kind of sharing each, made as they are asked for.
-use hither_model::simulate::Source;
-use hither_profile::bursts::{Access, Piece};
+use hither_model::simulate::AccessSource;
+use hither_profile::bursts::{BurstAccess, BurstPiece};
 use hither_profile::ids::ThreadIx;
 
 /// Accesses of a piece.
@@ -14,30 +14,30 @@ const AREA: u64 = 1 << 30;
 const COLUMNS: u64 = 1024;
 const ROWS: u64 = 32;
 
-pub struct Stream {
+pub struct SyntheticStream {
     pub name: &'static str,
     /// The n-th access of a thread of so many.
     access: fn(n: u64, thread: u64, threads: u64) -> (u64, bool),
 }
 
-pub const ALL: [Stream; 5] = [
-    Stream {
+pub const STREAMS: [SyntheticStream; 5] = [
+    SyntheticStream {
         name: "resident",
         access: resident,
     },
-    Stream {
+    SyntheticStream {
         name: "stencil",
         access: stencil,
     },
-    Stream {
+    SyntheticStream {
         name: "stream",
         access: triad,
     },
-    Stream {
+    SyntheticStream {
         name: "shared",
         access: shared,
     },
-    Stream {
+    SyntheticStream {
         name: "random",
         access: random,
     },
@@ -78,34 +78,34 @@ fn triad(n: u64, thread: u64, _: u64) -> (u64, bool) {
 
 /// Any of the 4096 lines that all threads share; every fourth access writes.
 fn shared(n: u64, thread: u64, _: u64) -> (u64, bool) {
-    let any = mix(n << 16 | thread);
+    let any = splitmix64_hash(n << 16 | thread);
     (SHARED + any % 4096 * 64, any >> 32 & 3 == 0)
 }
 
 /// Any line of 64 MiB; every fourth access writes.
 fn random(n: u64, thread: u64, _: u64) -> (u64, bool) {
-    let any = mix(n << 16 | thread);
+    let any = splitmix64_hash(n << 16 | thread);
     (SHARED + any % (1 << 20) * 64, any >> 32 & 3 == 0)
 }
 
 /// A hash that is as good as chance here.
-fn mix(n: u64) -> u64 {
+fn splitmix64_hash(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ n >> 31
 }
 
 /// A stream that some threads play, all the same number of accesses.
-pub struct Play<'a> {
-    stream: &'a Stream,
+pub struct SyntheticSource<'a> {
+    stream: &'a SyntheticStream,
     threads: Vec<u32>,
     done: Vec<u64>,
     each: u64,
 }
 
-impl<'a> Play<'a> {
-    pub fn new(stream: &'a Stream, threads: u32, accesses: u64) -> Self {
-        Play {
+impl<'a> SyntheticSource<'a> {
+    pub fn new(stream: &'a SyntheticStream, threads: u32, accesses: u64) -> Self {
+        SyntheticSource {
             stream,
             threads: (0..threads).collect(),
             done: vec![0; threads as usize],
@@ -114,12 +114,12 @@ impl<'a> Play<'a> {
     }
 }
 
-impl Source for Play<'_> {
+impl AccessSource for SyntheticSource<'_> {
     fn threads(&self) -> &[u32] {
         &self.threads
     }
 
-    fn next(&mut self, thread: u32, into: &mut Vec<Access>) -> Option<Piece> {
+    fn next_piece(&mut self, thread: u32, into: &mut Vec<BurstAccess>) -> Option<BurstPiece> {
         into.clear();
         let done = &mut self.done[thread as usize];
         let length = (self.each - *done).min(PIECE as u64);
@@ -129,7 +129,7 @@ impl Source for Play<'_> {
         let threads = self.threads.len() as u64;
         into.extend((*done..*done + length).map(|n| {
             let (address, write) = (self.stream.access)(n, u64::from(thread), threads);
-            Access {
+            BurstAccess {
                 address,
                 bytes: 8,
                 write,
@@ -138,13 +138,13 @@ impl Source for Play<'_> {
             }
         }));
         *done += length;
-        Some(Piece {
+        Some(BurstPiece {
             thread: ThreadIx(thread),
             start: *done,
             end: *done,
             accesses: length,
             instructions: length * 3,
-            ..Piece::default()
+            ..BurstPiece::default()
         })
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 
 use anyhow::{bail, Context, Result};
 
-use crate::dynamorio::DynamoRio;
-use crate::stamp::{create_folder, newer, Stamp};
-use crate::step::{run, step};
+use crate::dynamorio::DynamoRioBuild;
+use crate::stamp::{create_folder, is_newer_than, BuildStamp};
+use crate::step::{build_step, run};
 use crate::workspace::Workspace;
 
 const SOURCES: [&str; 2] = ["tracer/core", "tracer/dynamorio"];
@@ -31,20 +31,20 @@ const FLAGS: [&str; 12] = [
 const LEAN: &str = "-mgeneral-regs-only";
 const FIX: &str = "install it: apt-get install build-essential";
 
-struct Unit {
+struct CompileUnit {
     source: PathBuf,
     object: PathBuf,
     lean: bool,
 }
 
-pub fn build(ws: &Workspace, dynamorio: &DynamoRio) -> Result<()> {
+pub fn build(ws: &Workspace, dynamorio: &DynamoRioBuild) -> Result<()> {
     let lib = ws.lib();
     create_folder(&lib)?;
     copy(&dynamorio.runtime(), &lib.join("libdynamorio.so"))?;
     copy(&dynamorio.license(), &lib.join("LICENSE-DynamoRIO"))?;
     let objects = ws.target.join("tracer");
     create_folder(&objects)?;
-    let (units, headers) = sources(&ws.root, &objects)?;
+    let (units, headers) = compile_units(&ws.root, &objects)?;
     if units.is_empty() {
         bail!("there is no C file in {}", SOURCES.join(" or "));
     }
@@ -59,16 +59,16 @@ pub fn build(ws: &Workspace, dynamorio: &DynamoRio) -> Result<()> {
         dynamorio.version,
         units.iter().map(|u| &u.source).collect::<Vec<_>>()
     );
-    let stamp = Stamp::new(objects.join("recipe"), recipe);
-    let same_recipe = stamp.holds();
-    let stale: Vec<&Unit> = units
+    let stamp = BuildStamp::new(objects.join("recipe"), recipe);
+    let same_recipe = stamp.is_current();
+    let stale: Vec<&CompileUnit> = units
         .iter()
-        .filter(|u| !same_recipe || !u.fresh(&headers))
+        .filter(|u| !same_recipe || !u.is_up_to_date(&headers))
         .collect();
     let library = lib.join("libhither_tracer.so");
     let mut inputs: Vec<PathBuf> = units.iter().map(|u| u.object.clone()).collect();
     inputs.extend(dynamorio.extensions());
-    if stale.is_empty() && newer(&library, inputs.iter().map(PathBuf::as_path)) {
+    if stale.is_empty() && is_newer_than(&library, inputs.iter().map(PathBuf::as_path)) {
         return Ok(());
     }
     if !same_recipe {
@@ -76,15 +76,15 @@ pub fn build(ws: &Workspace, dynamorio: &DynamoRio) -> Result<()> {
         stamp.clear();
     }
     let label = format!("tracer: {} of {} files compiled", stale.len(), units.len());
-    step(&label, || compile(&stale, &flags))?;
+    build_step(&label, || compile(&stale, &flags))?;
     stamp.write()?;
-    step("tracer: linked", || link(&library, &inputs))
+    build_step("tracer: linked", || link(&library, &inputs))
 }
 
-impl Unit {
-    fn fresh(&self, headers: &[PathBuf]) -> bool {
+impl CompileUnit {
+    fn is_up_to_date(&self, headers: &[PathBuf]) -> bool {
         let inputs = headers.iter().chain([&self.source]);
-        newer(&self.object, inputs.map(PathBuf::as_path))
+        is_newer_than(&self.object, inputs.map(PathBuf::as_path))
     }
 
     fn compile(&self, flags: &[String]) -> Result<()> {
@@ -97,7 +97,7 @@ impl Unit {
 
 /// Every C file with its object, and every header under `tracer`: there are few, so
 /// any changed header recompiles all.
-fn sources(root: &Path, objects: &Path) -> Result<(Vec<Unit>, Vec<PathBuf>)> {
+fn compile_units(root: &Path, objects: &Path) -> Result<(Vec<CompileUnit>, Vec<PathBuf>)> {
     let mut units = Vec::new();
     let mut headers = files(&root.join("tracer"), "h")?;
     for folder in SOURCES {
@@ -109,7 +109,7 @@ fn sources(root: &Path, objects: &Path) -> Result<(Vec<Unit>, Vec<PathBuf>)> {
         for source in files(&path, "c")? {
             let stem = source.file_stem().unwrap_or_default().to_string_lossy();
             let stage = path.file_name().unwrap_or_default().to_string_lossy();
-            units.push(Unit {
+            units.push(CompileUnit {
                 object: objects.join(format!("{stage}-{stem}.o")),
                 lean: stem.ends_with("_lean"),
                 source: source.clone(),
@@ -130,7 +130,7 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn compile(units: &[&Unit], flags: &[String]) -> Result<()> {
+fn compile(units: &[&CompileUnit], flags: &[String]) -> Result<()> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     // The queue and the errors are all that the workers share.
     let queue = Mutex::new(units.iter());
@@ -167,7 +167,7 @@ fn link(library: &Path, inputs: &[PathBuf]) -> Result<()> {
 
 /// Copies a file unless the copy is up to date.
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    if newer(to, [from]) {
+    if is_newer_than(to, [from]) {
         return Ok(());
     }
     let fresh = to.with_extension("new");

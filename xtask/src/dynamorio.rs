@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::stamp::{create_folder, Stamp};
-use crate::step::{run, step};
+use crate::stamp::{create_folder, BuildStamp};
+use crate::step::{build_step, run};
 use crate::workspace::Workspace;
 
 const TARGETS: [&str; 8] = [
@@ -33,13 +33,13 @@ const OPTIONS: [&str; 7] = [
 const FIX: &str = "install it: apt-get install cmake build-essential";
 
 /// A finished DynamoRIO build.
-pub struct DynamoRio {
+pub struct DynamoRioBuild {
     pub version: String,
     source: PathBuf,
     folder: PathBuf,
 }
 
-impl DynamoRio {
+impl DynamoRioBuild {
     pub fn includes(&self) -> [PathBuf; 2] {
         [self.folder.join("include"), self.folder.join("ext/include")]
     }
@@ -71,7 +71,7 @@ impl DynamoRio {
     }
 }
 
-pub fn build(ws: &Workspace) -> Result<DynamoRio> {
+pub fn build(ws: &Workspace) -> Result<DynamoRioBuild> {
     let (package, version) = ws.package("dynamorio-sys")?;
     let source = package.join("dynamorio");
     let folder = ws.target.join("dynamorio");
@@ -80,45 +80,45 @@ pub fn build(ws: &Workspace) -> Result<DynamoRio> {
         source.display(),
         folder.display()
     );
-    let configured = Stamp::new(folder.join("hither-configured"), recipe.clone());
-    let built = Stamp::new(folder.join("hither-built"), recipe);
-    let dynamorio = DynamoRio {
+    let configured = BuildStamp::new(folder.join("hither-configured"), recipe.clone());
+    let built = BuildStamp::new(folder.join("hither-built"), recipe);
+    let dynamorio = DynamoRioBuild {
         version,
         source: source.clone(),
         folder: folder.clone(),
     };
-    if built.holds() && dynamorio.runtime().exists() {
+    if built.is_current() && dynamorio.runtime().exists() {
         return Ok(dynamorio);
     }
-    if !configured.holds() {
+    if !configured.is_current() {
         if folder.exists() {
             fs::remove_dir_all(&folder)
                 .with_context(|| format!("cannot remove {}", folder.display()))?;
         }
         create_folder(&folder)?;
-        step("DynamoRIO: configured", || {
+        build_step("DynamoRIO: configured", || {
             let mut cmake = Command::new("cmake");
             cmake.arg("-S").arg(&source).arg("-B").arg(&folder);
             // An inherited CFLAGS or LDFLAGS breaks its freestanding core.
             for variable in ["CFLAGS", "CXXFLAGS", "LDFLAGS"] {
                 cmake.env_remove(variable);
             }
-            quiet(cmake.args(OPTIONS))
+            run_quietly(cmake.args(OPTIONS))
         })?;
         configured.write()?;
     }
-    step("DynamoRIO: built", || {
+    build_step("DynamoRIO: built", || {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let mut cmake = Command::new("cmake");
         cmake.arg("--build").arg(&folder);
         cmake.arg("--parallel").arg(jobs.to_string());
-        quiet(cmake.arg("--target").args(TARGETS))
+        run_quietly(cmake.arg("--target").args(TARGETS))
     })?;
     built.write()?;
     Ok(dynamorio)
 }
 
 /// DynamoRIO's own warnings are not ours to show.
-fn quiet(command: &mut Command) -> Result<()> {
+fn run_quietly(command: &mut Command) -> Result<()> {
     run(command, FIX, false)
 }

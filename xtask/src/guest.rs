@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
 use clap::Parser;
-use hither_guest::{Guest, Kernel, Output};
+use hither_guest::{CommandOutput, DebianKernel, Guest};
 
 /// Boot a NUMA machine in QEMU and run a command on it.
 ///
@@ -36,7 +36,7 @@ struct Args {
     threads: usize,
     /// Rows of node distances: 10,21/21,10 [default: 10, 21 to neighbours, 31 ...]
     #[arg(long, value_parser = distances)]
-    distances: Option<Distances>,
+    distances: Option<NodeDistances>,
     /// One more node, with memory and without processors
     #[arg(long)]
     memory_only_node: bool,
@@ -67,11 +67,11 @@ struct Args {
 }
 
 #[derive(Clone)]
-struct Distances(Vec<Vec<u8>>);
+struct NodeDistances(Vec<Vec<u8>>);
 
-fn distances(text: &str) -> Result<Distances, std::num::ParseIntError> {
+fn distances(text: &str) -> Result<NodeDistances, std::num::ParseIntError> {
     let row = |row: &str| row.split(',').map(|d| d.trim().parse()).collect();
-    Ok(Distances(
+    Ok(NodeDistances(
         text.split('/').map(row).collect::<Result<_, _>>()?,
     ))
 }
@@ -88,16 +88,16 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
     if args.prepare {
         return prepare();
     }
-    let output = match guest(&args)?.run(&command(&args.command)) {
+    let output = match build_guest(&args)?.run(&shell_command(&args.command)) {
         Ok(output) => output,
         Err(e) => {
             eprintln!("xtask: {e}");
-            let bad_option = matches!(e, hither_guest::Error::Shape(_));
+            let bad_option = matches!(e, hither_guest::GuestError::Shape(_));
             return Ok(ExitCode::from(if bad_option { 2 } else { 125 }));
         }
     };
     if let Some(folder) = &args.out {
-        save(&output, folder)?;
+        save_files(&output, folder)?;
     }
     Ok(ExitCode::from(u8::try_from(output.status).unwrap_or(1)))
 }
@@ -105,7 +105,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
 /// Tests that need the machine skip themselves by name where it cannot be had, so that
 /// is no failure here unless it is one there.
 fn prepare() -> Result<ExitCode> {
-    for kernel in [Kernel::V6_12, Kernel::V6_1] {
+    for kernel in [DebianKernel::V6_12, DebianKernel::V6_1] {
         let first = hither_guest::prepare(kernel);
         let Err(why) = first.or_else(|_| {
             // apt's lists may be old or gone. Only root can renew them: for others this
@@ -124,12 +124,12 @@ fn prepare() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn guest(args: &Args) -> Result<Guest> {
+fn build_guest(args: &Args) -> Result<Guest> {
     let here = std::env::current_dir().context("cannot find the current folder")?;
     let kernel = if args.kernel == "6.1" {
-        Kernel::V6_1
+        DebianKernel::V6_1
     } else {
-        Kernel::V6_12
+        DebianKernel::V6_12
     };
     let mut guest = Guest::new()
         .nodes(args.nodes)
@@ -145,7 +145,7 @@ fn guest(args: &Args) -> Result<Guest> {
     if let Some(sockets) = args.sockets {
         guest = guest.sockets(sockets);
     }
-    if let Some(Distances(rows)) = &args.distances {
+    if let Some(NodeDistances(rows)) = &args.distances {
         guest = guest.distances(rows);
     }
     if args.memory_only_node {
@@ -162,7 +162,7 @@ fn guest(args: &Args) -> Result<Guest> {
 }
 
 /// One argument is a line for the shell; of several, each is a word.
-fn command(words: &[String]) -> String {
+fn shell_command(words: &[String]) -> String {
     if let [line] = words {
         return line.clone();
     }
@@ -172,7 +172,7 @@ fn command(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-fn save(output: &Output, folder: &Path) -> Result<()> {
+fn save_files(output: &CommandOutput, folder: &Path) -> Result<()> {
     for (name, data) in &output.files {
         let name = Path::new(name);
         let inside = name
@@ -198,7 +198,7 @@ mod tests {
     fn one_argument_is_a_line_and_several_are_words() {
         let check = |words: &[&str], expected: &str| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-            assert_eq!(command(&words), expected);
+            assert_eq!(shell_command(&words), expected);
         };
         check(&["a b; c"], "a b; c");
         check(&["a", "b c", "it's"], r"'a' 'b c' 'it'\''s'");

@@ -15,39 +15,39 @@ use anyhow::{bail, Result};
 
 use workspace::Workspace;
 
-struct Task {
+struct XtaskCommand {
     name: &'static str,
     about: &'static str,
     run: fn(&[String]) -> Result<ExitCode>,
 }
 
-const TASKS: &[Task] = &[
-    Task {
+const TASKS: &[XtaskCommand] = &[
+    XtaskCommand {
         name: "tracer",
         about: "build DynamoRIO (once) and our client into target/lib/hither",
         run: tracer,
     },
-    Task {
+    XtaskCommand {
         name: "dist",
         about: "package target/release/hither: a tarball and a .deb in target/dist",
         run: dist::main,
     },
-    Task {
+    XtaskCommand {
         name: "guest",
         about: "run a command on a NUMA machine in QEMU; --help says how",
         run: guest::run,
     },
-    Task {
+    XtaskCommand {
         name: "report-ui",
         about: "bundle the report's page into report-ui/dist",
         run: report_ui,
     },
-    Task {
+    XtaskCommand {
         name: "report-packages",
         about: "fetch what bundling and testing the page needs into report-ui/node_modules",
         run: report_packages,
     },
-    Task {
+    XtaskCommand {
         name: "help",
         about: "list the tasks",
         run: help,

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::step::{run, step};
+use crate::step::{build_step, run};
 use crate::workspace::Workspace;
 
 const FIX: &str = "install Debian's nodejs and npm";
@@ -17,11 +17,11 @@ pub fn build(ws: &Workspace) -> Result<()> {
         command
     };
     packages(ws)?;
-    step("types", || {
+    build_step("types", || {
         let tsc = "node_modules/typescript/bin/tsc";
         run(&mut command("node", &[tsc, "--noEmit"]), FIX, false)
     })?;
-    step("bundle", || {
+    build_step("bundle", || {
         run(&mut command("node", &["build.mjs"]), FIX, true)
     })
 }
@@ -35,7 +35,7 @@ pub fn packages(ws: &Workspace) -> Result<()> {
     if matches!((lock, installed), (Ok(lock), Ok(installed)) if installed >= lock) {
         return Ok(());
     }
-    step("packages", || {
+    build_step("packages", || {
         let mut npm = Command::new("npm");
         npm.args(["ci", "--no-audit", "--no-fund"])
             .current_dir(&folder);

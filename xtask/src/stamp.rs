@@ -6,17 +6,17 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 
-pub struct Stamp {
+pub struct BuildStamp {
     file: PathBuf,
     recipe: String,
 }
 
-impl Stamp {
+impl BuildStamp {
     pub fn new(file: PathBuf, recipe: String) -> Self {
         Self { file, recipe }
     }
 
-    pub fn holds(&self) -> bool {
+    pub fn is_current(&self) -> bool {
         fs::read_to_string(&self.file).is_ok_and(|old| old == self.recipe)
     }
 
@@ -35,7 +35,7 @@ impl Stamp {
 }
 
 /// Whether `output` exists and is at least as new as every input.
-pub fn newer<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> bool {
+pub fn is_newer_than<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> bool {
     let Some(made) = modified(output) else {
         return false;
     };
@@ -67,13 +67,13 @@ mod tests {
     fn a_stamp_holds_until_its_recipe_changes() {
         let folder = scratch("stamp");
         let file = folder.join("deeper/stamp");
-        let stamp = Stamp::new(file.clone(), "cc -O2".into());
-        assert!(!stamp.holds(), "nothing written yet");
+        let stamp = BuildStamp::new(file.clone(), "cc -O2".into());
+        assert!(!stamp.is_current(), "nothing written yet");
         stamp.write().unwrap();
-        assert!(stamp.holds());
-        assert!(!Stamp::new(file, "cc -O3".into()).holds());
+        assert!(stamp.is_current());
+        assert!(!BuildStamp::new(file, "cc -O3".into()).is_current());
         stamp.clear();
-        assert!(!stamp.holds());
+        assert!(!stamp.is_current());
         fs::remove_dir_all(folder).unwrap();
     }
 
@@ -89,13 +89,13 @@ mod tests {
         at(&a, 10);
         at(&b, 20);
         let inputs = || [a.as_path(), b.as_path()];
-        assert!(!newer(&out, inputs()), "missing");
+        assert!(!is_newer_than(&out, inputs()), "missing");
         at(&out, 15);
-        assert!(!newer(&out, inputs()), "older than b");
+        assert!(!is_newer_than(&out, inputs()), "older than b");
         at(&out, 20);
-        assert!(newer(&out, inputs()));
+        assert!(is_newer_than(&out, inputs()));
         fs::remove_file(&b).unwrap();
-        assert!(!newer(&out, inputs()), "an input is gone");
+        assert!(!is_newer_than(&out, inputs()), "an input is gone");
         fs::remove_dir_all(folder).unwrap();
     }
 }

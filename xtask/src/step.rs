@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{bail, Context, Result};
 
 /// Runs one step of a build and prints one line about it.
-pub fn step(what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+pub fn build_step(what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     let start = Instant::now();
     work()?;
     println!("{what}: {:.1} s", start.elapsed().as_secs_f64());

@@ -25,7 +25,7 @@ fn profile() -> Profile {
     };
     let comm = (0..120u32).flat_map(|s| {
         let events = if s < 60 { 5000 } else { 2000 };
-        let cell = move |(i, j)| Comm {
+        let cell = move |(i, j)| PairComm {
             slice: SliceIx(s),
             i: ThreadIx(i),
             j: ThreadIx(j),
@@ -57,16 +57,16 @@ fn profile() -> Profile {
     }
 }
 
-fn meta() -> Meta {
-    Meta {
+fn meta() -> ProfileMeta {
+    ProfileMeta {
         format: FORMAT_VERSION,
         writer: "0.1.0".to_owned(),
         command: vec!["./pairs".to_owned(), "4".to_owned()],
         duration: 1_200_000_000,
-        machine: Machine {
+        machine: MachineInfo {
             numa_nodes: 1,
             cache_bytes: 1 << 20,
-            ..Machine::default()
+            ..MachineInfo::default()
         },
         processes: vec![Process {
             pid: 100,
@@ -77,7 +77,7 @@ fn meta() -> Meta {
         limits: vec!["libm.so.6 has no symbols: its functions have no names".to_owned()],
         comm_slices: 1,
         page_slices: 60,
-        ..Meta::default()
+        ..ProfileMeta::default()
     }
 }
 
@@ -86,10 +86,10 @@ fn with_pages() -> Profile {
     for page in 0..800u32 {
         let owner = ThreadIx(page / 200);
         let first = if page % 200 < 100 { ThreadIx(0) } else { owner };
-        profile.first_touch.push(FirstTouch {
+        profile.first_touch.push(PageFirstTouch {
             page: PageNo(page),
             thread: first,
-            ..FirstTouch::default()
+            ..PageFirstTouch::default()
         });
         for slice in [0, 60] {
             profile.pages.push(PageUse {
@@ -126,7 +126,7 @@ fn with_pages() -> Profile {
             });
         }
     }
-    profile.sites.push(Site {
+    profile.sites.push(SourceSite {
         object: Some(ObjectIx(0)),
         file: "pairs.c".to_owned(),
         line: 42,

@@ -14,7 +14,7 @@ impl Rng {
     }
 
     /// 64 uniform bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -24,17 +24,17 @@ impl Rng {
 
     /// Uniform in 0..n; 0 for n = 0.
     pub fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
+        ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
 
     /// True with this probability (0 to 1).
     pub fn happens(&mut self, probability: f64) -> bool {
         // 53 bits fill the mantissa.
-        ((self.next() >> 11) as f64) < probability * (1u64 << 53) as f64
+        ((self.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
 
     /// Puts `items` in random order (Fisher and Yates).
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub fn shuffle_xorshift64<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i + 1));
         }
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn numbers_are_even_and_repeatable() {
         // The reference's first output for seed 0.
-        assert_eq!(Rng::new(0).next(), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(Rng::new(0).next_u64(), 0xE220_A839_7B1D_CDAF);
         let mut rng = Rng::new(3);
         let mut counts = [0; 4];
         (0..4000).for_each(|_| counts[rng.below(4)] += 1);

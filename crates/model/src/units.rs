@@ -112,11 +112,11 @@ fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
     if unit == 0 {
         return format!("{value:.0}{}", units[0]);
     }
-    format!("{}{}", three(value), units[unit])
+    format!("{}{}", three_digits(value), units[unit])
 }
 
 /// Three digits: 1.23, 12.3, 123; a unit from 100 000 on, a power of ten below 0.001.
-pub fn three(value: f64) -> String {
+pub fn three_digits(value: f64) -> String {
     match value.abs() {
         v if v >= 99_999.5 => count(value as u64),
         v if v >= 99.95 => format!("{value:.0}"),
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn numbers_have_three_digits() {
-        let check = |value: f64, want: &str| assert_eq!(three(value), want);
+        let check = |value: f64, want: &str| assert_eq!(three_digits(value), want);
         check(0.0, "0.00");
         check(1.234, "1.23");
         check(99.96, "100");

@@ -1,18 +1,18 @@
 //! What the bursts of a profile hold, thread by thread, and how fast they are decoded:
 //! `cargo run --release -p hither-profile --example bursts -- app.hither`
-use hither_profile::bursts::{Access, Bursts};
+use hither_profile::bursts::{BurstAccess, BurstTrace};
 use std::path::PathBuf;
 use std::time::Instant;
 
 fn main() {
     let folder = PathBuf::from(std::env::args_os().nth(1).expect("a profile"));
     let profile = hither_profile::read(&folder).expect("a profile");
-    let bursts = Bursts::open(&folder).expect("bursts").expect("bursts");
+    let bursts = BurstTrace::open(&folder).expect("bursts").expect("bursts");
     if let Some(broken) = bursts.broken() {
         println!("{broken}");
     }
     let (mut all, mut unnamed) = (0u64, 0u64);
-    let mut into: Vec<Access> = Vec::new();
+    let mut into: Vec<BurstAccess> = Vec::new();
     let mut seconds = 0.0;
     println!("window thread   pieces  instructions       reads      writes  depend  counted instructions, reads, writes");
     for window in 0..bursts.windows().len() {
@@ -30,7 +30,7 @@ fn main() {
                 for a in &into {
                     sums[usize::from(a.write)] += 1;
                     depend += u64::from(a.depends > 0);
-                    let named = bursts.place(window, piece.process, a.address >> 12);
+                    let named = bursts.page_name(window, piece.process, a.address >> 12);
                     unnamed += u64::from(named.is_none());
                     if named.is_none() && std::env::var_os("DBG").is_some() {
                         println!("{a:x?}");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const MAX_BYTES: u64 = 256 << 20;
 
 /// What is kept as JSON, told from other files by a version of its own and what only it has.
-pub(crate) trait Artefact: DeserializeOwned {
+pub(crate) trait JsonArtefact: DeserializeOwned {
     /// What it is called, and the command that makes it.
     const NOUN: &'static str;
     const MAKER: &'static str;
@@ -19,12 +19,12 @@ pub(crate) trait Artefact: DeserializeOwned {
 
     /// The version that a file says, read before the rest, which may look different in another
     /// one; an error where it is something else.
-    fn version(text: &[u8]) -> serde_json::Result<u64>;
+    fn read_version(text: &[u8]) -> serde_json::Result<u64>;
 
     /// A sentence about the first thing that is wrong.
     fn check(&self) -> Result<(), String>;
 
-    fn text(&self) -> serde_json::Result<Vec<u8>>;
+    fn to_json(&self) -> serde_json::Result<Vec<u8>>;
 }
 
 /// Why a placement or a prediction cannot be read or written.
@@ -72,7 +72,7 @@ pub enum ArtefactError {
     },
 }
 
-fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ArtefactError {
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ArtefactError {
     let path = path.to_owned();
     move |source| ArtefactError::Io {
         action,
@@ -82,7 +82,7 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ArtefactEr
 }
 
 /// Reads one and checks it.
-pub(crate) fn read<T: Artefact>(path: &Path) -> Result<T, ArtefactError> {
+pub(crate) fn read<T: JsonArtefact>(path: &Path) -> Result<T, ArtefactError> {
     let damaged = |what: String| ArtefactError::Damaged {
         path: path.to_owned(),
         maker: T::MAKER,
@@ -94,8 +94,8 @@ pub(crate) fn read<T: Artefact>(path: &Path) -> Result<T, ArtefactError> {
         maker: T::MAKER,
         why,
     };
-    let text = whole(path)?.map_err(not_one)?;
-    let format = T::version(&text).map_err(|e| not_one(e.to_string()))?;
+    let text = read_bounded(path)?.map_err(not_one)?;
+    let format = T::read_version(&text).map_err(|e| not_one(e.to_string()))?;
     if format != u64::from(T::FORMAT) {
         return Err(ArtefactError::OtherVersion {
             path: path.to_owned(),
@@ -111,7 +111,7 @@ pub(crate) fn read<T: Artefact>(path: &Path) -> Result<T, ArtefactError> {
 }
 
 /// All of a file; inside, why it cannot be an artefact.
-fn whole(path: &Path) -> Result<Result<Vec<u8>, String>, ArtefactError> {
+fn read_bounded(path: &Path) -> Result<Result<Vec<u8>, String>, ArtefactError> {
     // A pipe would make us wait for ever.
     match path.metadata() {
         Ok(data) if data.is_file() => {}
@@ -119,13 +119,13 @@ fn whole(path: &Path) -> Result<Result<Vec<u8>, String>, ArtefactError> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Ok(Err("it does not exist".to_owned()));
         }
-        Err(e) => return Err(io("read", path)(e)),
+        Err(e) => return Err(io_error("read", path)(e)),
     }
-    let file = File::open(path).map_err(io("read", path))?;
+    let file = File::open(path).map_err(io_error("read", path))?;
     let mut text = Vec::new();
     file.take(MAX_BYTES + 1)
         .read_to_end(&mut text)
-        .map_err(io("read", path))?;
+        .map_err(io_error("read", path))?;
     if text.len() as u64 > MAX_BYTES {
         return Ok(Err(format!("it is larger than {MAX_BYTES} bytes")));
     }
@@ -133,9 +133,11 @@ fn whole(path: &Path) -> Result<Result<Vec<u8>, String>, ArtefactError> {
 }
 
 /// Writes one to `path`, replacing one that is there; how many bytes it has.
-pub(crate) fn write<T: Artefact>(artefact: &T, path: &Path) -> Result<u64, ArtefactError> {
+pub(crate) fn write<T: JsonArtefact>(artefact: &T, path: &Path) -> Result<u64, ArtefactError> {
     let target = destination::<T>(path)?;
-    let text = artefact.text().map_err(|e| io("write", path)(e.into()))?;
+    let text = artefact
+        .to_json()
+        .map_err(|e| io_error("write", path)(e.into()))?;
     let parent = match target.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -144,17 +146,17 @@ pub(crate) fn write<T: Artefact>(artefact: &T, path: &Path) -> Result<u64, Artef
         .prefix(".hither-")
         .permissions(Permissions::from_mode(0o664))
         .tempfile_in(parent)
-        .map_err(io("make a file in", parent))?;
+        .map_err(io_error("make a file in", parent))?;
     file.write_all(&text)
         .and_then(|()| file.as_file().sync_all())
-        .map_err(io("write", path))?;
+        .map_err(io_error("write", path))?;
     file.persist(&target)
-        .map_err(|e| io("write", path)(e.error))?;
+        .map_err(|e| io_error("write", path)(e.error))?;
     Ok(text.len() as u64)
 }
 
 /// Where to write: `path`, or what it links to; an error where something else is.
-pub(crate) fn destination<T: Artefact>(path: &Path) -> Result<PathBuf, ArtefactError> {
+pub(crate) fn destination<T: JsonArtefact>(path: &Path) -> Result<PathBuf, ArtefactError> {
     let refused = |why: String| ArtefactError::Refused {
         path: path.to_owned(),
         noun: T::NOUN,
@@ -166,9 +168,9 @@ pub(crate) fn destination<T: Artefact>(path: &Path) -> Result<PathBuf, ArtefactE
     let target = path
         .canonicalize()
         .map_err(|_| refused("a broken link".to_owned()))?;
-    let text = whole(&target)
+    let text = read_bounded(&target)
         .map_err(|e| refused(e.to_string()))?
         .map_err(refused)?;
-    T::version(&text).map_err(|e| refused(e.to_string()))?;
+    T::read_version(&text).map_err(|e| refused(e.to_string()))?;
     Ok(target)
 }

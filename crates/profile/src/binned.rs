@@ -2,29 +2,29 @@
 //! time are merged pairwise. Totals per key never change.
 
 /// A key with N counters; lists of them are sorted by key, keys once.
-pub type Row<const N: usize> = (u64, [u64; N]);
+pub type CountRow<const N: usize> = (u64, [u64; N]);
 
 #[derive(Debug)]
-pub struct Binned<const N: usize> {
+pub struct BinnedCounts<const N: usize> {
     /// Slices per bin.
     factor: u32,
     budget: usize,
     rows: usize,
-    bins: Vec<Bin<N>>,
+    bins: Vec<TimeBin<N>>,
 }
 
 #[derive(Debug)]
-struct Bin<const N: usize> {
+struct TimeBin<const N: usize> {
     /// First slice divided by the factor.
     number: u32,
-    rows: Vec<Row<N>>,
+    rows: Vec<CountRow<N>>,
 }
 
-impl<const N: usize> Binned<N> {
+impl<const N: usize> BinnedCounts<N> {
     /// No rows yet; at most `budget`, but for those of a single bin.
     #[must_use]
     pub fn new(budget: usize) -> Self {
-        Binned {
+        BinnedCounts {
             factor: 1,
             budget,
             rows: 0,
@@ -39,7 +39,7 @@ impl<const N: usize> Binned<N> {
     }
 
     /// Adds sorted rows to the bin of `slice`.
-    pub fn add(&mut self, slice: u32, rows: Vec<Row<N>>) {
+    pub fn add_rows(&mut self, slice: u32, rows: Vec<CountRow<N>>) {
         if rows.is_empty() {
             return;
         }
@@ -48,12 +48,12 @@ impl<const N: usize> Binned<N> {
             Ok(at) => {
                 let bin = &mut self.bins[at];
                 self.rows -= bin.rows.len();
-                bin.rows = merge(std::mem::take(&mut bin.rows), rows);
+                bin.rows = merge_rows(std::mem::take(&mut bin.rows), rows);
                 self.rows += bin.rows.len();
             }
             Err(at) => {
                 self.rows += rows.len();
-                self.bins.insert(at, Bin { number, rows });
+                self.bins.insert(at, TimeBin { number, rows });
             }
         }
         while self.rows > self.budget && self.bins.len() > 1 {
@@ -64,14 +64,14 @@ impl<const N: usize> Binned<N> {
     /// Doubles the length of the bins.
     pub fn coarsen(&mut self) {
         self.factor = self.factor.saturating_mul(2);
-        let mut merged: Vec<Bin<N>> = Vec::with_capacity(self.bins.len() / 2 + 1);
+        let mut merged: Vec<TimeBin<N>> = Vec::with_capacity(self.bins.len() / 2 + 1);
         for bin in self.bins.drain(..) {
             let number = bin.number / 2;
             match merged.last_mut() {
                 Some(last) if last.number == number => {
-                    last.rows = merge(std::mem::take(&mut last.rows), bin.rows);
+                    last.rows = merge_rows(std::mem::take(&mut last.rows), bin.rows);
                 }
-                _ => merged.push(Bin { number, ..bin }),
+                _ => merged.push(TimeBin { number, ..bin }),
             }
         }
         self.rows = merged.iter().map(|bin| bin.rows.len()).sum();
@@ -79,7 +79,7 @@ impl<const N: usize> Binned<N> {
     }
 
     /// (first slice of the bin, its rows), in order of time.
-    pub fn into_bins(self) -> impl Iterator<Item = (u32, Vec<Row<N>>)> {
+    pub fn into_bins(self) -> impl Iterator<Item = (u32, Vec<CountRow<N>>)> {
         let factor = self.factor;
         self.bins
             .into_iter()
@@ -88,24 +88,24 @@ impl<const N: usize> Binned<N> {
 }
 
 /// Sorts rows and adds up those of the same key.
-pub fn collapse<const N: usize>(rows: &mut Vec<Row<N>>) {
+pub fn sort_and_sum<const N: usize>(rows: &mut Vec<CountRow<N>>) {
     rows.sort_unstable_by_key(|row| row.0);
     rows.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {
-            accumulate(&mut kept.1, next.1);
+            add_counts(&mut kept.1, next.1);
         }
         same
     });
 }
 
-fn accumulate<const N: usize>(sum: &mut [u64; N], more: [u64; N]) {
+fn add_counts<const N: usize>(sum: &mut [u64; N], more: [u64; N]) {
     for (s, m) in sum.iter_mut().zip(more) {
         *s = s.saturating_add(m);
     }
 }
 
-fn merge<const N: usize>(a: Vec<Row<N>>, b: Vec<Row<N>>) -> Vec<Row<N>> {
+fn merge_rows<const N: usize>(a: Vec<CountRow<N>>, b: Vec<CountRow<N>>) -> Vec<CountRow<N>> {
     if a.is_empty() {
         return b;
     }
@@ -117,7 +117,7 @@ fn merge<const N: usize>(a: Vec<Row<N>>, b: Vec<Row<N>>) -> Vec<Row<N>> {
         }
         let mut row = row;
         if let Some(same) = b.next_if(|other| other.0 == row.0) {
-            accumulate(&mut row.1, same.1);
+            add_counts(&mut row.1, same.1);
         }
         merged.push(row);
     }
@@ -131,10 +131,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn totals(rows: impl Iterator<Item = Row<2>>) -> BTreeMap<u64, [u64; 2]> {
+    fn totals(rows: impl Iterator<Item = CountRow<2>>) -> BTreeMap<u64, [u64; 2]> {
         let mut sums = BTreeMap::new();
         for (key, counts) in rows {
-            accumulate(sums.entry(key).or_insert([0; 2]), counts);
+            add_counts(sums.entry(key).or_insert([0; 2]), counts);
         }
         sums
     }
@@ -145,9 +145,9 @@ mod tests {
             added in prop::collection::vec((0u32..200, 0u64..20, 0u64..9, 0u64..9), 0..300),
             budget in 1usize..60,
         ) {
-            let mut binned = Binned::<2>::new(budget);
+            let mut binned = BinnedCounts::<2>::new(budget);
             for &(slice, key, reads, writes) in &added {
-                binned.add(slice, vec![(key, [reads, writes])]);
+                binned.add_rows(slice, vec![(key, [reads, writes])]);
             }
             let factor = binned.factor();
             let bins: Vec<_> = binned.into_bins().collect();
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn collapse_adds_equal_keys() {
         let mut rows = vec![(3, [1]), (1, [2]), (3, [u64::MAX])];
-        collapse(&mut rows);
+        sort_and_sum(&mut rows);
         assert_eq!(rows, [(1, [2]), (3, [u64::MAX])]);
     }
 }

@@ -4,7 +4,7 @@
 /// paragraph separators, those that change the direction of writing (U+202E makes `gpj.exe`
 /// of `exe.jpg`), and those without width.
 #[must_use]
-pub fn hides(c: char) -> bool {
+pub fn is_hidden_char(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
@@ -12,18 +12,19 @@ pub fn hides(c: char) -> bool {
 /// The text on one line, with a question mark for each character that [`hides`]. Everything
 /// printed that is from a profile or from a program goes through this.
 #[must_use]
-pub fn clean(text: &str) -> String {
-    let shown = |c| if hides(c) { '?' } else { c };
+pub fn strip_control_characters(text: &str) -> String {
+    let shown = |c| if is_hidden_char(c) { '?' } else { c };
     text.chars().map(shown).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::clean;
+    use super::strip_control_characters;
 
     #[test]
     fn what_steers_terminals_is_replaced() {
-        let check = |text: &str, expected: &str| assert_eq!(clean(text), expected);
+        let check =
+            |text: &str, expected: &str| assert_eq!(strip_control_characters(text), expected);
         check("plain, größer, 日本", "plain, größer, 日本");
         check("\u{1b}[31mred\u{7}", "?[31mred?");
         check(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What a figure is counted in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
+pub enum FigureUnit {
     /// 0 to 1.
     Share,
     /// Per cent above a mean, 0 and up.
@@ -18,18 +18,18 @@ pub enum Unit {
     Number,
 }
 
-impl Unit {
+impl FigureUnit {
     /// Differences are taken as they are; of the others, relative to the larger value.
     #[must_use]
     pub fn is_absolute(self) -> bool {
-        matches!(self, Unit::Share | Unit::Percent)
+        matches!(self, FigureUnit::Share | FigureUnit::Percent)
     }
 }
 
 /// Which way is good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Better {
+pub enum BetterWhen {
     Higher,
     Lower,
     /// It says how large or of what kind the run is.
@@ -39,13 +39,13 @@ pub enum Better {
 
 /// One figure of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct RunFigure {
     /// As `docs/metrics.md` calls it: `E_app best`.
     pub name: String,
     /// In a few words.
     pub meaning: String,
-    pub unit: Unit,
-    pub better: Better,
+    pub unit: FigureUnit,
+    pub better: BetterWhen,
     /// How far runs of one program differ; in the unit where that is absolute, else
     /// relative.
     pub spread: f64,

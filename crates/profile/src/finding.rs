@@ -80,9 +80,9 @@ pub struct Finding {
     pub object: Option<ObjectIx>,
     /// The source lines that touch it most.
     pub lines: Vec<FindingLine>,
-    pub fixes: Vec<Fix>,
+    pub fixes: Vec<SuggestedFix>,
     /// What shows it.
-    pub picture: Picture,
+    pub picture: FindingPicture,
 }
 
 /// A source line of a finding.
@@ -97,7 +97,7 @@ pub struct FindingLine {
 
 /// Something to do about a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fix {
+pub struct SuggestedFix {
     /// A sentence: what to do, and what it brings.
     pub what: String,
     /// Code or a command line to copy, or empty.
@@ -107,7 +107,7 @@ pub struct Fix {
 /// Which picture of the report shows a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "panel")]
-pub enum Picture {
+pub enum FindingPicture {
     Machine,
     Communication,
     Timeline,

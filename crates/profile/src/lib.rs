@@ -16,12 +16,14 @@ pub mod prediction;
 pub mod tables;
 
 pub use artefact::ArtefactError;
-pub use clean::{clean, hides};
+pub use clean::{is_hidden_char, strip_control_characters};
 pub use comm::CommMatrix;
-pub use figure::{Better, Figure, Unit};
-pub use finding::{Finding, FindingKind, FindingLine, Fix, Picture};
+pub use figure::{BetterWhen, FigureUnit, RunFigure};
+pub use finding::{Finding, FindingKind, FindingLine, FindingPicture, SuggestedFix};
 pub use ids::*;
-pub use io::{check_destination, read, read_meta, write, write_with, Error, Written};
+pub use io::{
+    check_destination, read, read_meta, write, write_with_bursts, ProfileError, WriteOutcome,
+};
 pub use meta::*;
 pub use placement::*;
 pub use prediction::*;
@@ -30,17 +32,17 @@ pub use tables::*;
 /// A whole profile in memory: `profile.json` and every table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    pub meta: Meta,
+    pub meta: ProfileMeta,
     pub threads: Vec<Thread>,
     pub slices: Vec<Slice>,
-    pub comm: Vec<Comm>,
+    pub comm: Vec<PairComm>,
     pub pages: Vec<PageUse>,
-    pub first_touch: Vec<FirstTouch>,
+    pub first_touch: Vec<PageFirstTouch>,
     pub regions: Vec<Region>,
     pub objects: Vec<Object>,
     pub object_ranges: Vec<ObjectRange>,
-    pub members: Vec<Member>,
-    pub sites: Vec<Site>,
+    pub members: Vec<ObjectMember>,
+    pub sites: Vec<SourceSite>,
     pub lines: Vec<LineUse>,
     pub thread_moves: Vec<ThreadMove>,
     pub page_moves: Vec<PageMove>,

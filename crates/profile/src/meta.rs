@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub const FORMAT_VERSION: u32 = 1;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Meta {
+pub struct ProfileMeta {
     pub format: u32,
     /// Version of hither that wrote it.
     pub writer: String,
@@ -16,7 +16,7 @@ pub struct Meta {
     pub started_unix: u64,
     /// Wall time of the run in nanoseconds.
     pub duration: u64,
-    pub machine: Machine,
+    pub machine: MachineInfo,
     pub options: TraceOptions,
     pub processes: Vec<Process>,
     pub end: RunEnd,
@@ -29,12 +29,12 @@ pub struct Meta {
     pub page_slices: u32,
     /// Estimated relative standard error of totals, when sampled; 0 when exact.
     pub sampling_error: f64,
-    pub cost: Cost,
+    pub cost: TraceCost,
     /// `None` of a run that was traced, which counts accesses. Else it was observed by
     /// `hither auto`: what is counted as accesses are the page faults that were seen, all of
     /// them as reads, and the program ran at its own speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub online: Option<Online>,
+    pub online: Option<OnlineInfo>,
     /// What `bursts.bin` holds; `None` where nothing was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<BurstInfo>,
@@ -58,7 +58,7 @@ pub struct BurstOptions {
     pub every: u64,
 }
 
-impl Meta {
+impl ProfileMeta {
     /// Counts are page faults, a sample of the accesses of unknown share.
     #[must_use]
     pub fn is_online(&self) -> bool {
@@ -69,7 +69,7 @@ impl Meta {
 /// How a run was observed and placed while it ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Online {
+pub struct OnlineInfo {
     /// `kmaf` or `spcd`.
     pub mechanism: String,
     /// What caused page faults, by name.
@@ -83,7 +83,7 @@ pub struct Online {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineInfo {
     pub hostname: String,
     pub kernel: String,
     pub cpu: String,
@@ -150,7 +150,7 @@ pub enum RunEnd {
 
 /// What tracing cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct TraceCost {
     /// CPU nanoseconds of the collector while the target ran.
     pub collector_cpu: u64,
     pub line_cache_misses: u64,

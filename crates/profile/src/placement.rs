@@ -25,19 +25,19 @@ pub struct Placement {
     /// Version of hither that made it.
     pub writer: String,
     pub source: PlacementSource,
-    pub machine: MachineId,
+    pub machine: MachineIdentity,
     pub policy: PolicyChoice,
-    pub objective: Objective,
+    pub objective: MappingObjective,
     /// A sentence: what it brings, or why it brings nothing.
     pub why: String,
     /// Process images, as in the profile.
-    pub processes: Vec<ProcessId>,
+    pub processes: Vec<ProcessIdentity>,
     /// Every thread of the profile. Row number = [`ThreadIx`].
-    pub threads: Vec<ThreadId>,
+    pub threads: Vec<ThreadIdentity>,
     /// Bytes of the pages that the data policy counted with: 4 KiB or 2 MiB.
     pub page_bytes: u64,
     /// The regions whose pages are placed.
-    pub regions: Vec<RegionId>,
+    pub regions: Vec<RegionIdentity>,
     /// In order of time; one where the placement holds for the whole run.
     pub phases: Vec<PlacedPhase>,
 }
@@ -53,7 +53,7 @@ pub struct PlacementSource {
 
 /// Tells machines apart: a placement fits those of the same fingerprint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MachineId {
+pub struct MachineIdentity {
     /// As it was named (a file, a description), or this machine's host name.
     pub name: String,
     /// Of all units, caches, cores and nodes with their numbers, used or not.
@@ -137,7 +137,7 @@ impl PolicyChoice {
 
 /// Sum over pairs of threads of their communication events times their distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Objective {
+pub struct MappingObjective {
     /// Of the placement it is compared with, named in [`Placement::why`].
     pub before: u64,
     pub after: u64,
@@ -145,7 +145,7 @@ pub struct Objective {
 
 /// A process image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessId {
+pub struct ProcessIdentity {
     pub executable: String,
     pub parent: Option<ProcessIx>,
     /// Its MPI rank on the host, or what comes closest: its place among the processes of
@@ -155,7 +155,7 @@ pub struct ProcessId {
 
 /// What a thread is known by in the next run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ThreadId {
+pub struct ThreadIdentity {
     pub process: ProcessIx,
     pub name: String,
     /// `None` for the first of a process.
@@ -166,7 +166,7 @@ pub struct ThreadId {
 
 /// What a region is known by in the next run; see [`crate::Region`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct RegionId {
+pub struct RegionIdentity {
     pub kind: RegionKind,
     pub process: ProcessIx,
     pub thread: Option<ThreadIx>,
@@ -185,10 +185,10 @@ pub struct PlacedPhase {
     /// Synchronisation points passed before it in the profiled run, see
     /// [`crate::Slice::sync`]: unlike time, they count alike in a run without tracer.
     pub sync: [u64; 4],
-    pub objective: Objective,
+    pub objective: MappingObjective,
     /// By thread; threads that are not here are left to the system.
     pub threads: Vec<ThreadPlace>,
-    pub pages: Vec<RegionPlaces>,
+    pub pages: Vec<RegionPlacement>,
 }
 
 /// Where a thread runs: `[thread, PU, PU of the kernel, node]`.
@@ -207,7 +207,7 @@ impl ThreadPlace {
     }
     /// The kernel's number of the PU.
     #[must_use]
-    pub fn os(self) -> u32 {
+    pub fn os_index(self) -> u32 {
         self.2
     }
     #[must_use]
@@ -218,7 +218,7 @@ impl ThreadPlace {
 
 /// Where pages of a region lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RegionPlaces {
+pub struct RegionPlacement {
     /// Position in [`Placement::regions`].
     pub region: u32,
     /// In order, apart from one another; pages between them are left to the system.
@@ -245,7 +245,7 @@ impl PageRun {
     }
 }
 
-impl RegionPlaces {
+impl RegionPlacement {
     /// Appends pages behind those that are there, in one run with the last where they
     /// continue it.
     pub fn push(&mut self, first: u64, pages: u64, node: NodeIx) {
@@ -268,7 +268,7 @@ impl Placement {
     /// not have. Of several that are known as the same, the first is the first.
     #[must_use]
     pub fn regions_in(&self, profile: &Profile) -> Vec<Option<RegionIx>> {
-        let mut same: HashMap<RegionId, Vec<RegionIx>> = HashMap::new();
+        let mut same: HashMap<RegionIdentity, Vec<RegionIx>> = HashMap::new();
         for (ix, region) in profile.regions.iter().enumerate().rev() {
             let regions = same.entry(region.into()).or_default();
             regions.push(RegionIx(ix as u32));
@@ -278,9 +278,9 @@ impl Placement {
     }
 }
 
-impl From<&Region> for RegionId {
-    fn from(region: &Region) -> RegionId {
-        RegionId {
+impl From<&Region> for RegionIdentity {
+    fn from(region: &Region) -> RegionIdentity {
+        RegionIdentity {
             kind: region.kind,
             process: region.process,
             thread: region.thread,

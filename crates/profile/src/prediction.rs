@@ -4,7 +4,7 @@
 //! Amounts are those of the accesses that were counted, a sample of the run: they compare
 //! placements with one another, and mean little alone. Where chance plays a part, as in what an
 //! operating system does, they are means over several seeds.
-use crate::placement::{MachineId, PlacementSource};
+use crate::placement::{MachineIdentity, PlacementSource};
 use serde::{Deserialize, Serialize};
 
 mod file;
@@ -21,16 +21,16 @@ pub struct Prediction {
     /// Version of hither that made it.
     pub writer: String,
     /// One for each profile and machine, in the order in which they were named.
-    pub comparisons: Vec<Forecast>,
+    pub comparisons: Vec<PlacementComparison>,
 }
 
 /// Placements of one profile on one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Forecast {
+pub struct PlacementComparison {
     pub source: PlacementSource,
     /// When the profile was begun, seconds since 1970: tells profiles of one name apart.
     pub started_unix: u64,
-    pub machine: MachineId,
+    pub machine: MachineIdentity,
     /// For people.
     pub title: String,
     /// The machine file that the model was made of, as it was named.
@@ -40,16 +40,16 @@ pub struct Forecast {
     /// Of the caches, the nearest to the core first.
     pub levels: Vec<String>,
     /// Of the interconnect, one direction each.
-    pub links: Vec<LinkName>,
-    /// Of threads and data structures, in the order of [`Predicted::threads`] and
-    /// [`Predicted::structures`].
+    pub links: Vec<LinkEndpoints>,
+    /// Of threads and data structures, in the order of [`PredictedPlacement::threads`] and
+    /// [`PredictedPlacement::structures`].
     pub threads: Vec<String>,
     pub structures: Vec<String>,
-    pub sample: Sample,
+    pub sample: SimulatedSample,
     /// Pages without a node of their own: `first-touch`, `replay` or `interleave`.
     pub pages: String,
     /// At least one; the others are compared with the first.
-    pub placements: Vec<Predicted>,
+    pub placements: Vec<PredictedPlacement>,
     /// Which takes least time, a position in `placements`.
     pub best: u32,
     /// A sentence: which is best, by how much, and how sure that is.
@@ -60,7 +60,7 @@ pub struct Forecast {
 
 /// One direction of a link: numbers of the two endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkName {
+pub struct LinkEndpoints {
     pub from: u32,
     pub to: u32,
     pub between_packages: bool,
@@ -68,7 +68,7 @@ pub struct LinkName {
 
 /// What was simulated of what was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct SimulatedSample {
     /// Windows and accesses recorded, and those of them that were simulated, warm-up included.
     pub windows_recorded: u64,
     pub windows: u64,
@@ -83,7 +83,7 @@ pub struct Sample {
 
 /// A placement and what it does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Predicted {
+pub struct PredictedPlacement {
     /// As it was asked for: `locality+most-access`, `os`, a file.
     pub name: String,
     /// The policies; of a file those it was made with.
@@ -94,19 +94,19 @@ pub struct Predicted {
     /// Seeds that amounts are the mean of.
     pub seeds: u32,
     /// Against the first placement, with its uncertainty.
-    pub relative: Relative,
-    pub amounts: Amounts,
+    pub relative: RelativeFigures,
+    pub amounts: PredictedAmounts,
     /// By thread, and by data structure; empty unless asked for.
-    pub by_thread: Vec<Part>,
-    pub by_structure: Vec<Part>,
+    pub by_thread: Vec<PartAmounts>,
+    pub by_structure: Vec<PartAmounts>,
     /// By window, in order of time.
-    pub over_time: Vec<Moment>,
+    pub over_time: Vec<WindowAmounts>,
 }
 
 /// A ratio to the first placement and the half width of its 95 % confidence interval, which
 /// comes from the windows and the seeds as samples. `None` where the first has nothing of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ratio {
+pub struct RatioEstimate {
     pub value: f64,
     /// `None` with a single window and seed, which tell nothing of how results vary.
     pub half_width: Option<f64>,
@@ -114,24 +114,24 @@ pub struct Ratio {
 
 /// Figures as ratios to those of the first placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Relative {
-    pub time: Option<Ratio>,
-    pub first_level_misses: Option<Ratio>,
-    pub last_level_misses: Option<Ratio>,
-    pub invalidations: Option<Ratio>,
+pub struct RelativeFigures {
+    pub time: Option<RatioEstimate>,
+    pub first_level_misses: Option<RatioEstimate>,
+    pub last_level_misses: Option<RatioEstimate>,
+    pub invalidations: Option<RatioEstimate>,
     /// Lines that went from cache to cache.
-    pub transfers: Option<Ratio>,
+    pub transfers: Option<RatioEstimate>,
     /// Bytes on all links.
-    pub link_bytes: Option<Ratio>,
-    pub dram: Option<Ratio>,
-    pub remote_dram: Option<Ratio>,
-    pub read_time: Option<Ratio>,
-    pub energy: Option<Ratio>,
+    pub link_bytes: Option<RatioEstimate>,
+    pub dram: Option<RatioEstimate>,
+    pub remote_dram: Option<RatioEstimate>,
+    pub read_time: Option<RatioEstimate>,
+    pub energy: Option<RatioEstimate>,
 }
 
 /// What was counted, summed over windows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Amounts {
+pub struct PredictedAmounts {
     pub instructions: f64,
     pub accesses: f64,
     /// Seconds until the last thread is through, summed over windows.
@@ -207,7 +207,7 @@ pub struct EnergyPart {
 
 /// A thread's part, or that of a data structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct PartAmounts {
     pub accesses: f64,
     pub instructions: f64,
     pub first_level_misses: f64,
@@ -221,7 +221,7 @@ pub struct Part {
 
 /// One window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
+pub struct WindowAmounts {
     /// When it began in the profiled run, nanoseconds.
     pub start: u64,
     /// Seconds.
@@ -236,7 +236,7 @@ pub struct Moment {
     pub energy: f64,
 }
 
-impl Amounts {
+impl PredictedAmounts {
     /// Lines read from and written to any memory.
     #[must_use]
     pub fn dram(&self) -> f64 {

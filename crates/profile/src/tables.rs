@@ -56,7 +56,7 @@ pub struct Slice {
 /// Communication of one pair of threads in one slice (or a run of slices merged to
 /// keep within the size budget: then the first of them). Sparse, `i < j`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Comm {
+pub struct PairComm {
     pub slice: SliceIx,
     pub i: ThreadIx,
     pub j: ThreadIx,
@@ -116,7 +116,7 @@ pub struct PageMove {
 
 /// Who touched a page first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct FirstTouch {
+pub struct PageFirstTouch {
     pub region: RegionIx,
     pub page: PageNo,
     pub thread: ThreadIx,
@@ -210,7 +210,7 @@ pub struct ObjectRange {
 
 /// A field of a structure, or of the elements of an array of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Member {
+pub struct ObjectMember {
     pub object: ObjectIx,
     pub name: String,
     pub type_name: String,
@@ -222,7 +222,7 @@ pub struct Member {
 
 /// Accesses that one source line makes to one object, from samples.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Site {
+pub struct SourceSite {
     pub object: Option<ObjectIx>,
     pub file: String,
     pub line: u32,

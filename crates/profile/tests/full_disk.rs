@@ -1,6 +1,6 @@
 //! A full disk: keep what fits, say what does not, leave no halves.
 mod common;
-use hither_profile::bursts::{Bursts, Piece, PieceHead, Writer};
+use hither_profile::bursts::{BurstPiece, BurstTrace, BurstWriter, PieceHeader};
 use hither_profile::*;
 use std::fs;
 use std::io::Write;
@@ -127,18 +127,18 @@ fn bursts_as_far_as_files_may_grow() {
 
 /// Pieces of so many accesses and `bytes` bytes of code each, which nobody decodes, until no more
 /// can be written.
-fn pieces(writer: &mut Writer, accesses: u64, bytes: usize) -> u64 {
+fn pieces(writer: &mut BurstWriter, accesses: u64, bytes: usize) -> u64 {
     for sequence in 0.. {
-        let head = PieceHead {
+        let head = PieceHeader {
             window: 1,
             sequence,
-            piece: Piece {
+            piece: BurstPiece {
                 accesses,
-                ..Piece::default()
+                ..BurstPiece::default()
             },
-            ..PieceHead::default()
+            ..PieceHeader::default()
         };
-        writer.piece(&head, &vec![0; bytes]);
+        writer.append_piece(&head, &vec![0; bytes]);
         if writer.failed().is_some() {
             return sequence.into();
         }
@@ -152,14 +152,14 @@ fn child_cuts_bursts() {
     let Some(dir) = child_dir() else { return };
     let path = dir.join("p.hither");
     let mut profile = common::profile(3, 20);
-    let mut writer = Writer::begin(&path).unwrap();
+    let mut writer = BurstWriter::create(&path).unwrap();
     let whole = pieces(&mut writer, 1, 1000);
-    let written = write_with(&mut profile, &path, writer).unwrap();
+    let written = write_with_bursts(&mut profile, &path, writer).unwrap();
     assert_eq!(written.missing, Vec::<String>::new());
     let meta = read(&path).unwrap().meta;
     let last = meta.limits.last().unwrap();
     assert!(last.starts_with("The last "), "{last}");
-    let bursts = Bursts::open(&path).unwrap().expect("bursts");
+    let bursts = BurstTrace::open(&path).unwrap().expect("bursts");
     let info = meta.bursts.expect("bursts");
     assert_eq!((info.windows, info.accesses), (1, bursts.accesses()));
     assert!((1..whole).contains(&info.accesses), "{info:?}");
@@ -171,24 +171,24 @@ fn child_gives_up_bursts() {
     let Some(dir) = child_dir() else { return };
     let path = dir.join("p.hither");
     let mut profile = common::profile(3, 20);
-    let mut writer = Writer::begin(&path).unwrap();
+    let mut writer = BurstWriter::create(&path).unwrap();
     assert!(pieces(&mut writer, 0, 1000) > 50);
-    let written = write_with(&mut profile, &path, writer).unwrap();
+    let written = write_with_bursts(&mut profile, &path, writer).unwrap();
     assert_eq!(written.missing, Vec::<String>::new());
     let limits = read(&path).unwrap().meta.limits;
     assert!(limits.iter().any(|l| l.contains("given up")), "{limits:?}");
-    assert!(Bursts::open(&path).unwrap().is_none());
+    assert!(BurstTrace::open(&path).unwrap().is_none());
 }
 
 #[test]
 fn child_keeps_some_bursts() {
     let Some(dir) = child_dir() else { return };
     let path = dir.join("p.hither");
-    let mut writer = Writer::begin(&path).unwrap();
+    let mut writer = BurstWriter::create(&path).unwrap();
     let whole = pieces(&mut writer, 1, 1000);
-    let written = write_with(&mut Profile::default(), &path, writer).unwrap();
+    let written = write_with_bursts(&mut Profile::default(), &path, writer).unwrap();
     assert_eq!(written.missing, Vec::<String>::new());
-    let bursts = Bursts::open(&path).unwrap().expect("bursts");
+    let bursts = BurstTrace::open(&path).unwrap().expect("bursts");
     assert!(bursts.broken().is_some_and(|b| b.contains("ends early")));
     assert_eq!(bursts.windows()[0].pieces.len() as u64, whole);
 }
@@ -198,29 +198,29 @@ fn child_keeps_some_bursts() {
 fn child_cannot_end_bursts() {
     let Some(dir) = child_dir() else { return };
     let limit = {
-        let mut writer = Writer::begin(&dir.join("other.hither")).unwrap();
+        let mut writer = BurstWriter::create(&dir.join("other.hither")).unwrap();
         pieces(&mut writer, 0, 0);
         writer.bytes() / 1024 * 1024 + 1024
     };
     let path = dir.join("p.hither");
-    let mut writer = Writer::begin(&path).unwrap();
-    let head = PieceHead {
+    let mut writer = BurstWriter::create(&path).unwrap();
+    let head = PieceHeader {
         window: 1,
-        ..PieceHead::default()
+        ..PieceHeader::default()
     };
     let empty = {
         let before = writer.bytes();
-        writer.piece(&head, &[]);
+        writer.append_piece(&head, &[]);
         writer.bytes() - before
     };
-    let next = PieceHead {
+    let next = PieceHeader {
         sequence: 1,
         ..head
     };
     let room = limit - writer.bytes() - empty - 4;
-    writer.piece(&next, &vec![0; room as usize]);
+    writer.append_piece(&next, &vec![0; room as usize]);
     assert_eq!(writer.failed(), None);
-    write_with(&mut Profile::default(), &path, writer).unwrap();
+    write_with_bursts(&mut Profile::default(), &path, writer).unwrap();
     let limits = read(&path).unwrap().meta.limits;
     assert!(limits.iter().any(|l| l.contains("end early")), "{limits:?}");
 }

@@ -65,25 +65,25 @@ proptest! {
 /// A profile of two threads, one row in every table.
 fn small() -> Profile {
     Profile {
-        meta: Meta {
+        meta: ProfileMeta {
             processes: vec![Process::default()],
-            online: Some(Online::default()),
-            ..Meta::default()
+            online: Some(OnlineInfo::default()),
+            ..ProfileMeta::default()
         },
         threads: vec![Thread::default(); 2],
         slices: vec![Slice::default()],
-        comm: vec![Comm {
+        comm: vec![PairComm {
             j: ThreadIx(1),
             events: 1,
-            ..Comm::default()
+            ..PairComm::default()
         }],
         pages: vec![PageUse::default()],
-        first_touch: vec![FirstTouch::default()],
+        first_touch: vec![PageFirstTouch::default()],
         regions: vec![Region::default()],
         objects: vec![Object::default()],
         object_ranges: vec![ObjectRange::default()],
-        members: vec![Member::default()],
-        sites: vec![Site::default()],
+        members: vec![ObjectMember::default()],
+        sites: vec![SourceSite::default()],
         lines: vec![LineUse::default()],
         thread_moves: vec![ThreadMove::default()],
         page_moves: vec![PageMove::default()],
@@ -111,7 +111,7 @@ fn bad_values_are_named() {
     );
     check(
         |p| {
-            p.comm.push(Comm {
+            p.comm.push(PairComm {
                 slice: SliceIx(1),
                 ..p.comm[0]
             })

@@ -14,7 +14,7 @@ fn placement() -> Placement {
             file: "app.hither".to_owned(),
             command: vec!["./app".to_owned(), "\"quoted\"".to_owned()],
         },
-        machine: MachineId {
+        machine: MachineIdentity {
             name: "node:2 core:1 pu:1".to_owned(),
             fingerprint: "0123456789abcdef".to_owned(),
             units: 2,
@@ -29,28 +29,28 @@ fn placement() -> Placement {
             capacity: 1,
             options: [("mix".to_owned(), "0.5".to_owned())].into(),
         },
-        objective: Objective {
+        objective: MappingObjective {
             before: 10,
             after: u64::MAX,
         },
         why: "it is an example".to_owned(),
-        processes: vec![ProcessId {
+        processes: vec![ProcessIdentity {
             executable: "./app".to_owned(),
-            ..ProcessId::default()
+            ..ProcessIdentity::default()
         }],
         threads: vec![
-            ThreadId::default(),
-            ThreadId {
+            ThreadIdentity::default(),
+            ThreadIdentity {
                 name: "worker".to_owned(),
                 creator: Some(ThreadIx(0)),
-                ..ThreadId::default()
+                ..ThreadIdentity::default()
             },
         ],
         page_bytes: PAGE_SIZE,
-        regions: vec![RegionId {
+        regions: vec![RegionIdentity {
             kind: RegionKind::Brk,
             size: 10 * PAGE_SIZE,
-            ..RegionId::default()
+            ..RegionIdentity::default()
         }],
         phases: vec![PlacedPhase {
             sync: [1, 2, 3, 4],
@@ -58,7 +58,7 @@ fn placement() -> Placement {
                 ThreadPlace(ThreadIx(0), PuIx(0), 0, NodeIx(0)),
                 ThreadPlace(ThreadIx(1), PuIx(1), 1, NodeIx(1)),
             ],
-            pages: vec![RegionPlaces {
+            pages: vec![RegionPlacement {
                 region: 0,
                 runs: vec![PageRun(0, 4, NodeIx(0)), PageRun(9, 1, NodeIx(1))],
             }],
@@ -281,7 +281,7 @@ proptest! {
     /// Runs pushed in order say the same as page by page.
     #[test]
     fn runs_are_what_was_pushed(nodes in proptest::collection::vec(proptest::option::of(0u32..3), 0..40)) {
-        let mut places = RegionPlaces::default();
+        let mut places = RegionPlacement::default();
         for (page, node) in (0u64..).zip(&nodes) {
             if let Some(node) = node {
                 places.push(page, 1, NodeIx(*node));

@@ -72,10 +72,10 @@ fn stencil(rows: usize) -> Profile {
     let mut r = common::Random(1);
     let (threads, slices) = (8, 10);
     let mut p = Profile {
-        meta: Meta {
+        meta: ProfileMeta {
             format: FORMAT_VERSION,
             processes: vec![Process::default()],
-            ..Meta::default()
+            ..ProfileMeta::default()
         },
         threads: vec![Thread::default(); threads],
         slices: vec![Slice::default(); slices],

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::process::{Command, Stdio};
 
 /// Most ranges of one call (IOV_MAX).
-pub const RANGES: usize = 1024;
+pub const MAX_RANGES: usize = 1024;
 
 /// Asks the kernel to take the ranges (address, bytes) of the process behind `pidfd` out of
 /// its page tables as if memory were short (MADV_PAGEOUT). What they hold is kept: memory
@@ -18,7 +18,7 @@ pub const RANGES: usize = 1024;
 /// # Panics
 /// With more than [`RANGES`] ranges.
 pub fn page_out(pidfd: BorrowedFd, ranges: &[(u64, u64)]) -> io::Result<u64> {
-    assert!(ranges.len() <= RANGES, "too many ranges for one call");
+    assert!(ranges.len() <= MAX_RANGES, "too many ranges for one call");
     let ranges: Vec<libc::iovec> = ranges
         .iter()
         .map(|&(address, bytes)| libc::iovec {
@@ -47,7 +47,7 @@ pub fn page_out(pidfd: BorrowedFd, ranges: &[(u64, u64)]) -> io::Result<u64> {
 ///
 /// # Errors
 /// As [`page_out`].
-pub fn may_page_out() -> io::Result<()> {
+pub fn can_page_out() -> io::Result<()> {
     let mut command = Command::new("/bin/sh");
     // It waits for us.
     command.args(["-c", "read line"]).stdin(Stdio::piped());
@@ -106,15 +106,17 @@ mod tests {
         let at = unsafe { mmap_anonymous(None, bytes, prot, MapFlags::MAP_SHARED) };
         let at = at.expect("memory").cast::<u8>();
         let pidfd = crate::process::pidfd(Pid::this()).expect("pidfd");
-        let mine = crate::affinity::Mask::of(0).expect("mask");
+        let mine = crate::affinity::CpuMask::of_thread(0).expect("mask");
         for cpu in mine.cpus() {
-            crate::affinity::Mask::one(cpu).give(0).expect("pin");
+            crate::affinity::CpuMask::single(cpu)
+                .set_affinity(0)
+                .expect("pin");
             // SAFETY: so many bytes that are ours, see above.
             unsafe { at.write_bytes(7, bytes.get()) };
         }
         let first = at.as_ptr().addr() as u64;
         assert_eq!(there(first, PAGES), [true; PAGES as usize]);
-        let listed = crate::numa::list_pages();
+        let listed = crate::numa::drain_lru_lists();
         match listed.and_then(|()| page_out(pidfd.as_fd(), &[(first, PAGES << 12)])) {
             Ok(_) => assert_eq!(there(first, PAGES), [false; PAGES as usize]),
             Err(e) => assert!(
@@ -130,7 +132,7 @@ mod tests {
         let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
         let set = u64::from_str_radix(line.expect("CapEff").trim(), 16).expect("hex");
         let nice = set >> 23 & 1 == 1;
-        match may_page_out() {
+        match can_page_out() {
             Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => {}
             may => assert_eq!(may.is_ok(), nice, "{may:?}"),
         }

@@ -17,85 +17,87 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::faults::{Fault, Record};
-use program::{program, Kind, Surroundings, RECORD};
+use crate::faults::{KernelEvent, PageFault};
+use program::{assemble, ProgramRelocations, TracepointKind, RECORD_BYTES};
 
-const MAP_CREATE: libc::c_int = 0;
-const MAP_LOOK_UP: libc::c_int = 1;
-const MAP_UPDATE: libc::c_int = 2;
-const PROGRAM_LOAD: libc::c_int = 5;
-const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
-const HASH: u32 = 1;
-const ARRAY: u32 = 2;
-const RING_BUFFER: u32 = 27;
-const RAW_TRACEPOINT: u32 = 17;
+const BPF_MAP_CREATE: libc::c_int = 0;
+const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
+const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+const BPF_PROG_LOAD: libc::c_int = 5;
+const BPF_RAW_TRACEPOINT_OPEN: libc::c_int = 17;
+const BPF_MAP_TYPE_HASH: u32 = 1;
+const BPF_MAP_TYPE_ARRAY: u32 = 2;
+const BPF_MAP_TYPE_RINGBUF: u32 = 27;
+const BPF_PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
 /// The programs may be used under either; the kernel asks for the second.
 const LICENSE: &CStr = c"Dual MIT/GPL";
 
-const PAGE: usize = 4096;
-const RING: usize = 4 << 20;
+const PAGE_SIZE: usize = 4096;
+const RING_BYTES: usize = 4 << 20;
 /// Processes that can be followed at a time.
-const PROCESSES: u32 = 1 << 16;
-const BUSY: u32 = 1 << 31;
-const DISCARDED: u32 = 1 << 30;
+const MAX_FOLLOWED_PROCESSES: u32 = 1 << 16;
+const BPF_RINGBUF_BUSY_BIT: u32 = 1 << 31;
+const BPF_RINGBUF_DISCARD_BIT: u32 = 1 << 30;
 /// The inode of the namespace that all process ids are known in (PROC_PID_INIT_INO).
-const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
+const PROC_PID_INIT_INO: u64 = 0xEFFF_FFFC;
 
 /// What the tracepoints are called, and what happens there.
-const TRACEPOINTS: [(&CStr, Kind); 5] = [
-    (c"page_fault_user", Kind::Fault),
-    (c"page_fault_kernel", Kind::Fault),
-    (c"sched_process_fork", Kind::Fork),
-    (c"sched_process_exec", Kind::Exec),
-    (c"sched_process_exit", Kind::Exit),
+const TRACEPOINTS: [(&CStr, TracepointKind); 5] = [
+    (c"page_fault_user", TracepointKind::Fault),
+    (c"page_fault_kernel", TracepointKind::Fault),
+    (c"sched_process_fork", TracepointKind::Fork),
+    (c"sched_process_exec", TracepointKind::Exec),
+    (c"sched_process_exit", TracepointKind::Exit),
 ];
 
 /// Programs at work, and their ring.
 #[derive(Debug)]
-pub struct Tracer {
+pub struct BpfFaultMonitor {
     followed: OwnedFd,
     lost: OwnedFd,
-    ring: Ring,
+    ring: BpfRingBuffer,
     /// What keeps the programs where they are.
     _links: Vec<OwnedFd>,
-    records: Vec<(u64, Record)>,
+    records: Vec<(u64, KernelEvent)>,
 }
 
-impl Tracer {
+impl BpfFaultMonitor {
     /// Nobody is followed yet.
     ///
     /// # Errors
     /// EPERM without CAP_BPF and CAP_PERFMON or where a container forbids it; in words where
     /// the kernel lacks something.
-    pub fn new() -> io::Result<Tracer> {
-        if std::fs::metadata("/proc/self/ns/pid")?.ino() != FIRST_NAMESPACE {
+    pub fn new() -> io::Result<BpfFaultMonitor> {
+        if std::fs::metadata("/proc/self/ns/pid")?.ino() != PROC_PID_INIT_INO {
             let message = "BPF counts processes otherwise than this container does";
             return Err(io::Error::other(message));
         }
-        let followed = map(HASH, 4, 4, PROCESSES)?;
-        let lost = map(ARRAY, 4, 8, 1)?;
-        let ring = map(RING_BUFFER, 0, 0, RING as u32)?;
+        let followed = create_map(BPF_MAP_TYPE_HASH, 4, 4, MAX_FOLLOWED_PROCESSES)?;
+        let lost = create_map(BPF_MAP_TYPE_ARRAY, 4, 8, 1)?;
+        let ring = create_map(BPF_MAP_TYPE_RINGBUF, 0, 0, RING_BYTES as u32)?;
         let types = std::fs::read("/sys/kernel/btf/vmlinux")?;
-        let types = btf::Types::parse(&types);
+        let types = btf::BtfTypes::parse(&types);
         let offset = |structure, member| {
-            let offset = types.as_ref().and_then(|t| t.offset(structure, member));
+            let offset = types
+                .as_ref()
+                .and_then(|t| t.member_offset(structure, member));
             let message = "the kernel does not say what its tasks look like (BTF)";
             offset
                 .and_then(|offset| i32::try_from(offset).ok())
                 .ok_or_else(|| io::Error::other(message))
         };
-        let around = Surroundings {
+        let around = ProgramRelocations {
             followed: followed.as_raw_fd(),
             ring: ring.as_raw_fd(),
             lost: lost.as_raw_fd(),
-            pid: offset("task_struct", "pid")?,
-            tgid: offset("task_struct", "tgid")?,
-            signal: offset("task_struct", "signal")?,
-            live: offset("signal_struct", "live")?,
+            task_pid_offset: offset("task_struct", "pid")?,
+            task_tgid_offset: offset("task_struct", "tgid")?,
+            task_signal_offset: offset("task_struct", "signal")?,
+            signal_live_offset: offset("signal_struct", "live")?,
         };
-        let links = TRACEPOINTS.map(|(name, kind)| attach(name, kind, &around));
-        Ok(Tracer {
-            ring: Ring::new(&ring)?,
+        let links = TRACEPOINTS.map(|(name, kind)| load_and_attach(name, kind, &around));
+        Ok(BpfFaultMonitor {
+            ring: BpfRingBuffer::new(&ring)?,
             _links: links.into_iter().collect::<io::Result<_>>()?,
             followed,
             lost,
@@ -108,12 +110,12 @@ impl Tracer {
     /// # Errors
     /// As bpf(2): E2BIG when too many are followed.
     pub fn follow(&self, pid: i32) -> io::Result<()> {
-        element(MAP_UPDATE, &self.followed, &pid, &mut pid.clone())
+        map_element(BPF_MAP_UPDATE_ELEM, &self.followed, &pid, &mut pid.clone())
     }
 
     /// What happened since the last call, in order of time (nanoseconds since the machine
     /// was started).
-    pub fn drain(&mut self) -> &[(u64, Record)] {
+    pub fn drain(&mut self) -> &[(u64, KernelEvent)] {
         self.records.clear();
         self.ring.drain(&mut self.records);
         self.records.sort_by_key(|&(at, _)| at);
@@ -124,13 +126,13 @@ impl Tracer {
     #[must_use]
     pub fn lost(&self) -> u64 {
         let mut lost = 0u64;
-        let read = element(MAP_LOOK_UP, &self.lost, &0i32, &mut lost);
+        let read = map_element(BPF_MAP_LOOKUP_ELEM, &self.lost, &0i32, &mut lost);
         read.map_or(0, |()| lost)
     }
 }
 
 /// bpf(2) that makes a descriptor.
-fn make<T>(command: libc::c_int, attributes: &T) -> io::Result<OwnedFd> {
+fn bpf_fd<T>(command: libc::c_int, attributes: &T) -> io::Result<OwnedFd> {
     // SAFETY: the kernel reads the attributes, whose size it is told, and what they point to,
     // which the callers keep until this returns. It writes nothing for these commands.
     let fd = unsafe {
@@ -149,26 +151,26 @@ fn make<T>(command: libc::c_int, attributes: &T) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn map(kind: u32, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd> {
-    make(MAP_CREATE, &[kind, key, value, entries, 0])
+fn create_map(kind: u32, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd> {
+    bpf_fd(BPF_MAP_CREATE, &[kind, key, value, entries, 0])
 }
 
 /// Reads or writes an element of a map whose keys and values are of these sizes.
-fn element<V>(command: libc::c_int, map: &OwnedFd, key: &i32, value: &mut V) -> io::Result<()> {
+fn map_element<V>(command: libc::c_int, map: &OwnedFd, key: &i32, value: &mut V) -> io::Result<()> {
     #[repr(C)]
-    struct Attributes {
+    struct BpfMapElemAttr {
         map: u64,
         key: u64,
         value: u64,
         flags: u64,
     }
-    let attributes = Attributes {
+    let attributes = BpfMapElemAttr {
         map: map.as_raw_fd().unsigned_abs().into(),
         key: (&raw const *key).addr() as u64,
         value: (&raw mut *value).expose_provenance() as u64,
         flags: 0,
     };
-    let size = size_of::<Attributes>();
+    let size = size_of::<BpfMapElemAttr>();
     // SAFETY: the kernel reads four bytes of the key and reads or writes as many of the value
     // as the map's values have: 4 where V is i32, 8 where it is u64, as the callers see to.
     let done = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const attributes, size) };
@@ -179,9 +181,13 @@ fn element<V>(command: libc::c_int, map: &OwnedFd, key: &i32, value: &mut V) -> 
 }
 
 /// Loads a program and has it run at a tracepoint as long as the descriptor is open.
-fn attach(name: &CStr, kind: Kind, around: &Surroundings) -> io::Result<OwnedFd> {
+fn load_and_attach(
+    name: &CStr,
+    kind: TracepointKind,
+    around: &ProgramRelocations,
+) -> io::Result<OwnedFd> {
     #[repr(C)]
-    struct Load {
+    struct BpfProgLoadAttr {
         kind: u32,
         count: u32,
         instructions: u64,
@@ -191,15 +197,15 @@ fn attach(name: &CStr, kind: Kind, around: &Surroundings) -> io::Result<OwnedFd>
         log: u64,
     }
     #[repr(C)]
-    struct Open {
+    struct BpfRawTracepointAttr {
         name: u64,
         program: u64,
     }
-    let instructions = program(kind, around);
-    let loaded = make(
-        PROGRAM_LOAD,
-        &Load {
-            kind: RAW_TRACEPOINT,
+    let instructions = assemble(kind, around);
+    let loaded = bpf_fd(
+        BPF_PROG_LOAD,
+        &BpfProgLoadAttr {
+            kind: BPF_PROG_TYPE_RAW_TRACEPOINT,
             count: instructions.len() as u32,
             instructions: instructions.as_ptr().expose_provenance() as u64,
             license: LICENSE.as_ptr().expose_provenance() as u64,
@@ -208,36 +214,41 @@ fn attach(name: &CStr, kind: Kind, around: &Surroundings) -> io::Result<OwnedFd>
             log: 0,
         },
     )?;
-    let open = Open {
+    let open = BpfRawTracepointAttr {
         name: name.as_ptr().expose_provenance() as u64,
         program: loaded.as_raw_fd().unsigned_abs().into(),
     };
-    make(RAW_TRACEPOINT_OPEN, &open)
+    bpf_fd(BPF_RAW_TRACEPOINT_OPEN, &open)
 }
 
 /// The ring: a page with our position, then a page with the kernel's, then the data, twice in
 /// a row, so that no record is ever in two parts.
 #[derive(Debug)]
-struct Ring {
+struct BpfRingBuffer {
     ours: *mut u8,
     theirs: *mut u8,
 }
 
-impl Ring {
-    fn new(map: &OwnedFd) -> io::Result<Ring> {
-        let ours = share(map, PAGE, libc::PROT_READ | libc::PROT_WRITE, 0)?;
-        let theirs = share(map, PAGE + 2 * RING, libc::PROT_READ, PAGE as i64);
+impl BpfRingBuffer {
+    fn new(map: &OwnedFd) -> io::Result<BpfRingBuffer> {
+        let ours = map_shared(map, PAGE_SIZE, libc::PROT_READ | libc::PROT_WRITE, 0)?;
+        let theirs = map_shared(
+            map,
+            PAGE_SIZE + 2 * RING_BYTES,
+            libc::PROT_READ,
+            PAGE_SIZE as i64,
+        );
         if theirs.is_err() {
             // SAFETY: the mapping is ours and nobody knows of it.
-            unsafe { libc::munmap(ours.cast(), PAGE) };
+            unsafe { libc::munmap(ours.cast(), PAGE_SIZE) };
         }
-        Ok(Ring {
+        Ok(BpfRingBuffer {
             ours,
             theirs: theirs?,
         })
     }
 
-    fn drain(&mut self, into: &mut Vec<(u64, Record)>) {
+    fn drain(&mut self, into: &mut Vec<(u64, KernelEvent)>) {
         // SAFETY: both positions are at the start of a mapped page, aligned, and are only
         // ever accessed atomically; the mappings live as long as `self`. The kernel's page is
         // not writable and is only read.
@@ -250,24 +261,28 @@ impl Ring {
         let end = theirs.load(Ordering::Acquire);
         let mut at = ours.load(Ordering::Relaxed);
         while at < end {
-            let offset = PAGE + (at % RING as u64) as usize;
+            let offset = PAGE_SIZE + (at % RING_BYTES as u64) as usize;
             // SAFETY: records start at multiples of 8 within the first of the two views of the
             // data, and end within the second. A head is written atomically by the kernel.
             let head = unsafe { &*self.theirs.add(offset).cast::<AtomicU32>() };
             let head = head.load(Ordering::Acquire);
-            if head & BUSY != 0 {
+            if head & BPF_RINGBUF_BUSY_BIT != 0 {
                 break;
             }
-            let length = head & !DISCARDED;
-            if length == RECORD as u32 {
-                let mut words = [0u64; RECORD as usize / 8];
+            let length = head & !BPF_RINGBUF_DISCARD_BIT;
+            if length == RECORD_BYTES as u32 {
+                let mut words = [0u64; RECORD_BYTES as usize / 8];
                 // SAFETY: a record that is not busy is written no more until our position has
                 // passed it, and has this length.
                 unsafe {
                     let from = self.theirs.add(offset + 8);
-                    std::ptr::copy_nonoverlapping(from, words.as_mut_ptr().cast(), RECORD as usize);
+                    std::ptr::copy_nonoverlapping(
+                        from,
+                        words.as_mut_ptr().cast(),
+                        RECORD_BYTES as usize,
+                    );
                 }
-                into.extend(record(words).map(|record| (words[0], record)));
+                into.extend(parse_record(words).map(|record| (words[0], record)));
             }
             at += u64::from(length + 8).next_multiple_of(8);
         }
@@ -275,17 +290,17 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for BpfRingBuffer {
     fn drop(&mut self) {
         // SAFETY: the mappings are of these lengths and nobody else knows them.
         unsafe {
-            libc::munmap(self.ours.cast(), PAGE);
-            libc::munmap(self.theirs.cast(), PAGE + 2 * RING);
+            libc::munmap(self.ours.cast(), PAGE_SIZE);
+            libc::munmap(self.theirs.cast(), PAGE_SIZE + 2 * RING_BYTES);
         }
     }
 }
 
-fn share(map: &OwnedFd, length: usize, prot: libc::c_int, offset: i64) -> io::Result<*mut u8> {
+fn map_shared(map: &OwnedFd, length: usize, prot: libc::c_int, offset: i64) -> io::Result<*mut u8> {
     let null = std::ptr::null_mut();
     let fd = map.as_raw_fd();
     // SAFETY: a new mapping at an address that the kernel picks overlaps nothing of ours.
@@ -297,33 +312,33 @@ fn share(map: &OwnedFd, length: usize, prot: libc::c_int, offset: i64) -> io::Re
 }
 
 /// A record as the programs lay it out; `None` of faults on the kernel's own addresses.
-fn record(words: [u64; RECORD as usize / 8]) -> Option<Record> {
+fn parse_record(words: [u64; RECORD_BYTES as usize / 8]) -> Option<KernelEvent> {
     let low = |word: u64| (word as u32).cast_signed();
     let high = |word: u64| low(word >> 32);
     let [_, address, who, which, other] = words;
     let (tid, pid) = (low(who), high(who));
-    let is = |kind: Kind| high(which) == kind as i32;
-    if is(Kind::Fault) {
+    let is = |kind: TracepointKind| high(which) == kind as i32;
+    if is(TracepointKind::Fault) {
         let cpu = low(which).cast_unsigned();
-        let fault = Fault {
+        let fault = PageFault {
             pid,
             tid,
             address,
             cpu,
         };
-        return (address >> 63 == 0).then_some(Record::Fault(fault));
+        return (address >> 63 == 0).then_some(KernelEvent::Fault(fault));
     }
-    if is(Kind::Fork) {
-        return Some(Record::Started {
+    if is(TracepointKind::Fork) {
+        return Some(KernelEvent::Fork {
             pid: high(other),
             tid: low(other),
             parent: pid,
             creator: tid,
         });
     }
-    match is(Kind::Exec) {
-        true => Some(Record::Exec { pid }),
-        false => is(Kind::Exit).then_some(Record::Ended { pid, tid }),
+    match is(TracepointKind::Exec) {
+        true => Some(KernelEvent::Exec { pid }),
+        false => is(TracepointKind::Exit).then_some(KernelEvent::Exit { pid, tid }),
     }
 }
 
@@ -334,7 +349,7 @@ mod tests {
 
     #[test]
     fn what_this_process_starts_is_seen_from_fork_to_end() {
-        let mut tracer = match Tracer::new() {
+        let mut tracer = match BpfFaultMonitor::new() {
             Ok(tracer) => tracer,
             Err(e) => {
                 println!("skipped: no BPF here: {e}");
@@ -354,26 +369,27 @@ mod tests {
         child.wait().expect("wait");
         let records = tracer.drain().to_vec();
         assert!(records.is_sorted_by_key(|r| r.0), "in order");
-        let of_child = |r: &&(u64, Record)| matches!(r.1, Record::Fault(f) if f.pid == pid);
+        let of_child =
+            |r: &&(u64, KernelEvent)| matches!(r.1, KernelEvent::Fault(f) if f.pid == pid);
         assert!(records.iter().filter(of_child).count() > 10, "{records:?}");
-        let has = |wanted: Record| records.iter().any(|r| r.1 == wanted);
-        assert!(has(Record::Exec { pid }), "{records:?}");
-        assert!(has(Record::Ended { pid, tid: pid }), "{records:?}");
+        let has = |wanted: KernelEvent| records.iter().any(|r| r.1 == wanted);
+        assert!(has(KernelEvent::Exec { pid }), "{records:?}");
+        assert!(has(KernelEvent::Exit { pid, tid: pid }), "{records:?}");
         let made = |wanted: i32| {
-            let is = |r: &(u64, Record)| matches!(r.1, Record::Started { pid, parent, .. } if parent == wanted && pid != wanted);
+            let is = |r: &(u64, KernelEvent)| matches!(r.1, KernelEvent::Fork { pid, parent, .. } if parent == wanted && pid != wanted);
             records.iter().any(is)
         };
         assert!(made(own) && made(pid), "{records:?}");
         assert_eq!(tracer.lost(), 0);
         // It is gone, and so is its entry.
         let mut value = 0;
-        let known = element(MAP_LOOK_UP, &tracer.followed, &pid, &mut value);
+        let known = map_element(BPF_MAP_LOOKUP_ELEM, &tracer.followed, &pid, &mut value);
         assert_eq!(known.expect_err("gone").raw_os_error(), Some(libc::ENOENT));
     }
 
     #[test]
     fn a_full_ring_counts_what_it_lost() {
-        let Ok(mut tracer) = Tracer::new() else {
+        let Ok(mut tracer) = BpfFaultMonitor::new() else {
             println!("skipped: no BPF here");
             return;
         };
@@ -385,7 +401,7 @@ mod tests {
         let output = Command::new("sh").args(["-c", line]).output().expect("sh");
         assert!(output.status.success());
         let seen = tracer.drain().len();
-        assert!(seen > RING / 48 / 2, "{seen}");
+        assert!(seen > RING_BYTES / 48 / 2, "{seen}");
         assert!(tracer.lost() > 10_000, "{seen} + {}", tracer.lost());
         // And goes on.
         assert!(Command::new("true").status().expect("true").success());

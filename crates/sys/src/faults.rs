@@ -11,46 +11,46 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::perf::{self, Attributes};
+use crate::perf::{self, PerfEventAttr};
 
-const TYPE_SOFTWARE: u32 = 1;
-const COUNT_PAGE_FAULTS: u64 = 2;
+const PERF_TYPE_SOFTWARE: u32 = 1;
+const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
 /// What a sample holds, in this order: process and thread, time, address, processor.
-const SAMPLE: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 7;
-const INHERIT: u64 = 1 << 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-const COMM: u64 = 1 << 9;
-const ENABLE_ON_EXEC: u64 = 1 << 12;
-const DISABLED: u64 = 1;
-const TASK: u64 = 1 << 13;
-const WATERMARK: u64 = 1 << 14;
-const SAMPLE_ID_ALL: u64 = 1 << 18;
-const COMM_EXEC: u64 = 1 << 24;
-const USE_CLOCK: u64 = 1 << 25;
+const FAULT_SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 7;
+const ATTR_INHERIT: u64 = 1 << 1;
+const ATTR_EXCLUDE_KERNEL: u64 = 1 << 5;
+const ATTR_EXCLUDE_HV: u64 = 1 << 6;
+const ATTR_COMM: u64 = 1 << 9;
+const ATTR_ENABLE_ON_EXEC: u64 = 1 << 12;
+const ATTR_DISABLED: u64 = 1;
+const ATTR_TASK: u64 = 1 << 13;
+const ATTR_WATERMARK: u64 = 1 << 14;
+const ATTR_SAMPLE_ID_ALL: u64 = 1 << 18;
+const ATTR_COMM_EXEC: u64 = 1 << 24;
+const ATTR_USE_CLOCKID: u64 = 1 << 25;
 /// _IO('$', 5)
-const SET_OUTPUT: libc::c_ulong = 0x2405;
+const PERF_EVENT_IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 
 /// Bytes of a ring without its first page: what every user may have per processor
 /// (perf_event_mlock_kb is 516 by default), and the least to do with where somebody has that
 /// already.
-const RING: usize = 512 << 10;
-const SMALL_RING: usize = 16 << 10;
-const PAGE: usize = 4096;
+const RING_BYTES: usize = 512 << 10;
+const MIN_RING_BYTES: usize = 16 << 10;
+const PAGE_SIZE: usize = 4096;
 /// Offsets in the first page of a ring (struct perf_event_mmap_page).
-const DATA_HEAD: usize = 1024;
-const DATA_TAIL: usize = 1032;
+const DATA_HEAD_OFFSET: usize = 1024;
+const DATA_TAIL_OFFSET: usize = 1032;
 
-const RECORD_LOST: u32 = 2;
-const RECORD_COMM: u32 = 3;
-const RECORD_EXIT: u32 = 4;
-const RECORD_FORK: u32 = 7;
-const RECORD_SAMPLE: u32 = 9;
-const MISC_COMM_EXEC: u16 = 1 << 13;
+const PERF_RECORD_LOST: u32 = 2;
+const PERF_RECORD_COMM: u32 = 3;
+const PERF_RECORD_EXIT: u32 = 4;
+const PERF_RECORD_FORK: u32 = 7;
+const PERF_RECORD_SAMPLE: u32 = 9;
+const PERF_RECORD_MISC_COMM_EXEC: u16 = 1 << 13;
 
 /// A page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct PageFault {
     pub pid: i32,
     pub tid: i32,
     pub address: u64,
@@ -60,16 +60,16 @@ pub struct Fault {
 
 /// What the kernel tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
-    Fault(Fault),
+pub enum KernelEvent {
+    Fault(PageFault),
     /// A thread or, where the process ids differ, a process was made.
-    Started {
+    Fork {
         pid: i32,
         tid: i32,
         parent: i32,
         creator: i32,
     },
-    Ended {
+    Exit {
         pid: i32,
         tid: i32,
     },
@@ -78,7 +78,7 @@ pub enum Record {
         pid: i32,
     },
     /// The thread has this name now, padded with zeros.
-    Named {
+    Comm {
         tid: i32,
         name: [u8; 16],
     },
@@ -86,24 +86,25 @@ pub enum Record {
 
 /// Events on all processors and their rings.
 #[derive(Debug)]
-pub struct Faults {
-    rings: Vec<Ring>,
+pub struct PerfFaultMonitor {
+    rings: Vec<PerfRingBuffer>,
     /// Events that write into a ring of another, and each thread's anchor.
     others: Vec<File>,
-    records: Vec<(u64, Record)>,
+    records: Vec<(u64, KernelEvent)>,
     lost: u64,
     /// Faults that the kernel raises on a program's behalf, in system calls, are not told.
     pub user_only: bool,
 }
 
-impl Faults {
+impl PerfFaultMonitor {
     /// Observes what this thread starts from now on, each from its exec on.
     ///
     /// # Errors
     /// As perf_event_open(2) and mmap(2): EACCES or EPERM where perf_event_paranoid or a
     /// container forbids it, EMFILE, ENOMEM.
-    pub fn of_children(cpus: &[u32]) -> io::Result<Faults> {
-        let mut faults = Faults::on(0, cpus, DISABLED | ENABLE_ON_EXEC)?;
+    pub fn of_children(cpus: &[u32]) -> io::Result<PerfFaultMonitor> {
+        let mut faults =
+            PerfFaultMonitor::open_on_cpus(0, cpus, ATTR_DISABLED | ATTR_ENABLE_ON_EXEC)?;
         faults.records.reserve(1 << 12);
         Ok(faults)
     }
@@ -111,13 +112,13 @@ impl Faults {
     /// Observes threads that run already, and what they start.
     ///
     /// # Errors
-    /// As [`Faults::of_children`]; ESRCH when none of them lives any more.
-    pub fn of_threads(tids: &[i32], cpus: &[u32]) -> io::Result<Faults> {
-        let mut faults: Option<Faults> = None;
+    /// As [`PerfFaultMonitor::of_children`]; ESRCH when none of them lives any more.
+    pub fn of_threads(tids: &[i32], cpus: &[u32]) -> io::Result<PerfFaultMonitor> {
+        let mut faults: Option<PerfFaultMonitor> = None;
         for &tid in tids {
             let done = match &mut faults {
-                None => Faults::on(tid, cpus, 0).map(|f| faults = Some(f)),
-                Some(faults) => faults.add(tid, cpus),
+                None => PerfFaultMonitor::open_on_cpus(tid, cpus, 0).map(|f| faults = Some(f)),
+                Some(faults) => faults.add_thread(tid, cpus),
             };
             match done {
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
@@ -130,14 +131,19 @@ impl Faults {
     /// Observes one more thread that runs already.
     ///
     /// # Errors
-    /// As [`Faults::of_threads`].
-    pub fn add(&mut self, tid: i32, cpus: &[u32]) -> io::Result<()> {
-        self.others.push(perf::anchor(tid)?);
+    /// As [`PerfFaultMonitor::of_threads`].
+    pub fn add_thread(&mut self, tid: i32, cpus: &[u32]) -> io::Result<()> {
+        self.others.push(perf::open_dummy_event(tid)?);
         for (ring, &cpu) in self.rings.iter().zip(cpus) {
-            let event = open(tid, cpu, 0, self.user_only)?;
+            let event = open_fault_event(tid, cpu, 0, self.user_only)?;
             // SAFETY: this request takes a descriptor as an integer, no pointer.
-            let done =
-                unsafe { libc::ioctl(event.as_raw_fd(), SET_OUTPUT, ring.event.as_raw_fd()) };
+            let done = unsafe {
+                libc::ioctl(
+                    event.as_raw_fd(),
+                    PERF_EVENT_IOC_SET_OUTPUT,
+                    ring.event.as_raw_fd(),
+                )
+            };
             if done < 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -146,30 +152,30 @@ impl Faults {
         Ok(())
     }
 
-    fn on(tid: i32, cpus: &[u32], flags: u64) -> io::Result<Faults> {
-        let mut faults = Faults {
+    fn open_on_cpus(tid: i32, cpus: &[u32], flags: u64) -> io::Result<PerfFaultMonitor> {
+        let mut faults = PerfFaultMonitor {
             rings: Vec::new(),
-            others: vec![perf::anchor(tid)?],
+            others: vec![perf::open_dummy_event(tid)?],
             records: Vec::new(),
             lost: 0,
             user_only: false,
         };
         for &cpu in cpus {
-            let event = match open(tid, cpu, flags, faults.user_only) {
+            let event = match open_fault_event(tid, cpu, flags, faults.user_only) {
                 Err(e) if is_forbidden(&e) && !faults.user_only => {
                     faults.user_only = true;
-                    open(tid, cpu, flags, true)
+                    open_fault_event(tid, cpu, flags, true)
                 }
                 event => event,
             };
-            faults.rings.push(Ring::new(event?)?);
+            faults.rings.push(PerfRingBuffer::new(event?)?);
         }
         Ok(faults)
     }
 
     /// What happened since the last call, in order of time (nanoseconds of the monotonic
     /// clock).
-    pub fn drain(&mut self) -> &[(u64, Record)] {
+    pub fn drain(&mut self) -> &[(u64, KernelEvent)] {
         self.records.clear();
         for ring in &mut self.rings {
             self.lost += ring.drain(&mut self.records);
@@ -190,34 +196,34 @@ fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-fn open(tid: i32, cpu: u32, flags: u64, user_only: bool) -> io::Result<File> {
-    let hidden = if user_only { EXCLUDE_KERNEL } else { 0 };
-    let attributes = Attributes {
-        kind: TYPE_SOFTWARE,
-        size: size_of::<Attributes>() as u32,
-        config: COUNT_PAGE_FAULTS,
-        period: 1,
-        sample: SAMPLE,
-        flags: INHERIT
-            | EXCLUDE_HYPERVISOR
-            | COMM
-            | TASK
-            | WATERMARK
-            | SAMPLE_ID_ALL
-            | COMM_EXEC
-            | USE_CLOCK
+fn open_fault_event(tid: i32, cpu: u32, flags: u64, user_only: bool) -> io::Result<File> {
+    let hidden = if user_only { ATTR_EXCLUDE_KERNEL } else { 0 };
+    let attributes = PerfEventAttr {
+        type_: PERF_TYPE_SOFTWARE,
+        size: size_of::<PerfEventAttr>() as u32,
+        config: PERF_COUNT_SW_PAGE_FAULTS,
+        sample_period: 1,
+        sample_type: FAULT_SAMPLE_TYPE,
+        flags: ATTR_INHERIT
+            | ATTR_EXCLUDE_HV
+            | ATTR_COMM
+            | ATTR_TASK
+            | ATTR_WATERMARK
+            | ATTR_SAMPLE_ID_ALL
+            | ATTR_COMM_EXEC
+            | ATTR_USE_CLOCKID
             | hidden
             | flags,
-        clock: libc::CLOCK_MONOTONIC,
-        wakeup: RING as u32,
-        ..Attributes::default()
+        clockid: libc::CLOCK_MONOTONIC,
+        wakeup_watermark: RING_BYTES as u32,
+        ..PerfEventAttr::default()
     };
-    perf::open(attributes, tid, libc::c_int::try_from(cpu).unwrap_or(-1))
+    perf::perf_event_open(attributes, tid, libc::c_int::try_from(cpu).unwrap_or(-1))
 }
 
 /// A ring buffer shared with the kernel: it writes at the head, we read from the tail.
 #[derive(Debug)]
-struct Ring {
+struct PerfRingBuffer {
     event: File,
     at: *mut u8,
     /// Bytes of it without its first page, a power of two.
@@ -225,16 +231,16 @@ struct Ring {
     bytes: Vec<u8>,
 }
 
-impl Ring {
-    fn new(event: File) -> io::Result<Ring> {
-        let mut size = RING;
+impl PerfRingBuffer {
+    fn new(event: File) -> io::Result<PerfRingBuffer> {
+        let mut size = RING_BYTES;
         let at = loop {
-            match map(event.as_raw_fd(), size) {
-                Err(e) if size > SMALL_RING && is_forbidden(&e) => size /= 2,
+            match map_ring(event.as_raw_fd(), size) {
+                Err(e) if size > MIN_RING_BYTES && is_forbidden(&e) => size /= 2,
                 at => break at?,
             }
         };
-        Ok(Ring {
+        Ok(PerfRingBuffer {
             event,
             at,
             size,
@@ -242,16 +248,16 @@ impl Ring {
         })
     }
 
-    fn position(&self, offset: usize) -> &AtomicU64 {
+    fn ring_position(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: both positions lie in the first page of the mapping, aligned to 8 bytes,
         // and are only ever accessed atomically; the mapping lives as long as `self`.
         unsafe { AtomicU64::from_ptr(self.at.add(offset).cast()) }
     }
 
     /// Appends the records with their times. How many were lost.
-    fn drain(&mut self, into: &mut Vec<(u64, Record)>) -> u64 {
-        let head = self.position(DATA_HEAD).load(Ordering::Acquire);
-        let tail = self.position(DATA_TAIL).load(Ordering::Relaxed);
+    fn drain(&mut self, into: &mut Vec<(u64, KernelEvent)>) -> u64 {
+        let head = self.ring_position(DATA_HEAD_OFFSET).load(Ordering::Acquire);
+        let tail = self.ring_position(DATA_TAIL_OFFSET).load(Ordering::Relaxed);
         let length = usize::try_from(head.wrapping_sub(tail))
             .unwrap_or(self.size)
             .min(self.size);
@@ -263,31 +269,32 @@ impl Ring {
         // long; `from + first` and `length - first` are at most that. The kernel writes only
         // between head and tail, which is the other part of the ring.
         unsafe {
-            let data = self.at.add(PAGE);
+            let data = self.at.add(PAGE_SIZE);
             std::ptr::copy_nonoverlapping(data.add(from), bytes.as_mut_ptr(), first);
             std::ptr::copy_nonoverlapping(data, bytes.as_mut_ptr().add(first), length - first);
         }
-        self.position(DATA_TAIL).store(head, Ordering::Release);
-        let lost = read(&bytes, into);
+        self.ring_position(DATA_TAIL_OFFSET)
+            .store(head, Ordering::Release);
+        let lost = parse_records(&bytes, into);
         self.bytes = bytes;
         lost
     }
 }
 
-impl Drop for Ring {
+impl Drop for PerfRingBuffer {
     fn drop(&mut self) {
         // SAFETY: the mapping is of this length and nobody else knows it.
-        unsafe { libc::munmap(self.at.cast(), PAGE + self.size) };
+        unsafe { libc::munmap(self.at.cast(), PAGE_SIZE + self.size) };
     }
 }
 
-fn map(fd: RawFd, size: usize) -> io::Result<*mut u8> {
+fn map_ring(fd: RawFd, size: usize) -> io::Result<*mut u8> {
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address that the kernel picks overlaps nothing of ours.
     let at = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
-            PAGE + size,
+            PAGE_SIZE + size,
             prot,
             libc::MAP_SHARED,
             fd,
@@ -301,49 +308,49 @@ fn map(fd: RawFd, size: usize) -> io::Result<*mut u8> {
 }
 
 /// Reads records off their bytes. How many the kernel says were lost.
-fn read(mut bytes: &[u8], into: &mut Vec<(u64, Record)>) -> u64 {
+fn parse_records(mut bytes: &[u8], into: &mut Vec<(u64, KernelEvent)>) -> u64 {
     let mut lost = 0;
-    while let Some((kind, misc, length)) = header(bytes) {
+    while let Some((kind, misc, length)) = record_header(bytes) {
         let Some(body) = bytes.get(8..length) else {
             break;
         };
-        let half = |at: usize| i32::from_ne_bytes(four(body, at));
+        let half = |at: usize| i32::from_ne_bytes(four_bytes(body, at));
         match kind {
-            RECORD_SAMPLE => into.push((
-                word(body, 8),
-                Record::Fault(Fault {
+            PERF_RECORD_SAMPLE => into.push((
+                u64_at(body, 8),
+                KernelEvent::Fault(PageFault {
                     pid: half(0),
                     tid: half(4),
-                    address: word(body, 16),
-                    cpu: u32::from_ne_bytes(four(body, 24)),
+                    address: u64_at(body, 16),
+                    cpu: u32::from_ne_bytes(four_bytes(body, 24)),
                 }),
             )),
-            RECORD_FORK => into.push((
-                word(body, 16),
-                Record::Started {
+            PERF_RECORD_FORK => into.push((
+                u64_at(body, 16),
+                KernelEvent::Fork {
                     pid: half(0),
                     parent: half(4),
                     tid: half(8),
                     creator: half(12),
                 },
             )),
-            RECORD_EXIT => into.push((
-                word(body, 16),
-                Record::Ended {
+            PERF_RECORD_EXIT => into.push((
+                u64_at(body, 16),
+                KernelEvent::Exit {
                     pid: half(0),
                     tid: half(8),
                 },
             )),
             // At the end of this one: process and thread, time, processor.
-            RECORD_COMM => {
-                let at = word(body, body.len().saturating_sub(16));
-                if misc & MISC_COMM_EXEC != 0 {
-                    into.push((at, Record::Exec { pid: half(0) }));
+            PERF_RECORD_COMM => {
+                let at = u64_at(body, body.len().saturating_sub(16));
+                if misc & PERF_RECORD_MISC_COMM_EXEC != 0 {
+                    into.push((at, KernelEvent::Exec { pid: half(0) }));
                 }
-                let (tid, name) = (half(4), name(body));
-                into.push((at, Record::Named { tid, name }));
+                let (tid, name) = (half(4), comm_of(body));
+                into.push((at, KernelEvent::Comm { tid, name }));
             }
-            RECORD_LOST => lost += word(body, 8),
+            PERF_RECORD_LOST => lost += u64_at(body, 8),
             _ => {}
         }
         bytes = &bytes[length..];
@@ -352,7 +359,7 @@ fn read(mut bytes: &[u8], into: &mut Vec<(u64, Record)>) -> u64 {
 }
 
 /// What a record of a name tells, between the ids of the thread and 24 bytes at the end.
-fn name(body: &[u8]) -> [u8; 16] {
+fn comm_of(body: &[u8]) -> [u8; 16] {
     let mut name = [0; 16];
     let told = body
         .get(8..body.len().saturating_sub(24))
@@ -364,7 +371,7 @@ fn name(body: &[u8]) -> [u8; 16] {
 }
 
 /// Kind, flags and length in bytes of the record that comes next.
-fn header(bytes: &[u8]) -> Option<(u32, u16, usize)> {
+fn record_header(bytes: &[u8]) -> Option<(u32, u16, usize)> {
     let head = bytes.first_chunk::<8>()?;
     let kind = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
     let misc = u16::from_ne_bytes([head[4], head[5]]);
@@ -372,12 +379,12 @@ fn header(bytes: &[u8]) -> Option<(u32, u16, usize)> {
     (length >= 8).then_some((kind, misc, length))
 }
 
-fn four(bytes: &[u8], at: usize) -> [u8; 4] {
+fn four_bytes(bytes: &[u8], at: usize) -> [u8; 4] {
     let found = bytes.get(at..).and_then(|b| b.first_chunk::<4>());
     found.copied().unwrap_or_default()
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let found = bytes.get(at..).and_then(|b| b.first_chunk::<8>());
     u64::from_ne_bytes(found.copied().unwrap_or_default())
 }

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 ///
 /// # Errors
 /// EPERM when somebody else follows it or we may not; ESRCH when it is gone.
-pub fn seize(tid: i32) -> io::Result<()> {
+pub fn seize_thread(tid: i32) -> io::Result<()> {
     let tid = Pid::from_raw(tid);
     Ok(nix::sys::ptrace::seize(
         tid,
@@ -36,7 +36,7 @@ const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
 /// struct ptrace_rseq_configuration
 #[repr(C)]
 #[derive(Default)]
-struct RseqConfiguration {
+struct PtraceRseqConfiguration {
     pointer: u64,
     size: u32,
     signature: u32,
@@ -48,9 +48,9 @@ struct RseqConfiguration {
 ///
 /// # Errors
 /// EIO or EINVAL on kernels that know nothing of it; ESRCH.
-pub fn rseq(tid: i32) -> io::Result<Option<u64>> {
-    let mut configuration = RseqConfiguration::default();
-    let size = size_of::<RseqConfiguration>();
+pub fn rseq_address(tid: i32) -> io::Result<Option<u64>> {
+    let mut configuration = PtraceRseqConfiguration::default();
+    let size = size_of::<PtraceRseqConfiguration>();
     // SAFETY: the kernel writes `size` bytes at most into the configuration, which has them.
     let got = unsafe {
         libc::ptrace(
@@ -71,7 +71,7 @@ pub fn rseq(tid: i32) -> io::Result<Option<u64>> {
 ///
 /// # Errors
 /// ESRCH, EPERM.
-pub fn robust_list(tid: i32) -> io::Result<Option<u64>> {
+pub fn robust_list_address(tid: i32) -> io::Result<Option<u64>> {
     let (mut head, mut length) = (0u64, 0usize);
     // SAFETY: the kernel writes a pointer and a size to the two places; the pointer is of
     // the other process and is never followed here.
@@ -96,7 +96,7 @@ const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
 ///
 /// # Errors
 /// EINVAL before Linux 6.9; ESRCH, EPERM, EBADF.
-pub fn descriptor(tid: i32, fd: i32) -> io::Result<OwnedFd> {
+pub fn copy_descriptor(tid: i32, fd: i32) -> io::Result<OwnedFd> {
     let owned = |fd: libc::c_long| match i32::try_from(fd) {
         // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
@@ -116,7 +116,7 @@ const UFFDIO_API: libc::c_ulong = 0xC018_AA3F;
 ///
 /// # Errors
 /// EINVAL what the kernel does not know, or when that was done before; EPERM.
-pub fn enable(faults: BorrowedFd, features: u64) -> io::Result<()> {
+pub fn enable_uffd_features(faults: BorrowedFd, features: u64) -> io::Result<()> {
     // struct uffdio_api: api, features, ioctls
     let mut api = [0xAAu64, features, 0];
     // SAFETY: the request reads and writes three words, which `api` has.
@@ -128,14 +128,14 @@ pub fn enable(faults: BorrowedFd, features: u64) -> io::Result<()> {
 }
 
 /// What the agent needs of a userfaultfd (UFFD_FEATURE_*).
-pub const AGENT: u64 = 0x1_004e;
+pub const AGENT_UFFD_FEATURES: u64 = 0x1_004e;
 
 /// Whether we can have a userfaultfd that does what these bits say, by the system call or
 /// the device.
 ///
 /// # Errors
 /// As [`enable`], or EPERM where neither way is open to us.
-pub fn may_enable(features: u64) -> io::Result<()> {
+pub fn can_enable_uffd_features(features: u64) -> io::Result<()> {
     // SAFETY: takes numbers only.
     let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
     let fd = match i32::try_from(fd) {
@@ -154,7 +154,7 @@ pub fn may_enable(features: u64) -> io::Result<()> {
             }
         }
     };
-    enable(fd.as_fd(), features)
+    enable_uffd_features(fd.as_fd(), features)
 }
 
 /// _IO(0xAA, 0)
@@ -164,10 +164,10 @@ const USERFAULTFD_IOC_NEW: libc::c_ulong = 0xAA00;
 ///
 /// # Errors
 /// EINVAL before Linux 6.9.
-pub fn may_have_descriptors() -> io::Result<()> {
+pub fn supports_pidfd_thread() -> io::Result<()> {
     let own = nix::unistd::gettid().as_raw();
     let output = io::stderr().as_raw_fd();
-    match descriptor(own, output) {
+    match copy_descriptor(own, output) {
         Err(e) if e.raw_os_error() == Some(libc::EBADF) => Ok(()),
         got => got.map(drop),
     }
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn threads_of_this_program_tell_where_their_list_is() {
         let own = nix::unistd::gettid().as_raw();
-        assert!(robust_list(own).expect("a thread").is_some());
-        let gone = robust_list(i32::MAX - 1).expect_err("no thread");
+        assert!(robust_list_address(own).expect("a thread").is_some());
+        let gone = robust_list_address(i32::MAX - 1).expect_err("no thread");
         assert_eq!(gone.raw_os_error(), Some(libc::ESRCH));
     }
 
@@ -189,7 +189,7 @@ mod tests {
     fn a_descriptor_is_had_through_the_thread() {
         let (mut reader, writer) = std::io::pipe().expect("pipe");
         let own = nix::unistd::gettid().as_raw();
-        let copy = match descriptor(own, writer.as_raw_fd()) {
+        let copy = match copy_descriptor(own, writer.as_raw_fd()) {
             Ok(copy) => copy,
             Err(e) => {
                 assert_eq!(e.raw_os_error(), Some(libc::EINVAL), "before Linux 6.9");

@@ -12,20 +12,20 @@ use std::process::Command;
 
 use nix::unistd::Pid;
 
-use crate::seccomp::{self, Instruction};
+use crate::seccomp::{self, SockFilter};
 
 /// What the child does before it becomes the program.
-pub struct Start {
+pub struct ChildSetup {
     /// Its end of the connection to the follower.
     pub gate: UnixStream,
     pub follower: Pid,
     /// MPOL_* and the nodes, a bit each.
     pub policy: Option<(i32, Vec<u64>)>,
-    pub filter: Vec<Instruction>,
+    pub filter: Vec<SockFilter>,
 }
 
 /// Makes `command` wait for its follower, then start under `start`'s policy and filter.
-pub fn followed(command: &mut Command, start: Start) {
+pub fn wait_for_follower(command: &mut Command, start: ChildSetup) {
     let prepare = move || {
         // The security module yama lets ancestors follow, and whom one names.
         // SAFETY: takes numbers only.
@@ -36,9 +36,9 @@ pub fn followed(command: &mut Command, start: Start) {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
         if let Some((mode, nodes)) = &start.policy {
-            set_policy(*mode, nodes)?;
+            set_mempolicy(*mode, nodes)?;
         }
-        let filtered = seccomp::install(&start.filter);
+        let filtered = seccomp::install_filter(&start.filter);
         let error = filtered.err().and_then(|e| e.raw_os_error()).unwrap_or(0);
         gate.write_all(&error.to_ne_bytes())
     };
@@ -51,7 +51,7 @@ pub fn followed(command: &mut Command, start: Start) {
 ///
 /// # Errors
 /// EINVAL when the nodes are not there or not allowed.
-pub fn set_policy(mode: i32, nodes: &[u64]) -> io::Result<()> {
+pub fn set_mempolicy(mode: i32, nodes: &[u64]) -> io::Result<()> {
     // Without nodes there must be no pointer to them either.
     let (at, bits) = match nodes {
         [] => (std::ptr::null(), 0),
@@ -71,7 +71,7 @@ pub fn set_policy(mode: i32, nodes: &[u64]) -> io::Result<()> {
 ///
 /// # Errors
 /// When /dev/null cannot be opened.
-pub fn let_go(keep: &[RawFd]) -> io::Result<()> {
+pub fn release_inherited_files(keep: &[RawFd]) -> io::Result<()> {
     std::env::set_current_dir("/")?;
     let null = std::fs::OpenOptions::new()
         .read(true)
@@ -103,16 +103,16 @@ pub fn let_go(keep: &[RawFd]) -> io::Result<()> {
 
 /// Nanoseconds of processor time that a prompt process asks for at once: the least that
 /// the kernel allows.
-const SLICE: u64 = 100_000;
+const MIN_SCHED_SLICE_NS: u64 = 100_000;
 
 /// Makes this process run soon after it is woken, though others are busy: it does little,
 /// and somebody waits for it. As far as kernel and rights allow, hence no error.
-pub fn be_prompt() {
-    make_prompt(0);
+pub fn request_short_slice() {
+    request_short_slice_for(0);
 }
 
 /// The same for thread `tid` of another process that works for us.
-pub fn make_prompt(tid: i32) {
+pub fn request_short_slice_for(tid: i32) {
     for nice in [-10, 0] {
         let attributes = libc::sched_attr {
             size: u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0),
@@ -121,7 +121,7 @@ pub fn make_prompt(tid: i32) {
             sched_nice: nice,
             sched_priority: 0,
             // Linux 6.12 and later: the length of a slice.
-            sched_runtime: SLICE,
+            sched_runtime: MIN_SCHED_SLICE_NS,
             sched_deadline: 0,
             sched_period: 0,
         };

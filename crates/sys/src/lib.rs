@@ -19,6 +19,6 @@ pub mod view;
 pub mod wire;
 
 pub use ids::{Cpu, Node, Pid, Tid};
-pub use record::{LostRecords, PieceRecord};
+pub use record::{BurstLosses, RawPiece};
 pub use segment::{Segment, SegmentConfig, SegmentError};
-pub use view::{EventRecord, Lost};
+pub use view::{EventRecord, SegmentLosses};

@@ -10,7 +10,7 @@ const MPOL_MF_MOVE: i32 = 1 << 1;
 ///
 /// # Errors
 /// As move_pages(2): no such process, or not ours to look into.
-pub fn nodes_of(pid: Pid, addresses: &[u64]) -> io::Result<Vec<Option<u32>>> {
+pub fn page_nodes(pid: Pid, addresses: &[u64]) -> io::Result<Vec<Option<u32>>> {
     let status = call_move_pages(pid, addresses, None)?;
     Ok(status.into_iter().map(|s| u32::try_from(s).ok()).collect())
 }
@@ -23,7 +23,7 @@ pub fn nodes_of(pid: Pid, addresses: &[u64]) -> io::Result<Vec<Option<u32>>> {
 ///
 /// # Panics
 /// When there are not as many nodes as addresses.
-pub fn move_to(pid: Pid, addresses: &[u64], nodes: &[u32]) -> io::Result<Vec<Option<u32>>> {
+pub fn move_pages(pid: Pid, addresses: &[u64], nodes: &[u32]) -> io::Result<Vec<Option<u32>>> {
     assert_eq!(addresses.len(), nodes.len(), "a node for each page");
     let nodes: Result<Vec<i32>, _> = nodes.iter().map(|n| i32::try_from(*n)).collect();
     let nodes = nodes.map_err(io::Error::other)?;
@@ -37,7 +37,7 @@ pub fn move_to(pid: Pid, addresses: &[u64], nodes: &[u32]) -> io::Result<Vec<Opt
 ///
 /// # Errors
 /// As move_pages(2): ENOSYS without NUMA in the kernel, EPERM in some containers.
-pub fn list_pages() -> io::Result<()> {
+pub fn drain_lru_lists() -> io::Result<()> {
     call_move_pages(Pid::from_raw(0), &[], Some(&[])).map(drop)
 }
 
@@ -85,18 +85,18 @@ mod tests {
         const PAGE: usize = 4096;
         let pages = vec![1u8; 4 * PAGE];
         let first = (pages.as_ptr().addr().next_multiple_of(PAGE)) as u64;
-        let found = nodes_of(Pid::this(), &[first, first + PAGE as u64, 0]);
+        let found = page_nodes(Pid::this(), &[first, first + PAGE as u64, 0]);
         match found {
             Ok(found) => {
                 assert!(found[0].is_some() && found[1].is_some(), "{found:?}");
                 assert_eq!(found[2], None);
                 let node = found[0].expect("a node");
-                let moved = move_to(Pid::this(), &[first], &[node]).expect("move");
+                let moved = move_pages(Pid::this(), &[first], &[node]).expect("move");
                 assert_eq!(moved, [Some(node)]);
             }
             Err(error) => assert!(forbidden(&error), "{error}"),
         }
-        assert!(nodes_of(Pid::from_raw(i32::MAX - 1), &[first]).is_err());
+        assert!(page_nodes(Pid::from_raw(i32::MAX - 1), &[first]).is_err());
         drop(pages);
     }
 }

@@ -5,50 +5,50 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd};
 
 /// Linux keeps so many breakpoints per thread on x86 (DR0 to DR3).
-pub const BREAKPOINTS: usize = 4;
+pub const HBP_NUM: usize = 4;
 
-const TYPE_SOFTWARE: u32 = 1;
-const COUNT_NOTHING: u64 = 9;
-const TYPE_BREAKPOINT: u32 = 5;
-const BREAKPOINT_EXECUTE: u32 = 4;
-const DISABLED: u64 = 1;
-const INHERIT: u64 = 1 << 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const PERF_TYPE_SOFTWARE: u32 = 1;
+const PERF_COUNT_SW_DUMMY: u64 = 9;
+const PERF_TYPE_BREAKPOINT: u32 = 5;
+const HW_BREAKPOINT_X: u32 = 4;
+const ATTR_DISABLED: u64 = 1;
+const ATTR_INHERIT: u64 = 1 << 1;
+const ATTR_EXCLUDE_KERNEL: u64 = 1 << 5;
+const ATTR_EXCLUDE_HV: u64 = 1 << 6;
 /// Linux 5.13.
-const INHERIT_THREAD: u64 = 1 << 35;
-const REMOVE_ON_EXEC: u64 = 1 << 36;
+const ATTR_INHERIT_THREAD: u64 = 1 << 35;
+const ATTR_REMOVE_ON_EXEC: u64 = 1 << 36;
 /// _IO('$', 0) and _IO('$', 1)
-const ENABLE: libc::c_ulong = 0x2400;
-const DISABLE: libc::c_ulong = 0x2401;
-const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+const PERF_EVENT_IOC_ENABLE: libc::c_ulong = 0x2400;
+const PERF_EVENT_IOC_DISABLE: libc::c_ulong = 0x2401;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 
 /// The fourth published layout of perf_event_attr (PERF_ATTR_SIZE_VER3, Linux 4.1).
 #[repr(C)]
 #[derive(Default)]
-pub(crate) struct Attributes {
-    pub kind: u32,
+pub(crate) struct PerfEventAttr {
+    pub type_: u32,
     pub size: u32,
     pub config: u64,
-    pub period: u64,
-    pub sample: u64,
-    pub read: u64,
+    pub sample_period: u64,
+    pub sample_type: u64,
+    pub read_format: u64,
     pub flags: u64,
-    pub wakeup: u32,
-    pub breakpoint: u32,
+    pub wakeup_watermark: u32,
+    pub bp_type: u32,
     /// config1 and config2.
-    pub address: u64,
-    pub length: u64,
-    pub branches: u64,
-    pub registers: u64,
-    pub stack: u32,
+    pub bp_addr: u64,
+    pub bp_len: u64,
+    pub branch_sample_type: u64,
+    pub sample_regs_user: u64,
+    pub sample_stack_user: u32,
     /// Of the times in records, with the flag that says so.
-    pub clock: i32,
+    pub clockid: i32,
 }
 
 /// Who is counted besides the thread that a counter is opened on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heirs {
+pub enum InheritScope {
     /// Threads that it makes later, and theirs.
     Threads,
     /// Processes too, until they call exec.
@@ -57,12 +57,12 @@ pub enum Heirs {
 
 /// A number that the kernel counts up. Keeps its value when who is counted has ended.
 #[derive(Debug)]
-pub struct Counter {
+pub struct PerfCounter {
     event: File,
     _anchor: File,
 }
 
-impl Counter {
+impl PerfCounter {
     /// Counts the times that thread `tid` and its heirs execute the instruction at
     /// `address` of their process, until exec.
     ///
@@ -70,29 +70,29 @@ impl Counter {
     /// As perf_event_open(2): EACCES or EPERM where perf_event_paranoid or a container
     /// forbids it, ENOSPC when the thread's breakpoints are used up, ENODEV or EOPNOTSUPP
     /// on a machine without.
-    pub fn breakpoint(tid: i32, address: u64, heirs: Heirs) -> io::Result<Counter> {
+    pub fn breakpoint(tid: i32, address: u64, heirs: InheritScope) -> io::Result<PerfCounter> {
         let only_threads = match heirs {
-            Heirs::Threads => INHERIT_THREAD,
-            Heirs::Processes => 0,
+            InheritScope::Threads => ATTR_INHERIT_THREAD,
+            InheritScope::Processes => 0,
         };
-        let attributes = |newer: u64| Attributes {
-            kind: TYPE_BREAKPOINT,
-            size: size_of::<Attributes>() as u32,
-            flags: INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | newer,
-            breakpoint: BREAKPOINT_EXECUTE,
-            address,
-            length: size_of::<libc::c_long>() as u64,
-            ..Attributes::default()
+        let attributes = |newer: u64| PerfEventAttr {
+            type_: PERF_TYPE_BREAKPOINT,
+            size: size_of::<PerfEventAttr>() as u32,
+            flags: ATTR_INHERIT | ATTR_EXCLUDE_KERNEL | ATTR_EXCLUDE_HV | newer,
+            bp_type: HW_BREAKPOINT_X,
+            bp_addr: address,
+            bp_len: size_of::<libc::c_long>() as u64,
+            ..PerfEventAttr::default()
         };
-        let open = |newer| open(attributes(newer), tid, ANY_CPU);
-        let event = match open(REMOVE_ON_EXEC | only_threads) {
+        let open = |newer| perf_event_open(attributes(newer), tid, ANY_CPU);
+        let event = match open(ATTR_REMOVE_ON_EXEC | only_threads) {
             // Older kernels know neither flag: what they count besides is little.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(0)?,
             other => other?,
         };
-        Ok(Counter {
+        Ok(PerfCounter {
             event,
-            _anchor: anchor(tid)?,
+            _anchor: open_dummy_event(tid)?,
         })
     }
 
@@ -100,8 +100,12 @@ impl Counter {
     ///
     /// # Errors
     /// As ioctl(2).
-    pub fn turn(&self, on: bool) -> io::Result<()> {
-        let request = if on { ENABLE } else { DISABLE };
+    pub fn set_enabled(&self, on: bool) -> io::Result<()> {
+        let request = if on {
+            PERF_EVENT_IOC_ENABLE
+        } else {
+            PERF_EVENT_IOC_DISABLE
+        };
         // SAFETY: these requests take an integer, no pointer, and the descriptor is ours.
         let done = unsafe { libc::ioctl(self.event.as_raw_fd(), request, 0) };
         match done {
@@ -131,19 +135,23 @@ const ANY_CPU: libc::c_int = -1;
 ///
 /// # Errors
 /// As perf_event_open(2).
-pub(crate) fn anchor(tid: i32) -> io::Result<File> {
-    let attributes = Attributes {
-        kind: TYPE_SOFTWARE,
-        size: size_of::<Attributes>() as u32,
-        config: COUNT_NOTHING,
-        flags: DISABLED | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
-        ..Attributes::default()
+pub(crate) fn open_dummy_event(tid: i32) -> io::Result<File> {
+    let attributes = PerfEventAttr {
+        type_: PERF_TYPE_SOFTWARE,
+        size: size_of::<PerfEventAttr>() as u32,
+        config: PERF_COUNT_SW_DUMMY,
+        flags: ATTR_DISABLED | ATTR_EXCLUDE_KERNEL | ATTR_EXCLUDE_HV,
+        ..PerfEventAttr::default()
     };
-    open(attributes, tid, ANY_CPU)
+    perf_event_open(attributes, tid, ANY_CPU)
 }
 
 /// Opens an event on a thread (0: this one) and a processor, or any.
-pub(crate) fn open(mut attributes: Attributes, tid: i32, cpu: libc::c_int) -> io::Result<File> {
+pub(crate) fn perf_event_open(
+    mut attributes: PerfEventAttr,
+    tid: i32,
+    cpu: libc::c_int,
+) -> io::Result<File> {
     const NO_GROUP: libc::c_int = -1;
     // SAFETY: the kernel reads `size` bytes of the attributes, which live until the call
     // returns, and writes at most their size field.
@@ -154,7 +162,7 @@ pub(crate) fn open(mut attributes: Attributes, tid: i32, cpu: libc::c_int) -> io
             tid,
             cpu,
             NO_GROUP,
-            CLOSE_ON_EXEC,
+            PERF_FLAG_FD_CLOEXEC,
         )
     };
     if fd < 0 {
@@ -183,9 +191,9 @@ mod tests {
     }
 
     /// Where the machine has breakpoints at all.
-    fn counter(heirs: Heirs) -> Option<Counter> {
+    fn counter(heirs: InheritScope) -> Option<PerfCounter> {
         let function: extern "C" fn(u64) -> u64 = counted;
-        match Counter::breakpoint(0, function as usize as u64, heirs) {
+        match PerfCounter::breakpoint(0, function as usize as u64, heirs) {
             Ok(counter) => Some(counter),
             Err(e) => {
                 let errno = e.raw_os_error();
@@ -199,7 +207,7 @@ mod tests {
 
     #[test]
     fn calls_of_this_thread_and_of_later_ones_count() {
-        let Some(counter) = counter(Heirs::Threads) else {
+        let Some(counter) = counter(InheritScope::Threads) else {
             return;
         };
         call(100);
@@ -213,23 +221,23 @@ mod tests {
 
     #[test]
     fn a_counter_that_is_off_stands_still() {
-        let Some(counter) = counter(Heirs::Threads) else {
+        let Some(counter) = counter(InheritScope::Threads) else {
             return;
         };
         call(3);
-        counter.turn(false).expect("off");
+        counter.set_enabled(false).expect("off");
         call(5);
         // One that is made meanwhile is off, too.
         std::thread::spawn(|| call(5)).join().expect("join");
         assert_eq!(counter.value().expect("value"), 3);
-        counter.turn(true).expect("on");
+        counter.set_enabled(true).expect("on");
         call(5);
         assert_eq!(counter.value().expect("value"), 8);
     }
 
     #[test]
     fn exec_ends_the_count_of_who_calls_it_only() {
-        let Some(counter) = counter(Heirs::Processes) else {
+        let Some(counter) = counter(InheritScope::Processes) else {
             return;
         };
         call(7);
@@ -241,12 +249,14 @@ mod tests {
 
     #[test]
     fn breakpoints_run_out() {
-        let counters: Vec<_> = (0..BREAKPOINTS).map(|_| counter(Heirs::Threads)).collect();
+        let counters: Vec<_> = (0..HBP_NUM)
+            .map(|_| counter(InheritScope::Threads))
+            .collect();
         if counters.iter().any(Option::is_none) {
             return;
         }
         let function: extern "C" fn(u64) -> u64 = counted;
-        let more = Counter::breakpoint(0, function as usize as u64, Heirs::Threads);
+        let more = PerfCounter::breakpoint(0, function as usize as u64, InheritScope::Threads);
         let errno = more.expect_err("a fifth breakpoint").raw_os_error();
         assert_eq!(errno, Some(libc::ENOSPC));
     }

@@ -13,9 +13,9 @@ use nix::unistd::Pid;
 use crate::seccomp;
 
 /// `userfaultfd` can move pages within a process (Linux 6.8).
-pub const FEATURE_MOVE: u64 = 1 << 16;
+pub const UFFD_FEATURE_MOVE: u64 = 1 << 16;
 /// `userfaultfd` can lift write protection itself, so that nobody waits (Linux 6.7).
-pub const FEATURE_WRITE_PROTECT_ASYNC: u64 = 1 << 15;
+pub const UFFD_FEATURE_WP_ASYNC: u64 = 1 << 15;
 const UFFD_API: u64 = 0xAA;
 /// _IOWR(0xAA, 0x3F, struct uffdio_api)
 const UFFDIO_API: libc::c_ulong = 0xC018_AA3F;
@@ -31,7 +31,7 @@ fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     }
 }
 
-fn own(fd: libc::c_long) -> io::Result<OwnedFd> {
+fn owned_fd(fd: libc::c_long) -> io::Result<OwnedFd> {
     let fd = i32::try_from(check(fd)?).map_err(io::Error::other)?;
     // SAFETY: the callers pass what the kernel has just returned as a new descriptor,
     // which nobody else owns.
@@ -44,14 +44,14 @@ fn own(fd: libc::c_long) -> io::Result<OwnedFd> {
 /// # Errors
 /// As perf_event_open(2).
 pub fn perf_page_faults(user_only: bool) -> io::Result<()> {
-    const TYPE_SOFTWARE: u32 = 1;
-    const COUNT_PAGE_FAULTS: u64 = 2;
+    const PERF_TYPE_SOFTWARE: u32 = 1;
+    const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
     const SAMPLE_TID_ADDR: u64 = 1 << 1 | 1 << 3;
     const DISABLED_EXCLUDE_HV: u64 = 1 | 1 << 6;
     const EXCLUDE_KERNEL: u64 = 1 << 5;
     /// The first published layout of perf_event_attr, which every kernel takes.
     #[repr(C)]
-    struct Attributes {
+    struct PerfEventAttrV0 {
         kind: u32,
         size: u32,
         config: u64,
@@ -61,10 +61,10 @@ pub fn perf_page_faults(user_only: bool) -> io::Result<()> {
         flags: u64,
         rest: [u64; 2],
     }
-    let attributes = Attributes {
-        kind: TYPE_SOFTWARE,
-        size: size_of::<Attributes>() as u32,
-        config: COUNT_PAGE_FAULTS,
+    let attributes = PerfEventAttrV0 {
+        kind: PERF_TYPE_SOFTWARE,
+        size: size_of::<PerfEventAttrV0>() as u32,
+        config: PERF_COUNT_SW_PAGE_FAULTS,
         period: 1,
         sample: SAMPLE_TID_ADDR,
         read: 0,
@@ -83,7 +83,7 @@ pub fn perf_page_faults(user_only: bool) -> io::Result<()> {
             0,
         )
     };
-    own(fd).map(drop)
+    owned_fd(fd).map(drop)
 }
 
 /// Opens a userfaultfd by the system call and gives its features.
@@ -98,7 +98,7 @@ pub fn userfaultfd(user_mode_only: bool) -> io::Result<u64> {
     };
     // SAFETY: userfaultfd takes one integer and touches no memory of ours.
     let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | mode) };
-    features(&own(fd)?)
+    uffd_features(&owned_fd(fd)?)
 }
 
 /// Opens a userfaultfd by way of /dev/userfaultfd and gives its features.
@@ -112,18 +112,18 @@ pub fn userfaultfd_device() -> io::Result<u64> {
         .open("/dev/userfaultfd")?;
     // SAFETY: this request takes flags as an integer, no pointer.
     let fd = unsafe { libc::ioctl(device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
-    features(&own(fd.into())?)
+    uffd_features(&owned_fd(fd.into())?)
 }
 
-fn features(fd: &OwnedFd) -> io::Result<u64> {
+fn uffd_features(fd: &OwnedFd) -> io::Result<u64> {
     /// struct uffdio_api
     #[repr(C)]
-    struct Api {
+    struct UffdioApi {
         api: u64,
         features: u64,
         ioctls: u64,
     }
-    let mut api = Api {
+    let mut api = UffdioApi {
         api: UFFD_API,
         features: 0,
         ioctls: 0,
@@ -164,8 +164,8 @@ pub fn ptrace_seize() -> io::Result<()> {
 pub fn seccomp_filter() -> io::Result<()> {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", ":"]).stdin(Stdio::null());
-    let filter = seccomp::filter(seccomp::Wanted::default());
-    let install = move || seccomp::install(&filter);
+    let filter = seccomp::build_filter(seccomp::FilteredCalls::default());
+    let install = move || seccomp::install_filter(&filter);
     // SAFETY: the closure makes async-signal-safe system calls and allocates nothing.
     unsafe { command.pre_exec(install) };
     match command.status()?.success() {
@@ -217,19 +217,19 @@ pub fn set_mempolicy() -> io::Result<()> {
 /// # Errors
 /// As bpf(2).
 pub fn bpf_map() -> io::Result<()> {
-    const MAP_CREATE: libc::c_int = 0;
+    const BPF_MAP_CREATE: libc::c_int = 0;
     /// Array type, key and value size, one entry, no flags.
     const ATTRIBUTES: [u32; 5] = [2, 4, 4, 1, 0];
     // SAFETY: the kernel reads the given number of bytes of a constant array.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_bpf,
-            MAP_CREATE,
+            BPF_MAP_CREATE,
             ATTRIBUTES.as_ptr(),
             size_of_val(&ATTRIBUTES),
         )
     };
-    own(fd).map(drop)
+    owned_fd(fd).map(drop)
 }
 
 /// Maps a sparse, shared memory file of so many bytes and touches one of them.
@@ -249,8 +249,9 @@ pub fn sparse_mapping(bytes: usize) -> io::Result<()> {
 
 fn map_and_touch(bytes: usize) -> io::Result<()> {
     // SAFETY: the name is a NUL-terminated literal.
-    let fd =
-        own(unsafe { libc::memfd_create(c"hither-probe".as_ptr(), libc::MFD_CLOEXEC) }.into())?;
+    let fd = owned_fd(
+        unsafe { libc::memfd_create(c"hither-probe".as_ptr(), libc::MFD_CLOEXEC) }.into(),
+    )?;
     File::from(fd.try_clone()?).set_len(bytes as u64)?;
     let (prot, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,

@@ -74,7 +74,7 @@ static SIGXFSZ_IGNORED: AtomicBool = AtomicBool::new(false);
 /// Lifts the limit on file sizes (`ulimit -f`) as far as it goes: it is meant for the
 /// program that is traced, yet holds for the shared segment and the profile too. Where
 /// it cannot be lifted, too large a write fails instead of killing this process.
-pub fn withstand_file_limit() {
+pub fn lift_file_size_limit() {
     SIGXFSZ_IGNORED.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
     set_ignored(libc::SIGXFSZ, true);
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_FSIZE) else {
@@ -97,14 +97,14 @@ pub fn lift_descriptor_limit() {
 
 /// Files that DynamoRIO keeps for itself by showing the program a lower hard limit
 /// (its option -steal_fds).
-const HIDDEN_FILES: u64 = 96;
+const STEAL_FDS: u64 = 96;
 
 /// Lets DynamoRIO's program see the limit on open files that it would see without it,
 /// where this user may: hence no error.
 pub fn make_room_for_hidden_files(command: &mut Command) {
     let make_room = || {
         if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-            let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard + HIDDEN_FILES);
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard + STEAL_FDS);
         }
         Ok(())
     };
@@ -114,7 +114,7 @@ pub fn make_room_for_hidden_files(command: &mut Command) {
 
 /// Makes `command` start its program with signal mask `mask` and with the other signals
 /// and limits as this program found them, whatever Rust's runtime and we made of them.
-pub fn inherit(command: &mut Command, mask: SigSet) {
+pub fn restore_signals_and_limits(command: &mut Command, mask: SigSet) {
     // Keeps the linker from dropping the recorder.
     std::hint::black_box(&RECORD_START);
     let restore = move || {
@@ -192,7 +192,7 @@ pub fn fork_off(work: impl FnOnce() -> u8) -> io::Result<Pid> {
 ///
 /// # Errors
 /// ESRCH, EPERM.
-pub fn send(pid: i32, signal: i32) -> io::Result<()> {
+pub fn send_signal(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: kill takes two numbers.
     match unsafe { libc::kill(pid, signal) } {
         0 => Ok(()),
@@ -252,7 +252,7 @@ mod tests {
         mask.add(nix::sys::signal::Signal::SIGUSR1);
         let mut command = Command::new("grep");
         command.args(["SigBlk", "/proc/self/status"]);
-        inherit(&mut command, mask);
+        restore_signals_and_limits(&mut command, mask);
         let out = command.output().expect("grep");
         assert_eq!(
             String::from_utf8_lossy(&out.stdout).trim(),

@@ -8,12 +8,12 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 const UFFDIO_REGISTER: libc::c_ulong = 0xC020_AA00;
 /// _IOWR(0xAA, 0x06, struct uffdio_writeprotect)
 const UFFDIO_WRITEPROTECT: libc::c_ulong = 0xC018_AA06;
-const REGISTER_MODE_WP: u64 = 2;
-const WRITEPROTECT_MODE_WP: u64 = 1;
+const UFFDIO_REGISTER_MODE_WP: u64 = 2;
+const UFFDIO_WRITEPROTECT_MODE_WP: u64 = 1;
 
 /// struct uffdio_register
 #[repr(C)]
-struct Register {
+struct UffdioRegister {
     start: u64,
     length: u64,
     mode: u64,
@@ -22,7 +22,7 @@ struct Register {
 
 /// struct uffdio_writeprotect
 #[repr(C)]
-struct WriteProtect {
+struct UffdioWriteprotect {
     start: u64,
     length: u64,
     mode: u64,
@@ -33,11 +33,11 @@ struct WriteProtect {
 /// # Errors
 /// EINVAL where it is no such memory, EBUSY when somebody else watches it, ESRCH when the
 /// process ended or runs another program.
-pub fn watch(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Result<()> {
-    let mut register = Register {
+pub fn register_range(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Result<()> {
+    let mut register = UffdioRegister {
         start,
         length,
-        mode: REGISTER_MODE_WP,
+        mode: UFFDIO_REGISTER_MODE_WP,
         ioctls: 0,
     };
     // SAFETY: the request reads and writes one uffdio_register, which `register` is laid out
@@ -54,11 +54,11 @@ pub fn watch(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Result<()> 
 /// # Errors
 /// ENOENT where it is not watched, EAGAIN while the process changes its mappings, ESRCH as
 /// [`watch`].
-pub fn protect(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Result<()> {
-    let mut protect = WriteProtect {
+pub fn write_protect(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Result<()> {
+    let mut protect = UffdioWriteprotect {
         start,
         length,
-        mode: WRITEPROTECT_MODE_WP,
+        mode: UFFDIO_WRITEPROTECT_MODE_WP,
     };
     // SAFETY: the request reads one uffdio_writeprotect, which `protect` is laid out as. What
     // memory holds is not changed, and nobody waits for us at a write.

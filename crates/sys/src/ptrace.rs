@@ -9,7 +9,7 @@ pub use libc::user_regs_struct as Registers;
 
 /// Why a thread stopped, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TraceeEvent {
     Exited(i32),
     Killed(i32),
     /// It is about to get this signal.
@@ -31,28 +31,28 @@ pub enum Event {
     Seccomp,
 }
 
-const EVENT_STOP: i32 = 128;
+const PTRACE_EVENT_STOP: i32 = 128;
 
 /// Reads a status that wait(2) gave.
 #[must_use]
-pub fn decode(status: i32) -> Event {
+pub fn decode_wait_status(status: i32) -> TraceeEvent {
     if libc::WIFEXITED(status) {
-        return Event::Exited(libc::WEXITSTATUS(status));
+        return TraceeEvent::Exited(libc::WEXITSTATUS(status));
     }
     if libc::WIFSIGNALED(status) {
-        return Event::Killed(libc::WTERMSIG(status));
+        return TraceeEvent::Killed(libc::WTERMSIG(status));
     }
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {
-        libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK => Event::Created { vfork: false },
-        libc::PTRACE_EVENT_VFORK => Event::Created { vfork: true },
-        libc::PTRACE_EVENT_EXEC => Event::Exec,
-        libc::PTRACE_EVENT_EXIT => Event::Exit,
-        libc::PTRACE_EVENT_SECCOMP => Event::Seccomp,
-        EVENT_STOP if signal == libc::SIGTRAP => Event::Trap,
-        EVENT_STOP => Event::GroupStop(signal),
-        _ if signal == libc::SIGTRAP | 0x80 => Event::Syscall,
-        _ => Event::Signal(signal),
+        libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK => TraceeEvent::Created { vfork: false },
+        libc::PTRACE_EVENT_VFORK => TraceeEvent::Created { vfork: true },
+        libc::PTRACE_EVENT_EXEC => TraceeEvent::Exec,
+        libc::PTRACE_EVENT_EXIT => TraceeEvent::Exit,
+        libc::PTRACE_EVENT_SECCOMP => TraceeEvent::Seccomp,
+        PTRACE_EVENT_STOP if signal == libc::SIGTRAP => TraceeEvent::Trap,
+        PTRACE_EVENT_STOP => TraceeEvent::GroupStop(signal),
+        _ if signal == libc::SIGTRAP | 0x80 => TraceeEvent::Syscall,
+        _ => TraceeEvent::Signal(signal),
     }
 }
 
@@ -61,8 +61,8 @@ pub fn decode(status: i32) -> Event {
 ///
 /// # Errors
 /// ECHILD when there is nobody to wait for.
-pub fn wait(tid: Option<i32>, block: bool) -> io::Result<Option<(i32, Event)>> {
-    wait_seeing(tid, block, |_| ())
+pub fn wait(tid: Option<i32>, block: bool) -> io::Result<Option<(i32, TraceeEvent)>> {
+    wait_before_reap(tid, block, |_| ())
 }
 
 /// As [`wait`], and shows `last` threads that have ended while there is still something of
@@ -70,19 +70,19 @@ pub fn wait(tid: Option<i32>, block: bool) -> io::Result<Option<(i32, Event)>> {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn wait_seeing(
+pub fn wait_before_reap(
     tid: Option<i32>,
     block: bool,
     mut last: impl FnMut(i32),
-) -> io::Result<Option<(i32, Event)>> {
+) -> io::Result<Option<(i32, TraceeEvent)>> {
     let hang = if block { 0 } else { libc::WNOHANG };
     if let Some(tid) = tid {
-        return reap(tid, hang);
+        return reap_thread(tid, hang);
     }
-    while let Some(tid) = peek(hang, &mut last)? {
+    while let Some(tid) = peek_waitable(hang, &mut last)? {
         // Without waiting for it: killed meanwhile, the first thread of a process tells of
         // its end only after all the others.
-        if let Some(event) = reap(tid, libc::WNOHANG)? {
+        if let Some(event) = reap_thread(tid, libc::WNOHANG)? {
             return Ok(Some(event));
         }
     }
@@ -90,7 +90,7 @@ pub fn wait_seeing(
 }
 
 /// Whose turn it is.
-fn peek(hang: i32, last: &mut impl FnMut(i32)) -> io::Result<Option<i32>> {
+fn peek_waitable(hang: i32, last: &mut impl FnMut(i32)) -> io::Result<Option<i32>> {
     let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | hang;
     loop {
         // SAFETY: all-zero bytes are a valid siginfo_t, which waitid fills in; of what it
@@ -118,7 +118,7 @@ fn peek(hang: i32, last: &mut impl FnMut(i32)) -> io::Result<Option<i32>> {
     }
 }
 
-fn reap(tid: i32, hang: i32) -> io::Result<Option<(i32, Event)>> {
+fn reap_thread(tid: i32, hang: i32) -> io::Result<Option<(i32, TraceeEvent)>> {
     let mut status = 0;
     loop {
         // SAFETY: waitpid only writes the status to the place it is given.
@@ -131,14 +131,14 @@ fn reap(tid: i32, hang: i32) -> io::Result<Option<(i32, Event)>> {
                     return Err(error);
                 }
             }
-            tid => return Ok(Some((tid, decode(status)))),
+            tid => return Ok(Some((tid, decode_wait_status(status)))),
         }
     }
 }
 
 /// What a child of ours that others may follow did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ChildStateChange {
     Exited(i32),
     Killed(i32),
     Stopped(i32),
@@ -149,18 +149,18 @@ pub enum Change {
 ///
 /// # Errors
 /// ECHILD when it is no child of ours.
-pub fn change(pid: i32) -> io::Result<Option<Change>> {
+pub fn child_state_change(pid: i32) -> io::Result<Option<ChildStateChange>> {
     let mut status = 0;
     let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
     // SAFETY: waitpid only writes the status to the place it is given.
     match unsafe { libc::waitpid(pid, &raw mut status, flags) } {
         0 => Ok(None),
         -1 => Err(io::Error::last_os_error()),
-        _ if libc::WIFCONTINUED(status) => Ok(Some(Change::Continued)),
-        _ => Ok(Some(match decode(status) {
-            Event::Exited(status) => Change::Exited(status),
-            Event::Killed(signal) => Change::Killed(signal),
-            _ => Change::Stopped(libc::WSTOPSIG(status)),
+        _ if libc::WIFCONTINUED(status) => Ok(Some(ChildStateChange::Continued)),
+        _ => Ok(Some(match decode_wait_status(status) {
+            TraceeEvent::Exited(status) => ChildStateChange::Exited(status),
+            TraceeEvent::Killed(signal) => ChildStateChange::Killed(signal),
+            _ => ChildStateChange::Stopped(libc::WSTOPSIG(status)),
         })),
     }
 }
@@ -171,7 +171,10 @@ pub fn change(pid: i32) -> io::Result<Option<Change>> {
 /// # Errors
 /// EPERM when somebody else follows it or we may not; ESRCH when it is gone.
 pub fn seize(pid: i32) -> io::Result<()> {
-    Ok(nix::sys::ptrace::seize(Pid::from_raw(pid), options(true))?)
+    Ok(nix::sys::ptrace::seize(
+        Pid::from_raw(pid),
+        ptrace_options(true),
+    )?)
 }
 
 /// Whether a stopped thread stops once more at its end, from where its memory can still be
@@ -179,14 +182,14 @@ pub fn seize(pid: i32) -> io::Result<()> {
 ///
 /// # Errors
 /// As [`resume`].
-pub fn stop_at_end(tid: i32, stops: bool) -> io::Result<()> {
+pub fn set_trace_exit(tid: i32, stops: bool) -> io::Result<()> {
     Ok(nix::sys::ptrace::setoptions(
         Pid::from_raw(tid),
-        options(stops),
+        ptrace_options(stops),
     )?)
 }
 
-fn options(stop_at_end: bool) -> Options {
+fn ptrace_options(stop_at_end: bool) -> Options {
     let at_end = if stop_at_end {
         Options::PTRACE_O_TRACEEXIT
     } else {
@@ -204,14 +207,14 @@ fn options(stop_at_end: bool) -> Options {
 
 /// How far a thread goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum ResumeMode {
     /// To whatever happens next.
-    Event,
+    Cont,
     /// To the entry or exit of a system call at most.
     Syscall,
 }
 
-fn request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
+fn ptrace_request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: used only with requests whose data is a number for the kernel, or a pointer
     // that the caller keeps valid for the size that it names in `address`.
     match unsafe { libc::ptrace(kind, tid, address, data) } {
@@ -224,12 +227,12 @@ fn request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Res
 ///
 /// # Errors
 /// ESRCH when it is not stopped or was killed, as with all that follow.
-pub fn resume(tid: i32, until: Until, signal: i32) -> io::Result<()> {
+pub fn resume(tid: i32, until: ResumeMode, signal: i32) -> io::Result<()> {
     let kind = match until {
-        Until::Event => libc::PTRACE_CONT,
-        Until::Syscall => libc::PTRACE_SYSCALL,
+        ResumeMode::Cont => libc::PTRACE_CONT,
+        ResumeMode::Syscall => libc::PTRACE_SYSCALL,
     };
-    request(kind, tid, 0, usize::try_from(signal).unwrap_or(0))
+    ptrace_request(kind, tid, 0, usize::try_from(signal).unwrap_or(0))
 }
 
 /// Leaves a thread in the group stop that it reported.
@@ -237,7 +240,7 @@ pub fn resume(tid: i32, until: Until, signal: i32) -> io::Result<()> {
 /// # Errors
 /// As [`resume`].
 pub fn listen(tid: i32) -> io::Result<()> {
-    request(libc::PTRACE_LISTEN, tid, 0, 0)
+    ptrace_request(libc::PTRACE_LISTEN, tid, 0, 0)
 }
 
 /// Stops a thread soon; one that is stopped stops again when it is let go.
@@ -245,14 +248,14 @@ pub fn listen(tid: i32) -> io::Result<()> {
 /// # Errors
 /// As [`resume`].
 pub fn interrupt(tid: i32) -> io::Result<()> {
-    request(libc::PTRACE_INTERRUPT, tid, 0, 0)
+    ptrace_request(libc::PTRACE_INTERRUPT, tid, 0, 0)
 }
 
 /// What belongs to the event: the thread created, or who called exec.
 ///
 /// # Errors
 /// As [`resume`].
-pub fn message(tid: i32) -> io::Result<i32> {
+pub fn event_message(tid: i32) -> io::Result<i32> {
     let message = nix::sys::ptrace::getevent(Pid::from_raw(tid))?;
     i32::try_from(message).map_err(io::Error::other)
 }
@@ -278,14 +281,14 @@ const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
 /// As [`resume`].
 pub fn signal_mask(tid: i32) -> io::Result<u64> {
     let mut mask = 0u64;
-    request(PTRACE_GETSIGMASK, tid, 8, (&raw mut mask) as usize)?;
+    ptrace_request(PTRACE_GETSIGMASK, tid, 8, (&raw mut mask) as usize)?;
     Ok(mask)
 }
 
 /// # Errors
 /// As [`resume`].
 pub fn set_signal_mask(tid: i32, mask: u64) -> io::Result<()> {
-    request(PTRACE_SETSIGMASK, tid, 8, (&raw const mask) as usize)
+    ptrace_request(PTRACE_SETSIGMASK, tid, 8, (&raw const mask) as usize)
 }
 
 /// Whether `tid` is a thread of process `pid`.
@@ -312,28 +315,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(status: i32, expected: Event) {
-        assert_eq!(decode(status), expected);
+    fn check(status: i32, expected: TraceeEvent) {
+        assert_eq!(decode_wait_status(status), expected);
     }
 
     #[test]
     fn statuses() {
         let stopped = |signal: i32, event: i32| event << 16 | signal << 8 | 0x7f;
-        check(7 << 8, Event::Exited(7));
-        check(9, Event::Killed(9));
-        check(139, Event::Killed(11));
-        check(stopped(10, 0), Event::Signal(10));
-        check(stopped(40, 0), Event::Signal(40));
-        check(stopped(5, 0), Event::Signal(5));
-        check(stopped(5 | 0x80, 0), Event::Syscall);
-        check(stopped(5, 128), Event::Trap);
-        check(stopped(20, 128), Event::GroupStop(20));
-        check(stopped(5, 1), Event::Created { vfork: false });
-        check(stopped(5, 2), Event::Created { vfork: true });
-        check(stopped(5, 3), Event::Created { vfork: false });
-        check(stopped(5, 4), Event::Exec);
-        check(stopped(5, 6), Event::Exit);
-        check(stopped(5, 7), Event::Seccomp);
+        check(7 << 8, TraceeEvent::Exited(7));
+        check(9, TraceeEvent::Killed(9));
+        check(139, TraceeEvent::Killed(11));
+        check(stopped(10, 0), TraceeEvent::Signal(10));
+        check(stopped(40, 0), TraceeEvent::Signal(40));
+        check(stopped(5, 0), TraceeEvent::Signal(5));
+        check(stopped(5 | 0x80, 0), TraceeEvent::Syscall);
+        check(stopped(5, 128), TraceeEvent::Trap);
+        check(stopped(20, 128), TraceeEvent::GroupStop(20));
+        check(stopped(5, 1), TraceeEvent::Created { vfork: false });
+        check(stopped(5, 2), TraceeEvent::Created { vfork: true });
+        check(stopped(5, 3), TraceeEvent::Created { vfork: false });
+        check(stopped(5, 4), TraceeEvent::Exec);
+        check(stopped(5, 6), TraceeEvent::Exit);
+        check(stopped(5, 7), TraceeEvent::Seccomp);
     }
 
     #[test]

@@ -8,11 +8,11 @@ pub mod notify;
 use std::io;
 
 /// An instruction: operation, jumps, operand.
-pub type Instruction = libc::sock_filter;
+pub type SockFilter = libc::sock_filter;
 
 /// Which calls stop the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct FilteredCalls {
     /// Calls that change mappings of at least so many bytes; `None`: none.
     pub mappings: Option<u64>,
     /// Mappings of code from files, whatever `mappings` says.
@@ -22,22 +22,22 @@ pub struct Wanted {
 }
 
 // struct seccomp_data
-const NUMBER: u32 = 0;
-const ARCHITECTURE: u32 = 4;
+const NR_OFFSET: u32 = 0;
+const ARCH_OFFSET: u32 = 4;
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 /// Lower half of an argument; the upper one follows.
-const fn argument(n: u32) -> u32 {
+const fn argument_offset(n: u32) -> u32 {
     16 + 8 * n
 }
 
-const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
-const ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
-const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+const LD_W_ABS: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+const JMP_JEQ_K: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const JMP_JGE_K: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const JMP_JSET_K: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+const RET_K: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-fn plain(code: u16, k: u32) -> Instruction {
-    Instruction {
+fn stmt(code: u16, k: u32) -> SockFilter {
+    SockFilter {
         code,
         jt: 0,
         jf: 0,
@@ -45,8 +45,8 @@ fn plain(code: u16, k: u32) -> Instruction {
     }
 }
 
-fn jump(code: u16, k: u32, yes: u8, no: u8) -> Instruction {
-    Instruction {
+fn jump(code: u16, k: u32, yes: u8, no: u8) -> SockFilter {
+    SockFilter {
         code,
         jt: yes,
         jf: no,
@@ -54,87 +54,91 @@ fn jump(code: u16, k: u32, yes: u8, no: u8) -> Instruction {
     }
 }
 
-fn pass() -> Instruction {
-    plain(RETURN, libc::SECCOMP_RET_ALLOW)
+fn ret_allow() -> SockFilter {
+    stmt(RET_K, libc::SECCOMP_RET_ALLOW)
 }
 
-fn stop() -> Instruction {
-    plain(RETURN, libc::SECCOMP_RET_TRACE)
+fn ret_trace() -> SockFilter {
+    stmt(RET_K, libc::SECCOMP_RET_TRACE)
 }
 
 /// What decides about one call, given its number is right.
-type Test = Vec<Instruction>;
+type ArgumentCheck = Vec<SockFilter>;
 
 /// Stops if argument `n`, a number of bytes, is at least `least`. Falls through if not.
-fn stops_if_long(n: u32, least: u32) -> Test {
+fn stops_if_long(n: u32, least: u32) -> ArgumentCheck {
     vec![
-        plain(LOAD, argument(n) + 4),
-        jump(EQUAL, 0, 1, 0),
-        stop(),
-        plain(LOAD, argument(n)),
-        jump(AT_LEAST, least, 0, 1),
-        stop(),
+        stmt(LD_W_ABS, argument_offset(n) + 4),
+        jump(JMP_JEQ_K, 0, 1, 0),
+        ret_trace(),
+        stmt(LD_W_ABS, argument_offset(n)),
+        jump(JMP_JGE_K, least, 0, 1),
+        ret_trace(),
     ]
 }
 
 /// Stops if argument `n` is `value`. Falls through if not.
-fn stops_if_equal(n: u32, value: u32) -> Test {
-    vec![plain(LOAD, argument(n)), jump(EQUAL, value, 0, 1), stop()]
+fn stops_if_equal(n: u32, value: u32) -> ArgumentCheck {
+    vec![
+        stmt(LD_W_ABS, argument_offset(n)),
+        jump(JMP_JEQ_K, value, 0, 1),
+        ret_trace(),
+    ]
 }
 
-const ANONYMOUS: u32 = libc::MAP_ANONYMOUS.unsigned_abs();
-const FIXED: u32 = libc::MAP_FIXED.unsigned_abs();
-const EXEC: u32 = libc::PROT_EXEC.unsigned_abs();
+const MAP_ANONYMOUS: u32 = libc::MAP_ANONYMOUS.unsigned_abs();
+const MAP_FIXED: u32 = libc::MAP_FIXED.unsigned_abs();
+const PROT_EXEC: u32 = libc::PROT_EXEC.unsigned_abs();
 
 /// Stops at files, and at what replaces part of another mapping: the zeros at the end of
 /// a library's data.
-fn mmap(least: u32) -> Test {
+fn mmap_check(least: u32) -> ArgumentCheck {
     let mut mmap = stops_if_long(1, least);
     mmap.extend([
-        plain(LOAD, argument(3)),
-        jump(ANY_BIT, ANONYMOUS, 1, 0),
-        stop(),
-        jump(ANY_BIT, FIXED, 0, 1),
-        stop(),
+        stmt(LD_W_ABS, argument_offset(3)),
+        jump(JMP_JSET_K, MAP_ANONYMOUS, 1, 0),
+        ret_trace(),
+        jump(JMP_JSET_K, MAP_FIXED, 0, 1),
+        ret_trace(),
     ]);
     mmap
 }
 
-fn mmap_of_code() -> Test {
+fn code_mmap_check() -> ArgumentCheck {
     vec![
-        plain(LOAD, argument(3)),
-        jump(ANY_BIT, ANONYMOUS, 3, 0),
-        plain(LOAD, argument(2)),
-        jump(ANY_BIT, EXEC, 0, 1),
-        stop(),
+        stmt(LD_W_ABS, argument_offset(3)),
+        jump(JMP_JSET_K, MAP_ANONYMOUS, 3, 0),
+        stmt(LD_W_ABS, argument_offset(2)),
+        jump(JMP_JSET_K, PROT_EXEC, 0, 1),
+        ret_trace(),
     ]
 }
 
-fn mapping_calls(least: u64) -> Vec<(libc::c_long, Test)> {
+fn mapping_calls(least: u64) -> Vec<(libc::c_long, ArgumentCheck)> {
     let least = u32::try_from(least).unwrap_or(u32::MAX);
     let mut mremap = stops_if_long(1, least);
     mremap.extend(stops_if_long(2, least));
     vec![
-        (libc::SYS_mmap, mmap(least)),
+        (libc::SYS_mmap, mmap_check(least)),
         (libc::SYS_munmap, stops_if_long(1, least)),
         (libc::SYS_mremap, mremap),
-        (libc::SYS_brk, vec![stop()]),
-        (libc::SYS_shmat, vec![stop()]),
-        (libc::SYS_shmdt, vec![stop()]),
+        (libc::SYS_brk, vec![ret_trace()]),
+        (libc::SYS_shmat, vec![ret_trace()]),
+        (libc::SYS_shmdt, vec![ret_trace()]),
     ]
 }
 
 /// Calls by which a program shuts itself in: no calls of ours on its behalf after that.
-fn shutting_in() -> Vec<(libc::c_long, Test)> {
+fn sandboxing_calls() -> Vec<(libc::c_long, ArgumentCheck)> {
     let prctl = libc::PR_SET_SECCOMP.unsigned_abs();
     vec![
-        (libc::SYS_seccomp, vec![stop()]),
+        (libc::SYS_seccomp, vec![ret_trace()]),
         (libc::SYS_prctl, stops_if_equal(0, prctl)),
     ]
 }
 
 /// Calls by which a program follows others, which fail for those that we follow.
-fn following() -> (libc::c_long, Test) {
+fn ptrace_calls() -> (libc::c_long, ArgumentCheck) {
     let mut test = stops_if_equal(0, libc::PTRACE_TRACEME);
     test.extend(stops_if_equal(0, libc::PTRACE_ATTACH));
     test.extend(stops_if_equal(0, libc::PTRACE_SEIZE));
@@ -142,44 +146,44 @@ fn following() -> (libc::c_long, Test) {
 }
 
 /// Processes that nobody is to follow: with the filter they could not live so.
-fn untraced() -> (libc::c_long, Test) {
+fn clone_untraced_call() -> (libc::c_long, ArgumentCheck) {
     let test = vec![
-        plain(LOAD, argument(0)),
-        jump(ANY_BIT, libc::CLONE_UNTRACED.unsigned_abs(), 0, 1),
-        stop(),
+        stmt(LD_W_ABS, argument_offset(0)),
+        jump(JMP_JSET_K, libc::CLONE_UNTRACED.unsigned_abs(), 0, 1),
+        ret_trace(),
     ];
     (libc::SYS_clone, test)
 }
 
 /// Builds the filter.
 #[must_use]
-pub fn filter(wanted: Wanted) -> Vec<Instruction> {
-    let mut calls = vec![following(), untraced()];
+pub fn build_filter(wanted: FilteredCalls) -> Vec<SockFilter> {
+    let mut calls = vec![ptrace_calls(), clone_untraced_call()];
     if wanted.affinity {
-        calls.push((libc::SYS_sched_getaffinity, vec![stop()]));
-        calls.push((libc::SYS_sched_setaffinity, vec![stop()]));
+        calls.push((libc::SYS_sched_getaffinity, vec![ret_trace()]));
+        calls.push((libc::SYS_sched_setaffinity, vec![ret_trace()]));
     }
     if let Some(least) = wanted.mappings {
         calls.extend(mapping_calls(least));
-        calls.extend(shutting_in());
+        calls.extend(sandboxing_calls());
     } else if wanted.code {
-        calls.push((libc::SYS_mmap, mmap_of_code()));
+        calls.push((libc::SYS_mmap, code_mmap_check()));
     }
     let mut program = vec![
-        plain(LOAD, ARCHITECTURE),
-        jump(EQUAL, AUDIT_ARCH_X86_64, 1, 0),
-        pass(),
-        plain(LOAD, NUMBER),
+        stmt(LD_W_ABS, ARCH_OFFSET),
+        jump(JMP_JEQ_K, AUDIT_ARCH_X86_64, 1, 0),
+        ret_allow(),
+        stmt(LD_W_ABS, NR_OFFSET),
     ];
     for (number, test) in calls {
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         // Past the test and the `pass` that ends it.
         let skip = u8::try_from(test.len() + 1).unwrap_or(u8::MAX);
-        program.push(jump(EQUAL, number, 0, skip));
+        program.push(jump(JMP_JEQ_K, number, 0, skip));
         program.extend(test);
-        program.push(pass());
+        program.push(ret_allow());
     }
-    program.push(pass());
+    program.push(ret_allow());
     program
 }
 
@@ -188,12 +192,12 @@ pub fn filter(wanted: Wanted) -> Vec<Instruction> {
 ///
 /// # Errors
 /// ENOSYS, EINVAL: a kernel without seccomp; EPERM: it is forbidden here.
-pub fn install(filter: &[Instruction]) -> io::Result<()> {
-    install_with(filter, 0).map(drop)
+pub fn install_filter(filter: &[SockFilter]) -> io::Result<()> {
+    install_filter_with_flags(filter, 0).map(drop)
 }
 
 /// The same with more flags. What the kernel returns: 0, or a descriptor.
-fn install_with(filter: &[Instruction], flags: libc::c_ulong) -> io::Result<i32> {
+fn install_filter_with_flags(filter: &[SockFilter], flags: libc::c_ulong) -> io::Result<i32> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).unwrap_or(u16::MAX),
         filter: filter.as_ptr().cast_mut(),

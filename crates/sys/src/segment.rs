@@ -3,7 +3,7 @@
 //! The target writes here and may write anything, so nothing read is trusted: every
 //! access is checked against the size of the mapping, a place outside reads as zeros,
 //! and the layout used is the one computed here, never the one in the header.
-use crate::wire::{self, Header, Hook, Record};
+use crate::wire::{self, SegmentHeader, SegmentHook, SegmentRecord};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
 use std::mem::{offset_of, MaybeUninit};
@@ -45,12 +45,12 @@ pub struct SegmentConfig {
     pub alloc_min: u32,
     pub slice_ns: u64,
     pub active: bool,
-    pub hooks: Vec<Hook>,
+    pub hooks: Vec<SegmentHook>,
 }
 
 /// Where the areas lie, in bytes from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct SegmentLayout {
     pub threads: u64,
     pub processes: u64,
     pub hooks: u64,
@@ -76,9 +76,9 @@ pub struct Layout {
     pub cache_entries: u64,
 }
 
-impl Layout {
-    fn new(line_log2: u32, cache_log2: u32) -> Layout {
-        let mut end = page_up(size_of::<Header>() as u64);
+impl SegmentLayout {
+    fn new(line_log2: u32, cache_log2: u32) -> SegmentLayout {
+        let mut end = page_up(size_of::<SegmentHeader>() as u64);
         let mut area = |bytes: u64| {
             let start = end;
             end = page_up(end + bytes);
@@ -88,14 +88,14 @@ impl Layout {
             [wire::MAX_THREADS, wire::MAX_PAGES, wire::MAX_BLOCKS].map(u64::from);
         let cache_entries = 1u64 << cache_log2;
         let arena_size = page_up(2 * cache_entries * (16 + 24));
-        let mut l = Layout {
+        let mut l = SegmentLayout {
             threads: area(threads * 256),
             processes: area(u64::from(wire::MAX_PROCESSES) * 64),
             hooks: area(u64::from(wire::MAX_HOOKS) * 32),
-            sites: area(u64::from(wire::MAX_SITES) * size_of::<wire::Site>() as u64),
+            sites: area(u64::from(wire::MAX_SITES) * size_of::<wire::CodeSite>() as u64),
             events: area(u64::from(wire::EVENTS) * 64),
             samples: area(threads * u64::from(wire::SAMPLES) * 24),
-            seen: area(threads * u64::from(wire::SEEN) * size_of::<wire::Seen>() as u64),
+            seen: area(threads * u64::from(wire::SEEN) * size_of::<wire::LineObservation>() as u64),
             directory: area(threads * (pages / u64::from(wire::BLOCK_PAGES)) * 4),
             comm: area(threads * 2 * threads * 8),
             pages: area(pages * 32),
@@ -107,7 +107,7 @@ impl Layout {
             shadow: area(pages * (4096 >> line_log2) * 8),
             arenas: area(threads * arena_size),
             record_blocks: area(
-                u64::from(wire::RECORD_BLOCKS) * size_of::<wire::RecordBlock>() as u64,
+                u64::from(wire::RECORD_BLOCKS) * size_of::<wire::RecordedBlock>() as u64,
             ),
             record_bytes: area(wire::RECORD_BYTES.into()),
             pieces: area(u64::from(wire::PIECES) * u64::from(wire::PIECE_BYTES)),
@@ -129,7 +129,7 @@ fn page_up(bytes: u64) -> u64 {
 pub struct Segment {
     base: NonNull<u8>,
     file: OwnedFd,
-    layout: Layout,
+    layout: SegmentLayout,
 }
 
 // SAFETY: the mapping is plain shared memory, reached only through atomics.
@@ -155,7 +155,7 @@ impl Segment {
         if !(wire::CACHE_LOG2_MIN..=wire::CACHE_LOG2_MAX).contains(&config.cache_log2) {
             return Err(SegmentError::Cache(config.cache_log2));
         }
-        let layout = Layout::new(config.line.trailing_zeros(), config.cache_log2);
+        let layout = SegmentLayout::new(config.line.trailing_zeros(), config.cache_log2);
         let fail = |call| move |errno| SegmentError::Create { call, errno };
         let file = memfd_create(c"hither", MFdFlags::MFD_CLOEXEC).map_err(fail("memfd_create"))?;
         nix::unistd::ftruncate(&file, layout.total as i64).map_err(fail("ftruncate"))?;
@@ -176,12 +176,12 @@ impl Segment {
     fn write_header(&self, c: &SegmentConfig) {
         let l = &self.layout;
         macro_rules! put32 { ($($f:ident = $v:expr),+ $(,)?) => {$(
-            self.store_u32(offset_of!(Header, $f) as u64, $v);)+} }
+            self.store_u32(offset_of!(SegmentHeader, $f) as u64, $v);)+} }
         macro_rules! put64 { ($($f:ident = $v:expr),+ $(,)?) => {$(
-            self.store_u64(offset_of!(Header, $f) as u64, $v);)+} }
+            self.store_u64(offset_of!(SegmentHeader, $f) as u64, $v);)+} }
         put32!(
             version = wire::VERSION,
-            header_size = size_of::<Header>() as u32,
+            header_size = size_of::<SegmentHeader>() as u32,
             line_log2 = c.line.trailing_zeros(),
             sharers = c.sharers,
             cache_log2 = c.cache_log2,
@@ -243,12 +243,12 @@ impl Segment {
     }
 
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &SegmentLayout {
         &self.layout
     }
 
     /// Start of an aligned value of `size` bytes, if it lies inside the mapping.
-    fn inside(&self, at: u64, size: u64) -> Option<*mut u8> {
+    fn in_bounds_ptr(&self, at: u64, size: u64) -> Option<*mut u8> {
         let fits = at
             .checked_add(size)
             .is_some_and(|end| end <= self.layout.total);
@@ -258,13 +258,13 @@ impl Segment {
 
     fn atomic_u32(&self, at: u64) -> Option<&AtomicU32> {
         // SAFETY: in bounds, aligned, mapped as long as self; all accesses are atomic.
-        self.inside(at, 4)
+        self.in_bounds_ptr(at, 4)
             .map(|p| unsafe { AtomicU32::from_ptr(p.cast()) })
     }
 
     fn atomic_u64(&self, at: u64) -> Option<&AtomicU64> {
         // SAFETY: in bounds, aligned, mapped as long as self; all accesses are atomic.
-        self.inside(at, 8)
+        self.in_bounds_ptr(at, 8)
             .map(|p| unsafe { AtomicU64::from_ptr(p.cast()) })
     }
 
@@ -301,7 +301,7 @@ impl Segment {
     }
 
     /// Stores `new` if the word still is `old`; nothing happens outside the segment.
-    pub fn replace_u64(&self, at: u64, old: u64, new: u64) {
+    pub fn compare_exchange_u64(&self, at: u64, old: u64, new: u64) {
         if let Some(a) = self.atomic_u64(at) {
             // Another value means that the owner has moved on, which is as good.
             let _ = a.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
@@ -335,14 +335,16 @@ impl Segment {
     /// Swaps one byte with acquire and release; 0 outside the segment.
     pub fn swap_u8(&self, at: u64, value: u8) -> u8 {
         // SAFETY: in bounds, mapped as long as self; all accesses are atomic.
-        let cell = self.inside(at, 1).map(|p| unsafe { AtomicU8::from_ptr(p) });
+        let cell = self
+            .in_bounds_ptr(at, 1)
+            .map(|p| unsafe { AtomicU8::from_ptr(p) });
         cell.map_or(0, |a| a.swap(value, Ordering::AcqRel))
     }
 
     /// Reads a record word by word; zeros where it lies outside the segment. Words are
     /// atomic, the record is not: a caller that needs it whole checks a flag in it.
     #[must_use]
-    pub fn read<T: Record>(&self, at: u64) -> T {
+    pub fn read<T: SegmentRecord>(&self, at: u64) -> T {
         let mut record = MaybeUninit::<T>::zeroed();
         let words = record.as_mut_ptr().cast::<u64>();
         for n in 0..size_of::<T>() / 8 {
@@ -378,7 +380,7 @@ mod tests {
             alloc_min: 4096,
             slice_ns: 10_000_000,
             active: true,
-            hooks: vec![Hook {
+            hooks: vec![SegmentHook {
                 kind: 4,
                 which: 1,
                 offset: 0x1234,
@@ -416,7 +418,7 @@ mod tests {
         let s = small();
         assert_eq!(s.load_u64(s.layout.total), 0);
         assert_eq!(s.load_u64(u64::MAX - 7), 0);
-        assert_eq!(s.read::<wire::Page>(u64::MAX - 8).va, 0);
+        assert_eq!(s.read::<wire::SegmentPage>(u64::MAX - 8).va, 0);
         s.store_u64(s.layout.total, 1);
         assert_eq!(s.load_u32(3), 0, "misaligned");
     }
@@ -427,12 +429,12 @@ mod tests {
         let bytes = {
             use std::io::Read;
             let mut file = std::fs::File::open(s.attach_path()).unwrap();
-            let mut bytes = vec![0; size_of::<Header>()];
+            let mut bytes = vec![0; size_of::<SegmentHeader>()];
             file.read_exact(&mut bytes).unwrap();
             bytes
         };
         assert_eq!(bytes[..8], wire::MAGIC.to_le_bytes());
-        let hook: Hook = s.read(s.layout.hooks);
+        let hook: SegmentHook = s.read(s.layout.hooks);
         assert_eq!(
             (hook.kind, hook.which, hook.offset, hook.ino),
             (4, 1, 0x1234, 6)

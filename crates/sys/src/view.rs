@@ -1,18 +1,18 @@
 //! Typed views of the segment's areas, for the collector. Indices may be any number:
 //! out of range reads zeros.
 use crate::segment::Segment;
-use crate::wire::{self, Header};
+use crate::wire::{self, SegmentHeader};
 use std::mem::offset_of;
 
 macro_rules! header_at {
     ($field:ident) => {
-        offset_of!(Header, $field) as u64
+        offset_of!(SegmentHeader, $field) as u64
     };
 }
 
 /// What the target had to leave out, as counted in the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct SegmentLosses {
     pub threads: u32,
     pub processes: u32,
     pub pages: u32,
@@ -25,7 +25,7 @@ pub struct Lost {
 /// One record of the event ring with its string.
 #[derive(Clone, Debug)]
 pub struct EventRecord {
-    pub event: wire::Event,
+    pub event: wire::SegmentEvent,
     pub text: String,
 }
 
@@ -36,7 +36,7 @@ impl Segment {
     }
 
     /// With sampling: whether this slice is traced.
-    pub fn set_burst(&self, traced: bool) {
+    pub fn set_slice_traced(&self, traced: bool) {
         self.store_u64(header_at!(burst), u64::from(traced));
     }
 
@@ -69,8 +69,8 @@ impl Segment {
     }
 
     #[must_use]
-    pub fn lost(&self) -> Lost {
-        Lost {
+    pub fn lost(&self) -> SegmentLosses {
+        SegmentLosses {
             threads: self.load_u32(header_at!(lost_threads)),
             processes: self.load_u32(header_at!(lost_processes)),
             pages: self.load_u32(header_at!(lost_pages)),
@@ -81,7 +81,7 @@ impl Segment {
         }
     }
 
-    fn slot(&self, area: u64, index: u64, count: u32, size: u64) -> u64 {
+    fn slot_offset(&self, area: u64, index: u64, count: u32, size: u64) -> u64 {
         if index < u64::from(count) {
             area + index * size
         } else {
@@ -89,60 +89,60 @@ impl Segment {
         }
     }
 
-    fn thread_at(&self, thread: u32) -> u64 {
-        self.slot(self.layout().threads, thread.into(), wire::MAX_THREADS, 256)
+    fn thread_offset(&self, thread: u32) -> u64 {
+        self.slot_offset(self.layout().threads, thread.into(), wire::MAX_THREADS, 256)
     }
 
     /// A thread's slot; valid once its state is not FREE.
     #[must_use]
-    pub fn thread(&self, thread: u32) -> wire::Thread {
-        let at = self.thread_at(thread);
-        let state = self.load_u32(at + offset_of!(wire::Thread, state) as u64);
-        wire::Thread {
+    pub fn thread(&self, thread: u32) -> wire::SegmentThread {
+        let at = self.thread_offset(thread);
+        let state = self.load_u32(at + offset_of!(wire::SegmentThread, state) as u64);
+        wire::SegmentThread {
             state,
             ..self.read(at)
         }
     }
 
     #[must_use]
-    pub fn process(&self, process: u32) -> wire::Process {
+    pub fn process(&self, process: u32) -> wire::SegmentProcess {
         let area = self.layout().processes;
-        self.read(self.slot(area, process.into(), wire::MAX_PROCESSES, 64))
+        self.read(self.slot_offset(area, process.into(), wire::MAX_PROCESSES, 64))
     }
 
     #[must_use]
-    pub fn site(&self, site: u32) -> wire::Site {
-        self.read(self.slot(
+    pub fn site(&self, site: u32) -> wire::CodeSite {
+        self.read(self.slot_offset(
             self.layout().sites,
             site.into(),
             wire::MAX_SITES,
-            size_of::<wire::Site>() as u64,
+            size_of::<wire::CodeSite>() as u64,
         ))
     }
 
     #[must_use]
-    pub fn page(&self, page: u32) -> wire::Page {
-        self.read(self.slot(self.layout().pages, page.into(), wire::MAX_PAGES, 32))
+    pub fn page(&self, page: u32) -> wire::SegmentPage {
+        self.read(self.slot_offset(self.layout().pages, page.into(), wire::MAX_PAGES, 32))
     }
 
     #[must_use]
-    pub fn chunk(&self, chunk: u32) -> wire::Chunk {
-        self.read(self.slot(self.layout().chunks, chunk.into(), wire::CHUNKS, 32))
+    pub fn chunk(&self, chunk: u32) -> wire::SharedChunk {
+        self.read(self.slot_offset(self.layout().chunks, chunk.into(), wire::CHUNKS, 32))
     }
 
     #[must_use]
-    pub fn alias(&self, alias: u32) -> wire::Alias {
-        self.read(self.slot(self.layout().aliases, alias.into(), wire::ALIASES, 16))
+    pub fn alias(&self, alias: u32) -> wire::ChunkAlias {
+        self.read(self.slot_offset(self.layout().aliases, alias.into(), wire::ALIASES, 16))
     }
 
     #[must_use]
-    pub fn owner(&self, block: u32) -> wire::Owner {
-        self.read(self.slot(self.layout().owners, block.into(), wire::MAX_BLOCKS, 8))
+    pub fn owner(&self, block: u32) -> wire::BlockOwner {
+        self.read(self.slot_offset(self.layout().owners, block.into(), wire::MAX_BLOCKS, 8))
     }
 
     #[must_use]
-    pub fn block(&self, block: u32) -> wire::Block {
-        self.read(self.slot(self.layout().blocks, block.into(), wire::MAX_BLOCKS, 1024))
+    pub fn block(&self, block: u32) -> wire::PageCountBlock {
+        self.read(self.slot_offset(self.layout().blocks, block.into(), wire::MAX_BLOCKS, 1024))
     }
 
     /// Eight blocks' dirty flags at once; `first` is a multiple of 8.
@@ -158,15 +158,15 @@ impl Segment {
 
     /// Takes the bits that say which groups of 64 columns of a row changed.
     pub fn take_comm_dirty(&self, thread: u32, parity: u32) -> u64 {
-        let field = offset_of!(wire::Thread, comm_dirty) as u64 + u64::from(parity & 1) * 8;
-        self.swap_u64(self.thread_at(thread) + field, 0)
+        let field = offset_of!(wire::SegmentThread, comm_dirty) as u64 + u64::from(parity & 1) * 8;
+        self.swap_u64(self.thread_offset(thread) + field, 0)
     }
 
     /// 64 columns of a communication row, in sixths of an event.
     #[must_use]
     pub fn comm_group(&self, thread: u32, parity: u32, group: u32) -> [u64; 64] {
         let rows = u64::from(wire::MAX_THREADS);
-        let row = self.slot(
+        let row = self.slot_offset(
             self.layout().comm,
             u64::from(thread) * 2 + u64::from(parity & 1),
             2 * wire::MAX_THREADS,
@@ -177,17 +177,17 @@ impl Segment {
 
     /// Calls `each` for every new sample of a thread, and returns how many were lost
     /// because the ring had wrapped.
-    pub fn drain_samples(&self, thread: u32, mut each: impl FnMut(wire::Sample)) -> u64 {
-        let at = self.thread_at(thread);
-        let head = self.load_u64(at + offset_of!(wire::Thread, sample_head) as u64);
-        let tail_at = at + offset_of!(wire::Thread, sample_tail) as u64;
+    pub fn drain_samples(&self, thread: u32, mut each: impl FnMut(wire::EvictionSample)) -> u64 {
+        let at = self.thread_offset(thread);
+        let head = self.load_u64(at + offset_of!(wire::SegmentThread, sample_head) as u64);
+        let tail_at = at + offset_of!(wire::SegmentThread, sample_tail) as u64;
         let tail = self.load_u64(tail_at);
         if head == tail {
             return 0;
         }
         let room = u64::from(wire::SAMPLES);
         let waiting = head.wrapping_sub(tail).min(room);
-        let ring = self.slot(
+        let ring = self.slot_offset(
             self.layout().samples,
             thread.into(),
             wire::MAX_THREADS,
@@ -203,14 +203,18 @@ impl Segment {
 
     /// Calls `each` for all that a thread saw of shared lines since the last call. What the
     /// ring had no room for is not there.
-    pub fn drain_seen(&self, thread: u32, mut each: impl FnMut(wire::Seen)) {
-        let at = self.thread_at(thread);
-        let head = self.load_u32(at + offset_of!(wire::Thread, seen_head) as u64);
-        let tail_at = at + offset_of!(wire::Thread, seen_tail) as u64;
+    pub fn drain_line_observations(
+        &self,
+        thread: u32,
+        mut each: impl FnMut(wire::LineObservation),
+    ) {
+        let at = self.thread_offset(thread);
+        let head = self.load_u32(at + offset_of!(wire::SegmentThread, seen_head) as u64);
+        let tail_at = at + offset_of!(wire::SegmentThread, seen_tail) as u64;
         let waiting = head.wrapping_sub(self.load_u32(tail_at)).min(wire::SEEN);
-        let size = size_of::<wire::Seen>() as u64;
+        let size = size_of::<wire::LineObservation>() as u64;
         let room = u64::from(wire::SEEN) * size;
-        let ring = self.slot(self.layout().seen, thread.into(), wire::MAX_THREADS, room);
+        let ring = self.slot_offset(self.layout().seen, thread.into(), wire::MAX_THREADS, room);
         for n in 0..waiting {
             let index = head.wrapping_sub(waiting).wrapping_add(n) % wire::SEEN;
             each(self.read(ring.saturating_add(u64::from(index) * size)));
@@ -228,7 +232,7 @@ impl Segment {
         head.wrapping_sub(tail).min(u64::from(wire::EVENTS))
     }
 
-    fn event_at(&self, index: u64) -> u64 {
+    fn event_offset(&self, index: u64) -> u64 {
         self.layout().events + index % u64::from(wire::EVENTS) * 64
     }
 
@@ -236,16 +240,16 @@ impl Segment {
     pub fn take_event(&self) -> Option<EventRecord> {
         let waiting = self.events_waiting();
         let tail = self.load_u64(header_at!(event_tail));
-        let at = self.event_at(tail);
+        let at = self.event_offset(tail);
         if waiting == 0 || self.load_u32(at) != wire::READY {
             return None;
         }
-        let event: wire::Event = self.read(at);
+        let event: wire::SegmentEvent = self.read(at);
         let slots = 1 + u64::from(event.more).min(waiting - 1);
         let mut text = Vec::new();
         for n in 1..slots {
             let words: [u64; 8] = std::array::from_fn(|word| {
-                self.load_u64(self.event_at(tail.wrapping_add(n)) + word as u64 * 8)
+                self.load_u64(self.event_offset(tail.wrapping_add(n)) + word as u64 * 8)
             });
             text.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         }
@@ -262,7 +266,7 @@ impl Segment {
         let waiting = self.events_waiting();
         let tail = self.load_u64(header_at!(event_tail));
         let next = (1..waiting)
-            .find(|&n| self.load_u32(self.event_at(tail.wrapping_add(n))) == wire::READY);
+            .find(|&n| self.load_u32(self.event_offset(tail.wrapping_add(n))) == wire::READY);
         self.discard_events(next.unwrap_or(waiting));
         if next.is_none() && waiting == u64::from(wire::EVENTS) {
             // Nothing readable in a whole ring: then the head may be nonsense as well.
@@ -274,7 +278,7 @@ impl Segment {
     fn discard_events(&self, slots: u64) {
         let tail = self.load_u64(header_at!(event_tail));
         for n in 0..slots {
-            let at = self.event_at(tail.wrapping_add(n));
+            let at = self.event_offset(tail.wrapping_add(n));
             for word in 0..8 {
                 self.store_u64(at + word * 8, 0);
             }
@@ -284,7 +288,11 @@ impl Segment {
 
     /// Byte offsets of the occupied entries of a thread's current line cache, each with
     /// its side record's, and the entry.
-    fn occupied(&self, thread: &wire::Thread, mut each: impl FnMut(u64, u64, wire::Entry)) {
+    fn for_each_cache_entry(
+        &self,
+        thread: &wire::SegmentThread,
+        mut each: impl FnMut(u64, u64, wire::LineCacheEntry),
+    ) {
         let l = self.layout();
         if thread.arena >= wire::MAX_THREADS {
             return;
@@ -292,14 +300,14 @@ impl Segment {
         let start = l.arenas + u64::from(thread.arena) * l.arena_size;
         let cache = u64::from(thread.cache & 1) * l.cache_entries;
         let sides = start + 2 * l.cache_entries * 16;
-        let group = u64::from(wire::GROUP);
+        let group = u64::from(wire::CACHE_GROUP);
         for bit in 0..(l.cache_entries / group).min(thread.used.len() as u64 * 64) {
             if thread.used[bit as usize / 64] >> (bit % 64) & 1 == 0 {
                 continue;
             }
             for n in cache + bit * group..cache + (bit + 1) * group {
                 let at = start + n * 16;
-                let entry: wire::Entry = self.read(at);
+                let entry: wire::LineCacheEntry = self.read(at);
                 if entry.tag != 0 {
                     each(at, sides + n * 24, entry);
                 }
@@ -309,19 +317,19 @@ impl Segment {
 
     /// The occupied entries of a thread's current line cache with their side records. The
     /// other cache is empty: a thread flushes the old one before it uses the new one.
-    pub fn arena_entries(
+    pub fn for_each_unflushed_entry(
         &self,
-        thread: &wire::Thread,
-        mut each: impl FnMut(wire::Entry, wire::Side),
+        thread: &wire::SegmentThread,
+        mut each: impl FnMut(wire::LineCacheEntry, wire::SideRecord),
     ) {
-        self.occupied(thread, |_, side, entry| each(entry, self.read(side)));
+        self.for_each_cache_entry(thread, |_, side, entry| each(entry, self.read(side)));
     }
 
     /// Makes the thread's next access miss, which moves it on to the current slice.
-    pub fn mark_stale(&self, thread: &wire::Thread) {
-        self.occupied(thread, |at, _, entry| {
+    pub fn mark_stale(&self, thread: &wire::SegmentThread) {
+        self.for_each_cache_entry(thread, |at, _, entry| {
             if entry.tag & wire::STALE == 0 {
-                self.replace_u64(at, entry.tag, entry.tag | wire::STALE);
+                self.compare_exchange_u64(at, entry.tag, entry.tag | wire::STALE);
             }
         });
     }

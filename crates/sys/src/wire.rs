@@ -67,10 +67,10 @@ pub const SYNC_MPI_BARRIER: u32 = 3;
 
 pub const SYNCS: usize = 4;
 pub const SAMPLE_PERIOD: u32 = 1024;
-/// Entries of a line cache per bit of [`Thread::used`].
-pub const GROUP: u32 = 256;
-/// Of [`Header::cache_log2`]: the smallest line cache is one group, the largest has as many
-/// groups as [`Thread::used`] has bits.
+/// Entries of a line cache per bit of [`SegmentThread::used`].
+pub const CACHE_GROUP: u32 = 256;
+/// Of [`SegmentHeader::cache_log2`]: the smallest line cache is one group, the largest has as many
+/// groups as [`SegmentThread::used`] has bits.
 pub const CACHE_LOG2_MIN: u32 = 8;
 pub const CACHE_LOG2_MAX: u32 = 17;
 /// In a tag: makes the owner's next access miss.
@@ -109,7 +109,7 @@ pub const LOST_MEMORY: u64 = 4;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Header {
+pub struct SegmentHeader {
     pub magic: u64,
     pub version: u32,
     pub header_size: u32,
@@ -176,7 +176,7 @@ pub struct Header {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Thread {
+pub struct SegmentThread {
     pub state: u32,
     pub process: u32,
     pub creator: u32,
@@ -207,7 +207,7 @@ pub struct Thread {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Process {
+pub struct SegmentProcess {
     pub state: u32,
     pub pid: i32,
     pub parent_pid: i32,
@@ -221,7 +221,7 @@ pub struct Process {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hook {
+pub struct SegmentHook {
     pub kind: u32,
     pub which: u32,
     pub offset: u64,
@@ -231,7 +231,7 @@ pub struct Hook {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Site {
+pub struct CodeSite {
     pub pc: u64,
     pub process: u32,
     pub generation: u32,
@@ -243,7 +243,7 @@ pub struct Site {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct EvictionSample {
     pub address: u64,
     pub site: u32,
     pub reads: u32,
@@ -253,7 +253,7 @@ pub struct Sample {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct LineObservation {
     pub page: u32,
     pub site: u32,
     pub at: u16,
@@ -263,7 +263,7 @@ pub struct Seen {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Event {
+pub struct SegmentEvent {
     pub ready: u32,
     pub kind: u8,
     pub more: u8,
@@ -276,7 +276,7 @@ pub struct Event {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Page {
+pub struct SegmentPage {
     pub va: u64,
     pub process: u32,
     pub generation: u32,
@@ -287,7 +287,7 @@ pub struct Page {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Chunk {
+pub struct SharedChunk {
     pub state: u32,
     pub base_page: u32,
     pub dev: u64,
@@ -297,34 +297,34 @@ pub struct Chunk {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Alias {
+pub struct ChunkAlias {
     pub key: u64,
     pub va: u64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Owner {
+pub struct BlockOwner {
     pub thread: u32,
     pub page_block: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct AccessCount {
     pub reads: u64,
     pub writes: u64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
-    pub page: [Count; BLOCK_PAGES as usize],
+pub struct PageCountBlock {
+    pub page: [AccessCount; BLOCK_PAGES as usize],
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct LineCacheEntry {
     pub tag: u64,
     pub reads: u32,
     pub writes: u32,
@@ -332,7 +332,7 @@ pub struct Entry {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Side {
+pub struct SideRecord {
     pub page: u32,
     pub site: u32,
     pub x: u16,
@@ -345,7 +345,7 @@ pub struct Side {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RecordBlock {
+pub struct RecordedBlock {
     pub offset: u64,
     pub stack: i64,
     pub moves_stack: i64,
@@ -362,7 +362,7 @@ pub struct RecordBlock {
 /// What of a piece comes before its code.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Piece {
+pub struct SegmentPiece {
     pub state: u32,
     pub thread: u32,
     pub process: u32,
@@ -381,37 +381,37 @@ pub struct Piece {
 ///
 /// # Safety
 /// Every bit pattern is a valid value, and the size is a multiple of 8.
-pub unsafe trait Record: Copy {}
+pub unsafe trait SegmentRecord: Copy {}
 
 macro_rules! records {
     ($($record:ty = $size:expr),+ $(,)?) => {$(
         // SAFETY: repr(C), made of integers only; the size is asserted below.
-        unsafe impl Record for $record {}
+        unsafe impl SegmentRecord for $record {}
         const _: () = assert!(size_of::<$record>() == $size && $size % 8 == 0);
     )+};
 }
 records!(
-    Thread = 256,
-    Process = 64,
-    Hook = 32,
-    Site = 56,
-    Sample = 24,
-    Seen = 16,
-    Event = 64,
-    Page = 32,
-    Chunk = 32,
-    Alias = 16,
-    Owner = 8,
-    Count = 16,
-    Block = 1024,
-    Entry = 16,
-    Side = 24,
-    RecordBlock = 48,
-    Piece = 56,
+    SegmentThread = 256,
+    SegmentProcess = 64,
+    SegmentHook = 32,
+    CodeSite = 56,
+    EvictionSample = 24,
+    LineObservation = 16,
+    SegmentEvent = 64,
+    SegmentPage = 32,
+    SharedChunk = 32,
+    ChunkAlias = 16,
+    BlockOwner = 8,
+    AccessCount = 16,
+    PageCountBlock = 1024,
+    LineCacheEntry = 16,
+    SideRecord = 24,
+    RecordedBlock = 48,
+    SegmentPiece = 56,
     [u64; 64] = 512,
 );
-const _: () = assert!(std::mem::offset_of!(Thread, comm_dirty) == 144);
-const _: () = assert!(std::mem::offset_of!(Event, a) == 16);
+const _: () = assert!(std::mem::offset_of!(SegmentThread, comm_dirty) == 144);
+const _: () = assert!(std::mem::offset_of!(SegmentEvent, a) == 16);
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::{Error, Guest};
+use crate::{Guest, GuestError};
 
 /// Software emulation without what a test machine has no use for. With one thread for all
 /// virtual processors, what they say to each other takes 0.1 ms; with one each, 2 ms.
@@ -38,7 +38,7 @@ const CONSOLE: &str = "console";
 const TAIL_LINES: usize = 80;
 
 /// What comes back through one port, and where the marks are that the guest sets in it.
-pub struct Stream {
+pub struct MarkedStream {
     file: File,
     token: Vec<u8>,
     bytes: Vec<u8>,
@@ -49,12 +49,12 @@ pub struct Stream {
     marks: Vec<(usize, usize, i32)>,
 }
 
-impl Stream {
-    fn new(file: &Path, token: &str) -> Result<Stream, Error> {
+impl MarkedStream {
+    fn new(file: &Path, token: &str) -> Result<MarkedStream, GuestError> {
         let file = File::create_new(file)
             .and_then(|_| File::open(file))
-            .map_err(|e| Error::io(format!("cannot write {}", file.display()), e))?;
-        Ok(Stream {
+            .map_err(|e| GuestError::io(format!("cannot write {}", file.display()), e))?;
+        Ok(MarkedStream {
             file,
             token: format!("{token} ").into_bytes(),
             bytes: Vec::new(),
@@ -64,9 +64,9 @@ impl Stream {
         })
     }
 
-    fn read(&mut self) -> Result<(), Error> {
+    fn read(&mut self) -> Result<(), GuestError> {
         let read = self.file.read_to_end(&mut self.bytes);
-        read.map_err(|e| Error::io("cannot read what the guest sent".into(), e))?;
+        read.map_err(|e| GuestError::io("cannot read what the guest sent".into(), e))?;
         while let Some((start, end, number)) = self.next_mark() {
             self.marks.push((start, end, number));
             self.scanned = end;
@@ -76,32 +76,32 @@ impl Stream {
 
     fn next_mark(&mut self) -> Option<(usize, usize, i32)> {
         let new = &self.bytes[self.scanned..];
-        let Some(at) = find(new, &self.token) else {
+        let Some(at) = find_bytes(new, &self.token) else {
             let mut parts = (0..self.token.len()).rev();
             let come = parts.find(|n| new.ends_with(&self.token[..*n]));
             self.scanned += new.len() - come.unwrap_or(0);
             return None;
         };
         let number = &new[at + self.token.len()..];
-        let length = find(number, b"\n")?;
+        let length = find_bytes(number, b"\n")?;
         let value = std::str::from_utf8(&number[..length]).ok()?.parse().ok()?;
         let start = self.scanned + at;
         Some((start, start + self.token.len() + length + 1, value))
     }
 
     /// Passes on what is new and is no mark.
-    fn forward(&mut self, mut to: impl Write) -> Result<(), Error> {
+    fn forward(&mut self, mut to: impl Write) -> Result<(), GuestError> {
         let new = |(start, end, _): &(usize, usize, i32)| (*start, *end);
         let marks = self.marks.iter().map(new);
         for (start, end) in marks.chain([(self.scanned, self.scanned)]) {
             if end > self.forwarded {
                 let written = to.write_all(&self.bytes[self.forwarded..start]);
-                written.map_err(|e| Error::io("cannot print".into(), e))?;
+                written.map_err(|e| GuestError::io("cannot print".into(), e))?;
                 self.forwarded = end;
             }
         }
         let flushed = to.flush();
-        flushed.map_err(|e| Error::io("cannot print".into(), e))
+        flushed.map_err(|e| GuestError::io("cannot print".into(), e))
     }
 
     /// What came before each mark with the mark's number, and what came after the last.
@@ -116,7 +116,7 @@ impl Stream {
     }
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+fn find_bytes(bytes: &[u8], what: &[u8]) -> Option<usize> {
     let first = what.first()?;
     let mut from = 0;
     loop {
@@ -128,22 +128,22 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     }
 }
 
-pub struct Boot {
+pub struct QemuRun {
     folder: PathBuf,
     child: Child,
-    pub stdout: Stream,
-    pub stderr: Stream,
-    pub files: Stream,
+    pub stdout: MarkedStream,
+    pub stderr: MarkedStream,
+    pub files: MarkedStream,
     live: bool,
 }
 
-pub enum End {
+pub enum BootEnd {
     Done,
     TimedOut,
     Died(ExitStatus),
 }
 
-impl Boot {
+impl QemuRun {
     /// Starts QEMU, with `root` as the archive of the root folder.
     pub fn start(
         guest: &Guest,
@@ -151,8 +151,8 @@ impl Boot {
         root: File,
         folder: &Path,
         token: &str,
-    ) -> Result<Boot, Error> {
-        let port = |name: &str| Stream::new(&folder.join(name), token);
+    ) -> Result<QemuRun, GuestError> {
+        let port = |name: &str| MarkedStream::new(&folder.join(name), token);
         let (stdout, stderr, files) = (port("stdout")?, port("stderr")?, port("files")?);
         let mut qemu = Command::new("setpriv");
         qemu.args(["--pdeathsig", "KILL", QEMU])
@@ -172,14 +172,14 @@ impl Boot {
             qemu.args(["-device", &format!("virtserialport,chardev={name},nr={nr}")]);
         }
         let said = File::create(folder.join("qemu"))
-            .map_err(|e| Error::io("cannot write beside the guest".into(), e))?;
+            .map_err(|e| GuestError::io("cannot write beside the guest".into(), e))?;
         qemu.current_dir(folder)
             .stdin(root)
             .stdout(Stdio::null())
             .stderr(said);
         let child = qemu.spawn();
-        let child = child.map_err(|e| Error::Missing(format!("cannot start setpriv: {e}")))?;
-        Ok(Boot {
+        let child = child.map_err(|e| GuestError::Missing(format!("cannot start setpriv: {e}")))?;
+        Ok(QemuRun {
             folder: folder.to_path_buf(),
             child,
             stdout,
@@ -190,11 +190,11 @@ impl Boot {
     }
 
     /// Waits until `jobs` jobs are done and their files are here.
-    pub fn watch(&mut self, jobs: usize, limit: Duration) -> Result<End, Error> {
+    pub fn watch(&mut self, jobs: usize, limit: Duration) -> Result<BootEnd, GuestError> {
         let start = Instant::now();
         loop {
             let gone = self.child.try_wait();
-            let gone = gone.map_err(|e| Error::io("cannot wait for QEMU".into(), e))?;
+            let gone = gone.map_err(|e| GuestError::io("cannot wait for QEMU".into(), e))?;
             for stream in [&mut self.stdout, &mut self.stderr, &mut self.files] {
                 stream.read()?;
             }
@@ -204,13 +204,13 @@ impl Boot {
             }
             let marks = [&self.stdout, &self.stderr].map(|s| s.marks.len());
             if marks == [jobs; 2] && self.files.marks.len() == 1 {
-                return Ok(End::Done);
+                return Ok(BootEnd::Done);
             }
             if let Some(status) = gone {
-                return Ok(End::Died(status));
+                return Ok(BootEnd::Died(status));
             }
             if start.elapsed() > limit {
-                return Ok(End::TimedOut);
+                return Ok(BootEnd::TimedOut);
             }
             sleep(Duration::from_millis(10));
         }
@@ -226,7 +226,7 @@ impl Boot {
     }
 }
 
-impl Drop for Boot {
+impl Drop for QemuRun {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
@@ -246,7 +246,7 @@ mod tests {
         for cut in 0..whole.len() {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("stream");
-            let mut stream = Stream::new(&file, "@@T").unwrap();
+            let mut stream = MarkedStream::new(&file, "@@T").unwrap();
             let mut writer = File::options().append(true).open(&file).unwrap();
             let mut forwarded = Vec::new();
             for part in [&whole[..cut], &whole[cut..]] {

@@ -13,7 +13,7 @@ pub const LINK: u32 = 0o120_000;
 pub const FILE: u32 = REGULAR;
 
 /// What the header of an entry says, as far as it is used here.
-pub struct Head<'a> {
+pub struct CpioHeader<'a> {
     /// Without a leading slash.
     pub name: &'a [u8],
     /// Kind and permissions, as in `st_mode`.
@@ -22,17 +22,17 @@ pub struct Head<'a> {
     pub modified: u32,
 }
 
-pub struct Writer<W: Write> {
+pub struct CpioWriter<W: Write> {
     to: W,
     entries: u32,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> CpioWriter<W> {
     pub fn new(to: W) -> Self {
-        Writer { to, entries: 0 }
+        CpioWriter { to, entries: 0 }
     }
 
-    pub fn entry(&mut self, head: &Head, data: &[u8]) -> io::Result<()> {
+    pub fn entry(&mut self, head: &CpioHeader, data: &[u8]) -> io::Result<()> {
         self.entries += 1;
         let size = u32::try_from(data.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
         let name_size =
@@ -53,7 +53,7 @@ impl<W: Write> Writer<W> {
     /// Marks the end; without it the kernel takes the archive for cut off.
     pub fn finish(mut self) -> io::Result<W> {
         let (name, mode, modified) = (LAST, 0, 0);
-        let head = Head {
+        let head = CpioHeader {
             name,
             mode,
             modified,
@@ -106,9 +106,9 @@ mod tests {
     use super::*;
 
     fn archive(entries: &[(&str, u32, &[u8])]) -> Vec<u8> {
-        let mut writer = Writer::new(Vec::new());
+        let mut writer = CpioWriter::new(Vec::new());
         for (name, mode, data) in entries {
-            let head = Head {
+            let head = CpioHeader {
                 name: name.as_bytes(),
                 mode: *mode,
                 modified: 7,

@@ -10,12 +10,12 @@ use std::process::{Command, Output, Stdio};
 
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::{Error, Kernel};
+use crate::{DebianKernel, GuestError};
 
 /// Raise it when what a prepared folder holds changes.
 const LAYOUT: &str = "layout 2\n";
 /// Begins the names of folders that are not complete.
-const MAKING: &str = "making-";
+const INCOMPLETE_PREFIX: &str = "making-";
 /// What the virtio ports need and kernel 6.1 has as modules, each after those it uses.
 const MODULES: [&str; 6] = [
     "virtio_ring",
@@ -27,11 +27,11 @@ const MODULES: [&str; 6] = [
 ];
 
 /// A prepared kernel: a folder with `vmlinux` and `modules/`.
-pub struct Image {
+pub struct KernelImage {
     folder: PathBuf,
 }
 
-impl Image {
+impl KernelImage {
     pub fn vmlinux(&self) -> PathBuf {
         self.folder.join("vmlinux")
     }
@@ -52,14 +52,14 @@ impl Image {
 /// The kernel's image, prepared in `store` if it is not there yet. Two processes may do
 /// so at once, and may be killed: one prepares while the other waits, in a folder that
 /// gets its name when it is complete.
-pub fn prepare(kernel: Kernel, store: &Path) -> Result<Image, Error> {
-    let image = Image {
+pub fn prepare(kernel: DebianKernel, store: &Path) -> Result<KernelImage, GuestError> {
+    let image = KernelImage {
         folder: store.join(format!("linux-{}", kernel.name())),
     };
     if image.is_ready() {
         return Ok(image);
     }
-    let failed = |e| Error::io(format!("cannot write in {}", store.display()), e);
+    let failed = |e| GuestError::io(format!("cannot write in {}", store.display()), e);
     fs::create_dir_all(store).map_err(failed)?;
     let lock = fs::File::create(store.join("lock")).map_err(failed)?;
     let _lock = Flock::lock(lock, FlockArg::LockExclusive).map_err(|(_, e)| failed(e.into()))?;
@@ -68,16 +68,16 @@ pub fn prepare(kernel: Kernel, store: &Path) -> Result<Image, Error> {
     }
     remove_leftovers(store);
     let work = tempfile::Builder::new()
-        .prefix(MAKING)
+        .prefix(INCOMPLETE_PREFIX)
         .tempdir_in(store)
         .map_err(failed)?;
     let made = work.path().join("made");
     let package = download(kernel, work.path())?;
     let unpacked = work.path().join("unpacked");
-    run(Command::new("dpkg").arg("-x").arg(&package).arg(&unpacked))?;
+    run_tool(Command::new("dpkg").arg("-x").arg(&package).arg(&unpacked))?;
     fs::create_dir_all(made.join("modules")).map_err(failed)?;
-    extract(
-        &find(&unpacked.join("boot"), "vmlinuz")?,
+    extract_vmlinux(
+        &find_by_prefix(&unpacked.join("boot"), "vmlinuz")?,
         &made.join("vmlinux"),
     )?;
     copy_modules(&unpacked.join("lib/modules"), &made.join("modules"))?;
@@ -92,7 +92,7 @@ pub fn prepare(kernel: Kernel, store: &Path) -> Result<Image, Error> {
 
 /// What processes left that were killed while they prepared; the lock is held.
 fn remove_leftovers(store: &Path) {
-    while let Ok(leftover) = find(store, MAKING) {
+    while let Ok(leftover) = find_by_prefix(store, INCOMPLETE_PREFIX) {
         if fs::remove_dir_all(leftover).is_err() {
             return;
         }
@@ -100,10 +100,10 @@ fn remove_leftovers(store: &Path) {
 }
 
 /// Downloads the package that Debian's meta-package names today.
-fn download(kernel: Kernel, to: &Path) -> Result<PathBuf, Error> {
-    let name = package(kernel).ok_or_else(|| {
+fn download(kernel: DebianKernel, to: &Path) -> Result<PathBuf, GuestError> {
+    let name = kernel_package(kernel).ok_or_else(|| {
         let name = kernel.name();
-        Error::Missing(format!(
+        GuestError::Missing(format!(
             "apt-cache knows no linux-image package of kernel {name} for amd64 clouds; run \
              apt-get update, with bookworm-security among the sources"
         ))
@@ -112,19 +112,19 @@ fn download(kernel: Kernel, to: &Path) -> Result<PathBuf, Error> {
         .args(["download", "-q", &name])
         .current_dir(to)
         .output();
-    let said = said.map_err(|e| Error::Missing(format!("cannot start apt-get: {e}")))?;
+    let said = said.map_err(|e| GuestError::Missing(format!("cannot start apt-get: {e}")))?;
     if !said.status.success() {
-        return Err(Error::Missing(format!(
+        return Err(GuestError::Missing(format!(
             "`apt-get download {name}` failed; run apt-get update and see that the network is \
              there: {}",
             text(&said.stderr).trim()
         )));
     }
-    find(to, &name)
+    find_by_prefix(to, &name)
 }
 
 /// The package of today's version, on which the meta-package depends.
-fn package(kernel: Kernel) -> Option<String> {
+fn kernel_package(kernel: DebianKernel) -> Option<String> {
     let version = kernel.name();
     let wanted = format!("linux-image-{version}.");
     let metas = [
@@ -146,7 +146,7 @@ fn package(kernel: Kernel) -> Option<String> {
 }
 
 /// The first file of a folder whose name begins so.
-fn find(folder: &Path, prefix: &str) -> Result<PathBuf, Error> {
+fn find_by_prefix(folder: &Path, prefix: &str) -> Result<PathBuf, GuestError> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths = entries.map(|e| e.path());
     let begins = |p: &PathBuf| {
@@ -155,19 +155,20 @@ fn find(folder: &Path, prefix: &str) -> Result<PathBuf, Error> {
     };
     paths.find(begins).ok_or_else(|| {
         let folder = folder.display();
-        Error::Missing(format!("the kernel's package has no {prefix} in {folder}"))
+        GuestError::Missing(format!("the kernel's package has no {prefix} in {folder}"))
     })
 }
 
-fn extract(vmlinuz: &Path, vmlinux: &Path) -> Result<(), Error> {
+fn extract_vmlinux(vmlinuz: &Path, vmlinux: &Path) -> Result<(), GuestError> {
     let unknown = || {
-        Error::Missing(format!(
+        GuestError::Missing(format!(
             "{} is no kernel image that is known",
             vmlinuz.display()
         ))
     };
-    let image = fs::read(vmlinuz).map_err(|e| Error::io("cannot read the kernel".into(), e))?;
-    let payload = payload(&image).ok_or_else(unknown)?;
+    let image =
+        fs::read(vmlinuz).map_err(|e| GuestError::io("cannot read the kernel".into(), e))?;
+    let payload = compressed_payload(&image).ok_or_else(unknown)?;
     let tool = match payload {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => "zstd",
         [0x02, 0x21, 0x4c, 0x18, ..] => "lz4",
@@ -175,21 +176,24 @@ fn extract(vmlinuz: &Path, vmlinux: &Path) -> Result<(), Error> {
         [0x1f, 0x8b, ..] => "gzip",
         _ => return Err(unknown()),
     };
-    let out = fs::File::create(vmlinux).map_err(|e| Error::io("cannot write vmlinux".into(), e))?;
+    let out =
+        fs::File::create(vmlinux).map_err(|e| GuestError::io("cannot write vmlinux".into(), e))?;
     let mut child = Command::new(tool)
         .args(["-d", "-c"])
         .stdin(Stdio::piped())
         .stdout(out)
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|_| Error::Missing(format!("{tool} is not installed; apt-get install {tool}")))?;
+        .map_err(|_| {
+            GuestError::Missing(format!("{tool} is not installed; apt-get install {tool}"))
+        })?;
     let mut stdin = child.stdin.take().ok_or_else(unknown)?;
     // If the tool ends early, what it made is looked at below.
     let _ = stdin.write_all(payload);
     drop(stdin);
     let said = child
         .wait_with_output()
-        .map_err(|e| Error::io(format!("{tool} failed"), e))?;
+        .map_err(|e| GuestError::io(format!("{tool} failed"), e))?;
     let start = fs::File::open(vmlinux).and_then(|mut f| {
         let mut magic = [0; 4];
         std::io::Read::read_exact(&mut f, &mut magic).map(|()| magic)
@@ -198,13 +202,13 @@ fn extract(vmlinuz: &Path, vmlinux: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let said = text(&said.stderr);
-    Err(Error::Missing(format!(
+    Err(GuestError::Missing(format!(
         "{tool} could not unpack the kernel: {said}"
     )))
 }
 
 /// The compressed ELF file within the image, without the length that ends it.
-fn payload(image: &[u8]) -> Option<&[u8]> {
+fn compressed_payload(image: &[u8]) -> Option<&[u8]> {
     let number =
         |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
     if image.get(0x202..0x206)? != b"HdrS" {
@@ -215,8 +219,8 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     image.get(start..start + length.checked_sub(4)?)
 }
 
-fn copy_modules(from: &Path, to: &Path) -> Result<(), Error> {
-    let version = find(from, "")?;
+fn copy_modules(from: &Path, to: &Path) -> Result<(), GuestError> {
+    let version = find_by_prefix(from, "")?;
     let drivers = version.join("kernel/drivers");
     for (at, name) in MODULES.iter().enumerate() {
         let folder = if *name == "virtio_console" {
@@ -228,19 +232,19 @@ fn copy_modules(from: &Path, to: &Path) -> Result<(), Error> {
         // What is not there is built in.
         if module.exists() {
             let copied = fs::copy(&module, to.join(format!("{at}-{name}.ko")));
-            copied.map_err(|e| Error::io(format!("cannot copy {name}.ko"), e))?;
+            copied.map_err(|e| GuestError::io(format!("cannot copy {name}.ko"), e))?;
         }
     }
     Ok(())
 }
 
-fn run(command: &mut Command) -> Result<Output, Error> {
+fn run_tool(command: &mut Command) -> Result<Output, GuestError> {
     let name = command.get_program().to_string_lossy().into_owned();
     let said = command.output();
-    let said = said.map_err(|e| Error::Missing(format!("cannot start {name}: {e}")))?;
+    let said = said.map_err(|e| GuestError::Missing(format!("cannot start {name}: {e}")))?;
     if !said.status.success() {
         let said = text(&said.stderr);
-        return Err(Error::Missing(format!("{command:?} failed: {said}")));
+        return Err(GuestError::Missing(format!("{command:?} failed: {said}")));
     }
     Ok(said)
 }

@@ -29,18 +29,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use boot::{Boot, End, Stream};
-use machine::Machine;
+use boot::{BootEnd, MarkedStream, QemuRun};
+use machine::GuestMachine;
 
-pub use machine::Kernel;
+pub use machine::DebianKernel;
 pub use need::{missing, or_skip, or_skip_with, prepare, required};
-pub use root::Root;
+pub use root::GuestRoot;
 
 /// A machine to boot: what it looks like, what is on it. Each run boots it afresh.
 #[derive(Clone, Debug)]
 pub struct Guest {
-    machine: Machine,
-    kernel: Kernel,
+    machine: GuestMachine,
+    kernel: DebianKernel,
     kernel_arguments: String,
     own_clock: bool,
     limit: Duration,
@@ -52,7 +52,7 @@ pub struct Guest {
 
 /// What came of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
+pub struct CommandOutput {
     /// Exit status; 128 + n after signal n, as shells have it.
     pub status: i32,
     pub stdout: Vec<u8>,
@@ -61,7 +61,7 @@ pub struct Output {
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-impl Output {
+impl CommandOutput {
     /// Standard output as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
@@ -74,7 +74,7 @@ impl Output {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum GuestError {
     /// Something from a package is not there; which, and how to get it.
     #[error("{0}")]
     Missing(String),
@@ -84,25 +84,25 @@ pub enum Error {
     #[error("{what}: {cause}")]
     Io { what: String, cause: io::Error },
     #[error("{0}")]
-    Unfinished(Box<Unfinished>),
+    Unfinished(Box<UnfinishedRun>),
 }
 
 /// A guest that did not get through its commands.
 #[derive(Debug, thiserror::Error)]
 #[error("the guest {how}, in command {} of {commands}\n{}{console}", done.len() + 1, self.printed())]
-pub struct Unfinished {
+pub struct UnfinishedRun {
     /// "was killed after 3 s" or the like.
     pub how: String,
     pub commands: usize,
     /// Of the commands before.
-    pub done: Vec<Output>,
+    pub done: Vec<CommandOutput>,
     /// What the command printed up to then; its status means nothing.
-    pub last: Output,
+    pub last: CommandOutput,
     /// The last lines of the guest's console.
     pub console: String,
 }
 
-impl Unfinished {
+impl UnfinishedRun {
     fn printed(&self) -> String {
         let tail = |name: &str, text: String| {
             let lines: Vec<&str> = text.lines().collect();
@@ -118,9 +118,9 @@ impl Unfinished {
     }
 }
 
-impl Error {
-    fn io(what: String, cause: io::Error) -> Error {
-        Error::Io { what, cause }
+impl GuestError {
+    fn io(what: String, cause: io::Error) -> GuestError {
+        GuestError::Io { what, cause }
     }
 }
 
@@ -135,8 +135,8 @@ impl Guest {
     /// kernel 6.12, five minutes of time.
     pub fn new() -> Guest {
         Guest {
-            machine: Machine::default(),
-            kernel: Kernel::V6_12,
+            machine: GuestMachine::default(),
+            kernel: DebianKernel::V6_12,
             kernel_arguments: String::new(),
             own_clock: false,
             limit: Duration::from_secs(300),
@@ -195,7 +195,7 @@ impl Guest {
         self
     }
 
-    pub fn kernel(mut self, kernel: Kernel) -> Guest {
+    pub fn kernel(mut self, kernel: DebianKernel) -> Guest {
         self.kernel = kernel;
         self
     }
@@ -256,43 +256,48 @@ impl Guest {
     /// Boots, runs one command as `sh` does, and switches off. The shell and the small
     /// tools are busybox; any other program of the host's that the command names, by a
     /// name in /usr or by path, is copied along.
-    pub fn run(&self, command: &str) -> Result<Output, Error> {
+    pub fn run(&self, command: &str) -> Result<CommandOutput, GuestError> {
         let mut outputs = self.run_all(&[command])?;
         Ok(outputs.pop().unwrap_or_default())
     }
 
     /// Boots once and runs commands one after the other, each with its own `/out`, all
     /// with the same `/tmp`.
-    pub fn run_all(&self, commands: &[&str]) -> Result<Vec<Output>, Error> {
+    pub fn run_all(&self, commands: &[&str]) -> Result<Vec<CommandOutput>, GuestError> {
         // Refused before anything is downloaded.
         self.machine.arguments()?;
-        need::tools()?;
-        let image = kernel::prepare(self.kernel, &need::store()?)?;
+        need::check_tools()?;
+        let image = kernel::prepare(self.kernel, &need::kernel_store()?)?;
         let scratch = tempfile::Builder::new().prefix("hither-guest-").tempdir();
-        let scratch = scratch.map_err(|e| Error::io("cannot make a folder".into(), e))?;
-        let token = token();
+        let scratch = scratch.map_err(|e| GuestError::io("cannot make a folder".into(), e))?;
+        let token = random_marker();
         let root = self.root(&image, commands, &token)?;
         // It may be big, so it has no name that a killed process could leave behind.
         let archive = tempfile::tempfile();
-        let archive = archive.map_err(|e| Error::io("cannot make a file".into(), e))?;
+        let archive = archive.map_err(|e| GuestError::io("cannot make a file".into(), e))?;
         root.write(&archive)?;
-        let mut boot = Boot::start(self, &image.vmlinux(), archive, scratch.path(), &token)?;
+        let mut boot = QemuRun::start(self, &image.vmlinux(), archive, scratch.path(), &token)?;
         let seconds = self.limit.as_secs_f64();
         let how = match boot.watch(commands.len(), self.limit)? {
-            End::Done => return outputs(&boot),
-            End::TimedOut => format!("was killed because it took more than {seconds} s"),
-            End::Died(status) => format!("ended ({status}) before its commands did"),
+            BootEnd::Done => return outputs(&boot),
+            BootEnd::TimedOut => format!("was killed because it took more than {seconds} s"),
+            BootEnd::Died(status) => format!("ended ({status}) before its commands did"),
         };
-        Err(unfinished(&boot, how, commands.len()))
+        Err(unfinished_error(&boot, how, commands.len()))
     }
 
-    fn root(&self, image: &kernel::Image, commands: &[&str], token: &str) -> Result<Root, Error> {
-        let mut root = Root::new()?;
+    fn root(
+        &self,
+        image: &kernel::KernelImage,
+        commands: &[&str],
+        token: &str,
+    ) -> Result<GuestRoot, GuestError> {
+        let mut root = GuestRoot::new()?;
         for (host, guest) in &self.copies {
             if !host.is_absolute() || !guest.is_absolute() {
                 let (host, guest) = (host.display(), guest.display());
                 let refusal = format!("{host} and {guest} must be absolute paths to be copied");
-                return Err(Error::Shape(refusal));
+                return Err(GuestError::Shape(refusal));
             }
             root.copy(host, guest)?;
         }
@@ -301,7 +306,7 @@ impl Guest {
         }
         root.folder(&self.folder);
         for (job, command) in commands.iter().enumerate() {
-            for program in programs(command, &self.folder, &root) {
+            for program in named_programs(command, &self.folder, &root) {
                 root.copy(&program, &program)?;
             }
             let script = format!("/guest/{job}.sh");
@@ -320,7 +325,7 @@ impl Guest {
 }
 
 /// Programs of the host that a command names and the root does not have yet.
-fn programs(command: &str, folder: &Path, root: &Root) -> Vec<PathBuf> {
+fn named_programs(command: &str, folder: &Path, root: &GuestRoot) -> Vec<PathBuf> {
     let part = |c: char| c.is_alphanumeric() || "_./+-".contains(c);
     let words = command.split(|c| !part(c)).filter(|w| !w.is_empty());
     let program = |word: &str| {
@@ -335,17 +340,17 @@ fn programs(command: &str, folder: &Path, root: &Root) -> Vec<PathBuf> {
 }
 
 /// A word that no program prints by chance.
-fn token() -> String {
+fn random_marker() -> String {
     let random = RandomState::new();
     format!("@@{:016x}{:016x}", random.hash_one(0), random.hash_one(1))
 }
 
-fn outputs(boot: &Boot) -> Result<Vec<Output>, Error> {
-    let mut outputs = printed(&boot.stdout, &boot.stderr);
+fn outputs(boot: &QemuRun) -> Result<Vec<CommandOutput>, GuestError> {
+    let mut outputs = completed_outputs(&boot.stdout, &boot.stderr);
     let (archive, _) = boot.files.parts();
     let archive = archive.first().map_or(&[][..], |(_, bytes)| bytes);
     let damaged = || {
-        Error::io(
+        GuestError::io(
             "the guest's files".into(),
             io::ErrorKind::InvalidData.into(),
         )
@@ -360,11 +365,11 @@ fn outputs(boot: &Boot) -> Result<Vec<Output>, Error> {
 }
 
 /// Of the commands whose end is marked on both streams.
-fn printed(stdout: &Stream, stderr: &Stream) -> Vec<Output> {
+fn completed_outputs(stdout: &MarkedStream, stderr: &MarkedStream) -> Vec<CommandOutput> {
     let ((out, _), (err, _)) = (stdout.parts(), stderr.parts());
     let mut outputs = Vec::new();
     for ((status, out), (_, err)) in out.into_iter().zip(err) {
-        outputs.push(Output {
+        outputs.push(CommandOutput {
             status,
             stdout: out.to_vec(),
             stderr: err.to_vec(),
@@ -374,16 +379,16 @@ fn printed(stdout: &Stream, stderr: &Stream) -> Vec<Output> {
     outputs
 }
 
-fn unfinished(boot: &Boot, how: String, commands: usize) -> Error {
-    let last = Output {
+fn unfinished_error(boot: &QemuRun, how: String, commands: usize) -> GuestError {
+    let last = CommandOutput {
         stdout: boot.stdout.parts().1.to_vec(),
         stderr: boot.stderr.parts().1.to_vec(),
-        ..Output::default()
+        ..CommandOutput::default()
     };
-    Error::Unfinished(Box::new(Unfinished {
+    GuestError::Unfinished(Box::new(UnfinishedRun {
         how,
         commands,
-        done: printed(&boot.stdout, &boot.stderr),
+        done: completed_outputs(&boot.stdout, &boot.stderr),
         last,
         console: boot.console(),
     }))

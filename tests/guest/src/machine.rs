@@ -1,26 +1,26 @@
 //! The shape of the machine: processors, nodes, distances; checked, and as arguments of QEMU.
-use crate::Error;
+use crate::GuestError;
 
 /// Which of Debian's kernels is booted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kernel {
+pub enum DebianKernel {
     /// Bookworm's own.
     V6_1,
     /// Trixie's, in bookworm-security.
     V6_12,
 }
 
-impl Kernel {
+impl DebianKernel {
     pub fn name(self) -> &'static str {
         match self {
-            Kernel::V6_1 => "6.1",
-            Kernel::V6_12 => "6.12",
+            DebianKernel::V6_1 => "6.1",
+            DebianKernel::V6_12 => "6.12",
         }
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct GuestMachine {
     /// Nodes with processors.
     pub nodes: usize,
     /// Processing units in all.
@@ -39,10 +39,10 @@ pub struct Machine {
     pub memory_mib: usize,
 }
 
-impl Default for Machine {
+impl Default for GuestMachine {
     /// Four sockets, each a node with two cores, in a ring.
     fn default() -> Self {
-        Machine {
+        GuestMachine {
             nodes: 4,
             cpus: 8,
             sockets: None,
@@ -58,7 +58,7 @@ impl Default for Machine {
 /// The distance of a node to itself, by definition of ACPI.
 const LOCAL: u8 = 10;
 
-impl Machine {
+impl GuestMachine {
     fn all_nodes(&self) -> usize {
         self.nodes + self.memory_only
     }
@@ -77,12 +77,12 @@ impl Machine {
     fn distance(&self, a: usize, b: usize) -> u8 {
         match &self.distances {
             Some(rows) => rows[a][b],
-            None => Machine::default_distance(a, b),
+            None => GuestMachine::default_distance(a, b),
         }
     }
 
     /// What QEMU could not build, in a sentence that names the option.
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), GuestError> {
         let nodes = self.all_nodes();
         let cores = self.sockets() * self.dies * self.threads;
         let refusal = if self.nodes == 0 || cores == 0 || self.cpus == 0 {
@@ -110,7 +110,7 @@ impl Machine {
         } else {
             return Ok(());
         };
-        Err(Error::Shape(refusal))
+        Err(GuestError::Shape(refusal))
     }
 
     fn distances_fit(&self) -> bool {
@@ -136,7 +136,7 @@ impl Machine {
     }
 
     /// The arguments that make QEMU build it.
-    pub fn arguments(&self) -> Result<Vec<String>, Error> {
+    pub fn arguments(&self) -> Result<Vec<String>, GuestError> {
         self.check()?;
         let (sockets, dies, threads) = (self.sockets(), self.dies, self.threads);
         let cores = self.cpus / (sockets * dies * threads);
@@ -180,7 +180,7 @@ impl Machine {
 mod tests {
     use super::*;
 
-    fn values(machine: &Machine, option: &str) -> Vec<String> {
+    fn values(machine: &GuestMachine, option: &str) -> Vec<String> {
         let arguments = machine.arguments().unwrap();
         let pairs = arguments.chunks(2).filter(|pair| pair[0] == option);
         pairs.map(|pair| pair[1].clone()).collect()
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_default_is_a_ring_of_four_sockets() {
-        let machine = Machine::default();
+        let machine = GuestMachine::default();
         let smp = values(&machine, "-smp");
         assert_eq!(smp, ["8,sockets=4,dies=1,cores=2,threads=1"]);
         let numa = values(&machine, "-numa");
@@ -200,11 +200,11 @@ mod tests {
 
     #[test]
     fn a_node_with_memory_alone_has_no_processors() {
-        let machine = Machine {
+        let machine = GuestMachine {
             nodes: 1,
             memory_only: 1,
             distances: Some(vec![vec![10, 20], vec![20, 10]]),
-            ..Machine::default()
+            ..GuestMachine::default()
         };
         let expected = [
             "node,nodeid=0,memdev=m0,cpus=0-7",
@@ -218,8 +218,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_built_is_refused_with_the_option_named() {
-        let base = Machine::default;
-        let bad = |change: &dyn Fn(&mut Machine)| {
+        let base = GuestMachine::default;
+        let bad = |change: &dyn Fn(&mut GuestMachine)| {
             let mut machine = base();
             change(&mut machine);
             machine.arguments().unwrap_err().to_string()

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::boot::QEMU;
 use crate::root::on_path;
-use crate::{kernel, Error, Guest, Kernel};
+use crate::{kernel, DebianKernel, Guest, GuestError};
 
 /// Set to `required` where a missing guest is a failure.
 const SWITCH: &str = "HITHER_GUEST";
@@ -17,18 +17,20 @@ const TOOLS: [(&str, &str); 5] = [
     ("lz4", "lz4"),
 ];
 
-pub(crate) fn tools() -> Result<(), Error> {
+pub(crate) fn check_tools() -> Result<(), GuestError> {
     let mut absent = TOOLS.iter().filter(|(tool, _)| on_path(tool).is_none());
     absent.next().map_or(Ok(()), |(tool, package)| {
         let fix = format!("apt-get install --no-install-recommends {package}");
-        Err(Error::Missing(format!("{tool} is not installed; {fix}")))
+        Err(GuestError::Missing(format!(
+            "{tool} is not installed; {fix}"
+        )))
     })
 }
 
 /// Where prepared kernels are kept: beside what cargo builds.
-pub(crate) fn store() -> Result<PathBuf, Error> {
+pub(crate) fn kernel_store() -> Result<PathBuf, GuestError> {
     let exe = std::env::current_exe();
-    let exe = exe.map_err(|e| Error::io("cannot find this program".into(), e))?;
+    let exe = exe.map_err(|e| GuestError::io("cannot find this program".into(), e))?;
     // Cargo marks its target folder so that backups pass it over.
     let marked = exe
         .ancestors()
@@ -38,18 +40,18 @@ pub(crate) fn store() -> Result<PathBuf, Error> {
 }
 
 /// Gets ready what can be got ready without booting: downloads the kernel if need be.
-pub fn prepare(kernel: Kernel) -> Result<(), Error> {
-    tools()?;
-    kernel::prepare(kernel, &store()?).map(|_| ())
+pub fn prepare(kernel: DebianKernel) -> Result<(), GuestError> {
+    check_tools()?;
+    kernel::prepare(kernel, &kernel_store()?).map(|_| ())
 }
 
 /// Why no guest with that kernel can be had here, with the fix; `None` if all is there.
 /// Tried once per process.
-pub fn missing(kernel: Kernel) -> Option<String> {
+pub fn missing(kernel: DebianKernel) -> Option<String> {
     static WHY: [OnceLock<Option<String>>; 2] = [const { OnceLock::new() }; 2];
     let tried = match kernel {
-        Kernel::V6_1 => &WHY[0],
-        Kernel::V6_12 => &WHY[1],
+        DebianKernel::V6_1 => &WHY[0],
+        DebianKernel::V6_12 => &WHY[1],
     };
     tried
         .get_or_init(|| prepare(kernel).err().map(|e| e.to_string()))
@@ -65,12 +67,12 @@ pub fn required() -> bool {
 /// stderr has named the test and the reason. Panics where guests are required.
 #[track_caller]
 pub fn or_skip() -> Option<Guest> {
-    or_skip_with(Kernel::V6_12)
+    or_skip_with(DebianKernel::V6_12)
 }
 
 /// The same with another kernel.
 #[track_caller]
-pub fn or_skip_with(kernel: Kernel) -> Option<Guest> {
+pub fn or_skip_with(kernel: DebianKernel) -> Option<Guest> {
     let Some(why) = missing(kernel) else {
         return Some(Guest::new().kernel(kernel));
     };

@@ -8,8 +8,8 @@ use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use crate::cpio::{self, Head, Writer};
-use crate::Error;
+use crate::cpio::{self, CpioHeader, CpioWriter};
+use crate::GuestError;
 
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// Where a shell of the guest looks for programs, as init sets it.
@@ -49,7 +49,7 @@ const ETC: [(&str, &str); 5] = [
     ),
 ];
 
-enum Content {
+enum EntryContent {
     Folder,
     Link(PathBuf),
     Text(Vec<u8>),
@@ -57,39 +57,39 @@ enum Content {
     Host(PathBuf),
 }
 
-struct Entry {
+struct RootEntry {
     mode: u32,
     modified: u32,
-    content: Content,
+    content: EntryContent,
 }
 
 /// What will be in the root, by path without leading slash and through no merged folder.
 #[derive(Default)]
-pub struct Root {
-    entries: BTreeMap<PathBuf, Entry>,
+pub struct GuestRoot {
+    entries: BTreeMap<PathBuf, RootEntry>,
 }
 
-impl Root {
+impl GuestRoot {
     /// Busybox, accounts, and the usual folders.
-    pub fn new() -> Result<Root, Error> {
-        let mut root = Root::default();
+    pub fn new() -> Result<GuestRoot, GuestError> {
+        let mut root = GuestRoot::default();
         for folder in FOLDERS {
             root.folder(Path::new(folder));
         }
         for merged in MERGED {
             let to = Path::new("usr").join(merged);
             root.folder(&to);
-            root.insert(Path::new(merged), 0o777, 0, Content::Link(to));
+            root.insert(Path::new(merged), 0o777, 0, EntryContent::Link(to));
         }
         for (name, text) in ETC {
             root.text(&Path::new("/etc").join(name), 0o644, text.as_bytes());
         }
         let busybox = on_path("busybox").ok_or_else(|| {
-            Error::Missing("busybox is not installed; apt-get install busybox-static".into())
+            GuestError::Missing("busybox is not installed; apt-get install busybox-static".into())
         })?;
         root.copy(&busybox, Path::new("/usr/bin/busybox"))?;
         for applet in applets(&busybox)? {
-            let link = Content::Link("/usr/bin/busybox".into());
+            let link = EntryContent::Link("/usr/bin/busybox".into());
             root.insert(&Path::new("usr/bin").join(applet), 0o777, 0, link);
         }
         let cache = Path::new("/etc/ld.so.cache");
@@ -100,25 +100,30 @@ impl Root {
     }
 
     pub fn text(&mut self, guest: &Path, mode: u32, text: &[u8]) {
-        self.insert(&inside(guest), mode, 0, Content::Text(text.to_vec()));
+        self.insert(
+            &archive_path(guest),
+            mode,
+            0,
+            EntryContent::Text(text.to_vec()),
+        );
     }
 
     pub fn folder(&mut self, guest: &Path) {
-        let guest = inside(guest);
+        let guest = archive_path(guest);
         if !guest.as_os_str().is_empty() && !self.entries.contains_key(&guest) {
-            self.insert(&guest, 0o755, 0, Content::Folder);
+            self.insert(&guest, 0o755, 0, EntryContent::Folder);
         }
     }
 
     /// Copies a file or a whole folder of the host to a place in the guest, with the
     /// libraries that its programs need. A link to a file at its usual place stays a
     /// link, and what it points to comes along.
-    pub fn copy(&mut self, host: &Path, guest: &Path) -> Result<(), Error> {
+    pub fn copy(&mut self, host: &Path, guest: &Path) -> Result<(), GuestError> {
         self.add(host, guest, host == guest)
     }
 
-    fn add(&mut self, host: &Path, guest: &Path, keep_link: bool) -> Result<(), Error> {
-        let cannot_read = |e| Error::io(format!("cannot read {}", host.display()), e);
+    fn add(&mut self, host: &Path, guest: &Path, keep_link: bool) -> Result<(), GuestError> {
+        let cannot_read = |e| GuestError::io(format!("cannot read {}", host.display()), e);
         let linked = fs::symlink_metadata(host).map_err(cannot_read)?;
         if linked.is_symlink() && keep_link {
             return self.link(host, guest);
@@ -126,16 +131,21 @@ impl Root {
         let meta = fs::metadata(host).map_err(cannot_read)?;
         let modified = u32::try_from(meta.mtime()).unwrap_or(0);
         let mode = meta.mode() & 0o7777;
-        let place = inside(guest);
+        let place = archive_path(guest);
         if meta.is_dir() {
-            self.insert(&place, mode, modified, Content::Folder);
+            self.insert(&place, mode, modified, EntryContent::Folder);
             for entry in fs::read_dir(host).map_err(cannot_read)? {
                 let name = entry.map_err(cannot_read)?.file_name();
                 self.add(&host.join(&name), &guest.join(&name), true)?;
             }
         } else if meta.is_file() && !self.is_copy(&place, host) {
-            self.insert(&place, mode, modified, Content::Host(host.to_path_buf()));
-            for needed in needs(host, mode).map_err(cannot_read)? {
+            self.insert(
+                &place,
+                mode,
+                modified,
+                EntryContent::Host(host.to_path_buf()),
+            );
+            for needed in start_dependencies(host, mode).map_err(cannot_read)? {
                 // Busybox is shell enough for a script.
                 if !self.has(&needed) {
                     self.copy(&needed, &needed)?;
@@ -147,31 +157,31 @@ impl Root {
 
     /// Keeps a link as it is. What it points to is copied to where the host has it,
     /// unless it points within a folder that is being copied to another place.
-    fn link(&mut self, host: &Path, guest: &Path) -> Result<(), Error> {
+    fn link(&mut self, host: &Path, guest: &Path) -> Result<(), GuestError> {
         let to = fs::read_link(host)
-            .map_err(|e| Error::io(format!("cannot read {}", host.display()), e))?;
-        let place = inside(guest);
-        if matches!(self.entries.get(&place), Some(Entry { content: Content::Link(old), .. }) if *old == to)
+            .map_err(|e| GuestError::io(format!("cannot read {}", host.display()), e))?;
+        let place = archive_path(guest);
+        if matches!(self.entries.get(&place), Some(RootEntry { content: EntryContent::Link(old), .. }) if *old == to)
         {
             return Ok(());
         }
-        self.insert(&place, 0o777, 0, Content::Link(to.clone()));
+        self.insert(&place, 0o777, 0, EntryContent::Link(to.clone()));
         let target = host.parent().unwrap_or(Path::new("/")).join(&to);
         let comes_along = host == guest || to.is_absolute();
         // A link to nowhere is as dangling in the guest as it is here.
         if comes_along && target.exists() {
-            let target = plain(&target);
+            let target = normalise_path(&target);
             self.copy(&target, &target)?;
         }
         Ok(())
     }
 
     fn is_copy(&self, place: &Path, host: &Path) -> bool {
-        matches!(self.entries.get(place), Some(Entry { content: Content::Host(file), .. }) if file == host)
+        matches!(self.entries.get(place), Some(RootEntry { content: EntryContent::Host(file), .. }) if file == host)
     }
 
     pub fn has(&self, guest: &Path) -> bool {
-        self.entries.contains_key(&inside(guest))
+        self.entries.contains_key(&archive_path(guest))
     }
 
     /// Whether a shell of the guest finds a program of that name.
@@ -182,11 +192,11 @@ impl Root {
             .any(|folder| self.has(&Path::new(folder).join(name)))
     }
 
-    fn insert(&mut self, place: &Path, mode: u32, modified: u32, content: Content) {
+    fn insert(&mut self, place: &Path, mode: u32, modified: u32, content: EntryContent) {
         if let Some(parent) = place.parent() {
             self.folder(parent);
         }
-        let entry = Entry {
+        let entry = RootEntry {
             mode,
             modified,
             content,
@@ -195,21 +205,22 @@ impl Root {
     }
 
     /// Writes it as an archive that the kernel can unpack.
-    pub fn write(&self, file: &fs::File) -> Result<(), Error> {
-        let failed = |e| Error::io("cannot write the guest's root".into(), e);
+    pub fn write(&self, file: &fs::File) -> Result<(), GuestError> {
+        let failed = |e| GuestError::io("cannot write the guest's root".into(), e);
         let to = BufWriter::with_capacity(1 << 20, file);
-        let mut archive = Writer::new(to);
+        let mut archive = CpioWriter::new(to);
         for (place, entry) in &self.entries {
             let (kind, data) = match &entry.content {
-                Content::Folder => (cpio::FOLDER, Vec::new()),
-                Content::Link(to) => (cpio::LINK, to.as_os_str().as_encoded_bytes().to_vec()),
-                Content::Text(text) => (cpio::FILE, text.clone()),
-                Content::Host(host) => {
-                    let cannot_read = |e| Error::io(format!("cannot read {}", host.display()), e);
+                EntryContent::Folder => (cpio::FOLDER, Vec::new()),
+                EntryContent::Link(to) => (cpio::LINK, to.as_os_str().as_encoded_bytes().to_vec()),
+                EntryContent::Text(text) => (cpio::FILE, text.clone()),
+                EntryContent::Host(host) => {
+                    let cannot_read =
+                        |e| GuestError::io(format!("cannot read {}", host.display()), e);
                     (cpio::FILE, fs::read(host).map_err(cannot_read)?)
                 }
             };
-            let head = Head {
+            let head = CpioHeader {
                 name: place.as_os_str().as_encoded_bytes(),
                 mode: kind | entry.mode,
                 modified: entry.modified,
@@ -221,17 +232,17 @@ impl Root {
     }
 
     /// Lays it out in an empty folder of the host, for a test that needs no machine of its own.
-    pub fn lay_out(&self, folder: &Path) -> Result<(), Error> {
+    pub fn lay_out(&self, folder: &Path) -> Result<(), GuestError> {
         for (place, entry) in &self.entries {
             let file = folder.join(place);
             let made = match &entry.content {
-                Content::Folder => fs::create_dir(&file),
-                Content::Link(to) => symlink(to, &file),
-                Content::Text(text) => fs::write(&file, text)
+                EntryContent::Folder => fs::create_dir(&file),
+                EntryContent::Link(to) => symlink(to, &file),
+                EntryContent::Text(text) => fs::write(&file, text)
                     .and_then(|()| fs::set_permissions(&file, Permissions::from_mode(entry.mode))),
-                Content::Host(host) => fs::copy(host, &file).map(drop),
+                EntryContent::Host(host) => fs::copy(host, &file).map(drop),
             };
-            made.map_err(|e| Error::io(format!("cannot make {}", file.display()), e))?;
+            made.map_err(|e| GuestError::io(format!("cannot make {}", file.display()), e))?;
         }
         Ok(())
     }
@@ -239,8 +250,8 @@ impl Root {
 
 /// The path as it stands in the archive: no slash in front, nothing through `/lib` and
 /// its like, which are links.
-fn inside(guest: &Path) -> PathBuf {
-    let place = plain(guest);
+fn archive_path(guest: &Path) -> PathBuf {
+    let place = normalise_path(guest);
     let place = place.strip_prefix("/").unwrap_or(&place);
     let first = place.components().next();
     let merged = |c: Component| MERGED.iter().any(|m| c.as_os_str() == *m);
@@ -251,7 +262,7 @@ fn inside(guest: &Path) -> PathBuf {
 }
 
 /// Without `.` and `..`.
-fn plain(path: &Path) -> PathBuf {
+fn normalise_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -285,9 +296,9 @@ pub fn is_program(file: &Path) -> bool {
 }
 
 /// Names of the tools that this busybox can be called as.
-fn applets(busybox: &Path) -> Result<Vec<String>, Error> {
+fn applets(busybox: &Path) -> Result<Vec<String>, GuestError> {
     let list = Command::new(busybox).arg("--list").output();
-    let list = list.map_err(|e| Error::io("cannot start busybox".into(), e))?;
+    let list = list.map_err(|e| GuestError::io("cannot start busybox".into(), e))?;
     let text = String::from_utf8_lossy(&list.stdout).into_owned();
     let names = text.lines().filter(|name| *name != "busybox");
     Ok(names.map(str::to_string).collect())
@@ -295,11 +306,11 @@ fn applets(busybox: &Path) -> Result<Vec<String>, Error> {
 
 /// What a file needs to start: the interpreter of a script that may be executed; of an
 /// ELF file the shared libraries and the loader, found as the loader itself finds them.
-fn needs(file: &Path, mode: u32) -> io::Result<Vec<PathBuf>> {
+fn start_dependencies(file: &Path, mode: u32) -> io::Result<Vec<PathBuf>> {
     let mut start = Vec::new();
     fs::File::open(file)?.take(256).read_to_end(&mut start)?;
     if start.starts_with(b"#!") && mode & 0o111 != 0 {
-        return Ok(interpreter(&start).into_iter().collect());
+        return Ok(script_interpreter(&start).into_iter().collect());
     }
     if !start.starts_with(b"\x7fELF") || !Path::new(LOADER).exists() {
         return Ok(Vec::new());
@@ -316,7 +327,7 @@ fn needs(file: &Path, mode: u32) -> io::Result<Vec<PathBuf>> {
 }
 
 /// `/usr/bin/perl` of `#!/usr/bin/perl -w`, and what `env` would start.
-fn interpreter(script: &[u8]) -> Option<PathBuf> {
+fn script_interpreter(script: &[u8]) -> Option<PathBuf> {
     let line = script.split(|b| *b == b'\n').next()?;
     let line = String::from_utf8_lossy(&line[2..]);
     let mut words = line.split_whitespace();
@@ -343,7 +354,7 @@ mod tests {
             ("/library/x", "library/x"),
         ];
         for (path, expected) in cases {
-            assert_eq!(inside(Path::new(path)), Path::new(expected), "{path}");
+            assert_eq!(archive_path(Path::new(path)), Path::new(expected), "{path}");
         }
     }
 
@@ -352,9 +363,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("link");
         symlink("/usr/bin/env", &link).unwrap();
-        let mut root = Root::default();
+        let mut root = GuestRoot::default();
         root.copy(&link, &link).unwrap();
-        let has = |path: &str| root.entries.contains_key(&inside(Path::new(path)));
+        let has = |path: &str| root.entries.contains_key(&archive_path(Path::new(path)));
         assert!(has(link.to_str().unwrap()) && has("/usr/bin/env") && has(LOADER));
         let libc = root.entries.keys().any(|k| k.ends_with("libc.so.6"));
         assert!(libc, "{:?}", root.entries.keys());
@@ -363,9 +374,9 @@ mod tests {
     #[test]
     fn a_root_is_laid_out_with_links_and_modes() {
         let folder = tempfile::tempdir().unwrap();
-        let mut root = Root::default();
+        let mut root = GuestRoot::default();
         root.text(Path::new("/a/b"), 0o755, b"x");
-        root.insert(Path::new("c"), 0o777, 0, Content::Link("a/b".into()));
+        root.insert(Path::new("c"), 0o777, 0, EntryContent::Link("a/b".into()));
         root.lay_out(folder.path()).unwrap();
         let meta = fs::metadata(folder.path().join("c")).unwrap();
         assert_eq!((meta.len(), meta.mode() & 0o777), (1, 0o755));
@@ -373,7 +384,7 @@ mod tests {
 
     #[test]
     fn parents_come_before_what_is_in_them() {
-        let mut root = Root::default();
+        let mut root = GuestRoot::default();
         root.text(Path::new("/a/b/c"), 0o644, b"");
         let names: Vec<_> = root
             .entries

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{bail, Context, Result};
 
 use crate::stamp::create_folder;
-use crate::step::{run, step};
+use crate::step::{build_step, run};
 use crate::workspace::Workspace;
 use needs::Needs;
 
@@ -45,8 +45,8 @@ pub fn main(arguments: &[String]) -> Result<ExitCode> {
     let hither = hither.unwrap_or_else(|| ws.target.join("release/hither"));
     create_folder(&to)?;
     let to = fs::canonicalize(to).context("cannot find the folder for packages")?;
-    step("tarball", || tarball(&ws, &hither, &to, limit))?;
-    step("deb", || deb::build(&ws, &hither, &to))?;
+    build_step("tarball", || tarball(&ws, &hither, &to, limit))?;
+    build_step("deb", || deb::build(&ws, &hither, &to))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,14 +5,14 @@ use anyhow::{bail, Context, Result};
 use super::map::input::Source;
 use super::map::options::MapOptions;
 use super::study::forecast;
-use super::study::model::Model;
+use super::study::model::SimMachine;
 use super::study::options::SimOptions;
 use super::study::progress::Progress;
-use super::study::recorded::Recording;
-use super::study::wanted::{self, Wanted, JOINT_DATA, USUAL};
+use super::study::recorded::RunRecording;
+use super::study::wanted::{self, PolicyPair, JOINT_DATA, USUAL};
 
 /// What to map with.
-pub struct Best {
+pub struct BestPolicies {
     pub options: MapOptions,
     pub verdict: String,
 }
@@ -22,7 +22,11 @@ pub struct Best {
 ///
 /// # Errors
 /// One sentence when there is no recording, or it cannot be simulated.
-pub fn best(options: &MapOptions, source: &Source, progress: &dyn Progress) -> Result<Best> {
+pub fn best(
+    options: &MapOptions,
+    source: &Source,
+    progress: &dyn Progress,
+) -> Result<BestPolicies> {
     let Source::Profile(profile) = source else {
         bail!("--policy best needs a profile with bursts, which `hither trace --bursts` records; a matrix says too little to simulate");
     };
@@ -37,8 +41,8 @@ pub fn best(options: &MapOptions, source: &Source, progress: &dyn Progress) -> R
         },
         ..SimOptions::default()
     };
-    let recording = Recording::open(profile, options.threads.as_ref())?;
-    let model = Model::of_map(options, recording.input.placed.len())?;
+    let recording = RunRecording::open(profile, options.threads.as_ref())?;
+    let model = SimMachine::of_map(options, recording.input.placed.len())?;
     let forecast = forecast(&study, &recording, &model, progress)?;
     let ours = forecast
         .placements
@@ -47,7 +51,7 @@ pub fn best(options: &MapOptions, source: &Source, progress: &dyn Progress) -> R
     let fastest = ours.min_by(|a, b| a.amounts.time.total_cmp(&b.amounts.time));
     let fastest = fastest.context("there is nothing to choose from")?;
     let data = fastest.data_policy.as_deref().unwrap_or("first-touch");
-    Ok(Best {
+    Ok(BestPolicies {
         options: MapOptions {
             policy: wanted::policy(&fastest.thread_policy).map_err(anyhow::Error::msg)?,
             data: Some(data.to_owned()),
@@ -58,12 +62,12 @@ pub fn best(options: &MapOptions, source: &Source, progress: &dyn Progress) -> R
 }
 
 /// What is compared: the system first, then each policy with each way to place pages.
-fn candidates(data: Option<&str>) -> Result<Vec<Wanted>> {
+fn candidates(data: Option<&str>) -> Result<Vec<PolicyPair>> {
     let data = data.map_or(vec!["first-touch", JOINT_DATA], |data| vec![data]);
     let known = USUAL.iter().filter(|threads| threads.is_known());
     let pairs =
         known.flat_map(|threads| data.iter().map(|data| format!("{}+{data}", threads.name())));
     let all = std::iter::once("os".to_owned()).chain(pairs);
-    let all: Result<Vec<Wanted>, String> = all.map(|text| wanted::parse(&text)).collect();
+    let all: Result<Vec<PolicyPair>, String> = all.map(|text| wanted::parse(&text)).collect();
     all.map_err(anyhow::Error::msg)
 }

@@ -1,11 +1,11 @@
 //! Whether a profile keeps within limits, and how it compares with an older one.
-use super::assessment::{AssessmentOptions, Given, Judged};
-use crate::report::build::compare::{compare, error};
-use crate::report::page::{Change, Comparison, FindingChange};
+use super::assessment::{Assessment, AssessmentInput, AssessmentOptions};
+use crate::report::build::compare::{compare_profiles, sampling_error_of_difference};
+use crate::report::page::{ChangeKind, FindingChange, ProfileComparison};
 use anyhow::{bail, Context, Result};
 use hither_model::metrics::figures::{EXCLUSIVITY, REMOTE};
 use hither_model::units::percent;
-use hither_profile::clean;
+use hither_profile::strip_control_characters;
 use hither_profile::FindingKind;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct CheckOptions {
 
 /// A condition and whether it holds.
 #[derive(Debug, Serialize)]
-pub struct Condition {
+pub struct CheckCondition {
     /// The option that set it.
     pub option: &'static str,
     pub holds: bool,
@@ -36,11 +36,11 @@ pub struct Condition {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Outcome {
+pub struct CheckOutcome {
     pub profile: String,
     pub holds: bool,
-    pub conditions: Vec<Condition>,
-    pub comparison: Option<Comparison>,
+    pub conditions: Vec<CheckCondition>,
+    pub comparison: Option<ProfileComparison>,
 }
 
 /// Reads, computes, compares.
@@ -48,26 +48,36 @@ pub struct Outcome {
 /// # Errors
 /// One sentence when there is no condition, a profile cannot be read, or it does not say
 /// what a condition asks for.
-pub fn check(profile: &Path, on: &AssessmentOptions, options: &CheckOptions) -> Result<Outcome> {
+pub fn check(
+    profile: &Path,
+    on: &AssessmentOptions,
+    options: &CheckOptions,
+) -> Result<CheckOutcome> {
     let limits = [options.max_remote, options.min_exclusivity];
     let is_bare = options.absent.is_empty() && options.baseline.is_none();
     if limits.iter().all(Option::is_none) && is_bare {
         bail!("there is nothing to check: give --max-remote, --min-exclusivity, --no, or --baseline with --fail-on-regression");
     }
-    let given = Given::read(profile, on)?;
-    let judged = given.judge();
-    let mut conditions = limited(options, &given, &judged)?;
-    conditions.extend(options.absent.iter().map(|&kind| absent(kind, &judged)));
+    let given = AssessmentInput::read(profile, on)?;
+    let judged = given.assess();
+    let mut conditions = check_limits(options, &given, &judged)?;
+    conditions.extend(
+        options
+            .absent
+            .iter()
+            .map(|&kind| check_absent(kind, &judged)),
+    );
     let comparison = match &options.baseline {
-        Some(_) => Some(compared(options, &given, &judged)?),
+        Some(_) => Some(compare_with_baseline(options, &given, &judged)?),
         None => None,
     };
     if let Some(comparison) = &comparison {
         let report = &judged.analysis.report;
-        let sampled = error(comparison.run.sampling_error, report.run.sampling_error);
+        let sampled =
+            sampling_error_of_difference(comparison.run.sampling_error, report.run.sampling_error);
         conditions.extend(regressions(comparison, options.tolerance.max(sampled)));
     }
-    Ok(Outcome {
+    Ok(CheckOutcome {
         profile: profile.display().to_string(),
         holds: conditions.iter().all(|c| c.holds),
         conditions,
@@ -75,7 +85,11 @@ pub fn check(profile: &Path, on: &AssessmentOptions, options: &CheckOptions) -> 
     })
 }
 
-fn limited(options: &CheckOptions, given: &Given, judged: &Judged) -> Result<Vec<Condition>> {
+fn check_limits(
+    options: &CheckOptions,
+    given: &AssessmentInput,
+    judged: &Assessment,
+) -> Result<Vec<CheckCondition>> {
     let figure = |name: &str, option: &str| {
         let figures = judged.figures();
         let value = figures.into_iter().find(|f| f.name == name);
@@ -91,7 +105,7 @@ fn limited(options: &CheckOptions, given: &Given, judged: &Judged) -> Result<Vec
     let mut out = Vec::new();
     if let Some(most) = options.max_remote {
         let value = figure(REMOTE, "--max-remote")?;
-        out.push(Condition {
+        out.push(CheckCondition {
             option: "--max-remote",
             holds: value <= most,
             said: format!(
@@ -103,7 +117,7 @@ fn limited(options: &CheckOptions, given: &Given, judged: &Judged) -> Result<Vec
     }
     if let Some(least) = options.min_exclusivity {
         let value = figure(EXCLUSIVITY, "--min-exclusivity")?;
-        out.push(Condition {
+        out.push(CheckCondition {
             option: "--min-exclusivity",
             holds: value >= least,
             said: format!(
@@ -116,35 +130,39 @@ fn limited(options: &CheckOptions, given: &Given, judged: &Judged) -> Result<Vec
     Ok(out)
 }
 
-fn absent(kind: FindingKind, judged: &Judged) -> Condition {
+fn check_absent(kind: FindingKind, judged: &Assessment) -> CheckCondition {
     let found: Vec<_> = judged.findings.iter().filter(|f| f.kind == kind).collect();
     let said = match found.as_slice() {
         [] => format!("no {} finding", kind.name()),
-        [one] => format!("{}: {}", kind.name(), clean(&one.title)),
+        [one] => format!("{}: {}", kind.name(), strip_control_characters(&one.title)),
         [first, rest @ ..] => format!(
             "{}: {}; and {} more",
             kind.name(),
-            clean(&first.title),
+            strip_control_characters(&first.title),
             rest.len()
         ),
     };
-    Condition {
+    CheckCondition {
         option: "--no",
         holds: found.is_empty(),
         said,
     }
 }
 
-fn compared(options: &CheckOptions, given: &Given, judged: &Judged) -> Result<Comparison> {
+fn compare_with_baseline(
+    options: &CheckOptions,
+    given: &AssessmentInput,
+    judged: &Assessment,
+) -> Result<ProfileComparison> {
     let baseline = options.baseline.as_ref().context("no baseline")?;
-    let before = given.other(baseline)?;
-    let mut after = given.side(judged);
+    let before = given.load_other(baseline)?;
+    let mut after = given.comparison_side(judged);
     for figure in &mut after.figures {
         if TOLD_BY.contains(&figure.name.as_str()) {
             figure.spread = options.tolerance;
         }
     }
-    Ok(compare(before, &after, options.tolerance))
+    Ok(compare_profiles(before, &after, options.tolerance))
 }
 
 /// Figures that a regression is told by.
@@ -162,15 +180,15 @@ const OF_THE_RUN: [FindingKind; 4] = [
     FindingKind::RemoteAccesses,
 ];
 
-fn regressions(comparison: &Comparison, tolerance: f64) -> Vec<Condition> {
+fn regressions(comparison: &ProfileComparison, tolerance: f64) -> Vec<CheckCondition> {
     let told = comparison.metrics.iter();
     let told = told.filter(|m| TOLD_BY.contains(&m.name.as_str()));
-    let mut out: Vec<Condition> = told
+    let mut out: Vec<CheckCondition> = told
         .filter_map(|m| {
             let (before, after) = (m.before?, m.after?);
-            Some(Condition {
+            Some(CheckCondition {
                 option: "--fail-on-regression",
-                holds: m.change != Change::Worse,
+                holds: m.change != ChangeKind::Worse,
                 said: format!(
                     "{}: {}, {} in the baseline",
                     m.name,
@@ -183,24 +201,28 @@ fn regressions(comparison: &Comparison, tolerance: f64) -> Vec<Condition> {
     let worse = comparison.findings.iter();
     let worse: Vec<_> = worse.filter(|f| is_worse(f, tolerance)).collect();
     if worse.is_empty() {
-        out.push(Condition {
+        out.push(CheckCondition {
             option: "--fail-on-regression",
             holds: true,
             said: "no finding about a data structure is new or worse".to_owned(),
         });
     }
-    out.extend(worse.into_iter().map(|f| Condition {
+    out.extend(worse.into_iter().map(|f| CheckCondition {
         option: "--fail-on-regression",
         holds: false,
         said: match (f.before, f.after) {
             (Some(before), Some(after)) => format!(
                 "worse: {}: {} ({} of the accesses, {} in the baseline)",
                 f.kind.name(),
-                clean(&f.title),
+                strip_control_characters(&f.title),
                 percent(after),
                 percent(before)
             ),
-            _ => format!("new: {}: {}", f.kind.name(), clean(&f.title)),
+            _ => format!(
+                "new: {}: {}",
+                f.kind.name(),
+                strip_control_characters(&f.title)
+            ),
         },
     }));
     out
@@ -209,8 +231,8 @@ fn regressions(comparison: &Comparison, tolerance: f64) -> Vec<Condition> {
 fn is_worse(change: &FindingChange, tolerance: f64) -> bool {
     let counts = !OF_THE_RUN.contains(&change.kind);
     match change.change {
-        Change::Worse => counts,
-        Change::New => counts && change.after.is_some_and(|severity| severity > tolerance),
+        ChangeKind::Worse => counts,
+        ChangeKind::New => counts && change.after.is_some_and(|severity| severity > tolerance),
         _ => false,
     }
 }

@@ -1,5 +1,5 @@
 //! Commands as a shell takes them.
-use hither_profile::clean;
+use hither_profile::strip_control_characters;
 
 /// A command as a shell takes it.
 pub fn shell_line<T: AsRef<str>>(words: impl Iterator<Item = T>) -> String {
@@ -12,7 +12,10 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
-    format!("'{}'", clean(word).replace('\'', "'\\''"))
+    format!(
+        "'{}'",
+        strip_control_characters(word).replace('\'', "'\\''")
+    )
 }
 
 #[cfg(test)]

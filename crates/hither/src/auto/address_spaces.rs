@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 
-use super::analysis::{Object, Page, PAGE};
+use super::analysis::{MemoryObject, ObjectPage, PAGE};
 use crate::follow::proc_maps;
-use crate::follow::proc_maps::Mapping;
+use crate::follow::proc_maps::MemoryMapping;
 use hither_sys::Pid;
 
 /// Between two looks at the mappings of a process, when an address is in none that is known
@@ -18,48 +18,48 @@ const LATER: Duration = Duration::from_secs(1);
 
 /// The address spaces of all processes.
 #[derive(Debug, Default)]
-pub struct Memory {
-    spaces: HashMap<Pid, Space>,
+pub struct AddressSpaces {
+    spaces: HashMap<Pid, AddressSpace>,
     /// By device and inode.
-    shared: HashMap<(u64, u64), Object>,
+    shared: HashMap<(u64, u64), MemoryObject>,
     next: u32,
-    gone: Vec<Object>,
+    gone: Vec<MemoryObject>,
     /// In how many processes each of them is mapped.
     users: HashMap<(u64, u64), usize>,
 }
 
 #[derive(Debug)]
-struct Space {
-    private: Object,
-    mappings: Vec<Mapping>,
+struct AddressSpace {
+    private: MemoryObject,
+    mappings: Vec<MemoryMapping>,
     read: Instant,
     /// An address was in none of them.
     grown: bool,
 }
 
-impl Space {
-    fn mapping(&self, address: u64) -> Option<&Mapping> {
+impl AddressSpace {
+    fn mapping(&self, address: u64) -> Option<&MemoryMapping> {
         let next = self.mappings.partition_point(|m| m.address <= address);
         let mapping = self.mappings.get(next.checked_sub(1)?)?;
         (address - mapping.address < mapping.length).then_some(mapping)
     }
 }
 
-impl Memory {
+impl AddressSpaces {
     /// The page at an address of a process; `None` of code, which everybody reads and nobody
     /// communicates through.
-    pub fn page(&mut self, pid: Pid, address: u64) -> Option<Page> {
-        self.look(pid, address);
+    pub fn page_at(&mut self, pid: Pid, address: u64) -> Option<ObjectPage> {
+        self.refresh_if_due(pid, address);
         let space = self.spaces.get(&pid)?;
         let mapping = space.mapping(address);
         if mapping.is_some_and(|m| m.prot & libc::PROT_EXEC != 0) {
             return None;
         }
-        let private = Page {
+        let private = ObjectPage {
             object: space.private,
             number: address / PAGE,
         };
-        let Some((mapping, key)) = mapping.and_then(|m| Some((m, key(m)?))) else {
+        let Some((mapping, key)) = mapping.and_then(|m| Some((m, shared_key(m)?))) else {
             return Some(private);
         };
         let offset = mapping.file.as_ref().map_or(0, |file| file.offset);
@@ -67,17 +67,17 @@ impl Memory {
         let object = match self.shared.get(&key) {
             Some(&object) => object,
             None => {
-                let object = self.object();
+                let object = self.new_object();
                 self.shared.insert(key, object);
                 object
             }
         };
-        Some(Page { object, number })
+        Some(ObjectPage { object, number })
     }
 
     /// What is mapped in a process, in order of addresses, as far as is known.
     #[must_use]
-    pub fn mappings(&self, pid: Pid) -> &[Mapping] {
+    pub fn mappings(&self, pid: Pid) -> &[MemoryMapping] {
         self.spaces.get(&pid).map_or(&[], |space| &space.mappings)
     }
 
@@ -89,7 +89,7 @@ impl Memory {
 
     /// Device and inode of what is mapped shared; `None` of private memory.
     #[must_use]
-    pub fn file(&self, object: Object) -> Option<(u64, u64)> {
+    pub fn file_of(&self, object: MemoryObject) -> Option<(u64, u64)> {
         let found = self.shared.iter().find(|(_, &known)| known == object);
         found.map(|(&file, _)| file)
     }
@@ -100,34 +100,34 @@ impl Memory {
     }
 
     /// The process ended, or runs another program: its private memory is no more.
-    pub fn forget(&mut self, pid: Pid) {
+    pub fn remove_process(&mut self, pid: Pid) {
         if let Some(space) = self.spaces.remove(&pid) {
             self.gone.push(space.private);
-            self.count(&space.mappings, |users| users.saturating_sub(1));
+            self.count_users(&space.mappings, |users| users.saturating_sub(1));
         }
     }
 
     /// Whether other processes that were seen have mapped the same memory.
     #[must_use]
-    pub fn is_shared(&self, mapping: &Mapping) -> bool {
-        key(mapping).is_some_and(|key| self.users.get(&key).is_some_and(|&users| users > 1))
+    pub fn is_shared(&self, mapping: &MemoryMapping) -> bool {
+        shared_key(mapping).is_some_and(|key| self.users.get(&key).is_some_and(|&users| users > 1))
     }
 
     /// Objects that are gone since the last call.
-    pub fn take_gone(&mut self) -> Vec<Object> {
+    pub fn take_gone(&mut self) -> Vec<MemoryObject> {
         std::mem::take(&mut self.gone)
     }
 
-    fn object(&mut self) -> Object {
+    fn new_object(&mut self) -> MemoryObject {
         self.next += 1;
-        Object(self.next)
+        MemoryObject(self.next)
     }
 
     /// Takes in a process that runs already: if it has touched all of its memory, no fault
     /// would tell of it, and nothing could be sampled.
-    pub fn join(&mut self, pid: Pid) {
+    pub fn add_running(&mut self, pid: Pid) {
         if !self.spaces.contains_key(&pid) {
-            let private = self.object();
+            let private = self.new_object();
             self.read(pid, private);
         }
     }
@@ -135,18 +135,18 @@ impl Memory {
     /// Reads the mappings of processes that have new ones: of memory that is touched once and
     /// sampled never no further fault would remind us.
     pub fn refresh(&mut self) {
-        let due = |space: &Space| space.grown && space.read.elapsed() >= SOON;
+        let due = |space: &AddressSpace| space.grown && space.read.elapsed() >= SOON;
         let due = self.spaces.iter().filter(|(_, space)| due(space));
-        let due: Vec<(Pid, Object)> = due.map(|(&pid, space)| (pid, space.private)).collect();
+        let due: Vec<(Pid, MemoryObject)> = due.map(|(&pid, space)| (pid, space.private)).collect();
         for (pid, private) in due {
             self.read(pid, private);
         }
     }
 
     /// Reads the mappings of a process when that is due.
-    fn look(&mut self, pid: Pid, address: u64) {
+    fn refresh_if_due(&mut self, pid: Pid, address: u64) {
         let private = match self.spaces.get_mut(&pid) {
-            None => self.object(),
+            None => self.new_object(),
             Some(space) => {
                 let known = space.mapping(address).is_some();
                 space.grown |= !known;
@@ -159,23 +159,23 @@ impl Memory {
         self.read(pid, private);
     }
 
-    fn read(&mut self, pid: Pid, private: Object) {
-        let mappings = proc_maps::mappings(pid);
-        self.count(&mappings, |users| users + 1);
-        let space = Space {
+    fn read(&mut self, pid: Pid, private: MemoryObject) {
+        let mappings = proc_maps::read_mappings(pid);
+        self.count_users(&mappings, |users| users + 1);
+        let space = AddressSpace {
             private,
             mappings,
             read: Instant::now(),
             grown: false,
         };
         if let Some(before) = self.spaces.insert(pid, space) {
-            self.count(&before.mappings, |users| users.saturating_sub(1));
+            self.count_users(&before.mappings, |users| users.saturating_sub(1));
         }
     }
 
     /// Counts a process that has mapped these, or has them no more.
-    fn count(&mut self, mappings: &[Mapping], change: impl Fn(usize) -> usize) {
-        let keys: HashSet<(u64, u64)> = mappings.iter().filter_map(key).collect();
+    fn count_users(&mut self, mappings: &[MemoryMapping], change: impl Fn(usize) -> usize) {
+        let keys: HashSet<(u64, u64)> = mappings.iter().filter_map(shared_key).collect();
         for key in keys {
             let users = change(self.users.get(&key).copied().unwrap_or(0));
             match users {
@@ -187,7 +187,7 @@ impl Memory {
 }
 
 /// The device and inode of memory that is mapped shared; `None` of private memory.
-fn key(mapping: &Mapping) -> Option<(u64, u64)> {
+fn shared_key(mapping: &MemoryMapping) -> Option<(u64, u64)> {
     let file = mapping.file.as_ref()?;
     let shared = mapping.flags & libc::MAP_SHARED != 0 && file.ino != 0;
     shared.then_some((file.dev, file.ino))
@@ -204,14 +204,14 @@ mod tests {
 
     #[test]
     fn what_was_mapped_since_is_read_without_another_fault() {
-        let mut memory = Memory::default();
+        let mut memory = AddressSpaces::default();
         let known = [0u8; 1];
-        memory.page(own(), known.as_ptr().addr() as u64);
+        memory.page_at(own(), known.as_ptr().addr() as u64);
         // Large enough for a mapping of its own.
         let data = vec![1u8; 64 << 20];
         let at = data.as_ptr().addr() as u64;
-        memory.page(own(), at);
-        let has = |memory: &Memory| memory.spaces[&own()].mapping(at).is_some();
+        memory.page_at(own(), at);
+        let has = |memory: &AddressSpaces| memory.spaces[&own()].mapping(at).is_some();
         assert!(!has(&memory));
         memory.refresh();
         assert!(!has(&memory), "not so soon");
@@ -222,43 +222,46 @@ mod tests {
 
     #[test]
     fn private_memory_is_known_by_its_address() {
-        let mut memory = Memory::default();
+        let mut memory = AddressSpaces::default();
         let data = vec![1u8; 3 << 12];
         let at = data.as_ptr().addr() as u64;
-        let first = memory.page(own(), at).expect("a page");
-        let next = memory.page(own(), at + PAGE).expect("a page");
+        let first = memory.page_at(own(), at).expect("a page");
+        let next = memory.page_at(own(), at + PAGE).expect("a page");
         assert_eq!((first.object, first.number + 1), (next.object, next.number));
         // Another process, or another program in the same one, has other memory.
-        memory.forget(own());
-        assert_ne!(memory.page(own(), at).expect("a page").object, first.object);
+        memory.remove_process(own());
+        assert_ne!(
+            memory.page_at(own(), at).expect("a page").object,
+            first.object
+        );
         assert_eq!(memory.take_gone(), [first.object]);
         // Code is nobody's.
         let code = own as fn() -> Pid as usize as u64;
-        assert_eq!(memory.page(own(), code), None);
+        assert_eq!(memory.page_at(own(), code), None);
     }
 
     #[test]
     fn memory_is_shared_while_several_processes_map_it() {
-        let mapping = |ino, flags| Mapping {
+        let mapping = |ino, flags| MemoryMapping {
             flags,
             file: Some(MappedFile {
                 ino,
                 ..MappedFile::default()
             }),
-            ..Mapping::default()
+            ..MemoryMapping::default()
         };
         let (shared, other) = (mapping(7, libc::MAP_SHARED), mapping(8, libc::MAP_SHARED));
         let private = mapping(7, libc::MAP_PRIVATE);
-        let mut memory = Memory::default();
-        let check = |memory: &Memory, expected: [bool; 3]| {
+        let mut memory = AddressSpaces::default();
+        let check = |memory: &AddressSpaces, expected: [bool; 3]| {
             let found = [&shared, &other, &private].map(|m| memory.is_shared(m));
             assert_eq!(found, expected);
         };
-        let join = |memory: &mut Memory, pid, mappings: &[&Mapping]| {
-            let mappings: Vec<Mapping> = mappings.iter().copied().cloned().collect();
-            memory.count(&mappings, |users| users + 1);
-            let space = Space {
-                private: Object(pid as u32),
+        let join = |memory: &mut AddressSpaces, pid, mappings: &[&MemoryMapping]| {
+            let mappings: Vec<MemoryMapping> = mappings.iter().copied().cloned().collect();
+            memory.count_users(&mappings, |users| users + 1);
+            let space = AddressSpace {
+                private: MemoryObject(pid as u32),
                 mappings,
                 read: Instant::now(),
                 grown: false,
@@ -270,9 +273,9 @@ mod tests {
         check(&memory, [false; 3]);
         join(&mut memory, 2, &[&shared]);
         check(&memory, [true, false, false]);
-        memory.forget(2);
+        memory.remove_process(2);
         check(&memory, [false; 3]);
-        memory.forget(1);
+        memory.remove_process(1);
         assert!(memory.users.is_empty());
     }
 }

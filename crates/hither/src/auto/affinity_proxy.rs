@@ -17,14 +17,14 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use hither_sys::affinity::Mask;
-use hither_sys::seccomp::notify::{self, Answer, Call};
+use hither_sys::affinity::CpuMask;
+use hither_sys::seccomp::notify::{self, SeccompNotif, SeccompNotifResp};
 use hither_sys::{launch, process};
 use nix::libc;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::SigSet;
 
-use super::pinned_threads::Pinned;
+use super::pinned_threads::PinnedThread;
 use crate::follow::affinity_reply;
 use hither_sys::Tid;
 
@@ -36,15 +36,15 @@ static FILTERS: AtomicBool = AtomicBool::new(false);
 #[must_use]
 pub fn is_unfiltered(status: &str) -> bool {
     let own = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    match filters(status) {
+    match filter_count(status) {
         0 => true,
-        1 => FILTERS.load(Ordering::Relaxed) && filters(&own) == 0,
+        1 => FILTERS.load(Ordering::Relaxed) && filter_count(&own) == 0,
         _ => false,
     }
 }
 
 /// Filters of a process, at least one where the kernel does not count them.
-fn filters(status: &str) -> u32 {
+fn filter_count(status: &str) -> u32 {
     let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
     match field("Seccomp:").map(str::trim) {
         None | Some("0") => 0,
@@ -57,38 +57,38 @@ fn filters(status: &str) -> u32 {
 
 /// The way to tell it.
 #[derive(Debug)]
-pub struct Answers(PipeWriter);
+pub struct AffinityProxy(PipeWriter);
 
-impl Answers {
+impl AffinityProxy {
     /// Splits it off and has the program of `command` ask it. To be called while this
     /// process has one thread.
     ///
     /// # Errors
     /// When the kernel makes no process or pipe.
-    pub fn new(command: &mut Command) -> Result<Answers> {
+    pub fn new(command: &mut Command) -> Result<AffinityProxy> {
         let (theirs, ours) = std::io::pipe().context("cannot make a pipe")?;
         let (listens, asks) = UnixStream::pair().context("cannot make a pair of sockets")?;
         let pid = process::fork_off(|| {
             let kept = [theirs.as_raw_fd(), listens.as_raw_fd()];
             let _ = SigSet::all().thread_block();
             let _ = nix::sys::prctl::set_name(c"hither-answers");
-            if launch::let_go(&kept).is_err() {
+            if launch::release_inherited_files(&kept).is_err() {
                 return 1;
             }
-            if let Ok(Some(listener)) = notify::listener(&listens) {
+            if let Ok(Some(listener)) = notify::receive_listener(&listens) {
                 drop(listens);
-                serve(&listener, theirs);
+                answer_queries(&listener, theirs);
             }
             0
         });
         let pid = pid.context("cannot split off the process that answers the program")?;
         FILTERS.store(true, Ordering::Relaxed);
-        notify::asking(command, notify::filter(), asks, pid);
-        Ok(Answers(ours))
+        notify::start_with_listener(command, notify::affinity_filter(), asks, pid);
+        Ok(AffinityProxy(ours))
     }
 
     /// Tells it of a thread that is about to be put on a unit.
-    pub fn expect(&mut self, pinned: &Pinned) {
+    pub fn announce(&mut self, pinned: &PinnedThread) {
         if let Ok(mut line) = serde_json::to_vec(pinned) {
             line.push(b'\n');
             // Without it the program is told the truth.
@@ -106,21 +106,21 @@ fn has_our_ids(tid: Tid) -> bool {
 
 /// What it knows.
 #[derive(Default)]
-struct Known {
-    put: HashMap<Tid, (u32, Mask)>,
+struct AffinityProxyState {
+    put: HashMap<Tid, (u32, CpuMask)>,
     /// Units that any thread was put on.
     units: HashSet<u32>,
     /// The program has set masks itself: one unit may be its own choice.
     chooses: bool,
     /// As the program started.
-    natural: Mask,
+    natural: CpuMask,
 }
 
 /// Answers until nobody can ask any more.
-fn serve(listener: &OwnedFd, pipe: PipeReader) {
-    let mut known = Known {
-        natural: Mask::of(0).unwrap_or_default(),
-        ..Known::default()
+fn answer_queries(listener: &OwnedFd, pipe: PipeReader) {
+    let mut known = AffinityProxyState {
+        natural: CpuMask::of_thread(0).unwrap_or_default(),
+        ..AffinityProxyState::default()
     };
     let mut pipe = Some(BufReader::new(pipe));
     loop {
@@ -133,18 +133,18 @@ fn serve(listener: &OwnedFd, pipe: PipeReader) {
         }
         let events = |at: usize| ready.get(at).and_then(PollFd::revents);
         let (asked, told) = (events(0).unwrap_or(PollFlags::empty()), events(1));
-        if told.is_some_and(|events| !events.is_empty()) && !known.hear(&mut pipe) {
+        if told.is_some_and(|events| !events.is_empty()) && !known.read_announcements(&mut pipe) {
             // Hither has ended, and whatever it did is undone.
             pipe = None;
             known.put.clear();
             known.units.clear();
         }
         if asked.contains(PollFlags::POLLIN) {
-            if let Ok(call) = notify::next(listener.as_fd()) {
+            if let Ok(call) = notify::receive_notification(listener.as_fd()) {
                 let answer = known
                     .answer(listener, &call, &mut pipe)
-                    .unwrap_or(Answer::GoOn);
-                notify::answer(listener.as_fd(), &call, answer);
+                    .unwrap_or(SeccompNotifResp::Continue);
+                notify::send_response(listener.as_fd(), &call, answer);
             }
         } else if asked.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
             return;
@@ -152,9 +152,9 @@ fn serve(listener: &OwnedFd, pipe: PipeReader) {
     }
 }
 
-impl Known {
+impl AffinityProxyState {
     /// Reads what there is to hear. Whether there will be more.
-    fn hear(&mut self, pipe: &mut Option<BufReader<PipeReader>>) -> bool {
+    fn read_announcements(&mut self, pipe: &mut Option<BufReader<PipeReader>>) -> bool {
         let Some(pipe) = pipe else {
             return false;
         };
@@ -163,7 +163,7 @@ impl Known {
             if pipe.read_line(&mut line).unwrap_or(0) == 0 {
                 return false;
             }
-            if let Ok(pinned) = serde_json::from_str::<Pinned>(&line) {
+            if let Ok(pinned) = serde_json::from_str::<PinnedThread>(&line) {
                 self.units.insert(pinned.cpu);
                 let natural = pinned
                     .natural
@@ -181,9 +181,9 @@ impl Known {
     fn answer(
         &mut self,
         listener: &OwnedFd,
-        call: &Call,
+        call: &SeccompNotif,
         pipe: &mut Option<BufReader<PipeReader>>,
-    ) -> Option<Answer> {
+    ) -> Option<SeccompNotifResp> {
         let target = i32::try_from(call.arguments[0] & 0xffff_ffff).ok()?;
         if target != 0 && !has_our_ids(call.tid) {
             return None;
@@ -196,16 +196,16 @@ impl Known {
         }
         // In this order: hither tells before it pins, so what is read here is what it was before,
         // or its pin is told of by then.
-        let now = Mask::of(target).ok()?;
+        let now = CpuMask::of_thread(target).ok()?;
         self.catch_up(pipe);
-        let natural = self.natural(target, &now).unwrap_or(&now);
+        let natural = self.original_mask(target, &now).unwrap_or(&now);
         let length = usize::try_from(call.arguments[1] & 0xffff_ffff).ok()?;
         let bytes = affinity_reply::bytes(target, length, natural).ok()?;
-        if !notify::waits(listener.as_fd(), call) {
+        if !notify::is_id_valid(listener.as_fd(), call) {
             return None;
         }
         let written = affinity_reply::write(call.tid, call.arguments[2], &bytes);
-        written.ok().map(Answer::Done)
+        written.ok().map(SeccompNotifResp::Return)
     }
 
     /// Hears what was told until now.
@@ -215,12 +215,12 @@ impl Known {
         let is_told = poll(&mut ready, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
         // That nothing more will come the next poll tells.
         if is_told {
-            self.hear(pipe);
+            self.read_announcements(pipe);
         }
     }
 
     /// The mask that a thread would have without us; `None` where it has that.
-    fn natural(&self, tid: Tid, now: &Mask) -> Option<&Mask> {
+    fn original_mask(&self, tid: Tid, now: &CpuMask) -> Option<&CpuMask> {
         let mut units = now.cpus();
         let (Some(unit), None) = (units.next(), units.next()) else {
             return None;
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn filters_are_counted() {
-        let check = |status: &str, expected| assert_eq!(filters(status), expected, "{status}");
+        let check = |status: &str, expected| assert_eq!(filter_count(status), expected, "{status}");
         check("Seccomp:\t0\nSeccomp_filters:\t0\n", 0);
         check("Seccomp:\t2\nSeccomp_filters:\t3\n", 3);
         check("Seccomp:\t2\n", u32::MAX);
@@ -256,20 +256,25 @@ mod tests {
     #[test]
     fn only_masks_of_ours_are_hidden() {
         let (tid, unit) = (4711, 5);
-        let now = Mask::one(unit);
-        let mut known = Known {
-            natural: Mask::from_iter([1, 2, 3]),
-            ..Known::default()
+        let now = CpuMask::single(unit);
+        let mut known = AffinityProxyState {
+            natural: CpuMask::from_iter([1, 2, 3]),
+            ..AffinityProxyState::default()
         };
         // Its own choice, as far as we know.
-        assert_eq!(known.natural(tid, &now), None);
+        assert_eq!(known.original_mask(tid, &now), None);
         known.units.insert(unit);
-        assert_eq!(known.natural(tid, &now), Some(&known.natural));
+        assert_eq!(known.original_mask(tid, &now), Some(&known.natural));
         known.chooses = true;
-        assert_eq!(known.natural(tid, &now), None);
-        known.put.insert(tid, (unit, Mask::from_iter([7, 8])));
-        assert_eq!(known.natural(tid, &now), Some(&Mask::from_iter([7, 8])));
-        known.put.insert(tid, (unit + 1, Mask::from_iter([7, 8])));
-        assert_eq!(known.natural(tid, &now), None);
+        assert_eq!(known.original_mask(tid, &now), None);
+        known.put.insert(tid, (unit, CpuMask::from_iter([7, 8])));
+        assert_eq!(
+            known.original_mask(tid, &now),
+            Some(&CpuMask::from_iter([7, 8]))
+        );
+        known
+            .put
+            .insert(tid, (unit + 1, CpuMask::from_iter([7, 8])));
+        assert_eq!(known.original_mask(tid, &now), None);
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use nix::libc;
 
-use super::observer::{Means, Observer};
+use super::observer::{FaultObserver, ObserverBackend};
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
 
@@ -13,8 +13,8 @@ use hither_sys::{Pid, Tid};
 const ROUNDS: usize = 100;
 
 /// Processes that were joined.
-pub struct Joined {
-    pub observer: Box<dyn Observer>,
+pub struct AttachedProcesses {
+    pub observer: Box<dyn FaultObserver>,
     pub processes: Vec<Pid>,
     /// Descendants that belong to somebody else.
     pub refused: Vec<Pid>,
@@ -24,10 +24,14 @@ pub struct Joined {
 ///
 /// # Errors
 /// As the means', for the process itself; ESRCH when it is gone.
-pub fn join(pid: Pid, cpus: &[u32], means: Means) -> io::Result<Joined> {
-    let mut known: BTreeSet<Tid> = procfs::threads(pid).into_iter().collect();
+pub fn attach_tree(
+    pid: Pid,
+    cpus: &[u32],
+    means: ObserverBackend,
+) -> io::Result<AttachedProcesses> {
+    let mut known: BTreeSet<Tid> = procfs::thread_ids(pid).into_iter().collect();
     let first: Vec<Tid> = known.iter().copied().collect();
-    let mut joined = Joined {
+    let mut joined = AttachedProcesses {
         observer: means.of_threads(pid, &first, cpus)?,
         processes: vec![pid],
         refused: Vec::new(),
@@ -35,11 +39,11 @@ pub fn join(pid: Pid, cpus: &[u32], means: Means) -> io::Result<Joined> {
     // A thread made before its creator was observed inherits nothing.
     for _ in 0..ROUNDS {
         let mut news = false;
-        for pid in family(pid) {
+        for pid in process_tree(pid) {
             if joined.refused.contains(&pid) {
                 continue;
             }
-            for tid in procfs::threads(pid) {
+            for tid in procfs::thread_ids(pid) {
                 if known.contains(&tid) {
                     continue;
                 }
@@ -71,13 +75,13 @@ pub fn join(pid: Pid, cpus: &[u32], means: Means) -> io::Result<Joined> {
 }
 
 /// A process and those that come from it.
-fn family(pid: Pid) -> Vec<Pid> {
+fn process_tree(pid: Pid) -> Vec<Pid> {
     let mut all = vec![pid];
     let mut at = 0;
     while let Some(&pid) = all.get(at) {
         at += 1;
-        for tid in procfs::threads(pid) {
-            for child in procfs::children(pid, tid) {
+        for tid in procfs::thread_ids(pid) {
+            for child in procfs::child_pids(pid, tid) {
                 if !all.contains(&child) {
                     all.push(child);
                 }
@@ -104,8 +108,8 @@ mod tests {
         let mut out = BufReader::new(parent.stdout.take().expect("stdout"));
         out.read_line(&mut line).expect("a line");
         let pid = i32::try_from(parent.id()).expect("pid");
-        let family = family(pid);
-        hither_sys::process::send(-pid, libc::SIGKILL).expect("kill");
+        let family = process_tree(pid);
+        hither_sys::process::send_signal(-pid, libc::SIGKILL).expect("kill");
         parent.wait().expect("wait");
         assert_eq!((family.len(), family[0]), (3, pid));
     }

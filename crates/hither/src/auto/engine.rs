@@ -3,20 +3,20 @@
 use std::time::{Duration, Instant};
 
 use hither_profile::{Nanos, Profile, RunEnd};
-use hither_sys::faults::{Fault, Record};
+use hither_sys::faults::{KernelEvent, PageFault};
 
-use super::affinity_proxy::Answers;
-use super::analysis::controller::{Controller, Standing};
-use super::analysis::{self, Detector, Member};
-use super::event_log::{Journal, Line, Watch};
-use super::observer::Observer;
-use super::outcome::{Outcome, ThreadReport};
+use super::affinity_proxy::AffinityProxy;
+use super::analysis::controller::{ControllerInput, FaultRateController};
+use super::analysis::{self, SharerId, SharingDetector};
+use super::event_log::{EventLog, IntervalEvent, LiveView};
+use super::observer::FaultObserver;
+use super::outcome::{AutoOutcome, AutoThreadOutcome};
 use super::profile_builder::monotonic;
-use super::request::{Machine, Mapper, Mechanism, Parts, Question};
-use super::restore_helper::Guardian;
-use super::sampler::{self, Sampler, View};
-use super::state::State;
-use crate::follow::cpu_time::{nanos, own_time};
+use super::request::{CpuNodeMap, DetectionMechanism, MappingQuery, OnlineMapper, PlacementScope};
+use super::restore_helper::RestoreHelper;
+use super::sampler::{self, FaultSampler, SamplerContext};
+use super::state::OnlineState;
+use crate::follow::cpu_time::{own_time, to_nanos};
 use crate::follow::procfs;
 use hither_sys::{Cpu, Pid, Tid};
 
@@ -25,135 +25,146 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Intervals that make a window of time.
 const WINDOW: u32 = 20;
 /// What a record costs the program, in nanoseconds.
-const RECORD: Nanos = 120;
+const RECORD_COST: Nanos = 120;
 
-pub struct Engine {
-    pub mechanism: Mechanism,
-    pub observer: Box<dyn Observer>,
-    pub samplers: Vec<Box<dyn Sampler>>,
-    pub detector: Box<dyn Detector>,
-    pub mapper: Box<dyn Mapper>,
-    pub machine: Machine,
-    pub parts: Parts,
-    pub controller: Controller,
-    pub guardian: Guardian,
+pub struct OnlineEngine {
+    pub mechanism: DetectionMechanism,
+    pub observer: Box<dyn FaultObserver>,
+    pub samplers: Vec<Box<dyn FaultSampler>>,
+    pub detector: Box<dyn SharingDetector>,
+    pub mapper: Box<dyn OnlineMapper>,
+    pub machine: CpuNodeMap,
+    pub scope: PlacementScope,
+    pub controller: FaultRateController,
+    pub restore_helper: RestoreHelper,
     /// Hides from the program where its threads were put, if it was started by us.
-    pub answers: Option<Answers>,
+    pub affinity_proxy: Option<AffinityProxy>,
     pub budget: f64,
-    pub journal: Journal,
-    pub watch: Option<Box<dyn Watch>>,
-    pub state: State,
+    pub event_log: EventLog,
+    pub live_view: Option<Box<dyn LiveView>>,
+    pub state: OnlineState,
 }
 
-impl Engine {
+impl OnlineEngine {
     /// Takes in threads that run already.
-    pub fn adopt(&mut self, pid: Pid) {
-        self.state.roster.look_at_the_clock();
-        for tid in procfs::threads(pid) {
-            self.state.roster.started(tid, pid, 0);
-            self.state.roster.keep_mask(tid);
+    pub fn attach_process(&mut self, pid: Pid) {
+        self.state.threads.read_clock();
+        for tid in procfs::thread_ids(pid) {
+            self.state.threads.thread_started(tid, pid, 0);
+            self.state.threads.keep_mask(tid);
         }
-        self.state.memory.join(pid);
-        self.state.clocks.joined(pid);
+        self.state.address_spaces.add_running(pid);
+        self.state.clocks.process_attached(pid);
     }
 
     /// What is due. Returns how long to wait for the next time.
     pub fn tick(&mut self) -> Duration {
         let began = own_time();
-        self.take_in();
+        self.drain_records();
         self.state.cost.detecting += own_time().saturating_sub(began);
-        self.inject();
+        self.cause_faults();
         let passed = self.state.interval.elapsed();
         if passed >= INTERVAL {
             self.state.interval = Instant::now();
             let intervals = passed.as_millis() / INTERVAL.as_millis();
-            self.turn(intervals.min(100) as u32);
+            self.end_interval(intervals.min(100) as u32);
         }
-        Duration::from_nanos(self.controller.pause())
+        Duration::from_nanos(self.controller.next_wait())
     }
 
-    fn take_in(&mut self) {
+    fn drain_records(&mut self) {
         let (state, machine) = (&mut self.state, &self.machine);
-        state.roster.look_at_the_clock();
+        state.threads.read_clock();
         let detector = &mut *self.detector;
-        let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
-        let own = state.own;
-        let pages = self.parts.pages && (state.evidence.placed() || !self.parts.threads);
+        let price = self
+            .samplers
+            .iter()
+            .map(|s| s.cost_per_fault())
+            .max()
+            .unwrap_or(0);
+        let own = state.own_pid;
+        let pages =
+            self.scope.pages && (state.remap_trigger.pages_may_move() || !self.scope.threads);
         let samplers = &self.samplers;
-        for &(at, record) in self.observer.drain() {
+        for &(at, record) in self.observer.take_records() {
             match record {
-                Record::Fault(Fault { tid, .. }) | Record::Started { tid, .. }
-                    if samplers.iter().any(|s| s.owns(tid)) => {}
-                Record::Fault(fault) if fault.pid != own => {
+                KernelEvent::Fault(PageFault { tid, .. }) | KernelEvent::Fork { tid, .. }
+                    if samplers.iter().any(|s| s.is_own_thread(tid)) => {}
+                KernelEvent::Fault(fault) if fault.pid != own => {
                     state.counts.faults += 1;
-                    state.cost.faulting += RECORD;
-                    let known = state.fault(at, fault, machine, detector, pages);
+                    state.cost.faulting += RECORD_COST;
+                    let known = state.handle_fault(at, fault, machine, detector, pages);
                     state.counts.known += u64::from(known);
                 }
-                Record::Started {
+                KernelEvent::Fork {
                     pid,
                     tid,
                     creator,
                     parent,
                 } if pid != own => {
                     if pid != parent {
-                        state.forget(at, pid);
+                        state.reset_process(at, pid);
                     }
-                    state.clocks.born(pid);
-                    state.roster.started(tid, pid, creator);
-                    state.record.started(at, (pid, tid), (parent, creator));
+                    state.clocks.process_started(pid);
+                    state.threads.thread_started(tid, pid, creator);
+                    state.profile.started(at, (pid, tid), (parent, creator));
                 }
-                Record::Ended { pid, tid } => state.gone(at, pid, tid),
-                Record::Named { tid, name } => state.record.named(tid, name),
-                Record::Exec { pid } => {
-                    for tid in state.roster.execed(pid) {
-                        state.gone(at, pid, tid);
+                KernelEvent::Exit { pid, tid } => state.thread_ended(at, pid, tid),
+                KernelEvent::Comm { tid, name } => state.profile.named(tid, name),
+                KernelEvent::Exec { pid } => {
+                    for tid in state.threads.process_execed(pid) {
+                        state.thread_ended(at, pid, tid);
                     }
-                    state.record.mapped(pid, &state.memory);
-                    state.record.execed(at, pid);
-                    state.memory.forget(pid);
-                    state.present.forget(pid);
-                    state.clocks.born(pid);
+                    state.profile.mapped(pid, &state.address_spaces);
+                    state.profile.execed(at, pid);
+                    state.address_spaces.remove_process(pid);
+                    state.candidates.remove_process(pid);
+                    state.clocks.process_started(pid);
                 }
                 _ => {}
             }
         }
-        let caused = sampler::caused(samplers, state.counts.known);
+        let caused = sampler::faults_caused(samplers, state.counts.known);
         let caused = caused.saturating_sub(state.counts.extra);
         state.counts.extra += caused;
         state.cost.faulting += caused * price;
     }
 
     /// Causes more faults, as many as are allowed.
-    fn inject(&mut self) {
+    fn cause_faults(&mut self) {
         let began = own_time();
-        let standing = Standing {
-            at: nanos(self.state.began.elapsed()),
-            threads: self.state.roster.live().count(),
+        let standing = ControllerInput {
+            at: to_nanos(self.state.began.elapsed()),
+            threads: self.state.threads.live().count(),
             natural: self.state.counts.faults - self.state.counts.extra,
             extra: self.state.counts.extra,
             events: self.state.matrix.events(),
             target: self.state.clocks.read(),
-            spent: self.state.spent(),
+            spent: self.state.cpu_spent(),
         };
-        let price = self.samplers.iter().map(|s| s.price()).max().unwrap_or(0);
-        let wanted = self.controller.wanted(standing, price);
-        let view = View {
+        let price = self
+            .samplers
+            .iter()
+            .map(|s| s.cost_per_fault())
+            .max()
+            .unwrap_or(0);
+        let wanted = self.controller.pages_to_take(standing, price);
+        let view = SamplerContext {
             picks: &[],
-            memory: &self.state.memory,
-            roster: &self.state.roster,
+            address_spaces: &self.state.address_spaces,
+            threads: &self.state.threads,
             extra: self.state.counts.extra,
         };
         let samplers = &self.samplers;
         let may = |at| samplers.iter().any(|sampler| sampler.may_take(at, &view));
-        let picks = self.state.present.pick(wanted, may);
-        let view = View {
+        let picks = self.state.candidates.pick(wanted, may);
+        let view = SamplerContext {
             picks: &picks,
             ..view
         };
         let mut broken = Vec::new();
         self.samplers.retain_mut(|sampler| {
-            let done = sampler.take(wanted, &view);
+            let done = sampler.take_pages(wanted, &view);
             if let Err(error) = &done {
                 broken.push(format!("sampler {} stopped: {error}", sampler.name()));
             }
@@ -161,49 +172,53 @@ impl Engine {
         });
         broken.into_iter().for_each(|note| self.state.note(note));
         for sampler in &mut self.samplers {
-            for (pid, tid) in sampler.take_entered() {
-                self.state.gone(monotonic(), pid, tid);
-                self.state.record.disown(tid);
+            for (pid, tid) in sampler.new_own_threads() {
+                self.state.thread_ended(monotonic(), pid, tid);
+                self.state.profile.disown(tid);
             }
         }
         self.state.cost.injecting += own_time().saturating_sub(began);
     }
 
     /// Maps threads and moves pages.
-    fn turn(&mut self, intervals: u32) {
-        self.state.memory.refresh();
-        self.state.keep(&self.machine);
-        self.state.turns += intervals;
-        if self.state.turns >= WINDOW {
-            self.state.turns = 0;
-            self.detector.window();
-            let gone = self.state.memory.take_gone();
+    fn end_interval(&mut self, intervals: u32) {
+        self.state.address_spaces.refresh();
+        self.state.record_mappings(&self.machine);
+        self.state.window_intervals += intervals;
+        if self.state.window_intervals >= WINDOW {
+            self.state.window_intervals = 0;
+            self.detector.end_window();
+            let gone = self.state.address_spaces.take_gone();
             self.detector.forget_objects(&gone);
-            self.miss();
+            self.reap_missing_threads();
         }
-        let gone = self.state.roster.reuse();
+        let gone = self.state.threads.release_rows();
         if !gone.is_empty() {
             self.detector.forget_members(&gone);
         }
-        let mut line = Line {
-            at: nanos(self.state.began.elapsed()) / 1_000_000,
-            ..Line::default()
+        let mut line = IntervalEvent {
+            at: to_nanos(self.state.began.elapsed()) / 1_000_000,
+            ..IntervalEvent::default()
         };
-        let told = self.journal.is_wanted() || self.watch.is_some();
+        let told = self.event_log.is_wanted() || self.live_view.is_some();
         if told {
-            self.state.describe(&mut line);
+            self.state.fill_pairs(&mut line);
         }
-        line.lost =
-            self.observer.lost() - std::mem::replace(&mut self.state.lost, self.observer.lost());
+        line.lost = self.observer.lost_records()
+            - std::mem::replace(&mut self.state.lost, self.observer.lost_records());
         let (now, before) = (self.state.counts, self.state.before);
         line.seated = self.map_threads(intervals, now.faults > before.faults);
-        if self.parts.pages && (self.state.evidence.placed() || !self.parts.threads) {
+        if self.scope.pages && (self.state.remap_trigger.pages_may_move() || !self.scope.threads) {
             let began = own_time();
             let nodes = &self.machine.nodes;
-            match self.state.pages.move_some(nodes, &mut *self.detector) {
+            match self
+                .state
+                .page_migrator
+                .migrate_batch(nodes, &mut *self.detector)
+            {
                 Ok(moved) => line.pages_moved = moved,
                 Err(error) => {
-                    self.parts.pages = false;
+                    self.scope.pages = false;
                     self.state.note(format!(
                         "pages were not moved any more: move_pages is not allowed ({error})"
                     ));
@@ -216,20 +231,20 @@ impl Engine {
         self.state.before = now;
         if told {
             line.budget = self.budget;
-            self.state.tell(&self.machine, &mut line);
+            self.state.fill_totals(&self.machine, &mut line);
         }
-        if let Some(watch) = &mut self.watch {
-            watch.show(&line);
+        if let Some(watch) = &mut self.live_view {
+            watch.show_interval(&line);
         }
         if line.faults + line.lost + line.pages_moved > 0 || !line.seated.is_empty() {
-            self.journal.write(&line);
+            self.event_log.write(&line);
         }
     }
 
     /// This process is about to stop, or goes on.
-    pub fn pause(&mut self, stopping: bool) -> Option<Duration> {
-        if let Some(watch) = &mut self.watch {
-            watch.pause(stopping);
+    pub fn suspend_view(&mut self, stopping: bool) -> Option<Duration> {
+        if let Some(watch) = &mut self.live_view {
+            watch.suspend(stopping);
         }
         None
     }
@@ -239,38 +254,40 @@ impl Engine {
         let began = own_time();
         let state = &mut self.state;
         let matrix = &mut state.matrix;
-        let due = state.evidence.turn(matrix, intervals, faults);
-        let (Some((pairs, news)), true) = (due, self.parts.threads) else {
+        let due = state.remap_trigger.end_interval(matrix, intervals, faults);
+        let (Some((pairs, news)), true) = (due, self.scope.threads) else {
             return Vec::new();
         };
-        let of = |member: usize| state.roster.by_member(Member(member as u16));
-        let current = (0..state.matrix.members()).map(|m| of(m).and_then(|(_, t)| t.seat));
+        let of = |member: usize| state.threads.by_member(SharerId(member as u16));
+        let current = (0..state.matrix.members()).map(|m| of(m).and_then(|(_, t)| t.assigned_cpu));
         let current: Vec<Option<Cpu>> = current.collect();
-        let question = Question {
+        let question = MappingQuery {
             pairs: &pairs,
-            news: &news,
+            new_events: &news,
             seats: &current,
         };
-        let answer = self.mapper.map(&question);
+        let answer = self.mapper.place_threads(&question);
         state.cost.mapping += own_time().saturating_sub(began);
         let Some(answer) = answer else {
             return Vec::new();
         };
         let began = own_time();
         state.counts.mappings += 1;
-        state.evidence.mapped();
+        state.remap_trigger.threads_mapped();
         let mut seated = Vec::new();
         for (member, cpu) in answer {
-            let Some((tid, _)) = state.roster.by_member(member) else {
+            let Some((tid, _)) = state.threads.by_member(member) else {
                 continue;
             };
-            let (guardian, answers) = (&mut self.guardian, &mut self.answers);
-            match state.roster.seat(tid, cpu, &state.ours, |pinned| {
-                if let Some(answers) = answers {
-                    answers.expect(&pinned);
-                }
-                guardian.expect(pinned)
-            }) {
+            let (guardian, answers) = (&mut self.restore_helper, &mut self.affinity_proxy);
+            match state
+                .threads
+                .pin_thread(tid, cpu, &state.original_mask, |pinned| {
+                    if let Some(answers) = answers {
+                        answers.announce(&pinned);
+                    }
+                    guardian.announce(pinned)
+                }) {
                 Ok(true) => seated.push((tid, cpu)),
                 Ok(false) => {}
                 Err(error) => state.note(format!("threads could not be pinned ({error})")),
@@ -278,9 +295,9 @@ impl Engine {
         }
         for &(tid, cpu) in &seated {
             let number = self.machine.number_of(cpu);
-            state.record.seated(monotonic(), tid, cpu.0, number);
+            state.profile.seated(monotonic(), tid, cpu.0, number);
         }
-        if !self.guardian.hears() {
+        if !self.restore_helper.is_alive() {
             state.note("threads were not pinned any more: the process that would free them again was killed".to_owned());
         }
         state.counts.threads_moved += seated.len() as u64;
@@ -290,20 +307,20 @@ impl Engine {
 
     /// Looks for threads that ended without our being told, where records were lost: whatever
     /// comes with the id of one that is gone is not to be taken for it.
-    fn miss(&mut self) {
-        let lost = self.observer.lost();
-        if std::mem::replace(&mut self.state.missed, lost) == lost {
+    fn reap_missing_threads(&mut self) {
+        let lost = self.observer.lost_records();
+        if std::mem::replace(&mut self.state.lost_at_reap, lost) == lost {
             return;
         }
-        for (pid, tid) in self.state.roster.missing() {
-            self.state.gone(monotonic(), pid, tid);
+        for (pid, tid) in self.state.threads.missing_threads() {
+            self.state.thread_ended(monotonic(), pid, tid);
         }
     }
 
     /// Everything is over: how it went, and what is kept of it.
-    pub fn finish(mut self, end: RunEnd, command: Vec<String>) -> (Outcome, Profile) {
-        self.take_in();
-        self.state.keep(&self.machine);
+    pub fn finish(mut self, end: RunEnd, command: Vec<String>) -> (AutoOutcome, Profile) {
+        self.drain_records();
+        self.state.record_mappings(&self.machine);
         let mut state = self.state;
         state.cost.target = state.clocks.read();
         state.cost.cpu = own_time().saturating_sub(state.own_before);
@@ -313,27 +330,27 @@ impl Engine {
         state
             .notes
             .extend(self.samplers.iter().filter_map(|s| s.note()));
-        let table = self.detector.storage();
-        let threads = state.roster.live().map(|(tid, thread)| ThreadReport {
+        let table = self.detector.footprint();
+        let threads = state.threads.live().map(|(tid, thread)| AutoThreadOutcome {
             pid: thread.pid,
             tid,
-            cpu: thread.seat,
+            cpu: thread.assigned_cpu,
             chose_itself: thread.chose,
         });
-        let outcome = Outcome {
+        let outcome = AutoOutcome {
             command,
             end,
-            duration: nanos(state.began.elapsed()),
+            duration: to_nanos(state.began.elapsed()),
             mechanism: self.mechanism.name().to_owned(),
             samplers: self.samplers.iter().map(|s| s.name().to_owned()).collect(),
             faults: state.counts.faults,
             extra: state.counts.extra,
-            lost: self.observer.lost(),
+            lost: self.observer.lost_records(),
             events: state.matrix.events(),
             mappings: state.counts.mappings,
             threads_moved: state.counts.threads_moved,
-            pages_moved: state.pages.moved,
-            pages_refused: state.pages.refused,
+            pages_moved: state.page_migrator.moved,
+            pages_refused: state.page_migrator.refused,
             threads: threads.collect(),
             entries: table.entries,
             entry_bytes: table.entry_bytes,
@@ -342,7 +359,7 @@ impl Engine {
             cost: state.cost,
             notes: state.notes,
         };
-        let profile = state.record.finish(&outcome);
+        let profile = state.profile.finish(&outcome);
         (outcome, profile)
     }
 }

@@ -4,12 +4,12 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::outcome::Cost;
+use super::outcome::AutoOverhead;
 use hither_sys::{Cpu, Node, Pid, Tid};
 
 /// An interval of 100 ms, as a line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Line {
+pub struct IntervalEvent {
     /// Milliseconds since the start.
     pub at: u64,
     /// Page faults in the interval, those of them that samplers caused, and records lost.
@@ -26,18 +26,18 @@ pub struct Line {
     pub known: u64,
     pub remote: u64,
     /// All threads that live.
-    pub threads: Vec<ThreadNow>,
+    pub threads: Vec<ThreadSnapshot>,
     /// Since the start: threads and pages moved, and what it cost.
     pub all_threads_moved: u64,
     pub all_pages_moved: u64,
-    pub cost: Cost,
+    pub cost: AutoOverhead,
     /// Per cent of the program's processor time that may be spent.
     pub budget: f64,
 }
 
 /// A thread that lives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ThreadNow {
+pub struct ThreadSnapshot {
     pub pid: Pid,
     pub tid: Tid,
     pub name: String,
@@ -50,21 +50,21 @@ pub struct ThreadNow {
 }
 
 /// Who looks on while a program runs.
-pub trait Watch {
+pub trait LiveView {
     /// What is so now; every 100 ms.
-    fn show(&mut self, line: &Line);
+    fn show_interval(&mut self, line: &IntervalEvent);
     /// This process is about to stop, or goes on.
-    fn pause(&mut self, stopping: bool);
+    fn suspend(&mut self, stopping: bool);
 }
 
 /// Writes lines as they come.
 #[derive(Debug, Default)]
-pub struct Journal(Option<File>);
+pub struct EventLog(Option<File>);
 
-impl Journal {
+impl EventLog {
     #[must_use]
-    pub fn new(file: Option<File>) -> Journal {
-        Journal(file)
+    pub fn new(file: Option<File>) -> EventLog {
+        EventLog(file)
     }
 
     #[must_use]
@@ -73,7 +73,7 @@ impl Journal {
     }
 
     /// A reader that is gone wants no more.
-    pub fn write(&mut self, line: &Line) {
+    pub fn write(&mut self, line: &IntervalEvent) {
         let Some(file) = &mut self.0 else {
             return;
         };

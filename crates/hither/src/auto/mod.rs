@@ -32,4 +32,4 @@ mod sysctls;
 mod thread_table;
 mod unobservable;
 
-pub use session::{attach, run, units_of};
+pub use session::{allowed_cpus, attach, run};

@@ -1,38 +1,38 @@
 //! Who tells of page faults: perf events, or BPF where those are forbidden.
 use std::io;
 
-use hither_sys::bpf::Tracer;
-use hither_sys::faults::{Faults, Record};
+use hither_sys::bpf::BpfFaultMonitor;
+use hither_sys::faults::{KernelEvent, PerfFaultMonitor};
 
 use super::unobservable;
 use hither_sys::{Pid, Tid};
 
 /// Tells of page faults, and of beginnings and ends of threads and processes.
-pub trait Observer {
+pub trait FaultObserver {
     /// Observes one more thread, its process where that is simpler, and what it starts.
     ///
     /// # Errors
     /// ESRCH when it is gone, EACCES or EPERM when it is not ours to observe.
     fn add(&mut self, pid: Pid, tid: Tid, cpus: &[u32]) -> io::Result<()>;
     /// What happened since the last call, in order of time (nanoseconds, by CLOCK_MONOTONIC).
-    fn drain(&mut self) -> &[(u64, Record)];
+    fn take_records(&mut self) -> &[(u64, KernelEvent)];
     /// Records that found no room so far.
-    fn lost(&self) -> u64;
+    fn lost_records(&self) -> u64;
     /// A remark for the user.
     fn note(&self) -> Option<&'static str>;
 }
 
-impl Observer for Faults {
+impl FaultObserver for PerfFaultMonitor {
     fn add(&mut self, _: Pid, tid: Tid, cpus: &[u32]) -> io::Result<()> {
-        Faults::add(self, tid, cpus)
+        PerfFaultMonitor::add_thread(self, tid, cpus)
     }
 
-    fn drain(&mut self) -> &[(u64, Record)] {
-        Faults::drain(self)
+    fn take_records(&mut self) -> &[(u64, KernelEvent)] {
+        PerfFaultMonitor::drain(self)
     }
 
-    fn lost(&self) -> u64 {
-        Faults::lost(self)
+    fn lost_records(&self) -> u64 {
+        PerfFaultMonitor::lost(self)
     }
 
     fn note(&self) -> Option<&'static str> {
@@ -42,17 +42,17 @@ impl Observer for Faults {
     }
 }
 
-impl Observer for Tracer {
+impl FaultObserver for BpfFaultMonitor {
     fn add(&mut self, pid: Pid, _: Tid, _: &[u32]) -> io::Result<()> {
         self.follow(pid)
     }
 
-    fn drain(&mut self) -> &[(u64, Record)] {
-        Tracer::drain(self)
+    fn take_records(&mut self) -> &[(u64, KernelEvent)] {
+        BpfFaultMonitor::drain(self)
     }
 
-    fn lost(&self) -> u64 {
-        Tracer::lost(self)
+    fn lost_records(&self) -> u64 {
+        BpfFaultMonitor::lost(self)
     }
 
     fn note(&self) -> Option<&'static str> {
@@ -61,21 +61,21 @@ impl Observer for Tracer {
 }
 
 /// A way to observe that works here.
-pub enum Means {
+pub enum ObserverBackend {
     Perf,
-    Bpf(Tracer),
+    Bpf(BpfFaultMonitor),
 }
 
-impl Means {
+impl ObserverBackend {
     /// # Errors
     /// In words, why none does.
-    pub fn find() -> anyhow::Result<Means> {
+    pub fn detect() -> anyhow::Result<ObserverBackend> {
         let Err(error) = hither_sys::probe::perf_page_faults(true) else {
-            return Ok(Means::Perf);
+            return Ok(ObserverBackend::Perf);
         };
-        match Tracer::new() {
-            Ok(tracer) => Ok(Means::Bpf(tracer)),
-            Err(_) => Err(anyhow::anyhow!(unobservable::why(&error))),
+        match BpfFaultMonitor::new() {
+            Ok(tracer) => Ok(ObserverBackend::Bpf(tracer)),
+            Err(_) => Err(anyhow::anyhow!(unobservable::explain_observe_error(&error))),
         }
     }
 
@@ -83,10 +83,10 @@ impl Means {
     ///
     /// # Errors
     /// As perf_event_open(2) or bpf(2).
-    pub fn of_children(self, cpus: &[u32]) -> io::Result<Box<dyn Observer>> {
+    pub fn of_children(self, cpus: &[u32]) -> io::Result<Box<dyn FaultObserver>> {
         Ok(match self {
-            Means::Perf => Box::new(Faults::of_children(cpus)?),
-            Means::Bpf(tracer) => {
+            ObserverBackend::Perf => Box::new(PerfFaultMonitor::of_children(cpus)?),
+            ObserverBackend::Bpf(tracer) => {
                 tracer.follow(std::process::id().cast_signed())?;
                 Box::new(tracer)
             }
@@ -96,11 +96,16 @@ impl Means {
     /// Observes threads of a process, and what they start.
     ///
     /// # Errors
-    /// As [`Observer::add`].
-    pub fn of_threads(self, pid: Pid, tids: &[Tid], cpus: &[u32]) -> io::Result<Box<dyn Observer>> {
+    /// As [`FaultObserver::add`].
+    pub fn of_threads(
+        self,
+        pid: Pid,
+        tids: &[Tid],
+        cpus: &[u32],
+    ) -> io::Result<Box<dyn FaultObserver>> {
         Ok(match self {
-            Means::Perf => Box::new(Faults::of_threads(tids, cpus)?),
-            Means::Bpf(tracer) => {
+            ObserverBackend::Perf => Box::new(PerfFaultMonitor::of_threads(tids, cpus)?),
+            ObserverBackend::Bpf(tracer) => {
                 tracer.follow(pid)?;
                 Box::new(tracer)
             }

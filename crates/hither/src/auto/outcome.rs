@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// A thread that lived at the end or was placed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ThreadReport {
+pub struct AutoThreadOutcome {
     pub pid: Pid,
     pub tid: Tid,
     pub cpu: Option<Cpu>,
@@ -14,7 +14,7 @@ pub struct ThreadReport {
 
 /// Time of hither by what it was spent on (kMAF, figure 12).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Cost {
+pub struct AutoOverhead {
     /// Processor time of hither, all in all.
     pub cpu: Nanos,
     pub injecting: Nanos,
@@ -31,7 +31,7 @@ pub struct Cost {
 
 /// A run that is over, or that was left.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct AutoOutcome {
     pub command: Vec<String>,
     pub end: RunEnd,
     pub duration: Nanos,
@@ -47,12 +47,12 @@ pub struct Outcome {
     pub threads_moved: u64,
     pub pages_moved: u64,
     pub pages_refused: u64,
-    pub threads: Vec<ThreadReport>,
+    pub threads: Vec<AutoThreadOutcome>,
     /// Eq. 7, 8 and 9, in bytes.
     pub entries: usize,
     pub entry_bytes: usize,
     pub table_bytes: usize,
     pub matrix_bytes: usize,
-    pub cost: Cost,
+    pub cost: AutoOverhead,
     pub notes: Vec<String>,
 }

@@ -5,17 +5,17 @@ use std::io;
 use hither_profile::NodeIx;
 use hither_sys::numa;
 
-use super::analysis::{Detector, Page};
+use super::analysis::{ObjectPage, SharingDetector};
 use hither_sys::{Node, Pid};
 
 /// Pages of one batch: moving a page takes 4 us.
 const BATCH: usize = 512;
 /// Pages that wait at most; those that find no room come back with their next fault.
-const MOST: usize = 1 << 16;
+const MAX_WAITING: usize = 1 << 16;
 
 /// A page and one of the addresses that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PageTarget {
     pub pid: Pid,
     pub address: u64,
     pub node: NodeIx,
@@ -23,20 +23,20 @@ pub struct Place {
 
 /// Pages that may have to move.
 #[derive(Debug, Default)]
-pub struct Pages {
-    waiting: HashMap<Page, Place>,
+pub struct PageMigrator {
+    waiting: HashMap<ObjectPage, PageTarget>,
     pub moved: u64,
     /// Pages that were moved, and where, until somebody takes them.
-    pub fresh: Vec<(Page, NodeIx)>,
+    pub fresh: Vec<(ObjectPage, NodeIx)>,
     /// Pages that the kernel did not move.
     pub refused: u64,
 }
 
-impl Pages {
+impl PageMigrator {
     /// The page belongs there, or nowhere in particular any more.
-    pub fn belongs(&mut self, page: Page, place: Option<Place>) {
+    pub fn set_target(&mut self, page: ObjectPage, place: Option<PageTarget>) {
         match place {
-            Some(place) if self.waiting.len() < MOST || self.waiting.contains_key(&page) => {
+            Some(place) if self.waiting.len() < MAX_WAITING || self.waiting.contains_key(&page) => {
                 self.waiting.insert(page, place);
             }
             Some(_) => {}
@@ -48,7 +48,7 @@ impl Pages {
     }
 
     /// The process is gone.
-    pub fn forget(&mut self, pid: Pid) {
+    pub fn remove_process(&mut self, pid: Pid) {
         self.waiting.retain(|_, place| place.pid != pid);
     }
 
@@ -56,9 +56,13 @@ impl Pages {
     ///
     /// # Errors
     /// When the kernel does not let us move any.
-    pub fn move_some(&mut self, nodes: &[Node], detector: &mut dyn Detector) -> io::Result<u64> {
-        let mut by_process: HashMap<Pid, Vec<(Page, Place)>> = HashMap::new();
-        let some: Vec<Page> = self.waiting.keys().copied().take(BATCH).collect();
+    pub fn migrate_batch(
+        &mut self,
+        nodes: &[Node],
+        detector: &mut dyn SharingDetector,
+    ) -> io::Result<u64> {
+        let mut by_process: HashMap<Pid, Vec<(ObjectPage, PageTarget)>> = HashMap::new();
+        let some: Vec<ObjectPage> = self.waiting.keys().copied().take(BATCH).collect();
         for page in some {
             if let Some(place) = self.waiting.remove(&page) {
                 by_process.entry(place.pid).or_default().push((page, place));
@@ -78,15 +82,15 @@ impl Pages {
     fn move_of(
         &mut self,
         pid: Pid,
-        pages: &[(Page, Place)],
+        pages: &[(ObjectPage, PageTarget)],
         nodes: &[Node],
-        detector: &mut dyn Detector,
+        detector: &mut dyn SharingDetector,
     ) -> io::Result<u64> {
         let pid = nix::unistd::Pid::from_raw(pid);
         let addresses: Vec<u64> = pages.iter().map(|(_, place)| place.address).collect();
-        let now = numa::nodes_of(pid, &addresses)?;
-        let target = |place: &Place| nodes.get(place.node.at()).map(|node| node.0);
-        let astray: Vec<(Page, u64, u32)> = pages
+        let now = numa::page_nodes(pid, &addresses)?;
+        let target = |place: &PageTarget| nodes.get(place.node.at()).map(|node| node.0);
+        let astray: Vec<(ObjectPage, u64, u32)> = pages
             .iter()
             .zip(now)
             .filter_map(|(&(page, place), now)| {
@@ -99,11 +103,11 @@ impl Pages {
         }
         let addresses: Vec<u64> = astray.iter().map(|a| a.1).collect();
         let targets: Vec<u32> = astray.iter().map(|a| a.2).collect();
-        let after = numa::move_to(pid, &addresses, &targets)?;
+        let after = numa::move_pages(pid, &addresses, &targets)?;
         let mut moved = 0;
         for ((page, _, target), after) in astray.into_iter().zip(after) {
             if after == Some(target) {
-                detector.migrated(page);
+                detector.page_migrated(page);
                 let index = nodes.iter().position(|node| node.0 == target);
                 let index = index.and_then(|at| u32::try_from(at).ok());
                 self.fresh.extend(index.map(|at| (page, NodeIx(at))));

@@ -2,29 +2,29 @@
 //! when they began, as ids are given out again.
 use std::collections::HashMap;
 
-use hither_sys::affinity::Mask;
+use hither_sys::affinity::CpuMask;
 use serde::{Deserialize, Serialize};
 
-use crate::follow::procfs::{self, Birth};
+use crate::follow::procfs::{self, StartTime};
 use hither_sys::{Pid, Tid};
 
 /// A thread that is put on a unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pinned {
+pub struct PinnedThread {
     pub pid: Pid,
     pub tid: Tid,
     pub cpu: u32,
     /// When the process and the thread began.
-    pub process: Birth,
-    pub thread: Birth,
+    pub process: StartTime,
+    pub thread: StartTime,
     /// Where it may run without us: first and last of each run of units.
     pub natural: Vec<(u32, u32)>,
 }
 
-impl Pinned {
+impl PinnedThread {
     /// `None` when there is no such thread any more.
     #[must_use]
-    pub fn of(pid: Pid, tid: Tid, cpu: u32, natural: &Mask) -> Option<Pinned> {
+    pub fn read_from_proc(pid: Pid, tid: Tid, cpu: u32, natural: &CpuMask) -> Option<PinnedThread> {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for unit in natural.cpus() {
             match runs.last_mut() {
@@ -32,17 +32,17 @@ impl Pinned {
                 _ => runs.push((unit, unit)),
             }
         }
-        Some(Pinned {
+        Some(PinnedThread {
             pid,
             tid,
             cpu,
-            process: procfs::birth(pid, pid)?,
-            thread: procfs::birth(pid, tid)?,
+            process: procfs::start_time(pid, pid)?,
+            thread: procfs::start_time(pid, tid)?,
             natural: runs,
         })
     }
 
-    fn natural(&self) -> Mask {
+    fn original_mask(&self) -> CpuMask {
         let units = self.natural.iter().flat_map(|run| run.0..=run.1);
         units.collect()
     }
@@ -50,30 +50,30 @@ impl Pinned {
 
 /// A thread that was pinned: how the last time, and on which unit before that.
 #[derive(Debug)]
-struct Entry {
-    last: Pinned,
+struct PinHistory {
+    last: PinnedThread,
     before: Option<u32>,
 }
 
-impl Entry {
+impl PinHistory {
     /// Whether a mask is one that we gave, or were about to replace.
-    fn gave(&self, mask: &Mask) -> bool {
-        let is = |cpu| *mask == Mask::one(cpu);
+    fn is_our_mask(&self, mask: &CpuMask) -> bool {
+        let is = |cpu| *mask == CpuMask::single(cpu);
         is(self.last.cpu) || self.before.is_some_and(is)
     }
 }
 
 /// All of them.
 #[derive(Debug, Default)]
-pub struct Ledger {
-    processes: HashMap<(Pid, Birth), HashMap<Tid, Entry>>,
+pub struct PinnedThreads {
+    processes: HashMap<(Pid, StartTime), HashMap<Tid, PinHistory>>,
 }
 
 /// Rounds of looking for threads that were made while the others were freed.
 const ROUNDS: usize = 20;
 
-impl Ledger {
-    pub fn enter(&mut self, pinned: Pinned) {
+impl PinnedThreads {
+    pub fn insert(&mut self, pinned: PinnedThread) {
         let key = (pinned.pid, pinned.process);
         let of = self.processes.entry(key).or_default();
         let known = of.get(&pinned.tid);
@@ -81,7 +81,7 @@ impl Ledger {
         let before = known.map(|known| known.last.cpu);
         of.insert(
             pinned.tid,
-            Entry {
+            PinHistory {
                 before,
                 last: pinned,
             },
@@ -90,15 +90,15 @@ impl Ledger {
 
     /// Gives all threads that have a mask of ours the one that they would have, and so their
     /// children's, that inherited it.
-    pub fn undo(&self) {
+    pub fn restore_masks(&self) {
         if self.processes.is_empty() {
             return;
         }
         for _ in 0..ROUNDS {
-            let living = Process::all();
+            let living = ProcessAncestry::list_all();
             let freed = living.iter().filter_map(|process| {
-                let entries = self.of(process, &living)?;
-                Some(free(process.pid, process.born, entries))
+                let entries = self.pins_of(process, &living)?;
+                Some(restore_process(process.pid, process.born, entries))
             });
             if freed.sum::<usize>() == 0 {
                 return;
@@ -107,7 +107,11 @@ impl Ledger {
     }
 
     /// What is known of a process or of the nearest of those that it comes from.
-    fn of(&self, process: &Process, living: &[Process]) -> Option<&HashMap<Tid, Entry>> {
+    fn pins_of(
+        &self,
+        process: &ProcessAncestry,
+        living: &[ProcessAncestry],
+    ) -> Option<&HashMap<Tid, PinHistory>> {
         let mut at = process;
         loop {
             if let Some(entries) = self.processes.get(&(at.pid, at.born)) {
@@ -133,62 +137,62 @@ impl Ledger {
     }
 }
 
-fn group_of(pid: Pid, living: &[Process]) -> Option<Pid> {
+fn group_of(pid: Pid, living: &[ProcessAncestry]) -> Option<Pid> {
     let at = living.binary_search_by_key(&pid, |p| p.pid).ok()?;
     Some(living[at].group)
 }
 
 /// How many threads got another mask.
-fn free(pid: Pid, born: Birth, entries: &HashMap<Tid, Entry>) -> usize {
+fn restore_process(pid: Pid, born: StartTime, entries: &HashMap<Tid, PinHistory>) -> usize {
     let mut freed = 0;
-    for tid in procfs::threads(pid) {
-        let Ok(mask) = Mask::of(tid) else {
+    for tid in procfs::thread_ids(pid) {
+        let Ok(mask) = CpuMask::of_thread(tid) else {
             continue;
         };
         let known = entries.get(&tid);
-        let thread = procfs::birth(pid, tid);
+        let thread = procfs::start_time(pid, tid);
         let known =
             known.filter(|known| thread == Some(known.last.thread) && known.last.pid == pid);
         let giver = match known {
-            Some(known) => Some(known).filter(|known| known.gave(&mask)),
+            Some(known) => Some(known).filter(|known| known.is_our_mask(&mask)),
             // It was made since, and inherited what its creator had.
-            None => entries
-                .values()
-                .find(|entry| entry.gave(&mask) && thread.is_some_and(|t| t >= entry.last.thread)),
+            None => entries.values().find(|entry| {
+                entry.is_our_mask(&mask) && thread.is_some_and(|t| t >= entry.last.thread)
+            }),
         };
-        let natural = giver.map(|giver| giver.last.natural());
-        let same = procfs::birth(pid, pid) == Some(born);
+        let natural = giver.map(|giver| giver.last.original_mask());
+        let same = procfs::start_time(pid, pid) == Some(born);
         if let Some(natural) = natural.filter(|natural| *natural != mask && same) {
-            freed += usize::from(natural.give(tid).is_ok());
+            freed += usize::from(natural.set_affinity(tid).is_ok());
         }
     }
     freed
 }
 
 /// A process that lives.
-struct Process {
+struct ProcessAncestry {
     pid: Pid,
     parent: Pid,
     group: Pid,
-    born: Birth,
+    born: StartTime,
 }
 
-impl Process {
+impl ProcessAncestry {
     /// In order of their ids.
-    fn all() -> Vec<Process> {
+    fn list_all() -> Vec<ProcessAncestry> {
         let Ok(entries) = std::fs::read_dir("/proc") else {
             return Vec::new();
         };
         let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
         let pids = names.filter_map(|name| name.parse().ok());
-        let mut all: Vec<Process> = pids.filter_map(Process::read).collect();
+        let mut all: Vec<ProcessAncestry> = pids.filter_map(ProcessAncestry::read).collect();
         all.sort_unstable_by_key(|process| process.pid);
         all
     }
 
-    fn read(pid: Pid) -> Option<Process> {
-        let family = procfs::family(pid)?;
-        Some(Process {
+    fn read(pid: Pid) -> Option<ProcessAncestry> {
+        let family = procfs::process_origin(pid)?;
+        Some(ProcessAncestry {
             pid,
             parent: family.parent,
             group: family.group,
@@ -204,22 +208,22 @@ mod tests {
 
     #[test]
     fn threads_are_freed_as_long_as_they_have_what_they_were_given() {
-        let own = Mask::of(0).expect("mask");
+        let own = CpuMask::of_thread(0).expect("mask");
         let units: Vec<u32> = own.cpus().collect();
         let (first, last) = (units[0], units[units.len() - 1]);
         // What the ledger knows, the mask at the end, whether it is given back.
         let check = |known: &[u32], now: u32, born: i64, expected: bool| {
             let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
             let pid = i32::try_from(child.id()).expect("pid");
-            let mut ledger = Ledger::default();
+            let mut ledger = PinnedThreads::default();
             for &cpu in known {
-                let mut pinned = Pinned::of(pid, pid, cpu, &own).expect("alive");
+                let mut pinned = PinnedThread::read_from_proc(pid, pid, cpu, &own).expect("alive");
                 pinned.process.0 = pinned.process.0.wrapping_add_signed(born);
-                ledger.enter(pinned);
+                ledger.insert(pinned);
             }
-            Mask::one(now).give(pid).expect("pin");
-            ledger.undo();
-            let free = Mask::of(pid).expect("mask") == own;
+            CpuMask::single(now).set_affinity(pid).expect("pin");
+            ledger.restore_masks();
+            let free = CpuMask::of_thread(pid).expect("mask") == own;
             child.kill().expect("kill");
             child.wait().expect("wait");
             assert_eq!(free, expected, "{known:?} {now} {born}");
@@ -237,7 +241,7 @@ mod tests {
 
     #[test]
     fn children_made_since_are_freed_too() {
-        let own = Mask::of(0).expect("mask");
+        let own = CpuMask::of_thread(0).expect("mask");
         if own.cpus().count() < 2 {
             println!("skipped: one processing unit only");
             return;
@@ -249,9 +253,9 @@ mod tests {
         let piped = std::process::Stdio::piped;
         let mut parent = command.stdin(piped()).stdout(piped()).spawn().expect("sh");
         let pid = i32::try_from(parent.id()).expect("pid");
-        let mut ledger = Ledger::default();
-        ledger.enter(Pinned::of(pid, pid, last, &own).expect("alive"));
-        Mask::one(last).give(pid).expect("pin");
+        let mut ledger = PinnedThreads::default();
+        ledger.insert(PinnedThread::read_from_proc(pid, pid, last, &own).expect("alive"));
+        CpuMask::single(last).set_affinity(pid).expect("pin");
         let mut go = parent.stdin.take().expect("stdin");
         std::io::Write::write_all(&mut go, b"\n").expect("go");
         let mut out = std::io::BufReader::new(parent.stdout.take().expect("stdout"));
@@ -263,13 +267,16 @@ mod tests {
         // The first of them has no parent any more, and is not of the same job as `pid`
         // unless that leads one.
         let (orphan, child) = (child(), child());
-        assert_eq!(Mask::of(child).expect("mask"), Mask::one(last));
-        ledger.undo();
-        assert_eq!(Mask::of(pid).expect("mask"), own);
-        assert_eq!(Mask::of(child).expect("mask"), own);
-        assert_eq!(Mask::of(orphan).expect("mask"), own);
+        assert_eq!(
+            CpuMask::of_thread(child).expect("mask"),
+            CpuMask::single(last)
+        );
+        ledger.restore_masks();
+        assert_eq!(CpuMask::of_thread(pid).expect("mask"), own);
+        assert_eq!(CpuMask::of_thread(child).expect("mask"), own);
+        assert_eq!(CpuMask::of_thread(orphan).expect("mask"), own);
         for pid in [orphan, child] {
-            hither_sys::process::send(pid, nix::libc::SIGKILL).expect("kill");
+            hither_sys::process::send_signal(pid, nix::libc::SIGKILL).expect("kill");
         }
         drop(go);
         parent.wait().expect("wait");

@@ -5,8 +5,8 @@
 //! nothing in the end. So a turn passes until there are as many events as such threads; but a
 //! matrix that holds more than these would leave in it is aged all the same, since what
 //! many events told long ago is no better than what few tell now.
-use super::analysis::matrix::{SharingMatrix, EVENT};
-use super::analysis::Member;
+use super::analysis::matrix::{SharingMatrix, EVENT_WEIGHT};
+use super::analysis::SharerId;
 
 /// Events per thread that stay when as many events as threads come each time:
 /// 1 / (1 - 0.75).
@@ -15,61 +15,61 @@ const STAY: u64 = 4;
 /// mapped.
 const PATIENCE: u32 = 20;
 /// Events that are kept until they are asked for.
-const NEWS: usize = 1 << 16;
+const MAX_NEW_EVENTS: usize = 1 << 16;
 
 #[derive(Debug, Default)]
-pub struct Evidence {
+pub struct RemapTrigger {
     /// Events since threads were last mapped.
-    news: Vec<(Member, Member)>,
+    new_events: Vec<(SharerId, SharerId)>,
     placed: bool,
     waited: u32,
 }
 
 /// What threads are mapped by: pairs that share with the weight of their events, and the
 /// events since the last time.
-pub type Due = (Vec<(Member, Member, u32)>, Vec<(Member, Member)>);
+pub type RemapInput = (Vec<(SharerId, SharerId, u32)>, Vec<(SharerId, SharerId)>);
 
-impl Evidence {
-    pub fn event(&mut self, a: Member, b: Member) {
-        if self.news.len() < NEWS {
-            self.news.push((a, b));
+impl RemapTrigger {
+    pub fn add_event(&mut self, a: SharerId, b: SharerId) {
+        if self.new_events.len() < MAX_NEW_EVENTS {
+            self.new_events.push((a, b));
         }
     }
 
     /// A thread is gone.
-    pub fn clear(&mut self, member: Member) {
-        self.news.retain(|&(a, b)| a != member && b != member);
+    pub fn forget_thread(&mut self, member: SharerId) {
+        self.new_events.retain(|&(a, b)| a != member && b != member);
     }
 
     /// Pages may move: threads were mapped once (kMAF 3.3), or need not be.
     #[must_use]
-    pub fn placed(&self) -> bool {
+    pub fn pages_may_move(&self) -> bool {
         self.placed
     }
 
     /// Threads were mapped.
-    pub fn mapped(&mut self) {
+    pub fn threads_mapped(&mut self) {
         self.placed = true;
     }
 
     /// So many intervals are over, in which there were faults or not. Ages the matrix for
     /// each as far as that is due; what it held before if threads are to be mapped.
-    pub fn turn(
+    pub fn end_interval(
         &mut self,
         matrix: &mut SharingMatrix,
         intervals: u32,
         faults: bool,
-    ) -> Option<Due> {
+    ) -> Option<RemapInput> {
         self.waited += if faults { intervals } else { 0 };
         self.placed |= self.waited >= PATIENCE;
-        let pairs: Vec<(Member, Member, u32)> = matrix.pairs().collect();
+        let pairs: Vec<(SharerId, SharerId, u32)> = matrix.pairs().collect();
         let mut talks = vec![false; matrix.members()];
         for &(i, j, _) in &pairs {
             (talks[i.at()], talks[j.at()]) = (true, true);
         }
         let talking = talks.iter().filter(|t| **t).count();
-        let enough = talking >= 2 && self.news.len() >= talking;
-        let stays = STAY * talking as u64 * u64::from(EVENT);
+        let enough = talking >= 2 && self.new_events.len() >= talking;
+        let stays = STAY * talking as u64 * u64::from(EVENT_WEIGHT);
         let mut kept: u64 = pairs.iter().map(|&(_, _, w)| u64::from(w)).sum();
         for interval in 0..intervals {
             if kept <= stays && !(enough && interval == 0) {
@@ -78,7 +78,7 @@ impl Evidence {
             matrix.age();
             kept -= kept / 4;
         }
-        enough.then(|| (pairs, std::mem::take(&mut self.news)))
+        enough.then(|| (pairs, std::mem::take(&mut self.new_events)))
     }
 }
 
@@ -88,18 +88,20 @@ mod tests {
 
     /// Turns of so many intervals, each with so many events of each of two couples: whether
     /// mapping was due after the last, and the events that are left.
-    fn turns(turns: &[(u32, usize)]) -> (bool, f64, Evidence) {
-        let (mut matrix, mut evidence) = (SharingMatrix::default(), Evidence::default());
+    fn turns(turns: &[(u32, usize)]) -> (bool, f64, RemapTrigger) {
+        let (mut matrix, mut evidence) = (SharingMatrix::default(), RemapTrigger::default());
         let mut due = false;
         for &(intervals, count) in turns {
             for (a, b) in [(0, 1), (2, 3)].repeat(count) {
-                matrix.share(Member(a), Member(b));
-                evidence.event(Member(a), Member(b));
+                matrix.share(SharerId(a), SharerId(b));
+                evidence.add_event(SharerId(a), SharerId(b));
             }
-            due = evidence.turn(&mut matrix, intervals, true).is_some();
+            due = evidence
+                .end_interval(&mut matrix, intervals, true)
+                .is_some();
         }
         let left: f64 = matrix.pairs().map(|(_, _, w)| f64::from(w)).sum();
-        (due, left / f64::from(EVENT), evidence)
+        (due, left / f64::from(EVENT_WEIGHT), evidence)
     }
 
     #[test]
@@ -133,11 +135,11 @@ mod tests {
 
     #[test]
     fn pages_wait_for_threads_but_not_for_ever() {
-        assert!(!turns(&[(1, 1); 19]).2.placed());
-        assert!(turns(&[(1, 0); 20]).2.placed());
-        assert!(turns(&[(10, 0); 2]).2.placed());
-        let mut evidence = Evidence::default();
-        evidence.mapped();
-        assert!(evidence.placed());
+        assert!(!turns(&[(1, 1); 19]).2.pages_may_move());
+        assert!(turns(&[(1, 0); 20]).2.pages_may_move());
+        assert!(turns(&[(10, 0); 2]).2.pages_may_move());
+        let mut evidence = RemapTrigger::default();
+        evidence.threads_mapped();
+        assert!(evidence.pages_may_move());
     }
 }

@@ -5,45 +5,45 @@ use std::os::fd::OwnedFd;
 use hither_profile::NodeIx;
 use hither_sys::{Cpu, Node};
 
-use super::analysis::controller::Limits;
-use super::analysis::Member;
-use super::event_log::Watch;
-use super::sampler::Choice;
+use super::analysis::controller::SamplingLimits;
+use super::analysis::SharerId;
+use super::event_log::LiveView;
+use super::sampler::SamplerChoice;
 
 /// How communication is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mechanism {
+pub enum DetectionMechanism {
     Kmaf,
     Spcd,
 }
 
-impl Mechanism {
+impl DetectionMechanism {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Mechanism::Kmaf => "kmaf",
-            Mechanism::Spcd => "spcd",
+            DetectionMechanism::Kmaf => "kmaf",
+            DetectionMechanism::Spcd => "spcd",
         }
     }
 }
 
 /// What is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts {
+pub struct PlacementScope {
     pub threads: bool,
     pub pages: bool,
 }
 
 /// This machine, all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct CpuNodeMap {
     /// The node of each processor, by the kernel's number of that.
     pub node_of: Vec<NodeIx>,
     /// The kernel's numbers of the nodes.
     pub nodes: Vec<Node>,
 }
 
-impl Machine {
+impl CpuNodeMap {
     #[must_use]
     pub fn node_of(&self, cpu: Cpu) -> NodeIx {
         let node = self.node_of.get(cpu.0 as usize);
@@ -65,33 +65,33 @@ impl Machine {
 }
 
 /// What a mapper is asked.
-pub struct Question<'a> {
+pub struct MappingQuery<'a> {
     /// Threads i < j that share, with the weight of their events.
-    pub pairs: &'a [(Member, Member, u32)],
+    pub pairs: &'a [(SharerId, SharerId, u32)],
     /// The events since the last question.
-    pub news: &'a [(Member, Member)],
+    pub new_events: &'a [(SharerId, SharerId)],
     /// Where threads were put, by member.
     pub seats: &'a [Option<Cpu>],
 }
 
 /// Maps threads to processing units.
-pub trait Mapper {
+pub trait OnlineMapper {
     /// Where threads belong, those that communicate; `None` when they had better stay.
-    fn map(&mut self, question: &Question) -> Option<Vec<(Member, Cpu)>>;
+    fn place_threads(&mut self, question: &MappingQuery) -> Option<Vec<(SharerId, Cpu)>>;
 }
 
 /// What to do.
-pub struct Request {
-    pub mechanism: Mechanism,
-    pub parts: Parts,
-    pub samplers: Choice,
-    pub limits: Limits,
-    pub machine: Machine,
-    pub mapper: Box<dyn Mapper>,
+pub struct AutoRequest {
+    pub mechanism: DetectionMechanism,
+    pub scope: PlacementScope,
+    pub samplers: SamplerChoice,
+    pub limits: SamplingLimits,
+    pub machine: CpuNodeMap,
+    pub mapper: Box<dyn OnlineMapper>,
     /// Takes lines of JSON.
-    pub journal: Option<File>,
+    pub event_log: Option<File>,
     /// Looks on.
-    pub watch: Option<Box<dyn Watch>>,
+    pub live_view: Option<Box<dyn LiveView>>,
     /// What the program is to have as standard output and error instead of ours.
     pub streams: [Option<OwnedFd>; 2],
 }

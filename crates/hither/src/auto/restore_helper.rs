@@ -18,56 +18,56 @@ use nix::poll::{poll, PollFd, PollFlags};
 use nix::sys::signal::SigSet;
 use nix::sys::wait::{waitpid, WaitStatus};
 
-use super::pinned_threads::{Ledger, Pinned};
-use super::sysctls::Knobs;
+use super::pinned_threads::{PinnedThread, PinnedThreads};
+use super::sysctls::SysctlOverrides;
 
 /// Milliseconds for which it may be busy.
 const PATIENCE: u16 = 1000;
 
 /// The way to tell it. Dropping it has everything undone.
 #[derive(Debug)]
-pub struct Guardian {
+pub struct RestoreHelper {
     pipe: Option<PipeWriter>,
     pid: nix::unistd::Pid,
-    knobs: Option<Knobs>,
-    ledger: Ledger,
+    sysctls: Option<SysctlOverrides>,
+    pinned_threads: PinnedThreads,
 }
 
-impl Guardian {
+impl RestoreHelper {
     /// Splits it off; `knobs` are let go by it. To be called before anything is changed and
     /// while this process has one thread.
     ///
     /// # Errors
     /// When the kernel makes no process or pipe.
-    pub fn new(knobs: Option<Knobs>) -> Result<Guardian> {
+    pub fn new(knobs: Option<SysctlOverrides>) -> Result<RestoreHelper> {
         let (theirs, ours) = std::io::pipe().context("cannot make a pipe")?;
         let pid = process::fork_off(|| {
             let mut kept = vec![theirs.as_raw_fd()];
-            kept.extend(knobs.as_ref().map(|knobs| knobs.file().as_raw_fd()));
+            kept.extend(knobs.as_ref().map(|knobs| knobs.lock_file().as_raw_fd()));
             let _ = SigSet::all().thread_block();
             let _ = nix::sys::prctl::set_name(c"hither-guardian");
-            if launch::let_go(&kept).is_err() {
+            if launch::release_inherited_files(&kept).is_err() {
                 return 1;
             }
-            undo(knobs.as_ref(), &watch(theirs));
+            restore(knobs.as_ref(), &read_pins(theirs));
             0
         });
-        Ok(Guardian {
+        Ok(RestoreHelper {
             pipe: Some(ours),
             pid: pid.context("cannot split off the process that undoes what was changed")?,
-            knobs,
-            ledger: Ledger::default(),
+            sysctls: knobs,
+            pinned_threads: PinnedThreads::default(),
         })
     }
 
     #[must_use]
-    pub fn knobs(&self) -> Option<&Knobs> {
-        self.knobs.as_ref()
+    pub fn sysctls(&self) -> Option<&SysctlOverrides> {
+        self.sysctls.as_ref()
     }
 
     /// Tells it of a thread that is about to be pinned. Whether it has heard, and so the
     /// thread may be.
-    pub fn expect(&mut self, pinned: Pinned) -> bool {
+    pub fn announce(&mut self, pinned: PinnedThread) -> bool {
         let Some(pipe) = &mut self.pipe else {
             return false;
         };
@@ -82,45 +82,45 @@ impl Guardian {
             self.pipe = None;
             return false;
         }
-        self.ledger.enter(pinned);
+        self.pinned_threads.insert(pinned);
         true
     }
 
     /// Whether it lives and hears.
     #[must_use]
-    pub fn hears(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         self.pipe.is_some()
     }
 }
 
-impl Drop for Guardian {
+impl Drop for RestoreHelper {
     fn drop(&mut self) {
         let heard = self.pipe.take().is_some();
         if !heard {
             // It may have been stopped for good: what it would do is done here.
-            let _ = process::send(self.pid.as_raw(), nix::libc::SIGKILL);
+            let _ = process::send_signal(self.pid.as_raw(), nix::libc::SIGKILL);
         }
         let done = waitpid(self.pid, None);
         if !heard || !matches!(done, Ok(WaitStatus::Exited(_, 0))) {
-            undo(self.knobs.as_ref(), &self.ledger);
+            restore(self.sysctls.as_ref(), &self.pinned_threads);
         }
     }
 }
 
 /// Reads to the end of the pipe.
-fn watch(pipe: PipeReader) -> Ledger {
-    let mut ledger = Ledger::default();
+fn read_pins(pipe: PipeReader) -> PinnedThreads {
+    let mut ledger = PinnedThreads::default();
     for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-        if let Ok(pinned) = serde_json::from_str::<Pinned>(&line) {
-            ledger.enter(pinned);
+        if let Ok(pinned) = serde_json::from_str::<PinnedThread>(&line) {
+            ledger.insert(pinned);
         }
     }
     ledger
 }
 
-fn undo(knobs: Option<&Knobs>, ledger: &Ledger) {
+fn restore(knobs: Option<&SysctlOverrides>, ledger: &PinnedThreads) {
     if let Some(knobs) = knobs {
-        let _ = knobs.let_go();
+        let _ = knobs.restore_if_last();
     }
-    ledger.undo();
+    ledger.restore_masks();
 }

@@ -8,11 +8,13 @@
 //! often that the rest of them is never found. They are looked for first where memory of one
 //! thread borders on another's: grids and arrays that threads divide among them are shared
 //! there, if at all.
-use super::analysis::{Access, Detector, Page, Seen, ELEMENTS, PAGE};
+use super::analysis::{
+    AccessObservation, FaultAccess, ObjectPage, SharingDetector, PAGE, TABLE_ENTRIES,
+};
 use hither_sys::Pid;
 
 /// A page of a process, by its address.
-type At = (Pid, u64);
+type PageAddress = (Pid, u64);
 
 /// How much likelier a page is picked that several threads use, or may.
 const WEIGHT: u64 = 32;
@@ -21,16 +23,16 @@ const WEIGHT: u64 = 32;
 const LEAST: u64 = 4;
 
 #[derive(Debug)]
-pub struct Present {
+pub struct SampleCandidates {
     /// Used by several threads, or beside memory of others.
-    likely: Vec<At>,
-    other: Vec<At>,
+    likely: Vec<PageAddress>,
+    other: Vec<PageAddress>,
     random: u64,
 }
 
-impl Present {
-    pub fn new() -> Present {
-        Present {
+impl SampleCandidates {
+    pub fn new() -> SampleCandidates {
+        SampleCandidates {
             likely: Vec::new(),
             other: Vec::new(),
             random: 0x9E37_79B9_7F4A_7C15,
@@ -38,57 +40,63 @@ impl Present {
     }
 
     /// A page faulted, and this is what it told.
-    pub fn accessed(&mut self, at: At, access: &Access, seen: Seen, detector: &dyn Detector) {
+    pub fn observe_access(
+        &mut self,
+        at: PageAddress,
+        access: &FaultAccess,
+        seen: AccessObservation,
+        detector: &dyn SharingDetector,
+    ) {
         let mut borders = false;
         for step in [-1, 1] {
             let Some(number) = access.page.number.checked_add_signed(step) else {
                 continue;
             };
-            let page = Page {
+            let page = ObjectPage {
                 number,
                 ..access.page
             };
-            if !detector.is_of_others(page, access.who) {
+            if !detector.is_used_by_others(page, access.thread) {
                 continue;
             }
             borders = true;
             // It was there first, and did not know.
             if !seen.known {
                 let there = at.1.wrapping_add_signed(step * PAGE.cast_signed());
-                self.saw((at.0, there), true);
+                self.insert((at.0, there), true);
             }
         }
-        self.saw(at, seen.mixed || borders);
+        self.insert(at, seen.mixed || borders);
     }
 
-    fn list(&mut self, likely: bool) -> &mut Vec<At> {
+    fn candidates(&mut self, likely: bool) -> &mut Vec<PageAddress> {
         match likely {
             true => &mut self.likely,
             false => &mut self.other,
         }
     }
 
-    fn saw(&mut self, at: At, likely: bool) {
+    fn insert(&mut self, at: PageAddress, likely: bool) {
         let at = (at.0, at.1 / PAGE * PAGE);
         let random = self.random() >> 8;
-        let list = self.list(likely);
-        if list.len() < ELEMENTS {
+        let list = self.candidates(likely);
+        if list.len() < TABLE_ENTRIES {
             list.push(at);
         } else {
-            list[random as usize % ELEMENTS] = at;
+            list[random as usize % TABLE_ENTRIES] = at;
         }
     }
 
     /// The process is gone, or has other memory now.
-    pub fn forget(&mut self, pid: Pid) {
+    pub fn remove_process(&mut self, pid: Pid) {
         self.likely.retain(|at| at.0 != pid);
         self.other.retain(|at| at.0 != pid);
     }
 
     /// At most as many pages as are wanted, of those that may be taken now; the others wait
     /// for their time.
-    pub fn pick(&mut self, wanted: u32, may: impl Fn(At) -> bool) -> Vec<At> {
-        let mut picks: Vec<At> = Vec::new();
+    pub fn pick(&mut self, wanted: u32, may: impl Fn(PageAddress) -> bool) -> Vec<PageAddress> {
+        let mut picks: Vec<PageAddress> = Vec::new();
         for _ in 0..wanted {
             if self.random().is_multiple_of(LEAST) {
                 continue;
@@ -98,7 +106,7 @@ impl Present {
             let all = likely + other.max(likely / LEAST);
             let is_likely = self.random() % all.max(1) < likely;
             let random = (self.random() >> 8) as usize;
-            let list = self.list(is_likely);
+            let list = self.candidates(is_likely);
             let at = random % list.len().max(1);
             if list.get(at).is_some_and(|&page| may(page)) {
                 picks.push(list.swap_remove(at));
@@ -128,19 +136,20 @@ mod tests {
 
     use super::super::analysis::affinity::AffinityTable;
     use super::super::analysis::matrix::SharingMatrix;
-    use super::super::analysis::{Member, Object};
+    use super::super::analysis::{MemoryObject, SharerId};
     use super::*;
 
     #[test]
     fn pages_are_picked_once_until_they_fault_again() {
-        let mut present = Present::new();
-        (0..6).for_each(|page| present.saw((1, page * PAGE + 17), page < 3));
-        let mut picks: Vec<At> = (0..100).flat_map(|_| present.pick(1, |_| true)).collect();
+        let mut present = SampleCandidates::new();
+        (0..6).for_each(|page| present.insert((1, page * PAGE + 17), page < 3));
+        let mut picks: Vec<PageAddress> =
+            (0..100).flat_map(|_| present.pick(1, |_| true)).collect();
         picks.sort_unstable();
-        let all: Vec<At> = (0..6).map(|page| (1, page * PAGE)).collect();
+        let all: Vec<PageAddress> = (0..6).map(|page| (1, page * PAGE)).collect();
         assert_eq!(picks, all);
         assert_eq!(present.pick(100, |_| true), []);
-        present.saw((1, 5 * PAGE), true);
+        present.insert((1, 5 * PAGE), true);
         assert_eq!(present.pick(100, |_| true), [(1, 5 * PAGE)]);
     }
 
@@ -148,14 +157,14 @@ mod tests {
     #[test]
     fn pages_that_may_be_shared_are_picked_more_often() {
         let check = |likely: u64, expected: f64| {
-            let mut present = Present::new();
-            (0..1000).for_each(|page| present.saw((1, page * PAGE), page < likely));
+            let mut present = SampleCandidates::new();
+            (0..1000).for_each(|page| present.insert((1, page * PAGE), page < likely));
             let (mut picked, mut all) = (0, 0);
             for _ in 0..10_000 {
                 for (pid, at) in present.pick(4, |_| true) {
                     all += 1;
                     picked += u32::from(at < likely * PAGE);
-                    present.saw((pid, at), at < likely * PAGE);
+                    present.insert((pid, at), at < likely * PAGE);
                 }
             }
             // Of four three are picked.
@@ -172,15 +181,15 @@ mod tests {
 
     #[test]
     fn pages_wait_until_they_may_be_taken() {
-        let mut present = Present::new();
-        (0..8).for_each(|page| present.saw((1, page * PAGE), page < 4));
-        let odd = |at: At| at.1 / PAGE % 2 == 1;
-        let mut picks: Vec<At> = (0..1000).flat_map(|_| present.pick(1, odd)).collect();
+        let mut present = SampleCandidates::new();
+        (0..8).for_each(|page| present.insert((1, page * PAGE), page < 4));
+        let odd = |at: PageAddress| at.1 / PAGE % 2 == 1;
+        let mut picks: Vec<PageAddress> = (0..1000).flat_map(|_| present.pick(1, odd)).collect();
         picks.sort_unstable();
         assert_eq!(picks, [1, 3, 5, 7].map(|page| (1, page * PAGE)));
         picks.extend((0..1000).flat_map(|_| present.pick(1, |_| true)));
         picks.sort_unstable();
-        let all: Vec<At> = (0..8).map(|page| (1, page * PAGE)).collect();
+        let all: Vec<PageAddress> = (0..8).map(|page| (1, page * PAGE)).collect();
         assert_eq!(picks, all);
     }
 
@@ -188,21 +197,21 @@ mod tests {
     #[test]
     fn memory_that_borders_on_that_of_others_is_known() {
         let check = |accesses: &[(u16, u64)], expected: [&[u64]; 2]| {
-            let mut present = Present::new();
+            let mut present = SampleCandidates::new();
             let (mut table, mut matrix) = (AffinityTable::new(1), SharingMatrix::default());
             for &(who, number) in accesses {
-                let access = Access {
-                    who: Member(who),
+                let access = FaultAccess {
+                    thread: SharerId(who),
                     node: NodeIx(0),
-                    page: Page {
-                        object: Object(0),
+                    page: ObjectPage {
+                        object: MemoryObject(0),
                         number,
                     },
                     offset: 0,
                     at: 0,
                 };
                 let seen = table.access(&access, &mut matrix);
-                present.accessed((1, number * PAGE + 8), &access, seen, &table);
+                present.observe_access((1, number * PAGE + 8), &access, seen, &table);
             }
             for (pages, expected) in [&present.other, &present.likely].into_iter().zip(expected) {
                 let numbers: Vec<u64> = pages.iter().map(|at| at.1 / PAGE).collect();
@@ -222,12 +231,12 @@ mod tests {
 
     #[test]
     fn processes_that_are_gone_are_not_picked() {
-        let mut present = Present::new();
+        let mut present = SampleCandidates::new();
         for pid in [1, 2] {
-            present.saw((pid, PAGE), true);
-            present.saw((pid, 2 * PAGE), false);
+            present.insert((pid, PAGE), true);
+            present.insert((pid, 2 * PAGE), false);
         }
-        present.forget(1);
+        present.remove_process(1);
         let mut picks = present.pick(100, |_| true);
         picks.sort_unstable();
         assert_eq!(picks, [(2, PAGE), (2, 2 * PAGE)]);

@@ -3,26 +3,26 @@
 use std::time::Instant;
 
 use hither_profile::Nanos;
-use hither_sys::affinity::Mask;
-use hither_sys::faults::Fault;
+use hither_sys::affinity::CpuMask;
+use hither_sys::faults::PageFault;
 use hither_sys::{Cpu, Pid, Tid};
 
-use super::address_spaces::Memory;
-use super::analysis::matrix::{SharingMatrix, EVENT};
-use super::analysis::{Access, Detector, PAGE};
-use super::event_log::{Line, ThreadNow};
-use super::outcome::Cost;
-use super::page_migration::{Pages, Place};
-use super::profile_builder::{monotonic, Record as Kept, Tally};
-use super::remap_trigger::Evidence;
-use super::request::Machine;
-use super::sample_candidates::Present;
-use super::thread_table::Roster;
-use crate::follow::cpu_time::{own_time, Clocks};
+use super::address_spaces::AddressSpaces;
+use super::analysis::matrix::{SharingMatrix, EVENT_WEIGHT};
+use super::analysis::{FaultAccess, SharingDetector, PAGE};
+use super::event_log::{IntervalEvent, ThreadSnapshot};
+use super::outcome::AutoOverhead;
+use super::page_migration::{PageMigrator, PageTarget};
+use super::profile_builder::{monotonic, ProfileBuilder as Kept, RemoteFaultCounts};
+use super::remap_trigger::RemapTrigger;
+use super::request::CpuNodeMap;
+use super::sample_candidates::SampleCandidates;
+use super::thread_table::ThreadTable;
+use crate::follow::cpu_time::{own_time, CpuClocks};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct OnlineCounts {
     pub(super) faults: u64,
     pub(super) extra: u64,
     /// On pages that have faulted before.
@@ -32,58 +32,58 @@ pub(super) struct Counts {
 }
 
 /// What changes while it runs.
-pub struct State {
-    pub(super) roster: Roster,
-    pub(super) memory: Memory,
-    pub(super) record: Kept,
+pub struct OnlineState {
+    pub(super) threads: ThreadTable,
+    pub(super) address_spaces: AddressSpaces,
+    pub(super) profile: Kept,
     /// Of the record, at the last interval.
-    pub(super) tally: Tally,
+    pub(super) tally: RemoteFaultCounts,
     pub(super) matrix: SharingMatrix,
-    pub(super) pages: Pages,
-    pub(super) present: Present,
-    pub(super) counts: Counts,
-    pub(super) cost: Cost,
+    pub(super) page_migrator: PageMigrator,
+    pub(super) candidates: SampleCandidates,
+    pub(super) counts: OnlineCounts,
+    pub(super) cost: AutoOverhead,
     /// Where threads may run without us.
-    pub(super) ours: Mask,
-    pub(super) clocks: Clocks,
+    pub(super) original_mask: CpuMask,
+    pub(super) clocks: CpuClocks,
     pub(super) began: Instant,
     pub(super) own_before: Nanos,
     pub(super) interval: Instant,
     /// At the last interval.
-    pub(super) before: Counts,
+    pub(super) before: OnlineCounts,
     pub(super) lost: u64,
     /// Records lost when threads were last looked for.
-    pub(super) missed: u64,
-    pub(super) evidence: Evidence,
+    pub(super) lost_at_reap: u64,
+    pub(super) remap_trigger: RemapTrigger,
     /// Intervals since a window of time began.
-    pub(super) turns: u32,
-    pub(super) own: Pid,
+    pub(super) window_intervals: u32,
+    pub(super) own_pid: Pid,
     pub(super) notes: Vec<String>,
 }
 
-impl State {
-    pub fn new() -> State {
-        State {
-            roster: Roster::default(),
-            memory: Memory::default(),
-            record: Kept::new(monotonic()),
-            tally: Tally::default(),
+impl OnlineState {
+    pub fn new() -> OnlineState {
+        OnlineState {
+            threads: ThreadTable::default(),
+            address_spaces: AddressSpaces::default(),
+            profile: Kept::new(monotonic()),
+            tally: RemoteFaultCounts::default(),
             matrix: SharingMatrix::default(),
-            pages: Pages::default(),
-            present: Present::new(),
-            counts: Counts::default(),
-            cost: Cost::default(),
-            ours: Mask::of(0).unwrap_or_default(),
-            clocks: Clocks::default(),
+            page_migrator: PageMigrator::default(),
+            candidates: SampleCandidates::new(),
+            counts: OnlineCounts::default(),
+            cost: AutoOverhead::default(),
+            original_mask: CpuMask::of_thread(0).unwrap_or_default(),
+            clocks: CpuClocks::default(),
             began: Instant::now(),
             own_before: own_time(),
             interval: Instant::now(),
-            before: Counts::default(),
+            before: OnlineCounts::default(),
             lost: 0,
-            missed: 0,
-            evidence: Evidence::default(),
-            turns: 0,
-            own: std::process::id().cast_signed(),
+            lost_at_reap: 0,
+            remap_trigger: RemapTrigger::default(),
+            window_intervals: 0,
+            own_pid: std::process::id().cast_signed(),
             notes: Vec::new(),
         }
     }
@@ -94,108 +94,111 @@ impl State {
         }
     }
 
-    pub(super) fn spent(&self) -> Nanos {
+    pub(super) fn cpu_spent(&self) -> Nanos {
         own_time().saturating_sub(self.own_before) + self.cost.faulting
     }
 
     /// Takes in a fault. Whether it is one that a sampler caused.
-    pub(super) fn fault(
+    pub(super) fn handle_fault(
         &mut self,
         at: Nanos,
-        fault: Fault,
-        machine: &Machine,
-        detector: &mut dyn Detector,
+        fault: PageFault,
+        machine: &CpuNodeMap,
+        detector: &mut dyn SharingDetector,
         pages: bool,
     ) -> bool {
-        let Some(page) = self.memory.page(fault.pid, fault.address) else {
+        let Some(page) = self.address_spaces.page_at(fault.pid, fault.address) else {
             return false;
         };
-        let Some(who) = self.roster.seen(fault.tid, fault.pid, Cpu(fault.cpu)) else {
+        let Some(who) = self
+            .threads
+            .find_or_add(fault.tid, fault.pid, Cpu(fault.cpu))
+        else {
             return false;
         };
-        let access = Access {
-            who,
+        let access = FaultAccess {
+            thread: who,
             node: machine.node_of(Cpu(fault.cpu)),
             page,
             offset: (fault.address % PAGE) as u16,
             at,
         };
-        self.record.access(at, &fault, who, page, access.node);
-        self.record.belongs(&fault, page, &self.memory);
+        self.profile.access(at, &fault, who, page, access.node);
+        self.profile.belongs(&fault, page, &self.address_spaces);
         let seen = detector.access(&access, &mut self.matrix);
         let at = (fault.pid, fault.address);
-        self.present.accessed(at, &access, seen, detector);
+        self.candidates.observe_access(at, &access, seen, detector);
         for (a, b) in self.matrix.take_fresh() {
-            self.record.shared(a, b);
-            self.evidence.event(a, b);
+            self.profile.shared(a, b);
+            self.remap_trigger.add_event(a, b);
         }
         if pages {
-            let place = seen.belongs.map(|node| Place {
+            let place = seen.belongs.map(|node| PageTarget {
                 pid: fault.pid,
                 address: fault.address,
                 node,
             });
-            self.pages.belongs(page, place);
+            self.page_migrator.set_target(page, place);
         }
         seen.known
     }
 
     /// A thread ended.
-    pub(super) fn gone(&mut self, at: Nanos, pid: Pid, tid: Tid) {
-        if let Some(member) = self.roster.ended(tid) {
+    pub(super) fn thread_ended(&mut self, at: Nanos, pid: Pid, tid: Tid) {
+        if let Some(member) = self.threads.thread_ended(tid) {
             self.matrix.clear(member);
-            self.evidence.clear(member);
+            self.remap_trigger.forget_thread(member);
         }
-        let last = self.roster.of(pid).is_empty();
+        let last = self.threads.threads_of(pid).is_empty();
         if last {
-            self.record.mapped(pid, &self.memory);
+            self.profile.mapped(pid, &self.address_spaces);
         }
-        self.record.ended(at, tid);
+        self.profile.ended(at, tid);
         if last {
-            self.memory.forget(pid);
-            self.pages.forget(pid);
-            self.present.forget(pid);
-            self.clocks.gone(pid);
+            self.address_spaces.remove_process(pid);
+            self.page_migrator.remove_process(pid);
+            self.candidates.remove_process(pid);
+            self.clocks.process_ended(pid);
         }
     }
 
     /// What is mapped now, and which pages were moved.
-    pub(super) fn keep(&mut self, machine: &Machine) {
-        for pid in self.memory.processes() {
-            self.record.mapped(pid, &self.memory);
+    pub(super) fn record_mappings(&mut self, machine: &CpuNodeMap) {
+        for pid in self.address_spaces.processes() {
+            self.profile.mapped(pid, &self.address_spaces);
         }
         let at = monotonic();
-        for (page, home) in self.pages.fresh.drain(..) {
+        for (page, home) in self.page_migrator.fresh.drain(..) {
             if let Some(&node) = machine.nodes.get(home.at()) {
-                self.record.moved(at, page, home, node);
+                self.profile.moved(at, page, home, node);
             }
         }
     }
 
     /// A process begins: whoever had its id before has ended.
-    pub(super) fn forget(&mut self, at: Nanos, pid: Pid) {
-        if self.roster.size(pid) > 0 {
-            for tid in self.roster.of(pid) {
-                self.gone(at, pid, tid);
+    pub(super) fn reset_process(&mut self, at: Nanos, pid: Pid) {
+        if self.threads.thread_count(pid) > 0 {
+            for tid in self.threads.threads_of(pid) {
+                self.thread_ended(at, pid, tid);
             }
         }
     }
 
     /// What is so now, after what was done.
-    pub(super) fn tell(&mut self, machine: &Machine, line: &mut Line) {
-        let tally = self.record.tally();
+    pub(super) fn fill_totals(&mut self, machine: &CpuNodeMap, line: &mut IntervalEvent) {
+        let tally = self.profile.tally();
         line.known = tally.known - self.tally.known;
         line.remote = tally.remote - self.tally.remote;
         self.tally = tally;
         line.all_threads_moved = self.counts.threads_moved;
-        line.all_pages_moved = self.pages.moved;
-        let threads = self.roster.live().map(|(tid, thread)| ThreadNow {
+        line.all_pages_moved = self.page_migrator.moved;
+        let threads = self.threads.live().map(|(tid, thread)| ThreadSnapshot {
             pid: thread.pid,
             tid,
-            name: self.record.name(tid).to_owned(),
-            cpu: thread.ran,
-            node: thread.ran.map(|cpu| machine.number_of(cpu)),
-            seat: thread.seat,
+            name: self.profile.name(tid).to_owned(),
+            cpu: thread.last_cpu,
+            node: thread.last_cpu.map(|cpu| machine.number_of(cpu)),
+            seat: thread.assigned_cpu,
             chose_itself: thread.chose,
         });
         line.threads = threads.collect();
@@ -205,10 +208,14 @@ impl State {
         line.cost = self.cost.clone();
     }
 
-    pub(super) fn describe(&self, line: &mut Line) {
-        let tid = |member| self.roster.by_member(member).map(|(tid, _)| tid);
+    pub(super) fn fill_pairs(&self, line: &mut IntervalEvent) {
+        let tid = |member| self.threads.by_member(member).map(|(tid, _)| tid);
         let pairs = self.matrix.pairs().filter_map(|(i, j, weight)| {
-            Some((tid(i)?, tid(j)?, f64::from(weight) / f64::from(EVENT)))
+            Some((
+                tid(i)?,
+                tid(j)?,
+                f64::from(weight) / f64::from(EVENT_WEIGHT),
+            ))
         });
         line.pairs = pairs.collect();
     }

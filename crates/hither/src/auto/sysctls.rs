@@ -19,30 +19,30 @@ use nix::fcntl::{fcntl, FcntlArg};
 use nix::libc;
 
 /// Where the state is kept: only root can change such settings, and only root write there.
-pub const STATE: &str = "/run/hither-sysctl.json";
+pub const STATE_FILE: &str = "/run/hither-sysctl.json";
 /// The bytes that are locked.
-const TURN: libc::off_t = 0;
-const USE: libc::off_t = 1;
+const STATE_LOCK: libc::off_t = 0;
+const USE_LOCK: libc::off_t = 1;
 /// Whoever has the turn needs it for less than a millisecond, unless it was stopped.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A file of /proc/sys or debugfs and what it is to hold.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Setting {
+pub struct SysctlSetting {
     pub path: PathBuf,
     pub value: String,
 }
 
 /// Access to the state.
 #[derive(Debug)]
-pub struct Knobs {
+pub struct SysctlOverrides {
     state: File,
 }
 
-impl Knobs {
+impl SysctlOverrides {
     /// # Errors
     /// When the state cannot be written, or others could write what is put back from it.
-    pub fn open(path: &Path) -> io::Result<Knobs> {
+    pub fn open(path: &Path) -> io::Result<SysctlOverrides> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         // Neither follows a link nor waits for the other end of a pipe.
@@ -57,30 +57,33 @@ impl Knobs {
             );
             return Err(io::Error::other(message));
         }
-        Ok(Knobs { state })
+        Ok(SysctlOverrides { state })
     }
 
     /// The descriptor that the locks belong to.
     #[must_use]
-    pub fn file(&self) -> &File {
+    pub fn lock_file(&self) -> &File {
         &self.state
     }
 
-    /// Makes settings until [`Knobs::let_go`]. Those that cannot be made are returned.
+    /// Makes settings until [`SysctlOverrides::let_go`]. Those that cannot be made are returned.
     ///
     /// # Errors
     /// When the state cannot be locked, read or written; then nothing was changed.
-    pub fn hold(&self, settings: &[Setting]) -> io::Result<Vec<Setting>> {
+    pub fn override_settings(&self, settings: &[SysctlSetting]) -> io::Result<Vec<SysctlSetting>> {
         self.take_turn()?;
-        let refused = self.keep(settings).map(|()| {
-            let refused = settings.iter().filter(|s| set(s).is_err()).cloned();
+        let refused = self.save_settings(settings).map(|()| {
+            let refused = settings
+                .iter()
+                .filter(|s| write_setting(s).is_err())
+                .cloned();
             refused.collect()
         });
         let shared = match refused {
-            Ok(_) => self.lock(USE, libc::F_RDLCK),
+            Ok(_) => self.set_lock(USE_LOCK, libc::F_RDLCK),
             Err(_) => Ok(()),
         };
-        self.lock(TURN, libc::F_UNLCK)?;
+        self.set_lock(STATE_LOCK, libc::F_UNLCK)?;
         shared.and(refused)
     }
 
@@ -88,29 +91,29 @@ impl Knobs {
     ///
     /// # Errors
     /// When the state cannot be locked, read or emptied.
-    pub fn let_go(&self) -> io::Result<()> {
+    pub fn restore_if_last(&self) -> io::Result<()> {
         self.take_turn()?;
-        let done = match self.lock(USE, libc::F_WRLCK) {
+        let done = match self.set_lock(USE_LOCK, libc::F_WRLCK) {
             Ok(()) => self.put_back(),
             Err(error) if is_taken(&error) => Ok(()),
             Err(error) => Err(error),
         };
-        self.lock(USE, libc::F_UNLCK)?;
-        self.lock(TURN, libc::F_UNLCK)?;
+        self.set_lock(USE_LOCK, libc::F_UNLCK)?;
+        self.set_lock(STATE_LOCK, libc::F_UNLCK)?;
         done
     }
 
     fn put_back(&self) -> io::Result<()> {
-        for setting in self.before()?.0 {
+        for setting in self.saved_settings()?.0 {
             // What is gone from the system needs no putting back.
-            let _ = set(&setting);
+            let _ = write_setting(&setting);
         }
         self.state.set_len(0)
     }
 
     /// What the state says, and where its last whole line ends: what was not written to its
     /// end was followed by no change.
-    fn before(&self) -> io::Result<(Vec<Setting>, u64)> {
+    fn saved_settings(&self) -> io::Result<(Vec<SysctlSetting>, u64)> {
         let mut text = Vec::new();
         let mut state = &self.state;
         state.rewind()?;
@@ -123,8 +126,8 @@ impl Knobs {
     }
 
     /// Appends what is not kept yet.
-    fn keep(&self, settings: &[Setting]) -> io::Result<()> {
-        let (before, end) = self.before()?;
+    fn save_settings(&self, settings: &[SysctlSetting]) -> io::Result<()> {
+        let (before, end) = self.saved_settings()?;
         let mut more = Vec::new();
         for setting in settings {
             if before.iter().any(|known| known.path == setting.path) {
@@ -132,7 +135,7 @@ impl Knobs {
             }
             if let Ok(value) = fs::read_to_string(&setting.path) {
                 let value = value.trim_end().to_owned();
-                let setting = Setting {
+                let setting = SysctlSetting {
                     value,
                     ..setting.clone()
                 };
@@ -154,7 +157,7 @@ impl Knobs {
     fn take_turn(&self) -> io::Result<()> {
         let start = Instant::now();
         loop {
-            match self.lock(TURN, libc::F_WRLCK) {
+            match self.set_lock(STATE_LOCK, libc::F_WRLCK) {
                 Err(error) if is_taken(&error) && start.elapsed() < PATIENCE => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -168,7 +171,7 @@ impl Knobs {
     }
 
     /// Locks or unlocks a byte, for all that share the descriptor. Does not wait.
-    fn lock(&self, byte: libc::off_t, kind: libc::c_int) -> io::Result<()> {
+    fn set_lock(&self, byte: libc::off_t, kind: libc::c_int) -> io::Result<()> {
         let lock = libc::flock {
             l_type: kind as libc::c_short,
             l_whence: libc::SEEK_SET as libc::c_short,
@@ -190,7 +193,7 @@ fn is_taken(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// As the kernel's.
-pub fn set(setting: &Setting) -> io::Result<()> {
+pub fn write_setting(setting: &SysctlSetting) -> io::Result<()> {
     OpenOptions::new()
         .write(true)
         .open(&setting.path)?
@@ -198,9 +201,9 @@ pub fn set(setting: &Setting) -> io::Result<()> {
 }
 
 /// Puts back what a hither and its guardian left behind that were both killed.
-pub fn tidy(path: &Path) {
+pub fn restore_stale(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|state| state.len() > 0) {
-        let _ = Knobs::open(path).and_then(|knobs| knobs.let_go());
+        let _ = SysctlOverrides::open(path).and_then(|knobs| knobs.restore_if_last());
     }
 }
 
@@ -223,12 +226,12 @@ mod tests {
             self.0.path().join(name)
         }
 
-        fn knobs(&self) -> Knobs {
-            Knobs::open(&self.path("state")).expect("state")
+        fn knobs(&self) -> SysctlOverrides {
+            SysctlOverrides::open(&self.path("state")).expect("state")
         }
 
-        fn setting(&self, name: &str, value: &str) -> Setting {
-            Setting {
+        fn setting(&self, name: &str, value: &str) -> SysctlSetting {
+            SysctlSetting {
                 path: self.path(name),
                 value: value.to_owned(),
             }
@@ -253,12 +256,12 @@ mod tests {
         let panel = Panel::new();
         let (one, other) = (panel.knobs(), panel.knobs());
         let settings = [panel.setting("a", "1"), panel.setting("b", "50  ")];
-        assert_eq!(one.hold(&settings).expect("hold"), []);
+        assert_eq!(one.override_settings(&settings).expect("hold"), []);
         panel.check("1", "50");
-        assert_eq!(other.hold(&settings[..1]).expect("hold"), []);
-        one.let_go().expect("let go");
+        assert_eq!(other.override_settings(&settings[..1]).expect("hold"), []);
+        one.restore_if_last().expect("let go");
         panel.check("1", "50");
-        other.let_go().expect("let go");
+        other.restore_if_last().expect("let go");
         panel.check("0", "1000");
     }
 
@@ -266,18 +269,20 @@ mod tests {
     fn what_the_killed_left_is_put_back_by_the_next() {
         let panel = Panel::new();
         let killed = panel.knobs();
-        killed.hold(&[panel.setting("a", "1")]).expect("hold");
-        tidy(&panel.path("state"));
+        killed
+            .override_settings(&[panel.setting("a", "1")])
+            .expect("hold");
+        restore_stale(&panel.path("state"));
         panel.check("1", "1000");
         // Its lock goes with it.
         drop(killed);
         // One who holds anew keeps the oldest values.
         let next = panel.knobs();
-        next.hold(&[panel.setting("a", "3"), panel.setting("b", "2000")])
+        next.override_settings(&[panel.setting("a", "3"), panel.setting("b", "2000")])
             .expect("hold");
         panel.check("3", "2000");
         drop(next);
-        tidy(&panel.path("state"));
+        restore_stale(&panel.path("state"));
         panel.check("0", "1000");
     }
 
@@ -287,8 +292,8 @@ mod tests {
         let knobs = panel.knobs();
         let missing = panel.setting("c", "1");
         let settings = [missing.clone(), panel.setting("a", "1")];
-        assert_eq!(knobs.hold(&settings).expect("hold"), [missing]);
-        knobs.let_go().expect("let go");
+        assert_eq!(knobs.override_settings(&settings).expect("hold"), [missing]);
+        knobs.restore_if_last().expect("let go");
         assert!(!panel.path("c").exists());
         panel.check("0", "1000");
     }
@@ -297,14 +302,16 @@ mod tests {
     fn a_torn_line_is_as_if_never_written() {
         let panel = Panel::new();
         let one = panel.knobs();
-        one.hold(&[panel.setting("a", "1")]).expect("hold");
+        one.override_settings(&[panel.setting("a", "1")])
+            .expect("hold");
         let mut state = fs::read(panel.path("state")).expect("state");
         // Killed in the middle of the next.
         state.extend(b"{\"path\":\"/etc/pass");
         fs::write(panel.path("state"), &state).expect("write");
-        one.hold(&[panel.setting("b", "7   ")]).expect("hold");
+        one.override_settings(&[panel.setting("b", "7   ")])
+            .expect("hold");
         panel.check("1", "7");
-        one.let_go().expect("let go");
+        one.restore_if_last().expect("let go");
         panel.check("0", "1000");
         assert_eq!(fs::read(panel.path("state")).expect("state"), b"");
     }
@@ -314,12 +321,17 @@ mod tests {
         let panel = Panel::new();
         let (stopped, other) = (panel.knobs(), panel.knobs());
         stopped.take_turn().expect("turn");
-        let refused = other.hold(&[panel.setting("a", "1")]);
+        let refused = other.override_settings(&[panel.setting("a", "1")]);
         assert_eq!(refused.expect_err("taken").kind(), ErrorKind::TimedOut);
         panel.check("0", "1000");
         drop(stopped);
-        assert_eq!(other.hold(&[panel.setting("a", "1")]).expect("hold"), []);
-        other.let_go().expect("let go");
+        assert_eq!(
+            other
+                .override_settings(&[panel.setting("a", "1")])
+                .expect("hold"),
+            []
+        );
+        other.restore_if_last().expect("let go");
         panel.check("0", "1000");
     }
 
@@ -330,9 +342,14 @@ mod tests {
             for round in 0..50 {
                 let knobs = panel.knobs();
                 let settings = [panel.setting("a", "1"), panel.setting("b", "7   ")];
-                assert_eq!(knobs.hold(&settings[round % 2..]).expect("hold"), []);
+                assert_eq!(
+                    knobs
+                        .override_settings(&settings[round % 2..])
+                        .expect("hold"),
+                    []
+                );
                 panel.check_b("7");
-                knobs.let_go().expect("let go");
+                knobs.restore_if_last().expect("let go");
             }
         };
         std::thread::scope(|scope| {
@@ -349,8 +366,8 @@ mod tests {
         let panel = Panel::new();
         let (state, path) = (panel.path("state"), |name| panel.path(name));
         let check = |what: &str| {
-            assert!(Knobs::open(&state).is_err(), "{what}");
-            tidy(&state);
+            assert!(SysctlOverrides::open(&state).is_err(), "{what}");
+            restore_stale(&state);
             panel.check("0", "1000");
             fs::remove_file(&state).expect("remove");
         };

@@ -10,21 +10,21 @@ use nix::errno::Errno;
 use crate::follow::procfs;
 use hither_sys::Pid;
 
-const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+const PERF_EVENT_PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 const ANYWAY: &str = "hither trace, map and run work without";
 
 /// What an error of perf_event_open(2) or of mapping its buffer means here.
-pub fn why(error: &io::Error) -> String {
+pub fn explain_observe_error(error: &io::Error) -> String {
     if error.raw_os_error() == Some(Errno::ESRCH as i32) {
         return "there is no process of this id any more".to_owned();
     }
-    let paranoid = fs::read_to_string(PARANOID).unwrap_or_default();
+    let paranoid = fs::read_to_string(PERF_EVENT_PARANOID).unwrap_or_default();
     let root = nix::unistd::geteuid().is_root();
-    let (what, fix) = reason(error, paranoid.trim().parse().ok(), root);
+    let (what, fix) = error_reason(error, paranoid.trim().parse().ok(), root);
     format!("page faults cannot be observed: {what}; {fix} ({ANYWAY}; see `hither doctor`)")
 }
 
-fn reason(error: &io::Error, paranoid: Option<i32>, root: bool) -> (String, &'static str) {
+fn error_reason(error: &io::Error, paranoid: Option<i32>, root: bool) -> (String, &'static str) {
     let errno = error.raw_os_error().map(Errno::from_raw);
     let (what, fix) = match (errno, paranoid) {
         (Some(Errno::EACCES | Errno::EPERM), Some(level)) if level > 2 && !root => (
@@ -66,7 +66,7 @@ pub fn check(pid: Pid) -> Result<()> {
     if process != pid.to_string() {
         bail!("{pid} is a thread of process {process}; join that with --pid {process}");
     }
-    if procfs::is_of_kernel(pid) {
+    if procfs::is_kernel_thread(pid) {
         bail!("process {pid} belongs to the kernel; only programs can be joined");
     }
     // It is about to end.
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn reasons() {
         let check = |errno, paranoid, root, expected: &str| {
-            let (what, fix) = reason(&io::Error::from_raw_os_error(errno), paranoid, root);
+            let (what, fix) = error_reason(&io::Error::from_raw_os_error(errno), paranoid, root);
             assert!(format!("{what}; {fix}").contains(expected), "{what}; {fix}");
         };
         use nix::libc::{EACCES, EMFILE, ENOSYS, EPERM};

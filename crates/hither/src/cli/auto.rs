@@ -10,24 +10,26 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{bail, Context, Result};
-use hither_profile::{NodeIx, Written};
+use hither_profile::{NodeIx, WriteOutcome};
 
 pub use args::Args;
 
 use super::output::is_stdout;
+use super::print_stderr;
 use super::run::output;
-use super::say;
-use crate::app::auto::mapper::Warm;
+use crate::app::auto::mapper::IncrementalMapper;
 use crate::auto;
-use crate::auto::event_log::Watch;
-use crate::auto::outcome::Outcome;
-use crate::auto::request::{Machine, Mechanism, Parts, Request};
+use crate::auto::event_log::LiveView;
+use crate::auto::outcome::AutoOutcome;
+use crate::auto::request::{AutoRequest, CpuNodeMap, DetectionMechanism, PlacementScope};
 use crate::program::{child, target};
 use crate::trace::launch::already_traced;
-use hither_model::topology::{select, PuList, Restrictions, Selected, Tree};
+use hither_model::topology::{
+    select_machine, MachineRestrictions, PuList, SelectedMachine, TopologyTree,
+};
 use hither_sys::Node;
-use keep::Keep;
-use top::Top;
+use keep::ProfileSink;
+use top::TopView;
 
 /// Runs the command or joins a process; the result is the exit status.
 ///
@@ -37,40 +39,40 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if already_traced() {
         bail!("this hither is itself being traced by hither, which cannot be nested; leave one of the two out");
     }
-    hither_sys::process::withstand_file_limit();
+    hither_sys::process::lift_file_size_limit();
     let target = match args.pid {
         Some(_) => None,
         None => {
             let path = std::env::var_os("PATH");
-            Some(target::resolve(&args.command, path.as_deref())?)
+            Some(target::resolve_target(&args.command, path.as_deref())?)
         }
     };
     let json = args.json.as_deref().map(output::destination).transpose()?;
-    let journal = journal(args.json_lines.as_deref())?;
+    let journal = open_event_log(args.json_lines.as_deref())?;
     let program = target.as_ref().map(|target| target.name.clone());
     let program = program
         .or_else(|| args.pid.and_then(program_of))
         .unwrap_or_default();
     let keep = match args.no_profile {
         true => None,
-        false => Keep::new(args.output.as_deref(), &program, args.quiet)?,
+        false => ProfileSink::new(args.output.as_deref(), &program, args.quiet)?,
     };
-    let selected = select(None, &restrictions(args.pid))?;
-    let machine = machine(&selected)?;
-    let parts = Parts {
+    let selected = select_machine(None, &restrictions(args.pid))?;
+    let machine = cpu_node_map(&selected)?;
+    let parts = PlacementScope {
         threads: !args.data_only,
-        pages: !args.threads_only && args.mechanism() == Mechanism::Kmaf,
+        pages: !args.threads_only && args.mechanism() == DetectionMechanism::Kmaf,
     };
-    let (watch, streams) = watch(args)?;
-    let request = Request {
+    let (watch, streams) = open_view(args)?;
+    let request = AutoRequest {
         mechanism: args.mechanism(),
-        parts,
+        scope: parts,
         samplers: args.samplers(),
         limits: args.limits(),
         machine,
-        mapper: Box::new(Warm::new(selected.tree, args.mechanism())),
-        journal,
-        watch,
+        mapper: Box::new(IncrementalMapper::new(selected.tree, args.mechanism())),
+        event_log: journal,
+        live_view: watch,
         streams,
     };
     let (outcome, profile) = match (&target, args.pid) {
@@ -81,7 +83,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let kept = kept.map(Option::flatten);
     if !args.quiet {
         let kept = kept.as_ref().ok().and_then(Option::as_ref);
-        report(
+        print_result(
             args,
             &outcome,
             kept.map(|(folder, written)| (folder.as_path(), written)),
@@ -98,15 +100,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// A process that runs already may have fewer units than we have.
-fn restrictions(pid: Option<i32>) -> Restrictions {
-    let units = pid.map(auto::units_of).unwrap_or_default();
-    Restrictions {
-        pus: (!units.is_empty()).then(|| PuList::of(units)),
-        ..Restrictions::default()
+fn restrictions(pid: Option<i32>) -> MachineRestrictions {
+    let units = pid.map(auto::allowed_cpus).unwrap_or_default();
+    MachineRestrictions {
+        pus: (!units.is_empty()).then(|| PuList::from_numbers(units)),
+        ..MachineRestrictions::default()
     }
 }
 
-fn journal(path: Option<&Path>) -> Result<Option<File>> {
+fn open_event_log(path: Option<&Path>) -> Result<Option<File>> {
     let file = path.map(|path| match is_stdout(path) {
         true => output::stdout(),
         false => File::create(path).with_context(|| format!("cannot write {}", path.display())),
@@ -114,10 +116,10 @@ fn journal(path: Option<&Path>) -> Result<Option<File>> {
     file.transpose()
 }
 
-type Streams = [Option<OwnedFd>; 2];
+type RedirectedStreams = [Option<OwnedFd>; 2];
 
 /// Who looks on, and what the program gets as standard output and error then.
-fn watch(args: &Args) -> Result<(Option<Box<dyn Watch>>, Streams)> {
+fn open_view(args: &Args) -> Result<(Option<Box<dyn LiveView>>, RedirectedStreams)> {
     if !args.top {
         return Ok((None, [None, None]));
     }
@@ -126,17 +128,17 @@ fn watch(args: &Args) -> Result<(Option<Box<dyn Watch>>, Streams)> {
         Some(pid) => format!("process {pid}"),
         None => words.collect::<Vec<_>>().join(" "),
     };
-    let (top, streams) = Top::new(command, args.mechanism().name())?;
+    let (top, streams) = TopView::new(command, args.mechanism().name())?;
     Ok((Some(Box::new(top)), streams))
 }
 
 /// What was seen and done, and what to type next.
-fn report(args: &Args, outcome: &Outcome, kept: Option<(&Path, &Written)>) {
+fn print_result(args: &Args, outcome: &AutoOutcome, kept: Option<(&Path, &WriteOutcome)>) {
     for note in &outcome.notes {
-        say(&format!("note: {note}"));
+        print_stderr(&format!("note: {note}"));
     }
     for line in render::report(outcome, args.verbose, kept) {
-        say(&line);
+        print_stderr(&line);
     }
 }
 
@@ -147,15 +149,15 @@ fn program_of(pid: i32) -> Option<String> {
 }
 
 /// Every processor of this machine and its node, those too that may not be used.
-fn machine(selected: &Selected) -> Result<Machine> {
-    let whole = Tree::new(&selected.topology, |_| true);
+fn cpu_node_map(selected: &SelectedMachine) -> Result<CpuNodeMap> {
+    let whole = TopologyTree::new(&selected.topology, |_| true);
     let whole = whole.context("the machine has no processing unit")?;
     let most = whole.units.iter().map(|unit| unit.os as usize + 1).max();
     let mut node_of = vec![NodeIx(u32::MAX); most.unwrap_or(0)];
     for unit in &whole.units {
         node_of[unit.os as usize] = unit.node;
     }
-    Ok(Machine {
+    Ok(CpuNodeMap {
         node_of,
         nodes: whole.nodes.iter().map(|node| Node(node.os)).collect(),
     })

@@ -1,7 +1,7 @@
 //! `hither check`: does a profile keep within limits? A gate for scripts and CI.
-use super::report::on::On;
-use super::style::{self, clean};
-use crate::app::check::{check, CheckOptions, Condition, Outcome};
+use super::report::on::ReportMachineArgs;
+use super::style::{self, strip_control_characters};
+use crate::app::check::{check, CheckCondition, CheckOptions, CheckOutcome};
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use hither_model::metrics::figures::SHARE_SPREAD;
@@ -30,11 +30,11 @@ pub struct Args {
     profile: PathBuf,
 
     /// Fail when more of the accesses go to another node's memory: 10% or 0.1
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     max_remote: Option<f64>,
 
     /// Fail when E_app, threads placed best, is lower: 80% or 0.8
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     min_exclusivity: Option<f64>,
 
     /// Fail when there is a finding of this kind; may be given several times
@@ -52,7 +52,7 @@ pub struct Args {
 
     /// Shares that differ by no more are the same; what is not the program's doing differs by
     /// up to 5 points from run to run
-    #[arg(long, value_name = "SHARE", value_parser = share, default_value_t = SHARE_SPREAD, requires = "baseline")]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value_t = SHARE_SPREAD, requires = "baseline")]
     tolerance: f64,
 
     /// Everything as JSON
@@ -60,7 +60,7 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    on: On,
+    on: ReportMachineArgs,
 }
 
 impl Args {
@@ -76,7 +76,7 @@ impl Args {
 }
 
 /// `10%`, `0.1` -> 0.1.
-fn share(text: &str) -> Result<f64, String> {
+fn parse_share(text: &str) -> Result<f64, String> {
     let wrong = || "write a share as 10% or 0.1, from 0 to 100%".to_owned();
     let (number, whole) = match text.strip_suffix('%') {
         Some(number) => (number.trim_end(), 100.0),
@@ -124,17 +124,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-fn text(outcome: &Outcome, args: &Args) -> String {
-    let line = |c: &Condition| {
+fn text(outcome: &CheckOutcome, args: &Args) -> String {
+    let line = |c: &CheckCondition| {
         format!(
             "{}  {}\n",
             if c.holds { "ok  " } else { "FAIL" },
-            clean(&c.said)
+            strip_control_characters(&c.said)
         )
     };
     let mut out: String = outcome.conditions.iter().map(line).collect();
     for note in outcome.comparison.iter().flat_map(|c| &c.notes) {
-        out.push_str(&format!("note  {}\n", clean(note)));
+        out.push_str(&format!("note  {}\n", strip_control_characters(note)));
     }
     if !outcome.holds {
         let words = ["hither", "report", "--text", &outcome.profile];
@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn shares() {
-        let check = |text: &str, want: Option<f64>| assert_eq!(share(text).ok(), want, "{text}");
+        let check =
+            |text: &str, want: Option<f64>| assert_eq!(parse_share(text).ok(), want, "{text}");
         check("10%", Some(0.1));
         check("10 %", Some(0.1));
         check("0.1", Some(0.1));

@@ -1,6 +1,6 @@
 //! `hither doctor`: what this machine and user may do.
-use super::style::clean;
-use crate::doctor::{examine, Check, State, Verb};
+use super::style::strip_control_characters;
+use crate::doctor::{run_checks, CheckState, CheckedVerb, DoctorCheck};
 use anyhow::Result;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -31,20 +31,20 @@ pub struct Args {
 /// # Errors
 /// When the answers cannot be printed.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let checks = examine(args.program.as_deref());
-    let traces = works(&checks, Verb::Trace);
+    let checks = run_checks(args.program.as_deref());
+    let traces = all_passed(&checks, CheckedVerb::Trace);
     let text = if args.json {
         #[derive(Serialize)]
-        struct Report<'a> {
+        struct DoctorReport<'a> {
             trace: bool,
             run: bool,
             auto: bool,
-            checks: &'a [Check],
+            checks: &'a [DoctorCheck],
         }
-        let report = Report {
+        let report = DoctorReport {
             trace: traces,
-            run: works(&checks, Verb::Run),
-            auto: works(&checks, Verb::Auto),
+            run: all_passed(&checks, CheckedVerb::Run),
+            auto: all_passed(&checks, CheckedVerb::Auto),
             checks: &checks,
         };
         serde_json::to_string_pretty(&report)? + "\n"
@@ -56,19 +56,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!traces)))
 }
 
-fn works(checks: &[Check], verb: Verb) -> bool {
+fn all_passed(checks: &[DoctorCheck], verb: CheckedVerb) -> bool {
     !checks
         .iter()
-        .any(|c| c.verb == verb && c.state == State::Fails)
+        .any(|c| c.verb == verb && c.state == CheckState::Fails)
 }
 
 /// A part per verb, a line per check, and below it what to do if it is not well.
-fn list(checks: &[Check], colour: bool) -> String {
+fn list(checks: &[DoctorCheck], colour: bool) -> String {
     let mut out = String::new();
     let verbs = [
-        (Verb::Trace, "trace", "see how threads share memory"),
-        (Verb::Run, "run", "place threads and pages"),
-        (Verb::Auto, "auto", "place them while the program runs"),
+        (CheckedVerb::Trace, "trace", "see how threads share memory"),
+        (CheckedVerb::Run, "run", "place threads and pages"),
+        (
+            CheckedVerb::Auto,
+            "auto",
+            "place them while the program runs",
+        ),
     ];
     for (verb, name, purpose) in verbs {
         let _ = writeln!(out, "{}: {purpose}", paint(colour, "1", name));
@@ -84,7 +88,7 @@ fn list(checks: &[Check], colour: bool) -> String {
                 .filter(move |c| c.verb == verb && c.state == state);
             mine.map(|c| c.name).collect::<Vec<_>>()
         };
-        let (failed, degraded) = (names(State::Fails), names(State::Degraded));
+        let (failed, degraded) = (names(CheckState::Fails), names(CheckState::Degraded));
         match (failed.is_empty(), degraded.len()) {
             (false, _) => format!("{name} does not work ({})", failed.join(", ")),
             (true, 0) => format!("{name} works"),
@@ -96,25 +100,25 @@ fn list(checks: &[Check], colour: bool) -> String {
     out
 }
 
-fn entry(out: &mut String, check: &Check, colour: bool) {
+fn entry(out: &mut String, check: &DoctorCheck, colour: bool) {
     let (word, code) = match check.state {
-        State::Ok => ("ok      ", "32"),
-        State::Degraded => ("degraded", "33"),
-        State::Fails => ("fails   ", "31"),
+        CheckState::Ok => ("ok      ", "32"),
+        CheckState::Degraded => ("degraded", "33"),
+        CheckState::Fails => ("fails   ", "31"),
     };
     let errno = check
         .errno
         .as_ref()
         .map(|e| format!("{e}: "))
         .unwrap_or_default();
-    let found = clean(&format!("{errno}{}", check.found));
+    let found = strip_control_characters(&format!("{errno}{}", check.found));
     let _ = writeln!(
         out,
         "  {} {:<14} {found}",
         paint(colour, code, word),
         check.name
     );
-    if check.state == State::Ok {
+    if check.state == CheckState::Ok {
         return;
     }
     for (label, text) in [
@@ -123,7 +127,11 @@ fn entry(out: &mut String, check: &Check, colour: bool) {
         ("still works", &check.works),
         ("fix", &check.fix),
     ] {
-        let _ = writeln!(out, "             {label}: {}", clean(text));
+        let _ = writeln!(
+            out,
+            "             {label}: {}",
+            strip_control_characters(text)
+        );
     }
 }
 
@@ -139,15 +147,19 @@ fn paint(colour: bool, code: &str, text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn check(verb: Verb, state: State) -> Check {
-        let bad = if state == State::Ok { "" } else { "x\x1b[2J" };
-        Check {
+    fn check(verb: CheckedVerb, state: CheckState) -> DoctorCheck {
+        let bad = if state == CheckState::Ok {
+            ""
+        } else {
+            "x\x1b[2J"
+        };
+        DoctorCheck {
             verb,
             name: "thing",
             state,
             tried: "try".to_string(),
             found: "found".to_string(),
-            errno: (state != State::Ok).then(|| "EPERM".to_string()),
+            errno: (state != CheckState::Ok).then(|| "EPERM".to_string()),
             stops: bad.to_string(),
             works: bad.to_string(),
             fix: bad.to_string(),
@@ -157,10 +169,10 @@ mod tests {
     #[test]
     fn the_list_ends_in_a_summary() {
         let checks = [
-            check(Verb::Trace, State::Ok),
-            check(Verb::Run, State::Degraded),
-            check(Verb::Auto, State::Degraded),
-            check(Verb::Auto, State::Fails),
+            check(CheckedVerb::Trace, CheckState::Ok),
+            check(CheckedVerb::Run, CheckState::Degraded),
+            check(CheckedVerb::Auto, CheckState::Degraded),
+            check(CheckedVerb::Auto, CheckState::Fails),
         ];
         let text = list(&checks, false);
         let last = text.lines().last();
@@ -179,11 +191,14 @@ mod tests {
     #[test]
     fn only_failures_of_trace_stop_trace() {
         let check = |verb, state, expected| {
-            assert_eq!(works(&[check(verb, state)], Verb::Trace), expected);
+            assert_eq!(
+                all_passed(&[check(verb, state)], CheckedVerb::Trace),
+                expected
+            );
         };
-        check(Verb::Trace, State::Ok, true);
-        check(Verb::Trace, State::Degraded, true);
-        check(Verb::Trace, State::Fails, false);
-        check(Verb::Run, State::Fails, true);
+        check(CheckedVerb::Trace, CheckState::Ok, true);
+        check(CheckedVerb::Trace, CheckState::Degraded, true);
+        check(CheckedVerb::Trace, CheckState::Fails, false);
+        check(CheckedVerb::Run, CheckState::Fails, true);
     }
 }

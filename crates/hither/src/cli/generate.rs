@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::{Command, ValueEnum};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Shell {
+pub enum CompletionShell {
     Bash,
     Zsh,
     Fish,
@@ -19,7 +19,7 @@ pub enum Shell {
 /// For example: hither completions bash > ~/.local/share/bash-completion/completions/hither
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
-    shell: Shell,
+    shell: CompletionShell,
 }
 
 /// Write one man page per command
@@ -29,12 +29,12 @@ pub struct ManArgs {
     folder: PathBuf,
 }
 
-impl From<Shell> for clap_complete::Shell {
-    fn from(shell: Shell) -> Self {
+impl From<CompletionShell> for clap_complete::Shell {
+    fn from(shell: CompletionShell) -> Self {
         match shell {
-            Shell::Bash => Self::Bash,
-            Shell::Zsh => Self::Zsh,
-            Shell::Fish => Self::Fish,
+            CompletionShell::Bash => Self::Bash,
+            CompletionShell::Zsh => Self::Zsh,
+            CompletionShell::Fish => Self::Fish,
         }
     }
 }
@@ -43,7 +43,7 @@ impl From<Shell> for clap_complete::Shell {
 ///
 /// # Errors
 /// When the script cannot be printed.
-pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<ExitCode> {
+pub fn print_completions(args: &CompletionsArgs, mut command: Command) -> Result<ExitCode> {
     // Generated in memory: clap_complete panics when it cannot write.
     let mut script = Vec::new();
     let shell = clap_complete::Shell::from(args.shell);
@@ -54,7 +54,7 @@ pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<ExitC
 
 /// # Errors
 /// When the folder cannot be written to.
-pub fn man(args: &ManArgs, command: Command) -> Result<ExitCode> {
+pub fn write_man_pages(args: &ManArgs, command: Command) -> Result<ExitCode> {
     super::man::write_pages(command, &args.folder).with_context(|| {
         format!(
             "cannot write man pages to {}: create the folder first, or choose another",
@@ -73,7 +73,9 @@ mod tests {
         let args = ManArgs {
             folder: "/nonexistent/man1".into(),
         };
-        let error = man(&args, Command::new("hither")).unwrap_err().to_string();
+        let error = write_man_pages(&args, Command::new("hither"))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("/nonexistent/man1"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
 //! The options that name a machine and what of it to use.
-use hither_model::topology::{CpuKinds, PuList, Restrictions};
+use hither_model::topology::{CpuKindSelection, MachineRestrictions, PuList};
 
 /// A machine and the part of it to use; shared by the verbs that place.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -16,13 +16,13 @@ pub struct MachineArgs {
     /// Cores of hybrid machines: prefer-fast, fast, efficient, all, or numbers of kinds,
     /// 0 the slowest
     #[arg(long, value_name = "KIND")]
-    pub cpu_kind: Option<CpuKinds>,
+    pub cpu_kind: Option<CpuKindSelection>,
 }
 
 impl MachineArgs {
     /// What they leave of the machine for this many threads.
-    pub fn restrictions(&self, threads: Option<usize>) -> Restrictions {
-        Restrictions {
+    pub fn restrictions(&self, threads: Option<usize>) -> MachineRestrictions {
+        MachineRestrictions {
             pus: self.pus.clone(),
             kinds: self.cpu_kind.clone().unwrap_or_default(),
             threads,

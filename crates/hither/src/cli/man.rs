@@ -232,7 +232,7 @@ hither(1)
     #[test]
     fn every_verb_has_examples_that_are_commands_and_no_other_section() {
         use clap::CommandFactory;
-        let (_folder, pages) = pages(crate::cli::Cli::command());
+        let (_folder, pages) = pages(crate::cli::CommandLine::command());
         assert!(pages.len() > 10, "{}", pages.len());
         for (name, page) in pages {
             assert!(!page.contains("EXTRA"), "{name}:\n{page}");
@@ -259,7 +259,7 @@ hither(1)
     #[test]
     fn groff_has_nothing_to_complain_about() {
         use clap::CommandFactory;
-        let (folder, pages) = pages(crate::cli::Cli::command());
+        let (folder, pages) = pages(crate::cli::CommandLine::command());
         for (name, _) in pages {
             let mut groff = std::process::Command::new("groff");
             groff.args(["-man", "-Tutf8", "-ww", "-z"]);

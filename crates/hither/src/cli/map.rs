@@ -14,11 +14,11 @@ use hither_profile::{read_placement, Placement};
 pub use args::Args;
 
 use super::progress::Counters;
-use super::style::Style;
+use super::style::TerminalStyle;
 use crate::app::best;
-use crate::app::map::{input, machine, place, Solution};
+use crate::app::map::{input, machine, place, MapSolution};
 use crate::formats;
-use output::Output;
+use output::PlacementOutput;
 
 /// Reads, places, writes.
 ///
@@ -26,10 +26,10 @@ use output::Output;
 /// One sentence when something cannot be read, placed or written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.list {
-        output::print(&render::list(Style::of_stdout()))?;
+        output::print(&render::list(TerminalStyle::of_stdout()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(placement) = stored(args)? {
+    if let Some(placement) = stored_placement(args)? {
         convert(&placement, args)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The placement that was given in place of a profile.
-fn stored(args: &Args) -> Result<Option<Placement>> {
+fn stored_placement(args: &Args) -> Result<Option<Placement>> {
     let file = args.input.as_deref().filter(|path| path.is_file());
     Ok(file.map(read_placement).transpose()?)
 }
@@ -74,29 +74,31 @@ fn convert(placement: &Placement, args: &Args) -> Result<()> {
 /// Writes or prints the placement, and says what it is.
 fn finish(
     placement: &Placement,
-    solution: Option<&Solution>,
-    output: &Output,
+    solution: Option<&MapSolution>,
+    output: &PlacementOutput,
     args: &Args,
 ) -> Result<()> {
     let explained = solution.filter(|_| args.explain);
     let json = || render::json(placement, explained);
     match output {
-        Output::Placement(path) => {
+        PlacementOutput::Placement(path) => {
             output::write(placement, path)?;
             if args.json {
                 return output::print(&json()?);
             }
-            let style = Style::of_stdout();
+            let style = TerminalStyle::of_stdout();
             let mut text = render::summary(placement, solution, style);
             if let Some(solution) = explained {
                 text += &render_explain::render(solution, style);
             }
             output::print(&(text + &render::next(placement, path)))
         }
-        Output::PlacementPrinted => output::print(&hither_profile::placement_text(placement)?),
-        Output::Other(path) => output::write_text(&format(placement, &args.format)?, path),
-        Output::Print if args.json => output::print(&json()?),
-        Output::Print => output::print(&format(placement, &args.format)?),
+        PlacementOutput::PlacementPrinted => {
+            output::print(&hither_profile::placement_text(placement)?)
+        }
+        PlacementOutput::Other(path) => output::write_text(&format(placement, &args.format)?, path),
+        PlacementOutput::Print if args.json => output::print(&json()?),
+        PlacementOutput::Print => output::print(&format(placement, &args.format)?),
     }
 }
 

@@ -40,14 +40,14 @@ const FAILED: u8 = 2;
 #[derive(Parser)]
 #[command(name = "hither", version, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
-struct Cli {
+struct CommandLine {
     #[command(subcommand)]
-    verb: Verb,
+    verb: CliVerb,
 }
 
-/// Every verb: one line here, one in [`Verb::run`].
+/// Every verb: one line here, one in [`CliVerb::run`].
 #[derive(Subcommand)]
-enum Verb {
+enum CliVerb {
     Trace(trace::Args),
     Stat(stat::Args),
     Map(Box<map::Args>),
@@ -63,28 +63,28 @@ enum Verb {
     Man(generate::ManArgs),
 }
 
-impl Verb {
+impl CliVerb {
     fn run(&self) -> Result<ExitCode> {
         match self {
-            Verb::Trace(args) => trace::run(args),
-            Verb::Stat(args) => stat::run(args),
-            Verb::Map(args) => map::run(args),
-            Verb::Sim(args) => sim::run(args),
-            Verb::Report(args) => report::run(args),
-            Verb::Check(args) => check::run(args),
-            Verb::Run(args) => run::run(args),
-            Verb::Auto(args) => auto::run(args),
-            Verb::Topo(args) => topo::run(args),
-            Verb::Doctor(args) => doctor::run(args),
-            Verb::Completions(args) => generate::completions(args, Cli::command()),
-            Verb::Man(args) => generate::man(args, Cli::command()),
+            CliVerb::Trace(args) => trace::run(args),
+            CliVerb::Stat(args) => stat::run(args),
+            CliVerb::Map(args) => map::run(args),
+            CliVerb::Sim(args) => sim::run(args),
+            CliVerb::Report(args) => report::run(args),
+            CliVerb::Check(args) => check::run(args),
+            CliVerb::Run(args) => run::run(args),
+            CliVerb::Auto(args) => auto::run(args),
+            CliVerb::Topo(args) => topo::run(args),
+            CliVerb::Doctor(args) => doctor::run(args),
+            CliVerb::Completions(args) => generate::print_completions(args, CommandLine::command()),
+            CliVerb::Man(args) => generate::write_man_pages(args, CommandLine::command()),
         }
     }
 }
 
 /// Runs the verb asked for; whatever went wrong becomes one sentence and a status here.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match CommandLine::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
             // Nobody reads it when the pipe is closed, which is no failure.
@@ -96,18 +96,22 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("{error:#}"));
-            ExitCode::from(status(&error))
+            print_stderr(&format!("{error:#}"));
+            ExitCode::from(exit_code(&error))
         }
     }
 }
 
 /// One line on stderr, which may be closed. It may hold names of programs, files and threads.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "hither: {}", style::clean(line));
+fn print_stderr(line: &str) {
+    let _ = writeln!(
+        std::io::stderr(),
+        "hither: {}",
+        style::strip_control_characters(line)
+    );
 }
 
-fn status(error: &anyhow::Error) -> u8 {
+fn exit_code(error: &anyhow::Error) -> u8 {
     let target = error.chain().find_map(|e| e.downcast_ref::<TargetError>());
     target.map_or(FAILED, TargetError::status)
 }
@@ -125,6 +129,6 @@ mod tests {
 
     #[test]
     fn the_definition_holds_together() {
-        Cli::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 }

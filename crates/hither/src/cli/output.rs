@@ -25,7 +25,7 @@ pub fn refuse_stdout(name: Option<&Path>) -> Result<()> {
 
 /// The profile's folder: `name` with `.hither` appended unless it ends so, or after the
 /// program. `host` tells apart the profiles of a job that spans several hosts.
-pub fn folder(name: Option<&Path>, program: &str, host: Option<&str>) -> PathBuf {
+pub fn profile_folder(name: Option<&Path>, program: &str, host: Option<&str>) -> PathBuf {
     let name = name.unwrap_or(Path::new(program));
     let mut text = name.as_os_str().to_string_lossy().into_owned();
     while text.len() > 1 && text.ends_with('/') {
@@ -67,7 +67,7 @@ const PAGE_MARK: &str = "<meta name=\"generator\" content=\"hither report\">";
 ///
 /// # Errors
 /// When the folder is missing, or something that is no page of ours has that name.
-pub fn page(name: Option<&Path>, profile: &Path) -> Result<PathBuf> {
+pub fn page_path(name: Option<&Path>, profile: &Path) -> Result<PathBuf> {
     let path = match name {
         Some(name) => name.to_owned(),
         None => {
@@ -132,7 +132,7 @@ mod tests {
     fn names() {
         let check = |name: Option<&str>, host, expected: &str| {
             assert_eq!(
-                folder(name.map(Path::new), "app", host),
+                profile_folder(name.map(Path::new), "app", host),
                 Path::new(expected)
             );
         };

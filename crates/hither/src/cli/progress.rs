@@ -7,26 +7,26 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::units::{show_bytes, show_count, show_duration};
 use crate::app::study::progress::{self as app, Steps};
-use crate::trace::collector::Live;
+use crate::trace::collector::LiveStatus;
 
 /// Draws nothing unless stderr is a terminal that can clear a line and we are in its
 /// foreground: a job in the background must not paint over the shell.
-pub struct Progress {
+pub struct ProgressLine {
     bar: Option<ProgressBar>,
     last: (Duration, u64),
 }
 
-impl Progress {
+impl ProgressLine {
     #[must_use]
     pub fn new(quiet: bool) -> Self {
-        Progress {
+        ProgressLine {
             bar: bar(quiet),
             last: (Duration::ZERO, 0),
         }
     }
 
     /// Draws how far the run is.
-    pub fn show(&mut self, live: impl FnOnce() -> Live) {
+    pub fn show(&mut self, live: impl FnOnce() -> LiveStatus) {
         let Some(bar) = &self.bar else { return };
         if !in_foreground() {
             return;
@@ -66,22 +66,22 @@ pub struct Counters {
 
 impl app::Progress for Counters {
     fn begin(&self, steps: u64, what: &'static str) -> Box<dyn Steps> {
-        Box::new(Counter::new(self.quiet, steps, what))
+        Box::new(StepCounter::new(self.quiet, steps, what))
     }
 }
 
 /// How many of a known number of steps are done; several threads may do them.
-struct Counter {
+struct StepCounter {
     bar: Option<ProgressBar>,
     steps: u64,
     what: &'static str,
     done: AtomicU64,
 }
 
-impl Counter {
+impl StepCounter {
     /// `steps`: how many there will be, 0 where nobody knows.
     fn new(quiet: bool, steps: u64, what: &'static str) -> Self {
-        Counter {
+        StepCounter {
             bar: bar(quiet),
             steps,
             what,
@@ -90,7 +90,7 @@ impl Counter {
     }
 }
 
-impl Steps for Counter {
+impl Steps for StepCounter {
     fn step(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(bar) = &self.bar else { return };
@@ -104,7 +104,7 @@ impl Steps for Counter {
     }
 }
 
-impl Drop for Counter {
+impl Drop for StepCounter {
     /// Clears the line.
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
@@ -118,7 +118,7 @@ fn in_foreground() -> bool {
 }
 
 /// `last`: when the line was drawn before, and the accesses until then.
-fn line(live: &Live, last: (Duration, u64)) -> String {
+fn line(live: &LiveStatus, last: (Duration, u64)) -> String {
     let span = live.elapsed.saturating_sub(last.0).as_secs_f64();
     let accesses = live.accesses.saturating_sub(last.1);
     let rate = if span > 0.0 {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_since_the_last_line() {
-        let live = Live {
+        let live = LiveStatus {
             elapsed: Duration::from_millis(2500),
             slices: 250,
             threads_alive: 3,

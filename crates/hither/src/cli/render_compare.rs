@@ -1,13 +1,18 @@
 //! `hither stat BEFORE AFTER`: metric by metric and structure by structure.
 use super::render_report::header;
-use super::style::{bytes, clean, count, percent, three, Style};
-use hither_model::metrics::figures::figures;
-use hither_model::metrics::report::Report;
-use hither_model::metrics::structures::Structure;
-use hither_profile::Unit;
+use super::style::{bytes, count, percent, strip_control_characters, three_digits, TerminalStyle};
+use hither_model::metrics::figures::all_figures;
+use hither_model::metrics::report::MetricsReport;
+use hither_model::metrics::structures::StructureMetrics;
+use hither_profile::FigureUnit;
 use std::collections::BTreeMap;
 
-pub fn render(before: &Report, after: &Report, top: usize, style: Style) -> String {
+pub fn render(
+    before: &MetricsReport,
+    after: &MetricsReport,
+    top: usize,
+    style: TerminalStyle,
+) -> String {
     let mut out = format!(
         "A: {}B: {}",
         header(&before.run, style),
@@ -17,7 +22,7 @@ pub fn render(before: &Report, after: &Report, top: usize, style: Style) -> Stri
         "\nVerdict A: {}.\nVerdict B: {}.\n\n",
         before.verdict.sentence, after.verdict.sentence
     ));
-    let rows = figures(before).into_iter().zip(figures(after));
+    let rows = all_figures(before).into_iter().zip(all_figures(after));
     let rows = rows.map(|(a, b)| {
         vec![
             a.name,
@@ -46,16 +51,16 @@ pub fn render(before: &Report, after: &Report, top: usize, style: Style) -> Stri
 }
 
 /// A value as its unit is written.
-pub fn written(value: Option<f64>, unit: Unit) -> String {
+pub fn written(value: Option<f64>, unit: FigureUnit) -> String {
     let Some(value) = value else {
         return "-".to_owned();
     };
     match unit {
-        Unit::Share => percent(value),
-        Unit::Percent => format!("{} %", three(value)),
-        Unit::Bytes => bytes(value as u64),
-        Unit::Count => count(value as u64),
-        Unit::Seconds | Unit::Number => three(value),
+        FigureUnit::Share => percent(value),
+        FigureUnit::Percent => format!("{} %", three_digits(value)),
+        FigureUnit::Bytes => bytes(value as u64),
+        FigureUnit::Count => count(value as u64),
+        FigureUnit::Seconds | FigureUnit::Number => three_digits(value),
     }
 }
 
@@ -71,28 +76,28 @@ fn change(a: Option<f64>, b: Option<f64>) -> String {
 }
 
 /// Structures of either run by name, those with most accesses in either first.
-fn structures(before: &Report, after: &Report, top: usize) -> Vec<Vec<String>> {
-    type Pair<'a> = [Option<&'a Structure>; 2];
-    let mut by_name: BTreeMap<(&str, &str), Pair> = BTreeMap::new();
+fn structures(before: &MetricsReport, after: &MetricsReport, top: usize) -> Vec<Vec<String>> {
+    type StructurePair<'a> = [Option<&'a StructureMetrics>; 2];
+    let mut by_name: BTreeMap<(&str, &str), StructurePair> = BTreeMap::new();
     for (side, report) in [before, after].into_iter().enumerate() {
         for s in &report.structures {
             // The list is in order of accesses: the first of a name is the one to compare.
             by_name.entry((&s.name, &s.function)).or_default()[side].get_or_insert(s);
         }
     }
-    let mut pairs: Vec<((&str, &str), Pair)> = by_name.into_iter().collect();
+    let mut pairs: Vec<((&str, &str), StructurePair)> = by_name.into_iter().collect();
     pairs.sort_by_key(|(_, sides)| {
         std::cmp::Reverse(sides.iter().flatten().map(|s| s.accesses()).max())
     });
-    let row = |((name, _), [a, b]): ((&str, &str), Pair)| {
-        let accesses = |s: Option<&Structure>| s.map(|s| s.accesses() as f64);
-        let part = |s: Option<&Structure>, f: fn(&Structure) -> Option<f64>| {
-            written(s.and_then(f), Unit::Share)
+    let row = |((name, _), [a, b]): ((&str, &str), StructurePair)| {
+        let accesses = |s: Option<&StructureMetrics>| s.map(|s| s.accesses() as f64);
+        let part = |s: Option<&StructureMetrics>, f: fn(&StructureMetrics) -> Option<f64>| {
+            written(s.and_then(f), FigureUnit::Share)
         };
         vec![
-            clean(name),
-            written(accesses(a), Unit::Count),
-            written(accesses(b), Unit::Count),
+            strip_control_characters(name),
+            written(accesses(a), FigureUnit::Count),
+            written(accesses(b), FigureUnit::Count),
             change(accesses(a), accesses(b)),
             part(a, |s| s.exclusivity),
             part(b, |s| s.exclusivity),

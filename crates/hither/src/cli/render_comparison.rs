@@ -1,22 +1,25 @@
 //! `hither report --text --before OTHER`: what changed, for people at a terminal.
 use super::render_compare::written;
 use super::report::view::header;
-use super::style::{clean, count, percent, Style};
+use super::style::{count, percent, strip_control_characters, TerminalStyle};
 use crate::report::page::{
-    Change, Comparison, FindingChange, MetricChange, StructureChange, StructureFigures,
+    ChangeKind, FindingChange, MetricChange, ProfileComparison, StructureChange, StructureFigures,
 };
-use hither_profile::Unit;
+use hither_profile::FigureUnit;
 
 /// `top` structures are shown at most, those that changed before the others.
-pub fn render(comparison: &Comparison, top: usize, style: Style) -> String {
-    let title = format!("Compared with {}", clean(&comparison.file));
+pub fn render(comparison: &ProfileComparison, top: usize, style: TerminalStyle) -> String {
+    let title = format!(
+        "Compared with {}",
+        strip_control_characters(&comparison.file)
+    );
     let mut out = format!("\n{}\n", style.bold(&title));
-    out.push_str(&style.wrap("  ", &clean(&comparison.sentence), 2));
+    out.push_str(&style.wrap("  ", &strip_control_characters(&comparison.sentence), 2));
     out.push_str(&style.wrap("  - before: ", &header(&comparison.run), 4));
-    let verdict = clean(&comparison.verdict.sentence);
+    let verdict = strip_control_characters(&comparison.verdict.sentence);
     out.push_str(&style.wrap("  - verdict before: ", &verdict, 4));
     for note in &comparison.notes {
-        out.push_str(&style.wrap("  - ", &clean(note), 4));
+        out.push_str(&style.wrap("  - ", &strip_control_characters(note), 4));
     }
     let rows: Vec<_> = comparison.findings.iter().map(finding).collect();
     if !rows.is_empty() {
@@ -32,32 +35,36 @@ pub fn render(comparison: &Comparison, top: usize, style: Style) -> String {
 }
 
 /// A change in a word.
-pub fn word(change: Change) -> &'static str {
+pub fn word(change: ChangeKind) -> &'static str {
     match change {
-        Change::New => "new",
-        Change::Worse => "worse",
-        Change::Changed => "changed",
-        Change::Same => "same",
-        Change::Better => "better",
-        Change::Gone => "gone",
+        ChangeKind::New => "new",
+        ChangeKind::Worse => "worse",
+        ChangeKind::Changed => "changed",
+        ChangeKind::Same => "same",
+        ChangeKind::Better => "better",
+        ChangeKind::Gone => "gone",
     }
 }
 
 fn finding(change: &FindingChange) -> Vec<String> {
-    let share = |severity: Option<f64>| written(severity, Unit::Share);
+    let share = |severity: Option<f64>| written(severity, FigureUnit::Share);
     vec![
         word(change.change).to_owned(),
         share(change.before),
         share(change.after),
-        format!("{}: {}", change.kind.name(), clean(&change.title)),
+        format!(
+            "{}: {}",
+            change.kind.name(),
+            strip_control_characters(&change.title)
+        ),
     ]
 }
 
 fn metric(change: &MetricChange) -> Vec<String> {
     let said = match change.change {
-        Change::Same if change.within_error => "within the sampling error",
+        ChangeKind::Same if change.within_error => "within the sampling error",
         // Only what differs from run to run would be told here.
-        Change::Same => "",
+        ChangeKind::Same => "",
         other => word(other),
     };
     vec![
@@ -70,13 +77,13 @@ fn metric(change: &MetricChange) -> Vec<String> {
 }
 
 /// In points where the unit is a share, else in per cent of before.
-pub fn difference(unit: Unit, before: Option<f64>, after: Option<f64>) -> String {
+pub fn difference(unit: FigureUnit, before: Option<f64>, after: Option<f64>) -> String {
     let (Some(before), Some(after)) = (before, after) else {
         return String::new();
     };
     let points = match unit {
-        Unit::Share => (after - before) * 100.0,
-        Unit::Percent => after - before,
+        FigureUnit::Share => (after - before) * 100.0,
+        FigureUnit::Percent => after - before,
         _ if before == after => return "=".to_owned(),
         _ if before == 0.0 => return String::new(),
         _ => return format!("{:+.1} %", (after / before - 1.0) * 100.0),
@@ -87,13 +94,13 @@ pub fn difference(unit: Unit, before: Option<f64>, after: Option<f64>) -> String
     }
 }
 
-fn structures(comparison: &Comparison, top: usize, style: Style) -> String {
+fn structures(comparison: &ProfileComparison, top: usize, style: TerminalStyle) -> String {
     let mut rows: Vec<&StructureChange> = comparison.structures.iter().collect();
     if rows.is_empty() {
         return String::new();
     }
     // Stable: most accesses first among each.
-    rows.sort_by_key(|s| s.change == Change::Same);
+    rows.sort_by_key(|s| s.change == ChangeKind::Same);
     let left = comparison.structures_left + rows.len().saturating_sub(top);
     let rows = rows.into_iter().take(top).map(structure).collect();
     let header = ["", "structure", "share", "accesses", "E", "right"];
@@ -118,7 +125,7 @@ fn structure(change: &StructureChange) -> Vec<String> {
     };
     vec![
         word(change.change).to_owned(),
-        clean(&change.name),
+        strip_control_characters(&change.name),
         both(|f| Some(percent(f.share))),
         both(|f| Some(count(f.reads.saturating_add(f.writes)))),
         both(|f| f.exclusivity.map(percent)),

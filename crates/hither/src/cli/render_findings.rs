@@ -1,23 +1,26 @@
 //! `hither report --text`: verdict and findings for people at a terminal.
 use super::render_comparison;
-use super::report::view::{header, Found, Structure, View};
+use super::report::view::{header, FindingStructure, FindingView, ReportView};
 use super::sim::render as sim;
-use super::style::{bytes, clean, percent, Style};
-use crate::report::page::{Run, Site};
-use hither_profile::{FindingKind, FindingLine, Fix, ObjectKind};
+use super::style::{bytes, percent, strip_control_characters, TerminalStyle};
+use crate::report::page::{DeclarationSite, ReportRun};
+use hither_profile::{FindingKind, FindingLine, ObjectKind, SuggestedFix};
 
 /// `next` is the command to type now; `top` findings are shown at most.
-pub fn render(view: &View, next: &str, top: usize, style: Style) -> String {
+pub fn render(view: &ReportView, next: &str, top: usize, style: TerminalStyle) -> String {
     let mut out = style.wrap("", &header(&view.run), 2);
     let line = style.wrap("Verdict: ", &view.verdict.sentence, 2);
     out.push_str(&format!("\n{}\n", style.bold(line.trim_end())));
     let sentences = view.verdict.reasons.iter().chain(&view.verdict.gain);
     for sentence in sentences {
-        out.push_str(&style.wrap("  - ", &clean(sentence), 4));
+        out.push_str(&style.wrap("  - ", &strip_control_characters(sentence), 4));
     }
     out.push_str(&style.wrap("  - ", &nodes(&view.run), 4));
     for forecast in &view.predictions {
-        let title = format!("Placements predicted on {}", clean(&forecast.title));
+        let title = format!(
+            "Placements predicted on {}",
+            strip_control_characters(&forecast.title)
+        );
         out.push_str(&format!("\n{}\n", style.bold(&title)));
         out.push_str(&sim::table(forecast, style));
         out.push_str(&style.wrap("  ", &sim::legend(forecast, style), 2));
@@ -40,26 +43,33 @@ pub fn render(view: &View, next: &str, top: usize, style: Style) -> String {
         out.push_str(&format!("\n{}\n", style.bold("What could not be seen")));
     }
     for unseen in &view.unseen {
-        let text = format!("{} {}", clean(&unseen.what), unseen.effect);
+        let text = format!(
+            "{} {}",
+            strip_control_characters(&unseen.what),
+            unseen.effect
+        );
         out.push_str(&style.wrap("  - ", &text, 4));
     }
     out.push_str(&format!("\nnext: {next}\n"));
     out
 }
 
-fn nodes(run: &Run) -> String {
+fn nodes(run: &ReportRun) -> String {
     let nodes = match run.nodes {
         1 => "1 NUMA node".to_owned(),
         n => format!("{n} NUMA nodes"),
     };
-    format!("Threads counted on {nodes} ({}).", clean(&run.nodes_from))
+    format!(
+        "Threads counted on {nodes} ({}).",
+        strip_control_characters(&run.nodes_from)
+    )
 }
 
-fn finding(number: usize, found: &Found, style: Style) -> String {
+fn finding(number: usize, found: &FindingView, style: TerminalStyle) -> String {
     let finding = &found.finding;
     let first = format!("{number}. ");
     let indent = first.len();
-    let title = style.wrap(&first, &clean(&finding.title), indent);
+    let title = style.wrap(&first, &strip_control_characters(&finding.title), indent);
     let mut out = format!("{}\n", style.bold(title.trim_end()));
     let pad = " ".repeat(indent);
     let what = match finding.kind {
@@ -76,7 +86,11 @@ fn finding(number: usize, found: &Found, style: Style) -> String {
         out.push_str(&style.wrap(&pad, &whereabouts(structure), indent + 2));
     }
     for sentence in &finding.evidence {
-        out.push_str(&style.wrap(&format!("{pad}- "), &clean(sentence), indent + 2));
+        out.push_str(&style.wrap(
+            &format!("{pad}- "),
+            &strip_control_characters(sentence),
+            indent + 2,
+        ));
     }
     out.push_str(&lines(&finding.lines, &pad, style));
     for fix in &finding.fixes {
@@ -86,15 +100,18 @@ fn finding(number: usize, found: &Found, style: Style) -> String {
     format!("\n{out}\n")
 }
 
-fn whereabouts(structure: &Structure) -> String {
+fn whereabouts(structure: &FindingStructure) -> String {
     let made = match structure.kind {
         ObjectKind::Heap => "allocated",
         ObjectKind::Mmap | ObjectKind::Shared => "mapped",
         ObjectKind::Static | ObjectKind::Stack => "declared",
     };
-    let mut text = clean(&structure.name);
+    let mut text = strip_control_characters(&structure.name);
     if !structure.type_name.is_empty() {
-        text.push_str(&format!(" ({})", clean(&structure.type_name)));
+        text.push_str(&format!(
+            " ({})",
+            strip_control_characters(&structure.type_name)
+        ));
     }
     text.push_str(&format!(", {}", bytes(structure.size)));
     if let Some(share) = structure.share {
@@ -106,7 +123,7 @@ fn whereabouts(structure: &Structure) -> String {
     text
 }
 
-fn place(site: &Site) -> String {
+fn place(site: &DeclarationSite) -> String {
     located(&site.file, site.line, &site.function)
 }
 
@@ -117,12 +134,12 @@ fn located(file: &str, line: u32, function: &str) -> String {
     };
     let function = match function {
         "" => String::new(),
-        name => format!(" ({})", clean(name)),
+        name => format!(" ({})", strip_control_characters(name)),
     };
-    format!("{}{line}{function}", clean(file))
+    format!("{}{line}{function}", strip_control_characters(file))
 }
 
-fn lines(lines: &[FindingLine], pad: &str, style: Style) -> String {
+fn lines(lines: &[FindingLine], pad: &str, style: TerminalStyle) -> String {
     if lines.is_empty() {
         return String::new();
     }
@@ -136,14 +153,18 @@ fn lines(lines: &[FindingLine], pad: &str, style: Style) -> String {
 }
 
 /// What to copy stands alone and is never broken: lines go as they are into a shell or editor.
-fn repair(fix: &Fix, pad: &str, style: Style) -> String {
-    let mut out = style.wrap(&format!("{pad}=> "), &clean(&fix.what), pad.len() + 3);
+fn repair(fix: &SuggestedFix, pad: &str, style: TerminalStyle) -> String {
+    let mut out = style.wrap(
+        &format!("{pad}=> "),
+        &strip_control_characters(&fix.what),
+        pad.len() + 3,
+    );
     if fix.copy.is_empty() {
         return out;
     }
     out.push('\n');
     for line in fix.copy.lines() {
-        let line = format!("{pad}    {}", clean(line));
+        let line = format!("{pad}    {}", strip_control_characters(line));
         out.push_str(&format!("{}\n", line.trim_end()));
     }
     out.push('\n');

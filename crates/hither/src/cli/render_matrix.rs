@@ -1,7 +1,7 @@
 //! The communication matrix in the terminal: each cell a shade, the brightest the pair
 //! that communicates most. Too many threads for the width are put together in bins.
-use super::style::Style;
-use hither_model::metrics::report::Cells;
+use super::style::TerminalStyle;
+use hither_model::metrics::report::UpperTriangle;
 
 const ASCII: [char; 6] = [' ', '.', ':', '+', '#', '@'];
 const BLOCKS: [char; 5] = [' ', '░', '▒', '▓', '█'];
@@ -11,7 +11,7 @@ const MAX_ROWS: usize = 32;
 const MAX_COLUMNS: usize = 128;
 
 /// Draws the matrix of `threads` threads.
-pub fn render(cells: &Cells, threads: usize, style: Style) -> String {
+pub fn render(cells: &UpperTriangle, threads: usize, style: TerminalStyle) -> String {
     let label = 6;
     // The half block that colour mode needs is not ASCII.
     let shaded = style.colour && style.unicode;
@@ -54,7 +54,7 @@ pub fn render(cells: &Cells, threads: usize, style: Style) -> String {
 }
 
 /// Mean events per pair in each bin, as a share of the largest bin.
-fn shares(cells: &Cells, threads: usize, per_bin: usize, bins: usize) -> Vec<f64> {
+fn shares(cells: &UpperTriangle, threads: usize, per_bin: usize, bins: usize) -> Vec<f64> {
     let mut grid = vec![0.0; bins * bins];
     for &(i, j, events) in &cells.0 {
         let (a, b) = (i as usize / per_bin, j as usize / per_bin);
@@ -97,8 +97,8 @@ fn half_block(above: f64, below: Option<f64>, columns: usize) -> String {
 mod tests {
     use super::*;
 
-    fn plain(width: usize, unicode: bool) -> Style {
-        Style {
+    fn plain(width: usize, unicode: bool) -> TerminalStyle {
+        TerminalStyle {
             width,
             height: 40,
             colour: false,
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_cell_has_its_shade() {
-        let cells = Cells(vec![(0, 1, 100), (1, 2, 1), (0, 2, 50)]);
+        let cells = UpperTriangle(vec![(0, 1, 100), (1, 2, 1), (0, 2, 50)]);
         let want = "     0   @@##\n     1 @@  ..\n     2 ##..\n";
         // 50 of 100 is 2.5 steps of 5, rounded away from zero: the fourth shade.
         assert_eq!(
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn sixty_four_threads_fit_in_eighty_columns() {
-        let cells = Cells((0..63).map(|i| (i, i + 1, 10)).collect());
+        let cells = UpperTriangle((0..63).map(|i| (i, i + 1, 10)).collect());
         for colour in [false, true] {
-            let style = Style {
+            let style = TerminalStyle {
                 colour,
                 ..plain(80, true)
             };
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn no_threads_and_many_threads_draw() {
-        assert_eq!(render(&Cells::default(), 0, plain(80, true)), "");
-        let drawn = render(&Cells(vec![(0, 4095, 1)]), 4096, plain(80, true));
+        assert_eq!(render(&UpperTriangle::default(), 0, plain(80, true)), "");
+        let drawn = render(&UpperTriangle(vec![(0, 4095, 1)]), 4096, plain(80, true));
         assert!(drawn.contains("a cell is 128 x 128 threads"), "{drawn}");
     }
 }

@@ -1,13 +1,15 @@
 //! `hither stat` for people: verdict first, then what it rests on.
 use super::render_matrix;
-use super::style::{bytes, clean, count, percent, shell_line, three, Style};
-use hither_model::metrics::exclusivity::Exclusivity;
-use hither_model::metrics::report::{PageReport, Report, Run};
-use hither_model::metrics::structures::Structure;
+use super::style::{
+    bytes, count, percent, shell_line, strip_control_characters, three_digits, TerminalStyle,
+};
+use hither_model::metrics::exclusivity::ExclusivityMetrics;
+use hither_model::metrics::report::{MetricsReport, PageReport, RunSummary};
+use hither_model::metrics::structures::StructureMetrics;
 use hither_profile::{RunEnd, ThreadIx};
 
 /// The whole report; `name` is the profile's path, for the commands it suggests.
-pub fn render(report: &Report, name: &str, top: usize, style: Style) -> String {
+pub fn render(report: &MetricsReport, name: &str, top: usize, style: TerminalStyle) -> String {
     let mut out = header(&report.run, style);
     out.push('\n');
     out.push_str(&verdict(report, style));
@@ -30,7 +32,9 @@ pub fn render(report: &Report, name: &str, top: usize, style: Style) -> String {
         &lines(report, top, style),
     );
     let limits = report.limits.iter();
-    let limits: String = limits.map(|l| style.wrap("  - ", &clean(l), 4)).collect();
+    let limits: String = limits
+        .map(|l| style.wrap("  - ", &strip_control_characters(l), 4))
+        .collect();
     section(&mut out, style, "What could not be seen", &limits);
     let next = if report.phases.len() > 1 {
         "stat --slices"
@@ -42,15 +46,15 @@ pub fn render(report: &Report, name: &str, top: usize, style: Style) -> String {
     out
 }
 
-fn section(out: &mut String, style: Style, title: &str, body: &str) {
+fn section(out: &mut String, style: TerminalStyle, title: &str, body: &str) {
     if !body.is_empty() {
         out.push_str(&format!("\n{}\n{body}", style.bold(title)));
     }
 }
 
 /// Command, size and end of a run.
-pub fn header(run: &Run, style: Style) -> String {
-    let command = clean(&run.command.join(" "));
+pub fn header(run: &RunSummary, style: TerminalStyle) -> String {
+    let command = strip_control_characters(&run.command.join(" "));
     let end = match run.end {
         RunEnd::Exited { status } => format!("exited with {status}"),
         RunEnd::Signaled { signal } => format!("killed by signal {signal}"),
@@ -95,50 +99,50 @@ pub fn plural(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-fn verdict(report: &Report, style: Style) -> String {
+fn verdict(report: &MetricsReport, style: TerminalStyle) -> String {
     let line = style.wrap(
         "Verdict: ",
-        &format!("{}.", clean(&report.verdict.sentence)),
+        &format!("{}.", strip_control_characters(&report.verdict.sentence)),
         2,
     );
     let mut out = format!("{}\n", style.bold(line.trim_end()));
     for reason in &report.verdict.reasons {
-        out.push_str(&style.wrap("  - ", &clean(reason), 4));
+        out.push_str(&style.wrap("  - ", &strip_control_characters(reason), 4));
     }
     let setup = format!(
         "Threads counted on {} ({}).",
         plural(report.setup.nodes as u64, "NUMA node", "NUMA nodes"),
-        clean(&report.setup.nodes_from)
+        strip_control_characters(&report.setup.nodes_from)
     );
     out.push_str(&style.wrap("  - ", &setup, 4));
     out
 }
 
-fn metrics(report: &Report, style: Style) -> String {
+fn metrics(report: &MetricsReport, style: TerminalStyle) -> String {
     let c = &report.communication;
     let mut rows = Vec::new();
     let mut row = |name: &str, value: String, meaning: &str| {
         rows.push(vec![name.to_owned(), value, meaning.to_owned()]);
     };
-    let above = |v: f64| format!("{} %", three(v));
+    let above = |v: f64| format!("{} %", three_digits(v));
     row(
         "C_H",
-        three(c.heterogeneity),
+        three_digits(c.heterogeneity),
         "heterogeneity of communication, 0 to 2500",
     );
     row(
         "C_H pairs",
-        three(c.heterogeneity_pairs),
+        three_digits(c.heterogeneity_pairs),
         "without the diagonal: 0 if all share alike",
     );
     row(
         "C_A",
-        three(c.amount),
+        three_digits(c.amount),
         "communication events per cell of the matrix",
     );
     row(
         "C_A per second",
-        three(c.amount_per_second),
+        three_digits(c.amount_per_second),
         match report.run.online {
             true => "the same per second of the run",
             false => "the same per second of the traced run",
@@ -151,11 +155,11 @@ fn metrics(report: &Report, style: Style) -> String {
     );
     // Of page faults, what is seen of sharing depends on how many were caused.
     if !report.run.online {
-        row("R_comm", three(c.ratio), "C_A per memory access");
+        row("R_comm", three_digits(c.ratio), "C_A per memory access");
     }
     row(
         "H (kMAF)",
-        three(c.heterogeneity_raw),
+        three_digits(c.heterogeneity_raw),
         "heterogeneity, not normalised",
     );
     if report.run.instructions > 0 {
@@ -171,7 +175,7 @@ fn metrics(report: &Report, style: Style) -> String {
     style.table(&[], rows, &[1])
 }
 
-fn page_metrics(report: &Report, pages: &PageReport) -> Vec<Vec<String>> {
+fn page_metrics(report: &MetricsReport, pages: &PageReport) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut row = |name: &str, value: String, meaning: &str| {
         rows.push(vec![name.to_owned(), value, meaning.to_owned()]);
@@ -224,7 +228,7 @@ fn page_metrics(report: &Report, pages: &PageReport) -> Vec<Vec<String>> {
     rows
 }
 
-fn footprint(report: &Report) -> Vec<String> {
+fn footprint(report: &MetricsReport) -> Vec<String> {
     let caches = match report.setup.cache_bytes {
         0 => "caches unknown".to_owned(),
         b => format!("all caches hold {}", bytes(b)),
@@ -232,7 +236,7 @@ fn footprint(report: &Report) -> Vec<String> {
     vec!["footprint".to_owned(), bytes(report.run.footprint), caches]
 }
 
-fn by_exclusivity(e: &Exclusivity) -> Vec<String> {
+fn by_exclusivity(e: &ExclusivityMetrics) -> Vec<String> {
     let pages = &e.histogram_pages;
     let all: u64 = pages.iter().sum();
     let share = |bins: &[u64]| percent(bins.iter().sum::<u64>() as f64 / all.max(1) as f64);
@@ -247,7 +251,7 @@ fn by_exclusivity(e: &Exclusivity) -> Vec<String> {
     ]
 }
 
-fn phases(report: &Report, style: Style) -> String {
+fn phases(report: &MetricsReport, style: TerminalStyle) -> String {
     if report.slices.is_empty() {
         return String::new();
     }
@@ -260,8 +264,8 @@ fn phases(report: &Report, style: Style) -> String {
             (n + 1).to_string(),
             format!("{:.2}", p.start_seconds),
             format!("{:.2}", p.seconds),
-            three(p.communication.heterogeneity),
-            three(p.communication.amount_per_second),
+            three_digits(p.communication.heterogeneity),
+            three_digits(p.communication.amount_per_second),
             count(p.accesses),
         ]
     });
@@ -269,7 +273,7 @@ fn phases(report: &Report, style: Style) -> String {
     style.table(&header, rows.collect(), &[0, 1, 2, 3, 4, 5])
 }
 
-fn structures(report: &Report, top: usize, style: Style) -> String {
+fn structures(report: &MetricsReport, top: usize, style: TerminalStyle) -> String {
     let rows = report.structures.iter().take(top).map(structure_row);
     let rows: Vec<_> = rows.collect();
     if rows.is_empty() {
@@ -299,10 +303,10 @@ fn structures(report: &Report, top: usize, style: Style) -> String {
     out
 }
 
-fn structure_row(s: &Structure) -> Vec<String> {
+fn structure_row(s: &StructureMetrics) -> Vec<String> {
     let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), percent);
     vec![
-        clean(&s.name),
+        strip_control_characters(&s.name),
         format!(
             "{}{}",
             if s.estimated { "~" } else { "" },
@@ -356,17 +360,21 @@ fn ranges(sorted: &[u32]) -> String {
     format!("{}{more}", shown.join(","))
 }
 
-fn lines(report: &Report, top: usize, style: Style) -> String {
+fn lines(report: &MetricsReport, top: usize, style: TerminalStyle) -> String {
     let rows = report.lines.iter().take(top).map(|l| {
         let place = match l.line {
-            0 => clean(&l.function),
-            line => format!("{}:{line} ({})", clean(&l.file), clean(&l.function)),
+            0 => strip_control_characters(&l.function),
+            line => format!(
+                "{}:{line} ({})",
+                strip_control_characters(&l.file),
+                strip_control_characters(&l.function)
+            ),
         };
         vec![
             percent(l.share),
             count(l.reads),
             count(l.writes),
-            clean(&l.structure),
+            strip_control_characters(&l.structure),
             place,
         ]
     });

@@ -1,6 +1,6 @@
 //! `hither stat --slices`: the run over time.
-use super::style::{count, three, Style};
-use hither_model::metrics::report::SliceRow;
+use super::style::{count, three_digits, TerminalStyle};
+use hither_model::metrics::report::SliceMetrics;
 
 /// Lines of the terminal left for the header and the prompt.
 const MARGIN: usize = 4;
@@ -8,7 +8,7 @@ const MARGIN: usize = 4;
 const SYNC: [&str; 4] = ["barriers", "OpenMP", "regions", "MPI"];
 
 /// A table that fits the height of the terminal: neighbouring slices are put together.
-pub fn render(slices: &[SliceRow], style: Style) -> String {
+pub fn render(slices: &[SliceMetrics], style: TerminalStyle) -> String {
     if slices.is_empty() {
         return "no slices were recorded\n".to_owned();
     }
@@ -34,11 +34,11 @@ pub fn render(slices: &[SliceRow], style: Style) -> String {
     out
 }
 
-fn row(slices: &[SliceRow], sync: &[usize]) -> Vec<String> {
-    let traced: Vec<&SliceRow> = slices.iter().filter(|s| s.traced).collect();
+fn row(slices: &[SliceMetrics], sync: &[usize]) -> Vec<String> {
+    let traced: Vec<&SliceMetrics> = slices.iter().filter(|s| s.traced).collect();
     let mean = |values: Vec<f64>| match values.len() {
         0 => "-".to_owned(),
-        n => three(values.iter().sum::<f64>() / n as f64),
+        n => three_digits(values.iter().sum::<f64>() / n as f64),
     };
     let moves: Vec<u64> = slices.iter().filter_map(|s| s.migrations).collect();
     let mut out = vec![
@@ -67,7 +67,7 @@ fn row(slices: &[SliceRow], sync: &[usize]) -> Vec<String> {
 }
 
 /// Every slice, one line each; empty cells where nothing was recorded.
-pub fn csv(slices: &[SliceRow]) -> String {
+pub fn csv(slices: &[SliceMetrics]) -> String {
     let mut out = String::from(
         "slice,start_seconds,traced,threads,accesses,amount,heterogeneity,exclusivity,\
          migrations,pthread_barriers,openmp_barriers,openmp_regions,mpi_barriers\n",

@@ -1,8 +1,10 @@
 //! `hither topo` for people and for programs.
 use super::machine_args::MachineArgs;
-use super::style::{bytes, clean, Style};
+use super::style::{bytes, strip_control_characters, TerminalStyle};
 use anyhow::Result;
-use hither_model::topology::{self, named, Item, Named, Part, PuList, Selected};
+use hither_model::topology::{
+    self, shipped_machines, OutlineItem, OutlinePart, PuList, SelectedMachine, ShippedMachine,
+};
 use serde_json::json;
 use std::ops::Range;
 
@@ -10,11 +12,16 @@ use std::ops::Range;
 const SHOWN_NODES: usize = 16;
 
 /// The machine, part by part; parts that look alike are drawn once unless `all`.
-pub fn render(selected: &Selected, args: &MachineArgs, all: bool, style: Style) -> String {
+pub fn render(
+    selected: &SelectedMachine,
+    args: &MachineArgs,
+    all: bool,
+    style: TerminalStyle,
+) -> String {
     let known = args.topology.as_deref().and_then(by_name);
     let title = match (&known, &args.topology) {
         (Some(known), _) => known.title.clone(),
-        (None, Some(name)) => clean(name),
+        (None, Some(name)) => strip_control_characters(name),
         (None, None) => "This machine".to_owned(),
     };
     let mut out = style.bold(&title);
@@ -24,7 +31,7 @@ pub fn render(selected: &Selected, args: &MachineArgs, all: bool, style: Style) 
         out.push_str(&style.wrap("source: ", &known.source, 2));
     }
     out.push('\n');
-    let drawing = Drawing {
+    let drawing = TopologyDrawing {
         selected,
         all,
         style,
@@ -35,8 +42,8 @@ pub fn render(selected: &Selected, args: &MachineArgs, all: bool, style: Style) 
     out
 }
 
-fn by_name(name: &str) -> Option<Named> {
-    named().into_iter().find(|m| m.name == name)
+fn by_name(name: &str) -> Option<ShippedMachine> {
+    shipped_machines().into_iter().find(|m| m.name == name)
 }
 
 /// The options to repeat for the next command.
@@ -44,7 +51,7 @@ fn options(args: &MachineArgs) -> String {
     let mut text = String::new();
     if let Some(name) = &args.topology {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
-        let name = clean(name);
+        let name = strip_control_characters(name);
         if !name.is_empty() && name.chars().all(plain) {
             text.push_str(&format!(" --topology {name}"));
         } else {
@@ -60,9 +67,9 @@ fn options(args: &MachineArgs) -> String {
     text
 }
 
-fn summary(selected: &Selected, style: Style) -> String {
+fn summary(selected: &SelectedMachine, style: TerminalStyle) -> String {
     let tree = &selected.tree;
-    let (used, there) = (tree.units.len(), selected.topology.units());
+    let (used, there) = (tree.units.len(), selected.topology.pu_count());
     let of = if used < there {
         format!(" (of {there})")
     } else {
@@ -71,7 +78,7 @@ fn summary(selected: &Selected, style: Style) -> String {
     let memory: u64 = tree.nodes.iter().map(|n| n.bytes).sum();
     let mut parts = vec![
         format!("{}{of}", many(used, "PU")),
-        many(tree.cores(), "core"),
+        many(tree.core_count(), "core"),
         many(tree.nodes.len(), "NUMA node"),
     ];
     if memory > 0 {
@@ -106,33 +113,35 @@ fn size(n: u64) -> String {
     }
 }
 
-fn kind_name(selected: &Selected, rank: u32) -> String {
+fn kind_name(selected: &SelectedMachine, rank: u32) -> String {
     let kinds = selected.topology.cpu_kinds();
     let speed = match rank as usize + 1 {
         n if n == kinds.len() => "fast",
         _ => "efficient",
     };
-    let name = kinds.get(rank as usize).map(|k| clean(&k.name));
+    let name = kinds
+        .get(rank as usize)
+        .map(|k| strip_control_characters(&k.name));
     match name.filter(|n| !n.is_empty()) {
         Some(name) => format!("{speed} ({name})"),
         None => speed.to_owned(),
     }
 }
 
-struct Drawing<'a> {
-    selected: &'a Selected,
+struct TopologyDrawing<'a> {
+    selected: &'a SelectedMachine,
     all: bool,
-    style: Style,
+    style: TerminalStyle,
 }
 
-impl Drawing<'_> {
-    fn root(&self, root: &Part, out: &mut String) {
+impl TopologyDrawing<'_> {
+    fn root(&self, root: &OutlinePart, out: &mut String) {
         self.line("", "", &self.describe(root), out);
         self.below(root, "", out);
     }
 
     /// The parts of `part`, each run of alike ones folded unless all are to be seen.
-    fn below(&self, part: &Part, indent: &str, out: &mut String) {
+    fn below(&self, part: &OutlinePart, indent: &str, out: &mut String) {
         let tree = &self.selected.tree;
         let mut rest = &part.parts[..];
         while let Some((first, others)) = rest.split_first() {
@@ -177,7 +186,7 @@ impl Drawing<'_> {
     }
 
     /// Items with their numbers and sizes; PUs where nothing below shows them.
-    fn describe(&self, part: &Part) -> String {
+    fn describe(&self, part: &OutlinePart) -> String {
         let items = part.items.iter();
         let mut texts: Vec<String> = items.map(|i| show_items(&[i], true)).collect();
         if part.units.is_empty() {
@@ -189,11 +198,11 @@ impl Drawing<'_> {
     }
 
     /// The numbers of several parts of the same shape.
-    fn describe_folded(&self, parts: &[Part]) -> String {
+    fn describe_folded(&self, parts: &[OutlinePart]) -> String {
         let items = parts.first().map_or(0, |p| p.items.len());
         let mut texts: Vec<String> = Vec::new();
         for at in 0..items {
-            let same: Vec<&Item> = parts.iter().filter_map(|p| p.items.get(at)).collect();
+            let same: Vec<&OutlineItem> = parts.iter().filter_map(|p| p.items.get(at)).collect();
             texts.push(show_items(&same, false));
         }
         // Parts that follow one another cover units that do.
@@ -207,10 +216,10 @@ impl Drawing<'_> {
 
     fn show_units(&self, units: Range<u32>) -> String {
         let units = self.selected.tree.units[units.start as usize..units.end as usize].iter();
-        let logical = PuList::of(units.clone().map(|u| u.pu.0));
+        let logical = PuList::from_numbers(units.clone().map(|u| u.pu.0));
         let mut os: Vec<u32> = units.clone().map(|u| u.os).collect();
         os.sort_unstable();
-        let mut text = format!("PU {logical} P#{}", PuList::of(os));
+        let mut text = format!("PU {logical} P#{}", PuList::from_numbers(os));
         if !self.selected.topology.cpu_kinds().is_empty() {
             if let Some(unit) = units.clone().next() {
                 text.push_str(&format!(", {}", kind_name(self.selected, unit.kind)));
@@ -221,19 +230,19 @@ impl Drawing<'_> {
 }
 
 /// `Package 0`, `Node 1-3 P#1-3`, `L3 0 18 MiB`.
-fn show_items(items: &[&Item], sized: bool) -> String {
+fn show_items(items: &[&OutlineItem], sized: bool) -> String {
     let Some(first) = items.first() else {
         return String::new();
     };
     let mut text = first.what.to_owned();
     if first.what != "Machine" {
-        let numbers = PuList::of(items.iter().map(|i| i.logical));
+        let numbers = PuList::from_numbers(items.iter().map(|i| i.logical));
         text.push_str(&format!(" {numbers}"));
     }
     if first.what == "Node" {
         let mut os: Vec<u32> = items.iter().filter_map(|i| i.os).collect();
         os.sort_unstable();
-        text.push_str(&format!(" P#{}", PuList::of(os)));
+        text.push_str(&format!(" P#{}", PuList::from_numbers(os)));
     }
     if first.bytes > 0 && sized {
         text.push_str(&format!(" ({})", size(first.bytes)));
@@ -242,7 +251,11 @@ fn show_items(items: &[&Item], sized: bool) -> String {
 }
 
 /// The node matrix, and where it is from.
-fn distances(selected: &Selected, known: Option<&Named>, style: Style) -> String {
+fn distances(
+    selected: &SelectedMachine,
+    known: Option<&ShippedMachine>,
+    style: TerminalStyle,
+) -> String {
     let nodes = selected.tree.nodes.len();
     if nodes < 2 {
         return String::new();
@@ -277,7 +290,7 @@ fn distances(selected: &Selected, known: Option<&Named>, style: Style) -> String
 }
 
 /// The machines known by name.
-pub fn list(known: &[Named], style: Style) -> Result<String> {
+pub fn list(known: &[ShippedMachine], style: TerminalStyle) -> Result<String> {
     let mut rows = Vec::new();
     for machine in known {
         let topology = topology::load(&machine.name)?;
@@ -288,8 +301,8 @@ pub fn list(known: &[Named], style: Style) -> Result<String> {
         };
         rows.push(vec![
             machine.name.clone(),
-            topology.units().to_string(),
-            topology.nodes().to_string(),
+            topology.pu_count().to_string(),
+            topology.node_count().to_string(),
             distances.to_owned(),
             machine.title.clone(),
         ]);
@@ -300,7 +313,7 @@ pub fn list(known: &[Named], style: Style) -> Result<String> {
 }
 
 /// The same for programs, with sources.
-pub fn list_json(known: &[Named]) -> Result<String> {
+pub fn list_json(known: &[ShippedMachine]) -> Result<String> {
     let mut machines = Vec::new();
     for machine in known {
         let topology = topology::load(&machine.name)?;
@@ -308,8 +321,8 @@ pub fn list_json(known: &[Named]) -> Result<String> {
             "name": machine.name,
             "title": machine.title,
             "source": machine.source,
-            "processing_units": topology.units(),
-            "nodes": topology.nodes(),
+            "processing_units": topology.pu_count(),
+            "nodes": topology.node_count(),
             "latency_source": machine.latencies.as_ref().map(|l| &l.source),
         }));
     }
@@ -317,7 +330,7 @@ pub fn list_json(known: &[Named]) -> Result<String> {
 }
 
 /// The machine as hither maps to it.
-pub fn json(selected: &Selected, name: Option<&str>) -> Result<String> {
+pub fn json(selected: &SelectedMachine, name: Option<&str>) -> Result<String> {
     let tree = &selected.tree;
     let known = name.and_then(by_name);
     let units = tree.units.iter().map(

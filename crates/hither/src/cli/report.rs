@@ -3,16 +3,18 @@
 pub mod on;
 pub mod view;
 
-use super::style::{self, Style};
+use super::style::{self, TerminalStyle};
 use super::{output, render_findings};
-use crate::app::assessment::{figures, joined, prediction, Given, Judged};
-use crate::report::build::compare::compare;
-use crate::report::build::text::plain;
-use crate::report::page::{Comparison, Page, Structures, Subject, Verdict, PAGE_FORMAT};
+use crate::app::assessment::{figures, join_thread, prediction, Assessment, AssessmentInput};
+use crate::report::build::compare::compare_profiles;
+use crate::report::build::text::plain_text;
+use crate::report::page::{
+    ProfileComparison, ReportPage, ReportSubject, ReportVerdict, StructuresPanel, PAGE_FORMAT,
+};
 use crate::report::{self, build};
 use anyhow::{Context, Result};
 use hither_model::metrics::figures::SHARE_SPREAD;
-use hither_profile::{Finding, Forecast};
+use hither_profile::{Finding, PlacementComparison};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,7 +61,7 @@ pub struct Args {
     top: usize,
 
     #[command(flatten)]
-    on: on::On,
+    on: on::ReportMachineArgs,
 }
 
 /// Reads, computes, writes.
@@ -71,19 +73,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         print(&text(args)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let path = output::page(args.output.as_deref(), &args.profile)?;
+    let path = output::page_path(args.output.as_deref(), &args.profile)?;
     let (page, next) = page(args)?;
-    let html = report::html(&page).map_err(anyhow::Error::from_boxed);
+    let html = report::render_html(&page).map_err(anyhow::Error::from_boxed);
     let html = html.context("cannot put the page together")?;
     let size = super::units::show_bytes(html.len() as u64);
     if output::is_stdout(&path) {
         print(&html)?;
-        super::say(&format!("page: standard output ({size})"));
+        super::print_stderr(&format!("page: standard output ({size})"));
     } else {
         output::write_page(&html, &path)?;
-        super::say(&format!("page: {} ({size})", path.display()));
+        super::print_stderr(&format!("page: {} ({size})", path.display()));
     }
-    super::say(&format!("next: {next}"));
+    super::print_stderr(&format!("next: {next}"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -95,9 +97,9 @@ fn print(text: &str) -> Result<()> {
 
 /// What is printed in place of a page.
 fn text(args: &Args) -> Result<String> {
-    let given = Given::read(&args.profile, &args.on.options())?;
-    let predictions = prediction::read(&given, args.prediction.as_deref(), &super::say)?;
-    let mut judged = given.judge();
+    let given = AssessmentInput::read(&args.profile, &args.on.options())?;
+    let predictions = prediction::read(&given, args.prediction.as_deref(), &super::print_stderr)?;
+    let mut judged = given.assess();
     prediction::gain(&mut judged.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &judged)?;
     let view = view::view(&given, judged, comparison, predictions);
@@ -106,18 +108,23 @@ fn text(args: &Args) -> Result<String> {
     }
     let worst = view.findings.first().map(|found| &found.finding);
     let next = next(args, &given, worst, &view.verdict);
-    let style = Style::of_stdout();
+    let style = TerminalStyle::of_stdout();
     Ok(render_findings::render(&view, &next, args.top, style))
 }
 
 /// What to type now: run it as placed, else what acts on the worst finding, else place it.
-fn next(args: &Args, given: &Given, worst: Option<&Finding>, verdict: &Verdict) -> String {
+fn next(
+    args: &Args,
+    given: &AssessmentInput,
+    worst: Option<&Finding>,
+    verdict: &ReportVerdict,
+) -> String {
     let words = |words: &[&str], more: Vec<String>| {
         let words = words.iter().map(|&word| word.to_owned());
         style::shell_line(words.chain(more))
     };
     let file = given.file.display().to_string();
-    if let Some((placement, _)) = given.placed() {
+    if let Some((placement, _)) = given.placement_given() {
         let placement = placement.display().to_string();
         let command = given.profile.meta.command.clone();
         return words(&["hither", "run", "-p", &placement, "--"], command);
@@ -137,14 +144,18 @@ fn next(args: &Args, given: &Given, worst: Option<&Finding>, verdict: &Verdict) 
     }
 }
 
-fn comparison(args: &Args, given: &Given, judged: &Judged) -> Result<Option<Comparison>> {
+fn comparison(
+    args: &Args,
+    given: &AssessmentInput,
+    judged: &Assessment,
+) -> Result<Option<ProfileComparison>> {
     let Some(file) = &args.before else {
         return Ok(None);
     };
-    let before = given.other(file)?;
-    let mut comparison = compare(before, &given.side(judged), SHARE_SPREAD);
-    if let Some((file, _)) = given.placed() {
-        let file = plain(&file.display().to_string());
+    let before = given.load_other(file)?;
+    let mut comparison = compare_profiles(before, &given.comparison_side(judged), SHARE_SPREAD);
+    if let Some((file, _)) = given.placement_given() {
+        let file = plain_text(&file.display().to_string());
         comparison.notes.push(format!(
             "After is counted as {file} places threads and pages, before as first touch does."
         ));
@@ -153,40 +164,40 @@ fn comparison(args: &Args, given: &Given, judged: &Judged) -> Result<Option<Comp
 }
 
 /// The page, and what to type after reading it.
-fn page(args: &Args) -> Result<(Page, String)> {
-    let given = Given::read(&args.profile, &args.on.options())?;
-    let predictions = prediction::read(&given, args.prediction.as_deref(), &super::say)?;
+fn page(args: &Args) -> Result<(ReportPage, String)> {
+    let given = AssessmentInput::read(&args.profile, &args.on.options())?;
+    let predictions = prediction::read(&given, args.prediction.as_deref(), &super::print_stderr)?;
     // Two things that take long with many pages and do not need one another.
     let (mut judged, mut structures) = std::thread::scope(|scope| {
-        let structures = scope.spawn(|| build::structures::structures(&given.profile));
-        (given.judge(), joined(structures))
+        let structures = scope.spawn(|| build::structures::structures_panel(&given.profile));
+        (given.assess(), join_thread(structures))
     });
     prediction::gain(&mut judged.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &judged)?;
-    build::structures::judge(&mut structures, &figures::judged(&judged.analysis.report));
+    build::structures::add_assessments(&mut structures, &figures::judged(&judged.analysis.report));
     let next = next(args, &given, judged.findings.first(), &judged.verdict);
-    let page = Page {
+    let page = ReportPage {
         format: PAGE_FORMAT,
         writer: env!("CARGO_PKG_VERSION").to_owned(),
-        subject: subject(given, judged, structures, predictions),
+        subject: report_subject(given, judged, structures, predictions),
         comparison,
     };
     Ok((page, next))
 }
 
-fn subject(
-    given: Given,
-    judged: Judged,
-    structures: Structures,
-    predictions: Vec<Forecast>,
-) -> Subject {
+fn report_subject(
+    given: AssessmentInput,
+    judged: Assessment,
+    structures: StructuresPanel,
+    predictions: Vec<PlacementComparison>,
+) -> ReportSubject {
     let report = &judged.analysis.report;
     let profile = &given.profile;
-    Subject {
+    ReportSubject {
         run: figures::run(profile, report),
         threads: figures::threads(report),
         processes: figures::processes(profile),
-        communication: build::communication::communication(
+        communication: build::communication::communication_panel(
             profile,
             figures::communication(report, given.machine.order),
         ),

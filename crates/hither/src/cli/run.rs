@@ -10,8 +10,8 @@ use anyhow::{bail, Result};
 
 pub use args::Args;
 
-use super::{say, style::Style};
-use crate::app::run::Plan;
+use super::{print_stderr, style::TerminalStyle};
+use crate::app::run::RunPlan;
 use crate::program::{child, target};
 use crate::run as runner;
 use crate::trace::launch::already_traced;
@@ -24,24 +24,28 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if already_traced() {
         bail!("this hither is itself being traced by hither, which cannot be nested; leave one of the two out");
     }
-    hither_sys::process::withstand_file_limit();
-    let target = target::resolve(&args.command, std::env::var_os("PATH").as_deref())?;
+    hither_sys::process::lift_file_size_limit();
+    let target = target::resolve_target(&args.command, std::env::var_os("PATH").as_deref())?;
     let output = args.json.as_deref().map(output::destination).transpose()?;
     let options = args.options()?;
-    let plan = Plan::new(&options, &target)?;
+    let plan = RunPlan::new(&options, &target)?;
     if args.dry_run {
-        print(&render_plan::whole(&plan, &target, Style::of_stdout()))?;
+        print(&render_plan::plan_text(
+            &plan,
+            &target,
+            TerminalStyle::of_stdout(),
+        ))?;
         return Ok(ExitCode::SUCCESS);
     }
     if !args.quiet {
         for warning in &plan.warnings {
-            say(&format!("warning: {warning}"));
+            print_stderr(&format!("warning: {warning}"));
         }
     }
     if args.verbose {
-        say(&render_plan::brief(&plan));
+        print_stderr(&render_plan::plan_summary(&plan));
     }
-    let next = render::Next::new(args);
+    let next = render::NextStep::new(args);
     let (request, guide) = plan.request(&options, target);
     let outcome = runner::run(request, guide)?;
     if !args.quiet {

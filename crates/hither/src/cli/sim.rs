@@ -14,10 +14,10 @@ pub use args::Args;
 
 use super::output::is_stdout;
 use super::progress::Counters;
-use super::style::Style;
-use crate::app::study::model::{self, Model};
-use crate::app::study::{forecast, recorded::Recording};
-use args::By;
+use super::style::TerminalStyle;
+use crate::app::study::model::{self, SimMachine};
+use crate::app::study::{forecast, recorded::RunRecording};
+use args::BreakdownTable;
 
 /// Reads, simulates, prints.
 ///
@@ -35,14 +35,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         writer: env!("CARGO_PKG_VERSION").to_owned(),
         comparisons: Vec::new(),
     };
-    let style = Style::of_stdout();
+    let style = TerminalStyle::of_stdout();
     for file in &args.profiles {
-        let recording = Recording::open(file, None)?;
+        let recording = RunRecording::open(file, None)?;
         let before = prediction.comparisons.len();
         for model in &models {
             let forecast = forecast(&options, &recording, model, &progress)?;
             if !json {
-                print(&(render::render(&forecast, &tables(args), style) + "\n"))?;
+                print(&(render::render(&forecast, &breakdown_tables(args), style) + "\n"))?;
             }
             prediction.comparisons.push(forecast);
         }
@@ -62,17 +62,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// What to type now: for the first program on the first machine.
-fn next(prediction: &Prediction, models: &[Model]) -> String {
+fn next(prediction: &Prediction, models: &[SimMachine]) -> String {
     let first = prediction.comparisons.first().zip(models.first());
     first.map_or_else(String::new, |(forecast, model)| {
         format!("next: {}\n", render::next(forecast, model.name.as_deref()))
     })
 }
 
-fn tables(args: &Args) -> Vec<By> {
+fn breakdown_tables(args: &Args) -> Vec<BreakdownTable> {
     let mut tables = args.by.clone();
     if args.verbose {
-        tables.extend([By::Level, By::Link, By::Node, By::Energy, By::Time]);
+        tables.extend([
+            BreakdownTable::Level,
+            BreakdownTable::Link,
+            BreakdownTable::Node,
+            BreakdownTable::Energy,
+            BreakdownTable::Time,
+        ]);
     }
     let mut seen = Vec::new();
     tables.retain(|by| {

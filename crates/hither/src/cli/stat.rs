@@ -1,9 +1,9 @@
 //! `hither stat`: what a profile says, for people and for programs.
-use super::style::Style;
+use super::style::TerminalStyle;
 use super::{render_compare, render_report, render_slices};
 use crate::app::assessment::setup::{setup, MAX_NODES};
 use anyhow::{Context, Result};
-use hither_model::metrics::{PageSize, Report};
+use hither_model::metrics::{MetricsReport, PageSize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Some(path) => Some(load(path, args)?),
         None => None,
     };
-    let text = text(&report, other.as_ref(), args, Style::of_stdout())?;
+    let text = text(&report, other.as_ref(), args, TerminalStyle::of_stdout())?;
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader has seen enough: `hither stat app.hither | head`.
@@ -71,14 +71,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-fn load(path: &Path, args: &Args) -> Result<Report> {
+fn load(path: &Path, args: &Args) -> Result<MetricsReport> {
     let profile = hither_profile::read(path)?;
     let topology = args.topology.as_deref();
     let setup = setup(&profile.meta.machine, args.nodes, topology, args.page_size)?;
-    Ok(Report::of(&profile, setup))
+    Ok(MetricsReport::from_profile(&profile, setup))
 }
 
-fn text(report: &Report, other: Option<&Report>, args: &Args, style: Style) -> Result<String> {
+fn text(
+    report: &MetricsReport,
+    other: Option<&MetricsReport>,
+    args: &Args,
+    style: TerminalStyle,
+) -> Result<String> {
     let json = |value: serde_json::Value| Ok(format!("{value:#}\n"));
     Ok(match other {
         Some(other) if args.json => {
@@ -99,7 +104,7 @@ fn text(report: &Report, other: Option<&Report>, args: &Args, style: Style) -> R
     })
 }
 
-fn slices(report: &Report, args: &Args, style: Style) -> String {
+fn slices(report: &MetricsReport, args: &Args, style: TerminalStyle) -> String {
     if args.csv {
         render_slices::csv(&report.slices)
     } else {

@@ -1,9 +1,9 @@
 //! How output may look: width, colour, characters.
 pub use crate::app::text::shell_line;
-pub use hither_model::units::{bytes, count, percent, three};
+pub use hither_model::units::{bytes, count, percent, three_digits};
 
 use comfy_table::{presets, ContentArrangement, Table};
-pub use hither_profile::clean;
+pub use hither_profile::strip_control_characters;
 use std::io::IsTerminal;
 
 /// Width where there is no terminal to ask.
@@ -11,25 +11,25 @@ const DEFAULT_WIDTH: usize = 80;
 
 /// What the reader's terminal can show.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub struct TerminalStyle {
     pub width: usize,
     pub height: usize,
     pub colour: bool,
     pub unicode: bool,
 }
 
-impl Style {
+impl TerminalStyle {
     /// Of standard output.
     pub fn of_stdout() -> Self {
-        Style::of(std::io::stdout().is_terminal())
+        TerminalStyle::detect(std::io::stdout().is_terminal())
     }
 
     /// Of standard error.
     pub fn of_stderr() -> Self {
-        Style::of(std::io::stderr().is_terminal())
+        TerminalStyle::detect(std::io::stderr().is_terminal())
     }
 
-    fn of(tty: bool) -> Self {
+    fn detect(tty: bool) -> Self {
         let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
         let number = |name| {
             std::env::var(name)
@@ -42,7 +42,7 @@ impl Style {
             .filter_map(|n| std::env::var(n).ok())
             .find(|v| !v.is_empty());
         let locale = locale.unwrap_or_default().to_ascii_uppercase();
-        Style {
+        TerminalStyle {
             width: number("COLUMNS")
                 .or(columns)
                 .unwrap_or(DEFAULT_WIDTH)
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn text_is_broken_at_blanks() {
-        let style = Style {
+        let style = TerminalStyle {
             width: 10,
             height: 1,
             colour: false,

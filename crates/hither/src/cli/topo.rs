@@ -1,9 +1,9 @@
 //! `hither topo`: what a machine looks like to hither, and which machines it knows by name.
 use super::machine_args::MachineArgs;
 use super::render_topo;
-use super::style::Style;
+use super::style::TerminalStyle;
 use anyhow::{Context, Result};
-use hither_model::topology::{self, CpuKinds};
+use hither_model::topology::{self, CpuKindSelection};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -54,16 +54,16 @@ pub struct Args {
 /// # Errors
 /// One sentence when there is no such machine, or nothing of it may be used.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let text = text(args, Style::of_stdout())?;
+    let text = text(args, TerminalStyle::of_stdout())?;
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.context("cannot write the topology")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(args: &Args, style: Style) -> Result<String> {
+fn text(args: &Args, style: TerminalStyle) -> Result<String> {
     if args.list {
-        let known = topology::named();
+        let known = topology::shipped_machines();
         return if args.json {
             render_topo::list_json(&known)
         } else {
@@ -76,9 +76,9 @@ fn text(args: &Args, style: Style) -> Result<String> {
     let mut restrictions = machine.restrictions(None);
     if machine.cpu_kind.is_none() {
         // Nothing is placed yet: show what there is.
-        restrictions.kinds = CpuKinds::All;
+        restrictions.kinds = CpuKindSelection::All;
     }
-    let selected = topology::select(name, &restrictions)?;
+    let selected = topology::select_machine(name, &restrictions)?;
     if args.xml {
         return Ok(selected.export_xml()?);
     }

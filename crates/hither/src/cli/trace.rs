@@ -6,26 +6,26 @@ use std::process::{Child, ExitCode};
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
-use hither_profile::bursts::Writer;
-use hither_profile::{write, write_with, Profile, Written, PAGE_SIZE};
+use hither_profile::bursts::BurstWriter;
+use hither_profile::{write, write_with_bursts, Profile, WriteOutcome, PAGE_SIZE};
 use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
 
 pub use args::Args;
 
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::style::shell_line;
 use super::units::{show_bytes, show_count, show_duration, show_end};
-use super::{output, say};
-use crate::program::child::{self, Signals};
+use super::{output, print_stderr};
+use crate::program::child::{self, HeldSignals};
 use crate::program::mpi;
 use crate::program::target;
-use crate::trace::collector::{Collected, Collector, Config};
+use crate::trace::collector::{CollectedRun, Collector, CollectorConfig};
 use crate::trace::hooks;
-use crate::trace::join::{self, Leader, Role};
-use crate::trace::launch::{already_traced, Tracer};
-use crate::trace::rank::{self, Half, Link};
-use crate::trace::symbols::Symbols;
+use crate::trace::join::{self, RankLeader, RankRole};
+use crate::trace::launch::{already_traced, DynamoRioTracer};
+use crate::trace::rank::{self, HalfLink, LeaderHalf};
+use crate::trace::symbols::ProgramSymbols;
 
 /// Traces the command; the result is its exit status.
 ///
@@ -35,26 +35,31 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if already_traced() {
         bail!("this hither is itself being traced by hither, which cannot be nested; leave one of the two out");
     }
-    hither_sys::process::withstand_file_limit();
+    hither_sys::process::lift_file_size_limit();
     output::refuse_stdout(args.output.as_deref())?;
     let options = args.options()?;
-    let target = target::resolve(&args.command, std::env::var_os("PATH").as_deref())?;
-    let tracer = Tracer::find()?;
-    let job = mpi::job(
+    let target = target::resolve_target(&args.command, std::env::var_os("PATH").as_deref())?;
+    let tracer = DynamoRioTracer::locate_installed()?;
+    let job = mpi::mpi_job(
         |name| std::env::var(name).ok(),
         nix::unistd::getppid().as_raw(),
     );
-    let host = job.as_ref().filter(|job| job.spans_hosts()).map(|_| host());
-    let folder = output::folder(args.output.as_deref(), &target.name, host.as_deref());
+    let host = job
+        .as_ref()
+        .filter(|job| job.spans_hosts())
+        .map(|_| host_name());
+    let folder = output::profile_folder(args.output.as_deref(), &target.name, host.as_deref());
     let follow = options.follow;
     let role = job.filter(|job| job.local > 1);
-    let role = role.map(|job| join::meet(&job, &folder)).transpose()?;
-    if let Some(Role::Join(attach)) = &role {
+    let role = role
+        .map(|job| join::elect_leader(&job, &folder))
+        .transpose()?;
+    if let Some(RankRole::Join(attach)) = &role {
         match tracer.become_target(&target, attach, follow)? {}
     }
     output::check(&folder)?;
-    let config = Config {
-        hooks: hooks::resolve(&options, &target)?,
+    let config = CollectorConfig {
+        hooks: hooks::resolve_hooks(&options, &target)?,
         options,
         command: (args.command.iter())
             .map(|a| a.to_string_lossy().into_owned())
@@ -62,26 +67,28 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         working_directory: working_directory()?,
     };
     let spawn = |attach: &str, mask: SigSet| tracer.spawn(&target, attach, follow, mask);
-    let progress = Progress::new(args.quiet);
+    let progress = ProgressLine::new(args.quiet);
     let (mut collected, status) = match role {
-        Some(Role::Lead(leader)) => match rank::split()? {
-            Half::Hither(hither) => {
+        Some(RankRole::Lead(leader)) => match rank::split_leader()? {
+            LeaderHalf::Launcher(hither) => {
                 // Only the collector listens, so that joiners notice if it dies.
                 drop(leader);
                 return Ok(ExitCode::from(hither.run(spawn)?));
             }
             // The other half returns the program's status.
-            Half::Collector(link) => (trace_ranks(config, &folder, leader, link, progress)?, 0),
+            LeaderHalf::Collector(link) => {
+                (trace_ranks(config, &folder, leader, link, progress)?, 0)
+            }
         },
         _ => trace_one(config, &folder, spawn, progress)?,
     };
-    collected.profile.meta.machine = crate::program::machine::describe_machine();
-    keep(collected, &folder, args.quiet)?;
+    collected.profile.meta.machine = crate::program::machine::describe_this_machine();
+    write_profile(collected, &folder, args.quiet)?;
     Ok(ExitCode::from(status))
 }
 
-fn collector(config: Config, folder: &Path) -> Result<Collector> {
-    let recorded = config.options.bursts.map(|_| Writer::begin(folder));
+fn collector(config: CollectorConfig, folder: &Path) -> Result<Collector> {
+    let recorded = config.options.bursts.map(|_| BurstWriter::create(folder));
     let bursts = recorded.transpose().context("cannot record accesses")?;
     let collector = Collector::new(config).context("cannot set up the shared segment")?;
     Ok(collector.with_bursts(bursts))
@@ -89,22 +96,22 @@ fn collector(config: Config, folder: &Path) -> Result<Collector> {
 
 /// From before the first instruction of the target to after its last; with its status.
 fn trace_one(
-    config: Config,
+    config: CollectorConfig,
     folder: &Path,
     spawn: impl FnOnce(&str, SigSet) -> Result<Child>,
-    mut progress: Progress,
-) -> Result<(Collected, u8)> {
-    let signals = Signals::hold()?;
+    mut progress: ProgressLine,
+) -> Result<(CollectedRun, u8)> {
+    let signals = HeldSignals::hold()?;
     let collector = collector(config, folder)?;
     let attach = collector.attach_path();
     let running = collector.start()?;
     let child = spawn(&attach, signals.before())?;
     let pid = Pid::from_raw(i32::try_from(child.id()).context("the program's process id")?);
-    let end = child::wait(pid, &signals, || progress.show(|| running.live()));
+    let end = child::wait_for_child(pid, &signals, || progress.show(|| running.live()));
     progress.end();
     let end = end?;
     let status = child::exit_status(&end);
-    let collected = running.finish(end, &mut Symbols::new());
+    let collected = running.finish(end, &mut ProgramSymbols::new());
     Ok((
         collected.context("cannot put the profile together")?,
         status,
@@ -113,28 +120,28 @@ fn trace_one(
 
 /// From before the first rank joins to after the last one's end.
 fn trace_ranks(
-    config: Config,
+    config: CollectorConfig,
     folder: &Path,
-    mut leader: Leader,
-    mut link: Link,
-    mut progress: Progress,
-) -> Result<Collected> {
+    mut leader: RankLeader,
+    mut link: HalfLink,
+    mut progress: ProgressLine,
+) -> Result<CollectedRun> {
     let collector = collector(config, folder)?;
     let attach = collector.attach_path();
     let running = collector.start()?;
-    leader.offer(&attach);
-    if let Some(pid) = link.offer(&attach) {
-        leader.count_in(pid);
+    leader.set_attach_path(&attach);
+    if let Some(pid) = link.exchange_start(&attach) {
+        leader.add_rank(pid);
     }
-    let waited = leader.wait(|| progress.show(|| running.live()));
+    let waited = leader.wait_for_ranks(|| progress.show(|| running.live()));
     progress.end();
     waited?;
-    let collected = running.finish(link.end(), &mut Symbols::new());
+    let collected = running.finish(link.receive_run_end(), &mut ProgramSymbols::new());
     let mut collected = collected.context("cannot put the profile together")?;
-    if leader.missing() > 0 {
+    if leader.ranks_missing() > 0 {
         let limit = format!(
             "{} ranks on this host did not run under hither",
-            leader.missing()
+            leader.ranks_missing()
         );
         collected.profile.meta.limits.push(limit);
     }
@@ -142,11 +149,11 @@ fn trace_ranks(
 }
 
 /// Writes the profile and says so.
-fn keep(collected: Collected, folder: &Path, quiet: bool) -> Result<()> {
+fn write_profile(collected: CollectedRun, folder: &Path, quiet: bool) -> Result<()> {
     let shown = folder.display();
     let mut profile = collected.profile;
     let written = match collected.bursts {
-        Some(bursts) => write_with(&mut profile, folder, bursts),
+        Some(bursts) => write_with_bursts(&mut profile, folder, bursts),
         None => write(&profile, folder),
     };
     let written = written.with_context(|| format!("cannot write {shown}"))?;
@@ -165,7 +172,7 @@ fn working_directory() -> Result<String> {
     Ok(here.to_string_lossy().into_owned())
 }
 
-fn host() -> String {
+fn host_name() -> String {
     let system = nix::sys::utsname::uname();
     let name = system.map(|s| s.nodename().to_string_lossy().into_owned());
     let name = name.unwrap_or_default();
@@ -173,7 +180,7 @@ fn host() -> String {
 }
 
 /// The line of result, what could not be seen, and what to type next.
-fn report(profile: &Profile, written: &Written, folder: &Path) {
+fn report(profile: &Profile, written: &WriteOutcome, folder: &Path) {
     let meta = &profile.meta;
     let accesses = profile
         .threads
@@ -181,7 +188,7 @@ fn report(profile: &Profile, written: &Written, folder: &Path) {
         .map(hither_profile::Thread::accesses)
         .sum();
     let touched = profile.first_touch.len() as u64 * PAGE_SIZE;
-    say(&format!(
+    print_stderr(&format!(
         "{}{}, {} threads, {} accesses, {} touched -> {} ({})",
         show_duration(Duration::from_nanos(meta.duration)),
         show_end(&meta.end),
@@ -192,12 +199,12 @@ fn report(profile: &Profile, written: &Written, folder: &Path) {
         show_bytes(written.bytes),
     ));
     for limit in &meta.limits {
-        say(&format!("note: {limit}"));
+        print_stderr(&format!("note: {limit}"));
     }
     let shown = folder.display().to_string();
     let recorded = meta.bursts.as_ref().filter(|b| b.accesses > 0);
     if let Some(bursts) = recorded {
-        say(&format!(
+        print_stderr(&format!(
             "recorded {} accesses in {} {}, {}",
             show_count(bursts.accesses),
             bursts.windows,
@@ -213,5 +220,5 @@ fn report(profile: &Profile, written: &Written, folder: &Path) {
         Some(_) => vec!["hither", "sim", &shown],
         None => vec!["hither", "report", "--text", &shown],
     };
-    say(&format!("next: {}", shell_line(words.into_iter())));
+    print_stderr(&format!("next: {}", shell_line(words.into_iter())));
 }

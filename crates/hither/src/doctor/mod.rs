@@ -16,7 +16,7 @@ use std::path::Path;
 /// The verb of hither that needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verb {
+pub enum CheckedVerb {
     Trace,
     Run,
     Auto,
@@ -24,7 +24,7 @@ pub enum Verb {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum CheckState {
     Ok,
     /// The verb works, but for something.
     Degraded,
@@ -34,10 +34,10 @@ pub enum State {
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
-    pub verb: Verb,
+pub struct DoctorCheck {
+    pub verb: CheckedVerb,
     pub name: &'static str,
-    pub state: State,
+    pub state: CheckState,
     /// What was tried.
     pub tried: String,
     /// What came of it.
@@ -51,12 +51,17 @@ pub struct Check {
     pub fix: String,
 }
 
-impl Check {
-    fn ok(verb: Verb, name: &'static str, tried: &str, found: impl Into<String>) -> Check {
-        Check {
+impl DoctorCheck {
+    fn ok(
+        verb: CheckedVerb,
+        name: &'static str,
+        tried: &str,
+        found: impl Into<String>,
+    ) -> DoctorCheck {
+        DoctorCheck {
             verb,
             name,
-            state: State::Ok,
+            state: CheckState::Ok,
             tried: tried.to_string(),
             found: found.into(),
             errno: None,
@@ -67,7 +72,7 @@ impl Check {
     }
 
     /// The same, but something is wrong: what stops, what works anyway, what to do.
-    fn bad(mut self, state: State, stops: &str, works: &str, fix: &str) -> Check {
+    fn failing(mut self, state: CheckState, stops: &str, works: &str, fix: &str) -> DoctorCheck {
         self.state = state;
         self.stops = stops.to_string();
         self.works = works.to_string();
@@ -76,7 +81,7 @@ impl Check {
     }
 
     /// The same, with the error as what was found.
-    fn error(mut self, error: &io::Error) -> Check {
+    fn with_error(mut self, error: &io::Error) -> DoctorCheck {
         self.errno = error
             .raw_os_error()
             .map(|n| format!("{:?}", Errno::from_raw(n)));
@@ -90,7 +95,7 @@ impl Check {
 
 /// All answers, and those about a program if one is given.
 #[must_use]
-pub fn examine(program: Option<&Path>) -> Vec<Check> {
+pub fn run_checks(program: Option<&Path>) -> Vec<DoctorCheck> {
     let mut checks = trace::checks();
     if let Some(program) = program {
         checks.extend(program::checks(program));
@@ -101,7 +106,7 @@ pub fn examine(program: Option<&Path>) -> Vec<Check> {
 }
 
 /// A small file of the kernel, without the line end.
-fn read(path: impl AsRef<Path>) -> Option<String> {
+fn read_kernel_file(path: impl AsRef<Path>) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim_end().to_string())
 }

@@ -1,7 +1,7 @@
 //! The formats of the files in /proc and /sys that are asked. Pure.
 
 /// The value of `key` in lines of `key: value`, as in /proc/self/status and /proc/meminfo.
-pub fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+pub fn proc_field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let line = text
         .lines()
         .find_map(|l| l.strip_prefix(key)?.strip_prefix(':'));
@@ -34,14 +34,14 @@ pub fn list_length(list: &str) -> Option<usize> {
 }
 
 /// The choice in brackets: `always [madvise] never`.
-pub fn chosen(text: &str) -> Option<&str> {
+pub fn bracketed_choice(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(choice, _)| choice)
 }
 
 /// Processors' worth of time that a cgroup may use: `max 100000` or `150000 100000`.
 /// `None` when it is not limited.
-pub fn quota(cpu_max: &str) -> Option<f64> {
+pub fn cpu_quota(cpu_max: &str) -> Option<f64> {
     let (quota, period) = cpu_max.trim().split_once(' ')?;
     let (quota, period) = (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?);
     (quota > 0.0 && period > 0.0).then_some(quota / period)
@@ -62,7 +62,7 @@ pub fn cgroup<'a>(text: &'a str, controller: Option<&str>) -> Option<&'a str> {
 }
 
 /// Major and minor version of `6.1.0-18-amd64`.
-pub fn version(release: &str) -> Option<(u32, u32)> {
+pub fn kernel_version(release: &str) -> Option<(u32, u32)> {
     let mut parts = release.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn fields() {
         let status = "Name:\tcat\nSeccomp:\t2\nSeccomp_filters:\t1\nCpus_allowed_list:\t0-1\n";
-        let check = |key, expected| assert_eq!(field(status, key), expected);
+        let check = |key, expected| assert_eq!(proc_field(status, key), expected);
         check("Seccomp", Some("2"));
         check("Cpus_allowed_list", Some("0-1"));
         check("Cpus", None);
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn choices() {
-        let check = |text, expected| assert_eq!(chosen(text), expected);
+        let check = |text, expected| assert_eq!(bracketed_choice(text), expected);
         check("always [madvise] never", Some("madvise"));
         check("[always] madvise never", Some("always"));
         check("never", None);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn quotas() {
-        let check = |text, expected| assert_eq!(quota(text), expected);
+        let check = |text, expected| assert_eq!(cpu_quota(text), expected);
         check("max 100000\n", None);
         check("150000 100000", Some(1.5));
         check("-1 100000", None);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn versions() {
-        let check = |text, expected| assert_eq!(version(text), expected);
+        let check = |text, expected| assert_eq!(kernel_version(text), expected);
         check("6.1.0-18-amd64", Some((6, 1)));
         check("5.10", Some((5, 10)));
         check("linux", None);

@@ -1,5 +1,5 @@
 //! What a program offers to the tracer: its kind, symbols and debug information.
-use super::{Check, State, Verb};
+use super::{CheckState, CheckedVerb, DoctorCheck};
 use object::{Architecture, Object, ObjectSection};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 const SET_ID: u32 = 0o6000;
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
-pub fn checks(program: &Path) -> Vec<Check> {
-    let path = find(program);
+pub fn checks(program: &Path) -> Vec<DoctorCheck> {
+    let path = find_program(program);
     let tried = format!("read {}", path.display());
-    let check = Check::ok(Verb::Trace, "program", &tried, "");
+    let check = DoctorCheck::ok(CheckedVerb::Trace, "program", &tried, "");
     let read = std::fs::metadata(&path).and_then(|meta| {
         if !meta.is_file() {
             return Err(io::Error::other("it is not a file"));
@@ -19,9 +19,9 @@ pub fn checks(program: &Path) -> Vec<Check> {
         Ok((meta.permissions().mode(), std::fs::read(&path)?))
     });
     match read {
-        Ok((mode, data)) => examine(check, &path, mode, &data),
-        Err(e) => vec![check.error(&e).bad(
-            State::Fails,
+        Ok((mode, data)) => check_elf(check, &path, mode, &data),
+        Err(e) => vec![check.with_error(&e).failing(
+            CheckState::Fails,
             "this program cannot be traced",
             "others",
             "give the path of a program that you may read",
@@ -30,7 +30,7 @@ pub fn checks(program: &Path) -> Vec<Check> {
 }
 
 /// A name without a slash is looked up as the shell does.
-fn find(program: &Path) -> PathBuf {
+fn find_program(program: &Path) -> PathBuf {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     if program.components().count() > 1 || program.to_string_lossy().contains('/') {
         return program.to_owned();
@@ -39,7 +39,7 @@ fn find(program: &Path) -> PathBuf {
     found.find(|p| p.is_file()).unwrap_or(program.to_owned())
 }
 
-fn examine(mut check: Check, path: &Path, mode: u32, data: &[u8]) -> Vec<Check> {
+fn check_elf(mut check: DoctorCheck, path: &Path, mode: u32, data: &[u8]) -> Vec<DoctorCheck> {
     if data.starts_with(b"#!") {
         let line = data.split(|&b| b == b'\n').next().unwrap_or_default();
         check.found = format!("a script: {}", String::from_utf8_lossy(line).trim());
@@ -49,7 +49,7 @@ fn examine(mut check: Check, path: &Path, mode: u32, data: &[u8]) -> Vec<Check> 
         Ok(elf) if elf.format() == object::BinaryFormat::Elf => elf,
         _ => {
             check.found = "neither an ELF file nor a script".to_string();
-            return vec![refuse(check, "give a program built for Linux")];
+            return vec![refused_check(check, "give a program built for Linux")];
         }
     };
     let (bits, architecture) = (if elf.is_64() { 64 } else { 32 }, elf.architecture());
@@ -57,28 +57,33 @@ fn examine(mut check: Check, path: &Path, mode: u32, data: &[u8]) -> Vec<Check> 
     let linkage = if interpreter { "dynamic" } else { "static" };
     check.found = format!("{bits}-bit {architecture:?}, {linkage}");
     if !elf.is_64() || architecture != Architecture::X86_64 {
-        return vec![refuse(check, "build it for x86-64 (gcc -m64)")];
+        return vec![refused_check(check, "build it for x86-64 (gcc -m64)")];
     }
     if mode & SET_ID != 0 {
         check.found += ", set-user-id or set-group-id";
         let fix = format!("trace a copy: cp {} copy", path.display());
-        return vec![refuse(check, &fix)];
+        return vec![refused_check(check, &fix)];
     }
-    vec![check, symbols(&elf), debug(&elf, path)]
+    vec![check, check_symbols(&elf), check_debug_info(&elf, path)]
 }
 
-fn refuse(check: Check, fix: &str) -> Check {
-    check.bad(State::Fails, "this program cannot be traced", "others", fix)
+fn refused_check(check: DoctorCheck, fix: &str) -> DoctorCheck {
+    check.failing(
+        CheckState::Fails,
+        "this program cannot be traced",
+        "others",
+        fix,
+    )
 }
 
-fn symbols(elf: &object::File) -> Check {
+fn check_symbols(elf: &object::File) -> DoctorCheck {
     let tried = "look for .symtab";
-    let check = Check::ok(Verb::Trace, "symbols", tried, "there");
+    let check = DoctorCheck::ok(CheckedVerb::Trace, "symbols", tried, "there");
     if elf.section_by_name(".symtab").is_some() {
         return check;
     }
-    let mut check = check.bad(
-        State::Degraded,
+    let mut check = check.failing(
+        CheckState::Degraded,
         "names of global variables and of functions that are not exported",
         "matrix, pages, heap blocks",
         "link without -s, and do not strip it",
@@ -87,22 +92,25 @@ fn symbols(elf: &object::File) -> Check {
     check
 }
 
-fn debug(elf: &object::File, path: &Path) -> Check {
+fn check_debug_info(elf: &object::File, path: &Path) -> DoctorCheck {
     let tried = "look for .debug_info, here and in a separate debug file";
     let inside = [".debug_info", ".zdebug_info"];
-    let mut check = Check::ok(Verb::Trace, "debug info", tried, "in the program");
+    let mut check = DoctorCheck::ok(CheckedVerb::Trace, "debug info", tried, "in the program");
     if inside
         .iter()
         .any(|name| elf.section_by_name(name).is_some_and(|s| s.size() > 0))
     {
         return check;
     }
-    if let Some(file) = separate(elf, path).into_iter().find(|f| f.is_file()) {
+    if let Some(file) = debug_file_candidates(elf, path)
+        .into_iter()
+        .find(|f| f.is_file())
+    {
         check.found = format!("in {}", file.display());
         return check;
     }
-    check = check.bad(
-        State::Degraded,
+    check = check.failing(
+        CheckState::Degraded,
         "types and source lines of data structures",
         "names of global variables, if it has symbols",
         "compile with -g, or install the -dbgsym package",
@@ -112,7 +120,7 @@ fn debug(elf: &object::File, path: &Path) -> Check {
 }
 
 /// Where a separate debug file would be: by build-id, then by debug link.
-fn separate(elf: &object::File, path: &Path) -> Vec<PathBuf> {
+fn debug_file_candidates(elf: &object::File, path: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     if let Ok(Some([first, rest @ ..])) = elf.build_id() {
         let rest: String = rest.iter().map(|b| format!("{b:02x}")).collect();
@@ -136,9 +144,9 @@ fn separate(elf: &object::File, path: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn of(mode: u32, data: &[u8]) -> Vec<Check> {
-        examine(
-            Check::ok(Verb::Trace, "program", "", ""),
+    fn of(mode: u32, data: &[u8]) -> Vec<DoctorCheck> {
+        check_elf(
+            DoctorCheck::ok(CheckedVerb::Trace, "program", "", ""),
             Path::new("/x"),
             mode,
             data,
@@ -152,28 +160,33 @@ mod tests {
             let got = of(mode, data);
             assert_eq!((got[0].state, got[0].found.as_str()), (state, found));
         };
-        check(0o755, &own, State::Ok, "64-bit X86_64, dynamic");
+        check(0o755, &own, CheckState::Ok, "64-bit X86_64, dynamic");
         let set_id = "64-bit X86_64, dynamic, set-user-id or set-group-id";
-        check(0o4755, &own, State::Fails, set_id);
+        check(0o4755, &own, CheckState::Fails, set_id);
         let mut foreign = own.clone();
         foreign[18..20].copy_from_slice(&183u16.to_le_bytes());
-        check(0o755, &foreign, State::Fails, "64-bit Aarch64, dynamic");
+        check(
+            0o755,
+            &foreign,
+            CheckState::Fails,
+            "64-bit Aarch64, dynamic",
+        );
         check(
             0o755,
             b"#!/bin/sh -e\nls\n",
-            State::Ok,
+            CheckState::Ok,
             "a script: #!/bin/sh -e",
         );
         check(
             0o755,
             b"hello",
-            State::Fails,
+            CheckState::Fails,
             "neither an ELF file nor a script",
         );
         check(
             0o755,
             &own[..100],
-            State::Fails,
+            CheckState::Fails,
             "neither an ELF file nor a script",
         );
     }
@@ -182,13 +195,13 @@ mod tests {
     fn our_own_debug_info_is_found() {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let states: Vec<_> = of(0o755, &own).iter().map(|c| c.state).collect();
-        assert_eq!(states, [State::Ok; 3]);
+        assert_eq!(states, [CheckState::Ok; 3]);
     }
 
     #[test]
     fn a_missing_program_fails_with_its_errno() {
         let got = checks(Path::new("/nonexistent/app"));
-        assert_eq!(got[0].state, State::Fails);
+        assert_eq!(got[0].state, CheckState::Fails);
         assert_eq!(got[0].errno.as_deref(), Some("ENOENT"));
     }
 }

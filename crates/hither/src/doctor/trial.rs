@@ -2,7 +2,7 @@
 //! folder that is gone afterwards. Stages do not call one another, so it starts `hither
 //! trace` as a user would, and believes the profile rather than the exit status alone: a
 //! program that ran without the tracer in it leaves one with nothing in it.
-use super::{Check, State, Verb};
+use super::{CheckState, CheckedVerb, DoctorCheck};
 use hither_profile::{read, Thread};
 use std::fs::{self, File};
 use std::io;
@@ -11,21 +11,21 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Takes a third of a second on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Starting any program makes tens of thousands.
 const FEW_ACCESSES: u64 = 1000;
 
 /// `hither` tracing `program`.
-pub fn check(hither: &Path, program: &str) -> Check {
+pub fn check_trial_run(hither: &Path, program: &str) -> DoctorCheck {
     let tried = format!("hither trace {program}");
-    let trial = Check::ok(Verb::Trace, "trial run", &tried, "");
-    match run(hither, program) {
-        Ok(accesses) => Check {
+    let trial = DoctorCheck::ok(CheckedVerb::Trace, "trial run", &tried, "");
+    match run_trial(hither, program) {
+        Ok(accesses) => DoctorCheck {
             found: format!("it ran and {accesses} accesses were counted"),
             ..trial
         },
-        Err(e) => trial.error(&e).bad(
-            State::Fails,
+        Err(e) => trial.with_error(&e).failing(
+            CheckState::Fails,
             "no program can be traced",
             "reading profiles made elsewhere",
             "see what else fails here; else trace outside of this container or sandbox",
@@ -34,8 +34,8 @@ pub fn check(hither: &Path, program: &str) -> Check {
 }
 
 /// Accesses that the tracer counted.
-fn run(hither: &Path, program: &str) -> io::Result<u64> {
-    let place = Place::new()?;
+fn run_trial(hither: &Path, program: &str) -> io::Result<u64> {
+    let place = TrialFolder::new()?;
     let profile = place.0.join("trial.hither");
     let said = place.0.join("said");
     let mut command = Command::new(hither);
@@ -45,7 +45,7 @@ fn run(hither: &Path, program: &str) -> io::Result<u64> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(File::create(&said)?);
-    let status = end(command)?;
+    let status = wait_with_timeout(command)?;
     if !status.success() {
         let said = fs::read_to_string(&said).unwrap_or_default();
         let why = said.lines().next().unwrap_or_default();
@@ -62,17 +62,17 @@ fn run(hither: &Path, program: &str) -> io::Result<u64> {
     }
 }
 
-fn end(mut command: Command) -> io::Result<ExitStatus> {
+fn wait_with_timeout(mut command: Command) -> io::Result<ExitStatus> {
     let mut child = command.spawn()?;
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TRIAL_TIMEOUT {
             child.kill()?;
             child.wait()?;
-            let message = format!("it did not end within {PATIENCE:?}");
+            let message = format!("it did not end within {TRIAL_TIMEOUT:?}");
             return Err(io::Error::other(message));
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -80,16 +80,16 @@ fn end(mut command: Command) -> io::Result<ExitStatus> {
 }
 
 /// A folder of our own, removed in the end.
-struct Place(PathBuf);
+struct TrialFolder(PathBuf);
 
-impl Place {
-    fn new() -> io::Result<Place> {
+impl TrialFolder {
+    fn new() -> io::Result<TrialFolder> {
         let template = std::env::temp_dir().join("hither-doctor-XXXXXX");
-        Ok(Place(nix::unistd::mkdtemp(&template)?))
+        Ok(TrialFolder(nix::unistd::mkdtemp(&template)?))
     }
 }
 
-impl Drop for Place {
+impl Drop for TrialFolder {
     fn drop(&mut self) {
         // Nothing to be done about it, and nobody left to tell.
         let _ = fs::remove_dir_all(&self.0);
@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_start_fails_with_its_errno() {
-        let check = check(Path::new("/nonexistent/hither"), "/bin/true");
-        assert_eq!(check.state, State::Fails);
+        let check = check_trial_run(Path::new("/nonexistent/hither"), "/bin/true");
+        assert_eq!(check.state, CheckState::Fails);
         assert_eq!(check.errno.as_deref(), Some("ENOENT"));
     }
 
     #[test]
     fn places_are_removed() {
-        let place = Place::new().expect("a folder");
+        let place = TrialFolder::new().expect("a folder");
         let path = place.0.clone();
         fs::write(path.join("file"), "x").expect("write");
         drop(place);

@@ -1,7 +1,7 @@
 //! sched_getaffinity(2) answered in place of the kernel, with a mask of ours.
 use std::io::{self, IoSlice};
 
-use hither_sys::affinity::{self, Mask};
+use hither_sys::affinity::{self, CpuMask};
 use hither_sys::Tid;
 use nix::errno::Errno;
 use nix::sys::uio::{process_vm_writev, RemoteIoVec};
@@ -10,8 +10,8 @@ use nix::sys::uio::{process_vm_writev, RemoteIoVec};
 ///
 /// # Errors
 /// As the kernel's: there is no such thread, or too little room.
-pub fn bytes(target: Tid, room: usize, mask: &Mask) -> io::Result<Vec<u8>> {
-    affinity::length(target, room).map(|length| mask.bytes(length))
+pub fn bytes(target: Tid, room: usize, mask: &CpuMask) -> io::Result<Vec<u8>> {
+    affinity::kernel_mask_len(target, room).map(|length| mask.to_bytes(length))
 }
 
 /// Writes them to the caller `tid`; the system call's result then.

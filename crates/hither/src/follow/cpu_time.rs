@@ -9,25 +9,25 @@ use hither_sys::Pid;
 
 /// Processor time of all processes that are or were followed, since they were.
 #[derive(Debug, Default)]
-pub struct Clocks {
+pub struct CpuClocks {
     /// As it was when they came and as it is now.
     live: HashMap<Pid, (Nanos, Nanos)>,
     ended: Nanos,
 }
 
-impl Clocks {
+impl CpuClocks {
     /// A process that begins.
-    pub fn born(&mut self, pid: Pid) {
+    pub fn process_started(&mut self, pid: Pid) {
         self.live.entry(pid).or_default();
     }
 
     /// A process that runs already, which counts from now on.
-    pub fn joined(&mut self, pid: Pid) {
+    pub fn process_attached(&mut self, pid: Pid) {
         let now = time_of(pid).unwrap_or(0);
         self.live.insert(pid, (now, now));
     }
 
-    pub fn gone(&mut self, pid: Pid) {
+    pub fn process_ended(&mut self, pid: Pid) {
         let (came, now) = self.live.remove(&pid).unwrap_or_default();
         self.ended += now - came;
     }
@@ -42,18 +42,18 @@ impl Clocks {
     }
 }
 
-pub fn nanos(duration: Duration) -> Nanos {
+pub fn to_nanos(duration: Duration) -> Nanos {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Processor time of a process so far.
 fn time_of(pid: Pid) -> Option<Nanos> {
     let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid)).ok()?;
-    Some(nanos(Duration::from(clock_gettime(clock).ok()?)))
+    Some(to_nanos(Duration::from(clock_gettime(clock).ok()?)))
 }
 
 /// Processor time of this process so far.
 pub fn own_time() -> Nanos {
     let now = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
-    now.map_or(0, |now| nanos(Duration::from(now)))
+    now.map_or(0, |now| to_nanos(Duration::from(now)))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use hither_profile::RunEnd;
 use hither_sys::process;
-use hither_sys::ptrace::{change, Change};
+use hither_sys::ptrace::{child_state_change, ChildStateChange};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 
 /// Signals that tell of our own mistakes; everything else is held back, real-time signals
 /// included.
-const OURS: [Signal; 9] = [
+const NOT_BLOCKED: [Signal; 9] = [
     Signal::SIGSEGV,
     Signal::SIGBUS,
     Signal::SIGFPE,
@@ -31,44 +31,46 @@ const OURS: [Signal; 9] = [
     Signal::SIGXFSZ,
 ];
 /// How long a process group takes at most to hear of one signal.
-const GROUP: Duration = Duration::from_millis(10);
+const GROUP_DELAY: Duration = Duration::from_millis(10);
 
 /// The mask as hither found it: who polls after following failed is not to take ours for it.
 static BEFORE: OnceLock<SigSet> = OnceLock::new();
 
 /// Signals held back from this process from now on.
-pub struct Signals {
+pub struct BlockedSignals {
     fd: SignalFd,
     before: SigSet,
 }
 
-impl Signals {
+impl BlockedSignals {
     /// # Errors
     /// When the kernel gives no signalfd.
-    pub fn hold() -> Result<Self> {
+    pub fn block() -> Result<Self> {
         process::reap_children();
         let mut held = SigSet::all();
-        OURS.into_iter().for_each(|signal| held.remove(signal));
+        NOT_BLOCKED
+            .into_iter()
+            .for_each(|signal| held.remove(signal));
         let now = SigSet::thread_get_mask().context("cannot read the signal mask")?;
         let before = *BEFORE.get_or_init(|| now);
         held.thread_block().context("cannot hold signals back")?;
         let fd = SignalFd::with_flags(&held, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .context("cannot make a signalfd")?;
-        Ok(Signals { fd, before })
+        Ok(BlockedSignals { fd, before })
     }
 
     /// The mask as it was, for the program.
-    pub fn before(&self) -> SigSet {
+    pub fn previous_mask(&self) -> SigSet {
         self.before
     }
 
     /// To be waited for.
-    pub fn ready(&self) -> PollFd<'_> {
+    pub fn poll_fd(&self) -> PollFd<'_> {
         PollFd::new(self.fd.as_fd(), PollFlags::POLLIN)
     }
 
     /// Whether somebody wants this process to end. To be asked when signals are ready.
-    pub fn has_enough(&self) -> bool {
+    pub fn is_interrupted(&self) -> bool {
         let ends = [
             Signal::SIGINT,
             Signal::SIGTERM,
@@ -93,7 +95,7 @@ impl Signals {
             let sent = info.ssi_code <= 0 && !from_follower && signal != Signal::SIGCHLD as i32;
             if sent && signal != Signal::SIGCONT as i32 {
                 // It may have ended meanwhile; then there is nobody to tell.
-                let _ = process::send(child.as_raw(), signal);
+                let _ = process::send_signal(child.as_raw(), signal);
             }
         }
         continued
@@ -104,13 +106,13 @@ impl Signals {
 ///
 /// # Errors
 /// When the kernel refuses to watch the child.
-pub fn wait(child: Pid, follower: Pid, signals: &Signals) -> Result<RunEnd> {
-    wait_with(child, Some(follower), signals, |_| None)
+pub fn wait_for_child(child: Pid, follower: Pid, signals: &BlockedSignals) -> Result<RunEnd> {
+    wait_with_callback(child, Some(follower), signals, |_| None)
 }
 
 /// Why who waits is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beat {
+pub enum WaitEvent {
     /// At first, and when the time it asked for is over, or earlier.
     Tick,
     /// This process is about to stop, as the program was stopped...
@@ -123,35 +125,37 @@ pub enum Beat {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn wait_with(
+pub fn wait_with_callback(
     child: Pid,
     follower: Option<Pid>,
-    signals: &Signals,
-    mut tick: impl FnMut(Beat) -> Option<Duration>,
+    signals: &BlockedSignals,
+    mut tick: impl FnMut(WaitEvent) -> Option<Duration>,
 ) -> Result<RunEnd> {
     let mut stopped = false;
     loop {
-        let pause = tick(Beat::Tick).and_then(|pause| PollTimeout::try_from(pause).ok());
+        let pause = tick(WaitEvent::Tick).and_then(|pause| PollTimeout::try_from(pause).ok());
         let mut ready = [PollFd::new(signals.fd.as_fd(), PollFlags::POLLIN)];
         match poll(&mut ready, pause.unwrap_or(PollTimeout::NONE)) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error).context("cannot wait for the program"),
         }
         let continued = signals.forward(child, follower);
-        while let Some(change) = change(child.as_raw()).context("cannot wait for the program")? {
+        while let Some(change) =
+            child_state_change(child.as_raw()).context("cannot wait for the program")?
+        {
             match change {
-                Change::Exited(status) => return Ok(RunEnd::Exited { status }),
-                Change::Killed(signal) => return Ok(RunEnd::Signaled { signal }),
-                Change::Continued => stopped = false,
-                Change::Stopped(signal) => {
-                    tick(Beat::Stopping);
-                    stopped = stop_with(child, follower, signal, signals)?;
-                    tick(Beat::GoingOn);
+                ChildStateChange::Exited(status) => return Ok(RunEnd::Exited { status }),
+                ChildStateChange::Killed(signal) => return Ok(RunEnd::Signaled { signal }),
+                ChildStateChange::Continued => stopped = false,
+                ChildStateChange::Stopped(signal) => {
+                    tick(WaitEvent::Stopping);
+                    stopped = stop_like_child(child, follower, signal, signals)?;
+                    tick(WaitEvent::GoingOn);
                 }
             }
         }
         if continued && stopped {
-            go_on(child)?;
+            continue_child(child)?;
             stopped = false;
         }
     }
@@ -159,34 +163,39 @@ pub fn wait_with(
 
 /// Stops this process as `child` was stopped by `signal`. Whether that is still stopped
 /// when we are not.
-fn stop_with(child: Pid, follower: Option<Pid>, signal: i32, signals: &Signals) -> Result<bool> {
+fn stop_like_child(
+    child: Pid,
+    follower: Option<Pid>,
+    signal: i32,
+    signals: &BlockedSignals,
+) -> Result<bool> {
     // Whatever came before is older than the stop.
     signals.forward(child, follower);
     let Ok(signal) = Signal::try_from(signal) else {
         return Ok(true);
     };
-    process::send(nix::unistd::getpid().as_raw(), signal as i32).context("cannot stop")?;
+    process::send_signal(nix::unistd::getpid().as_raw(), signal as i32).context("cannot stop")?;
     let one = SigSet::from(signal);
     let mask = |how| nix::sys::signal::sigprocmask(how, Some(&one), None);
     // SIGSTOP cannot be held back and has its effect before this.
     mask(SigmaskHow::SIG_UNBLOCK).context("cannot stop")?;
     mask(SigmaskHow::SIG_BLOCK).context("cannot stop")?;
     if signals.forward(child, follower) {
-        return go_on(child).map(|()| false);
+        return continue_child(child).map(|()| false);
     }
     // Stop signals of the terminal do nothing to a process group that no shell minds.
     Ok(true)
 }
 
 /// Continues the child, unless whoever continued us has done so.
-fn go_on(child: Pid) -> Result<()> {
-    std::thread::sleep(GROUP);
+fn continue_child(child: Pid) -> Result<()> {
+    std::thread::sleep(GROUP_DELAY);
     let flags = WaitPidFlag::WNOHANG
         | WaitPidFlag::WNOWAIT
         | WaitPidFlag::WEXITED
         | WaitPidFlag::WCONTINUED;
     if waitid(Id::Pid(child), flags) == Ok(WaitStatus::StillAlive) {
-        process::send(child.as_raw(), Signal::SIGCONT as i32).context("cannot go on")?;
+        process::send_signal(child.as_raw(), Signal::SIGCONT as i32).context("cannot go on")?;
     }
     Ok(())
 }

@@ -7,14 +7,14 @@ use anyhow::{Context, Result};
 use hither_sys::process;
 use nix::unistd::Pid;
 
-use super::job_control::Signals;
-use crate::program::target::Target;
+use super::job_control::BlockedSignals;
+use crate::program::target::TargetProgram;
 
 /// The program, its arguments and environment, signals as they were before us.
-pub fn command(
-    target: &Target,
+pub fn build_command(
+    target: &TargetProgram,
     environment: &[(OsString, OsString)],
-    signals: &Signals,
+    signals: &BlockedSignals,
 ) -> Command {
     // In our own environment, since `Command` would sort one that it changes.
     for (name, value) in environment {
@@ -24,14 +24,14 @@ pub fn command(
     if let Some((name, arguments)) = target.argv.split_first() {
         command.arg0(name).args(arguments);
     }
-    process::inherit(&mut command, signals.before());
+    process::restore_signals_and_limits(&mut command, signals.previous_mask());
     process::close_streams(&mut command);
     command
 }
 
 /// # Errors
 /// When the kernel does not start it.
-pub fn spawn(target: &Target, mut command: Command) -> Result<Pid> {
+pub fn spawn_target(target: &TargetProgram, mut command: Command) -> Result<Pid> {
     let child = command.spawn();
     let child = child.with_context(|| format!("cannot start {}", target.executable.display()))?;
     Ok(Pid::from_raw(

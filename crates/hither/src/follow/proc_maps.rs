@@ -8,7 +8,7 @@ const PAGE: u64 = 4096;
 
 /// A mapping that was made, or that exists when an image starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mapping {
+pub struct MemoryMapping {
     pub address: u64,
     /// Bytes, in whole pages.
     pub length: u64,
@@ -30,14 +30,14 @@ pub struct MappedFile {
 }
 
 /// Everything mapped in a process.
-pub fn mappings(pid: Pid) -> Vec<Mapping> {
+pub fn read_mappings(pid: Pid) -> Vec<MemoryMapping> {
     let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     let maps = String::from_utf8_lossy(&maps);
     maps.lines().filter_map(parse).collect()
 }
 
 /// `7f00-7f80 rw-p 00001000 fe:00 1234      /usr/lib/x.so`
-fn parse(line: &str) -> Option<Mapping> {
+fn parse(line: &str) -> Option<MemoryMapping> {
     let (range, rest) = line.split_once(' ')?;
     let (rights, rest) = rest.split_once(' ')?;
     let (offset, rest) = rest.split_once(' ')?;
@@ -65,7 +65,7 @@ fn parse(line: &str) -> Option<Mapping> {
         ino: ino.parse().ok()?,
         offset: hex(offset)?,
     };
-    Some(Mapping {
+    Some(MemoryMapping {
         address: start,
         length: end - start,
         prot: prot.fold(0, |all, (_, bit)| all | bit),
@@ -97,7 +97,7 @@ mod tests {
             ino: 1234,
             offset: 0x2000,
         };
-        let expected = Mapping {
+        let expected = MemoryMapping {
             address: 0x7f00,
             length: 0x1000,
             prot: libc::PROT_READ | libc::PROT_WRITE,
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn our_own_mappings() {
         let pid = i32::try_from(std::process::id()).expect("pid");
-        let names: Vec<String> = mappings(pid)
+        let names: Vec<String> = read_mappings(pid)
             .into_iter()
             .filter_map(|m| Some(m.file?.path))
             .collect();

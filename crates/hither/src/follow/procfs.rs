@@ -1,6 +1,6 @@
 //! What /proc says of a thread: its name, where it ran last, where it may run.
 use crate::program::mpi;
-use hither_sys::affinity::Mask;
+use hither_sys::affinity::CpuMask;
 use hither_sys::{Cpu, Pid, Tid};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -8,7 +8,7 @@ use std::io::Read;
 
 /// A thread at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct ThreadStatus {
     pub name: String,
     /// The unit that it ran on last.
     pub ran: Option<Cpu>,
@@ -20,7 +20,7 @@ pub struct Look {
 
 /// Thread `tid` of process `pid`; `None` when it is gone.
 #[must_use]
-pub fn look(pid: Pid, tid: Tid) -> Option<Look> {
+pub fn read_thread_status(pid: Pid, tid: Tid) -> Option<ThreadStatus> {
     // One read gives all of such a file.
     let mut bytes = [0; 4096];
     let mut read = |file: &str| {
@@ -28,8 +28,8 @@ pub fn look(pid: Pid, tid: Tid) -> Option<Look> {
         let length = file.read(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
     };
-    let mut look = stat(&read("stat")?)?;
-    look.allowed = Mask::of(tid).ok().map(|mask| mask.to_string());
+    let mut look = parse_stat(&read("stat")?)?;
+    look.allowed = CpuMask::of_thread(tid).ok().map(|mask| mask.to_string());
     look.migrations = read("sched").and_then(|s| {
         let line = s.lines().find(|l| l.starts_with("se.nr_migrations"))?;
         line.rsplit(':').next()?.trim().parse().ok()
@@ -38,14 +38,14 @@ pub fn look(pid: Pid, tid: Tid) -> Option<Look> {
 }
 
 /// `TID (name) state ...`: the name may hold anything, the processor is the 39th field.
-fn stat(text: &str) -> Option<Look> {
+fn parse_stat(text: &str) -> Option<ThreadStatus> {
     let (before, after) = text.rsplit_once(") ")?;
     let (_, name) = before.split_once('(')?;
     let processor = after.split_whitespace().nth(36);
-    Some(Look {
+    Some(ThreadStatus {
         name: name.to_owned(),
         ran: processor.and_then(|p| p.parse().ok()).map(Cpu),
-        ..Look::default()
+        ..ThreadStatus::default()
     })
 }
 
@@ -54,52 +54,52 @@ fn stat(text: &str) -> Option<Look> {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
-pub struct Birth(pub u64);
+pub struct StartTime(pub u64);
 
 /// When thread `tid` of process `pid` began; `None` when it is gone.
 #[must_use]
-pub fn birth(pid: Pid, tid: Tid) -> Option<Birth> {
+pub fn start_time(pid: Pid, tid: Tid) -> Option<StartTime> {
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    Some(Birth(after_name(&stat, 22)?.parse().ok()?))
+    Some(StartTime(stat_field(&stat, 22)?.parse().ok()?))
 }
 
 /// Who made a process, as far as that lives, its process group, and when it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family {
+pub struct ProcessOrigin {
     pub parent: Pid,
     pub group: Pid,
-    pub born: Birth,
+    pub born: StartTime,
 }
 
 /// `None` when the process is gone.
 #[must_use]
-pub fn family(pid: Pid) -> Option<Family> {
+pub fn process_origin(pid: Pid) -> Option<ProcessOrigin> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(Family {
-        parent: after_name(&stat, 4)?.parse().ok()?,
-        group: after_name(&stat, 5)?.parse().ok()?,
-        born: Birth(after_name(&stat, 22)?.parse().ok()?),
+    Some(ProcessOrigin {
+        parent: stat_field(&stat, 4)?.parse().ok()?,
+        group: stat_field(&stat, 5)?.parse().ok()?,
+        born: StartTime(stat_field(&stat, 22)?.parse().ok()?),
     })
 }
 
 /// Whether a process is one of the kernel's own.
 #[must_use]
-pub fn is_of_kernel(pid: Pid) -> bool {
+pub fn is_kernel_thread(pid: Pid) -> bool {
     const PF_KTHREAD: u64 = 0x0020_0000;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let flags = after_name(&stat, 9).and_then(|flags| flags.parse::<u64>().ok());
+    let flags = stat_field(&stat, 9).and_then(|flags| flags.parse::<u64>().ok());
     flags.is_some_and(|flags| flags & PF_KTHREAD != 0)
 }
 
 /// A field of a stat file, counted from 1 as proc(5) does, behind the name, which may hold
 /// anything.
-fn after_name(stat: &str, field: usize) -> Option<&str> {
+fn stat_field(stat: &str, field: usize) -> Option<&str> {
     stat.rsplit_once(") ")?.1.split_whitespace().nth(field - 3)
 }
 
 /// The threads of a process in order of their ids; none when it is gone.
 #[must_use]
-pub fn threads(pid: Pid) -> Vec<Tid> {
+pub fn thread_ids(pid: Pid) -> Vec<Tid> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
@@ -111,7 +111,7 @@ pub fn threads(pid: Pid) -> Vec<Tid> {
 
 /// The processes that a thread has made and that are still its children.
 #[must_use]
-pub fn children(pid: Pid, tid: Tid) -> Vec<Pid> {
+pub fn child_pids(pid: Pid, tid: Tid) -> Vec<Pid> {
     let list = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children"));
     let list = list.unwrap_or_default();
     list.split_whitespace()
@@ -131,7 +131,7 @@ pub fn executable(pid: Pid) -> String {
 
 /// What a process was started as; its name where it does not tell.
 #[must_use]
-pub fn command(pid: Pid) -> Vec<String> {
+pub fn command_line(pid: Pid) -> Vec<String> {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = String::from_utf8_lossy(&words).into_owned();
     let words = words.trim_end_matches('\0').split('\0');
@@ -140,7 +140,7 @@ pub fn command(pid: Pid) -> Vec<String> {
 
 /// The number of process `pid` among the ranks on this host, by its environment.
 #[must_use]
-pub fn rank(pid: Pid) -> Option<u32> {
+pub fn mpi_local_rank(pid: Pid) -> Option<u32> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let environment = String::from_utf8_lossy(&environment).into_owned();
     mpi::local_rank(|name| {
@@ -158,14 +158,14 @@ mod tests {
     fn names_may_hold_parentheses() {
         let numbers: Vec<String> = (4..=52).map(|n| n.to_string()).collect();
         let text = format!("17 (a) R (b) S {}\n", numbers.join(" "));
-        let look = stat(&text).expect("a thread");
+        let look = parse_stat(&text).expect("a thread");
         assert_eq!((look.name.as_str(), look.ran), ("a) R (b", Some(Cpu(39))));
-        assert_eq!(stat("17"), None);
+        assert_eq!(parse_stat("17"), None);
         assert_eq!(
-            stat("17 (a) S 1"),
-            Some(Look {
+            parse_stat("17 (a) S 1"),
+            Some(ThreadStatus {
                 name: "a".to_owned(),
-                ..Look::default()
+                ..ThreadStatus::default()
             })
         );
     }
@@ -176,23 +176,26 @@ mod tests {
         let mut child = std::process::Command::new("sleep");
         let mut child = child.arg("60").spawn().expect("sleep");
         let pid = i32::try_from(child.id()).expect("pid");
-        let (ours, its) = (family(own).expect("alive"), family(pid).expect("alive"));
+        let (ours, its) = (
+            process_origin(own).expect("alive"),
+            process_origin(pid).expect("alive"),
+        );
         assert_eq!((its.parent, its.group), (own, ours.group));
         assert!(its.born >= ours.born);
-        assert_eq!(birth(pid, pid), Some(its.born));
+        assert_eq!(start_time(pid, pid), Some(its.born));
         child.kill().expect("kill");
         child.wait().expect("wait");
-        assert_eq!((family(pid), birth(pid, pid)), (None, None));
-        assert!(!is_of_kernel(own) && !is_of_kernel(pid));
+        assert_eq!((process_origin(pid), start_time(pid, pid)), (None, None));
+        assert!(!is_kernel_thread(own) && !is_kernel_thread(pid));
         let kthreadd = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
-        assert_eq!(is_of_kernel(2), kthreadd);
+        assert_eq!(is_kernel_thread(2), kthreadd);
     }
 
     #[test]
     fn this_thread_can_be_looked_at() {
         let (pid, tid) = (nix::unistd::getpid(), nix::unistd::gettid());
-        let look = look(pid.as_raw(), tid.as_raw()).expect("this thread");
+        let look = read_thread_status(pid.as_raw(), tid.as_raw()).expect("this thread");
         assert!(look.ran.is_some() && look.allowed.is_some());
-        assert!(super::look(pid.as_raw(), i32::MAX - 1).is_none());
+        assert!(super::read_thread_status(pid.as_raw(), i32::MAX - 1).is_none());
     }
 }

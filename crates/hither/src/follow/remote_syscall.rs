@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use hither_sys::ptrace::{self, Event, Registers, Until};
+use hither_sys::ptrace::{self, Registers, ResumeMode, TraceeEvent};
 
 use hither_sys::{Node, Tid};
 
@@ -36,13 +36,13 @@ impl Vdso {
         }
     }
 
-    pub fn syscall(&self) -> Option<u64> {
+    pub fn syscall_offset(&self) -> Option<u64> {
         self.syscall
     }
 
     /// Where there is a word whose lowest bits are the mask of `node` alone, and how many
     /// of its bits mbind(2) is to read, in its way of counting.
-    pub fn mask(&mut self, node: Node) -> Option<(u64, u64)> {
+    pub fn node_mask_offset(&mut self, node: Node) -> Option<(u64, u64)> {
         let bytes = &self.bytes;
         let found = self.masks.entry(node).or_insert_with(|| {
             let bits = (2 << node.0.min(NODES)) - 1;
@@ -74,7 +74,7 @@ fn own_vdso() -> Option<Vec<u8>> {
 }
 
 /// A stopped thread that calls for us. It is to be given back, and then let go.
-pub struct Borrowed<'q> {
+pub struct BorrowedThread<'q> {
     tid: Tid,
     /// Address of a `syscall` instruction in its process.
     syscall: u64,
@@ -82,20 +82,24 @@ pub struct Borrowed<'q> {
     signal_mask: u64,
     /// It was stopped by something else meanwhile.
     trapped: bool,
-    queue: &'q mut VecDeque<(Tid, Event)>,
+    queue: &'q mut VecDeque<(Tid, TraceeEvent)>,
 }
 
-impl<'q> Borrowed<'q> {
+impl<'q> BorrowedThread<'q> {
     /// Events that end the thread go to `queue`.
     ///
     /// # Errors
     /// ESRCH when it was killed, as with all that follow.
-    pub fn take(tid: Tid, syscall: u64, queue: &'q mut VecDeque<(Tid, Event)>) -> io::Result<Self> {
+    pub fn borrow(
+        tid: Tid,
+        syscall: u64,
+        queue: &'q mut VecDeque<(Tid, TraceeEvent)>,
+    ) -> io::Result<Self> {
         let saved = ptrace::registers(tid)?;
         // A signal must not be delivered to code that is not where it seems to be.
         let signal_mask = ptrace::signal_mask(tid)?;
         ptrace::set_signal_mask(tid, u64::MAX)?;
-        Ok(Borrowed {
+        Ok(BorrowedThread {
             tid,
             syscall,
             saved,
@@ -106,7 +110,7 @@ impl<'q> Borrowed<'q> {
     }
 
     /// Makes a call; the result is as in the register, negative for an error.
-    pub fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<i64> {
+    pub fn make_syscall(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<i64> {
         self.call_at(self.syscall, number, arguments)
     }
 
@@ -135,11 +139,14 @@ impl<'q> Borrowed<'q> {
 
     fn next_syscall_stop(&mut self) -> io::Result<()> {
         loop {
-            ptrace::resume(self.tid, Until::Syscall, 0)?;
+            ptrace::resume(self.tid, ResumeMode::Syscall, 0)?;
             match ptrace::wait(Some(self.tid), true)? {
-                Some((_, Event::Syscall)) => return Ok(()),
-                Some((_, Event::Trap | Event::GroupStop(_))) => self.trapped = true,
-                Some((tid, event @ (Event::Exit | Event::Exited(_) | Event::Killed(_)))) => {
+                Some((_, TraceeEvent::Syscall)) => return Ok(()),
+                Some((_, TraceeEvent::Trap | TraceeEvent::GroupStop(_))) => self.trapped = true,
+                Some((
+                    tid,
+                    event @ (TraceeEvent::Exit | TraceeEvent::Exited(_) | TraceeEvent::Killed(_)),
+                )) => {
                     self.queue.push_back((tid, event));
                     return Err(io::Error::from_raw_os_error(nix::libc::ESRCH));
                 }
@@ -168,16 +175,16 @@ mod tests {
     #[test]
     fn the_vdso_has_what_we_need() {
         let mut vdso = Vdso::read();
-        assert!(vdso.syscall().is_some());
+        assert!(vdso.syscall_offset().is_some());
         for node in 0..32 {
-            let (at, maxnode) = vdso.mask(Node(node)).expect("a mask");
+            let (at, maxnode) = vdso.node_mask_offset(Node(node)).expect("a mask");
             let at = usize::try_from(at).expect("an offset");
             let word = <[u8; 8]>::try_from(&vdso.bytes[at..at + 8]).expect("a word");
             // The kernel reads one bit less than it is told.
             let read = u64::from_le_bytes(word) & ((1 << (maxnode - 1)) - 1);
             assert_eq!(read, 1 << node);
         }
-        assert_eq!(vdso.mask(Node(62)), None);
-        assert_eq!(vdso.mask(Node(4000)), None);
+        assert_eq!(vdso.node_mask_offset(Node(62)), None);
+        assert_eq!(vdso.node_mask_offset(Node(4000)), None);
     }
 }

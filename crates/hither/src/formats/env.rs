@@ -1,18 +1,18 @@
 //! Environment variables for OpenMP: those of the standard, which every runtime reads, and
 //! the older ones of GNU and of Intel and LLVM.
 //! `eval "$(hither map app.place.json --format env)"; ./app`
-use super::placed_processes::{commas, largest};
-use super::Format;
+use super::placed_processes::{comma_list, largest_process};
+use super::LauncherFormat;
 use hither_profile::Placement;
 
-pub struct Env;
+pub struct EnvFormat;
 
-impl Format for Env {
+impl LauncherFormat for EnvFormat {
     fn name(&self) -> &'static str {
         "env"
     }
 
-    fn about(&self) -> &'static str {
+    fn summary(&self) -> &'static str {
         "OpenMP: eval \"$(hither map ... --format env)\" before the program"
     }
 
@@ -22,7 +22,7 @@ impl Format for Env {
     /// Place n is the PU of thread n. There are as many places as threads, so `close`
     /// gives thread n place n (OpenMP 5.2, 10.1.3).
     fn write(&self, placement: &Placement) -> Result<String, String> {
-        let pus = largest(placement)?.pus();
+        let pus = largest_process(placement)?.pus();
         let places: Vec<String> = pus.iter().map(|pu| format!("{{{pu}}}")).collect();
         let blanks: Vec<String> = pus.iter().map(u32::to_string).collect();
         Ok(format!(
@@ -35,7 +35,7 @@ impl Format for Env {
             pus.len(),
             places.join(","),
             blanks.join(" "),
-            commas(&pus),
+            comma_list(&pus),
         ))
     }
 }

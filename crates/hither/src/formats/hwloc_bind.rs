@@ -1,15 +1,15 @@
 //! A script that pins a running program with hwloc-bind.
-use super::{pin_script, Format};
+use super::{pin_script, LauncherFormat};
 use hither_profile::Placement;
 
-pub struct HwlocBind;
+pub struct HwlocBindFormat;
 
-impl Format for HwlocBind {
+impl LauncherFormat for HwlocBindFormat {
     fn name(&self) -> &'static str {
         "hwloc-bind"
     }
 
-    fn about(&self) -> &'static str {
+    fn summary(&self) -> &'static str {
         "a script that pins a running program's threads: sh SCRIPT PID..."
     }
 

@@ -1,27 +1,27 @@
 //! likwid-pin: pins the first thread and then each as it is created.
 //! `$(hither map app.place.json --format likwid-pin) ./app`
-use super::placed_processes::{commas, largest, Process};
-use super::Format;
+use super::placed_processes::{comma_list, largest_process, PlacedProcess};
+use super::LauncherFormat;
 use hither_profile::Placement;
 
 /// Bits of likwid-pin's mask of threads to skip.
 const SKIPPABLE: usize = 64;
 
-pub struct LikwidPin;
+pub struct LikwidPinFormat;
 
-impl Format for LikwidPin {
+impl LauncherFormat for LikwidPinFormat {
     fn name(&self) -> &'static str {
         "likwid-pin"
     }
 
-    fn about(&self) -> &'static str {
+    fn summary(&self) -> &'static str {
         "pthreads and OpenMP: $(hither map ... --format likwid-pin) ./app"
     }
 
     fn write(&self, placement: &Placement) -> Result<String, String> {
-        let process = largest(placement)?;
-        let skip = skip(&process)?;
-        let list = list(&process.pus(), placement.machine.units as usize)?;
+        let process = largest_process(placement)?;
+        let skip = skip_mask(&process)?;
+        let list = likwid_cpu_list(&process.pus(), placement.machine.units as usize)?;
         Ok(format!("likwid-pin -q -s {skip:#x} -c {list}\n"))
     }
 }
@@ -29,7 +29,7 @@ impl Format for LikwidPin {
 /// likwid-pin drops repeated numbers from a list with commas, and begins it anew when there
 /// are more threads. A list chained by `@` keeps them, but may not be longer than the
 /// machine has PUs.
-fn list(pus: &[u32], units: usize) -> Result<String, String> {
+fn likwid_cpu_list(pus: &[u32], units: usize) -> Result<String, String> {
     let mut distinct = Vec::new();
     for pu in pus {
         if !distinct.contains(pu) {
@@ -37,7 +37,7 @@ fn list(pus: &[u32], units: usize) -> Result<String, String> {
         }
     }
     if pus.iter().zip(distinct.iter().cycle()).all(|(a, b)| a == b) {
-        return Ok(commas(&distinct));
+        return Ok(comma_list(&distinct));
     }
     if pus.len() > units {
         return Err(format!("likwid-pin can give {} threads to {units} PUs only in turn, and this placement is another; use --format env or taskset", pus.len()));
@@ -49,7 +49,7 @@ fn list(pus: &[u32], units: usize) -> Result<String, String> {
 /// Bit n is set for the n-th thread created, from 0, if it is not placed. The first
 /// thread of the process is not created, and cannot be skipped. A mask also keeps
 /// likwid-pin from guessing which threads are a runtime's own.
-fn skip(process: &Process) -> Result<u64, String> {
+fn skip_mask(process: &PlacedProcess) -> Result<u64, String> {
     let last = process.placed.last().map_or(0, |(thread, _)| *thread);
     let mut mask = 0;
     for thread in 0..last {

@@ -16,16 +16,16 @@ mod taskset;
 mod tests;
 mod text;
 
-pub use text::describe;
+pub use text::describe_region;
 
 use hither_profile::Placement;
 
 /// What other tools read instead of a placement.
-pub trait Format: Sync {
+pub trait LauncherFormat: Sync {
     /// As `--format` takes it.
     fn name(&self) -> &'static str;
     /// One line: what it is for, and how to use it.
-    fn about(&self) -> &'static str;
+    fn summary(&self) -> &'static str;
     /// The whole text, lines ended.
     ///
     /// # Errors
@@ -34,13 +34,13 @@ pub trait Format: Sync {
 }
 
 /// Every format, in the order in which `hither map --list` shows them.
-pub const ALL: &[&dyn Format] = &[
-    &text::Text,
-    &env::Env,
-    &taskset::Taskset,
-    &numactl::Numactl,
-    &hwloc_bind::HwlocBind,
-    &likwid_pin::LikwidPin,
-    &openmpi_rankfile::Rankfile,
-    &slurm::Slurm,
+pub const ALL: &[&dyn LauncherFormat] = &[
+    &text::TextFormat,
+    &env::EnvFormat,
+    &taskset::TasksetFormat,
+    &numactl::NumactlFormat,
+    &hwloc_bind::HwlocBindFormat,
+    &likwid_pin::LikwidPinFormat,
+    &openmpi_rankfile::RankfileFormat,
+    &slurm::SlurmFormat,
 ];

@@ -1,23 +1,23 @@
 //! A rankfile for Open MPI 4: a line per rank. On a machine with several threads per core
 //! PUs are meant only if mpirun is told so, and by the kernel's numbers likewise.
-use super::placed_processes::{commas, ranks, sorted};
-use super::Format;
+use super::placed_processes::{comma_list, mpi_ranks, sorted_unique};
+use super::LauncherFormat;
 use hither_profile::Placement;
 
-pub struct Rankfile;
+pub struct RankfileFormat;
 
-impl Format for Rankfile {
+impl LauncherFormat for RankfileFormat {
     fn name(&self) -> &'static str {
         "openmpi-rankfile"
     }
 
-    fn about(&self) -> &'static str {
+    fn summary(&self) -> &'static str {
         "Open MPI: mpirun --rankfile FILE, with the options that FILE names"
     }
 
     /// A rank with several threads gets the PUs of all of them.
     fn write(&self, placement: &Placement) -> Result<String, String> {
-        let ranks = ranks(placement);
+        let ranks = mpi_ranks(placement);
         if ranks.is_empty() {
             return Err("the placement places no thread".to_owned());
         }
@@ -26,7 +26,7 @@ impl Format for Rankfile {
             ranks.len()
         );
         for (rank, process) in ranks.iter().enumerate() {
-            let pus = commas(&sorted(process.pus()));
+            let pus = comma_list(&sorted_unique(process.pus()));
             out += &format!("rank {rank}=localhost slot={pus}\n");
         }
         Ok(out)

@@ -6,7 +6,7 @@ use hither_profile::Placement;
 /// kernel's number. The kernel lists threads in order of their creation; that of their ids is
 /// another when these have begun anew.
 pub fn write(placement: &Placement, command: &str) -> Result<String, String> {
-    let processes = placed_processes::all(placement);
+    let processes = placed_processes::placed_processes(placement);
     if processes.is_empty() {
         return Err("the placement places no thread".to_owned());
     }
@@ -31,7 +31,11 @@ pub fn write(placement: &Placement, command: &str) -> Result<String, String> {
     );
     for (number, process) in (1..).zip(&processes) {
         for (thread, place) in &process.placed {
-            out += &format!("pin \"${{{number}}}\" {} {}\n", thread + 1, place.os());
+            out += &format!(
+                "pin \"${{{number}}}\" {} {}\n",
+                thread + 1,
+                place.os_index()
+            );
         }
     }
     Ok(out)

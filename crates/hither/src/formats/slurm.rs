@@ -1,30 +1,33 @@
 //! Slurm: the PUs of each task of a node. `$(hither map app.place.json --format slurm) ./app`
-use super::placed_processes::{commas, ranks, sorted, Process};
-use super::Format;
+use super::placed_processes::{comma_list, mpi_ranks, sorted_unique, PlacedProcess};
+use super::LauncherFormat;
 use hither_profile::Placement;
 
-pub struct Slurm;
+pub struct SlurmFormat;
 
-impl Format for Slurm {
+impl LauncherFormat for SlurmFormat {
     fn name(&self) -> &'static str {
         "slurm"
     }
 
-    fn about(&self) -> &'static str {
+    fn summary(&self) -> &'static str {
         "Slurm, one node: $(hither map ... --format slurm) ./app"
     }
 
     /// srun(1): `map_cpu` takes a CPU number per task, `mask_cpu` a mask per task.
     fn write(&self, placement: &Placement) -> Result<String, String> {
-        let ranks = ranks(placement);
+        let ranks = mpi_ranks(placement);
         let width = ranks.iter().map(|r| r.placed.len()).max();
         let width = width.ok_or("the placement places no thread")?;
         let tasks = ranks.len();
         let bind = if width == 1 {
-            let pus: Vec<u32> = ranks.iter().flat_map(Process::pus).collect();
-            format!("map_cpu:{}", commas(&pus))
+            let pus: Vec<u32> = ranks.iter().flat_map(PlacedProcess::pus).collect();
+            format!("map_cpu:{}", comma_list(&pus))
         } else {
-            let masks: Vec<String> = ranks.iter().map(|r| mask(&sorted(r.pus()))).collect();
+            let masks: Vec<String> = ranks
+                .iter()
+                .map(|r| hex_mask(&sorted_unique(r.pus())))
+                .collect();
             format!("mask_cpu:{}", masks.join(","))
         };
         Ok(format!(
@@ -34,7 +37,7 @@ impl Format for Slurm {
 }
 
 /// A set of numbers as a hexadecimal mask of any length.
-pub(super) fn mask(sorted: &[u32]) -> String {
+pub(super) fn hex_mask(sorted: &[u32]) -> String {
     let Some(last) = sorted.last() else {
         return "0x0".to_owned();
     };

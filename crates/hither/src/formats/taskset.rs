@@ -1,15 +1,15 @@
 //! A script that pins a running program with util-linux' taskset.
-use super::{pin_script, Format};
+use super::{pin_script, LauncherFormat};
 use hither_profile::Placement;
 
-pub struct Taskset;
+pub struct TasksetFormat;
 
-impl Format for Taskset {
+impl LauncherFormat for TasksetFormat {
     fn name(&self) -> &'static str {
         "taskset"
     }
 
-    fn about(&self) -> &'static str {
+    fn summary(&self) -> &'static str {
         "a script that pins a running program's threads: sh SCRIPT PID..."
     }
 

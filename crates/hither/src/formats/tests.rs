@@ -2,8 +2,8 @@
 //! with the tools, in `tests/map`.
 use super::{slurm, ALL};
 use hither_profile::{
-    NodeIx, PageRun, PlacedPhase, Placement, ProcessId, ProcessIx, PuIx, RegionPlaces, ThreadId,
-    ThreadIx, ThreadPlace,
+    NodeIx, PageRun, PlacedPhase, Placement, ProcessIdentity, ProcessIx, PuIx, RegionPlacement,
+    ThreadIdentity, ThreadIx, ThreadPlace,
 };
 
 /// Threads as (process, PU of the kernel); no PU is a thread left to the system.
@@ -14,16 +14,16 @@ fn placement(threads: &[(u32, Option<u32>)], ranks: &[Option<u32>]) -> Placement
     let mut placement = Placement {
         threads: threads
             .iter()
-            .map(|(process, _)| ThreadId {
+            .map(|(process, _)| ThreadIdentity {
                 process: ProcessIx(*process),
-                ..ThreadId::default()
+                ..ThreadIdentity::default()
             })
             .collect(),
         processes: ranks
             .iter()
-            .map(|rank| ProcessId {
+            .map(|rank| ProcessIdentity {
                 rank: *rank,
-                ..ProcessId::default()
+                ..ProcessIdentity::default()
             })
             .collect(),
         phases: vec![PlacedPhase {
@@ -150,7 +150,7 @@ fn memory_of_the_whole_program() {
     let mut interleaved = placement(&[(0, Some(0))], &[None]);
     interleaved.policy.data = Some("interleave".to_owned());
     check("numactl", &interleaved, "--interleave=0,8\n");
-    interleaved.phases[0].pages = vec![RegionPlaces {
+    interleaved.phases[0].pages = vec![RegionPlacement {
         region: 0,
         runs: vec![PageRun(0, 1, NodeIx(1))],
     }];
@@ -160,7 +160,7 @@ fn memory_of_the_whole_program() {
 
 #[test]
 fn masks_of_any_length() {
-    let check = |set: &[u32], want: &str| assert_eq!(slurm::mask(set), want);
+    let check = |set: &[u32], want: &str| assert_eq!(slurm::hex_mask(set), want);
     check(&[0], "0x1");
     check(&[0, 1, 5], "0x23");
     check(&[127], "0x80000000000000000000000000000000");

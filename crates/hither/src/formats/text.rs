@@ -1,15 +1,15 @@
 //! A table for people: a line per thread, then a line per run of pages.
-use super::Format;
-use hither_profile::{clean, Placement, RegionId};
+use super::LauncherFormat;
+use hither_profile::{strip_control_characters, Placement, RegionIdentity};
 
-pub struct Text;
+pub struct TextFormat;
 
-impl Format for Text {
+impl LauncherFormat for TextFormat {
     fn name(&self) -> &'static str {
         "text"
     }
 
-    fn about(&self) -> &'static str {
+    fn summary(&self) -> &'static str {
         "a table for people"
     }
 
@@ -29,9 +29,9 @@ impl Format for Text {
                     "{:>6} {:>6} {:>6} {:>6}  {}",
                     place.thread(),
                     place.pu(),
-                    place.os(),
+                    place.os_index(),
                     place.node(),
-                    name.map_or(String::new(), |t| clean(&t.name))
+                    name.map_or(String::new(), |t| strip_control_characters(&t.name))
                 );
                 out += line.trim_end();
                 out.push('\n');
@@ -41,7 +41,9 @@ impl Format for Text {
             }
             for places in &phase.pages {
                 let region = placement.regions.get(places.region as usize);
-                let region = region.map_or_else(String::new, |region| clean(&describe(region)));
+                let region = region.map_or_else(String::new, |region| {
+                    strip_control_characters(&describe_region(region))
+                });
                 for run in &places.runs {
                     out += &format!(
                         "{:>10} {:>10} {:>6}  {region}\n",
@@ -57,7 +59,7 @@ impl Format for Text {
 }
 
 /// A region in words.
-pub fn describe(region: &RegionId) -> String {
+pub fn describe_region(region: &RegionIdentity) -> String {
     use hither_profile::RegionKind as Kind;
     let owner = region.thread.map_or_else(
         || format!("process {}", region.process),

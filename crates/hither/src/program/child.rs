@@ -15,7 +15,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::Pid;
 
-const HELD: [Signal; 6] = [
+const HELD_SIGNALS: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGQUIT,
     Signal::SIGTERM,
@@ -24,16 +24,16 @@ const HELD: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 /// How often `tick` runs at least.
-pub const TICK: Duration = Duration::from_millis(500);
+pub const TICK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Signals held back from this process, to be read instead of dying of them. Must be
 /// made before any thread is, as threads inherit the mask.
-pub struct Signals {
+pub struct HeldSignals {
     fd: SignalFd,
     before: SigSet,
 }
 
-impl Signals {
+impl HeldSignals {
     /// Holds the signals back from now on, for good: the profile is still to be written
     /// after the target has ended.
     ///
@@ -41,12 +41,12 @@ impl Signals {
     /// When the kernel gives no signalfd.
     pub fn hold() -> Result<Self> {
         hither_sys::process::reap_children();
-        let held: SigSet = HELD.into_iter().collect();
+        let held: SigSet = HELD_SIGNALS.into_iter().collect();
         let before = SigSet::thread_get_mask().context("cannot read the signal mask")?;
         held.thread_block().context("cannot hold signals back")?;
         let fd = SignalFd::with_flags(&held, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .context("cannot make a signalfd")?;
-        Ok(Signals { fd, before })
+        Ok(HeldSignals { fd, before })
     }
 
     /// The mask as it was, for the target.
@@ -72,10 +72,10 @@ impl Signals {
 ///
 /// # Errors
 /// When the kernel refuses to watch the child.
-pub fn wait(child: Pid, signals: &Signals, mut tick: impl FnMut()) -> Result<RunEnd> {
+pub fn wait_for_child(child: Pid, signals: &HeldSignals, mut tick: impl FnMut()) -> Result<RunEnd> {
     let watched =
         hither_sys::process::pidfd(child).context("cannot watch the program (pidfd_open)")?;
-    let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::NONE);
+    let timeout = PollTimeout::try_from(TICK_INTERVAL).unwrap_or(PollTimeout::NONE);
     loop {
         let ready = |fd| PollFd::new(fd, PollFlags::POLLIN);
         match poll(
@@ -86,14 +86,14 @@ pub fn wait(child: Pid, signals: &Signals, mut tick: impl FnMut()) -> Result<Run
             Err(error) => return Err(error).context("cannot wait for the program"),
         }
         signals.forward(child);
-        if let Some(end) = ended(child)? {
+        if let Some(end) = child_end(child)? {
             return Ok(end);
         }
         tick();
     }
 }
 
-fn ended(child: Pid) -> Result<Option<RunEnd>> {
+fn child_end(child: Pid) -> Result<Option<RunEnd>> {
     let status = waitpid(child, Some(nix::sys::wait::WaitPidFlag::WNOHANG));
     Ok(match status.context("cannot wait for the program")? {
         WaitStatus::Exited(_, status) => Some(RunEnd::Exited { status }),

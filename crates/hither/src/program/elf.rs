@@ -14,7 +14,7 @@ const PT_INTERP: u32 = 3;
 const PAGE: u64 = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elf {
+pub struct ElfHeader {
     class: u8,
     machine: u16,
     kind: u16,
@@ -24,10 +24,10 @@ pub struct Elf {
     pub base: u64,
 }
 
-impl Elf {
+impl ElfHeader {
     /// What it was built for, unless that is x86-64.
     #[must_use]
-    pub fn foreign(&self) -> Option<String> {
+    pub fn foreign_machine(&self) -> Option<String> {
         let bits = if self.class == CLASS_64 { 64 } else { 32 };
         let family = match self.machine {
             MACHINE_X86_64 if bits == 64 => return None,
@@ -44,7 +44,7 @@ impl Elf {
 
     /// Whether it is an executable, as opposed to an object file or a core dump.
     #[must_use]
-    pub fn runs(&self) -> bool {
+    pub fn is_executable(&self) -> bool {
         const EXECUTABLE: u16 = 2;
         const SHARED: u16 = 3;
         matches!(self.kind, EXECUTABLE | SHARED)
@@ -55,7 +55,7 @@ impl Elf {
 ///
 /// # Errors
 /// When the file is no ELF file or ends early.
-pub fn read(file: &File) -> io::Result<Elf> {
+pub fn read_header(file: &File) -> io::Result<ElfHeader> {
     let mut h = [0; 64];
     let length = file.read_at(&mut h, 0)?;
     if length < 20 || h[..4] != MAGIC {
@@ -65,14 +65,14 @@ pub fn read(file: &File) -> io::Result<Elf> {
         LITTLE_ENDIAN => u16::from_le_bytes([h[at], h[at + 1]]),
         _ => u16::from_be_bytes([h[at], h[at + 1]]),
     };
-    let mut elf = Elf {
+    let mut elf = ElfHeader {
         class: h[4],
         machine: half(18),
         kind: half(16),
         interpreter: None,
         base: 0,
     };
-    if elf.foreign().is_some() {
+    if elf.foreign_machine().is_some() {
         return Ok(elf);
     }
     if length < h.len() {
@@ -82,8 +82,8 @@ pub fn read(file: &File) -> io::Result<Elf> {
     Ok(elf)
 }
 
-fn read_segments(file: &File, header: &[u8; 64], elf: &mut Elf) -> io::Result<()> {
-    let offset = word(header, 32);
+fn read_segments(file: &File, header: &[u8; 64], elf: &mut ElfHeader) -> io::Result<()> {
+    let offset = u64_at(header, 32);
     let size = usize::from(u16::from_le_bytes([header[54], header[55]]));
     let count = usize::from(u16::from_le_bytes([header[56], header[57]]));
     if size < 56 {
@@ -95,12 +95,12 @@ fn read_segments(file: &File, header: &[u8; 64], elf: &mut Elf) -> io::Result<()
     for segment in table.chunks_exact(size) {
         let kind = u32::from_le_bytes([segment[0], segment[1], segment[2], segment[3]]);
         if kind == PT_LOAD {
-            let start = word(segment, 16) & !(PAGE - 1);
+            let start = u64_at(segment, 16) & !(PAGE - 1);
             base = Some(base.map_or(start, |b: u64| b.min(start)));
         } else if kind == PT_INTERP {
-            let length = usize::try_from(word(segment, 32)).unwrap_or(0);
+            let length = usize::try_from(u64_at(segment, 32)).unwrap_or(0);
             let mut path = vec![0; length.min(PAGE as usize)];
-            file.read_exact_at(&mut path, word(segment, 8))?;
+            file.read_exact_at(&mut path, u64_at(segment, 8))?;
             path.retain(|&b| b != 0);
             elf.interpreter = Some(std::ffi::OsString::from_vec(path).into());
         }
@@ -109,7 +109,7 @@ fn read_segments(file: &File, header: &[u8; 64], elf: &mut Elf) -> io::Result<()
     Ok(())
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut w = [0; 8];
     w.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(w)

@@ -1,14 +1,14 @@
 //! The description of this machine that goes into a profile.
 use hither_model::topology::this_machine;
-use hither_profile::Machine;
+use hither_profile::MachineInfo;
 
 /// Everything a profile keeps about the machine. What cannot be read stays empty: a
 /// profile without it is still a profile.
 #[must_use]
-pub fn describe_machine() -> Machine {
-    let mut machine = Machine {
+pub fn describe_this_machine() -> MachineInfo {
+    let mut machine = MachineInfo {
         cpu: cpu_model(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
-        ..Machine::default()
+        ..MachineInfo::default()
     };
     if let Ok(name) = nix::sys::utsname::uname() {
         machine.hostname = name.nodename().to_string_lossy().into_owned();
@@ -16,8 +16,8 @@ pub fn describe_machine() -> Machine {
     }
     if let Ok(topology) = this_machine() {
         machine.topology_xml = topology.export_xml().unwrap_or_default();
-        machine.numa_nodes = topology.nodes() as u32;
-        machine.processing_units = topology.units() as u32;
+        machine.numa_nodes = topology.node_count() as u32;
+        machine.processing_units = topology.pu_count() as u32;
         machine.cache_bytes = topology.cache_bytes();
     }
     machine
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_described() {
-        let machine = describe_machine();
+        let machine = describe_this_machine();
         assert!(machine.numa_nodes >= 1);
         assert!(machine.processing_units >= 1);
         assert!(machine.topology_xml.contains("<topology"));

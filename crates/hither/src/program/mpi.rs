@@ -5,7 +5,7 @@
 
 /// The job this process is a rank of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct MpiJob {
     /// The same in all ranks on this host, different from other jobs'.
     pub id: String,
     /// Ranks on this host.
@@ -14,7 +14,7 @@ pub struct Job {
     pub world: usize,
 }
 
-impl Job {
+impl MpiJob {
     /// Whether ranks run on other hosts too.
     #[must_use]
     pub fn spans_hosts(&self) -> bool {
@@ -25,24 +25,24 @@ impl Job {
 /// Reads the job from the environment `get`. `parent` is the process that started us:
 /// it names the job where the launcher has no name for it, since one process starts all
 /// ranks of a host. `None` outside MPI and for a job of a single rank.
-pub fn job(get: impl Fn(&str) -> Option<String>, parent: i32) -> Option<Job> {
+pub fn mpi_job(get: impl Fn(&str) -> Option<String>, parent: i32) -> Option<MpiJob> {
     let number = |name: &str| get(name).and_then(|v| v.trim().parse::<usize>().ok());
     let first = |names: &[&str]| names.iter().find_map(|n| get(n));
     let job = if let Some(local) = number("OMPI_COMM_WORLD_LOCAL_SIZE") {
         let id = first(&["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"]);
-        Job {
+        MpiJob {
             id: format!("ompi-{}", id.unwrap_or_else(|| parent.to_string())),
             local,
             world: number("OMPI_COMM_WORLD_SIZE").unwrap_or(local),
         }
     } else if let (Some(local), Some(_)) = (number("MPI_LOCALNRANKS"), number("PMI_RANK")) {
-        Job {
+        MpiJob {
             id: format!("hydra-{parent}"),
             local,
             world: number("PMI_SIZE").unwrap_or(local),
         }
     } else {
-        slurm(&get)?
+        slurm_job(&get)?
     };
     (job.world.max(job.local) > 1).then_some(job)
 }
@@ -53,7 +53,7 @@ pub fn local_rank(get: impl Fn(&str) -> Option<String>) -> Option<u32> {
     number("OMPI_COMM_WORLD_LOCAL_RANK")
         .or_else(|| number("MPI_LOCALRANKID"))
         // A step says so; batch scripts have a number too, but are no task.
-        .or_else(|| slurm(&get).and_then(|_| number("SLURM_LOCALID")))
+        .or_else(|| slurm_job(&get).and_then(|_| number("SLURM_LOCALID")))
 }
 
 /// The same of process `pid`, by the environment that its program started with.
@@ -69,7 +69,7 @@ pub fn local_rank_of(pid: i32) -> Option<u32> {
 
 /// A task of an srun step. Batch scripts see most of these variables too, but are no
 /// step, or one of the special steps numbered from 0xfffffff0.
-fn slurm(get: &impl Fn(&str) -> Option<String>) -> Option<Job> {
+fn slurm_job(get: &impl Fn(&str) -> Option<String>) -> Option<MpiJob> {
     let step: u64 = get("SLURM_STEP_ID")?.parse().ok()?;
     if step >= 0xffff_fff0 {
         return None;
@@ -77,7 +77,7 @@ fn slurm(get: &impl Fn(&str) -> Option<String>) -> Option<Job> {
     let node = get("SLURM_NODEID")?.parse().ok()?;
     let per_node =
         tasks_per_node(&get("SLURM_STEP_TASKS_PER_NODE").or_else(|| get("SLURM_TASKS_PER_NODE"))?)?;
-    Some(Job {
+    Some(MpiJob {
         id: format!("slurm-{}.{step}", get("SLURM_JOB_ID")?),
         local: *per_node.get::<usize>(node)?,
         world: per_node.iter().sum(),
@@ -107,7 +107,7 @@ mod tests {
             let pair = env.iter().find(|(n, _)| *n == name);
             pair.map(|(_, v)| (*v).to_string())
         };
-        let got = job(get, 77);
+        let got = mpi_job(get, 77);
         let got = got.as_ref().map(|j| (j.id.as_str(), j.local, j.world));
         assert_eq!(got, expected);
     }

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Names of the kinds, in the order of [`hither_profile::Slice::sync`].
-pub const KINDS: [&str; wire::SYNCS] = [
+pub const SYNC_KINDS: [&str; wire::SYNCS] = [
     "pthread_barrier_wait",
     "OpenMP barriers",
     "OpenMP parallel regions",
@@ -21,7 +21,7 @@ const BARRIER: u32 = wire::SYNC_OMP_BARRIER;
 const PARALLEL: u32 = wire::SYNC_OMP_PARALLEL;
 
 /// Functions and their kinds, as in the tracer.
-pub const FUNCTIONS: [(&str, u32); 15] = [
+pub const SYNC_FUNCTIONS: [(&str, u32); 15] = [
     ("pthread_barrier_wait", wire::SYNC_PTHREAD_BARRIER),
     ("GOMP_barrier", BARRIER),
     ("GOMP_loop_end", BARRIER),
@@ -43,7 +43,7 @@ const MAX_SYMBOLS: usize = 8 << 20;
 
 /// A place in a file where threads synchronise. One for functions that are the same code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Point {
+pub struct SyncPoint {
     /// `wire::SYNC_*`.
     pub kind: usize,
     /// Of its first instruction in the file.
@@ -56,15 +56,15 @@ pub struct Point {
 
 /// What a program or library has to do with synchronisation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Points {
-    pub points: Vec<Point>,
+pub struct SyncPoints {
+    pub points: Vec<SyncPoint>,
     /// Functions of other files that it calls.
     pub imports: BTreeSet<String>,
 }
 
 /// Reads the points that `path` defines and the functions that it imports. `program`: it
 /// is what was executed, not a library. `None` if it cannot be read or is no 64-bit ELF file.
-pub fn points(path: &Path, program: bool) -> Option<Points> {
+pub fn read_sync_points(path: &Path, program: bool) -> Option<SyncPoints> {
     let file = File::options()
         .read(true)
         .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
@@ -90,7 +90,7 @@ pub fn points(path: &Path, program: bool) -> Option<Points> {
     // A static program exports nothing, so that only its own table of symbols tells.
     let is_static = program && !interpreted;
     let mut code: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
-    let mut found = Points::default();
+    let mut found = SyncPoints::default();
     let symbols: Box<dyn Iterator<Item = _>> = if is_static {
         Box::new(elf.symbols())
     } else {
@@ -107,9 +107,11 @@ pub fn points(path: &Path, program: bool) -> Option<Points> {
         }
     }
     for (address, names) in code {
-        let known = FUNCTIONS.iter().find(|(name, _)| names.contains(*name));
+        let known = SYNC_FUNCTIONS
+            .iter()
+            .find(|(name, _)| names.contains(*name));
         if let Some(((_, kind), offset)) = known.zip(offset_of(address)) {
-            found.points.push(Point {
+            found.points.push(SyncPoint {
                 kind: *kind as usize,
                 offset,
                 names,
@@ -141,7 +143,7 @@ mod tests {
             let (name, which) = line.trim().strip_prefix("{\"")?.split_once("\", ")?;
             Some((name, kind(which.trim_end_matches("},"))))
         });
-        assert_eq!(rows.collect::<Vec<_>>(), FUNCTIONS);
+        assert_eq!(rows.collect::<Vec<_>>(), SYNC_FUNCTIONS);
     }
 
     /// Libraries that programs of this machine load, by the start of their names.
@@ -158,7 +160,7 @@ mod tests {
     #[test]
     fn the_barrier_of_libc_is_found_where_its_code_is() {
         let libc = library("libc.so.6").expect("libc");
-        let found = points(&libc, false).expect("ELF");
+        let found = read_sync_points(&libc, false).expect("ELF");
         let barriers: Vec<_> = found.points.iter().filter(|p| p.kind == 0).collect();
         assert_eq!(barriers.len(), 1, "{found:?}");
         assert!(barriers[0].names.contains("pthread_barrier_wait"));
@@ -179,7 +181,7 @@ mod tests {
         let Some(gomp) = library("libgomp.so.1") else {
             return;
         };
-        let found = points(&gomp, false).expect("ELF");
+        let found = read_sync_points(&gomp, false).expect("ELF");
         let dynamic: Vec<_> = found
             .points
             .iter()
@@ -193,15 +195,15 @@ mod tests {
 
     #[test]
     fn what_is_no_program_has_no_points() {
-        assert_eq!(points(Path::new("/dev/null"), true), None);
-        assert_eq!(points(Path::new("/nonexistent"), true), None);
-        assert_eq!(points(Path::new("/etc/passwd"), false), None);
+        assert_eq!(read_sync_points(Path::new("/dev/null"), true), None);
+        assert_eq!(read_sync_points(Path::new("/nonexistent"), true), None);
+        assert_eq!(read_sync_points(Path::new("/etc/passwd"), false), None);
     }
 
     #[test]
     fn a_program_imports_what_it_calls() {
         let own = std::env::current_exe().expect("own path");
-        let found = points(&own, true).expect("ELF");
+        let found = read_sync_points(&own, true).expect("ELF");
         assert!(found.imports.contains("malloc"), "{:?}", found.imports);
         assert_eq!(found.points, []);
     }

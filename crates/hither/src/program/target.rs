@@ -12,13 +12,13 @@ use nix::unistd::{access, AccessFlags};
 use super::elf;
 
 /// Bytes of a file that the kernel looks at for `#!`.
-const HEAD: usize = 256;
+const SCRIPT_HEAD_BYTES: usize = 256;
 /// Scripts that may name scripts as their interpreters (the kernel's limit).
 const SCRIPT_DEPTH: usize = 5;
 
 /// A program that hither can start and follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetProgram {
     /// The ELF file to load: absolute, links not resolved, so that the process is
     /// named as it would be without us.
     pub executable: PathBuf,
@@ -77,46 +77,50 @@ impl TargetError {
 ///
 /// # Errors
 /// When there is none, or one that cannot be followed.
-pub fn resolve(command: &[OsString], path: Option<&OsStr>) -> Result<Target, TargetError> {
+pub fn resolve_target(
+    command: &[OsString],
+    path: Option<&OsStr>,
+) -> Result<TargetProgram, TargetError> {
     let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
-    let mut file = find(program, path)?;
+    let mut file = search_path(program, path)?;
     let name = file.file_name().unwrap_or(program);
     let name = name.to_string_lossy().into_owned();
     let mut argv = command.to_vec();
     for _ in 0..=SCRIPT_DEPTH {
         let head = read_head(&file)?;
         if head.starts_with(&elf::MAGIC) {
-            inspect(&file)?;
+            check_elf(&file)?;
             let executable = std::path::absolute(&file).unwrap_or(file);
-            return Ok(Target {
+            return Ok(TargetProgram {
                 executable,
                 argv,
                 name,
             });
         }
-        let script = interpreter(&head).ok_or_else(|| TargetError::NotAProgram(shown(&file)))?;
+        let script = parse_script_line(&head)
+            .ok_or_else(|| TargetError::NotAProgram(display_path(&file)))?;
         argv[0] = file.clone().into_os_string();
         argv.splice(0..0, script.argv());
         let interpreter = PathBuf::from(&script.interpreter);
         check_file(&interpreter).map_err(|error| match error {
             TargetError::NotFound(interpreter) => TargetError::NoInterpreter {
-                program: shown(&file),
+                program: display_path(&file),
                 interpreter,
             },
             other => other,
         })?;
         file = interpreter;
     }
-    Err(TargetError::TooDeep(shown(Path::new(program))))
+    Err(TargetError::TooDeep(display_path(Path::new(program))))
 }
 
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     path.display().to_string()
 }
 
 /// execvp's search: a name with a slash is a path; the first executable file wins; a
 /// file found that may not be executed is only reported if nothing better follows.
-fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
+fn search_path(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
     if program.as_bytes().contains(&b'/') {
         let file = PathBuf::from(program);
         check_file(&file)?;
@@ -141,29 +145,31 @@ fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
 
 fn check_file(file: &Path) -> Result<(), TargetError> {
     let Ok(meta) = fs::metadata(file) else {
-        return Err(TargetError::NotFound(shown(file)));
+        return Err(TargetError::NotFound(display_path(file)));
     };
     if meta.is_dir() {
-        return Err(TargetError::Folder(shown(file)));
+        return Err(TargetError::Folder(display_path(file)));
     }
     if !meta.is_file() || access(file, AccessFlags::X_OK).is_err() {
-        return Err(TargetError::NotExecutable(shown(file)));
+        return Err(TargetError::NotExecutable(display_path(file)));
     }
     Ok(())
 }
 
 fn open(file: &Path) -> Result<File, TargetError> {
     File::open(file).map_err(|error| TargetError::Unreadable {
-        path: shown(file),
+        path: display_path(file),
         error,
     })
 }
 
 fn read_head(file: &Path) -> Result<Vec<u8>, TargetError> {
-    let mut head = Vec::with_capacity(HEAD);
-    let read = open(file)?.take(HEAD as u64).read_to_end(&mut head);
+    let mut head = Vec::with_capacity(SCRIPT_HEAD_BYTES);
+    let read = open(file)?
+        .take(SCRIPT_HEAD_BYTES as u64)
+        .read_to_end(&mut head);
     read.map_err(|error| TargetError::Unreadable {
-        path: shown(file),
+        path: display_path(file),
         error,
     })?;
     Ok(head)
@@ -171,12 +177,12 @@ fn read_head(file: &Path) -> Result<Vec<u8>, TargetError> {
 
 /// What a script's first line asks for.
 #[derive(Debug, PartialEq, Eq)]
-struct Script {
+struct ScriptLine {
     interpreter: OsString,
     argument: Option<OsString>,
 }
 
-impl Script {
+impl ScriptLine {
     fn argv(&self) -> impl Iterator<Item = OsString> + use<> {
         let interpreter = Some(self.interpreter.clone());
         interpreter.into_iter().chain(self.argument.clone())
@@ -186,17 +192,17 @@ impl Script {
 /// The kernel's reading of `#!` (fs/binfmt_script.c): the interpreter ends at a blank,
 /// the rest of the line, trimmed, is one argument. Text without `#!` is for the shell,
 /// as execvp does. `None` for anything else.
-fn interpreter(head: &[u8]) -> Option<Script> {
+fn parse_script_line(head: &[u8]) -> Option<ScriptLine> {
     let blank = |b: &u8| matches!(b, b' ' | b'\t');
     let Some(rest) = head.strip_prefix(b"#!") else {
         let text = !head.contains(&0);
-        return text.then(|| Script {
+        return text.then(|| ScriptLine {
             interpreter: "/bin/sh".into(),
             argument: None,
         });
     };
     let end = rest.iter().position(|&b| b == b'\n' || b == 0);
-    let cut_off = end.is_none() && head.len() == HEAD;
+    let cut_off = end.is_none() && head.len() == SCRIPT_HEAD_BYTES;
     let line = &rest[..end.unwrap_or(rest.len())];
     let start = line.iter().position(|b| !blank(b))?;
     let line = &line[start..];
@@ -206,38 +212,38 @@ fn interpreter(head: &[u8]) -> Option<Script> {
         None => (line, &line[..0]),
     };
     let owned = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-    Some(Script {
+    Some(ScriptLine {
         interpreter: owned(path),
         argument: (!argument.is_empty()).then(|| owned(argument)),
     })
 }
 
 /// Refuses ELF files that DynamoRIO could not run, or not as the kernel would.
-fn inspect(path: &Path) -> Result<(), TargetError> {
+fn check_elf(path: &Path) -> Result<(), TargetError> {
     let file = open(path)?;
     let meta = file.metadata().map_err(|error| TargetError::Unreadable {
-        path: shown(path),
+        path: display_path(path),
         error,
     })?;
-    let elf = elf::read(&file).map_err(|_| TargetError::NotAProgram(shown(path)))?;
-    if let Some(machine) = elf.foreign() {
+    let elf = elf::read_header(&file).map_err(|_| TargetError::NotAProgram(display_path(path)))?;
+    if let Some(machine) = elf.foreign_machine() {
         return Err(TargetError::Foreign {
-            path: shown(path),
+            path: display_path(path),
             machine,
         });
     }
-    if !elf.runs() {
-        return Err(TargetError::NotAProgram(shown(path)));
+    if !elf.is_executable() {
+        return Err(TargetError::NotAProgram(display_path(path)));
     }
     if let Some(interpreter) = elf.interpreter.filter(|i| !i.exists()) {
         return Err(TargetError::NoInterpreter {
-            program: shown(path),
-            interpreter: shown(&interpreter),
+            program: display_path(path),
+            interpreter: display_path(&interpreter),
         });
     }
     match privilege(meta.permissions().mode(), path) {
         Some(privilege) => Err(TargetError::Privileged {
-            path: shown(path),
+            path: display_path(path),
             privilege,
         }),
         None => Ok(()),

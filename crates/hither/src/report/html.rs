@@ -1,6 +1,6 @@
 //! The file: shell, style, program and data. The data cannot end its element, and the
 //! policy in the head lets no other script run and nothing be fetched.
-use super::page::Page;
+use super::page::ReportPage;
 use askama::Template;
 
 const SCRIPT: &str = include_str!("../../../../report-ui/dist/report.js");
@@ -10,7 +10,7 @@ const POLICY: &str = include_str!("../../../../report-ui/dist/policy.txt");
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct Shell<'a> {
+struct HtmlShell<'a> {
     title: &'a str,
     policy: &'a str,
     style: &'a str,
@@ -22,9 +22,9 @@ struct Shell<'a> {
 ///
 /// # Errors
 /// None in practice: the data can be written as JSON, and the shell has what it names.
-pub fn html(page: &Page) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
-    let data = inert(&serde_json::to_string(page)?);
-    let shell = Shell {
+pub fn render_html(page: &ReportPage) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    let data = escape_script_data(&serde_json::to_string(page)?);
+    let shell = HtmlShell {
         title: &page.subject.run.command,
         policy: POLICY.trim_end(),
         style: STYLE,
@@ -35,6 +35,6 @@ pub fn html(page: &Page) -> Result<String, Box<dyn std::error::Error + Send + Sy
 }
 
 /// JSON without `<`, so that no text in it can end the script element or begin a comment.
-fn inert(json: &str) -> String {
+fn escape_script_data(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

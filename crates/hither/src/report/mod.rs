@@ -7,7 +7,7 @@ mod html;
 mod pack;
 pub mod page;
 
-pub use html::html;
+pub use html::render_html;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Packing big tables for the page: sparse cells, LEB128, raw deflate, base64; and merging
 //! columns by their largest cell where a table is too big.
-use super::page::Grid;
+use super::page::PackedGrid;
 use base64::{engine::general_purpose::STANDARD, Engine};
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ const DEFLATE: u8 = 4;
 
 /// A sparse table being filled, column by column.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct SparseTable {
     rows: u32,
     /// Cells of column c are `cells[starts[c]..starts[c + 1]]`, rows ascending.
     starts: Vec<usize>,
@@ -17,10 +17,10 @@ pub struct Table {
     merged: u32,
 }
 
-impl Table {
+impl SparseTable {
     #[must_use]
     pub fn new(rows: u32) -> Self {
-        Table {
+        SparseTable {
             rows,
             starts: vec![0],
             cells: Vec::new(),
@@ -51,8 +51,8 @@ impl Table {
 
     /// Two columns become one that keeps each row's larger cell.
     #[must_use]
-    pub fn halved(&self) -> Table {
-        let mut out = Table::new(self.rows);
+    pub fn merge_columns(&self) -> SparseTable {
+        let mut out = SparseTable::new(self.rows);
         out.merged = self.merged * 2;
         for at in (0..self.columns()).step_by(2) {
             let right = if at + 1 < self.columns() {
@@ -60,7 +60,7 @@ impl Table {
             } else {
                 &[]
             };
-            merge(self.column(at), right, &mut out.cells);
+            merge_max(self.column(at), right, &mut out.cells);
             out.starts.push(out.cells.len());
         }
         out
@@ -68,17 +68,17 @@ impl Table {
 
     /// The table as the page has it; `exact` keeps counts to the last digit.
     #[must_use]
-    pub fn pack(&self, exact: bool) -> Grid {
+    pub fn pack(&self, exact: bool) -> PackedGrid {
         let max = self.cells.iter().map(|c| c.1).max().unwrap_or(0);
         let step = if exact { 0.0 } else { log_step(max) };
         let mut bytes = Vec::with_capacity(self.cells.len() * 2 + self.starts.len());
         for column in self.starts.windows(2) {
-            leb128((column[1] - column[0]) as u64, &mut bytes);
+            push_leb128((column[1] - column[0]) as u64, &mut bytes);
         }
         for at in 0..self.columns() {
             let mut before = 0;
             for &(row, _) in self.column(at) {
-                leb128(u64::from(row - before), &mut bytes);
+                push_leb128(u64::from(row - before), &mut bytes);
                 before = row;
             }
         }
@@ -86,22 +86,22 @@ impl Table {
             if step > 0.0 {
                 bytes.push(log_code(count, step));
             } else {
-                leb128(count, &mut bytes);
+                push_leb128(count, &mut bytes);
             }
         }
-        Grid {
+        PackedGrid {
             columns: self.columns() as u32,
             rows: self.rows,
             cells: self.cells.len() as u32,
             merged: self.merged,
             step,
             max,
-            data: packed(&bytes),
+            data: deflate_base64(&bytes),
         }
     }
 }
 
-fn merge(mut left: &[(u32, u64)], mut right: &[(u32, u64)], out: &mut Vec<(u32, u64)>) {
+fn merge_max(mut left: &[(u32, u64)], mut right: &[(u32, u64)], out: &mut Vec<(u32, u64)>) {
     while let ([a, more_left @ ..], [b, more_right @ ..]) = (left, right) {
         if a.0 <= b.0 {
             left = more_left;
@@ -129,7 +129,7 @@ fn log_code(count: u64, step: f64) -> u8 {
     ((count as f64).ln() / step).round().clamp(0.0, 255.0) as u8
 }
 
-fn leb128(mut value: u64, out: &mut Vec<u8>) {
+fn push_leb128(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -138,6 +138,6 @@ fn leb128(mut value: u64, out: &mut Vec<u8>) {
 }
 
 /// Raw deflate, then base64.
-fn packed(bytes: &[u8]) -> String {
+fn deflate_base64(bytes: &[u8]) -> String {
     STANDARD.encode(miniz_oxide::deflate::compress_to_vec(bytes, DEFLATE))
 }

@@ -1,10 +1,12 @@
 //! The page's data: all that the report shows, as JSON inside the HTML file.
 //! `report-ui/src/model.ts` is its mirror; a test compares the two.
 //!
-//! Big tables are [`Grid`]s, packed; everything else is plain JSON. Texts from the traced
+//! Big tables are [`PackedGrid`]s, packed; everything else is plain JSON. Texts from the traced
 //! program have been through [`super::build::text::plain`].
-use hither_model::topology::Part;
-use hither_profile::{Better, Finding, FindingKind, Forecast, ObjectKind, Unit};
+use hither_model::topology::OutlinePart;
+use hither_profile::{
+    BetterWhen, FigureUnit, Finding, FindingKind, ObjectKind, PlacementComparison,
+};
 use serde::Serialize;
 
 /// Raised when an older page's data could be misread.
@@ -12,40 +14,40 @@ pub const PAGE_FORMAT: u32 = 1;
 
 /// The whole page.
 #[derive(Clone, Debug, Serialize)]
-pub struct Page {
+pub struct ReportPage {
     pub format: u32,
     /// Version of hither that made it.
     pub writer: String,
     /// What the page is about.
-    pub subject: Subject,
+    pub subject: ReportSubject,
     /// What changed since another profile.
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<ProfileComparison>,
 }
 
 /// All about one profile.
 #[derive(Clone, Debug, Serialize)]
-pub struct Subject {
-    pub run: Run,
-    pub verdict: Verdict,
+pub struct ReportSubject {
+    pub run: ReportRun,
+    pub verdict: ReportVerdict,
     /// Worst first.
     pub findings: Vec<Finding>,
-    pub machine: Option<Machine>,
+    pub machine: Option<MachinePanel>,
     /// Row number = thread.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<ReportThread>,
     /// Executables, row number = process.
-    pub processes: Vec<Process>,
-    pub communication: Communication,
-    pub structures: Structures,
+    pub processes: Vec<ReportProcess>,
+    pub communication: CommunicationPanel,
+    pub structures: StructuresPanel,
     /// `None` when no page use was recorded.
-    pub pages: Option<Pages>,
+    pub pages: Option<PagesPanel>,
     /// What placements are predicted to do, by machine.
-    pub predictions: Vec<Forecast>,
+    pub predictions: Vec<PlacementComparison>,
     /// What could not be seen.
-    pub unseen: Vec<Unseen>,
+    pub unseen: Vec<UnseenData>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Run {
+pub struct ReportRun {
     pub command: String,
     pub directory: String,
     /// Seconds since 1970.
@@ -76,7 +78,7 @@ pub struct Run {
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Verdict {
+pub struct ReportVerdict {
     pub sentence: String,
     pub threads: bool,
     pub data: bool,
@@ -87,7 +89,7 @@ pub struct Verdict {
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Thread {
+pub struct ReportThread {
     pub name: String,
     pub process: u32,
     pub instructions: u64,
@@ -98,7 +100,7 @@ pub struct Thread {
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Process {
+pub struct ReportProcess {
     pub pid: i32,
     /// Of its MPI job, if it is in one.
     pub rank: Option<u32>,
@@ -112,7 +114,7 @@ pub struct Process {
 /// (less 0 for the first); then all counts in the same order. All are LEB128, but counts
 /// with `step > 0` are bytes b that stand for exp(b * step), rounded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Grid {
+pub struct PackedGrid {
     pub columns: u32,
     pub rows: u32,
     pub cells: u32,
@@ -125,14 +127,14 @@ pub struct Grid {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Communication {
+pub struct CommunicationPanel {
     pub figures: CommunicationFigures,
     /// Whole run: column i, row j > i.
-    pub matrix: Grid,
+    pub matrix: PackedGrid,
     /// Ways to arrange the threads, the first by number.
-    pub orders: Vec<Order>,
-    pub timeline: Timeline,
-    pub phases: Vec<Phase>,
+    pub orders: Vec<ThreadOrder>,
+    pub timeline: CommunicationTimeline,
+    pub phases: Vec<ReportPhase>,
     /// The run is too short to tell phases apart.
     pub too_short: bool,
 }
@@ -157,7 +159,7 @@ pub struct CommunicationFigures {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OrderBy {
+pub enum ThreadOrderKind {
     Thread,
     /// Threads of one process together; only where there are several.
     Process,
@@ -166,15 +168,15 @@ pub enum OrderBy {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Order {
-    pub by: OrderBy,
+pub struct ThreadOrder {
+    pub by: ThreadOrderKind,
     /// Every thread once.
     pub threads: Vec<u32>,
 }
 
 /// The run in steps of one slice or several; all lists are of one length.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Timeline {
+pub struct CommunicationTimeline {
     /// Slices in each step, at most.
     pub slices_per_step: usize,
     /// Seconds.
@@ -189,11 +191,11 @@ pub struct Timeline {
     pub heterogeneity_most: Vec<f64>,
     pub threads: Vec<u32>,
     /// Communication: column = step, row = i * T + j with i < j.
-    pub matrices: Grid,
+    pub matrices: PackedGrid,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Phase {
+pub struct ReportPhase {
     /// Steps `first..end` of the timeline.
     pub first: usize,
     pub end: usize,
@@ -203,26 +205,26 @@ pub struct Phase {
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Structures {
+pub struct StructuresPanel {
     /// Most accesses first.
-    pub rows: Vec<Structure>,
+    pub rows: Vec<StructureRow>,
     /// Rows from here on have less than 0.01 % of the accesses.
     pub folded_from: usize,
     /// Those not listed: how many, their bytes and accesses.
-    pub rest: Rest,
+    pub rest: UnlistedStructures,
     /// Accesses of all threads.
     pub accesses: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Rest {
+pub struct UnlistedStructures {
     pub structures: usize,
     pub size: u64,
     pub accesses: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Structure {
+pub struct StructureRow {
     /// Its number in the profile, as findings name it.
     pub object: u32,
     pub name: String,
@@ -232,7 +234,7 @@ pub struct Structure {
     pub size: u64,
     /// Blocks.
     pub count: u64,
-    pub site: Option<Site>,
+    pub site: Option<DeclarationSite>,
     pub reads: u64,
     pub writes: u64,
     /// Of the accesses of the run.
@@ -242,14 +244,14 @@ pub struct Structure {
     /// E_app over its pages, and Acc_app of first touch.
     pub exclusivity: Option<f64>,
     pub accuracy: Option<f64>,
-    pub lines: Vec<Line>,
+    pub lines: Vec<SourceLineRow>,
     /// `None` when folded, or none of its pages was used.
-    pub map: Option<PageMap>,
+    pub map: Option<StructurePageMap>,
 }
 
 /// Where it is declared or allocated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Site {
+pub struct DeclarationSite {
     pub file: String,
     pub line: u32,
     pub function: String,
@@ -257,15 +259,15 @@ pub struct Site {
 
 /// A source line that uses a structure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Line {
-    pub site: Site,
+pub struct SourceLineRow {
+    pub site: DeclarationSite,
     pub reads: u64,
     pub writes: u64,
 }
 
 /// The pages of a structure, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PageMap {
+pub struct StructurePageMap {
     /// Pages drawn.
     pub pages: usize,
     /// Pages that nobody used and that are left out, since they are many.
@@ -273,16 +275,16 @@ pub struct PageMap {
     /// Its blocks lie apart.
     pub scattered: bool,
     /// Column = page, row = thread: accesses.
-    pub density: Grid,
+    pub density: PackedGrid,
     /// Column = page, row = thread: 1 where it touched the page first.
-    pub first_touch: Grid,
+    pub first_touch: PackedGrid,
     /// Thread, reads, writes on these pages; threads with neither are left out.
     pub threads: Vec<(u32, u64, u64)>,
 }
 
 /// Page usage.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Pages {
+pub struct PagesPanel {
     /// 4 KiB, 2 MiB, 64 MiB.
     pub sizes: Vec<PageSizeFigures>,
     pub timeline: PageTimeline,
@@ -293,13 +295,13 @@ pub struct PageSizeFigures {
     /// Of a page.
     pub bytes: u64,
     pub pages: usize,
-    pub best: Exclusivity,
-    pub worst: Exclusivity,
-    pub first_touch: Option<Accuracy>,
+    pub best: ExclusivityFigures,
+    pub worst: ExclusivityFigures,
+    pub first_touch: Option<AccuracyFigures>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Exclusivity {
+pub struct ExclusivityFigures {
     /// E_app.
     pub app: f64,
     pub page_mean: f64,
@@ -309,7 +311,7 @@ pub struct Exclusivity {
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Accuracy {
+pub struct AccuracyFigures {
     /// Of pages, 0 to 1.
     pub page: f64,
     /// Weighted with accesses.
@@ -331,20 +333,20 @@ pub struct PageTimeline {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Machine {
+pub struct MachinePanel {
     pub title: String,
     /// A sentence: where this description comes from.
     pub source: String,
-    pub root: Part,
+    pub root: OutlinePart,
     /// The kernel's number of each unit, in the order of the drawing.
     pub units: Vec<u32>,
     /// The node of each unit.
     pub unit_nodes: Vec<u32>,
-    pub placement: Option<Placement>,
+    pub placement: Option<PlacementPanel>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Placement {
+pub struct PlacementPanel {
     pub file: String,
     pub policy: String,
     pub data: Option<String>,
@@ -356,14 +358,14 @@ pub struct Placement {
 pub struct PlacementPhase {
     /// Seconds.
     pub start: f64,
-    /// Thread, position in [`Machine::units`].
+    /// Thread, position in [`MachinePanel::units`].
     pub threads: Vec<(u32, u32)>,
     /// Bytes placed on each node.
     pub node_bytes: Vec<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Unseen {
+pub struct UnseenData {
     pub what: String,
     /// What that means for the page, or empty.
     pub effect: String,
@@ -372,12 +374,12 @@ pub struct Unseen {
 /// What changed between another profile, "before", and the page's subject, "after". Both are
 /// counted on the same machine. Of the other profile only this is in the page.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Comparison {
+pub struct ProfileComparison {
     /// The other profile's file.
     pub file: String,
     /// Of the other profile.
-    pub run: Run,
-    pub verdict: Verdict,
+    pub run: ReportRun,
+    pub verdict: ReportVerdict,
     /// All of it in one sentence.
     pub sentence: String,
     /// What to bear in mind when reading it, a sentence each.
@@ -394,7 +396,7 @@ pub struct Comparison {
 /// How something compares, worst first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum ChangeKind {
     /// Only after.
     New,
     Worse,
@@ -411,7 +413,7 @@ pub enum Change {
 /// A finding of either profile, or the same of both.
 #[derive(Clone, Debug, Serialize)]
 pub struct FindingChange {
-    pub change: Change,
+    pub change: ChangeKind,
     pub kind: FindingKind,
     /// As after; of one that is gone as before.
     pub title: String,
@@ -422,7 +424,7 @@ pub struct FindingChange {
     pub after: Option<f64>,
     /// Sentences of before; those of after are with the finding.
     pub evidence: Vec<String>,
-    /// Its position in [`Subject::findings`].
+    /// Its position in [`ReportSubject::findings`].
     pub finding: Option<usize>,
 }
 
@@ -432,11 +434,11 @@ pub struct MetricChange {
     pub name: String,
     /// In a few words.
     pub meaning: String,
-    pub unit: Unit,
-    pub better: Better,
+    pub unit: FigureUnit,
+    pub better: BetterWhen,
     pub before: Option<f64>,
     pub after: Option<f64>,
-    pub change: Change,
+    pub change: ChangeKind,
     /// The difference is no more than sampling accounts for (twice its standard error).
     pub within_error: bool,
 }
@@ -444,12 +446,12 @@ pub struct MetricChange {
 /// A data structure of either profile, or the same of both.
 #[derive(Clone, Debug, Serialize)]
 pub struct StructureChange {
-    pub change: Change,
+    pub change: ChangeKind,
     pub name: String,
     pub type_name: String,
     pub kind: ObjectKind,
     /// As after, where it is there.
-    pub site: Option<Site>,
+    pub site: Option<DeclarationSite>,
     pub before: Option<StructureFigures>,
     pub after: Option<StructureFigures>,
 }

@@ -5,21 +5,21 @@ use std::os::unix::fs::MetadataExt;
 use hither_sys::ptrace::Registers;
 use hither_sys::{Pid, Tid};
 
-use super::guide::Image;
-use crate::follow::proc_maps::{mappings, MappedFile, Mapping};
+use super::guide::ExecImage;
+use crate::follow::proc_maps::{read_mappings, MappedFile, MemoryMapping};
 use crate::follow::procfs;
 
-const NAME_OF_VDSO: &str = "[vdso]";
+const VDSO_NAME: &str = "[vdso]";
 
 /// Process `pid` at the first instruction of a program, and where its vdso is.
-pub fn read(pid: Pid, registers: &Registers) -> (Image, Option<u64>) {
-    let mappings = mappings(pid);
+pub fn read_exec_image(pid: Pid, registers: &Registers) -> (ExecImage, Option<u64>) {
+    let mappings = read_mappings(pid);
     let mut vdso = mappings.iter();
-    let vdso = vdso.find(|m| m.file.as_ref().is_some_and(|f| f.path == NAME_OF_VDSO));
+    let vdso = vdso.find(|m| m.file.as_ref().is_some_and(|f| f.path == VDSO_NAME));
     let vdso = vdso.map(|m| m.address);
-    let image = Image {
+    let image = ExecImage {
         executable: procfs::executable(pid),
-        rank: procfs::rank(pid),
+        rank: procfs::mpi_local_rank(pid),
         mappings,
         stack_pointer: registers.rsp,
         stack_limit: stack_limit(pid),
@@ -37,7 +37,7 @@ fn stack_limit(pid: Pid) -> u64 {
 }
 
 /// The file that thread `tid` has open as `fd`.
-pub fn file(pid: Pid, tid: Tid, fd: i32, offset: u64) -> Option<MappedFile> {
+pub fn open_file(pid: Pid, tid: Tid, fd: i32, offset: u64) -> Option<MappedFile> {
     let link = format!("/proc/{pid}/task/{tid}/fd/{fd}");
     let meta = fs::metadata(&link).ok()?;
     let path = fs::read_link(&link).ok()?;
@@ -51,8 +51,8 @@ pub fn file(pid: Pid, tid: Tid, fd: i32, offset: u64) -> Option<MappedFile> {
 
 /// The shared memory segment attached at `address`: since policies split mappings, all
 /// that follow one another and belong to the same.
-pub fn attached(pid: Pid, address: u64) -> Option<Mapping> {
-    let mappings = mappings(pid);
+pub fn attached_segment(pid: Pid, address: u64) -> Option<MemoryMapping> {
+    let mappings = read_mappings(pid);
     let first = mappings.iter().position(|m| m.address == address)?;
     let mut whole = mappings[first].clone();
     let same = |file: &Option<MappedFile>| file.as_ref().map(|f| (f.dev, f.ino));

@@ -2,53 +2,53 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use hither_sys::affinity::Mask;
+use hither_sys::affinity::CpuMask;
 
-use super::guide::Seat;
+use super::guide::InitialPlacement;
 use super::outcome::ThreadOutcome;
 use crate::follow::procfs;
 use hither_sys::{Cpu, Pid, Tid};
 
 /// A thread that lives.
 #[derive(Clone, Debug)]
-pub struct Thread {
+pub struct FollowedThread {
     pub pid: Pid,
     /// Its place in the outcome.
     pub index: usize,
     /// The mask that it would have without us.
-    pub natural: Rc<Mask>,
-    pub seat: Option<Cpu>,
+    pub original_mask: Rc<CpuMask>,
+    pub assigned_cpu: Option<Cpu>,
     /// It runs elsewhere than `natural` says.
     pub pinned: bool,
     /// It chose its units itself.
-    pub chose: bool,
+    pub set_own_affinity: bool,
 }
 
 /// All of them, and what is known of those that were.
 #[derive(Default)]
-pub struct Threads {
-    pub live: HashMap<Tid, Thread>,
+pub struct FollowedThreads {
+    pub live: HashMap<Tid, FollowedThread>,
     pub outcome: Vec<ThreadOutcome>,
     /// Threads that live, by process.
     counts: HashMap<Pid, usize>,
 }
 
-impl Threads {
+impl FollowedThreads {
     /// Takes in a thread that `creator`, or nobody, made.
-    pub fn add(&mut self, tid: Tid, pid: Pid, natural: Rc<Mask>, pinned: bool) {
+    pub fn add(&mut self, tid: Tid, pid: Pid, natural: Rc<CpuMask>, pinned: bool) {
         let index = self.outcome.len();
         self.outcome.push(ThreadOutcome {
             pid,
             tid,
             ..ThreadOutcome::default()
         });
-        let thread = Thread {
+        let thread = FollowedThread {
             pid,
             index,
-            natural,
-            seat: None,
+            original_mask: natural,
+            assigned_cpu: None,
             pinned,
-            chose: false,
+            set_own_affinity: false,
         };
         self.live.insert(tid, thread);
         *self.counts.entry(pid).or_default() += 1;
@@ -59,39 +59,39 @@ impl Threads {
     ///
     /// # Errors
     /// A sentence when the kernel does not let it run there.
-    pub fn seat(&mut self, tid: Tid, seat: &Seat) -> Result<(), String> {
+    pub fn assign_pu(&mut self, tid: Tid, seat: &InitialPlacement) -> Result<(), String> {
         let Some(thread) = self.live.get_mut(&tid) else {
             return Ok(());
         };
         let outcome = &mut self.outcome[thread.index];
         outcome.thread = seat.thread.or(outcome.thread);
         outcome.asked = seat.cpu;
-        thread.seat = seat.cpu;
-        self.settle(tid)
+        thread.assigned_cpu = seat.cpu;
+        self.apply_mask(tid)
     }
 
     /// Gives a thread the mask that it is to have.
     ///
     /// # Errors
-    /// As [`Threads::seat`].
-    pub fn settle(&mut self, tid: Tid) -> Result<(), String> {
+    /// As [`FollowedThreads::seat`].
+    pub fn apply_mask(&mut self, tid: Tid) -> Result<(), String> {
         let Some(thread) = self.live.get_mut(&tid) else {
             return Ok(());
         };
-        if thread.chose {
+        if thread.set_own_affinity {
             return Ok(());
         }
-        let done = match thread.seat {
-            Some(cpu) => Mask::one(cpu.0).give(tid),
-            None if thread.pinned => thread.natural.give(tid),
+        let done = match thread.assigned_cpu {
+            Some(cpu) => CpuMask::single(cpu.0).set_affinity(tid),
+            None if thread.pinned => thread.original_mask.set_affinity(tid),
             None => Ok(()),
         };
         match done {
-            Ok(()) => thread.pinned = thread.seat.is_some(),
+            Ok(()) => thread.pinned = thread.assigned_cpu.is_some(),
             Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => {}
             Err(error) => {
-                let shown = thread.seat.map_or_else(
-                    || thread.natural.to_string(),
+                let shown = thread.assigned_cpu.map_or_else(
+                    || thread.original_mask.to_string(),
                     |cpu| format!("processing unit {}", cpu.0),
                 );
                 return Err(format!("threads cannot be put on {shown} ({error})"));
@@ -101,10 +101,10 @@ impl Threads {
     }
 
     /// The thread has `mask` now, because it `chose` it or took back such a choice.
-    pub fn chose(&mut self, tid: Tid, mask: Mask, chose: bool) {
+    pub fn note_own_mask(&mut self, tid: Tid, mask: CpuMask, chose: bool) {
         if let Some(thread) = self.live.get_mut(&tid) {
-            thread.natural = Rc::new(mask);
-            thread.chose = chose;
+            thread.original_mask = Rc::new(mask);
+            thread.set_own_affinity = chose;
             thread.pinned = false;
             self.outcome[thread.index].chose_itself = chose;
         }
@@ -113,22 +113,22 @@ impl Threads {
     /// Puts a thread elsewhere.
     ///
     /// # Errors
-    /// As [`Threads::seat`].
+    /// As [`FollowedThreads::seat`].
     pub fn move_to(&mut self, tid: Tid, cpu: Cpu) -> Result<(), String> {
-        let seat = Seat {
+        let seat = InitialPlacement {
             cpu: Some(cpu),
-            ..Seat::default()
+            ..InitialPlacement::default()
         };
-        self.seat(tid, &seat)
+        self.assign_pu(tid, &seat)
     }
 
     /// Looks where a thread is.
-    pub fn look(&mut self, tid: Tid) {
+    pub fn update_status(&mut self, tid: Tid) {
         let Some(thread) = self.live.get(&tid) else {
             return;
         };
         let outcome = &mut self.outcome[thread.index];
-        if let Some(look) = procfs::look(thread.pid, tid) {
+        if let Some(look) = procfs::read_thread_status(thread.pid, tid) {
             outcome.name = look.name;
             outcome.ran = look.ran;
             outcome.allowed = look.allowed;
@@ -137,7 +137,7 @@ impl Threads {
     }
 
     /// Forgets a thread. Whether it was the last of its process.
-    pub fn remove(&mut self, tid: Tid) -> Option<(Thread, bool)> {
+    pub fn remove(&mut self, tid: Tid) -> Option<(FollowedThread, bool)> {
         let thread = self.live.remove(&tid)?;
         let count = self.counts.entry(thread.pid).or_default();
         *count = count.saturating_sub(1);
@@ -149,7 +149,7 @@ impl Threads {
     }
 
     /// The thread is process `pid` itself from now on: it called exec.
-    pub fn rename(&mut self, tid: Tid, pid: Pid) {
+    pub fn change_tid(&mut self, tid: Tid, pid: Pid) {
         if let Some(thread) = self.live.remove(&tid) {
             self.outcome[thread.index].tid = pid;
             self.live.insert(pid, thread);
@@ -157,7 +157,7 @@ impl Threads {
     }
 
     /// Threads of process `pid`.
-    pub fn of(&self, pid: Pid) -> Vec<Tid> {
+    pub fn threads_of(&self, pid: Pid) -> Vec<Tid> {
         let of = self.live.iter().filter(|(_, thread)| thread.pid == pid);
         of.map(|(&tid, _)| tid).collect()
     }

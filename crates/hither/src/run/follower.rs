@@ -4,13 +4,13 @@ use std::io::{Read, Write};
 
 use hither_sys::ptrace;
 
-use super::handover::{tell, Job, Report};
-use super::request::Refused;
-use super::tracer::Engine;
+use super::handover::{send_report, FollowJob, FollowReport};
+use super::request::FollowRefusal;
+use super::tracer::PtraceEngine;
 use hither_sys::Pid;
 
 /// Attaches to the program and stays with it. Whether it could.
-pub fn serve(job: Job) -> bool {
+pub fn follow_program(job: FollowJob) -> bool {
     let mut gate = &job.gate;
     let mut pid = [0; 4];
     if gate.read_exact(&mut pid).is_err() {
@@ -19,27 +19,27 @@ pub fn serve(job: Job) -> bool {
     }
     let pid = Pid::from_ne_bytes(pid);
     if let Err(error) = ptrace::seize(pid) {
-        tell(job.sink, Report::Refused(refused(pid, &error)));
+        send_report(job.sink, FollowReport::Refused(why_refused(pid, &error)));
         return false;
     }
     if gate.write_all(&[0]).is_err() {
         return false;
     }
-    hither_sys::launch::be_prompt();
-    Engine::new(job, pid).run();
+    hither_sys::launch::request_short_slice();
+    PtraceEngine::new(job, pid).run();
     true
 }
 
 /// Why the program cannot be followed.
-fn refused(pid: Pid, error: &std::io::Error) -> Refused {
+fn why_refused(pid: Pid, error: &std::io::Error) -> FollowRefusal {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"));
     let tracer = tracer.and_then(|t| t.trim().parse().ok()).unwrap_or(0);
     if tracer == 0 {
-        return Refused::Forbidden(error.to_string());
+        return FollowRefusal::Forbidden(error.to_string());
     }
     let name = std::fs::read_to_string(format!("/proc/{tracer}/comm"));
-    Refused::Traced {
+    FollowRefusal::Traced {
         tracer: name.map_or_else(|_| "a program".to_string(), |n| n.trim().to_string()),
         pid: tracer,
     }

@@ -5,32 +5,32 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use hither_sys::launch::{followed, let_go, Start};
+use hither_sys::launch::{release_inherited_files, wait_for_follower, ChildSetup};
 use hither_sys::process;
-use hither_sys::seccomp::{self, Wanted};
+use hither_sys::seccomp::{self, FilteredCalls};
 use nix::unistd::Pid;
 
-use super::guide::Guide;
-use super::handover::{self, Job};
-use super::outcome::{Method, Outcome};
-use super::request::{MemoryPolicy, Refused, Request};
+use super::guide::PlacementGuide;
+use super::handover::{self, FollowJob};
+use super::outcome::{FollowMethod, RunOutcome};
+use super::request::{FollowRefusal, MemoryPolicy, RunRequest};
 use super::{follower, proc_poller};
-use crate::follow::cpu_time::nanos;
-use crate::follow::job_control::{self, Signals};
+use crate::follow::cpu_time::to_nanos;
+use crate::follow::job_control::{self, BlockedSignals};
 use crate::follow::launch;
 
 /// Starts the program, follows it to its end.
 ///
 /// # Errors
 /// When it cannot be started or followed at all.
-pub fn run(mut request: Request, mut guide: Box<dyn Guide>) -> Result<Outcome> {
-    if request.method == Some(Method::Polling) {
+pub fn run(mut request: RunRequest, mut guide: Box<dyn PlacementGuide>) -> Result<RunOutcome> {
+    if request.method == Some(FollowMethod::Polling) {
         return proc_poller::run(request, guide, None);
     }
     // What the guide has heard in a follower that failed, it has not heard here.
-    match follow(&mut request, &mut *guide) {
+    match run_followed(&mut request, &mut *guide) {
         Err(error) => match error.downcast_ref() {
-            Some(Refused::Forbidden(why)) if request.method.is_none() => {
+            Some(FollowRefusal::Forbidden(why)) if request.method.is_none() => {
                 proc_poller::run(request, guide, Some(why))
             }
             _ => Err(error),
@@ -39,11 +39,14 @@ pub fn run(mut request: Request, mut guide: Box<dyn Guide>) -> Result<Outcome> {
     }
 }
 
-fn follow(request: &mut Request, guide: &mut (dyn Guide + 'static)) -> Result<Outcome> {
-    let signals = Signals::hold()?;
+fn run_followed(
+    request: &mut RunRequest,
+    guide: &mut (dyn PlacementGuide + 'static),
+) -> Result<RunOutcome> {
+    let signals = BlockedSignals::block()?;
     let (mut reports, sink) = std::io::pipe().context("cannot make a pipe")?;
     let (gate, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
-    let wanted = Wanted {
+    let wanted = FilteredCalls {
         mappings: guide.smallest_mapping(),
         code: request
             .progress
@@ -57,7 +60,7 @@ fn follow(request: &mut Request, guide: &mut (dyn Guide + 'static)) -> Result<Ou
     let follower = process::fork_off(|| {
         // The front's ends stay with the front.
         let kept = [sink.as_raw_fd(), theirs.as_raw_fd()];
-        let job = Job {
+        let job = FollowJob {
             guide,
             progress,
             strict,
@@ -65,38 +68,44 @@ fn follow(request: &mut Request, guide: &mut (dyn Guide + 'static)) -> Result<Ou
             sink,
             gate: theirs,
         };
-        u8::from(let_go(&kept).is_err() || !follower::serve(job))
+        u8::from(release_inherited_files(&kept).is_err() || !follower::follow_program(job))
     });
     let follower = follower.context("cannot split off the process that follows the program")?;
-    let child = start(request, gate, follower, seccomp::filter(wanted), &signals);
+    let child = start(
+        request,
+        gate,
+        follower,
+        seccomp::build_filter(wanted),
+        &signals,
+    );
     let child = match child {
         Ok(child) => child,
-        Err(error) => return Err(handover::refusal(&mut reports).unwrap_or(error)),
+        Err(error) => return Err(handover::read_refusal(&mut reports).unwrap_or(error)),
     };
-    let end = job_control::wait(child, follower, &signals)?;
-    let mut outcome = handover::outcome(&mut reports, follower)?;
+    let end = job_control::wait_for_child(child, follower, &signals)?;
+    let mut outcome = handover::read_outcome(&mut reports, follower)?;
     outcome.command = (request.command.iter())
         .map(|part| part.to_string_lossy().into_owned())
         .collect();
     outcome.end = end;
-    outcome.duration = nanos(began.elapsed());
+    outcome.duration = to_nanos(began.elapsed());
     Ok(outcome)
 }
 
 fn start(
-    request: &Request,
+    request: &RunRequest,
     gate: UnixStream,
     follower: Pid,
-    filter: Vec<seccomp::Instruction>,
-    signals: &Signals,
+    filter: Vec<seccomp::SockFilter>,
+    signals: &BlockedSignals,
 ) -> Result<Pid> {
-    let mut command = launch::command(&request.target, &request.environment, signals);
-    let start = Start {
+    let mut command = launch::build_command(&request.target, &request.environment, signals);
+    let start = ChildSetup {
         gate,
         follower,
         policy: request.memory.as_ref().map(MemoryPolicy::for_kernel),
         filter,
     };
-    followed(&mut command, start);
-    launch::spawn(&request.target, command)
+    wait_for_follower(&mut command, start);
+    launch::spawn_target(&request.target, command)
 }

@@ -6,18 +6,18 @@ use anyhow::{bail, Result};
 use hither_sys::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::guide::Guide;
-use super::outcome::Outcome;
-use super::progress::Progress;
-use super::request::Refused;
+use super::guide::PlacementGuide;
+use super::outcome::RunOutcome;
+use super::progress::PhaseProgress;
+use super::request::FollowRefusal;
 
 /// What the front hands over.
-pub struct Job<'a> {
-    pub guide: &'a mut (dyn Guide + 'static),
-    pub progress: Option<&'a mut (dyn Progress + 'static)>,
+pub struct FollowJob<'a> {
+    pub guide: &'a mut (dyn PlacementGuide + 'static),
+    pub progress: Option<&'a mut (dyn PhaseProgress + 'static)>,
     pub strict: bool,
     pub front: Pid,
-    /// Takes one [`Report`].
+    /// Takes one [`FollowReport`].
     pub sink: PipeWriter,
     /// The program on its way to exec.
     pub gate: UnixStream,
@@ -25,30 +25,30 @@ pub struct Job<'a> {
 
 /// What the front is told, once.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Report {
-    Refused(Refused),
-    Over(Box<Outcome>),
+pub enum FollowReport {
+    Refused(FollowRefusal),
+    Over(Box<RunOutcome>),
 }
 
 /// Tells the front; it may have been killed, and then nobody wants to know.
-pub fn tell(mut sink: PipeWriter, report: Report) {
+pub fn send_report(mut sink: PipeWriter, report: FollowReport) {
     if let Ok(text) = serde_json::to_vec(&report) {
         let _ = sink.write_all(&text);
     }
 }
 
 /// What the follower told; `None` when it was killed before.
-fn read(reports: &mut PipeReader) -> Option<Report> {
+fn read(reports: &mut PipeReader) -> Option<FollowReport> {
     let mut text = Vec::new();
     reports.read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
 /// Why the follower did not let the program start, where it was the follower.
-pub fn refusal(reports: &mut PipeReader) -> Option<anyhow::Error> {
+pub fn read_refusal(reports: &mut PipeReader) -> Option<anyhow::Error> {
     match read(reports)? {
-        Report::Refused(refused) => Some(refused.into()),
-        Report::Over(_) => None,
+        FollowReport::Refused(refused) => Some(refused.into()),
+        FollowReport::Over(_) => None,
     }
 }
 
@@ -56,10 +56,10 @@ pub fn refusal(reports: &mut PipeReader) -> Option<anyhow::Error> {
 ///
 /// # Errors
 /// When the follower could not follow the program, or was killed.
-pub fn outcome(reports: &mut PipeReader, follower: nix::unistd::Pid) -> Result<Outcome> {
+pub fn read_outcome(reports: &mut PipeReader, follower: nix::unistd::Pid) -> Result<RunOutcome> {
     match read(reports) {
-        Some(Report::Over(outcome)) => Ok(*outcome),
-        Some(Report::Refused(refused)) => Err(refused.into()),
+        Some(FollowReport::Over(outcome)) => Ok(*outcome),
+        Some(FollowReport::Refused(refused)) => Err(refused.into()),
         None => {
             bail!("the process that followed the program, {follower}, was killed, and the program with it; run it again, and leave that process alone")
         }

@@ -12,7 +12,7 @@
 //! it before its first instruction and to all it creates, and lives on after the front
 //! while a daemon does.
 //!
-//! Who decides and who acts are apart: a [`Guide`] is told what the program does and
+//! Who decides and who acts are apart: a [`PlacementGuide`] is told what the program does and
 //! answers with processing units and [`guide::Bind`]s; it makes no system call.
 mod exec_image;
 mod followed_threads;
@@ -33,5 +33,5 @@ mod syscall_restart;
 mod tracer;
 
 pub use front::run;
-pub use guide::Guide;
-pub use matching::Recogniser;
+pub use guide::PlacementGuide;
+pub use matching::ProfileGuide;

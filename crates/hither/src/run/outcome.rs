@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 /// A run that is over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct RunOutcome {
     pub command: Vec<String>,
     /// How the program ended.
     pub end: RunEnd,
     pub duration: Nanos,
     /// How the program was followed.
-    pub method: Method,
+    pub method: FollowMethod,
     pub threads: Vec<ThreadOutcome>,
     pub regions: Vec<RegionOutcome>,
     /// Phases entered after the first, in order.
@@ -23,7 +23,7 @@ pub struct Outcome {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Method {
+pub enum FollowMethod {
     /// Every thread before its first instruction.
     #[default]
     Ptrace,

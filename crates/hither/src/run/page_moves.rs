@@ -5,23 +5,23 @@ use std::io;
 use hither_profile::PAGE_SIZE;
 use hither_sys::{numa, Pid};
 
-use super::guide::Bind;
+use super::guide::PageBind;
 
 /// Pages that are moved at once: some 10 ms in which no stop of the program is handled.
 const BATCH: usize = 2000;
 
 /// Pages on their way, and how far they are.
 #[derive(Debug)]
-pub struct Moves {
-    binds: Vec<Bind>,
+pub struct PageMoveQueue {
+    binds: Vec<PageBind>,
     /// The first of `binds` that is not moved yet, and how many of its bytes are.
     next: usize,
     done: u64,
 }
 
-impl Moves {
-    pub fn new(binds: &[Bind]) -> Self {
-        Moves {
+impl PageMoveQueue {
+    pub fn new(binds: &[PageBind]) -> Self {
+        PageMoveQueue {
             binds: binds.to_vec(),
             next: 0,
             done: 0,
@@ -29,7 +29,7 @@ impl Moves {
     }
 
     /// The next pages and their nodes; none when all are moved.
-    pub fn batch(&mut self) -> (Vec<u64>, Vec<u32>) {
+    pub fn next_batch(&mut self) -> (Vec<u64>, Vec<u32>) {
         let (mut pages, mut nodes) = (Vec::new(), Vec::new());
         while let Some(bind) = self.binds.get(self.next).filter(|_| pages.len() < BATCH) {
             if self.done >= bind.length {
@@ -50,11 +50,11 @@ impl Moves {
 /// When the process is gone.
 pub fn move_pages(pid: Pid, pages: &[u64], nodes: &[u32]) -> io::Result<u64> {
     let pid = nix::unistd::Pid::from_raw(pid);
-    let now = numa::nodes_of(pid, pages)?;
+    let now = numa::page_nodes(pid, pages)?;
     let astray = pages.iter().zip(nodes).zip(now);
     let astray = astray.filter(|((_, wanted), now)| now.is_some_and(|now| now != **wanted));
     let (pages, nodes): (Vec<u64>, Vec<u32>) = astray.map(|((p, n), _)| (*p, *n)).unzip();
-    let got = numa::move_to(pid, &pages, &nodes)?;
+    let got = numa::move_pages(pid, &pages, &nodes)?;
     let there = got
         .iter()
         .zip(&nodes)
@@ -69,22 +69,22 @@ mod tests {
 
     #[test]
     fn pages_come_in_batches_and_all_of_them() {
-        let bind = |start, pages, node| Bind {
+        let bind = |start, pages, node| PageBind {
             start,
             length: pages * PAGE_SIZE,
             node: Node(node),
         };
-        let mut moves = Moves::new(&[
+        let mut moves = PageMoveQueue::new(&[
             bind(0, 1500, 1),
             bind(1 << 30, 0, 9),
             bind(1 << 40, 1500, 2),
         ]);
-        let (first, nodes) = moves.batch();
+        let (first, nodes) = moves.next_batch();
         assert_eq!((first.len(), nodes[1499], nodes[1500]), (BATCH, 1, 2));
         assert_eq!(first[1500], 1 << 40);
-        let (second, nodes) = moves.batch();
+        let (second, nodes) = moves.next_batch();
         assert_eq!((second.len(), nodes[0]), (1000, 2));
         assert_eq!(second[0], (1 << 40) + 500 * PAGE_SIZE);
-        assert_eq!(moves.batch().0.len(), 0);
+        assert_eq!(moves.next_batch().0.len(), 0);
     }
 }

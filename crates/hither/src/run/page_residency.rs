@@ -1,9 +1,9 @@
 //! Reads back from the kernel where the pages of a process lie, region by region.
-use super::guide::{Bind, Found};
+use super::guide::{PageBind, RecognisedRegion};
 use super::outcome::RegionOutcome;
 use anyhow::{Context, Result};
 use hither_profile::PAGE_SIZE;
-use hither_sys::numa::nodes_of;
+use hither_sys::numa::page_nodes;
 use hither_sys::{Node, Tid};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,30 +13,30 @@ use std::os::unix::fs::FileExt;
 const BATCH: usize = 64 << 10;
 /// Pages looked at per process. Of more, every n-th is, and stands for n: they were bound
 /// in long runs.
-const MOST: u64 = 1 << 22;
+const MAX_PAGES: u64 = 1 << 22;
 /// Bits of an entry of /proc/PID/pagemap: nobody else maps the page; it is of a file or
 /// shared memory.
-const EXCLUSIVE: u64 = 1 << 56;
-const OF_FILE: u64 = 1 << 61;
+const PM_MMAP_EXCLUSIVE: u64 = 1 << 56;
+const PM_FILE: u64 = 1 << 61;
 
 /// Asked and got for each region of a process, `tid` being a thread of it that is stopped or
 /// lives.
 ///
 /// # Errors
 /// When the kernel does not let us look.
-pub fn read(tid: Tid, found: &[Found]) -> Result<Vec<RegionOutcome>> {
+pub fn read(tid: Tid, found: &[RecognisedRegion]) -> Result<Vec<RegionOutcome>> {
     let all = found.iter().flat_map(|f| &f.binds);
     let pages: u64 = all.map(|b| b.length / PAGE_SIZE).sum();
-    let reader = Reader {
+    let reader = ResidencyReader {
         tid,
-        step: pages.div_ceil(MOST).max(1),
+        step: pages.div_ceil(MAX_PAGES).max(1),
         files: private_files(tid),
         pagemap: File::open(format!("/proc/{tid}/pagemap")).ok(),
     };
-    found.iter().map(|f| reader.region(f)).collect()
+    found.iter().map(|f| reader.region_residency(f)).collect()
 }
 
-struct Reader {
+struct ResidencyReader {
     tid: Tid,
     /// Every so many-th page is looked at.
     step: u64,
@@ -45,20 +45,23 @@ struct Reader {
     pagemap: Option<File>,
 }
 
-impl Reader {
-    fn region(&self, found: &Found) -> Result<RegionOutcome> {
+impl ResidencyReader {
+    fn region_residency(&self, found: &RecognisedRegion) -> Result<RegionOutcome> {
         let mut pages: Vec<(u64, Node)> = Vec::new();
         let mut asked = 0;
         for bind in &found.binds {
             asked += bind.length / PAGE_SIZE;
-            pages.extend(self.own(found, bind).map(|address| (address, bind.node)));
+            pages.extend(
+                self.own_pages(found, bind)
+                    .map(|address| (address, bind.node)),
+            );
         }
         let mut nodes: BTreeMap<Node, u64> = BTreeMap::new();
         let mut right = 0;
         for batch in pages.chunks(BATCH) {
             let addresses: Vec<u64> = batch.iter().map(|(address, _)| *address).collect();
             let tid = nix::unistd::Pid::from_raw(self.tid);
-            let got = nodes_of(tid, &addresses)
+            let got = page_nodes(tid, &addresses)
                 .context("cannot ask the kernel where the program's pages lie")?;
             for ((_, wanted), got) in batch.iter().zip(got) {
                 let Some(got) = got.map(Node) else { continue };
@@ -80,13 +83,13 @@ impl Reader {
     /// Addresses of the pages to look at. Left out are pages that are not the process' own,
     /// which nobody can place for it: those of files it has not written to, and those of its
     /// parent that neither has written to since the fork.
-    fn own(&self, found: &Found, bind: &Bind) -> impl Iterator<Item = u64> {
+    fn own_pages(&self, found: &RecognisedRegion, bind: &PageBind) -> impl Iterator<Item = u64> {
         let all = (bind.start..bind.start + bind.length).step_by((PAGE_SIZE * self.step) as usize);
         let at = self.files.partition_point(|(_, end)| *end <= bind.start);
         let of_file = self.files.get(at);
         let of_file = of_file.is_some_and(|(start, _)| *start < bind.start + bind.length);
         let flags = match of_file || found.copied {
-            true => self.flags(bind),
+            true => self.pagemap_flags(bind),
             false => None,
         };
         let (start, copied) = (bind.start, found.copied);
@@ -94,11 +97,11 @@ impl Reader {
             let Some(flags) = &flags else { return true };
             let at = ((address - start) / PAGE_SIZE) as usize;
             let flags = flags.get(at).copied().unwrap_or(0);
-            flags & OF_FILE == 0 && (!copied || flags & EXCLUSIVE != 0)
+            flags & PM_FILE == 0 && (!copied || flags & PM_MMAP_EXCLUSIVE != 0)
         })
     }
 
-    fn flags(&self, bind: &Bind) -> Option<Vec<u64>> {
+    fn pagemap_flags(&self, bind: &PageBind) -> Option<Vec<u64>> {
         let entry = size_of::<u64>() as u64;
         let mut bytes = vec![0; (bind.length / PAGE_SIZE * entry) as usize];
         let file = self.pagemap.as_ref()?;
@@ -173,17 +176,17 @@ mod tests {
             .expect("a range");
         let number = |text| u64::from_str_radix(text, 16).expect("a number");
         let (start, end) = (number(start), number(end));
-        let bind = |node| Bind {
+        let bind = |node| PageBind {
             start,
             length: end - start,
             node: Node(node),
         };
-        let found = |node| Found {
+        let found = |node| RecognisedRegion {
             pid,
             region: Some(RegionIx(7)),
             name: "main stack".into(),
             binds: vec![bind(node)],
-            ..Found::default()
+            ..RecognisedRegion::default()
         };
         let read = read(pid, &[found(0), found(1023)]).expect("move_pages");
         drop(input);

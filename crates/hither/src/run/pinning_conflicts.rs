@@ -2,11 +2,11 @@
 //! batch systems, masks and policies that hither was started with. What fights with a
 //! placement is said before the program starts, each in a sentence with the fix.
 
-use hither_profile::clean;
+use hither_profile::strip_control_characters;
 
 /// What is known before the program starts.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct LaunchConditions {
     /// Hither places threads.
     pub threads: bool,
     /// Hither binds pages or sets the memory policy.
@@ -25,50 +25,50 @@ pub struct Surroundings {
 }
 
 /// Variables that make somebody else pin threads, and what is said of them.
-const VARIABLES: &[Variable] = &[
-    Variable {
+const VARIABLES: &[PinningVariable] = &[
+    PinningVariable {
         name: "OMP_PROC_BIND",
         harmless: |value| value.eq_ignore_ascii_case("false"),
         message: "asks OpenMP to pin threads; hither sets it to false for this program, so unset it",
     },
-    Variable {
+    PinningVariable {
         name: "OMP_PLACES",
         harmless: |_| false,
         message: "has no effect while hither places the threads; unset it",
     },
-    Variable {
+    PinningVariable {
         name: "GOMP_CPU_AFFINITY",
         harmless: |_| false,
         message: "has no effect while hither places the threads; unset it",
     },
-    Variable {
+    PinningVariable {
         name: "KMP_AFFINITY",
         harmless: |value| value.contains("disabled") || value.contains("none"),
         message: "lets the OpenMP runtime of Intel and LLVM pin threads away from where hither puts them; unset it",
     },
-    Variable {
+    PinningVariable {
         name: "KMP_HW_SUBSET",
         harmless: |_| false,
         message: "makes the OpenMP runtime of Intel and LLVM leave out PUs, and threads with them; unset it",
     },
-    Variable {
+    PinningVariable {
         name: "SLURM_CPU_BIND",
         harmless: |value| value.is_empty() || value.contains("none"),
         message: "says that Slurm pinned the task; start it with srun --cpu-bind=none",
     },
-    Variable {
+    PinningVariable {
         name: "OMPI_MCA_hwloc_base_binding_policy",
         harmless: |value| value.starts_with("none"),
         message: "makes Open MPI pin ranks; start them with mpirun --bind-to none",
     },
-    Variable {
+    PinningVariable {
         name: "PRTE_MCA_hwloc_default_binding_policy",
         harmless: |value| value.starts_with("none"),
         message: "makes Open MPI pin ranks; start them with mpirun --bind-to none",
     },
 ];
 
-struct Variable {
+struct PinningVariable {
     name: &'static str,
     harmless: fn(&str) -> bool,
     message: &'static str,
@@ -76,35 +76,38 @@ struct Variable {
 
 /// A sentence for each of those that fight, the environment being `get`.
 #[must_use]
-pub fn warnings(get: impl Fn(&str) -> Option<String>, surroundings: &Surroundings) -> Vec<String> {
+pub fn conflict_warnings(
+    get: impl Fn(&str) -> Option<String>,
+    surroundings: &LaunchConditions,
+) -> Vec<String> {
     let mut all = Vec::new();
     if surroundings.threads {
         for variable in VARIABLES {
             let value = get(variable.name).filter(|value| !(variable.harmless)(value));
-            all.extend(value.map(|value| sentence(variable, &value)));
+            all.extend(value.map(|value| variable_warning(variable, &value)));
         }
-        all.extend(mask(surroundings));
+        all.extend(mask_warning(surroundings));
         if surroundings.open_mpi {
             all.push("Open MPI pins its ranks after hither has placed them; add --bind-to none behind mpirun".to_owned());
         }
     }
-    all.extend(memory(surroundings));
+    all.extend(memory_warnings(surroundings));
     all
 }
 
-fn sentence(variable: &Variable, value: &str) -> String {
-    let shown: String = clean(value).chars().take(40).collect();
+fn variable_warning(variable: &PinningVariable, value: &str) -> String {
+    let shown: String = strip_control_characters(value).chars().take(40).collect();
     format!("{}={shown} {}", variable.name, variable.message)
 }
 
-fn mask(surroundings: &Surroundings) -> Option<String> {
+fn mask_warning(surroundings: &LaunchConditions) -> Option<String> {
     let (allowed, online) = (&surroundings.allowed, &surroundings.online);
     (allowed != online).then(|| {
         format!("only the PUs {allowed} of {online} are allowed here (taskset, numactl, mpirun or a batch system), which holds for threads that are not placed too; start hither without that for all of them")
     })
 }
 
-fn memory(surroundings: &Surroundings) -> Vec<String> {
+fn memory_warnings(surroundings: &LaunchConditions) -> Vec<String> {
     let mut all = Vec::new();
     let policy = surroundings.policy.as_deref().filter(|p| *p != "default");
     if let Some(policy) = policy {
@@ -142,22 +145,22 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(environment: &[(&str, &str)], surroundings: &Surroundings, expected: &[&str]) {
+    fn check(environment: &[(&str, &str)], surroundings: &LaunchConditions, expected: &[&str]) {
         let get = |name: &str| {
             let pair = environment.iter().find(|(n, _)| *n == name);
             pair.map(|(_, value)| (*value).to_owned())
         };
-        let got = warnings(get, surroundings);
+        let got = conflict_warnings(get, surroundings);
         assert_eq!(got.len(), expected.len(), "{got:?}");
         for (got, expected) in got.iter().zip(expected) {
             assert!(got.starts_with(expected), "{got}");
         }
     }
 
-    fn threads() -> Surroundings {
-        Surroundings {
+    fn threads() -> LaunchConditions {
+        LaunchConditions {
             threads: true,
-            ..Surroundings::default()
+            ..LaunchConditions::default()
         }
     }
 
@@ -165,7 +168,7 @@ mod tests {
     fn variables_of_other_pinners() {
         let check = |environment: &[(&str, &str)], expected: &[&str]| {
             check(environment, &threads(), expected);
-            super::tests::check(environment, &Surroundings::default(), &[]);
+            super::tests::check(environment, &LaunchConditions::default(), &[]);
         };
         check(&[], &[]);
         check(&[("OMP_PROC_BIND", "FALSE")], &[]);
@@ -198,16 +201,16 @@ mod tests {
 
     #[test]
     fn masks_and_policies() {
-        let narrow = Surroundings {
+        let narrow = LaunchConditions {
             allowed: "0-1".to_owned(),
             online: "0-3".to_owned(),
             ..threads()
         };
         check(&[], &narrow, &["only the PUs 0-1 of 0-3 are allowed"]);
-        let bound = |memory| Surroundings {
+        let bound = |memory| LaunchConditions {
             policy: Some("bind:0".to_owned()),
             memory,
-            ..Surroundings::default()
+            ..LaunchConditions::default()
         };
         check(
             &[],
@@ -219,15 +222,15 @@ mod tests {
             &bound(true),
             &["the memory policy bind:0 that hither was started with (numactl) gives way"],
         );
-        let balanced = |pages| Surroundings {
+        let balanced = |pages| LaunchConditions {
             policy: Some("default".to_owned()),
             balancing: true,
             pages,
-            ..Surroundings::default()
+            ..LaunchConditions::default()
         };
         check(&[], &balanced(true), &["the kernel balances"]);
         check(&[], &balanced(false), &[]);
-        let open_mpi = Surroundings {
+        let open_mpi = LaunchConditions {
             open_mpi: true,
             ..threads()
         };

@@ -6,46 +6,50 @@
 //! taken in order of their ids. The first thread of a process is pinned only when a second
 //! one exists or the process is a second old, for runtimes count the units they may use at
 //! the start and would take one unit for all there are.
-use super::guide::{Guide, Holding, Image, Seat};
-use super::outcome::{CostOutcome, Method, Outcome, PhaseOutcome, ThreadOutcome};
-use super::progress::Progress;
-use super::request::Request;
-use crate::follow::cpu_time::{nanos, own_time};
-use crate::follow::job_control::{self, Beat, Signals};
+use super::guide::{ActivePhases, ExecImage, InitialPlacement, PlacementGuide};
+use super::outcome::{CostOutcome, FollowMethod, PhaseOutcome, RunOutcome, ThreadOutcome};
+use super::progress::PhaseProgress;
+use super::request::RunRequest;
+use crate::follow::cpu_time::{own_time, to_nanos};
+use crate::follow::job_control::{self, BlockedSignals, WaitEvent};
 use crate::follow::launch;
-use crate::follow::procfs::{self, Look};
+use crate::follow::procfs::{self, ThreadStatus};
 use anyhow::{Context, Result};
-use hither_sys::affinity::Mask;
+use hither_sys::affinity::CpuMask;
 use hither_sys::{Pid, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Between two looks: short after something new was seen, then longer and longer.
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(20);
+const MIN_PAUSE: Duration = Duration::from_millis(1);
+const MAX_PAUSE: Duration = Duration::from_millis(20);
 /// Between two looks at where a thread runs.
 const READ_BACK: Duration = Duration::from_millis(100);
 /// When a process of one thread is taken to have counted its units.
-const GROWN_UP: Duration = Duration::from_secs(1);
+const SETTLED_AGE: Duration = Duration::from_secs(1);
 
 /// Runs the program to its end; `why` it could not be followed, where that was tried.
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn run(mut request: Request, guide: Box<dyn Guide>, why: Option<&str>) -> Result<Outcome> {
-    let signals = Signals::hold()?;
+pub fn run(
+    mut request: RunRequest,
+    guide: Box<dyn PlacementGuide>,
+    why: Option<&str>,
+) -> Result<RunOutcome> {
+    let signals = BlockedSignals::block()?;
     if let Some(policy) = &request.memory {
         // Ours, and inherited by the program.
         let (mode, nodes) = policy.for_kernel();
-        hither_sys::launch::set_policy(mode, &nodes)
+        hither_sys::launch::set_mempolicy(mode, &nodes)
             .context("cannot set the memory policy; see `hither doctor`")?;
     }
     let before = own_time();
-    let command = launch::command(&request.target, &request.environment, &signals);
-    let pid = launch::spawn(&request.target, command)?;
-    let mut poller = Poller::new(guide, request.progress.take(), pid.as_raw())?;
-    let end = job_control::wait_with(pid, None, &signals, |beat| {
-        (beat == Beat::Tick).then(|| poller.tick())
+    let command = launch::build_command(&request.target, &request.environment, &signals);
+    let pid = launch::spawn_target(&request.target, command)?;
+    let mut poller = ProcPoller::new(guide, request.progress.take(), pid.as_raw())?;
+    let end = job_control::wait_with_callback(pid, None, &signals, |beat| {
+        (beat == WaitEvent::Tick).then(|| poller.poll_once())
     })?;
     let mut outcome = poller.finish();
     let lost = "threads were pinned from outside after they had started, short ones not at all, and pages were left to the system";
@@ -62,27 +66,27 @@ pub fn run(mut request: Request, guide: Box<dyn Guide>, why: Option<&str>) -> Re
 }
 
 /// A process that is alive.
-struct Process {
+struct PolledProcess {
     since: Instant,
     executable: String,
-    /// Threads that were seen, by id, and their places in [`Poller::threads`].
+    /// Threads that were seen, by id, and their places in [`ProcPoller::threads`].
     tids: BTreeMap<Tid, usize>,
 }
 
-struct Poller {
-    guide: Box<dyn Guide>,
-    progress: Option<Box<dyn Progress>>,
+struct ProcPoller {
+    guide: Box<dyn PlacementGuide>,
+    progress: Option<Box<dyn PhaseProgress>>,
     root: Pid,
     start: Instant,
     /// Where threads may run that are not placed.
-    allowed: Mask,
-    processes: BTreeMap<Pid, Process>,
+    allowed: CpuMask,
+    processes: BTreeMap<Pid, PolledProcess>,
     threads: Vec<ThreadOutcome>,
     /// The mask that each of them was given last.
     given: Vec<Option<String>>,
     /// Masks that a thread has from us or from before; others it chose itself.
-    ours: BTreeSet<String>,
-    holding: Holding,
+    known_masks: BTreeSet<String>,
+    holding: ActivePhases,
     phases: Vec<PhaseOutcome>,
     pause: Duration,
     read_back: Instant,
@@ -90,32 +94,32 @@ struct Poller {
     notes: Vec<String>,
 }
 
-impl Poller {
+impl ProcPoller {
     fn new(
-        guide: Box<dyn Guide>,
-        mut progress: Option<Box<dyn Progress>>,
+        guide: Box<dyn PlacementGuide>,
+        mut progress: Option<Box<dyn PhaseProgress>>,
         root: Pid,
-    ) -> Result<Poller> {
+    ) -> Result<ProcPoller> {
         let mut notes = Vec::new();
-        if let Some(Err(error)) = progress.as_mut().map(|p| p.started(root)) {
+        if let Some(Err(error)) = progress.as_mut().map(|p| p.program_started(root)) {
             notes.push(format!("the phases were not followed: {error:#}"));
             progress = None;
         }
         let now = Instant::now();
-        let allowed = Mask::of(0).context("cannot read the affinity mask")?;
-        Ok(Poller {
+        let allowed = CpuMask::of_thread(0).context("cannot read the affinity mask")?;
+        Ok(ProcPoller {
             guide,
             progress,
             root,
             start: now,
-            ours: BTreeSet::from([allowed.to_string()]),
+            known_masks: BTreeSet::from([allowed.to_string()]),
             allowed,
             processes: BTreeMap::new(),
             threads: Vec::new(),
             given: Vec::new(),
-            holding: Holding::default(),
+            holding: ActivePhases::default(),
             phases: Vec::new(),
-            pause: SHORTEST,
+            pause: MIN_PAUSE,
             read_back: now,
             looks: 0,
             notes,
@@ -123,7 +127,7 @@ impl Poller {
     }
 
     /// Looks once; how long to wait before the next time.
-    fn tick(&mut self) -> Duration {
+    fn poll_once(&mut self) -> Duration {
         self.looks += 1;
         let seen = self.threads.len();
         let mut pids: Vec<(Pid, Option<Pid>)> = vec![(self.root, None)];
@@ -149,89 +153,89 @@ impl Poller {
             self.read_all_back();
         }
         self.pause = match self.threads.len() > seen {
-            true => SHORTEST,
-            false => (self.pause * 2).min(LONGEST),
+            true => MIN_PAUSE,
+            false => (self.pause * 2).min(MAX_PAUSE),
         };
         self.pause
     }
 
     /// Takes in the new threads of a process and forgets those that are gone; its children.
     fn look_at(&mut self, pid: Pid, parent: Option<Pid>) -> Vec<Pid> {
-        let tids = procfs::threads(pid);
+        let tids = procfs::thread_ids(pid);
         if tids.is_empty() {
             if let Some(process) = self.processes.remove(&pid) {
                 process
                     .tids
                     .into_keys()
-                    .for_each(|tid| self.guide.ended(tid));
+                    .for_each(|tid| self.guide.thread_ended(tid));
             }
             return Vec::new();
         }
-        self.arrive(pid, parent);
+        self.process_seen(pid, parent);
         let process = self.processes.get_mut(&pid);
         let Some(process) = process else {
             return Vec::new();
         };
         let known = std::mem::take(&mut process.tids);
-        let grown_up = tids.len() > 1 || process.since.elapsed() > GROWN_UP;
+        let grown_up = tids.len() > 1 || process.since.elapsed() > SETTLED_AGE;
         let mut now = BTreeMap::new();
         for &tid in &tids {
             let place = match known.get(&tid) {
                 Some(place) => *place,
                 None => {
-                    let seat = self.guide.thread(pid, tid, 0);
-                    self.seat(pid, tid, seat)
+                    let seat = self.guide.thread_created(pid, tid, 0);
+                    self.note_thread(pid, tid, seat)
                 }
             };
             now.insert(tid, place);
             if self.given[place].is_none() && (tid != pid || grown_up) {
-                self.pin(place);
+                self.pin_thread(place);
             }
         }
         let gone = known.keys().filter(|tid| !now.contains_key(tid));
-        gone.for_each(|tid| self.guide.ended(*tid));
+        gone.for_each(|tid| self.guide.thread_ended(*tid));
         if let Some(process) = self.processes.get_mut(&pid) {
             process.tids = now;
         }
         tids.iter()
-            .flat_map(|tid| procfs::children(pid, *tid))
+            .flat_map(|tid| procfs::child_pids(pid, *tid))
             .collect()
     }
 
     /// A process that may be new, or run another program than before.
-    fn arrive(&mut self, pid: Pid, parent: Option<Pid>) {
+    fn process_seen(&mut self, pid: Pid, parent: Option<Pid>) {
         let executable = procfs::executable(pid);
         let known = self.processes.get(&pid).map(|p| p.executable.as_str());
         // Of a process that ends it is not known any more.
         if known.is_some_and(|known| known == executable || executable.is_empty()) {
             return;
         }
-        let image = Image {
+        let image = ExecImage {
             executable: executable.clone(),
-            rank: procfs::rank(pid),
-            ..Image::default()
+            rank: procfs::mpi_local_rank(pid),
+            ..ExecImage::default()
         };
         let seat = if known.is_some() {
-            self.guide.execed(pid, pid, &image)
+            self.guide.process_execed(pid, pid, &image)
         } else if pid == self.root {
-            self.guide.started(pid, &image)
+            self.guide.program_started(pid, &image)
         } else {
             let parent = parent.unwrap_or(self.root);
             let parents = self.processes.get(&parent);
             let same = parents.is_some_and(|p| p.executable == executable);
-            let seat = self.guide.forked(parent, pid, false);
+            let seat = self.guide.process_forked(parent, pid, false);
             match same {
                 true => seat,
-                false => self.guide.execed(pid, pid, &image),
+                false => self.guide.process_execed(pid, pid, &image),
             }
         };
-        self.enter(pid, executable, seat);
+        self.add_process(pid, executable, seat);
     }
 
     /// A process with its first thread; others of an earlier program are gone.
-    fn enter(&mut self, pid: Pid, executable: String, seat: Seat) {
-        let place = self.seat(pid, pid, seat);
-        let process = Process {
+    fn add_process(&mut self, pid: Pid, executable: String, seat: InitialPlacement) {
+        let place = self.note_thread(pid, pid, seat);
+        let process = PolledProcess {
             since: Instant::now(),
             executable,
             tids: BTreeMap::from([(pid, place)]),
@@ -240,7 +244,7 @@ impl Poller {
     }
 
     /// Notes a thread, or that one runs another program; its place in the list.
-    fn seat(&mut self, pid: Pid, tid: Tid, seat: Seat) -> usize {
+    fn note_thread(&mut self, pid: Pid, tid: Tid, seat: InitialPlacement) -> usize {
         let known = self.processes.get(&pid).and_then(|p| p.tids.get(&tid));
         let thread = ThreadOutcome {
             pid,
@@ -260,15 +264,15 @@ impl Poller {
     }
 
     /// Pins a thread where it was asked for, or frees it of what it inherited.
-    fn pin(&mut self, place: usize) {
+    fn pin_thread(&mut self, place: usize) {
         let thread = &self.threads[place];
-        let now = Mask::of(thread.tid).map(|mask| mask.to_string());
-        if now.is_ok_and(|now| self.ours.contains(&now)) {
-            let asked = thread.asked.map(|cpu| Mask::one(cpu.0));
+        let now = CpuMask::of_thread(thread.tid).map(|mask| mask.to_string());
+        if now.is_ok_and(|now| self.known_masks.contains(&now)) {
+            let asked = thread.asked.map(|cpu| CpuMask::single(cpu.0));
             let mask = asked.as_ref().unwrap_or(&self.allowed);
             // It may have ended, or belong to another user now.
-            if mask.give(thread.tid).is_ok() {
-                self.ours.insert(mask.to_string());
+            if mask.set_affinity(thread.tid).is_ok() {
+                self.known_masks.insert(mask.to_string());
             }
             self.given[place] = Some(mask.to_string());
         } else {
@@ -279,10 +283,10 @@ impl Poller {
 
     fn read_back(&mut self, place: usize) {
         let thread = &mut self.threads[place];
-        let Some(look) = procfs::look(thread.pid, thread.tid) else {
+        let Some(look) = procfs::read_thread_status(thread.pid, thread.tid) else {
             return;
         };
-        let Look {
+        let ThreadStatus {
             name,
             ran,
             allowed,
@@ -309,19 +313,19 @@ impl Poller {
         let Some(progress) = &mut self.progress else {
             return;
         };
-        let at = nanos(self.start.elapsed());
-        let holding = progress.phase(at);
+        let at = to_nanos(self.start.elapsed());
+        let holding = progress.active_phases(at);
         if holding == self.holding {
             return;
         }
         self.holding = holding;
-        let change = self.guide.enter(holding);
+        let change = self.guide.enter_phases(holding);
         let mut moved = 0;
         for (tid, cpu) in change.threads {
             let of = self.processes.values().find_map(|p| p.tids.get(&tid));
             if let Some(&place) = of {
                 self.threads[place].asked = Some(cpu);
-                self.pin(place);
+                self.pin_thread(place);
                 moved += 1;
             }
         }
@@ -333,12 +337,12 @@ impl Poller {
         });
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> RunOutcome {
         self.notes.extend(self.progress.and_then(|p| p.note()));
         self.notes.extend(self.guide.notes());
-        Outcome {
-            duration: nanos(self.start.elapsed()),
-            method: Method::Polling,
+        RunOutcome {
+            duration: to_nanos(self.start.elapsed()),
+            method: FollowMethod::Polling,
             threads: self.threads,
             phases: self.phases,
             notes: self.notes,
@@ -346,7 +350,7 @@ impl Poller {
                 stops: self.looks,
                 ..CostOutcome::default()
             },
-            ..Outcome::default()
+            ..RunOutcome::default()
         }
     }
 }

@@ -5,13 +5,13 @@ use hither_sys::{Node, Pid};
 use nix::libc;
 use serde::{Deserialize, Serialize};
 
-use super::outcome::Method;
-use super::progress::Progress;
-use crate::program::target::Target;
+use super::outcome::FollowMethod;
+use super::progress::PhaseProgress;
+use crate::program::target::TargetProgram;
 
 /// What to run and how.
-pub struct Request {
-    pub target: Target,
+pub struct RunRequest {
+    pub target: TargetProgram,
     /// As the user typed it.
     pub command: Vec<OsString>,
     /// Bind pages to their nodes strictly instead of preferring them.
@@ -19,11 +19,11 @@ pub struct Request {
     /// The memory policy that the program starts with.
     pub memory: Option<MemoryPolicy>,
     /// Which phase holds when, where there are several.
-    pub progress: Option<Box<dyn Progress>>,
+    pub progress: Option<Box<dyn PhaseProgress>>,
     /// Environment variables that the program gets besides ours.
     pub environment: Vec<(OsString, OsString)>,
     /// How to follow it. `None`: by ptrace, by polling where that is forbidden.
-    pub method: Option<Method>,
+    pub method: Option<FollowMethod>,
 }
 
 /// A memory policy of a whole process, as set_mempolicy(2) knows them. Children inherit it.
@@ -58,7 +58,7 @@ impl MemoryPolicy {
 
 /// Why a program cannot be followed, though it can be started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum Refused {
+pub enum FollowRefusal {
     #[error("{tracer} (process {pid}) follows the program already, and only one can; start hither run without it")]
     Traced { tracer: String, pid: Pid },
     #[error("this system does not let hither follow programs (ptrace: {0}); allow it, or use --method polling")]

@@ -5,15 +5,18 @@
 //! A process that starts another program (a shell, `mpirun`) waits for it most of the
 //! time: from then on its threads do not count, and the program begins where it began.
 //! A rank of an MPI job takes the unit of its number, since ranks start in no order.
-use super::guide::{Bind, Change, Found, Guide, Holding, Image, Seat};
-use crate::follow::proc_maps::Mapping;
+use super::guide::{
+    ActivePhases, ExecImage, InitialPlacement, PageBind, PhaseChange, PlacementGuide,
+    RecognisedRegion,
+};
+use crate::follow::proc_maps::MemoryMapping;
 use hither_model::topology::PuList;
 use hither_sys::{Cpu, Pid, Tid};
 use std::collections::BTreeMap;
 
 /// Deals out the units of an order.
 #[derive(Default)]
-pub struct Rule {
+pub struct RuleGuide {
     order: Vec<Cpu>,
     /// Threads to leave alone, numbered from 0 in order of creation.
     skip: Option<PuList>,
@@ -21,7 +24,7 @@ pub struct Rule {
     ranks: bool,
     /// Counted threads alive at each place of the order.
     alive: Vec<u32>,
-    threads: BTreeMap<Tid, Thread>,
+    threads: BTreeMap<Tid, RuleThread>,
     /// Processes that have not run another program since they were forked, and by whom.
     forked: BTreeMap<Pid, Pid>,
     /// Threads created so far.
@@ -30,7 +33,7 @@ pub struct Rule {
     most: u32,
 }
 
-struct Thread {
+struct RuleThread {
     process: Pid,
     /// Its place in the order, if it is counted there.
     seat: Option<usize>,
@@ -38,39 +41,39 @@ struct Thread {
     skipped: bool,
 }
 
-impl Rule {
+impl RuleGuide {
     /// `order` empty: no thread is placed.
     #[must_use]
-    pub fn new(order: Vec<Cpu>, skip: Option<PuList>, ranks: bool) -> Rule {
-        Rule {
+    pub fn new(order: Vec<Cpu>, skip: Option<PuList>, ranks: bool) -> RuleGuide {
+        RuleGuide {
             alive: vec![0; order.len()],
             order,
             skip,
             ranks,
-            ..Rule::default()
+            ..RuleGuide::default()
         }
     }
 
     /// A thread that was made just now.
-    fn arrive(&mut self, process: Pid, tid: Tid, rank: Option<u32>) -> Seat {
+    fn add_thread(&mut self, process: Pid, tid: Tid, rank: Option<u32>) -> InitialPlacement {
         let skipped = self.skip.as_ref();
         let skipped = skipped.is_some_and(|list| list.contains(self.created));
         self.created = self.created.saturating_add(1);
         // The kernel reuses ids, and the end of a thread may have been missed.
-        self.ended(tid);
-        let thread = Thread {
+        self.thread_ended(tid);
+        let thread = RuleThread {
             process,
             seat: None,
             skipped,
         };
         self.threads.insert(tid, thread);
-        self.sit(tid, rank)
+        self.assign_pu(tid, rank)
     }
 
     /// Gives a thread without seat one.
-    fn sit(&mut self, tid: Tid, rank: Option<u32>) -> Seat {
+    fn assign_pu(&mut self, tid: Tid, rank: Option<u32>) -> InitialPlacement {
         let Some(thread) = self.threads.get_mut(&tid).filter(|t| !t.skipped) else {
-            return Seat::default();
+            return InitialPlacement::default();
         };
         let rank = rank.filter(|_| self.ranks && !self.order.is_empty());
         let least = (0..self.order.len()).min_by_key(|at| self.alive[*at]);
@@ -80,9 +83,9 @@ impl Rule {
             self.most = self.most.max(self.alive.iter().sum());
         }
         thread.seat = place;
-        Seat {
+        InitialPlacement {
             cpu: place.map(|at| self.order[at]),
-            ..Seat::default()
+            ..InitialPlacement::default()
         }
     }
 
@@ -103,69 +106,69 @@ impl Rule {
     }
 }
 
-impl Guide for Rule {
-    fn started(&mut self, pid: Pid, image: &Image) -> Seat {
-        self.arrive(pid, pid, image.rank)
+impl PlacementGuide for RuleGuide {
+    fn program_started(&mut self, pid: Pid, image: &ExecImage) -> InitialPlacement {
+        self.add_thread(pid, pid, image.rank)
     }
 
-    fn thread(&mut self, creator: Tid, tid: Tid, _: u64) -> Seat {
-        self.arrive(self.process_of(creator), tid, None)
+    fn thread_created(&mut self, creator: Tid, tid: Tid, _: u64) -> InitialPlacement {
+        self.add_thread(self.process_of(creator), tid, None)
     }
 
-    fn forked(&mut self, creator: Tid, pid: Pid, _: bool) -> Seat {
+    fn process_forked(&mut self, creator: Tid, pid: Pid, _: bool) -> InitialPlacement {
         self.forked.insert(pid, self.process_of(creator));
-        self.arrive(pid, pid, None)
+        self.add_thread(pid, pid, None)
     }
 
-    fn execed(&mut self, pid: Pid, tid: Tid, image: &Image) -> Seat {
+    fn process_execed(&mut self, pid: Pid, tid: Tid, image: &ExecImage) -> InitialPlacement {
         let skipped = self.threads.get(&tid).is_some_and(|t| t.skipped);
         for gone in self.threads_of(pid) {
-            self.ended(gone);
+            self.thread_ended(gone);
         }
         if let Some(launcher) = self.forked.remove(&pid) {
             for waiting in self.threads_of(launcher) {
                 self.stand_up(waiting);
             }
         }
-        let thread = Thread {
+        let thread = RuleThread {
             process: pid,
             seat: None,
             skipped,
         };
         self.threads.insert(pid, thread);
-        self.sit(pid, image.rank)
+        self.assign_pu(pid, image.rank)
     }
 
-    fn ended(&mut self, tid: Tid) {
+    fn thread_ended(&mut self, tid: Tid) {
         self.stand_up(tid);
         self.threads.remove(&tid);
     }
 
-    fn mapped(&mut self, _: Tid, _: &Mapping) -> Vec<Bind> {
+    fn mapped(&mut self, _: Tid, _: &MemoryMapping) -> Vec<PageBind> {
         Vec::new()
     }
 
-    fn unmapped(&mut self, _: Tid, _: u64, _: u64) -> Vec<Bind> {
+    fn unmapped(&mut self, _: Tid, _: u64, _: u64) -> Vec<PageBind> {
         Vec::new()
     }
 
-    fn remapped(&mut self, _: Tid, _: (u64, u64), _: (u64, u64)) -> Vec<Bind> {
+    fn remapped(&mut self, _: Tid, _: (u64, u64), _: (u64, u64)) -> Vec<PageBind> {
         Vec::new()
     }
 
-    fn brk(&mut self, _: Tid, _: u64) -> Vec<Bind> {
+    fn heap_moved(&mut self, _: Tid, _: u64) -> Vec<PageBind> {
         Vec::new()
     }
 
-    fn phases(&self) -> usize {
+    fn phase_count(&self) -> usize {
         1
     }
 
-    fn enter(&mut self, _: Holding) -> Change {
-        Change::default()
+    fn enter_phases(&mut self, _: ActivePhases) -> PhaseChange {
+        PhaseChange::default()
     }
 
-    fn found(&self, _: Pid) -> Vec<Found> {
+    fn recognised_regions(&self, _: Pid) -> Vec<RecognisedRegion> {
         Vec::new()
     }
 

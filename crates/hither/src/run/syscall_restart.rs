@@ -6,11 +6,11 @@ use hither_sys::{Pid, Tid};
 use nix::libc;
 
 /// The one number that libc does not have.
-const IO_PGETEVENTS: i64 = 333;
+const SYS_IO_PGETEVENTS: i64 = 333;
 
 /// System calls that say EINTR to their caller when stopped for a moment (signal(7)), and
 /// those that do so with a timeout on their socket.
-const ABRUPT: [i64; 18] = [
+const EINTR_CALLS: [i64; 18] = [
     libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
@@ -18,7 +18,7 @@ const ABRUPT: [i64; 18] = [
     libc::SYS_semtimedop,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_io_getevents,
-    IO_PGETEVENTS,
+    SYS_IO_PGETEVENTS,
     libc::SYS_io_uring_enter,
     libc::SYS_msgrcv,
     libc::SYS_msgsnd,
@@ -36,10 +36,10 @@ const ABRUPT: [i64; 18] = [
 ///
 /// # Errors
 /// ESRCH when it is gone.
-pub fn hide_interruption(tid: Tid) -> io::Result<()> {
+pub fn restart_syscall(tid: Tid) -> io::Result<()> {
     let registers = ptrace::registers(tid)?;
     let number = registers.orig_rax.cast_signed();
-    if registers.rax.cast_signed() == -i64::from(libc::EINTR) && ABRUPT.contains(&number) {
+    if registers.rax.cast_signed() == -i64::from(libc::EINTR) && EINTR_CALLS.contains(&number) {
         let again = Registers {
             rip: registers.rip - 2,
             rax: registers.orig_rax,
@@ -53,13 +53,13 @@ pub fn hide_interruption(tid: Tid) -> io::Result<()> {
 
 /// How much a thread would mind: 0 when it runs or sleeps in a call that goes on by itself.
 #[must_use]
-pub fn unwilling(pid: Pid, tid: Tid) -> u8 {
+pub fn interruption_cost(pid: Pid, tid: Tid) -> u8 {
     let call = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"));
     let call = call.unwrap_or_default();
     let number = call.split(' ').next().and_then(|n| n.parse().ok());
     match number {
         _ if call.is_empty() => 1,
-        Some(number) if ABRUPT.contains(&number) => 2,
+        Some(number) if EINTR_CALLS.contains(&number) => 2,
         _ => 0,
     }
 }

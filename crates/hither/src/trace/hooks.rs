@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use hither_profile::TraceOptions;
 
-use super::collector::{Hook, HookKind};
+use super::collector::{FunctionHook, HookKind};
 use super::symbols;
-use crate::program::target::Target;
+use crate::program::target::TargetProgram;
 use crate::program::{elf, sync};
 use hither_sys::wire;
 
@@ -19,16 +19,16 @@ const SUGGESTIONS: usize = 3;
 ///
 /// # Errors
 /// When one is in none of the programs that the command names.
-pub fn resolve(options: &TraceOptions, target: &Target) -> Result<Vec<Hook>> {
+pub fn resolve_hooks(options: &TraceOptions, target: &TargetProgram) -> Result<Vec<FunctionHook>> {
     let from = options.from.iter().map(|name| (HookKind::From, name));
     let until = options.until.iter().map(|name| (HookKind::Until, name));
     let only = options.only_functions.iter();
     let only = only.map(|name| (HookKind::Only, name));
     let wanted: Vec<_> = from.chain(until).chain(only).collect();
-    let programs = programs(target);
-    let mut hooks = of_static(target);
+    let programs = candidate_programs(target);
+    let mut hooks = static_program_hooks(target);
     for (kind, name) in wanted {
-        hooks.extend(find(&programs, kind, name)?);
+        hooks.extend(find_hooks(&programs, kind, name)?);
     }
     Ok(hooks)
 }
@@ -48,31 +48,36 @@ const ALLOCATORS: [(&str, HookKind); 9] = [
 ];
 
 /// Allocators and synchronisation points of a static program; none for others.
-fn of_static(target: &Target) -> Vec<Hook> {
+fn static_program_hooks(target: &TargetProgram) -> Vec<FunctionHook> {
     let program = &target.executable;
     let is_static = File::open(program)
-        .and_then(|f| elf::read(&f))
-        .is_ok_and(|e| e.interpreter.is_none() && e.foreign().is_none());
+        .and_then(|f| elf::read_header(&f))
+        .is_ok_and(|e| e.interpreter.is_none() && e.foreign_machine().is_none());
     if !is_static {
         return Vec::new();
     }
-    let waiting = sync::FUNCTIONS.map(|(name, which)| (name, HookKind::Sync(which)));
+    let waiting = sync::SYNC_FUNCTIONS.map(|(name, which)| (name, HookKind::Sync(which)));
     let found = ALLOCATORS
         .iter()
         .chain(&waiting)
         .filter_map(|&(name, kind)| {
-            let at = symbols::function(program, name).ok()?.first().copied()?;
-            hook(program, kind, at).ok()
+            let at = symbols::function_addresses(program, name)
+                .ok()?
+                .first()
+                .copied()?;
+            make_hook(program, kind, at).ok()
         });
     found.collect()
 }
 
 /// The program itself and, as with `mpirun -np 4 ./app`, programs among its arguments.
-fn programs(target: &Target) -> Vec<PathBuf> {
+fn candidate_programs(target: &TargetProgram) -> Vec<PathBuf> {
     let arguments = target.argv.iter().skip(1).map(PathBuf::from);
     let is_program = |path: &PathBuf| {
         let file = path.is_file().then(|| File::open(path).ok()).flatten();
-        file.is_some_and(|f| elf::read(&f).is_ok_and(|e| e.foreign().is_none() && e.runs()))
+        file.is_some_and(|f| {
+            elf::read_header(&f).is_ok_and(|e| e.foreign_machine().is_none() && e.is_executable())
+        })
     };
     std::iter::once(target.executable.clone())
         .chain(arguments.filter(is_program))
@@ -80,11 +85,11 @@ fn programs(target: &Target) -> Vec<PathBuf> {
 }
 
 /// All functions of that name in the first program that has one.
-fn find(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Vec<Hook>> {
+fn find_hooks(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Vec<FunctionHook>> {
     for program in programs {
-        if let Ok(addresses) = symbols::function(program, name) {
+        if let Ok(addresses) = symbols::function_addresses(program, name) {
             let hooks = addresses.into_iter();
-            return hooks.map(|at| hook(program, kind, at)).collect();
+            return hooks.map(|at| make_hook(program, kind, at)).collect();
         }
     }
     let shown: Vec<_> = programs.iter().map(|p| p.display().to_string()).collect();
@@ -102,10 +107,10 @@ fn find(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Vec<Hook>> {
     )
 }
 
-fn hook(program: &Path, kind: HookKind, address: u64) -> Result<Hook> {
-    let file = File::open(program).and_then(|f| Ok((f.metadata()?, elf::read(&f)?)));
+fn make_hook(program: &Path, kind: HookKind, address: u64) -> Result<FunctionHook> {
+    let file = File::open(program).and_then(|f| Ok((f.metadata()?, elf::read_header(&f)?)));
     let (meta, elf) = file.with_context(|| format!("cannot read {}", program.display()))?;
-    Ok(Hook {
+    Ok(FunctionHook {
         kind,
         offset: address.saturating_sub(elf.base),
         dev: meta.dev(),
@@ -117,9 +122,9 @@ fn hook(program: &Path, kind: HookKind, address: u64) -> Result<Hook> {
 mod tests {
     use super::*;
 
-    fn own() -> Target {
+    fn own() -> TargetProgram {
         let executable = std::env::current_exe().expect("own path");
-        Target {
+        TargetProgram {
             argv: vec!["sh".into(), "-c".into(), executable.clone().into()],
             executable: "/bin/sh".into(),
             name: "sh".to_string(),
@@ -132,7 +137,7 @@ mod tests {
             from: Some("main".to_string()),
             ..TraceOptions::default()
         };
-        let hooks = resolve(&options, &own()).expect("main");
+        let hooks = resolve_hooks(&options, &own()).expect("main");
         let meta = std::fs::metadata(std::env::current_exe().expect("own path")).expect("meta");
         assert_eq!(hooks.len(), 1);
         assert_eq!(hooks[0].kind, HookKind::From);
@@ -146,7 +151,9 @@ mod tests {
             until: Some("mian".to_string()),
             ..TraceOptions::default()
         };
-        let error = resolve(&options, &own()).expect_err("mian").to_string();
+        let error = resolve_hooks(&options, &own())
+            .expect_err("mian")
+            .to_string();
         assert!(
             error.contains("no function mian in /bin/sh and "),
             "{error}"
@@ -156,12 +163,12 @@ mod tests {
 
     #[test]
     fn nothing_asked_nothing_read() {
-        let nowhere = Target {
+        let nowhere = TargetProgram {
             executable: "/nonexistent".into(),
             ..own()
         };
         assert_eq!(
-            resolve(&TraceOptions::default(), &nowhere).expect("none"),
+            resolve_hooks(&TraceOptions::default(), &nowhere).expect("none"),
             []
         );
     }

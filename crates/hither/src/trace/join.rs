@@ -27,15 +27,15 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{getuid, Pid};
 
-use crate::program::child::TICK;
-use crate::program::mpi::Job;
+use crate::program::child::TICK_INTERVAL;
+use crate::program::mpi::MpiJob;
 
 /// How long after the start a rank may come.
-const LATE: Duration = Duration::from_secs(10);
+const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What this hither is to do.
-pub enum Role {
-    Lead(Leader),
+pub enum RankRole {
+    Lead(RankLeader),
     /// Attach the target to the segment at this path.
     Join(String),
 }
@@ -44,30 +44,30 @@ pub enum Role {
 ///
 /// # Errors
 /// When the leader is another user's process or ends before it answers.
-pub fn meet(job: &Job, output: &Path) -> Result<Role> {
-    let address = SocketAddr::from_abstract_name(name(job, output))
+pub fn elect_leader(job: &MpiJob, output: &Path) -> Result<RankRole> {
+    let address = SocketAddr::from_abstract_name(socket_name(job, output))
         .context("cannot name the socket on which ranks meet")?;
     loop {
         match UnixListener::bind_addr(&address) {
-            Ok(listener) => return Ok(Role::Lead(Leader::new(listener, job.local)?)),
+            Ok(listener) => return Ok(RankRole::Lead(RankLeader::new(listener, job.local)?)),
             Err(error) if error.kind() == ErrorKind::AddrInUse => {}
             Err(error) => return Err(error).context("cannot make the socket on which ranks meet"),
         }
         // Refused: that leader has just ended, so lead in its place.
         if let Ok(stream) = UnixStream::connect_addr(&address) {
-            return Ok(Role::Join(ask(stream)?));
+            return Ok(RankRole::Join(request_attach_path(stream)?));
         }
     }
 }
 
-fn name(job: &Job, output: &Path) -> String {
+fn socket_name(job: &MpiJob, output: &Path) -> String {
     let mut hash = DefaultHasher::new();
     (&job.id, std::path::absolute(output).ok()).hash(&mut hash);
     format!("hither-{}-{:016x}", getuid(), hash.finish())
 }
 
 /// Asks the leader for the path of the segment.
-fn ask(mut stream: UnixStream) -> Result<String> {
+fn request_attach_path(mut stream: UnixStream) -> Result<String> {
     let leader = getsockopt(&stream, PeerCredentials).context("cannot tell who leads the trace")?;
     if leader.uid() != getuid().as_raw() {
         bail!("another user's process answers in place of the rank that leads the trace; choose another name with -o");
@@ -83,7 +83,7 @@ fn ask(mut stream: UnixStream) -> Result<String> {
 }
 
 /// The collector's view of the ranks.
-pub struct Leader {
+pub struct RankLeader {
     listener: UnixListener,
     attach: Option<String>,
     /// A descriptor for each joined rank that still runs.
@@ -92,12 +92,12 @@ pub struct Leader {
     started: Instant,
 }
 
-impl Leader {
+impl RankLeader {
     fn new(listener: UnixListener, ranks: usize) -> Result<Self> {
         listener
             .set_nonblocking(true)
             .context("cannot set up the socket on which ranks meet")?;
-        Ok(Leader {
+        Ok(RankLeader {
             listener,
             attach: None,
             running: Vec::new(),
@@ -107,12 +107,12 @@ impl Leader {
     }
 
     /// From now on, joiners are told to attach to `path`.
-    pub fn offer(&mut self, path: &str) {
+    pub fn set_attach_path(&mut self, path: &str) {
         self.attach = Some(path.to_string());
     }
 
     /// Counts process `pid` as a rank that has joined.
-    pub fn count_in(&mut self, pid: Pid) {
+    pub fn add_rank(&mut self, pid: Pid) {
         // Without a descriptor it has ended already.
         self.running.extend(hither_sys::process::pidfd(pid));
         self.missing = self.missing.saturating_sub(1);
@@ -120,12 +120,12 @@ impl Leader {
 
     /// Ranks that never came.
     #[must_use]
-    pub fn missing(&self) -> usize {
+    pub fn ranks_missing(&self) -> usize {
         self.missing
     }
 
     /// Descriptors that become readable when there is something to serve.
-    fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    fn poll_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let running = self.running.iter().map(AsFd::as_fd);
         running.chain([self.listener.as_fd()])
     }
@@ -134,11 +134,11 @@ impl Leader {
     ///
     /// # Errors
     /// When the kernel refuses to wait.
-    pub fn wait(&mut self, mut tick: impl FnMut()) -> Result<()> {
-        let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::NONE);
-        while self.serve() {
+    pub fn wait_for_ranks(&mut self, mut tick: impl FnMut()) -> Result<()> {
+        let timeout = PollTimeout::try_from(TICK_INTERVAL).unwrap_or(PollTimeout::NONE);
+        while self.serve_ranks() {
             tick();
-            let watched = self.watched().map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            let watched = self.poll_fds().map(|fd| PollFd::new(fd, PollFlags::POLLIN));
             match poll(&mut watched.collect::<Vec<_>>(), timeout) {
                 Ok(_) | Err(nix::errno::Errno::EINTR) => {}
                 Err(error) => return Err(error).context("cannot wait for the ranks"),
@@ -148,20 +148,20 @@ impl Leader {
     }
 
     /// Lets ranks in, drops those that ended; tells whether to go on waiting for some.
-    fn serve(&mut self) -> bool {
+    fn serve_ranks(&mut self) -> bool {
         while let Ok((stream, _)) = self.listener.accept() {
-            if let Some(rank) = self.admit(stream) {
+            if let Some(rank) = self.accept_rank(stream) {
                 self.running.push(rank);
                 self.missing = self.missing.saturating_sub(1);
             }
         }
         self.running.retain(|rank| !has_ended(rank));
-        !self.running.is_empty() || (self.missing > 0 && self.started.elapsed() < LATE)
+        !self.running.is_empty() || (self.missing > 0 && self.started.elapsed() < JOIN_TIMEOUT)
     }
 
     /// `None` for a stranger, or a rank that has gone already; it hears the connection
     /// close and says so itself.
-    fn admit(&self, mut stream: UnixStream) -> Option<OwnedFd> {
+    fn accept_rank(&self, mut stream: UnixStream) -> Option<OwnedFd> {
         let peer = getsockopt(&stream, PeerCredentials).ok()?;
         if peer.uid() != getuid().as_raw() {
             return None;
@@ -181,8 +181,8 @@ fn has_ended(process: &OwnedFd) -> bool {
 mod tests {
     use super::*;
 
-    fn job(id: &str, local: usize) -> Job {
-        Job {
+    fn job(id: &str, local: usize) -> MpiJob {
+        MpiJob {
             id: format!("{id}-{}", std::process::id()),
             local,
             world: local,
@@ -192,49 +192,54 @@ mod tests {
     #[test]
     fn the_first_leads_and_the_second_is_told_the_path() {
         let output = Path::new("prof.hither");
-        let Role::Lead(mut leader) = meet(&job("pair", 2), output).expect("meet") else {
+        let RankRole::Lead(mut leader) = elect_leader(&job("pair", 2), output).expect("meet")
+        else {
             panic!("the first must lead");
         };
-        leader.offer("/proc/1/fd/9");
+        leader.set_attach_path("/proc/1/fd/9");
         let mut own = std::process::Command::new("true").spawn().expect("true");
-        leader.count_in(Pid::from_raw(i32::try_from(own.id()).expect("pid")));
-        let second = std::thread::spawn(|| meet(&job("pair", 2), Path::new("prof.hither")));
+        leader.add_rank(Pid::from_raw(i32::try_from(own.id()).expect("pid")));
+        let second = std::thread::spawn(|| elect_leader(&job("pair", 2), Path::new("prof.hither")));
         while !second.is_finished() {
-            assert!(leader.serve(), "a rank is still missing or running");
+            assert!(leader.serve_ranks(), "a rank is still missing or running");
             std::thread::yield_now();
         }
-        let Role::Join(path) = second.join().expect("thread").expect("meet") else {
+        let RankRole::Join(path) = second.join().expect("thread").expect("meet") else {
             panic!("the second must join");
         };
         assert_eq!(path, "/proc/1/fd/9");
         assert_eq!(leader.missing, 0);
         own.wait().expect("wait");
         // The joined "rank" is this very process, which still runs; the own one ended.
-        assert!(leader.serve());
+        assert!(leader.serve_ranks());
         assert_eq!(leader.running.len(), 1);
     }
 
     #[test]
     fn other_outputs_are_other_groups_and_a_dead_leader_is_replaced() {
-        let lead = |output: &str| meet(&job("groups", 2), Path::new(output)).expect("meet");
+        let lead = |output: &str| elect_leader(&job("groups", 2), Path::new(output)).expect("meet");
         let a = lead("a.hither");
-        assert!(matches!(a, Role::Lead(_)));
-        assert!(matches!(lead("b.hither"), Role::Lead(_)));
+        assert!(matches!(a, RankRole::Lead(_)));
+        assert!(matches!(lead("b.hither"), RankRole::Lead(_)));
         drop(a);
-        assert!(matches!(lead("a.hither"), Role::Lead(_)));
+        assert!(matches!(lead("a.hither"), RankRole::Lead(_)));
     }
 
     #[test]
     fn a_leader_that_gives_up_leaves_joiners_with_a_message() {
-        let Role::Lead(leader) = meet(&job("gone", 2), Path::new("x")).expect("meet") else {
+        let RankRole::Lead(leader) = elect_leader(&job("gone", 2), Path::new("x")).expect("meet")
+        else {
             panic!("the first must lead");
         };
-        let waiting = std::thread::spawn(|| meet(&job("gone", 2), Path::new("x")));
+        let waiting = std::thread::spawn(|| elect_leader(&job("gone", 2), Path::new("x")));
         std::thread::sleep(Duration::from_millis(100));
         drop(leader);
         match waiting.join().expect("thread") {
             Err(error) => assert!(error.to_string().contains("leads the trace"), "{error}"),
-            Ok(role) => assert!(matches!(role, Role::Lead(_)), "it came too late and leads"),
+            Ok(role) => assert!(
+                matches!(role, RankRole::Lead(_)),
+                "it came too late and leads"
+            ),
         }
     }
 }

@@ -12,28 +12,28 @@ use std::process::{Child, Command};
 use anyhow::{bail, Context, Result};
 use nix::sys::signal::SigSet;
 
-use crate::program::target::Target;
+use crate::program::target::TargetProgram;
 
 /// `-code_api`: let the client see all code. `-disable_traces`: with the tracer's code
 /// inlined they cost 8-16 % instead of gaining. `-no_emulate_brk`: the program's heap is the
 /// kernel's. DynamoRIO's defaults do the rest: the release build writes no logs and prints
 /// only when it cannot go on.
-const OPTIONS: &str = "-code_api -disable_traces -no_emulate_brk";
+const DYNAMORIO_OPTIONS: &str = "-code_api -disable_traces -no_emulate_brk";
 /// Longest option string that DynamoRIO reads.
-const OPTIONS_MAX: usize = 2047;
+const MAX_OPTION_STRING: usize = 2047;
 
 /// DynamoRIO and the client, as installed beside this program.
-pub struct Tracer {
+pub struct DynamoRioTracer {
     dynamorio: PathBuf,
     client: PathBuf,
 }
 
-impl Tracer {
+impl DynamoRioTracer {
     /// Finds both relative to this program: PREFIX/bin/hither -> PREFIX/lib/hither.
     ///
     /// # Errors
     /// When they are not there.
-    pub fn find() -> Result<Self> {
+    pub fn locate_installed() -> Result<Self> {
         let program = std::env::current_exe().context("cannot tell where hither itself is")?;
         let bin = program.parent().unwrap_or(Path::new("/"));
         let library = bin.parent().unwrap_or(bin).join("lib/hither");
@@ -44,7 +44,7 @@ impl Tracer {
             }
             Ok(path)
         };
-        Ok(Tracer {
+        Ok(DynamoRioTracer {
             dynamorio: file("libdynamorio.so")?,
             client: file("libhither_tracer.so")?,
         })
@@ -56,13 +56,13 @@ impl Tracer {
     /// When it cannot be started.
     pub fn spawn(
         &self,
-        target: &Target,
+        target: &TargetProgram,
         attach: &str,
         follow: bool,
         mask: SigSet,
     ) -> Result<Child> {
         let mut command = self.command(target, attach, follow)?;
-        prepare(&mut command, mask);
+        set_up_child(&mut command, mask);
         let child = command.spawn();
         child.with_context(|| format!("cannot start {}", target.executable.display()))
     }
@@ -73,18 +73,18 @@ impl Tracer {
     /// When it cannot; otherwise this does not return.
     pub fn become_target(
         &self,
-        target: &Target,
+        target: &TargetProgram,
         attach: &str,
         follow: bool,
     ) -> Result<std::convert::Infallible> {
         let mask = SigSet::thread_get_mask().context("cannot read the signal mask")?;
         let mut command = self.command(target, attach, follow)?;
-        prepare(&mut command, mask);
+        set_up_child(&mut command, mask);
         let error = command.exec();
         Err(error).with_context(|| format!("cannot start {}", target.executable.display()))
     }
 
-    fn command(&self, target: &Target, attach: &str, follow: bool) -> Result<Command> {
+    fn command(&self, target: &TargetProgram, attach: &str, follow: bool) -> Result<Command> {
         let mut command = Command::new(&self.dynamorio);
         if let Some((name, arguments)) = target.argv.split_first() {
             command.arg0(name).args(arguments);
@@ -102,25 +102,28 @@ impl Tracer {
         std::env::set_var("DYNAMORIO_EXE_PATH", &target.executable);
         // Keeps a user's own configuration files for DynamoRIO out of it.
         std::env::set_var("DYNAMORIO_CONFIGDIR", "/dev/null");
-        std::env::set_var("DYNAMORIO_OPTIONS", options(&self.client, attach, follow)?);
+        std::env::set_var(
+            "DYNAMORIO_OPTIONS",
+            option_string(&self.client, attach, follow)?,
+        );
         Ok(command)
     }
 }
 
-fn prepare(command: &mut Command, mask: SigSet) {
+fn set_up_child(command: &mut Command, mask: SigSet) {
     hither_sys::process::make_room_for_hidden_files(command);
-    hither_sys::process::inherit(command, mask);
+    hither_sys::process::restore_signals_and_limits(command, mask);
 }
 
 /// The option string. DynamoRIO splits it at blanks outside quotes, and the client's
 /// part at semicolons; it knows no escapes.
-fn options(client: &Path, attach: &str, follow: bool) -> Result<OsString> {
+fn option_string(client: &Path, attach: &str, follow: bool) -> Result<OsString> {
     let path = client.as_os_str().as_bytes();
     let quote = [b'\'', b'"', b'`'].into_iter().find(|q| !path.contains(q));
     let (Some(quote), false) = (quote, path.contains(&b';')) else {
         bail!("DynamoRIO cannot load {}: the path has a semicolon or too many kinds of quotes in it; install hither elsewhere", client.display());
     };
-    let mut text = OPTIONS.as_bytes().to_vec();
+    let mut text = DYNAMORIO_OPTIONS.as_bytes().to_vec();
     if !follow {
         text.extend(b" -no_follow_children");
     }
@@ -130,7 +133,7 @@ fn options(client: &Path, attach: &str, follow: bool) -> Result<OsString> {
     text.extend(b";0;");
     text.extend(attach.as_bytes());
     text.push(quote);
-    if text.len() > OPTIONS_MAX {
+    if text.len() > MAX_OPTION_STRING {
         bail!(
             "DynamoRIO cannot load {}: the path is too long; install hither elsewhere",
             client.display()
@@ -151,7 +154,7 @@ mod tests {
 
     #[track_caller]
     fn check(client: &str, follow: bool, expected: Option<&str>) {
-        let got = options(Path::new(client), "/proc/7/fd/3", follow).ok();
+        let got = option_string(Path::new(client), "/proc/7/fd/3", follow).ok();
         assert_eq!(got.as_deref(), expected.map(OsStr::new));
     }
 

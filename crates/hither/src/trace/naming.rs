@@ -17,7 +17,7 @@ pub struct StaticObject {
 
 /// A field of a structure, or of the elements of an array of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Member {
+pub struct StructField {
     pub name: String,
     pub offset: u64,
     pub size: u64,
@@ -43,11 +43,11 @@ pub struct AllocationName {
 }
 
 /// Answers from the files of a program. Never fails: what is not known is empty.
-pub trait Naming {
-    fn statics(&mut self, file: &Path) -> Vec<StaticObject>;
+pub trait Symbolizer {
+    fn static_objects(&mut self, file: &Path) -> Vec<StaticObject>;
     /// The fields of a variable that is a structure or an array of them.
-    fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<Member>;
-    fn line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine>;
+    fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<StructField>;
+    fn source_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine>;
     /// `frames`: (module file, vaddr of the call instruction), innermost first.
-    fn allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName;
+    fn allocation_name(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName;
 }

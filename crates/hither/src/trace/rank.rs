@@ -13,19 +13,19 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::Pid;
 
-use crate::program::child::{self, Signals};
+use crate::program::child::{self, HeldSignals};
 
 /// Which of the two this process is.
-pub enum Half {
-    Hither(Hither),
-    Collector(Link),
+pub enum LeaderHalf {
+    Launcher(LauncherHalf),
+    Collector(HalfLink),
 }
 
 /// The end of the socket pair that one half holds.
-pub struct Link(BufReader<UnixStream>);
+pub struct HalfLink(BufReader<UnixStream>);
 
-pub struct Hither {
-    link: Link,
+pub struct LauncherHalf {
+    link: HalfLink,
     collector: Pid,
 }
 
@@ -33,42 +33,42 @@ pub struct Hither {
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn split() -> Result<Half> {
+pub fn split_leader() -> Result<LeaderHalf> {
     let (here, there) = UnixStream::pair().context("cannot make a socket pair")?;
-    let link = |socket| Link(BufReader::new(socket));
+    let link = |socket| HalfLink(BufReader::new(socket));
     match hither_sys::process::split_off().context("cannot split off the collector")? {
-        Some(collector) => Ok(Half::Hither(Hither {
+        Some(collector) => Ok(LeaderHalf::Launcher(LauncherHalf {
             link: link(here),
             collector,
         })),
-        None => Ok(Half::Collector(link(there))),
+        None => Ok(LeaderHalf::Collector(link(there))),
     }
 }
 
-impl Link {
-    fn tell(&mut self, line: &str) -> Result<()> {
+impl HalfLink {
+    fn send_line(&mut self, line: &str) -> Result<()> {
         let told = writeln!(self.0.get_mut(), "{line}");
         told.context("the other half of hither has ended")
     }
 
     /// `None` when the other side has ended.
-    fn hear(&mut self) -> Option<String> {
+    fn receive_line(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = self.0.read_line(&mut line).ok()?;
         (read > 0).then(|| line.trim_end().to_string())
     }
 
     /// The collector's part: tells where the segment is, hears whom to wait for.
-    pub fn offer(&mut self, attach: &str) -> Option<Pid> {
-        self.tell(attach).ok()?;
-        Some(Pid::from_raw(self.hear()?.parse().ok()?))
+    pub fn exchange_start(&mut self, attach: &str) -> Option<Pid> {
+        self.send_line(attach).ok()?;
+        Some(Pid::from_raw(self.receive_line()?.parse().ok()?))
     }
 
     /// The collector's part: how the leading rank's program ended. Killed, if hither
     /// cannot tell any more, since nothing less keeps it from telling.
-    pub fn end(&mut self) -> RunEnd {
+    pub fn receive_run_end(&mut self) -> RunEnd {
         let told = self
-            .hear()
+            .receive_line()
             .and_then(|line| serde_json::from_str(&line).ok());
         told.unwrap_or(RunEnd::Signaled {
             signal: Signal::SIGKILL as i32,
@@ -76,23 +76,23 @@ impl Link {
     }
 }
 
-impl Hither {
+impl LauncherHalf {
     /// Starts the program by `spawn`, given the path of the segment and the signal mask,
     /// and waits for it and the collector. Returns the exit status.
     ///
     /// # Errors
     /// When the program cannot be started.
     pub fn run(mut self, spawn: impl FnOnce(&str, SigSet) -> Result<Child>) -> Result<u8> {
-        let signals = Signals::hold()?;
-        let Some(attach) = self.link.hear() else {
+        let signals = HeldSignals::hold()?;
+        let Some(attach) = self.link.receive_line() else {
             // It has said why.
             return self.collector_status();
         };
         let child = spawn(&attach, signals.before())?;
         let pid = Pid::from_raw(i32::try_from(child.id()).context("the program's process id")?);
-        self.link.tell(&pid.to_string())?;
-        let end = child::wait(pid, &signals, || {})?;
-        self.link.tell(&serde_json::to_string(&end)?)?;
+        self.link.send_line(&pid.to_string())?;
+        let end = child::wait_for_child(pid, &signals, || {})?;
+        self.link.send_line(&serde_json::to_string(&end)?)?;
         match self.collector_status()? {
             0 => Ok(child::exit_status(&end)),
             failed => Ok(failed),

@@ -11,9 +11,9 @@ fn profile() -> Profile {
         reads: 1000,
         ..PageUse::default()
     });
-    let touched = (0..64).map(|page| FirstTouch {
+    let touched = (0..64).map(|page| PageFirstTouch {
         page: PageNo(page),
-        ..FirstTouch::default()
+        ..PageFirstTouch::default()
     });
     let object = |name: &str, line, accesses| Object {
         name: name.to_owned(),

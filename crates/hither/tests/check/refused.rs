@@ -19,7 +19,7 @@ fn small() -> Profile {
             reads: 100,
             ..PageUse::default()
         }],
-        first_touch: vec![FirstTouch::default()],
+        first_touch: vec![PageFirstTouch::default()],
         slices: vec![Slice {
             traced: true,
             length: 1,

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use common::{run, workload, HITHER};
-use hither_guest::Root;
+use hither_guest::GuestRoot;
 use tempfile::TempDir;
 
 /// Makes both packages once.
@@ -100,7 +100,7 @@ fn packages_of(depends: &str) -> Vec<String> {
 /// A root folder with busybox, these libraries, a package, and a program to trace.
 fn root(libraries: impl IntoIterator<Item = PathBuf>, package: &Path) -> TempDir {
     let folder = tempfile::tempdir().expect("tempdir");
-    let mut root = Root::new().expect("busybox");
+    let mut root = GuestRoot::new().expect("busybox");
     for library in libraries {
         root.copy(&library, &library).expect("library");
     }

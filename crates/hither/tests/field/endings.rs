@@ -132,7 +132,7 @@ fn a_disk_full_of_bursts() {
     let output = run(place.command(&[&line[..], &[&program, "64", "40"]].concat()));
     let folder = place.path("small/traced.hither");
     let kept = hither_profile::read(&folder);
-    let bursts = hither_profile::bursts::Bursts::open(&folder).map(|b| b.map(|b| b.accesses()));
+    let bursts = hither_profile::bursts::BurstTrace::open(&folder).map(|b| b.map(|b| b.accesses()));
     let unmounted = place.shell("umount small");
     assert_eq!(status(&unmounted), 0);
     assert_eq!(status(&output), 0, "{}", text(&output.stderr));

@@ -83,7 +83,7 @@ impl Phase {
 }
 
 /// The lines of the journal.
-fn journal(output: &Output) -> Vec<serde_json::Value> {
+fn journal(output: &CommandOutput) -> Vec<serde_json::Value> {
     let text = String::from_utf8_lossy(&output.files["lines"]).into_owned();
     let line = |line| serde_json::from_str(line).expect("json");
     text.lines().map(line).collect()
@@ -148,7 +148,7 @@ fn line(sampler: &str, options: &str, phases: usize, seconds: u64) -> String {
 }
 
 /// What a run printed and left.
-fn ended(output: &Output, expected: usize) -> Vec<Phase> {
+fn ended(output: &CommandOutput, expected: usize) -> Vec<Phase> {
     let text = output.text();
     println!("{text}{}", output.errors());
     assert_eq!(output.status, 0);
@@ -185,7 +185,7 @@ fn couples_sit_together_with_hinting_faults() {
 }
 
 /// In each phase couples are seen, sit together, and have their pages with them.
-fn check_phases(output: &Output) {
+fn check_phases(output: &CommandOutput) {
     let phases = ended(output, 2);
     let lines = journal(output);
     for (number, phase) in phases.iter().enumerate() {
@@ -233,7 +233,7 @@ fn each_part_alone_does_its_part() {
     ];
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
     let outputs = run_all(&guest, &commands);
-    let moved = |output: &Output| -> u64 {
+    let moved = |output: &CommandOutput| -> u64 {
         let lines = journal(output);
         lines.iter().filter_map(|l| l["pages_moved"].as_u64()).sum()
     };

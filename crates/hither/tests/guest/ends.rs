@@ -1,6 +1,6 @@
 //! What comes back of commands, however they end.
 use super::*;
-use hither_guest::{Error, Unfinished};
+use hither_guest::{GuestError, UnfinishedRun};
 use std::time::Duration;
 
 #[test]
@@ -33,16 +33,16 @@ fn bytes_statuses_and_files_come_back_for_each_command() {
     assert!(outputs[5].text() == numbers + "0\n1000\n");
 }
 
-fn with_status(status: i32) -> Output {
-    Output {
+fn with_status(status: i32) -> CommandOutput {
+    CommandOutput {
         status,
-        ..Output::default()
+        ..CommandOutput::default()
     }
 }
 
-fn unfinished(guest: &Guest, commands: &[&str]) -> Box<Unfinished> {
+fn unfinished(guest: &Guest, commands: &[&str]) -> Box<UnfinishedRun> {
     match guest.run_all(commands) {
-        Err(Error::Unfinished(how)) => how,
+        Err(GuestError::Unfinished(how)) => how,
         other => panic!("{other:?}"),
     }
 }

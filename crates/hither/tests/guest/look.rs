@@ -2,7 +2,7 @@
 //! placement asks for. Nothing here is told by hither.
 use std::collections::BTreeMap;
 
-use hither_profile::{Placement, ProcessIx, RegionId, RegionKind};
+use hither_profile::{Placement, ProcessIx, RegionIdentity, RegionKind};
 
 const PAGE: u64 = 4096;
 
@@ -179,7 +179,7 @@ impl Process {
         (found.len() == 1).then(|| found[0])
     }
 
-    fn address(&self, region: &RegionId) -> Option<u64> {
+    fn address(&self, region: &RegionIdentity) -> Option<u64> {
         match region.kind {
             RegionKind::Elf => self.base(&region.file),
             RegionKind::Brk => self.base("[heap]"),
@@ -211,7 +211,7 @@ impl Process {
 
     /// The place of its row in the placement: the n-th process of its program and rank.
     pub fn of(&self, placement: &Placement, before: usize) -> Option<ProcessIx> {
-        let same = |p: &&(usize, &hither_profile::ProcessId)| {
+        let same = |p: &&(usize, &hither_profile::ProcessIdentity)| {
             let name = p.1.executable.rsplit('/').next().unwrap_or_default();
             let short: String = name.chars().take(15).collect();
             short == self.name && (self.rank.is_none() || p.1.rank == self.rank)
@@ -255,7 +255,7 @@ impl Process {
                 .threads
                 .iter()
                 .find(|p| p.thread().at() == *row);
-            let Some(unit) = place.map(|p| p.os()) else {
+            let Some(unit) = place.map(|p| p.os_index()) else {
                 continue;
             };
             if seen.allowed == unit.to_string() && seen.units == 1 << unit {

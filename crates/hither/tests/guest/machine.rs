@@ -1,6 +1,6 @@
 //! The machine is the one that was asked for, as seen by tools that are not ours.
 use super::*;
-use hither_guest::{or_skip_with, Kernel};
+use hither_guest::{or_skip_with, DebianKernel};
 
 /// `hwloc-calc` counts objects of each kind in all of the machine.
 fn count(kind: &str) -> String {
@@ -65,7 +65,7 @@ fn dies_have_caches_of_their_own_and_cores_have_threads() {
 
 #[test]
 fn kernel_6_1_works_too() {
-    let Some(guest) = or_skip_with(Kernel::V6_1) else {
+    let Some(guest) = or_skip_with(DebianKernel::V6_1) else {
         return;
     };
     let outputs = run_all(

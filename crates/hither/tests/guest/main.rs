@@ -11,7 +11,7 @@ mod machine;
 mod placed;
 mod program;
 
-use hither_guest::{or_skip, Guest, Output};
+use hither_guest::{or_skip, CommandOutput, Guest};
 
 const HITHER: &str = env!("CARGO_BIN_EXE_hither");
 
@@ -28,11 +28,11 @@ fn texts(guest: &Guest, commands: &[&str]) -> Vec<String> {
     for (command, output) in commands.iter().zip(&outputs) {
         assert_eq!(output.status, 0, "{command}: {}", output.errors());
     }
-    outputs.iter().map(Output::text).collect()
+    outputs.iter().map(CommandOutput::text).collect()
 }
 
 #[track_caller]
-fn run_all(guest: &Guest, commands: &[&str]) -> Vec<Output> {
+fn run_all(guest: &Guest, commands: &[&str]) -> Vec<CommandOutput> {
     match guest.run_all(commands) {
         Ok(outputs) => outputs,
         Err(e) => panic!("{e}"),

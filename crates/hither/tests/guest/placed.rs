@@ -102,7 +102,7 @@ impl Workshop {
         guest
     }
 
-    fn placement(&self, output: &Output) -> Placement {
+    fn placement(&self, output: &CommandOutput) -> Placement {
         let path = self.path("read.place.json");
         std::fs::write(&path, &output.files["placement"]).expect("write");
         read_placement(&path).expect("a placement")

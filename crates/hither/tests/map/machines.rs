@@ -12,7 +12,7 @@ fn every_shipped_machine() {
         assert_eq!(placement.machine.name, machine);
         let phase = &placement.phases[0];
         assert_eq!(phase.threads.len(), 8);
-        let mut pus: Vec<u32> = phase.threads.iter().map(|t| t.os()).collect();
+        let mut pus: Vec<u32> = phase.threads.iter().map(|t| t.os_index()).collect();
         pus.sort_unstable();
         pus.dedup();
         assert_eq!(pus.len(), 8, "{machine} has a PU for each");

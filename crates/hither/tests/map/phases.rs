@@ -1,8 +1,8 @@
 //! A program whose partners change: a placement for each phase.
 use super::*;
 use hither_profile::{
-    Comm, Meta, PageNo, PageUse, Process, Region, RegionKind, Slice, SliceIx, Thread, ThreadIx,
-    PAGE_SIZE,
+    PageNo, PageUse, PairComm, Process, ProfileMeta, Region, RegionKind, Slice, SliceIx, Thread,
+    ThreadIx, PAGE_SIZE,
 };
 
 /// Sixty slices of 10 ms in which 0-1 and 2-3 talk, then sixty in which 0-2 and 1-3 do.
@@ -13,7 +13,7 @@ fn changing() -> Profile {
         false => [(0, 2), (1, 3)],
     };
     let comm = (0..120).flat_map(|s| {
-        pairs(s).map(|(i, j)| Comm {
+        pairs(s).map(|(i, j)| PairComm {
             slice: SliceIx(s),
             i: ThreadIx(i),
             j: ThreadIx(j),
@@ -28,11 +28,11 @@ fn changing() -> Profile {
         ..PageUse::default()
     };
     Profile {
-        meta: Meta {
+        meta: ProfileMeta {
             processes: vec![Process::default()],
             comm_slices: 1,
             page_slices: 60,
-            ..Meta::default()
+            ..ProfileMeta::default()
         },
         threads: vec![
             Thread {

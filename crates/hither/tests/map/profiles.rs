@@ -1,17 +1,17 @@
 //! Placing the threads and pages of profiles: a constructed one, and real programs traced.
 use super::*;
 use hither_profile::{
-    Comm, FirstTouch, Meta, Object, ObjectRange, PageNo, PageUse, Process, Region, RegionKind,
-    Slice, Thread, ThreadIx, PAGE_SIZE,
+    Object, ObjectRange, PageFirstTouch, PageNo, PageUse, PairComm, Process, ProfileMeta, Region,
+    RegionKind, Slice, Thread, ThreadIx, PAGE_SIZE,
 };
 
 /// A chain: thread t talks to t + 1. Page t is used by thread t and first touched by 0.
 pub fn chain(threads: u32) -> Profile {
-    let link = |t: u32| Comm {
+    let link = |t: u32| PairComm {
         i: ThreadIx(t),
         j: ThreadIx(t + 1),
         events: 1000,
-        ..Comm::default()
+        ..PairComm::default()
     };
     let page = |t: u32| PageUse {
         page: PageNo(t),
@@ -20,9 +20,9 @@ pub fn chain(threads: u32) -> Profile {
         writes: 500,
         ..PageUse::default()
     };
-    let touch = |t: u32| FirstTouch {
+    let touch = |t: u32| PageFirstTouch {
         page: PageNo(t),
-        ..FirstTouch::default()
+        ..PageFirstTouch::default()
     };
     let thread = |t: u32| Thread {
         creator: (t > 0).then_some(ThreadIx(0)),
@@ -31,10 +31,10 @@ pub fn chain(threads: u32) -> Profile {
         ..Thread::default()
     };
     Profile {
-        meta: Meta {
+        meta: ProfileMeta {
             command: vec!["./chain".to_owned()],
             processes: vec![Process::default()],
-            ..Meta::default()
+            ..ProfileMeta::default()
         },
         threads: (0..threads).map(thread).collect(),
         slices: vec![Slice::default()],

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Child;
 use std::sync::OnceLock;
 
-use hither_profile::{Comm, Process, ProcessIx, Slice, Thread, ThreadIx};
+use hither_profile::{PairComm, Process, ProcessIx, Slice, Thread, ThreadIx};
 
 /// The program that says where its threads may run, built once per run of the tests.
 fn places() -> String {
@@ -191,11 +191,11 @@ fn ranks() -> Profile {
     };
     let mut profile = Profile {
         threads: vec![thread(0, 5), thread(1, 1_000_000), thread(2, 1_000_000)],
-        comm: vec![Comm {
+        comm: vec![PairComm {
             i: ThreadIx(1),
             j: ThreadIx(2),
             events: 1000,
-            ..Comm::default()
+            ..PairComm::default()
         }],
         slices: vec![Slice::default()],
         ..Profile::default()

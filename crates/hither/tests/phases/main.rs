@@ -5,7 +5,7 @@
 mod common;
 
 use common::{run, status, text, Place, HITHER};
-use hither_sys::perf::{Counter, Heirs};
+use hither_sys::perf::{InheritScope, PerfCounter};
 use serde_json::{json, Value};
 use std::fs;
 
@@ -26,7 +26,7 @@ fn built(compiler: &str, flags: &str) -> Place {
 
 /// Whether barriers can be counted on this machine.
 fn can_count() -> bool {
-    let counter = Counter::breakpoint(0, 0x1000, Heirs::Threads);
+    let counter = PerfCounter::breakpoint(0, 0x1000, InheritScope::Threads);
     if let Err(error) = &counter {
         eprintln!("skipped: no breakpoints can be counted here: {error}");
     }

@@ -122,9 +122,9 @@ fn hostile_names_do_no_harm() {
 #[test]
 fn empty_profiles_have_a_page() {
     let nothing = Profile {
-        meta: Meta {
+        meta: ProfileMeta {
             format: FORMAT_VERSION,
-            ..Meta::default()
+            ..ProfileMeta::default()
         },
         ..Profile::default()
     };

@@ -43,10 +43,10 @@ impl Planted {
         let accesses: u64 = pages.iter().map(|u| u.reads + u.writes).sum();
         let each = accesses / u64::from(self.threads);
         let size = u64::from(self.pages) * PAGE_SIZE;
-        let touch = |page| FirstTouch {
+        let touch = |page| PageFirstTouch {
             page: PageNo(page),
             thread: ThreadIx(0),
-            ..FirstTouch::default()
+            ..PageFirstTouch::default()
         };
         Profile {
             meta: self.meta(),
@@ -79,8 +79,8 @@ impl Planted {
         }
     }
 
-    fn meta(&self) -> Meta {
-        Meta {
+    fn meta(&self) -> ProfileMeta {
+        ProfileMeta {
             format: FORMAT_VERSION,
             command: vec!["planted".to_owned()],
             duration: u64::from(self.slices) * 10_000_000,
@@ -91,7 +91,7 @@ impl Planted {
                 executable: "/opt/planted".to_owned(),
                 ..Process::default()
             }],
-            ..Meta::default()
+            ..ProfileMeta::default()
         }
     }
 
@@ -124,14 +124,14 @@ impl Planted {
         rows
     }
 
-    fn comm(&self) -> Vec<Comm> {
+    fn comm(&self) -> Vec<PairComm> {
         let mut random = Rng::new(3);
         let mut rows = Vec::new();
         for slice in 0..self.slices {
             // The second half of the run shares with the thread after next.
             let far = 1 + u32::from(slice >= self.slices / 2);
             for i in 0..self.threads.saturating_sub(far) {
-                rows.push(Comm {
+                rows.push(PairComm {
                     slice: SliceIx(slice),
                     i: ThreadIx(i),
                     j: ThreadIx(i + far),

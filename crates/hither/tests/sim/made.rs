@@ -1,6 +1,6 @@
 //! A profile made by hand: 8 threads of one process, each with a block of pages of its own that
 //! thread 0 touched first; thread i and i + 4 write the same page in turn.
-use hither_profile::bursts::{Access, Piece, Place, Writer};
+use hither_profile::bursts::{BurstAccess, BurstPiece, BurstWriter, NamedPages};
 use hither_profile::*;
 use std::path::Path;
 
@@ -56,18 +56,18 @@ pub fn profile() -> Profile {
     let mut uses: Vec<PageUse> = (0..THREADS).flat_map(own).collect();
     uses.extend((0..THREADS).map(|thread| used(shared(thread), thread)));
     uses.sort_by_key(|u| (u.page, u.thread));
-    let touch = |page: u64| FirstTouch {
+    let touch = |page: u64| PageFirstTouch {
         page: PageNo(page as u32),
-        ..FirstTouch::default()
+        ..PageFirstTouch::default()
     };
-    let pair = |i: u32| Comm {
+    let pair = |i: u32| PairComm {
         i: ThreadIx(i),
         j: ThreadIx(i + THREADS / 2),
         events: 50_000,
-        ..Comm::default()
+        ..PairComm::default()
     };
     Profile {
-        meta: Meta {
+        meta: ProfileMeta {
             format: 1,
             command: vec!["./app".to_owned(), "a b".to_owned()],
             duration: 100 * MILLISECOND,
@@ -78,7 +78,7 @@ pub fn profile() -> Profile {
                 ..Process::default()
             }],
             end: RunEnd::Exited { status: 0 },
-            ..Meta::default()
+            ..ProfileMeta::default()
         },
         threads: (0..THREADS).map(thread).collect(),
         slices: vec![Slice {
@@ -110,7 +110,7 @@ pub fn profile() -> Profile {
 
 /// What a thread does in a window: it goes through its block, and every eighth access is one to
 /// the shared page.
-fn stream(window: u64, thread: u32, shared: u64, count: u64) -> Vec<Access> {
+fn stream(window: u64, thread: u32, shared: u64, count: u64) -> Vec<BurstAccess> {
     let access = |n: u64| {
         let is_shared = n % 8 == 7;
         let at = window * count + n;
@@ -118,7 +118,7 @@ fn stream(window: u64, thread: u32, shared: u64, count: u64) -> Vec<Access> {
             true => shared * PAGE_SIZE + at % 4 * 64,
             false => u64::from(thread) * BLOCK * PAGE_SIZE + at * 8 % (BLOCK * PAGE_SIZE),
         };
-        Access {
+        BurstAccess {
             address: BASE + offset,
             bytes: 8,
             write: is_shared || n % 4 == 3,
@@ -165,7 +165,7 @@ pub fn write_changing(dir: &Path, accesses: u64) {
             true => (n, n + THREADS / 2),
             false => (2 * n, 2 * n + 1),
         };
-        Comm {
+        PairComm {
             slice: SliceIx(at),
             i: ThreadIx(i),
             j: ThreadIx(j),
@@ -189,29 +189,29 @@ fn put(
     mut profile: Profile,
     windows: u64,
     every: u64,
-    all: impl Fn(u64, u32) -> Vec<Access>,
+    all: impl Fn(u64, u32) -> Vec<BurstAccess>,
 ) {
-    let mut writer = Writer::begin(dir).expect("a place for bursts");
+    let mut writer = BurstWriter::create(dir).expect("a place for bursts");
     for window in 0..windows {
         let start = window * every;
         for thread in 0..THREADS {
-            let head = Piece {
+            let head = BurstPiece {
                 thread: ThreadIx(thread),
                 start,
                 end: start + MILLISECOND,
-                ..Piece::default()
+                ..BurstPiece::default()
             };
-            writer.accesses(window as u32, &head, &all(window, thread));
+            writer.append_accesses(window as u32, &head, &all(window, thread));
         }
-        writer.places(
+        writer.append_named_pages(
             window as u32,
-            &[Place {
+            &[NamedPages {
                 page: BASE / PAGE_SIZE,
                 pages: pages(),
-                ..Place::default()
+                ..NamedPages::default()
             }],
         );
     }
-    let written = write_with(&mut profile, dir, writer).expect("a profile");
+    let written = write_with_bursts(&mut profile, dir, writer).expect("a profile");
     assert_eq!(written.missing, Vec::<String>::new());
 }

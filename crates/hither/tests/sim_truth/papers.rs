@@ -2,7 +2,7 @@
 //! of theirs. The figures are printed beside the paper's (`-- --nocapture`); programs and inputs
 //! are others, so only the direction is asked for.
 use crate::common::{status, text, workload, Place};
-use hither_profile::{Amounts, Forecast, Predicted, Prediction};
+use hither_profile::{PlacementComparison, PredictedAmounts, PredictedPlacement, Prediction};
 
 /// Records a program with all its accesses.
 fn record(place: &Place, program: &str, threads: u32, arguments: &str) -> String {
@@ -26,7 +26,7 @@ fn simulate(place: &Place, profile: &str, arguments: &str) -> String {
     text(&output.stdout)
 }
 
-fn predict(place: &Place, profile: &str, arguments: &str) -> Forecast {
+fn predict(place: &Place, profile: &str, arguments: &str) -> PlacementComparison {
     let json = simulate(place, profile, arguments);
     let mut prediction: Prediction = serde_json::from_str(&json).expect("a prediction");
     assert_eq!(prediction.comparisons.len(), 1);
@@ -34,7 +34,7 @@ fn predict(place: &Place, profile: &str, arguments: &str) -> Forecast {
 }
 
 /// Last level's misses.
-fn misses(amounts: &Amounts) -> f64 {
+fn misses(amounts: &PredictedAmounts) -> f64 {
     amounts.levels.last().map_or(0.0, |level| level.misses())
 }
 
@@ -42,7 +42,7 @@ fn misses(amounts: &Amounts) -> f64 {
 struct Figure {
     name: &'static str,
     paper: Option<f64>,
-    of: fn(&Amounts) -> f64,
+    of: fn(&PredictedAmounts) -> f64,
 }
 
 /// Locality and Balance, section 6 and figure 6: Locality against Distance.
@@ -60,7 +60,7 @@ const FIGURES: [Figure; 6] = [
     Figure {
         name: "DRAM accesses",
         paper: Some(-39.9),
-        of: Amounts::dram,
+        of: PredictedAmounts::dram,
     },
     // Of all copies that writes take away those count that are missed: one that was evicted
     // before the write needs no invalidation, so that more room may mean more of them.
@@ -72,7 +72,7 @@ const FIGURES: [Figure; 6] = [
     Figure {
         name: "interconnect",
         paper: Some(-22.4),
-        of: Amounts::all_link_bytes,
+        of: PredictedAmounts::all_link_bytes,
     },
     Figure {
         name: "energy",
@@ -82,7 +82,7 @@ const FIGURES: [Figure; 6] = [
 ];
 
 /// Changes in per cent from the first placement to the second, printed.
-fn changes(what: &str, placements: &[Predicted]) -> [f64; 6] {
+fn changes(what: &str, placements: &[PredictedPlacement]) -> [f64; 6] {
     let [from, to] = placements else {
         panic!("two placements")
     };

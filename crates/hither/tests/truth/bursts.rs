@@ -1,14 +1,14 @@
 //! `--bursts` and `--full`: what is recorded against what is counted, and against the source.
 use std::collections::{BTreeMap, BTreeSet};
 
-use hither_profile::bursts::{Access, Bursts, Piece};
+use hither_profile::bursts::{BurstAccess, BurstPiece, BurstTrace};
 use hither_profile::{ProcessIx, Profile, RunEnd, ThreadIx, PAGE_SIZE};
 
 use crate::run::{built, run};
 use crate::view::named;
 
 /// All that a thread did in a window.
-fn stream(bursts: &Bursts, window: usize, thread: u32) -> (Vec<Piece>, Vec<Access>) {
+fn stream(bursts: &BurstTrace, window: usize, thread: u32) -> (Vec<BurstPiece>, Vec<BurstAccess>) {
     let mut decoder = bursts.decoder(window, ThreadIx(thread));
     let (mut pieces, mut all, mut some) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(piece) = decoder.next(&mut some) {
@@ -21,14 +21,14 @@ fn stream(bursts: &Bursts, window: usize, thread: u32) -> (Vec<Piece>, Vec<Acces
 }
 
 /// Lines that an access touches: what a string instruction counts as.
-fn lines(access: &Access) -> u64 {
+fn lines(access: &BurstAccess) -> u64 {
     let last = access.address + u64::from(access.bytes) - 1;
     last / 64 - access.address / 64 + 1
 }
 
 /// Reads and writes as they are counted: between every access once, and those of ranges
 /// once for each line of them.
-fn counts(accesses: &[Access]) -> [(u64, u64); 2] {
+fn counts(accesses: &[BurstAccess]) -> [(u64, u64); 2] {
     let count = |write: bool| {
         let mine = accesses.iter().filter(|a| a.write == write);
         let least = mine
@@ -41,7 +41,7 @@ fn counts(accesses: &[Access]) -> [(u64, u64); 2] {
 
 /// Every thread's whole life is recorded: its instructions to the last one, its accesses,
 /// and all of them on pages that have a name.
-fn check_whole(line: &str, profile: &Profile, bursts: &Bursts) {
+fn check_whole(line: &str, profile: &Profile, bursts: &BurstTrace) {
     assert_eq!(bursts.broken(), None);
     assert_eq!(bursts.windows().len(), 1, "{line}");
     for (thread, counted) in (0u32..).zip(&profile.threads) {
@@ -61,7 +61,7 @@ fn check_whole(line: &str, profile: &Profile, bursts: &Bursts) {
             );
         }
         for a in &accesses {
-            let place = bursts.place(0, counted.process, a.address / PAGE_SIZE);
+            let place = bursts.page_name(0, counted.process, a.address / PAGE_SIZE);
             assert!(
                 place.is_some(),
                 "{line}, thread {thread}: {a:x?} has no name"
@@ -93,7 +93,12 @@ fn a_whole_run_is_what_was_counted() {
 }
 
 /// The accesses of a thread to an object, with their bytes from its start.
-fn to_object(profile: &Profile, bursts: &Bursts, name: &str, thread: u32) -> Vec<(u64, Access)> {
+fn to_object(
+    profile: &Profile,
+    bursts: &BurstTrace,
+    name: &str,
+    thread: u32,
+) -> Vec<(u64, BurstAccess)> {
     let objects: Vec<_> = named(profile, name).iter().map(|(at, _)| *at).collect();
     let range = profile
         .object_ranges
@@ -102,8 +107,8 @@ fn to_object(profile: &Profile, bursts: &Bursts, name: &str, thread: u32) -> Vec
     let range = range.expect("the object's range");
     let process = profile.threads[thread as usize].process;
     let (_, accesses) = stream(bursts, 0, thread);
-    let offset = |a: &Access| {
-        let (region, page) = bursts.place(0, process, a.address / PAGE_SIZE)?;
+    let offset = |a: &BurstAccess| {
+        let (region, page) = bursts.page_name(0, process, a.address / PAGE_SIZE)?;
         let at = u64::from(page.0) * PAGE_SIZE + a.address % PAGE_SIZE;
         let inside = region == range.region && at.wrapping_sub(range.offset) < range.length;
         inside.then(|| at - range.offset)
@@ -164,7 +169,7 @@ fn windows_give_each_thread_its_share() {
         for thread in bursts.threads(window) {
             let process = profile.threads[thread.at()].process;
             for a in stream(&bursts, window, thread.0).1 {
-                let place = bursts.place(window, process, a.address / PAGE_SIZE);
+                let place = bursts.page_name(window, process, a.address / PAGE_SIZE);
                 assert!(place.is_some(), "window {window}: {a:x?} has no name");
             }
         }
@@ -204,7 +209,7 @@ fn memory_that_processes_share_has_one_name() {
     for (thread, process) in firsts {
         for a in stream(&bursts, 0, thread).1 {
             let place = bursts
-                .place(0, process, a.address / PAGE_SIZE)
+                .page_name(0, process, a.address / PAGE_SIZE)
                 .expect("a name");
             *users.entry(place).or_default().entry(process).or_default() += 1;
         }

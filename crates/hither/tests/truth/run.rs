@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use hither_profile::bursts::Bursts;
+use hither_profile::bursts::BurstTrace;
 use hither_profile::Profile;
 use tempfile::TempDir;
 
@@ -110,11 +110,11 @@ impl Run {
     }
 
     /// The profile with its bursts; the workload must have found its own result correct.
-    pub fn recorded(self) -> (Profile, Bursts) {
+    pub fn recorded(self) -> (Profile, BurstTrace) {
         let (profile, out, folder) = self.kept();
         let text = String::from_utf8_lossy(&out.stdout);
         assert!(!text.contains("WRONG"), "{text}");
-        let bursts = Bursts::open(&folder.path().join(NAME)).expect("bursts that can be read");
+        let bursts = BurstTrace::open(&folder.path().join(NAME)).expect("bursts that can be read");
         (profile, bursts.expect("bursts"))
     }
 

@@ -1,13 +1,13 @@
 //! What is said of each slice, and of each source line.
 use std::collections::HashMap;
 
-use hither_profile::{Comm, Profile, Site, Slice};
+use hither_profile::{PairComm, Profile, Slice, SourceSite};
 
 use crate::run::run;
 use crate::view::*;
 
-fn by_slice(p: &Profile) -> HashMap<usize, Vec<Comm>> {
-    let mut slices: HashMap<usize, Vec<Comm>> = HashMap::new();
+fn by_slice(p: &Profile) -> HashMap<usize, Vec<PairComm>> {
+    let mut slices: HashMap<usize, Vec<PairComm>> = HashMap::new();
     for c in &p.comm {
         slices.entry(c.slice.at()).or_default().push(*c);
     }
@@ -39,7 +39,7 @@ fn metrics_of_slices_with_two_pairs() {
 }
 
 /// False when other than two pairs were at work.
-fn check_two_pairs(s: &Slice, comm: &[Comm]) -> bool {
+fn check_two_pairs(s: &Slice, comm: &[PairComm]) -> bool {
     let [a, b] = comm else { return false };
     if a.i.at() ^ a.j.at() != b.i.at() ^ b.j.at() {
         return false;
@@ -56,7 +56,7 @@ fn check_two_pairs(s: &Slice, comm: &[Comm]) -> bool {
 }
 
 /// The sites of an object: line of the source, reads, writes.
-fn sites<'p>(p: &'p Profile, object: &str) -> Vec<&'p Site> {
+fn sites<'p>(p: &'p Profile, object: &str) -> Vec<&'p SourceSite> {
     let of: Vec<_> = named(p, object).iter().map(|(at, _)| *at).collect();
     let all = p.sites.iter();
     all.filter(|s| s.object.is_some_and(|o| of.contains(&o.at())))
@@ -65,7 +65,7 @@ fn sites<'p>(p: &'p Profile, object: &str) -> Vec<&'p Site> {
 
 /// The line of `file` that contains `text` is a site of the object.
 #[track_caller]
-fn site_at<'p>(p: &'p Profile, object: &str, file: &str, text: &str) -> &'p Site {
+fn site_at<'p>(p: &'p Profile, object: &str, file: &str, text: &str) -> &'p SourceSite {
     let (found, line) = (sites(p, object), line_of(file, text));
     let site = found.iter().find(|s| s.line == line);
     let site = site.unwrap_or_else(|| panic!("{object}: no line {line} in {found:?}"));

@@ -1,28 +1,28 @@
 //! What an event between two units costs: the distance d of the objective
 //! sum over i<j of M\[i\]\[j\] * d(pu_i, pu_j).
-use crate::topology::{Level, Tree};
+use crate::topology::{TopologyLevel, TopologyTree};
 
 /// Distances between the units of a tree: one per vertex, for the pairs whose lowest common
 /// vertex it is, or, between nodes, a matrix where one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cost {
+pub struct PuDistances {
     by_vertex: Vec<u32>,
-    /// nodes x nodes, by position in [`Tree::nodes`]; overrides vertices above nodes.
+    /// nodes x nodes, by position in [`TopologyTree::nodes`]; overrides vertices above nodes.
     between_nodes: Option<Vec<u32>>,
 }
 
-impl Cost {
+impl PuDistances {
     /// Hops through the tree: up from one unit to the lowest common vertex and down again,
     /// twice the height of that vertex.
     #[must_use]
-    pub fn hops(tree: &Tree) -> Cost {
+    pub fn from_hops(tree: &TopologyTree) -> PuDistances {
         let mut height = vec![0u32; tree.vertices.len()];
         for (at, vertex) in tree.vertices.iter().enumerate().rev() {
             if let Some(parent) = vertex.parent {
                 height[parent as usize] = height[parent as usize].max(height[at] + 1);
             }
         }
-        Cost {
+        PuDistances {
             by_vertex: height.iter().map(|h| 2 * h).collect(),
             between_nodes: None,
         }
@@ -30,9 +30,9 @@ impl Cost {
 
     /// `weight` of the closest level that the lowest common vertex stands for.
     #[must_use]
-    pub fn levels(tree: &Tree, weight: impl Fn(Level) -> u32) -> Cost {
-        let of = |levels: &[Level]| levels.last().map_or(0, |l| weight(*l));
-        Cost {
+    pub fn from_levels(tree: &TopologyTree, weight: impl Fn(TopologyLevel) -> u32) -> PuDistances {
+        let of = |levels: &[TopologyLevel]| levels.last().map_or(0, |l| weight(*l));
+        PuDistances {
             by_vertex: tree.vertices.iter().map(|v| of(&v.levels)).collect(),
             between_nodes: None,
         }
@@ -40,8 +40,8 @@ impl Cost {
 
     /// As `self` between units of one node; `matrix` (rows: nodes of the tree) otherwise.
     #[must_use]
-    pub fn with_nodes(self, matrix: Vec<u32>) -> Cost {
-        Cost {
+    pub fn with_node_matrix(self, matrix: Vec<u32>) -> PuDistances {
+        PuDistances {
             between_nodes: Some(matrix),
             ..self
         }
@@ -49,7 +49,7 @@ impl Cost {
 
     /// The cost at a vertex.
     #[must_use]
-    pub fn at(&self, vertex: u32) -> u32 {
+    pub fn of_vertex(&self, vertex: u32) -> u32 {
         self.by_vertex[vertex as usize]
     }
 
@@ -73,14 +73,14 @@ impl Cost {
 
     /// Distance of two units; 0 of a unit to itself. Not for inner loops.
     #[must_use]
-    pub fn between(&self, tree: &Tree, a: usize, b: usize) -> u32 {
+    pub fn distance(&self, tree: &TopologyTree, a: usize, b: usize) -> u32 {
         if a == b {
             return 0;
         }
         let (na, nb) = (tree.units[a].node.at(), tree.units[b].node.at());
         match &self.between_nodes {
             Some(matrix) if na != nb => matrix[na * tree.nodes.len() + nb],
-            _ => self.at(tree.common(a, b)),
+            _ => self.of_vertex(tree.lowest_common_vertex(a, b)),
         }
     }
 }

@@ -1,25 +1,25 @@
 //! What a placement achieves, for `--explain`: where communication happens, how many
 //! accesses are remote, how evenly caches are used, and what moves.
-use super::data::Pages;
-use super::{Cost, Graph, Problem};
-use crate::topology::{Level, Tree};
+use super::data::PlaceablePages;
+use super::{CommGraph, PuDistances, ThreadProblem};
+use crate::topology::{TopologyLevel, TopologyTree};
 use hither_profile::NodeIx;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A run as it is placed, or was.
 #[derive(Clone, Copy)]
-pub struct Placed<'a> {
+pub struct PlacedRun<'a> {
     /// The machine.
-    pub tree: &'a Tree,
+    pub tree: &'a TopologyTree,
     /// Distances between its units.
-    pub cost: &'a Cost,
+    pub cost: &'a PuDistances,
     /// Communication between the threads.
-    pub comm: &'a Graph,
+    pub comm: &'a CommGraph,
     /// The unit of each thread.
     pub threads: &'a [u32],
     /// The pages and the node of each, where pages are known.
-    pub pages: Option<(&'a Pages, &'a [NodeIx])>,
+    pub pages: Option<(&'a PlaceablePages, &'a [NodeIx])>,
 }
 
 /// Communication by how close its threads are.
@@ -47,7 +47,7 @@ pub struct CacheBalance {
 
 /// One placement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct State {
+pub struct PlacementQuality {
     /// Sum over i<j of M\[i\]\[j\] * d(unit of i, unit of j).
     pub objective: u128,
     /// Loosest first; levels that the machine has.
@@ -61,11 +61,11 @@ pub struct State {
 
 /// Before and after, and what moves between.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Explanation {
+pub struct PlacementExplanation {
     /// `None` when nothing is known about before.
-    pub before: Option<State>,
+    pub before: Option<PlacementQuality>,
     /// With the placement explained.
-    pub after: State,
+    pub after: PlacementQuality,
     /// Threads on another unit than before; all when nothing is known about before.
     pub threads_moved: usize,
     /// Threads placed.
@@ -78,12 +78,12 @@ pub struct Explanation {
 
 /// Compares two placements of the same run.
 #[must_use]
-pub fn explain(before: Option<&Placed>, after: &Placed) -> Explanation {
+pub fn explain_placement(before: Option<&PlacedRun>, after: &PlacedRun) -> PlacementExplanation {
     let differing = |old: &[u32], new: &[u32]| {
         let same = old.iter().zip(new).filter(|(a, b)| a == b).count();
         new.len() - same
     };
-    let nodes = |placed: &Placed| -> Vec<u32> {
+    let nodes = |placed: &PlacedRun| -> Vec<u32> {
         placed
             .pages
             .map_or_else(Vec::new, |(_, nodes)| nodes.iter().map(|n| n.0).collect())
@@ -93,9 +93,9 @@ pub fn explain(before: Option<&Placed>, after: &Placed) -> Explanation {
         None => (&[][..], Vec::new()),
     };
     let new_pages = nodes(after);
-    Explanation {
-        before: before.map(state),
-        after: state(after),
+    PlacementExplanation {
+        before: before.map(placement_quality),
+        after: placement_quality(after),
         threads_moved: differing(old_threads, after.threads),
         threads: after.threads.len(),
         pages_moved: differing(&old_pages, &new_pages),
@@ -105,19 +105,19 @@ pub fn explain(before: Option<&Placed>, after: &Placed) -> Explanation {
 
 /// What one placement achieves.
 #[must_use]
-pub fn state(placed: &Placed) -> State {
-    State {
-        objective: objective(placed),
-        communication: communication(placed),
+pub fn placement_quality(placed: &PlacedRun) -> PlacementQuality {
+    PlacementQuality {
+        objective: mapping_objective(placed),
+        communication: communication_by_level(placed),
         remote: placed
             .pages
-            .and_then(|(pages, nodes)| remote(placed, pages, nodes)),
-        caches: caches(placed),
+            .and_then(|(pages, nodes)| remote_share(placed, pages, nodes)),
+        caches: cache_balances(placed),
     }
 }
 
-fn objective(placed: &Placed) -> u128 {
-    let problem = Problem {
+fn mapping_objective(placed: &PlacedRun) -> u128 {
+    let problem = ThreadProblem {
         tree: placed.tree,
         cost: placed.cost,
         comm: placed.comm,
@@ -131,7 +131,7 @@ fn objective(placed: &Placed) -> u128 {
 }
 
 /// All levels that a pair of units with this lowest common vertex shares, the closest last.
-fn shared(tree: &Tree, vertex: u32) -> Vec<Level> {
+fn shared_levels(tree: &TopologyTree, vertex: u32) -> Vec<TopologyLevel> {
     let mut levels = Vec::new();
     let mut at = Some(vertex);
     while let Some(v) = at {
@@ -144,18 +144,18 @@ fn shared(tree: &Tree, vertex: u32) -> Vec<Level> {
     levels
 }
 
-fn communication(placed: &Placed) -> Vec<LevelShare> {
+fn communication_by_level(placed: &PlacedRun) -> Vec<LevelShare> {
     let tree = placed.tree;
     // Events per lowest common vertex first: there are far fewer of those than pairs.
     let mut at_vertex = vec![0u128; tree.vertices.len()];
     for (i, j, events) in placed.comm.pairs() {
         let (a, b) = (placed.threads[i] as usize, placed.threads[j] as usize);
-        at_vertex[tree.common(a, b) as usize] += u128::from(events);
+        at_vertex[tree.lowest_common_vertex(a, b) as usize] += u128::from(events);
     }
     let total: u128 = at_vertex.iter().sum();
-    let mut inside: BTreeMap<Level, (u128, u128)> = BTreeMap::new();
+    let mut inside: BTreeMap<TopologyLevel, (u128, u128)> = BTreeMap::new();
     for (vertex, events) in (0..).zip(at_vertex) {
-        let levels = shared(tree, vertex);
+        let levels = shared_levels(tree, vertex);
         for level in &levels {
             let sums = inside.entry(*level).or_default();
             sums.0 += events;
@@ -170,14 +170,14 @@ fn communication(placed: &Placed) -> Vec<LevelShare> {
     let rows = inside
         .into_iter()
         .map(|(level, (within, here))| LevelShare {
-            level: name(level),
+            level: level_name(level),
             inside: share(within),
             closest: share(here),
         });
     rows.collect()
 }
 
-fn remote(placed: &Placed, pages: &Pages, nodes: &[NodeIx]) -> Option<f64> {
+fn remote_share(placed: &PlacedRun, pages: &PlaceablePages, nodes: &[NodeIx]) -> Option<f64> {
     let (mut far, mut all) = (0u128, 0u128);
     for (page, node) in nodes.iter().enumerate() {
         for u in pages.uses(page) {
@@ -194,14 +194,18 @@ fn remote(placed: &Placed, pages: &Pages, nodes: &[NodeIx]) -> Option<f64> {
     (all > 0).then(|| far as f64 / all as f64)
 }
 
-fn is_cache(level: Level) -> bool {
+fn is_cache(level: TopologyLevel) -> bool {
     matches!(
         level,
-        Level::L1 | Level::L2 | Level::L3 | Level::L4 | Level::L5
+        TopologyLevel::L1
+            | TopologyLevel::L2
+            | TopologyLevel::L3
+            | TopologyLevel::L4
+            | TopologyLevel::L5
     )
 }
 
-fn caches(placed: &Placed) -> Vec<CacheBalance> {
+fn cache_balances(placed: &PlacedRun) -> Vec<CacheBalance> {
     let tree = placed.tree;
     let mut on_unit = vec![0u128; tree.units.len()];
     for (i, j, events) in placed.comm.pairs() {
@@ -209,7 +213,7 @@ fn caches(placed: &Placed) -> Vec<CacheBalance> {
         on_unit[placed.threads[i] as usize] += u128::from(events);
         on_unit[placed.threads[j] as usize] += u128::from(events);
     }
-    let mut by_level: BTreeMap<Level, Vec<u128>> = BTreeMap::new();
+    let mut by_level: BTreeMap<TopologyLevel, Vec<u128>> = BTreeMap::new();
     for vertex in &tree.vertices {
         let units = vertex.units.start as usize..vertex.units.end as usize;
         let sum: u128 = on_unit[units].iter().sum();
@@ -218,15 +222,15 @@ fn caches(placed: &Placed) -> Vec<CacheBalance> {
         }
     }
     let rows = by_level.into_iter().map(|(level, sums)| CacheBalance {
-        level: name(level),
+        level: level_name(level),
         caches: sums.len(),
-        balance: balance(&sums),
+        balance: percent_imbalance_u128(&sums),
     });
     rows.collect()
 }
 
 /// (max / mean - 1) * 100 % (Locality and Balance eq. 2).
-fn balance(sums: &[u128]) -> f64 {
+fn percent_imbalance_u128(sums: &[u128]) -> f64 {
     let (max, total) = (
         sums.iter().max().copied().unwrap_or(0),
         sums.iter().sum::<u128>(),
@@ -239,19 +243,19 @@ fn balance(sums: &[u128]) -> f64 {
 }
 
 /// As users write it.
-fn name(level: Level) -> &'static str {
+fn level_name(level: TopologyLevel) -> &'static str {
     match level {
-        Level::Machine => "machine",
-        Level::Node => "node",
-        Level::Package => "package",
-        Level::Group => "group",
-        Level::L5 => "L5",
-        Level::L4 => "L4",
-        Level::L3 => "L3",
-        Level::L2 => "L2",
-        Level::L1 => "L1",
-        Level::Core => "core",
-        Level::Pu => "pu",
+        TopologyLevel::Machine => "machine",
+        TopologyLevel::Node => "node",
+        TopologyLevel::Package => "package",
+        TopologyLevel::Group => "group",
+        TopologyLevel::L5 => "L5",
+        TopologyLevel::L4 => "L4",
+        TopologyLevel::L3 => "L3",
+        TopologyLevel::L2 => "L2",
+        TopologyLevel::L1 => "L1",
+        TopologyLevel::Core => "core",
+        TopologyLevel::Pu => "pu",
     }
 }
 

@@ -2,30 +2,30 @@
 //! SPCD (Diener, Cruz, Navaux, IPDPS 2013, section IV.A). Each thread has one partner, the
 //! thread it communicates most with. When at least two threads have changed theirs, they
 //! probably began to communicate with one another, and the mapping is due.
-use super::Graph;
+use super::CommGraph;
 
 /// SPCD's threshold.
 const CHANGED_PARTNERS: usize = 2;
 
 /// Remembers the partners for which threads were last mapped.
 #[derive(Clone, Debug)]
-pub struct Filter {
+pub struct CommunicationFilter {
     threshold: usize,
     /// `None` for a thread that has not communicated yet.
     partner: Vec<Option<u32>>,
 }
 
-impl Default for Filter {
-    fn default() -> Filter {
-        Filter::new(CHANGED_PARTNERS)
+impl Default for CommunicationFilter {
+    fn default() -> CommunicationFilter {
+        CommunicationFilter::new(CHANGED_PARTNERS)
     }
 }
 
-impl Filter {
+impl CommunicationFilter {
     /// Asks for a mapping when at least `threshold` threads have a new partner.
     #[must_use]
-    pub fn new(threshold: usize) -> Filter {
-        Filter {
+    pub fn new(threshold: usize) -> CommunicationFilter {
+        CommunicationFilter {
             threshold,
             partner: Vec::new(),
         }
@@ -37,11 +37,11 @@ impl Filter {
     /// A thread that still communicates as much with its partner as with any other keeps it,
     /// and so does one that fell silent. Threads may have been added; one that is gone for
     /// good is silent.
-    pub fn is_due(&mut self, comm: &Graph) -> bool {
+    pub fn is_due(&mut self, comm: &CommGraph) -> bool {
         let known = comm.threads().max(self.partner.len());
         self.partner.resize(known, None);
         let now: Vec<Option<u32>> = (0..known)
-            .map(|thread| partner(comm, thread, self.partner[thread]))
+            .map(|thread| main_partner(comm, thread, self.partner[thread]))
             .collect();
         let pairs = now.iter().zip(&self.partner);
         let changed = pairs.filter(|(now, before)| now != before).count();
@@ -54,13 +54,13 @@ impl Filter {
 }
 
 /// Whom a thread communicates most with: `before` if that is one of several, else the first.
-fn partner(comm: &Graph, thread: usize, before: Option<u32>) -> Option<u32> {
+fn main_partner(comm: &CommGraph, thread: usize, before: Option<u32>) -> Option<u32> {
     if thread >= comm.threads() {
         return before;
     }
     let is_before = |j: usize| before.is_some_and(|b| b as usize == j);
     let best = comm
-        .row(thread)
+        .neighbours(thread)
         .max_by_key(|&(j, events)| (events, is_before(j), std::cmp::Reverse(j)));
     best.map(|(j, _)| j as u32).or(before)
 }
@@ -71,18 +71,18 @@ mod tests {
 
     /// Threads 2k and 2k + 1 communicate, or those half of all apart, as in the two phases of
     /// SPCD's producer/consumer program (section V.B).
-    fn phase(threads: u32, far: bool, events: u64) -> Graph {
+    fn phase(threads: u32, far: bool, events: u64) -> CommGraph {
         let pair = |k: u32| match far {
             true => (k, k + threads / 2, events),
             false => (2 * k, 2 * k + 1, events),
         };
-        Graph::new(threads as usize, (0..threads / 2).map(pair))
+        CommGraph::new(threads as usize, (0..threads / 2).map(pair))
     }
 
     #[test]
     fn a_phase_change_is_due_once() {
-        let mut filter = Filter::default();
-        let mut check = |comm: Graph, due| assert_eq!(filter.is_due(&comm), due);
+        let mut filter = CommunicationFilter::default();
+        let mut check = |comm: CommGraph, due| assert_eq!(filter.is_due(&comm), due);
         check(phase(8, false, 10), true);
         // The same pattern with other numbers moves nobody.
         check(phase(8, false, 10), false);
@@ -97,9 +97,9 @@ mod tests {
         // Partners are 0-1, 2-3.
         let before = [(0, 1, 10), (2, 3, 10)];
         let check = |pairs: &[(u32, u32, u64)], due| {
-            let mut filter = Filter::default();
-            assert!(filter.is_due(&Graph::new(4, before)));
-            assert_eq!(filter.is_due(&Graph::new(4, pairs.to_vec())), due);
+            let mut filter = CommunicationFilter::default();
+            assert!(filter.is_due(&CommGraph::new(4, before)));
+            assert_eq!(filter.is_due(&CommGraph::new(4, pairs.to_vec())), due);
         };
         // 1 turns to 2, but 2 still has 3: one thread has changed.
         check(&[(0, 1, 10), (1, 2, 11), (2, 3, 12)], false);
@@ -113,9 +113,9 @@ mod tests {
 
     #[test]
     fn slow_change_adds_up() {
-        let mut filter = Filter::default();
+        let mut filter = CommunicationFilter::default();
         let mut check = |pairs: &[(u32, u32, u64)], due| {
-            assert_eq!(filter.is_due(&Graph::new(4, pairs.to_vec())), due);
+            assert_eq!(filter.is_due(&CommGraph::new(4, pairs.to_vec())), due);
         };
         check(&[(0, 1, 10), (2, 3, 10)], true);
         check(&[(0, 1, 10), (1, 2, 11), (2, 3, 12)], false);
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn threads_may_come_and_go_and_say_nothing() {
-        let mut filter = Filter::default();
-        let mut check = |comm: Graph, due| assert_eq!(filter.is_due(&comm), due);
-        check(Graph::new(0, []), false);
-        check(Graph::new(4, []), false);
+        let mut filter = CommunicationFilter::default();
+        let mut check = |comm: CommGraph, due| assert_eq!(filter.is_due(&comm), due);
+        check(CommGraph::new(0, []), false);
+        check(CommGraph::new(4, []), false);
         check(phase(4, false, 1), true);
         check(phase(6, false, 1), true);
         check(phase(4, false, 1), false);
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn the_threshold_is_as_asked() {
         let check = |threshold, due| {
-            let mut filter = Filter::new(threshold);
+            let mut filter = CommunicationFilter::new(threshold);
             assert_eq!(filter.is_due(&phase(4, false, 1)), due);
             // Without any change nothing is due, whatever the threshold.
-            assert!(!filter.is_due(&Graph::new(4, [])));
+            assert!(!filter.is_due(&CommGraph::new(4, [])));
         };
         check(0, true);
         check(4, true);

@@ -4,18 +4,18 @@ use hither_profile::CommMatrix;
 /// Communication of T threads: for each its partners in ascending order, without itself,
 /// and the events with them; M\[i\]\[j\] = M\[j\]\[i\].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Graph {
+pub struct CommGraph {
     /// Where each thread's row starts in the other two; one more than threads.
     start: Vec<usize>,
     partner: Vec<u32>,
     weight: Vec<u64>,
 }
 
-impl Graph {
+impl CommGraph {
     /// From pairs in any order; both directions of a pair and repeated pairs add up.
     /// Pairs of a thread with itself and of threads that do not exist are left out.
     #[must_use]
-    pub fn new(threads: usize, pairs: impl IntoIterator<Item = (u32, u32, u64)>) -> Graph {
+    pub fn new(threads: usize, pairs: impl IntoIterator<Item = (u32, u32, u64)>) -> CommGraph {
         let exists = |i: u32| (i as usize) < threads;
         let mut all: Vec<(u32, u32, u64)> = pairs
             .into_iter()
@@ -37,7 +37,7 @@ impl Graph {
         for i in 0..threads {
             start[i + 1] += start[i];
         }
-        Graph {
+        CommGraph {
             start,
             partner: all.iter().map(|e| e.1).collect(),
             weight: all.iter().map(|e| e.2).collect(),
@@ -46,13 +46,13 @@ impl Graph {
 
     /// The graph of a dense matrix.
     #[must_use]
-    pub fn of(matrix: &CommMatrix) -> Graph {
+    pub fn from_matrix(matrix: &CommMatrix) -> CommGraph {
         let n = matrix.threads() as u32;
         let pairs = (0..n).flat_map(|i| {
             let row = (i + 1..n).map(move |j| (i, j));
             row.map(|(i, j)| (i, j, matrix.get(i as usize, j as usize)))
         });
-        Graph::new(n as usize, pairs)
+        CommGraph::new(n as usize, pairs)
     }
 
     /// Number of threads, T.
@@ -62,7 +62,7 @@ impl Graph {
     }
 
     /// Partners of a thread and the events with each, by partner.
-    pub fn row(&self, thread: usize) -> impl ExactSizeIterator<Item = (usize, u64)> + '_ {
+    pub fn neighbours(&self, thread: usize) -> impl ExactSizeIterator<Item = (usize, u64)> + '_ {
         let at = self.start[thread]..self.start[thread + 1];
         let partners = self.partner[at.clone()].iter().map(|&j| j as usize);
         partners.zip(self.weight[at].iter().copied())
@@ -71,14 +71,14 @@ impl Graph {
     /// Pairs i < j with their events.
     pub fn pairs(&self) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
         (0..self.threads()).flat_map(move |i| {
-            let above = self.row(i).filter(move |(j, _)| *j > i);
+            let above = self.neighbours(i).filter(move |(j, _)| *j > i);
             above.map(move |(j, w)| (i, j, w))
         })
     }
 
     /// Entries that are not zero, both directions counted.
     #[must_use]
-    pub fn entries(&self) -> usize {
+    pub fn edge_entries(&self) -> usize {
         self.partner.len()
     }
 }

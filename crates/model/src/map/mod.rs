@@ -12,20 +12,20 @@ mod search;
 pub mod threads;
 pub mod trial;
 
-pub use cost::Cost;
-pub use graph::Graph;
+pub use cost::PuDistances;
+pub use graph::CommGraph;
 
-use crate::topology::Tree;
-use threads::seats::{seats_for, Fill};
+use crate::topology::TopologyTree;
+use threads::seats::{seats_for, SeatDistribution};
 
 /// Threads to be placed.
-pub struct Problem<'a> {
+pub struct ThreadProblem<'a> {
     /// The machine.
-    pub tree: &'a Tree,
+    pub tree: &'a TopologyTree,
     /// Distances between its units.
-    pub cost: &'a Cost,
+    pub cost: &'a PuDistances,
     /// Communication between the threads.
-    pub comm: &'a Graph,
+    pub comm: &'a CommGraph,
     /// Work of each thread (memory accesses, or instructions), any unit.
     pub load: &'a [u64],
     /// Most threads of a unit; at least threads / units, rounded up.
@@ -40,15 +40,15 @@ pub struct Problem<'a> {
     pub seed: u64,
 }
 
-/// The unit of each thread, a position in [`Tree::units`].
-pub type Assignment = Vec<u32>;
+/// The unit of each thread, a position in [`TopologyTree::units`].
+pub type PuAssignment = Vec<u32>;
 
-impl Problem<'_> {
-    /// Threads that each unit may get: [`Problem::capacity`] where `siblings` is set. Else one
+impl ThreadProblem<'_> {
+    /// Threads that each unit may get: [`ThreadProblem::capacity`] where `siblings` is set. Else one
     /// unit of each core is free while there are cores enough, and with more threads the
     /// shares of units are fixed, so that none has two while another idles.
     #[must_use]
-    pub fn room(&self) -> Vec<u32> {
+    pub fn unit_capacities(&self) -> Vec<u32> {
         let units = &self.tree.units;
         let threads = self.comm.threads();
         if self.siblings {
@@ -58,7 +58,7 @@ impl Problem<'_> {
         if threads <= cores {
             return self.one_unit_per_core(cores);
         }
-        let seats = seats_for(threads, self.tree, Fill::Even);
+        let seats = seats_for(threads, self.tree, SeatDistribution::Even);
         seats.iter().map(|n| self.capacity.min(*n)).collect()
     }
 
@@ -89,7 +89,7 @@ impl Problem<'_> {
             .map(|(i, j, events)| {
                 let d = self
                     .cost
-                    .between(self.tree, units[i] as usize, units[j] as usize);
+                    .distance(self.tree, units[i] as usize, units[j] as usize);
                 u128::from(events) * u128::from(d)
             })
             .sum()

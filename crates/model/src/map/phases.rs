@@ -11,14 +11,14 @@ mod pages;
 
 pub use pages::{plan_pages, PagePlan, PageStep};
 
-use super::Assignment;
+use super::PuAssignment;
 use hither_profile::{CommMatrix, Nanos, Profile, SliceIx};
 use serde::Serialize;
 use std::ops::Range;
 
 /// When threads and pages may move; the default is the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct MigrationLimits {
     /// H_min: C_H (OPT eq. 2) that a phase must exceed.
     pub heterogeneity: f64,
     /// A_min: C_A (OPT eq. 3) per second that a phase must exceed.
@@ -29,9 +29,9 @@ pub struct Limits {
     pub page_interval: Nanos,
 }
 
-impl Default for Limits {
+impl Default for MigrationLimits {
     fn default() -> Self {
-        Limits {
+        MigrationLimits {
             heterogeneity: 100.0,
             amount: 150.0,
             thread_interval: 1_000_000_000,
@@ -42,7 +42,7 @@ impl Default for Limits {
 
 /// A phase and its communication.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Phase {
+pub struct PhaseCommunication {
     /// Slices of the run, by number.
     pub slices: Range<usize>,
     /// Start of the first slice, ns since the start of the run.
@@ -55,15 +55,15 @@ pub struct Phase {
 
 /// The phases of a profile, given as ranges of its slices, in order and without gaps.
 #[must_use]
-pub fn phases_of(profile: &Profile, ranges: &[Range<usize>]) -> Vec<Phase> {
+pub fn phases_of_profile(profile: &Profile, ranges: &[Range<usize>]) -> Vec<PhaseCommunication> {
     let end = profile
         .slices
         .last()
         .map_or(0, |s| s.start.saturating_add(s.length));
     let start_of = |slice: usize| profile.slices.get(slice).map_or(end, |s| s.start);
-    let mut phases: Vec<Phase> = ranges
+    let mut phases: Vec<PhaseCommunication> = ranges
         .iter()
-        .map(|slices| Phase {
+        .map(|slices| PhaseCommunication {
             slices: slices.clone(),
             start: start_of(slices.start),
             length: start_of(slices.end).saturating_sub(start_of(slices.start)),
@@ -81,7 +81,7 @@ pub fn phases_of(profile: &Profile, ranges: &[Range<usize>]) -> Vec<Phase> {
 
 /// The five conditions of OPT 6.2.2 for the threads to move at the start of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Conditions {
+pub struct MigrationConditions {
     /// C_H of the phase (OPT eq. 2), 0 to 2500.
     pub heterogeneity_value: f64,
     /// C_A of the phase (OPT eq. 3) per second.
@@ -99,8 +99,8 @@ pub struct Conditions {
     pub mapping_differs: Option<bool>,
 }
 
-impl Conditions {
-    fn of(phase: &Phase, limits: &Limits) -> Conditions {
+impl MigrationConditions {
+    fn evaluate(phase: &PhaseCommunication, limits: &MigrationLimits) -> MigrationConditions {
         let heterogeneity_value = phase.matrix.heterogeneity();
         let seconds = phase.length as f64 / 1e9;
         let amount_value = if seconds > 0.0 {
@@ -108,7 +108,7 @@ impl Conditions {
         } else {
             0.0
         };
-        Conditions {
+        MigrationConditions {
             heterogeneity_value,
             amount_value,
             phase_changed: false,
@@ -120,20 +120,23 @@ impl Conditions {
     }
 
     /// Whether the phase is worth a mapping, whatever came before.
-    fn worth_it(&self) -> bool {
+    fn is_worth_mapping(&self) -> bool {
         self.heterogeneity && self.amount
     }
 
     /// Whether the threads move.
     #[must_use]
-    pub fn hold(&self) -> bool {
-        self.phase_changed && self.worth_it() && self.time && self.mapping_differs == Some(true)
+    pub fn allow_migration(&self) -> bool {
+        self.phase_changed
+            && self.is_worth_mapping()
+            && self.time
+            && self.mapping_differs == Some(true)
     }
 }
 
 /// A time during which the threads stay where they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub struct ThreadStage {
     /// First slice; the stage lasts until the next one's.
     pub slice: SliceIx,
     /// From when on the placement holds, ns since the start of the run.
@@ -141,16 +144,16 @@ pub struct Stage {
     /// The phase for whose communication it was made; `None` for that of the whole run.
     pub phase: Option<usize>,
     /// The unit of each thread.
-    pub threads: Assignment,
+    pub threads: PuAssignment,
     /// Threads that are elsewhere than in the stage before.
     pub moved: usize,
 }
 
-impl Stage {
+impl ThreadStage {
     /// Threads that stay where they are from beginning to end.
     #[must_use]
-    pub fn whole_run(threads: Assignment) -> Stage {
-        Stage {
+    pub fn whole_run(threads: PuAssignment) -> ThreadStage {
+        ThreadStage {
             slice: SliceIx(0),
             start: 0,
             phase: None,
@@ -164,9 +167,9 @@ impl Stage {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadPlan {
     /// In order, the first from the start of the run.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<ThreadStage>,
     /// For each phase.
-    pub conditions: Vec<Conditions>,
+    pub conditions: Vec<MigrationConditions>,
 }
 
 /// Decides which phases get their own thread mapping. The run starts with the first mapping
@@ -177,18 +180,22 @@ pub struct ThreadPlan {
 /// # Errors
 /// When `map` has one.
 pub fn plan_threads(
-    phases: &[Phase],
-    limits: &Limits,
-    mut map: impl FnMut(&CommMatrix, Option<&[u32]>) -> Result<Assignment, String>,
+    phases: &[PhaseCommunication],
+    limits: &MigrationLimits,
+    mut map: impl FnMut(&CommMatrix, Option<&[u32]>) -> Result<PuAssignment, String>,
 ) -> Result<ThreadPlan, String> {
-    let mut conditions: Vec<Conditions> =
-        phases.iter().map(|p| Conditions::of(p, limits)).collect();
-    let first = conditions.iter().position(Conditions::worth_it);
+    let mut conditions: Vec<MigrationConditions> = phases
+        .iter()
+        .map(|p| MigrationConditions::evaluate(p, limits))
+        .collect();
+    let first = conditions
+        .iter()
+        .position(MigrationConditions::is_worth_mapping);
     let threads = match first {
         Some(first) => map(&phases[first].matrix, None)?,
-        None => map(&sum(phases), None)?,
+        None => map(&total_communication(phases), None)?,
     };
-    let mut stages = vec![Stage {
+    let mut stages = vec![ThreadStage {
         slice: SliceIx(0),
         start: 0,
         phase: first,
@@ -205,16 +212,16 @@ pub fn plan_threads(
         c.phase_changed = true;
         let since = last_migration.map(|last| phase.start.saturating_sub(last));
         c.time = since.is_none_or(|t| t >= limits.thread_interval);
-        if !(c.worth_it() && c.time) {
+        if !(c.is_worth_mapping() && c.time) {
             continue;
         }
         let now = &stages[stages.len() - 1].threads;
         let threads = map(&phase.matrix, Some(now))?;
         let moved = now.iter().zip(&threads).filter(|(a, b)| a != b).count();
         c.mapping_differs = Some(moved > 0);
-        if c.hold() {
+        if c.allow_migration() {
             last_migration = Some(phase.start);
-            stages.push(Stage {
+            stages.push(ThreadStage {
                 slice: SliceIx(phase.slices.start as u32),
                 start: phase.start,
                 phase: Some(at),
@@ -227,7 +234,7 @@ pub fn plan_threads(
 }
 
 /// The communication of all phases.
-fn sum(phases: &[Phase]) -> CommMatrix {
+fn total_communication(phases: &[PhaseCommunication]) -> CommMatrix {
     let threads = phases.first().map_or(0, |p| p.matrix.threads());
     let mut all = CommMatrix::new(threads);
     for phase in phases {

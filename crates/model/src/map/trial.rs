@@ -13,47 +13,48 @@
 //! observations at most.
 
 /// Share of the distance that a new mapping saves at least.
-const GAIN: f64 = 0.05;
+const MIN_GAIN: f64 = 0.05;
 /// Share of the distance that moving all threads has to save on top of that. Where all talk to
 /// all the scheduler makes favourites: who happens to run beside whom is seen to share, for
 /// seconds, up to a fifth of all events, and who follows them saves that. Patterns that are
 /// there save half of it and more.
-const MOVES: f64 = 0.15;
+const GAIN_PER_MOVED_SHARE: f64 = 0.15;
 /// Standard errors between what is seen and chance: at ten looks a second it is mistaken
 /// less than once in hours.
 const SIGMAS: f64 = 4.0;
 /// What is kept of earlier intervals.
-const KEPT: f64 = 31.0 / 32.0;
+const DECAY: f64 = 31.0 / 32.0;
 /// Observations that an interval counts as at most.
 const BURST: f64 = 8.0;
 
 /// What became of proposals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Trial {
+pub struct MappingTrial {
     distance: f64,
     gain: f64,
     variance: f64,
 }
 
-impl Trial {
+impl MappingTrial {
     /// An interval is over: for each event the distance as threads sit and as proposed.
-    pub fn see(&mut self, events: impl IntoIterator<Item = (f64, f64)>) {
+    pub fn add_interval(&mut self, events: impl IntoIterator<Item = (f64, f64)>) {
         let (mut distance, mut gain, mut squares) = (0.0, 0.0, 0.0);
         for (now, then) in events {
             distance += now;
             gain += now - then;
             squares += (now - then) * (now - then);
         }
-        self.distance = self.distance * KEPT + distance;
-        self.gain = self.gain * KEPT + gain;
+        self.distance = self.distance * DECAY + distance;
+        self.gain = self.gain * DECAY + gain;
         let variance = f64::max(squares, gain * gain / BURST);
-        self.variance = self.variance * KEPT + variance;
+        self.variance = self.variance * DECAY + variance;
     }
 
     /// Whether to move this share of the threads.
     #[must_use]
-    pub fn pays(&self, moved: f64) -> bool {
-        let needed = (GAIN + MOVES * moved) * self.distance + SIGMAS * self.variance.sqrt();
+    pub fn is_worth_moving(&self, moved: f64) -> bool {
+        let needed = (MIN_GAIN + GAIN_PER_MOVED_SHARE * moved) * self.distance
+            + SIGMAS * self.variance.sqrt();
         self.gain > needed
     }
 }
@@ -66,10 +67,10 @@ mod tests {
     /// threads, if ever within ten minutes.
     #[track_caller]
     fn check(events: usize, now: f64, then: f64, expected: Option<usize>) {
-        let mut trial = Trial::default();
+        let mut trial = MappingTrial::default();
         let found = (1..6000).find(|_| {
-            trial.see(std::iter::repeat_n((now, then), events));
-            trial.pays(0.5)
+            trial.add_interval(std::iter::repeat_n((now, then), events));
+            trial.is_worth_moving(0.5)
         });
         assert_eq!(found, expected);
     }
@@ -94,9 +95,9 @@ mod tests {
 
     #[test]
     fn one_burst_proves_nothing() {
-        let mut trial = Trial::default();
-        trial.see(std::iter::repeat_n((2.0, 0.0), 10_000));
-        assert!(!trial.pays(0.0));
+        let mut trial = MappingTrial::default();
+        trial.add_interval(std::iter::repeat_n((2.0, 0.0), 10_000));
+        assert!(!trial.is_worth_moving(0.0));
     }
 
     /// Events that are near or far at random, whatever is proposed.
@@ -109,10 +110,10 @@ mod tests {
             random ^= random << 17;
             (random % 3) as f64 * 2.0
         };
-        let mut trial = Trial::default();
+        let mut trial = MappingTrial::default();
         for _ in 0..36_000 {
-            trial.see((0..16).map(|_| (distance(), distance())));
-            assert!(!trial.pays(0.0), "{trial:?}");
+            trial.add_interval((0..16).map(|_| (distance(), distance())));
+            assert!(!trial.is_worth_moving(0.0), "{trial:?}");
         }
     }
 }

@@ -14,14 +14,14 @@
 //! ```
 //! The result is the same on every machine: work is bounded by a count, not a clock.
 use super::exclusivity::exclusivity;
-use super::pages::PageTable;
+use super::pages::PageAccessTable;
 use crate::rng::Rng;
 use hither_profile::NodeIx;
 use std::collections::HashMap;
 
 /// What to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Goal {
+pub enum ExclusivityGoal {
     /// Make E_app as large as possible.
     Maximise,
     /// Make it as small as possible.
@@ -29,7 +29,7 @@ pub enum Goal {
 }
 
 /// Cells of group x node that one search may look at: a fraction of a second.
-const WORK: u64 = 100_000_000;
+const MAX_SEARCH_WORK: u64 = 100_000_000;
 /// Cells of group x thread that a search handles well.
 const MAX_CELLS: usize = 50_000;
 /// Starts from a shuffle, beside the three constructed ones, as far as the work allows: small
@@ -41,14 +41,18 @@ const SHARE_STEPS: [u64; 3] = [64, 8, 2];
 
 /// The assignments with the highest and the lowest E_app: the node of each thread.
 #[must_use]
-pub fn extremes(table: &PageTable, threads: usize, nodes: usize) -> (Vec<NodeIx>, Vec<NodeIx>) {
+pub fn best_and_worst_assignment(
+    table: &PageAccessTable,
+    threads: usize,
+    nodes: usize,
+) -> (Vec<NodeIx>, Vec<NodeIx>) {
     let groups = if nodes <= 1 || threads <= 1 {
-        Groups::new()
+        PageClasses::new()
     } else {
         limited_groups(table)
     };
-    let best = search(&groups, threads, nodes, Goal::Maximise);
-    let worst = search(&groups, threads, nodes, Goal::Minimise);
+    let best = multi_start_search(&groups, threads, nodes, ExclusivityGoal::Maximise);
+    let worst = multi_start_search(&groups, threads, nodes, ExclusivityGoal::Minimise);
     let app = |of: &[NodeIx]| exclusivity(table, nodes, of).map_or(0.0, |e| e.app);
     // The search works on groups of pages: where nothing matters they may come out reversed.
     if app(&best) < app(&worst) {
@@ -61,25 +65,35 @@ pub fn extremes(table: &PageTable, threads: usize, nodes: usize) -> (Vec<NodeIx>
 /// The node of each thread.
 #[cfg(test)]
 #[must_use]
-pub fn assign(table: &PageTable, threads: usize, nodes: usize, goal: Goal) -> Vec<NodeIx> {
-    search(&limited_groups(table), threads, nodes, goal)
+pub fn assign_threads_to_nodes(
+    table: &PageAccessTable,
+    threads: usize,
+    nodes: usize,
+    goal: ExclusivityGoal,
+) -> Vec<NodeIx> {
+    multi_start_search(&limited_groups(table), threads, nodes, goal)
 }
 
-fn search(groups: &Groups, threads: usize, nodes: usize, goal: Goal) -> Vec<NodeIx> {
+fn multi_start_search(
+    groups: &PageClasses,
+    threads: usize,
+    nodes: usize,
+    goal: ExclusivityGoal,
+) -> Vec<NodeIx> {
     if nodes <= 1 || threads <= 1 {
         return vec![NodeIx(0); threads];
     }
-    let mut search = Search::new(groups, threads, nodes, goal);
+    let mut search = AssignmentSearch::new(groups, threads, nodes, goal);
     let slots = search.slots();
-    let mut starts = vec![search.greedy()];
+    let mut starts = vec![search.greedy_start()];
     starts.push((0..slots).map(|t| t / search.capacity).collect());
     starts.push((0..slots).map(|t| t % nodes).collect());
     for seed in 1..=SHUFFLES {
         let mut nodes_of: Vec<usize> = (0..slots).map(|t| t / search.capacity).collect();
-        Rng::new(seed).shuffle(&mut nodes_of);
+        Rng::new(seed).shuffle_xorshift64(&mut nodes_of);
         starts.push(nodes_of);
     }
-    let mut work = WORK;
+    let mut work = MAX_SEARCH_WORK;
     let mut best: Option<(i64, Vec<usize>)> = None;
     for start in starts {
         if work == 0 {
@@ -87,7 +101,7 @@ fn search(groups: &Groups, threads: usize, nodes: usize, goal: Goal) -> Vec<Node
         }
         // The best starts come first and may use most.
         search.work = work / 2;
-        let value = search.improve(start);
+        let value = search.improve_by_swaps(start);
         work = work / 2 + search.work;
         if best.as_ref().is_none_or(|(v, _)| value > *v) {
             best = Some((value, search.node_of.clone()));
@@ -102,10 +116,10 @@ fn search(groups: &Groups, threads: usize, nodes: usize, goal: Goal) -> Vec<Node
 
 /// A state of the search. Threads are padded with idle ones to nodes x capacity, so that
 /// a move to a free place is a swap as well.
-struct Search {
+struct AssignmentSearch {
     nodes: usize,
     capacity: usize,
-    goal: Goal,
+    goal: ExclusivityGoal,
     /// Groups each thread touches, in order, with its accesses.
     touches: Vec<Vec<(u32, i64)>>,
     groups: usize,
@@ -117,8 +131,8 @@ struct Search {
     work: u64,
 }
 
-impl Search {
-    fn new(groups: &Groups, threads: usize, nodes: usize, goal: Goal) -> Self {
+impl AssignmentSearch {
+    fn new(groups: &PageClasses, threads: usize, nodes: usize, goal: ExclusivityGoal) -> Self {
         let capacity = threads.div_ceil(nodes);
         let mut touches = vec![Vec::new(); nodes * capacity];
         for (group, cells) in groups.iter().enumerate() {
@@ -126,7 +140,7 @@ impl Search {
                 touches[thread as usize].push((group as u32, accesses));
             }
         }
-        Search {
+        AssignmentSearch {
             nodes,
             capacity,
             goal,
@@ -144,15 +158,15 @@ impl Search {
     }
 
     /// Value to be raised: the numerator of E_app, or its negative.
-    fn signed(&self, numerator: i64) -> i64 {
+    fn objective(&self, numerator: i64) -> i64 {
         match self.goal {
-            Goal::Maximise => numerator,
-            Goal::Minimise => -numerator,
+            ExclusivityGoal::Maximise => numerator,
+            ExclusivityGoal::Minimise => -numerator,
         }
     }
 
     /// Threads in order of accesses, each to the node where it does most good now.
-    fn greedy(&self) -> Vec<usize> {
+    fn greedy_start(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.slots()).collect();
         let weight = |t: &usize| self.touches[*t].iter().map(|c| c.1).sum::<i64>();
         order.sort_by_key(|t| (-weight(t), *t));
@@ -166,7 +180,7 @@ impl Search {
                     let max = row.iter().copied().max().unwrap_or(0);
                     (row[node] + c - max).max(0)
                 });
-                self.signed(gain.sum())
+                self.objective(gain.sum())
             };
             let node = (0..self.nodes)
                 .filter(|&n| free[n] > 0)
@@ -182,7 +196,7 @@ impl Search {
     }
 
     /// Takes a start to a local optimum, or as far as the work allows; its value.
-    fn improve(&mut self, start: Vec<usize>) -> i64 {
+    fn improve_by_swaps(&mut self, start: Vec<usize>) -> i64 {
         self.node_of = start;
         self.sums = vec![0; self.groups * self.nodes];
         for (t, cells) in self.touches.iter().enumerate() {
@@ -190,7 +204,7 @@ impl Search {
                 self.sums[g as usize * self.nodes + self.node_of[t]] += c;
             }
         }
-        self.maxima = self.sums.chunks(self.nodes).map(most).collect();
+        self.maxima = self.sums.chunks(self.nodes).map(row_max).collect();
         let mut improved = true;
         while improved && self.work > 0 {
             improved = false;
@@ -206,28 +220,28 @@ impl Search {
                     }
                 }
                 if best.0 > 0 {
-                    self.swap(a, best.1);
+                    self.swap_threads(a, best.1);
                     improved = true;
                 }
             }
         }
-        self.signed(self.maxima.iter().sum())
+        self.objective(self.maxima.iter().sum())
     }
 
     fn gain_of_swap(&mut self, a: usize, b: usize) -> i64 {
         // Rows of known length stay in registers, which is most of a search's time.
         let (change, looked) = match self.nodes {
-            2 => self.change::<2>(a, b),
-            4 => self.change::<4>(a, b),
-            8 => self.change::<8>(a, b),
+            2 => self.swap_gain::<2>(a, b),
+            4 => self.swap_gain::<4>(a, b),
+            8 => self.swap_gain::<8>(a, b),
             _ => self.change_of_any(a, b),
         };
         self.work = self.work.saturating_sub(looked);
-        self.signed(change)
+        self.objective(change)
     }
 
     /// What the sum of maxima changes by if a and b swap, and the cells that were looked at.
-    fn change<const N: usize>(&self, a: usize, b: usize) -> (i64, u64) {
+    fn swap_gain<const N: usize>(&self, a: usize, b: usize) -> (i64, u64) {
         let (from, to) = (self.node_of[a], self.node_of[b]);
         // All bits where a node gains, or loses, what moves.
         let gains: [i64; N] = std::array::from_fn(|n| -i64::from(n == to));
@@ -260,28 +274,28 @@ impl Search {
             let row = &mut sums[group as usize * nodes..][..nodes];
             row[from] -= moved;
             row[to] += moved;
-            change += most(row) - self.maxima[group as usize];
+            change += row_max(row) - self.maxima[group as usize];
             row[from] += moved;
             row[to] -= moved;
         });
         (change, looked)
     }
 
-    fn swap(&mut self, a: usize, b: usize) {
+    fn swap_threads(&mut self, a: usize, b: usize) {
         let (from, to) = (self.node_of[a], self.node_of[b]);
         for (thread, leaves, enters) in [(a, from, to), (b, to, from)] {
             for &(g, c) in &self.touches[thread] {
                 let row = &mut self.sums[g as usize * self.nodes..][..self.nodes];
                 row[leaves] -= c;
                 row[enters] += c;
-                self.maxima[g as usize] = most(row);
+                self.maxima[g as usize] = row_max(row);
             }
         }
         self.node_of.swap(a, b);
     }
 }
 
-fn most(row: &[i64]) -> i64 {
+fn row_max(row: &[i64]) -> i64 {
     row.iter().copied().max().unwrap_or(0)
 }
 
@@ -309,11 +323,11 @@ fn for_merged(a: &[(u32, i64)], b: &[(u32, i64)], mut f: impl FnMut(u32, i64, i6
 }
 
 /// Threads with their accesses, per group of pages.
-type Groups = Vec<Vec<(u32, i64)>>;
+type PageClasses = Vec<Vec<(u32, i64)>>;
 
 /// Groups that a search can handle: as fine as possible, and if even the coarsest are too
 /// many, those with most accesses.
-fn limited_groups(table: &PageTable) -> Groups {
+fn limited_groups(table: &PageAccessTable) -> PageClasses {
     for steps in SHARE_STEPS {
         if let Some(groups) = group_pages(table, steps, MAX_CELLS) {
             return groups;
@@ -331,9 +345,13 @@ fn limited_groups(table: &PageTable) -> Groups {
 }
 
 /// Shared pages, those alike summed; `None` when that leaves more cells than these.
-fn group_pages(table: &PageTable, share_steps: u64, most_cells: usize) -> Option<Groups> {
+fn group_pages(
+    table: &PageAccessTable,
+    share_steps: u64,
+    most_cells: usize,
+) -> Option<PageClasses> {
     let mut cells_of_groups = 0;
-    let mut groups = Groups::new();
+    let mut groups = PageClasses::new();
     let mut by_shape: HashMap<Vec<(u32, u8)>, usize> = HashMap::new();
     for page in 0..table.len() {
         let uses = table.uses(page);

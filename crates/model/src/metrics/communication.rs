@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Metrics of one communication matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Communication {
+pub struct CommunicationMetrics {
     /// Communication events, each counted once.
     pub events: u64,
     /// C_H (OPT eq. 2), and H_comm (Locality and Balance eq. 1), which is the same formula.
@@ -25,24 +25,28 @@ pub struct Communication {
 
 /// All metrics of a matrix, for `seconds` of run time and `accesses` of all threads.
 #[must_use]
-pub fn communication(matrix: &CommMatrix, seconds: f64, accesses: u64) -> Communication {
+pub fn communication_metrics(
+    matrix: &CommMatrix,
+    seconds: f64,
+    accesses: u64,
+) -> CommunicationMetrics {
     let amount = matrix.amount();
     let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
-    Communication {
+    CommunicationMetrics {
         events: matrix.total(),
         heterogeneity: matrix.heterogeneity(),
         heterogeneity_pairs: pair_heterogeneity(matrix),
         heterogeneity_raw: matrix.raw_heterogeneity(),
         amount,
         amount_per_second: over(amount, seconds),
-        balance: imbalance((0..matrix.threads()).map(|i| matrix.row(i).iter().sum())),
+        balance: percent_imbalance((0..matrix.threads()).map(|i| matrix.row(i).iter().sum())),
         ratio: over(amount, accesses as f64),
     }
 }
 
 /// (max / mean - 1) * 100 %: B_comm (Locality and Balance eq. 2) of communication per
 /// thread, load balance of instructions per thread. 0 when there is nothing to balance.
-pub fn imbalance(values: impl Iterator<Item = u64>) -> f64 {
+pub fn percent_imbalance(values: impl Iterator<Item = u64>) -> f64 {
     let (mut max, mut sum, mut count) = (0u64, 0.0, 0u64);
     for v in values {
         max = max.max(v);

@@ -8,9 +8,9 @@
 //! since whole pages change sides; totals by 0.1 %; but what is shared within a slice depends
 //! on who runs when, and with more threads than cores C_A differed by a factor of seven.
 //! A spread is the largest seen, rounded up.
-use super::ground::Ground;
-use super::report::{Analysis, PageReport, Report};
-use hither_profile::{Better, Figure, Unit};
+use super::ground::NodeResidence;
+use super::report::{MetricsReport, PageReport, ProfileAnalysis};
+use hither_profile::{BetterWhen, FigureUnit, RunFigure};
 
 /// Names of the two figures that gates ask for.
 pub const REMOTE: &str = "remote accesses";
@@ -38,26 +38,26 @@ const COUNT_SPREAD: f64 = 0.5;
 
 /// Where threads run and pages lie: the share of accesses that leave their node.
 #[must_use]
-pub fn remote(analysis: &Analysis, ground: &Ground) -> Figure {
-    let meaning = if ground.placed {
+pub fn remote_accesses_figure(analysis: &ProfileAnalysis, ground: &NodeResidence) -> RunFigure {
+    let meaning = if ground.from_placement {
         "accesses to another node's memory, threads and pages as placed"
     } else {
         "accesses to another node's memory, pages by first touch"
     };
-    let share = ground.remote(&analysis.table);
-    lower(REMOTE, meaning, Unit::Share, SHARE_SPREAD, share)
+    let share = ground.remote_share(&analysis.table);
+    lower_is_better(REMOTE, meaning, FigureUnit::Share, SHARE_SPREAD, share)
 }
 
 /// All figures of a report, in the order of `hither stat`.
 #[must_use]
-pub fn figures(r: &Report) -> Vec<Figure> {
-    let mut all = of_run(r);
-    all.extend(of_communication(r));
-    all.extend(of_pages(r.pages.as_ref()));
+pub fn all_figures(r: &MetricsReport) -> Vec<RunFigure> {
+    let mut all = run_figures(r);
+    all.extend(communication_figures(r));
+    all.extend(page_figures(r.pages.as_ref()));
     all
 }
 
-fn of_run(r: &Report) -> Vec<Figure> {
+fn run_figures(r: &MetricsReport) -> Vec<RunFigure> {
     let total = |name, meaning, unit, value: u64| {
         plain(name, meaning, unit, TOTAL_SPREAD, Some(value as f64))
     };
@@ -67,90 +67,94 @@ fn of_run(r: &Report) -> Vec<Figure> {
         plain(
             "seconds traced",
             seconds,
-            Unit::Seconds,
+            FigureUnit::Seconds,
             TIME_SPREAD,
             Some(run.seconds),
         ),
-        total("threads", "started", Unit::Count, run.threads as u64),
+        total("threads", "started", FigureUnit::Count, run.threads as u64),
         total(
             "instructions",
             "of all threads",
-            Unit::Count,
+            FigureUnit::Count,
             run.instructions,
         ),
-        total("reads", "of all threads", Unit::Count, run.reads),
-        total("writes", "of all threads", Unit::Count, run.writes),
-        total("footprint", "memory used", Unit::Bytes, run.footprint),
+        total("reads", "of all threads", FigureUnit::Count, run.reads),
+        total("writes", "of all threads", FigureUnit::Count, run.writes),
+        total("footprint", "memory used", FigureUnit::Bytes, run.footprint),
     ]
 }
 
-fn of_communication(r: &Report) -> Vec<Figure> {
+fn communication_figures(r: &MetricsReport) -> Vec<RunFigure> {
     let c = &r.communication;
     vec![
         plain(
             "C_H",
             "heterogeneity of communication",
-            Unit::Number,
+            FigureUnit::Number,
             PATTERN_SPREAD,
             Some(c.heterogeneity),
         ),
         plain(
             "C_H pairs",
             "the same without the diagonal",
-            Unit::Number,
+            FigureUnit::Number,
             PATTERN_SPREAD,
             Some(c.heterogeneity_pairs),
         ),
-        lower(
+        lower_is_better(
             "C_A",
             "communication events per cell of the matrix",
-            Unit::Number,
+            FigureUnit::Number,
             AMOUNT_SPREAD,
             Some(c.amount),
         ),
         plain(
             "C_A per second",
             "the same per second under the tracer",
-            Unit::Number,
+            FigureUnit::Number,
             AMOUNT_SPREAD,
             Some(c.amount_per_second),
         ),
-        lower(
+        lower_is_better(
             "B_comm",
             "busiest thread's communication above the mean",
-            Unit::Percent,
+            FigureUnit::Percent,
             BALANCE_SPREAD,
             Some(c.balance),
         ),
-        lower(
+        lower_is_better(
             "R_comm",
             "C_A per memory access",
-            Unit::Number,
+            FigureUnit::Number,
             AMOUNT_SPREAD,
             Some(c.ratio),
         ),
-        lower(
+        lower_is_better(
             "load balance",
             "busiest thread's instructions above the mean",
-            Unit::Percent,
+            FigureUnit::Percent,
             LOAD_SPREAD,
             Some(r.load_balance),
         ),
         plain(
             "phases",
             "of communication",
-            Unit::Count,
+            FigureUnit::Count,
             COUNT_SPREAD,
             Some(r.phases.len() as f64),
         ),
     ]
 }
 
-fn of_pages(pages: Option<&PageReport>) -> Vec<Figure> {
+fn page_figures(pages: Option<&PageReport>) -> Vec<RunFigure> {
     let of = |f: fn(&PageReport) -> f64| pages.map(f);
     let first = pages.and_then(|p| p.first_touch);
-    let share = |name, meaning, value| higher(name, meaning, Unit::Share, SHARE_SPREAD, value);
-    let right = |name, meaning, value| higher(name, meaning, Unit::Share, RIGHT_SPREAD, value);
+    let share = |name, meaning, value| {
+        higher_is_better(name, meaning, FigureUnit::Share, SHARE_SPREAD, value)
+    };
+    let right = |name, meaning, value| {
+        higher_is_better(name, meaning, FigureUnit::Share, RIGHT_SPREAD, value)
+    };
     vec![
         share(
             EXCLUSIVITY,
@@ -177,41 +181,59 @@ fn of_pages(pages: Option<&PageReport>) -> Vec<Figure> {
             "accesses that first touch makes local",
             first.map(|f| f.local),
         ),
-        lower(
+        lower_is_better(
             "migrations",
             "moves of pages to follow their use",
-            Unit::Count,
+            FigureUnit::Count,
             COUNT_SPREAD,
             of(|p| p.timeline.migrations as f64),
         ),
     ]
 }
 
-fn figure(name: &str, meaning: &str, unit: Unit, spread: f64, value: Option<f64>) -> Figure {
-    Figure {
+fn neutral_figure(
+    name: &str,
+    meaning: &str,
+    unit: FigureUnit,
+    spread: f64,
+    value: Option<f64>,
+) -> RunFigure {
+    RunFigure {
         name: name.to_owned(),
         meaning: meaning.to_owned(),
         unit,
-        better: Better::Neither,
+        better: BetterWhen::Neither,
         spread,
         value,
     }
 }
 
-use figure as plain;
+use neutral_figure as plain;
 
-fn lower(name: &str, meaning: &str, unit: Unit, spread: f64, value: Option<f64>) -> Figure {
-    let figure = figure(name, meaning, unit, spread, value);
-    Figure {
-        better: Better::Lower,
+fn lower_is_better(
+    name: &str,
+    meaning: &str,
+    unit: FigureUnit,
+    spread: f64,
+    value: Option<f64>,
+) -> RunFigure {
+    let figure = neutral_figure(name, meaning, unit, spread, value);
+    RunFigure {
+        better: BetterWhen::Lower,
         ..figure
     }
 }
 
-fn higher(name: &str, meaning: &str, unit: Unit, spread: f64, value: Option<f64>) -> Figure {
-    let figure = figure(name, meaning, unit, spread, value);
-    Figure {
-        better: Better::Higher,
+fn higher_is_better(
+    name: &str,
+    meaning: &str,
+    unit: FigureUnit,
+    spread: f64,
+    value: Option<f64>,
+) -> RunFigure {
+    let figure = neutral_figure(name, meaning, unit, spread, value);
+    RunFigure {
+        better: BetterWhen::Higher,
         ..figure
     }
 }

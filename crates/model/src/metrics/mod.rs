@@ -15,7 +15,7 @@ pub mod structures;
 pub mod verdict;
 
 pub use pages::PageSize;
-pub use report::{Analysis, Report, Setup};
+pub use report::{MetricsReport, MetricsSetup, ProfileAnalysis};
 
 #[cfg(test)]
 mod tests;

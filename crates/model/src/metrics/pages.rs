@@ -3,7 +3,9 @@
 //! A profile counts 4 KiB pages. A larger page is the aligned block of its region that
 //! holds them: aligned by the region's address where that is known, since this is how the
 //! hardware would cut it, else by the region's start.
-use hither_profile::{FirstTouch, PageNo, PageUse, Region, RegionIx, SliceIx, ThreadIx, PAGE_SIZE};
+use hither_profile::{
+    PageFirstTouch, PageNo, PageUse, Region, RegionIx, SliceIx, ThreadIx, PAGE_SIZE,
+};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -70,7 +72,7 @@ pub struct PageId {
 
 /// What one thread did to one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadUse {
+pub struct ThreadPageAccesses {
     /// The thread that made the accesses.
     pub thread: ThreadIx,
     /// Reads and writes.
@@ -83,16 +85,16 @@ const MAX_ACCESSES: u64 = 1 << 44;
 
 /// All pages with at least one access, in order, each with its threads in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PageTable {
+pub struct PageAccessTable {
     ids: Vec<PageId>,
     /// Uses of page p are `uses[starts[p]..starts[p + 1]]`.
     starts: Vec<usize>,
-    uses: Vec<ThreadUse>,
+    uses: Vec<ThreadPageAccesses>,
 }
 
-impl PageTable {
+impl PageAccessTable {
     /// Sums the rows of a `pages` table (any order, any number of slices) per page and thread.
-    pub fn build<'a, R>(rows: R, regions: &[Region], size: PageSize) -> Self
+    pub fn from_rows<'a, R>(rows: R, regions: &[Region], size: PageSize) -> Self
     where
         R: IntoIterator<Item = &'a PageUse>,
         R::IntoIter: Clone,
@@ -102,21 +104,21 @@ impl PageTable {
             (id, u.thread, u.reads.saturating_add(u.writes))
         });
         let cells = cells.filter(|(_, _, accesses)| *accesses > 0);
-        let mut table = PageTable::default();
+        let mut table = PageAccessTable::default();
         // One page slice is in this order already, which for millions of rows saves a copy.
         if cells.clone().is_sorted_by_key(|c| (c.0, c.1)) {
-            cells.for_each(|cell| table.add(cell));
+            cells.for_each(|cell| table.push_row(cell));
         } else {
             let mut sorted: Vec<(PageId, ThreadIx, u64)> = cells.collect();
             sorted.sort_unstable();
-            sorted.into_iter().for_each(|cell| table.add(cell));
+            sorted.into_iter().for_each(|cell| table.push_row(cell));
         }
         table.starts.push(table.uses.len());
         table
     }
 
     /// Adds to the last page, or begins one.
-    fn add(&mut self, (id, thread, accesses): (PageId, ThreadIx, u64)) {
+    fn push_row(&mut self, (id, thread, accesses): (PageId, ThreadIx, u64)) {
         let new_page = self.ids.last() != Some(&id);
         if new_page {
             self.ids.push(id);
@@ -126,18 +128,18 @@ impl PageTable {
             Some(last) if !new_page && last.thread == thread => {
                 last.accesses = last.accesses.saturating_add(accesses).min(MAX_ACCESSES);
             }
-            _ => self.uses.push(ThreadUse {
+            _ => self.uses.push(ThreadPageAccesses {
                 thread,
                 accesses: accesses.min(MAX_ACCESSES),
             }),
         }
     }
 
-    /// A table of 4 KiB pages as one of larger pages, the same as [`PageTable::build`] makes
+    /// A table of 4 KiB pages as one of larger pages, the same as [`PageAccessTable::build`] makes
     /// of the rows.
     #[must_use]
-    pub fn larger(&self, regions: &[Region], size: PageSize) -> Self {
-        let mut table = PageTable::default();
+    pub fn merge_into(&self, regions: &[Region], size: PageSize) -> Self {
+        let mut table = PageAccessTable::default();
         // By thread, `None` for those that do not use the page.
         let mut sums: Vec<Option<u64>> = Vec::new();
         let large = |page: usize| {
@@ -156,7 +158,7 @@ impl PageTable {
             if page + 1 == self.len() || large(page + 1) != id {
                 for (thread, sum) in sums.iter_mut().enumerate() {
                     if let Some(accesses) = sum.take() {
-                        table.add((id, ThreadIx(thread as u32), accesses));
+                        table.push_row((id, ThreadIx(thread as u32), accesses));
                     }
                 }
             }
@@ -185,13 +187,13 @@ impl PageTable {
 
     /// Who used a page, in order of threads.
     #[must_use]
-    pub fn uses(&self, page: usize) -> &[ThreadUse] {
+    pub fn uses(&self, page: usize) -> &[ThreadPageAccesses] {
         &self.uses[self.starts[page]..self.starts[page + 1]]
     }
 
     /// Positions of the pages `from..=to` of a region.
     #[must_use]
-    pub fn span(&self, region: RegionIx, from: u64, to: u64) -> std::ops::Range<usize> {
+    pub fn page_range(&self, region: RegionIx, from: u64, to: u64) -> std::ops::Range<usize> {
         let at = |number| {
             self.ids
                 .partition_point(|id| *id < PageId { region, number })
@@ -203,8 +205,8 @@ impl PageTable {
 /// Who touched each page first. A large page is placed by the first touch of any part of
 /// it; among touches of the same slice the first row of the table wins.
 #[must_use]
-pub fn first_touchers(
-    rows: &[FirstTouch],
+pub fn first_toucher_of_pages(
+    rows: &[PageFirstTouch],
     regions: &[Region],
     size: PageSize,
 ) -> HashMap<PageId, ThreadIx> {

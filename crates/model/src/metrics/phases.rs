@@ -21,7 +21,7 @@ pub const DIFF_MIN: f64 = 0.2;
 /// The phases of a run as ranges of slices; together they are all slices. Fewer than
 /// 2 n traced slices are one phase.
 #[must_use]
-pub fn phases(slices: &[Slice], window: usize, diff_min: f64) -> Vec<Range<usize>> {
+pub fn communication_phases(slices: &[Slice], window: usize, diff_min: f64) -> Vec<Range<usize>> {
     let traced: Vec<usize> = (0..slices.len()).filter(|&s| slices[s].traced).collect();
     // prefix[t] = sum of the first t values, so that a window costs two look-ups.
     let mut prefix = vec![0.0; traced.len() + 1];

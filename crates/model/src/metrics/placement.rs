@@ -1,14 +1,14 @@
 //! How right the placement of pages is: accuracy (OPT eq. 8 and 9) of first touch, and the
 //! pages that would have to move as the run goes on (OPT 5.1.5, 5.2.2).
 use super::exclusivity::accesses_per_node;
-use super::pages::{PageId, PageSize, PageTable};
+use super::pages::{PageAccessTable, PageId, PageSize};
 use hither_profile::{NodeIx, PageUse, Profile, SliceIx, ThreadIx};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
 /// Accuracy of a placement of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Accuracy {
+pub struct PlacementAccuracy {
     /// Mean of Acc_page (OPT eq. 8) over pages.
     pub page: f64,
     /// Acc_app (OPT eq. 9): the same, weighted with accesses.
@@ -22,12 +22,12 @@ pub struct Accuracy {
 /// Accuracy over the pages named by `pages`. A page that several nodes use most counts as
 /// right on any of them: moving it would gain nothing.
 pub fn accuracy_of(
-    table: &PageTable,
+    table: &PageAccessTable,
     pages: impl Iterator<Item = usize>,
     nodes: usize,
     node_of: &[NodeIx],
     place: impl Fn(PageId) -> Option<NodeIx>,
-) -> Option<Accuracy> {
+) -> Option<PlacementAccuracy> {
     let mut per_node = vec![0; nodes];
     let (mut known, mut right) = (0u64, 0u64);
     let (mut all, mut right_accesses, mut local) = (0.0, 0.0, 0.0);
@@ -45,7 +45,7 @@ pub fn accuracy_of(
             right_accesses += accesses;
         }
     }
-    (known > 0).then(|| Accuracy {
+    (known > 0).then(|| PlacementAccuracy {
         page: right as f64 / known as f64,
         app: right_accesses / all,
         local: local / all,
@@ -68,7 +68,7 @@ pub struct PageSlice {
 
 /// The pages over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Timeline {
+pub struct PageMigrationTimeline {
     /// In order of time.
     pub slices: Vec<PageSlice>,
     /// Moves of pages to their best node in all.
@@ -83,20 +83,20 @@ pub struct Timeline {
 /// each page slice to the node that uses it most, threads staying where they are. `whole` is
 /// the table of the whole run.
 #[must_use]
-pub fn timeline(
+pub fn page_migrations(
     profile: &Profile,
-    whole: (&PageTable, PageSize),
+    whole: (&PageAccessTable, PageSize),
     nodes: usize,
     node_of: &[NodeIx],
     touchers: &HashMap<PageId, ThreadIx>,
-) -> Timeline {
+) -> PageMigrationTimeline {
     let (whole, size) = whole;
     let mut by_slice: BTreeMap<SliceIx, Vec<&PageUse>> = BTreeMap::new();
     for row in &profile.pages {
         by_slice.entry(row.slice).or_default().push(row);
     }
     let alone = by_slice.len() == 1;
-    let mut out = Timeline::default();
+    let mut out = PageMigrationTimeline::default();
     let mut place: HashMap<PageId, (NodeIx, u32)> = touchers
         .iter()
         .map(|(id, t)| (*id, (node_of[t.at()], 0)))
@@ -107,7 +107,7 @@ pub fn timeline(
         let table = if alone {
             whole
         } else {
-            made = PageTable::build(rows.iter().copied(), &profile.regions, size);
+            made = PageAccessTable::from_rows(rows.iter().copied(), &profile.regions, size);
             &made
         };
         let mut slice = PageSlice {

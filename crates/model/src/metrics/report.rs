@@ -1,13 +1,15 @@
 //! Every metric of one profile, put together. Serialised as it stands by `stat --json`:
 //! the names of its fields are the documented names.
-use super::assignment::extremes;
-use super::communication::{communication, imbalance, Communication};
-use super::exclusivity::{exclusivity, Exclusivity};
-use super::pages::{first_touchers, PageId, PageSize, PageTable};
-use super::phases::{phases, DIFF_MIN, WINDOW};
-use super::placement::{accuracy_of, timeline, Accuracy, Timeline};
-use super::structures::{hot_lines, pages_of_objects, structures, HotLine, Pages, Structure};
-use super::verdict::{verdict, Evidence, Verdict};
+use super::assignment::best_and_worst_assignment;
+use super::communication::{communication_metrics, percent_imbalance, CommunicationMetrics};
+use super::exclusivity::{exclusivity, ExclusivityMetrics};
+use super::pages::{first_toucher_of_pages, PageAccessTable, PageId, PageSize};
+use super::phases::{communication_phases, DIFF_MIN, WINDOW};
+use super::placement::{accuracy_of, page_migrations, PageMigrationTimeline, PlacementAccuracy};
+use super::structures::{
+    hot_lines, pages_of_objects, structure_metrics, HotLine, PageContext, StructureMetrics,
+};
+use super::verdict::{mapping_verdict, MappingVerdict, VerdictInput};
 use hither_profile::{CommMatrix, NodeIx, Profile, RunEnd, ThreadIx};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 
 /// What the metrics are computed for.
 #[derive(Clone, Debug, Serialize)]
-pub struct Setup {
+pub struct MetricsSetup {
     /// NUMA nodes N.
     pub nodes: usize,
     /// Where N comes from, for people.
@@ -28,7 +30,7 @@ pub struct Setup {
 
 /// What ran, and how much it did.
 #[derive(Clone, Debug, Serialize)]
-pub struct Run {
+pub struct RunSummary {
     /// Command line.
     pub command: Vec<String>,
     /// Duration under the tracer, s.
@@ -55,7 +57,7 @@ pub struct Run {
     pub online: bool,
 }
 
-impl Run {
+impl RunSummary {
     /// Reads and writes.
     #[must_use]
     pub fn accesses(&self) -> u64 {
@@ -65,7 +67,7 @@ impl Run {
 
 /// One thread.
 #[derive(Clone, Debug, Serialize)]
-pub struct ThreadRow {
+pub struct ThreadMetrics {
     /// Its name, as the kernel has it.
     pub name: String,
     /// Its process, a row of the profile.
@@ -82,7 +84,7 @@ pub struct ThreadRow {
 
 /// A communication phase: slices `first..end`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Phase {
+pub struct CommunicationPhase {
     /// First slice.
     pub first: usize,
     /// Slice after the last.
@@ -94,9 +96,9 @@ pub struct Phase {
     /// Reads and writes in it.
     pub accesses: u64,
     /// H, C_H and A of the phase (OPT eqs. 1 and 2).
-    pub communication: Communication,
+    pub communication: CommunicationMetrics,
     /// Its communication matrix.
-    pub matrix: Cells,
+    pub matrix: UpperTriangle,
 }
 
 /// Page usage at the page size chosen.
@@ -105,34 +107,34 @@ pub struct PageReport {
     /// Pages used.
     pub pages: usize,
     /// With the threads where E_app is highest.
-    pub best: Exclusivity,
+    pub best: ExclusivityMetrics,
     /// With the threads where E_app is lowest.
-    pub worst: Exclusivity,
+    pub worst: ExclusivityMetrics,
     /// Of first touch, threads at their best.
-    pub first_touch: Option<Accuracy>,
+    pub first_touch: Option<PlacementAccuracy>,
     /// E_app and moves of pages over time.
-    pub timeline: Timeline,
+    pub timeline: PageMigrationTimeline,
 }
 
 /// The cells i < j of a matrix that are not zero: (i, j, events).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct Cells(pub Vec<(u32, u32, u64)>);
+pub struct UpperTriangle(pub Vec<(u32, u32, u64)>);
 
-impl Cells {
+impl UpperTriangle {
     /// The cells of a matrix that are not zero.
     #[must_use]
-    pub fn of(matrix: &CommMatrix) -> Self {
+    pub fn from_matrix(matrix: &CommMatrix) -> Self {
         let t = matrix.threads();
         let pairs = (0..t).flat_map(|i| (i + 1..t).map(move |j| (i, j)));
         let cells = pairs.map(|(i, j)| (i as u32, j as u32, matrix.get(i, j)));
-        Cells(cells.filter(|c| c.2 > 0).collect())
+        UpperTriangle(cells.filter(|c| c.2 > 0).collect())
     }
 }
 
 /// One slice of the run.
 #[derive(Clone, Debug, Serialize)]
-pub struct SliceRow {
+pub struct SliceMetrics {
     /// Its number, from 0.
     pub slice: usize,
     /// Start, s since the start of the run.
@@ -157,31 +159,31 @@ pub struct SliceRow {
 
 /// Everything `hither stat` knows of a profile.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct MetricsReport {
     /// What ran.
-    pub run: Run,
+    pub run: RunSummary,
     /// What it is judged for.
-    pub setup: Setup,
+    pub setup: MetricsSetup,
     /// Is it worth placing?
-    pub verdict: Verdict,
+    pub verdict: MappingVerdict,
     /// H, C_H and A of the whole run (OPT eqs. 1 and 2).
-    pub communication: Communication,
+    pub communication: CommunicationMetrics,
     /// Imbalance of instructions per thread in per cent.
     pub load_balance: f64,
     /// `None` when no page use was recorded.
     pub pages: Option<PageReport>,
     /// Communication of the whole run.
-    pub matrix: Cells,
+    pub matrix: UpperTriangle,
     /// Phases of communication (OPT eq. 4).
-    pub phases: Vec<Phase>,
+    pub phases: Vec<CommunicationPhase>,
     /// The run is shorter than two windows: phases could not be told apart.
     pub too_short_for_phases: bool,
     /// The run slice by slice.
-    pub slices: Vec<SliceRow>,
+    pub slices: Vec<SliceMetrics>,
     /// All threads, in order of creation.
-    pub threads: Vec<ThreadRow>,
+    pub threads: Vec<ThreadMetrics>,
     /// Data structures with accesses, most first.
-    pub structures: Vec<Structure>,
+    pub structures: Vec<StructureMetrics>,
     /// Source lines with accesses, most first.
     pub lines: Vec<HotLine>,
     /// What could not be seen, a sentence each.
@@ -189,44 +191,49 @@ pub struct Report {
 }
 
 /// A report and the tables that it was computed from, for who looks closer.
-pub struct Analysis {
+pub struct ProfileAnalysis {
     /// What `hither stat` prints.
-    pub report: Report,
+    pub report: MetricsReport,
     /// Pages of the size that the setup names.
-    pub table: Arc<PageTable>,
+    pub table: Arc<PageAccessTable>,
     /// Who touched each of them first.
     pub touchers: HashMap<PageId, ThreadIx>,
     /// Positions in the table of each object's pages, each once; by row of the object.
-    pub held: HashMap<usize, Vec<usize>>,
+    pub pages_of_object: HashMap<usize, Vec<usize>>,
 }
 
-impl Report {
+impl MetricsReport {
     /// Computes every metric.
     #[must_use]
-    pub fn of(profile: &Profile, setup: Setup) -> Self {
-        Analysis::of(profile, setup).report
+    pub fn from_profile(profile: &Profile, setup: MetricsSetup) -> Self {
+        ProfileAnalysis::from_profile(profile, setup).report
     }
 }
 
-impl Analysis {
+impl ProfileAnalysis {
     /// Computes every metric.
     #[must_use]
-    pub fn of(profile: &Profile, setup: Setup) -> Self {
-        let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
-        Analysis::of_table(profile, setup, Arc::new(table))
+    pub fn from_profile(profile: &Profile, setup: MetricsSetup) -> Self {
+        let table = PageAccessTable::from_rows(&profile.pages, &profile.regions, setup.page_size);
+        ProfileAnalysis::with_page_table(profile, setup, Arc::new(table))
     }
 
     /// The same where the table of the setup's pages is there already.
     #[must_use]
-    pub fn of_table(profile: &Profile, setup: Setup, table: Arc<PageTable>) -> Self {
-        let touchers = first_touchers(&profile.first_touch, &profile.regions, setup.page_size);
+    pub fn with_page_table(
+        profile: &Profile,
+        setup: MetricsSetup,
+        table: Arc<PageAccessTable>,
+    ) -> Self {
+        let touchers =
+            first_toucher_of_pages(&profile.first_touch, &profile.regions, setup.page_size);
         let threads = profile.threads.len();
-        let (best, worst) = extremes(&table, threads, setup.nodes);
-        let run = run(profile, table.len() as u64 * setup.page_size.bytes());
+        let (best, worst) = best_and_worst_assignment(&table, threads, setup.nodes);
+        let run = run_summary(profile, table.len() as u64 * setup.page_size.bytes());
         let matrix = profile.matrix();
-        let communication = communication(&matrix, run.seconds, run.accesses());
+        let communication = communication_metrics(&matrix, run.seconds, run.accesses());
         let pages = page_report(profile, &setup, &table, &touchers, (&best, &worst));
-        let verdict = verdict(&Evidence {
+        let verdict = mapping_verdict(&VerdictInput {
             threads: run.active_threads,
             communication,
             footprint: run.footprint,
@@ -239,45 +246,45 @@ impl Analysis {
             sampling_error: run.sampling_error,
             online: run.online,
         });
-        let view = Pages {
+        let view = PageContext {
             size: setup.page_size,
             table: &table,
             touchers: &touchers,
             nodes: setup.nodes,
             node_of: &best,
         };
-        let held = pages_of_objects(profile, &view);
+        let pages_of_object = pages_of_objects(profile, &view);
         let traced = profile.slices.iter().filter(|s| s.traced).count();
-        let report = Report {
+        let report = MetricsReport {
             verdict,
             communication,
-            load_balance: imbalance(profile.threads.iter().map(|t| t.instructions)),
-            matrix: Cells::of(&matrix),
+            load_balance: percent_imbalance(profile.threads.iter().map(|t| t.instructions)),
+            matrix: UpperTriangle::from_matrix(&matrix),
             phases: phase_rows(profile),
             too_short_for_phases: traced < 2 * WINDOW,
             slices: slice_rows(profile, pages.as_ref()),
             threads: thread_rows(profile, &best),
-            structures: structures(profile, &view, &held),
+            structures: structure_metrics(profile, &view, &pages_of_object),
             lines: hot_lines(profile),
             limits: profile.meta.limits.clone(),
             pages,
             run,
             setup,
         };
-        Analysis {
+        ProfileAnalysis {
             report,
             table,
             touchers,
-            held,
+            pages_of_object,
         }
     }
 }
 
-fn run(profile: &Profile, footprint: u64) -> Run {
+fn run_summary(profile: &Profile, footprint: u64) -> RunSummary {
     let threads = &profile.threads;
-    Run {
+    RunSummary {
         command: profile.meta.command.clone(),
-        seconds: seconds(profile.meta.duration),
+        seconds: nanos_to_seconds(profile.meta.duration),
         threads: threads.len(),
         active_threads: threads.iter().filter(|t| t.accesses() > 0).count(),
         processes: profile.meta.processes.len(),
@@ -293,8 +300,8 @@ fn run(profile: &Profile, footprint: u64) -> Run {
 
 fn page_report(
     profile: &Profile,
-    setup: &Setup,
-    table: &PageTable,
+    setup: &MetricsSetup,
+    table: &PageAccessTable,
     touchers: &HashMap<PageId, ThreadIx>,
     (best, worst): (&[NodeIx], &[NodeIx]),
 ) -> Option<PageReport> {
@@ -304,7 +311,7 @@ fn page_report(
         best: exclusivity(table, setup.nodes, best)?,
         worst: exclusivity(table, setup.nodes, worst)?,
         first_touch: accuracy_of(table, 0..table.len(), setup.nodes, best, place),
-        timeline: timeline(
+        timeline: page_migrations(
             profile,
             (table, setup.page_size),
             setup.nodes,
@@ -314,8 +321,8 @@ fn page_report(
     })
 }
 
-fn phase_rows(profile: &Profile) -> Vec<Phase> {
-    let rows = phases(&profile.slices, WINDOW, DIFF_MIN);
+fn phase_rows(profile: &Profile) -> Vec<CommunicationPhase> {
+    let rows = communication_phases(&profile.slices, WINDOW, DIFF_MIN);
     rows.into_iter()
         .map(|range| {
             let mut matrix = CommMatrix::new(profile.threads.len());
@@ -329,20 +336,20 @@ fn phase_rows(profile: &Profile) -> Vec<Phase> {
             let slices = &profile.slices[range.clone()];
             let length = slices.iter().map(|s| s.length).sum();
             let accesses = slices.iter().map(|s| s.accesses).sum();
-            Phase {
+            CommunicationPhase {
                 first: range.start,
                 end: range.end,
-                start_seconds: seconds(slices.first().map_or(0, |s| s.start)),
-                seconds: seconds(length),
+                start_seconds: nanos_to_seconds(slices.first().map_or(0, |s| s.start)),
+                seconds: nanos_to_seconds(length),
                 accesses,
-                communication: communication(&matrix, seconds(length), accesses),
-                matrix: Cells::of(&matrix),
+                communication: communication_metrics(&matrix, nanos_to_seconds(length), accesses),
+                matrix: UpperTriangle::from_matrix(&matrix),
             }
         })
         .collect()
 }
 
-fn slice_rows(profile: &Profile, pages: Option<&PageReport>) -> Vec<SliceRow> {
+fn slice_rows(profile: &Profile, pages: Option<&PageReport>) -> Vec<SliceMetrics> {
     let timed = profile.meta.page_slices > 0;
     let page_slices: HashMap<usize, _> = pages
         .filter(|_| timed)
@@ -350,9 +357,9 @@ fn slice_rows(profile: &Profile, pages: Option<&PageReport>) -> Vec<SliceRow> {
         .flat_map(|p| p.timeline.slices.iter().map(|s| (s.first.at(), s)))
         .collect();
     let rows = profile.slices.iter().enumerate();
-    rows.map(|(slice, s)| SliceRow {
+    rows.map(|(slice, s)| SliceMetrics {
         slice,
-        start_seconds: seconds(s.start),
+        start_seconds: nanos_to_seconds(s.start),
         traced: s.traced,
         threads: s.threads,
         accesses: s.accesses,
@@ -365,9 +372,9 @@ fn slice_rows(profile: &Profile, pages: Option<&PageReport>) -> Vec<SliceRow> {
     .collect()
 }
 
-fn thread_rows(profile: &Profile, best: &[NodeIx]) -> Vec<ThreadRow> {
+fn thread_rows(profile: &Profile, best: &[NodeIx]) -> Vec<ThreadMetrics> {
     let rows = profile.threads.iter().zip(best);
-    rows.map(|(t, &node)| ThreadRow {
+    rows.map(|(t, &node)| ThreadMetrics {
         name: t.name.clone(),
         process: t.process.0,
         instructions: t.instructions,
@@ -378,6 +385,6 @@ fn thread_rows(profile: &Profile, best: &[NodeIx]) -> Vec<ThreadRow> {
     .collect()
 }
 
-fn seconds(nanos: u64) -> f64 {
+fn nanos_to_seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }

@@ -1,7 +1,7 @@
 //! Data structures and source lines: who uses them, who places them, how exclusive they
 //! are (TABARNAC 3: accesses by structure and thread, and first touch).
 use super::exclusivity::exclusivity_of;
-use super::pages::{PageId, PageSize, PageTable};
+use super::pages::{PageAccessTable, PageId, PageSize};
 use super::placement::accuracy_of;
 use hither_profile::{NodeIx, ObjectIx, ObjectKind, Profile, ThreadIx};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// One data structure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Structure {
+pub struct StructureMetrics {
     /// Its row in the profile, which means nothing in another one.
     #[serde(skip)]
     pub object: ObjectIx,
@@ -49,7 +49,7 @@ pub struct Structure {
     pub first_touch: Vec<(ThreadIx, u64)>,
 }
 
-impl Structure {
+impl StructureMetrics {
     /// Reads and writes.
     #[must_use]
     pub fn accesses(&self) -> u64 {
@@ -77,11 +77,11 @@ pub struct HotLine {
 }
 
 /// What the structures are judged by: pages at the size chosen, threads where they run.
-pub struct Pages<'a> {
+pub struct PageContext<'a> {
     /// Their size.
     pub size: PageSize,
     /// Accesses to each by thread.
-    pub table: &'a PageTable,
+    pub table: &'a PageAccessTable,
     /// The thread that touched each page first.
     pub touchers: &'a HashMap<PageId, ThreadIx>,
     /// NUMA nodes of the machine, N.
@@ -92,16 +92,16 @@ pub struct Pages<'a> {
 
 /// All structures with accesses, most first.
 #[must_use]
-pub fn structures(
+pub fn structure_metrics(
     profile: &Profile,
-    pages: &Pages,
+    pages: &PageContext,
     held: &HashMap<usize, Vec<usize>>,
-) -> Vec<Structure> {
+) -> Vec<StructureMetrics> {
     let total: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
-    let mut out: Vec<Structure> = (0..profile.objects.len())
+    let mut out: Vec<StructureMetrics> = (0..profile.objects.len())
         .filter(|&o| profile.objects[o].reads + profile.objects[o].writes > 0)
         .map(|o| {
-            structure(
+            metrics_of_structure(
                 profile,
                 pages,
                 o,
@@ -111,7 +111,7 @@ pub fn structures(
         })
         .collect();
     out.sort_by(|a, b| {
-        let key = |s: &Structure| std::cmp::Reverse(s.accesses());
+        let key = |s: &StructureMetrics| std::cmp::Reverse(s.accesses());
         (key(a), &a.name, &a.file, a.line).cmp(&(key(b), &b.name, &b.file, b.line))
     });
     out
@@ -119,7 +119,7 @@ pub fn structures(
 
 /// Positions in the page table of each object's pages, each once.
 #[must_use]
-pub fn pages_of_objects(profile: &Profile, pages: &Pages) -> HashMap<usize, Vec<usize>> {
+pub fn pages_of_objects(profile: &Profile, pages: &PageContext) -> HashMap<usize, Vec<usize>> {
     let mut held: HashMap<usize, Vec<usize>> = HashMap::new();
     for range in profile.object_ranges.iter().filter(|r| r.length > 0) {
         // Offsets of this form stay exact for large pages that begin before the region.
@@ -131,7 +131,7 @@ pub fn pages_of_objects(profile: &Profile, pages: &Pages) -> HashMap<usize, Vec<
         let last = range.offset.saturating_add(range.length - 1);
         let span = pages
             .table
-            .span(range.region, page(range.offset), page(last));
+            .page_range(range.region, page(range.offset), page(last));
         held.entry(range.object.at()).or_default().extend(span);
     }
     for list in held.values_mut() {
@@ -141,13 +141,13 @@ pub fn pages_of_objects(profile: &Profile, pages: &Pages) -> HashMap<usize, Vec<
     held
 }
 
-fn structure(
+fn metrics_of_structure(
     profile: &Profile,
-    pages: &Pages,
+    pages: &PageContext,
     object: usize,
     held: &[usize],
     total: u64,
-) -> Structure {
+) -> StructureMetrics {
     let o = &profile.objects[object];
     let mut touched: BTreeMap<ThreadIx, u64> = BTreeMap::new();
     let mut users: Vec<ThreadIx> = Vec::new();
@@ -164,7 +164,7 @@ fn structure(
     let (nodes, node_of) = (pages.nodes, pages.node_of);
     let place = |id| pages.touchers.get(&id).map(|t: &ThreadIx| node_of[t.at()]);
     let each = || held.iter().copied();
-    Structure {
+    StructureMetrics {
         object: ObjectIx(object as u32),
         name: o.name.clone(),
         type_name: o.type_name.clone(),
@@ -176,7 +176,7 @@ fn structure(
         function: o.function.clone(),
         reads: o.reads,
         writes: o.writes,
-        share: share(o.reads + o.writes, total),
+        share: ratio_or_zero(o.reads + o.writes, total),
         estimated: o.estimated,
         pages: held.len() as u64,
         threads: users.len() as u64,
@@ -205,7 +205,7 @@ pub fn hot_lines(profile: &Profile) -> Vec<HotLine> {
             structure: name(s.object),
             reads: s.reads,
             writes: s.writes,
-            share: share(s.reads + s.writes, total),
+            share: ratio_or_zero(s.reads + s.writes, total),
         })
         .collect();
     out.sort_by(|a, b| {
@@ -215,7 +215,7 @@ pub fn hot_lines(profile: &Profile) -> Vec<HotLine> {
     out
 }
 
-fn share(part: u64, whole: u64) -> f64 {
+fn ratio_or_zero(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
     } else {

@@ -1,8 +1,8 @@
 //! The verdict: would placing threads, pages, both or neither help this program, and why.
 //! The thresholds are the papers'; where they needed completing, the comment says how.
-use super::communication::Communication;
-use super::exclusivity::Exclusivity;
-use super::placement::Accuracy;
+use super::communication::CommunicationMetrics;
+use super::exclusivity::ExclusivityMetrics;
+use super::placement::PlacementAccuracy;
 use serde::Serialize;
 
 /// Least C_H worth a thread mapping (OPT 6.2.2), with up to [`H_MIN_THREADS`] threads.
@@ -20,7 +20,7 @@ pub const E_HIGH: f64 = 2.0 / 3.0;
 pub const ACC_RIGHT: f64 = 0.9;
 /// Least share of accesses that placing pages must make local. Ours: half of what
 /// [`ACC_RIGHT`] lets pass, since a page on a wrong node still has accesses from there.
-pub const WORTH: f64 = 0.05;
+pub const MIN_LOCAL_GAIN: f64 = 0.05;
 /// E_app(best) - E_app(worst) from which the assignment of threads decides where pages are
 /// local. Ours: the papers' mean difference is 6 points (OPT figure 7), this is above it.
 pub const E_SPREAD: f64 = 0.1;
@@ -31,11 +31,11 @@ pub const EVENTS_MIN: u64 = 10;
 
 /// What the verdict rests on.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Evidence<'a> {
+pub struct VerdictInput<'a> {
     /// Threads that accessed memory.
     pub threads: usize,
     /// H, C_H and A of the run.
-    pub communication: Communication,
+    pub communication: CommunicationMetrics,
     /// Pages used times their size, bytes.
     pub footprint: u64,
     /// Pages used.
@@ -45,11 +45,11 @@ pub struct Evidence<'a> {
     /// 0 when unknown.
     pub cache_bytes: u64,
     /// E_app with threads where it is highest; `None` when no page use was recorded.
-    pub best: Option<&'a Exclusivity>,
+    pub best: Option<&'a ExclusivityMetrics>,
     /// E_app with threads where it is lowest.
-    pub worst: Option<&'a Exclusivity>,
+    pub worst: Option<&'a ExclusivityMetrics>,
     /// Acc_app of first touch.
-    pub first_touch: Option<&'a Accuracy>,
+    pub first_touch: Option<&'a PlacementAccuracy>,
     /// Relative standard error of totals when sampled, else 0.
     pub sampling_error: f64,
     /// Counts are page faults: a sample of unknown share, of which rates tell nothing.
@@ -58,7 +58,7 @@ pub struct Evidence<'a> {
 
 /// Is placing worth it, and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct MappingVerdict {
     /// Suitable for mapping threads (OPT 4.4).
     pub thread_mapping: bool,
     /// Suitable for mapping data (OPT 5.4).
@@ -77,7 +77,7 @@ pub fn h_min(threads: usize) -> f64 {
 
 /// The verdict that the evidence gives, by the thresholds of this module.
 #[must_use]
-pub fn verdict(e: &Evidence) -> Verdict {
+pub fn mapping_verdict(e: &VerdictInput) -> MappingVerdict {
     let (thread_mapping, threads_why) = thread_mapping(e);
     let (data_mapping, data_why) = data_mapping(e);
     // Where all nodes use the same pages, any node that uses one a little more is right.
@@ -111,7 +111,7 @@ pub fn verdict(e: &Evidence) -> Verdict {
             e.sampling_error * 100.0
         ));
     }
-    Verdict {
+    MappingVerdict {
         thread_mapping,
         data_mapping,
         sentence: sentence.to_owned(),
@@ -119,7 +119,7 @@ pub fn verdict(e: &Evidence) -> Verdict {
     }
 }
 
-fn thread_mapping(e: &Evidence) -> (bool, String) {
+fn thread_mapping(e: &VerdictInput) -> (bool, String) {
     let c = &e.communication;
     let h_min = h_min(e.threads);
     let locality = match (e.best, e.worst) {
@@ -148,7 +148,7 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
             false,
             format!(
                 "Threads: they share little, {} events/s per pair (C_A); it takes {A_MIN:.0}.",
-                rate(c.amount_per_second)
+                format_rate(c.amount_per_second)
             ),
         )
     } else if e.threads == 2 {
@@ -167,7 +167,7 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
             ),
         )
     } else {
-        (true, heterogeneous(c, h_min, e.online))
+        (true, heterogeneity_reason(c, h_min, e.online))
     };
     if locality >= E_SPREAD {
         why.push_str(&format!(
@@ -178,7 +178,7 @@ fn thread_mapping(e: &Evidence) -> (bool, String) {
     (suits, why)
 }
 
-fn heterogeneous(c: &Communication, h_min: f64, online: bool) -> String {
+fn heterogeneity_reason(c: &CommunicationMetrics, h_min: f64, online: bool) -> String {
     let often = match online {
         true => format!(
             " How often they do so, {} sampled events do not tell.",
@@ -186,7 +186,7 @@ fn heterogeneous(c: &Communication, h_min: f64, online: bool) -> String {
         ),
         false => format!(
             " They do so often ({} events/s; it takes {A_MIN:.0}).",
-            rate(c.amount_per_second)
+            format_rate(c.amount_per_second)
         ),
     };
     format!(
@@ -196,7 +196,7 @@ fn heterogeneous(c: &Communication, h_min: f64, online: bool) -> String {
     )
 }
 
-fn data_mapping(e: &Evidence) -> (bool, String) {
+fn data_mapping(e: &VerdictInput) -> (bool, String) {
     let Some(best) = e.best else {
         return (false, "Data: no page use was recorded.".to_owned());
     };
@@ -213,8 +213,8 @@ fn data_mapping(e: &Evidence) -> (bool, String) {
     if e.cache_bytes > 0 && e.footprint <= e.cache_bytes {
         let why = format!(
             "Data: all of it, {}, fits in the caches, {} (eq. 7); pages matter little.",
-            mib(e.footprint),
-            mib(e.cache_bytes)
+            format_mib(e.footprint),
+            format_mib(e.cache_bytes)
         );
         return (false, why);
     }
@@ -237,7 +237,7 @@ fn data_mapping(e: &Evidence) -> (bool, String) {
         );
         return (false, why);
     }
-    if best.app - first.local < WORTH {
+    if best.app - first.local < MIN_LOCAL_GAIN {
         let why = format!(
             "Data: first touch makes {:.0} % of accesses local; with every page on its best \
              node it would be {exclusive:.0} %, which is not worth moving them.",
@@ -253,7 +253,7 @@ fn data_mapping(e: &Evidence) -> (bool, String) {
 }
 
 /// `1.62 M`, for people: three digits and a unit from 100 000 on.
-fn rate(value: f64) -> String {
+fn format_rate(value: f64) -> String {
     let (value, unit) = match value {
         v if v >= 999_500_000.0 => (v / 1e9, " G"),
         v if v >= 999_500.0 => (v / 1e6, " M"),
@@ -268,6 +268,6 @@ fn rate(value: f64) -> String {
     format!("{value:.digits$}{unit}")
 }
 
-fn mib(bytes: u64) -> String {
+fn format_mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

@@ -3,25 +3,25 @@
 //! All caches of a level lie in one array, set after set. An entry is a line's number and three
 //! flags in 32 bits, so that a set of eight ways is half a line of the host. With LRU the order
 //! within a set is the order of use, the latest first: there is nothing else to keep.
-use super::machine::{Level, Replacement};
-use hither_table::{fetch, Table};
+use super::machine::{CacheLevelParameters, ReplacementPolicy};
+use hither_table::{prefetch, ZeroedMapping};
 
 /// Its holder may write without asking: there is no copy outside this cache and those below it.
 pub const WRITABLE: u32 = 1;
 /// It differs from what lies behind this cache.
 pub const DIRTY: u32 = 2;
 /// Fetched ahead and not used yet.
-pub const AHEAD: u32 = 4;
+pub const PREFETCHED: u32 = 4;
 /// All flags.
 pub const FLAGS: u32 = 7;
 const FLAG_BITS: u32 = 3;
 /// Entries in a line of this computer's caches.
 const HOST_LINE: usize = 16;
 /// Line numbers are below this.
-pub const LINES: u32 = 1 << (32 - FLAG_BITS);
+pub const LINE_LIMIT: u32 = 1 << (32 - FLAG_BITS);
 
 /// An entry: a line with its flags.
-pub fn entry(line: u32, flags: u32) -> u32 {
+pub fn tag_entry(line: u32, flags: u32) -> u32 {
     (line << FLAG_BITS) | flags
 }
 
@@ -30,42 +30,42 @@ pub fn line_of(entry: u32) -> u32 {
     entry >> FLAG_BITS
 }
 
-pub struct Caches {
+pub struct TagArray {
     /// 0 where nothing is: no line has the number 0.
-    entries: Table<u32>,
+    entries: ZeroedMapping<u32>,
     /// Tree pseudo-LRU only: a set's bits, 1 where the right half was used less lately. Node 1 is
     /// the root, node n has the children 2n and 2n + 1.
     trees: Vec<u64>,
     ways: usize,
-    sets: Remainder,
+    sets: FastRemainder,
 }
 
-impl Caches {
+impl TagArray {
     /// Empty caches of a level. Sets and ways are above 0, and at most 64 ways with pseudo-LRU.
-    pub fn new(level: &Level, line: u32) -> Self {
+    pub fn new(level: &CacheLevelParameters, line: u32) -> Self {
         let sets = level.sets(line);
         let all = sets as usize * level.caches as usize;
-        Caches {
-            entries: Table::new(all * level.ways as usize, true),
+        TagArray {
+            entries: ZeroedMapping::new(all * level.ways as usize, true),
             trees: match level.replacement {
-                Replacement::Lru => Vec::new(),
-                Replacement::PseudoLru => vec![0; all],
+                ReplacementPolicy::Lru => Vec::new(),
+                ReplacementPolicy::PseudoLru => vec![0; all],
             },
             ways: level.ways as usize,
-            sets: Remainder::new(sets),
+            sets: FastRemainder::new(sets),
         }
     }
 
     /// Where a line's set begins in a cache.
     #[inline]
-    pub fn set(&self, cache: usize, line: u32) -> usize {
-        (cache * self.sets.by as usize + self.sets.of(line)) * self.ways
+    pub fn set_start(&self, cache: usize, line: u32) -> usize {
+        (cache * self.sets.by as usize + self.sets.remainder(line)) * self.ways
     }
 
-    /// The place of a line in its set, a position for [`Caches::flags`] and its like.
+    /// The place of a line in its set, a position for [`TagArray::flags`] and its like.
     #[inline]
-    pub fn find(&self, set: usize, line: u32) -> Option<usize> {
-        let key = entry(line, 0);
+    pub fn find_way(&self, set: usize, line: u32) -> Option<usize> {
+        let key = tag_entry(line, 0);
         let (eights, rest) = self.entries[set..set + self.ways].as_chunks::<8>();
         let mut at = set;
         for eight in eights {
@@ -81,22 +81,22 @@ impl Caches {
 
     /// Has this computer fetch a set's ends, which are needed soon.
     #[inline]
-    pub fn fetch(&self, set: usize) {
-        fetch(&self.entries, set);
+    pub fn prefetch_set(&self, set: usize) {
+        prefetch(&self.entries, set);
         if self.ways > HOST_LINE {
-            fetch(&self.entries, set + self.ways - 1);
+            prefetch(&self.entries, set + self.ways - 1);
         }
     }
 
     /// Whether a line is the first of a set.
     #[inline]
-    pub fn is_front(&self, set: usize, line: u32) -> bool {
+    pub fn is_mru(&self, set: usize, line: u32) -> bool {
         line_of(self.entries[set]) == line
     }
 
     /// The line that goes next from a set in order, 0 if none.
     #[inline]
-    pub fn next_out(&self, set: usize) -> u32 {
+    pub fn lru_victim(&self, set: usize) -> u32 {
         if self.trees.is_empty() {
             line_of(self.entries[set + self.ways - 1])
         } else {
@@ -105,9 +105,9 @@ impl Caches {
     }
 
     /// Whether a line is the latest used of a set where that is the first, and the rest as in
-    /// [`Caches::plain_hit`].
+    /// [`TagArray::plain_hit`].
     #[inline]
-    pub fn front_hit(&mut self, set: usize, line: u32, write: bool) -> bool {
+    pub fn is_plain_mru_hit(&mut self, set: usize, line: u32, write: bool) -> bool {
         self.trees.is_empty() && self.plain_hit(set, line, write)
     }
 
@@ -118,7 +118,7 @@ impl Caches {
         let first = &mut self.entries[at];
         let need = u32::from(write) * WRITABLE;
         // Neither the line's bits nor AHEAD may differ, nor may a flag that is needed be missing.
-        let wrong = (*first ^ entry(line, need)) & (!FLAGS | AHEAD | need);
+        let wrong = (*first ^ tag_entry(line, need)) & (!FLAGS | PREFETCHED | need);
         if wrong == 0 {
             *first |= u32::from(write) * DIRTY;
             return true;
@@ -140,9 +140,9 @@ impl Caches {
 
     /// Notes a use; the line's new place.
     #[inline]
-    pub fn touch(&mut self, set: usize, at: usize) -> usize {
+    pub fn touch_way(&mut self, set: usize, at: usize) -> usize {
         if !self.trees.is_empty() {
-            self.point_away(set, at - set);
+            self.plru_touch(set, at - set);
             return at;
         }
         self.move_to_front(set, at)
@@ -161,10 +161,10 @@ impl Caches {
     pub fn insert(&mut self, set: usize, entry: u32) -> u32 {
         let at = if self.trees.is_empty() {
             return match self.ways {
-                4 => self.push::<4>(set, entry),
-                8 => self.push::<8>(set, entry),
-                16 => self.push::<16>(set, entry),
-                24 => self.push::<24>(set, entry),
+                4 => self.push_front::<4>(set, entry),
+                8 => self.push_front::<8>(set, entry),
+                16 => self.push_front::<16>(set, entry),
+                24 => self.push_front::<24>(set, entry),
                 ways => {
                     let set = &mut self.entries[set..set + ways];
                     set.rotate_right(1);
@@ -175,15 +175,15 @@ impl Caches {
             let empty = self.entries[set..set + self.ways]
                 .iter()
                 .position(|&e| e == 0);
-            empty.unwrap_or_else(|| self.least(set))
+            empty.unwrap_or_else(|| self.plru_victim(set))
         };
-        self.point_away(set, at);
+        self.plru_touch(set, at);
         std::mem::replace(&mut self.entries[set + at], entry)
     }
 
     /// Puts an entry first in a set in order; the last.
     #[inline]
-    fn push<const WAYS: usize>(&mut self, set: usize, entry: u32) -> u32 {
+    fn push_front<const WAYS: usize>(&mut self, set: usize, entry: u32) -> u32 {
         let Some(ways) = self.entries[set..].first_chunk_mut::<WAYS>() else {
             return 0;
         };
@@ -207,7 +207,7 @@ impl Caches {
     }
 
     /// Tree pseudo-LRU: the way that the bits lead to.
-    fn least(&self, set: usize) -> usize {
+    fn plru_victim(&self, set: usize) -> usize {
         let bits = self.trees[set / self.ways];
         let leaves = self.ways.next_power_of_two();
         let (mut node, mut first, mut width) = (1, 0, leaves);
@@ -221,7 +221,7 @@ impl Caches {
     }
 
     /// Tree pseudo-LRU: all bits on the way to a leaf point to its other side.
-    fn point_away(&mut self, set: usize, way: usize) {
+    fn plru_touch(&mut self, set: usize, way: usize) {
         let bits = &mut self.trees[set / self.ways];
         let mut node = self.ways.next_power_of_two() + way;
         while node > 1 {
@@ -249,20 +249,20 @@ impl Caches {
 
 /// Division's remainder by a number that stays, without a division: Lemire, Kaser, Kurz, "Faster
 /// remainder by direct computation" (2019).
-struct Remainder {
+struct FastRemainder {
     by: u32,
     /// 2^64 / by, rounded up; 0 for 2^64.
     magic: u64,
 }
 
-impl Remainder {
+impl FastRemainder {
     fn new(by: u32) -> Self {
         let magic = (u64::MAX / u64::from(by)).wrapping_add(1);
-        Remainder { by, magic }
+        FastRemainder { by, magic }
     }
 
     #[inline]
-    fn of(&self, n: u32) -> usize {
+    fn remainder(&self, n: u32) -> usize {
         let fraction = self.magic.wrapping_mul(u64::from(n));
         ((u128::from(fraction) * u128::from(self.by)) >> 64) as usize
     }

@@ -1,20 +1,20 @@
 //! Whether a machine can be simulated.
 use super::directory::DEPTH;
-use super::machine::{Level, Machine, Replacement};
-use super::Error;
+use super::machine::{CacheLevelParameters, ReplacementPolicy, SimulatedMachine};
+use super::SimulationError;
 
 const PAGE: u32 = 4096;
 /// Entries of a level's caches, all together.
-const ENTRIES: u64 = 1 << 31;
+const MAX_ENTRIES: u64 = 1 << 31;
 /// Banks of all memory together.
-const BANKS: u64 = 1 << 20;
+const MAX_BANKS: u64 = 1 << 20;
 /// Cycles of a latency, of an instruction, or of a line's transfer: more, and a clock that counts them in
 /// 64-bit floating point would stand still.
-const CYCLES: f64 = 1e9;
+const MAX_CYCLES: f64 = 1e9;
 
 /// Checks all that the engine relies on.
-pub fn check(machine: &Machine) -> Result<(), Error> {
-    let wrong = |what: String| Err(Error::Machine(what));
+pub fn check_machine(machine: &SimulatedMachine) -> Result<(), SimulationError> {
+    let wrong = |what: String| Err(SimulationError::Machine(what));
     let line = machine.line;
     if !line.is_power_of_two() || !(8..=PAGE).contains(&line) {
         return wrong(format!(
@@ -31,7 +31,11 @@ pub fn check(machine: &Machine) -> Result<(), Error> {
         check_level(level, line)?;
     }
     let core = &machine.core;
-    if core.width < 1.0 / CYCLES || core.frequency <= 0.0 || core.window == 0 || core.misses == 0 {
+    if core.width < 1.0 / MAX_CYCLES
+        || core.frequency <= 0.0
+        || core.window == 0
+        || core.misses == 0
+    {
         return wrong("a core's width, window, misses and frequency must be above 0".into());
     }
     check_memory(machine)?;
@@ -39,8 +43,8 @@ pub fn check(machine: &Machine) -> Result<(), Error> {
     check_units(machine)
 }
 
-fn check_memory(machine: &Machine) -> Result<(), Error> {
-    let wrong = |what: String| Err(Error::Machine(what));
+fn check_memory(machine: &SimulatedMachine) -> Result<(), SimulationError> {
+    let wrong = |what: String| Err(SimulationError::Machine(what));
     let mut banks = 0u64;
     for node in &machine.nodes {
         let dram = &node.dram;
@@ -48,36 +52,38 @@ fn check_memory(machine: &Machine) -> Result<(), Error> {
             return wrong("memory needs a channel, a bank and rows of at least a line".into());
         }
         let times = [dram.controller, dram.cas, dram.rcd, dram.rp, dram.burst];
-        if !times.iter().all(|t| (0.0..=CYCLES).contains(t)) {
-            return wrong(format!("memory's times must be from 0 to {CYCLES} cycles"));
+        if !times.iter().all(|t| (0.0..=MAX_CYCLES).contains(t)) {
+            return wrong(format!(
+                "memory's times must be from 0 to {MAX_CYCLES} cycles"
+            ));
         }
         banks = banks.saturating_add(u64::from(dram.channels) * u64::from(dram.banks));
     }
-    if banks > BANKS {
+    if banks > MAX_BANKS {
         return wrong(format!(
-            "{banks} banks of memory: at most {BANKS} can be simulated"
+            "{banks} banks of memory: at most {MAX_BANKS} can be simulated"
         ));
     }
     Ok(())
 }
 
-fn check_level(level: &Level, line: u32) -> Result<(), Error> {
+fn check_level(level: &CacheLevelParameters, line: u32) -> Result<(), SimulationError> {
     let name = &level.name;
-    let wrong = |what: &str| Err(Error::Machine(format!("{name}: {what}")));
+    let wrong = |what: &str| Err(SimulationError::Machine(format!("{name}: {what}")));
     if level.ways == 0 || level.caches == 0 || level.sets(line) == 0 {
         return wrong("a cache must hold at least one line in each of its ways");
     }
-    if level.replacement == Replacement::PseudoLru && level.ways > 32 {
+    if level.replacement == ReplacementPolicy::PseudoLru && level.ways > 32 {
         return wrong("pseudo-LRU is for at most 32 ways");
     }
     let entries = u64::from(level.sets(line)) * u64::from(level.ways);
-    if entries.saturating_mul(u64::from(level.caches)) > ENTRIES {
+    if entries.saturating_mul(u64::from(level.caches)) > MAX_ENTRIES {
         return wrong("caches this large cannot be simulated");
     }
     Ok(())
 }
 
-fn check_links(machine: &Machine) -> Result<(), Error> {
+fn check_links(machine: &SimulatedMachine) -> Result<(), SimulationError> {
     let links = &machine.links;
     let ends = links.routes.len();
     let square = links.routes.iter().all(|r| r.len() == ends);
@@ -88,29 +94,29 @@ fn check_links(machine: &Machine) -> Result<(), Error> {
         .flatten()
         .all(|&l| (l as usize) < links.links.len());
     if machine.nodes.is_empty() || ends < machine.nodes.len() || !square || !known {
-        return Err(Error::Machine(
+        return Err(SimulationError::Machine(
             "every endpoint needs a route to every node, over links that exist".into(),
         ));
     }
     let line = f64::from(links.data_bytes.max(links.control_bytes));
     for link in &links.links {
-        if link.bandwidth <= 0.0 || line > link.bandwidth * CYCLES {
+        if link.bandwidth <= 0.0 || line > link.bandwidth * MAX_CYCLES {
             let what = format!(
-                "a link's bandwidth must be above 0, and let a line pass within {CYCLES} cycles"
+                "a link's bandwidth must be above 0, and let a line pass within {MAX_CYCLES} cycles"
             );
-            return Err(Error::Machine(what));
+            return Err(SimulationError::Machine(what));
         }
-        if !(0.0..=CYCLES).contains(&link.latency) {
-            let what = format!("a link's latency must be from 0 to {CYCLES} cycles");
-            return Err(Error::Machine(what));
+        if !(0.0..=MAX_CYCLES).contains(&link.latency) {
+            let what = format!("a link's latency must be from 0 to {MAX_CYCLES} cycles");
+            return Err(SimulationError::Machine(what));
         }
     }
     Ok(())
 }
 
 /// Each unit has a cache at each level, and caches form a tree.
-fn check_units(machine: &Machine) -> Result<(), Error> {
-    let wrong = |what: String| Err(Error::Machine(what));
+fn check_units(machine: &SimulatedMachine) -> Result<(), SimulationError> {
+    let wrong = |what: String| Err(SimulationError::Machine(what));
     let depth = machine.levels.len();
     if machine.levels[0].caches > 1 << 14 {
         return wrong("more than 16384 cores cannot be simulated".into());

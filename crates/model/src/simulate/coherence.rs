@@ -12,19 +12,19 @@
 //! outside the caches below it; so a domain does not ask the home what it may do with its own
 //! lines. MESI writes back to the shared cache if reader and owner have one in common, else to
 //! memory.
-use super::cache::{AHEAD, DIRTY, WRITABLE};
-use super::hierarchy::{Hierarchy, Request, Served};
+use super::cache::{DIRTY, PREFETCHED, WRITABLE};
+use super::hierarchy::{CacheHierarchy, LineRequest, RequestOutcome};
 
 /// What was found on another's path.
 #[derive(Clone, Copy, Default)]
-struct Found {
+struct OwnerCopy {
     writable: bool,
     dirty: bool,
     /// Dirty below the last level, or in a last level of the branch's own.
     dirty_below: bool,
 }
 
-impl Hierarchy {
+impl CacheHierarchy {
     /// A branch that has a line may write it from now on; when.
     pub(super) fn upgrade(&mut self, branch: usize, line: u32, now: f64) -> f64 {
         let last = self.tree.depth - 1;
@@ -32,53 +32,58 @@ impl Hierarchy {
             let found = self.find(branch, last, line);
             found.is_some_and(|(_, at)| self.caches[last].flags(at) & WRITABLE != 0)
         };
-        self.take(branch, line);
-        self.lines.own(line, branch);
-        self.lines.hold(line, branch);
+        self.invalidate_others(branch, line);
+        self.lines.own_writable(line, branch);
+        self.lines.add_holder(line, branch);
         let asked = now + self.latency[last];
         if alone {
             asked + self.interconnect.inside
         } else {
-            self.ask_home(branch, line, asked)
+            self.request_ownership(branch, line, asked)
         }
     }
 
     /// A request that a shared cache of the domain can serve.
-    pub(super) fn inside(&mut self, r: &Request, level: usize, at: usize) -> Served {
+    pub(super) fn serve_in_domain(
+        &mut self,
+        r: &LineRequest,
+        level: usize,
+        at: usize,
+    ) -> RequestOutcome {
         let flags = self.caches[level].flags(at);
         let ready = r.now + self.latency[level];
-        let mut done = self.under_way.there_shared(&self.tree, r, level, ready);
-        if flags & AHEAD != 0 && !r.ahead {
-            self.used(level, at);
+        let mut done = self.under_way.ready_at_shared(&self.tree, r, level, ready);
+        if flags & PREFETCHED != 0 && !r.ahead {
+            self.count_useful_prefetch(level, at);
         }
         if r.write {
-            let others = self.lines.any_below(r.line, level)
+            let others = self.lines.has_sharers_below(r.line, level)
                 || self.lines.private_owner(r.line) != Some(r.branch);
-            let (supplier, found) = self.take(r.branch, r.line);
+            let (supplier, found) = self.invalidate_others(r.branch, r.line);
             if found.dirty && self.same_domain(supplier, r.branch) {
-                self.transfer(supplier, r.branch);
+                self.count_transfer(supplier, r.branch);
             }
-            self.lines.own(r.line, r.branch);
+            self.lines.own_writable(r.line, r.branch);
             if flags & WRITABLE == 0 {
-                done = self.ask_home(r.branch, r.line, done);
+                done = self.request_ownership(r.branch, r.line, done);
             } else if others {
                 done += self.interconnect.inside;
             }
-            return Served {
+            return RequestOutcome {
                 done,
                 below: WRITABLE,
                 last: WRITABLE,
             };
         }
-        done += self.recall(r, level, at);
+        done += self.recall_from_owner(r, level, at);
         let owner = self.lines.private_owner(r.line);
         let free = owner.is_none_or(|o| o == r.branch);
-        let alone = flags & WRITABLE != 0 && free && !self.lines.any_below(r.line, level);
+        let alone = flags & WRITABLE != 0 && free && !self.lines.has_sharers_below(r.line, level);
         if alone {
-            self.lines.own(r.line, r.branch);
+            self.lines.own_writable(r.line, r.branch);
         }
         let given = u32::from(alone) * WRITABLE;
-        Served {
+        RequestOutcome {
             done,
             below: given,
             last: given,
@@ -87,7 +92,7 @@ impl Hierarchy {
 
     /// A branch below the shared cache that has a line, at a place, may have written it: it shares
     /// what it has. The cycles that this takes.
-    fn recall(&mut self, r: &Request, level: usize, at: usize) -> f64 {
+    fn recall_from_owner(&mut self, r: &LineRequest, level: usize, at: usize) -> f64 {
         let cache = self.tree.cache(r.branch, level);
         let owner = self.lines.private_owner(r.line);
         let owner = owner.filter(|&o| o != r.branch);
@@ -96,7 +101,7 @@ impl Hierarchy {
         };
         let found = self.downgrade(o, level, r.line);
         if found.dirty {
-            self.transfer(o, r.branch);
+            self.count_transfer(o, r.branch);
         }
         if found.dirty && !self.moesi {
             self.caches[level].set_flags(at, DIRTY);
@@ -105,7 +110,7 @@ impl Hierarchy {
         // A level in between may still be writable.
         let last = level + 1 == self.tree.depth;
         if last && !(found.dirty && self.moesi) {
-            self.lines.share(r.line);
+            self.lines.downgrade_owner(r.line);
         }
         if found.dirty || found.writable {
             self.interconnect.inside
@@ -115,40 +120,40 @@ impl Hierarchy {
     }
 
     /// A request that no cache on its way could serve.
-    pub(super) fn outside(&mut self, r: &Request) -> Served {
+    pub(super) fn serve_by_directory(&mut self, r: &LineRequest) -> RequestOutcome {
         let last = self.tree.depth - 1;
         let asked = r.now + self.latency[last];
         if r.write {
-            let (supplier, found) = self.take(r.branch, r.line);
-            self.lines.own(r.line, r.branch);
+            let (supplier, found) = self.invalidate_others(r.branch, r.line);
+            self.lines.own_writable(r.line, r.branch);
             let supplier = (found.writable || found.dirty).then_some(supplier);
             let near = supplier.filter(|&o| self.same_domain(o, r.branch));
             let done = if let Some(o) = near {
-                self.transfer(o, r.branch);
-                let there = self.under_way.there(o, r.line, asked) + self.interconnect.inside;
+                self.count_transfer(o, r.branch);
+                let there = self.under_way.ready_at(o, r.line, asked) + self.interconnect.inside;
                 if found.writable {
                     there
                 } else {
-                    self.ask_home(r.branch, r.line, there)
+                    self.request_ownership(r.branch, r.line, there)
                 }
             } else {
                 let home = self.reach_home(r.branch, r.line, asked);
-                let data = self.data(r, supplier, home, false);
-                let there = self.acknowledged(r.branch, home);
+                let data = self.send_data(r, supplier, home, false);
+                let there = self.await_acknowledgements(r.branch, home);
                 data.max(there)
             };
-            return Served {
+            return RequestOutcome {
                 done,
                 below: WRITABLE,
                 last: WRITABLE,
             };
         }
-        self.read_outside(r, asked)
+        self.read_by_directory(r, asked)
     }
 
-    fn read_outside(&mut self, r: &Request, asked: f64) -> Served {
+    fn read_by_directory(&mut self, r: &LineRequest, asked: f64) -> RequestOutcome {
         let mut supplier = None;
-        let mut found = Found::default();
+        let mut found = OwnerCopy::default();
         if let Some(o) = self.lines.owner(r.line) {
             if o != r.branch {
                 found = self.downgrade(o, self.tree.depth, r.line);
@@ -156,41 +161,41 @@ impl Hierarchy {
             if found.writable || found.dirty {
                 supplier = Some(o);
             } else {
-                self.lines.disown(r.line);
+                self.lines.clear_owner(r.line);
             }
         }
         if let Some(o) = supplier.filter(|&o| self.same_domain(o, r.branch)) {
             // The last cache let go what the branch of another below it still has.
             if found.dirty {
-                self.transfer(o, r.branch);
+                self.count_transfer(o, r.branch);
             }
             let kept = found.dirty && self.moesi;
             if !kept {
-                self.lines.share(r.line);
+                self.lines.downgrade_owner(r.line);
             }
             let dirty = u32::from(found.dirty && !self.moesi) * DIRTY;
-            let there = self.under_way.there(o, r.line, asked);
-            return Served {
+            let there = self.under_way.ready_at(o, r.line, asked);
+            return RequestOutcome {
                 done: there + self.interconnect.inside,
                 below: 0,
                 last: (u32::from(found.writable) * WRITABLE) | dirty,
             };
         }
         let home = self.reach_home(r.branch, r.line, asked);
-        let done = self.data(r, supplier, home, found.dirty && !self.moesi);
+        let done = self.send_data(r, supplier, home, found.dirty && !self.moesi);
         if supplier.is_some() {
             if !(found.dirty && self.moesi) {
-                self.lines.disown(r.line);
+                self.lines.clear_owner(r.line);
             } else if !found.dirty_below {
-                self.lines.share(r.line);
+                self.lines.downgrade_owner(r.line);
             }
         }
-        let alone = supplier.is_none() && !self.lines.any_below(r.line, self.tree.depth);
+        let alone = supplier.is_none() && !self.lines.has_sharers_below(r.line, self.tree.depth);
         if alone {
-            self.lines.own(r.line, r.branch);
+            self.lines.own_writable(r.line, r.branch);
         }
         let given = u32::from(alone) * WRITABLE;
-        Served {
+        RequestOutcome {
             done,
             below: given,
             last: given,
@@ -199,11 +204,11 @@ impl Hierarchy {
 
     /// Sends a request to its line's home; the home and when it is there.
     fn reach_home(&mut self, branch: usize, line: u32, at: f64) -> (u32, f64) {
-        let home = self.pages.place(line).0 as u32;
-        (home, self.control(self.tree.at[branch], home, at))
+        let home = self.pages.home_of_line(line).0 as u32;
+        (home, self.send_control(self.tree.at[branch], home, at))
     }
 
-    fn control(&mut self, from: u32, to: u32, at: f64) -> f64 {
+    fn send_control(&mut self, from: u32, to: u32, at: f64) -> f64 {
         let bytes = self.interconnect.control;
         let counts = &mut self.tally.link_bytes;
         self.interconnect.send(from, to, bytes, at, counts)
@@ -211,9 +216,9 @@ impl Hierarchy {
 
     /// The home, which the request has reached, sends the data or has them sent; when they are at
     /// the branch.
-    fn data(
+    fn send_data(
         &mut self,
-        r: &Request,
+        r: &LineRequest,
         supplier: Option<usize>,
         (home, at): (u32, f64),
         write_back: bool,
@@ -221,7 +226,7 @@ impl Hierarchy {
         let to = self.tree.at[r.branch];
         let bytes = self.interconnect.data;
         let Some(o) = supplier else {
-            let number = self.pages.place(r.line).1;
+            let number = self.pages.home_of_line(r.line).1;
             let counts = &mut self.tally.nodes[home as usize];
             if self.tree.node[r.branch] == home {
                 counts.local_reads += 1;
@@ -230,15 +235,16 @@ impl Hierarchy {
                 counts.remote_reads += 1;
                 self.last.remote_reads += 1;
             }
-            let read = self.memory.serve(home as usize, number, at, counts);
+            let read = self.memory.access_line(home as usize, number, at, counts);
             let counts = &mut self.tally.link_bytes;
             return self.interconnect.send(home, to, bytes, read, counts);
         };
-        self.transfer(o, r.branch);
+        self.count_transfer(o, r.branch);
         let from = self.tree.at[o];
-        let asked = self.control(home, from, at);
-        let mut found = self.under_way.there(o, r.line, asked) + self.latency[self.tree.depth - 1];
-        if self.interconnect.beside(from, to) {
+        let asked = self.send_control(home, from, at);
+        let mut found =
+            self.under_way.ready_at(o, r.line, asked) + self.latency[self.tree.depth - 1];
+        if self.interconnect.same_package_only(from, to) {
             found += self.interconnect.inside;
         }
         if write_back {
@@ -249,20 +255,20 @@ impl Hierarchy {
     }
 
     /// Asks the home for the right to write; when it and all who lost the line have answered.
-    fn ask_home(&mut self, branch: usize, line: u32, at: f64) -> f64 {
+    fn request_ownership(&mut self, branch: usize, line: u32, at: f64) -> f64 {
         let (home, there) = self.reach_home(branch, line, at);
-        let granted = self.control(home, self.tree.at[branch], there);
-        granted.max(self.acknowledged(branch, (home, there)))
+        let granted = self.send_control(home, self.tree.at[branch], there);
+        granted.max(self.await_acknowledgements(branch, (home, there)))
     }
 
     /// The home tells those domains that lose the line, who tell the branch; when the last has.
-    fn acknowledged(&mut self, branch: usize, (home, at): (u32, f64)) -> f64 {
+    fn await_acknowledgements(&mut self, branch: usize, (home, at): (u32, f64)) -> f64 {
         let to = self.tree.at[branch];
         let mut last = at;
         for n in 0..self.losers.len() {
             let from = self.losers[n] as u32;
-            let told = self.control(home, from, at);
-            last = last.max(self.control(from, to, told));
+            let told = self.send_control(home, from, at);
+            last = last.max(self.send_control(from, to, told));
         }
         last
     }
@@ -273,7 +279,7 @@ impl Hierarchy {
     }
 
     /// Counts a line that goes from branch to branch.
-    fn transfer(&mut self, from: usize, to: usize) {
+    fn count_transfer(&mut self, from: usize, to: usize) {
         self.last.transfers += 1;
         if self.tree.package[from] == self.tree.package[to] {
             self.tally.transfers_inside += 1;
@@ -283,8 +289,8 @@ impl Hierarchy {
     }
 
     /// Another reads what a branch has for itself: its copies, up to a level, are read-only now.
-    fn downgrade(&mut self, o: usize, levels: usize, line: u32) -> Found {
-        let mut found = Found::default();
+    fn downgrade(&mut self, o: usize, levels: usize, line: u32) -> OwnerCopy {
+        let mut found = OwnerCopy::default();
         for level in 0..levels {
             let Some((_, at)) = self.find(o, level, line) else {
                 continue;
@@ -295,7 +301,7 @@ impl Hierarchy {
             if flags & WRITABLE != 0 {
                 found.writable = true;
                 let cache = self.tree.cache(o, level);
-                self.lines.add_copy(line, level, cache);
+                self.lines.add_sharer(line, level, cache);
             }
             if flags & DIRTY != 0 {
                 found.dirty = true;
@@ -314,49 +320,49 @@ impl Hierarchy {
 
     /// Takes a line from all but a branch's path, on which it becomes writable. The owner before,
     /// or the branch itself, and what it had.
-    fn take(&mut self, branch: usize, line: u32) -> (usize, Found) {
+    fn invalidate_others(&mut self, branch: usize, line: u32) -> (usize, OwnerCopy) {
         self.losers.clear();
         for level in 0..self.tree.depth {
             let cache = self.tree.cache(branch, level);
-            if !self.lines.is_copy(line, level, cache) {
+            if !self.lines.is_sharer(line, level, cache) {
                 continue;
             }
             let caches = &mut self.caches[level];
-            if let Some(at) = caches.find(caches.set(cache, line), line) {
+            if let Some(at) = caches.find_way(caches.set_start(cache, line), line) {
                 caches.set_flags(at, WRITABLE);
             }
-            self.lines.drop_copy(line, level, cache);
+            self.lines.remove_sharer(line, level, cache);
         }
         let owner = self.lines.owner(line).unwrap_or(branch);
-        let mut found = Found::default();
+        let mut found = OwnerCopy::default();
         if owner != branch {
-            found = self.strip_owner(branch, owner, line);
+            found = self.invalidate_owner(branch, owner, line);
         }
-        self.strip_branches(branch, line);
+        self.invalidate_sharers(branch, line);
         for level in self.tree.private..self.tree.depth {
-            for n in 0..self.lines.copy_words(level) {
-                let mut copies = self.lines.copies(line, level, n);
+            for n in 0..self.lines.sharer_words(level) {
+                let mut copies = self.lines.sharer_bits(line, level, n);
                 while copies != 0 {
                     let cache = n * 64 + copies.trailing_zeros() as usize;
                     copies &= copies - 1;
                     self.remove_copy(level, cache, line);
                     self.tally.invalidations += 1;
-                    self.loses(branch, self.tree.branch(level, cache));
+                    self.note_invalidated(branch, self.tree.branch_below(level, cache));
                 }
             }
         }
-        self.lines.take(line);
+        self.lines.invalidate_holders(line);
         // The order in which they are told does not depend on how they were found.
         self.losers.sort_unstable();
         (owner, found)
     }
 
     /// Takes a line from the branches that hold it read-only.
-    fn strip_branches(&mut self, writer: usize, line: u32) {
-        for n in 0..self.lines.copy_words(0) {
+    fn invalidate_sharers(&mut self, writer: usize, line: u32) {
+        for n in 0..self.lines.sharer_words(0) {
             let mut any = 0;
             for level in 0..self.tree.private {
-                let mut copies = self.lines.copies(line, level, n);
+                let mut copies = self.lines.sharer_bits(line, level, n);
                 any |= copies;
                 while copies != 0 {
                     let other = n * 64 + copies.trailing_zeros() as usize;
@@ -366,15 +372,15 @@ impl Hierarchy {
             }
             self.tally.invalidations += u64::from(any.count_ones());
             while any != 0 {
-                self.loses(writer, n * 64 + any.trailing_zeros() as usize);
+                self.note_invalidated(writer, n * 64 + any.trailing_zeros() as usize);
                 any &= any - 1;
             }
         }
     }
 
     /// Takes a line from its owner and the caches above it that are not on the writer's path.
-    fn strip_owner(&mut self, writer: usize, o: usize, line: u32) -> Found {
-        let mut found = Found::default();
+    fn invalidate_owner(&mut self, writer: usize, o: usize, line: u32) -> OwnerCopy {
+        let mut found = OwnerCopy::default();
         let mut private = false;
         for level in 0..self.tree.depth {
             let cache = self.tree.cache(o, level);
@@ -384,18 +390,18 @@ impl Hierarchy {
             let Some((set, at)) = self.find(o, level, line) else {
                 continue;
             };
-            let flags = self.remove(level, cache, set, at);
+            let flags = self.remove_entry(level, cache, set, at);
             found.writable |= flags & WRITABLE != 0;
             found.dirty |= flags & DIRTY != 0;
             self.tally.invalidations += u64::from(level >= self.tree.private || !private);
             private = true;
-            self.loses(writer, o);
+            self.note_invalidated(writer, o);
         }
         found
     }
 
     /// A branch lost a line to a writer, who waits until it has told so.
-    fn loses(&mut self, writer: usize, o: usize) {
+    fn note_invalidated(&mut self, writer: usize, o: usize) {
         if self.same_domain(o, writer) {
             return;
         }

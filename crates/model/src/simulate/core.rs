@@ -12,7 +12,7 @@
 const REMEMBERED: usize = 512;
 
 #[derive(Clone, Copy, Default)]
-struct Past {
+struct IssuedAccess {
     /// Number of the instruction.
     instruction: u64,
     /// When its data were there, and when it left.
@@ -21,8 +21,8 @@ struct Past {
 }
 
 /// What a thread has under way.
-pub struct Stream {
-    past: Box<[Past; REMEMBERED]>,
+pub struct InstructionWindow {
+    past: Box<[IssuedAccess; REMEMBERED]>,
     /// Accesses so far, and those known to have left when the last one entered.
     accesses: usize,
     gone: usize,
@@ -33,10 +33,10 @@ pub struct Stream {
     left: f64,
 }
 
-impl Stream {
+impl InstructionWindow {
     pub fn new() -> Self {
-        Stream {
-            past: Box::new([Past::default(); REMEMBERED]),
+        InstructionWindow {
+            past: Box::new([IssuedAccess::default(); REMEMBERED]),
             accesses: 0,
             gone: 0,
             instructions: 0,
@@ -79,10 +79,10 @@ impl Stream {
 
     /// The access that entered last issued at `issued` and has its data at `done`.
     #[inline]
-    pub fn leave(&mut self, after: u32, step: f64, issued: f64, done: f64, write: bool) {
+    pub fn retire(&mut self, after: u32, step: f64, issued: f64, done: f64, write: bool) {
         let ready = if write { issued } else { done };
         self.left = (self.left + f64::from(after) * step).max(ready);
-        self.past[self.accesses % REMEMBERED] = Past {
+        self.past[self.accesses % REMEMBERED] = IssuedAccess {
             instruction: self.instructions,
             done: ready,
             left: self.left,
@@ -91,13 +91,13 @@ impl Stream {
     }
 
     /// When all so far have left.
-    pub fn end(&self) -> f64 {
+    pub fn last_retired(&self) -> f64 {
         self.left
     }
 }
 
 /// The misses that a core has under way.
-pub struct Misses {
+pub struct MshrSlots {
     /// When each of those allowed is over.
     over: Vec<f64>,
     /// The one that is over first, and when that is.
@@ -105,9 +105,9 @@ pub struct Misses {
     free: f64,
 }
 
-impl Misses {
+impl MshrSlots {
     pub fn new(most: u32) -> Self {
-        Misses {
+        MshrSlots {
             over: vec![0.0; most as usize],
             first: 0,
             free: 0.0,
@@ -116,12 +116,12 @@ impl Misses {
 
     /// From when on another can begin.
     #[inline]
-    pub fn free(&self) -> f64 {
+    pub fn free_from(&self) -> f64 {
         self.free
     }
 
     /// A miss begins that is over at `done`.
-    pub fn begin(&mut self, done: f64) {
+    pub fn allocate(&mut self, done: f64) {
         self.over[self.first] = done;
         self.free = done;
         for (n, &over) in self.over.iter().enumerate() {

@@ -10,47 +10,47 @@
 //! or in the shared caches above it; so a cache that is neither on the owner's path nor among
 //! those that hold it read-only does not have it. Caches give up clean lines without a word, so an
 //! owner may turn out to have nothing.
-use super::machine::Machine;
-use super::many::Many;
-use super::tree::Tree;
-use hither_table::{fetch, Table};
+use super::machine::SimulatedMachine;
+use super::many::PackedSharerSets;
+use super::tree::CacheTree;
+use hither_table::{prefetch, ZeroedMapping};
 
 /// Levels at most.
 pub const DEPTH: usize = 6;
-/// Branches and levels at most of machines whose lines need no more than [`Line`].
-const FEW: usize = u32::BITS as usize;
-const FEW_LEVELS: usize = 4;
+/// Branches and levels at most of machines whose lines need no more than [`DirectoryEntry`].
+const MAX_ENTRY_BITS: usize = u32::BITS as usize;
+const MAX_ENTRY_LEVELS: usize = 4;
 /// Lines for which there is room at first, how much more each time that there is none, and lines
 /// that are copied together then. Room that is not used costs no memory.
-pub const FIRST: usize = 1 << 16;
-pub const MORE: usize = 8;
+pub const INITIAL_LINES: usize = 1 << 16;
+pub const GROWTH_FACTOR: usize = 8;
 const BLOCK: usize = 64;
 
 /// What is known of a line: it lies in one line of this computer's cache. The branches that
 /// fetched it since it was last written by another; those that lost it so; the owner, which is 0 or
 /// branch + 1 and, in the lowest bit, whether it may have the line writable or dirty below the last
 /// level; by level, the caches that hold it without [`super::cache::WRITABLE`].
-type Line = [u32; 8];
+type DirectoryEntry = [u32; 8];
 const HELD: usize = 0;
-const TAKEN: usize = 1;
+const INVALIDATED: usize = 1;
 const OWNER: usize = 2;
-const COPIES: usize = 4;
+const SHARERS: usize = 4;
 
 /// What is known of all lines, by number.
-pub struct Lines {
-    few: Table<Line>,
+pub struct Directory {
+    few: ZeroedMapping<DirectoryEntry>,
     /// In its place on larger machines.
-    many: Option<Box<Many>>,
+    many: Option<Box<PackedSharerSets>>,
 }
 
-impl Lines {
+impl Directory {
     /// For a checked machine.
-    pub fn new(machine: &Machine) -> Self {
+    pub fn new(machine: &SimulatedMachine) -> Self {
         let caches: Vec<usize> = machine.levels.iter().map(|l| l.caches as usize).collect();
-        let few = caches.len() <= FEW_LEVELS && caches.iter().all(|&n| n <= FEW);
-        let mut lines = Lines {
-            few: Table::new(0, false),
-            many: (!few).then(|| Box::new(Many::new(&caches, caches[0]))),
+        let few = caches.len() <= MAX_ENTRY_LEVELS && caches.iter().all(|&n| n <= MAX_ENTRY_BITS);
+        let mut lines = Directory {
+            few: ZeroedMapping::new(0, false),
+            many: (!few).then(|| Box::new(PackedSharerSets::new(&caches, caches[0]))),
         };
         lines.reserve(0);
         lines
@@ -69,13 +69,13 @@ impl Lines {
     /// Lines are not numbered without gaps: what was never touched is not touched here either.
     #[cold]
     fn grow(&mut self, line: u32) {
-        let mut lines = FIRST;
+        let mut lines = INITIAL_LINES;
         while lines <= line as usize {
-            lines *= MORE;
+            lines *= GROWTH_FACTOR;
         }
-        let mut few = Table::<Line>::new(lines, true);
+        let mut few = ZeroedMapping::<DirectoryEntry>::new(lines, true);
         for (to, from) in few.chunks_mut(BLOCK).zip(self.few.chunks(BLOCK)) {
-            if from.iter().any(|line| *line != Line::default()) {
+            if from.iter().any(|line| *line != DirectoryEntry::default()) {
                 to[..from.len()].copy_from_slice(from);
             }
         }
@@ -84,19 +84,19 @@ impl Lines {
 
     /// Whether there are so many that this computer may not have at hand what is known of one.
     #[inline]
-    pub fn are_many(&self) -> bool {
+    pub fn exceeds_host_cache(&self) -> bool {
         match &self.many {
-            Some(many) => many.lines() > FIRST,
-            None => self.few.len() > FIRST,
+            Some(many) => many.lines() > INITIAL_LINES,
+            None => self.few.len() > INITIAL_LINES,
         }
     }
 
     /// Has this computer fetch what is known of a line, which is needed soon.
     #[inline]
-    pub fn fetch(&self, line: u32) {
+    pub fn prefetch_entry(&self, line: u32) {
         match &self.many {
-            Some(many) => many.fetch(line),
-            None => fetch(&self.few, line as usize),
+            Some(many) => many.prefetch_entry(line),
+            None => prefetch(&self.few, line as usize),
         }
     }
 
@@ -112,12 +112,12 @@ impl Lines {
     }
 
     #[inline]
-    fn at(&self, line: u32) -> &Line {
+    fn at(&self, line: u32) -> &DirectoryEntry {
         &self.few[line as usize]
     }
 
     #[inline]
-    fn at_mut(&mut self, line: u32) -> &mut Line {
+    fn at_mut(&mut self, line: u32) -> &mut DirectoryEntry {
         &mut self.few[line as usize]
     }
 
@@ -143,131 +143,131 @@ impl Lines {
 
     /// Makes a branch the owner, writable within the branch.
     #[inline]
-    pub fn own(&mut self, line: u32, branch: usize) {
+    pub fn own_writable(&mut self, line: u32, branch: usize) {
         if let Some(many) = &mut self.many {
-            return many.own(line, branch);
+            return many.own_writable(line, branch);
         }
         self.at_mut(line)[OWNER] = ((branch as u32 + 1) << 1) | 1;
     }
 
     /// The owner keeps no writable or dirty copy below the last level.
     #[inline]
-    pub fn share(&mut self, line: u32) {
+    pub fn downgrade_owner(&mut self, line: u32) {
         if let Some(many) = &mut self.many {
-            return many.share(line);
+            return many.downgrade_owner(line);
         }
         self.at_mut(line)[OWNER] &= !1;
     }
 
     /// There is no owner any more.
     #[inline]
-    pub fn disown(&mut self, line: u32) {
+    pub fn clear_owner(&mut self, line: u32) {
         if let Some(many) = &mut self.many {
-            return many.disown(line);
+            return many.clear_owner(line);
         }
         self.at_mut(line)[OWNER] = 0;
     }
 
     /// Whether a cache holds a line read-only.
     #[inline]
-    pub fn is_copy(&self, line: u32, level: usize, cache: usize) -> bool {
+    pub fn is_sharer(&self, line: u32, level: usize, cache: usize) -> bool {
         if let Some(many) = &self.many {
-            return many.is_copy(line, level, cache);
+            return many.is_sharer(line, level, cache);
         }
-        self.at(line)[COPIES + level % FEW_LEVELS] >> cache & 1 != 0
+        self.at(line)[SHARERS + level % MAX_ENTRY_LEVELS] >> cache & 1 != 0
     }
 
     /// It does.
     #[inline]
-    pub fn add_copy(&mut self, line: u32, level: usize, cache: usize) {
+    pub fn add_sharer(&mut self, line: u32, level: usize, cache: usize) {
         if let Some(many) = &mut self.many {
-            return many.add_copy(line, level, cache);
+            return many.add_sharer(line, level, cache);
         }
-        self.at_mut(line)[COPIES + level % FEW_LEVELS] |= 1 << cache;
+        self.at_mut(line)[SHARERS + level % MAX_ENTRY_LEVELS] |= 1 << cache;
     }
 
     /// It does not.
     #[inline]
-    pub fn drop_copy(&mut self, line: u32, level: usize, cache: usize) {
+    pub fn remove_sharer(&mut self, line: u32, level: usize, cache: usize) {
         if let Some(many) = &mut self.many {
-            return many.drop_copy(line, level, cache);
+            return many.remove_sharer(line, level, cache);
         }
-        self.at_mut(line)[COPIES + level % FEW_LEVELS] &= !(1 << cache);
+        self.at_mut(line)[SHARERS + level % MAX_ENTRY_LEVELS] &= !(1 << cache);
     }
 
-    /// Words of [`Lines::copies`] at a level.
+    /// Words of [`Directory::copies`] at a level.
     #[inline]
-    pub fn copy_words(&self, level: usize) -> usize {
+    pub fn sharer_words(&self, level: usize) -> usize {
         if let Some(many) = &self.many {
-            return many.copy_words(level);
+            return many.sharer_words(level);
         }
         1
     }
 
     /// Caches 64 n and following of a level that hold a line read-only, as bits.
     #[inline]
-    pub fn copies(&self, line: u32, level: usize, n: usize) -> u64 {
+    pub fn sharer_bits(&self, line: u32, level: usize, n: usize) -> u64 {
         if let Some(many) = &self.many {
-            return many.copies(line, level, n);
+            return many.sharer_bits(line, level, n);
         }
-        u64::from(self.at(line)[COPIES + level % FEW_LEVELS])
+        u64::from(self.at(line)[SHARERS + level % MAX_ENTRY_LEVELS])
     }
 
     /// Whether a cache of a level holds a line read-only.
     #[inline]
-    pub fn any_at(&self, line: u32, level: usize) -> bool {
+    pub fn has_sharers_at(&self, line: u32, level: usize) -> bool {
         if let Some(many) = &self.many {
-            return many.any_at(line, level);
+            return many.has_sharers_at(line, level);
         }
-        self.at(line)[COPIES + level % FEW_LEVELS] != 0
+        self.at(line)[SHARERS + level % MAX_ENTRY_LEVELS] != 0
     }
 
     /// Whether one of the first `levels` levels has a read-only copy.
     #[inline]
-    pub fn any_below(&self, line: u32, levels: usize) -> bool {
+    pub fn has_sharers_below(&self, line: u32, levels: usize) -> bool {
         if let Some(many) = &self.many {
-            return many.any_below(line, levels);
+            return many.has_sharers_below(line, levels);
         }
-        let copies = &self.at(line)[COPIES..];
+        let copies = &self.at(line)[SHARERS..];
         copies.iter().take(levels).any(|&copies| copies != 0)
     }
 
     /// A branch has a line now.
     #[inline]
-    pub fn hold(&mut self, line: u32, branch: usize) {
+    pub fn add_holder(&mut self, line: u32, branch: usize) {
         if let Some(many) = &mut self.many {
-            return many.hold(line, branch);
+            return many.add_holder(line, branch);
         }
         self.at_mut(line)[HELD] |= 1 << branch;
     }
 
     /// All lost it to a write.
     #[inline]
-    pub fn take(&mut self, line: u32) {
+    pub fn invalidate_holders(&mut self, line: u32) {
         if let Some(many) = &mut self.many {
-            return many.take(line);
+            return many.invalidate_holders(line);
         }
         let known = self.at_mut(line);
-        known[TAKEN] |= known[HELD];
+        known[INVALIDATED] |= known[HELD];
         known[HELD] = 0;
     }
 
     /// Whether one of the branches below a cache fetched a line since it was last written by
     /// another.
     #[inline]
-    pub fn was_held(&self, tree: &Tree, line: u32, level: usize, cache: usize) -> bool {
+    pub fn was_held(&self, tree: &CacheTree, line: u32, level: usize, cache: usize) -> bool {
         if let Some(many) = &self.many {
             return many.was_held(tree, line, level, cache);
         }
-        u64::from(self.at(line)[HELD]) & tree.few_below(level, cache) != 0
+        u64::from(self.at(line)[HELD]) & tree.branch_mask_below(level, cache) != 0
     }
 
     /// Whether one lost it.
     #[inline]
-    pub fn was_taken(&self, tree: &Tree, line: u32, level: usize, cache: usize) -> bool {
+    pub fn was_invalidated(&self, tree: &CacheTree, line: u32, level: usize, cache: usize) -> bool {
         if let Some(many) = &self.many {
-            return many.was_taken(tree, line, level, cache);
+            return many.was_invalidated(tree, line, level, cache);
         }
-        u64::from(self.at(line)[TAKEN]) & tree.few_below(level, cache) != 0
+        u64::from(self.at(line)[INVALIDATED]) & tree.branch_mask_below(level, cache) != 0
     }
 }

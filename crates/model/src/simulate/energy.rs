@@ -1,11 +1,11 @@
 //! Energy of what was counted: static power times time, and dynamic energy per event. Components
 //! as in Locality and Balance 6: cores, caches, interconnect, memory controllers, DRAM.
-use super::machine::Machine;
-use super::outcome::Counts;
+use super::machine::SimulatedMachine;
+use super::outcome::SimulationCounts;
 
 /// J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Joules {
+pub struct ComponentEnergy {
     /// Static power times time.
     pub fixed: f64,
     /// Energy of the events counted.
@@ -14,20 +14,20 @@ pub struct Joules {
 
 /// By component.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Split {
+pub struct EnergyBreakdown {
     /// Cores.
-    pub cores: Joules,
+    pub cores: ComponentEnergy,
     /// By level.
-    pub caches: Vec<Joules>,
+    pub caches: Vec<ComponentEnergy>,
     /// Links.
-    pub interconnect: Joules,
+    pub interconnect: ComponentEnergy,
     /// Memory controllers.
-    pub controllers: Joules,
+    pub controllers: ComponentEnergy,
     /// Memory.
-    pub dram: Joules,
+    pub dram: ComponentEnergy,
 }
 
-impl Split {
+impl EnergyBreakdown {
     /// Sum of all components, J.
     #[must_use]
     pub fn total(&self) -> f64 {
@@ -43,11 +43,11 @@ impl Split {
 /// Energy of a run on a machine: the whole machine's static power lasts for `counts.cycles`, so
 /// without timing there is dynamic energy only.
 #[must_use]
-pub fn energy(machine: &Machine, counts: &Counts) -> Split {
+pub fn energy_breakdown(machine: &SimulatedMachine, counts: &SimulationCounts) -> EnergyBreakdown {
     let of = &machine.energy;
     let seconds = counts.cycles / (machine.core.frequency * 1e9);
     // Coefficients of events are in nJ.
-    let joules = |watts: f64, nano: f64| Joules {
+    let joules = |watts: f64, nano: f64| ComponentEnergy {
         fixed: watts * seconds,
         dynamic: nano * 1e-9,
     };
@@ -60,13 +60,13 @@ pub fn energy(machine: &Machine, counts: &Counts) -> Split {
         let watts = at(&of.cache_static, n) * f64::from(level.caches);
         joules(watts, at(&of.cache_access, n) * touches)
     });
-    let mut split = Split {
+    let mut split = EnergyBreakdown {
         cores: joules(
             of.core_static * cores.len() as f64,
             of.instruction * counts.instructions as f64,
         ),
         caches: levels.collect(),
-        ..Split::default()
+        ..EnergyBreakdown::default()
     };
     for n in 0..machine.links.links.len() {
         let bytes = counts.link_bytes.get(n).copied().unwrap_or(0) as f64;
@@ -84,8 +84,8 @@ pub fn energy(machine: &Machine, counts: &Counts) -> Split {
     split
 }
 
-impl std::ops::AddAssign for Joules {
-    fn add_assign(&mut self, other: Joules) {
+impl std::ops::AddAssign for ComponentEnergy {
+    fn add_assign(&mut self, other: ComponentEnergy) {
         self.fixed += other.fixed;
         self.dynamic += other.dynamic;
     }

@@ -3,20 +3,20 @@
 //! A request goes up its branch, then through the shared caches of its domain, then to the home of
 //! its line, whose directory sends it on to the owner or to memory (`coherence.rs`). The line is
 //! then put into all caches on the way back (`fill.rs`).
-use super::cache::{Caches, AHEAD, DIRTY, WRITABLE};
-use super::directory::{Lines, DEPTH};
+use super::cache::{TagArray, DIRTY, PREFETCHED, WRITABLE};
+use super::directory::{Directory, DEPTH};
 use super::links::Interconnect;
-use super::machine::{Machine, Protocol};
-use super::memory::Memory;
-use super::outcome::{LevelCounts, MissKind, NodeCounts, Share};
-use super::pages::Pages;
-use super::prefetch::Prefetcher;
-use super::tree::Tree;
-use super::under_way::UnderWay;
+use super::machine::{CoherenceProtocol, SimulatedMachine};
+use super::memory::MemorySystem;
+use super::outcome::{ActivityCounts, LevelCounts, MissKind, NodeCounts};
+use super::pages::FrameTable;
+use super::prefetch::LevelPrefetchers;
+use super::tree::CacheTree;
+use super::under_way::OutstandingMisses;
 
-/// What was counted since the last [`Hierarchy::clear`].
+/// What was counted since the last [`CacheHierarchy::clear`].
 #[derive(Default)]
-pub struct Tally {
+pub struct HierarchyCounts {
     pub levels: [LevelCounts; DEPTH],
     pub invalidations: u64,
     pub transfers_inside: u64,
@@ -27,7 +27,7 @@ pub struct Tally {
 
 /// A request of a branch for a line.
 #[derive(Clone, Copy)]
-pub struct Request {
+pub struct LineRequest {
     pub branch: usize,
     pub line: u32,
     pub write: bool,
@@ -43,85 +43,89 @@ pub struct Request {
 
 /// How a request was served: when, and the flags that the line gets in the caches on its way that
 /// did not have it: the last level's, and those below.
-pub struct Served {
+pub struct RequestOutcome {
     pub done: f64,
     pub below: u32,
     pub last: u32,
 }
 
-pub struct Hierarchy {
-    pub(super) tree: Tree,
-    pub(super) caches: Vec<Caches>,
+pub struct CacheHierarchy {
+    pub(super) tree: CacheTree,
+    pub(super) caches: Vec<TagArray>,
     pub(super) latency: Vec<f64>,
     first_latency: f64,
     pub(super) inclusive: Vec<bool>,
-    pub(super) lines: Lines,
-    pub pages: Pages,
+    pub(super) lines: Directory,
+    pub pages: FrameTable,
     pub(super) interconnect: Interconnect,
-    pub(super) memory: Memory,
+    pub(super) memory: MemorySystem,
     pub(super) moesi: bool,
-    prefetchers: Vec<Option<Prefetcher>>,
+    prefetchers: Vec<Option<LevelPrefetchers>>,
     looks_ahead: bool,
     ahead: Vec<u32>,
-    pub(super) under_way: UnderWay,
+    pub(super) under_way: OutstandingMisses,
     /// A line that was fetched ahead was found by the last accesses.
     pub first_use: bool,
     /// When the request that is being served left its core.
     pub(super) now: f64,
     /// Domains that lost a copy to the write being served.
     pub(super) losers: Vec<usize>,
-    pub tally: Tally,
+    pub tally: HierarchyCounts,
     /// What the accesses since it was last taken did; its time and accesses stay 0.
-    pub last: Share,
+    pub last: ActivityCounts,
     /// The kinds of the last access's misses, by level.
     pub kinds: [u8; DEPTH],
 }
 
-impl Hierarchy {
+impl CacheHierarchy {
     /// For a checked machine.
-    pub fn new(machine: &Machine, timed: bool) -> Self {
-        let pages = Pages::new(machine);
-        let prefetcher = |level: &super::machine::Level| {
+    pub fn new(machine: &SimulatedMachine, timed: bool) -> Self {
+        let pages = FrameTable::new(machine);
+        let prefetcher = |level: &super::machine::CacheLevelParameters| {
             let kind = level.prefetch.as_ref()?;
-            Some(Prefetcher::new(kind, level.caches, pages.lines_per_page()))
+            Some(LevelPrefetchers::new(
+                kind,
+                level.caches,
+                pages.lines_per_page(),
+            ))
         };
         let levels = &machine.levels;
-        let tree = Tree::new(machine);
-        let mut new = Hierarchy {
+        let tree = CacheTree::new(machine);
+        let mut new = CacheHierarchy {
             caches: levels
                 .iter()
-                .map(|level| Caches::new(level, machine.line))
+                .map(|level| TagArray::new(level, machine.line))
                 .collect(),
             first_latency: f64::from(levels[0].latency),
             latency: levels.iter().map(|l| f64::from(l.latency)).collect(),
             inclusive: levels.iter().map(|l| l.inclusive).collect(),
-            lines: Lines::new(machine),
+            lines: Directory::new(machine),
             interconnect: Interconnect::new(machine, timed),
-            memory: Memory::new(machine, timed),
-            moesi: machine.protocol == Protocol::Moesi,
+            memory: MemorySystem::new(machine, timed),
+            moesi: machine.protocol == CoherenceProtocol::Moesi,
             prefetchers: levels.iter().map(prefetcher).collect(),
             looks_ahead: levels.iter().any(|l| l.prefetch.is_some()),
             ahead: Vec::new(),
-            under_way: UnderWay::new(machine, &tree, timed),
+            under_way: OutstandingMisses::new(machine, &tree, timed),
             first_use: false,
             now: 0.0,
             losers: Vec::new(),
-            tally: Tally::default(),
-            last: Share::default(),
+            tally: HierarchyCounts::default(),
+            last: ActivityCounts::default(),
             kinds: [0; DEPTH],
             tree,
             pages,
         };
-        new.clear(machine);
+        new.clear_counts(machine);
         new
     }
 
     /// Begins to count anew.
-    pub fn clear(&mut self, machine: &Machine) {
-        self.tally = Tally {
+    pub fn clear_counts(&mut self, machine: &SimulatedMachine) {
+        self.tally = HierarchyCounts {
             link_bytes: vec![0; machine.links.links.len()],
             nodes: vec![NodeCounts::default(); machine.nodes.len()],
-            ..Tally::default()
+            ..HierarchyCounts::default()
         };
     }
 
@@ -132,34 +136,44 @@ impl Hierarchy {
         self.tally.levels[0].accesses += 1;
         // Branches have the numbers of their first caches.
         let first = &mut self.caches[0];
-        let set = first.set(branch, line);
-        if !first.front_hit(set, line, write) {
-            let Some(at) = first.find(set, line) else {
-                return self.miss_first(set, branch, line, write, now);
+        let set = first.set_start(branch, line);
+        if !first.is_plain_mru_hit(set, line, write) {
+            let Some(at) = first.find_way(set, line) else {
+                return self.miss_first_level(set, branch, line, write, now);
             };
-            let at = first.touch(set, at);
+            let at = first.touch_way(set, at);
             if !first.plain_hit(at, line, write) {
-                return (self.hit_first(at, branch, line, write, now), 0);
+                return (self.hit_first_level(at, branch, line, write, now), 0);
             }
         }
         (
-            self.under_way.there(branch, line, now + self.first_latency),
+            self.under_way
+                .ready_at(branch, line, now + self.first_latency),
             0,
         )
     }
 
     /// Whether a branch's first level has a line.
     #[inline]
-    pub fn has(&self, branch: usize, line: u32) -> bool {
-        let set = self.caches[0].set(branch, line);
-        self.caches[0].find(set, line).is_some()
+    pub fn first_level_has(&self, branch: usize, line: u32) -> bool {
+        let set = self.caches[0].set_start(branch, line);
+        self.caches[0].find_way(set, line).is_some()
     }
 
     /// A hit of a line that was fetched ahead, or a write that has to ask.
     #[cold]
-    fn hit_first(&mut self, at: usize, branch: usize, line: u32, write: bool, now: f64) -> f64 {
+    fn hit_first_level(
+        &mut self,
+        at: usize,
+        branch: usize,
+        line: u32,
+        write: bool,
+        now: f64,
+    ) -> f64 {
         let flags = self.caches[0].flags(at);
-        let mut done = self.under_way.there(branch, line, now + self.first_latency);
+        let mut done = self
+            .under_way
+            .ready_at(branch, line, now + self.first_latency);
         if write {
             if flags & WRITABLE == 0 {
                 self.now = now;
@@ -167,15 +181,15 @@ impl Hierarchy {
             }
             self.caches[0].set_flags(at, DIRTY);
         }
-        if flags & AHEAD != 0 {
-            self.used(0, at);
-            self.look_ahead(branch, 0, line, now);
+        if flags & PREFETCHED != 0 {
+            self.count_useful_prefetch(0, at);
+            self.train_prefetcher(branch, 0, line, now);
         }
         done
     }
 
     #[inline(never)]
-    fn miss_first(
+    fn miss_first_level(
         &mut self,
         set: usize,
         branch: usize,
@@ -185,7 +199,7 @@ impl Hierarchy {
     ) -> (f64, usize) {
         let mut sets = [0; DEPTH];
         sets[0] = set;
-        let mut request = Request {
+        let mut request = LineRequest {
             branch,
             line,
             write,
@@ -195,50 +209,50 @@ impl Hierarchy {
             sets,
         };
         self.first_use = false;
-        let (done, missed) = self.fetch(&mut request);
+        let (done, missed) = self.serve_miss(&mut request);
         // The first use of a line that was fetched ahead counts for the prefetcher like a miss.
         let shown = missed + usize::from(self.first_use);
         self.last.first_misses += 1;
         self.last.last_misses += u64::from(missed == self.tree.depth);
         if self.looks_ahead {
             for level in 0..shown {
-                self.look_ahead(branch, level, line, now);
+                self.train_prefetcher(branch, level, line, now);
             }
         }
         (done, missed)
     }
 
     /// A line that was fetched ahead is used.
-    pub(super) fn used(&mut self, level: usize, at: usize) {
-        self.caches[level].clear_flags(at, AHEAD);
+    pub(super) fn count_useful_prefetch(&mut self, level: usize, at: usize) {
+        self.caches[level].clear_flags(at, PREFETCHED);
         self.tally.levels[level].useful += 1;
         self.first_use = true;
     }
 
     /// Shows a prefetcher what it is asked for, and does what it wants.
-    fn look_ahead(&mut self, branch: usize, level: usize, line: u32, now: f64) {
+    fn train_prefetcher(&mut self, branch: usize, level: usize, line: u32, now: f64) {
         let Some(prefetcher) = &mut self.prefetchers[level] else {
             return;
         };
         let mut ahead = std::mem::take(&mut self.ahead);
-        prefetcher.see(self.tree.cache(branch, level), line, &mut ahead);
+        prefetcher.observe(self.tree.cache(branch, level), line, &mut ahead);
         for &line in &ahead {
-            self.fetch_ahead(branch, level, line, now);
+            self.prefetch_line(branch, level, line, now);
         }
         self.ahead = ahead;
     }
 
-    fn fetch_ahead(&mut self, branch: usize, level: usize, line: u32, now: f64) {
+    fn prefetch_line(&mut self, branch: usize, level: usize, line: u32, now: f64) {
         // The page is the one of the access, so it has a home; its other lines may be new.
         self.lines.reserve(line);
         let present = (0..=level).any(|l| self.find(branch, l, line).is_some());
-        if present || self.is_anothers(branch, line) {
+        if present || self.is_owned_elsewhere(branch, line) {
             return;
         }
         self.tally.levels[level].prefetches += 1;
         let mut sets = [0; DEPTH];
-        sets[level] = self.set(branch, level, line);
-        let mut request = Request {
+        sets[level] = self.set_start(branch, level, line);
+        let mut request = LineRequest {
             branch,
             line,
             write: false,
@@ -247,12 +261,12 @@ impl Hierarchy {
             now,
             sets,
         };
-        self.fetch(&mut request);
+        self.serve_miss(&mut request);
     }
 
     /// Whether another branch has a line for itself, where this one cannot look: below the last
     /// level, or in a last level of its own.
-    fn is_anothers(&self, branch: usize, line: u32) -> bool {
+    fn is_owned_elsewhere(&self, branch: usize, line: u32) -> bool {
         let owner = self.lines.private_owner(line);
         let Some(o) = owner.filter(|&o| o != branch) else {
             return false;
@@ -268,13 +282,13 @@ impl Hierarchy {
 
     /// Serves a request that its first level does not have; when it is done, and how many levels
     /// did not have it.
-    fn fetch(&mut self, r: &mut Request) -> (f64, usize) {
+    fn serve_miss(&mut self, r: &mut LineRequest) -> (f64, usize) {
         self.now = r.now;
 
         for level in r.first + 1..self.tree.private {
             if let Some(at) = self.look_up(r, level) {
                 let done = self.serve_from_branch(r, level, at);
-                self.under_way.comes(&self.tree, r, level, done);
+                self.under_way.add_fill(&self.tree, r, level, done);
                 return (done, level);
             }
         }
@@ -285,32 +299,37 @@ impl Hierarchy {
         let missed = hit.map_or(self.tree.depth, |(level, _)| level);
         self.count_misses(r, hit, missed);
         let served = match hit {
-            Some((level, at)) => self.inside(r, level, at),
-            None => self.outside(r),
+            Some((level, at)) => self.serve_in_domain(r, level, at),
+            None => self.serve_by_directory(r),
         };
-        self.lines.hold(r.line, r.branch);
+        self.lines.add_holder(r.line, r.branch);
         self.fill(r, missed, &served);
-        self.under_way.comes(&self.tree, r, missed, served.done);
+        self.under_way.add_fill(&self.tree, r, missed, served.done);
         (served.done, missed)
     }
 
     /// Counts why levels up to `missed` did not have a line, or keeps it for who will use it.
-    fn count_misses(&mut self, r: &Request, hit: Option<(usize, usize)>, missed: usize) {
+    fn count_misses(&mut self, r: &LineRequest, hit: Option<(usize, usize)>, missed: usize) {
         if r.ahead {
-            let why = self.kind(0, r.branch, r.line, self.lost(0, r.branch, r.line));
-            self.under_way.keep_kind(r.branch, r.line, why);
+            let why = self.miss_kind(
+                0,
+                r.branch,
+                r.line,
+                self.never_held_or_invalidated(0, r.branch, r.line),
+            );
+            self.under_way.note_prefetch_kind(r.branch, r.line, why);
             return;
         }
-        let ahead = hit.is_some_and(|(level, at)| self.caches[level].flags(at) & AHEAD != 0);
-        let kept = ahead.then(|| self.under_way.take_kind(r.branch, r.line));
-        let mut lost = self.lost(0, r.branch, r.line);
+        let ahead = hit.is_some_and(|(level, at)| self.caches[level].flags(at) & PREFETCHED != 0);
+        let kept = ahead.then(|| self.under_way.take_prefetch_kind(r.branch, r.line));
+        let mut lost = self.never_held_or_invalidated(0, r.branch, r.line);
         for level in 0..missed {
             if level >= self.tree.private {
-                lost = self.lost(level, r.branch, r.line);
+                lost = self.never_held_or_invalidated(level, r.branch, r.line);
             }
             let kind = match kept.flatten() {
                 Some(kind) => kind,
-                None => self.kind(level, r.branch, r.line, lost),
+                None => self.miss_kind(level, r.branch, r.line, lost),
             };
             self.count_miss(level, kind);
         }
@@ -318,24 +337,24 @@ impl Hierarchy {
 
     /// Looks for a line at a level; its place, moved to the front.
     #[inline]
-    fn look_up(&mut self, r: &mut Request, level: usize) -> Option<usize> {
+    fn look_up(&mut self, r: &mut LineRequest, level: usize) -> Option<usize> {
         let counts = &mut self.tally.levels[level];
         counts.accesses += u64::from(!r.ahead);
         counts.touches += u64::from(r.ahead);
-        let set = self.set(r.branch, level, r.line);
+        let set = self.set_start(r.branch, level, r.line);
         r.sets[level] = set;
         if level >= self.tree.private && !self.may_have(r.branch, level, r.line) {
             return None;
         }
         let caches = &mut self.caches[level];
-        let at = caches.find(set, r.line)?;
-        Some(caches.touch(set, at))
+        let at = caches.find_way(set, r.line)?;
+        Some(caches.touch_way(set, at))
     }
 
     /// Where a line's set begins in the branch's cache of a level.
     #[inline]
-    pub(super) fn set(&self, branch: usize, level: usize, line: u32) -> usize {
-        self.caches[level].set(self.tree.cache(branch, level), line)
+    pub(super) fn set_start(&self, branch: usize, level: usize, line: u32) -> usize {
+        self.caches[level].set_start(self.tree.cache(branch, level), line)
     }
 
     /// Whether the directory does not know that the branch's cache of a level is without a line.
@@ -343,13 +362,13 @@ impl Hierarchy {
     fn may_have(&self, branch: usize, level: usize, line: u32) -> bool {
         let cache = self.tree.cache(branch, level);
         let is_owners = |o| self.tree.cache(o, level) == cache;
-        self.lines.is_copy(line, level, cache) || self.lines.owner(line).is_some_and(is_owners)
+        self.lines.is_sharer(line, level, cache) || self.lines.owner(line).is_some_and(is_owners)
     }
 
-    /// [`Hierarchy::find`] where the line is likely to be, if the level is the branch's own: a
+    /// [`CacheHierarchy::find`] where the line is likely to be, if the level is the branch's own: a
     /// search then takes less than asking the directory.
     #[inline]
-    pub(super) fn find_near(
+    pub(super) fn find_likely(
         &self,
         branch: usize,
         level: usize,
@@ -359,8 +378,8 @@ impl Hierarchy {
             return self.find(branch, level, line);
         }
         let caches = &self.caches[level];
-        let set = caches.set(branch, line);
-        Some((set, caches.find(set, line)?))
+        let set = caches.set_start(branch, line);
+        Some((set, caches.find_way(set, line)?))
     }
 
     /// Where a line is in the branch's cache of a level: set and place. Searched only if the
@@ -370,20 +389,21 @@ impl Hierarchy {
         if !self.may_have(branch, level, line) {
             return None;
         }
-        let set = self.set(branch, level, line);
-        Some((set, self.caches[level].find(set, line)?))
+        let set = self.set_start(branch, level, line);
+        Some((set, self.caches[level].find_way(set, line)?))
     }
 
     /// A hit in the branch, above its first level.
-    fn serve_from_branch(&mut self, r: &Request, level: usize, at: usize) -> f64 {
+    fn serve_from_branch(&mut self, r: &LineRequest, level: usize, at: usize) -> f64 {
         let flags = self.caches[level].flags(at);
         if !r.ahead {
-            let kept = (flags & AHEAD != 0).then(|| self.under_way.take_kind(r.branch, r.line));
+            let kept = (flags & PREFETCHED != 0)
+                .then(|| self.under_way.take_prefetch_kind(r.branch, r.line));
             // The branch has the line, so no write took it away.
             for below in 0..level {
                 let kind = if let Some(kind) = kept {
                     kind.unwrap_or(MissKind::Cold)
-                } else if flags & WRITABLE == 0 && self.lines.any_at(r.line, below) {
+                } else if flags & WRITABLE == 0 && self.lines.has_sharers_at(r.line, below) {
                     MissKind::Replication
                 } else {
                     MissKind::Capacity
@@ -392,16 +412,16 @@ impl Hierarchy {
             }
         }
         let mut done = r.now + self.latency[level];
-        if flags & AHEAD != 0 && !r.ahead {
-            self.used(level, at);
-            done = self.under_way.there(r.branch, r.line, done);
+        if flags & PREFETCHED != 0 && !r.ahead {
+            self.count_useful_prefetch(level, at);
+            done = self.under_way.ready_at(r.branch, r.line, done);
         }
         let mut private = flags & WRITABLE;
         if r.write && private == 0 {
             done = done.max(self.upgrade(r.branch, r.line, r.now));
             private = WRITABLE;
         }
-        let served = Served {
+        let served = RequestOutcome {
             done,
             below: private,
             last: private,
@@ -431,9 +451,15 @@ impl Hierarchy {
         self.tally.levels[level].misses[kind as usize] += 1;
     }
 
-    /// Why the branch's cache of a level does not have a line, given [`Hierarchy::lost`].
+    /// Why the branch's cache of a level does not have a line, given [`CacheHierarchy::lost`].
     #[inline]
-    fn kind(&self, level: usize, branch: usize, line: u32, lost: Option<MissKind>) -> MissKind {
+    fn miss_kind(
+        &self,
+        level: usize,
+        branch: usize,
+        line: u32,
+        lost: Option<MissKind>,
+    ) -> MissKind {
         if let Some(kind) = lost {
             return kind;
         }
@@ -442,7 +468,7 @@ impl Hierarchy {
             let other = owner.filter(|&o| self.tree.cache(o, level) != cache);
             other.is_some_and(|o| self.find(o, level, line).is_some())
         };
-        if self.lines.any_at(line, level) || elsewhere() {
+        if self.lines.has_sharers_at(line, level) || elsewhere() {
             MissKind::Replication
         } else {
             MissKind::Capacity
@@ -452,11 +478,16 @@ impl Hierarchy {
     /// Whether the branch's cache of a level never had a line, or lost it to a write: the same for
     /// all levels of its own.
     #[inline]
-    fn lost(&self, level: usize, branch: usize, line: u32) -> Option<MissKind> {
+    fn never_held_or_invalidated(
+        &self,
+        level: usize,
+        branch: usize,
+        line: u32,
+    ) -> Option<MissKind> {
         let cache = self.tree.cache(branch, level);
         if self.lines.was_held(&self.tree, line, level, cache) {
             None
-        } else if self.lines.was_taken(&self.tree, line, level, cache) {
+        } else if self.lines.was_invalidated(&self.tree, line, level, cache) {
             Some(MissKind::Invalidation)
         } else {
             Some(MissKind::Cold)

@@ -1,16 +1,16 @@
 //! The interconnect: messages go along the links of a route, one link after another. Each counts
 //! its bytes, and is occupied for bytes / bandwidth.
-use super::machine::Machine;
-use super::queue::Queue;
+use super::machine::SimulatedMachine;
+use super::queue::BusyIntervals;
 
-struct Link {
+struct LinkState {
     latency: f64,
     cycles_per_byte: f64,
-    queue: Queue,
+    queue: BusyIntervals,
 }
 
 pub struct Interconnect {
-    links: Vec<Link>,
+    links: Vec<LinkState>,
     /// By from * endpoints + to: where its links begin in `hops`; one more at the end.
     starts: Vec<u32>,
     hops: Vec<u32>,
@@ -23,17 +23,17 @@ pub struct Interconnect {
 }
 
 impl Interconnect {
-    pub fn new(machine: &Machine, timed: bool) -> Self {
+    pub fn new(machine: &SimulatedMachine, timed: bool) -> Self {
         let m = &machine.links;
         let (mut starts, mut hops) = (vec![0], Vec::new());
         for route in m.routes.iter().flatten() {
             hops.extend(route);
             starts.push(hops.len() as u32);
         }
-        let links = m.links.iter().map(|l| Link {
+        let links = m.links.iter().map(|l| LinkState {
             latency: l.latency,
             cycles_per_byte: 1.0 / l.bandwidth,
-            queue: Queue::default(),
+            queue: BusyIntervals::default(),
         });
         Interconnect {
             links: links.collect(),
@@ -58,14 +58,14 @@ impl Interconnect {
             if self.timed {
                 let link = &mut self.links[n];
                 let length = f64::from(bytes) * link.cycles_per_byte;
-                time = link.queue.serve(time, length) + length + link.latency;
+                time = link.queue.reserve(time, length) + length + link.latency;
             }
         }
         time
     }
 
     /// Whether nothing but a package lies between two endpoints.
-    pub fn beside(&self, from: u32, to: u32) -> bool {
+    pub fn same_package_only(&self, from: u32, to: u32) -> bool {
         let pair = from as usize * self.endpoints + to as usize;
         self.starts[pair] == self.starts[pair + 1]
     }

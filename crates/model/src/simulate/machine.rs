@@ -3,30 +3,30 @@
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Machine {
+pub struct SimulatedMachine {
     /// What each core can do.
-    pub core: Core,
+    pub core: CoreParameters,
     /// The caches between cores and memory, the nearest first. All lines have one length.
-    pub levels: Vec<Level>,
+    pub levels: Vec<CacheLevelParameters>,
     /// Bytes, a power of two.
     pub line: u32,
     /// How caches are kept coherent.
-    pub protocol: Protocol,
+    pub protocol: CoherenceProtocol,
     /// By position in `Tree::units`.
-    pub units: Vec<Unit>,
+    pub units: Vec<PuParameters>,
     /// Number of packages (sockets).
     pub packages: u32,
     /// By `NodeIx`, memory-only ones included.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NodeParameters>,
     /// The interconnect.
-    pub links: Links,
+    pub links: InterconnectParameters,
     /// Coefficients of energy.
-    pub energy: Energy,
+    pub energy: EnergyCoefficients,
 }
 
 /// What all cores have in common. Frequencies are fixed: all latencies are in core cycles.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Core {
+pub struct CoreParameters {
     /// GHz.
     pub frequency: f64,
     /// Instructions that retire in a cycle when nothing is waited for.
@@ -39,7 +39,7 @@ pub struct Core {
 
 /// One level of cache; all its caches are alike.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Level {
+pub struct CacheLevelParameters {
     /// "L1d", "L2", "L3".
     pub name: String,
     /// Capacity of one cache, bytes.
@@ -47,18 +47,18 @@ pub struct Level {
     /// Of a set; sets = bytes / (ways * line), any number of them.
     pub ways: u32,
     /// Which line leaves when a set is full.
-    pub replacement: Replacement,
+    pub replacement: ReplacementPolicy,
     /// Cycles from the core to data that are found here, all levels before it included.
     pub latency: u32,
     /// What lies in a cache below (nearer to a core) lies here too: an eviction here evicts there.
     pub inclusive: bool,
     /// The level's prefetcher, if it has one.
-    pub prefetch: Option<Prefetch>,
+    pub prefetch: Option<PrefetcherKind>,
     /// Number of caches.
     pub caches: u32,
 }
 
-impl Level {
+impl CacheLevelParameters {
     /// Sets of a cache, for lines of `line` bytes; 0 where not even one fits.
     #[must_use]
     pub fn sets(&self, line: u32) -> u32 {
@@ -69,7 +69,7 @@ impl Level {
 
 /// Replacement policy of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replacement {
+pub enum ReplacementPolicy {
     /// The least recently used line leaves.
     Lru,
     /// Tree pseudo-LRU over the ways, rounded up to a power of two.
@@ -78,7 +78,7 @@ pub enum Replacement {
 
 /// A hardware prefetcher.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Prefetch {
+pub enum PrefetcherKind {
     /// By the distance between accesses of one place in the code or, where that is unknown,
     /// within one page: `degree` lines ahead once a distance was seen twice.
     Stride {
@@ -99,7 +99,7 @@ pub enum Prefetch {
 
 /// Coherence protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum CoherenceProtocol {
     /// A dirty line that another cache reads is written back.
     Mesi,
     /// It stays dirty in its owner, who supplies it.
@@ -108,14 +108,14 @@ pub enum Protocol {
 
 /// A processing unit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unit {
+pub struct PuParameters {
     /// Number of its core; SMT siblings share one.
     pub core: u32,
     /// Number of its package.
     pub package: u32,
-    /// The node whose memory is the nearest: a position in [`Machine::nodes`].
+    /// The node whose memory is the nearest: a position in [`SimulatedMachine::nodes`].
     pub node: u32,
-    /// The endpoint of the interconnect it hangs on: see [`Links`]. Mostly its node.
+    /// The endpoint of the interconnect it hangs on: see [`InterconnectParameters`]. Mostly its node.
     pub at: u32,
     /// Number of its cache at each level.
     pub caches: Vec<u32>,
@@ -123,16 +123,16 @@ pub struct Unit {
 
 /// A node's memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct NodeParameters {
     /// Number of the package it belongs to.
     pub package: u32,
     /// Organisation and timing of its memory.
-    pub dram: Dram,
+    pub dram: DramParameters,
 }
 
 /// Times in core cycles.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Dram {
+pub struct DramParameters {
     /// Channels of the node.
     pub channels: u32,
     /// Of a channel, over all its ranks.
@@ -155,9 +155,9 @@ pub struct Dram {
 /// units hang on: a package of a machine whose one memory serves several, a core complex with a
 /// link of its own to the rest of its package. A request goes along `routes`, a link at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Links {
+pub struct InterconnectParameters {
     /// All links, one direction each.
-    pub links: Vec<Link>,
+    pub links: Vec<LinkParameters>,
     /// `routes[from][to]`, by endpoint: positions in `links`, in order; empty where from = to.
     /// Every endpoint can be reached from every other.
     pub routes: Vec<Vec<Vec<u32>>>,
@@ -172,7 +172,7 @@ pub struct Links {
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Link {
+pub struct LinkParameters {
     /// Endpoint it starts from.
     pub from: u32,
     /// Endpoint it leads to.
@@ -187,7 +187,7 @@ pub struct Link {
 
 /// Coefficients. Static power lasts as long as the run does; dynamic energy is per event.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Energy {
+pub struct EnergyCoefficients {
     /// W of one core, and nJ of an instruction.
     pub core_static: f64,
     /// nJ of an instruction.

@@ -5,28 +5,28 @@
 //! a power of two in length do not meet in one bank. Rows stay open until another is wanted. A
 //! line of a row that is open takes CL; where no row was open RCD + CL; where another was RP + RCD
 //! + CL. Its transfer then occupies the channel. Writes occupy but are not waited for.
-use super::machine::{Dram, Machine};
+use super::machine::{DramParameters, SimulatedMachine};
 use super::outcome::NodeCounts;
-use super::queue::Queue;
+use super::queue::BusyIntervals;
 
 #[derive(Clone, Copy, Default)]
-struct Bank {
+struct DramBank {
     /// The row that is open, + 1; 0: none.
     open: u64,
-    queue: Queue,
+    queue: BusyIntervals,
 }
 
 /// Division by a number that stays: most are powers of two, and a shift then takes less.
 #[derive(Clone, Copy)]
-struct Divisor {
+struct FastDivisor {
     by: u64,
     /// Where it is a power of two.
     bits: Option<u32>,
 }
 
-impl Divisor {
+impl FastDivisor {
     fn new(by: u32) -> Self {
-        Divisor {
+        FastDivisor {
             by: u64::from(by),
             bits: by.is_power_of_two().then(|| by.trailing_zeros()),
         }
@@ -42,42 +42,48 @@ impl Divisor {
     }
 }
 
-struct Node {
-    dram: Dram,
-    lines_per_row: Divisor,
+struct NodeMemory {
+    dram: DramParameters,
+    lines_per_row: FastDivisor,
     /// Their numbers; banks of a channel.
-    by_channel: Divisor,
-    by_bank: Divisor,
-    banks: Vec<Bank>,
-    channels: Vec<Queue>,
+    by_channel: FastDivisor,
+    by_bank: FastDivisor,
+    banks: Vec<DramBank>,
+    channels: Vec<BusyIntervals>,
 }
 
-pub struct Memory {
-    nodes: Vec<Node>,
+pub struct MemorySystem {
+    nodes: Vec<NodeMemory>,
     timed: bool,
 }
 
-impl Memory {
-    pub fn new(machine: &Machine, timed: bool) -> Self {
+impl MemorySystem {
+    pub fn new(machine: &SimulatedMachine, timed: bool) -> Self {
         let nodes = machine.nodes.iter().map(|node| {
             let dram = node.dram.clone();
-            Node {
-                lines_per_row: Divisor::new(dram.row / machine.line),
-                by_channel: Divisor::new(dram.channels),
-                by_bank: Divisor::new(dram.banks),
-                banks: vec![Bank::default(); dram.channels as usize * dram.banks as usize],
-                channels: vec![Queue::default(); dram.channels as usize],
+            NodeMemory {
+                lines_per_row: FastDivisor::new(dram.row / machine.line),
+                by_channel: FastDivisor::new(dram.channels),
+                by_bank: FastDivisor::new(dram.banks),
+                banks: vec![DramBank::default(); dram.channels as usize * dram.banks as usize],
+                channels: vec![BusyIntervals::default(); dram.channels as usize],
                 dram,
             }
         });
-        Memory {
+        MemorySystem {
             nodes: nodes.collect(),
             timed,
         }
     }
 
     /// Reads or writes line `number` of a node from time `at` on; when it is there.
-    pub fn serve(&mut self, node: usize, number: u64, at: f64, counts: &mut NodeCounts) -> f64 {
+    pub fn access_line(
+        &mut self,
+        node: usize,
+        number: u64,
+        at: f64,
+        counts: &mut NodeCounts,
+    ) -> f64 {
         let node = &mut self.nodes[node];
         let (line, channel) = node.by_channel.divide(number);
         let (rows, _) = node.lines_per_row.divide(line);
@@ -96,8 +102,8 @@ impl Memory {
         if !self.timed {
             return at;
         }
-        let start = bank.queue.serve(at, prepare + dram.burst) + prepare + dram.cas;
-        let moved = node.channels[channel as usize].serve(start, dram.burst);
+        let start = bank.queue.reserve(at, prepare + dram.burst) + prepare + dram.cas;
+        let moved = node.channels[channel as usize].reserve(start, dram.burst);
         moved + dram.burst + dram.controller
     }
 }

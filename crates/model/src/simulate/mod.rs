@@ -38,25 +38,25 @@ mod turn;
 mod under_way;
 mod wheel;
 
-use hierarchy::Hierarchy;
-use hither_profile::bursts::{Access, Piece};
-use machine::Machine;
-use outcome::{Counts, Share};
-use replay::Replay;
+use hierarchy::CacheHierarchy;
+use hither_profile::bursts::{BurstAccess, BurstPiece};
+use machine::SimulatedMachine;
+use outcome::{ActivityCounts, SimulationCounts};
+use replay::WindowReplay;
 
 /// What the threads of a window did, decoded a piece at a time. One for each simulation: several
 /// read the same trace at the same time.
-pub trait Source {
+pub trait AccessSource {
     /// Threads that have pieces in this window, each a position in `Setup::units`.
     fn threads(&self) -> &[u32];
-    /// The next piece of a thread of [`Source::threads`], its accesses in `into` (which is cleared
+    /// The next piece of a thread of [`AccessSource::threads`], its accesses in `into` (which is cleared
     /// first): addresses are of one address space for all processes (shared memory has one
     /// address, other processes' memory lies apart). `None` at the end.
-    fn next(&mut self, thread: u32, into: &mut Vec<Access>) -> Option<Piece>;
+    fn next_piece(&mut self, thread: u32, into: &mut Vec<BurstAccess>) -> Option<BurstPiece>;
 }
 
 /// Where things are.
-pub struct Setup<'a> {
+pub struct WindowSetup<'a> {
     /// By thread of the profile: its unit, a position in `Machine::units`. Several threads of one
     /// unit take turns.
     pub units: &'a [u32],
@@ -71,7 +71,7 @@ pub struct Setup<'a> {
 
 /// Why something cannot be simulated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum SimulationError {
     /// The description of the machine contradicts itself.
     #[error("the machine cannot be simulated: {0}")]
     Machine(String),
@@ -87,19 +87,19 @@ pub enum Error {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WindowOutcome {
     /// Sums over all threads.
-    pub counts: Counts,
+    pub counts: SimulationCounts,
     /// By position in `Setup::units`; zero for threads that were not in the window.
-    pub threads: Vec<Share>,
+    pub threads: Vec<ActivityCounts>,
     /// By number; empty without `Setup::group`. Only what happens at misses: accesses and
     /// instructions are 0, and read time is that of reads that missed.
-    pub groups: Vec<Share>,
+    pub groups: Vec<ActivityCounts>,
 }
 
 /// A machine in the state in which the windows so far have left it: caches, homes of pages, open
 /// rows.
 pub struct Simulation<'a> {
-    machine: &'a Machine,
-    hierarchy: Hierarchy,
+    machine: &'a SimulatedMachine,
+    hierarchy: CacheHierarchy,
     timed: bool,
     /// Cycles so far, and when the window began that is played.
     now: f64,
@@ -113,12 +113,12 @@ impl<'a> Simulation<'a> {
     /// the number of its instructions.
     ///
     /// # Errors
-    /// [`Error::Machine`].
-    pub fn new(machine: &'a Machine, timed: bool) -> Result<Self, Error> {
-        check::check(machine)?;
+    /// [`SimulationError::SimulatedMachine`].
+    pub fn new(machine: &'a SimulatedMachine, timed: bool) -> Result<Self, SimulationError> {
+        check::check_machine(machine)?;
         Ok(Simulation {
             machine,
-            hierarchy: Hierarchy::new(machine, timed),
+            hierarchy: CacheHierarchy::new(machine, timed),
             timed,
             now: 0.0,
             began: 0.0,
@@ -130,16 +130,16 @@ impl<'a> Simulation<'a> {
     /// it only warms up: all counts are 0.
     ///
     /// # Errors
-    /// [`Error::Unit`] for a thread without a unit, [`Error::TooManyPages`].
-    pub fn window<S: Source + ?Sized>(
+    /// [`SimulationError::Unit`] for a thread without a unit, [`SimulationError::TooManyPages`].
+    pub fn play_window<S: AccessSource + ?Sized>(
         &mut self,
         source: &mut S,
-        setup: &Setup,
+        setup: &WindowSetup,
         counted: bool,
-    ) -> Result<WindowOutcome, Error> {
+    ) -> Result<WindowOutcome, SimulationError> {
         self.began = self.now;
         self.done.clear();
-        self.part(source, setup, counted)
+        self.play_part(source, setup, counted)
     }
 
     /// Plays a further part of the window: each thread goes on when it was done with those before.
@@ -147,24 +147,24 @@ impl<'a> Simulation<'a> {
     ///
     /// # Errors
     /// As [`Simulation::window`].
-    pub fn part<S: Source + ?Sized>(
+    pub fn play_part<S: AccessSource + ?Sized>(
         &mut self,
         source: &mut S,
-        setup: &Setup,
+        setup: &WindowSetup,
         counted: bool,
-    ) -> Result<WindowOutcome, Error> {
+    ) -> Result<WindowOutcome, SimulationError> {
         for &thread in source.threads() {
             match setup.units.get(thread as usize) {
                 Some(&unit) if (unit as usize) < self.machine.units.len() => {}
-                _ => return Err(Error::Unit(thread)),
+                _ => return Err(SimulationError::Unit(thread)),
             }
         }
         let begin = self.now;
-        self.hierarchy.clear(self.machine);
-        self.hierarchy.pages.ask_again();
+        self.hierarchy.clear_counts(self.machine);
+        self.hierarchy.pages.refresh_homes();
         let time = (self.timed, begin);
         let begins = |thread: u32| self.done.get(thread as usize).map_or(self.began, |at| *at);
-        let replay = Replay::new(
+        let replay = WindowReplay::new(
             self.machine,
             &mut self.hierarchy,
             setup,
@@ -179,7 +179,7 @@ impl<'a> Simulation<'a> {
             self.done[*thread as usize] = *at;
         }
         let mut outcome = WindowOutcome {
-            threads: vec![Share::default(); setup.units.len()],
+            threads: vec![ActivityCounts::default(); setup.units.len()],
             ..WindowOutcome::default()
         };
         if counted {
@@ -198,13 +198,13 @@ impl<'a> Simulation<'a> {
     }
 
     /// What the hierarchy counted, and the threads' sums.
-    fn counts(&mut self, threads: &[Share]) -> Counts {
+    fn counts(&mut self, threads: &[ActivityCounts]) -> SimulationCounts {
         let tally = std::mem::take(&mut self.hierarchy.tally);
         let mut levels = tally.levels[..self.machine.levels.len()].to_vec();
         for level in &mut levels {
             level.touches += level.accesses;
         }
-        Counts {
+        SimulationCounts {
             instructions: threads.iter().map(|t| t.instructions).sum(),
             accesses: threads.iter().map(|t| t.accesses).sum(),
             levels,
@@ -214,7 +214,7 @@ impl<'a> Simulation<'a> {
             link_bytes: tally.link_bytes,
             nodes: tally.nodes,
             read_time: threads.iter().map(|t| t.read_time).sum(),
-            ..Counts::default()
+            ..SimulationCounts::default()
         }
     }
 }

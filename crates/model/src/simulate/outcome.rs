@@ -48,7 +48,7 @@ pub struct NodeCounts {
 
 /// What may be asked for per thread, per structure and over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share {
+pub struct ActivityCounts {
     /// Reads and writes.
     pub accesses: u64,
     /// Instructions executed.
@@ -67,9 +67,9 @@ pub struct Share {
     pub read_time: f64,
 }
 
-impl Share {
+impl ActivityCounts {
     /// Adds another's misses, transfers and memory reads.
-    pub fn add_events(&mut self, other: &Share) {
+    pub fn add_events(&mut self, other: &ActivityCounts) {
         self.first_misses += other.first_misses;
         self.last_misses += other.last_misses;
         self.transfers += other.transfers;
@@ -80,7 +80,7 @@ impl Share {
 
 /// Of a run, or a part of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counts {
+pub struct SimulationCounts {
     /// Instructions executed.
     pub instructions: u64,
     /// Reads and writes.
@@ -107,8 +107,8 @@ pub struct Counts {
     pub reads: u64,
 }
 
-impl AddAssign<&Counts> for Counts {
-    fn add_assign(&mut self, other: &Counts) {
+impl AddAssign<&SimulationCounts> for SimulationCounts {
+    fn add_assign(&mut self, other: &SimulationCounts) {
         self.instructions += other.instructions;
         self.accesses += other.accesses;
         self.cycles += other.cycles;

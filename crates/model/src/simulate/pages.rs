@@ -4,9 +4,9 @@
 //! is a 32-bit number and what is known of it lies in plain arrays. Frames are coloured: a frame
 //! equals its page modulo the number of colours, so that a line falls into the same set of every
 //! cache as it does by its address.
-use super::cache::LINES;
-use super::machine::Machine;
-use hither_table::fetch;
+use super::cache::LINE_LIMIT;
+use super::machine::SimulatedMachine;
+use hither_table::prefetch;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -19,19 +19,19 @@ const COLOURS: u64 = 1 << 16;
 const RECENT_BITS: u32 = 15;
 
 #[derive(Clone, Copy, Default)]
-struct Page {
+struct PageFrame {
     number: u64,
     home: u32,
     /// The window in which its home was last asked for; 0: none.
     asked: u32,
 }
 
-pub struct Pages {
-    frames: HashMap<u64, u32, BuildHasherDefault<Multiply>>,
+pub struct FrameTable {
+    frames: HashMap<u64, u32, BuildHasherDefault<MultiplyHasher>>,
     /// The last pages asked for: number and frame, by a hash of the number.
     recent: Vec<(u64, u32)>,
     /// By frame.
-    pages: Vec<Page>,
+    pages: Vec<PageFrame>,
     /// By colour: frames given out.
     next: Vec<u32>,
     lines_per_page: u32,
@@ -41,20 +41,20 @@ pub struct Pages {
     window: u32,
 }
 
-impl Pages {
+impl FrameTable {
     /// For a checked machine.
-    pub fn new(machine: &Machine) -> Self {
+    pub fn new(machine: &SimulatedMachine) -> Self {
         let lines_per_page = PAGE / machine.line;
         let mut colours = 1;
         for level in &machine.levels {
             let sets = u64::from(level.sets(machine.line));
-            let needed = sets / common_divisor(sets, u64::from(lines_per_page));
-            let both = colours / common_divisor(colours, needed) * needed;
+            let needed = sets / gcd(sets, u64::from(lines_per_page));
+            let both = colours / gcd(colours, needed) * needed;
             if both <= COLOURS {
                 colours = both;
             }
         }
-        Pages {
+        FrameTable {
             frames: HashMap::default(),
             recent: vec![(u64::MAX, 0); 1 << RECENT_BITS],
             pages: Vec::new(),
@@ -71,14 +71,14 @@ impl Pages {
     /// window what `home` says if it says anything. `None`: there are more
     /// pages than can be numbered.
     #[inline]
-    pub fn line(
+    pub fn line_of_address(
         &mut self,
         address: u64,
         toucher: u32,
         home: &dyn Fn(u64) -> Option<u32>,
     ) -> Option<u32> {
         let number = address / u64::from(PAGE);
-        let (page, frame) = self.recent[slot(number)];
+        let (page, frame) = self.recent[recent_slot(number)];
         let frame = if page == number {
             frame
         } else {
@@ -89,23 +89,23 @@ impl Pages {
 
     /// The same of an address that was asked for lately.
     #[inline]
-    pub fn known(&self, address: u64) -> Option<u32> {
+    pub fn recent_line(&self, address: u64) -> Option<u32> {
         let number = address / u64::from(PAGE);
-        let (page, frame) = self.recent[slot(number)];
+        let (page, frame) = self.recent[recent_slot(number)];
         let within = (address as u32 % PAGE) >> self.line_bits;
         (page == number).then(|| frame * self.lines_per_page + within)
     }
 
-    /// Has this computer fetch what [`Pages::known`] asks of an address.
+    /// Has this computer fetch what [`FrameTable::known`] asks of an address.
     #[inline]
-    pub fn fetch(&self, address: u64) {
-        fetch(&self.recent, slot(address / u64::from(PAGE)));
+    pub fn prefetch_recent(&self, address: u64) {
+        prefetch(&self.recent, recent_slot(address / u64::from(PAGE)));
     }
 
-    /// The same of what [`Pages::place`] asks of a line.
+    /// The same of what [`FrameTable::place`] asks of a line.
     #[inline]
-    pub fn fetch_place(&self, line: u32) {
-        fetch(
+    pub fn prefetch_frame(&self, line: u32) {
+        prefetch(
             &self.pages,
             (line >> self.lines_per_page.trailing_zeros()) as usize,
         );
@@ -120,7 +120,7 @@ impl Pages {
         let known = self.frames.get(&number).copied();
         let frame = match known {
             Some(frame) => frame,
-            None => self.add(number)?,
+            None => self.allocate_frame(number)?,
         };
         let page = &mut self.pages[frame as usize];
         if page.asked != self.window {
@@ -129,11 +129,11 @@ impl Pages {
             let home = home(number * u64::from(PAGE)).filter(|&n| n < self.nodes);
             page.home = home.unwrap_or(stays);
         }
-        self.recent[slot(number)] = (number, frame);
+        self.recent[recent_slot(number)] = (number, frame);
         Some(frame)
     }
 
-    fn add(&mut self, number: u64) -> Option<u32> {
+    fn allocate_frame(&mut self, number: u64) -> Option<u32> {
         let colours = self.next.len() as u32;
         let colour = (number % u64::from(colours)) as u32;
         let next = &mut self.next[colour as usize];
@@ -142,13 +142,13 @@ impl Pages {
             *next = 1;
         }
         let frame = u64::from(*next) * u64::from(colours) + u64::from(colour);
-        if (frame + 1) * u64::from(self.lines_per_page) > u64::from(LINES) {
+        if (frame + 1) * u64::from(self.lines_per_page) > u64::from(LINE_LIMIT) {
             return None;
         }
         *next += 1;
         let at = frame as usize;
         if at >= self.pages.len() {
-            self.pages.resize(at + 1, Page::default());
+            self.pages.resize(at + 1, PageFrame::default());
         }
         self.pages[at].number = number;
         self.frames.insert(number, frame as u32);
@@ -157,14 +157,14 @@ impl Pages {
 
     /// Homes are asked for again when pages are next touched: some are placed elsewhere now, or are
     /// of other memory that was mapped where they were. Those of which nothing is said stay.
-    pub fn ask_again(&mut self) {
+    pub fn refresh_homes(&mut self) {
         self.recent.fill((u64::MAX, 0));
         self.window += 1;
     }
 
     /// The node that holds a line, and the line's number in memory: by address, so that it is the
     /// same whatever the order in which pages were touched.
-    pub fn place(&self, line: u32) -> (usize, u64) {
+    pub fn home_of_line(&self, line: u32) -> (usize, u64) {
         // Lines of a page are a power of two.
         let bits = self.lines_per_page.trailing_zeros();
         let page = self.pages[(line >> bits) as usize];
@@ -179,25 +179,25 @@ impl Pages {
     }
 }
 
-/// Where a page's number is in [`Pages::recent`]: areas of threads often are a power of two apart.
+/// Where a page's number is in [`FrameTable::recent`]: areas of threads often are a power of two apart.
 #[inline]
-fn slot(number: u64) -> usize {
+fn recent_slot(number: u64) -> usize {
     (number.wrapping_mul(MIX) >> (64 - RECENT_BITS)) as usize
 }
 
-fn common_divisor(a: u64, b: u64) -> u64 {
+fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 {
         a
     } else {
-        common_divisor(b, a % b)
+        gcd(b, a % b)
     }
 }
 
 /// A hash of one number. Page numbers come from a trace, not from a rival.
 #[derive(Default)]
-struct Multiply(u64);
+struct MultiplyHasher(u64);
 
-impl Hasher for Multiply {
+impl Hasher for MultiplyHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -3,13 +3,13 @@
 //!
 //! Each cache has its own. It sees requests that miss, and the first use of a line that was
 //! fetched ahead; it does not look beyond a page, for it knows no addresses behind.
-use super::machine::Prefetch;
+use super::machine::PrefetcherKind;
 
 /// Pages that the stride prefetcher follows.
-const PLACES: usize = 16;
+const STRIDE_TRACKERS: usize = 16;
 
 #[derive(Clone, Copy, Default)]
-struct Run {
+struct PrefetchTracker {
     /// Page + 1; 0: unused.
     page: u32,
     last: u32,
@@ -20,40 +20,40 @@ struct Run {
 }
 
 /// The prefetchers of a level.
-pub struct Prefetcher {
-    kind: Prefetch,
+pub struct LevelPrefetchers {
+    kind: PrefetcherKind,
     /// By cache, its runs, the latest used first.
-    runs: Vec<Run>,
+    runs: Vec<PrefetchTracker>,
     each: usize,
     lines_per_page: u32,
 }
 
-impl Prefetcher {
-    pub fn new(kind: &Prefetch, caches: u32, lines_per_page: u32) -> Self {
+impl LevelPrefetchers {
+    pub fn new(kind: &PrefetcherKind, caches: u32, lines_per_page: u32) -> Self {
         let each = match kind {
-            Prefetch::Stride { .. } => PLACES,
-            Prefetch::Stream { streams, .. } => *streams as usize,
+            PrefetcherKind::Stride { .. } => STRIDE_TRACKERS,
+            PrefetcherKind::Stream { streams, .. } => *streams as usize,
         };
-        Prefetcher {
+        LevelPrefetchers {
             kind: kind.clone(),
-            runs: vec![Run::default(); each * caches as usize],
+            runs: vec![PrefetchTracker::default(); each * caches as usize],
             each,
             lines_per_page,
         }
     }
 
     /// A cache was asked for `line`: the lines to fetch, into `ahead`.
-    pub fn see(&mut self, cache: usize, line: u32, ahead: &mut Vec<u32>) {
+    pub fn observe(&mut self, cache: usize, line: u32, ahead: &mut Vec<u32>) {
         ahead.clear();
         let page = line / self.lines_per_page;
         let runs = &mut self.runs[cache * self.each..(cache + 1) * self.each];
         let Some(at) = runs.iter().position(|r| r.page == page + 1) else {
             runs.rotate_right(1);
             if let Some(run) = runs.first_mut() {
-                *run = Run {
+                *run = PrefetchTracker {
                     page: page + 1,
                     last: line,
-                    ..Run::default()
+                    ..PrefetchTracker::default()
                 };
             }
             return;
@@ -61,8 +61,8 @@ impl Prefetcher {
         runs[..=at].rotate_right(1);
         let run = &mut runs[0];
         let (first, reach) = match self.kind {
-            Prefetch::Stride { degree } => run.stride(line, degree),
-            Prefetch::Stream {
+            PrefetcherKind::Stride { degree } => run.stride(line, degree),
+            PrefetcherKind::Stream {
                 degree, distance, ..
             } => run.stream(line, degree, distance),
         };
@@ -76,7 +76,7 @@ impl Prefetcher {
     }
 }
 
-impl Run {
+impl PrefetchTracker {
     /// The steps from `line` to fetch: the first, and one behind the last.
     fn stride(&mut self, line: u32, degree: u32) -> (u32, u32) {
         let step = line as i32 - self.last as i32;

@@ -7,14 +7,14 @@ const KEPT: usize = 8;
 /// is not the order in which they arrive; so a request that arrives before one that is served
 /// later takes the gap before it, if it fits.
 #[derive(Clone, Copy, Default)]
-pub struct Queue {
+pub struct BusyIntervals {
     busy: [(f64, f64); KEPT],
     used: usize,
 }
 
-impl Queue {
+impl BusyIntervals {
     /// Serves a request of `length` that arrives at `at`; when that begins.
-    pub fn serve(&mut self, at: f64, length: f64) -> f64 {
+    pub fn reserve(&mut self, at: f64, length: f64) -> f64 {
         let mut n = self.used;
         // The first stretch that ends after `at`.
         while n > 0 && self.busy[n - 1].1 > at {

@@ -1,12 +1,12 @@
 //! Plays a window: threads advance together in simulated time, each on its unit.
-use super::core::{Misses, Stream};
-use super::hierarchy::Hierarchy;
-use super::machine::Machine;
-use super::outcome::Share;
-use super::turn::{Core, Thread, Turn};
-use super::wheel::Wheel;
-use super::{Error, Setup, Source};
-use hither_profile::bursts::Piece;
+use super::core::{InstructionWindow, MshrSlots};
+use super::hierarchy::CacheHierarchy;
+use super::machine::SimulatedMachine;
+use super::outcome::ActivityCounts;
+use super::turn::{SimCore, SimThread, ThreadTurn};
+use super::wheel::TimingWheel;
+use super::{AccessSource, SimulationError, WindowSetup};
+use hither_profile::bursts::BurstPiece;
 use std::collections::VecDeque;
 
 /// Cycles (or instructions, without timing) after which threads of one unit take turns. Linux
@@ -14,32 +14,32 @@ use std::collections::VecDeque;
 const SLICE: f64 = 100_000.0;
 
 #[derive(Default)]
-struct Unit {
+struct PuRunQueue {
     running: Option<usize>,
     waiting: VecDeque<usize>,
     slice_end: f64,
 }
 
 /// What a window gave besides the hierarchy's counts.
-pub struct Played {
+pub struct PlayedWindow {
     pub end: f64,
     pub busy: f64,
     pub reads: u64,
     /// With the time at which each was done.
-    pub threads: Vec<(u32, Share, f64)>,
-    pub groups: Vec<Share>,
+    pub threads: Vec<(u32, ActivityCounts, f64)>,
+    pub groups: Vec<ActivityCounts>,
 }
 
-pub struct Replay<'a, S: Source + ?Sized> {
-    machine: &'a Machine,
-    hierarchy: &'a mut Hierarchy,
-    setup: &'a Setup<'a>,
+pub struct WindowReplay<'a, S: AccessSource + ?Sized> {
+    machine: &'a SimulatedMachine,
+    hierarchy: &'a mut CacheHierarchy,
+    setup: &'a WindowSetup<'a>,
     source: &'a mut S,
     timed: bool,
-    threads: Vec<Thread>,
-    units: Vec<Unit>,
-    cores: Vec<Core>,
-    wheel: Wheel,
+    threads: Vec<SimThread>,
+    units: Vec<PuRunQueue>,
+    cores: Vec<SimCore>,
+    wheel: TimingWheel,
     /// By thread: when, in the recorded run, the piece that it plays was complete; the end of
     /// time when it has no more.
     ends: Vec<u64>,
@@ -47,27 +47,27 @@ pub struct Replay<'a, S: Source + ?Sized> {
     blocked: Vec<(usize, u64)>,
     /// The latest time that any thread has come to.
     latest: f64,
-    groups: Vec<Share>,
+    groups: Vec<ActivityCounts>,
 }
 
-impl<'a, S: Source + ?Sized> Replay<'a, S> {
+impl<'a, S: AccessSource + ?Sized> WindowReplay<'a, S> {
     /// For a checked machine and units that it has. `begins`: when each thread goes on; no time is
     /// after `now`.
     pub fn new(
-        machine: &'a Machine,
-        hierarchy: &'a mut Hierarchy,
-        setup: &'a Setup<'a>,
+        machine: &'a SimulatedMachine,
+        hierarchy: &'a mut CacheHierarchy,
+        setup: &'a WindowSetup<'a>,
         source: &'a mut S,
         (timed, now): (bool, f64),
         begins: impl Fn(u32) -> f64,
     ) -> Self {
-        let threads: Vec<Thread> = source
+        let threads: Vec<SimThread> = source
             .threads()
             .iter()
             .map(|&number| {
                 let unit = setup.units[number as usize] as usize;
                 let of = &machine.units[unit];
-                Thread {
+                SimThread {
                     number,
                     unit,
                     core: of.core as usize,
@@ -77,26 +77,30 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
                     next: 0,
                     entered: false,
                     ready: begins(number),
-                    stream: Stream::new(),
+                    stream: InstructionWindow::new(),
                     reads: 0,
-                    share: Share::default(),
+                    share: ActivityCounts::default(),
                 }
             })
             .collect();
         let first = threads.iter().fold(now, |first, t| first.min(t.ready));
         let cores = machine.units.iter().map(|u| u.core + 1).max().unwrap_or(0);
-        let core = |_| Core {
+        let core = |_| SimCore {
             running: 0,
             since: now,
             busy: 0.0,
             step: 1.0 / machine.core.width,
             window: u64::from(machine.core.window),
-            misses: Misses::new(machine.core.misses),
+            misses: MshrSlots::new(machine.core.misses),
         };
-        Replay {
-            units: machine.units.iter().map(|_| Unit::default()).collect(),
+        WindowReplay {
+            units: machine
+                .units
+                .iter()
+                .map(|_| PuRunQueue::default())
+                .collect(),
             cores: (0..cores).map(core).collect(),
-            wheel: Wheel::new(threads.len(), first),
+            wheel: TimingWheel::new(threads.len(), first),
             ends: vec![0; threads.len()],
             threads,
             machine,
@@ -111,32 +115,32 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     }
 
     /// Plays all accesses.
-    pub fn play(mut self) -> Result<Played, Error> {
+    pub fn play(mut self) -> Result<PlayedWindow, SimulationError> {
         let mut ready = Vec::new();
         for t in 0..self.threads.len() {
-            let piece = self.fetch(t);
+            let piece = self.fetch_piece(t);
             ready.push(piece);
         }
         for (t, piece) in ready.into_iter().enumerate() {
             if let Some(piece) = piece {
-                if !self.must_wait(t, &piece) {
-                    self.join(t, self.threads[t].ready);
+                if !self.block_if_early(t, &piece) {
+                    self.enqueue_on_unit(t, self.threads[t].ready);
                 }
             }
         }
         loop {
             match self.wheel.pop() {
-                Some((t, until)) => self.run(t, until)?,
+                Some((t, until)) => self.run_thread(t, until)?,
                 None => {
                     // Pieces that all wait for one another: no run leaves these, so any may go.
                     let first = self.blocked.iter().min_by_key(|b| (b.1, b.0)).copied();
                     let Some((t, _)) = first else { break };
                     self.blocked.retain(|b| b.0 != t);
-                    self.join(t, self.latest);
+                    self.enqueue_on_unit(t, self.latest);
                 }
             }
         }
-        Ok(Played {
+        Ok(PlayedWindow {
             end: self.latest,
             busy: self.cores.iter().map(|c| c.busy).sum(),
             reads: self.threads.iter().map(|t| t.reads).sum(),
@@ -150,13 +154,13 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     }
 
     /// Plays a thread up to a time, or until it must stop.
-    fn run(&mut self, t: usize, until: f64) -> Result<(), Error> {
+    fn run_thread(&mut self, t: usize, until: f64) -> Result<(), SimulationError> {
         loop {
             self.turn(t).play(until)?;
             let thread = &self.threads[t];
             if thread.next < thread.piece.len() {
                 let (unit, ready) = (thread.unit, thread.ready);
-                self.later(t, unit, ready);
+                self.requeue(t, unit, ready);
                 return Ok(());
             }
             if !self.next_piece(t) {
@@ -166,9 +170,9 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     }
 
     #[inline]
-    fn turn(&mut self, t: usize) -> Turn<'_> {
+    fn turn(&mut self, t: usize) -> ThreadTurn<'_> {
         let thread = &mut self.threads[t];
-        Turn {
+        ThreadTurn {
             core: &mut self.cores[thread.core],
             thread,
             hierarchy: self.hierarchy,
@@ -180,10 +184,10 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     }
 
     /// A thread's quantum is over: it goes on at `ready`, or another of its unit does.
-    fn later(&mut self, t: usize, unit: usize, ready: f64) {
+    fn requeue(&mut self, t: usize, unit: usize, ready: f64) {
         if ready >= self.units[unit].slice_end && !self.units[unit].waiting.is_empty() {
-            self.leave(t, ready);
-            self.join(t, ready);
+            self.leave_unit(t, ready);
+            self.enqueue_on_unit(t, ready);
         } else {
             self.wheel.push(t, ready);
         }
@@ -192,25 +196,25 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     /// A thread's piece is at its end: whether it goes on with the next.
     fn next_piece(&mut self, t: usize) -> bool {
         let time = if self.timed {
-            self.threads[t].stream.end()
+            self.threads[t].stream.last_retired()
         } else {
             self.threads[t].ready
         };
         self.latest = self.latest.max(time);
         self.threads[t].ready = time;
-        let piece = self.fetch(t);
-        let goes_on = piece.is_some_and(|piece| !self.must_wait(t, &piece));
+        let piece = self.fetch_piece(t);
+        let goes_on = piece.is_some_and(|piece| !self.block_if_early(t, &piece));
         if !goes_on {
-            self.leave(t, time);
+            self.leave_unit(t, time);
         }
-        self.release(time);
+        self.release_blocked(time);
         goes_on
     }
 
-    fn fetch(&mut self, t: usize) -> Option<Piece> {
+    fn fetch_piece(&mut self, t: usize) -> Option<BurstPiece> {
         let thread = &mut self.threads[t];
         thread.next = 0;
-        let piece = self.source.next(thread.number, &mut thread.piece);
+        let piece = self.source.next_piece(thread.number, &mut thread.piece);
         if piece.is_none() {
             thread.piece.clear();
         }
@@ -219,7 +223,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     }
 
     /// Whether others must come first, and if so notes it.
-    fn must_wait(&mut self, t: usize, piece: &Piece) -> bool {
+    fn block_if_early(&mut self, t: usize, piece: &BurstPiece) -> bool {
         if !piece.waited {
             return false;
         }
@@ -245,7 +249,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     }
 
     /// Lets those go on whom nobody holds up any more: all others have come past their time.
-    fn release(&mut self, time: f64) {
+    fn release_blocked(&mut self, time: f64) {
         if self.blocked.is_empty() {
             return;
         }
@@ -260,21 +264,21 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
             held_up
         });
         for t in free {
-            self.join(t, time);
+            self.enqueue_on_unit(t, time);
         }
     }
 
     /// A thread wants to run on its unit from `time` on.
-    fn join(&mut self, t: usize, time: f64) {
+    fn enqueue_on_unit(&mut self, t: usize, time: f64) {
         let unit = self.threads[t].unit;
         if self.units[unit].running.is_some() {
             self.units[unit].waiting.push_back(t);
         } else {
-            self.start(t, time);
+            self.start_on_unit(t, time);
         }
     }
 
-    fn start(&mut self, t: usize, time: f64) {
+    fn start_on_unit(&mut self, t: usize, time: f64) {
         let thread = &mut self.threads[t];
         thread.ready = thread.ready.max(time);
         thread.stream.restart(thread.ready);
@@ -283,7 +287,7 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
             core.since = time;
         }
         core.running += 1;
-        core.share(self.machine);
+        core.divide_width(self.machine);
         let unit = &mut self.units[thread.unit];
         unit.running = Some(t);
         unit.slice_end = time + SLICE;
@@ -291,18 +295,18 @@ impl<'a, S: Source + ?Sized> Replay<'a, S> {
     }
 
     /// A thread gives up its unit, to the next that waits for it.
-    fn leave(&mut self, t: usize, time: f64) {
+    fn leave_unit(&mut self, t: usize, time: f64) {
         let thread = &self.threads[t];
         let core = &mut self.cores[thread.core];
         core.running -= 1;
         if core.running == 0 {
             core.busy += (time - core.since).max(0.0);
         }
-        core.share(self.machine);
+        core.divide_width(self.machine);
         let unit = &mut self.units[thread.unit];
         unit.running = None;
         if let Some(next) = unit.waiting.pop_front() {
-            self.start(next, time);
+            self.start_on_unit(next, time);
         }
     }
 }

@@ -3,12 +3,18 @@
 use crate::simulate::machine::*;
 
 /// A level of `lines` lines of 64 bytes in sets of `ways`, a cache for each `cores` cores.
-pub fn level(lines: u64, ways: u32, cores: u32, latency: u32, inclusive: bool) -> (Level, u32) {
-    let level = Level {
+pub fn level(
+    lines: u64,
+    ways: u32,
+    cores: u32,
+    latency: u32,
+    inclusive: bool,
+) -> (CacheLevelParameters, u32) {
+    let level = CacheLevelParameters {
         name: "L".into(),
         bytes: lines * 64,
         ways,
-        replacement: Replacement::Lru,
+        replacement: ReplacementPolicy::Lru,
         latency,
         inclusive,
         prefetch: None,
@@ -19,22 +25,27 @@ pub fn level(lines: u64, ways: u32, cores: u32, latency: u32, inclusive: bool) -
 
 /// A machine with one unit to a core, `cores` to a package, a node and a link to each other for
 /// each package. Memory takes 80 cycles and 1 more for the transfer; links 50 and 1/8 per byte.
-pub fn machine(levels: &[(Level, u32)], cores: u32, packages: u32, protocol: Protocol) -> Machine {
+pub fn machine(
+    levels: &[(CacheLevelParameters, u32)],
+    cores: u32,
+    packages: u32,
+    protocol: CoherenceProtocol,
+) -> SimulatedMachine {
     let all = cores * packages;
-    let units = (0..all).map(|n| Unit {
+    let units = (0..all).map(|n| PuParameters {
         core: n,
         package: n / cores,
         node: n / cores,
         at: n / cores,
         caches: levels.iter().map(|l| n / l.1).collect(),
     });
-    let levels = levels.iter().map(|(level, cores)| Level {
+    let levels = levels.iter().map(|(level, cores)| CacheLevelParameters {
         caches: all.div_ceil(*cores),
         ..level.clone()
     });
-    let node = |package| Node {
+    let node = |package| NodeParameters {
         package,
-        dram: Dram {
+        dram: DramParameters {
             channels: 16,
             banks: 16,
             row: 4096,
@@ -45,8 +56,8 @@ pub fn machine(levels: &[(Level, u32)], cores: u32, packages: u32, protocol: Pro
             burst: 1.0,
         },
     };
-    Machine {
-        core: Core {
+    SimulatedMachine {
+        core: CoreParameters {
             frequency: 1.0,
             width: 4.0,
             window: 128,
@@ -59,16 +70,16 @@ pub fn machine(levels: &[(Level, u32)], cores: u32, packages: u32, protocol: Pro
         packages,
         nodes: (0..packages).map(node).collect(),
         links: links(packages),
-        energy: Energy::default(),
+        energy: EnergyCoefficients::default(),
     }
 }
 
-fn links(packages: u32) -> Links {
-    let mut links = Links {
+fn links(packages: u32) -> InterconnectParameters {
+    let mut links = InterconnectParameters {
         data_bytes: 72,
         control_bytes: 8,
         inside: 10,
-        ..Links::default()
+        ..InterconnectParameters::default()
     };
     for from in 0..packages {
         let mut routes = Vec::new();
@@ -78,7 +89,7 @@ fn links(packages: u32) -> Links {
                 continue;
             }
             routes.push(vec![links.links.len() as u32]);
-            links.links.push(Link {
+            links.links.push(LinkParameters {
                 from,
                 to,
                 latency: 50.0,

@@ -1,8 +1,8 @@
 //! How branches, caches and nodes hang together.
 use super::directory::DEPTH;
-use super::machine::Machine;
+use super::machine::SimulatedMachine;
 
-pub struct Tree {
+pub struct CacheTree {
     pub depth: usize,
     /// Levels that belong to a branch alone: at least the first. Their caches have the numbers of
     /// their branches.
@@ -23,9 +23,9 @@ pub struct Tree {
     first: Vec<Vec<u32>>,
 }
 
-impl Tree {
+impl CacheTree {
     /// Of a checked machine.
-    pub fn new(machine: &Machine) -> Self {
+    pub fn new(machine: &SimulatedMachine) -> Self {
         let depth = machine.levels.len();
         let branches = machine.levels[0].caches as usize;
         let mut paths = vec![[0; DEPTH]; branches];
@@ -49,7 +49,7 @@ impl Tree {
         }
         let words = branches.div_ceil(u64::BITS as usize);
         let shared = &machine.levels[private..];
-        let mut tree = Tree {
+        let mut tree = CacheTree {
             depth,
             private,
             branches,
@@ -82,13 +82,13 @@ impl Tree {
 
     /// Branches below a shared cache, as bits.
     #[inline]
-    pub fn below(&self, level: usize, cache: usize) -> &[u64] {
+    pub fn branches_below(&self, level: usize, cache: usize) -> &[u64] {
         &self.below[level - self.private][cache * self.words..][..self.words]
     }
 
     /// The same of any cache, where there are no more than 64 branches.
     #[inline]
-    pub fn few_below(&self, level: usize, cache: usize) -> u64 {
+    pub fn branch_mask_below(&self, level: usize, cache: usize) -> u64 {
         if level < self.private {
             return 1 << cache;
         }
@@ -97,7 +97,7 @@ impl Tree {
 
     /// A branch below a cache.
     #[inline]
-    pub fn branch(&self, level: usize, cache: usize) -> usize {
+    pub fn branch_below(&self, level: usize, cache: usize) -> usize {
         if level < self.private {
             return cache;
         }

@@ -1,12 +1,12 @@
 //! A thread's turn: its accesses up to the end of a quantum, each in its core's window and through
 //! the hierarchy.
-use super::core::{Misses, Stream};
-use super::hierarchy::Hierarchy;
-use super::machine::Machine;
-use super::outcome::Share;
-use super::{Error, Setup};
-use hither_profile::bursts::Access;
-use hither_table::fetch;
+use super::core::{InstructionWindow, MshrSlots};
+use super::hierarchy::CacheHierarchy;
+use super::machine::SimulatedMachine;
+use super::outcome::ActivityCounts;
+use super::{SimulationError, WindowSetup};
+use hither_profile::bursts::BurstAccess;
+use hither_table::prefetch;
 
 /// How many accesses ahead this computer fetches what a thread's access will need, each with the
 /// help of what came before it: the access; its page; the sets that it falls into, and what is known
@@ -21,24 +21,24 @@ const OTHERS_AHEAD: usize = 2;
 /// turns every eight instructions.
 const UNTIMED: f64 = 0.5;
 
-pub struct Thread {
+pub struct SimThread {
     /// Its position in `Setup::units`.
     pub number: u32,
     pub unit: usize,
     pub core: usize,
     pub branch: usize,
     pub node: u32,
-    pub piece: Vec<Access>,
+    pub piece: Vec<BurstAccess>,
     /// The next access of the piece, whether it has entered the window, and when it may issue.
     pub next: usize,
     pub entered: bool,
     pub ready: f64,
-    pub stream: Stream,
+    pub stream: InstructionWindow,
     pub reads: u64,
-    pub share: Share,
+    pub share: ActivityCounts,
 }
 
-pub struct Core {
+pub struct SimCore {
     /// Units of it that run a thread, since when one has, and how long that was before.
     pub running: u32,
     pub since: f64,
@@ -46,37 +46,37 @@ pub struct Core {
     /// What each of them has: cycles per instruction, and its part of the window.
     pub step: f64,
     pub window: u64,
-    pub misses: Misses,
+    pub misses: MshrSlots,
 }
 
 /// A thread in its turn, and what it has to do with.
-pub struct Turn<'a> {
-    pub thread: &'a mut Thread,
-    pub core: &'a mut Core,
-    pub hierarchy: &'a mut Hierarchy,
-    pub setup: &'a Setup<'a>,
-    pub groups: &'a mut Vec<Share>,
+pub struct ThreadTurn<'a> {
+    pub thread: &'a mut SimThread,
+    pub core: &'a mut SimCore,
+    pub hierarchy: &'a mut CacheHierarchy,
+    pub setup: &'a WindowSetup<'a>,
+    pub groups: &'a mut Vec<ActivityCounts>,
     /// Bytes of a line.
     pub line: u64,
     pub timed: bool,
 }
 
-impl Turn<'_> {
+impl ThreadTurn<'_> {
     /// Plays the accesses of the thread's piece that issue before `until`.
     #[inline]
-    pub fn play(&mut self, until: f64) -> Result<(), Error> {
+    pub fn play(&mut self, until: f64) -> Result<(), SimulationError> {
         while let Some(&access) = self.thread.piece.get(self.thread.next) {
-            if !self.enter(&access, until) {
+            if !self.enter_window(&access, until) {
                 break;
             }
-            self.issue(&access)?;
+            self.issue_access(&access)?;
         }
         Ok(())
     }
 
     /// An access enters its core's window; whether it issues before `until`.
     #[inline]
-    fn enter(&mut self, access: &Access, until: f64) -> bool {
+    fn enter_window(&mut self, access: &BurstAccess, until: f64) -> bool {
         let thread = &mut *self.thread;
         if !thread.entered {
             thread.entered = true;
@@ -87,38 +87,41 @@ impl Turn<'_> {
             } else {
                 thread.ready + f64::from(access.after) * UNTIMED
             };
-            fetch(&thread.piece, thread.next + PIECE_AHEAD);
+            prefetch(&thread.piece, thread.next + PIECE_AHEAD);
         }
         thread.ready < until
     }
 
     /// An access issues, or has to wait for room among its core's misses.
     #[inline]
-    fn issue(&mut self, access: &Access) -> Result<(), Error> {
+    fn issue_access(&mut self, access: &BurstAccess) -> Result<(), SimulationError> {
         let thread = &mut *self.thread;
         let hierarchy = &mut *self.hierarchy;
         let ready = thread.ready;
         let line = hierarchy
             .pages
-            .line(access.address, thread.node, self.setup.home)
-            .ok_or(Error::TooManyPages)?;
+            .line_of_address(access.address, thread.node, self.setup.home)
+            .ok_or(SimulationError::TooManyPages)?;
         let misses = &mut self.core.misses;
-        if self.timed && misses.free() > ready && !hierarchy.has(thread.branch, line) {
-            thread.ready = misses.free();
+        if self.timed
+            && misses.free_from() > ready
+            && !hierarchy.first_level_has(thread.branch, line)
+        {
+            thread.ready = misses.free_from();
             return Ok(());
         }
         let (mut done, mut missed) = hierarchy.access(thread.branch, line, access.write, ready);
         if missed > 0 && self.timed {
-            misses.begin(done);
+            misses.allocate(done);
         }
         let within = access.address & (self.line - 1);
         if within + u64::from(access.bytes) > self.line {
-            let rest = self.rest(access, missed)?;
+            let rest = self.further_lines(access, missed)?;
             done = done.max(rest.0);
             missed = missed.max(rest.1);
         }
         if missed > 0 || self.hierarchy.first_use {
-            self.note(access, done);
+            self.record_miss(access, done);
         }
         let thread = &mut *self.thread;
         thread.next += 1;
@@ -132,7 +135,7 @@ impl Turn<'_> {
             let step = self.core.step;
             thread
                 .stream
-                .leave(access.after, step, ready, done, access.write);
+                .retire(access.after, step, ready, done, access.write);
         }
         thread.reads += u64::from(!access.write);
         Ok(())
@@ -140,28 +143,28 @@ impl Turn<'_> {
 
     /// This computer fetches what it will need for the thread's next accesses, if that is likely
     /// to be much: threads miss in a row.
-    fn expect(&self) {
+    fn prefetch_next_accesses(&self) {
         let thread = &self.thread;
         let line = |ahead: usize| {
             let access = thread.piece.get(thread.next + ahead)?;
-            self.hierarchy.pages.known(access.address)
+            self.hierarchy.pages.recent_line(access.address)
         };
         if let Some(access) = thread.piece.get(thread.next + PAGE_AHEAD) {
-            self.hierarchy.pages.fetch(access.address);
+            self.hierarchy.pages.prefetch_recent(access.address);
         }
         if let Some(line) = line(SETS_AHEAD) {
-            self.hierarchy.expect(thread.branch, line);
+            self.hierarchy.prefetch_line_state(thread.branch, line);
         }
         if let Some(line) = line(OTHERS_AHEAD) {
-            self.hierarchy.expect_others(thread.branch, line);
+            self.hierarchy.prefetch_victim_state(thread.branch, line);
         }
     }
 
     /// An access missed, or was the first use of a line fetched ahead, which has others fetched.
     #[inline(never)]
-    fn note(&mut self, access: &Access, done: f64) {
+    fn record_miss(&mut self, access: &BurstAccess, done: f64) {
         self.hierarchy.first_use = false;
-        self.expect();
+        self.prefetch_next_accesses();
         let last = std::mem::take(&mut self.hierarchy.last);
         self.thread.share.add_events(&last);
         let Some(group) = self.setup.group else {
@@ -169,7 +172,7 @@ impl Turn<'_> {
         };
         let at = group(access.address) as usize;
         if at >= self.groups.len() {
-            self.groups.resize(at + 1, Share::default());
+            self.groups.resize(at + 1, ActivityCounts::default());
         }
         self.groups[at].add_events(&last);
         if !access.write && self.timed {
@@ -181,7 +184,11 @@ impl Turn<'_> {
     /// at each level that either line misses; a longer one counts each line. Each line that misses
     /// is one under way.
     #[cold]
-    fn rest(&mut self, access: &Access, mut missed: usize) -> Result<(f64, usize), Error> {
+    fn further_lines(
+        &mut self,
+        access: &BurstAccess,
+        mut missed: usize,
+    ) -> Result<(f64, usize), SimulationError> {
         let (branch, ready) = (self.thread.branch, self.thread.ready);
         let misses = &mut self.core.misses;
         let hierarchy = &mut *self.hierarchy;
@@ -195,16 +202,16 @@ impl Turn<'_> {
         while at < end {
             let number = hierarchy
                 .pages
-                .line(at, self.thread.node, self.setup.home)
-                .ok_or(Error::TooManyPages)?;
-            let issued = if self.timed && !hierarchy.has(branch, number) {
-                ready.max(misses.free())
+                .line_of_address(at, self.thread.node, self.setup.home)
+                .ok_or(SimulationError::TooManyPages)?;
+            let issued = if self.timed && !hierarchy.first_level_has(branch, number) {
+                ready.max(misses.free_from())
             } else {
                 ready
             };
             let (then, levels) = hierarchy.access(branch, number, access.write, issued);
             if levels > 0 && self.timed {
-                misses.begin(then);
+                misses.allocate(then);
             }
             if pair {
                 hierarchy.count_once(missed, levels);
@@ -217,9 +224,9 @@ impl Turn<'_> {
     }
 }
 
-impl Core {
+impl SimCore {
     /// Divides the core among those of its units that run.
-    pub fn share(&mut self, machine: &Machine) {
+    pub fn divide_width(&mut self, machine: &SimulatedMachine) {
         let parts = self.running.max(1);
         self.step = f64::from(parts) / machine.core.width;
         self.window = u64::from((machine.core.window / parts).max(1));

@@ -9,7 +9,7 @@ const SLOTS: u64 = 512;
 const NONE: u32 = u32::MAX;
 
 /// Threads by the quantum in which they go on, first in, first out.
-pub struct Wheel {
+pub struct TimingWheel {
     /// By slot: first and last thread.
     slots: Vec<(u32, u32)>,
     /// By slot: whether there is a thread in it.
@@ -20,9 +20,9 @@ pub struct Wheel {
     tick: u64,
 }
 
-impl Wheel {
+impl TimingWheel {
     pub fn new(threads: usize, now: f64) -> Self {
-        Wheel {
+        TimingWheel {
             slots: vec![(NONE, NONE); SLOTS as usize],
             used: [0; SLOTS as usize / 64],
             next: vec![NONE; threads],

@@ -1,5 +1,5 @@
 //! Kinds of cores of hybrid machines, and which of them to use.
-use super::{Topology, Tree};
+use super::{Topology, TopologyTree};
 use hwlocality::bitmap::BitmapIndex;
 use hwlocality::cpu::cpuset::CpuSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// Which kinds of cores to use, as `--cpu-kind` says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CpuKinds {
+pub enum CpuKindSelection {
     /// The fastest kind, and of the next ones as many cores as there are threads left.
     #[default]
     PreferFast,
@@ -21,19 +21,19 @@ pub enum CpuKinds {
     Only(Vec<u32>),
 }
 
-impl FromStr for CpuKinds {
+impl FromStr for CpuKindSelection {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<CpuKinds, String> {
+    fn from_str(text: &str) -> Result<CpuKindSelection, String> {
         Ok(match text {
-            "prefer-fast" => CpuKinds::PreferFast,
-            "fast" => CpuKinds::Fast,
-            "efficient" => CpuKinds::Efficient,
-            "all" => CpuKinds::All,
+            "prefer-fast" => CpuKindSelection::PreferFast,
+            "fast" => CpuKindSelection::Fast,
+            "efficient" => CpuKindSelection::Efficient,
+            "all" => CpuKindSelection::All,
             list => {
                 let ranks = list.split(',').map(|rank| rank.trim().parse());
                 let ranks: Result<Vec<u32>, _> = ranks.collect();
-                CpuKinds::Only(ranks.map_err(|_| {
+                CpuKindSelection::Only(ranks.map_err(|_| {
                     "write prefer-fast, fast, efficient, all, or numbers of kinds as 0,1".to_owned()
                 })?)
             }
@@ -41,14 +41,14 @@ impl FromStr for CpuKinds {
     }
 }
 
-impl fmt::Display for CpuKinds {
+impl fmt::Display for CpuKindSelection {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            CpuKinds::PreferFast => write!(f, "prefer-fast"),
-            CpuKinds::Fast => write!(f, "fast"),
-            CpuKinds::Efficient => write!(f, "efficient"),
-            CpuKinds::All => write!(f, "all"),
-            CpuKinds::Only(ranks) => {
+            CpuKindSelection::PreferFast => write!(f, "prefer-fast"),
+            CpuKindSelection::Fast => write!(f, "fast"),
+            CpuKindSelection::Efficient => write!(f, "efficient"),
+            CpuKindSelection::All => write!(f, "all"),
+            CpuKindSelection::Only(ranks) => {
                 let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
                 write!(f, "{}", ranks.join(","))
             }
@@ -68,13 +68,13 @@ pub struct CpuKind {
 impl CpuKind {
     /// Whether the PU of this kernel's number is of this kind.
     #[must_use]
-    pub fn holds(&self, os: u32) -> bool {
-        holds(&self.set, os)
+    pub fn contains_pu(&self, os: u32) -> bool {
+        set_contains(&self.set, os)
     }
 }
 
 /// Whether the set has this number, which may be beyond what hwloc takes.
-pub(super) fn holds(set: &CpuSet, os: u32) -> bool {
+pub(super) fn set_contains(set: &CpuSet, os: u32) -> bool {
     BitmapIndex::try_from(os as usize).is_ok_and(|at| set.is_set(at))
 }
 
@@ -101,14 +101,14 @@ impl Topology {
     }
 }
 
-impl CpuKinds {
+impl CpuKindSelection {
     /// Whether units of a kind may be used at all, where the fastest has rank `fastest`.
-    pub(super) fn allow(&self, kind: u32, fastest: u32) -> bool {
+    pub(super) fn allows(&self, kind: u32, fastest: u32) -> bool {
         match self {
-            CpuKinds::PreferFast | CpuKinds::All => true,
-            CpuKinds::Fast => kind == fastest,
-            CpuKinds::Efficient => kind < fastest || fastest == 0,
-            CpuKinds::Only(ranks) => ranks.contains(&kind),
+            CpuKindSelection::PreferFast | CpuKindSelection::All => true,
+            CpuKindSelection::Fast => kind == fastest,
+            CpuKindSelection::Efficient => kind < fastest || fastest == 0,
+            CpuKindSelection::Only(ranks) => ranks.contains(&kind),
         }
     }
 }
@@ -116,7 +116,7 @@ impl CpuKinds {
 /// The kernel's numbers of the units that `threads` threads should have where fast cores are
 /// preferred: all of the fastest kind there is, then whole cores of the slower ones, until
 /// every thread has a core. Without a number of threads: the fastest kind.
-pub(super) fn preferred(tree: &Tree, threads: Option<usize>) -> Vec<u32> {
+pub(super) fn prefer_fast_pus(tree: &TopologyTree, threads: Option<usize>) -> Vec<u32> {
     let mut cores: Vec<(u32, u32)> = tree.units.iter().map(|u| (u.kind, u.core)).collect();
     cores.dedup();
     // Stable: cores of a kind stay in the order of the tree.
@@ -124,7 +124,7 @@ pub(super) fn preferred(tree: &Tree, threads: Option<usize>) -> Vec<u32> {
     let fastest = cores.first().map_or(0, |c| c.0);
     let of_fastest = cores.iter().filter(|c| c.0 == fastest).count();
     cores.truncate(threads.unwrap_or(0).max(of_fastest));
-    let mut kept = vec![false; tree.cores()];
+    let mut kept = vec![false; tree.core_count()];
     for (_, core) in cores {
         kept[core as usize] = true;
     }

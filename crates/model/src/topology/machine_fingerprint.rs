@@ -1,16 +1,16 @@
 //! Which machine a placement is for. Two machines of one fingerprint number the same
 //! units, cores, caches and nodes in the same way, so a placement means the same on both.
-use super::Tree;
-use hither_profile::MachineId;
+use super::TopologyTree;
+use hither_profile::MachineIdentity;
 use std::fmt::Write;
 
 /// The identity of a machine, from the tree of all its units; `name` is for people.
 #[must_use]
-pub fn identity(whole: &Tree, name: &str) -> MachineId {
+pub fn fingerprint_of(whole: &TopologyTree, name: &str) -> MachineIdentity {
     let cores = whole.units.iter().map(|u| u.core + 1).max().unwrap_or(0);
-    MachineId {
+    MachineIdentity {
         name: name.to_owned(),
-        fingerprint: format!("{:016x}", fnv1a(description(whole).as_bytes())),
+        fingerprint: format!("{:016x}", fnv1a(canonical_description(whole).as_bytes())),
         units: whole.units.len() as u32,
         cores,
         nodes: whole.nodes.iter().map(|n| n.os).collect(),
@@ -19,7 +19,7 @@ pub fn identity(whole: &Tree, name: &str) -> MachineId {
 
 /// All that tells machines apart. Memory sizes do not belong to it: they differ from boot
 /// to boot.
-fn description(tree: &Tree) -> String {
+fn canonical_description(tree: &TopologyTree) -> String {
     let mut text = String::new();
     for vertex in &tree.vertices {
         // Writing to a String does not fail.
@@ -58,8 +58,8 @@ mod tests {
     fn machines_are_told_apart() {
         let of = |description: &str| {
             let topology = crate::topology::load(description).expect("a topology");
-            let tree = Tree::new(&topology, |_| true).expect("units");
-            identity(&tree, description)
+            let tree = TopologyTree::new(&topology, |_| true).expect("units");
+            fingerprint_of(&tree, description)
         };
         let names = [
             "pack:2 core:2 pu:1",

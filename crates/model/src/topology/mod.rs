@@ -10,13 +10,13 @@ mod pus;
 mod select;
 mod tree;
 
-pub use kinds::CpuKinds;
-pub use machine_fingerprint::identity;
-pub use named::{named, Named};
-pub use outline::{Item, Part};
+pub use kinds::CpuKindSelection;
+pub use machine_fingerprint::fingerprint_of;
+pub use named::{shipped_machines, ShippedMachine};
+pub use outline::{OutlineItem, OutlinePart};
 pub use pus::PuList;
-pub use select::{select, Restrictions, Selected};
-pub use tree::{Level, Node, Tree, Unit};
+pub use select::{select_machine, MachineRestrictions, SelectedMachine};
+pub use tree::{NumaNode, TopologyLevel, TopologyTree, UsablePu};
 
 use hither_profile::NodeIx;
 use hwlocality::object::attributes::ObjectAttributes;
@@ -31,7 +31,7 @@ const MAX_UNITS: u64 = 1 << 16;
 
 /// Why a machine cannot be used. Every message is a sentence for the user.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum TopologyError {
     /// The file cannot be read.
     #[error("cannot read topology {path}: {source}")]
     Read {
@@ -110,8 +110,8 @@ pub struct Topology {
 ///
 /// # Errors
 /// When hwloc cannot read it.
-pub fn this_machine() -> Result<Topology, Error> {
-    let inner = hwlocality::Topology::new().map_err(|_| Error::ThisMachine)?;
+pub fn this_machine() -> Result<Topology, TopologyError> {
+    let inner = hwlocality::Topology::new().map_err(|_| TopologyError::ThisMachine)?;
     Ok(Topology { inner })
 }
 
@@ -120,8 +120,8 @@ pub fn this_machine() -> Result<Topology, Error> {
 ///
 /// # Errors
 /// A sentence that says what is wrong with it.
-pub fn load(name: &str) -> Result<Topology, Error> {
-    if let Some(topology) = named::load(name) {
+pub fn load(name: &str) -> Result<Topology, TopologyError> {
+    if let Some(topology) = named::load_shipped(name) {
         return Ok(topology);
     }
     let path = Path::new(name);
@@ -132,8 +132,8 @@ pub fn load(name: &str) -> Result<Topology, Error> {
     }
 }
 
-fn from_xml_file(path: &Path) -> Result<Topology, Error> {
-    let read = |source| Error::Read {
+fn from_xml_file(path: &Path) -> Result<Topology, TopologyError> {
+    let read = |source| TopologyError::Read {
         path: path.to_owned(),
         source,
     };
@@ -143,18 +143,18 @@ fn from_xml_file(path: &Path) -> Result<Topology, Error> {
     let mut limited = std::io::Read::take(file, MAX_XML_BYTES + 1);
     match std::io::Read::read_to_string(&mut limited, &mut text) {
         Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
-            return Err(Error::NotXml {
+            return Err(TopologyError::NotXml {
                 path: path.to_owned(),
             })
         }
         other => other.map_err(read)?,
     };
     if text.len() as u64 > MAX_XML_BYTES {
-        return Err(Error::TooLong {
+        return Err(TopologyError::TooLong {
             path: path.to_owned(),
         });
     }
-    from_xml(&text).ok_or_else(|| Error::NotXml {
+    from_xml(&text).ok_or_else(|| TopologyError::NotXml {
         path: path.to_owned(),
     })
 }
@@ -171,13 +171,13 @@ pub fn from_xml(text: &str) -> Option<Topology> {
     Some(Topology { inner })
 }
 
-fn from_synthetic(text: &str) -> Result<Topology, Error> {
-    let wrong = || Error::NotSynthetic(text.to_owned());
+fn from_synthetic(text: &str) -> Result<Topology, TopologyError> {
+    let wrong = || TopologyError::NotSynthetic(text.to_owned());
     if !text.contains(':') {
         return Err(wrong());
     }
     if synthetic_units(text).ok_or_else(wrong)? > MAX_UNITS {
-        return Err(Error::TooManyUnits(text.to_owned()));
+        return Err(TopologyError::TooManyUnits(text.to_owned()));
     }
     let builder = hwlocality::Topology::builder().from_synthetic(text);
     let inner = builder.map_err(|_| wrong())?.build().map_err(|_| wrong())?;
@@ -206,19 +206,19 @@ fn synthetic_units(text: &str) -> Option<u64> {
 impl Topology {
     /// Number of NUMA nodes, those without processing units included.
     #[must_use]
-    pub fn nodes(&self) -> usize {
+    pub fn node_count(&self) -> usize {
         self.inner.objects_with_type(ObjectType::NUMANode).len()
     }
 
     /// Number of processing units.
     #[must_use]
-    pub fn units(&self) -> usize {
+    pub fn pu_count(&self) -> usize {
         self.inner.objects_with_type(ObjectType::PU).len()
     }
 
     /// Processing units this process may use, per node.
     #[must_use]
-    pub fn allowed_units(&self) -> Vec<(NodeIx, usize)> {
+    pub fn allowed_pus_by_node(&self) -> Vec<(NodeIx, usize)> {
         let allowed = self.inner.allowed_cpuset();
         let nodes = self.inner.objects_with_type(ObjectType::NUMANode);
         nodes
@@ -234,8 +234,11 @@ impl Topology {
 
     /// Nodes with a processing unit that may be used: where threads can run.
     #[must_use]
-    pub fn nodes_with_units(&self) -> usize {
-        self.allowed_units().iter().filter(|n| n.1 > 0).count()
+    pub fn nodes_with_pus(&self) -> usize {
+        self.allowed_pus_by_node()
+            .iter()
+            .filter(|n| n.1 > 0)
+            .count()
     }
 
     /// Sum of all data and unified caches in bytes, each counted once (OPT eq. 7).
@@ -258,9 +261,9 @@ impl Topology {
     ///
     /// # Errors
     /// When hwloc cannot write it.
-    pub fn export_xml(&self) -> Result<String, Error> {
+    pub fn export_xml(&self) -> Result<String, TopologyError> {
         let xml = self.inner.export_xml(XMLExportFlags::empty());
-        Ok(xml.map_err(|_| Error::Export)?.to_string())
+        Ok(xml.map_err(|_| TopologyError::Export)?.to_string())
     }
 }
 

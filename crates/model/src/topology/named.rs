@@ -15,7 +15,7 @@ const FILES: [(&str, &str); 1] = [(
 /// A machine of the table.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
-pub struct Named {
+pub struct ShippedMachine {
     /// As `--topology` takes it.
     pub name: String,
     /// One line that says which machine it is.
@@ -23,7 +23,7 @@ pub struct Named {
     /// Where its figures come from.
     pub source: String,
     /// Between nodes, where they are published.
-    pub latencies: Option<Latencies>,
+    pub latencies: Option<NodeLatencies>,
     synthetic: Option<String>,
     xml: Option<String>,
 }
@@ -31,7 +31,7 @@ pub struct Named {
 /// Latencies between nodes.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
-pub struct Latencies {
+pub struct NodeLatencies {
     /// Row by row, by logical index.
     pub values: Vec<u64>,
     pub source: String,
@@ -39,26 +39,26 @@ pub struct Latencies {
 
 /// All shipped machines.
 #[must_use]
-pub fn named() -> Vec<Named> {
+pub fn shipped_machines() -> Vec<ShippedMachine> {
     // A test reads the table, so that what is shipped can be read.
     serde_json::from_str(TABLE).unwrap_or_default()
 }
 
 /// The shipped machine of this name.
-pub(super) fn load(name: &str) -> Option<Topology> {
-    let machine = named().into_iter().find(|m| m.name == name)?;
+pub(super) fn load_shipped(name: &str) -> Option<Topology> {
+    let machine = shipped_machines().into_iter().find(|m| m.name == name)?;
     let mut topology = match (&machine.synthetic, &machine.xml) {
         (Some(text), _) => from_synthetic(text).ok()?,
         (None, Some(file)) => from_xml(FILES.iter().find(|f| f.0 == file)?.1)?,
         (None, None) => return None,
     };
     if let Some(latencies) = machine.latencies {
-        add(&mut topology, latencies.values)?;
+        add_latencies(&mut topology, latencies.values)?;
     }
     Some(topology)
 }
 
-fn add(topology: &mut Topology, values: Vec<u64>) -> Option<()> {
+fn add_latencies(topology: &mut Topology, values: Vec<u64>) -> Option<()> {
     let kind = DistancesKind::FROM_USER | DistancesKind::MEANS_LATENCY;
     let added = topology.inner.edit(|editor| {
         editor.add_distances(

@@ -1,7 +1,7 @@
 //! A machine as people draw it: packages, nodes, caches and cores with their numbers and
 //! sizes, only as far as they lead to units that may be used.
-use super::tree::{covers, logical, number};
-use super::{Selected, Tree};
+use super::tree::{has_usable_pu, logical_index, u32_or_max};
+use super::{SelectedMachine, TopologyTree};
 use hwlocality::object::attributes::ObjectAttributes;
 use hwlocality::object::types::ObjectType;
 use hwlocality::object::TopologyObject;
@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// One thing in a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub struct OutlineItem {
     /// As people call it: "Package", "L3".
     pub what: &'static str,
     /// hwloc's number among its like.
@@ -23,23 +23,23 @@ pub struct Item {
 
 /// What lies in one another without a choice (package, node, L3), and the parts below.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Part {
+pub struct OutlinePart {
     /// Outermost first.
-    pub items: Vec<Item>,
-    /// Positions in [`Tree::units`]; none for memory without PUs.
+    pub items: Vec<OutlineItem>,
+    /// Positions in [`TopologyTree::units`]; none for memory without PUs.
     pub units: Range<u32>,
     /// From the package down.
-    pub parts: Vec<Part>,
+    pub parts: Vec<OutlinePart>,
 }
 
-impl Part {
+impl OutlinePart {
     /// Whether both look the same but for the numbers.
     #[must_use]
-    pub fn same_shape(&self, other: &Part, tree: &Tree) -> bool {
-        let sizes = |part: &Part| -> Vec<(&'static str, u64)> {
+    pub fn same_shape(&self, other: &OutlinePart, tree: &TopologyTree) -> bool {
+        let sizes = |part: &OutlinePart| -> Vec<(&'static str, u64)> {
             part.items.iter().map(|i| (i.what, i.bytes)).collect()
         };
-        let kinds = |part: &Part| -> Vec<u32> {
+        let kinds = |part: &OutlinePart| -> Vec<u32> {
             let units = part.units.clone().map(|u| &tree.units[u as usize]);
             units.map(|u| u.kind).collect()
         };
@@ -51,29 +51,29 @@ impl Part {
     }
 }
 
-impl Selected {
+impl SelectedMachine {
     /// The machine from its root.
     #[must_use]
-    pub fn outline(&self) -> Part {
+    pub fn outline(&self) -> OutlinePart {
         let used = self.tree.units.iter().map(|u| u.os).collect();
-        let mut drawer = Drawer {
+        let mut drawer = OutlineBuilder {
             tree: &self.tree,
             used,
             next: 0,
         };
-        let mut root = drawer.part(self.topology.inner.root_object());
+        let mut root = drawer.build_part(self.topology.inner.root_object());
         for node in &self.tree.nodes {
             let item = node_item(node.node.0, Some(node.os), node.bytes);
-            if !draws(&root, &item) {
-                root.parts.push(alone(item, drawer.next));
+            if !contains_item(&root, &item) {
+                root.parts.push(memory_only_part(item, drawer.next));
             }
         }
         root
     }
 }
 
-fn node_item(logical: u32, os: Option<u32>, bytes: u64) -> Item {
-    Item {
+fn node_item(logical: u32, os: Option<u32>, bytes: u64) -> OutlineItem {
+    OutlineItem {
         what: "Node",
         logical,
         os,
@@ -82,40 +82,40 @@ fn node_item(logical: u32, os: Option<u32>, bytes: u64) -> Item {
 }
 
 /// A node without units, drawn by itself.
-fn alone(item: Item, at: u32) -> Part {
-    Part {
+fn memory_only_part(item: OutlineItem, at: u32) -> OutlinePart {
+    OutlinePart {
         items: vec![item],
         units: at..at,
         parts: Vec::new(),
     }
 }
 
-fn draws(part: &Part, item: &Item) -> bool {
-    part.items.contains(item) || part.parts.iter().any(|p| draws(p, item))
+fn contains_item(part: &OutlinePart, item: &OutlineItem) -> bool {
+    part.items.contains(item) || part.parts.iter().any(|p| contains_item(p, item))
 }
 
-struct Drawer<'a> {
-    tree: &'a Tree,
+struct OutlineBuilder<'a> {
+    tree: &'a TopologyTree,
     used: std::collections::BTreeSet<u32>,
     /// Position of the unit that comes next.
     next: u32,
 }
 
-impl Drawer<'_> {
-    fn part(&mut self, object: &TopologyObject) -> Part {
+impl OutlineBuilder<'_> {
+    fn build_part(&mut self, object: &TopologyObject) -> OutlinePart {
         let first = self.next;
-        let mut part = alone_in(object, first);
+        let mut part = memory_part_of(object, first);
         let mut around = object;
         loop {
-            self.memory(around, &mut part);
+            self.attach_memory(around, &mut part);
             let used = &self.used;
             let children = around.normal_children();
             let below: Vec<_> = children
-                .filter(|c| covers(c, &|os| used.contains(&os)))
+                .filter(|c| has_usable_pu(c, &|os| used.contains(&os)))
                 .collect();
             match below[..] {
                 [only] if only.object_type() != ObjectType::PU => {
-                    part.items.extend(item(only));
+                    part.items.extend(item_of_object(only));
                     around = only;
                 }
                 _ if below.iter().all(|c| c.object_type() == ObjectType::PU) => {
@@ -124,7 +124,7 @@ impl Drawer<'_> {
                 }
                 _ => {
                     for child in below {
-                        let below = self.part(child);
+                        let below = self.build_part(child);
                         part.parts.push(below);
                     }
                     break;
@@ -137,11 +137,11 @@ impl Drawer<'_> {
 
     /// Nodes attached to the object: in line where they are somebody's own, else by
     /// themselves.
-    fn memory(&self, object: &TopologyObject, part: &mut Part) {
+    fn attach_memory(&self, object: &TopologyObject, part: &mut OutlinePart) {
         for child in object.memory_children() {
             if child.object_type() != ObjectType::NUMANode {
-                part.items.extend(item(child));
-                self.memory(child, part);
+                part.items.extend(item_of_object(child));
+                self.attach_memory(child, part);
                 continue;
             }
             let Some(node) = self.tree.nodes.get(child.logical_index()) else {
@@ -149,7 +149,7 @@ impl Drawer<'_> {
             };
             let item = node_item(node.node.0, Some(node.os), node.bytes);
             if node.units.is_empty() {
-                part.parts.push(alone(item, self.next));
+                part.parts.push(memory_only_part(item, self.next));
             } else {
                 part.items.push(item);
             }
@@ -157,15 +157,15 @@ impl Drawer<'_> {
     }
 }
 
-fn alone_in(object: &TopologyObject, at: u32) -> Part {
-    Part {
-        items: item(object).into_iter().collect(),
+fn memory_part_of(object: &TopologyObject, at: u32) -> OutlinePart {
+    OutlinePart {
+        items: item_of_object(object).into_iter().collect(),
         units: at..at,
         parts: Vec::new(),
     }
 }
 
-fn item(object: &TopologyObject) -> Option<Item> {
+fn item_of_object(object: &TopologyObject) -> Option<OutlineItem> {
     let what = match object.object_type() {
         ObjectType::Machine => "Machine",
         ObjectType::Package => "Package",
@@ -186,10 +186,10 @@ fn item(object: &TopologyObject) -> Option<Item> {
         _ => 0,
     };
     let os = object.os_index();
-    Some(Item {
+    Some(OutlineItem {
         what,
-        logical: logical(object),
-        os: os.map(|os| number(Some(os))),
+        logical: logical_index(object),
+        os: os.map(|os| u32_or_max(Some(os))),
         bytes,
     })
 }

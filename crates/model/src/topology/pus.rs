@@ -4,11 +4,11 @@ use std::str::FromStr;
 
 /// PUs by the kernel's number. Nothing says that they exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PuList(Vec<Stride>);
+pub struct PuList(Vec<PuStride>);
 
 /// `first-last:step`, both ends included; step is at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stride {
+struct PuStride {
     first: u32,
     last: u32,
     step: u32,
@@ -19,27 +19,27 @@ impl FromStr for PuList {
 
     fn from_str(text: &str) -> Result<PuList, String> {
         let parts = text.trim().split(',');
-        let strides: Option<Vec<Stride>> = parts.map(|part| stride(part.trim())).collect();
+        let strides: Option<Vec<PuStride>> = parts.map(|part| parse_stride(part.trim())).collect();
         strides
             .map(PuList)
             .ok_or_else(|| "write the PUs as 0-3,8 or 0-14:2".to_owned())
     }
 }
 
-fn stride(part: &str) -> Option<Stride> {
+fn parse_stride(part: &str) -> Option<PuStride> {
     let (range, step) = part.split_once(':').unwrap_or((part, "1"));
     let (first, last) = range.split_once('-').unwrap_or((range, range));
-    let stride = Stride {
-        first: number(first)?,
-        last: number(last)?,
-        step: number(step)?,
+    let stride = PuStride {
+        first: parse_digits(first)?,
+        last: parse_digits(last)?,
+        step: parse_digits(step)?,
     };
     let ranged = range.contains('-') || !part.contains(':');
     (ranged && stride.first <= stride.last && stride.step > 0).then_some(stride)
 }
 
 /// Digits only: `parse` alone would take a sign.
-fn number(text: &str) -> Option<u32> {
+fn parse_digits(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().ok())?
 }
@@ -48,8 +48,9 @@ impl PuList {
     /// Whether the list names this PU, by its OS index.
     #[must_use]
     pub fn contains(&self, os: u32) -> bool {
-        let within =
-            |s: &Stride| (s.first..=s.last).contains(&os) && (os - s.first).is_multiple_of(s.step);
+        let within = |s: &PuStride| {
+            (s.first..=s.last).contains(&os) && (os - s.first).is_multiple_of(s.step)
+        };
         self.0.iter().any(within)
     }
 
@@ -61,12 +62,12 @@ impl PuList {
 
     /// Ascending numbers as ranges: `0-3,8`.
     #[must_use]
-    pub fn of(numbers: impl IntoIterator<Item = u32>) -> PuList {
-        let mut strides: Vec<Stride> = Vec::new();
+    pub fn from_numbers(numbers: impl IntoIterator<Item = u32>) -> PuList {
+        let mut strides: Vec<PuStride> = Vec::new();
         for os in numbers {
             match strides.last_mut() {
                 Some(s) if s.last.checked_add(1) == Some(os) => s.last = os,
-                _ => strides.push(Stride {
+                _ => strides.push(PuStride {
                     first: os,
                     last: os,
                     step: 1,

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// A kind of sharing, from the loosest to the closest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum TopologyLevel {
     /// The whole machine.
     Machine,
     /// A NUMA node is the nearest with memory for everything below.
@@ -43,10 +43,10 @@ pub enum Level {
     Pu,
 }
 
-/// A processing unit that may be used. Its position in [`Tree::units`] is its number in
+/// A processing unit that may be used. Its position in [`TopologyTree::units`] is its number in
 /// everything that maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub struct UsablePu {
     /// hwloc's logical index in the whole machine.
     pub pu: PuIx,
     /// The kernel's number.
@@ -61,12 +61,12 @@ pub struct Unit {
 
 /// A set of units that share something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vertex {
+pub struct TopologyVertex {
     /// `None` for the root.
     pub parent: Option<u32>,
-    /// Loosest first, in the order of [`Level`]; several where levels were collapsed.
-    pub levels: Vec<Level>,
-    /// Positions in [`Tree::units`].
+    /// Loosest first, in the order of [`TopologyLevel`]; several where levels were collapsed.
+    pub levels: Vec<TopologyLevel>,
+    /// Positions in [`TopologyTree::units`].
     pub units: Range<u32>,
     /// In the order of their units; none for a unit.
     pub children: Vec<u32>,
@@ -76,7 +76,7 @@ pub struct Vertex {
 
 /// A NUMA node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct NumaNode {
     /// hwloc's logical index.
     pub node: NodeIx,
     /// The kernel's number.
@@ -89,73 +89,73 @@ pub struct Node {
 
 /// The units that may be used and what they share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tree {
+pub struct TopologyTree {
     /// Its processing units, in the order of the tree.
-    pub units: Vec<Unit>,
+    pub units: Vec<UsablePu>,
     /// The root first, every parent before its children.
-    pub vertices: Vec<Vertex>,
+    pub vertices: Vec<TopologyVertex>,
     /// By logical index, those without units included.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NumaNode>,
     /// The vertex of each unit.
     leaves: Vec<u32>,
 }
 
-fn level_of(object: &TopologyObject) -> Option<Level> {
+fn level_of(object: &TopologyObject) -> Option<TopologyLevel> {
     Some(match object.object_type() {
-        ObjectType::Machine => Level::Machine,
-        ObjectType::Package => Level::Package,
-        ObjectType::Group | ObjectType::Die => Level::Group,
-        ObjectType::L5Cache => Level::L5,
-        ObjectType::L4Cache => Level::L4,
-        ObjectType::L3Cache => Level::L3,
-        ObjectType::L2Cache => Level::L2,
-        ObjectType::L1Cache => Level::L1,
-        ObjectType::Core => Level::Core,
-        ObjectType::PU => Level::Pu,
+        ObjectType::Machine => TopologyLevel::Machine,
+        ObjectType::Package => TopologyLevel::Package,
+        ObjectType::Group | ObjectType::Die => TopologyLevel::Group,
+        ObjectType::L5Cache => TopologyLevel::L5,
+        ObjectType::L4Cache => TopologyLevel::L4,
+        ObjectType::L3Cache => TopologyLevel::L3,
+        ObjectType::L2Cache => TopologyLevel::L2,
+        ObjectType::L1Cache => TopologyLevel::L1,
+        ObjectType::Core => TopologyLevel::Core,
+        ObjectType::PU => TopologyLevel::Pu,
         _ => return None,
     })
 }
 
-pub(super) fn logical(object: &TopologyObject) -> u32 {
+pub(super) fn logical_index(object: &TopologyObject) -> u32 {
     u32::try_from(object.logical_index()).unwrap_or(u32::MAX)
 }
 
-pub(super) fn number(index: Option<usize>) -> u32 {
+pub(super) fn u32_or_max(index: Option<usize>) -> u32 {
     index
         .and_then(|i| u32::try_from(i).ok())
         .unwrap_or(u32::MAX)
 }
 
 /// What growing a tree needs to know.
-struct Grower<F> {
-    tree: Tree,
+struct TopologyTreeBuilder<F> {
+    tree: TopologyTree,
     usable: F,
     /// Nodes that are some usable unit's own, ascending.
     homes: Vec<NodeIx>,
 }
 
-impl Tree {
+impl TopologyTree {
     /// The tree over the units for which `usable` (by the kernel's number) holds.
     /// `None` when there are none.
     #[must_use]
-    pub fn new(topology: &Topology, usable: impl Fn(u32) -> bool) -> Option<Tree> {
-        let home_of = homes::homes(topology);
+    pub fn new(topology: &Topology, usable: impl Fn(u32) -> bool) -> Option<TopologyTree> {
+        let home_of = homes::local_nodes(topology);
         let used = home_of.iter().filter(|(os, _)| usable(**os));
         let mut homes: Vec<NodeIx> = used.map(|(_, node)| *node).collect();
         homes.sort_unstable();
         homes.dedup();
-        let tree = Tree {
+        let tree = TopologyTree {
             units: Vec::new(),
             vertices: Vec::new(),
-            nodes: homes::nodes(topology),
+            nodes: homes::numa_nodes(topology),
             leaves: Vec::new(),
         };
-        let mut grower = Grower {
+        let mut grower = TopologyTreeBuilder {
             tree,
             usable,
             homes,
         };
-        grower.grow(topology.inner.root_object(), None, &mut Vec::new())?;
+        grower.add_object(topology.inner.root_object(), None, &mut Vec::new())?;
         let mut tree = grower.tree;
         tree.number_cores();
         tree.assign_nodes(&home_of);
@@ -165,16 +165,16 @@ impl Tree {
 
     /// Number of cores with a usable unit.
     #[must_use]
-    pub fn cores(&self) -> usize {
+    pub fn core_count(&self) -> usize {
         self.units.last().map_or(0, |u| u.core as usize + 1)
     }
 
-    fn push(&mut self, parent: Option<u32>, mut levels: Vec<Level>) -> u32 {
+    fn push_vertex(&mut self, parent: Option<u32>, mut levels: Vec<TopologyLevel>) -> u32 {
         // hwloc attaches memory anywhere among what has the same units.
         levels.sort_unstable();
         levels.dedup();
         let depth = parent.map_or(0, |p| self.vertices[p as usize].depth + 1);
-        self.vertices.push(Vertex {
+        self.vertices.push(TopologyVertex {
             parent,
             levels,
             units: 0..0,
@@ -184,17 +184,22 @@ impl Tree {
         (self.vertices.len() - 1) as u32
     }
 
-    fn leaf(&mut self, object: &TopologyObject, parent: Option<u32>, levels: Vec<Level>) -> u32 {
+    fn add_unit(
+        &mut self,
+        object: &TopologyObject,
+        parent: Option<u32>,
+        levels: Vec<TopologyLevel>,
+    ) -> u32 {
         let at = self.units.len() as u32;
-        let me = self.push(parent, levels);
+        let me = self.push_vertex(parent, levels);
         self.vertices[me as usize].units = at..at + 1;
         self.leaves.push(me);
         let core = object.first_ancestor_with_type(ObjectType::Core);
-        self.units.push(Unit {
-            pu: PuIx(logical(object)),
-            os: number(object.os_index()),
+        self.units.push(UsablePu {
+            pu: PuIx(logical_index(object)),
+            os: u32_or_max(object.os_index()),
             node: NodeIx(0),
-            core: core.map_or(u32::MAX - at, logical),
+            core: core.map_or(u32::MAX - at, logical_index),
             kind: 0,
         });
         me
@@ -222,7 +227,7 @@ impl Tree {
     fn assign_kinds(&mut self, topology: &Topology) {
         for (rank, kind) in (0..).zip(topology.cpu_kinds()) {
             let units = self.units.iter_mut();
-            for unit in units.filter(|u| kind.holds(u.os)) {
+            for unit in units.filter(|u| kind.contains_pu(u.os)) {
                 unit.kind = rank;
             }
         }
@@ -231,13 +236,13 @@ impl Tree {
     /// The vertex that covers unit `at` alone.
     #[cfg(test)]
     #[must_use]
-    pub fn leaf_of(&self, at: usize) -> &Vertex {
+    pub fn leaf_of(&self, at: usize) -> &TopologyVertex {
         &self.vertices[self.leaves[at] as usize]
     }
 
     /// The lowest vertex that covers both units.
     #[must_use]
-    pub fn common(&self, a: usize, b: usize) -> u32 {
+    pub fn lowest_common_vertex(&self, a: usize, b: usize) -> u32 {
         let (mut x, mut y) = (self.leaves[a], self.leaves[b]);
         while x != y {
             // Parents come before their children, so the later one is no ancestor of the other.
@@ -248,34 +253,34 @@ impl Tree {
     }
 }
 
-impl<F: Fn(u32) -> bool> Grower<F> {
+impl<F: Fn(u32) -> bool> TopologyTreeBuilder<F> {
     /// Adds what lies below `object`; `above` are the levels collapsed on the way.
-    fn grow(
+    fn add_object(
         &mut self,
         object: &TopologyObject,
         parent: Option<u32>,
-        above: &mut Vec<Level>,
+        above: &mut Vec<TopologyLevel>,
     ) -> Option<u32> {
         let mut levels = std::mem::take(above);
         levels.extend(level_of(object));
-        if homes::is_home_here(object, &self.homes) {
-            levels.push(Level::Node);
+        if homes::has_local_node(object, &self.homes) {
+            levels.push(TopologyLevel::Node);
         }
         let children: Vec<_> = object
             .normal_children()
-            .filter(|child| covers(child, &self.usable))
+            .filter(|child| has_usable_pu(child, &self.usable))
             .collect();
         match children[..] {
             [] if object.object_type() == ObjectType::PU => {
-                Some(self.tree.leaf(object, parent, levels))
+                Some(self.tree.add_unit(object, parent, levels))
             }
             [] => None,
-            [only] => self.grow(only, parent, &mut levels),
+            [only] => self.add_object(only, parent, &mut levels),
             _ => {
                 let first = self.tree.units.len() as u32;
-                let me = self.tree.push(parent, levels);
+                let me = self.tree.push_vertex(parent, levels);
                 for child in children {
-                    let below = self.grow(child, Some(me), &mut Vec::new());
+                    let below = self.add_object(child, Some(me), &mut Vec::new());
                     self.tree.vertices[me as usize].children.extend(below);
                 }
                 self.tree.vertices[me as usize].units = first..self.tree.units.len() as u32;
@@ -285,10 +290,10 @@ impl<F: Fn(u32) -> bool> Grower<F> {
     }
 }
 
-pub(super) fn covers(object: &TopologyObject, usable: &impl Fn(u32) -> bool) -> bool {
+pub(super) fn has_usable_pu(object: &TopologyObject, usable: &impl Fn(u32) -> bool) -> bool {
     let set = object.cpuset();
     set.is_some_and(|set| {
         set.iter_set()
-            .any(|pu| usable(number(Some(usize::from(pu)))))
+            .any(|pu| usable(u32_or_max(Some(usize::from(pu)))))
     })
 }

@@ -5,9 +5,9 @@
 //! those of others with the same registers follow; or the bytes of an access whose length
 //! is only known when it happens. A **source** is where a value came from: a register as it
 //! was when the block began, or what an access of the block read.
-use super::coding::{put_varint, unzigzag, zigzag, Input};
+use super::coding::{put_varint, unzigzag, zigzag, ByteReader};
 
-pub const REGISTERS: usize = 16;
+pub const REGISTER_COUNT: usize = 16;
 /// Sites of a block.
 pub const MAX_SITES: usize = 500;
 /// Accesses of a block.
@@ -17,22 +17,22 @@ pub const MAX_BLOCKS: u32 = 1 << 20;
 const MAX_INSTRUCTIONS: u64 = 1 << 16;
 
 /// Nothing that was read.
-pub const NOTHING: u16 = 0;
+pub const NO_SOURCE: u16 = 0;
 
 /// The source that is a register at the block's entry.
 #[must_use]
-pub fn register(r: usize) -> u16 {
+pub fn register_source(r: usize) -> u16 {
     1 + r as u16
 }
 
 /// The source that is what the k-th access of the block read.
 #[must_use]
-pub fn read_by(k: usize) -> u16 {
-    (1 + REGISTERS + k) as u16
+pub fn access_source(k: usize) -> u16 {
+    (1 + REGISTER_COUNT + k) as u16
 }
 
 /// Up to two sources; what depends on both depends on the later.
-pub type Sources = [u16; 2];
+pub type ValueSources = [u16; 2];
 
 /// One access of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,19 +48,19 @@ pub struct BlockAccess {
     pub length: u16,
     pub write: bool,
     /// Of the address.
-    pub sources: Sources,
+    pub sources: ValueSources,
 }
 
 /// A register that leaves the block with another source than it entered with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct RegisterChange {
     pub register: u8,
-    pub sources: Sources,
+    pub sources: ValueSources,
 }
 
 /// A basic block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Block {
+pub struct BasicBlock {
     pub instructions: u32,
     pub sites: u16,
     /// How many of the sites, the last ones, are lengths.
@@ -70,30 +70,30 @@ pub struct Block {
     /// What the block adds to the stack pointer.
     pub moves_stack: i64,
     pub accesses: Vec<BlockAccess>,
-    pub changes: Vec<Change>,
+    pub changes: Vec<RegisterChange>,
 }
 
 const HAS_STACK: u64 = 1;
 
-fn put_sources(out: &mut Vec<u8>, sources: Sources) {
+fn put_sources(out: &mut Vec<u8>, sources: ValueSources) {
     put_varint(out, sources[0].into());
-    if sources[0] != NOTHING {
+    if sources[0] != NO_SOURCE {
         put_varint(out, sources[1].into());
     }
 }
 
-fn take_sources(input: &mut Input, limit: u64) -> Option<Sources> {
+fn take_sources(input: &mut ByteReader, limit: u64) -> Option<ValueSources> {
     let first = input.varint_below(limit)? as u16;
     let second = match first {
-        NOTHING => NOTHING,
+        NO_SOURCE => NO_SOURCE,
         _ => input.varint_below(limit)? as u16,
     };
     Some([first, second])
 }
 
-impl Block {
+impl BasicBlock {
     /// Appends the block as it lies in the file.
-    pub fn put(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.instructions.into());
         put_varint(out, self.sites.into());
         put_varint(out, self.lengths.into());
@@ -119,7 +119,7 @@ impl Block {
     }
 
     /// Reads one; `None` when it is none.
-    pub(crate) fn take(input: &mut Input) -> Option<Block> {
+    pub(crate) fn decode(input: &mut ByteReader) -> Option<BasicBlock> {
         let instructions = input.varint_below(MAX_INSTRUCTIONS)? as u32;
         let sites = input.varint_below(MAX_SITES as u64 + 1)? as u16;
         let lengths = input.varint_below(u64::from(sites) + 1)? as u16;
@@ -130,31 +130,31 @@ impl Block {
             return None;
         }
         let count = input.varint_below(MAX_BLOCK_ACCESSES as u64 + 1)? as usize;
-        let mut block = Block {
+        let mut block = BasicBlock {
             instructions,
             sites,
             lengths,
             stack: has_stack.then_some(stack),
             moves_stack,
-            ..Block::default()
+            ..BasicBlock::default()
         };
         let mut left = u64::from(instructions);
         for k in 0..count {
-            let access = block.take_access(input, k, left)?;
+            let access = block.decode_access(input, k, left)?;
             left -= u64::from(access.after);
             block.accesses.push(access);
         }
-        let changes = input.varint_below(REGISTERS as u64 + 1)?;
+        let changes = input.varint_below(REGISTER_COUNT as u64 + 1)?;
         for _ in 0..changes {
-            block.changes.push(Change {
-                register: input.varint_below(REGISTERS as u64)? as u8,
-                sources: take_sources(input, u64::from(read_by(count)))?,
+            block.changes.push(RegisterChange {
+                register: input.varint_below(REGISTER_COUNT as u64)? as u8,
+                sources: take_sources(input, u64::from(access_source(count)))?,
             });
         }
         Some(block)
     }
 
-    fn take_access(&self, input: &mut Input, k: usize, left: u64) -> Option<BlockAccess> {
+    fn decode_access(&self, input: &mut ByteReader, k: usize, left: u64) -> Option<BlockAccess> {
         let addresses = u64::from(self.sites - self.lengths);
         let after = input.varint_below(left + 1)? as u32;
         let site = input.varint_below(addresses + 1)?;
@@ -175,7 +175,7 @@ impl Block {
             bytes,
             length: length as u16,
             write: size & 1 == 1,
-            sources: take_sources(input, u64::from(read_by(k)))?,
+            sources: take_sources(input, u64::from(access_source(k)))?,
         })
     }
 }

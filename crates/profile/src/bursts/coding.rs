@@ -7,7 +7,7 @@
 //! frame = kind (1) length (4) checksum of kind, length and payload (4) payload
 //! ```
 
-pub(crate) const FILE: &str = "bursts.bin";
+pub(crate) const BURSTS_FILE: &str = "bursts.bin";
 pub(crate) const MAGIC: [u8; 8] = *b"hiburst\n";
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const FRAME_HEAD: usize = 9;
@@ -76,14 +76,14 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 /// Bytes being read; every question answers `None` past the end.
 #[derive(Clone, Copy)]
-pub(crate) struct Input<'a> {
+pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Input<'a> {
+impl<'a> ByteReader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Input { bytes, at: 0 }
+        ByteReader { bytes, at: 0 }
     }
 
     pub fn is_empty(&self) -> bool {

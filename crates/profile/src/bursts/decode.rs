@@ -13,20 +13,20 @@
 //! block  = its number in the order in which this thread ran blocks first; a new one is
 //!          followed by its number in the file
 //! ```
-use super::block::{NOTHING, REGISTERS};
-use super::coding::{unpack_delta, Input, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, MAX_REACH};
-use super::tables::{Flat, Tables, NO_SITE, VALUES};
-use super::{Access, Piece};
+use super::block::{NO_SOURCE, REGISTER_COUNT};
+use super::coding::{unpack_delta, ByteReader, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, MAX_REACH};
+use super::tables::{BlockTables, FlatBlock, NO_SITE, VALUES};
+use super::{BurstAccess, BurstPiece};
 
 /// Blocks and sites that a thread's tables hold: past them it starts afresh.
 pub const MAX_LOCALS: usize = 1 << 16;
 pub const MAX_LOCAL_SITES: usize = 1 << 18;
 const ORIGINS: usize = 4096;
 const NONE: u32 = u32::MAX;
-const ESCAPE: u8 = 31;
+const ESCAPE_TAG: u8 = 31;
 
 #[derive(Clone, Copy)]
-struct Local {
+struct DecoderBlock {
     block: u32,
     next: u32,
     first_site: u32,
@@ -34,20 +34,20 @@ struct Local {
 
 /// The predictor of one site.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Site {
+pub(super) struct SitePredictor {
     pub last: u64,
     pub stride: u64,
     pub before: u64,
 }
 
-impl Site {
+impl SitePredictor {
     #[inline(always)]
     pub fn predicted(&self) -> u64 {
         self.last.wrapping_add(self.stride)
     }
 
     #[inline(always)]
-    pub fn learn(&mut self, value: u64) {
+    pub fn update(&mut self, value: u64) {
         let step = value.wrapping_sub(self.last);
         if step == self.before {
             self.stride = step;
@@ -58,9 +58,9 @@ impl Site {
 }
 
 /// What is known of a thread between its pieces.
-pub(super) struct State {
-    locals: Vec<Local>,
-    sites: Vec<Site>,
+pub(super) struct DecoderState {
+    locals: Vec<DecoderBlock>,
+    sites: Vec<SitePredictor>,
     last: u32,
     stack: u64,
     /// Accesses so far; those of blocks below, and who read what: 0 nothing.
@@ -72,9 +72,9 @@ pub(super) struct State {
     reach: u64,
 }
 
-impl State {
-    pub fn new() -> State {
-        State {
+impl DecoderState {
+    pub fn new() -> DecoderState {
+        DecoderState {
             locals: Vec::new(),
             sites: Vec::new(),
             last: NONE,
@@ -87,7 +87,7 @@ impl State {
         }
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         self.locals.clear();
         self.sites.clear();
         self.last = NONE;
@@ -95,19 +95,19 @@ impl State {
     }
 
     /// Appends the accesses of a piece; `None` when the code is not that of this piece.
-    pub fn piece(
+    pub fn decode_piece(
         &mut self,
-        tables: &Tables,
+        tables: &BlockTables,
         code: &[u8],
-        (piece, flags): (&Piece, u32),
-        into: &mut Vec<Access>,
+        (piece, flags): (&BurstPiece, u32),
+        into: &mut Vec<BurstAccess>,
     ) -> Option<()> {
         if flags & FRESH != 0 {
-            self.forget();
+            self.reset();
         }
         self.reach = MAX_REACH;
         into.reserve(piece.accesses.min(MAX_ACCESSES as u64) as usize);
-        let mut input = Input::new(code);
+        let mut input = ByteReader::new(code);
         let (mut executions, mut instructions) = (0u32, 0u64);
         while !input.is_empty() {
             let tag = input.byte()?;
@@ -120,24 +120,24 @@ impl State {
                 return None;
             }
             for _ in 0..run {
-                instructions += self.as_predicted(tables, into)?;
+                instructions += self.run_predicted(tables, into)?;
             }
             if tag >> 3 != 0 {
-                instructions += self.otherwise(tables, tag >> 3, &mut input, into)?;
+                instructions += self.run_mispredicted(tables, tag >> 3, &mut input, into)?;
             }
         }
         let whole = into.len() as u64 == piece.accesses && instructions == piece.instructions;
         whole.then_some(())
     }
 
-    fn next(&self) -> Option<u32> {
+    fn predicted_block(&self) -> Option<u32> {
         self.locals.get(self.last as usize).map(|local| local.next)
     }
 
     /// A block that was just what was predicted.
     #[inline]
-    fn as_predicted(&mut self, tables: &Tables, into: &mut Vec<Access>) -> Option<u64> {
-        let next = self.next()?;
+    fn run_predicted(&mut self, tables: &BlockTables, into: &mut Vec<BurstAccess>) -> Option<u64> {
+        let next = self.predicted_block()?;
         let local = *self.locals.get(next as usize)?;
         let block = tables.blocks.get(local.block as usize)?;
         let first = local.first_site as usize;
@@ -151,23 +151,23 @@ impl State {
             self.values[0] = self.stack.wrapping_add_signed(block.stack);
         }
         self.last = next;
-        self.run(tables, block, into)
+        self.emit_block(tables, block, into)
     }
 
     /// A block of which something has to be told.
-    fn otherwise(
+    fn run_mispredicted(
         &mut self,
-        tables: &Tables,
+        tables: &BlockTables,
         what: u8,
-        input: &mut Input,
-        into: &mut Vec<Access>,
+        input: &mut ByteReader,
+        into: &mut Vec<BurstAccess>,
     ) -> Option<u64> {
-        let escaped = what == ESCAPE;
+        let escaped = what == ESCAPE_TAG;
         let other = if escaped { input.byte()? } else { what & 1 } == 1;
         let next = if other {
-            self.named(tables, input)?
+            self.read_block_number(tables, input)?
         } else {
-            self.next()?
+            self.predicted_block()?
         };
         let local = *self.locals.get(next as usize)?;
         if let Some(before) = self.locals.get_mut(self.last as usize) {
@@ -196,15 +196,15 @@ impl State {
             if mask.get(n / 8).is_some_and(|byte| byte >> (n % 8) & 1 == 1) {
                 value = value.wrapping_add_signed(unpack_delta(input.varint()?));
             }
-            site.learn(value);
+            site.update(value);
             self.values[n % VALUES] = value;
         }
         self.last = next;
-        self.run(tables, block, into)
+        self.emit_block(tables, block, into)
     }
 
     /// The block that the code names, entered if it is new.
-    fn named(&mut self, tables: &Tables, input: &mut Input) -> Option<u32> {
+    fn read_block_number(&mut self, tables: &BlockTables, input: &mut ByteReader) -> Option<u32> {
         let known = self.locals.len() as u64;
         let next = input.varint_below(known + 1)?;
         if next == known {
@@ -214,8 +214,9 @@ impl State {
             if self.locals.len() >= MAX_LOCALS || first_site + sites > MAX_LOCAL_SITES {
                 return None;
             }
-            self.sites.resize(first_site + sites, Site::default());
-            self.locals.push(Local {
+            self.sites
+                .resize(first_site + sites, SitePredictor::default());
+            self.locals.push(DecoderBlock {
                 block,
                 next: NONE,
                 first_site: first_site as u32,
@@ -226,7 +227,12 @@ impl State {
 
     /// Makes the block's accesses from the values of its sites; its instructions.
     #[inline]
-    fn run(&mut self, tables: &Tables, block: &Flat, into: &mut Vec<Access>) -> Option<u64> {
+    fn emit_block(
+        &mut self,
+        tables: &BlockTables,
+        block: &FlatBlock,
+        into: &mut Vec<BurstAccess>,
+    ) -> Option<u64> {
         if into.len() + block.accesses as usize > MAX_ACCESSES {
             return None;
         }
@@ -240,18 +246,23 @@ impl State {
         if block.accesses == 0 {
             self.carry = self.carry.saturating_add(block.tail);
         } else if block.has_lengths {
-            self.make_some(tables, block, into)?;
+            self.emit_conditional_accesses(tables, block, into)?;
         } else {
-            self.make_all(tables, block, into);
+            self.emit_accesses(tables, block, into);
         }
         if block.changes > 0 {
-            self.change(tables, block);
+            self.apply_register_changes(tables, block);
         }
         Some(block.instructions.into())
     }
 
     #[inline]
-    fn make_all(&mut self, tables: &Tables, block: &Flat, into: &mut Vec<Access>) {
+    fn emit_accesses(
+        &mut self,
+        tables: &BlockTables,
+        block: &FlatBlock,
+        into: &mut Vec<BurstAccess>,
+    ) {
         let first = block.first_access as usize;
         let accesses = &tables.accesses[first..first + block.accesses as usize];
         let (values, origins) = (&*self.values, &mut *self.origins);
@@ -259,11 +270,11 @@ impl State {
         let mut carry = self.carry;
         into.extend(accesses.iter().zip(1u64..).map(|(a, n)| {
             let ordinal = before + n;
-            let depends = depends(origins, a.sources, ordinal);
-            origins[(REGISTERS + n as usize) % ORIGINS] = ordinal;
+            let depends = dependence_distance(origins, a.sources, ordinal);
+            origins[(REGISTER_COUNT + n as usize) % ORIGINS] = ordinal;
             let after = a.after.saturating_add(carry);
             carry = 0;
-            Access {
+            BurstAccess {
                 address: values[a.site as usize % VALUES].wrapping_add(a.offset),
                 bytes: a.bytes,
                 write: a.write,
@@ -277,7 +288,12 @@ impl State {
 
     /// As above where an access may turn out not to have been made.
     #[cold]
-    fn make_some(&mut self, tables: &Tables, block: &Flat, into: &mut Vec<Access>) -> Option<()> {
+    fn emit_conditional_accesses(
+        &mut self,
+        tables: &BlockTables,
+        block: &FlatBlock,
+        into: &mut Vec<BurstAccess>,
+    ) -> Option<()> {
         let first = block.first_access as usize;
         let accesses = &tables.accesses[first..first + block.accesses as usize];
         for (k, a) in accesses.iter().enumerate() {
@@ -290,14 +306,14 @@ impl State {
                 bytes => bytes,
             };
             self.carry = self.carry.saturating_add(a.after);
-            self.origins[(1 + REGISTERS + k) % ORIGINS] = 0;
+            self.origins[(1 + REGISTER_COUNT + k) % ORIGINS] = 0;
             if bytes == 0 {
                 continue;
             }
             self.ordinal += 1;
-            let depends = depends(&self.origins, a.sources, self.ordinal);
-            self.origins[(1 + REGISTERS + k) % ORIGINS] = self.ordinal;
-            into.push(Access {
+            let depends = dependence_distance(&self.origins, a.sources, self.ordinal);
+            self.origins[(1 + REGISTER_COUNT + k) % ORIGINS] = self.ordinal;
+            into.push(BurstAccess {
                 address: self.values[a.site as usize % VALUES].wrapping_add(a.offset),
                 bytes,
                 write: a.write,
@@ -312,31 +328,31 @@ impl State {
 
     /// All registers at once: what one is given another may have lost.
     #[inline]
-    fn change(&mut self, tables: &Tables, block: &Flat) {
+    fn apply_register_changes(&mut self, tables: &BlockTables, block: &FlatBlock) {
         let first = block.first_change as usize;
         let changes = &tables.changes[first..first + block.changes as usize];
-        let mut new = [0; REGISTERS];
+        let mut new = [0; REGISTER_COUNT];
         for (new, change) in new.iter_mut().zip(changes) {
-            *new = origin(&self.origins, change.sources);
+            *new = source_ordinal(&self.origins, change.sources);
         }
         for (new, change) in new.iter().zip(changes) {
-            self.origins[1 + change.register as usize % REGISTERS] = *new;
+            self.origins[1 + change.register as usize % REGISTER_COUNT] = *new;
         }
     }
 }
 
-const _: () = assert!(NOTHING == 0, "its place in `origins` stays 0");
+const _: () = assert!(NO_SOURCE == 0, "its place in `origins` stays 0");
 
 #[inline(always)]
-fn origin(origins: &[u64; ORIGINS], sources: [u16; 2]) -> u64 {
+fn source_ordinal(origins: &[u64; ORIGINS], sources: [u16; 2]) -> u64 {
     let [a, b] = sources.map(|source| origins[source as usize % ORIGINS]);
     a.max(b)
 }
 
 /// How many accesses ago what the address came from was read.
 #[inline(always)]
-fn depends(origins: &[u64; ORIGINS], sources: [u16; 2], ordinal: u64) -> u32 {
-    match origin(origins, sources) {
+fn dependence_distance(origins: &[u64; ORIGINS], sources: [u16; 2], ordinal: u64) -> u32 {
+    match source_ordinal(origins, sources) {
         0 => 0,
         read => u32::try_from(ordinal - read).unwrap_or(0),
     }

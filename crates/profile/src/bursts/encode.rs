@@ -1,19 +1,19 @@
 //! Executions of blocks -> the code of pieces: what `tracer/core/record_lean.c` does in the
 //! target, for streams that come from elsewhere. `decode.rs` explains the code.
-use super::block::Block;
+use super::block::BasicBlock;
 use super::coding::{pack_delta, put_varint, FRESH, MAX_EXECUTIONS, MAX_REACH};
-use super::decode::{Site, MAX_LOCALS, MAX_LOCAL_SITES};
+use super::decode::{SitePredictor, MAX_LOCALS, MAX_LOCAL_SITES};
 use std::collections::HashMap;
 
 /// Accesses after which a piece ends.
-const PIECE: u32 = 4096;
+const PIECE_ACCESSES: u32 = 4096;
 const NONE: u32 = u32::MAX;
 /// Differences that do not fit the code; no two addresses are so far apart.
 const TOO_FAR: u64 = 1 << 61;
 
 /// The code of one piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Code {
+pub struct PieceCode {
     pub bytes: Vec<u8>,
     pub accesses: u32,
     pub instructions: u32,
@@ -21,16 +21,16 @@ pub struct Code {
     pub flags: u32,
 }
 
-struct Local {
+struct EncoderBlock {
     number: u32,
     next: u32,
     first_site: usize,
 }
 
 /// Encodes what one thread does.
-pub struct Encoder {
-    locals: Vec<Local>,
-    sites: Vec<Site>,
+pub struct PieceEncoder {
+    locals: Vec<EncoderBlock>,
+    sites: Vec<SitePredictor>,
     local_of: HashMap<u32, u32>,
     last: u32,
     stack: u64,
@@ -39,12 +39,12 @@ pub struct Encoder {
     executions: u32,
     /// Bytes of accesses with a length.
     reach: u64,
-    code: Code,
+    code: PieceCode,
 }
 
-impl Default for Encoder {
+impl Default for PieceEncoder {
     fn default() -> Self {
-        Encoder {
+        PieceEncoder {
             locals: Vec::new(),
             sites: Vec::new(),
             local_of: HashMap::new(),
@@ -53,26 +53,31 @@ impl Default for Encoder {
             run: 0,
             executions: 0,
             reach: 0,
-            code: Code {
+            code: PieceCode {
                 flags: FRESH,
-                ..Code::default()
+                ..PieceCode::default()
             },
         }
     }
 }
 
-impl Encoder {
+impl PieceEncoder {
     /// Appends one execution of `block`, whose number in the file is `number`, with the
     /// values of its sites, of which the lengths sum up to [`MAX_REACH`] at most. Gives the
     /// piece before it when that was full.
-    pub fn run(&mut self, number: u32, block: &Block, values: &[u64]) -> Option<Code> {
-        let accesses = made(block, values);
+    pub fn push_execution(
+        &mut self,
+        number: u32,
+        block: &BasicBlock,
+        values: &[u64],
+    ) -> Option<PieceCode> {
+        let accesses = count_accesses(block, values);
         let first = values.len().saturating_sub(block.lengths.into());
         let reach = values[first..].iter();
         let reach = reach.fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
         let full = self.executions >= MAX_EXECUTIONS
             || self.executions > 0 && self.reach.saturating_add(reach) > MAX_REACH
-            || self.code.accesses > 0 && self.code.accesses + accesses > PIECE;
+            || self.code.accesses > 0 && self.code.accesses + accesses > PIECE_ACCESSES;
         let before = if full { self.finish() } else { None };
         let fits =
             self.locals.len() < MAX_LOCALS && self.sites.len() + values.len() <= MAX_LOCAL_SITES;
@@ -80,11 +85,11 @@ impl Encoder {
             true => before,
             false => {
                 let piece = self.finish();
-                *self = Encoder::default();
+                *self = PieceEncoder::default();
                 before.or(piece)
             }
         };
-        self.append(number, block, values);
+        self.encode_execution(number, block, values);
         self.executions += 1;
         self.reach += reach;
         self.code.accesses += accesses;
@@ -93,21 +98,21 @@ impl Encoder {
     }
 
     /// The piece so far; `None` when nothing ran since the last.
-    pub fn finish(&mut self) -> Option<Code> {
+    pub fn finish(&mut self) -> Option<PieceCode> {
         if self.executions == 0 {
             return None;
         }
         if self.run > 0 {
-            self.tag(0);
+            self.put_tag(0);
         }
         self.executions = 0;
         self.reach = 0;
         Some(std::mem::take(&mut self.code))
     }
 
-    fn append(&mut self, number: u32, block: &Block, values: &[u64]) {
+    fn encode_execution(&mut self, number: u32, block: &BasicBlock, values: &[u64]) {
         let known = self.local_of.get(&number).copied();
-        let next = known.unwrap_or_else(|| self.enter(number, values.len()));
+        let next = known.unwrap_or_else(|| self.add_block(number, values.len()));
         let before = self.locals.get_mut(self.last as usize);
         let other = match before {
             Some(local) => std::mem::replace(&mut local.next, next) != next,
@@ -123,9 +128,9 @@ impl Encoder {
             mask.iter().skip(1).all(|&byte| byte == 0) && mask.first().is_none_or(|&b| b < 16);
         let what = mask.first().copied().unwrap_or(0) << 1 & 30 | u8::from(other);
         if short && what != 31 {
-            self.tag(what);
+            self.put_tag(what);
         } else {
-            self.tag(31);
+            self.put_tag(31);
             self.code.bytes.push(u8::from(other));
         }
         if other {
@@ -142,21 +147,21 @@ impl Encoder {
         }
     }
 
-    fn enter(&mut self, number: u32, sites: usize) -> u32 {
+    fn add_block(&mut self, number: u32, sites: usize) -> u32 {
         let next = self.locals.len() as u32;
         self.local_of.insert(number, next);
-        self.locals.push(Local {
+        self.locals.push(EncoderBlock {
             number,
             next: NONE,
             first_site: self.sites.len(),
         });
         let total = self.sites.len() + sites;
-        self.sites.resize(total, Site::default());
+        self.sites.resize(total, SitePredictor::default());
         next
     }
 
     /// A bit for each site that is not as predicted, and how far off these are.
-    fn deltas(&mut self, local: u32, block: &Block, values: &[u64]) -> (Vec<u8>, Vec<i64>) {
+    fn deltas(&mut self, local: u32, block: &BasicBlock, values: &[u64]) -> (Vec<u8>, Vec<i64>) {
         let local = &self.locals[local as usize];
         debug_assert_eq!(self.local_of.get(&local.number).map(|_| ()), Some(()));
         let mut mask = vec![0; values.len().div_ceil(8)];
@@ -174,7 +179,7 @@ impl Encoder {
                 mask[n / 8] |= 1 << (n % 8);
                 deltas.push(delta as i64);
             }
-            site.learn(value);
+            site.update(value);
             if let Some(offset) = block.stack.filter(|_| n == 0) {
                 self.stack = value.wrapping_add_signed(offset.wrapping_neg());
             }
@@ -184,7 +189,7 @@ impl Encoder {
     }
 
     /// Tells of the run so far and what comes after it.
-    fn tag(&mut self, what: u8) {
+    fn put_tag(&mut self, what: u8) {
         let bytes = &mut self.code.bytes;
         bytes.push(what << 3 | self.run.min(7) as u8);
         if self.run >= 7 {
@@ -195,7 +200,7 @@ impl Encoder {
 }
 
 /// Accesses that one execution makes.
-fn made(block: &Block, values: &[u64]) -> u32 {
+fn count_accesses(block: &BasicBlock, values: &[u64]) -> u32 {
     let zero = |length: u16| values.get(length as usize) == Some(&0);
     let accesses = block.accesses.iter();
     accesses.filter(|a| a.bytes != 0 || !zero(a.length)).count() as u32

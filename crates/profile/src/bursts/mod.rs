@@ -18,24 +18,24 @@ mod tables;
 mod write;
 
 pub use block::{
-    read_by, register, Block, BlockAccess, Change, Sources, MAX_BLOCKS, MAX_BLOCK_ACCESSES,
-    MAX_SITES, NOTHING, REGISTERS,
+    access_source, register_source, BasicBlock, BlockAccess, RegisterChange, ValueSources,
+    MAX_BLOCKS, MAX_BLOCK_ACCESSES, MAX_SITES, NO_SOURCE, REGISTER_COUNT,
 };
-pub(crate) use coding::FILE;
+pub(crate) use coding::BURSTS_FILE;
 pub use coding::{
     CUT, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, MAX_PLACES, MAX_REACH, MAX_WINDOWS, WAITED,
 };
 pub use decode::{MAX_LOCALS, MAX_LOCAL_SITES};
-pub use encode::{Code, Encoder};
-pub use open::{Bursts, Decoder};
-pub use write::{PieceHead, Writer};
+pub use encode::{PieceCode, PieceEncoder};
+pub use open::{BurstTrace, PieceDecoder};
+pub use write::{BurstWriter, PieceHeader};
 
 use crate::ids::{PageNo, ProcessIx, RegionIx, ThreadIx};
 use crate::tables::Nanos;
 
 /// An access as the program made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Access {
+pub struct BurstAccess {
     /// Virtual address in the thread's process.
     pub address: u64,
     /// Bytes, at least 1. An instruction that touches a range (`rep movs`) is one access for
@@ -52,7 +52,7 @@ pub struct Access {
 
 /// Accesses of one thread that were recorded together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct BurstPiece {
     pub thread: ThreadIx,
     pub process: ProcessIx,
     /// When its first access was made, and when it was complete.
@@ -65,7 +65,7 @@ pub struct Piece {
     pub instructions: u64,
 }
 
-impl Piece {
+impl BurstPiece {
     /// What no tracer can have seen a reader refuses.
     #[must_use]
     pub fn is_possible(&self) -> bool {
@@ -78,18 +78,18 @@ impl Piece {
 
 /// A window: from `start` on each thread that ran was recorded for a while.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Window {
+pub struct BurstWindow {
     pub start: Nanos,
     pub end: Nanos,
     /// There was no room for all that some thread did: its pieces end early.
     pub cut: bool,
     /// Sorted by start; those of one thread in its order.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<BurstPiece>,
 }
 
 /// Pages of a process, side by side, and their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct NamedPages {
     pub process: ProcessIx,
     /// Address of the first, in pages of 4096 bytes.
     pub page: u64,

@@ -1,15 +1,15 @@
 //! `bursts.bin` opened: what is in it, checked frame by frame; the code of the pieces stays on
 //! disk until a decoder asks for it.
-use super::block::{Block, MAX_BLOCKS};
+use super::block::{BasicBlock, MAX_BLOCKS};
 use super::coding::{
-    checksum, Input, BLOCKS, CUT, END, FILE, FRAME_HEAD, MAGIC, MAX_PAYLOAD, MAX_PLACES,
-    MAX_WINDOWS, PIECE, PIECE_HEAD, PLACES, VERSION, WAITED,
+    checksum, ByteReader, BLOCKS, BURSTS_FILE, CUT, END, FRAME_HEAD, MAGIC, MAX_PAYLOAD,
+    MAX_PLACES, MAX_WINDOWS, PIECE, PIECE_HEAD, PLACES, VERSION, WAITED,
 };
-use super::decode::State;
-use super::tables::Tables;
-use super::{Access, Piece, Place, Window};
+use super::decode::DecoderState;
+use super::tables::BlockTables;
+use super::{BurstAccess, BurstPiece, BurstWindow, NamedPages};
 use crate::ids::{PageNo, ProcessIx, RegionIx, ThreadIx};
-use crate::io::Error;
+use crate::io::ProfileError;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// Where the code of a piece is.
 #[derive(Clone, Copy)]
-struct Stored {
+struct StoredPiece {
     offset: u64,
     length: u32,
     sequence: u32,
@@ -26,53 +26,53 @@ struct Stored {
 }
 
 /// The burst traces of a profile.
-pub struct Bursts {
+pub struct BurstTrace {
     file: File,
-    tables: Tables,
-    windows: Vec<Window>,
+    tables: BlockTables,
+    windows: Vec<BurstWindow>,
     /// By window and position of the piece in it.
-    stored: Vec<Vec<Stored>>,
-    places: Vec<Vec<Place>>,
+    stored: Vec<Vec<StoredPiece>>,
+    places: Vec<Vec<NamedPages>>,
     accesses: u64,
     broken: Option<String>,
 }
 
 /// What was read so far, by number of window.
 #[derive(Default)]
-struct Found {
-    tables: Tables,
-    pieces: BTreeMap<u32, Vec<(Piece, Stored)>>,
-    places: BTreeMap<u32, Vec<Place>>,
+struct BurstScan {
+    tables: BlockTables,
+    pieces: BTreeMap<u32, Vec<(BurstPiece, StoredPiece)>>,
+    places: BTreeMap<u32, Vec<NamedPages>>,
     rows: usize,
     ended: bool,
 }
 
-impl Bursts {
+impl BurstTrace {
     /// Opens the bursts of the profile in folder `dir`; `None` if it has none. A file that
-    /// breaks off or is damaged is used up to there, see [`Bursts::broken`].
+    /// breaks off or is damaged is used up to there, see [`BurstTrace::broken`].
     ///
     /// # Errors
     /// If the file cannot be read, or is not one of bursts, or from a newer hither.
-    pub fn open(dir: &Path) -> Result<Option<Bursts>, Error> {
-        let path = dir.join(FILE);
-        let file = match crate::io::open(&path) {
+    pub fn open(dir: &Path) -> Result<Option<BurstTrace>, ProfileError> {
+        let path = dir.join(BURSTS_FILE);
+        let file = match crate::io::open_regular_file(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(Error::io("read", path)(e)),
+            Err(e) => return Err(ProfileError::io("read", path)(e)),
         };
-        let mut found = Found::default();
-        let mut source = Source::new(&file);
-        let version = source.version().map_err(Error::io("read", &path))?;
+        let mut found = BurstScan::default();
+        let mut source = FrameReader::new(&file);
+        let version = source.version().map_err(ProfileError::io("read", &path))?;
         if version != Some(VERSION) {
             let what = match version {
                 None => "it does not hold bursts".to_owned(),
                 Some(version) => format!("its version is {version}, this hither reads {VERSION}"),
             };
-            return Err(Error::Damaged { path, what });
+            return Err(ProfileError::Damaged { path, what });
         }
         let stopped = loop {
-            match source.frame() {
-                Ok(Some(frame)) if found.take(&frame).is_some() => {}
+            match source.next_frame() {
+                Ok(Some(frame)) if found.add_frame(&frame).is_some() => {}
                 Ok(Some(_)) => break Some("a frame makes no sense".to_owned()),
                 Ok(None) => break None,
                 Err(why) => break Some(why),
@@ -95,7 +95,7 @@ impl Bursts {
 
     /// The windows in order of time, without those that hold nothing.
     #[must_use]
-    pub fn windows(&self) -> &[Window] {
+    pub fn windows(&self) -> &[BurstWindow] {
         &self.windows
     }
 
@@ -123,20 +123,20 @@ impl Bursts {
 
     /// The names of pages while a window was recorded: runs sorted by process and page.
     #[must_use]
-    pub fn places(&self, window: usize) -> &[Place] {
+    pub fn named_pages(&self, window: usize) -> &[NamedPages] {
         self.places.get(window).map_or(&[], |p| p)
     }
 
     /// The name of the page with address `page` * 4096 of a process; `None` where no access
     /// was counted.
     #[must_use]
-    pub fn place(
+    pub fn page_name(
         &self,
         window: usize,
         process: ProcessIx,
         page: u64,
     ) -> Option<(RegionIx, PageNo)> {
-        let places = self.places(window);
+        let places = self.named_pages(window);
         let after = places.partition_point(|p| (p.process, p.page) <= (process, page));
         let place = places.get(after.checked_sub(1)?)?;
         let inside = page.wrapping_sub(place.page);
@@ -147,36 +147,36 @@ impl Bursts {
 
     /// The accesses of a thread in a window, piece by piece.
     #[must_use]
-    pub fn decoder(&self, window: usize, thread: ThreadIx) -> Decoder<'_> {
+    pub fn decoder(&self, window: usize, thread: ThreadIx) -> PieceDecoder<'_> {
         let pieces = self.windows.get(window).map_or(&[][..], |w| &w.pieces);
         let mine = (0u32..).zip(pieces).filter(|(_, p)| p.thread == thread);
-        Decoder {
+        PieceDecoder {
             bursts: self,
             window,
             pieces: mine.map(|(at, _)| at).collect(),
             at: 0,
             code: Vec::new(),
-            state: State::new(),
+            state: DecoderState::new(),
             damaged: false,
         }
     }
 }
 
 /// Reads the pieces of one thread in one window, in order.
-pub struct Decoder<'a> {
-    bursts: &'a Bursts,
+pub struct PieceDecoder<'a> {
+    bursts: &'a BurstTrace,
     window: usize,
     pieces: Vec<u32>,
     at: usize,
     code: Vec<u8>,
-    state: State,
+    state: DecoderState,
     damaged: bool,
 }
 
-impl Decoder<'_> {
+impl PieceDecoder<'_> {
     /// Fills `into` with the accesses of the next piece; `None` after the last, or where the
     /// file turns out to be damaged.
-    pub fn next(&mut self, into: &mut Vec<Access>) -> Option<Piece> {
+    pub fn next(&mut self, into: &mut Vec<BurstAccess>) -> Option<BurstPiece> {
         into.clear();
         let at = *self.pieces.get(self.at)? as usize;
         self.at += 1;
@@ -195,7 +195,7 @@ impl Decoder<'_> {
         self.damaged
     }
 
-    fn decode(&mut self, at: usize, into: &mut Vec<Access>) -> Option<Piece> {
+    fn decode(&mut self, at: usize, into: &mut Vec<BurstAccess>) -> Option<BurstPiece> {
         let bursts = self.bursts;
         let piece = bursts.windows.get(self.window)?.pieces.get(at)?;
         let stored = bursts.stored.get(self.window)?.get(at)?;
@@ -204,13 +204,13 @@ impl Decoder<'_> {
             .read_exact_at(&mut self.code, stored.offset)
             .ok()?;
         self.state
-            .piece(&bursts.tables, &self.code, (piece, stored.flags), into)?;
+            .decode_piece(&bursts.tables, &self.code, (piece, stored.flags), into)?;
         Some(*piece)
     }
 }
 
 /// Frames of a file, one after the other.
-struct Source<'a> {
+struct FrameReader<'a> {
     file: BufReader<&'a File>,
     /// Bytes of whole frames so far.
     at: u64,
@@ -218,15 +218,15 @@ struct Source<'a> {
 }
 
 /// A frame and where its payload begins.
-struct Frame<'a> {
+struct BurstFrame<'a> {
     kind: u8,
     payload: &'a [u8],
     offset: u64,
 }
 
-impl<'a> Source<'a> {
+impl<'a> FrameReader<'a> {
     fn new(file: &'a File) -> Self {
-        Source {
+        FrameReader {
             file: BufReader::with_capacity(1 << 16, file),
             at: 0,
             payload: Vec::new(),
@@ -246,7 +246,7 @@ impl<'a> Source<'a> {
     }
 
     /// The next frame; `None` at the end of the file, an error where it breaks.
-    fn frame(&mut self) -> Result<Option<Frame<'_>>, String> {
+    fn next_frame(&mut self) -> Result<Option<BurstFrame<'_>>, String> {
         let mut head = [0; FRAME_HEAD];
         let mut filled = 0;
         while filled < head.len() {
@@ -276,7 +276,7 @@ impl<'a> Source<'a> {
         }
         let offset = self.at + FRAME_HEAD as u64;
         self.at = offset + length as u64;
-        Ok(Some(Frame {
+        Ok(Some(BurstFrame {
             kind: head[0],
             payload: &self.payload,
             offset,
@@ -284,23 +284,23 @@ impl<'a> Source<'a> {
     }
 }
 
-impl Found {
+impl BurstScan {
     /// Takes a frame over; `None` when it holds nonsense.
-    fn take(&mut self, frame: &Frame) -> Option<()> {
-        let mut input = Input::new(frame.payload);
+    fn add_frame(&mut self, frame: &BurstFrame) -> Option<()> {
+        let mut input = ByteReader::new(frame.payload);
         match frame.kind {
             _ if self.ended => None,
             BLOCKS => {
                 while !input.is_empty() {
                     let number = input.varint_below(MAX_BLOCKS.into())? as u32;
                     let length = input.varint_below(MAX_PAYLOAD as u64)? as usize;
-                    let block = Block::take(&mut Input::new(input.take(length)?))?;
+                    let block = BasicBlock::decode(&mut ByteReader::new(input.take(length)?))?;
                     self.tables.add(number, &block);
                 }
                 Some(())
             }
-            PIECE => self.piece(&mut input, frame),
-            PLACES => self.some_places(&mut input),
+            PIECE => self.add_piece(&mut input, frame),
+            PLACES => self.add_named_pages(&mut input),
             END => {
                 self.ended = true;
                 Some(())
@@ -309,7 +309,7 @@ impl Found {
         }
     }
 
-    fn piece(&mut self, input: &mut Input, frame: &Frame) -> Option<()> {
+    fn add_piece(&mut self, input: &mut ByteReader, frame: &BurstFrame) -> Option<()> {
         let window = input.u32()?;
         let sequence = input.u32()?;
         let (thread, process) = (ThreadIx(input.u32()?), ProcessIx(input.u32()?));
@@ -317,7 +317,7 @@ impl Found {
         let (accesses, instructions) = (u64::from(input.u32()?), u64::from(input.u32()?));
         let flags = input.u32()?;
         input.u32()?;
-        let piece = Piece {
+        let piece = BurstPiece {
             thread,
             process,
             start,
@@ -326,7 +326,7 @@ impl Found {
             accesses,
             instructions,
         };
-        let stored = Stored {
+        let stored = StoredPiece {
             offset: frame.offset + PIECE_HEAD as u64,
             length: (frame.payload.len() - PIECE_HEAD) as u32,
             sequence,
@@ -340,27 +340,27 @@ impl Found {
         Some(())
     }
 
-    fn some_places(&mut self, input: &mut Input) -> Option<()> {
+    fn add_named_pages(&mut self, input: &mut ByteReader) -> Option<()> {
         let window = input.varint_below(1 << 32)? as u32;
         if self.places.len() >= MAX_WINDOWS && !self.places.contains_key(&window) {
             return None;
         }
         let places = self.places.entry(window).or_default();
         while !input.is_empty() {
-            let number = |input: &mut Input| input.varint_below(1 << 32).map(|n| n as u32);
+            let number = |input: &mut ByteReader| input.varint_below(1 << 32).map(|n| n as u32);
             let process = ProcessIx(number(input)?);
             let page = input.varint_below(1 << 52)?;
             let pages = input.varint_below(1 << 52)?;
             let region = RegionIx(number(input)?);
             let first = PageNo(number(input)?);
             self.rows += 1;
-            let after = places.last().is_none_or(|p: &Place| {
+            let after = places.last().is_none_or(|p: &NamedPages| {
                 (p.process, p.page + p.pages) <= (process, page) || p.process < process
             });
             if self.rows > MAX_PLACES || !after {
                 return None;
             }
-            places.push(Place {
+            places.push(NamedPages {
                 process,
                 page,
                 pages,
@@ -371,8 +371,8 @@ impl Found {
         Some(())
     }
 
-    fn finish(mut self, file: File, mut broken: Option<String>) -> Bursts {
-        let mut bursts = Bursts {
+    fn finish(mut self, file: File, mut broken: Option<String>) -> BurstTrace {
+        let mut bursts = BurstTrace {
             file,
             tables: self.tables,
             windows: Vec::new(),
@@ -382,7 +382,7 @@ impl Found {
             broken: None,
         };
         for (number, pieces) in self.pieces {
-            let (pieces, gap) = in_order(pieces);
+            let (pieces, gap) = sort_pieces(pieces);
             if gap && broken.is_none() {
                 broken = Some(format!(
                     "pieces of window {number} are missing: what comes before them is used"
@@ -393,10 +393,10 @@ impl Found {
                 continue;
             }
             bursts.accesses += pieces.iter().map(|p| p.accesses).sum::<u64>();
-            bursts.windows.push(Window {
+            bursts.windows.push(BurstWindow {
                 start: pieces.first().map_or(0, |p| p.start),
                 end: pieces.iter().map(|p| p.end).max().unwrap_or(0),
-                cut: stored.iter().any(|s: &Stored| s.flags & CUT != 0),
+                cut: stored.iter().any(|s: &StoredPiece| s.flags & CUT != 0),
                 pieces,
             });
             bursts.stored.push(stored);
@@ -411,7 +411,9 @@ impl Found {
 
 /// Sorted by start, those of a thread in the order of their numbers, and up to the first that
 /// is missing; and whether one is.
-fn in_order(mut pieces: Vec<(Piece, Stored)>) -> (Vec<(Piece, Stored)>, bool) {
+fn sort_pieces(
+    mut pieces: Vec<(BurstPiece, StoredPiece)>,
+) -> (Vec<(BurstPiece, StoredPiece)>, bool) {
     pieces.sort_by_key(|(piece, stored)| (piece.thread, stored.sequence));
     let mut gap = false;
     let mut before: Option<(ThreadIx, Option<(u32, u64)>)> = None;
@@ -445,18 +447,18 @@ mod tests {
     #[test]
     fn windows_and_their_names_are_so_many_at_most() {
         let most = MAX_WINDOWS as u32;
-        let mut found = Found {
+        let mut found = BurstScan {
             pieces: (0..most).map(|window| (window, Vec::new())).collect(),
             places: (0..most).map(|window| (window, Vec::new())).collect(),
-            ..Found::default()
+            ..BurstScan::default()
         };
         let mut check = |kind, payload: &[u8], expected| {
-            let frame = Frame {
+            let frame = BurstFrame {
                 kind,
                 payload,
                 offset: 0,
             };
-            assert_eq!(found.take(&frame), expected, "{kind} {payload:?}");
+            assert_eq!(found.add_frame(&frame), expected, "{kind} {payload:?}");
         };
         let mut one_of = |window: u32, expected| {
             let mut piece = vec![0; PIECE_HEAD];

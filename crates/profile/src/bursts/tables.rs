@@ -1,12 +1,12 @@
 //! The blocks of a file as the decoder wants them: flat, checked once, shared by all threads.
-use super::block::{Block, BlockAccess, Sources};
+use super::block::{BasicBlock, BlockAccess, ValueSources};
 
 /// Where the accesses find a site's value: the sites, and one place that is always 0.
 pub(super) const VALUES: usize = 512;
 pub(super) const NO_SITE: u16 = (VALUES - 1) as u16;
 
 #[derive(Clone, Copy)]
-pub(super) struct Flat {
+pub(super) struct FlatBlock {
     pub instructions: u32,
     /// Instructions after the last access, or all.
     pub tail: u32,
@@ -29,35 +29,35 @@ pub(super) struct FlatAccess {
     pub bytes: u32,
     pub site: u16,
     pub length: u16,
-    pub sources: Sources,
+    pub sources: ValueSources,
     pub write: bool,
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct FlatChange {
     pub register: u8,
-    pub sources: Sources,
+    pub sources: ValueSources,
 }
 
 #[derive(Default)]
-pub(super) struct Tables {
+pub(super) struct BlockTables {
     /// By number in the file: position in `blocks`, `NONE` where there is none.
     of: Vec<u32>,
-    pub blocks: Vec<Flat>,
+    pub blocks: Vec<FlatBlock>,
     pub accesses: Vec<FlatAccess>,
     pub changes: Vec<FlatChange>,
 }
 
 const NONE: u32 = u32::MAX;
 
-impl Tables {
+impl BlockTables {
     pub fn find(&self, number: u64) -> Option<u32> {
         let at = *self.of.get(usize::try_from(number).ok()?)?;
         (at != NONE).then_some(at)
     }
 
     /// The first block of a number stays.
-    pub fn add(&mut self, number: u32, block: &Block) {
+    pub fn add(&mut self, number: u32, block: &BasicBlock) {
         let number = number as usize;
         if number >= self.of.len() {
             self.of.resize(number + 1, NONE);
@@ -67,7 +67,7 @@ impl Tables {
         }
         self.of[number] = self.blocks.len() as u32;
         let before_last: u32 = block.accesses.iter().map(|a| a.after).sum();
-        self.blocks.push(Flat {
+        self.blocks.push(FlatBlock {
             instructions: block.instructions,
             tail: block.instructions - before_last,
             first_access: self.accesses.len() as u32,
@@ -80,8 +80,9 @@ impl Tables {
             stack: block.stack.unwrap_or(0),
             moves_stack: block.moves_stack,
         });
-        self.accesses.extend(block.accesses.iter().map(flat));
-        let change = |c: &super::block::Change| FlatChange {
+        self.accesses
+            .extend(block.accesses.iter().map(flatten_access));
+        let change = |c: &super::block::RegisterChange| FlatChange {
             register: c.register,
             sources: c.sources,
         };
@@ -89,7 +90,7 @@ impl Tables {
     }
 }
 
-fn flat(access: &BlockAccess) -> FlatAccess {
+fn flatten_access(access: &BlockAccess) -> FlatAccess {
     FlatAccess {
         offset: access.offset,
         after: access.after,

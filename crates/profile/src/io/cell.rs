@@ -12,7 +12,7 @@ const MAX_TEXT: usize = 1 << 20;
 
 /// What an index counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum IndexedTable {
     Processes,
     Threads,
     Slices,
@@ -20,7 +20,7 @@ pub(crate) enum Target {
     Objects,
 }
 
-impl Target {
+impl IndexedTable {
     pub(crate) const COUNT: usize = 5;
 
     /// The table (or list of `profile.json`) whose rows are counted.
@@ -29,26 +29,26 @@ impl Target {
     }
 }
 
-pub(crate) type Value<C> = <<C as Cell>::Physical as DataType>::T;
+pub(crate) type CellValue<C> = <<C as ParquetCell>::PhysicalType as DataType>::T;
 
-pub(crate) trait Cell: Sized {
-    type Physical: DataType;
+pub(crate) trait ParquetCell: Sized {
+    type PhysicalType: DataType;
     /// Encoding of the values, after the dictionary where there is one.
     const ENCODING: Encoding;
     const DICTIONARY: bool;
     const OPTIONAL: bool = false;
-    const REFERS: Option<Target> = None;
+    const REFERS: Option<IndexedTable> = None;
 
-    fn logical() -> Option<LogicalType>;
+    fn logical_type() -> Option<LogicalType>;
     /// `None` is null.
-    fn put(&self) -> Option<Value<Self>>;
-    fn take(value: Option<Value<Self>>) -> Result<Self, String>;
-    /// The index, for cells with [`Cell::REFERS`]; the number, for counts.
-    fn number(&self) -> Option<u64> {
+    fn to_physical(&self) -> Option<CellValue<Self>>;
+    fn from_physical(value: Option<CellValue<Self>>) -> Result<Self, String>;
+    /// The index, for cells with [`ParquetCell::REFERS`]; the number, for counts.
+    fn as_number(&self) -> Option<u64> {
         None
     }
     /// Bytes of heap memory, so that a small file cannot ask for a huge amount.
-    fn heap(&self) -> usize {
+    fn heap_bytes(&self) -> usize {
         0
     }
 }
@@ -59,53 +59,53 @@ fn not_null<T>(value: Option<T>) -> Result<T, String> {
 
 macro_rules! index {
     ($($name:ty => $refers:expr),*) => {$(
-        impl Cell for $name {
-            type Physical = Int32Type;
+        impl ParquetCell for $name {
+            type PhysicalType = Int32Type;
             const ENCODING: Encoding = Encoding::DELTA_BINARY_PACKED;
             const DICTIONARY: bool = false;
-            const REFERS: Option<Target> = $refers;
-            fn logical() -> Option<LogicalType> {
+            const REFERS: Option<IndexedTable> = $refers;
+            fn logical_type() -> Option<LogicalType> {
                 Some(LogicalType::integer(32, false))
             }
-            fn put(&self) -> Option<i32> {
+            fn to_physical(&self) -> Option<i32> {
                 Some(self.0 as i32)
             }
-            fn take(value: Option<i32>) -> Result<Self, String> {
+            fn from_physical(value: Option<i32>) -> Result<Self, String> {
                 not_null(value).map(|v| Self(v as u32))
             }
-            fn number(&self) -> Option<u64> {
+            fn as_number(&self) -> Option<u64> {
                 Some(self.0.into())
             }
         }
     )*};
 }
 index!(
-    ProcessIx => Some(Target::Processes),
-    ThreadIx => Some(Target::Threads),
-    SliceIx => Some(Target::Slices),
-    RegionIx => Some(Target::Regions),
-    ObjectIx => Some(Target::Objects),
+    ProcessIx => Some(IndexedTable::Processes),
+    ThreadIx => Some(IndexedTable::Threads),
+    SliceIx => Some(IndexedTable::Slices),
+    RegionIx => Some(IndexedTable::Regions),
+    ObjectIx => Some(IndexedTable::Objects),
     PageNo => None
 );
 
 macro_rules! plain {
     ($name:ty, $physical:ident, $stored:ty, $logical:expr, $encoding:ident, $dictionary:literal, $number:expr, $check:expr) => {
-        impl Cell for $name {
-            type Physical = $physical;
+        impl ParquetCell for $name {
+            type PhysicalType = $physical;
             const ENCODING: Encoding = Encoding::$encoding;
             const DICTIONARY: bool = $dictionary;
-            fn logical() -> Option<LogicalType> {
+            fn logical_type() -> Option<LogicalType> {
                 $logical
             }
-            fn put(&self) -> Option<Value<Self>> {
+            fn to_physical(&self) -> Option<CellValue<Self>> {
                 Some(*self as $stored)
             }
-            fn take(value: Option<Value<Self>>) -> Result<Self, String> {
+            fn from_physical(value: Option<CellValue<Self>>) -> Result<Self, String> {
                 let value = not_null(value)? as $name;
                 let check: fn($name) -> Result<$name, String> = $check;
                 check(value)
             }
-            fn number(&self) -> Option<u64> {
+            fn as_number(&self) -> Option<u64> {
                 let number: fn($name) -> Option<u64> = $number;
                 number(*self)
             }
@@ -151,14 +151,14 @@ plain!(f64, DoubleType, f64, None, PLAIN, false, |_| None, |v| {
     }
 });
 
-impl Cell for String {
-    type Physical = ByteArrayType;
+impl ParquetCell for String {
+    type PhysicalType = ByteArrayType;
     const ENCODING: Encoding = Encoding::DELTA_BYTE_ARRAY;
     const DICTIONARY: bool = true;
-    fn logical() -> Option<LogicalType> {
+    fn logical_type() -> Option<LogicalType> {
         Some(LogicalType::String)
     }
-    fn put(&self) -> Option<ByteArray> {
+    fn to_physical(&self) -> Option<ByteArray> {
         // A longer text would make the profile unreadable; nobody reads that far.
         let mut end = self.len().min(MAX_TEXT);
         while !self.is_char_boundary(end) {
@@ -166,7 +166,7 @@ impl Cell for String {
         }
         Some(ByteArray::from(&self[..end]))
     }
-    fn take(value: Option<ByteArray>) -> Result<Self, String> {
+    fn from_physical(value: Option<ByteArray>) -> Result<Self, String> {
         let value = not_null(value)?;
         if value.len() > MAX_TEXT {
             return Err(format!("a text of {} bytes is too long", value.len()));
@@ -174,30 +174,30 @@ impl Cell for String {
         let text = value.as_utf8().map_err(|_| "a text is not UTF-8")?;
         Ok(text.to_owned())
     }
-    fn heap(&self) -> usize {
+    fn heap_bytes(&self) -> usize {
         self.len()
     }
 }
 
 macro_rules! optional {
     ($($inner:ty),*) => {$(
-        impl Cell for Option<$inner> {
-            type Physical = <$inner as Cell>::Physical;
-            const ENCODING: Encoding = <$inner as Cell>::ENCODING;
-            const DICTIONARY: bool = <$inner as Cell>::DICTIONARY;
+        impl ParquetCell for Option<$inner> {
+            type PhysicalType = <$inner as ParquetCell>::PhysicalType;
+            const ENCODING: Encoding = <$inner as ParquetCell>::ENCODING;
+            const DICTIONARY: bool = <$inner as ParquetCell>::DICTIONARY;
             const OPTIONAL: bool = true;
-            const REFERS: Option<Target> = <$inner as Cell>::REFERS;
-            fn logical() -> Option<LogicalType> {
-                <$inner>::logical()
+            const REFERS: Option<IndexedTable> = <$inner as ParquetCell>::REFERS;
+            fn logical_type() -> Option<LogicalType> {
+                <$inner>::logical_type()
             }
-            fn put(&self) -> Option<Value<Self>> {
-                self.as_ref().and_then(Cell::put)
+            fn to_physical(&self) -> Option<CellValue<Self>> {
+                self.as_ref().and_then(ParquetCell::to_physical)
             }
-            fn take(value: Option<Value<Self>>) -> Result<Self, String> {
-                value.map(|v| <$inner>::take(Some(v))).transpose()
+            fn from_physical(value: Option<CellValue<Self>>) -> Result<Self, String> {
+                value.map(|v| <$inner>::from_physical(Some(v))).transpose()
             }
-            fn number(&self) -> Option<u64> {
-                self.as_ref().and_then(Cell::number)
+            fn as_number(&self) -> Option<u64> {
+                self.as_ref().and_then(ParquetCell::as_number)
             }
         }
     )*};
@@ -206,17 +206,17 @@ optional!(ThreadIx, ObjectIx);
 
 macro_rules! word {
     ($name:ident { $($variant:ident = $word:literal),* }) => {
-        impl Cell for $name {
-            type Physical = ByteArrayType;
+        impl ParquetCell for $name {
+            type PhysicalType = ByteArrayType;
             const ENCODING: Encoding = Encoding::DELTA_BYTE_ARRAY;
             const DICTIONARY: bool = true;
-            fn logical() -> Option<LogicalType> {
+            fn logical_type() -> Option<LogicalType> {
                 Some(LogicalType::String)
             }
-            fn put(&self) -> Option<ByteArray> {
+            fn to_physical(&self) -> Option<ByteArray> {
                 Some(ByteArray::from(match self { $($name::$variant => $word),* }))
             }
-            fn take(value: Option<ByteArray>) -> Result<Self, String> {
+            fn from_physical(value: Option<ByteArray>) -> Result<Self, String> {
                 match not_null(value)?.data() {
                     $(v if v == $word.as_bytes() => Ok($name::$variant),)*
                     v => Err(format!("unknown kind {:?}", String::from_utf8_lossy(&v[..v.len().min(32)]))),

@@ -1,9 +1,9 @@
 //! One Parquet file to one table. Nothing in the file is believed: the schema, sizes
 //! and every index are checked before anybody uses them.
-use super::cell::{Cell, Target};
+use super::cell::{IndexedTable, ParquetCell};
 use super::encode::schema;
-use super::error::Error;
-use super::tables::{Rule, Table, Visitor, LARGEST};
+use super::error::ProfileError;
+use super::tables::{ColumnRule, ColumnVisitor, TableRow, MAX_NUMBER};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
@@ -16,22 +16,22 @@ const BATCH_ROWS: usize = 1 << 14;
 const MAX_TEXTS: usize = 1 << 30;
 
 /// Rows of the tables that others point into; `None` where the table is missing.
-pub(crate) type Counts = [Option<usize>; Target::COUNT];
+pub(crate) type RowCounts = [Option<usize>; IndexedTable::COUNT];
 
 /// Reads all rows of a table of `expected` rows.
-pub(crate) fn decode<T: Table>(
+pub(crate) fn decode_table<T: TableRow>(
     file: File,
     path: &Path,
     expected: usize,
-    counts: &mut Counts,
-) -> Result<Vec<T>, Error> {
-    let damaged = |what: String| Error::Damaged {
+    counts: &mut RowCounts,
+) -> Result<Vec<T>, ProfileError> {
+    let damaged = |what: String| ProfileError::Damaged {
         path: path.to_owned(),
         what,
     };
     let broken = |e: ParquetError| damaged(e.to_string());
     let reader = SerializedFileReader::new(file).map_err(broken)?;
-    let order = columns::<T>(reader.metadata().file_metadata().schema()).map_err(damaged)?;
+    let order = find_columns::<T>(reader.metadata().file_metadata().schema()).map_err(damaged)?;
     if expected > T::MAX_ROWS {
         return Err(damaged(format!(
             "{expected} rows are more than the {} possible",
@@ -41,7 +41,7 @@ pub(crate) fn decode<T: Table>(
     if let Some(target) = T::DEFINES {
         counts[target as usize] = Some(expected);
     }
-    let mut decoder = Decoder {
+    let mut decoder = TableDecoder {
         rows: Vec::new(),
         first: 0,
         end: 0,
@@ -76,7 +76,7 @@ pub(crate) fn decode<T: Table>(
         )));
     }
     for (row, r) in decoder.rows.iter().enumerate() {
-        r.check().map_err(|(column, what)| Error::Row {
+        r.check().map_err(|(column, what)| ProfileError::Row {
             path: path.to_owned(),
             row,
             column,
@@ -87,7 +87,7 @@ pub(crate) fn decode<T: Table>(
 }
 
 /// Where each column of `T` is in the file. Columns of later writers are passed over.
-fn columns<T: Table>(found: &Type) -> Result<Vec<usize>, String> {
+fn find_columns<T: TableRow>(found: &Type) -> Result<Vec<usize>, String> {
     let (wanted, _) = schema::<T>().map_err(|e| e.to_string())?;
     if found.is_primitive() || found.get_fields().iter().any(|f| f.is_group()) {
         return Err("its columns are nested".to_string());
@@ -109,7 +109,7 @@ fn columns<T: Table>(found: &Type) -> Result<Vec<usize>, String> {
     wanted.get_fields().iter().map(|w| position(w)).collect()
 }
 
-struct Decoder<'a, R> {
+struct TableDecoder<'a, R> {
     rows: Vec<R>,
     /// Rows of the current row group.
     first: usize,
@@ -119,27 +119,27 @@ struct Decoder<'a, R> {
     order: Vec<usize>,
     /// Sum of the numbers and bytes of text so far, by column.
     totals: Vec<(u64, usize)>,
-    counts: Counts,
+    counts: RowCounts,
     group: Option<Box<dyn RowGroupReader + 'a>>,
     path: &'a Path,
 }
 
-impl<R> Decoder<'_, R> {
-    fn damaged(&self, name: &str, what: impl std::fmt::Display) -> Error {
-        Error::Damaged {
+impl<R> TableDecoder<'_, R> {
+    fn damaged(&self, name: &str, what: impl std::fmt::Display) -> ProfileError {
+        ProfileError::Damaged {
             path: self.path.to_owned(),
             what: format!("column {name}: {what}"),
         }
     }
 
     /// Takes one value in: the rules that need the other tables or the whole column.
-    fn accept<C: Cell>(&mut self, cell: &C, rule: Rule) -> Result<(), String> {
+    fn accept<C: ParquetCell>(&mut self, cell: &C, rule: ColumnRule) -> Result<(), String> {
         let (sum, heap) = &mut self.totals[self.column];
-        *heap += cell.heap();
+        *heap += cell.heap_bytes();
         if *heap > MAX_TEXTS {
             return Err("its texts are too large together".to_string());
         }
-        let Some(number) = cell.number() else {
+        let Some(number) = cell.as_number() else {
             return Ok(());
         };
         if let Some(target) = C::REFERS {
@@ -153,23 +153,25 @@ impl<R> Decoder<'_, R> {
         }
         *sum = sum.saturating_add(number);
         match rule {
-            Rule::Each if number >= LARGEST => Err(format!("{number} is too large")),
-            Rule::Sum if *sum >= LARGEST => Err("the sum of the column is too large".to_string()),
+            ColumnRule::Each if number >= MAX_NUMBER => Err(format!("{number} is too large")),
+            ColumnRule::Sum if *sum >= MAX_NUMBER => {
+                Err("the sum of the column is too large".to_string())
+            }
             _ => Ok(()),
         }
     }
 }
 
-impl<R: Default> Visitor<R> for Decoder<'_, R> {
-    type Error = Error;
+impl<R: Default> ColumnVisitor<R> for TableDecoder<'_, R> {
+    type Error = ProfileError;
 
-    fn column<C: Cell>(
+    fn column<C: ParquetCell>(
         &mut self,
         name: &'static str,
-        rule: Rule,
+        rule: ColumnRule,
         _: impl Fn(&R) -> &C,
         get_mut: impl Fn(&mut R) -> &mut C,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ProfileError> {
         let group = self.group.as_ref();
         let reader = group.map(|g| g.get_column_reader(self.order[self.column]));
         let reader = match reader {
@@ -177,7 +179,7 @@ impl<R: Default> Visitor<R> for Decoder<'_, R> {
             Some(Err(e)) => return Err(self.damaged(name, e)),
             None => return Err(self.damaged(name, "no row group")),
         };
-        let mut reader = get_typed_column_reader::<C::Physical>(reader);
+        let mut reader = get_typed_column_reader::<C::PhysicalType>(reader);
         let (mut values, mut levels) = (Vec::new(), Vec::new());
         let mut row = self.first;
         while row < self.end {
@@ -199,8 +201,8 @@ impl<R: Default> Visitor<R> for Decoder<'_, R> {
                 let null = C::OPTIONAL && levels.get(k) != Some(&1);
                 let value = if null { None } else { values.next() };
                 let at = row + k;
-                let cell = C::take(value).and_then(|c| self.accept(&c, rule).map(|()| c));
-                *get_mut(&mut self.rows[at]) = cell.map_err(|what| Error::Row {
+                let cell = C::from_physical(value).and_then(|c| self.accept(&c, rule).map(|()| c));
+                *get_mut(&mut self.rows[at]) = cell.map_err(|what| ProfileError::Row {
                     path: self.path.to_owned(),
                     row: at,
                     column: name,

@@ -1,6 +1,6 @@
 //! One table to one Parquet file.
-use super::cell::{Cell, Value};
-use super::tables::{Rule, Table, Visitor};
+use super::cell::{CellValue, ParquetCell};
+use super::tables::{ColumnRule, ColumnVisitor, TableRow};
 use parquet::basic::{Compression, Repetition};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
@@ -19,13 +19,16 @@ const GROUP_ROWS: usize = 1 << 20;
 const BATCH_ROWS: usize = 1 << 14;
 
 /// Writes all rows of a table.
-pub(crate) fn encode<T: Table, W: Write + Send>(rows: &[T], to: W) -> Result<(), ParquetError> {
-    let rows = sorted(rows);
+pub(crate) fn encode_table<T: TableRow, W: Write + Send>(
+    rows: &[T],
+    to: W,
+) -> Result<(), ParquetError> {
+    let rows = sorted_rows(rows);
     let (schema, properties) = schema::<T>()?;
     let mut writer = SerializedFileWriter::new(to, schema, properties)?;
     for rows in rows.chunks(GROUP_ROWS) {
         let mut group = writer.next_row_group()?;
-        T::visit(&mut Encoder {
+        T::visit(&mut RowGroupEncoder {
             rows,
             group: &mut group,
         })?;
@@ -35,7 +38,7 @@ pub(crate) fn encode<T: Table, W: Write + Send>(rows: &[T], to: W) -> Result<(),
     Ok(())
 }
 
-fn sorted<T: Table>(rows: &[T]) -> Cow<'_, [T]> {
+fn sorted_rows<T: TableRow>(rows: &[T]) -> Cow<'_, [T]> {
     if rows.is_sorted_by_key(T::key) {
         return Cow::Borrowed(rows);
     }
@@ -45,8 +48,8 @@ fn sorted<T: Table>(rows: &[T]) -> Cow<'_, [T]> {
 }
 
 /// The columns of `T` as Parquet sees them, and how each is encoded.
-pub(crate) fn schema<T: Table>() -> Result<(TypePtr, WriterPropertiesPtr), ParquetError> {
-    let mut schema = Schema {
+pub(crate) fn schema<T: TableRow>() -> Result<(TypePtr, WriterPropertiesPtr), ParquetError> {
+    let mut schema = SchemaBuilder {
         fields: Vec::new(),
         properties: WriterProperties::builder()
             .set_compression(Compression::LZ4_RAW)
@@ -60,28 +63,28 @@ pub(crate) fn schema<T: Table>() -> Result<(TypePtr, WriterPropertiesPtr), Parqu
     Ok((Arc::new(root), Arc::new(schema.properties.build())))
 }
 
-struct Schema {
+struct SchemaBuilder {
     fields: Vec<TypePtr>,
     properties: WriterPropertiesBuilder,
 }
 
-impl<R> Visitor<R> for Schema {
+impl<R> ColumnVisitor<R> for SchemaBuilder {
     type Error = ParquetError;
 
-    fn column<C: Cell>(
+    fn column<C: ParquetCell>(
         &mut self,
         name: &'static str,
-        _: Rule,
+        _: ColumnRule,
         _: impl Fn(&R) -> &C,
         _: impl Fn(&mut R) -> &mut C,
     ) -> Result<(), ParquetError> {
-        let field = Type::primitive_type_builder(name, C::Physical::get_physical_type())
+        let field = Type::primitive_type_builder(name, C::PhysicalType::get_physical_type())
             .with_repetition(if C::OPTIONAL {
                 Repetition::OPTIONAL
             } else {
                 Repetition::REQUIRED
             })
-            .with_logical_type(C::logical())
+            .with_logical_type(C::logical_type())
             .build()?;
         self.fields.push(Arc::new(field));
         let path = ColumnPath::from(name);
@@ -92,37 +95,37 @@ impl<R> Visitor<R> for Schema {
     }
 }
 
-struct Encoder<'a, 'group, R, W: Write> {
+struct RowGroupEncoder<'a, 'group, R, W: Write> {
     rows: &'a [R],
     group: &'a mut SerializedRowGroupWriter<'group, W>,
 }
 
-impl<R, W: Write + Send> Visitor<R> for Encoder<'_, '_, R, W> {
+impl<R, W: Write + Send> ColumnVisitor<R> for RowGroupEncoder<'_, '_, R, W> {
     type Error = ParquetError;
 
-    fn column<C: Cell>(
+    fn column<C: ParquetCell>(
         &mut self,
         name: &'static str,
-        _: Rule,
+        _: ColumnRule,
         get: impl Fn(&R) -> &C,
         _: impl Fn(&mut R) -> &mut C,
     ) -> Result<(), ParquetError> {
         let Some(mut column) = self.group.next_column()? else {
             return Err(ParquetError::General(format!("no column {name}")));
         };
-        let mut values: Vec<Value<C>> = Vec::with_capacity(BATCH_ROWS);
+        let mut values: Vec<CellValue<C>> = Vec::with_capacity(BATCH_ROWS);
         let mut levels: Vec<i16> = Vec::with_capacity(BATCH_ROWS);
         for rows in self.rows.chunks(BATCH_ROWS) {
             values.clear();
             levels.clear();
             for row in rows {
-                let value = get(row).put();
+                let value = get(row).to_physical();
                 levels.push(value.is_some().into());
                 values.extend(value);
             }
             let levels = C::OPTIONAL.then_some(&levels[..]);
             column
-                .typed::<C::Physical>()
+                .typed::<C::PhysicalType>()
                 .write_batch(&values, levels, None)?;
         }
         column.close()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ProfileError {
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         action: &'static str,
@@ -34,13 +34,13 @@ pub enum Error {
     Refused { path: PathBuf, why: String },
 }
 
-impl Error {
+impl ProfileError {
     pub(crate) fn io(
         action: &'static str,
         path: impl Into<PathBuf>,
-    ) -> impl FnOnce(io::Error) -> Error {
+    ) -> impl FnOnce(io::Error) -> ProfileError {
         let path = path.into();
-        move |source| Error::Io {
+        move |source| ProfileError::Io {
             action,
             path,
             source,

@@ -1,5 +1,5 @@
-//! What `profile.json` holds besides [`Meta`]: which tables there are.
-use crate::meta::Meta;
+//! What `profile.json` holds besides [`ProfileMeta`]: which tables there are.
+use crate::meta::ProfileMeta;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ pub(crate) const PROFILE_JSON: &str = "profile.json";
 
 /// `profile.json`.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct ProfileJson {
     #[serde(flatten)]
-    pub meta: Meta,
+    pub meta: ProfileMeta,
     /// By name. A table that is not here could not be written.
     pub tables: BTreeMap<String, TableInfo>,
 }

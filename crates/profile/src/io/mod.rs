@@ -18,8 +18,8 @@ mod room;
 mod tables;
 mod write;
 
-pub use error::Error;
-pub(crate) use read::open;
+pub use error::ProfileError;
+pub(crate) use read::open_regular_file;
 pub use read::{read, read_meta};
-pub(crate) use write::Growing;
-pub use write::{check_destination, write, write_with, Written};
+pub(crate) use write::StagingFolder;
+pub use write::{check_destination, write, write_with_bursts, WriteOutcome};

@@ -1,9 +1,9 @@
 //! Room for the tables on a disk that is full of bursts.
-use super::encode::encode;
-use super::folder::{Stored, TableInfo};
-use super::tables::Table;
-use super::write::{tables, Each, RESERVE};
-use crate::bursts::{Bursts, FILE as BURSTS};
+use super::encode::encode_table;
+use super::folder::{ProfileJson, TableInfo};
+use super::tables::TableRow;
+use super::write::{visit_tables, TableVisitor, JSON_RESERVE};
+use crate::bursts::{BurstTrace, BURSTS_FILE as BURSTS};
 use crate::meta::BurstInfo;
 use crate::Profile;
 use std::collections::BTreeMap;
@@ -12,18 +12,20 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// Files take whole blocks; so does the folder.
-const BLOCK: u64 = 4096;
+const FS_BLOCK_SIZE: u64 = 4096;
 
 /// Gives up the end of the bursts in a folder, as much as the rest of the profile needs.
-pub(super) fn cut(profile: &mut Profile, folder: &Path) {
+pub(super) fn trim_bursts(profile: &mut Profile, folder: &Path) {
     let path = folder.join(BURSTS);
     let had = path.metadata().map_or(0, |file| file.len());
-    let left = had.saturating_sub(needed(profile));
+    let left = had.saturating_sub(bytes_needed(profile));
     let file = OpenOptions::new().write(true).open(&path);
     let cut = file.and_then(|file| file.set_len(left));
-    let bursts = cut.ok().and_then(|()| Bursts::open(folder).ok().flatten());
+    let bursts = cut
+        .ok()
+        .and_then(|()| BurstTrace::open(folder).ok().flatten());
     let Some(bursts) = bursts.filter(|bursts| bursts.accesses() > 0) else {
-        return give_up(profile, folder);
+        return drop_bursts(profile, folder);
     };
     profile.meta.bursts = Some(BurstInfo {
         windows: bursts.windows().len() as u64,
@@ -38,7 +40,7 @@ pub(super) fn cut(profile: &mut Profile, folder: &Path) {
 }
 
 /// Gives up all of them.
-pub(super) fn give_up(profile: &mut Profile, folder: &Path) {
+pub(super) fn drop_bursts(profile: &mut Profile, folder: &Path) {
     if fs::remove_file(folder.join(BURSTS)).is_err() {
         return;
     }
@@ -48,34 +50,34 @@ pub(super) fn give_up(profile: &mut Profile, folder: &Path) {
 }
 
 /// Bytes that `profile.json` and the tables take on a disk.
-fn needed(profile: &Profile) -> u64 {
-    let mut size = Size {
-        bytes: BLOCK,
+fn bytes_needed(profile: &Profile) -> u64 {
+    let mut size = SizeCounter {
+        bytes: FS_BLOCK_SIZE,
         tables: BTreeMap::new(),
     };
-    tables(profile, &mut size);
-    let json = Stored {
+    visit_tables(profile, &mut size);
+    let json = ProfileJson {
         meta: profile.meta.clone(),
         tables: size.tables,
     };
-    let json = serde_json::to_vec_pretty(&json).map_or(0, |json| json.len() + RESERVE);
-    size.bytes + blocks(json as u64)
+    let json = serde_json::to_vec_pretty(&json).map_or(0, |json| json.len() + JSON_RESERVE);
+    size.bytes + round_to_blocks(json as u64)
 }
 
-fn blocks(bytes: u64) -> u64 {
-    bytes.next_multiple_of(BLOCK)
+fn round_to_blocks(bytes: u64) -> u64 {
+    bytes.next_multiple_of(FS_BLOCK_SIZE)
 }
 
-struct Size {
+struct SizeCounter {
     bytes: u64,
     tables: BTreeMap<String, TableInfo>,
 }
 
-impl Each for Size {
-    fn add<T: Table>(&mut self, rows: &[T]) {
-        let mut count = Count(0);
-        if encode(rows, &mut count).is_ok() {
-            self.bytes += blocks(count.0);
+impl TableVisitor for SizeCounter {
+    fn add<T: TableRow>(&mut self, rows: &[T]) {
+        let mut count = ByteCounter(0);
+        if encode_table(rows, &mut count).is_ok() {
+            self.bytes += round_to_blocks(count.0);
             let info = TableInfo { rows: rows.len() };
             self.tables.insert(T::NAME.to_string(), info);
         }
@@ -83,9 +85,9 @@ impl Each for Size {
 }
 
 /// Where bytes are only counted.
-struct Count(u64);
+struct ByteCounter(u64);
 
-impl Write for Count {
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())

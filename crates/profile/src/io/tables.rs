@@ -1,15 +1,15 @@
 //! Every table's columns, listed once: the schema, the writer and the reader all walk
 //! this list. `docs/format.md` explains the columns.
-use super::cell::{Cell, Target};
+use super::cell::{IndexedTable, ParquetCell};
 use crate::tables::{
-    Comm, FirstTouch, LineUse, Member, Object, ObjectRange, PageMove, PageUse, Region, Site, Slice,
-    Thread, ThreadMove,
+    LineUse, Object, ObjectMember, ObjectRange, PageFirstTouch, PageMove, PageUse, PairComm,
+    Region, Slice, SourceSite, Thread, ThreadMove,
 };
 
 /// What else a number must satisfy, so that arithmetic on it cannot overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
-    /// Nothing: addresses, names, indices (checked through [`Cell::REFERS`]).
+pub(crate) enum ColumnRule {
+    /// Nothing: addresses, names, indices (checked through [`ParquetCell::REFERS`]).
     Free,
     /// Each value stays below [`LARGEST`]: times, sizes.
     Each,
@@ -18,32 +18,32 @@ pub(crate) enum Rule {
 }
 
 /// Two of these can be added.
-pub(crate) const LARGEST: u64 = 1 << 62;
+pub(crate) const MAX_NUMBER: u64 = 1 << 62;
 
 /// Something that walks a table's columns.
-pub(crate) trait Visitor<R> {
+pub(crate) trait ColumnVisitor<R> {
     type Error;
-    fn column<C: Cell>(
+    fn column<C: ParquetCell>(
         &mut self,
         name: &'static str,
-        rule: Rule,
+        rule: ColumnRule,
         get: impl Fn(&R) -> &C,
         get_mut: impl Fn(&mut R) -> &mut C,
     ) -> Result<(), Self::Error>;
 }
 
 /// A kind of row.
-pub(crate) trait Table: Clone + Default + PartialEq {
+pub(crate) trait TableRow: Clone + Default + PartialEq {
     const NAME: &'static str;
     /// More rows than any run makes: beyond it the file is damaged or hostile.
     const MAX_ROWS: usize;
     /// What row numbers of this table are the index of.
-    const DEFINES: Option<Target> = None;
+    const DEFINES: Option<IndexedTable> = None;
     /// Rows are written in this order; `()` keeps the order, as it must be where row
     /// numbers mean something.
-    type Key: Ord;
-    fn key(&self) -> Self::Key;
-    fn visit<V: Visitor<Self>>(v: &mut V) -> Result<(), V::Error>;
+    type SortKey: Ord;
+    fn key(&self) -> Self::SortKey;
+    fn visit<V: ColumnVisitor<Self>>(v: &mut V) -> Result<(), V::Error>;
     /// What must hold between the columns of a row.
     fn check(&self) -> Result<(), (&'static str, String)> {
         Ok(())
@@ -60,17 +60,17 @@ macro_rules! table {
     ($row:ident = $name:literal, at most $max:expr, $(index of $defines:ident,)?
      sorted by |$s:tt| $key:expr => $keytype:ty,
      { $($column:literal = $($field:tt).+ $([$at:literal])?: $rule:ident,)* } $($extra:item)*) => {
-        impl Table for $row {
+        impl TableRow for $row {
             const NAME: &'static str = $name;
             const MAX_ROWS: usize = $max;
-            $(const DEFINES: Option<Target> = Some(Target::$defines);)?
-            type Key = $keytype;
-            fn key(&self) -> Self::Key {
+            $(const DEFINES: Option<IndexedTable> = Some(IndexedTable::$defines);)?
+            type SortKey = $keytype;
+            fn key(&self) -> Self::SortKey {
                 let key = |$s: &Self| $key;
                 key(self)
             }
-            fn visit<V: Visitor<Self>>(v: &mut V) -> Result<(), V::Error> {
-                $(v.column($column, Rule::$rule, |r| &r.$($field).+$([$at])?, |r| &mut r.$($field).+$([$at])?)?;)*
+            fn visit<V: ColumnVisitor<Self>>(v: &mut V) -> Result<(), V::Error> {
+                $(v.column($column, ColumnRule::$rule, |r| &r.$($field).+$([$at])?, |r| &mut r.$($field).+$([$at])?)?;)*
                 Ok(())
             }
             $($extra)*
@@ -105,7 +105,7 @@ table!(Slice = "slices", at most 20 * MILLION, index of Slices, sorted by |_| ()
     "traced" = traced: Free,
 });
 
-table!(Comm = "comm", at most 200 * MILLION, sorted by |r| (r.slice.0, r.i.0, r.j.0) => (u32, u32, u32), {
+table!(PairComm = "comm", at most 200 * MILLION, sorted by |r| (r.slice.0, r.i.0, r.j.0) => (u32, u32, u32), {
     "slice" = slice: Free,
     "i" = i: Free,
     "j" = j: Free,
@@ -129,7 +129,7 @@ table!(PageUse = "pages", at most 200 * MILLION,
     "writes" = writes: Sum,
 });
 
-table!(FirstTouch = "first_touch", at most 200 * MILLION,
+table!(PageFirstTouch = "first_touch", at most 200 * MILLION,
     sorted by |r| (r.region.0, r.page.0) => (u32, u32), {
     "region" = region: Free,
     "page" = page: Free,
@@ -172,7 +172,7 @@ table!(ObjectRange = "object_ranges", at most 200 * MILLION,
     "length" = length: Each,
 });
 
-table!(Member = "members", at most 10 * MILLION, sorted by |_| () => (), {
+table!(ObjectMember = "members", at most 10 * MILLION, sorted by |_| () => (), {
     "object" = object: Free,
     "name" = name: Free,
     "type" = type_name: Free,
@@ -180,7 +180,7 @@ table!(Member = "members", at most 10 * MILLION, sorted by |_| () => (), {
     "size" = size: Each,
 });
 
-table!(Site = "sites", at most 10 * MILLION, sorted by |_| () => (), {
+table!(SourceSite = "sites", at most 10 * MILLION, sorted by |_| () => (), {
     "object" = object: Free,
     "file" = file: Free,
     "line" = line: Free,
@@ -216,14 +216,14 @@ table!(PageMove = "page_moves", at most 200 * MILLION,
 });
 
 /// The other tables that `T` points into.
-pub(crate) fn refers<T: Table>() -> Vec<Target> {
-    struct Collect(Vec<Target>);
-    impl<R> Visitor<R> for Collect {
+pub(crate) fn referenced_tables<T: TableRow>() -> Vec<IndexedTable> {
+    struct ReferenceCollector(Vec<IndexedTable>);
+    impl<R> ColumnVisitor<R> for ReferenceCollector {
         type Error = std::convert::Infallible;
-        fn column<C: Cell>(
+        fn column<C: ParquetCell>(
             &mut self,
             _: &'static str,
-            _: Rule,
+            _: ColumnRule,
             _: impl Fn(&R) -> &C,
             _: impl Fn(&mut R) -> &mut C,
         ) -> Result<(), Self::Error> {
@@ -231,7 +231,7 @@ pub(crate) fn refers<T: Table>() -> Vec<Target> {
             Ok(())
         }
     }
-    let mut collect = Collect(Vec::new());
+    let mut collect = ReferenceCollector(Vec::new());
     let Ok(()) = T::visit(&mut collect);
     collect.0.retain(|t| Some(*t) != T::DEFINES);
     collect.0

@@ -6,14 +6,14 @@
 //! it can still be completed when the tables have filled the disk; the tables follow
 //! in the order of their worth. What a writer that was killed has left there the next one
 //! removes.
-use super::cell::Target;
-use super::encode::encode;
-use super::error::Error;
-use super::folder::{Stored, TableInfo, PROFILE_JSON};
-use super::read::stored;
+use super::cell::IndexedTable;
+use super::encode::encode_table;
+use super::error::ProfileError;
+use super::folder::{ProfileJson, TableInfo, PROFILE_JSON};
+use super::read::read_profile_json;
 use super::room;
-use super::tables::{refers, Table};
-use crate::bursts::{Writer, FILE as BURSTS};
+use super::tables::{referenced_tables, TableRow};
+use crate::bursts::{BurstWriter, BURSTS_FILE as BURSTS};
 use crate::meta::FORMAT_VERSION;
 use crate::prediction::PREDICTION_JSON;
 use crate::Profile;
@@ -25,16 +25,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Room in `profile.json` for the sentences about tables that did not fit.
-pub(super) const RESERVE: usize = 4096;
+pub(super) const JSON_RESERVE: usize = 4096;
 
 /// What the folder being filled is called, before six letters of chance.
 const PREFIX: &str = ".hither-";
 /// Nobody writes for so long.
-const STALE: Duration = Duration::from_secs(3600);
+const STALE_AFTER: Duration = Duration::from_secs(3600);
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteOutcome {
     /// Size of all files.
     pub bytes: u64,
     /// Tables that could not be written, each with the reason; also in the `limits` of
@@ -44,15 +44,15 @@ pub struct Written {
 
 /// Writes the profile to the folder `dir`, replacing a profile that is there.
 ///
-/// A full disk is no error as long as `profile.json` fits: then [`Written::missing`]
+/// A full disk is no error as long as `profile.json` fits: then [`WriteOutcome::missing`]
 /// says what did not.
 ///
 /// # Errors
 /// If something that is not a profile is at `dir`, or nothing can be written; then no
 /// half-written folder is left.
-pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
-    let growing = Growing::begin(dir)?;
-    let (written, _) = fill(profile, dir, &growing.inner)?;
+pub fn write(profile: &Profile, dir: &Path) -> Result<WriteOutcome, ProfileError> {
+    let growing = StagingFolder::create_beside(dir)?;
+    let (written, _) = write_tables(profile, dir, &growing.inner)?;
     growing.commit()?;
     Ok(written)
 }
@@ -62,18 +62,22 @@ pub fn write(profile: &Profile, dir: &Path) -> Result<Written, Error> {
 ///
 /// # Errors
 /// As of [`write`].
-pub fn write_with(profile: &mut Profile, dir: &Path, bursts: Writer) -> Result<Written, Error> {
+pub fn write_with_bursts(
+    profile: &mut Profile,
+    dir: &Path,
+    bursts: BurstWriter,
+) -> Result<WriteOutcome, ProfileError> {
     let (growing, unfinished) = bursts.finish();
     if let Some(why) = unfinished {
         let what = format!("The bursts end early, they could not be written ({why}): make room on the disk and trace again.");
         profile.meta.limits.push(what);
     }
-    let mut filled = fill(profile, dir, &growing.inner);
-    for shorten in [room::cut, room::give_up] {
-        if !matches!(filled, Ok((_, Room::Enough))) {
-            growing.clear();
+    let mut filled = write_tables(profile, dir, &growing.inner);
+    for shorten in [room::trim_bursts, room::drop_bursts] {
+        if !matches!(filled, Ok((_, DiskSpace::Enough))) {
+            growing.remove_all_but_bursts();
             shorten(profile, &growing.inner);
-            filled = fill(profile, dir, &growing.inner);
+            filled = write_tables(profile, dir, &growing.inner);
         }
     }
     let (mut written, _) = filled?;
@@ -85,35 +89,35 @@ pub fn write_with(profile: &mut Profile, dir: &Path, bursts: Writer) -> Result<W
 
 /// Whether all tables could be written that there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum DiskSpace {
     Enough,
     Short,
 }
 
 /// A folder beside the profile to be, in which files may grow before it is written. Removed
 /// when dropped.
-pub(crate) struct Growing {
-    target: Destination,
+pub(crate) struct StagingFolder {
+    target: FolderDestination,
     temporary: tempfile::TempDir,
     inner: PathBuf,
 }
 
-impl Growing {
-    pub fn begin(dir: &Path) -> Result<Growing, Error> {
-        let target = Destination::new(dir)?;
-        tidy(&target.parent);
+impl StagingFolder {
+    pub fn create_beside(dir: &Path) -> Result<StagingFolder, ProfileError> {
+        let target = FolderDestination::new(dir)?;
+        remove_stale_folders(&target.parent);
         let temporary = tempfile::Builder::new()
             .prefix(PREFIX)
             .tempdir_in(&target.parent)
-            .map_err(Error::io("make a folder in", &target.parent))?;
+            .map_err(ProfileError::io("make a folder in", &target.parent))?;
         // The outer folder is private; the inner one gets the permissions that the user's
         // umask allows, but for writing by everybody.
         let inner = temporary.path().join("profile");
         DirBuilder::new()
             .mode(0o775)
             .create(&inner)
-            .map_err(Error::io("make the folder", &inner))?;
-        Ok(Growing {
+            .map_err(ProfileError::io("make the folder", &inner))?;
+        Ok(StagingFolder {
             target,
             temporary,
             inner,
@@ -125,7 +129,7 @@ impl Growing {
     }
 
     /// Removes all but the bursts.
-    fn clear(&self) {
+    fn remove_all_but_bursts(&self) {
         let files = fs::read_dir(&self.inner).into_iter().flatten().flatten();
         for file in files.filter(|file| file.file_name() != BURSTS) {
             let _ = fs::remove_file(file.path());
@@ -133,26 +137,30 @@ impl Growing {
     }
 
     /// Puts the folder in the profile's place.
-    fn commit(self) -> Result<(), Error> {
-        self.target.replace_with(&self.inner, self.temporary.path())
+    fn commit(self) -> Result<(), ProfileError> {
+        self.target.install(&self.inner, self.temporary.path())
     }
 }
 
 /// Writes all but the bursts to the folder `inner`, which `dir` will be.
-fn fill(profile: &Profile, dir: &Path, inner: &Path) -> Result<(Written, Room), Error> {
-    let mut folder = Folder::begin(profile, inner.to_owned(), dir.join(PROFILE_JSON))?;
-    tables(profile, &mut folder);
+fn write_tables(
+    profile: &Profile,
+    dir: &Path,
+    inner: &Path,
+) -> Result<(WriteOutcome, DiskSpace), ProfileError> {
+    let mut folder = FolderWriter::begin(profile, inner.to_owned(), dir.join(PROFILE_JSON))?;
+    visit_tables(profile, &mut folder);
     let room = folder.room;
     Ok((folder.finish()?, room))
 }
 
 /// What is done with each table.
-pub(super) trait Each {
-    fn add<T: Table>(&mut self, rows: &[T]);
+pub(super) trait TableVisitor {
+    fn add<T: TableRow>(&mut self, rows: &[T]);
 }
 
 /// In the order of their worth.
-pub(super) fn tables(profile: &Profile, folder: &mut impl Each) {
+pub(super) fn visit_tables(profile: &Profile, folder: &mut impl TableVisitor) {
     folder.add(&profile.threads);
     folder.add(&profile.slices);
     folder.add(&profile.comm);
@@ -174,16 +182,16 @@ pub(super) fn tables(profile: &Profile, folder: &mut impl Each) {
 ///
 /// # Errors
 /// If something that is not a profile is at `dir`.
-pub fn check_destination(dir: &Path) -> Result<(), Error> {
-    Destination::new(dir).map(drop)
+pub fn check_destination(dir: &Path) -> Result<(), ProfileError> {
+    FolderDestination::new(dir).map(drop)
 }
 
 /// Removes folders that writers left who were killed. One that holds what was to be replaced
 /// is left for the user to look at.
-fn tidy(parent: &Path) {
+fn remove_stale_folders(parent: &Path) {
     let is_old = |path: &Path| {
         let changed = path.symlink_metadata().and_then(|now| now.modified());
-        changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STALE))
+        changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STALE_AFTER))
     };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let (name, path) = (entry.file_name(), entry.path());
@@ -204,44 +212,48 @@ fn tidy(parent: &Path) {
 }
 
 /// A folder being filled.
-struct Folder {
+struct FolderWriter {
     path: PathBuf,
     /// What to call `profile.json` in messages: not by its temporary name.
     shown: PathBuf,
     json: File,
-    stored: Stored,
-    absent: Vec<Target>,
-    written: Written,
-    room: Room,
+    stored: ProfileJson,
+    absent: Vec<IndexedTable>,
+    written: WriteOutcome,
+    room: DiskSpace,
 }
 
-impl Folder {
-    fn begin(profile: &Profile, path: PathBuf, shown: PathBuf) -> Result<Folder, Error> {
-        let json = create(&path.join(PROFILE_JSON)).map_err(Error::io("write", &shown))?;
+impl FolderWriter {
+    fn begin(
+        profile: &Profile,
+        path: PathBuf,
+        shown: PathBuf,
+    ) -> Result<FolderWriter, ProfileError> {
+        let json = create(&path.join(PROFILE_JSON)).map_err(ProfileError::io("write", &shown))?;
         let mut meta = profile.meta.clone();
         meta.format = FORMAT_VERSION;
-        let mut folder = Folder {
+        let mut folder = FolderWriter {
             json,
             path,
             shown,
-            stored: Stored {
+            stored: ProfileJson {
                 meta,
                 tables: BTreeMap::new(),
             },
             absent: Vec::new(),
-            written: Written::default(),
-            room: Room::Enough,
+            written: WriteOutcome::default(),
+            room: DiskSpace::Enough,
         };
         folder
-            .put_json(RESERVE)
-            .map_err(Error::io("write", &folder.shown))?;
+            .put_json(JSON_RESERVE)
+            .map_err(ProfileError::io("write", &folder.shown))?;
         Ok(folder)
     }
 
-    fn add_file<T: Table>(&self, rows: &[T]) -> Result<u64, String> {
+    fn add_file<T: TableRow>(&self, rows: &[T]) -> Result<u64, String> {
         let path = self.path.join(T::file());
         let result = create(&path).map_err(|e| e.to_string()).and_then(|file| {
-            encode(rows, &file).map_err(|e| match e {
+            encode_table(rows, &file).map_err(|e| match e {
                 parquet::errors::ParquetError::External(e) => e.to_string(),
                 e => e.to_string(),
             })?;
@@ -255,8 +267,10 @@ impl Folder {
         result
     }
 
-    fn finish(mut self) -> Result<Written, Error> {
-        let bytes = self.put_json(0).map_err(Error::io("write", &self.shown))?;
+    fn finish(mut self) -> Result<WriteOutcome, ProfileError> {
+        let bytes = self
+            .put_json(0)
+            .map_err(ProfileError::io("write", &self.shown))?;
         self.written.bytes += bytes;
         Ok(self.written)
     }
@@ -275,14 +289,18 @@ impl Folder {
     }
 }
 
-impl Each for Folder {
+impl TableVisitor for FolderWriter {
     /// Adds a table, or notes why it is missing.
-    fn add<T: Table>(&mut self, rows: &[T]) {
-        let lacking = refers::<T>().into_iter().find(|t| self.absent.contains(t));
+    fn add<T: TableRow>(&mut self, rows: &[T]) {
+        let lacking = referenced_tables::<T>()
+            .into_iter()
+            .find(|t| self.absent.contains(t));
         let outcome = match lacking {
             Some(target) => Err(format!("it needs {}, which is missing", target.name())),
             None if rows.len() > T::MAX_ROWS => Err(format!("{} rows are too many", rows.len())),
-            None => self.add_file(rows).inspect_err(|_| self.room = Room::Short),
+            None => self
+                .add_file(rows)
+                .inspect_err(|_| self.room = DiskSpace::Short),
         };
         match outcome {
             Ok(bytes) => {
@@ -309,15 +327,15 @@ fn create(path: &Path) -> io::Result<File> {
 }
 
 /// Where the profile goes.
-struct Destination {
+struct FolderDestination {
     parent: PathBuf,
     path: PathBuf,
     exists: bool,
 }
 
-impl Destination {
-    fn new(dir: &Path) -> Result<Destination, Error> {
-        let refused = |why: &str| Error::Refused {
+impl FolderDestination {
+    fn new(dir: &Path) -> Result<FolderDestination, ProfileError> {
+        let refused = |why: &str| ProfileError::Refused {
             path: dir.to_owned(),
             why: why.to_string(),
         };
@@ -329,7 +347,7 @@ impl Destination {
             Err(_) => dir.to_owned(),
         };
         if exists {
-            replaceable(&path).map_err(|why| refused(&why))?;
+            check_replaceable(&path).map_err(|why| refused(&why))?;
         }
         if path.file_name().is_none() {
             return Err(refused("it has no name"));
@@ -338,7 +356,7 @@ impl Destination {
             Some(parent) if parent != Path::new("") => parent.to_owned(),
             _ => PathBuf::from("."),
         };
-        Ok(Destination {
+        Ok(FolderDestination {
             parent,
             path,
             exists,
@@ -346,22 +364,22 @@ impl Destination {
     }
 
     /// Puts `new` in place; what was there goes into the folder `bin`.
-    fn replace_with(&self, new: &Path, bin: &Path) -> Result<(), Error> {
+    fn install(&self, new: &Path, bin: &Path) -> Result<(), ProfileError> {
         let old = bin.join("old");
         if self.exists {
-            fs::rename(&self.path, &old).map_err(Error::io("replace", &self.path))?;
+            fs::rename(&self.path, &old).map_err(ProfileError::io("replace", &self.path))?;
         }
         fs::rename(new, &self.path).map_err(|e| {
             if self.exists {
                 let _ = fs::rename(&old, &self.path);
             }
-            Error::io("write", &self.path)(e)
+            ProfileError::io("write", &self.path)(e)
         })
     }
 }
 
 /// Whether a folder may be replaced: it is empty, or it holds a profile and nothing else.
-fn replaceable(path: &Path) -> Result<(), String> {
+fn check_replaceable(path: &Path) -> Result<(), String> {
     if !path.is_dir() {
         return Err("it is not a folder".to_string());
     }
@@ -378,9 +396,11 @@ fn replaceable(path: &Path) -> Result<(), String> {
     if names.is_empty() {
         return Ok(());
     }
-    if let Err(e @ (Error::NotAProfile { .. } | Error::Io { .. })) = stored(path) {
+    if let Err(e @ (ProfileError::NotAProfile { .. } | ProfileError::Io { .. })) =
+        read_profile_json(path)
+    {
         return Err(match e {
-            Error::NotAProfile { why, .. } => why,
+            ProfileError::NotAProfile { why, .. } => why,
             e => e.to_string(),
         });
     }

@@ -1,5 +1,5 @@
 //! A placement may come from anybody: every number that others index with is checked here.
-use super::{PlacedPhase, Placement, RegionPlaces};
+use super::{PlacedPhase, Placement, RegionPlacement};
 use crate::tables::PAGE_SIZE;
 
 /// More of anything than there are in any machine or run.
@@ -11,12 +11,12 @@ const MOST_PROCESSES: usize = 1 << 20;
 const MOST_BYTES: u64 = 1 << 52;
 
 /// A sentence about the first thing that is wrong.
-pub(super) fn check(placement: &Placement) -> Result<(), String> {
+pub(super) fn check_placement(placement: &Placement) -> Result<(), String> {
     let machine = &placement.machine;
-    at_most("machine.units", machine.units as usize, MOST_UNITS as usize)?;
-    at_most("machine.nodes", machine.nodes.len(), MOST_NODES)?;
-    at_most("processes", placement.processes.len(), MOST_PROCESSES)?;
-    at_most("threads", placement.threads.len(), MOST_THREADS)?;
+    check_at_most("machine.units", machine.units as usize, MOST_UNITS as usize)?;
+    check_at_most("machine.nodes", machine.nodes.len(), MOST_NODES)?;
+    check_at_most("processes", placement.processes.len(), MOST_PROCESSES)?;
+    check_at_most("threads", placement.threads.len(), MOST_THREADS)?;
     if !matches!(placement.page_bytes, 4096 | 0x20_0000) {
         return Err(format!(
             "page_bytes is {}, but pages have 4096 or 2097152",
@@ -40,14 +40,14 @@ pub(super) fn check(placement: &Placement) -> Result<(), String> {
     Ok(())
 }
 
-fn at_most(what: &str, count: usize, most: usize) -> Result<(), String> {
+fn check_at_most(what: &str, count: usize, most: usize) -> Result<(), String> {
     if count > most {
         return Err(format!("{what}: {count} are more than {most}"));
     }
     Ok(())
 }
 
-fn index(what: &str, index: usize, of: &str, count: usize) -> Result<(), String> {
+fn check_index(what: &str, index: usize, of: &str, count: usize) -> Result<(), String> {
     if index >= count {
         return Err(format!("{what} is {index}, but there are {count} {of}"));
     }
@@ -58,7 +58,7 @@ fn check_names(placement: &Placement) -> Result<(), String> {
     let (processes, threads) = (placement.processes.len(), placement.threads.len());
     for (at, process) in placement.processes.iter().enumerate() {
         if let Some(parent) = process.parent {
-            index(
+            check_index(
                 &format!("processes[{at}].parent"),
                 parent.at(),
                 "processes",
@@ -68,14 +68,14 @@ fn check_names(placement: &Placement) -> Result<(), String> {
     }
     for (at, thread) in placement.threads.iter().enumerate() {
         let field = |name: &str| format!("threads[{at}].{name}");
-        index(
+        check_index(
             &field("process"),
             thread.process.at(),
             "processes",
             processes,
         )?;
         if let Some(creator) = thread.creator {
-            index(&field("creator"), creator.at(), "threads", threads)?;
+            check_index(&field("creator"), creator.at(), "threads", threads)?;
         }
     }
     Ok(())
@@ -85,14 +85,14 @@ fn check_regions(placement: &Placement) -> Result<(), String> {
     let (processes, threads) = (placement.processes.len(), placement.threads.len());
     for (at, region) in placement.regions.iter().enumerate() {
         let field = |name: &str| format!("regions[{at}].{name}");
-        index(
+        check_index(
             &field("process"),
             region.process.at(),
             "processes",
             processes,
         )?;
         if let Some(thread) = region.thread {
-            index(&field("thread"), thread.at(), "threads", threads)?;
+            check_index(&field("thread"), thread.at(), "threads", threads)?;
         }
         if region.size > MOST_BYTES {
             return Err(format!(
@@ -110,15 +110,15 @@ fn check_threads(placement: &Placement, phase: &PlacedPhase) -> Result<(), Strin
     for (at, place) in phase.threads.iter().enumerate() {
         let field = |n: usize| format!("threads[{at}][{n}]");
         let threads = placement.threads.len();
-        index(&field(0), place.thread().at(), "threads", threads)?;
-        index(&field(1), place.pu().at(), "units", machine.units as usize)?;
-        index(
+        check_index(&field(0), place.thread().at(), "threads", threads)?;
+        check_index(&field(1), place.pu().at(), "units", machine.units as usize)?;
+        check_index(
             &field(2),
-            place.os() as usize,
+            place.os_index() as usize,
             "possible units",
             MOST_UNITS as usize,
         )?;
-        index(&field(3), place.node().at(), "nodes", machine.nodes.len())?;
+        check_index(&field(3), place.node().at(), "nodes", machine.nodes.len())?;
     }
     let in_order = |w: &[super::ThreadPlace]| w[0].thread() < w[1].thread();
     if !phase.threads.windows(2).all(in_order) {
@@ -141,14 +141,14 @@ fn check_pages(placement: &Placement, phase: &PlacedPhase) -> Result<(), String>
         check_runs(places, pages, placement.machine.nodes.len())
             .map_err(|e| format!("{field}.{e}"))?;
     }
-    let in_order = |w: &[RegionPlaces]| w[0].region < w[1].region;
+    let in_order = |w: &[RegionPlacement]| w[0].region < w[1].region;
     if !phase.pages.windows(2).all(in_order) {
         return Err("pages are not in order of regions, or one is there twice".to_owned());
     }
     Ok(())
 }
 
-fn check_runs(places: &RegionPlaces, pages: u64, nodes: usize) -> Result<(), String> {
+fn check_runs(places: &RegionPlacement, pages: u64, nodes: usize) -> Result<(), String> {
     let mut behind = 0;
     for (at, run) in places.runs.iter().enumerate() {
         let end = run.first().checked_add(run.pages());
@@ -163,7 +163,7 @@ fn check_runs(places: &RegionPlaces, pages: u64, nodes: usize) -> Result<(), Str
             return Err(format!("runs[{at}] overlaps the one before"));
         }
         behind = end;
-        index(&format!("runs[{at}][2]"), run.node().at(), "nodes", nodes)?;
+        check_index(&format!("runs[{at}][2]"), run.node().at(), "nodes", nodes)?;
     }
     Ok(())
 }

@@ -1,32 +1,32 @@
 //! Reading and writing `NAME.place.json`.
 use super::{check, layout, Placement, PLACEMENT_FORMAT};
-use crate::artefact::{self, Artefact, ArtefactError};
+use crate::artefact::{self, ArtefactError, JsonArtefact};
 use serde::de::IgnoredAny;
 use serde::Deserialize;
 use std::path::Path;
 
-impl Artefact for Placement {
+impl JsonArtefact for Placement {
     const NOUN: &'static str = "placement";
     const MAKER: &'static str = "hither map";
     const FORMAT: u32 = PLACEMENT_FORMAT;
 
-    fn version(text: &[u8]) -> serde_json::Result<u64> {
+    fn read_version(text: &[u8]) -> serde_json::Result<u64> {
         #[derive(Deserialize)]
-        struct Version {
+        struct PlacementVersion {
             format: u64,
             /// Profiles have a format too, but no phases.
             #[serde(rename = "phases")]
             _phases: IgnoredAny,
         }
-        serde_json::from_slice(text).map(|version: Version| version.format)
+        serde_json::from_slice(text).map(|version: PlacementVersion| version.format)
     }
 
     fn check(&self) -> Result<(), String> {
-        check::check(self)
+        check::check_placement(self)
     }
 
-    fn text(&self) -> serde_json::Result<Vec<u8>> {
-        layout::text(self)
+    fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        layout::placement_json(self)
     }
 }
 
@@ -51,7 +51,7 @@ pub fn write_placement(placement: &Placement, path: &Path) -> Result<u64, Artefa
 /// # Errors
 /// If a number in it cannot be expressed as JSON.
 pub fn placement_text(placement: &Placement) -> serde_json::Result<String> {
-    let text = placement.text()?;
+    let text = placement.to_json()?;
     String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
 

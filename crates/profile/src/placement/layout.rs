@@ -3,7 +3,7 @@ use super::{PlacedPhase, Placement};
 use serde::Serialize;
 use serde_json::{to_string, Result};
 
-pub(super) fn text(placement: &Placement) -> Result<Vec<u8>> {
+pub(super) fn placement_json(placement: &Placement) -> Result<Vec<u8>> {
     // Taken apart by name, so that a new field cannot be left out.
     let Placement {
         format,

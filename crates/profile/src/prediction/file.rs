@@ -1,6 +1,6 @@
 //! Reading and writing `NAME.sim.json`, and what is kept of it in a profile.
-use super::{Forecast, Prediction, PREDICTION_FORMAT};
-use crate::artefact::{self, Artefact, ArtefactError};
+use super::{PlacementComparison, Prediction, PREDICTION_FORMAT};
+use crate::artefact::{self, ArtefactError, JsonArtefact};
 use serde::de::IgnoredAny;
 use serde::Deserialize;
 use std::path::Path;
@@ -8,30 +8,30 @@ use std::path::Path;
 /// What a prediction is called in the folder of the profile that it is about.
 pub const PREDICTION_JSON: &str = "prediction.json";
 
-impl Artefact for Prediction {
+impl JsonArtefact for Prediction {
     const NOUN: &'static str = "prediction";
     const MAKER: &'static str = "hither sim";
     const FORMAT: u32 = PREDICTION_FORMAT;
 
-    fn version(text: &[u8]) -> serde_json::Result<u64> {
+    fn read_version(text: &[u8]) -> serde_json::Result<u64> {
         #[derive(Deserialize)]
-        struct Version {
+        struct PredictionVersion {
             format: u64,
             /// Profiles and placements have a format too, but no comparisons.
             #[serde(rename = "comparisons")]
             _comparisons: IgnoredAny,
         }
-        serde_json::from_slice(text).map(|version: Version| version.format)
+        serde_json::from_slice(text).map(|version: PredictionVersion| version.format)
     }
 
     fn check(&self) -> Result<(), String> {
         let mut forecasts = self.comparisons.iter().enumerate();
         forecasts.try_for_each(|(at, forecast)| {
-            check(forecast).map_err(|e| format!("comparisons[{at}]: {e}"))
+            check_comparison(forecast).map_err(|e| format!("comparisons[{at}]: {e}"))
         })
     }
 
-    fn text(&self) -> serde_json::Result<Vec<u8>> {
+    fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
         Ok(text)
@@ -63,7 +63,7 @@ pub fn check_prediction_destination(path: &Path) -> Result<(), ArtefactError> {
     artefact::destination::<Prediction>(path).map(drop)
 }
 
-fn check(forecast: &Forecast) -> Result<(), String> {
+fn check_comparison(forecast: &PlacementComparison) -> Result<(), String> {
     if forecast.best as usize >= forecast.placements.len() {
         return Err(format!(
             "best is {}, but there are {} placements",

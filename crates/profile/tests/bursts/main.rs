@@ -3,8 +3,8 @@ mod limits;
 mod tracer;
 
 use hither_profile::bursts::{
-    read_by, register, Access, Block, BlockAccess, Bursts, Change, Encoder, Piece, PieceHead,
-    Place, Writer, NOTHING,
+    access_source, register_source, BasicBlock, BlockAccess, BurstAccess, BurstPiece, BurstTrace,
+    BurstWriter, NamedPages, PieceEncoder, PieceHeader, RegisterChange, NO_SOURCE,
 };
 use hither_profile::*;
 use proptest::prelude::*;
@@ -17,22 +17,22 @@ fn profile() -> Profile {
 }
 
 /// Writes a profile with the bursts that `record` makes.
-fn written(dir: &Path, record: impl FnOnce(&mut Writer)) {
-    let mut writer = Writer::begin(dir).unwrap();
+fn written(dir: &Path, record: impl FnOnce(&mut BurstWriter)) {
+    let mut writer = BurstWriter::create(dir).unwrap();
     record(&mut writer);
     assert_eq!(writer.failed(), None);
-    let written = write_with(&mut profile(), dir, writer).unwrap();
+    let written = write_with_bursts(&mut profile(), dir, writer).unwrap();
     assert_eq!(written.missing, Vec::<String>::new());
 }
 
-fn opened(dir: &Path) -> Bursts {
-    let bursts = Bursts::open(dir).unwrap().expect("bursts");
+fn opened(dir: &Path) -> BurstTrace {
+    let bursts = BurstTrace::open(dir).unwrap().expect("bursts");
     assert_eq!(bursts.broken(), None);
     bursts
 }
 
 /// All accesses of a thread in a window.
-fn accesses(bursts: &Bursts, window: usize, thread: u32) -> Vec<Access> {
+fn accesses(bursts: &BurstTrace, window: usize, thread: u32) -> Vec<BurstAccess> {
     let mut decoder = bursts.decoder(window, ThreadIx(thread));
     let (mut all, mut piece) = (Vec::new(), Vec::new());
     while let Some(head) = decoder.next(&mut piece) {
@@ -43,24 +43,24 @@ fn accesses(bursts: &Bursts, window: usize, thread: u32) -> Vec<Access> {
     all
 }
 
-fn like(thread: u32, start: u64, end: u64) -> Piece {
-    Piece {
+fn like(thread: u32, start: u64, end: u64) -> BurstPiece {
+    BurstPiece {
         thread: ThreadIx(thread),
         process: PROCESS,
         start,
         end,
-        ..Piece::default()
+        ..BurstPiece::default()
     }
 }
 
-fn access() -> impl Strategy<Value = Access> {
+fn access() -> impl Strategy<Value = BurstAccess> {
     let address = prop_oneof![
         (0u64..64).prop_map(|n| 0x7000_0000_0000 + n * 8),
         0u64..1 << 47,
     ];
     let bytes = prop_oneof![Just(8u32), Just(4), 1u32..65];
     (address, bytes, any::<bool>(), 1u32..5, 0u32..17).prop_map(
-        |(address, bytes, write, after, depends)| Access {
+        |(address, bytes, write, after, depends)| BurstAccess {
             address,
             bytes,
             write,
@@ -71,8 +71,8 @@ fn access() -> impl Strategy<Value = Access> {
 }
 
 /// As it comes back: what the first accesses depend on was not recorded.
-fn seen(accesses: &[Access]) -> Vec<Access> {
-    let known = |(n, a): (usize, &Access)| Access {
+fn seen(accesses: &[BurstAccess]) -> Vec<BurstAccess> {
+    let known = |(n, a): (usize, &BurstAccess)| BurstAccess {
         depends: if a.depends as usize <= n {
             a.depends
         } else {
@@ -92,9 +92,9 @@ proptest! {
     ) {
         let dir = tempfile::tempdir().unwrap();
         written(dir.path(), |w| {
-            w.accesses(1, &like(0, 10, 20), &first);
-            w.accesses(1, &like(3, 11, 19), &second);
-            w.accesses(2, &like(0, 30, 50), &second);
+            w.append_accesses(1, &like(0, 10, 20), &first);
+            w.append_accesses(1, &like(3, 11, 19), &second);
+            w.append_accesses(2, &like(0, 30, 50), &second);
         });
         let bursts = opened(dir.path());
         prop_assert_eq!(bursts.windows().len(), 2);
@@ -113,7 +113,7 @@ proptest! {
         cut: bool,
     ) {
         let dir = tempfile::tempdir().unwrap();
-        written(dir.path(), |w| w.accesses(1, &like(0, 10, 20), &stream));
+        written(dir.path(), |w| w.append_accesses(1, &like(0, 10, 20), &stream));
         let path = dir.path().join("bursts.bin");
         let mut bytes = std::fs::read(&path).unwrap();
         let at = (at * bytes.len() as f64) as usize;
@@ -123,7 +123,7 @@ proptest! {
             bytes[at] ^= byte;
         }
         std::fs::write(&path, &bytes).unwrap();
-        let Ok(Some(bursts)) = Bursts::open(dir.path()) else { return Ok(()) };
+        let Ok(Some(bursts)) = BurstTrace::open(dir.path()) else { return Ok(()) };
         prop_assert!(bursts.broken().is_some() || byte == 0 && !cut);
         for window in 0..bursts.windows().len() {
             prop_assert_eq!(accesses(&bursts, window, 0), seen(&stream));
@@ -135,7 +135,7 @@ proptest! {
 /// depends on the index, the index on nothing that was read.
 #[test]
 fn blocks_give_dependences_and_distances() {
-    let gather = Block {
+    let gather = BasicBlock {
         instructions: 5,
         sites: 2,
         accesses: vec![
@@ -143,49 +143,52 @@ fn blocks_give_dependences_and_distances() {
                 after: 1,
                 site: Some(0),
                 bytes: 4,
-                sources: [register(1), NOTHING],
+                sources: [register_source(1), NO_SOURCE],
                 ..BlockAccess::default()
             },
             BlockAccess {
                 after: 2,
                 site: Some(1),
                 bytes: 8,
-                sources: [read_by(0), register(3)],
+                sources: [access_source(0), register_source(3)],
                 ..BlockAccess::default()
             },
         ],
-        changes: vec![Change {
+        changes: vec![RegisterChange {
             register: 0,
-            sources: [read_by(1), NOTHING],
+            sources: [access_source(1), NO_SOURCE],
         }],
-        ..Block::default()
+        ..BasicBlock::default()
     };
-    let idle = Block {
+    let idle = BasicBlock {
         instructions: 3,
-        ..Block::default()
+        ..BasicBlock::default()
     };
     // The pointer that is walked is what `gather` read last.
-    let chase = Block {
+    let chase = BasicBlock {
         instructions: 2,
         sites: 1,
         accesses: vec![BlockAccess {
             after: 1,
             site: Some(0),
             bytes: 8,
-            sources: [register(0), NOTHING],
+            sources: [register_source(0), NO_SOURCE],
             ..BlockAccess::default()
         }],
-        changes: vec![Change {
+        changes: vec![RegisterChange {
             register: 0,
-            sources: [read_by(0), NOTHING],
+            sources: [access_source(0), NO_SOURCE],
         }],
-        ..Block::default()
+        ..BasicBlock::default()
     };
-    let mut encoder = Encoder::default();
+    let mut encoder = PieceEncoder::default();
     for n in 0..2u64 {
-        assert_eq!(encoder.run(7, &gather, &[1000 + 4 * n, 5000 * n]), None);
-        encoder.run(9, &idle, &[]);
-        encoder.run(8, &chase, &[64 * n]);
+        assert_eq!(
+            encoder.push_execution(7, &gather, &[1000 + 4 * n, 5000 * n]),
+            None
+        );
+        encoder.push_execution(9, &idle, &[]);
+        encoder.push_execution(8, &chase, &[64 * n]);
     }
     let code = encoder.finish().unwrap();
     assert_eq!((code.accesses, code.instructions), (6, 20));
@@ -193,22 +196,22 @@ fn blocks_give_dependences_and_distances() {
     written(dir.path(), |w| {
         let bytes = [gather, idle, chase].map(|block| {
             let mut bytes = Vec::new();
-            block.put(&mut bytes);
+            block.encode(&mut bytes);
             bytes
         });
-        w.blocks([7, 9, 8].into_iter().zip(bytes.iter().map(Vec::as_slice)));
-        let piece = Piece {
+        w.append_blocks([7, 9, 8].into_iter().zip(bytes.iter().map(Vec::as_slice)));
+        let piece = BurstPiece {
             accesses: 6,
             instructions: 20,
             ..like(0, 1, 2)
         };
-        let head = PieceHead {
+        let head = PieceHeader {
             window: 1,
             piece,
             flags: code.flags,
-            ..PieceHead::default()
+            ..PieceHeader::default()
         };
-        w.piece(&head, &code.bytes);
+        w.append_piece(&head, &code.bytes);
     });
     let found = accesses(&opened(dir.path()), 0, 0);
     let rows: Vec<_> = found
@@ -229,8 +232,8 @@ fn blocks_give_dependences_and_distances() {
 /// A sweep and a strided walk take far less than a byte for an access.
 #[test]
 fn regular_streams_are_small() {
-    let stream: Vec<Access> = (0..100_000u64)
-        .map(|n| Access {
+    let stream: Vec<BurstAccess> = (0..100_000u64)
+        .map(|n| BurstAccess {
             address: 0x5000_0000 + n / 2 * 8 + (n % 2) * (1 << 20),
             bytes: 8,
             write: n % 2 == 1,
@@ -239,7 +242,9 @@ fn regular_streams_are_small() {
         })
         .collect();
     let dir = tempfile::tempdir().unwrap();
-    written(dir.path(), |w| w.accesses(1, &like(0, 10, 20), &stream));
+    written(dir.path(), |w| {
+        w.append_accesses(1, &like(0, 10, 20), &stream)
+    });
     let bursts = opened(dir.path());
     assert_eq!(accesses(&bursts, 0, 0), seen(&stream));
     let size = std::fs::metadata(dir.path().join("bursts.bin"))
@@ -250,18 +255,18 @@ fn regular_streams_are_small() {
 
 #[test]
 fn a_missing_piece_ends_its_thread() {
-    let stream: Vec<Access> = (0..20_000u64)
-        .map(|n| Access {
+    let stream: Vec<BurstAccess> = (0..20_000u64)
+        .map(|n| BurstAccess {
             address: n * 8,
             bytes: 8,
             after: 1,
-            ..Access::default()
+            ..BurstAccess::default()
         })
         .collect();
     let dir = tempfile::tempdir().unwrap();
     written(dir.path(), |w| {
-        let mut encoder = Encoder::default();
-        let block = Block {
+        let mut encoder = PieceEncoder::default();
+        let block = BasicBlock {
             instructions: 1,
             sites: 1,
             accesses: vec![BlockAccess {
@@ -270,32 +275,32 @@ fn a_missing_piece_ends_its_thread() {
                 bytes: 8,
                 ..BlockAccess::default()
             }],
-            ..Block::default()
+            ..BasicBlock::default()
         };
         let mut bytes = Vec::new();
-        block.put(&mut bytes);
-        w.blocks([(3, bytes.as_slice())].into_iter());
+        block.encode(&mut bytes);
+        w.append_blocks([(3, bytes.as_slice())].into_iter());
         let codes = stream
             .iter()
-            .filter_map(|a| encoder.run(3, &block, &[a.address]));
+            .filter_map(|a| encoder.push_execution(3, &block, &[a.address]));
         for (n, code) in (0u32..).zip(codes.collect::<Vec<_>>()) {
-            let piece = Piece {
+            let piece = BurstPiece {
                 accesses: code.accesses.into(),
                 instructions: code.instructions.into(),
                 ..like(0, u64::from(n), u64::from(n) + 1)
             };
-            let head = PieceHead {
+            let head = PieceHeader {
                 window: 5,
                 sequence: n,
                 piece,
                 flags: code.flags,
             };
             if n != 2 {
-                w.piece(&head, &code.bytes);
+                w.append_piece(&head, &code.bytes);
             }
         }
     });
-    let bursts = Bursts::open(dir.path()).unwrap().expect("bursts");
+    let bursts = BurstTrace::open(dir.path()).unwrap().expect("bursts");
     assert!(bursts.broken().is_some_and(|b| b.contains("missing")));
     assert_eq!(accesses(&bursts, 0, 0), stream[..2 * 4096]);
 }
@@ -306,14 +311,14 @@ fn a_table_of_too_many_rows_leaves_the_bursts() {
     let mut profile = profile();
     profile.threads = vec![Thread::default(); 20_000];
     let dir = tempfile::tempdir().unwrap();
-    let mut writer = Writer::begin(dir.path()).unwrap();
-    let one = Access {
+    let mut writer = BurstWriter::create(dir.path()).unwrap();
+    let one = BurstAccess {
         bytes: 1,
         after: 1,
-        ..Access::default()
+        ..BurstAccess::default()
     };
-    writer.accesses(1, &like(0, 1, 2), &[one]);
-    let written = write_with(&mut profile, dir.path(), writer).unwrap();
+    writer.append_accesses(1, &like(0, 1, 2), &[one]);
+    let written = write_with_bursts(&mut profile, dir.path(), writer).unwrap();
     assert!(written.missing[0].contains("too many"), "{written:?}");
     assert_eq!(opened(dir.path()).accesses(), 1);
 }
@@ -321,7 +326,7 @@ fn a_table_of_too_many_rows_leaves_the_bursts() {
 #[test]
 fn pages_have_names() {
     let dir = tempfile::tempdir().unwrap();
-    let run = |process, page, pages, region, first| Place {
+    let run = |process, page, pages, region, first| NamedPages {
         process: ProcessIx(process),
         page,
         pages,
@@ -329,14 +334,14 @@ fn pages_have_names() {
         first: PageNo(first),
     };
     written(dir.path(), |w| {
-        let one = Access {
+        let one = BurstAccess {
             address: 4096,
             bytes: 1,
             after: 1,
-            ..Access::default()
+            ..BurstAccess::default()
         };
-        w.accesses(4, &like(0, 1, 2), &[one]);
-        w.places(
+        w.append_accesses(4, &like(0, 1, 2), &[one]);
+        w.append_named_pages(
             4,
             &[
                 run(0, 10, 5, 1, 100),
@@ -347,7 +352,7 @@ fn pages_have_names() {
     });
     let bursts = opened(dir.path());
     let check = |process, page, expected: Option<(u32, u32)>| {
-        let found = bursts.place(0, ProcessIx(process), page);
+        let found = bursts.page_name(0, ProcessIx(process), page);
         let found = found.map(|(region, page)| (region.0, page.0));
         assert_eq!(found, expected, "{process} {page}");
     };
@@ -365,12 +370,12 @@ fn pages_have_names() {
 fn profiles_without_bursts_have_none() {
     let dir = tempfile::tempdir().unwrap();
     write(&profile(), dir.path()).unwrap();
-    assert!(Bursts::open(dir.path()).unwrap().is_none());
+    assert!(BurstTrace::open(dir.path()).unwrap().is_none());
     // Bursts are part of a profile: it is replaced with them.
     written(dir.path(), |_| {});
     assert_eq!(opened(dir.path()).windows(), []);
     write(&profile(), dir.path()).unwrap();
-    assert!(Bursts::open(dir.path()).unwrap().is_none());
+    assert!(BurstTrace::open(dir.path()).unwrap().is_none());
 }
 
 #[test]
@@ -378,7 +383,10 @@ fn other_files_and_versions_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let check = |bytes: &[u8], expected: &str| {
         std::fs::write(dir.path().join("bursts.bin"), bytes).unwrap();
-        let error = Bursts::open(dir.path()).map(drop).unwrap_err().to_string();
+        let error = BurstTrace::open(dir.path())
+            .map(drop)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(expected), "{error}");
     };
     check(b"", "does not hold bursts");

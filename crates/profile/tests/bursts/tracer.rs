@@ -1,6 +1,6 @@
 //! The encoder in the target and the one here make the same code.
 use super::*;
-use hither_profile::bursts::Code;
+use hither_profile::bursts::PieceCode;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -26,7 +26,7 @@ fn program() -> PathBuf {
 }
 
 /// A block whose sites have an access each.
-fn block(addresses: u16, lengths: u16, stack: Option<i64>, moves_stack: i64) -> Block {
+fn block(addresses: u16, lengths: u16, stack: Option<i64>, moves_stack: i64) -> BasicBlock {
     let fixed = (0..addresses).map(|site| BlockAccess {
         after: 1,
         site: Some(site),
@@ -38,19 +38,19 @@ fn block(addresses: u16, lengths: u16, stack: Option<i64>, moves_stack: i64) -> 
         length: addresses + n,
         ..BlockAccess::default()
     });
-    Block {
+    BasicBlock {
         instructions: u32::from(addresses + lengths) + 1,
         sites: addresses + lengths,
         lengths,
         stack,
         moves_stack,
         accesses: fixed.chain(ranges).collect(),
-        ..Block::default()
+        ..BasicBlock::default()
     }
 }
 
 /// Executions: the block, from 1, and the values of its sites. Mostly they go on as before.
-fn executions(blocks: &[Block], seed: u64, count: usize) -> Vec<(u32, Vec<u64>)> {
+fn executions(blocks: &[BasicBlock], seed: u64, count: usize) -> Vec<(u32, Vec<u64>)> {
     let mut state = seed;
     let mut random = move |below: u64| {
         state ^= state << 13;
@@ -81,7 +81,7 @@ fn executions(blocks: &[Block], seed: u64, count: usize) -> Vec<(u32, Vec<u64>)>
     found
 }
 
-fn by_tracer(blocks: &[Block], executions: &[(u32, Vec<u64>)]) -> Vec<Code> {
+fn by_tracer(blocks: &[BasicBlock], executions: &[(u32, Vec<u64>)]) -> Vec<PieceCode> {
     let mut words = vec![blocks.len() as u64];
     for b in blocks {
         words.extend([b.sites, b.lengths, b.accesses.len() as u16].map(u64::from));
@@ -103,7 +103,7 @@ fn by_tracer(blocks: &[Block], executions: &[(u32, Vec<u64>)]) -> Vec<Code> {
     while !rest.is_empty() {
         let word = |n: usize| u64::from_le_bytes(rest[n * 8..n * 8 + 8].try_into().unwrap());
         let end = 32 + word(3) as usize;
-        codes.push(Code {
+        codes.push(PieceCode {
             bytes: rest[32..end].to_vec(),
             accesses: word(0) as u32,
             instructions: word(1) as u32,
@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn both_encoders_agree(seed in 1u64.., sizes in prop::collection::vec((0u16..12, 0u16..3, -64i64..64), 1..6)) {
-        let blocks: Vec<Block> = sizes
+        let blocks: Vec<BasicBlock> = sizes
             .iter()
             .map(|(addresses, lengths, moves)| {
                 let stack = (*addresses > 4).then_some(moves * 8 - 16);
@@ -126,10 +126,10 @@ proptest! {
             })
             .collect();
         let executions = executions(&blocks, seed, 5000);
-        let mut encoder = Encoder::default();
-        let mut codes: Vec<Code> = executions
+        let mut encoder = PieceEncoder::default();
+        let mut codes: Vec<PieceCode> = executions
             .iter()
-            .filter_map(|(n, values)| encoder.run(*n, &blocks[*n as usize - 1], values))
+            .filter_map(|(n, values)| encoder.push_execution(*n, &blocks[*n as usize - 1], values))
             .collect();
         codes.extend(encoder.finish());
         prop_assert_eq!(by_tracer(&blocks, &executions), codes);

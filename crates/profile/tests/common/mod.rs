@@ -64,7 +64,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
     for _ in 0..comm * usize::from(threads > 1) {
         let j = 1 + r.ix(threads - 1);
         let (slice, i) = (SliceIx(r.ix(slices)), ThreadIx(r.ix(j as usize)));
-        p.comm.push(Comm {
+        p.comm.push(PairComm {
             slice,
             i,
             j: ThreadIx(j),
@@ -82,7 +82,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
         });
     }
     for _ in 0..touches {
-        p.first_touch.push(FirstTouch {
+        p.first_touch.push(PageFirstTouch {
             region: RegionIx(r.ix(regions)),
             page: PageNo(r.next() as u32),
             thread: ThreadIx(r.ix(threads)),
@@ -98,7 +98,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
         });
     }
     for _ in 0..ranges {
-        p.members.push(Member {
+        p.members.push(ObjectMember {
             object: ObjectIx(r.ix(objects)),
             name: r.text(),
             type_name: r.text(),
@@ -107,7 +107,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
         });
     }
     for _ in 0..sites {
-        p.sites.push(Site {
+        p.sites.push(SourceSite {
             object: (r.below(3) > 0).then(|| ObjectIx(r.ix(objects))),
             file: r.text(),
             line: r.next() as u32,
@@ -157,8 +157,8 @@ pub fn profile(seed: u64, size: usize) -> Profile {
     p
 }
 
-fn online(r: &mut Random) -> Online {
-    Online {
+fn online(r: &mut Random) -> OnlineInfo {
+    OnlineInfo {
         mechanism: r.text(),
         samplers: vec![r.text(), r.text()],
         faults: r.count(),
@@ -168,8 +168,8 @@ fn online(r: &mut Random) -> Online {
     }
 }
 
-fn meta(r: &mut Random, processes: usize) -> Meta {
-    Meta {
+fn meta(r: &mut Random, processes: usize) -> ProfileMeta {
+    ProfileMeta {
         format: FORMAT_VERSION,
         writer: "test".to_string(),
         command: vec![r.text(), r.text()],
@@ -192,7 +192,7 @@ fn meta(r: &mut Random, processes: usize) -> Meta {
             .clone(),
         limits: vec!["a limit".to_string()],
         sampling_error: r.float(),
-        ..Meta::default()
+        ..ProfileMeta::default()
     }
 }
 

@@ -9,20 +9,20 @@ use std::sync::Mutex;
 
 /// A machine for libscotch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ScotchArch {
     /// A regular tree: children of each level's vertices from the root down, and the distance
     /// of two places that part there.
-    Levels {
+    Tleaf {
         sizes: Vec<i32>,
         distances: Vec<i32>,
     },
     /// A decomposition-defined architecture, in the text of libscotch's architecture files.
-    Text(String),
+    ArchFile(String),
 }
 
 /// A symmetric graph without loops; the row of vertex v is `start[v]..start[v + 1]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct ScotchGraph {
     pub start: Vec<i32>,
     pub to: Vec<i32>,
     pub weight: Vec<i32>,
@@ -83,24 +83,24 @@ extern "C" {
 }
 
 /// The generator of random numbers is one for the whole process.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+static SCOTCH_LOCK: Mutex<()> = Mutex::new(());
 
 // SAFETY: only a type; takes nothing and returns memory or null.
-type Alloc = unsafe extern "C" fn() -> *mut c_void;
+type ScotchAllocFn = unsafe extern "C" fn() -> *mut c_void;
 // SAFETY: only a type; its argument comes from the Alloc of the same structure.
-type Init = unsafe extern "C" fn(*mut c_void) -> c_int;
+type ScotchInitFn = unsafe extern "C" fn(*mut c_void) -> c_int;
 // SAFETY: only a type; its argument was initialised by the Init of the same structure.
-type Exit = unsafe extern "C" fn(*mut c_void);
+type ScotchExitFn = unsafe extern "C" fn(*mut c_void);
 
 /// An allocated and initialised structure of the library.
-struct Owned {
+struct ScotchHandle {
     at: *mut c_void,
-    exit: Exit,
+    exit: ScotchExitFn,
 }
 
-impl Owned {
+impl ScotchHandle {
     /// `None` when memory ran out.
-    fn new(alloc: Alloc, init: Init, exit: Exit) -> Option<Owned> {
+    fn new(alloc: ScotchAllocFn, init: ScotchInitFn, exit: ScotchExitFn) -> Option<ScotchHandle> {
         // SAFETY: the three belong to one kind of structure; a fresh allocation may be
         // initialised, and freed when that failed.
         unsafe {
@@ -112,12 +112,12 @@ impl Owned {
                 SCOTCH_memFree(at);
                 return None;
             }
-            Some(Owned { at, exit })
+            Some(ScotchHandle { at, exit })
         }
     }
 }
 
-impl Drop for Owned {
+impl Drop for ScotchHandle {
     fn drop(&mut self) {
         // SAFETY: `at` was allocated and initialised in `new`, and nothing else frees it.
         unsafe {
@@ -130,18 +130,18 @@ impl Drop for Owned {
 /// The place of each vertex, by libscotch's default strategy, always from the same random
 /// numbers and in one thread: with several, results vary from run to run. `None` when it refuses the graph or the machine; it says why on stderr.
 #[must_use]
-pub fn map(source: &Source, target: &Target) -> Option<Vec<i32>> {
+pub fn map_graph(source: &ScotchGraph, target: &ScotchArch) -> Option<Vec<i32>> {
     let vertices = i32::try_from(source.start.len().checked_sub(1)?).ok()?;
     let edges = i32::try_from(source.to.len()).ok()?;
-    if source.weight.len() != source.to.len() || !rows_are_sound(source) {
+    if source.weight.len() != source.to.len() || !is_valid_csr(source) {
         return None;
     }
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
-    let arch = architecture(target)?;
-    let graph = Owned::new(SCOTCH_graphAlloc, SCOTCH_graphInit, SCOTCH_graphExit)?;
-    let context = Owned::new(SCOTCH_contextAlloc, SCOTCH_contextInit, SCOTCH_contextExit)?;
-    let bound = Owned::new(SCOTCH_graphAlloc, SCOTCH_graphInit, SCOTCH_graphExit)?;
-    let strategy = Owned::new(SCOTCH_stratAlloc, SCOTCH_stratInit, SCOTCH_stratExit)?;
+    let _alone = SCOTCH_LOCK.lock().unwrap_or_else(|e| e.into_inner());
+    let arch = build_arch(target)?;
+    let graph = ScotchHandle::new(SCOTCH_graphAlloc, SCOTCH_graphInit, SCOTCH_graphExit)?;
+    let context = ScotchHandle::new(SCOTCH_contextAlloc, SCOTCH_contextInit, SCOTCH_contextExit)?;
+    let bound = ScotchHandle::new(SCOTCH_graphAlloc, SCOTCH_graphInit, SCOTCH_graphExit)?;
+    let strategy = ScotchHandle::new(SCOTCH_stratAlloc, SCOTCH_stratInit, SCOTCH_stratExit)?;
     let mut result = vec![0i32; vertices as usize];
     // SAFETY: the rows lie within `to` and `weight`, which have one length, as checked above;
     // they and `result`, one entry per vertex, outlive `graph`; the library only reads the
@@ -175,7 +175,7 @@ pub fn map(source: &Source, target: &Target) -> Option<Vec<i32>> {
     (status == 0).then_some(result)
 }
 
-fn rows_are_sound(source: &Source) -> bool {
+fn is_valid_csr(source: &ScotchGraph) -> bool {
     let vertices = source.start.len() as i32 - 1;
     source.start.first() == Some(&0)
         && source.start.last().map(|&e| e as usize) == Some(source.to.len())
@@ -183,10 +183,10 @@ fn rows_are_sound(source: &Source) -> bool {
         && source.to.iter().all(|v| (0..vertices).contains(v))
 }
 
-fn architecture(target: &Target) -> Option<Owned> {
-    let arch = Owned::new(SCOTCH_archAlloc, SCOTCH_archInit, SCOTCH_archExit)?;
+fn build_arch(target: &ScotchArch) -> Option<ScotchHandle> {
+    let arch = ScotchHandle::new(SCOTCH_archAlloc, SCOTCH_archInit, SCOTCH_archExit)?;
     let status = match target {
-        Target::Levels { sizes, distances } => {
+        ScotchArch::Tleaf { sizes, distances } => {
             if sizes.is_empty() || sizes.len() != distances.len() {
                 return None;
             }
@@ -200,12 +200,12 @@ fn architecture(target: &Target) -> Option<Owned> {
                 )
             }
         }
-        Target::Text(text) => load(&arch, text)?,
+        ScotchArch::ArchFile(text) => load_arch(&arch, text)?,
     };
     (status == 0).then_some(arch)
 }
 
-fn load(arch: &Owned, text: &str) -> Option<c_int> {
+fn load_arch(arch: &ScotchHandle, text: &str) -> Option<c_int> {
     // SAFETY: the stream only reads, from memory that outlives it, and is closed here.
     unsafe {
         let memory = text.as_ptr().cast_mut().cast::<c_void>();
@@ -223,9 +223,9 @@ fn load(arch: &Owned, text: &str) -> Option<c_int> {
 mod tests {
     use super::*;
 
-    fn ring(n: i32) -> Source {
+    fn ring(n: i32) -> ScotchGraph {
         let row = |v: i32| [(v + n - 1) % n, (v + 1) % n];
-        Source {
+        ScotchGraph {
             start: (0..=n).map(|v| 2 * v).collect(),
             to: (0..n).flat_map(row).collect(),
             weight: vec![1; 2 * n as usize],
@@ -234,32 +234,32 @@ mod tests {
 
     #[test]
     fn a_ring_is_laid_out_one_vertex_to_a_place_and_always_the_same_way() {
-        let target = Target::Levels {
+        let target = ScotchArch::Tleaf {
             sizes: vec![2, 4],
             distances: vec![4, 2],
         };
-        let first = map(&ring(8), &target).unwrap();
+        let first = map_graph(&ring(8), &target).unwrap();
         let mut places = first.clone();
         places.sort_unstable();
         assert_eq!(places, (0..8).collect::<Vec<_>>());
         // Two links of a ring cross a cut in two, no fewer.
         let far = |v: usize| first[v] / 4 != first[(v + 1) % 8] / 4;
         assert_eq!((0..8).filter(|&v| far(v)).count(), 2);
-        assert_eq!(map(&ring(8), &target), Some(first));
+        assert_eq!(map_graph(&ring(8), &target), Some(first));
     }
 
     #[test]
     fn a_machine_without_regularity_is_a_table() {
         // Two places near each other and a third.
         let text = "deco 0\n3 5\n0 1 4\n1 1 5\n2 1 3\n1\n4 4\n";
-        let mut pair = Source {
+        let mut pair = ScotchGraph {
             start: vec![0, 1, 1, 2],
             to: vec![2, 0],
             weight: vec![1, 1],
         };
-        let places = map(&pair, &Target::Text(text.into())).unwrap();
+        let places = map_graph(&pair, &ScotchArch::ArchFile(text.into())).unwrap();
         assert!(places[1] == 2, "{places:?}");
         pair.to[0] = 7;
-        assert_eq!(map(&pair, &Target::Text(text.into())), None);
+        assert_eq!(map_graph(&pair, &ScotchArch::ArchFile(text.into())), None);
     }
 }

@@ -1,28 +1,28 @@
 //! Where members lie in the kernel's own structures, by the type information that it carries
 //! (BTF, /sys/kernel/btf/vmlinux).
 
-const MAGIC: u16 = 0xEB9F;
-const STRUCT: u32 = 4;
-const UNION: u32 = 5;
+const BTF_MAGIC: u16 = 0xEB9F;
+const BTF_KIND_STRUCT: u32 = 4;
+const BTF_KIND_UNION: u32 = 5;
 /// Anonymous structures in one another.
-const DEEPEST: usize = 8;
+const MAX_ANONYMOUS_DEPTH: usize = 8;
 
 /// The types, in the order of their ids.
-pub struct Types<'a> {
+pub struct BtfTypes<'a> {
     strings: &'a [u8],
     /// What comes after each type's name.
     types: Vec<(u32, &'a [u8])>,
 }
 
-impl<'a> Types<'a> {
+impl<'a> BtfTypes<'a> {
     /// `None` when the bytes are no BTF that is understood.
-    pub fn parse(bytes: &'a [u8]) -> Option<Types<'a>> {
-        if u16::from_ne_bytes(*bytes.first_chunk()?) != MAGIC {
+    pub fn parse(bytes: &'a [u8]) -> Option<BtfTypes<'a>> {
+        if u16::from_ne_bytes(*bytes.first_chunk()?) != BTF_MAGIC {
             return None;
         }
-        let from = word(bytes, 4)? as usize;
+        let from = u32_at(bytes, 4)? as usize;
         let section = |at: usize| {
-            let (start, length) = (word(bytes, at)? as usize, word(bytes, at + 4)? as usize);
+            let (start, length) = (u32_at(bytes, at)? as usize, u32_at(bytes, at + 4)? as usize);
             let start = from.checked_add(start)?;
             bytes.get(start..start.checked_add(length)?)
         };
@@ -30,63 +30,68 @@ impl<'a> Types<'a> {
         // The first type is void and not in there.
         let mut types = vec![(0, &[][..])];
         while !rest.is_empty() {
-            let length = 12 + more(word(rest, 4)?)?;
-            types.push((word(rest, 0)?, rest.get(4..length)?));
+            let length = 12 + trailing_len(u32_at(rest, 4)?)?;
+            types.push((u32_at(rest, 0)?, rest.get(4..length)?));
             rest = &rest[length..];
         }
-        Some(Types { strings, types })
+        Some(BtfTypes { strings, types })
     }
 
     /// The offset in bytes of a member of a structure.
     #[must_use]
-    pub fn offset(&self, structure: &str, member: &str) -> Option<u32> {
+    pub fn member_offset(&self, structure: &str, member: &str) -> Option<u32> {
         let is = |(name, body): &&(u32, &[u8])| {
-            word(body, 0).is_some_and(|info| kind(info) == STRUCT) && self.is(*name, structure)
+            u32_at(body, 0).is_some_and(|info| btf_kind(info) == BTF_KIND_STRUCT)
+                && self.name_is(*name, structure)
         };
         let (_, body) = self.types.iter().find(is)?;
-        let bits = self.bits(body, member, DEEPEST)?;
+        let bits = self.member_bit_offset(body, member, MAX_ANONYMOUS_DEPTH)?;
         (bits % 8 == 0).then_some(bits / 8)
     }
 
-    fn bits(&self, body: &[u8], member: &str, deepest: usize) -> Option<u32> {
-        let info = word(body, 0)?;
-        if !matches!(kind(info), STRUCT | UNION) || deepest == 0 {
+    fn member_bit_offset(&self, body: &[u8], member: &str, deepest: usize) -> Option<u32> {
+        let info = u32_at(body, 0)?;
+        if !matches!(btf_kind(info), BTF_KIND_STRUCT | BTF_KIND_UNION) || deepest == 0 {
             return None;
         }
         (0..info & 0xFFFF).find_map(|index| {
             let at = 8 + 12 * index as usize;
-            let (name, of, offset) = (word(body, at)?, word(body, at + 4)?, word(body, at + 8)?);
+            let (name, of, offset) = (
+                u32_at(body, at)?,
+                u32_at(body, at + 4)?,
+                u32_at(body, at + 8)?,
+            );
             // With the topmost bit of `info`, the upper byte is the width of a bit field.
             let offset = match info >> 31 {
                 0 => offset,
                 _ => offset & 0xFF_FFFF,
             };
-            if self.is(name, member) {
+            if self.name_is(name, member) {
                 return Some(offset);
             }
-            if !self.is(name, "") {
+            if !self.name_is(name, "") {
                 return None;
             }
             let (_, inner) = self.types.get(of as usize)?;
-            offset.checked_add(self.bits(inner, member, deepest - 1)?)
+            offset.checked_add(self.member_bit_offset(inner, member, deepest - 1)?)
         })
     }
 
-    fn is(&self, name: u32, wanted: &str) -> bool {
+    fn name_is(&self, name: u32, wanted: &str) -> bool {
         let rest = self.strings.get(name as usize..).unwrap_or_default();
         rest.strip_prefix(wanted.as_bytes())
             .is_some_and(|rest| rest.first() == Some(&0))
     }
 }
 
-fn kind(info: u32) -> u32 {
+fn btf_kind(info: u32) -> u32 {
     info >> 24 & 0x1F
 }
 
 /// Bytes that follow the first twelve of a type.
-fn more(info: u32) -> Option<usize> {
+fn trailing_len(info: u32) -> Option<usize> {
     let members = (info & 0xFFFF) as usize;
-    Some(match kind(info) {
+    Some(match btf_kind(info) {
         // An integer, a variable, a tag of a declaration.
         1 | 14 | 17 => 4,
         // An array.
@@ -100,7 +105,7 @@ fn more(info: u32) -> Option<usize> {
     })
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..)?.first_chunk()?;
     Some(u32::from_ne_bytes(*bytes))
 }
@@ -124,7 +129,7 @@ mod tests {
         .concat();
         let length = types.len() as u32 * 4;
         let header = [24, 0, length, length, strings.len() as u32];
-        let mut bytes = MAGIC.to_ne_bytes().to_vec();
+        let mut bytes = BTF_MAGIC.to_ne_bytes().to_vec();
         bytes.extend([1, 0]);
         bytes.extend(header.iter().chain(&types).flat_map(|w| w.to_ne_bytes()));
         bytes.extend(strings);
@@ -134,9 +139,9 @@ mod tests {
     #[test]
     fn members_are_found_in_structures_without_a_name_too() {
         let bytes = example();
-        let types = Types::parse(&bytes).expect("types");
+        let types = BtfTypes::parse(&bytes).expect("types");
         let check = |structure, member, expected| {
-            assert_eq!(types.offset(structure, member), expected);
+            assert_eq!(types.member_offset(structure, member), expected);
         };
         check("a", "x", Some(0));
         check("a", "y", Some(4));
@@ -149,10 +154,10 @@ mod tests {
     fn torn_types_are_none() {
         let bytes = example();
         for length in 0..bytes.len() {
-            assert!(Types::parse(&bytes[..length]).is_none(), "{length}");
+            assert!(BtfTypes::parse(&bytes[..length]).is_none(), "{length}");
         }
         let mut strange = bytes.clone();
         strange[24 + 7] = 31;
-        assert!(Types::parse(&strange).is_none());
+        assert!(BtfTypes::parse(&strange).is_none());
     }
 }

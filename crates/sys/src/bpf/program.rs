@@ -9,12 +9,12 @@
 //! ```
 
 /// Bytes of a record.
-pub const RECORD: i32 = 40;
-const AT: i16 = -48;
-const KEY: i16 = -4;
+pub const RECORD_BYTES: i32 = 40;
+const RECORD_OFFSET: i16 = -48;
+const KEY_OFFSET: i16 = -4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TracepointKind {
     Fault = 1,
     Fork,
     Exec,
@@ -24,7 +24,7 @@ pub enum Kind {
 /// An instruction (struct bpf_insn).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instruction {
+pub struct BpfInsn {
     code: u8,
     registers: u8,
     offset: i16,
@@ -34,40 +34,40 @@ pub struct Instruction {
 /// What the programs are told: descriptors of their maps and where members lie in the
 /// kernel's structures.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings {
+pub struct ProgramRelocations {
     /// Of processes that are followed: a hash table by process.
     pub followed: i32,
     pub ring: i32,
     /// Records that found no room: an array of one.
     pub lost: i32,
     /// task_struct.pid, tgid and signal; signal_struct.live.
-    pub pid: i32,
-    pub tgid: i32,
-    pub signal: i32,
-    pub live: i32,
+    pub task_pid_offset: i32,
+    pub task_tgid_offset: i32,
+    pub task_signal_offset: i32,
+    pub signal_live_offset: i32,
 }
 
 /// Functions of the kernel.
-const LOOK_UP: i32 = 1;
-const UPDATE: i32 = 2;
-const DELETE: i32 = 3;
-const TIME: i32 = 5;
-const PROCESSOR: i32 = 8;
-const WHO: i32 = 14;
-const READ_KERNEL: i32 = 113;
-const OUTPUT: i32 = 130;
-const NO_WAKEUP: i32 = 1;
+const BPF_FUNC_MAP_LOOKUP_ELEM: i32 = 1;
+const BPF_FUNC_MAP_UPDATE_ELEM: i32 = 2;
+const BPF_FUNC_MAP_DELETE_ELEM: i32 = 3;
+const BPF_FUNC_KTIME_GET_NS: i32 = 5;
+const BPF_FUNC_GET_SMP_PROCESSOR_ID: i32 = 8;
+const BPF_FUNC_GET_CURRENT_PID_TGID: i32 = 14;
+const BPF_FUNC_PROBE_READ_KERNEL: i32 = 113;
+const BPF_FUNC_RINGBUF_OUTPUT: i32 = 130;
+const BPF_RB_NO_WAKEUP: i32 = 1;
 
 /// A program under construction.
-struct Assembler {
-    code: Vec<Instruction>,
+struct BpfAssembler {
+    code: Vec<BpfInsn>,
     /// Jumps to the end.
     out: Vec<usize>,
 }
 
-impl Assembler {
+impl BpfAssembler {
     fn push(&mut self, code: u8, to: u8, from: u8, offset: i16, value: i32) {
-        self.code.push(Instruction {
+        self.code.push(BpfInsn {
             code,
             registers: to | from << 4,
             offset,
@@ -75,15 +75,15 @@ impl Assembler {
         });
     }
 
-    fn copy(&mut self, to: u8, from: u8) {
+    fn mov_reg(&mut self, to: u8, from: u8) {
         self.push(0xBF, to, from, 0, 0);
     }
 
-    fn set(&mut self, to: u8, value: i32) {
+    fn mov_imm(&mut self, to: u8, value: i32) {
         self.push(0xB7, to, 0, 0, value);
     }
 
-    fn add(&mut self, to: u8, value: i32) {
+    fn add_imm(&mut self, to: u8, value: i32) {
         self.push(0x07, to, 0, 0, value);
     }
 
@@ -91,142 +91,145 @@ impl Assembler {
         self.push(0x85, 0, 0, 0, function);
     }
 
-    fn map(&mut self, to: u8, descriptor: i32) {
+    fn load_map_fd(&mut self, to: u8, descriptor: i32) {
         self.push(0x18, to, 1, 0, descriptor);
         self.push(0, 0, 0, 0, 0);
     }
 
-    fn load(&mut self, to: u8, from: u8, offset: i16) {
+    fn load_u64(&mut self, to: u8, from: u8, offset: i16) {
         self.push(0x79, to, from, offset, 0);
     }
 
-    fn load_half(&mut self, to: u8, from: u8, offset: i16) {
+    fn load_u32(&mut self, to: u8, from: u8, offset: i16) {
         self.push(0x61, to, from, offset, 0);
     }
 
-    fn store(&mut self, offset: i16, from: u8) {
+    fn store_u64(&mut self, offset: i16, from: u8) {
         self.push(0x7B, 10, from, offset, 0);
     }
 
-    fn store_half(&mut self, offset: i16, from: u8) {
+    fn store_u32(&mut self, offset: i16, from: u8) {
         self.push(0x63, 10, from, offset, 0);
     }
 
-    fn stack(&mut self, to: u8, offset: i16) {
-        self.copy(to, 10);
-        self.add(to, offset.into());
+    fn stack_address(&mut self, to: u8, offset: i16) {
+        self.mov_reg(to, 10);
+        self.add_imm(to, offset.into());
     }
 
     /// To the end if r0 is 0, or is not.
-    fn leave_if(&mut self, zero: bool) {
+    fn exit_if(&mut self, zero: bool) {
         self.out.push(self.code.len());
         self.push(if zero { 0x15 } else { 0x55 }, 0, 0, 0, 0);
     }
 
     /// Looks the key up: r0 is its value's address or 0.
-    fn look_up(&mut self, map: i32) {
-        self.map(1, map);
-        self.stack(2, KEY);
-        self.call(LOOK_UP);
+    fn map_lookup(&mut self, map: i32) {
+        self.load_map_fd(1, map);
+        self.stack_address(2, KEY_OFFSET);
+        self.call(BPF_FUNC_MAP_LOOKUP_ELEM);
     }
 
     /// Reads `size` bytes at r3 of the kernel's memory to the stack.
-    fn read_kernel(&mut self, to: i16, size: i32) {
-        self.stack(1, to);
-        self.set(2, size);
-        self.call(READ_KERNEL);
-        self.leave_if(false);
+    fn probe_read_kernel(&mut self, to: i16, size: i32) {
+        self.stack_address(1, to);
+        self.mov_imm(2, size);
+        self.call(BPF_FUNC_PROBE_READ_KERNEL);
+        self.exit_if(false);
     }
 
-    fn end(mut self) -> Vec<Instruction> {
+    fn finish(mut self) -> Vec<BpfInsn> {
         let end = self.code.len();
         for at in self.out.drain(..) {
             self.code[at].offset = (end - at - 1) as i16;
         }
-        self.set(0, 0);
+        self.mov_imm(0, 0);
         self.push(0x95, 0, 0, 0, 0);
         self.code
     }
 }
 
 /// The program for a kind of record.
-pub fn program(kind: Kind, around: &Surroundings) -> Vec<Instruction> {
-    let mut a = Assembler {
+pub fn assemble(kind: TracepointKind, around: &ProgramRelocations) -> Vec<BpfInsn> {
+    let mut a = BpfAssembler {
         code: Vec::new(),
         out: Vec::new(),
     };
     // Nobody's affair, most of the time.
-    a.copy(6, 1);
-    a.call(WHO);
-    a.copy(7, 0);
-    a.copy(1, 7);
+    a.mov_reg(6, 1);
+    a.call(BPF_FUNC_GET_CURRENT_PID_TGID);
+    a.mov_reg(7, 0);
+    a.mov_reg(1, 7);
     a.push(0x77, 1, 0, 0, 32);
-    a.store_half(KEY, 1);
-    a.look_up(around.followed);
-    a.leave_if(true);
-    a.set(1, 0);
-    a.store(AT + 8, 1);
-    a.store(AT + 32, 1);
+    a.store_u32(KEY_OFFSET, 1);
+    a.map_lookup(around.followed);
+    a.exit_if(true);
+    a.mov_imm(1, 0);
+    a.store_u64(RECORD_OFFSET + 8, 1);
+    a.store_u64(RECORD_OFFSET + 32, 1);
     match kind {
-        Kind::Fault => {
-            a.load(1, 6, 0);
-            a.store(AT + 8, 1);
+        TracepointKind::Fault => {
+            a.load_u64(1, 6, 0);
+            a.store_u64(RECORD_OFFSET + 8, 1);
         }
-        Kind::Fork => fork(&mut a, around),
-        Kind::Exec => {}
-        Kind::Exit => exit(&mut a, around),
+        TracepointKind::Fork => emit_fork(&mut a, around),
+        TracepointKind::Exec => {}
+        TracepointKind::Exit => emit_exit(&mut a, around),
     }
-    a.store(AT + 16, 7);
-    a.call(TIME);
-    a.store(AT, 0);
-    a.call(PROCESSOR);
-    a.store_half(AT + 24, 0);
-    a.set(1, kind as i32);
-    a.store_half(AT + 28, 1);
-    a.map(1, around.ring);
-    a.stack(2, AT);
-    a.set(3, RECORD);
-    a.set(4, NO_WAKEUP);
-    a.call(OUTPUT);
-    a.leave_if(true);
+    a.store_u64(RECORD_OFFSET + 16, 7);
+    a.call(BPF_FUNC_KTIME_GET_NS);
+    a.store_u64(RECORD_OFFSET, 0);
+    a.call(BPF_FUNC_GET_SMP_PROCESSOR_ID);
+    a.store_u32(RECORD_OFFSET + 24, 0);
+    a.mov_imm(1, kind as i32);
+    a.store_u32(RECORD_OFFSET + 28, 1);
+    a.load_map_fd(1, around.ring);
+    a.stack_address(2, RECORD_OFFSET);
+    a.mov_imm(3, RECORD_BYTES);
+    a.mov_imm(4, BPF_RB_NO_WAKEUP);
+    a.call(BPF_FUNC_RINGBUF_OUTPUT);
+    a.exit_if(true);
     // No room.
-    a.set(1, 0);
-    a.store_half(KEY, 1);
-    a.look_up(around.lost);
-    a.leave_if(true);
-    a.set(1, 1);
+    a.mov_imm(1, 0);
+    a.store_u32(KEY_OFFSET, 1);
+    a.map_lookup(around.lost);
+    a.exit_if(true);
+    a.mov_imm(1, 1);
     a.push(0xDB, 0, 1, 0, 0);
-    a.end()
+    a.finish()
 }
 
 /// The child's thread and process; what a followed process makes is followed.
-fn fork(a: &mut Assembler, around: &Surroundings) {
-    for (to, member) in [(AT + 32, around.pid), (AT + 36, around.tgid)] {
-        a.load(3, 6, 8);
-        a.add(3, member);
-        a.read_kernel(to, 4);
+fn emit_fork(a: &mut BpfAssembler, around: &ProgramRelocations) {
+    for (to, member) in [
+        (RECORD_OFFSET + 32, around.task_pid_offset),
+        (RECORD_OFFSET + 36, around.task_tgid_offset),
+    ] {
+        a.load_u64(3, 6, 8);
+        a.add_imm(3, member);
+        a.probe_read_kernel(to, 4);
     }
-    a.load_half(1, 10, AT + 36);
-    a.store_half(KEY, 1);
-    a.map(1, around.followed);
-    a.stack(2, KEY);
-    a.stack(3, KEY);
-    a.set(4, 0);
-    a.call(UPDATE);
+    a.load_u32(1, 10, RECORD_OFFSET + 36);
+    a.store_u32(KEY_OFFSET, 1);
+    a.load_map_fd(1, around.followed);
+    a.stack_address(2, KEY_OFFSET);
+    a.stack_address(3, KEY_OFFSET);
+    a.mov_imm(4, 0);
+    a.call(BPF_FUNC_MAP_UPDATE_ELEM);
 }
 
 /// With its last thread a process is followed no more, before its number is given out again.
-fn exit(a: &mut Assembler, around: &Surroundings) {
-    a.load(3, 6, 0);
-    a.add(3, around.signal);
-    a.read_kernel(AT + 32, 8);
-    a.load(3, 10, AT + 32);
-    a.add(3, around.live);
-    a.read_kernel(AT + 32, 4);
-    a.load_half(1, 10, AT + 32);
+fn emit_exit(a: &mut BpfAssembler, around: &ProgramRelocations) {
+    a.load_u64(3, 6, 0);
+    a.add_imm(3, around.task_signal_offset);
+    a.probe_read_kernel(RECORD_OFFSET + 32, 8);
+    a.load_u64(3, 10, RECORD_OFFSET + 32);
+    a.add_imm(3, around.signal_live_offset);
+    a.probe_read_kernel(RECORD_OFFSET + 32, 4);
+    a.load_u32(1, 10, RECORD_OFFSET + 32);
     // Not the last one: over the next five.
     a.push(0x55, 1, 0, 5, 0);
-    a.map(1, around.followed);
-    a.stack(2, KEY);
-    a.call(DELETE);
+    a.load_map_fd(1, around.followed);
+    a.stack_address(2, KEY_OFFSET);
+    a.call(BPF_FUNC_MAP_DELETE_ELEM);
 }

@@ -2,8 +2,8 @@
 use super::*;
 use std::process::Command;
 
-fn observer(cpus: &[u32]) -> Option<Faults> {
-    match Faults::of_children(cpus) {
+fn observer(cpus: &[u32]) -> Option<PerfFaultMonitor> {
+    match PerfFaultMonitor::of_children(cpus) {
         Ok(faults) => Some(faults),
         Err(e) => {
             assert!(is_forbidden(&e), "{e}");
@@ -14,7 +14,7 @@ fn observer(cpus: &[u32]) -> Option<Faults> {
 }
 
 fn cpus() -> Vec<u32> {
-    let mask = crate::affinity::Mask::of(0).expect("mask");
+    let mask = crate::affinity::CpuMask::of_thread(0).expect("mask");
     mask.cpus().collect()
 }
 
@@ -31,15 +31,15 @@ fn a_child_is_seen_from_its_exec_to_its_end() {
     child.wait().expect("wait");
     let records = faults.drain().to_vec();
     assert!(records.is_sorted_by_key(|r| r.0), "in order");
-    let of_child = |r: &&(u64, Record)| matches!(r.1, Record::Fault(f) if f.pid == pid);
+    let of_child = |r: &&(u64, KernelEvent)| matches!(r.1, KernelEvent::Fault(f) if f.pid == pid);
     assert!(records.iter().filter(of_child).count() > 10);
-    let has = |wanted: Record| records.iter().any(|r| r.1 == wanted);
-    assert!(has(Record::Exec { pid }), "{records:?}");
+    let has = |wanted: KernelEvent| records.iter().any(|r| r.1 == wanted);
+    assert!(has(KernelEvent::Exec { pid }), "{records:?}");
     let mut name = [0; 16];
     name[..2].copy_from_slice(b"sh");
-    assert!(has(Record::Named { tid: pid, name }), "{records:?}");
-    assert!(has(Record::Ended { pid, tid: pid }), "{records:?}");
-    let made = |r: &(u64, Record)| matches!(r.1, Record::Started { pid: new, parent, .. } if parent == pid && new != pid);
+    assert!(has(KernelEvent::Comm { tid: pid, name }), "{records:?}");
+    assert!(has(KernelEvent::Exit { pid, tid: pid }), "{records:?}");
+    let made = |r: &(u64, KernelEvent)| matches!(r.1, KernelEvent::Fork { pid: new, parent, .. } if parent == pid && new != pid);
     assert!(records.iter().any(made), "{records:?}");
     assert_eq!(faults.lost(), 0);
     assert_eq!(faults.drain().len(), 0);
@@ -48,7 +48,7 @@ fn a_child_is_seen_from_its_exec_to_its_end() {
 /// What an observer saw, and what it was told that it lost, of more faults than its rings
 /// hold: each page of 256 MiB is touched. The kernel tells with the next record that finds
 /// room.
-fn overflow(faults: &mut Faults) -> (u64, u64) {
+fn overflow(faults: &mut PerfFaultMonitor) -> (u64, u64) {
     let mut seen = 0;
     for line in [
         "head -c 256M /dev/zero | tail -c 256M | wc -c",
@@ -62,9 +62,11 @@ fn overflow(faults: &mut Faults) -> (u64, u64) {
 }
 
 /// An observer of what this thread starts on one processor, where it stays from now on.
-fn observer_of_one() -> Option<Faults> {
+fn observer_of_one() -> Option<PerfFaultMonitor> {
     let cpu = cpus()[0];
-    crate::affinity::Mask::one(cpu).give(0).expect("pinned");
+    crate::affinity::CpuMask::single(cpu)
+        .set_affinity(0)
+        .expect("pinned");
     observer(&[cpu])
 }
 
@@ -86,7 +88,7 @@ fn each_of_many_children_is_seen() {
     for n in 0..50 {
         let status = Command::new("true").status().expect("true");
         assert!(status.success());
-        let exec = |r: &(u64, Record)| matches!(r.1, Record::Exec { .. });
+        let exec = |r: &(u64, KernelEvent)| matches!(r.1, KernelEvent::Exec { .. });
         assert_eq!(
             faults.drain().iter().filter(|r| exec(r)).count(),
             1,
@@ -99,11 +101,11 @@ fn each_of_many_children_is_seen() {
 fn broken_records_end_the_reading() {
     let check = |bytes: &[u8], expected: usize| {
         let mut into = Vec::new();
-        read(bytes, &mut into);
+        parse_records(bytes, &mut into);
         assert_eq!(into.len(), expected);
     };
     let exit = |length: u16| {
-        let mut bytes = RECORD_EXIT.to_ne_bytes().to_vec();
+        let mut bytes = PERF_RECORD_EXIT.to_ne_bytes().to_vec();
         bytes.extend([0; 2]);
         bytes.extend(length.to_ne_bytes());
         bytes.resize(32, 0);

@@ -7,30 +7,32 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::{jump, pass, plain, Instruction, ARCHITECTURE, AUDIT_ARCH_X86_64, EQUAL, LOAD};
-use super::{NUMBER, RETURN};
+use super::{
+    jump, ret_allow, stmt, SockFilter, ARCH_OFFSET, AUDIT_ARCH_X86_64, JMP_JEQ_K, LD_W_ABS,
+};
+use super::{NR_OFFSET, RET_K};
 
 /// Asks about sched_getaffinity and sched_setaffinity and lets everything else pass.
 #[must_use]
-pub fn filter() -> Vec<Instruction> {
+pub fn affinity_filter() -> Vec<SockFilter> {
     let number = |call: libc::c_long| u32::try_from(call).unwrap_or(u32::MAX);
     vec![
-        plain(LOAD, ARCHITECTURE),
-        jump(EQUAL, AUDIT_ARCH_X86_64, 0, 3),
-        plain(LOAD, NUMBER),
-        jump(EQUAL, number(libc::SYS_sched_getaffinity), 2, 0),
-        jump(EQUAL, number(libc::SYS_sched_setaffinity), 1, 0),
-        pass(),
-        plain(RETURN, libc::SECCOMP_RET_USER_NOTIF),
+        stmt(LD_W_ABS, ARCH_OFFSET),
+        jump(JMP_JEQ_K, AUDIT_ARCH_X86_64, 0, 3),
+        stmt(LD_W_ABS, NR_OFFSET),
+        jump(JMP_JEQ_K, number(libc::SYS_sched_getaffinity), 2, 0),
+        jump(JMP_JEQ_K, number(libc::SYS_sched_setaffinity), 1, 0),
+        ret_allow(),
+        stmt(RET_K, libc::SECCOMP_RET_USER_NOTIF),
     ]
 }
 
 /// Makes `command` start under `filter` and hand the descriptor that asks to who listens
 /// at the other end of `socket`, process `answers`. Where that is not possible, it starts
 /// without.
-pub fn asking(
+pub fn start_with_listener(
     command: &mut Command,
-    filter: Vec<Instruction>,
+    filter: Vec<SockFilter>,
     socket: UnixStream,
     answers: nix::unistd::Pid,
 ) {
@@ -39,11 +41,13 @@ pub fn asking(
         // lets only ancestors do, and whom one names.
         // SAFETY: takes numbers only.
         unsafe { libc::prctl(libc::PR_SET_PTRACER, answers.as_raw(), 0, 0, 0) };
-        if let Ok(asking) = super::install_with(&filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER) {
+        if let Ok(asking) =
+            super::install_filter_with_flags(&filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)
+        {
             // SAFETY: the kernel has just made this descriptor for us.
             let asking = unsafe { OwnedFd::from_raw_fd(asking) };
             // With nobody to answer, it could not ask either: rather do not start.
-            send(&socket, asking.as_raw_fd())?;
+            send_descriptor(&socket, asking.as_raw_fd())?;
         }
         Ok(())
     };
@@ -54,13 +58,13 @@ pub fn asking(
 
 /// Room for a control message with one descriptor, aligned as it has to be.
 #[repr(C)]
-union Control {
+union FdControlBuffer {
     header: libc::cmsghdr,
     bytes: [u8; 64],
 }
 
 /// The parts of a message of one byte and one descriptor.
-fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
+fn message_header(byte: &mut libc::iovec, control: &mut FdControlBuffer) -> libc::msghdr {
     // SAFETY: a message of zeros is one without a name, parts and control.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_iov = byte;
@@ -71,14 +75,14 @@ fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     message
 }
 
-fn send(socket: &UnixStream, fd: RawFd) -> io::Result<()> {
+fn send_descriptor(socket: &UnixStream, fd: RawFd) -> io::Result<()> {
     let mut content = [0u8];
     let mut byte = libc::iovec {
         iov_base: content.as_mut_ptr().cast(),
         iov_len: 1,
     };
-    let mut control = Control { bytes: [0; 64] };
-    let message = message(&mut byte, &mut control);
+    let mut control = FdControlBuffer { bytes: [0; 64] };
+    let message = message_header(&mut byte, &mut control);
     // SAFETY: the message has a control buffer with room for one descriptor; all that it
     // points to outlives the call.
     let sent = unsafe {
@@ -99,14 +103,14 @@ fn send(socket: &UnixStream, fd: RawFd) -> io::Result<()> {
 ///
 /// # Errors
 /// As recvmsg(2).
-pub fn listener(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
+pub fn receive_listener(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut content = [0u8];
     let mut byte = libc::iovec {
         iov_base: content.as_mut_ptr().cast(),
         iov_len: 1,
     };
-    let mut control = Control { bytes: [0; 64] };
-    let mut message = message(&mut byte, &mut control);
+    let mut control = FdControlBuffer { bytes: [0; 64] };
+    let mut message = message_header(&mut byte, &mut control);
     // SAFETY: the message's buffers outlive the call, and the kernel writes no more than
     // their lengths.
     let got =
@@ -131,7 +135,7 @@ pub fn listener(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
 
 /// A call that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct SeccompNotif {
     id: u64,
     /// The thread that makes it.
     pub tid: i32,
@@ -141,18 +145,18 @@ pub struct Call {
 
 /// What comes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum SeccompNotifResp {
     /// The kernel does what was asked.
-    GoOn,
+    Continue,
     /// It was done, with this result.
-    Done(i64),
+    Return(i64),
 }
 
 /// Takes the next call.
 ///
 /// # Errors
 /// ENOENT when who called was killed meanwhile, and as ioctl(2).
-pub fn next(listener: BorrowedFd) -> io::Result<Call> {
+pub fn receive_notification(listener: BorrowedFd) -> io::Result<SeccompNotif> {
     // SAFETY: all of it are numbers, for which zero is a value; the kernel wants zeros.
     let mut call: libc::seccomp_notif = unsafe { MaybeUninit::zeroed().assume_init() };
     // SAFETY: the kernel writes one such structure to where `call` is.
@@ -166,7 +170,7 @@ pub fn next(listener: BorrowedFd) -> io::Result<Call> {
     if got < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(Call {
+    Ok(SeccompNotif {
         id: call.id,
         tid: call.pid.cast_signed(),
         number: call.data.nr.into(),
@@ -176,7 +180,7 @@ pub fn next(listener: BorrowedFd) -> io::Result<Call> {
 
 /// Whether the call still waits: then the thread is still the one that made it.
 #[must_use]
-pub fn waits(listener: BorrowedFd, call: &Call) -> bool {
+pub fn is_id_valid(listener: BorrowedFd, call: &SeccompNotif) -> bool {
     // SAFETY: the kernel reads a number.
     let got = unsafe {
         libc::ioctl(
@@ -189,10 +193,10 @@ pub fn waits(listener: BorrowedFd, call: &Call) -> bool {
 }
 
 /// Answers a call; one that was given up needs none.
-pub fn answer(listener: BorrowedFd, call: &Call, answer: Answer) {
+pub fn send_response(listener: BorrowedFd, call: &SeccompNotif, answer: SeccompNotifResp) {
     let (value, flags) = match answer {
-        Answer::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
-        Answer::Done(value) => (value, 0),
+        SeccompNotifResp::Continue => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+        SeccompNotifResp::Return(value) => (value, 0),
     };
     let mut response = libc::seccomp_notif_resp {
         id: call.id,

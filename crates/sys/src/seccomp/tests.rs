@@ -11,8 +11,8 @@ struct Call {
 fn load(call: &Call, offset: u32) -> u32 {
     let low = |v: u64| u32::try_from(v & 0xffff_ffff).expect("32 bits");
     match offset {
-        NUMBER => u32::try_from(call.number).expect("number"),
-        ARCHITECTURE => call.architecture,
+        NR_OFFSET => u32::try_from(call.number).expect("number"),
+        ARCH_OFFSET => call.architecture,
         _ => {
             let n = ((offset - 16) / 8) as usize;
             let value = call.arguments[n];
@@ -21,18 +21,18 @@ fn load(call: &Call, offset: u32) -> u32 {
     }
 }
 
-fn run(program: &[Instruction], call: &Call) -> u32 {
+fn run(program: &[SockFilter], call: &Call) -> u32 {
     let (mut at, mut a) = (0, 0u32);
     loop {
         let i = program[at];
         at += 1;
         let jump = |yes: bool| usize::from(if yes { i.jt } else { i.jf });
         match i.code {
-            LOAD => a = load(call, i.k),
-            EQUAL => at += jump(a == i.k),
-            AT_LEAST => at += jump(a >= i.k),
-            ANY_BIT => at += jump(a & i.k != 0),
-            RETURN => return i.k,
+            LD_W_ABS => a = load(call, i.k),
+            JMP_JEQ_K => at += jump(a == i.k),
+            JMP_JGE_K => at += jump(a >= i.k),
+            JMP_JSET_K => at += jump(a & i.k != 0),
+            RET_K => return i.k,
             other => panic!("operation {other:#x}"),
         }
     }
@@ -42,16 +42,16 @@ const SMALL: u64 = 1 << 16;
 
 #[track_caller]
 fn check(number: libc::c_long, arguments: &[u64], stops: bool) {
-    let wanted = Wanted {
+    let wanted = FilteredCalls {
         mappings: Some(SMALL),
         affinity: true,
-        ..Wanted::default()
+        ..FilteredCalls::default()
     };
     check_with(wanted, number, arguments, stops);
 }
 
 #[track_caller]
-fn check_with(wanted: Wanted, number: libc::c_long, arguments: &[u64], stops: bool) {
+fn check_with(wanted: FilteredCalls, number: libc::c_long, arguments: &[u64], stops: bool) {
     let mut call = Call {
         number,
         architecture: AUDIT_ARCH_X86_64,
@@ -63,9 +63,9 @@ fn check_with(wanted: Wanted, number: libc::c_long, arguments: &[u64], stops: bo
     } else {
         libc::SECCOMP_RET_ALLOW
     };
-    assert_eq!(run(&filter(wanted), &call), expected);
+    assert_eq!(run(&build_filter(wanted), &call), expected);
     call.architecture = 0x4000_0003;
-    assert_eq!(run(&filter(wanted), &call), libc::SECCOMP_RET_ALLOW);
+    assert_eq!(run(&build_filter(wanted), &call), libc::SECCOMP_RET_ALLOW);
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn other_calls_stop_by_what_they_ask() {
 
 #[test]
 fn code_stops_without_other_mappings() {
-    let code = Wanted {
+    let code = FilteredCalls {
         code: true,
-        ..Wanted::default()
+        ..FilteredCalls::default()
     };
     check_with(code, libc::SYS_mmap, &[0, 4096, 5, 2], true);
     check_with(code, libc::SYS_mmap, &[0, 4096, 1, 2], false);
@@ -116,7 +116,7 @@ fn code_stops_without_other_mappings() {
 
 #[test]
 fn nothing_stops_that_nobody_wants() {
-    let program = filter(Wanted::default());
+    let program = build_filter(FilteredCalls::default());
     for number in [libc::SYS_mmap, libc::SYS_brk, libc::SYS_sched_getaffinity] {
         let call = Call {
             number,
@@ -131,13 +131,13 @@ fn nothing_stops_that_nobody_wants() {
 #[test]
 fn the_kernel_takes_it() {
     let done = std::thread::spawn(|| {
-        install(&filter(Wanted {
+        install_filter(&build_filter(FilteredCalls {
             mappings: Some(1 << 40),
             affinity: true,
-            ..Wanted::default()
+            ..FilteredCalls::default()
         }))
         .expect("install");
-        crate::affinity::Mask::of(0)
+        crate::affinity::CpuMask::of_thread(0)
             .expect_err("stopped")
             .raw_os_error()
     });

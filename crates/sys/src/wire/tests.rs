@@ -49,7 +49,7 @@ fn layout() -> Both {
         rust: String::new(),
         c: String::new(),
     };
-    compare!(b, "hi_header", Header: magic, version, header_size, line_log2, sharers,
+    compare!(b, "hi_header", SegmentHeader: magic, version, header_size, line_log2, sharers,
         cache_log2, flags, nhooks, alloc_min, slice_ns, epoch, active, closed, burst, record_window, record_open,
         record_ns,
         collector_pid, next_thread, next_process, next_page, next_block, next_site,
@@ -59,35 +59,38 @@ fn layout() -> Both {
         off_processes, off_hooks, off_sites, off_events, off_samples, off_seen, off_directory, off_comm,
         off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
         off_arenas, off_record_blocks, off_record_bytes, off_pieces, total_size, arena_size);
-    compare!(b, "hi_thread", Thread: state, process, creator, tid, start_ns, end_ns,
+    compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
         sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions,
         untraced_instructions, used, flipped, recorded, seen_head, seen_tail);
-    compare!(b, "hi_process", Process: state, pid, parent_pid, parent, generation,
+    compare!(b, "hi_process", SegmentProcess: state, pid, parent_pid, parent, generation,
         start_ns, end_ns);
-    compare!(b, "hi_hook", Hook: kind, which, offset, dev, ino);
-    compare!(b, "hi_site", Site: pc, process, generation, span, reads, writes);
-    compare!(b, "hi_sample", Sample: address, site, reads, writes, weight);
-    compare!(b, "hi_seen", Seen: page, site, at, kind, n);
-    compare!(b, "hi_event", Event: ready, kind, more, process, thread, aux, generation, a);
-    compare!(b, "hi_page", Page: va, process, generation, first_thread, first_epoch, shared);
-    compare!(b, "hi_chunk", Chunk: state, base_page, dev, ino, chunk);
-    compare!(b, "hi_alias", Alias: key, va);
-    compare!(b, "hi_owner", Owner: thread, page_block);
-    compare!(b, "hi_count", Count: reads, writes);
-    compare!(b, "hi_block", Block: page);
-    compare!(b, "hi_entry", Entry: tag, reads, writes);
-    compare!(b, "hi_side", Side: page, site, x, y, z1, z2, s1, s2);
-    compare!(b, "hi_record_block", RecordBlock: offset, stack, moves_stack, length,
+    compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);
+    compare!(b, "hi_site", CodeSite: pc, process, generation, span, reads, writes);
+    compare!(b, "hi_sample", EvictionSample: address, site, reads, writes, weight);
+    compare!(b, "hi_seen", LineObservation: page, site, at, kind, n);
+    compare!(b, "hi_event", SegmentEvent: ready, kind, more, process, thread, aux, generation, a);
+    compare!(b, "hi_page", SegmentPage: va, process, generation, first_thread, first_epoch, shared);
+    compare!(b, "hi_chunk", SharedChunk: state, base_page, dev, ino, chunk);
+    compare!(b, "hi_alias", ChunkAlias: key, va);
+    compare!(b, "hi_owner", BlockOwner: thread, page_block);
+    compare!(b, "hi_count", AccessCount: reads, writes);
+    compare!(b, "hi_block", PageCountBlock: page);
+    compare!(b, "hi_entry", LineCacheEntry: tag, reads, writes);
+    compare!(b, "hi_side", SideRecord: page, site, x, y, z1, z2, s1, s2);
+    compare!(b, "hi_record_block", RecordedBlock: offset, stack, moves_stack, length,
         instructions, sites, lengths, accesses, has_stack, ready);
     // Its code follows, which the mirror does not hold.
     b.number("sizeof(struct hi_piece)", PIECE_BYTES.into());
-    b.number("offsetof(struct hi_piece, code)", size_of::<Piece>() as u64);
+    b.number(
+        "offsetof(struct hi_piece, code)",
+        size_of::<SegmentPiece>() as u64,
+    );
     for (field, offset) in [
-        ("thread", offset_of!(Piece, thread)),
-        ("flags", offset_of!(Piece, flags)),
-        ("start_ns", offset_of!(Piece, start_ns)),
-        ("length", offset_of!(Piece, length)),
+        ("thread", offset_of!(SegmentPiece, thread)),
+        ("flags", offset_of!(SegmentPiece, flags)),
+        ("start_ns", offset_of!(SegmentPiece, start_ns)),
+        ("length", offset_of!(SegmentPiece, length)),
     ] {
         b.field("hi_piece", field, offset);
     }
@@ -119,7 +122,7 @@ fn constants(b: &mut Both) {
         ("HI_BLOCK_PAGES", BLOCK_PAGES),
         ("HI_COMM_UNIT", COMM_UNIT as u32),
         ("HI_READY", READY),
-        ("HI_GROUP", GROUP),
+        ("HI_GROUP", CACHE_GROUP),
         ("HI_CACHE_LOG2_MIN", CACHE_LOG2_MIN),
         ("HI_CACHE_LOG2_MAX", CACHE_LOG2_MAX),
         ("HI_RECORD_BLOCKS", RECORD_BLOCKS),

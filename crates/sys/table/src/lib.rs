@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 /// Has the processor fetch what lies at a position into its caches, if there is something.
 #[inline]
-pub fn fetch<T>(from: &[T], at: usize) {
+pub fn prefetch<T>(from: &[T], at: usize) {
     let Some(place) = from.get(at) else { return };
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch never faults and changes nothing that a program can see; SSE, which has
@@ -19,36 +19,36 @@ pub fn fetch<T>(from: &[T], at: usize) {
     let _ = place;
 }
 
-/// What may lie in a [`Table`].
-pub trait Plain: Copy + private::Zero {}
-impl Plain for u32 {}
-impl Plain for u64 {}
-impl Plain for [u32; 8] {}
+/// What may lie in a [`ZeroedMapping`].
+pub trait ZeroablePod: Copy + private::Sealed {}
+impl ZeroablePod for u32 {}
+impl ZeroablePod for u64 {}
+impl ZeroablePod for [u32; 8] {}
 
 mod private {
     /// All bits 0 are a value.
-    pub trait Zero {}
-    impl Zero for u32 {}
-    impl Zero for u64 {}
-    impl Zero for [u32; 8] {}
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+    impl Sealed for [u32; 8] {}
 }
 
 /// A slice of zeros, at first. Takes memory where it is touched only, in `large` pages where asked
 /// for and the kernel has them (MADV_HUGEPAGE); begins at a page.
-pub struct Table<T: Plain> {
+pub struct ZeroedMapping<T: ZeroablePod> {
     first: NonNull<T>,
     length: usize,
 }
 
 // SAFETY: it owns its memory, as a vector does, and what lies there may be sent and shared.
-unsafe impl<T: Plain + Send> Send for Table<T> {}
+unsafe impl<T: ZeroablePod + Send> Send for ZeroedMapping<T> {}
 // SAFETY: as above; nothing changes through a shared reference.
-unsafe impl<T: Plain + Sync> Sync for Table<T> {}
+unsafe impl<T: ZeroablePod + Sync> Sync for ZeroedMapping<T> {}
 
-impl<T: Plain> Table<T> {
+impl<T: ZeroablePod> ZeroedMapping<T> {
     #[must_use]
     pub fn new(length: usize, large: bool) -> Self {
-        let none = Table {
+        let none = ZeroedMapping {
             first: NonNull::dangling(),
             length: 0,
         };
@@ -77,11 +77,11 @@ impl<T: Plain> Table<T> {
             // SAFETY: exactly what was mapped. Whether the kernel follows it does not matter.
             unsafe { libc::madvise(at, layout.size(), libc::MADV_HUGEPAGE) };
         }
-        Table { first, length }
+        ZeroedMapping { first, length }
     }
 }
 
-impl<T: Plain> Drop for Table<T> {
+impl<T: ZeroablePod> Drop for ZeroedMapping<T> {
     fn drop(&mut self) {
         if self.length > 0 {
             let bytes = self.length * size_of::<T>();
@@ -91,7 +91,7 @@ impl<T: Plain> Drop for Table<T> {
     }
 }
 
-impl<T: Plain> Deref for Table<T> {
+impl<T: ZeroablePod> Deref for ZeroedMapping<T> {
     type Target = [T];
 
     #[inline]
@@ -102,7 +102,7 @@ impl<T: Plain> Deref for Table<T> {
     }
 }
 
-impl<T: Plain> DerefMut for Table<T> {
+impl<T: ZeroablePod> DerefMut for ZeroedMapping<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and nobody else has it.
@@ -116,12 +116,12 @@ mod tests {
 
     #[test]
     fn a_table_is_zeros_and_keeps_what_it_is_given() {
-        let mut table = Table::<u32>::new(1 << 20, true);
+        let mut table = ZeroedMapping::<u32>::new(1 << 20, true);
         assert!(table.iter().all(|&n| n == 0));
         table.iter_mut().zip(0..).for_each(|(place, n)| *place = n);
-        fetch(&table, 7);
-        fetch(&table, usize::MAX);
+        prefetch(&table, 7);
+        prefetch(&table, usize::MAX);
         assert!(table.iter().copied().eq(0..1 << 20));
-        assert_eq!(Table::<u64>::new(0, false).len(), 0);
+        assert_eq!(ZeroedMapping::<u64>::new(0, false).len(), 0);
     }
 }

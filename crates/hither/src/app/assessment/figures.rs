@@ -1,32 +1,32 @@
 //! What the metrics say, as the page has it.
-use crate::report::build::communication::Given;
-use crate::report::build::structures::Judged;
-use crate::report::build::text::plain;
+use crate::report::build::communication::CommunicationInput;
+use crate::report::build::structures::ObjectAssessment;
+use crate::report::build::text::plain_text;
 use crate::report::page;
-use hither_model::metrics::assignment::extremes;
-use hither_model::metrics::communication::Communication;
-use hither_model::metrics::exclusivity::{exclusivity, Exclusivity};
-use hither_model::metrics::pages::{first_touchers, PageTable};
-use hither_model::metrics::placement::{accuracy_of, Accuracy, Timeline};
+use hither_model::metrics::assignment::best_and_worst_assignment;
+use hither_model::metrics::communication::CommunicationMetrics;
+use hither_model::metrics::exclusivity::{exclusivity, ExclusivityMetrics};
+use hither_model::metrics::pages::{first_toucher_of_pages, PageAccessTable};
+use hither_model::metrics::placement::{accuracy_of, PageMigrationTimeline, PlacementAccuracy};
 use hither_model::metrics::report::PageReport;
 use hither_model::metrics::verdict::{h_min, A_MIN};
-use hither_model::metrics::{PageSize, Report};
+use hither_model::metrics::{MetricsReport, PageSize};
 use hither_profile::{ObjectIx, ObjectKind, Profile, RunEnd, Slice, ThreadIx};
 use std::collections::HashMap;
 
 /// Most points of a line over time.
 const MOST_POINTS: usize = 2048;
 
-pub fn run(profile: &Profile, report: &Report) -> page::Run {
+pub fn run(profile: &Profile, report: &MetricsReport) -> page::ReportRun {
     let meta = &profile.meta;
-    page::Run {
-        command: plain(&meta.command.join(" ")),
-        directory: plain(&meta.working_directory),
+    page::ReportRun {
+        command: plain_text(&meta.command.join(" ")),
+        directory: plain_text(&meta.working_directory),
         started: meta.started_unix,
         seconds: report.run.seconds,
-        host: plain(&meta.machine.hostname),
-        cpu: plain(&meta.machine.cpu),
-        kernel: plain(&meta.machine.kernel),
+        host: plain_text(&meta.machine.hostname),
+        cpu: plain_text(&meta.machine.cpu),
+        kernel: plain_text(&meta.machine.kernel),
         active_threads: report.run.active_threads,
         instructions: report.run.instructions,
         reads: report.run.reads,
@@ -41,13 +41,13 @@ pub fn run(profile: &Profile, report: &Report) -> page::Run {
         sampling_error: report.run.sampling_error,
         online: report.run.online,
         nodes: report.setup.nodes,
-        nodes_from: plain(&report.setup.nodes_from),
+        nodes_from: plain_text(&report.setup.nodes_from),
     }
 }
 
-pub fn threads(report: &Report) -> Vec<page::Thread> {
-    let rows = report.threads.iter().map(|t| page::Thread {
-        name: plain(&t.name),
+pub fn threads(report: &MetricsReport) -> Vec<page::ReportThread> {
+    let rows = report.threads.iter().map(|t| page::ReportThread {
+        name: plain_text(&t.name),
         process: t.process,
         instructions: t.instructions,
         reads: t.reads,
@@ -57,17 +57,17 @@ pub fn threads(report: &Report) -> Vec<page::Thread> {
     rows.collect()
 }
 
-pub fn processes(profile: &Profile) -> Vec<page::Process> {
-    let rows = profile.meta.processes.iter().map(|p| page::Process {
+pub fn processes(profile: &Profile) -> Vec<page::ReportProcess> {
+    let rows = profile.meta.processes.iter().map(|p| page::ReportProcess {
         pid: p.pid,
         rank: p.rank,
-        executable: plain(&p.executable),
+        executable: plain_text(&p.executable),
     });
     rows.collect()
 }
 
-pub fn communication(report: &Report, placed: Option<Vec<u32>>) -> Given {
-    let figures = |c: &Communication| page::CommunicationFigures {
+pub fn communication(report: &MetricsReport, placed: Option<Vec<u32>>) -> CommunicationInput {
+    let figures = |c: &CommunicationMetrics| page::CommunicationFigures {
         events: c.events,
         heterogeneity: c.heterogeneity,
         heterogeneity_pairs: c.heterogeneity_pairs,
@@ -80,7 +80,7 @@ pub fn communication(report: &Report, placed: Option<Vec<u32>>) -> Given {
         least_amount_per_second: A_MIN,
     };
     let phases = report.phases.iter();
-    Given {
+    CommunicationInput {
         figures: figures(&report.communication),
         phases: phases
             .map(|p| (p.first..p.end, figures(&p.communication)))
@@ -90,9 +90,9 @@ pub fn communication(report: &Report, placed: Option<Vec<u32>>) -> Given {
     }
 }
 
-pub fn judged(report: &Report) -> HashMap<ObjectIx, Judged> {
+pub fn judged(report: &MetricsReport) -> HashMap<ObjectIx, ObjectAssessment> {
     let rows = report.structures.iter().map(|s| {
-        let judged = Judged {
+        let judged = ObjectAssessment {
             exclusivity: s.exclusivity,
             accuracy: s.first_touch_accuracy,
         };
@@ -103,11 +103,11 @@ pub fn judged(report: &Report) -> HashMap<ObjectIx, Judged> {
 
 pub fn pages(
     profile: &Profile,
-    report: &Report,
+    report: &MetricsReport,
     larger: Vec<page::PageSizeFigures>,
-) -> Option<page::Pages> {
+) -> Option<page::PagesPanel> {
     let found = report.pages.as_ref()?;
-    Some(page::Pages {
+    Some(page::PagesPanel {
         sizes: std::iter::once(smallest(found)).chain(larger).collect(),
         timeline: timeline(&profile.slices, &found.timeline),
     })
@@ -117,7 +117,7 @@ pub fn pages(
 /// and worst for each size. `small` has the pages of 4 KiB.
 pub fn larger_pages(
     profile: &Profile,
-    small: &PageTable,
+    small: &PageAccessTable,
     nodes: usize,
 ) -> Vec<page::PageSizeFigures> {
     let sizes = [PageSize::M2, PageSize::M64].into_iter();
@@ -130,34 +130,34 @@ fn smallest(found: &PageReport) -> page::PageSizeFigures {
     page::PageSizeFigures {
         bytes: PageSize::K4.bytes(),
         pages: found.pages,
-        best: shares(&found.best),
-        worst: shares(&found.worst),
-        first_touch: found.first_touch.map(right),
+        best: page_exclusivity(&found.best),
+        worst: page_exclusivity(&found.worst),
+        first_touch: found.first_touch.map(page_accuracy),
     }
 }
 
 fn of_size(
     profile: &Profile,
-    small: &PageTable,
+    small: &PageAccessTable,
     size: PageSize,
     nodes: usize,
 ) -> Option<page::PageSizeFigures> {
-    let table = small.larger(&profile.regions, size);
-    let touchers = first_touchers(&profile.first_touch, &profile.regions, size);
-    let (best, worst) = extremes(&table, profile.threads.len(), nodes);
+    let table = small.merge_into(&profile.regions, size);
+    let touchers = first_toucher_of_pages(&profile.first_touch, &profile.regions, size);
+    let (best, worst) = best_and_worst_assignment(&table, profile.threads.len(), nodes);
     let place = |id| touchers.get(&id).map(|t: &ThreadIx| best[t.at()]);
     let first_touch = accuracy_of(&table, 0..table.len(), nodes, &best, place);
     Some(page::PageSizeFigures {
         bytes: size.bytes(),
         pages: table.len(),
-        best: shares(&exclusivity(&table, nodes, &best)?),
-        worst: shares(&exclusivity(&table, nodes, &worst)?),
-        first_touch: first_touch.map(right),
+        best: page_exclusivity(&exclusivity(&table, nodes, &best)?),
+        worst: page_exclusivity(&exclusivity(&table, nodes, &worst)?),
+        first_touch: first_touch.map(page_accuracy),
     })
 }
 
-fn shares(e: &Exclusivity) -> page::Exclusivity {
-    page::Exclusivity {
+fn page_exclusivity(e: &ExclusivityMetrics) -> page::ExclusivityFigures {
+    page::ExclusivityFigures {
         app: e.app,
         page_mean: e.page_mean,
         pages: e.histogram_pages.to_vec(),
@@ -165,8 +165,8 @@ fn shares(e: &Exclusivity) -> page::Exclusivity {
     }
 }
 
-fn right(a: Accuracy) -> page::Accuracy {
-    page::Accuracy {
+fn page_accuracy(a: PlacementAccuracy) -> page::AccuracyFigures {
+    page::AccuracyFigures {
         page: a.page,
         app: a.app,
         local: a.local,
@@ -175,7 +175,7 @@ fn right(a: Accuracy) -> page::Accuracy {
 
 /// Page slices, several in one where they are many: their migrations added up, their
 /// exclusivity weighted with accesses.
-fn timeline(slices: &[Slice], found: &Timeline) -> page::PageTimeline {
+fn timeline(slices: &[Slice], found: &PageMigrationTimeline) -> page::PageTimeline {
     let mut out = page::PageTimeline {
         total: found.migrations,
         moved_once: found.moved_once,
@@ -199,14 +199,14 @@ fn timeline(slices: &[Slice], found: &Timeline) -> page::PageTimeline {
 }
 
 /// What could not be seen: what the tracer says, and what the tables show to be missing.
-pub fn unseen(profile: &Profile, report: &Report) -> Vec<page::Unseen> {
-    let said = profile.meta.limits.iter().map(|text| page::Unseen {
-        what: plain(text),
+pub fn unseen(profile: &Profile, report: &MetricsReport) -> Vec<page::UnseenData> {
+    let said = profile.meta.limits.iter().map(|text| page::UnseenData {
+        what: plain_text(text),
         effect: String::new(),
     });
-    let mut all: Vec<page::Unseen> = said.collect();
+    let mut all: Vec<page::UnseenData> = said.collect();
     let mut add = |what: String, effect: &str| {
-        all.push(page::Unseen {
+        all.push(page::UnseenData {
             what,
             effect: effect.to_owned(),
         });

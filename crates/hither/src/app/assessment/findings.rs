@@ -1,34 +1,34 @@
 //! What is wrong, as the page says it: the finders' findings with command lines to copy.
 use crate::app::text;
-use crate::report::build::text::{copied, plain};
+use crate::report::build::text::{copyable_text, plain_text};
 use crate::report::page::PageSizeFigures;
-use hither_model::metrics::findings::{find, Case, Commands};
-use hither_model::metrics::ground::Ground;
-use hither_model::metrics::{Analysis, PageSize};
-use hither_profile::{Finding, FindingLine, Fix, Profile};
+use hither_model::metrics::findings::{find_all, FindingContext, SuggestedCommands};
+use hither_model::metrics::ground::NodeResidence;
+use hither_model::metrics::{PageSize, ProfileAnalysis};
+use hither_profile::{Finding, FindingLine, Profile, SuggestedFix};
 use std::path::Path;
 
 /// All findings, worst first. `larger` are the figures of the larger sizes of pages.
 pub fn findings(
     profile: &Profile,
-    analysis: &Analysis,
-    ground: &Ground,
+    analysis: &ProfileAnalysis,
+    ground: &NodeResidence,
     larger: &[PageSizeFigures],
-    commands: Commands,
+    commands: SuggestedCommands,
 ) -> Vec<Finding> {
     let smallest = analysis.report.pages.iter();
     let smallest = smallest.map(|p| (PageSize::K4.bytes(), p.best.app));
     let sizes: Vec<(u64, f64)> = smallest
         .chain(larger.iter().map(|size| (size.bytes, size.best.app)))
         .collect();
-    let case = Case {
+    let case = FindingContext {
         profile,
         analysis,
         ground,
         sizes: &sizes,
         commands,
     };
-    find(&case).into_iter().map(shown).collect()
+    find_all(&case).into_iter().map(shown).collect()
 }
 
 /// Command lines that fixes name; `file` is the profile's, `machine` the options that name
@@ -38,13 +38,13 @@ pub fn commands(
     file: &Path,
     machine: &[String],
     placement: Option<&Path>,
-) -> Commands {
+) -> SuggestedCommands {
     let placement = match placement {
         Some(path) => path.to_owned(),
         None => file.with_extension("place.json"),
     };
     let quoted = |path: &Path| text::shell_line([path.display().to_string()].iter());
-    Commands {
+    SuggestedCommands {
         profile: [quoted(file)]
             .into_iter()
             .chain(machine.iter().map(|word| text::shell_line([word].iter())))
@@ -58,17 +58,21 @@ pub fn commands(
 /// Texts of the program made harmless.
 fn shown(finding: Finding) -> Finding {
     let line = |l: FindingLine| FindingLine {
-        file: plain(&l.file),
-        function: plain(&l.function),
+        file: plain_text(&l.file),
+        function: plain_text(&l.function),
         ..l
     };
-    let fix = |f: Fix| Fix {
-        what: plain(&f.what),
-        copy: copied(&f.copy),
+    let fix = |f: SuggestedFix| SuggestedFix {
+        what: plain_text(&f.what),
+        copy: copyable_text(&f.copy),
     };
     Finding {
-        title: plain(&finding.title),
-        evidence: finding.evidence.iter().map(|text| plain(text)).collect(),
+        title: plain_text(&finding.title),
+        evidence: finding
+            .evidence
+            .iter()
+            .map(|text| plain_text(text))
+            .collect(),
         lines: finding.lines.into_iter().map(line).collect(),
         fixes: finding.fixes.into_iter().map(fix).collect(),
         ..finding

@@ -1,17 +1,17 @@
 //! Which machine the page draws, and the placement on it.
-use crate::report::build::text::plain;
+use crate::report::build::text::plain_text;
 use crate::report::page;
 use anyhow::{bail, Result};
-use hither_model::topology::identity;
-use hither_model::topology::{self, Selected, Topology, Tree};
+use hither_model::topology::fingerprint_of;
+use hither_model::topology::{self, SelectedMachine, Topology, TopologyTree};
 use hither_profile::{PlacedPhase, Placement, Profile, ThreadIx, PAGE_SIZE};
 use std::path::Path;
 
 /// What was found out.
-pub struct Found {
+pub struct ReportMachine {
     /// The machine to count nodes of, if it is not the traced one.
     pub counted_on: Option<String>,
-    pub drawn: Option<page::Machine>,
+    pub drawn: Option<page::MachinePanel>,
     /// All threads in the order of the units they are placed on.
     pub order: Option<Vec<u32>>,
 }
@@ -25,17 +25,17 @@ pub fn machine(
     profile: &Profile,
     placement: Option<(&Path, &Placement)>,
     topology: Option<&str>,
-) -> Result<Found> {
+) -> Result<ReportMachine> {
     let traced = || topology::from_xml(&profile.meta.machine.topology_xml);
     let Some((file, placement)) = placement else {
         let machine =
             topology.map_or_else(|| Ok(traced()), |name| topology::load(name).map(Some))?;
         let title = title(profile, topology);
-        return Ok(Found {
+        return Ok(ReportMachine {
             counted_on: topology.map(str::to_owned),
             drawn: machine
-                .and_then(whole)
-                .map(|m| drawn(&m, title, source(topology))),
+                .and_then(whole_machine)
+                .map(|m| page_machine(&m, title, source(topology))),
             order: None,
         });
     };
@@ -47,18 +47,23 @@ pub fn machine(
             profile.threads.len()
         );
     }
-    let fits = |m: &Selected| identity(&m.tree, "").fingerprint == placement.machine.fingerprint;
+    let fits = |m: &SelectedMachine| {
+        fingerprint_of(&m.tree, "").fingerprint == placement.machine.fingerprint
+    };
     let here = topology
         .is_none()
         .then(traced)
         .flatten()
-        .and_then(whole)
+        .and_then(whole_machine)
         .filter(fits);
     let (name, machine) = match here {
         Some(machine) => (None, machine),
         None => {
             let name = topology.unwrap_or(&placement.machine.name);
-            let machine = topology::load(name).ok().and_then(whole).filter(fits);
+            let machine = topology::load(name)
+                .ok()
+                .and_then(whole_machine)
+                .filter(fits);
             let Some(machine) = machine else {
                 bail!(
                     "{shown} is for the machine \"{}\", which is neither the traced one nor that of --topology; give it with --topology",
@@ -68,9 +73,9 @@ pub fn machine(
             (Some(name), machine)
         }
     };
-    let mut page = drawn(&machine, title(profile, name), source(name));
-    page.placement = Some(placed(file, placement, &machine.tree));
-    Ok(Found {
+    let mut page = page_machine(&machine, title(profile, name), source(name));
+    page.placement = Some(page_placement(file, placement, &machine.tree));
+    Ok(ReportMachine {
         counted_on: name.map(str::to_owned),
         drawn: Some(page),
         order: order(placement),
@@ -78,11 +83,15 @@ pub fn machine(
 }
 
 fn title(profile: &Profile, name: Option<&str>) -> String {
-    let known = name.and_then(|n| topology::named().into_iter().find(|m| m.name == n));
+    let known = name.and_then(|n| {
+        topology::shipped_machines()
+            .into_iter()
+            .find(|m| m.name == n)
+    });
     match (known, name) {
         (Some(machine), _) => machine.title,
-        (None, Some(name)) => plain(name),
-        (None, None) => plain(&profile.meta.machine.cpu),
+        (None, Some(name)) => plain_text(name),
+        (None, None) => plain_text(&profile.meta.machine.cpu),
     }
 }
 
@@ -93,18 +102,18 @@ fn source(name: Option<&str>) -> String {
     }
 }
 
-fn whole(topology: Topology) -> Option<Selected> {
-    let tree = Tree::new(&topology, |_| true)?;
-    Some(Selected {
+fn whole_machine(topology: Topology) -> Option<SelectedMachine> {
+    let tree = TopologyTree::new(&topology, |_| true)?;
+    Some(SelectedMachine {
         latencies: topology.node_latencies(),
         topology,
         tree,
     })
 }
 
-fn drawn(machine: &Selected, title: String, source: String) -> page::Machine {
+fn page_machine(machine: &SelectedMachine, title: String, source: String) -> page::MachinePanel {
     let units = &machine.tree.units;
-    page::Machine {
+    page::MachinePanel {
         title,
         source,
         root: machine.outline(),
@@ -114,26 +123,26 @@ fn drawn(machine: &Selected, title: String, source: String) -> page::Machine {
     }
 }
 
-fn placed(file: &Path, placement: &Placement, tree: &Tree) -> page::Placement {
+fn page_placement(file: &Path, placement: &Placement, tree: &TopologyTree) -> page::PlacementPanel {
     let phases = placement.phases.iter().map(|phase| page::PlacementPhase {
         start: phase.start as f64 / 1e9,
-        threads: seats(phase, tree),
+        threads: thread_positions(phase, tree),
         node_bytes: node_bytes(phase, tree.nodes.len()),
     });
-    page::Placement {
-        file: plain(&file.display().to_string()),
-        policy: plain(&placement.policy.threads),
-        data: placement.policy.data.as_deref().map(plain),
-        why: plain(&placement.why),
+    page::PlacementPanel {
+        file: plain_text(&file.display().to_string()),
+        policy: plain_text(&placement.policy.threads),
+        data: placement.policy.data.as_deref().map(plain_text),
+        why: plain_text(&placement.why),
         phases: phases.collect(),
     }
 }
 
 /// Threads and the positions of their units.
-fn seats(phase: &PlacedPhase, tree: &Tree) -> Vec<(u32, u32)> {
+fn thread_positions(phase: &PlacedPhase, tree: &TopologyTree) -> Vec<(u32, u32)> {
     let position = |os: u32| tree.units.iter().position(|u| u.os == os);
     let seats = phase.threads.iter();
-    let seats = seats.filter_map(|t| Some((t.thread().0, position(t.os())? as u32)));
+    let seats = seats.filter_map(|t| Some((t.thread().0, position(t.os_index())? as u32)));
     seats.collect()
 }
 

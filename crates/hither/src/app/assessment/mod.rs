@@ -7,16 +7,16 @@ pub mod prediction;
 pub mod setup;
 mod verdict;
 
-use crate::report::build::compare::{Row, Side};
-use crate::report::build::text::plain;
-use crate::report::page::{PageSizeFigures, Site, StructureFigures, Verdict};
+use crate::report::build::compare::{ComparedStructure, ComparisonSide};
+use crate::report::build::text::plain_text;
+use crate::report::page::{DeclarationSite, PageSizeFigures, ReportVerdict, StructureFigures};
 use anyhow::{bail, Result};
-use hither_model::metrics::findings::Commands;
-use hither_model::metrics::ground::Ground;
-use hither_model::metrics::pages::PageTable;
-use hither_model::metrics::structures::Structure;
-use hither_model::metrics::{self, Analysis, PageSize, Setup};
-use hither_profile::{Figure, Finding, Placement, Profile};
+use hither_model::metrics::findings::SuggestedCommands;
+use hither_model::metrics::ground::NodeResidence;
+use hither_model::metrics::pages::PageAccessTable;
+use hither_model::metrics::structures::StructureMetrics;
+use hither_model::metrics::{self, MetricsSetup, PageSize, ProfileAnalysis};
+use hither_profile::{Finding, Placement, Profile, RunFigure};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,17 +40,17 @@ impl AssessmentOptions {
 }
 
 /// What the user gave, read.
-pub struct Given {
+pub struct AssessmentInput {
     pub file: PathBuf,
     pub profile: Profile,
     pub placement: Option<(PathBuf, Placement)>,
-    pub machine: machine::Found,
+    pub machine: machine::ReportMachine,
     /// The machine as the user named it, to be typed again.
     named: Vec<String>,
-    setup: Setup,
+    setup: MetricsSetup,
 }
 
-impl Given {
+impl AssessmentInput {
     /// # Errors
     /// One sentence when something cannot be read, or the placement is for something else.
     pub fn read(file: &Path, options: &AssessmentOptions) -> Result<Self> {
@@ -68,7 +68,7 @@ impl Given {
             counted_on,
             PageSize::K4,
         )?;
-        Ok(Given {
+        Ok(AssessmentInput {
             file: file.to_owned(),
             profile,
             placement,
@@ -78,22 +78,22 @@ impl Given {
         })
     }
 
-    pub fn placed(&self) -> Option<(&Path, &Placement)> {
+    pub fn placement_given(&self) -> Option<(&Path, &Placement)> {
         let placement = self.placement.as_ref();
         placement.map(|(file, p)| (file.as_path(), p))
     }
 
     #[must_use]
-    pub fn judge(&self) -> Judged {
-        let placed = self.placed();
+    pub fn assess(&self) -> Assessment {
+        let placed = self.placement_given();
         let file = placed.map(|p| p.0);
         let commands = findings::commands(&self.profile, &self.file, &self.named, file);
         let placement = placed.map(|p| p.1);
-        Judged::of(&self.profile, commands, placement, self.setup.clone())
+        Assessment::assess_profile(&self.profile, commands, placement, self.setup.clone())
     }
 
     #[must_use]
-    pub fn side(&self, judged: &Judged) -> Side {
+    pub fn comparison_side(&self, judged: &Assessment) -> ComparisonSide {
         side(&self.profile, &self.file, judged)
     }
 
@@ -101,49 +101,49 @@ impl Given {
     ///
     /// # Errors
     /// One sentence when it cannot be read.
-    pub fn other(&self, file: &Path) -> Result<Side> {
+    pub fn load_other(&self, file: &Path) -> Result<ComparisonSide> {
         let profile = hither_profile::read(file)?;
         if profile.meta.is_online() != self.profile.meta.is_online() {
             bail!("one of {} and {} was traced and the other observed by hither auto, so their counts mean different things; compare two of a kind", file.display(), self.file.display());
         }
         let commands = findings::commands(&profile, file, &self.named, None);
-        let judged = Judged::of(&profile, commands, None, self.setup.clone());
+        let judged = Assessment::assess_profile(&profile, commands, None, self.setup.clone());
         Ok(side(&profile, file, &judged))
     }
 }
 
 /// What was found.
-pub struct Judged {
-    pub analysis: Analysis,
+pub struct Assessment {
+    pub analysis: ProfileAnalysis,
     /// E_app and first touch by size of page, larger ones than 4 KiB.
     pub larger: Vec<PageSizeFigures>,
-    pub ground: Ground,
-    pub verdict: Verdict,
+    pub ground: NodeResidence,
+    pub verdict: ReportVerdict,
     /// Worst first.
     pub findings: Vec<Finding>,
 }
 
-impl Judged {
-    fn of(
+impl Assessment {
+    fn assess_profile(
         profile: &Profile,
-        commands: Commands,
+        commands: SuggestedCommands,
         placement: Option<&Placement>,
-        setup: Setup,
+        setup: MetricsSetup,
     ) -> Self {
         let nodes = setup.nodes;
-        let table = PageTable::build(&profile.pages, &profile.regions, setup.page_size);
+        let table = PageAccessTable::from_rows(&profile.pages, &profile.regions, setup.page_size);
         let table = Arc::new(table);
         // Two things that take long with many pages and do not need one another.
         let (analysis, larger) = std::thread::scope(|scope| {
             let larger = scope.spawn(|| figures::larger_pages(profile, &table, nodes));
-            let analysis = Analysis::of_table(profile, setup, Arc::clone(&table));
-            (analysis, joined(larger))
+            let analysis = ProfileAnalysis::with_page_table(profile, setup, Arc::clone(&table));
+            (analysis, join_thread(larger))
         });
         let ground = match placement {
-            Some(placement) => Ground::of_placement(&analysis, profile, placement),
-            None => Ground::of_first_touch(&analysis),
+            Some(placement) => NodeResidence::from_placement(&analysis, profile, placement),
+            None => NodeResidence::from_first_touch(&analysis),
         };
-        Judged {
+        Assessment {
             verdict: verdict::verdict(&analysis.report, placement),
             findings: findings::findings(profile, &analysis, &ground, &larger, commands),
             analysis,
@@ -154,25 +154,28 @@ impl Judged {
 
     /// The share of remote accesses, then the figures of `hither stat`.
     #[must_use]
-    pub fn figures(&self) -> Vec<Figure> {
-        let mut all = vec![metrics::figures::remote(&self.analysis, &self.ground)];
-        all.extend(metrics::figures::figures(&self.analysis.report));
+    pub fn figures(&self) -> Vec<RunFigure> {
+        let mut all = vec![metrics::figures::remote_accesses_figure(
+            &self.analysis,
+            &self.ground,
+        )];
+        all.extend(metrics::figures::all_figures(&self.analysis.report));
         all
     }
 }
 
 /// A profile as comparisons take it.
-fn side(profile: &Profile, file: &Path, judged: &Judged) -> Side {
+fn side(profile: &Profile, file: &Path, judged: &Assessment) -> ComparisonSide {
     let report = &judged.analysis.report;
-    let row = |s: &Structure| Row {
-        name: plain(&s.name),
-        type_name: plain(&s.type_name),
+    let row = |s: &StructureMetrics| ComparedStructure {
+        name: plain_text(&s.name),
+        type_name: plain_text(&s.type_name),
         kind: s.kind,
         process: profile.objects[s.object.at()].process.0,
-        site: (!s.file.is_empty()).then(|| Site {
-            file: plain(&s.file),
+        site: (!s.file.is_empty()).then(|| DeclarationSite {
+            file: plain_text(&s.file),
             line: s.line,
-            function: plain(&s.function),
+            function: plain_text(&s.function),
         }),
         figures: StructureFigures {
             object: s.object.0,
@@ -184,8 +187,8 @@ fn side(profile: &Profile, file: &Path, judged: &Judged) -> Side {
             accuracy: s.first_touch_accuracy,
         },
     };
-    Side {
-        file: plain(&file.display().to_string()),
+    ComparisonSide {
+        file: plain_text(&file.display().to_string()),
         run: figures::run(profile, report),
         verdict: judged.verdict.clone(),
         findings: judged.findings.clone(),
@@ -195,7 +198,7 @@ fn side(profile: &Profile, file: &Path, judged: &Judged) -> Side {
 }
 
 /// What a thread made; its panic becomes ours.
-pub fn joined<T>(thread: std::thread::ScopedJoinHandle<T>) -> T {
+pub fn join_thread<T>(thread: std::thread::ScopedJoinHandle<T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))

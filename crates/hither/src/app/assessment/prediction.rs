@@ -1,9 +1,9 @@
 //! What `hither sim` predicted of the profile: read, never made here, since that may take long.
-use super::Given;
-use crate::report::build::text::plain;
-use crate::report::page::Verdict;
+use super::AssessmentInput;
+use crate::report::build::text::plain_text;
+use crate::report::page::ReportVerdict;
 use anyhow::{bail, Result};
-use hither_profile::{read_prediction, Forecast, PREDICTION_JSON};
+use hither_profile::{read_prediction, PlacementComparison, PREDICTION_JSON};
 use std::path::Path;
 
 /// The predictions of a file, else those that are kept in the profile. `warn` hears why the kept
@@ -11,10 +11,14 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the file is none, or about another run.
-pub fn read(given: &Given, file: Option<&Path>, warn: &dyn Fn(&str)) -> Result<Vec<Forecast>> {
+pub fn read(
+    given: &AssessmentInput,
+    file: Option<&Path>,
+    warn: &dyn Fn(&str),
+) -> Result<Vec<PlacementComparison>> {
     let kept = given.file.join(PREDICTION_JSON);
     let started = given.profile.meta.started_unix;
-    let ours = |forecast: &Forecast| {
+    let ours = |forecast: &PlacementComparison| {
         forecast.started_unix == started && forecast.source.command == given.profile.meta.command
     };
     let found = match file {
@@ -28,7 +32,7 @@ pub fn read(given: &Given, file: Option<&Path>, warn: &dyn Fn(&str)) -> Result<V
             }
         },
     };
-    let found: Vec<Forecast> = found.into_iter().filter(ours).map(shown).collect();
+    let found: Vec<PlacementComparison> = found.into_iter().filter(ours).map(shown).collect();
     if let Some(file) = file.filter(|_| found.is_empty()) {
         bail!(
             "{} is about other runs than {}; give a prediction that `hither sim {}` made",
@@ -41,7 +45,7 @@ pub fn read(given: &Given, file: Option<&Path>, warn: &dyn Fn(&str)) -> Result<V
 }
 
 /// With texts as a page may show them.
-fn shown(mut forecast: Forecast) -> Forecast {
+fn shown(mut forecast: PlacementComparison) -> PlacementComparison {
     let single = [
         &mut forecast.source.file,
         &mut forecast.title,
@@ -57,24 +61,29 @@ fn shown(mut forecast: Forecast) -> Forecast {
         &mut forecast.notes,
     ];
     for text in single.into_iter().chain(lists.into_iter().flatten()) {
-        *text = plain(text);
+        *text = plain_text(text);
     }
     for placement in &mut forecast.placements {
         let texts = [&mut placement.name, &mut placement.thread_policy];
         let optional = [&mut placement.data_policy, &mut placement.file];
         for text in texts.into_iter().chain(optional.into_iter().flatten()) {
-            *text = plain(text);
+            *text = plain_text(text);
         }
         for part in &mut placement.amounts.energy.parts {
-            part.name = plain(&part.name);
+            part.name = plain_text(&part.name);
         }
     }
     forecast
 }
 
 /// What is predicted to be gained comes before all bounds.
-pub fn gain(verdict: &mut Verdict, given: &Given, predictions: &[Forecast]) {
-    let sentence = |forecast: &Forecast| format!("On {}: {}", forecast.title, forecast.verdict);
+pub fn gain(
+    verdict: &mut ReportVerdict,
+    given: &AssessmentInput,
+    predictions: &[PlacementComparison],
+) {
+    let sentence =
+        |forecast: &PlacementComparison| format!("On {}: {}", forecast.title, forecast.verdict);
     let predicted: Vec<String> = predictions.iter().map(sentence).collect();
     let last = match (predicted.is_empty(), given.profile.meta.bursts.is_some()) {
         (false, _) => None,

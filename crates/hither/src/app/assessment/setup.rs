@@ -1,8 +1,8 @@
 //! Nodes and caches to count with.
 use anyhow::Result;
-use hither_model::metrics::{PageSize, Setup};
+use hither_model::metrics::{MetricsSetup, PageSize};
 use hither_model::topology;
-use hither_profile::Machine;
+use hither_profile::MachineInfo;
 
 /// Nodes of the machine of the papers (OPT table 2), where nothing better is known.
 const PAPERS_NODES: usize = 4;
@@ -12,12 +12,12 @@ pub const MAX_NODES: u16 = 1024;
 /// What the user says, else the traced machine if it has
 /// several nodes, else the machine of the papers.
 pub fn setup(
-    machine: &Machine,
+    machine: &MachineInfo,
     nodes: Option<u16>,
     topology: Option<&str>,
     page_size: PageSize,
-) -> Result<Setup> {
-    let mut setup = Setup {
+) -> Result<MetricsSetup> {
+    let mut setup = MetricsSetup {
         nodes: PAPERS_NODES,
         nodes_from: format!(
             "as on the papers' machine, for the traced one has {}; --nodes sets it",
@@ -35,7 +35,7 @@ pub fn setup(
     }
     if let Some(name) = topology {
         let topology = topology::load(name)?;
-        setup.nodes = topology.nodes_with_units().clamp(1, MAX_NODES.into());
+        setup.nodes = topology.nodes_with_pus().clamp(1, MAX_NODES.into());
         setup.nodes_from = format!("those of {name}");
         setup.cache_bytes = topology.cache_bytes();
     }

@@ -1,12 +1,12 @@
 //! The page's first sentence, and what can be gained.
-use crate::report::build::text::plain;
+use crate::report::build::text::plain_text;
 use crate::report::page;
-use hither_model::metrics::Report;
+use hither_model::metrics::MetricsReport;
 use hither_profile::Placement;
 
-pub fn verdict(report: &Report, placement: Option<&Placement>) -> page::Verdict {
-    page::Verdict {
-        sentence: capital(&report.verdict.sentence),
+pub fn verdict(report: &MetricsReport, placement: Option<&Placement>) -> page::ReportVerdict {
+    page::ReportVerdict {
+        sentence: capitalise(&report.verdict.sentence),
         threads: report.verdict.thread_mapping,
         data: report.verdict.data_mapping,
         reasons: report.verdict.reasons.clone(),
@@ -14,7 +14,7 @@ pub fn verdict(report: &Report, placement: Option<&Placement>) -> page::Verdict 
     }
 }
 
-fn capital(sentence: &str) -> String {
+fn capitalise(sentence: &str) -> String {
     let mut chars = sentence.chars();
     let first = chars.next().map(|c| c.to_uppercase());
     first
@@ -26,7 +26,7 @@ fn capital(sentence: &str) -> String {
 }
 
 /// Bounds that the metrics give; they say nothing of time.
-fn gain(report: &Report, placement: Option<&Placement>) -> Vec<String> {
+fn gain(report: &MetricsReport, placement: Option<&Placement>) -> Vec<String> {
     let mut out = Vec::new();
     if report.run.active_threads == 0 {
         return out;
@@ -45,7 +45,7 @@ fn gain(report: &Report, placement: Option<&Placement>) -> Vec<String> {
     if let Some(placement) = placement {
         out.push(format!(
             "The placement shown here: {}",
-            plain(&placement.why)
+            plain_text(&placement.why)
         ));
     }
     let counted = match report.run.sampling_error {

@@ -6,31 +6,31 @@ use std::ops::Range;
 use std::path::Path;
 
 use hither_profile::{
-    Member, Object, ObjectIx, ObjectKind, ObjectRange, Profile, Region, RegionIx, RegionKind,
+    Object, ObjectIx, ObjectKind, ObjectMember, ObjectRange, Profile, Region, RegionIx, RegionKind,
     PAGE_SIZE,
 };
 
-use crate::trace::naming::{Naming, StaticObject};
+use crate::trace::naming::{StaticObject, Symbolizer};
 use hither_model::units::show_bytes;
 
 /// Mappings of at least this many bytes are structures of their own.
 const MIN_MAPPING: u64 = 64 << 10;
 
 /// Reads of a page, by region and page.
-type Pages = BTreeMap<(RegionIx, u32), u64>;
+type PageReads = BTreeMap<(RegionIx, u32), u64>;
 
 /// Fills in the objects of a profile, with their estimated shares of the page faults.
-pub fn name(profile: &mut Profile, naming: &mut dyn Naming) {
-    let mut pages = Pages::new();
+pub fn name(profile: &mut Profile, naming: &mut dyn Symbolizer) {
+    let mut pages = PageReads::new();
     for page in &profile.pages {
         *pages.entry((page.region, page.page.0)).or_default() += page.reads;
     }
-    let mut found = Found::default();
+    let mut found = LocatedStructures::default();
     let regions = std::mem::take(&mut profile.regions);
     for (number, region) in (0..).map(RegionIx).zip(&regions) {
         match region.kind {
-            RegionKind::Elf => found.variables((number, region), &pages, naming),
-            _ => found.whole((number, region), &pages),
+            RegionKind::Elf => found.add_variables((number, region), &pages, naming),
+            _ => found.add_whole_region((number, region), &pages),
         }
     }
     profile.regions = regions;
@@ -40,13 +40,13 @@ pub fn name(profile: &mut Profile, naming: &mut dyn Naming) {
 }
 
 #[derive(Default)]
-struct Found {
+struct LocatedStructures {
     objects: Vec<Object>,
     ranges: Vec<ObjectRange>,
-    members: Vec<Member>,
+    members: Vec<ObjectMember>,
 }
 
-impl Found {
+impl LocatedStructures {
     fn add(&mut self, object: Object, region: RegionIx, bytes: Range<u64>) -> ObjectIx {
         let number = ObjectIx(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
         self.objects.push(object);
@@ -59,7 +59,7 @@ impl Found {
         number
     }
 
-    fn whole(&mut self, (number, region): (RegionIx, &Region), pages: &Pages) {
+    fn add_whole_region(&mut self, (number, region): (RegionIx, &Region), pages: &PageReads) {
         let plain = region.file.is_empty() && region.size >= MIN_MAPPING;
         let (kind, name) = match region.kind {
             RegionKind::Mmap if plain => (
@@ -87,13 +87,13 @@ impl Found {
 
     /// The variables on the pages of a program or library that were touched. Those on one
     /// page share its faults by their bytes there.
-    fn variables(
+    fn add_variables(
         &mut self,
         (number, region): (RegionIx, &Region),
-        pages: &Pages,
-        naming: &mut dyn Naming,
+        pages: &PageReads,
+        naming: &mut dyn Symbolizer,
     ) {
-        let mut all = naming.statics(Path::new(&region.file));
+        let mut all = naming.static_objects(Path::new(&region.file));
         all.retain(|v| v.size > 0);
         let mut reads = vec![0.0; all.len()];
         all.sort_by_key(|v| v.vaddr);
@@ -128,13 +128,14 @@ impl Found {
                 at..at + variable.size,
             );
             let members = naming.members(Path::new(&region.file), variable);
-            self.members.extend(members.into_iter().map(|m| Member {
-                object,
-                name: m.name,
-                type_name: m.type_name,
-                offset: m.offset,
-                size: m.size,
-            }));
+            self.members
+                .extend(members.into_iter().map(|m| ObjectMember {
+                    object,
+                    name: m.name,
+                    type_name: m.type_name,
+                    offset: m.offset,
+                    size: m.size,
+                }));
         }
     }
 }
@@ -164,10 +165,10 @@ mod tests {
 
     /// A program with three variables: `a` fills most of its second page, `b` what is left of
     /// that and all of the third; nobody touches `c`.
-    struct Made;
+    struct ThreeVariables;
 
-    impl Naming for Made {
-        fn statics(&mut self, _: &Path) -> Vec<StaticObject> {
+    impl Symbolizer for ThreeVariables {
+        fn static_objects(&mut self, _: &Path) -> Vec<StaticObject> {
             let variable = |name: &str, vaddr, size| StaticObject {
                 name: name.to_owned(),
                 vaddr,
@@ -181,15 +182,15 @@ mod tests {
             ]
         }
 
-        fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<naming::Member> {
+        fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<naming::StructField> {
             Vec::new()
         }
 
-        fn line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
+        fn source_line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
             None
         }
 
-        fn allocation(&mut self, _: &[(PathBuf, u64)]) -> AllocationName {
+        fn allocation_name(&mut self, _: &[(PathBuf, u64)]) -> AllocationName {
             AllocationName::default()
         }
     }
@@ -225,7 +226,7 @@ mod tests {
             ..Profile::default()
         };
         profile.meta.processes.push(Process::default());
-        name(&mut profile, &mut Made);
+        name(&mut profile, &mut ThreeVariables);
         let found = profile.objects.iter();
         let found: Vec<_> = found
             .map(|o| (o.name.as_str(), o.reads, o.estimated))

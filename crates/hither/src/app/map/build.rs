@@ -1,24 +1,24 @@
 //! From what the policies decided to the placement that is kept.
 use super::options::MapOptions;
-use super::pages::Placed;
-use super::threads::Placer;
-use super::{why, Input, Solution, Target};
-use hither_model::map::data::{PageSize, Pages};
-use hither_model::map::phases::Stage;
+use super::pages::PagePlacement;
+use super::threads::ThreadPlacer;
+use super::{why, MapInput, MapSolution, MapTarget};
+use hither_model::map::data::{PlaceablePages, PlacementPageSize};
+use hither_model::map::phases::ThreadStage;
 use hither_profile::{
-    Nanos, NodeIx, Objective, PhaseIntervals, PlacedPhase, Placement, PolicyChoice, Profile,
-    RegionId, RegionIx, RegionPlaces, SliceIx, ThreadPlace, PAGE_SIZE, PLACEMENT_FORMAT,
+    MappingObjective, Nanos, NodeIx, PhaseIntervals, PlacedPhase, Placement, PolicyChoice, Profile,
+    RegionIdentity, RegionIx, RegionPlacement, SliceIx, ThreadPlace, PAGE_SIZE, PLACEMENT_FORMAT,
 };
 use std::collections::BTreeMap;
 
-pub fn placement(
+pub fn build_placement(
     options: &MapOptions,
-    input: &Input,
-    target: &Target,
-    placer: &Placer,
-    solution: &Solution,
+    input: &MapInput,
+    target: &MapTarget,
+    placer: &ThreadPlacer,
+    solution: &MapSolution,
 ) -> Placement {
-    let mut regions = Regions::default();
+    let mut regions = PlacedRegionNumbers::default();
     let phases = phases(input, target, solution, &mut regions);
     Placement {
         format: PLACEMENT_FORMAT,
@@ -26,20 +26,20 @@ pub fn placement(
         source: input.source.clone(),
         machine: target.id.clone(),
         policy: policy(options, placer, solution),
-        objective: total(&solution.objectives),
-        why: why::sentence(solution),
+        objective: total_objective(&solution.objectives),
+        why: why::reason_sentence(solution),
         processes: input.processes.clone(),
         threads: input.threads.clone(),
         page_bytes: match options.page_size {
-            PageSize::K4 => PAGE_SIZE,
-            PageSize::M2 => 2 << 20,
+            PlacementPageSize::K4 => PAGE_SIZE,
+            PlacementPageSize::M2 => 2 << 20,
         },
         regions: regions.described(input.profile.as_ref()),
         phases,
     }
 }
 
-fn policy(options: &MapOptions, placer: &Placer, solution: &Solution) -> PolicyChoice {
+fn policy(options: &MapOptions, placer: &ThreadPlacer, solution: &MapSolution) -> PolicyChoice {
     let mut policy = PolicyChoice {
         threads: placer.policy().to_owned(),
         data: solution.pages.as_ref().and_then(|p| p.policy.clone()),
@@ -57,9 +57,10 @@ fn policy(options: &MapOptions, placer: &Placer, solution: &Solution) -> PolicyC
     policy
 }
 
-fn total(objectives: &[Objective]) -> Objective {
-    let sum = |of: fn(&Objective) -> u64| objectives.iter().map(of).fold(0, u64::saturating_add);
-    Objective {
+fn total_objective(objectives: &[MappingObjective]) -> MappingObjective {
+    let sum =
+        |of: fn(&MappingObjective) -> u64| objectives.iter().map(of).fold(0, u64::saturating_add);
+    MappingObjective {
         before: sum(|o| o.before),
         after: sum(|o| o.after),
     }
@@ -67,14 +68,14 @@ fn total(objectives: &[Objective]) -> Objective {
 
 /// One for each time at which threads or pages move.
 fn phases(
-    input: &Input,
-    target: &Target,
-    solution: &Solution,
-    regions: &mut Regions,
+    input: &MapInput,
+    target: &MapTarget,
+    solution: &MapSolution,
+    regions: &mut PlacedRegionNumbers,
 ) -> Vec<PlacedPhase> {
     let mut times: BTreeMap<Nanos, SliceIx> = BTreeMap::new();
     times.extend(solution.stages.iter().map(|s| (s.start, s.slice)));
-    let moves = moves(solution.pages.as_ref());
+    let moves = page_moves(solution.pages.as_ref());
     times.extend(moves.iter().map(|(start, (slice, _))| (*start, *slice)));
     let phase = |(start, slice): (&Nanos, &SliceIx)| {
         let stage = solution.stages.partition_point(|s| s.start <= *start);
@@ -86,9 +87,9 @@ fn phases(
             sync: sync_before(input.profile.as_ref(), *slice),
             objective: match begins {
                 true => solution.objectives[stage],
-                false => Objective::default(),
+                false => MappingObjective::default(),
             },
-            threads: places(input, target, &solution.stages[stage]),
+            threads: thread_places(input, target, &solution.stages[stage]),
             pages: pages.map_or_else(Vec::new, |(placed, (_, moves))| {
                 regions.places(&placed.pages, moves, input.profile.as_ref())
             }),
@@ -99,10 +100,10 @@ fn phases(
 
 /// Pages that get a node at a time, by position. First places count from the start: a
 /// page that is not there yet can be bound, and is then right at once.
-type Moves = BTreeMap<Nanos, (SliceIx, Vec<(usize, NodeIx)>)>;
+type PageMovesByTime = BTreeMap<Nanos, (SliceIx, Vec<(usize, NodeIx)>)>;
 
-fn moves(placed: Option<&Placed>) -> Moves {
-    let mut moves = Moves::new();
+fn page_moves(placed: Option<&PagePlacement>) -> PageMovesByTime {
+    let mut moves = PageMovesByTime::new();
     for step in placed.iter().flat_map(|p| &p.plan.steps) {
         let start = &mut moves.entry(0).or_default().1;
         start.extend(&step.placed);
@@ -130,7 +131,7 @@ fn sync_before(profile: Option<&Profile>, slice: SliceIx) -> [u64; 4] {
     sums
 }
 
-fn places(input: &Input, target: &Target, stage: &Stage) -> Vec<ThreadPlace> {
+fn thread_places(input: &MapInput, target: &MapTarget, stage: &ThreadStage) -> Vec<ThreadPlace> {
     let place = |thread: &hither_profile::ThreadIx| {
         let unit = target.tree.units[stage.threads[thread.at()] as usize];
         ThreadPlace(*thread, unit.pu, unit.os, unit.node)
@@ -140,24 +141,24 @@ fn places(input: &Input, target: &Target, stage: &Stage) -> Vec<ThreadPlace> {
 
 /// The regions that pages are placed in, numbered as they come.
 #[derive(Default)]
-struct Regions {
+struct PlacedRegionNumbers {
     number: BTreeMap<RegionIx, u32>,
 }
 
-impl Regions {
+impl PlacedRegionNumbers {
     /// Pages that lie beyond what is known of their region are left out: in the next run
     /// they cannot be told from what follows it.
     fn places(
         &mut self,
-        pages: &Pages,
+        pages: &PlaceablePages,
         moves: &[(usize, NodeIx)],
         profile: Option<&Profile>,
-    ) -> Vec<RegionPlaces> {
+    ) -> Vec<RegionPlacement> {
         let size = |region: RegionIx| {
             let region = profile.and_then(|p| p.regions.get(region.at()));
             region.map_or(0, |r| r.size.div_ceil(PAGE_SIZE))
         };
-        let mut by_region: BTreeMap<u32, RegionPlaces> = BTreeMap::new();
+        let mut by_region: BTreeMap<u32, RegionPlacement> = BTreeMap::new();
         for &(page, node) in moves {
             let page = pages.page(page);
             let first = u64::from(page.first.0);
@@ -167,7 +168,7 @@ impl Regions {
             }
             let next = self.number.len() as u32;
             let region = *self.number.entry(page.region).or_insert(next);
-            let places = by_region.entry(region).or_insert(RegionPlaces {
+            let places = by_region.entry(region).or_insert(RegionPlacement {
                 region,
                 runs: Vec::new(),
             });
@@ -176,8 +177,8 @@ impl Regions {
         by_region.into_values().collect()
     }
 
-    fn described(&self, profile: Option<&Profile>) -> Vec<RegionId> {
-        let mut regions: Vec<RegionId> = vec![RegionId::default(); self.number.len()];
+    fn described(&self, profile: Option<&Profile>) -> Vec<RegionIdentity> {
+        let mut regions: Vec<RegionIdentity> = vec![RegionIdentity::default(); self.number.len()];
         for (region, number) in &self.number {
             let known = profile.and_then(|p| p.regions.get(region.at()));
             if let Some(known) = known {

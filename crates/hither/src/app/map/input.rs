@@ -1,9 +1,11 @@
 //! What is to be placed: the threads of a profile or of a matrix.
 use super::matrix;
 use anyhow::{bail, Result};
-use hither_model::map::Graph;
+use hither_model::map::CommGraph;
 use hither_model::topology::PuList;
-use hither_profile::{PlacementSource, ProcessId, ProcessIx, Profile, Thread, ThreadId, ThreadIx};
+use hither_profile::{
+    PlacementSource, ProcessIdentity, ProcessIx, Profile, Thread, ThreadIdentity, ThreadIx,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -22,36 +24,36 @@ pub enum Source {
 }
 
 /// Threads and what they share.
-pub struct Input {
+pub struct MapInput {
     pub source: PlacementSource,
     pub profile: Option<Profile>,
-    pub processes: Vec<ProcessId>,
-    pub threads: Vec<ThreadId>,
+    pub processes: Vec<ProcessIdentity>,
+    pub threads: Vec<ThreadIdentity>,
     /// Threads to place, in order. Policies number them by their position here.
     pub placed: Vec<ThreadIx>,
     /// The whole run, between the threads to place, numbered so.
-    pub comm: Graph,
+    pub comm: CommGraph,
     /// Work of the threads to place.
     pub load: Vec<u64>,
 }
 
-impl Input {
+impl MapInput {
     /// Communication between the threads to place, from pairs of all threads.
-    pub fn graph(&self, pairs: impl Iterator<Item = (u32, u32, u64)>) -> Graph {
-        restrict(pairs, self.threads.len(), &self.placed)
+    pub fn graph(&self, pairs: impl Iterator<Item = (u32, u32, u64)>) -> CommGraph {
+        restrict_to_threads(pairs, self.threads.len(), &self.placed)
     }
 
     /// The same graph in the numbers of all threads.
-    pub fn widen(&self, graph: &Graph) -> Graph {
+    pub fn to_all_threads(&self, graph: &CommGraph) -> CommGraph {
         let thread = |at: usize| self.placed[at].0;
         let pairs = graph.pairs();
         let pairs = pairs.map(|(i, j, w)| (thread(i), thread(j), w));
-        Graph::new(self.threads.len(), pairs)
+        CommGraph::new(self.threads.len(), pairs)
     }
 
     /// A unit for every thread from one for each placed thread. Others count as being
     /// where who made them is, since something must be said of their few accesses.
-    pub fn expand(&self, units: &[u32]) -> Vec<u32> {
+    pub fn units_of_all(&self, units: &[u32]) -> Vec<u32> {
         let mut all = vec![None; self.threads.len()];
         for (thread, unit) in self.placed.iter().zip(units) {
             all[thread.at()] = Some(*unit);
@@ -65,7 +67,7 @@ impl Input {
     }
 
     /// Back from a unit for every thread to one for each placed thread.
-    pub fn narrow(&self, units: &[u32]) -> Vec<u32> {
+    pub fn units_of_placed(&self, units: &[u32]) -> Vec<u32> {
         self.placed.iter().map(|t| units[t.at()]).collect()
     }
 }
@@ -74,7 +76,7 @@ impl Input {
 ///
 /// # Errors
 /// A sentence when it cannot be read, or there is nothing to place.
-pub fn read(source: &Source, only: Option<&PuList>) -> Result<Input> {
+pub fn read(source: &Source, only: Option<&PuList>) -> Result<MapInput> {
     let input = match source {
         Source::Matrix(file) => of_matrix(file, only),
         Source::Profile(folder) => of_profile(folder, only),
@@ -88,7 +90,7 @@ pub fn read(source: &Source, only: Option<&PuList>) -> Result<Input> {
     Ok(input)
 }
 
-fn of_profile(folder: &Path, only: Option<&PuList>) -> Result<Input> {
+fn of_profile(folder: &Path, only: Option<&PuList>) -> Result<MapInput> {
     let profile = hither_profile::read(folder)?;
     let source = PlacementSource {
         file: folder.display().to_string(),
@@ -98,19 +100,19 @@ fn of_profile(folder: &Path, only: Option<&PuList>) -> Result<Input> {
     let floor = (busiest.unwrap_or(0) as f64 * IDLE).max(1.0);
     let works = |t: &Thread| t.accesses() as f64 >= floor;
     let works: Vec<bool> = profile.threads.iter().map(works).collect();
-    let placed = chosen(&works, only)?;
+    let placed = threads_to_place(&works, only)?;
     let pairs = profile.comm.iter().map(|c| (c.i.0, c.j.0, c.events));
-    let comm = restrict(pairs, profile.threads.len(), &placed);
+    let comm = restrict_to_threads(pairs, profile.threads.len(), &placed);
     let load = placed.iter();
     let load = load.map(|t| profile.threads[t.at()].accesses()).collect();
     let ranks = ranks(&profile, &placed);
     let processes = profile.meta.processes.iter().zip(ranks);
-    let processes = processes.map(|(p, rank)| ProcessId {
+    let processes = processes.map(|(p, rank)| ProcessIdentity {
         executable: p.executable.clone(),
         parent: p.parent,
         rank,
     });
-    Ok(Input {
+    Ok(MapInput {
         source,
         processes: processes.collect(),
         threads: names(&profile.threads),
@@ -122,24 +124,24 @@ fn of_profile(folder: &Path, only: Option<&PuList>) -> Result<Input> {
 }
 
 /// Threads of a matrix count as those of one process, made by the first in order.
-fn of_matrix(file: &Path, only: Option<&PuList>) -> Result<Input> {
+fn of_matrix(file: &Path, only: Option<&PuList>) -> Result<MapInput> {
     let graph = matrix::read(file)?;
     let threads = graph.threads();
-    let placed = chosen(&vec![true; threads], only)?;
+    let placed = threads_to_place(&vec![true; threads], only)?;
     let pairs = graph.pairs().map(|(i, j, w)| (i as u32, j as u32, w));
-    let comm = restrict(pairs, threads, &placed);
-    let thread = |n: u32| ThreadId {
+    let comm = restrict_to_threads(pairs, threads, &placed);
+    let thread = |n: u32| ThreadIdentity {
         creator: (n > 0).then_some(ThreadIx(0)),
         order: n.saturating_sub(1),
-        ..ThreadId::default()
+        ..ThreadIdentity::default()
     };
-    Ok(Input {
+    Ok(MapInput {
         source: PlacementSource {
             file: file.display().to_string(),
             command: Vec::new(),
         },
         profile: None,
-        processes: vec![ProcessId::default()],
+        processes: vec![ProcessIdentity::default()],
         threads: (0..threads as u32).map(thread).collect(),
         load: vec![1; placed.len()],
         placed,
@@ -148,7 +150,7 @@ fn of_matrix(file: &Path, only: Option<&PuList>) -> Result<Input> {
 }
 
 /// The threads that the user names, else those that work.
-fn chosen(works: &[bool], only: Option<&PuList>) -> Result<Vec<ThreadIx>> {
+fn threads_to_place(works: &[bool], only: Option<&PuList>) -> Result<Vec<ThreadIx>> {
     let threads = works.len();
     let Some(list) = only else {
         let all = (0..).map(ThreadIx).take(threads);
@@ -166,18 +168,18 @@ fn chosen(works: &[bool], only: Option<&PuList>) -> Result<Vec<ThreadIx>> {
     Ok(all.filter(|t| chosen[t.at()]).collect())
 }
 
-fn restrict(
+fn restrict_to_threads(
     pairs: impl Iterator<Item = (u32, u32, u64)>,
     threads: usize,
     placed: &[ThreadIx],
-) -> Graph {
+) -> CommGraph {
     let mut number = vec![None; threads];
     for (at, thread) in placed.iter().enumerate() {
         number[thread.at()] = Some(at as u32);
     }
     let number = |t: u32| number.get(t as usize).copied().flatten();
     let pairs = pairs.filter_map(|(i, j, w)| Some((number(i)?, number(j)?, w)));
-    Graph::new(placed.len(), pairs)
+    CommGraph::new(placed.len(), pairs)
 }
 
 /// Numbers the processes of the program that most of the placed processes run, if there
@@ -212,13 +214,13 @@ fn ranks(profile: &Profile, placed: &[ThreadIx]) -> Vec<Option<u32>> {
 }
 
 /// What each thread is known by in the next run.
-fn names(threads: &[Thread]) -> Vec<ThreadId> {
+fn names(threads: &[Thread]) -> Vec<ThreadIdentity> {
     let mut made = HashMap::new();
     let name = |thread: &Thread| {
         let next = made.entry((thread.process, thread.creator)).or_insert(0);
         let order = *next;
         *next += 1;
-        ThreadId {
+        ThreadIdentity {
             process: thread.process,
             name: thread.name.clone(),
             creator: thread.creator,

@@ -1,29 +1,29 @@
 //! The machine to place on, and what distances on it are.
 use super::options::{CostKind, MapOptions};
 use anyhow::{anyhow, Result};
-use hither_model::map::Cost;
-use hither_model::topology::identity;
-use hither_model::topology::{select, Level, Selected, Tree};
-use hither_profile::MachineId;
+use hither_model::map::PuDistances;
+use hither_model::topology::fingerprint_of;
+use hither_model::topology::{select_machine, SelectedMachine, TopologyLevel, TopologyTree};
+use hither_profile::MachineIdentity;
 
 /// What the machine is called that hither runs on.
 pub const THIS_MACHINE: &str = "this machine";
 
 /// The machine to place on.
-pub struct Target {
+pub struct MapTarget {
     /// Units that may be used.
-    pub tree: Tree,
-    pub cost: Cost,
-    pub id: MachineId,
+    pub tree: TopologyTree,
+    pub cost: PuDistances,
+    pub id: MachineIdentity,
 }
 
 /// The machine for so many threads.
 ///
 /// # Errors
 /// A sentence when there is no such machine, or no unit of it may be used.
-pub fn target(options: &MapOptions, threads: usize) -> Result<Target> {
+pub fn target(options: &MapOptions, threads: usize) -> Result<MapTarget> {
     let name = options.topology.as_deref();
-    let selected = select(name, &options.restrictions(threads))?;
+    let selected = select_machine(name, &options.restrictions(threads))?;
     of_selected(selected, name, options.cost)
 }
 
@@ -31,20 +31,24 @@ pub fn target(options: &MapOptions, threads: usize) -> Result<Target> {
 ///
 /// # Errors
 /// A sentence when the topology does not say what the cost needs.
-pub fn of_selected(selected: Selected, name: Option<&str>, kind: CostKind) -> Result<Target> {
-    let whole = Tree::new(&selected.topology, |_| true);
+pub fn of_selected(
+    selected: SelectedMachine,
+    name: Option<&str>,
+    kind: CostKind,
+) -> Result<MapTarget> {
+    let whole = TopologyTree::new(&selected.topology, |_| true);
     let whole = whole.ok_or_else(|| anyhow!("the machine has no processing unit"))?;
-    Ok(Target {
+    Ok(MapTarget {
         cost: cost(&selected.tree, selected.latencies.as_deref(), kind)?,
         tree: selected.tree,
-        id: identity(&whole, name.unwrap_or(THIS_MACHINE)),
+        id: fingerprint_of(&whole, name.unwrap_or(THIS_MACHINE)),
     })
 }
 
-fn cost(tree: &Tree, latencies: Option<&[u32]>, kind: CostKind) -> Result<Cost> {
+fn cost(tree: &TopologyTree, latencies: Option<&[u32]>, kind: CostKind) -> Result<PuDistances> {
     match (kind, latencies) {
-        (CostKind::Hops, _) => Ok(Cost::hops(tree)),
-        (CostKind::Levels, _) => Ok(Cost::levels(tree, cycles)),
+        (CostKind::Hops, _) => Ok(PuDistances::from_hops(tree)),
+        (CostKind::Levels, _) => Ok(PuDistances::from_levels(tree, level_latency)),
         (CostKind::Latency, Some(latencies)) => Ok(with_latencies(tree, latencies)),
         (CostKind::Latency, None) => Err(anyhow!("this topology has no latencies between nodes; use --cost levels, or a topology that has them, such as --topology grace-superchip")),
     }
@@ -53,16 +57,16 @@ fn cost(tree: &Tree, latencies: Option<&[u32]>, kind: CostKind) -> Result<Cost> 
 /// Cycles for a line from another unit below a vertex of this level: round figures of x86
 /// servers, whose ratios are what counts. A vertex that shares no more than a node holds
 /// several packages.
-fn cycles(level: Level) -> u32 {
+fn level_latency(level: TopologyLevel) -> u32 {
     match level {
-        Level::Pu => 0,
-        Level::Core | Level::L1 => 5,
-        Level::L2 => 15,
-        Level::L3 | Level::L4 | Level::L5 => 50,
-        Level::Group => 70,
-        Level::Package => 100,
-        Level::Node => CYCLES_OF_NODE,
-        Level::Machine => 300,
+        TopologyLevel::Pu => 0,
+        TopologyLevel::Core | TopologyLevel::L1 => 5,
+        TopologyLevel::L2 => 15,
+        TopologyLevel::L3 | TopologyLevel::L4 | TopologyLevel::L5 => 50,
+        TopologyLevel::Group => 70,
+        TopologyLevel::Package => 100,
+        TopologyLevel::Node => CYCLES_OF_NODE,
+        TopologyLevel::Machine => 300,
     }
 }
 
@@ -71,7 +75,7 @@ const CYCLES_OF_NODE: u32 = 200;
 /// Latencies between nodes; below, the levels' cycles scaled so that those of a node are
 /// its latency to itself. Firmware gives latencies for both directions, an event has none:
 /// it costs their mean.
-fn with_latencies(tree: &Tree, latencies: &[u32]) -> Cost {
+fn with_latencies(tree: &TopologyTree, latencies: &[u32]) -> PuDistances {
     let nodes = tree.nodes.len();
     let local = (0..nodes).map(|n| latencies[n * nodes + n]).min();
     let local = u64::from(local.unwrap_or(1).max(1));
@@ -82,20 +86,20 @@ fn with_latencies(tree: &Tree, latencies: &[u32]) -> Cost {
         let back = latencies[at % nodes * nodes + at / nodes];
         scaled((u64::from(latencies[at]) + u64::from(back)) * unit / (2 * local))
     });
-    Cost::levels(tree, cycles).with_nodes(between.collect())
+    PuDistances::from_levels(tree, level_latency).with_node_matrix(between.collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hither_model::topology::{load, Tree};
+    use hither_model::topology::{load, TopologyTree};
 
     #[test]
     fn latencies_go_on_where_levels_end() {
         let topology = load("node:2 core:2 pu:2").expect("a topology");
-        let tree = Tree::new(&topology, |_| true).expect("units");
+        let tree = TopologyTree::new(&topology, |_| true).expect("units");
         let cost = cost(&tree, Some(&[10, 28, 21, 10]), CostKind::Latency).expect("latencies");
-        let d = |a, b| cost.between(&tree, a, b);
+        let d = |a, b| cost.distance(&tree, a, b);
         assert_eq!((d(0, 0), d(0, 1), d(0, 2)), (0, 5, 70));
         assert_eq!((d(0, 4), d(4, 0)), (490, 490));
         assert!(super::cost(&tree, None, CostKind::Latency).is_err());

@@ -1,8 +1,8 @@
 //! `--matrix FILE`: communication as a T x T table of comma-separated numbers or as a list
 //! of edges `i j weight`. The file may come from anybody.
 use anyhow::{anyhow, bail, Context, Result};
-use hither_model::map::Graph;
-use hither_profile::clean;
+use hither_model::map::CommGraph;
+use hither_profile::strip_control_characters;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -20,7 +20,7 @@ const SCALED_MAX: f64 = (1u64 << 30) as f64;
 ///
 /// # Errors
 /// A sentence with the line and column of what is wrong.
-pub fn read(path: &Path) -> Result<Graph> {
+pub fn read(path: &Path) -> Result<CommGraph> {
     let shown = path.display();
     let data = path
         .metadata()
@@ -43,15 +43,15 @@ pub fn read(path: &Path) -> Result<Graph> {
 }
 
 /// A number and where it stands in its line.
-struct Cell {
+struct MatrixCell {
     column: usize,
     value: f64,
 }
 
 /// A pair of threads and what they communicate.
-type Pair = (u32, u32, f64);
+type WeightedPair = (u32, u32, f64);
 
-fn parse(text: &str) -> Result<Graph, String> {
+fn parse(text: &str) -> Result<CommGraph, String> {
     let lines = (1..).zip(text.lines());
     let lines = lines.map(|(at, line)| (at, line.split('#').next().unwrap_or("")));
     let lines = lines.filter(|(_, content)| !content.trim().is_empty());
@@ -59,7 +59,7 @@ fn parse(text: &str) -> Result<Graph, String> {
     let first = lines.clone().next();
     let (line, first) = first.ok_or("it is empty; give a table or a list of edges")?;
     let commas = first.contains(COMMAS);
-    let width = cells(first, line, commas)?.len();
+    let width = parse_cells(first, line, commas)?.len();
     // Three numbers a line are edges, but a table where there are commas and three lines.
     let edges = width == 3 && !(commas && rows == 3);
     if !edges && rows > MOST_THREADS {
@@ -74,9 +74,9 @@ fn parse(text: &str) -> Result<Graph, String> {
             let has = if commas { "lacks" } else { "has" };
             return Err(format!("line {line} {has} commas, unlike the first"));
         }
-        let cells = cells(content, line, commas)?;
+        let cells = parse_cells(content, line, commas)?;
         if edges {
-            let pair = edge(&cells, line)?;
+            let pair = parse_edge(&cells, line)?;
             threads = threads.max(pair.0.max(pair.1) as usize + 1);
             pairs.push(pair);
         } else if cells.len() == threads {
@@ -89,13 +89,13 @@ fn parse(text: &str) -> Result<Graph, String> {
             ));
         }
     }
-    Ok(graph(threads, &pairs))
+    Ok(build_graph(threads, &pairs))
 }
 
 const COMMAS: [char; 2] = [',', ';'];
 
 /// The numbers of a line; column counts characters from 1, as editors do.
-fn cells(content: &str, line: usize, separated: bool) -> Result<Vec<Cell>, String> {
+fn parse_cells(content: &str, line: usize, separated: bool) -> Result<Vec<MatrixCell>, String> {
     let split = |c: char| match separated {
         true => COMMAS.contains(&c),
         false => c.is_whitespace(),
@@ -109,7 +109,7 @@ fn cells(content: &str, line: usize, separated: bool) -> Result<Vec<Cell>, Strin
         if text.is_empty() && !separated {
             continue;
         }
-        out.push(Cell {
+        out.push(MatrixCell {
             column: here,
             value: number(text).map_err(|e| format!("line {line}, column {here}: {e}"))?,
         });
@@ -118,7 +118,7 @@ fn cells(content: &str, line: usize, separated: bool) -> Result<Vec<Cell>, Strin
 }
 
 fn number(text: &str) -> Result<f64, String> {
-    let shown: String = clean(text).chars().take(20).collect();
+    let shown: String = strip_control_characters(text).chars().take(20).collect();
     let value: f64 = match text {
         "" => return Err("a number is missing".to_owned()),
         _ => text
@@ -132,14 +132,14 @@ fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-fn edge(cells: &[Cell], line: usize) -> Result<Pair, String> {
+fn parse_edge(cells: &[MatrixCell], line: usize) -> Result<WeightedPair, String> {
     let [i, j, weight] = cells else {
         let count = cells.len();
         return Err(format!(
             "line {line}: {count} numbers where an edge has three"
         ));
     };
-    let thread = |cell: &Cell| {
+    let thread = |cell: &MatrixCell| {
         if cell.value.fract() == 0.0 && cell.value < MOST_THREADS as f64 {
             return Ok(cell.value as u32);
         }
@@ -153,12 +153,12 @@ fn edge(cells: &[Cell], line: usize) -> Result<Pair, String> {
 
 /// Both directions of a pair add up. Whole numbers count as they are; others, and numbers
 /// too large to be summed, are scaled.
-fn graph(threads: usize, pairs: &[Pair]) -> Graph {
+fn build_graph(threads: usize, pairs: &[WeightedPair]) -> CommGraph {
     let max = pairs.iter().map(|p| p.2).fold(0.0, f64::max);
     let whole = pairs.iter().all(|p| p.2.fract() == 0.0) && max <= MOST_WEIGHT;
     let scale = if whole { 1.0 } else { SCALED_MAX / max };
-    let scaled = |&(i, j, w): &Pair| (i, j, (w * scale).round() as u64);
-    Graph::new(threads, pairs.iter().map(scaled))
+    let scaled = |&(i, j, w): &WeightedPair| (i, j, (w * scale).round() as u64);
+    CommGraph::new(threads, pairs.iter().map(scaled))
 }
 
 #[cfg(test)]

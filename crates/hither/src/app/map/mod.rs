@@ -15,24 +15,26 @@ mod threads;
 mod why;
 
 use anyhow::{anyhow, Result};
-use hither_model::map::explain::{explain, Explanation, Placed as Arrangement};
-use hither_model::map::phases::Stage;
-use hither_profile::{Objective, Placement};
+use hither_model::map::explain::{
+    explain_placement, PlacedRun as Arrangement, PlacementExplanation,
+};
+use hither_model::map::phases::ThreadStage;
+use hither_profile::{MappingObjective, Placement};
 
-use input::Input;
-use machine::Target;
+use input::MapInput;
+use machine::MapTarget;
 use options::MapOptions;
-use pages::Placed;
-use threads::Placer;
+use pages::PagePlacement;
+use threads::ThreadPlacer;
 
 /// What was found: who is where when, and what that brings.
-pub struct Solution {
-    stages: Vec<Stage>,
+pub struct MapSolution {
+    stages: Vec<ThreadStage>,
     /// Of each stage, by what is communicated while it lasts.
-    objectives: Vec<Objective>,
-    pub pages: Option<Placed>,
+    objectives: Vec<MappingObjective>,
+    pub pages: Option<PagePlacement>,
     /// For the first stage, or the only one.
-    pub explanation: Explanation,
+    pub explanation: PlacementExplanation,
     /// What `before` is.
     compared_with: String,
 }
@@ -43,13 +45,13 @@ pub struct Solution {
 /// When a policy has one, or the threads do not fit.
 pub fn place(
     options: &MapOptions,
-    input: &Input,
-    target: &Target,
+    input: &MapInput,
+    target: &MapTarget,
     old: Option<&Placement>,
-) -> Result<(Placement, Solution)> {
-    let placer = Placer::new(options, input, target)?;
+) -> Result<(Placement, MapSolution)> {
+    let placer = ThreadPlacer::new(options, input, target)?;
     let solution = solve(options, input, target, &placer, None, old)?;
-    let placement = build::placement(options, input, target, &placer, &solution);
+    let placement = build::build_placement(options, input, target, &placer, &solution);
     Ok((placement, solution))
 }
 
@@ -58,23 +60,25 @@ pub fn place(
 ///
 /// # Errors
 /// When a policy has one, or the threads do not fit.
-pub fn decide(
+pub fn decide_placement(
     options: &MapOptions,
-    input: &Input,
-    target: &Target,
+    input: &MapInput,
+    target: &MapTarget,
     seats: Option<&[u32]>,
 ) -> Result<Placement> {
-    let placer = Placer::new(options, input, target)?;
+    let placer = ThreadPlacer::new(options, input, target)?;
     let solution = solve(options, input, target, &placer, seats, None)?;
-    Ok(build::placement(options, input, target, &placer, &solution))
+    Ok(build::build_placement(
+        options, input, target, &placer, &solution,
+    ))
 }
 
 /// A unit for every thread of the profile, as the policy for threads says.
 ///
 /// # Errors
 /// As [`decide`].
-pub fn seats(options: &MapOptions, input: &Input, target: &Target) -> Result<Vec<u32>> {
-    let placer = Placer::new(options, input, target)?;
+pub fn seats(options: &MapOptions, input: &MapInput, target: &MapTarget) -> Result<Vec<u32>> {
+    let placer = ThreadPlacer::new(options, input, target)?;
     let first = placer.stages(None)?.into_iter().next();
     let first = first.ok_or_else(|| anyhow!("there is nothing to place"))?;
     Ok(first.threads)
@@ -82,22 +86,22 @@ pub fn seats(options: &MapOptions, input: &Input, target: &Target) -> Result<Vec
 
 fn solve(
     options: &MapOptions,
-    input: &Input,
-    target: &Target,
-    placer: &Placer,
+    input: &MapInput,
+    target: &MapTarget,
+    placer: &ThreadPlacer,
     seats: Option<&[u32]>,
     old: Option<&Placement>,
-) -> Result<Solution> {
-    let before = placer.before(old)?;
+) -> Result<MapSolution> {
+    let before = placer.previous_assignment(old)?;
     let stages = match seats {
-        Some(seats) => vec![Stage::whole_run(seats.to_vec())],
+        Some(seats) => vec![ThreadStage::whole_run(seats.to_vec())],
         None => placer.stages(old.map(|_| before.as_slice()))?,
     };
-    let before = input.expand(&before);
-    let pages = pages::place(options, input, target, &stages, &before)?;
+    let before = input.units_of_all(&before);
+    let pages = pages::place_pages(options, input, target, &stages, &before)?;
     let comm = placer.communication(&stages);
     let state = |at: usize| {
-        let arrangement = |threads, nodes: fn(&Placed) -> &[_]| Arrangement {
+        let arrangement = |threads, nodes: fn(&PagePlacement) -> &[_]| Arrangement {
             tree: &target.tree,
             cost: &target.cost,
             comm: &comm[at],
@@ -105,15 +109,15 @@ fn solve(
             pages: pages.as_ref().map(|p| (&p.pages, nodes(p))),
         };
         let before = arrangement(&before, |p| &p.before);
-        explain(
+        explain_placement(
             Some(&before),
             &arrangement(&stages[at].threads, |p| &p.after),
         )
     };
-    let all: Vec<Explanation> = (0..stages.len()).map(state).collect();
+    let all: Vec<PlacementExplanation> = (0..stages.len()).map(state).collect();
     let objectives = all.iter().map(objective).collect();
     let explanation = all.into_iter().next();
-    Ok(Solution {
+    Ok(MapSolution {
         explanation: explanation.ok_or_else(|| anyhow!("there is nothing to place"))?,
         objectives,
         stages,
@@ -126,10 +130,10 @@ fn solve(
     })
 }
 
-fn objective(explanation: &Explanation) -> Objective {
+fn objective(explanation: &PlacementExplanation) -> MappingObjective {
     let saturated = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
     let before = explanation.before.as_ref();
-    Objective {
+    MappingObjective {
         before: before.map_or(0, |state| saturated(state.objective)),
         after: saturated(explanation.after.objective),
     }

@@ -2,11 +2,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use hither_model::map::data::groups::Decision;
-use hither_model::map::data::{self, DataPolicy, LocalityBalance, PageSize};
-use hither_model::map::phases::Limits;
+use hither_model::map::data::groups::GroupDecision;
+use hither_model::map::data::{self, DataPolicy, LocalityBalancePolicy, PlacementPageSize};
+use hither_model::map::phases::MigrationLimits;
 use hither_model::map::threads;
-use hither_model::topology::{CpuKinds, PuList, Restrictions};
+use hither_model::topology::{CpuKindSelection, MachineRestrictions, PuList};
 
 /// How to place threads and pages, and on what; what is placed is a [`super::input::Source`].
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct MapOptions {
     pub topology: Option<String>,
     /// Only these PUs of it.
     pub pus: Option<PuList>,
-    pub cpu_kinds: CpuKinds,
+    pub cpu_kinds: CpuKindSelection,
     /// Most threads of a PU; `None` for as few as hold all threads.
     pub capacity: Option<u32>,
     /// Let threads share a core while another core is idle.
@@ -30,8 +30,8 @@ pub struct MapOptions {
     /// Of the data policy `locality-balance`: 0 (balance) to 1 (locality).
     pub mix: Option<f64>,
     /// Pages of these structures, or `region:N`, are decided all alike.
-    pub structures: Vec<(String, Decision)>,
-    pub page_size: PageSize,
+    pub structures: Vec<(String, GroupDecision)>,
+    pub page_size: PlacementPageSize,
     pub seed: u64,
     /// A placement for each phase of communication that is worth one.
     pub phases: Option<PhaseOptions>,
@@ -48,7 +48,7 @@ pub struct PhaseOptions {
     pub window: usize,
     /// Least relative difference between phases.
     pub difference: f64,
-    pub limits: Limits,
+    pub limits: MigrationLimits,
 }
 
 /// What the distance of two PUs is.
@@ -80,8 +80,11 @@ const FIRST_TOUCH: &str = "first-touch";
 
 /// The thread policy where none is asked for.
 pub fn default_policy() -> &'static str {
-    let ours = threads::ALL.iter().find(|p| p.name() == "locality");
-    ours.or(threads::ALL.first()).map_or("", |p| p.name())
+    let ours = threads::THREAD_POLICIES
+        .iter()
+        .find(|p| p.name() == "locality");
+    ours.or(threads::THREAD_POLICIES.first())
+        .map_or("", |p| p.name())
 }
 
 impl Default for MapOptions {
@@ -89,7 +92,7 @@ impl Default for MapOptions {
         MapOptions {
             topology: None,
             pus: None,
-            cpu_kinds: CpuKinds::default(),
+            cpu_kinds: CpuKindSelection::default(),
             capacity: None,
             siblings: false,
             cost: CostKind::default(),
@@ -98,7 +101,7 @@ impl Default for MapOptions {
             data: None,
             mix: None,
             structures: Vec::new(),
-            page_size: PageSize::default(),
+            page_size: PlacementPageSize::default(),
             seed: 0,
             phases: None,
             from: None,
@@ -109,8 +112,8 @@ impl Default for MapOptions {
 
 impl MapOptions {
     /// What is left of the machine for this many threads.
-    pub fn restrictions(&self, threads: usize) -> Restrictions {
-        Restrictions {
+    pub fn restrictions(&self, threads: usize) -> MachineRestrictions {
+        MachineRestrictions {
             pus: self.pus.clone(),
             kinds: self.cpu_kinds.clone(),
             threads: Some(threads),
@@ -129,10 +132,10 @@ impl MapOptions {
         };
         let name = self.data.as_deref().unwrap_or(default);
         let policy: Box<dyn DataPolicy> = match (name, self.mix) {
-            ("locality-balance", Some(mix)) => Box::new(LocalityBalance { mix }),
+            ("locality-balance", Some(mix)) => Box::new(LocalityBalancePolicy { mix }),
             (_, Some(_)) => return Err("--mix goes with --data locality-balance".to_owned()),
             (FIRST_TOUCH, None) if self.structures.is_empty() => return Ok(None),
-            (name, None) => data::by_name(name)?,
+            (name, None) => data::data_policy_by_name(name)?,
         };
         Ok(Some((name.to_owned(), policy)))
     }
@@ -155,7 +158,7 @@ impl MapOptions {
             keep(&format!("structure {name}"), Some(decision.to_string()));
         }
         if let Some(phases) = &self.phases {
-            let Limits {
+            let MigrationLimits {
                 heterogeneity,
                 amount,
                 ..

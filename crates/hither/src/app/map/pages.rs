@@ -1,11 +1,14 @@
 //! Pages to nodes, given where the threads are.
-use super::input::Input;
-use super::machine::Target;
+use super::input::MapInput;
+use super::machine::MapTarget;
 use super::options::{MapOptions, PhaseOptions};
 use anyhow::{anyhow, bail, Result};
-use hither_model::map::data::groups::{force, pages_of, shares, suggest, Decision, Group, Rule};
-use hither_model::map::data::{self, DataPolicy, DataProblem, FirstTouch, Pages};
-use hither_model::map::phases::{plan_pages, PagePlan, PageStep, Stage};
+use hither_model::map::data::groups::{
+    apply_rules, group_shares, pages_of_group, suggest_decisions, GroupDecision, GroupRule,
+    PageGroup,
+};
+use hither_model::map::data::{self, DataPolicy, DataProblem, FirstTouchPolicy, PlaceablePages};
+use hither_model::map::phases::{plan_pages, PagePlan, PageStep, ThreadStage};
 use hither_profile::{NodeIx, ObjectIx, Profile, RegionIx, SliceIx};
 use serde::Serialize;
 
@@ -13,8 +16,8 @@ use serde::Serialize;
 const MOST_STRUCTURES: usize = 10;
 
 /// Pages, and where they lie when.
-pub struct Placed {
-    pub pages: Pages,
+pub struct PagePlacement {
+    pub pages: PlaceablePages,
     pub plan: PagePlan,
     /// Where each lies first.
     pub after: Vec<NodeIx>,
@@ -23,30 +26,30 @@ pub struct Placed {
     /// The data policy; `None` where the pages are left to the system.
     pub policy: Option<String>,
     /// With --explain, the largest first.
-    pub structures: Vec<Structure>,
+    pub structures: Vec<StructurePages>,
 }
 
 /// Where the bytes of a data structure are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Structure {
+pub struct StructurePages {
     pub name: String,
     /// On each node.
     pub bytes: Vec<u64>,
     /// What suits its pages, for --structure.
-    pub suits: Decision,
+    pub suits: GroupDecision,
 }
 
 /// Places the pages of a profile; `None` where there are none to speak of.
 ///
 /// # Errors
 /// When the profile lacks what the policy needs, or the memory of the machine is too small.
-pub fn place(
+pub fn place_pages(
     options: &MapOptions,
-    input: &Input,
-    target: &Target,
-    stages: &[Stage],
+    input: &MapInput,
+    target: &MapTarget,
+    stages: &[ThreadStage],
     before: &[u32],
-) -> Result<Option<Placed>> {
+) -> Result<Option<PagePlacement>> {
     let nodes = target.tree.nodes.len();
     let policy = options.data_policy(nodes).map_err(|e| anyhow!(e))?;
     let Some(profile) = input.profile.as_ref() else {
@@ -55,14 +58,14 @@ pub fn place(
             None => Ok(None),
         };
     };
-    let pages = Pages::of(profile, options.page_size);
+    let pages = PlaceablePages::from_profile(profile, options.page_size);
     if pages.len() == 0 {
         return match &options.data {
             Some(name) => bail!("data policy {name} needs page accesses, which this profile lacks; trace the program again"),
             None => Ok(None),
         };
     }
-    let capacity = data::capacities(&target.tree);
+    let capacity = data::node_capacities(&target.tree);
     let first = stages.first().map_or(&[][..], |s| &s.threads);
     let problem = DataProblem {
         tree: &target.tree,
@@ -73,7 +76,7 @@ pub fn place(
         current: &[],
         fixed: &[],
     };
-    let untouched = |threads| FirstTouch.place(&DataProblem { threads, ..problem });
+    let untouched = |threads| FirstTouchPolicy.place(&DataProblem { threads, ..problem });
     let unplaced = untouched(before).map_err(|why| anyhow!(why))?;
     let found = match &policy {
         Some((_, policy)) => solve(options, profile, &problem, policy.as_ref(), stages),
@@ -81,10 +84,10 @@ pub fn place(
     };
     let (plan, after) = found.map_err(|why| anyhow!(why))?;
     let structures = match options.explain {
-        true => structures(profile, &problem, &after).map_err(|why| anyhow!(why))?,
+        true => largest_structures(profile, &problem, &after).map_err(|why| anyhow!(why))?,
         false => Vec::new(),
     };
-    Ok(Some(Placed {
+    Ok(Some(PagePlacement {
         structures,
         plan,
         after,
@@ -95,25 +98,25 @@ pub fn place(
 }
 
 /// The largest structures, where they are and what suits them.
-fn structures(
+fn largest_structures(
     profile: &Profile,
     problem: &DataProblem,
     place: &[NodeIx],
-) -> Result<Vec<Structure>, String> {
+) -> Result<Vec<StructurePages>, String> {
     let pages = problem.pages;
-    let mut shares = shares(profile, pages, place, problem.tree.nodes.len());
-    shares.retain(|share| matches!(share.group, Group::Object(_)));
+    let mut shares = group_shares(profile, pages, place, problem.tree.nodes.len());
+    shares.retain(|share| matches!(share.group, PageGroup::Object(_)));
     shares.sort_by_key(|share| std::cmp::Reverse(share.bytes.iter().sum::<u64>()));
     shares.truncate(MOST_STRUCTURES);
     let groups: Vec<_> = shares
         .iter()
-        .map(|s| pages_of(profile, pages, s.group))
+        .map(|s| pages_of_group(profile, pages, s.group))
         .collect();
-    let suited = suggest(problem, &groups)?;
-    let row = |(share, suits): (data::groups::Share, Decision)| Structure {
+    let suited = suggest_decisions(problem, &groups)?;
+    let row = |(share, suits): (data::groups::GroupShare, GroupDecision)| StructurePages {
         name: match share.group {
-            Group::Object(object) => profile.objects[object.at()].name.clone(),
-            Group::Region(region) => format!("region:{region}"),
+            PageGroup::Object(object) => profile.objects[object.at()].name.clone(),
+            PageGroup::Region(region) => format!("region:{region}"),
         },
         bytes: share.bytes,
         suits,
@@ -126,12 +129,12 @@ fn solve(
     profile: &Profile,
     problem: &DataProblem,
     policy: &dyn DataPolicy,
-    stages: &[Stage],
+    stages: &[ThreadStage],
 ) -> Result<(PagePlan, Vec<NodeIx>), String> {
-    let rules = rules(options, profile, problem.pages)?;
+    let rules = structure_rules(options, profile, problem.pages)?;
     let fixed = match rules.is_empty() {
         true => Vec::new(),
-        false => force(problem, &rules)?,
+        false => apply_rules(problem, &rules)?,
     };
     let problem = DataProblem {
         fixed: &fixed,
@@ -149,18 +152,24 @@ fn solve(
     };
     let whole_run = profile.meta.page_slices == 0;
     let plan = plan_pages(&problem, policy, stages, &profile.slices, whole_run, limits)?;
-    let first = plan.initial(problem.pages.len());
+    let first = plan.initial_nodes(problem.pages.len());
     // Every page has a first place: the plan covers the whole run.
     let after = first.into_iter().map(Option::unwrap_or_default).collect();
     Ok((plan, after))
 }
 
 /// The pages of each structure that is named, decided alike.
-fn rules(options: &MapOptions, profile: &Profile, pages: &Pages) -> Result<Vec<Rule>, String> {
+fn structure_rules(
+    options: &MapOptions,
+    profile: &Profile,
+    pages: &PlaceablePages,
+) -> Result<Vec<GroupRule>, String> {
     let rule = |(name, decision): &(String, _)| {
         let groups = groups(name, profile)?;
-        let held = groups.into_iter().flat_map(|g| pages_of(profile, pages, g));
-        Ok(Rule {
+        let held = groups
+            .into_iter()
+            .flat_map(|g| pages_of_group(profile, pages, g));
+        Ok(GroupRule {
             pages: held.collect(),
             decision: *decision,
         })
@@ -169,7 +178,7 @@ fn rules(options: &MapOptions, profile: &Profile, pages: &Pages) -> Result<Vec<R
 }
 
 /// All structures of this name, or the region of this number.
-fn groups(name: &str, profile: &Profile) -> Result<Vec<Group>, String> {
+fn groups(name: &str, profile: &Profile) -> Result<Vec<PageGroup>, String> {
     if let Some(number) = name.strip_prefix("region:") {
         let number = number.parse().ok();
         let known = number.filter(|n| (*n as usize) < profile.regions.len());
@@ -177,11 +186,13 @@ fn groups(name: &str, profile: &Profile) -> Result<Vec<Group>, String> {
             let last = profile.regions.len().saturating_sub(1);
             format!("there is no {name}; with --structure give region:0 to region:{last}")
         })?;
-        return Ok(vec![Group::Region(RegionIx(region))]);
+        return Ok(vec![PageGroup::Region(RegionIx(region))]);
     }
     let objects = (0..).zip(&profile.objects);
     let same = objects.filter(|(_, object)| object.name == name);
-    let groups: Vec<Group> = same.map(|(at, _)| Group::Object(ObjectIx(at))).collect();
+    let groups: Vec<PageGroup> = same
+        .map(|(at, _)| PageGroup::Object(ObjectIx(at)))
+        .collect();
     if groups.is_empty() {
         return Err(format!(
             "the profile has no data structure \"{name}\"; `hither stat` lists them"

@@ -1,11 +1,11 @@
 //! Threads to units: for the whole run, or for each phase that is worth it.
-use super::input::Input;
-use super::machine::Target;
+use super::input::MapInput;
+use super::machine::MapTarget;
 use super::options::{MapOptions, PhaseOptions};
 use anyhow::{anyhow, bail, Result};
-use hither_model::map::phases::{self, plan_threads, Stage};
-use hither_model::map::{threads, Assignment, Graph, Problem};
-use hither_model::metrics::phases::phases as find_phases;
+use hither_model::map::phases::{self, plan_threads, ThreadStage};
+use hither_model::map::{threads, CommGraph, PuAssignment, ThreadProblem};
+use hither_model::metrics::phases::communication_phases as find_phases;
 use hither_profile::{CommMatrix, Placement, Profile, SliceIx};
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use std::collections::BTreeMap;
 const UNPLACED: &str = "scatter";
 
 /// Places the threads of an input on a machine.
-pub struct Placer<'a> {
+pub struct ThreadPlacer<'a> {
     options: &'a MapOptions,
-    input: &'a Input,
-    target: &'a Target,
+    input: &'a MapInput,
+    target: &'a MapTarget,
     pub capacity: u32,
 }
 
-impl<'a> Placer<'a> {
+impl<'a> ThreadPlacer<'a> {
     /// # Errors
     /// When the threads do not fit.
     pub fn new(
         options: &'a MapOptions,
-        input: &'a Input,
-        target: &'a Target,
-    ) -> Result<Placer<'a>> {
+        input: &'a MapInput,
+        target: &'a MapTarget,
+    ) -> Result<ThreadPlacer<'a>> {
         let (threads, units) = (input.placed.len(), target.tree.units.len());
         let least = threads.div_ceil(units) as u32;
         let capacity = options.capacity.unwrap_or(least);
         if capacity < least {
             bail!("{threads} threads do not fit on {units} PUs with {capacity} each; give --capacity {least}, or more PUs");
         }
-        Ok(Placer {
+        Ok(ThreadPlacer {
             options,
             input,
             target,
@@ -50,12 +50,12 @@ impl<'a> Placer<'a> {
     fn place(
         &self,
         policy: &str,
-        comm: &Graph,
+        comm: &CommGraph,
         current: Option<&[u32]>,
-    ) -> Result<Assignment, String> {
-        let known = threads::ALL.iter().find(|p| p.name() == policy);
+    ) -> Result<PuAssignment, String> {
+        let known = threads::THREAD_POLICIES.iter().find(|p| p.name() == policy);
         let known = known.ok_or_else(|| format!("there is no policy {policy}"))?;
-        let problem = Problem {
+        let problem = ThreadProblem {
             tree: &self.target.tree,
             cost: &self.target.cost,
             comm,
@@ -72,9 +72,9 @@ impl<'a> Placer<'a> {
 
     /// Where the threads are before: an older placement, else as a kernel spreads them
     /// that knows nothing of what they share.
-    pub fn before(&self, old: Option<&Placement>) -> Result<Assignment> {
+    pub fn previous_assignment(&self, old: Option<&Placement>) -> Result<PuAssignment> {
         match old {
-            Some(old) => current(old, self.input, self.target),
+            Some(old) => current_assignment(old, self.input, self.target),
             None => self
                 .place(UNPLACED, &self.input.comm, None)
                 .map_err(|e| anyhow!(e)),
@@ -85,7 +85,7 @@ impl<'a> Placer<'a> {
     ///
     /// # Errors
     /// When the policy has one.
-    pub fn stages(&self, current: Option<&[u32]>) -> Result<Vec<Stage>> {
+    pub fn stages(&self, current: Option<&[u32]>) -> Result<Vec<ThreadStage>> {
         let slices = self.input.profile.as_ref().map(|p| p.slices.len());
         if self.options.phases.is_some() && slices.unwrap_or(0) == 0 {
             bail!(
@@ -97,7 +97,7 @@ impl<'a> Placer<'a> {
             (Some(profile), Some(phases)) => self.phases(profile, phases, current),
             _ => self
                 .place(self.options.policy, &self.input.comm, current)
-                .map(|units| vec![Stage::whole_run(self.input.expand(&units))]),
+                .map(|units| vec![ThreadStage::whole_run(self.input.units_of_all(&units))]),
         };
         plan.map_err(|e| anyhow!(e))
     }
@@ -107,31 +107,31 @@ impl<'a> Placer<'a> {
         profile: &Profile,
         options: &PhaseOptions,
         current: Option<&[u32]>,
-    ) -> Result<Vec<Stage>, String> {
+    ) -> Result<Vec<ThreadStage>, String> {
         let ranges = find_phases(&profile.slices, options.window, options.difference);
-        let phases = phases::phases_of(profile, &ranges);
+        let phases = phases::phases_of_profile(profile, &ranges);
         let plan = plan_threads(&phases, &options.limits, |matrix, now| {
-            let now = now.map(|units| self.input.narrow(units));
+            let now = now.map(|units| self.input.units_of_placed(units));
             let units = self.place(
                 self.options.policy,
                 &self.graph_of(matrix),
                 now.as_deref().or(current),
             )?;
-            Ok(self.input.expand(&units))
+            Ok(self.input.units_of_all(&units))
         })?;
         Ok(plan.stages)
     }
 
-    fn graph_of(&self, matrix: &CommMatrix) -> Graph {
-        let pairs = Graph::of(matrix);
+    fn graph_of(&self, matrix: &CommMatrix) -> CommGraph {
+        let pairs = CommGraph::from_matrix(matrix);
         let pairs = pairs.pairs().map(|(i, j, w)| (i as u32, j as u32, w));
         self.input.graph(pairs)
     }
 
     /// Communication while each stage lasts, between the placed threads, numbered as in
     /// the profile.
-    pub fn communication(&self, stages: &[Stage]) -> Vec<Graph> {
-        let whole = self.input.widen(&self.input.comm);
+    pub fn communication(&self, stages: &[ThreadStage]) -> Vec<CommGraph> {
+        let whole = self.input.to_all_threads(&self.input.comm);
         let Some(profile) = self.input.profile.as_ref().filter(|_| stages.len() > 1) else {
             return vec![whole];
         };
@@ -143,7 +143,7 @@ impl<'a> Placer<'a> {
                 .iter()
                 .filter(move |c| (from..to).contains(&c.slice));
             let graph = self.input.graph(during.map(|c| (c.i.0, c.j.0, c.events)));
-            self.input.widen(&graph)
+            self.input.to_all_threads(&graph)
         };
         (0..stages.len()).map(of_stage).collect()
     }
@@ -151,7 +151,11 @@ impl<'a> Placer<'a> {
 
 /// Where an older placement has the threads. Those that it does not name, or has on a unit
 /// that may not be used now, count as being where there is most room.
-fn current(old: &Placement, input: &Input, target: &Target) -> Result<Assignment> {
+fn current_assignment(
+    old: &Placement,
+    input: &MapInput,
+    target: &MapTarget,
+) -> Result<PuAssignment> {
     if old.machine.fingerprint != target.id.fingerprint {
         bail!(
             "the placement given with --from is for another machine ({}, {} PUs; this is {}, {} PUs); leave --from out, or give its --topology",
@@ -165,7 +169,7 @@ fn current(old: &Placement, input: &Input, target: &Target) -> Result<Assignment
         let same = old.threads.get(thread.at()) == input.threads.get(thread.at());
         let place = places.iter().find(|p| p.thread() == *thread);
         let place = place.filter(|_| same || input.profile.is_none());
-        place.and_then(|p| unit_of.get(&p.os()).copied())
+        place.and_then(|p| unit_of.get(&p.os_index()).copied())
     });
     let known: Vec<Option<u32>> = known.collect();
     if known.iter().all(Option::is_none) {

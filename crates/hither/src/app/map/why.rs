@@ -1,12 +1,12 @@
 //! What a placement brings, in a sentence.
-use super::Solution;
-use hither_model::map::explain::{Explanation, State};
+use super::MapSolution;
+use hither_model::map::explain::{PlacementExplanation, PlacementQuality};
 use hither_model::units::percent;
 
 /// Less than this share of a whole is called no change.
 const NOTICEABLE: f64 = 0.005;
 
-pub fn sentence(solution: &Solution) -> String {
+pub fn reason_sentence(solution: &MapSolution) -> String {
     let mut parts = vec![threads(&solution.explanation)];
     parts.extend(pages(&solution.explanation));
     format!(
@@ -16,7 +16,7 @@ pub fn sentence(solution: &Solution) -> String {
     )
 }
 
-fn threads(explanation: &Explanation) -> String {
+fn threads(explanation: &PlacementExplanation) -> String {
     let after = &explanation.after;
     let Some(before) = &explanation.before else {
         return "Threads are placed".to_owned();
@@ -41,8 +41,11 @@ fn threads(explanation: &Explanation) -> String {
 }
 
 /// The level below the whole machine with the largest gain, the closest of several.
-fn most_gained<'a>(before: &State, after: &'a State) -> Option<(&'a str, f64, f64)> {
-    let share = |state: &State, level: &str| {
+fn most_gained<'a>(
+    before: &PlacementQuality,
+    after: &'a PlacementQuality,
+) -> Option<(&'a str, f64, f64)> {
+    let share = |state: &PlacementQuality, level: &str| {
         let row = state.communication.iter().find(|row| row.level == level);
         row.map_or(0.0, |row| row.inside)
     };
@@ -54,7 +57,7 @@ fn most_gained<'a>(before: &State, after: &'a State) -> Option<(&'a str, f64, f6
         .max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))
 }
 
-fn pages(explanation: &Explanation) -> Option<String> {
+fn pages(explanation: &PlacementExplanation) -> Option<String> {
     let after = explanation.after.remote?;
     let before = explanation.before.as_ref()?.remote?;
     if before.max(after) == 0.0 {

@@ -6,4 +6,4 @@ pub mod policy;
 mod surroundings;
 
 pub use options::RunOptions;
-pub use plan::{ByRule, Kind, Plan};
+pub use plan::{PlacementOrigin, RulePlan, RunPlan};

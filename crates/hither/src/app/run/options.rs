@@ -3,7 +3,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::policy;
-use crate::run::outcome::Method;
+use crate::run::outcome::FollowMethod;
 use hither_model::topology::PuList;
 
 /// What to run, and where its threads and pages are wanted.
@@ -19,12 +19,12 @@ pub struct RunOptions {
     /// Change phases by time, without counting barriers.
     pub phases_by_time: bool,
     /// Policies for what the placement leaves out.
-    pub choice: policy::Choice,
+    pub choice: policy::RunPolicies,
     /// Only these PUs; without a policy for threads, in this order.
     pub cpus: Option<PuList>,
     /// Threads to leave alone, in order of creation.
     pub skip: Option<PuList>,
     /// `None` for what works here.
-    pub method: Option<Method>,
+    pub method: Option<FollowMethod>,
     pub command: Vec<OsString>,
 }

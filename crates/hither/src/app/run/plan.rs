@@ -6,21 +6,21 @@ use anyhow::{bail, Result};
 use hither_profile::{read_placement, Placement};
 use nix::unistd::getppid;
 
-use super::machine::{self, Here};
+use super::machine::{self, LocalMachine};
 use super::options::RunOptions;
 use super::{policy, surroundings};
 use crate::program::mpi;
-use crate::program::target::Target;
-use crate::run::request::{MemoryPolicy, Request};
-use crate::run::rule_guide::Rule;
+use crate::program::target::TargetProgram;
+use crate::run::request::{MemoryPolicy, RunRequest};
+use crate::run::rule_guide::RuleGuide;
 use crate::run::{pinning_conflicts, progress};
-use crate::run::{Guide, Recogniser};
+use crate::run::{PlacementGuide, ProfileGuide};
 use hither_sys::Cpu;
 
 /// What is to be done.
-pub struct Plan {
-    pub here: Here,
-    pub kind: Kind,
+pub struct RunPlan {
+    pub here: LocalMachine,
+    pub kind: PlacementOrigin,
     pub memory: Option<MemoryPolicy>,
     pub strict: bool,
     /// Set for the program.
@@ -29,14 +29,14 @@ pub struct Plan {
 }
 
 /// Where threads and pages come from.
-pub enum Kind {
+pub enum PlacementOrigin {
     /// Of this file, without what was to be left out.
     Placement(String, Box<Placement>),
-    Rule(ByRule),
+    Rule(RulePlan),
 }
 
 /// Threads in an order.
-pub struct ByRule {
+pub struct RulePlan {
     /// `compact`, or how it came about.
     pub name: String,
     pub order: Vec<Cpu>,
@@ -44,13 +44,13 @@ pub struct ByRule {
     ranks: bool,
 }
 
-impl Plan {
+impl RunPlan {
     /// # Errors
     /// A sentence when what was asked for contradicts itself, cannot be read or cannot be
     /// done on this machine.
-    pub fn new(options: &RunOptions, target: &Target) -> Result<Plan> {
+    pub fn new(options: &RunOptions, target: &TargetProgram) -> Result<RunPlan> {
         let choice = &options.choice;
-        let here = Here::new(options.cpus.as_ref())?;
+        let here = LocalMachine::new(options.cpus.as_ref())?;
         let memory = choice.memory.as_ref().map(|m| m.resolve(&here.nodes));
         let memory = memory.transpose()?;
         let mut warnings = Vec::new();
@@ -58,26 +58,27 @@ impl Plan {
             Some(file) => {
                 let placement = read(file, options)?;
                 warnings.extend(machine::check(&placement, &here)?);
-                Kind::Placement(file.display().to_string(), Box::new(placement))
+                PlacementOrigin::Placement(file.display().to_string(), Box::new(placement))
             }
-            None => Kind::Rule(by_rule(options, choice.threads, &here)?),
+            None => PlacementOrigin::Rule(by_rule(options, choice.threads, &here)?),
         };
         let (threads, pages) = match &kind {
-            Kind::Placement(_, placement) => (
+            PlacementOrigin::Placement(_, placement) => (
                 placement.phases.iter().any(|p| !p.threads.is_empty()),
                 placement.phases.iter().any(|p| !p.pages.is_empty()),
             ),
-            Kind::Rule(rule) => (!rule.order.is_empty(), false),
+            PlacementOrigin::Rule(rule) => (!rule.order.is_empty(), false),
         };
-        let mut around = surroundings::here(&options.command, target, options.placement.is_some());
+        let mut around =
+            surroundings::launch_conditions(&options.command, target, options.placement.is_some());
         around.threads = threads;
         around.pages = pages || memory.is_some();
         around.memory = memory.is_some();
-        warnings.extend(pinning_conflicts::warnings(
+        warnings.extend(pinning_conflicts::conflict_warnings(
             |name| std::env::var(name).ok(),
             &around,
         ));
-        Ok(Plan {
+        Ok(RunPlan {
             here,
             kind,
             memory,
@@ -91,14 +92,20 @@ impl Plan {
     }
 
     /// What does it.
-    pub fn request(self, options: &RunOptions, target: Target) -> (Request, Box<dyn Guide>) {
+    pub fn request(
+        self,
+        options: &RunOptions,
+        target: TargetProgram,
+    ) -> (RunRequest, Box<dyn PlacementGuide>) {
         let environment = self.environment.iter();
         let environment = environment.map(|(k, v)| (OsString::from(k), OsString::from(v)));
         let progress = match &self.kind {
-            Kind::Placement(_, placement) => progress::follow(placement, options.phases_by_time),
-            Kind::Rule(_) => None,
+            PlacementOrigin::Placement(_, placement) => {
+                progress::follow(placement, options.phases_by_time)
+            }
+            PlacementOrigin::Rule(_) => None,
         };
-        let request = Request {
+        let request = RunRequest {
             target,
             command: options.command.clone(),
             strict: self.strict,
@@ -107,9 +114,11 @@ impl Plan {
             environment: environment.collect(),
             method: options.method,
         };
-        let guide: Box<dyn Guide> = match self.kind {
-            Kind::Placement(_, placement) => Box::new(Recogniser::new(*placement)),
-            Kind::Rule(rule) => Box::new(Rule::new(rule.order, options.skip.clone(), rule.ranks)),
+        let guide: Box<dyn PlacementGuide> = match self.kind {
+            PlacementOrigin::Placement(_, placement) => Box::new(ProfileGuide::new(*placement)),
+            PlacementOrigin::Rule(rule) => {
+                Box::new(RuleGuide::new(rule.order, options.skip.clone(), rule.ranks))
+            }
         };
         (request, guide)
     }
@@ -136,17 +145,21 @@ fn read(file: &Path, options: &RunOptions) -> Result<Placement> {
 }
 
 /// The order in which threads take PUs here; none where nothing asks for one.
-fn by_rule(options: &RunOptions, order: Option<policy::Order>, here: &Here) -> Result<ByRule> {
+fn by_rule(
+    options: &RunOptions,
+    order: Option<policy::PuOrder>,
+    here: &LocalMachine,
+) -> Result<RulePlan> {
     let (name, all) = match (order, &options.cpus) {
         (Some(order), _) => (order.name().to_owned(), order.units(&here.selected.tree)?),
         (None, Some(list)) => (format!("the list {list}"), policy::listed(list)),
         (None, None) => (String::new(), Vec::new()),
     };
     let get = |name: &str| std::env::var(name).ok();
-    let job = mpi::job(get, getppid().as_raw());
+    let job = mpi::mpi_job(get, getppid().as_raw());
     let rank = mpi::local_rank(get);
-    let order = here.share(&all, job.as_ref(), rank.map(|r| r as usize));
-    Ok(ByRule {
+    let order = here.share_of_rank(&all, job.as_ref(), rank.map(|r| r as usize));
+    Ok(RulePlan {
         name,
         order: order.to_vec(),
         // A rank with a hither of its own has no others to be told from.

@@ -6,31 +6,31 @@ use anyhow::{anyhow, bail, Result};
 
 use crate::run::request::MemoryPolicy;
 use hither_model::map::threads::{self, ThreadPolicy};
-use hither_model::map::{Cost, Graph, Problem};
-use hither_model::topology::{PuList, Tree};
+use hither_model::map::{CommGraph, PuDistances, ThreadProblem};
+use hither_model::topology::{PuList, TopologyTree};
 use hither_sys::{Cpu, Node};
 
 /// What the policies given ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
-    pub threads: Option<Order>,
-    pub memory: Option<Memory>,
+pub struct RunPolicies {
+    pub threads: Option<PuOrder>,
+    pub memory: Option<MemoryPolicyArg>,
     /// As they were given.
     names: (String, String),
 }
 
-impl Choice {
+impl RunPolicies {
     /// Takes one more; the one it contradicts.
-    pub fn set(&mut self, name: &str, part: Part) -> Option<&str> {
+    pub fn add_policy(&mut self, name: &str, part: RunPolicy) -> Option<&str> {
         let name = name.to_owned();
         match part {
-            Part::Threads(_) if self.threads.is_some() => Some(&self.names.0),
-            Part::Memory(_) if self.memory.is_some() => Some(&self.names.1),
-            Part::Threads(order) => {
+            RunPolicy::Threads(_) if self.threads.is_some() => Some(&self.names.0),
+            RunPolicy::Memory(_) if self.memory.is_some() => Some(&self.names.1),
+            RunPolicy::Threads(order) => {
                 (self.threads, self.names.0) = (Some(order), name);
                 None
             }
-            Part::Memory(memory) => {
+            RunPolicy::Memory(memory) => {
                 (self.memory, self.names.1) = (Some(memory), name);
                 None
             }
@@ -40,14 +40,14 @@ impl Choice {
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    Threads(Order),
-    Memory(Memory),
+pub enum RunPolicy {
+    Threads(PuOrder),
+    Memory(MemoryPolicyArg),
 }
 
 /// In which order threads take PUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum PuOrder {
     Compact,
     Cores,
     Scatter,
@@ -55,17 +55,17 @@ pub enum Order {
 
 /// A memory policy whose nodes nobody has looked for yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub enum MemoryPolicyArg {
     Interleave(Option<PuList>),
     Local,
     Preferred(PuList),
     Bind(PuList),
 }
 
-impl FromStr for Part {
+impl FromStr for RunPolicy {
     type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Part> {
+    fn from_str(text: &str) -> Result<RunPolicy> {
         let (name, nodes) = match text.split_once(':') {
             Some((name, nodes)) => (name, Some(nodes)),
             None => (text, None),
@@ -75,13 +75,13 @@ impl FromStr for Part {
             list.map_err(|_| anyhow!("--policy {text}: write the nodes as 0-3 or 0,2"))
         });
         Ok(match (name, list.transpose()?) {
-            ("compact", None) => Part::Threads(Order::Compact),
-            ("cores", None) => Part::Threads(Order::Cores),
-            ("scatter", None) => Part::Threads(Order::Scatter),
-            ("interleave", nodes) => Part::Memory(Memory::Interleave(nodes)),
-            ("local", None) => Part::Memory(Memory::Local),
-            ("preferred", Some(node)) => Part::Memory(Memory::Preferred(node)),
-            ("bind", Some(nodes)) => Part::Memory(Memory::Bind(nodes)),
+            ("compact", None) => RunPolicy::Threads(PuOrder::Compact),
+            ("cores", None) => RunPolicy::Threads(PuOrder::Cores),
+            ("scatter", None) => RunPolicy::Threads(PuOrder::Scatter),
+            ("interleave", nodes) => RunPolicy::Memory(MemoryPolicyArg::Interleave(nodes)),
+            ("local", None) => RunPolicy::Memory(MemoryPolicyArg::Local),
+            ("preferred", Some(node)) => RunPolicy::Memory(MemoryPolicyArg::Preferred(node)),
+            ("bind", Some(nodes)) => RunPolicy::Memory(MemoryPolicyArg::Bind(nodes)),
             ("preferred" | "bind", None) => bail!("--policy {name} needs nodes, as {name}:0"),
             ("compact" | "cores" | "scatter" | "local", Some(_)) => {
                 bail!("--policy {name} takes no nodes; leave out what follows the colon")
@@ -91,21 +91,21 @@ impl FromStr for Part {
     }
 }
 
-impl Order {
+impl PuOrder {
     pub fn name(self) -> &'static str {
         match self {
-            Order::Compact => "compact",
-            Order::Cores => "cores",
-            Order::Scatter => "scatter",
+            PuOrder::Compact => "compact",
+            PuOrder::Cores => "cores",
+            PuOrder::Scatter => "scatter",
         }
     }
 
     /// The units of the tree in the order in which threads take them, each once.
-    pub fn units(self, tree: &Tree) -> Result<Vec<Cpu>> {
+    pub fn units(self, tree: &TopologyTree) -> Result<Vec<Cpu>> {
         let places: Vec<u32> = match self {
-            Order::Compact => by_policy("compact", tree)?,
-            Order::Scatter => by_policy("scatter", tree)?,
-            Order::Cores => cores(tree),
+            PuOrder::Compact => by_policy("compact", tree)?,
+            PuOrder::Scatter => by_policy("scatter", tree)?,
+            PuOrder::Cores => by_core(tree),
         };
         let cpu = |at: &u32| Cpu(tree.units[*at as usize].os);
         Ok(places.iter().map(cpu).collect())
@@ -113,14 +113,15 @@ impl Order {
 }
 
 /// Where the policy of that name puts as many threads as there are units.
-fn by_policy(name: &str, tree: &Tree) -> Result<Vec<u32>> {
+fn by_policy(name: &str, tree: &TopologyTree) -> Result<Vec<u32>> {
     let units = tree.units.len();
-    let policy: Option<&&dyn ThreadPolicy> = threads::ALL.iter().find(|p| p.name() == name);
+    let policy: Option<&&dyn ThreadPolicy> =
+        threads::THREAD_POLICIES.iter().find(|p| p.name() == name);
     let policy = policy.ok_or_else(|| anyhow!("there is no policy {name}"))?;
-    let problem = Problem {
+    let problem = ThreadProblem {
         tree,
-        cost: &Cost::hops(tree),
-        comm: &Graph::new(units, std::iter::empty()),
+        cost: &PuDistances::from_hops(tree),
+        comm: &CommGraph::new(units, std::iter::empty()),
         load: &vec![1; units],
         capacity: 1,
         siblings: true,
@@ -131,8 +132,8 @@ fn by_policy(name: &str, tree: &Tree) -> Result<Vec<u32>> {
 }
 
 /// First units of all cores, second units, and so on.
-fn cores(tree: &Tree) -> Vec<u32> {
-    let mut seen = vec![0u32; tree.cores()];
+fn by_core(tree: &TopologyTree) -> Vec<u32> {
+    let mut seen = vec![0u32; tree.core_count()];
     let mut places: Vec<(u32, u32)> = Vec::new();
     for (at, unit) in (0..).zip(&tree.units) {
         let rank = &mut seen[unit.core as usize];
@@ -150,7 +151,7 @@ pub fn listed(list: &PuList) -> Vec<Cpu> {
     new.map(Cpu).collect()
 }
 
-impl Memory {
+impl MemoryPolicyArg {
     /// The policy for the kernel.
     ///
     /// # Errors
@@ -158,11 +159,13 @@ impl Memory {
     pub fn resolve(&self, usable: &[u32]) -> Result<MemoryPolicy> {
         let all = || usable.iter().copied().map(Node).collect();
         Ok(match self {
-            Memory::Interleave(None) => MemoryPolicy::Interleave(all()),
-            Memory::Interleave(Some(list)) => MemoryPolicy::Interleave(nodes(list, usable)?),
-            Memory::Local => MemoryPolicy::Local,
-            Memory::Bind(list) => MemoryPolicy::Bind(nodes(list, usable)?),
-            Memory::Preferred(list) => match nodes(list, usable)?[..] {
+            MemoryPolicyArg::Interleave(None) => MemoryPolicy::Interleave(all()),
+            MemoryPolicyArg::Interleave(Some(list)) => {
+                MemoryPolicy::Interleave(nodes(list, usable)?)
+            }
+            MemoryPolicyArg::Local => MemoryPolicy::Local,
+            MemoryPolicyArg::Bind(list) => MemoryPolicy::Bind(nodes(list, usable)?),
+            MemoryPolicyArg::Preferred(list) => match nodes(list, usable)?[..] {
                 [node] => MemoryPolicy::Preferred(node),
                 _ => bail!("--policy preferred:{list} names several nodes; choose one"),
             },
@@ -174,7 +177,7 @@ fn nodes(list: &PuList, usable: &[u32]) -> Result<Vec<Node>> {
     let mut nodes = BTreeSet::new();
     for node in list.iter() {
         if !usable.contains(&node) {
-            let usable = PuList::of(usable.iter().copied());
+            let usable = PuList::from_numbers(usable.iter().copied());
             bail!("node {node} does not exist or has no memory that may be used here; --policy may name the nodes {usable}");
         }
         nodes.insert(node);
@@ -189,22 +192,30 @@ mod tests {
 
     #[test]
     fn policies_are_read() {
-        let check = |text: &str, expected: Option<Part>| {
-            assert_eq!(text.parse::<Part>().ok(), expected, "{text}");
+        let check = |text: &str, expected: Option<RunPolicy>| {
+            assert_eq!(text.parse::<RunPolicy>().ok(), expected, "{text}");
         };
         let list = |text: &str| text.parse::<PuList>().expect("a list");
-        check("compact", Some(Part::Threads(Order::Compact)));
-        check("interleave", Some(Part::Memory(Memory::Interleave(None))));
+        check("compact", Some(RunPolicy::Threads(PuOrder::Compact)));
+        check(
+            "interleave",
+            Some(RunPolicy::Memory(MemoryPolicyArg::Interleave(None))),
+        );
         check(
             "interleave:0-1",
-            Some(Part::Memory(Memory::Interleave(Some(list("0-1"))))),
+            Some(RunPolicy::Memory(MemoryPolicyArg::Interleave(Some(list(
+                "0-1",
+            ))))),
         );
-        check("bind:0,2", Some(Part::Memory(Memory::Bind(list("0,2")))));
+        check(
+            "bind:0,2",
+            Some(RunPolicy::Memory(MemoryPolicyArg::Bind(list("0,2")))),
+        );
         check(
             "preferred:1",
-            Some(Part::Memory(Memory::Preferred(list("1")))),
+            Some(RunPolicy::Memory(MemoryPolicyArg::Preferred(list("1")))),
         );
-        check("local", Some(Part::Memory(Memory::Local)));
+        check("local", Some(RunPolicy::Memory(MemoryPolicyArg::Local)));
         for wrong in [
             "",
             "kmaf",
@@ -223,14 +234,14 @@ mod tests {
     fn orders_by_hand() {
         // Units 0 and 1 are core 0, 2 and 3 core 1 of node 0, and so on.
         let topology = load("node:2 core:2 pu:2").expect("a topology");
-        let tree = Tree::new(&topology, |_| true).expect("units");
-        let check = |order: Order, expected: [u32; 8]| {
+        let tree = TopologyTree::new(&topology, |_| true).expect("units");
+        let check = |order: PuOrder, expected: [u32; 8]| {
             let units = order.units(&tree).expect("an order");
             assert_eq!(units, expected.map(Cpu));
         };
-        check(Order::Compact, [0, 1, 2, 3, 4, 5, 6, 7]);
-        check(Order::Cores, [0, 2, 4, 6, 1, 3, 5, 7]);
-        check(Order::Scatter, [0, 4, 2, 6, 1, 5, 3, 7]);
+        check(PuOrder::Compact, [0, 1, 2, 3, 4, 5, 6, 7]);
+        check(PuOrder::Cores, [0, 2, 4, 6, 1, 3, 5, 7]);
+        check(PuOrder::Scatter, [0, 4, 2, 6, 1, 5, 3, 7]);
         assert_eq!(
             listed(&"6,1-2,2".parse().expect("a list")),
             [6, 1, 2].map(Cpu)
@@ -240,7 +251,7 @@ mod tests {
     #[test]
     fn nodes_are_looked_for() {
         let check = |text: &str, expected: Option<MemoryPolicy>| {
-            let Ok(Part::Memory(memory)) = text.parse::<Part>() else {
+            let Ok(RunPolicy::Memory(memory)) = text.parse::<RunPolicy>() else {
                 panic!("{text} is no memory policy");
             };
             assert_eq!(memory.resolve(&[0, 2]).ok(), expected, "{text}");

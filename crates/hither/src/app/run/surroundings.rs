@@ -1,12 +1,16 @@
 //! What the program finds around it that may pin threads or bind memory as well.
 use std::fs;
 
-use crate::program::target::Target;
-use crate::run::pinning_conflicts::{open_mpi_pins, policy_of, Surroundings};
+use crate::program::target::TargetProgram;
+use crate::run::pinning_conflicts::{open_mpi_pins, policy_of, LaunchConditions};
 
 /// What is known here. `placement`: threads go where a placement says, whatever the mask
 /// that we were started with.
-pub fn here(command: &[std::ffi::OsString], target: &Target, placement: bool) -> Surroundings {
+pub fn launch_conditions(
+    command: &[std::ffi::OsString],
+    target: &TargetProgram,
+    placement: bool,
+) -> LaunchConditions {
     let program = target.executable.canonicalize();
     let program = program.unwrap_or_else(|_| target.executable.clone());
     let words: Vec<String> = command
@@ -14,18 +18,18 @@ pub fn here(command: &[std::ffi::OsString], target: &Target, placement: bool) ->
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let online = read("/sys/devices/system/cpu/online");
-    let allowed = allowed().filter(|_| placement);
-    Surroundings {
+    let allowed = allowed_cpus().filter(|_| placement);
+    LaunchConditions {
         allowed: allowed.unwrap_or_else(|| online.clone()),
         online,
         policy: policy_of(&read("/proc/self/numa_maps")),
         balancing: !matches!(read("/proc/sys/kernel/numa_balancing").as_str(), "" | "0"),
         open_mpi: open_mpi_pins(&words, &program.to_string_lossy()),
-        ..Surroundings::default()
+        ..LaunchConditions::default()
     }
 }
 
-fn allowed() -> Option<String> {
+fn allowed_cpus() -> Option<String> {
     let status = read("/proc/self/status");
     let mut lines = status.lines();
     let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

@@ -1,78 +1,82 @@
 //! From what was counted to figures, ratios and a verdict.
 use hither_profile::{
-    Amounts, EnergyAmounts, EnergyPart, LevelAmounts, Moment, NodeAmounts, Part as Portion,
-    Predicted, Ratio, Relative,
+    EnergyAmounts, EnergyPart, LevelAmounts, NodeAmounts, PartAmounts as Portion, PredictedAmounts,
+    PredictedPlacement, RatioEstimate, RelativeFigures, WindowAmounts,
 };
 
-use super::model::Model;
-use super::plans::Candidate;
-use super::recorded::{Recording, Window};
-use super::replay::{add, Run};
-use hither_model::simulate::energy::{energy, Joules, Split};
-use hither_model::simulate::feed::statistics::ratio;
-use hither_model::simulate::outcome::{Counts, LevelCounts, NodeCounts, Share};
+use super::model::SimMachine;
+use super::plans::PlacementCandidate;
+use super::recorded::{RunRecording, SimWindow};
+use super::replay::{add, ReplayResult};
+use hither_model::simulate::energy::{energy_breakdown, ComponentEnergy, EnergyBreakdown};
+use hither_model::simulate::feed::statistics::ratio_estimate;
+use hither_model::simulate::outcome::{ActivityCounts, LevelCounts, NodeCounts, SimulationCounts};
 
 /// A candidate and what came of it.
-pub struct Played {
-    pub candidate: Candidate,
+pub struct CandidateResult {
+    pub candidate: PlacementCandidate,
     /// By seed, then by window.
-    seeds: Vec<Vec<Counts>>,
+    seeds: Vec<Vec<SimulationCounts>>,
     /// Summed over seeds and windows: by thread, and by data structure.
-    threads: Vec<Share>,
-    structures: Vec<Share>,
+    threads: Vec<ActivityCounts>,
+    structures: Vec<ActivityCounts>,
 }
 
 /// A figure of one window.
-type Figure = fn(&Model, &Counts) -> f64;
+type WindowFigure = fn(&SimMachine, &SimulationCounts) -> f64;
 
-fn seconds(model: &Model, cycles: f64) -> f64 {
+fn seconds(model: &SimMachine, cycles: f64) -> f64 {
     cycles / (model.machine.core.frequency * 1e9)
 }
 
-fn misses(counts: &Counts, level: Option<usize>) -> f64 {
+fn misses(counts: &SimulationCounts, level: Option<usize>) -> f64 {
     let level = level.and_then(|at| counts.levels.get(at));
     level.map_or(0.0, |l| l.misses.iter().map(|n| *n as f64).sum())
 }
 
-fn time(model: &Model, counts: &Counts) -> f64 {
+fn run_time(model: &SimMachine, counts: &SimulationCounts) -> f64 {
     seconds(model, counts.cycles)
 }
 
-fn last_misses(_: &Model, counts: &Counts) -> f64 {
+fn last_misses(_: &SimMachine, counts: &SimulationCounts) -> f64 {
     misses(counts, counts.levels.len().checked_sub(1))
 }
 
-fn transfers(_: &Model, counts: &Counts) -> f64 {
+fn transfers(_: &SimMachine, counts: &SimulationCounts) -> f64 {
     counts.transfers_inside as f64 + counts.transfers_between as f64
 }
 
-fn link_bytes(_: &Model, counts: &Counts) -> f64 {
+fn link_bytes(_: &SimMachine, counts: &SimulationCounts) -> f64 {
     counts.link_bytes.iter().map(|b| *b as f64).sum()
 }
 
-fn remote_dram(_: &Model, counts: &Counts) -> f64 {
+fn remote_dram(_: &SimMachine, counts: &SimulationCounts) -> f64 {
     let sum = |n: &NodeCounts| n.remote_reads as f64 + n.remote_writes as f64;
     counts.nodes.iter().map(sum).sum()
 }
 
-fn dram(model: &Model, counts: &Counts) -> f64 {
+fn dram(model: &SimMachine, counts: &SimulationCounts) -> f64 {
     let sum = |n: &NodeCounts| n.local_reads as f64 + n.local_writes as f64;
     counts.nodes.iter().map(sum).sum::<f64>() + remote_dram(model, counts)
 }
 
-fn joules(model: &Model, counts: &Counts) -> f64 {
-    energy(&model.machine, counts).total()
+fn joules(model: &SimMachine, counts: &SimulationCounts) -> f64 {
+    energy_breakdown(&model.machine, counts).total()
 }
 
-impl Played {
+impl CandidateResult {
     /// Of the runs with each seed; `structures` is how many are told apart.
-    pub fn of(candidate: Candidate, runs: impl Iterator<Item = Run>, structures: usize) -> Played {
-        let mut played = Played {
+    pub fn summarise_runs(
+        candidate: PlacementCandidate,
+        runs: impl Iterator<Item = ReplayResult>,
+        structures: usize,
+    ) -> CandidateResult {
+        let mut played = CandidateResult {
             candidate,
             seeds: Vec::new(),
             threads: Vec::new(),
             // Where the last ones are never missed, nobody tells of them.
-            structures: vec![Share::default(); structures],
+            structures: vec![ActivityCounts::default(); structures],
         };
         for run in runs {
             add(&mut played.threads, &run.threads);
@@ -83,35 +87,40 @@ impl Played {
         played
     }
 
-    fn samples(&self, model: &Model, figure: Figure) -> Vec<Vec<f64>> {
-        let of_window = |counts: &Counts| figure(model, counts);
-        let of_seed = |windows: &Vec<Counts>| windows.iter().map(of_window).collect();
+    fn samples(&self, model: &SimMachine, figure: WindowFigure) -> Vec<Vec<f64>> {
+        let of_window = |counts: &SimulationCounts| figure(model, counts);
+        let of_seed = |windows: &Vec<SimulationCounts>| windows.iter().map(of_window).collect();
         self.seeds.iter().map(of_seed).collect()
     }
 
     /// Seconds, mean over the seeds.
-    pub fn seconds(&self, model: &Model) -> f64 {
-        let all = self.samples(model, time);
+    pub fn seconds(&self, model: &SimMachine) -> f64 {
+        let all = self.samples(model, run_time);
         all.iter().flatten().sum::<f64>() / all.len().max(1) as f64
     }
 
     /// Time as a ratio to that of another.
-    pub fn time_to(&self, other: &Played, model: &Model) -> Option<Ratio> {
-        self.ratio(other, model, time)
+    pub fn time_to(&self, other: &CandidateResult, model: &SimMachine) -> Option<RatioEstimate> {
+        self.ratio(other, model, run_time)
     }
 
-    fn ratio(&self, first: &Played, model: &Model, figure: Figure) -> Option<Ratio> {
+    fn ratio(
+        &self,
+        first: &CandidateResult,
+        model: &SimMachine,
+        figure: WindowFigure,
+    ) -> Option<RatioEstimate> {
         let x = first.samples(model, figure);
         if std::ptr::eq(self, first) {
-            return ratio(&x, &x);
+            return ratio_estimate(&x, &x);
         }
-        ratio(&x, &self.samples(model, figure))
+        ratio_estimate(&x, &self.samples(model, figure))
     }
 
-    fn relative(&self, first: &Played, model: &Model) -> Relative {
-        let of = |figure: Figure| self.ratio(first, model, figure);
-        Relative {
-            time: of(time),
+    fn relative(&self, first: &CandidateResult, model: &SimMachine) -> RelativeFigures {
+        let of = |figure: WindowFigure| self.ratio(first, model, figure);
+        RelativeFigures {
+            time: of(run_time),
             first_level_misses: of(|_, c| misses(c, Some(0))),
             last_level_misses: of(last_misses),
             invalidations: of(|_, c| c.invalidations as f64),
@@ -127,12 +136,12 @@ impl Played {
     /// Everything there is to say of it, beside the first.
     pub fn predicted(
         &self,
-        first: &Played,
-        model: &Model,
-        (recording, windows): (&Recording, &[Window]),
-    ) -> Predicted {
+        first: &CandidateResult,
+        model: &SimMachine,
+        (recording, windows): (&RunRecording, &[SimWindow]),
+    ) -> PredictedPlacement {
         let candidate = &self.candidate;
-        Predicted {
+        PredictedPlacement {
             name: candidate.name.clone(),
             thread_policy: candidate.thread_policy.clone(),
             data_policy: candidate.data_policy.clone(),
@@ -146,8 +155,8 @@ impl Played {
         }
     }
 
-    fn amounts(&self, model: &Model) -> Amounts {
-        let mut sum = Counts::default();
+    fn amounts(&self, model: &SimMachine) -> PredictedAmounts {
+        let mut sum = SimulationCounts::default();
         for counts in self.seeds.iter().flatten() {
             sum += counts;
         }
@@ -175,7 +184,7 @@ impl Played {
             remote_writes: mean(n.remote_writes),
             rows: mean(n.rows),
         };
-        Amounts {
+        PredictedAmounts {
             instructions: instructions / seeds,
             accesses: mean(sum.accesses),
             time: seconds(model, sum.cycles) / seeds,
@@ -188,24 +197,34 @@ impl Played {
             nodes: sum.nodes.iter().map(node).collect(),
             reads: mean(sum.reads),
             read_time: seconds(model, sum.read_time) / seeds,
-            energy: split(&energy(&model.machine, &sum), model, seeds, instructions),
+            energy: energy_split(
+                &energy_breakdown(&model.machine, &sum),
+                model,
+                seeds,
+                instructions,
+            ),
         }
     }
 
     /// Window by window, means over the seeds.
-    fn moments(&self, model: &Model, recording: &Recording, windows: &[Window]) -> Vec<Moment> {
+    fn moments(
+        &self,
+        model: &SimMachine,
+        recording: &RunRecording,
+        windows: &[SimWindow],
+    ) -> Vec<WindowAmounts> {
         let seeds = self.seeds.len().max(1) as f64;
         let windows = windows.iter().enumerate();
-        let moment = |(at, window): (usize, &Window)| {
+        let moment = |(at, window): (usize, &SimWindow)| {
             let start = recording.bursts.windows()[window.number].start;
             let counts = self.seeds.iter().filter_map(|seed| seed.get(at));
-            let mean = |figure: Figure| {
+            let mean = |figure: WindowFigure| {
                 let sum: f64 = counts.clone().map(|counts| figure(model, counts)).sum();
                 sum / seeds
             };
-            Moment {
+            WindowAmounts {
                 start,
-                time: mean(time),
+                time: mean(run_time),
                 instructions: mean(|_, c| c.instructions as f64),
                 last_level_misses: mean(last_misses),
                 transfers: mean(transfers),
@@ -218,10 +237,10 @@ impl Played {
         windows.map(moment).collect()
     }
 
-    fn portions(&self, model: &Model, shares: &[Share]) -> Vec<Portion> {
+    fn portions(&self, model: &SimMachine, shares: &[ActivityCounts]) -> Vec<Portion> {
         let seeds = self.seeds.len().max(1) as f64;
         let mean = |n: u64| n as f64 / seeds;
-        let portion = |share: &Share| Portion {
+        let portion = |share: &ActivityCounts| Portion {
             accesses: mean(share.accesses),
             instructions: mean(share.instructions),
             first_level_misses: mean(share.first_misses),
@@ -244,8 +263,13 @@ fn part_of(part: f64, whole: f64) -> f64 {
 }
 
 /// Where the energy goes, for each seed.
-fn split(split: &Split, model: &Model, seeds: f64, instructions: f64) -> EnergyAmounts {
-    let part = |name: &str, joules: &Joules| EnergyPart {
+fn energy_split(
+    split: &EnergyBreakdown,
+    model: &SimMachine,
+    seeds: f64,
+    instructions: f64,
+) -> EnergyAmounts {
+    let part = |name: &str, joules: &ComponentEnergy| EnergyPart {
         name: name.to_owned(),
         at_rest: joules.fixed / seeds,
         dynamic: joules.dynamic / seeds,

@@ -4,18 +4,18 @@ use std::path::Path;
 
 use anyhow::{bail, Context, Result};
 
-use crate::app::map::machine::{self, Target};
+use crate::app::map::machine::{self, MapTarget};
 use crate::app::map::options::{CostKind, MapOptions};
 use hither_model::simulate::file;
-use hither_model::simulate::machine::Machine;
-use hither_model::topology::{self, Restrictions, Selected};
+use hither_model::simulate::machine::SimulatedMachine;
+use hither_model::topology::{self, MachineRestrictions, SelectedMachine};
 
 /// A machine.
-pub struct Model {
+pub struct SimMachine {
     /// As it is named on the command line.
     pub name: Option<String>,
-    pub target: Target,
-    pub machine: Machine,
+    pub target: MapTarget,
+    pub machine: SimulatedMachine,
     pub title: String,
     /// The machine file, as it is called.
     pub file: String,
@@ -30,7 +30,7 @@ pub struct Model {
 ///
 /// # Errors
 /// One sentence when there is no such machine, or its file has a mistake.
-pub fn models(names: Vec<Option<String>>, file: Option<&Path>) -> Result<Vec<Model>> {
+pub fn models(names: Vec<Option<String>>, file: Option<&Path>) -> Result<Vec<SimMachine>> {
     if file.is_some() && names.len() > 1 {
         bail!(
             "--machine describes one machine, but --topology names {}; give them one at a time",
@@ -42,30 +42,30 @@ pub fn models(names: Vec<Option<String>>, file: Option<&Path>) -> Result<Vec<Mod
     names.into_iter().map(model).collect()
 }
 
-fn model(name: Option<String>, user: Option<&(String, String)>) -> Result<Model> {
-    let selected = topology::select(name.as_deref(), &Restrictions::default())?;
-    Model::of_selected(name, selected, CostKind::Hops, user)
+fn model(name: Option<String>, user: Option<&(String, String)>) -> Result<SimMachine> {
+    let selected = topology::select_machine(name.as_deref(), &MachineRestrictions::default())?;
+    SimMachine::of_selected(name, selected, CostKind::Hops, user)
 }
 
-impl Model {
+impl SimMachine {
     /// The machine that `hither map` is to place so many threads on.
     ///
     /// # Errors
     /// As [`models`].
-    pub fn of_map(options: &MapOptions, threads: usize) -> Result<Model> {
+    pub fn of_map(options: &MapOptions, threads: usize) -> Result<SimMachine> {
         let name = options.topology.clone();
-        let selected = topology::select(name.as_deref(), &options.restrictions(threads))?;
-        Model::of_selected(name, selected, options.cost, None)
+        let selected = topology::select_machine(name.as_deref(), &options.restrictions(threads))?;
+        SimMachine::of_selected(name, selected, options.cost, None)
     }
 
     fn of_selected(
         name: Option<String>,
-        selected: Selected,
+        selected: SelectedMachine,
         cost: CostKind,
         user: Option<&(String, String)>,
-    ) -> Result<Model> {
-        let user = user.map(|(name, text)| file::Source { name, text });
-        let made = file::machine(&selected, name.as_deref(), user)?;
+    ) -> Result<SimMachine> {
+        let user = user.map(|(name, text)| file::MachineFileText { name, text });
+        let made = file::build_machine(&selected, name.as_deref(), user)?;
         let target = machine::of_selected(selected, name.as_deref(), cost)?;
         let units = &target.tree.units;
         let nodes = (0u32..).zip(&target.tree.nodes);
@@ -74,7 +74,7 @@ impl Model {
             .filter(|(_, n)| !n.units.is_empty())
             .map(|(at, _)| at)
             .collect();
-        Ok(Model {
+        Ok(SimMachine {
             unit_nodes: units.iter().map(|unit| unit.node.0).collect(),
             nodes: if serving.is_empty() { all } else { serving },
             name,

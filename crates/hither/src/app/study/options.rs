@@ -1,20 +1,20 @@
 //! What to simulate, whoever asks for it.
 use std::path::PathBuf;
 
-use super::wanted::Wanted;
+use super::wanted::PolicyPair;
 use crate::app::map::options::MapOptions;
-use hither_model::simulate::feed::homes::Rule;
+use hither_model::simulate::feed::homes::PageHomeRule;
 
 /// Placements to simulate, and how much of the recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimOptions {
     /// The others are compared with the first; where there is none, the usual ones or, with
     /// placements, the system.
-    pub policies: Vec<Wanted>,
+    pub policies: Vec<PolicyPair>,
     /// Files that `hither map` wrote.
     pub placements: Vec<PathBuf>,
     /// Where pages are that a placement does not place.
-    pub pages: Rule,
+    pub pages: PageHomeRule,
     /// How many seeds policies of chance are played with.
     pub seeds: u32,
     /// The first seed, and that of the other policies.
@@ -45,7 +45,7 @@ impl Default for SimOptions {
         SimOptions {
             policies: Vec::new(),
             placements: Vec::new(),
-            pages: Rule::FirstTouch,
+            pages: PageHomeRule::FirstTouch,
             seeds: SEEDS,
             seed: 0,
             migrations: MIGRATIONS,

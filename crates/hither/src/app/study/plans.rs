@@ -5,13 +5,13 @@ use std::path::Path;
 use anyhow::{bail, Context, Result};
 use hither_profile::{read_placement, Nanos, Placement};
 
-use super::model::Model;
+use super::model::SimMachine;
 use super::options::SimOptions;
-use super::recorded::{Recording, Window};
-use super::wanted::{Threads, Wanted, JOINT_DATA, USUAL};
-use crate::app::map::{decide, options::MapOptions, seats};
-use hither_model::simulate::feed::kernel::Kernel;
-use hither_model::simulate::feed::plan::{Pages, Plan, Stage};
+use super::recorded::{RunRecording, SimWindow};
+use super::wanted::{PolicyPair, ThreadPolicyArg, JOINT_DATA, USUAL};
+use crate::app::map::{decide_placement, options::MapOptions, seats};
+use hither_model::simulate::feed::kernel::LinuxScheduler;
+use hither_model::simulate::feed::plan::{PlanStage, PlannedPages, ReplayPlan};
 
 /// A window of more time than this is long enough for the system to move threads within it, so
 /// many times at most.
@@ -19,90 +19,102 @@ const LONG_WINDOW: Nanos = 100_000_000;
 const MOST_TURNS: u64 = 16;
 
 /// A placement to simulate.
-pub struct Candidate {
+pub struct PlacementCandidate {
     pub name: String,
     pub thread_policy: String,
     pub data_policy: Option<String>,
     pub file: Option<String>,
     /// One for each seed.
-    pub plans: Vec<Plan>,
+    pub plans: Vec<ReplayPlan>,
     /// It is only there for `joint` to choose from.
     pub for_joint: bool,
 }
 
 /// What is needed to make plans.
-pub struct Planner<'a> {
-    pub recording: &'a Recording,
-    pub windows: &'a [Window],
-    pub model: &'a Model,
+pub struct CandidatePlanner<'a> {
+    pub recording: &'a RunRecording,
+    pub windows: &'a [SimWindow],
+    pub model: &'a SimMachine,
     pub options: &'a SimOptions,
 }
 
-enum Asked<'a> {
-    Policy(Wanted),
+enum CandidateSource<'a> {
+    Policy(PolicyPair),
     File(&'a Path),
-    ForJoint(Wanted),
+    ForJoint(PolicyPair),
 }
 
 /// What is asked for, in order.
-pub fn wanted(options: &SimOptions) -> Vec<Wanted> {
+pub fn wanted_policies(options: &SimOptions) -> Vec<PolicyPair> {
     if !options.policies.is_empty() {
         return options.policies.clone();
     }
     match options.placements.is_empty() {
-        true => USUAL.map(Wanted::from).to_vec(),
-        false => vec![Threads::Os.into()],
+        true => USUAL.map(PolicyPair::from).to_vec(),
+        false => vec![ThreadPolicyArg::Os.into()],
     }
 }
 
-impl Planner<'_> {
+impl CandidatePlanner<'_> {
     /// All of them; what `joint` chooses from is behind the others.
     ///
     /// # Errors
     /// One sentence when a policy cannot place this program, or a file is for something else.
-    pub fn candidates(&self) -> Result<Vec<Candidate>> {
-        self.asked().iter().map(|asked| self.of(asked)).collect()
+    pub fn candidates(&self) -> Result<Vec<PlacementCandidate>> {
+        self.sources()
+            .iter()
+            .map(|asked| self.candidate_from(asked))
+            .collect()
     }
 
     /// The first plan of the first of them.
     ///
     /// # Errors
-    /// As [`Planner::candidates`].
-    pub fn first(&self) -> Result<Plan> {
-        let asked = self.asked();
-        let first = asked.first().map(|first| self.of(first)).transpose()?;
+    /// As [`CandidatePlanner::candidates`].
+    pub fn first(&self) -> Result<ReplayPlan> {
+        let asked = self.sources();
+        let first = asked
+            .first()
+            .map(|first| self.candidate_from(first))
+            .transpose()?;
         let plan = first.and_then(|first| first.plans.into_iter().next());
         plan.context("there is nothing to simulate")
     }
 
-    fn asked(&self) -> Vec<Asked<'_>> {
-        let wanted = wanted(self.options);
-        let joint = wanted.iter().any(|w| w.threads == Threads::Joint);
+    fn sources(&self) -> Vec<CandidateSource<'_>> {
+        let wanted = wanted_policies(self.options);
+        let joint = wanted.iter().any(|w| w.threads == ThreadPolicyArg::Joint);
         let for_joint = if joint {
             for_joint(&wanted)
         } else {
             Vec::new()
         };
-        let alone = wanted.into_iter().filter(|w| w.threads != Threads::Joint);
-        let files = self.options.placements.iter().map(|file| Asked::File(file));
-        let alone = alone.map(Asked::Policy).chain(files);
+        let alone = wanted
+            .into_iter()
+            .filter(|w| w.threads != ThreadPolicyArg::Joint);
+        let files = self
+            .options
+            .placements
+            .iter()
+            .map(|file| CandidateSource::File(file));
+        let alone = alone.map(CandidateSource::Policy).chain(files);
         alone
-            .chain(for_joint.into_iter().map(Asked::ForJoint))
+            .chain(for_joint.into_iter().map(CandidateSource::ForJoint))
             .collect()
     }
 
-    fn of(&self, asked: &Asked) -> Result<Candidate> {
+    fn candidate_from(&self, asked: &CandidateSource) -> Result<PlacementCandidate> {
         match asked {
-            Asked::Policy(wanted) => self.candidate(wanted),
-            Asked::File(file) => self.given(file),
-            Asked::ForJoint(wanted) => Ok(Candidate {
+            CandidateSource::Policy(wanted) => self.candidate(wanted),
+            CandidateSource::File(file) => self.candidate_from_file(file),
+            CandidateSource::ForJoint(wanted) => Ok(PlacementCandidate {
                 for_joint: true,
                 ..self.candidate(wanted)?
             }),
         }
     }
 
-    fn candidate(&self, wanted: &Wanted) -> Result<Candidate> {
+    fn candidate(&self, wanted: &PolicyPair) -> Result<PlacementCandidate> {
         let seeds = if wanted.threads.is_chance() {
             self.options.seeds
         } else {
@@ -113,7 +125,7 @@ impl Planner<'_> {
         for seed in seeds {
             plans.push(self.plan(wanted, seed)?);
         }
-        Ok(Candidate {
+        Ok(PlacementCandidate {
             name: wanted.name(),
             thread_policy: wanted.threads.name().to_owned(),
             data_policy: wanted.data.clone(),
@@ -123,12 +135,12 @@ impl Planner<'_> {
         })
     }
 
-    fn plan(&self, wanted: &Wanted, seed: u64) -> Result<Plan> {
+    fn plan(&self, wanted: &PolicyPair, seed: u64) -> Result<ReplayPlan> {
         let (input, target) = (&self.recording.input, &self.model.target);
         let policy = match wanted.threads {
-            Threads::Policy(name) => name,
+            ThreadPolicyArg::Policy(name) => name,
             // Any will do: its threads are seated by the system.
-            Threads::Os | Threads::Joint => "compact",
+            ThreadPolicyArg::Os | ThreadPolicyArg::Joint => "compact",
         };
         let data = wanted.data.as_deref().unwrap_or("first-touch");
         let options = MapOptions {
@@ -137,25 +149,28 @@ impl Planner<'_> {
             seed,
             ..self.options.map.clone()
         };
-        let mut kernel = Kernel::new(&target.tree, seed);
-        let phased = options.phases.is_some() && wanted.threads != Threads::Os;
+        let mut kernel = LinuxScheduler::new(&target.tree, seed);
+        let phased = options.phases.is_some() && wanted.threads != ThreadPolicyArg::Os;
         let places_pages = wanted.data.is_some() || !options.structures.is_empty();
         if phased {
-            return self.of_placement(&decide(&options, input, target, None)?, seed);
+            return self.of_placement(&decide_placement(&options, input, target, None)?, seed);
         }
         let seats = match wanted.threads {
-            Threads::Os => {
-                let units: Vec<u32> = input.placed.iter().map(|_| kernel.put()).collect();
-                input.expand(&units)
+            ThreadPolicyArg::Os => {
+                let units: Vec<u32> = input.placed.iter().map(|_| kernel.place_thread()).collect();
+                input.units_of_all(&units)
             }
             _ => seats(&options, input, target)?,
         };
         let plan = match places_pages {
-            true => self.of_placement(&decide(&options, input, target, Some(&seats))?, seed)?,
-            false => Plan::of_units(seats),
+            true => self.of_placement(
+                &decide_placement(&options, input, target, Some(&seats))?,
+                seed,
+            )?,
+            false => ReplayPlan::from_units(seats),
         };
         match wanted.threads {
-            Threads::Os => self.drifting(plan, &mut kernel),
+            ThreadPolicyArg::Os => self.with_migrations(plan, &mut kernel),
             _ => Ok(plan),
         }
     }
@@ -163,7 +178,11 @@ impl Planner<'_> {
     /// As the system moves threads between windows, before what warms the caches, and as often as it would while one lasts: at
     /// the beginning of what counts of it, and over a long one evenly, so that the cold caches
     /// cost what they cost.
-    fn drifting(&self, mut plan: Plan, kernel: &mut Kernel) -> Result<Plan> {
+    fn with_migrations(
+        &self,
+        mut plan: ReplayPlan,
+        kernel: &mut LinuxScheduler,
+    ) -> Result<ReplayPlan> {
         let recording = self.recording;
         let threads: Vec<usize> = recording.input.placed.iter().map(|t| t.at()).collect();
         let seconds = self.own_seconds()?;
@@ -175,21 +194,21 @@ impl Planner<'_> {
             .map_or_else(Vec::new, |s| s.units.clone());
         let mut last = 0;
         for window in self.windows {
-            let time = |window: &Window| &recording.bursts.windows()[window.number];
+            let time = |window: &SimWindow| &recording.bursts.windows()[window.number];
             let begins = time(window.before.first().unwrap_or(window)).start;
             let window = time(window);
             let between = window.start.saturating_sub(last);
             last = window.end;
-            let within = turns(window.start, window.end, recording.is_whole());
+            let within = migration_times(window.start, window.end, recording.is_whole());
             for (start, traced) in [(begins, between)].into_iter().chain(within) {
                 let before = units.clone();
                 kernel.migrate(&mut units, &threads, probability(traced));
                 // A stage cuts the window: none without need.
                 if units != before {
-                    plan.stages.push(Stage {
+                    plan.stages.push(PlanStage {
                         start,
                         units: units.clone(),
-                        pages: Pages::default(),
+                        pages: PlannedPages::default(),
                     });
                 }
             }
@@ -208,19 +227,19 @@ impl Planner<'_> {
 
     /// Threads that work and are left to the system are spread as it spreads them; the others
     /// count as being where who made them is.
-    fn of_placement(&self, placement: &Placement, seed: u64) -> Result<Plan> {
+    fn of_placement(&self, placement: &Placement, seed: u64) -> Result<ReplayPlan> {
         let recording = self.recording;
         let (input, tree) = (&recording.input, &self.model.target.tree);
-        let works = recording.works();
+        let works = recording.busy_threads();
         let rest = |seated: &[Option<u32>]| {
-            let mut kernel = Kernel::new(tree, seed);
+            let mut kernel = LinuxScheduler::new(tree, seed);
             for unit in seated.iter().flatten() {
-                kernel.seated(*unit);
+                kernel.add_running(*unit);
             }
             let mut units: Vec<Option<u32>> = seated.to_vec();
             for (at, unit) in units.iter_mut().enumerate() {
                 if unit.is_none() && works[at] {
-                    *unit = Some(kernel.put());
+                    *unit = Some(kernel.place_thread());
                 }
             }
             let placed: Vec<u32> = input
@@ -228,14 +247,14 @@ impl Planner<'_> {
                 .iter()
                 .map(|t| units[t.at()].unwrap_or(0))
                 .collect();
-            let all = input.expand(&placed);
+            let all = input.units_of_all(&placed);
             units
                 .iter()
                 .zip(all)
                 .map(|(unit, other)| unit.unwrap_or(other))
                 .collect()
         };
-        Ok(Plan::of_placement(
+        Ok(ReplayPlan::from_placement(
             placement,
             recording.profile()?,
             tree,
@@ -244,7 +263,7 @@ impl Planner<'_> {
     }
 
     /// A placement that the user gives.
-    fn given(&self, file: &Path) -> Result<Candidate> {
+    fn candidate_from_file(&self, file: &Path) -> Result<PlacementCandidate> {
         let shown = file.display();
         let placement = read_placement(file)?;
         let threads = self.recording.input.threads.len();
@@ -263,7 +282,7 @@ impl Planner<'_> {
             );
         }
         let plan = self.of_placement(&placement, self.options.seed)?;
-        Ok(Candidate {
+        Ok(PlacementCandidate {
             name: file
                 .file_name()
                 .map_or_else(|| shown.to_string(), |n| n.to_string_lossy().into_owned()),
@@ -277,7 +296,7 @@ impl Planner<'_> {
 }
 
 /// When the system may move threads within a window, and for how long that stands.
-fn turns(start: Nanos, end: Nanos, whole: bool) -> impl Iterator<Item = (Nanos, Nanos)> {
+fn migration_times(start: Nanos, end: Nanos, whole: bool) -> impl Iterator<Item = (Nanos, Nanos)> {
     let length = end.saturating_sub(start);
     let turns = match whole {
         true => MOST_TURNS,
@@ -294,15 +313,15 @@ fn turns(start: Nanos, end: Nanos, whole: bool) -> impl Iterator<Item = (Nanos, 
 
 /// The policies that `joint` chooses from: those that are compared and know something, each with
 /// pages placed for its threads; if there are none, the usual ones.
-fn for_joint(wanted: &[Wanted]) -> Vec<Wanted> {
+fn for_joint(wanted: &[PolicyPair]) -> Vec<PolicyPair> {
     let all = wanted.iter().map(|w| w.threads);
-    let mut threads: Vec<Threads> = all.filter(|t| t.is_known()).collect();
+    let mut threads: Vec<ThreadPolicyArg> = all.filter(|t| t.is_known()).collect();
     if threads.is_empty() {
         threads = USUAL.into_iter().filter(|t| t.is_known()).collect();
     }
     let mut seen = BTreeSet::new();
     threads.retain(|threads| seen.insert(threads.name()));
-    let with_pages = |threads| Wanted {
+    let with_pages = |threads| PolicyPair {
         threads,
         data: Some(JOINT_DATA.to_owned()),
     };
@@ -316,7 +335,7 @@ mod tests {
     #[test]
     fn long_windows_have_several_turns() {
         let check = |end: Nanos, whole: bool, count: usize, first: Nanos| {
-            let all: Vec<_> = turns(1000, end, whole).collect();
+            let all: Vec<_> = migration_times(1000, end, whole).collect();
             assert_eq!((all.len(), all[0].0), (count, first), "{end} {whole}");
             assert!(all.iter().all(|(at, _)| *at > 1000 && *at < end.max(1002)));
         };

@@ -1,18 +1,18 @@
 //! From a recording and a machine to a forecast: plans, warm-up, all simulations, figures.
 use anyhow::{anyhow, Result};
-use hither_profile::{Forecast, LinkName, Sample};
+use hither_profile::{LinkEndpoints, PlacementComparison, SimulatedSample};
 
-use super::forecast::Played;
-use super::model::Model;
+use super::forecast::CandidateResult;
+use super::model::SimMachine;
 use super::options::SimOptions;
-use super::plans::{wanted, Candidate, Planner};
+use super::plans::{wanted_policies, CandidatePlanner, PlacementCandidate};
 use super::progress::Progress;
-use super::recorded::{Recording, Window, FEW_WINDOWS};
-use super::replay::{side_by_side, Group, Heard, Stand};
-use super::structures::Structures;
+use super::recorded::{RunRecording, SimWindow, FEW_WINDOWS};
+use super::replay::{side_by_side, AddressGroup, ReplayMonitor, ReplaySetup};
+use super::structures::StructureIndex;
 use super::verdict;
-use super::wanted::Threads;
-use super::warm::{self, Line, WarmUp};
+use super::wanted::ThreadPolicyArg;
+use super::warm::{self, LineTraffic, WarmUp};
 use hither_model::units::percent;
 
 /// What the placements that are asked for are predicted to do.
@@ -21,26 +21,26 @@ use hither_model::units::percent;
 /// One sentence when a placement does not suit, or the machine cannot be simulated.
 pub fn forecast(
     options: &SimOptions,
-    recording: &Recording,
-    model: &Model,
+    recording: &RunRecording,
+    model: &SimMachine,
     progress: &dyn Progress,
-) -> Result<Forecast> {
+) -> Result<PlacementComparison> {
     let limit = options.accesses;
     let warm = warm_up(options, recording, model, progress)?;
     let windows = recording.windows(limit, warm.changes.map(|_| warm.before));
-    let study = Study {
+    let study = PlacementStudy {
         options,
-        stand: stand(options, recording, &windows, model),
+        stand: replay_setup(options, recording, &windows, model),
         progress,
     };
     let candidates = study.planner().candidates()?;
     let structures = options
         .by_structure
-        .then(|| recording.profile().map(Structures::of));
+        .then(|| recording.profile().map(StructureIndex::of));
     let structures = structures.transpose()?;
     let (mut played, damaged) = study.simulate(candidates, warm, structures.as_ref())?;
-    let joint = join(&mut played, model);
-    let played: Vec<&Played> = order(&played, joint, options);
+    let joint = resolve_joint(&mut played, model);
+    let played: Vec<&CandidateResult> = display_order(&played, joint, options);
     let first = *played
         .first()
         .ok_or_else(|| anyhow!("there is nothing to simulate"))?;
@@ -50,11 +50,11 @@ pub fn forecast(
         .collect();
     for (placement, played) in placements.iter_mut().zip(&played) {
         if played.candidate.for_joint {
-            placement.name = Threads::Joint.name().to_owned();
+            placement.name = ThreadPolicyArg::Joint.name().to_owned();
         }
     }
     let profile = recording.profile()?;
-    Ok(Forecast {
+    Ok(PlacementComparison {
         source: recording.input.source.clone(),
         started_unix: profile.meta.started_unix,
         machine: model.target.id.clone(),
@@ -72,7 +72,7 @@ pub fn forecast(
         structures: structures.map_or_else(Vec::new, |s| s.names),
         sample: sample(recording, &windows, warm),
         pages: options.pages.name().to_owned(),
-        best: verdict::best(&placements) as u32,
+        best: verdict::fastest(&placements) as u32,
         verdict: verdict::sentence(&placements, &|one, other| {
             played[one].time_to(played[other], model)
         }),
@@ -81,13 +81,13 @@ pub fn forecast(
     })
 }
 
-fn stand<'a>(
+fn replay_setup<'a>(
     options: &SimOptions,
-    recording: &'a Recording,
-    windows: &'a [Window],
-    model: &'a Model,
-) -> Stand<'a> {
-    Stand {
+    recording: &'a RunRecording,
+    windows: &'a [SimWindow],
+    model: &'a SimMachine,
+) -> ReplaySetup<'a> {
+    ReplaySetup {
         recording,
         windows,
         model,
@@ -98,8 +98,8 @@ fn stand<'a>(
 /// What is to warm up: as asked for; nothing in a recording of the whole run; else what is found.
 fn warm_up(
     options: &SimOptions,
-    recording: &Recording,
-    model: &Model,
+    recording: &RunRecording,
+    model: &SimMachine,
     progress: &dyn Progress,
 ) -> Result<WarmUp> {
     let asked = options.warm_up.or(recording.is_whole().then_some(0.0));
@@ -111,29 +111,31 @@ fn warm_up(
     }
     let steps = progress.begin(0, "windows simulated to find the warm-up");
     let step = || steps.step();
-    let line = Line::of(&model.machine);
+    let line = LineTraffic::of_machine(&model.machine);
     let (limit, jobs) = (options.accesses, options.jobs);
-    warm::find(recording, limit, jobs, line, |windows, parts| {
-        let study = Study {
+    warm::find_warm_up(recording, limit, jobs, line, |windows, parts| {
+        let study = PlacementStudy {
             options,
-            stand: stand(options, recording, windows, model),
+            stand: replay_setup(options, recording, windows, model),
             progress,
         };
         let plan = study.planner().first()?;
-        study.stand.play(&plan, parts, None, &Heard::new(&step))
+        study
+            .stand
+            .replay_plan(&plan, parts, None, &ReplayMonitor::new(&step))
     })
 }
 
 /// What is played, and how it was asked for.
-struct Study<'a> {
+struct PlacementStudy<'a> {
     options: &'a SimOptions,
-    stand: Stand<'a>,
+    stand: ReplaySetup<'a>,
     progress: &'a dyn Progress,
 }
 
-impl Study<'_> {
-    fn planner(&self) -> Planner<'_> {
-        Planner {
+impl PlacementStudy<'_> {
+    fn planner(&self) -> CandidatePlanner<'_> {
+        CandidatePlanner {
             recording: self.stand.recording,
             windows: self.stand.windows,
             model: self.stand.model,
@@ -144,10 +146,10 @@ impl Study<'_> {
     /// Plays all candidates with all seeds; whether some accesses could not be read.
     fn simulate(
         &self,
-        candidates: Vec<Candidate>,
+        candidates: Vec<PlacementCandidate>,
         warm: WarmUp,
-        structures: Option<&Structures>,
-    ) -> Result<(Vec<Played>, bool)> {
+        structures: Option<&StructureIndex>,
+    ) -> Result<(Vec<CandidateResult>, bool)> {
         let all = candidates.iter().enumerate();
         let tasks = all.flat_map(|(at, c)| (0..c.plans.len()).map(move |seed| (at, seed)));
         let tasks: Vec<(usize, usize)> = tasks.collect();
@@ -155,28 +157,29 @@ impl Study<'_> {
         let windows = windows.sum::<usize>() * tasks.len();
         let steps = self.progress.begin(windows as u64, "windows simulated");
         let step = || steps.step();
-        let heard = Heard::new(&step);
+        let heard = ReplayMonitor::new(&step);
         let parts = [(warm.share, false), (1.0, true)];
-        let number =
-            |window: &Window, address: u64| structures.map_or(0, |s| s.number(window, address));
+        let number = |window: &SimWindow, address: u64| {
+            structures.map_or(0, |s| s.structure_at(window, address))
+        };
         let results = side_by_side(tasks.len(), self.options.jobs, |at| {
             let (candidate, seed) = tasks[at];
             let plan = &candidates[candidate].plans[seed];
-            let group = structures.map(|_| &number as Group);
-            self.stand.play(plan, &parts, group, &heard)
+            let group = structures.map(|_| &number as AddressGroup);
+            self.stand.replay_plan(plan, &parts, group, &heard)
         })?;
         let mut results = results.into_iter();
         let told_apart = structures.map_or(0, |s| s.names.len());
         let played = candidates.into_iter().map(|candidate| {
             let runs = results.by_ref().take(candidate.plans.len());
-            Played::of(candidate, runs, told_apart)
+            CandidateResult::summarise_runs(candidate, runs, told_apart)
         });
         Ok((played.collect(), heard.damaged()))
     }
 }
 
 /// Leaves one of those that `joint` chooses from, the fastest; its position.
-fn join(played: &mut Vec<Played>, model: &Model) -> Option<usize> {
+fn resolve_joint(played: &mut Vec<CandidateResult>, model: &SimMachine) -> Option<usize> {
     let all = 0..played.len();
     let candidates = all.filter(|at| played[*at].candidate.for_joint);
     let seconds = |at: &usize| played[*at].seconds(model);
@@ -188,19 +191,26 @@ fn join(played: &mut Vec<Played>, model: &Model) -> Option<usize> {
 }
 
 /// As they were asked for: `joint` where it was named, files last.
-fn order<'a>(played: &'a [Played], joint: Option<usize>, options: &SimOptions) -> Vec<&'a Played> {
-    let mut order: Vec<&Played> = played.iter().filter(|p| !p.candidate.for_joint).collect();
+fn display_order<'a>(
+    played: &'a [CandidateResult],
+    joint: Option<usize>,
+    options: &SimOptions,
+) -> Vec<&'a CandidateResult> {
+    let mut order: Vec<&CandidateResult> =
+        played.iter().filter(|p| !p.candidate.for_joint).collect();
     if let Some(joint) = joint {
-        let asked = wanted(options);
-        let at = asked.iter().position(|w| w.threads == Threads::Joint);
+        let asked = wanted_policies(options);
+        let at = asked
+            .iter()
+            .position(|w| w.threads == ThreadPolicyArg::Joint);
         order.insert(at.unwrap_or(order.len()).min(order.len()), &played[joint]);
     }
     order
 }
 
-fn links(model: &Model) -> Vec<LinkName> {
+fn links(model: &SimMachine) -> Vec<LinkEndpoints> {
     let links = model.machine.links.links.iter();
-    let name = |link: &hither_model::simulate::machine::Link| LinkName {
+    let name = |link: &hither_model::simulate::machine::LinkParameters| LinkEndpoints {
         from: link.from,
         to: link.to,
         between_packages: link.between_packages,
@@ -208,13 +218,13 @@ fn links(model: &Model) -> Vec<LinkName> {
     links.map(name).collect()
 }
 
-fn sample(recording: &Recording, windows: &[Window], warm: WarmUp) -> Sample {
-    let simulated = windows.iter().map(Window::all);
+fn sample(recording: &RunRecording, windows: &[SimWindow], warm: WarmUp) -> SimulatedSample {
+    let simulated = windows.iter().map(SimWindow::accesses_with_warm_up);
     let simulated = simulated.fold(0, u64::saturating_add);
-    let own = windows.iter().map(Window::own);
+    let own = windows.iter().map(SimWindow::own_accesses);
     let own = own.fold(0, u64::saturating_add);
     let counted = (1.0 - warm.share) * own as f64;
-    Sample {
+    SimulatedSample {
         windows_recorded: recording.bursts.windows().len() as u64,
         windows: windows.len() as u64,
         accesses_recorded: recording.bursts.accesses(),
@@ -224,7 +234,7 @@ fn sample(recording: &Recording, windows: &[Window], warm: WarmUp) -> Sample {
     }
 }
 
-fn notes(stand: Stand, warm: WarmUp, damaged: bool) -> Vec<String> {
+fn notes(stand: ReplaySetup, warm: WarmUp, damaged: bool) -> Vec<String> {
     let (recording, model) = (stand.recording, stand.model);
     let mut notes = Vec::new();
     if let Some(broken) = recording.bursts.broken() {

@@ -3,13 +3,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{anyhow, bail, Result};
-use hither_profile::bursts::Bursts;
+use hither_profile::bursts::BurstTrace;
 use hither_profile::{Nanos, Profile, ThreadIx};
 
-use crate::app::map::input::{self, Input, Source};
+use crate::app::map::input::{self, MapInput, Source};
 use crate::app::text::shell_line;
-use hither_model::simulate::feed::homes::{touches, Touches};
-use hither_model::simulate::feed::space::{Layout, Space};
+use hither_model::simulate::feed::homes::{first_touches, FirstTouches};
+use hither_model::simulate::feed::space::{ReplaySpace, WindowLayout};
 use hither_model::topology::PuList;
 
 /// Fewer windows than this leave little to judge by.
@@ -25,52 +25,52 @@ fn first_more(before: usize) -> usize {
 }
 
 /// What was recorded of a run.
-pub struct Recording {
+pub struct RunRecording {
     /// Threads to place, and what they share.
-    pub input: Input,
-    pub bursts: Bursts,
-    pub touches: Touches,
+    pub input: MapInput,
+    pub bursts: BurstTrace,
+    pub touches: FirstTouches,
     /// Accesses by window and thread.
     recorded: Vec<Vec<u64>>,
 }
 
 /// A window that is simulated.
-pub struct Window {
+pub struct SimWindow {
     /// Its number in the bursts.
     pub number: usize,
-    pub layout: Layout,
+    pub layout: WindowLayout,
     /// Accesses by thread of the profile.
     pub accesses: Vec<u64>,
     /// Those recorded before it that only warm the caches for it.
-    pub before: Vec<Window>,
+    pub before: Vec<SimWindow>,
 }
 
-impl Window {
-    pub fn own(&self) -> u64 {
-        all(&self.accesses)
+impl SimWindow {
+    pub fn own_accesses(&self) -> u64 {
+        total_accesses(&self.accesses)
     }
 
     /// With those before it.
-    pub fn all(&self) -> u64 {
-        let before = self.before.iter().map(Window::all);
-        before.fold(self.own(), u64::saturating_add)
+    pub fn accesses_with_warm_up(&self) -> u64 {
+        let before = self.before.iter().map(SimWindow::accesses_with_warm_up);
+        before.fold(self.own_accesses(), u64::saturating_add)
     }
 }
 
-fn all(accesses: &[u64]) -> u64 {
+fn total_accesses(accesses: &[u64]) -> u64 {
     accesses.iter().fold(0, |sum, n| sum.saturating_add(*n))
 }
 
-impl Recording {
+impl RunRecording {
     /// `only`: the threads to place, if not all that work.
     ///
     /// # Errors
     /// One sentence when the profile cannot be read or has no bursts.
-    pub fn open(file: &Path, only: Option<&PuList>) -> Result<Recording> {
+    pub fn open(file: &Path, only: Option<&PuList>) -> Result<RunRecording> {
         let shown = file.display().to_string();
         let input = input::read(&Source::Profile(file.to_owned()), only)?;
         let profile = profile(&input)?;
-        let bursts = Bursts::open(file)?.ok_or_else(|| without(&shown, profile))?;
+        let bursts = BurstTrace::open(file)?.ok_or_else(|| missing_recording(&shown, profile))?;
         let threads = profile.threads.len();
         let windows = bursts.windows().iter();
         let windows = windows.map(|window| {
@@ -83,15 +83,15 @@ impl Recording {
             accesses
         });
         let recorded: Vec<Vec<u64>> = windows.collect();
-        let is_empty = recorded.iter().all(|window| all(window) == 0);
+        let is_empty = recorded.iter().all(|window| total_accesses(window) == 0);
         if let Some(broken) = bursts.broken().filter(|_| is_empty) {
             bail!("{broken}; but no window lies before it, so record the program again");
         }
         if is_empty {
             bail!("the bursts of {shown} hold no access; record longer or more of them, see --bursts of `hither trace --help`");
         }
-        let touches = touches(profile);
-        Ok(Recording {
+        let touches = first_touches(profile);
+        Ok(RunRecording {
             touches,
             input,
             bursts,
@@ -102,11 +102,11 @@ impl Recording {
     /// Windows to simulate, in order of time, each with `before` others that warm the caches;
     /// with `None` only what is left out anyway warms them.
     /// `limit`: about how many accesses that may be in all, `None` for all that are recorded.
-    pub fn windows(&self, limit: Option<u64>, before: Option<usize>) -> Vec<Window> {
+    pub fn windows(&self, limit: Option<u64>, before: Option<usize>) -> Vec<SimWindow> {
         let recorded = self.bursts.windows().iter();
         let times: Vec<(Nanos, Nanos)> = recorded.map(|w| (w.start, w.end)).collect();
-        let mut chosen = choose(&self.recorded, &times, limit, before.unwrap_or(0) + 1);
-        let full = (0..times.len()).filter(|at| all(&self.recorded[*at]) > 0);
+        let mut chosen = choose_windows(&self.recorded, &times, limit, before.unwrap_or(0) + 1);
+        let full = (0..times.len()).filter(|at| total_accesses(&self.recorded[*at]) > 0);
         let least = before.map_or(usize::MAX, |_| FEW_WINDOWS);
         begin_earlier(
             &mut chosen,
@@ -115,16 +115,16 @@ impl Recording {
             least,
         );
         let numbers = chosen.iter().flatten();
-        let space = Space::new(numbers.flat_map(|w| self.bursts.places(*w)));
-        let window = |number: &usize| Window {
+        let space = ReplaySpace::new(numbers.flat_map(|w| self.bursts.named_pages(*w)));
+        let window = |number: &usize| SimWindow {
             number: *number,
-            layout: space.layout(self.bursts.places(*number)),
+            layout: space.layout(self.bursts.named_pages(*number)),
             accesses: self.recorded[*number].clone(),
             before: Vec::new(),
         };
         let together = chosen.iter().filter_map(|numbers| {
             let (last, before) = numbers.split_last()?;
-            Some(Window {
+            Some(SimWindow {
                 before: before.iter().map(window).collect(),
                 ..window(last)
             })
@@ -134,7 +134,7 @@ impl Recording {
 
     /// The same windows with fewer before each; before the first one, which may be after as many
     /// as were recorded, half as many so many times.
-    pub fn warmed_by(mut windows: Vec<Window>, before: usize, halves: u32) -> Vec<Window> {
+    pub fn warmed_by(mut windows: Vec<SimWindow>, before: usize, halves: u32) -> Vec<SimWindow> {
         for (at, window) in windows.iter_mut().enumerate() {
             let all = window.before.len();
             let kept = if at == 0 {
@@ -148,8 +148,11 @@ impl Recording {
     }
 
     /// How many windows have something to simulate.
-    pub fn recorded(&self) -> usize {
-        self.recorded.iter().filter(|w| all(w) > 0).count()
+    pub fn window_count(&self) -> usize {
+        self.recorded
+            .iter()
+            .filter(|w| total_accesses(w) > 0)
+            .count()
     }
 
     pub fn profile(&self) -> Result<&Profile> {
@@ -164,7 +167,7 @@ impl Recording {
     }
 
     /// How many of the threads that work do something in the windows that are simulated.
-    pub fn threads_seen(&self, windows: &[Window]) -> usize {
+    pub fn threads_seen(&self, windows: &[SimWindow]) -> usize {
         let there = |thread: &&ThreadIx| {
             let mut windows = windows.iter();
             windows.any(|window| window.accesses[thread.at()] > 0)
@@ -173,7 +176,7 @@ impl Recording {
     }
 
     /// Which threads do work; the others hardly count.
-    pub fn works(&self) -> Vec<bool> {
+    pub fn busy_threads(&self) -> Vec<bool> {
         let mut works = vec![false; self.input.threads.len()];
         for thread in &self.input.placed {
             works[thread.at()] = true;
@@ -196,12 +199,12 @@ impl Recording {
     }
 }
 
-fn profile(input: &Input) -> Result<&Profile> {
+fn profile(input: &MapInput) -> Result<&Profile> {
     let profile = input.profile.as_ref();
     profile.ok_or_else(|| anyhow!("{} is no profile", input.source.file))
 }
 
-fn without(shown: &str, profile: &Profile) -> anyhow::Error {
+fn missing_recording(shown: &str, profile: &Profile) -> anyhow::Error {
     let command = &profile.meta.command;
     if profile.meta.is_online() {
         return anyhow!("{shown} has no bursts, for it was observed by `hither auto`, which sees page faults only; record a run with: hither trace --bursts -- {}", shell_line(command.iter()));
@@ -215,19 +218,21 @@ fn without(shown: &str, profile: &Profile) -> anyhow::Error {
 /// Numbers of windows in groups of so many that follow each other, evenly over the time of the run,
 /// so many groups that they hold about `limit` accesses if they are like the others; at least
 /// [`LEAST_COUNTED`] if there are. `times`: when each begins and ends.
-fn choose(
+fn choose_windows(
     recorded: &[Vec<u64>],
     times: &[(Nanos, Nanos)],
     limit: Option<u64>,
     together: usize,
 ) -> Vec<Vec<usize>> {
     let full: Vec<usize> = (0..recorded.len())
-        .filter(|at| all(&recorded[*at]) > 0)
+        .filter(|at| total_accesses(&recorded[*at]) > 0)
         .collect();
     let mut groups: Vec<&[usize]> = full.rchunks_exact(together).collect();
     groups.reverse();
     let sums = groups.iter().flat_map(|group| group.iter());
-    let total = sums.fold(0u64, |total, at| total.saturating_add(all(&recorded[*at])));
+    let total = sums.fold(0u64, |total, at| {
+        total.saturating_add(total_accesses(&recorded[*at]))
+    });
     let there = groups.len();
     let part = u128::from(limit.unwrap_or(u64::MAX)) * there as u128 / u128::from(total.max(1));
     let count =
@@ -286,7 +291,7 @@ mod tests {
             let times: Vec<_> = (0..sums.len() as u64)
                 .map(|n| (n * 10, n * 10 + 10))
                 .collect();
-            let found = last_of_each(&choose(&recorded, &times, limit, 1));
+            let found = last_of_each(&choose_windows(&recorded, &times, limit, 1));
             assert_eq!(found, expected, "{sums:?} {limit:?}");
         };
         check(&[], None, &[]);
@@ -305,7 +310,7 @@ mod tests {
         let recorded = [10, 10, 0, 10, 10, 10, 10, 10].map(|n| vec![n]);
         let times: Vec<_> = (0..8).map(|n| (n * 10, n * 10 + 10)).collect();
         let check = |limit, together, expected: &[&[usize]]| {
-            assert_eq!(choose(&recorded, &times, limit, together), expected);
+            assert_eq!(choose_windows(&recorded, &times, limit, together), expected);
         };
         check(None, 2, &[&[1, 3], &[4, 5], &[6, 7]]);
         check(Some(40), 2, &[&[1, 3], &[4, 5], &[6, 7]]);
@@ -334,16 +339,16 @@ mod tests {
 
     #[test]
     fn windows_are_warmed_by_fewer() {
-        let window = |before: Vec<Window>| Window {
+        let window = |before: Vec<SimWindow>| SimWindow {
             number: 7,
-            layout: Layout::default(),
+            layout: WindowLayout::default(),
             accesses: vec![1],
             before,
         };
         let some = |n: usize| (0..n).map(|_| window(Vec::new())).collect();
         let check = |counts: [usize; 2], before, halves, expected: [usize; 2]| {
             let windows = counts.map(|n| window(some(n))).into_iter().collect();
-            let found = Recording::warmed_by(windows, before, halves);
+            let found = RunRecording::warmed_by(windows, before, halves);
             let found: Vec<usize> = found.iter().map(|w| w.before.len()).collect();
             assert_eq!(found, expected, "{counts:?} {before}");
         };
@@ -360,7 +365,7 @@ mod tests {
         let check = |starts: &[u64], count: u64, expected: &[usize]| {
             let recorded = vec![vec![1]; starts.len()];
             let times: Vec<_> = starts.iter().map(|start| (*start, start + 1)).collect();
-            let found = last_of_each(&choose(&recorded, &times, Some(count), 1));
+            let found = last_of_each(&choose_windows(&recorded, &times, Some(count), 1));
             assert_eq!(found, expected, "{starts:?}");
         };
         // Most of them are of the beginning.

@@ -4,67 +4,67 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 use anyhow::{anyhow, Result};
-use hither_profile::bursts::{self, Access, Decoder, Piece};
+use hither_profile::bursts::{self, BurstAccess, BurstPiece, PieceDecoder};
 
-use super::model::Model;
-use super::recorded::{Recording, Window};
-use hither_model::simulate::feed::cut::{made_by, Cut};
-use hither_model::simulate::feed::homes::{Ground, Homes, Rule};
-use hither_model::simulate::feed::plan::Plan;
-use hither_model::simulate::feed::space::Layout;
-use hither_model::simulate::outcome::{Counts, Share};
-use hither_model::simulate::{Setup, Simulation, Source};
+use super::model::SimMachine;
+use super::recorded::{RunRecording, SimWindow};
+use hither_model::simulate::feed::cut::{accesses_by_time, PartitionedSource};
+use hither_model::simulate::feed::homes::{PageHomeInput, PageHomeRule, PageHomes};
+use hither_model::simulate::feed::plan::ReplayPlan;
+use hither_model::simulate::feed::space::WindowLayout;
+use hither_model::simulate::outcome::{ActivityCounts, SimulationCounts};
+use hither_model::simulate::{AccessSource, Simulation, WindowSetup};
 
 /// What is played on what.
 #[derive(Clone, Copy)]
-pub struct Stand<'a> {
-    pub recording: &'a Recording,
-    pub windows: &'a [Window],
-    pub model: &'a Model,
-    pub rule: Rule,
+pub struct ReplaySetup<'a> {
+    pub recording: &'a RunRecording,
+    pub windows: &'a [SimWindow],
+    pub model: &'a SimMachine,
+    pub rule: PageHomeRule,
 }
 
 /// What came of a plan.
 #[derive(Default)]
-pub struct Run {
+pub struct ReplayResult {
     /// By window, the parts that count.
-    pub windows: Vec<Vec<Counts>>,
+    pub windows: Vec<Vec<SimulationCounts>>,
     /// Over all windows: by thread, and by group.
-    pub threads: Vec<Share>,
-    pub groups: Vec<Share>,
+    pub threads: Vec<ActivityCounts>,
+    pub groups: Vec<ActivityCounts>,
 }
 
 /// How each window is played: the ends of its parts as shares of it, and whether they count.
-pub type Parts<'a> = &'a [(f64, bool)];
+pub type WindowParts<'a> = &'a [(f64, bool)];
 
-/// Which group an address of a window belongs to, as [`Setup::group`] wants to know.
-pub type Group<'a> = &'a dyn Fn(&Window, u64) -> u32;
+/// Which group an address of a window belongs to, as [`WindowSetup::group`] wants to know.
+pub type AddressGroup<'a> = &'a dyn Fn(&SimWindow, u64) -> u32;
 
-impl<'a> Stand<'a> {
+impl<'a> ReplaySetup<'a> {
     /// Plays a plan. `heard` is told of every window.
     ///
     /// # Errors
     /// When the machine cannot be simulated.
-    pub fn play(
+    pub fn replay_plan(
         &self,
-        plan: &Plan,
-        parts: Parts,
-        group: Option<Group>,
-        heard: &Heard,
-    ) -> Result<Run> {
-        let ground = Ground {
+        plan: &ReplayPlan,
+        parts: WindowParts,
+        group: Option<AddressGroup>,
+        heard: &ReplayMonitor,
+    ) -> Result<ReplayResult> {
+        let ground = PageHomeInput {
             plan,
             touches: &self.recording.touches,
             rule: self.rule,
             unit_nodes: &self.model.unit_nodes,
             nodes: &self.model.nodes,
         };
-        let mut playing = Playing {
+        let mut playing = PlanReplay {
             ground,
             group,
             simulation: Simulation::new(&self.model.machine, true)?,
             goes_on: false,
-            run: Run::default(),
+            run: ReplayResult::default(),
         };
         for window in self.windows {
             for before in &window.before {
@@ -78,60 +78,63 @@ impl<'a> Stand<'a> {
 
     fn window(
         &self,
-        playing: &mut Playing,
-        window: &Window,
-        parts: Parts,
-        heard: &Heard,
-    ) -> Result<Vec<Counts>> {
-        let source = Recorded::new(self.recording, window);
-        let mut cut = Cut::new(source, window.accesses.clone());
+        playing: &mut PlanReplay,
+        window: &SimWindow,
+        parts: WindowParts,
+        heard: &ReplayMonitor,
+    ) -> Result<Vec<SimulationCounts>> {
+        let source = RecordedWindow::new(self.recording, window);
+        let mut cut = PartitionedSource::new(source, window.accesses.clone());
         let recorded = &self.recording.bursts.windows()[window.number];
         let found = playing.window((window, recorded), &mut cut, parts)?;
-        heard.window(cut.inner());
+        heard.window_done(cut.inner());
         Ok(found)
     }
 }
 
 /// A plan while it is played.
-struct Playing<'a> {
-    ground: Ground<'a>,
-    group: Option<Group<'a>>,
+struct PlanReplay<'a> {
+    ground: PageHomeInput<'a>,
+    group: Option<AddressGroup<'a>>,
     simulation: Simulation<'a>,
     /// A part of the window was played.
     goes_on: bool,
-    run: Run,
+    run: ReplayResult,
 }
 
-impl Playing<'_> {
+impl PlanReplay<'_> {
     /// Plays a window, cut where a part ends and where a stage of the plan begins.
     fn window(
         &mut self,
-        (window, recorded): (&Window, &bursts::Window),
-        cut: &mut Cut<Recorded>,
-        parts: Parts,
-    ) -> Result<Vec<Counts>> {
+        (window, recorded): (&SimWindow, &bursts::BurstWindow),
+        cut: &mut PartitionedSource<RecordedWindow>,
+        parts: WindowParts,
+    ) -> Result<Vec<SimulationCounts>> {
         let plan = self.ground.plan;
-        let within = plan.within(recorded.start.saturating_add(1), recorded.end);
+        let within = plan.stages_between(recorded.start.saturating_add(1), recorded.end);
         let threads = window.accesses.len();
         self.goes_on = false;
-        let made = |stage: usize| made_by(plan.stages[stage].start, &recorded.pieces, threads);
+        let made =
+            |stage: usize| accesses_by_time(plan.stages[stage].start, &recorded.pieces, threads);
         let mut turns = within.map(|stage| (stage, made(stage))).peekable();
         let mut reached = 0;
         let mut found = Vec::new();
         for &(share, counts) in parts {
-            let end = cut.share(share);
+            let end = cut.accesses_up_to(share);
             // What counts may have a stage of its own: see plans.rs.
             let begins = recorded.start.saturating_add(u64::from(counts));
-            let mut stage = plan.at(begins).max(reached);
-            let mut sum = Counts::default();
-            while let Some((next, made)) = turns.next_if(|(_, made)| all(made) < all(&end)) {
+            let mut stage = plan.stage_at(begins).max(reached);
+            let mut sum = SimulationCounts::default();
+            while let Some((next, made)) =
+                turns.next_if(|(_, made)| total_accesses(made) < total_accesses(&end))
+            {
                 let upto: Vec<u64> = made.iter().zip(&end).map(|(a, b)| *a.min(b)).collect();
-                if cut.until(&upto) {
+                if cut.extend_to(&upto) {
                     sum += &self.part(window, cut, stage, counts)?;
                 }
                 (stage, reached) = (next, next);
             }
-            cut.until(&end);
+            cut.extend_to(&end);
             sum += &self.part(window, cut, stage, counts)?;
             if counts {
                 found.push(sum);
@@ -142,24 +145,24 @@ impl Playing<'_> {
 
     fn part(
         &mut self,
-        window: &Window,
-        cut: &mut Cut<Recorded>,
+        window: &SimWindow,
+        cut: &mut PartitionedSource<RecordedWindow>,
         stage: usize,
         counts: bool,
-    ) -> Result<Counts> {
+    ) -> Result<SimulationCounts> {
         let plan = self.ground.plan;
-        let homes = Homes::new(self.ground, &window.layout, stage);
+        let homes = PageHomes::new(self.ground, &window.layout, stage);
         let of_group = self
             .group
             .map(|group| move |address| group(window, address));
-        let setup = Setup {
+        let setup = WindowSetup {
             units: &plan.stages[stage].units,
-            home: &|address| homes.of(address),
+            home: &|address| homes.node_of(address),
             group: of_group.as_ref().map(|of| of as &dyn Fn(u64) -> u32),
         };
         let outcome = match std::mem::replace(&mut self.goes_on, true) {
-            false => self.simulation.window(cut, &setup, counts)?,
-            true => self.simulation.part(cut, &setup, counts)?,
+            false => self.simulation.play_window(cut, &setup, counts)?,
+            true => self.simulation.play_part(cut, &setup, counts)?,
         };
         if counts {
             add(&mut self.run.threads, &outcome.threads);
@@ -169,13 +172,13 @@ impl Playing<'_> {
     }
 }
 
-fn all(accesses: &[u64]) -> u64 {
+fn total_accesses(accesses: &[u64]) -> u64 {
     accesses.iter().fold(0, |sum, n| sum.saturating_add(*n))
 }
 
 /// Adds shares to others by position.
-pub fn add(sums: &mut Vec<Share>, shares: &[Share]) {
-    sums.resize(sums.len().max(shares.len()), Share::default());
+pub fn add(sums: &mut Vec<ActivityCounts>, shares: &[ActivityCounts]) {
+    sums.resize(sums.len().max(shares.len()), ActivityCounts::default());
     for (sum, share) in sums.iter_mut().zip(shares) {
         sum.accesses += share.accesses;
         sum.instructions += share.instructions;
@@ -185,14 +188,14 @@ pub fn add(sums: &mut Vec<Share>, shares: &[Share]) {
 }
 
 /// What all simulations together tell while they go on.
-pub struct Heard<'a> {
+pub struct ReplayMonitor<'a> {
     done: &'a (dyn Fn() + Sync),
     damaged: AtomicBool,
 }
 
-impl<'a> Heard<'a> {
+impl<'a> ReplayMonitor<'a> {
     pub fn new(done: &'a (dyn Fn() + Sync)) -> Self {
-        Heard {
+        ReplayMonitor {
             done,
             damaged: AtomicBool::new(false),
         }
@@ -203,8 +206,8 @@ impl<'a> Heard<'a> {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    fn window(&self, source: &Recorded) {
-        if source.decoders.iter().flatten().any(Decoder::damaged) {
+    fn window_done(&self, source: &RecordedWindow) {
+        if source.decoders.iter().flatten().any(PieceDecoder::damaged) {
             self.damaged.store(true, Ordering::Relaxed);
         }
         (self.done)();
@@ -212,15 +215,15 @@ impl<'a> Heard<'a> {
 }
 
 /// A window as it was recorded, in the one address space.
-struct Recorded<'a> {
-    layout: &'a Layout,
+struct RecordedWindow<'a> {
+    layout: &'a WindowLayout,
     threads: Vec<u32>,
     /// By thread of the profile.
-    decoders: Vec<Option<Decoder<'a>>>,
+    decoders: Vec<Option<PieceDecoder<'a>>>,
 }
 
-impl<'a> Recorded<'a> {
-    fn new(recording: &'a Recording, window: &'a Window) -> Self {
+impl<'a> RecordedWindow<'a> {
+    fn new(recording: &'a RunRecording, window: &'a SimWindow) -> Self {
         let there = recording.bursts.threads(window.number);
         let mut decoders: Vec<_> = window.accesses.iter().map(|_| None).collect();
         let mut threads = Vec::new();
@@ -230,7 +233,7 @@ impl<'a> Recorded<'a> {
                 threads.push(thread.0);
             }
         }
-        Recorded {
+        RecordedWindow {
             layout: &window.layout,
             threads,
             decoders,
@@ -238,17 +241,17 @@ impl<'a> Recorded<'a> {
     }
 }
 
-impl Source for Recorded<'_> {
+impl AccessSource for RecordedWindow<'_> {
     fn threads(&self) -> &[u32] {
         &self.threads
     }
 
-    fn next(&mut self, thread: u32, into: &mut Vec<Access>) -> Option<Piece> {
+    fn next_piece(&mut self, thread: u32, into: &mut Vec<BurstAccess>) -> Option<BurstPiece> {
         let decoder = self.decoders.get_mut(thread as usize)?.as_mut()?;
         let piece = decoder.next(into)?;
         if !self.layout.is_plain(piece.process) {
             for access in into {
-                access.address = self.layout.address(piece.process, access.address);
+                access.address = self.layout.replay_address(piece.process, access.address);
             }
         }
         Some(piece)

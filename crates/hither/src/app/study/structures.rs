@@ -3,20 +3,20 @@ use std::collections::HashMap;
 
 use hither_profile::{Profile, RegionIx, PAGE_SIZE};
 
-use super::recorded::Window;
+use super::recorded::SimWindow;
 
 /// Structures that are told apart, the most used; all others are one more.
 const MOST: usize = 20;
 
 /// Structures by region and offset.
-pub struct Structures {
+pub struct StructureIndex {
     pub names: Vec<String>,
     /// By region: begin, end, number of the structure; in order.
     ranges: HashMap<RegionIx, Vec<(u64, u64, u32)>>,
 }
 
-impl Structures {
-    pub fn of(profile: &Profile) -> Structures {
+impl StructureIndex {
+    pub fn of(profile: &Profile) -> StructureIndex {
         let used = |at: &usize| {
             let object = &profile.objects[*at];
             std::cmp::Reverse(object.reads.saturating_add(object.writes))
@@ -37,17 +37,17 @@ impl Structures {
             of_region.sort_unstable();
         }
         let names = order.iter().map(|at| profile.objects[*at].name.clone());
-        Structures {
+        StructureIndex {
             names: names.chain(["(others)".to_owned()]).collect(),
             ranges,
         }
     }
 
     /// The structure that an address of the one space belongs to.
-    pub fn number(&self, window: &Window, address: u64) -> u32 {
+    pub fn structure_at(&self, window: &SimWindow, address: u64) -> u32 {
         let others = self.names.len() as u32 - 1;
         let found = || {
-            let (region, page) = window.layout.page(address / PAGE_SIZE)?;
+            let (region, page) = window.layout.region_of_page(address / PAGE_SIZE)?;
             let offset = page.checked_mul(PAGE_SIZE)? + address % PAGE_SIZE;
             let ranges = self.ranges.get(&region)?;
             let behind = ranges.partition_point(|(begin, ..)| *begin <= offset);

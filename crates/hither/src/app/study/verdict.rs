@@ -1,5 +1,5 @@
 //! Which placement is best, by how much, and how sure that is, in a sentence.
-use hither_profile::{Predicted, Ratio};
+use hither_profile::{PredictedPlacement, RatioEstimate};
 
 use hither_model::units::percent;
 
@@ -7,7 +7,7 @@ use hither_model::units::percent;
 const NOTICEABLE: f64 = 0.005;
 
 /// The fastest, the first of equals.
-pub fn best(all: &[Predicted]) -> usize {
+pub fn fastest(all: &[PredictedPlacement]) -> usize {
     let time = |at: &usize| all[*at].amounts.time;
     (0..all.len())
         .min_by(|a, b| time(a).total_cmp(&time(b)))
@@ -15,8 +15,11 @@ pub fn best(all: &[Predicted]) -> usize {
 }
 
 /// `time`: that of one placement as a ratio to another's.
-pub fn sentence(all: &[Predicted], time: &dyn Fn(usize, usize) -> Option<Ratio>) -> String {
-    let at = best(all);
+pub fn sentence(
+    all: &[PredictedPlacement],
+    time: &dyn Fn(usize, usize) -> Option<RatioEstimate>,
+) -> String {
+    let at = fastest(all);
     let (Some(first), Some(fastest)) = (all.first(), all.get(at)) else {
         return "There is nothing to compare.".to_owned();
     };
@@ -34,13 +37,13 @@ pub fn sentence(all: &[Predicted], time: &dyn Fn(usize, usize) -> Option<Ratio>)
             _ => format!(
                 "None of them is predicted to be faster than {}{}.",
                 first.name,
-                also(&alike)
+                tied_with(&alike)
             ),
         };
     };
     let less = percent(1.0 - time.value);
     if !is_sure(time) {
-        return unsure(all, fastest, time);
+        return uncertain_sentence(all, fastest, time);
     }
     if 1.0 - time.value < NOTICEABLE {
         return format!(
@@ -50,18 +53,22 @@ pub fn sentence(all: &[Predicted], time: &dyn Fn(usize, usize) -> Option<Ratio>)
             range(time)
         );
     }
-    format!("{}{}.", gains(fastest, time, first), also(&alike))
+    format!("{}{}.", gains(fastest, time, first), tied_with(&alike))
 }
 
 /// The fastest is not surely faster than the first; another one may be.
-fn unsure(all: &[Predicted], fastest: &Predicted, time: Ratio) -> String {
+fn uncertain_sentence(
+    all: &[PredictedPlacement],
+    fastest: &PredictedPlacement,
+    time: RatioEstimate,
+) -> String {
     let first = &all[0];
     let doubt = match time.half_width {
         Some(_) => format!("but that may be chance ({})", range(time)),
         None => "but one window does not tell how sure that is".to_owned(),
     };
     let less = percent(1.0 - time.value);
-    let is_gain = |ratio: &Ratio| is_sure(*ratio) && 1.0 - ratio.value >= NOTICEABLE;
+    let is_gain = |ratio: &RatioEstimate| is_sure(*ratio) && 1.0 - ratio.value >= NOTICEABLE;
     let sure = all
         .iter()
         .filter_map(|p| Some((p, p.relative.time.filter(is_gain)?)));
@@ -76,7 +83,7 @@ fn unsure(all: &[Predicted], fastest: &Predicted, time: Ratio) -> String {
     }
 }
 
-fn gains(one: &Predicted, time: Ratio, first: &Predicted) -> String {
+fn gains(one: &PredictedPlacement, time: RatioEstimate, first: &PredictedPlacement) -> String {
     format!(
         "{} is predicted to take {} less time than {} ({})",
         one.name,
@@ -87,21 +94,21 @@ fn gains(one: &Predicted, time: Ratio, first: &Predicted) -> String {
 }
 
 /// What is gained at least and at most; nothing takes less than no time.
-fn range(time: Ratio) -> String {
+fn range(time: RatioEstimate) -> String {
     let half = time.half_width.unwrap_or(0.0);
     let (low, high) = (1.0 - time.value - half, (1.0 - time.value + half).min(1.0));
     format!("95 % confidence: {} to {}", percent(low), percent(high))
 }
 
 /// The interval does not hold 1.
-pub fn is_sure(ratio: Ratio) -> bool {
+pub fn is_sure(ratio: RatioEstimate) -> bool {
     ratio
         .half_width
         .is_some_and(|half| (ratio.value - 1.0).abs() > half)
 }
 
 /// Those that cannot be told from the best.
-fn also(alike: &[&str]) -> String {
+fn tied_with(alike: &[&str]) -> String {
     match alike {
         [] => String::new(),
         [one] => format!("; {one} is as good, as far as this can tell"),
@@ -115,7 +122,7 @@ fn also(alike: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hither_profile::{Amounts, Relative};
+    use hither_profile::{PredictedAmounts, RelativeFigures};
 
     /// Placements `a`, `b`, ... of so much time, and the half widths of that.
     fn check(times: &[(f64, Option<f64>)], parts: &[&str]) {
@@ -131,24 +138,24 @@ mod tests {
 
     fn said(
         times: &[(f64, Option<f64>)],
-        between: &dyn Fn(usize, usize) -> Option<Ratio>,
+        between: &dyn Fn(usize, usize) -> Option<RatioEstimate>,
     ) -> String {
-        let one = |(name, (value, half_width)): (char, &(f64, Option<f64>))| Predicted {
+        let one = |(name, (value, half_width)): (char, &(f64, Option<f64>))| PredictedPlacement {
             name: name.to_string(),
-            relative: Relative {
-                time: Some(Ratio {
+            relative: RelativeFigures {
+                time: Some(RatioEstimate {
                     value: *value,
                     half_width: *half_width,
                 }),
-                ..Relative::default()
+                ..RelativeFigures::default()
             },
-            amounts: Amounts {
+            amounts: PredictedAmounts {
                 time: *value,
-                ..Amounts::default()
+                ..PredictedAmounts::default()
             },
-            ..Predicted::default()
+            ..PredictedPlacement::default()
         };
-        let all: Vec<Predicted> = ('a'..).zip(times).map(one).collect();
+        let all: Vec<PredictedPlacement> = ('a'..).zip(times).map(one).collect();
         sentence(&all, between)
     }
 
@@ -158,7 +165,7 @@ mod tests {
         let check = |half_width, alike: &str| {
             let said = said(&times, &|one, other| {
                 let value = times[one].0 / times[other].0;
-                Some(Ratio { value, half_width })
+                Some(RatioEstimate { value, half_width })
             });
             assert!(
                 said.ends_with(&format!("{alike} as good, as far as this can tell.")),

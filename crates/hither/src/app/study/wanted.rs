@@ -3,14 +3,14 @@ use hither_model::map::{data, threads};
 
 /// What places threads, and pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    pub threads: Threads,
+pub struct PolicyPair {
+    pub threads: ThreadPolicyArg,
     /// A data policy; `None` to leave pages to the system.
     pub data: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
+pub enum ThreadPolicyArg {
     /// As Linux spreads them.
     Os,
     /// A policy of `hither map`.
@@ -23,49 +23,49 @@ pub enum Threads {
 pub const JOINT_DATA: &str = "most-access";
 
 /// What is compared where nothing is said.
-pub const USUAL: [Threads; 8] = [
-    Threads::Os,
-    Threads::Policy("compact"),
-    Threads::RANDOM,
-    Threads::Policy("scatter"),
-    Threads::Policy("locality"),
-    Threads::Policy("balanced-locality"),
-    Threads::Policy("distance"),
-    Threads::Joint,
+pub const USUAL: [ThreadPolicyArg; 8] = [
+    ThreadPolicyArg::Os,
+    ThreadPolicyArg::Policy("compact"),
+    ThreadPolicyArg::RANDOM,
+    ThreadPolicyArg::Policy("scatter"),
+    ThreadPolicyArg::Policy("locality"),
+    ThreadPolicyArg::Policy("balanced-locality"),
+    ThreadPolicyArg::Policy("distance"),
+    ThreadPolicyArg::Joint,
 ];
 
-impl Threads {
-    pub const RANDOM: Threads = Threads::Policy("random");
+impl ThreadPolicyArg {
+    pub const RANDOM: ThreadPolicyArg = ThreadPolicyArg::Policy("random");
 
     pub fn name(self) -> &'static str {
         match self {
-            Threads::Os => "os",
-            Threads::Policy(name) => name,
-            Threads::Joint => "joint",
+            ThreadPolicyArg::Os => "os",
+            ThreadPolicyArg::Policy(name) => name,
+            ThreadPolicyArg::Joint => "joint",
         }
     }
 
     /// A policy of `hither map` that knows where threads should be.
     pub fn is_known(self) -> bool {
-        matches!(self, Threads::Policy(_)) && !self.is_chance()
+        matches!(self, ThreadPolicyArg::Policy(_)) && !self.is_chance()
     }
 
     /// Another seed may put threads elsewhere, and nothing else tells where they should be.
     pub fn is_chance(self) -> bool {
-        [Threads::Os, Threads::RANDOM].contains(&self)
+        [ThreadPolicyArg::Os, ThreadPolicyArg::RANDOM].contains(&self)
     }
 }
 
-impl From<Threads> for Wanted {
-    fn from(threads: Threads) -> Wanted {
-        Wanted {
+impl From<ThreadPolicyArg> for PolicyPair {
+    fn from(threads: ThreadPolicyArg) -> PolicyPair {
+        PolicyPair {
             threads,
             data: None,
         }
     }
 }
 
-impl Wanted {
+impl PolicyPair {
     pub fn name(&self) -> String {
         match &self.data {
             Some(data) => format!("{}+{data}", self.threads.name()),
@@ -74,21 +74,21 @@ impl Wanted {
     }
 }
 
-pub fn parse(text: &str) -> Result<Wanted, String> {
+pub fn parse(text: &str) -> Result<PolicyPair, String> {
     let (name, data) = match text.split_once('+') {
         Some((name, data)) => (name, Some(data)),
         None => (text, None),
     };
     let threads = match name {
-        "os" => Threads::Os,
-        "joint" if data.is_none() => Threads::Joint,
+        "os" => ThreadPolicyArg::Os,
+        "joint" if data.is_none() => ThreadPolicyArg::Joint,
         "joint" => return Err("joint places pages itself; write it alone".to_owned()),
-        _ => Threads::Policy(policy(name)?),
+        _ => ThreadPolicyArg::Policy(policy(name)?),
     };
     if let Some(data) = data {
-        data::by_name(data)?;
+        data::data_policy_by_name(data)?;
     }
-    Ok(Wanted {
+    Ok(PolicyPair {
         threads,
         // First touch is what happens to pages that nobody places.
         data: data
@@ -102,7 +102,7 @@ pub fn parse(text: &str) -> Result<Wanted, String> {
 /// # Errors
 /// When there is none.
 pub fn policy(name: &str) -> Result<&'static str, String> {
-    let known = threads::ALL.iter().map(|p| p.name());
+    let known = threads::THREAD_POLICIES.iter().map(|p| p.name());
     let found = known.clone().find(|known| *known == name);
     found.ok_or_else(|| {
         let names: Vec<_> = known.collect();

@@ -2,10 +2,10 @@
 //! recorded before it; so much that twice as much would change the results by less than 1 %.
 use anyhow::Result;
 
-use super::recorded::{Recording, Window, FEW_WINDOWS};
-use super::replay::{side_by_side, Parts, Run};
-use hither_model::simulate::machine::Machine;
-use hither_model::simulate::outcome::Counts;
+use super::recorded::{RunRecording, SimWindow, FEW_WINDOWS};
+use super::replay::{side_by_side, ReplayResult, WindowParts};
+use hither_model::simulate::machine::SimulatedMachine;
+use hither_model::simulate::outcome::SimulationCounts;
 
 /// Shares of a window that are tried, each twice the one before; the last is what the largest
 /// one is compared with.
@@ -22,15 +22,15 @@ const LEAST_WINDOWS: usize = 4;
 
 /// What lines are to the machine.
 #[derive(Clone, Copy)]
-pub struct Line {
+pub struct LineTraffic {
     /// Bytes.
     pub length: f64,
     /// Cycles that a read of the farthest memory takes with nothing else under way.
     pub latency: f64,
 }
 
-impl Line {
-    pub fn of(machine: &Machine) -> Line {
+impl LineTraffic {
+    pub fn of_machine(machine: &SimulatedMachine) -> LineTraffic {
         let arrays = machine.nodes.iter().map(|node| {
             let dram = &node.dram;
             dram.controller + dram.rcd + dram.cas + dram.burst
@@ -43,7 +43,7 @@ impl Line {
         let ways = links.routes.iter().flatten().map(way);
         let caches = machine.levels.last().map_or(0, |level| level.latency);
         let latency = f64::from(caches) + arrays.fold(0.0, f64::max) + ways.fold(0.0, f64::max);
-        Line {
+        LineTraffic {
             length: f64::from(machine.line),
             latency,
         }
@@ -51,7 +51,7 @@ impl Line {
 }
 
 /// Relative changes of time, misses of the last level and traffic.
-pub type Changes = [f64; 3];
+pub type WarmUpChanges = [f64; 3];
 
 /// What warms up, and what twice as much changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -61,7 +61,7 @@ pub struct WarmUp {
     /// Windows before each one.
     pub before: usize,
     /// `None` where that was not tried.
-    pub changes: Option<Changes>,
+    pub changes: Option<WarmUpChanges>,
 }
 
 impl WarmUp {
@@ -80,18 +80,21 @@ impl WarmUp {
 ///
 /// # Errors
 /// As `play`.
-pub fn find(
-    recording: &Recording,
+pub fn find_warm_up(
+    recording: &RunRecording,
     limit: Option<u64>,
     jobs: Option<u32>,
-    line: Line,
-    play: impl Fn(&[Window], Parts) -> Result<Run> + Sync,
+    line: LineTraffic,
+    play: impl Fn(&[SimWindow], WindowParts) -> Result<ReplayResult> + Sync,
 ) -> Result<WarmUp> {
     let ends = SHARES.iter().chain([&1.0]);
     let parts: Vec<(f64, bool)> = ends.map(|end| (*end, true)).collect();
-    let played = |windows: &[Window]| Ok::<_, anyhow::Error>(play(windows, &parts)?.windows);
-    if recording.recorded() < LEAST_WINDOWS {
-        return Ok(choose(&played(&recording.windows(limit, Some(0)))?, line));
+    let played = |windows: &[SimWindow]| Ok::<_, anyhow::Error>(play(windows, &parts)?.windows);
+    if recording.window_count() < LEAST_WINDOWS {
+        return Ok(choose_warm_up(
+            &played(&recording.windows(limit, Some(0)))?,
+            line,
+        ));
     }
     let mut found: Vec<WarmUp> = Vec::new();
     for before in BEFORE {
@@ -107,11 +110,11 @@ pub fn find(
         let played = side_by_side(all.len(), jobs, |at| {
             let windows = recording.windows(limit, Some(2 * before));
             let halves = (all.len() - 1 - at) as u32;
-            played(&Recording::warmed_by(windows, all[at], halves))
+            played(&RunRecording::warmed_by(windows, all[at], halves))
         })?;
         let warm = match &played[..] {
-            [none, one, two] => compare(none, one, two, line),
-            [once, twice] => deeper(before, once, twice, line),
+            [none, one, two] => smallest_share(none, one, two, line),
+            [once, twice] => more_windows_before(before, once, twice, line),
             _ => WarmUp::default(),
         };
         found.push(warm);
@@ -128,10 +131,13 @@ pub fn find(
 
 /// Whether so many windows can be played before each without playing far more than is wanted, or
 /// leaving too few that count, and twice as many to compare with were recorded.
-fn is_affordable(recording: &Recording, limit: Option<u64>, before: usize) -> bool {
+fn is_affordable(recording: &RunRecording, limit: Option<u64>, before: usize) -> bool {
     let windows = |before| recording.windows(limit, Some(before));
     let (wanted, fewer) = (windows(before), windows(before / 2));
-    let accesses: f64 = wanted.iter().map(|w| w.all() as f64).sum();
+    let accesses: f64 = wanted
+        .iter()
+        .map(|w| w.accesses_with_warm_up() as f64)
+        .sum();
     let most = limit.map_or(f64::INFINITY, |limit| limit as f64 * MOST);
     accesses <= most
         && wanted.len() >= FEW_WINDOWS.min(fewer.len())
@@ -140,23 +146,33 @@ fn is_affordable(recording: &Recording, limit: Option<u64>, before: usize) -> bo
 
 /// Of the same windows, played with none, one and two before each: the smallest share for which one
 /// more before changes nothing in what follows, else one before.
-fn compare(none: &[Vec<Counts>], one: &[Vec<Counts>], two: &[Vec<Counts>], line: Line) -> WarmUp {
+fn smallest_share(
+    none: &[Vec<SimulationCounts>],
+    one: &[Vec<SimulationCounts>],
+    two: &[Vec<SimulationCounts>],
+    line: LineTraffic,
+) -> WarmUp {
     let shares = SHARES.iter().enumerate().take(SHARES.len() - 1);
     let mut within = shares.map(|(at, share)| WarmUp {
         share: *share,
         before: 0,
         changes: Some(changes(
-            figures(&behind(none, at), line),
-            figures(&behind(one, at), line),
+            figures(&counts_after_warm_up(none, at), line),
+            figures(&counts_after_warm_up(one, at), line),
         )),
     });
     let found = within.find(|warm| warm.is_settled());
-    found.unwrap_or_else(|| deeper(1, one, two, line))
+    found.unwrap_or_else(|| more_windows_before(1, one, two, line))
 }
 
 /// Of the same windows, played with so many before each and with twice as many.
-fn deeper(before: usize, once: &[Vec<Counts>], twice: &[Vec<Counts>], line: Line) -> WarmUp {
-    let whole = |windows: &[Vec<Counts>]| figures(&sum(windows.iter().flatten()), line);
+fn more_windows_before(
+    before: usize,
+    once: &[Vec<SimulationCounts>],
+    twice: &[Vec<SimulationCounts>],
+    line: LineTraffic,
+) -> WarmUp {
+    let whole = |windows: &[Vec<SimulationCounts>]| figures(&sum(windows.iter().flatten()), line);
     WarmUp {
         share: 0.0,
         before,
@@ -165,14 +181,14 @@ fn deeper(before: usize, once: &[Vec<Counts>], twice: &[Vec<Counts>], line: Line
 }
 
 /// What is counted when a share of each window warms up.
-fn behind(windows: &[Vec<Counts>], share: usize) -> Counts {
+fn counts_after_warm_up(windows: &[Vec<SimulationCounts>], share: usize) -> SimulationCounts {
     sum(windows
         .iter()
         .flat_map(|parts| parts.iter().skip(share + 1)))
 }
 
-fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
-    all.fold(Counts::default(), |mut sum, counts| {
+fn sum<'a>(all: impl Iterator<Item = &'a SimulationCounts>) -> SimulationCounts {
+    all.fold(SimulationCounts::default(), |mut sum, counts| {
         sum += counts;
         sum
     })
@@ -180,9 +196,11 @@ fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
 
 /// Of windows that are too few for [`compare`]: the smallest share for which twice as much changes
 /// nothing.
-fn choose(windows: &[Vec<Counts>], line: Line) -> WarmUp {
+fn choose_warm_up(windows: &[Vec<SimulationCounts>], line: LineTraffic) -> WarmUp {
     let all = 0..SHARES.len();
-    let all: Vec<_> = all.map(|at| figures(&behind(windows, at), line)).collect();
+    let all: Vec<_> = all
+        .map(|at| figures(&counts_after_warm_up(windows, at), line))
+        .collect();
     let tried = (0..SHARES.len() - 1).map(|at| WarmUp {
         share: SHARES[at],
         before: 0,
@@ -196,7 +214,7 @@ fn choose(windows: &[Vec<Counts>], line: Line) -> WarmUp {
 /// Time, misses of the last level and traffic in lines, for each instruction, and what is as good
 /// as none: a line in the time that one takes at most. A hundredth of that changes time by less
 /// than 1 %, whoever waits for it.
-fn figures(counts: &Counts, line: Line) -> [(f64, f64); 3] {
+fn figures(counts: &SimulationCounts, line: LineTraffic) -> [(f64, f64); 3] {
     let instructions = counts.instructions.max(1) as f64;
     let misses = counts.levels.last().map_or(0, |l| l.misses.iter().sum());
     let bytes: u64 = counts.link_bytes.iter().sum();
@@ -215,7 +233,7 @@ fn figures(counts: &Counts, line: Line) -> [(f64, f64); 3] {
     ]
 }
 
-fn changes(once: [(f64, f64); 3], twice: [(f64, f64); 3]) -> Changes {
+fn changes(once: [(f64, f64); 3], twice: [(f64, f64); 3]) -> WarmUpChanges {
     std::array::from_fn(|at| {
         let ((a, few), (b, _)) = (once[at], twice[at]);
         let base = a.max(few);
@@ -233,23 +251,23 @@ mod tests {
     use crate::app::study::model;
     use hither_model::simulate::outcome::LevelCounts;
 
-    const LINE: Line = Line {
+    const LINE: LineTraffic = LineTraffic {
         length: 64.0,
         latency: 100.0,
     };
 
     /// A window whose parts of 1/32, 1/32, 1/16, 1/8, 1/4, 1/2 have so many misses each, and
     /// `scale` instructions for each 1/32.
-    fn window(misses: [u64; 6], scale: u64) -> Vec<Counts> {
+    fn window(misses: [u64; 6], scale: u64) -> Vec<SimulationCounts> {
         let sizes = [1, 1, 2, 4, 8, 16];
-        let part = |(size, misses): (u64, u64)| Counts {
+        let part = |(size, misses): (u64, u64)| SimulationCounts {
             instructions: size * scale,
             cycles: (size * scale) as f64,
             levels: vec![LevelCounts {
                 misses: [misses, 0, 0, 0],
                 ..LevelCounts::default()
             }],
-            ..Counts::default()
+            ..SimulationCounts::default()
         };
         sizes.into_iter().zip(misses).map(part).collect()
     }
@@ -257,7 +275,7 @@ mod tests {
     #[test]
     fn the_smallest_share_that_settles_is_taken() {
         let check = |misses, share, settled| {
-            let found = choose(&[window(misses, 1000)], LINE);
+            let found = choose_warm_up(&[window(misses, 1000)], LINE);
             assert_eq!(
                 (found.share, found.is_settled()),
                 (share, settled),
@@ -278,7 +296,7 @@ mod tests {
         let even = [10, 10, 20, 40, 80, 160];
         let check = |none, one, two, expected| {
             let [none, one, two] = [none, one, two].map(|misses| [window(misses, 1000)]);
-            let found = compare(&none, &one, &two, LINE);
+            let found = smallest_share(&none, &one, &two, LINE);
             assert_eq!((found.share, found.before, found.is_settled()), expected);
         };
         check(even, even, even, (1.0 / 32.0, 0, true));
@@ -299,7 +317,7 @@ mod tests {
         let few = [10, 10, 20, 40, 80, 160];
         let check = |once: [u64; 6], twice: [u64; 6], expected| {
             let [once, twice] = [once, twice].map(|misses| [window(misses, 1000)]);
-            let found = deeper(4, &once, &twice, LINE);
+            let found = more_windows_before(4, &once, &twice, LINE);
             assert_eq!((found.share, found.before), (0.0, 4));
             assert_eq!(found.change(), Some(expected), "{once:?}");
         };
@@ -313,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_program_without_misses_is_warm() {
-        let found = choose(&[window([0, 0, 0, 0, 0, 1], 100_000)], LINE);
+        let found = choose_warm_up(&[window([0, 0, 0, 0, 0, 1], 100_000)], LINE);
         assert_eq!((found.share, found.is_settled()), (1.0 / 32.0, true));
     }
 
@@ -321,7 +339,7 @@ mod tests {
     #[test]
     fn a_line_takes_as_long_as_from_the_farthest_memory() {
         let names = vec![Some("xeon-x7550x4".to_owned())];
-        let line = Line::of(&model::models(names, None).unwrap()[0].machine);
+        let line = LineTraffic::of_machine(&model::models(names, None).unwrap()[0].machine);
         let nanoseconds = line.latency / 2.0;
         assert!((nanoseconds - 198.0).abs() < 1.0, "{nanoseconds}");
     }

@@ -11,17 +11,17 @@
 use hither_profile::NodeIx;
 
 use super::matrix::SharingMatrix;
-use super::Storage;
+use super::DetectorFootprint;
 use super::{
-    element, forget_objects, marks, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAGE,
-    SHARERS, SUB_BLOCK,
+    element, forget_objects, marks, AccessObservation, FaultAccess, MemoryObject, ObjectPage,
+    SharerId, SharingDetector, PAGE, SHARERS, SUB_BLOCK, TABLE_ENTRIES,
 };
 
 const SUB_BLOCKS: usize = (PAGE / SUB_BLOCK) as usize;
 const NOBODY: u16 = 0;
 
 /// Of a sub-block, most recently used first: members, counted from 1.
-type Sharers = [u16; SHARERS];
+type MruSharers = [u16; SHARERS];
 
 /// The table. What was never used of it is all zeros and takes no memory.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct AffinityTable {
     numbers: Vec<u64>,
     /// A NUMA vector for each element.
     counters: Vec<u16>,
-    blocks: Vec<[Sharers; SUB_BLOCKS]>,
+    blocks: Vec<[MruSharers; SUB_BLOCKS]>,
     /// Elements that are in use.
     used: Vec<u32>,
     /// Most that were at a time.
@@ -43,12 +43,12 @@ impl AffinityTable {
     /// For a machine of so many nodes.
     #[must_use]
     pub fn new(nodes: usize) -> AffinityTable {
-        AffinityTable::sized(nodes, ELEMENTS)
+        AffinityTable::with_entries(nodes, TABLE_ENTRIES)
     }
 
     /// With room for so many pages.
     #[must_use]
-    pub fn sized(nodes: usize, elements: usize) -> AffinityTable {
+    pub fn with_entries(nodes: usize, elements: usize) -> AffinityTable {
         let (nodes, elements) = (nodes.max(1), elements.max(1));
         AffinityTable {
             nodes,
@@ -64,26 +64,26 @@ impl AffinityTable {
     /// Accesses to a page by node, as far as ageing left them; `None` of a page that nobody
     /// accessed.
     #[cfg(test)]
-    pub fn numa_vector(&self, page: Page) -> Option<&[u16]> {
+    pub fn numa_vector(&self, page: ObjectPage) -> Option<&[u16]> {
         let at = self.find(page)? * self.nodes;
         self.counters.get(at..at + self.nodes)
     }
 
-    fn place(&self, page: Page) -> usize {
+    fn place(&self, page: ObjectPage) -> usize {
         element(page.object, page.number, self.objects.len())
     }
 
-    fn is_at(&self, page: Page, at: usize) -> bool {
+    fn is_at(&self, page: ObjectPage, at: usize) -> bool {
         (self.objects[at], self.numbers[at]) == (page.object.0.wrapping_add(1), page.number)
     }
 
-    fn find(&self, page: Page) -> Option<usize> {
+    fn find(&self, page: ObjectPage) -> Option<usize> {
         let at = self.place(page);
         self.is_at(page, at).then_some(at)
     }
 
     /// Whether the entry is new, and which it is.
-    fn entry(&mut self, page: Page) -> (bool, usize) {
+    fn entry(&mut self, page: ObjectPage) -> (bool, usize) {
         let at = self.place(page);
         if self.is_at(page, at) {
             return (false, at);
@@ -104,12 +104,12 @@ impl AffinityTable {
     }
 }
 
-impl Detector for AffinityTable {
-    fn access(&mut self, access: &Access, matrix: &mut SharingMatrix) -> Seen {
+impl SharingDetector for AffinityTable {
+    fn access(&mut self, access: &FaultAccess, matrix: &mut SharingMatrix) -> AccessObservation {
         let (new, entry) = self.entry(access.page);
         let block = (u64::from(access.offset) / SUB_BLOCK) as usize % SUB_BLOCKS;
-        hand_over(&mut self.blocks[entry][block], access.who, matrix);
-        let mixed = is_of_others(&self.blocks[entry], access.who);
+        hand_over(&mut self.blocks[entry][block], access.thread, matrix);
+        let mixed = is_of_others(&self.blocks[entry], access.thread);
         let vector = self.vector(entry);
         if let Some(&full) = vector.get(access.node.at()) {
             if full == u16::MAX {
@@ -117,25 +117,25 @@ impl Detector for AffinityTable {
             }
             vector[access.node.at()] += 1;
         }
-        Seen {
+        AccessObservation {
             known: !new,
             mixed,
             belongs: belongs(vector),
         }
     }
 
-    fn is_of_others(&self, page: Page, who: Member) -> bool {
+    fn is_used_by_others(&self, page: ObjectPage, who: SharerId) -> bool {
         let entry = self.find(page);
         entry.is_some_and(|at| is_of_others(&self.blocks[at], who))
     }
 
-    fn migrated(&mut self, page: Page) {
+    fn page_migrated(&mut self, page: ObjectPage) {
         if let Some(entry) = self.find(page) {
             halve(self.vector(entry));
         }
     }
 
-    fn window(&mut self) {
+    fn end_window(&mut self) {
         for &at in &self.used {
             for sharers in &mut self.blocks[at as usize] {
                 sharers[1] = NOBODY;
@@ -143,7 +143,7 @@ impl Detector for AffinityTable {
         }
     }
 
-    fn forget_members(&mut self, gone: &[Member]) {
+    fn forget_members(&mut self, gone: &[SharerId]) {
         let marks = marks(gone);
         let is_gone = |who: u16| who != NOBODY && marks.get(usize::from(who - 1)) == Some(&true);
         for &at in &self.used {
@@ -158,17 +158,17 @@ impl Detector for AffinityTable {
         }
     }
 
-    fn forget_objects(&mut self, gone: &[Object]) {
+    fn forget_objects(&mut self, gone: &[MemoryObject]) {
         forget_objects(&mut self.objects, &mut self.used, gone);
     }
 
-    fn storage(&self) -> Storage {
-        Storage::of_affinity_table(self.most, self.nodes)
+    fn footprint(&self) -> DetectorFootprint {
+        DetectorFootprint::of_affinity_table(self.most, self.nodes)
     }
 }
 
 /// Whether others than this one are known to use some of it.
-fn is_of_others(blocks: &[Sharers], who: Member) -> bool {
+fn is_of_others(blocks: &[MruSharers], who: SharerId) -> bool {
     let mut sharers = blocks.iter().flatten();
     sharers.any(|sharer| ![NOBODY, who.0 + 1].contains(sharer))
 }
@@ -177,13 +177,13 @@ fn is_of_others(blocks: &[Sharers], who: Member) -> bool {
 /// moves back. The two share, each time that one of them comes (3.2), until the one that
 /// moved back was not seen for a window of time: else a page that one thread filled and
 /// another one uses would count as shared for ever.
-fn hand_over(sharers: &mut Sharers, who: Member, matrix: &mut SharingMatrix) {
+fn hand_over(sharers: &mut MruSharers, who: SharerId, matrix: &mut SharingMatrix) {
     let me = who.0 + 1;
     if sharers[0] != me {
         *sharers = [me, sharers[0]];
     }
     if sharers[1] != NOBODY {
-        matrix.share(who, Member(sharers[1] - 1));
+        matrix.share(who, SharerId(sharers[1] - 1));
     }
 }
 

@@ -19,7 +19,7 @@ pub const REST: Nanos = 200_000_000;
 
 /// What the user asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct SamplingLimits {
     /// Of all faults, so many in a hundred are to be ours.
     pub share: f64,
     /// Processor time for sampling, in per cent of the target's.
@@ -31,9 +31,9 @@ pub struct Limits {
     pub most: u32,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for SamplingLimits {
+    fn default() -> SamplingLimits {
+        SamplingLimits {
             share: 10.0,
             budget: 2.0,
             least: 4,
@@ -44,7 +44,7 @@ impl Default for Limits {
 
 /// Where things stand, all since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ControllerInput {
     /// The time.
     pub at: Nanos,
     /// Threads that live.
@@ -63,11 +63,11 @@ pub struct Standing {
 
 /// Decides how many pages to take.
 #[derive(Clone, Debug)]
-pub struct Controller {
-    limits: Limits,
-    before: Standing,
+pub struct FaultRateController {
+    limits: SamplingLimits,
+    before: ControllerInput,
     /// Nanoseconds that may be spent now; below 0 what was spent too much.
-    purse: f64,
+    credit: f64,
     /// What comes into it, in nanoseconds per nanosecond.
     income: f64,
     /// What goes out of it from one decision to the next.
@@ -89,13 +89,13 @@ const MOST_TIMES: u64 = 8;
 /// Threads that the least number of pages grows with, at most.
 const MOST_THREADS: usize = 256;
 
-impl Controller {
+impl FaultRateController {
     #[must_use]
-    pub fn new(limits: Limits) -> Controller {
-        Controller {
+    pub fn new(limits: SamplingLimits) -> FaultRateController {
+        FaultRateController {
             limits,
-            before: Standing::default(),
-            purse: 0.0,
+            before: ControllerInput::default(),
+            credit: 0.0,
             income: 0.0,
             outgo: 0.0,
             lately: (0, 0),
@@ -103,18 +103,18 @@ impl Controller {
     }
 
     /// Pages to take now, each of which costs `price` nanoseconds.
-    pub fn wanted(&mut self, now: Standing, price: Nanos) -> u32 {
+    pub fn pages_to_take(&mut self, now: ControllerInput, price: Nanos) -> u32 {
         let rate = self.limits.budget / 100.0;
         let ran = now.target.saturating_sub(self.before.target);
         let spent = now.spent.saturating_sub(self.before.spent);
         let passed = now.at.saturating_sub(self.before.at).max(1);
-        let times = self.times(now);
+        let times = self.fault_multiplier(now);
         self.before = now;
         let income = ran as f64 * rate;
         self.income += (income / passed as f64 - self.income) / 4.0;
-        self.purse = (self.purse + income - spent as f64).min(KEPT as f64 * rate);
+        self.credit = (self.credit + income - spent as f64).min(KEPT as f64 * rate);
         self.outgo += (spent as f64 - self.outgo) / 4.0;
-        let affordable = (self.purse / price.max(1) as f64).max(0.0) as u64;
+        let affordable = (self.credit / price.max(1) as f64).max(0.0) as u64;
         let share = self.limits.share.clamp(0.0, 99.0);
         let goal = (now.natural as f64 * share / (100.0 - share)) as u64;
         let due = goal.saturating_sub(now.extra);
@@ -128,7 +128,7 @@ impl Controller {
     }
 
     /// How many times more faults than as a rule it takes until one tells of an event.
-    fn times(&mut self, now: Standing) -> u64 {
+    fn fault_multiplier(&mut self, now: ControllerInput) -> u64 {
         let (faults, events) = &mut self.lately;
         *faults += now.extra.saturating_sub(self.before.extra);
         *events += now.events.saturating_sub(self.before.events);
@@ -144,8 +144,8 @@ impl Controller {
 
     /// How long until the next decision: until what it will cost is there again.
     #[must_use]
-    pub fn pause(&self) -> Nanos {
-        let lacking = (self.outgo - self.purse).max(0.0);
+    pub fn next_wait(&self) -> Nanos {
+        let lacking = (self.outgo - self.credit).max(0.0);
         let wait = lacking / self.income.max(f64::MIN_POSITIVE);
         (wait.min(REST as f64) as Nanos).max(TICK)
     }

@@ -1,12 +1,12 @@
 //! The sharing matrix (kMAF 3.2 and 3.4.2): how often each pair of threads was seen to share.
-use super::Member;
+use super::SharerId;
 
 /// What an event adds. kMAF ages by M - (M >> 2), which leaves values below 4 as they are;
 /// with this unit what stays for ever is less than a hundredth of an event.
-pub const EVENT: u32 = 1024;
+pub const EVENT_WEIGHT: u32 = 1024;
 /// What is left of an event after ten times of ageing: from there on it is forgotten. Else
 /// pairs that met once would together outweigh those that talk now.
-pub const FAINT: u32 = EVENT / 16;
+pub const MIN_WEIGHT: u32 = EVENT_WEIGHT / 16;
 
 /// M\[i\]\[j\] = M\[j\]\[i\], in units of 1 / EVENT events; the diagonal is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub struct SharingMatrix {
     cells: Vec<u32>,
     events: u64,
     /// Events since they were taken last, as far as they are kept.
-    fresh: Vec<(Member, Member)>,
+    fresh: Vec<(SharerId, SharerId)>,
 }
 
 /// Fresh events that are kept when nobody takes them: one access makes few.
-const FRESH: usize = 1024;
+const MAX_FRESH_EVENTS: usize = 1024;
 
 impl SharingMatrix {
     /// Rows that were ever used.
@@ -44,7 +44,7 @@ impl SharingMatrix {
 
     /// Weight of the events between two threads; 0 of one with itself.
     #[must_use]
-    pub fn get(&self, a: Member, b: Member) -> u32 {
+    pub fn get(&self, a: SharerId, b: SharerId) -> u32 {
         if a.at().max(b.at()) >= self.side {
             return 0;
         }
@@ -52,22 +52,22 @@ impl SharingMatrix {
     }
 
     /// Records a sharing event of two different threads.
-    pub fn share(&mut self, a: Member, b: Member) {
+    pub fn share(&mut self, a: SharerId, b: SharerId) {
         if a == b {
             return;
         }
         self.reach(a.at().max(b.at()) + 1);
         for at in [a.at() * self.side + b.at(), b.at() * self.side + a.at()] {
-            self.cells[at] = self.cells[at].saturating_add(EVENT);
+            self.cells[at] = self.cells[at].saturating_add(EVENT_WEIGHT);
         }
         self.events += 1;
-        if self.fresh.len() < FRESH {
+        if self.fresh.len() < MAX_FRESH_EVENTS {
             self.fresh.push((a, b));
         }
     }
 
     /// The events since the last call.
-    pub fn take_fresh(&mut self) -> impl Iterator<Item = (Member, Member)> + '_ {
+    pub fn take_fresh(&mut self) -> impl Iterator<Item = (SharerId, SharerId)> + '_ {
         self.fresh.drain(..)
     }
 
@@ -79,7 +79,7 @@ impl SharingMatrix {
     }
 
     /// A thread is gone, and so is what it shared.
-    pub fn clear(&mut self, member: Member) {
+    pub fn clear(&mut self, member: SharerId) {
         if member.at() >= self.side {
             return;
         }
@@ -90,13 +90,13 @@ impl SharingMatrix {
     }
 
     /// Pairs i < j that share, with the weight of their events.
-    pub fn pairs(&self) -> impl Iterator<Item = (Member, Member, u32)> + '_ {
+    pub fn pairs(&self) -> impl Iterator<Item = (SharerId, SharerId, u32)> + '_ {
         let rows = 0..u16::try_from(self.members).unwrap_or(u16::MAX);
         let all = rows.clone().flat_map(move |i| {
             let above = i + 1..rows.end;
-            above.map(move |j| (Member(i), Member(j), self.get(Member(i), Member(j))))
+            above.map(move |j| (SharerId(i), SharerId(j), self.get(SharerId(i), SharerId(j))))
         });
-        all.filter(|&(_, _, weight)| weight >= FAINT)
+        all.filter(|&(_, _, weight)| weight >= MIN_WEIGHT)
     }
 
     fn reach(&mut self, members: usize) {

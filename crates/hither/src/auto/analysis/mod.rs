@@ -28,9 +28,9 @@ pub const SHARERS: usize = 2;
 /// A thread that lives: its row in the matrix. Numbers of threads that ended are given out
 /// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Member(pub u16);
+pub struct SharerId(pub u16);
 
-impl Member {
+impl SharerId {
     #[must_use]
     pub fn at(self) -> usize {
         usize::from(self.0)
@@ -40,22 +40,22 @@ impl Member {
 /// Something that is made of pages: the private memory of a process, or a file or piece of
 /// shared memory, whoever maps it and wherever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Object(pub u32);
+pub struct MemoryObject(pub u32);
 
 /// A page of 4 KiB: of private memory its address / 4096, else its offset / 4096.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Page {
-    pub object: Object,
+pub struct ObjectPage {
+    pub object: MemoryObject,
     pub number: u64,
 }
 
 /// A page fault, which tells of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    pub who: Member,
+pub struct FaultAccess {
+    pub thread: SharerId,
     /// The node of the processor that it happened on.
     pub node: NodeIx,
-    pub page: Page,
+    pub page: ObjectPage,
     /// Byte within the page.
     pub offset: u16,
     pub at: Nanos,
@@ -63,7 +63,7 @@ pub struct Access {
 
 /// What an access told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct AccessObservation {
     /// The page had been accessed before: the fault is one that a sampler caused.
     pub known: bool,
     /// Others accessed the page too, though perhaps other parts of it.
@@ -75,19 +75,19 @@ pub struct Seen {
 /// Elements of a table (SPCD III.B.1): 1 GB of address space in pages of 4 KiB. It is the
 /// upper bound of both tables; of two entries that fall on one element the later overwrites
 /// the earlier.
-pub const ELEMENTS: usize = 256_000;
+pub const TABLE_ENTRIES: usize = 256_000;
 
 /// As the hash function of Linux: 2^64 divided by the golden ratio.
-const GOLDEN: u64 = 0x61C8_8646_80B5_83EB;
+const GOLDEN_RATIO_64: u64 = 0x61C8_8646_80B5_83EB;
 
 /// The element of a table of so many on which a page or region falls.
-fn element(object: Object, number: u64, elements: usize) -> usize {
-    let key = (number ^ u64::from(object.0).rotate_right(20)).wrapping_mul(GOLDEN);
+fn element(object: MemoryObject, number: u64, elements: usize) -> usize {
+    let key = (number ^ u64::from(object.0).rotate_right(20)).wrapping_mul(GOLDEN_RATIO_64);
     ((u128::from(key) * elements as u128) >> 64) as usize
 }
 
 /// Whether each member is among these, for tables in which each entry is to be asked.
-fn marks(members: &[Member]) -> Vec<bool> {
+fn marks(members: &[SharerId]) -> Vec<bool> {
     let most = members.iter().map(|member| member.at() + 1).max();
     let mut marks = vec![false; most.unwrap_or(0)];
     members.iter().for_each(|member| marks[member.at()] = true);
@@ -95,7 +95,7 @@ fn marks(members: &[Member]) -> Vec<bool> {
 }
 
 /// Frees elements of a table (objects counted from 1) that are of these objects.
-fn forget_objects(objects: &mut [u32], used: &mut Vec<u32>, gone: &[Object]) {
+fn forget_objects(objects: &mut [u32], used: &mut Vec<u32>, gone: &[MemoryObject]) {
     let gone: HashSet<u32> = gone.iter().map(|object| object.0.wrapping_add(1)).collect();
     if gone.is_empty() {
         return;
@@ -111,21 +111,21 @@ fn forget_objects(objects: &mut [u32], used: &mut Vec<u32>, gone: &[Object]) {
 }
 
 /// Makes communication out of accesses.
-pub trait Detector {
+pub trait SharingDetector {
     /// Takes in an access and adds what it tells of communication to the matrix.
-    fn access(&mut self, access: &Access, matrix: &mut SharingMatrix) -> Seen;
+    fn access(&mut self, access: &FaultAccess, matrix: &mut SharingMatrix) -> AccessObservation;
     /// Whether others are known to use the page.
-    fn is_of_others(&self, page: Page, who: Member) -> bool;
+    fn is_used_by_others(&self, page: ObjectPage, who: SharerId) -> bool;
     /// The page was moved to the node on which it belonged.
-    fn migrated(&mut self, page: Page);
+    fn page_migrated(&mut self, page: ObjectPage);
     /// A window of time is over: who was not seen in it shares no more.
-    fn window(&mut self);
+    fn end_window(&mut self);
     /// These threads are gone; their numbers will stand for others.
-    fn forget_members(&mut self, gone: &[Member]);
+    fn forget_members(&mut self, gone: &[SharerId]);
     /// These objects are gone.
-    fn forget_objects(&mut self, gone: &[Object]);
+    fn forget_objects(&mut self, gone: &[MemoryObject]);
     /// What it takes.
-    fn storage(&self) -> Storage;
+    fn footprint(&self) -> DetectorFootprint;
 }
 
 /// Bytes of a counter of the NUMA vector.
@@ -137,7 +137,7 @@ const CELL: usize = 4;
 
 /// Memory of a detector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Storage {
+pub struct DetectorFootprint {
     /// Entries in use, at most at a time.
     pub entries: usize,
     pub entry_bytes: usize,
@@ -145,16 +145,16 @@ pub struct Storage {
     pub table_bytes: usize,
 }
 
-impl Storage {
+impl DetectorFootprint {
     /// Equations 7 and 8:
     ///
     ///   entry = counter * N + page / sub-block * thread id * sharers
     ///   table = entries * entry
     #[must_use]
-    pub fn of_affinity_table(entries: usize, nodes: usize) -> Storage {
+    pub fn of_affinity_table(entries: usize, nodes: usize) -> DetectorFootprint {
         let blocks = (PAGE / SUB_BLOCK) as usize;
         let entry_bytes = COUNTER * nodes + blocks * THREAD * SHARERS;
-        Storage {
+        DetectorFootprint {
             entries,
             entry_bytes,
             table_bytes: entries * entry_bytes,

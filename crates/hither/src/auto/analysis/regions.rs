@@ -5,9 +5,10 @@
 use hither_profile::Nanos;
 
 use super::matrix::SharingMatrix;
-use super::Storage;
+use super::DetectorFootprint;
 use super::{
-    element, forget_objects, marks, Access, Detector, Member, Object, Page, Seen, ELEMENTS, PAGE,
+    element, forget_objects, marks, AccessObservation, FaultAccess, MemoryObject, ObjectPage,
+    SharerId, SharingDetector, PAGE, TABLE_ENTRIES,
 };
 
 /// Threads that an element remembers; the one that accessed longest ago makes room.
@@ -20,7 +21,7 @@ const ENTRY: usize = 4 + 8 + 8 * SHARERS;
 
 /// How regions are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct RegionTableConfig {
     pub elements: usize,
     /// Bytes of a region; independent of the page size (III.C.1).
     pub granularity: u64,
@@ -28,10 +29,10 @@ pub struct Settings {
     pub window: Nanos,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            elements: ELEMENTS,
+impl Default for RegionTableConfig {
+    fn default() -> RegionTableConfig {
+        RegionTableConfig {
+            elements: TABLE_ENTRIES,
             granularity: PAGE,
             window: 1_000_000_000,
         }
@@ -39,14 +40,14 @@ impl Default for Settings {
 }
 
 /// Threads, counted from 1, each with the millisecond of its last access in the lower half.
-type Sharers = [u64; SHARERS];
+type TimestampedSharers = [u64; SHARERS];
 
-fn who(sharer: u64) -> Option<Member> {
-    Some(Member((sharer >> 32).checked_sub(1)? as u16))
+fn thread_of(sharer: u64) -> Option<SharerId> {
+    Some(SharerId((sharer >> 32).checked_sub(1)? as u16))
 }
 
 /// Milliseconds since its last access; what comes a little out of order is of now.
-fn since(sharer: u64, now: u32) -> u32 {
+fn age_ms(sharer: u64, now: u32) -> u32 {
     match now.wrapping_sub(sharer as u32) {
         before if before > u32::MAX - LATE => 0,
         since => since,
@@ -56,11 +57,11 @@ fn since(sharer: u64, now: u32) -> u32 {
 /// The table. What was never used of it is all zeros and takes no memory.
 #[derive(Debug)]
 pub struct RegionTable {
-    settings: Settings,
+    settings: RegionTableConfig,
     /// Objects, counted from 1; 0 where an element is free.
     objects: Vec<u32>,
     regions: Vec<u64>,
-    sharers: Vec<Sharers>,
+    sharers: Vec<TimestampedSharers>,
     /// Elements that are in use.
     used: Vec<u32>,
     /// Most that were at a time.
@@ -69,7 +70,7 @@ pub struct RegionTable {
 
 impl RegionTable {
     #[must_use]
-    pub fn new(settings: Settings) -> RegionTable {
+    pub fn new(settings: RegionTableConfig) -> RegionTable {
         let elements = settings.elements.max(1);
         RegionTable {
             settings,
@@ -81,17 +82,17 @@ impl RegionTable {
         }
     }
 
-    fn is_at(&self, object: Object, region: u64, at: usize) -> bool {
+    fn is_at(&self, object: MemoryObject, region: u64, at: usize) -> bool {
         (self.objects[at], self.regions[at]) == (object.0.wrapping_add(1), region)
     }
 
-    fn find(&self, object: Object, region: u64) -> Option<usize> {
+    fn find_entry(&self, object: MemoryObject, region: u64) -> Option<usize> {
         let at = element(object, region, self.objects.len());
         self.is_at(object, region, at).then_some(at)
     }
 
     /// Whether the element of the region was its own already, and which it is.
-    fn entry(&mut self, object: Object, region: u64) -> (bool, usize) {
+    fn claim_entry(&mut self, object: MemoryObject, region: u64) -> (bool, usize) {
         let at = element(object, region, self.objects.len());
         let known = self.is_at(object, region, at);
         if !known {
@@ -106,65 +107,65 @@ impl RegionTable {
     }
 }
 
-impl Detector for RegionTable {
-    fn access(&mut self, access: &Access, matrix: &mut SharingMatrix) -> Seen {
+impl SharingDetector for RegionTable {
+    fn access(&mut self, access: &FaultAccess, matrix: &mut SharingMatrix) -> AccessObservation {
         let byte = access.page.number * PAGE + u64::from(access.offset);
         let region = byte / self.settings.granularity.max(1);
-        let (known, at) = self.entry(access.page.object, region);
+        let (known, at) = self.claim_entry(access.page.object, region);
         let sharers = &mut self.sharers[at];
         // After 49 days it begins anew, as what it is compared with does.
         let now = (access.at / 1_000_000) as u32;
         let window = self.settings.window / 1_000_000;
         let mut mixed = false;
         for &sharer in sharers.iter() {
-            let Some(other) = who(sharer).filter(|other| *other != access.who) else {
+            let Some(other) = thread_of(sharer).filter(|other| *other != access.thread) else {
                 continue;
             };
             mixed = true;
-            if u64::from(since(sharer, now)) <= window {
-                matrix.share(access.who, other);
+            if u64::from(age_ms(sharer, now)) <= window {
+                matrix.share(access.thread, other);
             }
         }
-        remember(sharers, access.who, now);
-        Seen {
+        insert_sharer(sharers, access.thread, now);
+        AccessObservation {
             known,
             mixed,
             belongs: None,
         }
     }
 
-    fn is_of_others(&self, page: Page, me: Member) -> bool {
+    fn is_used_by_others(&self, page: ObjectPage, me: SharerId) -> bool {
         let region = page.number * PAGE / self.settings.granularity.max(1);
-        self.find(page.object, region).is_some_and(|at| {
-            let mut sharers = self.sharers[at].iter().copied().filter_map(who);
+        self.find_entry(page.object, region).is_some_and(|at| {
+            let mut sharers = self.sharers[at].iter().copied().filter_map(thread_of);
             sharers.any(|other| other != me)
         })
     }
 
     /// SPCD places threads only.
-    fn migrated(&mut self, _page: Page) {}
+    fn page_migrated(&mut self, _page: ObjectPage) {}
 
     /// Accesses have their own times here.
-    fn window(&mut self) {}
+    fn end_window(&mut self) {}
 
-    fn forget_members(&mut self, gone: &[Member]) {
+    fn forget_members(&mut self, gone: &[SharerId]) {
         let marks = marks(gone);
-        let is_gone = |who: Member| marks.get(who.at()) == Some(&true);
+        let is_gone = |who: SharerId| marks.get(who.at()) == Some(&true);
         for &at in &self.used {
             for sharer in &mut self.sharers[at as usize] {
-                if who(*sharer).is_some_and(is_gone) {
+                if thread_of(*sharer).is_some_and(is_gone) {
                     *sharer = NOBODY;
                 }
             }
         }
     }
 
-    fn forget_objects(&mut self, gone: &[Object]) {
+    fn forget_objects(&mut self, gone: &[MemoryObject]) {
         forget_objects(&mut self.objects, &mut self.used, gone);
     }
 
-    fn storage(&self) -> Storage {
-        Storage {
+    fn footprint(&self) -> DetectorFootprint {
+        DetectorFootprint {
             entries: self.most,
             entry_bytes: ENTRY,
             table_bytes: self.objects.len() * ENTRY,
@@ -173,11 +174,11 @@ impl Detector for RegionTable {
 }
 
 /// In its own place, else in one that is free, else in that of who came longest ago.
-fn remember(sharers: &mut Sharers, me: Member, now: u32) {
-    let known = sharers.iter().position(|&s| who(s) == Some(me));
+fn insert_sharer(sharers: &mut TimestampedSharers, me: SharerId, now: u32) {
+    let known = sharers.iter().position(|&s| thread_of(s) == Some(me));
     let place = known.unwrap_or_else(|| {
         let free = sharers.iter().position(|&s| s == NOBODY);
-        let oldest = || (0..SHARERS).max_by_key(|&i| since(sharers[i], now));
+        let oldest = || (0..SHARERS).max_by_key(|&i| age_ms(sharers[i], now));
         free.or_else(oldest).unwrap_or(0)
     });
     sharers[place] = (u64::from(me.0) + 1) << 32 | u64::from(now);

@@ -8,16 +8,16 @@ use hither_profile::{ProcessIx, RegionKind};
 use nix::libc;
 
 use super::PAGE;
-use crate::follow::proc_maps::Mapping;
+use crate::follow::proc_maps::MemoryMapping;
 
 /// Unknown pages that are less than this apart, in bytes, are taken for one mapping.
 const GAP: u64 = 64 << 10;
 /// Areas of a process; of more, the rest is unknown memory.
-const MOST: usize = 1 << 16;
+const MAX_AREAS: usize = 1 << 16;
 
 /// A part of an address space that is one thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Area {
+pub struct MappedArea {
     pub kind: RegionKind,
     pub start: u64,
     pub end: u64,
@@ -36,14 +36,19 @@ pub struct SharedFile {
 }
 
 #[derive(Debug, Default)]
-pub struct Areas {
-    of: HashMap<ProcessIx, (Option<Instant>, Vec<Area>)>,
+pub struct MappedAreas {
+    of: HashMap<ProcessIx, (Option<Instant>, Vec<MappedArea>)>,
     pub shared: HashMap<(u64, u64), SharedFile>,
 }
 
-impl Areas {
+impl MappedAreas {
     /// Takes in what is mapped in a process, as it was read at a moment.
-    pub fn see(&mut self, process: ProcessIx, read: Option<Instant>, mappings: &[Mapping]) {
+    pub fn update_mappings(
+        &mut self,
+        process: ProcessIx,
+        read: Option<Instant>,
+        mappings: &[MemoryMapping],
+    ) {
         let entry = self.of.entry(process).or_default();
         if read.is_none() || entry.0 == read {
             return;
@@ -76,9 +81,9 @@ impl Areas {
             };
             if mapping.prot != 0 || kind == RegionKind::Elf {
                 let start = mapping.address;
-                put(
+                insert_area(
                     &mut entry.1,
-                    Area {
+                    MappedArea {
                         kind,
                         start,
                         end,
@@ -92,9 +97,13 @@ impl Areas {
     /// The areas of a process that hold these pages (addresses, in order), each with the
     /// positions of its first page and the one behind its last. Pages that were never seen
     /// mapped are areas of their own, with what is near.
-    pub fn around(&self, process: ProcessIx, pages: &[u64]) -> Vec<(Area, usize, usize)> {
+    pub fn areas_with_pages(
+        &self,
+        process: ProcessIx,
+        pages: &[u64],
+    ) -> Vec<(MappedArea, usize, usize)> {
         let known = self.of.get(&process).map_or(&[][..], |of| &of.1);
-        let mut found: Vec<(Area, usize, usize)> = Vec::new();
+        let mut found: Vec<(MappedArea, usize, usize)> = Vec::new();
         let mut is_known = true;
         for (at, &page) in pages.iter().enumerate() {
             let next = known.partition_point(|a| a.start <= page);
@@ -108,10 +117,10 @@ impl Areas {
                 }
                 (Some(area), _) => found.push((area.clone(), at, at + 1)),
                 (None, _) => {
-                    let area = Area {
+                    let area = MappedArea {
                         start: page,
                         end: page + PAGE,
-                        ..Area::default()
+                        ..MappedArea::default()
                     };
                     found.push((area, at, at + 1));
                 }
@@ -122,14 +131,14 @@ impl Areas {
     }
 }
 
-fn path(mapping: &Mapping) -> Option<&str> {
+fn path(mapping: &MemoryMapping) -> Option<&str> {
     mapping.file.as_ref().map(|file| file.path.as_str())
 }
 
 fn note_shared(
     shared: &mut HashMap<(u64, u64), SharedFile>,
     process: ProcessIx,
-    mapping: &Mapping,
+    mapping: &MemoryMapping,
 ) {
     let Some(file) = mapping.file.as_ref().filter(|file| file.ino != 0) else {
         return;
@@ -147,8 +156,8 @@ fn note_shared(
 
 /// Adds an area to those in order of address; what it overlaps and is the same thing
 /// becomes one with it, what is another thing is cut where the newer one lies.
-fn put(areas: &mut Vec<Area>, mut new: Area) {
-    let same = |a: &Area, b: &Area| a.kind == b.kind && a.file == b.file;
+fn insert_area(areas: &mut Vec<MappedArea>, mut new: MappedArea) {
+    let same = |a: &MappedArea, b: &MappedArea| a.kind == b.kind && a.file == b.file;
     let spans = !matches!(new.kind, RegionKind::Mmap);
     if spans {
         // Segments of a module, a heap or stack that grew.
@@ -173,19 +182,19 @@ fn put(areas: &mut Vec<Area>, mut new: Area) {
     let mut pieces = Vec::new();
     for old in rest {
         if old.start < new.start {
-            pieces.push(Area {
+            pieces.push(MappedArea {
                 end: new.start,
                 ..old.clone()
             });
         }
         if old.end > new.end {
-            pieces.push(Area {
+            pieces.push(MappedArea {
                 start: new.end,
                 ..old
             });
         }
     }
-    if areas.len() + pieces.len() >= MOST + (last - first) {
+    if areas.len() + pieces.len() >= MAX_AREAS + (last - first) {
         return;
     }
     pieces.push(new);

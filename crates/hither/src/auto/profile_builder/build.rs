@@ -4,54 +4,55 @@ use std::fs::File;
 use std::io::Read;
 
 use hither_profile::{
-    Comm, Cost, FirstTouch, Meta, Online, PageMove, PageNo, PageUse, ProcessIx, Profile, Region,
-    RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove, TraceOptions, FORMAT_VERSION,
+    OnlineInfo, PageFirstTouch, PageMove, PageNo, PageUse, PairComm, ProcessIx, Profile,
+    ProfileMeta, Region, RegionIx, RegionKind, SliceIx, ThreadIx, ThreadMove, TraceCost,
+    TraceOptions, FORMAT_VERSION,
 };
 
-use super::areas::Area;
-use super::slices::{Kept, LENGTH};
-use super::{Record, Space, PAGE};
-use crate::auto::outcome::Outcome;
+use super::areas::MappedArea;
+use super::slices::{RecordedSlices, SLICE_LENGTH};
+use super::{ObjectOrigin, ProfileBuilder, PAGE};
+use crate::auto::outcome::AutoOutcome;
 
 /// Least length of the main stack's region: the usual limit.
 const STACK: u64 = 8 << 20;
 
 /// Where a page is in the profile.
-type Named = Option<(RegionIx, PageNo)>;
+type ProfilePage = Option<(RegionIx, PageNo)>;
 
-impl Record {
+impl ProfileBuilder {
     /// The profile of a run that is over, but for the machine and where it was started.
     #[must_use]
-    pub fn finish(mut self, outcome: &Outcome) -> Profile {
-        self.lives.finish(outcome.duration);
-        let (regions, names) = self.regions();
+    pub fn finish(mut self, outcome: &AutoOutcome) -> Profile {
+        self.tasks.finish(outcome.duration);
+        let (regions, names) = self.build_regions();
         let width = self.slices.width();
         let slices = std::mem::take(&mut self.slices).finish(outcome.duration);
-        let mut meta = self.meta(&slices, outcome);
+        let mut meta = self.build_meta(&slices, outcome);
         if names.iter().any(Option::is_none) {
             meta.limits
                 .push("Some pages lie too far into their mapping to be named.".to_owned());
         }
         let mut profile = Profile {
-            comm: comm(&slices),
-            pages: pages(&slices, &names),
+            comm: build_comm(&slices),
+            pages: build_pages(&slices, &names),
             first_touch: self.first_touch(&names, width),
             thread_moves: self.thread_moves(),
             page_moves: self.page_moves(&names),
-            threads: self.lives.threads,
+            threads: self.tasks.threads,
             slices: slices.slices,
             regions,
             meta,
             ..Profile::default()
         };
-        leave_out(&mut profile, &self.lives.ours);
+        remove_own_threads(&mut profile, &self.tasks.ours);
         profile
     }
 
-    fn meta(&self, slices: &Kept, outcome: &Outcome) -> Meta {
+    fn build_meta(&self, slices: &RecordedSlices, outcome: &AutoOutcome) -> ProfileMeta {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let seconds = now.map_or(0, |n| n.as_secs());
-        let counted: u64 = self.lives.threads.iter().map(|t| t.reads).sum();
+        let counted: u64 = self.tasks.threads.iter().map(|t| t.reads).sum();
         let mut limits = vec![
             "Sampled while it ran: what is counted as accesses are page faults, those that it has anyway and those that were caused.".to_owned(),
             "A fault tells of one access and hides those that follow until the page is taken again; how many is not known.".to_owned(),
@@ -59,43 +60,46 @@ impl Record {
             "Mappings that lie side by side are one region, and which thread made a mapping was not seen.".to_owned(),
         ];
         limits.extend(outcome.notes.iter().cloned());
-        limits.extend(self.limits(slices));
-        Meta {
+        limits.extend(self.build_limits(slices));
+        ProfileMeta {
             format: FORMAT_VERSION,
             writer: env!("CARGO_PKG_VERSION").into(),
             command: outcome.command.clone(),
             started_unix: seconds.saturating_sub(outcome.duration / 1_000_000_000),
             duration: outcome.duration,
             options: TraceOptions {
-                slice: slices.slices.first().map_or(LENGTH, |s| s.length.max(1)),
+                slice: slices
+                    .slices
+                    .first()
+                    .map_or(SLICE_LENGTH, |s| s.length.max(1)),
                 line: PAGE as u32,
                 ..TraceOptions::default()
             },
-            processes: self.lives.processes.clone(),
+            processes: self.tasks.processes.clone(),
             end: outcome.end.clone(),
             limits,
             comm_slices: slices.comm_slices,
             page_slices: slices.page_slices,
             // Of a count of independent events, the standard deviation is its root.
             sampling_error: 1.0 / (counted.max(1) as f64).sqrt(),
-            cost: Cost {
+            cost: TraceCost {
                 collector_cpu: outcome.cost.cpu,
                 lost_events: outcome.lost,
-                ..Cost::default()
+                ..TraceCost::default()
             },
-            online: Some(online(outcome)),
-            ..Meta::default()
+            online: Some(build_online(outcome)),
+            ..ProfileMeta::default()
         }
     }
 
-    fn limits(&self, slices: &Kept) -> Vec<String> {
+    fn build_limits(&self, slices: &RecordedSlices) -> Vec<String> {
         let mut found = Vec::new();
         let mut say = |when: bool, what: String| {
             if when {
                 found.push(what);
             }
         };
-        let lost = self.lives.lost;
+        let lost = self.tasks.lost;
         say(
             lost > 0,
             format!("{lost} threads past the 16384th of the run were not kept."),
@@ -128,14 +132,16 @@ impl Record {
     }
 
     /// All regions with pages that were touched, and the name of every page.
-    fn regions(&self) -> (Vec<Region>, Vec<Named>) {
+    fn build_regions(&self) -> (Vec<Region>, Vec<ProfilePage>) {
         let mut private: BTreeMap<ProcessIx, Vec<(u64, u32)>> = BTreeMap::new();
         let mut shared: BTreeMap<(u64, u64), Vec<(u64, u32)>> = BTreeMap::new();
         for (number, touched) in (0..).zip(&self.pages) {
             let at = (touched.page.number.saturating_mul(PAGE), number);
             match self.spaces.get(&touched.page.object) {
-                Some(&Space::Private(process)) => private.entry(process).or_default().push(at),
-                Some(&Space::Shared(file)) => shared.entry(file).or_default().push(at),
+                Some(&ObjectOrigin::Private(process)) => {
+                    private.entry(process).or_default().push(at)
+                }
+                Some(&ObjectOrigin::Shared(file)) => shared.entry(file).or_default().push(at),
                 None => {}
             }
         }
@@ -143,7 +149,7 @@ impl Record {
         let mut names = vec![None; self.pages.len()];
         for (process, mut pages) in private {
             pages.sort_unstable();
-            self.private(process, &pages, &mut regions, &mut names);
+            self.build_private_regions(process, &pages, &mut regions, &mut names);
         }
         for (file, pages) in shared {
             let known = self.areas.shared.get(&file);
@@ -162,24 +168,24 @@ impl Record {
         (regions, names)
     }
 
-    fn private(
+    fn build_private_regions(
         &self,
         process: ProcessIx,
         pages: &[(u64, u32)],
         regions: &mut Vec<Region>,
-        names: &mut [Named],
+        names: &mut [ProfilePage],
     ) {
         let addresses: Vec<u64> = pages.iter().map(|p| p.0).collect();
-        let mut found = self.areas.around(process, &addresses);
+        let mut found = self.areas.areas_with_pages(process, &addresses);
         // Mappings are put below one another: the first has the highest address.
         found.reverse();
         let first = (0..)
-            .zip(&self.lives.threads)
+            .zip(&self.tasks.threads)
             .find(|(_, t)| t.process == process);
         let first = first.map(|(number, _)| ThreadIx(number));
         let mut ordinals: HashMap<u64, u32> = HashMap::new();
         for (area, from, to) in found {
-            let mut region = region(process, &area);
+            let mut region = build_region(process, &area);
             if region.kind == RegionKind::Mmap {
                 let ordinal = ordinals.entry(region.size).or_default();
                 region.ordinal = *ordinal;
@@ -191,13 +197,13 @@ impl Record {
         }
     }
 
-    fn first_touch(&self, names: &[Named], width: u32) -> Vec<FirstTouch> {
+    fn first_touch(&self, names: &[ProfilePage], width: u32) -> Vec<PageFirstTouch> {
         let rows = names
             .iter()
             .zip(&self.pages)
             .filter_map(|(named, touched)| {
                 let (region, page) = (*named)?;
-                Some(FirstTouch {
+                Some(PageFirstTouch {
                     region,
                     page,
                     thread: touched.first,
@@ -222,7 +228,7 @@ impl Record {
         rows
     }
 
-    fn page_moves(&self, names: &[Named]) -> Vec<PageMove> {
+    fn page_moves(&self, names: &[ProfilePage]) -> Vec<PageMove> {
         let rows = self.page_moves.iter().filter_map(|&(at, number, node)| {
             let (region, page) = names[number as usize]?;
             Some(PageMove {
@@ -238,8 +244,8 @@ impl Record {
     }
 }
 
-fn online(outcome: &Outcome) -> Online {
-    Online {
+fn build_online(outcome: &AutoOutcome) -> OnlineInfo {
+    OnlineInfo {
         mechanism: outcome.mechanism.clone(),
         samplers: outcome.samplers.clone(),
         faults: outcome.faults,
@@ -250,7 +256,7 @@ fn online(outcome: &Outcome) -> Online {
 }
 
 /// Names pages (bytes, number) of a region that starts at `start`.
-fn name(pages: &[(u64, u32)], start: u64, region: usize, names: &mut [Named]) {
+fn name(pages: &[(u64, u32)], start: u64, region: usize, names: &mut [ProfilePage]) {
     let region = RegionIx(u32::try_from(region).unwrap_or(u32::MAX));
     for &(byte, number) in pages {
         let page = u32::try_from(byte.saturating_sub(start) / PAGE).ok();
@@ -258,7 +264,7 @@ fn name(pages: &[(u64, u32)], start: u64, region: usize, names: &mut [Named]) {
     }
 }
 
-fn region(process: ProcessIx, area: &Area) -> Region {
+fn build_region(process: ProcessIx, area: &MappedArea) -> Region {
     let start = match area.kind {
         RegionKind::Stack => area.start.min(area.end.saturating_sub(STACK)),
         _ => area.start,
@@ -285,8 +291,8 @@ fn is_fixed(file: &str) -> bool {
     read.is_ok() && head[..4] == *b"\x7fELF" && head[16..18] == [2, 0]
 }
 
-fn comm(slices: &Kept) -> Vec<Comm> {
-    let rows = slices.comm.iter().map(|&(slice, i, j, events)| Comm {
+fn build_comm(slices: &RecordedSlices) -> Vec<PairComm> {
+    let rows = slices.comm.iter().map(|&(slice, i, j, events)| PairComm {
         slice,
         i,
         j,
@@ -295,7 +301,7 @@ fn comm(slices: &Kept) -> Vec<Comm> {
     rows.collect()
 }
 
-fn pages(slices: &Kept, names: &[Named]) -> Vec<PageUse> {
+fn build_pages(slices: &RecordedSlices, names: &[ProfilePage]) -> Vec<PageUse> {
     let rows = slices
         .pages
         .iter()
@@ -318,7 +324,7 @@ fn pages(slices: &Kept, names: &[Named]) -> Vec<PageUse> {
 /// Leaves these threads out and numbers the others again. They are threads of hither's inside
 /// the program (of the samplers that enter it), which are taken for the program's until hither
 /// knows their ids.
-fn leave_out(profile: &mut Profile, ours: &[ThreadIx]) {
+fn remove_own_threads(profile: &mut Profile, ours: &[ThreadIx]) {
     if ours.is_empty() {
         return;
     }
@@ -358,7 +364,7 @@ fn leave_out(profile: &mut Profile, ours: &[ThreadIx]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hither_profile::{Comm, FirstTouch, PageUse, Region, Thread, ThreadMove};
+    use hither_profile::{PageFirstTouch, PageUse, PairComm, Region, Thread, ThreadMove};
 
     #[test]
     fn the_others_have_the_numbers_that_they_would_have() {
@@ -367,19 +373,19 @@ mod tests {
             creator: creator.map(ThreadIx),
             ..Thread::default()
         };
-        let comm = |i, j| Comm {
+        let comm = |i, j| PairComm {
             i: ThreadIx(i),
             j: ThreadIx(j),
-            ..Comm::default()
+            ..PairComm::default()
         };
         let page = |thread, reads| PageUse {
             thread: ThreadIx(thread),
             reads,
             ..PageUse::default()
         };
-        let first = |thread| FirstTouch {
+        let first = |thread| PageFirstTouch {
             thread: ThreadIx(thread),
-            ..FirstTouch::default()
+            ..PageFirstTouch::default()
         };
         let moved = |thread| ThreadMove {
             thread: ThreadIx(thread),
@@ -404,9 +410,9 @@ mod tests {
             ..Profile::default()
         };
         let whole = profile.clone();
-        leave_out(&mut profile, &[]);
+        remove_own_threads(&mut profile, &[]);
         assert_eq!(profile, whole);
-        leave_out(&mut profile, &[ThreadIx(1)]);
+        remove_own_threads(&mut profile, &[ThreadIx(1)]);
         let expected = [
             thread(10, None),
             thread(11, Some(0)),

@@ -13,7 +13,7 @@ const MOST_THREADS: usize = 16_384;
 const MOST_PROCESSES: usize = 16_384;
 
 #[derive(Debug)]
-pub struct Lives {
+pub struct TaskHistory {
     zero: Nanos,
     pub threads: Vec<Thread>,
     pub processes: Vec<Process>,
@@ -25,9 +25,9 @@ pub struct Lives {
     pub lost: u64,
 }
 
-impl Lives {
-    pub fn new(zero: Nanos) -> Lives {
-        Lives {
+impl TaskHistory {
+    pub fn new(zero: Nanos) -> TaskHistory {
+        TaskHistory {
             zero,
             threads: Vec::new(),
             processes: Vec::new(),
@@ -39,15 +39,15 @@ impl Lives {
     }
 
     /// Nanoseconds since the start of the run.
-    pub fn since(&self, at: Nanos) -> Nanos {
+    pub fn since_start(&self, at: Nanos) -> Nanos {
         at.saturating_sub(self.zero)
     }
 
-    pub fn alive(&self) -> u32 {
+    pub fn live_threads(&self) -> u32 {
         self.by_tid.len() as u32
     }
 
-    pub fn known(&self, tid: Tid) -> Option<ThreadIx> {
+    pub fn find_thread(&self, tid: Tid) -> Option<ThreadIx> {
         self.by_tid.get(&tid).copied()
     }
 
@@ -56,18 +56,18 @@ impl Lives {
     }
 
     /// The thread with this id, taken in if it was not known.
-    pub fn thread(&mut self, at: Nanos, pid: Pid, tid: Tid) -> Option<ThreadIx> {
+    pub fn find_or_add_thread(&mut self, at: Nanos, pid: Pid, tid: Tid) -> Option<ThreadIx> {
         match self.by_tid.get(&tid) {
             Some(&thread) => Some(thread),
             None => {
-                let name = procfs::look(pid, tid).map(|look| look.name);
+                let name = procfs::read_thread_status(pid, tid).map(|look| look.name);
                 self.add(at, (pid, tid), None, name.unwrap_or_default())
             }
         }
     }
 
     pub fn started(&mut self, at: Nanos, (pid, tid): (Pid, Tid), (parent, creator): (Pid, Tid)) {
-        let creator = self.known(creator);
+        let creator = self.find_thread(creator);
         let name = creator.map(|c| self.threads[c.at()].name.clone());
         if pid != parent && !self.by_pid.contains_key(&pid) {
             let of = self.process(parent);
@@ -83,24 +83,30 @@ impl Lives {
     pub fn execed(&mut self, at: Nanos, pid: Pid) {
         let before = self.process(pid);
         let gone: Vec<Tid> = match before {
-            Some(process) => self.of(process),
+            Some(process) => self.threads_of(process),
             None => Vec::new(),
         };
         gone.into_iter().for_each(|tid| self.ended(at, tid));
         let parent = before.and_then(|p| self.processes[p.at()].parent);
         self.by_pid.remove(&pid);
-        self.add_process(at, pid, parent, procfs::executable(pid), procfs::rank(pid));
+        self.add_process(
+            at,
+            pid,
+            parent,
+            procfs::executable(pid),
+            procfs::mpi_local_rank(pid),
+        );
         self.add(at, (pid, pid), None, String::new());
     }
 
-    fn of(&self, process: ProcessIx) -> Vec<Tid> {
+    fn threads_of(&self, process: ProcessIx) -> Vec<Tid> {
         let of = self.by_tid.iter();
         let of = of.filter(|(_, t)| self.threads[t.at()].process == process);
         of.map(|(&tid, _)| tid).collect()
     }
 
     pub fn named(&mut self, tid: Tid, name: &str) {
-        let Some(thread) = self.known(tid) else {
+        let Some(thread) = self.find_thread(tid) else {
             return;
         };
         let thread = &mut self.threads[thread.at()];
@@ -113,7 +119,7 @@ impl Lives {
     }
 
     pub fn ended(&mut self, at: Nanos, tid: Tid) {
-        let at = self.since(at);
+        let at = self.since_start(at);
         let Some(thread) = self.by_tid.remove(&tid) else {
             return;
         };
@@ -131,13 +137,13 @@ impl Lives {
     }
 
     /// The last one with this id was hither's.
-    pub fn disown(&mut self, tid: Tid) {
+    pub fn mark_own_thread(&mut self, tid: Tid) {
         let last = self.threads.iter().rposition(|thread| thread.tid == tid);
         self.ours.extend(last.map(|at| ThreadIx(at as u32)));
     }
 
     /// One more page fault.
-    pub fn accessed(&mut self, thread: ThreadIx) {
+    pub fn count_fault(&mut self, thread: ThreadIx) {
         self.threads[thread.at()].reads += 1;
     }
 
@@ -161,13 +167,19 @@ impl Lives {
         self.ended(at, tid);
         let process = match self.process(pid) {
             Some(process) => process,
-            None => self.add_process(at, pid, None, procfs::executable(pid), procfs::rank(pid))?,
+            None => self.add_process(
+                at,
+                pid,
+                None,
+                procfs::executable(pid),
+                procfs::mpi_local_rank(pid),
+            )?,
         };
         if self.threads.len() >= MOST_THREADS {
             self.lost += 1;
             return None;
         }
-        let start = self.since(at);
+        let start = self.since_start(at);
         let thread = ThreadIx(self.threads.len() as u32);
         self.threads.push(Thread {
             process,
@@ -196,7 +208,7 @@ impl Lives {
         if self.processes.len() >= MOST_PROCESSES {
             return None;
         }
-        let start = self.since(at);
+        let start = self.since_start(at);
         let process = ProcessIx(self.processes.len() as u32);
         self.processes.push(Process {
             pid,

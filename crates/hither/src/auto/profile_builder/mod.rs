@@ -21,24 +21,24 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use hither_profile::{Nanos, NodeIx, ProcessIx, SliceIx, ThreadIx};
-use hither_sys::faults::Fault;
+use hither_sys::faults::PageFault;
 use nix::time::{clock_gettime, ClockId};
 
-use super::address_spaces::Memory;
-use super::analysis::{Member, Object, Page, PAGE};
-use areas::Areas;
+use super::address_spaces::AddressSpaces;
+use super::analysis::{MemoryObject, ObjectPage, SharerId, PAGE};
+use areas::MappedAreas;
 use hither_sys::{Node, Pid, Tid};
-use lives::Lives;
-use slices::Slices;
+use lives::TaskHistory;
+use slices::SliceRecorder;
 
 /// Pages that are told apart: 8 GiB of them.
-const MOST_PAGES: usize = 2 << 20;
+const MAX_PAGES: usize = 2 << 20;
 /// Moves of pages that are kept.
-const MOST_MOVES: usize = 1 << 20;
+const MAX_MOVES: usize = 1 << 20;
 
 /// Where the pages of an object are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Space {
+enum ObjectOrigin {
     /// Numbered by their addresses in this process.
     Private(ProcessIx),
     /// Numbered by their offsets in this file (device and inode).
@@ -47,8 +47,8 @@ enum Space {
 
 /// A page that was touched.
 #[derive(Clone, Copy, Debug)]
-struct Touched {
-    page: Page,
+struct TouchedPage {
+    page: ObjectPage,
     first: ThreadIx,
     slice: SliceIx,
     /// Where it lies, as far as is known.
@@ -57,13 +57,13 @@ struct Touched {
 
 /// Everything that is kept.
 #[derive(Debug)]
-pub struct Record {
-    lives: Lives,
-    areas: Areas,
-    slices: Slices,
-    spaces: HashMap<Object, Space>,
-    numbers: HashMap<Page, u32>,
-    pages: Vec<Touched>,
+pub struct ProfileBuilder {
+    tasks: TaskHistory,
+    areas: MappedAreas,
+    slices: SliceRecorder,
+    spaces: HashMap<MemoryObject, ObjectOrigin>,
+    numbers: HashMap<ObjectPage, u32>,
+    pages: Vec<TouchedPage>,
     /// The thread that a member stands for.
     members: Vec<Option<ThreadIx>>,
     thread_moves: Vec<(Nanos, ThreadIx, u32, Node)>,
@@ -71,24 +71,24 @@ pub struct Record {
     /// Faults on pages, and moves of pages, that found no room.
     lost_faults: u64,
     lost_moves: u64,
-    tally: Tally,
+    tally: RemoteFaultCounts,
 }
 
 /// Faults on pages that were known, and those of them from a node where the page is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RemoteFaultCounts {
     pub known: u64,
     pub remote: u64,
 }
 
-impl Record {
+impl ProfileBuilder {
     /// A run that begins at `zero`, by the clock of the observer.
     #[must_use]
-    pub fn new(zero: Nanos) -> Record {
-        Record {
-            lives: Lives::new(zero),
-            areas: Areas::default(),
-            slices: Slices::default(),
+    pub fn new(zero: Nanos) -> ProfileBuilder {
+        ProfileBuilder {
+            tasks: TaskHistory::new(zero),
+            areas: MappedAreas::default(),
+            slices: SliceRecorder::default(),
             spaces: HashMap::new(),
             numbers: HashMap::new(),
             pages: Vec::new(),
@@ -97,38 +97,45 @@ impl Record {
             page_moves: Vec::new(),
             lost_faults: 0,
             lost_moves: 0,
-            tally: Tally::default(),
+            tally: RemoteFaultCounts::default(),
         }
     }
 
     /// A thread or process was made.
     pub fn started(&mut self, at: Nanos, made: (Pid, Tid), by: (Pid, Tid)) {
-        self.lives.started(at, made, by);
+        self.tasks.started(at, made, by);
     }
 
     /// The process runs another program.
     pub fn execed(&mut self, at: Nanos, pid: Pid) {
-        self.lives.execed(at, pid);
+        self.tasks.execed(at, pid);
     }
 
     /// A thread has a name now, with zeros behind it.
     pub fn named(&mut self, tid: Tid, name: [u8; 16]) {
         let name: Vec<u8> = name.into_iter().take_while(|b| *b != 0).collect();
-        self.lives.named(tid, &String::from_utf8_lossy(&name));
+        self.tasks.named(tid, &String::from_utf8_lossy(&name));
     }
 
     pub fn ended(&mut self, at: Nanos, tid: Tid) {
-        self.lives.ended(at, tid);
+        self.tasks.ended(at, tid);
     }
 
     /// A thread that ended, or is taken for ended, was ours, not the program's.
     pub fn disown(&mut self, tid: Tid) {
-        self.lives.disown(tid);
+        self.tasks.mark_own_thread(tid);
     }
 
     /// A page fault of a thread, on a processor of `node`.
-    pub fn access(&mut self, at: Nanos, fault: &Fault, who: Member, page: Page, node: NodeIx) {
-        let Some(thread) = self.lives.thread(at, fault.pid, fault.tid) else {
+    pub fn access(
+        &mut self,
+        at: Nanos,
+        fault: &PageFault,
+        who: SharerId,
+        page: ObjectPage,
+        node: NodeIx,
+    ) {
+        let Some(thread) = self.tasks.find_or_add_thread(at, fault.pid, fault.tid) else {
             self.lost_faults += 1;
             return;
         };
@@ -136,7 +143,9 @@ impl Record {
             self.members.resize(who.at() + 1, None);
         }
         self.members[who.at()] = Some(thread);
-        let slice = self.slices.at(self.lives.since(at), self.lives.alive());
+        let slice = self
+            .slices
+            .at(self.tasks.since_start(at), self.tasks.live_threads());
         let number = match self.numbers.get(&page) {
             Some(&number) => {
                 self.tally.known += 1;
@@ -144,10 +153,10 @@ impl Record {
                 self.tally.remote += u64::from(home != node);
                 number
             }
-            None if self.pages.len() < MOST_PAGES => {
+            None if self.pages.len() < MAX_PAGES => {
                 let number = self.pages.len() as u32;
                 self.numbers.insert(page, number);
-                self.pages.push(Touched {
+                self.pages.push(TouchedPage {
                     page,
                     first: thread,
                     slice,
@@ -161,18 +170,18 @@ impl Record {
             }
         };
         self.slices.access(thread, number);
-        self.lives.accessed(thread);
+        self.tasks.count_fault(thread);
     }
 
     /// Whose pages these are, at the first fault on any of them.
-    pub fn belongs(&mut self, fault: &Fault, page: Page, memory: &Memory) {
+    pub fn belongs(&mut self, fault: &PageFault, page: ObjectPage, memory: &AddressSpaces) {
         if self.spaces.contains_key(&page.object) {
             return;
         }
-        let space = match memory.file(page.object) {
-            Some(file) => Space::Shared(file),
-            None => match self.lives.process(fault.pid) {
-                Some(process) => Space::Private(process),
+        let space = match memory.file_of(page.object) {
+            Some(file) => ObjectOrigin::Shared(file),
+            None => match self.tasks.process(fault.pid) {
+                Some(process) => ObjectOrigin::Private(process),
                 None => return,
             },
         };
@@ -180,36 +189,37 @@ impl Record {
     }
 
     /// Two threads were seen to share.
-    pub fn shared(&mut self, a: Member, b: Member) {
-        let thread = |member: Member| self.members.get(member.at()).copied().flatten();
+    pub fn shared(&mut self, a: SharerId, b: SharerId) {
+        let thread = |member: SharerId| self.members.get(member.at()).copied().flatten();
         if let (Some(a), Some(b)) = (thread(a), thread(b)) {
             self.slices.shared(a, b);
         }
     }
 
     /// Takes in what is mapped in a process, if that was read anew.
-    pub fn mapped(&mut self, pid: Pid, memory: &Memory) {
-        if let Some(process) = self.lives.process(pid) {
+    pub fn mapped(&mut self, pid: Pid, memory: &AddressSpaces) {
+        if let Some(process) = self.tasks.process(pid) {
             self.areas
-                .see(process, memory.read_at(pid), memory.mappings(pid));
+                .update_mappings(process, memory.read_at(pid), memory.mappings(pid));
         }
     }
 
     pub fn seated(&mut self, at: Nanos, tid: Tid, cpu: u32, node: Node) {
-        if let Some(thread) = self.lives.known(tid) {
-            let at = self.lives.since(at);
+        if let Some(thread) = self.tasks.find_thread(tid) {
+            let at = self.tasks.since_start(at);
             self.thread_moves.push((at, thread, cpu, node));
         }
     }
 
     /// A page lies on a node now.
-    pub fn moved(&mut self, at: Nanos, page: Page, home: NodeIx, node: Node) {
+    pub fn moved(&mut self, at: Nanos, page: ObjectPage, home: NodeIx, node: Node) {
         let Some(&number) = self.numbers.get(&page) else {
             return;
         };
         self.pages[number as usize].home = home;
-        if self.page_moves.len() < MOST_MOVES {
-            self.page_moves.push((self.lives.since(at), number, node));
+        if self.page_moves.len() < MAX_MOVES {
+            self.page_moves
+                .push((self.tasks.since_start(at), number, node));
         } else {
             self.lost_moves += 1;
         }
@@ -218,12 +228,12 @@ impl Record {
     /// The name of a thread that lives.
     #[must_use]
     pub fn name(&self, tid: Tid) -> &str {
-        let thread = self.lives.known(tid);
-        thread.map_or("", |t| self.lives.threads[t.at()].name.as_str())
+        let thread = self.tasks.find_thread(tid);
+        thread.map_or("", |t| self.tasks.threads[t.at()].name.as_str())
     }
 
     #[must_use]
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> RemoteFaultCounts {
         self.tally
     }
 }

@@ -2,12 +2,12 @@
 //! events of pairs of threads. When there is too much, slices are merged pairwise.
 use std::collections::HashMap;
 
-use hither_profile::binned::{Binned, Row};
+use hither_profile::binned::{BinnedCounts, CountRow};
 use hither_profile::comm::amount_and_heterogeneity;
 use hither_profile::{Nanos, Slice, SliceIx, ThreadIx};
 
 /// Of a slice (kMAF maps as often).
-pub const LENGTH: Nanos = 100_000_000;
+pub const SLICE_LENGTH: Nanos = 100_000_000;
 /// Rows of pages and threads, and of pairs.
 const MOST_ROWS: usize = 1 << 20;
 /// Slices; after that they are merged: 109 minutes of 100 ms.
@@ -15,7 +15,7 @@ const MOST_SLICES: usize = 1 << 16;
 
 /// A slice in which something was seen, while it lasts.
 #[derive(Debug, Default)]
-struct Current {
+struct OpenSlice {
     number: u32,
     accesses: HashMap<u64, u64>,
     pairs: HashMap<u64, u64>,
@@ -23,22 +23,22 @@ struct Current {
 }
 
 #[derive(Debug)]
-pub struct Slices {
-    current: Current,
+pub struct SliceRecorder {
+    current: OpenSlice,
     /// By number of the page and thread; by pair of threads.
-    pages: Binned<1>,
-    comm: Binned<1>,
+    pages: BinnedCounts<1>,
+    comm: BinnedCounts<1>,
     rows: Vec<Slice>,
     /// Slices of 100 ms in each row.
     width: u32,
 }
 
-impl Default for Slices {
-    fn default() -> Slices {
-        Slices {
-            current: Current::default(),
-            pages: Binned::new(MOST_ROWS),
-            comm: Binned::new(MOST_ROWS),
+impl Default for SliceRecorder {
+    fn default() -> SliceRecorder {
+        SliceRecorder {
+            current: OpenSlice::default(),
+            pages: BinnedCounts::new(MOST_ROWS),
+            comm: BinnedCounts::new(MOST_ROWS),
             rows: Vec::new(),
             width: 1,
         }
@@ -46,7 +46,7 @@ impl Default for Slices {
 }
 
 /// What is left when the run is over.
-pub struct Kept {
+pub struct RecordedSlices {
     pub slices: Vec<Slice>,
     /// Slices, as they are numbered here, of each row of pages and pairs.
     pub page_slices: u32,
@@ -57,25 +57,25 @@ pub struct Kept {
     pub comm: Vec<(SliceIx, ThreadIx, ThreadIx, u64)>,
 }
 
-fn key(high: u32, low: u32) -> u64 {
+fn pack_pair(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-fn halves(key: u64) -> (u32, u32) {
+fn unpack_pair(key: u64) -> (u32, u32) {
     ((key >> 32) as u32, key as u32)
 }
 
-fn sorted(counts: HashMap<u64, u64>) -> Vec<Row<1>> {
-    let mut rows: Vec<Row<1>> = counts.into_iter().map(|(key, n)| (key, [n])).collect();
+fn sorted(counts: HashMap<u64, u64>) -> Vec<CountRow<1>> {
+    let mut rows: Vec<CountRow<1>> = counts.into_iter().map(|(key, n)| (key, [n])).collect();
     rows.sort_unstable_by_key(|row| row.0);
     rows
 }
 
-impl Slices {
+impl SliceRecorder {
     /// The slice that holds a moment since the start. A record that comes late counts for
     /// the slice that is current.
     pub fn at(&mut self, since: Nanos, threads: u32) -> SliceIx {
-        let number = u32::try_from(since / LENGTH).unwrap_or(u32::MAX);
+        let number = u32::try_from(since / SLICE_LENGTH).unwrap_or(u32::MAX);
         if number > self.current.number {
             self.close(number);
         }
@@ -87,14 +87,14 @@ impl Slices {
         *self
             .current
             .accesses
-            .entry(key(page, thread.0))
+            .entry(pack_pair(page, thread.0))
             .or_default() += 1;
     }
 
     pub fn shared(&mut self, a: ThreadIx, b: ThreadIx) {
         if a != b {
             let (i, j) = (a.min(b), a.max(b));
-            *self.current.pairs.entry(key(i.0, j.0)).or_default() += 1;
+            *self.current.pairs.entry(pack_pair(i.0, j.0)).or_default() += 1;
         }
     }
 
@@ -103,7 +103,7 @@ impl Slices {
         self.current.number = next;
         let pairs = sorted(done.pairs);
         let triples = pairs.iter().map(|&(key, [events])| {
-            let (i, j) = halves(key);
+            let (i, j) = unpack_pair(key);
             (i, j, events)
         });
         let (amount, heterogeneity) =
@@ -115,54 +115,54 @@ impl Slices {
             threads: done.threads,
             ..Slice::default()
         };
-        self.put(done.number, row);
-        self.pages.add(done.number, sorted(done.accesses));
-        self.comm.add(done.number, pairs);
+        self.merge_into_slice(done.number, row);
+        self.pages.add_rows(done.number, sorted(done.accesses));
+        self.comm.add_rows(done.number, pairs);
     }
 
-    fn put(&mut self, number: u32, row: Slice) {
+    fn merge_into_slice(&mut self, number: u32, row: Slice) {
         while number / self.width >= MOST_SLICES as u32 {
             self.width *= 2;
             let old = std::mem::take(&mut self.rows);
             self.rows = old
                 .chunks(2)
-                .map(|two| two.iter().fold(Slice::default(), merged))
+                .map(|two| two.iter().fold(Slice::default(), merge_slices))
                 .collect();
         }
         let at = (number / self.width) as usize;
         if at >= self.rows.len() {
             self.rows.resize(at + 1, Slice::default());
         }
-        self.rows[at] = merged(std::mem::take(&mut self.rows[at]), &row);
+        self.rows[at] = merge_slices(std::mem::take(&mut self.rows[at]), &row);
     }
 
     /// All that was kept, of a run of this length.
-    pub fn finish(mut self, duration: Nanos) -> Kept {
-        let last = u32::try_from(duration.saturating_sub(1) / LENGTH).unwrap_or(u32::MAX);
+    pub fn finish(mut self, duration: Nanos) -> RecordedSlices {
+        let last = u32::try_from(duration.saturating_sub(1) / SLICE_LENGTH).unwrap_or(u32::MAX);
         self.close(last.max(self.current.number));
-        self.put(last, Slice::default());
+        self.merge_into_slice(last, Slice::default());
         let width = self.width;
         for binned in [&mut self.pages, &mut self.comm] {
             while binned.factor() < width {
                 binned.coarsen();
             }
         }
-        let length = LENGTH * Nanos::from(width);
+        let length = SLICE_LENGTH * Nanos::from(width);
         for (number, row) in (0..).zip(&mut self.rows) {
             row.start = number * length;
             row.length = length.min(duration.saturating_sub(row.start)).max(1);
             row.traced = true;
         }
         let (page_slices, comm_slices) = (self.pages.factor() / width, self.comm.factor() / width);
-        let rows = |binned: Binned<1>| {
+        let rows = |binned: BinnedCounts<1>| {
             binned.into_bins().flat_map(move |(slice, rows)| {
                 rows.into_iter().map(move |(key, [n])| {
-                    let (high, low) = halves(key);
+                    let (high, low) = unpack_pair(key);
                     (SliceIx(slice / width), high, low, n)
                 })
             })
         };
-        Kept {
+        RecordedSlices {
             page_slices,
             comm_slices,
             pages: rows(self.pages)
@@ -183,7 +183,7 @@ impl Slices {
 
 /// Both together. The heterogeneity is the mean by amount, which that of the two together
 /// only comes near to.
-fn merged(a: Slice, b: &Slice) -> Slice {
+fn merge_slices(a: Slice, b: &Slice) -> Slice {
     let amount = a.amount + b.amount;
     let heterogeneity = match amount > 0.0 {
         true => (a.heterogeneity * a.amount + b.heterogeneity * b.amount) / amount,

@@ -1,11 +1,11 @@
 use super::*;
-use crate::auto::outcome::Outcome;
+use crate::auto::outcome::AutoOutcome;
 use hither_profile::RunEnd;
 
 const MS: Nanos = 1_000_000;
 
-fn fault(pid: Pid, tid: Tid, address: u64) -> Fault {
-    Fault {
+fn fault(pid: Pid, tid: Tid, address: u64) -> PageFault {
+    PageFault {
         pid,
         tid,
         address,
@@ -14,19 +14,19 @@ fn fault(pid: Pid, tid: Tid, address: u64) -> Fault {
 }
 
 /// Threads 1, 2 and 3 of process 1 and thread 9 of process 9, which runs the same program.
-fn small() -> Record {
-    let mut record = Record::new(1000);
-    let private = |object: u32, number| Page {
-        object: Object(object),
+fn small() -> ProfileBuilder {
+    let mut record = ProfileBuilder::new(1000);
+    let private = |object: u32, number| ObjectPage {
+        object: MemoryObject(object),
         number,
     };
-    let memory = Memory::default();
-    let mut touch = |at: Nanos, (pid, tid): (Pid, Tid), page: Page| {
+    let memory = AddressSpaces::default();
+    let mut touch = |at: Nanos, (pid, tid): (Pid, Tid), page: ObjectPage| {
         let fault = fault(pid, tid, page.number * PAGE);
         record.access(
             1000 + at * MS,
             &fault,
-            Member(tid as u16),
+            SharerId(tid as u16),
             page,
             NodeIx(tid as u32 % 2),
         );
@@ -37,10 +37,10 @@ fn small() -> Record {
     touch(2, (9, 9), private(2, 16));
     touch(250, (1, 2), private(1, 17));
     touch(251, (1, 3), private(1, 17));
-    record.shared(Member(1), Member(2));
-    record.shared(Member(3), Member(2));
-    record.shared(Member(2), Member(2));
-    record.shared(Member(2), Member(77));
+    record.shared(SharerId(1), SharerId(2));
+    record.shared(SharerId(3), SharerId(2));
+    record.shared(SharerId(2), SharerId(2));
+    record.shared(SharerId(2), SharerId(77));
     record.moved(1000 + 260 * MS, private(1, 17), NodeIx(1), Node(4));
     record.moved(1000 + 260 * MS, private(1, 99), NodeIx(1), Node(4));
     record.seated(1000 + 255 * MS, 2, 6, Node(4));
@@ -53,15 +53,15 @@ fn faults_become_a_profile() {
     let record = small();
     assert_eq!(
         record.tally(),
-        Tally {
+        RemoteFaultCounts {
             known: 2,
             remote: 2
         }
     );
-    let outcome = Outcome {
+    let outcome = AutoOutcome {
         duration: 300 * MS,
         end: RunEnd::Exited { status: 3 },
-        ..Outcome::default()
+        ..AutoOutcome::default()
     };
     let profile = record.finish(&outcome);
     let threads: Vec<_> = profile
@@ -138,7 +138,7 @@ fn name(text: &str) -> [u8; 16] {
 
 #[test]
 fn lives_follow_fork_and_exec() {
-    let mut record = Record::new(0);
+    let mut record = ProfileBuilder::new(0);
     let own = nix::unistd::getpid().as_raw();
     record.execed(0, own);
     record.named(own, name("first"));
@@ -150,9 +150,9 @@ fn lives_follow_fork_and_exec() {
     record.ended(4 * MS, -6);
     record.execed(5 * MS, own);
     record.named(own, name("second"));
-    let profile = record.finish(&Outcome {
+    let profile = record.finish(&AutoOutcome {
         duration: 9 * MS,
-        ..Outcome::default()
+        ..AutoOutcome::default()
     });
     let threads: Vec<_> = profile
         .threads
@@ -187,7 +187,7 @@ fn lives_follow_fork_and_exec() {
 
 #[test]
 fn long_runs_have_longer_slices() {
-    let mut slices = Slices::default();
+    let mut slices = SliceRecorder::default();
     let seconds = 4 * 6553;
     for second in 0..seconds {
         slices.at(second * 1000 * MS, 1);

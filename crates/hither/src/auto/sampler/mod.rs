@@ -10,32 +10,32 @@ use std::io;
 
 use hither_profile::Nanos;
 
-use super::address_spaces::Memory;
-use super::sysctls::Knobs;
-use super::thread_table::Roster;
-use crate::follow::proc_maps::Mapping;
+use super::address_spaces::AddressSpaces;
+use super::sysctls::SysctlOverrides;
+use super::thread_table::ThreadTable;
+use crate::follow::proc_maps::MemoryMapping;
 use hither_sys::{Pid, Tid};
 
 /// What a sampler may know.
-pub struct View<'a> {
+pub struct SamplerContext<'a> {
     /// Pages (process, address) that had better be taken than others, each once and in no
     /// order, at most as many as are wanted; the rest is for chance. A page that came back
     /// without a fault (the kernel maps sixteen of shared memory at once) is picked no more,
     /// and found again by chance only.
     pub picks: &'a [(Pid, u64)],
-    pub memory: &'a Memory,
-    pub roster: &'a Roster,
+    pub address_spaces: &'a AddressSpaces,
+    pub threads: &'a ThreadTable,
     /// Faults since the start that samplers caused.
     pub extra: u64,
 }
 
-impl<'a> View<'a> {
+impl<'a> SamplerContext<'a> {
     /// What may be sampled, by process: of a process with one thread nothing but what other
     /// processes have mapped too (kMAF 3.1.2), for nobody communicates through the rest.
-    pub fn mappings(&self) -> impl Iterator<Item = (Pid, &'a Mapping)> {
-        let (memory, roster) = (self.memory, self.roster);
+    pub fn mappings(&self) -> impl Iterator<Item = (Pid, &'a MemoryMapping)> {
+        let (memory, roster) = (self.address_spaces, self.threads);
         memory.processes().flat_map(move |pid| {
-            let one = roster.size(pid) < 2;
+            let one = roster.thread_count(pid) < 2;
             let all = memory.mappings(pid).iter();
             let some = all.filter(move |m| !one || memory.is_shared(m));
             some.map(move |mapping| (pid, mapping))
@@ -44,30 +44,30 @@ impl<'a> View<'a> {
 }
 
 /// A way to cause page faults without changing what the program sees in its memory.
-pub trait Sampler {
+pub trait FaultSampler {
     /// As `--sampler` takes it.
     fn name(&self) -> &'static str;
     /// Nanoseconds of processor time that a fault costs the program, with what it takes to
     /// cause it.
-    fn price(&self) -> Nanos;
+    fn cost_per_fault(&self) -> Nanos;
     /// What is seen well enough with it, so that nothing less safe is needed for that.
-    fn reaches(&self) -> &'static [Kind];
+    fn covers(&self) -> &'static [MemoryKind];
     /// Sees to it that about `wanted` more pages fault. Called every 10 ms, with 0 too.
     ///
     /// # Errors
     /// When it cannot, and will not be able to later.
-    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()>;
+    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()>;
     /// Whether this page of a process may be taken now.
-    fn may_take(&self, at: (Pid, u64), view: &View) -> bool;
+    fn may_take(&self, at: (Pid, u64), view: &SamplerContext) -> bool;
     /// Pages that it took away so far, at most.
-    fn taken(&self) -> u64;
+    fn pages_taken(&self) -> u64;
     /// Whether this is a thread of ours inside the program, whose faults are not the program's.
-    fn owns(&self, _tid: Tid) -> bool {
+    fn is_own_thread(&self, _tid: Tid) -> bool {
         false
     }
     /// Threads of ours that came into the program since the last call: until then they were
     /// taken for the program's.
-    fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+    fn new_own_threads(&mut self) -> Vec<(Pid, Tid)> {
         Vec::new()
     }
     /// A remark for the user about what it can and cannot do here.
@@ -78,14 +78,14 @@ pub trait Sampler {
 
 /// Memory that a sampler reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MemoryKind {
     Private,
     Shared,
 }
 
 /// What the user allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
+pub struct SamplerChoice {
     /// This one only.
     pub only: Option<String>,
     /// Settings of the whole system may be changed for the run.
@@ -98,24 +98,29 @@ pub const NAMES: &[&str] = &["numa-balancing", "move", "pageout", "write-protect
 /// Samplers to use, safest first, each only for what the safer ones do not reach; and a
 /// sentence for each that does not work here.
 #[must_use]
-pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>, Vec<String>) {
-    let mut works: Vec<Box<dyn Sampler>> = Vec::new();
+pub fn choose_samplers(
+    choice: &SamplerChoice,
+    knobs: Option<&SysctlOverrides>,
+) -> (Vec<Box<dyn FaultSampler>>, Vec<String>) {
+    let mut works: Vec<Box<dyn FaultSampler>> = Vec::new();
     let mut reasons = Vec::new();
     for &name in NAMES {
         if choice.only.as_deref().is_some_and(|only| only != name) {
             continue;
         }
-        let reached = |kind: &Kind| works.iter().any(|s| s.reaches().contains(kind));
-        let mut unreached = [Kind::Private, Kind::Shared].to_vec();
+        let reached = |kind: &MemoryKind| works.iter().any(|s| s.covers().contains(kind));
+        let mut unreached = [MemoryKind::Private, MemoryKind::Shared].to_vec();
         unreached.retain(|kind| !reached(kind));
         if unreached.is_empty() {
             break;
         }
-        let sampler: Result<Box<dyn Sampler>, String> = match name {
-            "numa-balancing" => numa_balancing::NumaBalancing::new(knobs).map(|s| Box::new(s) as _),
-            "move" => page_move::Mover::new().map(|s| Box::new(s) as _),
-            "pageout" => pageout::PageOut::new().map(|s| Box::new(s) as _),
-            _ => write_protect::WriteProtect::new(&unreached).map(|s| Box::new(s) as _),
+        let sampler: Result<Box<dyn FaultSampler>, String> = match name {
+            "numa-balancing" => {
+                numa_balancing::NumaBalancingSampler::new(knobs).map(|s| Box::new(s) as _)
+            }
+            "move" => page_move::MoveSampler::new().map(|s| Box::new(s) as _),
+            "pageout" => pageout::PageoutSampler::new().map(|s| Box::new(s) as _),
+            _ => write_protect::WriteProtectSampler::new(&unreached).map(|s| Box::new(s) as _),
         };
         match sampler {
             Ok(sampler) if choice.only.is_none() && adds_nothing(&*sampler, &works) => {}
@@ -129,20 +134,23 @@ pub fn choose(choice: &Choice, knobs: Option<&Knobs>) -> (Vec<Box<dyn Sampler>>,
 /// How many of the faults on known pages samplers have caused: no more than the pages that
 /// they took, for programs give pages back and touch them again.
 #[must_use]
-pub fn caused(samplers: &[Box<dyn Sampler>], known: u64) -> u64 {
-    let taken: u64 = samplers.iter().map(|sampler| sampler.taken()).sum();
+pub fn faults_caused(samplers: &[Box<dyn FaultSampler>], known: u64) -> u64 {
+    let taken: u64 = samplers.iter().map(|sampler| sampler.pages_taken()).sum();
     taken.min(known)
 }
 
 /// Keeps the kernel from moving pages as we do: a remark for the user where that cannot be.
 #[must_use]
-pub fn hold_off(samplers: &[Box<dyn Sampler>], knobs: Option<&Knobs>) -> Option<String> {
+pub fn disable_kernel_migration(
+    samplers: &[Box<dyn FaultSampler>],
+    knobs: Option<&SysctlOverrides>,
+) -> Option<String> {
     let needed = samplers.iter().any(|s| s.name() == "numa-balancing");
     (!needed).then(|| numa_balancing::hold_off(knobs))?
 }
 
 /// Whether safer ones reach all that it does.
-fn adds_nothing(sampler: &dyn Sampler, safer: &[Box<dyn Sampler>]) -> bool {
-    let reached = |kind| safer.iter().any(|s| s.reaches().contains(kind));
-    !sampler.reaches().is_empty() && sampler.reaches().iter().all(reached)
+fn adds_nothing(sampler: &dyn FaultSampler, safer: &[Box<dyn FaultSampler>]) -> bool {
+    let reached = |kind| safer.iter().any(|s| s.covers().contains(kind));
+    !sampler.covers().is_empty() && sampler.covers().iter().all(reached)
 }

@@ -12,30 +12,30 @@ use std::time::{Duration, Instant};
 
 use hither_profile::Nanos;
 
-use super::{Kind, Sampler, View};
-use crate::auto::sysctls::{self, Knobs, Setting};
+use super::{FaultSampler, MemoryKind, SamplerContext};
+use crate::auto::sysctls::{self, SysctlOverrides, SysctlSetting};
 use hither_sys::Pid;
 
-const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
-const RATES: &str = "/sys/kernel/debug/sched/numa_balancing";
+const NUMA_BALANCING_SYSCTL: &str = "/proc/sys/kernel/numa_balancing";
+const NUMA_BALANCING_DEBUGFS: &str = "/sys/kernel/debug/sched/numa_balancing";
 /// Milliseconds in which the kernel goes once through all memory of a process, of the
 /// processor time of each of its threads. Where threads share, it waits longer by the number
 /// of those that do, hence the short ones.
-const PERIODS: std::ops::RangeInclusive<f64> = 4.0..=60_000.0;
-const FIRST_PERIOD: f64 = 20.0;
+const SCAN_PERIODS_MS: std::ops::RangeInclusive<f64> = 4.0..=60_000.0;
+const FIRST_SCAN_PERIOD_MS: f64 = 20.0;
 /// Megabytes of one step; the kernel makes at most 2560 MB / SIZE steps a second.
-const SIZE: u64 = 16;
+const SCAN_SIZE_MB: u64 = 16;
 /// Milliseconds for which new memory is left alone. Four times as long the kernel remembers
 /// which threads used a mapping, and those alone go through it again (Linux 6.4 and later):
 /// much shorter, and after two rounds hardly anybody does.
-const DELAY: u64 = 250;
+const SCAN_DELAY_MS: u64 = 250;
 /// Between two changes of the period.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// A fault takes 0.84 us, its record 0.12, its share of the kernel's walk the rest.
-const PRICE: Nanos = 1500;
+const FAULT_COST: Nanos = 1500;
 
 #[derive(Debug)]
-pub struct NumaBalancing {
+pub struct NumaBalancingSampler {
     /// May be changed.
     ours: bool,
     /// The period can be set, and is this, in milliseconds.
@@ -46,20 +46,20 @@ pub struct NumaBalancing {
     wanted: u64,
     before: u64,
     /// At the start, and when it was read last.
-    first: Counters,
-    now: Counters,
+    first: HintingFaultCounts,
+    now: HintingFaultCounts,
 }
 
-fn switch(on: bool) -> Setting {
-    Setting {
-        path: PathBuf::from(SWITCH),
+fn balancing_setting(on: bool) -> SysctlSetting {
+    SysctlSetting {
+        path: PathBuf::from(NUMA_BALANCING_SYSCTL),
         value: if on { "1" } else { "0" }.to_owned(),
     }
 }
 
-fn rate(name: &str, value: u64) -> Setting {
-    Setting {
-        path: PathBuf::from(RATES).join(name),
+fn scan_rate_setting(name: &str, value: u64) -> SysctlSetting {
+    SysctlSetting {
+        path: PathBuf::from(NUMA_BALANCING_DEBUGFS).join(name),
         value: value.to_string(),
     }
 }
@@ -69,21 +69,21 @@ fn is_on(value: &str) -> bool {
     value.trim().parse().is_ok_and(|mode: u32| mode & 1 != 0)
 }
 
-impl NumaBalancing {
+impl NumaBalancingSampler {
     /// `knobs` where settings of the system may be changed.
-    pub fn new(knobs: Option<&Knobs>) -> Result<NumaBalancing, String> {
-        let Ok(before) = fs::read_to_string(SWITCH) else {
+    pub fn new(knobs: Option<&SysctlOverrides>) -> Result<NumaBalancingSampler, String> {
+        let Ok(before) = fs::read_to_string(NUMA_BALANCING_SYSCTL) else {
             return Err("this kernel has no NUMA balancing".to_owned());
         };
-        let mut sampler = NumaBalancing {
+        let mut sampler = NumaBalancingSampler {
             ours: false,
             period: None,
             on: is_on(&before),
             since: Instant::now(),
             wanted: 0,
             before: 0,
-            first: Counters::read(),
-            now: Counters::read(),
+            first: HintingFaultCounts::read(),
+            now: HintingFaultCounts::read(),
         };
         let Some(knobs) = knobs else {
             return match sampler.on {
@@ -92,14 +92,14 @@ impl NumaBalancing {
             };
         };
         let settings = [
-            switch(true),
-            rate("scan_delay_ms", DELAY),
-            rate("scan_size_mb", SIZE),
-            rate("scan_period_max_ms", FIRST_PERIOD as u64),
-            rate("scan_period_min_ms", FIRST_PERIOD as u64),
+            balancing_setting(true),
+            scan_rate_setting("scan_delay_ms", SCAN_DELAY_MS),
+            scan_rate_setting("scan_size_mb", SCAN_SIZE_MB),
+            scan_rate_setting("scan_period_max_ms", FIRST_SCAN_PERIOD_MS as u64),
+            scan_rate_setting("scan_period_min_ms", FIRST_SCAN_PERIOD_MS as u64),
         ];
         let refused = knobs
-            .hold(&settings)
+            .override_settings(&settings)
             .map_err(|e| format!("settings of the system cannot be changed safely ({e})"))?;
         if refused.contains(&settings[0]) {
             return match sampler.on {
@@ -109,12 +109,12 @@ impl NumaBalancing {
         }
         sampler.ours = true;
         sampler.on = true;
-        sampler.period = (refused.is_empty()).then_some(FIRST_PERIOD);
+        sampler.period = (refused.is_empty()).then_some(FIRST_SCAN_PERIOD_MS);
         Ok(sampler)
     }
 
     /// The period that would have brought as many faults as were wanted.
-    fn adapt(&mut self, extra: u64) -> io::Result<()> {
+    fn adapt_scan_period(&mut self, extra: u64) -> io::Result<()> {
         let Some(period) = self.period else {
             (self.since, self.wanted) = (Instant::now(), 0);
             return Ok(());
@@ -129,13 +129,13 @@ impl NumaBalancing {
         self.period = Some(next);
         // The upper one first where it grows: the kernel takes no minimum above it.
         let mut both = [
-            rate("scan_period_max_ms", next as u64),
-            rate("scan_period_min_ms", next as u64),
+            scan_rate_setting("scan_period_max_ms", next as u64),
+            scan_rate_setting("scan_period_min_ms", next as u64),
         ];
         if next < period {
             both.reverse();
         }
-        both.iter().try_for_each(sysctls::set)
+        both.iter().try_for_each(sysctls::write_setting)
     }
 }
 
@@ -145,12 +145,12 @@ impl NumaBalancing {
 /// to the node that it is on (MPOL_BIND with MPOL_F_NUMA_BALANCING): that decides where new
 /// pages go, splits mappings and overrides what the program asked for, and the kernel moves
 /// pages to the threads that use them, as rule (6) does.
-pub fn hold_off(knobs: Option<&Knobs>) -> Option<String> {
-    let now = fs::read_to_string(SWITCH).unwrap_or_default();
+pub fn hold_off(knobs: Option<&SysctlOverrides>) -> Option<String> {
+    let now = fs::read_to_string(NUMA_BALANCING_SYSCTL).unwrap_or_default();
     if now.trim() == "0" || now.is_empty() {
         return None;
     }
-    let held = knobs.map(|knobs| knobs.hold(&[switch(false)]));
+    let held = knobs.map(|knobs| knobs.override_settings(&[balancing_setting(false)]));
     match held {
         Some(Ok(refused)) if refused.is_empty() => None,
         Some(_) => Some("kernel.numa_balancing is on and may not be changed, so the kernel moves pages too".to_owned()),
@@ -160,23 +160,23 @@ pub fn hold_off(knobs: Option<&Knobs>) -> Option<String> {
 
 /// What the kernel counts, of all programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counters {
+struct HintingFaultCounts {
     /// Faults on pages that it took away, and pages that it moved.
     taken: u64,
     moved: u64,
 }
 
-impl Counters {
-    fn read() -> Counters {
-        Counters::parse(&fs::read_to_string("/proc/vmstat").unwrap_or_default())
+impl HintingFaultCounts {
+    fn read() -> HintingFaultCounts {
+        HintingFaultCounts::parse(&fs::read_to_string("/proc/vmstat").unwrap_or_default())
     }
 
-    fn parse(vmstat: &str) -> Counters {
+    fn parse(vmstat: &str) -> HintingFaultCounts {
         let value = |name: &str| {
             let value = vmstat.lines().find_map(|line| line.strip_prefix(name));
             value.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
         };
-        Counters {
+        HintingFaultCounts {
             taken: value("numa_hint_faults "),
             moved: value("numa_pages_migrated "),
         }
@@ -185,41 +185,41 @@ impl Counters {
 
 /// No faster than doubling and halving.
 fn next_period(period: f64, ratio: f64) -> f64 {
-    (period * ratio.clamp(0.5, 2.0)).clamp(*PERIODS.start(), *PERIODS.end())
+    (period * ratio.clamp(0.5, 2.0)).clamp(*SCAN_PERIODS_MS.start(), *SCAN_PERIODS_MS.end())
 }
 
-impl Sampler for NumaBalancing {
+impl FaultSampler for NumaBalancingSampler {
     fn name(&self) -> &'static str {
         "numa-balancing"
     }
 
-    fn price(&self) -> Nanos {
-        PRICE
+    fn cost_per_fault(&self) -> Nanos {
+        FAULT_COST
     }
 
     /// Where its pace cannot be set it is too slow to do without others.
-    fn reaches(&self) -> &'static [Kind] {
+    fn covers(&self) -> &'static [MemoryKind] {
         match self.period {
-            Some(_) => &[Kind::Private],
+            Some(_) => &[MemoryKind::Private],
             None => &[],
         }
     }
 
     /// The kernel picks.
-    fn may_take(&self, _: (Pid, u64), _: &View) -> bool {
+    fn may_take(&self, _: (Pid, u64), _: &SamplerContext) -> bool {
         false
     }
 
-    fn taken(&self) -> u64 {
+    fn pages_taken(&self) -> u64 {
         self.now.taken.saturating_sub(self.first.taken)
     }
 
-    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
+    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
         self.wanted += u64::from(wanted);
         if self.since.elapsed() < PATIENCE {
             return Ok(());
         }
-        self.now = Counters::read();
+        self.now = HintingFaultCounts::read();
         if !self.ours {
             self.since = Instant::now();
             return Ok(());
@@ -227,9 +227,9 @@ impl Sampler for NumaBalancing {
         let on = self.wanted > 0;
         if on != self.on {
             self.on = on;
-            sysctls::set(&switch(on))?;
+            sysctls::write_setting(&balancing_setting(on))?;
         }
-        self.adapt(view.extra)
+        self.adapt_scan_period(view.extra)
     }
 
     fn note(&self) -> Option<String> {
@@ -240,7 +240,10 @@ impl Sampler for NumaBalancing {
         } else {
             ""
         };
-        let moved = match Counters::read().moved.saturating_sub(self.first.moved) {
+        let moved = match HintingFaultCounts::read()
+            .moved
+            .saturating_sub(self.first.moved)
+        {
             0 => String::new(),
             moved => format!("the kernel itself moved {moved} pages meanwhile, of all programs"),
         };
@@ -257,9 +260,9 @@ mod tests {
     #[test]
     fn counters() {
         let vmstat = "numa_pte_updates 12\nnuma_hint_faults 7\nnuma_pages_migrated 3\n";
-        let expected = Counters { taken: 7, moved: 3 };
-        assert_eq!(Counters::parse(vmstat), expected);
-        assert_eq!(Counters::parse(""), Counters::default());
+        let expected = HintingFaultCounts { taken: 7, moved: 3 };
+        assert_eq!(HintingFaultCounts::parse(vmstat), expected);
+        assert_eq!(HintingFaultCounts::parse(""), HintingFaultCounts::default());
     }
 
     #[test]

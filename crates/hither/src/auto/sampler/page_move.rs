@@ -17,18 +17,18 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use hither_profile::Nanos;
-use hither_sys::affinity::Mask;
-use hither_sys::inject::robust_list;
+use hither_sys::affinity::CpuMask;
+use hither_sys::inject::robust_list_address;
 use nix::time::{clock_gettime, ClockId};
 
-use super::agent::agent_fitness::{self, Unfit};
-use super::agent::agent_hosts::{next, Entered, Host, Looks};
-use super::agent::connection::{self, Agent};
-use super::agent::exit_pages::Needed;
-use super::agent::movable_regions::{self, Mapping};
-use super::agent::protocol::{self, Closed, News, Order, Purpose};
+use super::agent::agent_fitness::{self, AgentRefusal};
+use super::agent::agent_hosts::{next, AgentHost, AgentHosts, ScanThrottle};
+use super::agent::connection::{self, AgentConnection};
+use super::agent::exit_pages::ExitPages;
+use super::agent::movable_regions::{self, SmapsEntry};
+use super::agent::protocol::{self, AgentOrder, AgentPurpose, AgentReport, CloseReason};
 use super::agent::PAGE;
-use super::{Kind, Sampler, View};
+use super::{FaultSampler, MemoryKind, SamplerContext};
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
 
@@ -45,44 +45,44 @@ const LATER: Duration = Duration::from_millis(400);
 const AROUND: u64 = PAGE;
 
 #[derive(Debug)]
-pub struct Mover {
-    processes: Entered<Moved>,
+pub struct MoveSampler {
+    processes: AgentHosts<MoveHost>,
     price: Nanos,
 }
 
-impl Mover {
-    pub fn new() -> Result<Mover, String> {
+impl MoveSampler {
+    pub fn new() -> Result<MoveSampler, String> {
         connection::is_possible()?;
-        Ok(Mover {
-            processes: Entered::new(()),
+        Ok(MoveSampler {
+            processes: AgentHosts::new(()),
             price: FIRST + FAULT,
         })
     }
 }
 
-impl Sampler for Mover {
+impl FaultSampler for MoveSampler {
     fn name(&self) -> &'static str {
         "move"
     }
 
-    fn price(&self) -> Nanos {
+    fn cost_per_fault(&self) -> Nanos {
         self.price
     }
 
-    fn reaches(&self) -> &'static [Kind] {
-        &[Kind::Private]
+    fn covers(&self) -> &'static [MemoryKind] {
+        &[MemoryKind::Private]
     }
 
-    fn may_take(&self, at: (Pid, u64), _: &View) -> bool {
+    fn may_take(&self, at: (Pid, u64), _: &SamplerContext) -> bool {
         self.processes.may_take(at)
     }
 
-    fn taken(&self) -> u64 {
+    fn pages_taken(&self) -> u64 {
         self.processes.taken().0
     }
 
-    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
-        self.processes.look(view, wanted > 0);
+    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
+        self.processes.update(view, wanted > 0);
         let (taken, time) = self.processes.taken();
         if taken > 100 {
             self.price = time / taken + FAULT;
@@ -91,11 +91,11 @@ impl Sampler for Mover {
         Ok(())
     }
 
-    fn owns(&self, tid: Tid) -> bool {
+    fn is_own_thread(&self, tid: Tid) -> bool {
         self.processes.owns(tid)
     }
 
-    fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+    fn new_own_threads(&mut self) -> Vec<(Pid, Tid)> {
         self.processes.take_entered()
     }
 
@@ -106,7 +106,7 @@ impl Sampler for Mover {
 
 /// A range that is open to the agent.
 #[derive(Clone, Debug)]
-struct Region {
+struct MovableRegion {
     range: Range<u64>,
     /// The agent watches it, and it was looked at once more since: pages may be taken.
     sure: bool,
@@ -115,11 +115,11 @@ struct Region {
 /// A process with an agent in it: which of its memory is open to it, and which pages it is
 /// to take.
 #[derive(Debug)]
-pub struct Moved {
+pub struct MoveHost {
     pid: Pid,
-    agent: Agent,
+    agent: AgentConnection,
     executable: u64,
-    regions: Vec<Region>,
+    regions: Vec<MovableRegion>,
     /// What the agent was told to open and has not answered.
     asked: HashSet<u64>,
     /// Not again, or not before.
@@ -129,56 +129,56 @@ pub struct Moved {
     /// Lists that were learned so far, and how many threads more there were at first.
     learned: u64,
     more: Option<u64>,
-    needed: Needed,
-    looks: Looks,
+    needed: ExitPages,
+    looks: ScanThrottle,
     /// Bytes in huge pages.
     huge: u64,
 }
 
 /// Whether there may be an agent that takes pages of the process: what could go wrong for
 /// it that we cannot see to is not there.
-fn is_fit(pid: Pid) -> Result<(), Unfit> {
+fn is_fit(pid: Pid) -> Result<(), AgentRefusal> {
     agent_fitness::is_undisturbed(pid)?;
-    let unfit = |why: &str| Err(Unfit::Now(why.to_owned()));
+    let unfit = |why: &str| Err(AgentRefusal::Now(why.to_owned()));
     // A core file is to hold all of memory; the kernel waits for no page when it writes one.
     if agent_fitness::leaves_core(pid) {
         return unfit(
             "it would leave a core file, which would lack pages; ulimit -c 0 or --sampler write-protect lets it be sampled",
         );
     }
-    for tid in procfs::threads(pid) {
+    for tid in procfs::thread_ids(pid) {
         if agent_fitness::is_real_time(pid, tid) {
             return unfit("it has real-time threads, which would keep the agent waiting");
         }
-        if let Ok(None) = robust_list(tid) {
+        if let Ok(None) = robust_list_address(tid) {
             let why = "its threads are not those of the GNU C library, so it is not known what the kernel itself writes to; --sampler write-protect can sample it";
-            return Err(Unfit::Perhaps(why.to_owned()));
+            return Err(AgentRefusal::Perhaps(why.to_owned()));
         }
     }
     Ok(())
 }
 
-impl Host for Moved {
-    const PURPOSE: Purpose = Purpose::Moves;
+impl AgentHost for MoveHost {
+    const PURPOSE: AgentPurpose = AgentPurpose::Moves;
     const SAMPLER: &'static str = "move";
-    type Aim = ();
+    type Coverage = ();
 
     /// Of a process with one thread, private memory is nobody else's.
-    fn is_worth_it(pid: Pid, (): (), _: &View) -> bool {
-        procfs::threads(pid).len() > 1
+    fn is_worth_it(pid: Pid, (): (), _: &SamplerContext) -> bool {
+        procfs::thread_ids(pid).len() > 1
     }
 
-    fn is_fit(pid: Pid) -> Result<(), Unfit> {
+    fn is_fit(pid: Pid) -> Result<(), AgentRefusal> {
         is_fit(pid)
     }
 
-    fn meet(pid: Pid, tid: Tid, (): ()) -> io::Result<Moved> {
-        let agent = Agent::meet(pid, tid)?;
+    fn connect(pid: Pid, tid: Tid, (): ()) -> io::Result<MoveHost> {
+        let agent = AgentConnection::connect(pid, tid)?;
         // It runs where there is room, and at once.
-        let _ = (0..4096).collect::<Mask>().give(tid);
-        hither_sys::launch::make_prompt(tid);
+        let _ = (0..4096).collect::<CpuMask>().set_affinity(tid);
+        hither_sys::launch::request_short_slice_for(tid);
         let executable = fs::metadata(format!("/proc/{pid}/exe"));
-        Ok(Moved {
+        Ok(MoveHost {
             pid,
             agent,
             executable: executable.map_or(0, |m| m.ino()),
@@ -188,37 +188,37 @@ impl Host for Moved {
             threads: HashMap::new(),
             learned: 0,
             more: None,
-            needed: Needed::new(pid)?,
-            looks: Looks::default(),
+            needed: ExitPages::new(pid)?,
+            looks: ScanThrottle::default(),
             huge: 0,
         })
     }
 
     /// Hears what the agent has to say, and looks after its regions.
-    fn look_after(&mut self, view: &View, hosts: Option<u32>) -> io::Result<()> {
-        for news in self.agent.news()? {
+    fn look_after(&mut self, view: &SamplerContext, hosts: Option<u32>) -> io::Result<()> {
+        for news in self.agent.read_reports()? {
             match news {
-                News::Opened {
+                AgentReport::Opened {
                     address,
                     length,
                     error,
                 } => {
                     self.asked.remove(&address);
                     if error == 0 {
-                        self.regions.push(Region {
+                        self.regions.push(MovableRegion {
                             range: address..address + length,
                             sure: false,
                         });
                         // Soon once more.
-                        self.looks.again();
+                        self.looks.request_scan();
                     }
                 }
-                News::Closed {
+                AgentReport::Closed {
                     address,
                     length,
                     why,
-                } => self.closed(address..address + length, why),
-                News::Hello { .. } | News::Counts => {}
+                } => self.region_closed(address..address + length, why),
+                AgentReport::Hello { .. } | AgentReport::Counts => {}
             }
         }
         self.meet_threads(view);
@@ -229,18 +229,18 @@ impl Host for Moved {
         let mut shunned = self.shunned.iter();
         let due = shunned.any(|(_, until)| until.is_some_and(|until| until <= now));
         if due || self.looks.are_due(hosts) {
-            self.look()?;
+            self.scan_mappings()?;
             self.look_at_threads();
             self.check_rights()?;
         }
         Ok(())
     }
 
-    fn agent(&self) -> Tid {
+    fn agent_tid(&self) -> Tid {
         self.agent.tid
     }
 
-    fn pages(&self) -> u64 {
+    fn takable_pages(&self) -> u64 {
         let sure = self.regions.iter().filter(|r| r.sure);
         sure.map(|r| (r.range.end - r.range.start) / PAGE).sum()
     }
@@ -256,12 +256,12 @@ impl Host for Moved {
         (self.agent.counts.taken, self.agent.counts.time)
     }
 
-    fn huge(&self) -> u64 {
+    fn huge_bytes(&self) -> u64 {
         self.huge
     }
 
-    fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
-        let total = self.pages();
+    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
+        let total = self.takable_pages();
         if total == 0 || self.threads.values().any(Option::is_none) {
             return;
         }
@@ -279,22 +279,22 @@ impl Host for Moved {
                 Some(page) => page,
                 None => page_of(regions, next(random) % total)?,
             };
-            let harmless = !lists.iter().any(|&list| near(page, list)) && needed.spares(page);
-            harmless.then_some(Order::Take { address: page, at })
+            let harmless = !lists.iter().any(|&list| near(page, list)) && needed.may_take(page);
+            harmless.then_some(AgentOrder::Take { address: page, at })
         });
-        let orders: Vec<Order> = pages.collect();
+        let orders: Vec<AgentOrder> = pages.collect();
         // Whether it is gone we hear when we listen.
-        let _ = self.agent.order(&orders);
+        let _ = self.agent.send_orders(&orders);
     }
 }
 
-impl Moved {
-    fn closed(&mut self, range: Range<u64>, why: Closed) {
-        self.regions.retain(|r| !overlap(&r.range, &range));
+impl MoveHost {
+    fn region_closed(&mut self, range: Range<u64>, why: CloseReason) {
+        self.regions.retain(|r| !ranges_overlap(&r.range, &range));
         match why {
-            Closed::Removed => self.shunned.push((range, None)),
-            Closed::Filling => self.shunned.push((range, Some(Instant::now() + LATER))),
-            Closed::Gone | Closed::Ordered => {}
+            CloseReason::Removed => self.shunned.push((range, None)),
+            CloseReason::Filling => self.shunned.push((range, Some(Instant::now() + LATER))),
+            CloseReason::Gone | CloseReason::Ordered => {}
         }
     }
 
@@ -305,8 +305,8 @@ impl Moved {
     /// # Errors
     /// When it is so.
     fn check_rights(&self) -> io::Result<()> {
-        let ours = agent_fitness::rights(self.pid, self.agent.tid);
-        let has = |tid: &Tid| agent_fitness::rights(self.pid, *tid) == ours;
+        let ours = agent_fitness::credentials(self.pid, self.agent.tid);
+        let has = |tid: &Tid| agent_fitness::credentials(self.pid, *tid) == ours;
         let mut threads = std::iter::once(&self.pid).chain(self.threads.keys());
         match threads.any(has) {
             true => Ok(()),
@@ -316,12 +316,12 @@ impl Moved {
 
     /// Learns where the threads' lists of locks are. The engine has just been told of all
     /// threads that were made until now.
-    fn meet_threads(&mut self, view: &View) {
-        let all: HashSet<Tid> = view.roster.of(self.pid).into_iter().collect();
+    fn meet_threads(&mut self, view: &SamplerContext) {
+        let all: HashSet<Tid> = view.threads.threads_of(self.pid).into_iter().collect();
         self.threads.retain(|tid, _| all.contains(tid));
         for tid in all {
             if tid != self.agent.tid && !matches!(self.threads.get(&tid), Some(Some(_))) {
-                if let Ok(list) = robust_list(tid) {
+                if let Ok(list) = robust_list_address(tid) {
                     self.learned += u64::from(list.is_some());
                     self.threads.insert(tid, list);
                 }
@@ -329,8 +329,8 @@ impl Moved {
         }
         let waits = self.threads.values().filter(|list| list.is_none()).count() as u64;
         let more = view
-            .roster
-            .born(self.pid)
+            .threads
+            .threads_created(self.pid)
             .saturating_sub(self.learned + waits);
         // Some ended before they were met.
         if more > *self.more.get_or_insert(more) {
@@ -352,29 +352,30 @@ impl Moved {
             self.needed.beware_of_stacks();
         }
         let lists: Vec<u64> = lists.into_iter().map(|(_, list)| list).collect();
-        self.needed.look(&lists);
-        self.needed.keep(is_open);
+        self.needed.scan_locks(&lists);
+        self.needed.retain_open(is_open);
     }
 
     /// Looks at all mappings: what is open must still be fit, what is fit may be opened.
-    fn look(&mut self) -> io::Result<()> {
+    fn scan_mappings(&mut self) -> io::Result<()> {
         let began = Instant::now();
         let all = movable_regions::read(self.pid);
-        self.looks.looked(began);
-        self.huge = movable_regions::huge(&all);
-        let fit = movable_regions::fit(&all, self.executable);
+        self.looks.scan_done(began);
+        self.huge = movable_regions::huge_page_bytes(&all);
+        let fit = movable_regions::movable(&all, self.executable);
         let mut orders = Vec::new();
         let now = Instant::now();
         let is_there = |range: &Range<u64>| {
             let next = all.partition_point(|mapping| mapping.range.end <= range.start);
-            all.get(next).is_some_and(|m| overlap(&m.range, range))
+            all.get(next)
+                .is_some_and(|m| ranges_overlap(&m.range, range))
         };
         self.shunned
             .retain(|(range, until)| until.is_none_or(|until| until > now) && is_there(range));
         self.regions.retain_mut(|region| {
             region.sure = is_covered(&region.range, &fit);
             if !region.sure {
-                orders.push(Order::Close {
+                orders.push(AgentOrder::Close {
                     address: region.range.start,
                     length: region.range.end - region.range.start,
                 });
@@ -382,22 +383,25 @@ impl Moved {
             region.sure
         });
         for mapping in fit.iter().filter(|m| !m.is_watched()) {
-            let shunned = self.shunned.iter().any(|(s, _)| overlap(s, &mapping.range));
+            let shunned = self
+                .shunned
+                .iter()
+                .any(|(s, _)| ranges_overlap(s, &mapping.range));
             let open = self.regions.len() + self.asked.len();
             if shunned || open + 1 >= protocol::REGIONS || !self.asked.insert(mapping.range.start) {
                 continue;
             }
-            orders.push(Order::Open {
+            orders.push(AgentOrder::Open {
                 address: mapping.range.start,
                 length: mapping.length(),
             });
         }
-        self.agent.order(&orders)
+        self.agent.send_orders(&orders)
     }
 }
 
 /// The page with this number among those that may be taken.
-fn page_of(regions: &[Region], mut number: u64) -> Option<u64> {
+fn page_of(regions: &[MovableRegion], mut number: u64) -> Option<u64> {
     regions.iter().filter(|r| r.sure).find_map(|region| {
         let pages = (region.range.end - region.range.start) / PAGE;
         let here = (number < pages).then(|| region.range.start + number * PAGE);
@@ -406,12 +410,12 @@ fn page_of(regions: &[Region], mut number: u64) -> Option<u64> {
     })
 }
 
-fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+fn ranges_overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
 /// Whether mappings that are fit and watched fill the range.
-fn is_covered(range: &Range<u64>, fit: &[Mapping]) -> bool {
+fn is_covered(range: &Range<u64>, fit: &[SmapsEntry]) -> bool {
     let mut at = range.start;
     for mapping in fit.iter().filter(|m| m.is_watched()) {
         if mapping.range.contains(&at) {

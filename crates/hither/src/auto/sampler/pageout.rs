@@ -14,32 +14,32 @@ use hither_sys::{advise, numa, process};
 use nix::libc;
 
 use super::agent::movable_regions::is_memory;
-use super::{Kind, Sampler, View};
+use super::{FaultSampler, MemoryKind, SamplerContext};
 use crate::auto::analysis::PAGE;
-use crate::follow::proc_maps::Mapping;
+use crate::follow::proc_maps::MemoryMapping;
 use hither_sys::Pid;
 
 /// The advice takes 0.6 to 0.9 us, the fault that follows 0.5 to 1.
-const PRICE: Nanos = 2000;
+const FAULT_COST: Nanos = 2000;
 /// Between two times that pages are listed, which bothers all processors.
 const LISTED: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct PageOut {
+pub struct PageoutSampler {
     processes: HashMap<Pid, OwnedFd>,
     random: u64,
     taken: u64,
     listed: Option<Instant>,
 }
 
-impl PageOut {
-    pub fn new() -> Result<PageOut, String> {
+impl PageoutSampler {
+    pub fn new() -> Result<PageoutSampler, String> {
         let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
         if swaps.lines().count() > 1 {
             return Err("there is swap space, to which shared memory would be written".to_owned());
         }
-        match advise::may_page_out() {
-            Ok(()) => Ok(PageOut {
+        match advise::can_page_out() {
+            Ok(()) => Ok(PageoutSampler {
                 processes: HashMap::new(),
                 random: 0x9E37_79B9_7F4A_7C15,
                 taken: 0,
@@ -62,7 +62,7 @@ impl PageOut {
     }
 
     /// A random sample of pages, each once.
-    fn sample(&mut self, wanted: u64, mappings: &[(Pid, &Mapping)]) -> Vec<(Pid, u64)> {
+    fn sample_pages(&mut self, wanted: u64, mappings: &[(Pid, &MemoryMapping)]) -> Vec<(Pid, u64)> {
         let total: u64 = mappings.iter().map(|(_, m)| m.length / PAGE).sum();
         let mut pages: Vec<(Pid, u64)> = (0..wanted.min(total))
             .filter_map(|_| {
@@ -81,46 +81,46 @@ impl PageOut {
     }
 }
 
-impl Sampler for PageOut {
+impl FaultSampler for PageoutSampler {
     fn name(&self) -> &'static str {
         "pageout"
     }
 
-    fn price(&self) -> Nanos {
-        PRICE
+    fn cost_per_fault(&self) -> Nanos {
+        FAULT_COST
     }
 
-    fn reaches(&self) -> &'static [Kind] {
-        &[Kind::Shared]
+    fn covers(&self) -> &'static [MemoryKind] {
+        &[MemoryKind::Shared]
     }
 
-    fn may_take(&self, (pid, at): (Pid, u64), view: &View) -> bool {
-        let mut mappings = view.memory.mappings(pid).iter();
+    fn may_take(&self, (pid, at): (Pid, u64), view: &SamplerContext) -> bool {
+        let mut mappings = view.address_spaces.mappings(pid).iter();
         mappings.any(|m| at.wrapping_sub(m.address) < m.length && is_shared_memory(m))
     }
 
-    fn taken(&self) -> u64 {
+    fn pages_taken(&self) -> u64 {
         self.taken
     }
 
-    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
+    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
         if wanted == 0 {
             return Ok(());
         }
         let all = view.mappings().filter(|(_, m)| is_shared_memory(m));
-        let all: Vec<(Pid, &Mapping)> = all.collect();
+        let all: Vec<(Pid, &MemoryMapping)> = all.collect();
         let can = |at: &&(Pid, u64)| {
             let mut on = all.iter();
             on.any(|(pid, m)| *pid == at.0 && at.1.wrapping_sub(m.address) < m.length)
         };
         let mut pages: Vec<(Pid, u64)> = view.picks.iter().filter(can).copied().collect();
-        pages.extend(self.sample(u64::from(wanted) - pages.len() as u64, &all));
+        pages.extend(self.sample_pages(u64::from(wanted) - pages.len() as u64, &all));
         pages.sort_unstable();
         pages.dedup();
         if self.listed.is_none_or(|at| at.elapsed() >= LISTED) && !pages.is_empty() {
             self.listed = Some(Instant::now());
             // Without it some pages are never seen.
-            let _ = numa::list_pages();
+            let _ = numa::drain_lru_lists();
         }
         let (mut taken, mut refused) = (false, None);
         for of in pages.chunk_by(|a, b| a.0 == b.0) {
@@ -128,13 +128,13 @@ impl Sampler for PageOut {
             let process = match self.processes.entry(pid) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => match process::pidfd(nix::unistd::Pid::from_raw(pid)) {
-                    Ok(fd) if view.roster.is_known(pid) => new.insert(fd),
+                    Ok(fd) if view.threads.is_known(pid) => new.insert(fd),
                     _ => continue,
                 },
             };
             let process = process.as_fd();
             let ranges: Vec<(u64, u64)> = of.iter().map(|&(_, at)| (at, PAGE)).collect();
-            for some in ranges.chunks(advise::RANGES) {
+            for some in ranges.chunks(advise::MAX_RANGES) {
                 match advise::page_out(process, some) {
                     Ok(bytes) => {
                         taken = true;
@@ -159,7 +159,7 @@ impl Sampler for PageOut {
 }
 
 /// Memory without a file behind it that its pages could be written to and dropped for.
-fn is_shared_memory(mapping: &Mapping) -> bool {
+fn is_shared_memory(mapping: &MemoryMapping) -> bool {
     let writable = mapping.prot & libc::PROT_WRITE != 0;
     let shared = mapping.flags & libc::MAP_SHARED != 0;
     let path = mapping.file.as_ref().map_or("", |file| &file.path);
@@ -171,8 +171,8 @@ mod tests {
     use super::*;
     use crate::follow::proc_maps::MappedFile;
 
-    fn mapping(path: &str, address: u64, pages: u64, flags: i32) -> Mapping {
-        Mapping {
+    fn mapping(path: &str, address: u64, pages: u64, flags: i32) -> MemoryMapping {
+        MemoryMapping {
             address,
             length: pages * PAGE,
             prot: libc::PROT_READ | libc::PROT_WRITE,
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn samples_lie_in_the_mappings_and_reach_all_of_them() {
-        let mut sampler = PageOut {
+        let mut sampler = PageoutSampler {
             processes: HashMap::new(),
             random: 1,
             taken: 0,
@@ -210,7 +210,9 @@ mod tests {
             mapping("/memfd:b", 0x9000, 2, libc::MAP_SHARED),
         );
         let all = [(1, &a), (2, &b)];
-        let mut seen: Vec<(Pid, u64)> = (0..100).flat_map(|_| sampler.sample(4, &all)).collect();
+        let mut seen: Vec<(Pid, u64)> = (0..100)
+            .flat_map(|_| sampler.sample_pages(4, &all))
+            .collect();
         seen.sort_unstable();
         seen.dedup();
         let expected = [
@@ -221,6 +223,6 @@ mod tests {
             (2, 0xa000),
         ];
         assert_eq!(seen, expected);
-        assert_eq!(sampler.sample(4, &[]), []);
+        assert_eq!(sampler.sample_pages(4, &[]), []);
     }
 }

@@ -14,38 +14,38 @@ use hither_sys::{inject, probe, protect};
 use nix::libc;
 
 use super::agent::agent_fitness;
-use super::agent::agent_fitness::Unfit;
-use super::agent::agent_hosts::{next, Entered, Host, Looks};
-use super::agent::connection::Agent;
+use super::agent::agent_fitness::AgentRefusal;
+use super::agent::agent_hosts::{next, AgentHost, AgentHosts, ScanThrottle};
+use super::agent::connection::AgentConnection;
 use super::agent::movable_regions;
-use super::agent::protocol::Purpose;
-use super::{Kind, Sampler, View};
+use super::agent::protocol::AgentPurpose;
+use super::{FaultSampler, MemoryKind, SamplerContext};
 use crate::auto::analysis::PAGE;
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
 
 /// Protecting a page takes 0.3 to 0.4 us, the fault that follows 0.6 to 1.2.
-const PRICE: Nanos = 1500;
+const FAULT_COST: Nanos = 1500;
 /// Pages at a time: the budget is kept over longer times than that.
-const MOST: u32 = 256;
+const MAX_BATCH: u32 = 256;
 
 #[derive(Debug)]
-pub struct WriteProtect {
-    processes: Entered<Protected>,
+pub struct WriteProtectSampler {
+    processes: AgentHosts<WriteProtectHost>,
     seen: bool,
 }
 
-impl WriteProtect {
+impl WriteProtectSampler {
     /// For memory of these kinds.
-    pub fn new(kinds: &[Kind]) -> Result<WriteProtect, String> {
+    pub fn new(kinds: &[MemoryKind]) -> Result<WriteProtectSampler, String> {
         is_possible()?;
         let has = |kind| kinds.contains(&kind);
-        let aim = Aim {
-            private: has(Kind::Private),
-            shared: has(Kind::Shared),
+        let aim = ProtectCoverage {
+            private: has(MemoryKind::Private),
+            shared: has(MemoryKind::Shared),
         };
-        Ok(WriteProtect {
-            processes: Entered::new(aim),
+        Ok(WriteProtectSampler {
+            processes: AgentHosts::new(aim),
             seen: false,
         })
     }
@@ -61,8 +61,7 @@ fn is_possible() -> Result<(), String> {
             "userfaultfd is not allowed here ({e}); in docker: --security-opt seccomp=unconfined"
         )
     })?;
-    if features & probe::FEATURE_WRITE_PROTECT_ASYNC == 0 || inject::may_have_descriptors().is_err()
-    {
+    if features & probe::UFFD_FEATURE_WP_ASYNC == 0 || inject::supports_pidfd_thread().is_err() {
         return Err("the kernel cannot protect pages of others (Linux 6.9)".to_owned());
     }
     probe::ptrace_seize().map_err(|e| {
@@ -74,61 +73,61 @@ fn is_possible() -> Result<(), String> {
 
 /// What memory it is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Aim {
+struct ProtectCoverage {
     private: bool,
     shared: bool,
 }
 
 /// A process whose pages can be protected.
 #[derive(Debug)]
-struct Protected {
+struct WriteProtectHost {
     pid: Pid,
-    aim: Aim,
+    aim: ProtectCoverage,
     /// Was there.
     agent: Tid,
     faults: OwnedFd,
     regions: Vec<Range<u64>>,
     taken: u64,
     huge: u64,
-    looks: Looks,
+    looks: ScanThrottle,
 }
 
-impl Host for Protected {
-    const PURPOSE: Purpose = Purpose::Lends;
+impl AgentHost for WriteProtectHost {
+    const PURPOSE: AgentPurpose = AgentPurpose::Lends;
     const SAMPLER: &'static str = "write-protect";
-    type Aim = Aim;
+    type Coverage = ProtectCoverage;
 
-    fn is_worth_it(pid: Pid, aim: Aim, view: &View) -> bool {
-        let shared = |m| view.memory.is_shared(m);
-        aim.private && procfs::threads(pid).len() > 1
-            || aim.shared && view.memory.mappings(pid).iter().any(shared)
+    fn is_worth_it(pid: Pid, aim: ProtectCoverage, view: &SamplerContext) -> bool {
+        let shared = |m| view.address_spaces.is_shared(m);
+        aim.private && procfs::thread_ids(pid).len() > 1
+            || aim.shared && view.address_spaces.mappings(pid).iter().any(shared)
     }
 
-    fn is_fit(pid: Pid) -> Result<(), Unfit> {
+    fn is_fit(pid: Pid) -> Result<(), AgentRefusal> {
         agent_fitness::is_undisturbed(pid)
     }
 
-    fn meet(pid: Pid, agent: Tid, aim: Aim) -> io::Result<Protected> {
-        Ok(Protected {
+    fn connect(pid: Pid, agent: Tid, aim: ProtectCoverage) -> io::Result<WriteProtectHost> {
+        Ok(WriteProtectHost {
             pid,
             aim,
             agent,
-            faults: Agent::meet(pid, agent)?.lend()?,
+            faults: AgentConnection::connect(pid, agent)?.lend_userfaultfd()?,
             regions: Vec::new(),
             taken: 0,
             huge: 0,
-            looks: Looks::default(),
+            looks: ScanThrottle::default(),
         })
     }
 
-    fn look_after(&mut self, _: &View, hosts: Option<u32>) -> io::Result<()> {
+    fn look_after(&mut self, _: &SamplerContext, hosts: Option<u32>) -> io::Result<()> {
         if !hosts.is_some_and(|hosts| self.looks.are_due(hosts)) {
             return Ok(());
         }
         let began = Instant::now();
         let all = movable_regions::read(self.pid);
-        self.huge = movable_regions::huge(&all);
-        let private = self.aim.private && procfs::threads(self.pid).len() > 1;
+        self.huge = movable_regions::huge_page_bytes(&all);
+        let private = self.aim.private && procfs::thread_ids(self.pid).len() > 1;
         let fit = all
             .iter()
             .filter(|m| m.is_protectable(private, self.aim.shared));
@@ -136,21 +135,21 @@ impl Host for Protected {
         for mapping in fit {
             let range = &mapping.range;
             // Again and again: what was mapped anew at the same place is not watched.
-            match protect::watch(self.faults.as_fd(), (range.start, mapping.length())) {
+            match protect::register_range(self.faults.as_fd(), (range.start, mapping.length())) {
                 Ok(()) => self.regions.push(range.clone()),
                 Err(error) if is_gone(&error) => return Err(error),
                 Err(_) => {}
             }
         }
-        self.looks.looked(began);
+        self.looks.scan_done(began);
         Ok(())
     }
 
-    fn agent(&self) -> Tid {
+    fn agent_tid(&self) -> Tid {
         self.agent
     }
 
-    fn pages(&self) -> u64 {
+    fn takable_pages(&self) -> u64 {
         let bytes = self.regions.iter().map(|range| range.end - range.start);
         bytes.sum::<u64>() / PAGE
     }
@@ -163,19 +162,19 @@ impl Host for Protected {
         (self.taken, 0)
     }
 
-    fn huge(&self) -> u64 {
+    fn huge_bytes(&self) -> u64 {
         self.huge
     }
 
-    fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
-        let total = self.pages();
+    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
+        let total = self.takable_pages();
         let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
         let mut picks = picks.filter(|page| self.may_take(*page));
         let mut taken = 0;
-        for _ in 0..wanted.min(MOST) {
-            let page = picks.next().or_else(|| self.page(next(random) % total));
+        for _ in 0..wanted.min(MAX_BATCH) {
+            let page = picks.next().or_else(|| self.nth_page(next(random) % total));
             let Some(page) = page else { break };
-            if protect::protect(self.faults.as_fd(), (page, PAGE)).is_ok() {
+            if protect::write_protect(self.faults.as_fd(), (page, PAGE)).is_ok() {
                 taken += 1;
             }
         }
@@ -183,9 +182,9 @@ impl Host for Protected {
     }
 }
 
-impl Protected {
+impl WriteProtectHost {
     /// The page with this number among all.
-    fn page(&self, mut number: u64) -> Option<u64> {
+    fn nth_page(&self, mut number: u64) -> Option<u64> {
         self.regions.iter().find_map(|range| {
             let pages = (range.end - range.start) / PAGE;
             let here = (number < pages).then(|| range.start + number * PAGE);
@@ -200,39 +199,39 @@ fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ESRCH)
 }
 
-impl Sampler for WriteProtect {
+impl FaultSampler for WriteProtectSampler {
     fn name(&self) -> &'static str {
         "write-protect"
     }
 
-    fn price(&self) -> Nanos {
-        PRICE
+    fn cost_per_fault(&self) -> Nanos {
+        FAULT_COST
     }
 
-    fn reaches(&self) -> &'static [Kind] {
-        &[Kind::Private, Kind::Shared]
+    fn covers(&self) -> &'static [MemoryKind] {
+        &[MemoryKind::Private, MemoryKind::Shared]
     }
 
-    fn may_take(&self, at: (Pid, u64), _: &View) -> bool {
+    fn may_take(&self, at: (Pid, u64), _: &SamplerContext) -> bool {
         self.processes.may_take(at)
     }
 
-    fn taken(&self) -> u64 {
+    fn pages_taken(&self) -> u64 {
         self.processes.taken().0
     }
 
-    fn take(&mut self, wanted: u32, view: &View) -> io::Result<()> {
-        self.processes.look(view, wanted > 0);
+    fn take_pages(&mut self, wanted: u32, view: &SamplerContext) -> io::Result<()> {
+        self.processes.update(view, wanted > 0);
         self.processes.take(wanted, view.picks);
-        self.seen |= self.taken() > 0;
+        self.seen |= self.pages_taken() > 0;
         Ok(())
     }
 
-    fn owns(&self, tid: Tid) -> bool {
+    fn is_own_thread(&self, tid: Tid) -> bool {
         self.processes.owns(tid)
     }
 
-    fn take_entered(&mut self) -> Vec<(Pid, Tid)> {
+    fn new_own_threads(&mut self) -> Vec<(Pid, Tid)> {
         self.processes.take_entered()
     }
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::auto::analysis::controller::Limits;
-use crate::auto::request::Mechanism;
-use crate::auto::sampler::{Choice, NAMES};
+use crate::auto::analysis::controller::SamplingLimits;
+use crate::auto::request::DetectionMechanism;
+use crate::auto::sampler::{SamplerChoice, NAMES};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,24 +116,24 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    pub fn mechanism(&self) -> Mechanism {
+    pub fn mechanism(&self) -> DetectionMechanism {
         match self.mechanism {
-            MechanismArg::Kmaf => Mechanism::Kmaf,
-            MechanismArg::Spcd => Mechanism::Spcd,
+            MechanismArg::Kmaf => DetectionMechanism::Kmaf,
+            MechanismArg::Spcd => DetectionMechanism::Spcd,
         }
     }
 
-    pub fn samplers(&self) -> Choice {
-        Choice {
+    pub fn samplers(&self) -> SamplerChoice {
+        SamplerChoice {
             only: self.sampler.clone(),
             allow_sysctl: self.allow_sysctl,
         }
     }
 
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn limits(&self) -> SamplingLimits {
+        SamplingLimits {
             budget: self.budget,
-            ..Limits::default()
+            ..SamplingLimits::default()
         }
     }
 }

@@ -2,15 +2,19 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hither_profile::Written;
+use hither_profile::WriteOutcome;
 
-use crate::auto::outcome::Outcome;
+use crate::auto::outcome::AutoOutcome;
 use crate::cli::style::shell_line;
 use crate::cli::units::{show_bytes, show_count, show_duration, show_end};
 
 /// Sentences; the last ones tell where the profile is and what to type next.
-pub fn report(outcome: &Outcome, verbose: bool, kept: Option<(&Path, &Written)>) -> Vec<String> {
-    let mut lines = vec![done(outcome)];
+pub fn report(
+    outcome: &AutoOutcome,
+    verbose: bool,
+    kept: Option<(&Path, &WriteOutcome)>,
+) -> Vec<String> {
+    let mut lines = vec![headline(outcome)];
     if verbose {
         lines.extend(details(outcome));
     }
@@ -30,7 +34,7 @@ pub fn report(outcome: &Outcome, verbose: bool, kept: Option<(&Path, &Written)>)
     lines
 }
 
-fn done(outcome: &Outcome) -> String {
+fn headline(outcome: &AutoOutcome) -> String {
     if outcome.mappings == 0 && outcome.pages_moved == 0 {
         return "nothing was moved: no pattern was seen that placing would serve".to_owned();
     }
@@ -44,7 +48,7 @@ fn done(outcome: &Outcome) -> String {
     )
 }
 
-fn details(outcome: &Outcome) -> Vec<String> {
+fn details(outcome: &AutoOutcome) -> Vec<String> {
     let cost = &outcome.cost;
     let ms = |nanos: u64| nanos as f64 / 1e6;
     // One that ended at once had no time that could be read.

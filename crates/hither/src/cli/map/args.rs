@@ -9,9 +9,9 @@ use crate::app::map::input::Source;
 use crate::app::map::options::{default_policy, CostKind, MapOptions, PhaseOptions};
 use crate::cli::machine_args::MachineArgs;
 use crate::formats;
-use hither_model::map::data::groups::Decision;
-use hither_model::map::data::PageSize;
-use hither_model::map::phases::Limits;
+use hither_model::map::data::groups::GroupDecision;
+use hither_model::map::data::PlacementPageSize;
+use hither_model::map::phases::MigrationLimits;
 use hither_model::map::{data, threads};
 use hither_model::metrics::phases::{DIFF_MIN, WINDOW};
 use hither_model::topology::PuList;
@@ -47,13 +47,13 @@ pub struct Args {
     pub threads: Option<PuList>,
 
     #[command(flatten)]
-    pub on: On,
+    pub on: MapMachineArgs,
 
     #[command(flatten)]
-    pub choice: Choice,
+    pub choice: MapPolicyArgs,
 
     #[command(flatten)]
-    pub phases: Phases,
+    pub phases: MapPhaseArgs,
 
     /// Start from this placement and move as little as pays
     #[arg(long, value_name = "PLACEMENT")]
@@ -85,7 +85,7 @@ pub struct Args {
 /// The machine to place on.
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Machine")]
-pub struct On {
+pub struct MapMachineArgs {
     #[command(flatten)]
     pub machine: MachineArgs,
 
@@ -105,7 +105,7 @@ pub struct On {
 /// How to place.
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Policy")]
-pub struct Choice {
+pub struct MapPolicyArgs {
     /// How to place threads (see --list)
     #[arg(long, value_name = "POLICY", default_value = default_policy(), value_parser = policies(), hide_possible_values = true)]
     pub policy: String,
@@ -125,11 +125,11 @@ pub struct Choice {
     /// Pages of a data structure, or region:N, all alike: one-node, interleave or per-page
     /// (several times)
     #[arg(long = "structure", value_name = "NAME=DECISION", value_parser = structure)]
-    pub structures: Vec<(String, Decision)>,
+    pub structures: Vec<(String, GroupDecision)>,
 
     /// Size of the pages to place: 4k or 2m
     #[arg(long, value_name = "SIZE", default_value = "4k")]
-    pub page_size: PageSize,
+    pub page_size: PlacementPageSize,
 
     /// Where chance plays a part: the same seed, the same placement
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -139,7 +139,7 @@ pub struct Choice {
 /// One placement per phase of communication (OPT 6.2, 6.3).
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Phases")]
-pub struct Phases {
+pub struct MapPhaseArgs {
     /// A placement for each phase of communication that is worth one
     #[arg(long)]
     pub phases: bool,
@@ -153,11 +153,11 @@ pub struct Phases {
     pub phase_difference: f64,
 
     /// Least heterogeneity of communication for threads to move
-    #[arg(long, value_name = "X", default_value_t = Limits::default().heterogeneity, value_parser = positive, requires = "phases")]
+    #[arg(long, value_name = "X", default_value_t = MigrationLimits::default().heterogeneity, value_parser = positive, requires = "phases")]
     pub min_heterogeneity: f64,
 
     /// Least communication for threads to move, in events per pair and second
-    #[arg(long, value_name = "X", default_value_t = Limits::default().amount, value_parser = positive, requires = "phases")]
+    #[arg(long, value_name = "X", default_value_t = MigrationLimits::default().amount, value_parser = positive, requires = "phases")]
     pub min_amount: f64,
 
     /// Least time between moves of threads
@@ -169,12 +169,12 @@ pub struct Phases {
     pub page_interval: u64,
 }
 
-impl Phases {
+impl MapPhaseArgs {
     fn options(&self) -> PhaseOptions {
         PhaseOptions {
             window: self.phase_window,
             difference: self.phase_difference,
-            limits: Limits {
+            limits: MigrationLimits {
                 heterogeneity: self.min_heterogeneity,
                 amount: self.min_amount,
                 thread_interval: self.thread_interval,
@@ -238,7 +238,7 @@ impl Args {
     }
 }
 
-impl Choice {
+impl MapPolicyArgs {
     /// The policy asked for; `--fast` is a policy of its own.
     fn thread_policy(&self) -> Result<&'static str> {
         let name = match (self.policy.as_str(), self.fast) {
@@ -250,7 +250,7 @@ impl Choice {
                 bail!("policy {name} has no fast variant; use --fast with --policy locality")
             }
         };
-        let known = threads::ALL.iter().find(|p| p.name() == name);
+        let known = threads::THREAD_POLICIES.iter().find(|p| p.name() == name);
         let known =
             known.ok_or_else(|| anyhow!("there is no policy {name}; see `hither map --list`"))?;
         Ok(known.name())
@@ -266,17 +266,19 @@ fn values(all: impl Iterator<Item = (&'static str, &'static str)>) -> PossibleVa
 }
 
 fn policies() -> PossibleValuesParser {
-    let all = threads::ALL.iter().map(|p| (p.name(), p.about()));
+    let all = threads::THREAD_POLICIES
+        .iter()
+        .map(|p| (p.name(), p.about()));
     values(all.chain([(BEST, BEST_ABOUT)]))
 }
 
 fn data_policy(text: &str) -> Result<String, String> {
-    data::by_name(text).map(|_| text.to_owned())
+    data::data_policy_by_name(text).map(|_| text.to_owned())
 }
 
 fn formats() -> PossibleValuesParser {
     let json = [("json", "a placement: the file to keep (default)")];
-    let others = formats::ALL.iter().map(|f| (f.name(), f.about()));
+    let others = formats::ALL.iter().map(|f| (f.name(), f.summary()));
     values(json.into_iter().chain(others))
 }
 
@@ -291,7 +293,7 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 /// The decision follows the last `=`, since names of structures may contain one.
-fn structure(text: &str) -> Result<(String, Decision), String> {
+fn structure(text: &str) -> Result<(String, GroupDecision), String> {
     let (name, decision) = text
         .rsplit_once('=')
         .ok_or("write NAME=one-node, NAME=interleave or NAME=per-page")?;
@@ -311,7 +313,7 @@ mod tests {
         assert!(positive("-1").is_err());
         assert!(positive("inf").is_err());
         let parsed = structure("a=b=one-node").expect("a structure");
-        assert_eq!(parsed, ("a=b".to_owned(), Decision::OneNode));
+        assert_eq!(parsed, ("a=b".to_owned(), GroupDecision::OneNode));
         assert!(structure("buf").is_err());
         assert!(structure("buf=elsewhere").is_err());
     }
@@ -319,11 +321,11 @@ mod tests {
     #[test]
     fn without_options_the_defaults_hold() {
         #[derive(clap::Parser)]
-        struct Alone {
+        struct MapCommandLine {
             #[command(flatten)]
             args: Args,
         }
-        let parsed: Alone = clap::Parser::parse_from(["map", "app.hither"]);
+        let parsed: MapCommandLine = clap::Parser::parse_from(["map", "app.hither"]);
         let options = parsed.args.options().expect("options");
         assert_eq!(options, MapOptions::default());
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const SUFFIX: &str = ".place.json";
 
 /// What is done with a placement.
-pub enum Output {
+pub enum PlacementOutput {
     /// Written to a file.
     Placement(PathBuf),
     /// The same, to standard output.
@@ -22,7 +22,7 @@ pub enum Output {
 
 /// # Errors
 /// When it cannot be written there.
-pub fn destination(args: &Args) -> Result<Output> {
+pub fn destination(args: &Args) -> Result<PlacementOutput> {
     let json = args.format == "json";
     let printed = args.output.as_deref().is_some_and(is_stdout);
     if printed && json {
@@ -30,14 +30,16 @@ pub fn destination(args: &Args) -> Result<Output> {
             let other = if args.json { "--json" } else { "--explain" };
             bail!("-o - prints the placement and nothing else; name a file with -o, or leave {other} away");
         }
-        return Ok(Output::PlacementPrinted);
+        return Ok(PlacementOutput::PlacementPrinted);
     }
     Ok(match &args.output {
-        Some(_) if printed => Output::Print,
-        Some(name) if json => Output::Placement(checked(with_suffix(name))?),
-        Some(name) => Output::Other(fresh(name)?),
-        None if json && !args.json => Output::Placement(checked(default_name(args))?),
-        None => Output::Print,
+        Some(_) if printed => PlacementOutput::Print,
+        Some(name) if json => PlacementOutput::Placement(check_writable(with_suffix(name))?),
+        Some(name) => PlacementOutput::Other(check_new(name)?),
+        None if json && !args.json => {
+            PlacementOutput::Placement(check_writable(default_name(args))?)
+        }
+        None => PlacementOutput::Print,
     })
 }
 
@@ -61,7 +63,7 @@ fn parent_of(path: &Path) -> &Path {
     }
 }
 
-fn checked(path: PathBuf) -> Result<PathBuf> {
+fn check_writable(path: PathBuf) -> Result<PathBuf> {
     has_parent(&path)?;
     check_placement_destination(&path)?;
     Ok(path)
@@ -76,7 +78,7 @@ fn has_parent(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn fresh(path: &Path) -> Result<PathBuf> {
+fn check_new(path: &Path) -> Result<PathBuf> {
     has_parent(path)?;
     if path.symlink_metadata().is_ok() {
         bail!(

@@ -1,19 +1,19 @@
 //! What `hither map` prints.
 use super::args::{BEST, BEST_ABOUT};
 use crate::app::map::machine::THIS_MACHINE;
-use crate::app::map::pages::Structure;
-use crate::app::map::Solution;
-use crate::cli::style::{clean, count, percent, shell_line, Style};
+use crate::app::map::pages::StructurePages;
+use crate::app::map::MapSolution;
+use crate::cli::style::{count, percent, shell_line, strip_control_characters, TerminalStyle};
 use crate::formats;
 use anyhow::Result;
-use hither_model::map::explain::{Explanation, State};
+use hither_model::map::explain::{PlacementExplanation, PlacementQuality};
 use hither_model::map::{data, threads};
 use hither_profile::{PlacedPhase, Placement, PolicyChoice, ThreadIx};
 use serde::Serialize;
 use std::path::Path;
 
 /// Policies and formats, a line each.
-pub fn list(style: Style) -> String {
+pub fn list(style: TerminalStyle) -> String {
     let mut out = String::new();
     let mut section = |title: &str, all: Vec<(&str, &str)>| {
         out.push_str(&style.bold(title));
@@ -23,23 +23,31 @@ pub fn list(style: Style) -> String {
         }
     };
     section("Threads (--policy)", {
-        let all = threads::ALL.iter().map(|p| (p.name(), p.about()));
+        let all = threads::THREAD_POLICIES
+            .iter()
+            .map(|p| (p.name(), p.about()));
         all.chain([(BEST, BEST_ABOUT)]).collect()
     });
     section(
         "Pages (--data)",
-        data::ALL.iter().map(|p| (p.name(), p.about())).collect(),
+        data::DATA_POLICIES
+            .iter()
+            .map(|p| (p.name(), p.about()))
+            .collect(),
     );
     section(
         "For other tools (--format)",
-        formats::ALL.iter().map(|f| (f.name(), f.about())).collect(),
+        formats::ALL
+            .iter()
+            .map(|f| (f.name(), f.summary()))
+            .collect(),
     );
     out
 }
 
 /// What `--json` prints; docs/format.md names the fields.
 #[derive(Serialize)]
-struct Printed<'a> {
+struct MapJson<'a> {
     threads: Vec<ThreadIx>,
     /// The kernel's numbers, one for each thread above.
     pus: Vec<u32>,
@@ -48,19 +56,19 @@ struct Printed<'a> {
     why: &'a str,
     policy: &'a PolicyChoice,
     #[serde(skip_serializing_if = "Option::is_none")]
-    explanation: Option<&'a Explanation>,
+    explanation: Option<&'a PlacementExplanation>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    structures: &'a [Structure],
+    structures: &'a [StructurePages],
 }
 
 /// The list of PUs and the objective.
-pub fn json(placement: &Placement, solution: Option<&Solution>) -> Result<String> {
+pub fn json(placement: &Placement, solution: Option<&MapSolution>) -> Result<String> {
     let pages = solution.and_then(|s| s.pages.as_ref());
     let first = placement.phases.first();
     let places = first.map_or(&[][..], |phase| &phase.threads);
-    let printed = Printed {
+    let printed = MapJson {
         threads: places.iter().map(|p| p.thread()).collect(),
-        pus: places.iter().map(|p| p.os()).collect(),
+        pus: places.iter().map(|p| p.os_index()).collect(),
         objective: placement.objective.after,
         before: placement.objective.before,
         why: &placement.why,
@@ -72,13 +80,17 @@ pub fn json(placement: &Placement, solution: Option<&Solution>) -> Result<String
 }
 
 /// What was placed and what it brings.
-pub fn summary(placement: &Placement, solution: Option<&Solution>, style: Style) -> String {
+pub fn summary(
+    placement: &Placement,
+    solution: Option<&MapSolution>,
+    style: TerminalStyle,
+) -> String {
     let first = placement.phases.first();
     let mut out = headline(placement, first);
     let objective = placement.objective;
     out += &format!(
         "Objective ({}): {} -> {}{}\n",
-        clean(&placement.policy.cost),
+        strip_control_characters(&placement.policy.cost),
         count(objective.before),
         count(objective.after),
         change(objective.before, objective.after),
@@ -89,10 +101,10 @@ pub fn summary(placement: &Placement, solution: Option<&Solution>, style: Style)
     }
     if placement.phases.len() > 1 {
         let pages = solution.and_then(|s| s.pages.as_ref());
-        let moves = pages.map_or(0, |p| p.plan.moves());
+        let moves = pages.map_or(0, |p| p.plan.total_moves());
         out += &phases(placement, moves);
     }
-    out += &style.wrap("", &clean(&placement.why), 2);
+    out += &style.wrap("", &strip_control_characters(&placement.why), 2);
     out
 }
 
@@ -106,19 +118,23 @@ fn headline(placement: &Placement, first: Option<&PlacedPhase>) -> String {
     let pages: u64 = first.map_or(0, Placement::pages);
     let data = placement.policy.data.as_ref().filter(|_| pages > 0);
     let data = data.map_or_else(String::new, |data| {
-        format!(", {} pages by {}", count(pages), clean(data))
+        format!(
+            ", {} pages by {}",
+            count(pages),
+            strip_control_characters(data)
+        )
     });
     format!(
         "{threads} threads{left} on {}: {}{data}\n",
-        clean(&placement.machine.name),
-        clean(&placement.policy.threads),
+        strip_control_characters(&placement.machine.name),
+        strip_control_characters(&placement.policy.threads),
     )
 }
 
 /// Shares of communication, the closest level last. Levels of the same shares as the one
 /// before, being the same parts of the machine, are left out.
-fn inside(explanation: &Explanation) -> String {
-    let share = |state: &State, level: &str| {
+fn inside(explanation: &PlacementExplanation) -> String {
+    let share = |state: &PlacementQuality, level: &str| {
         let row = state.communication.iter().find(|r| r.level == level);
         row.map_or(0.0, |row| row.inside)
     };
@@ -142,7 +158,7 @@ fn inside(explanation: &Explanation) -> String {
     }
 }
 
-fn remote(explanation: &Explanation) -> String {
+fn remote(explanation: &PlacementExplanation) -> String {
     let before = explanation.before.as_ref().and_then(|state| state.remote);
     match (before, explanation.after.remote) {
         (Some(0.0), Some(0.0)) => String::new(),
@@ -174,7 +190,7 @@ fn phases(placement: &Placement, moves: usize) -> String {
 
 /// What was written, and what to type: here, or on the machine it is for.
 pub fn next(placement: &Placement, path: &Path) -> String {
-    let shown = clean(&path.display().to_string());
+    let shown = strip_control_characters(&path.display().to_string());
     let next = if placement.machine.name == THIS_MACHINE {
         let path = path.to_string_lossy();
         let command = &placement.source.command;

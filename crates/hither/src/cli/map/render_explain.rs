@@ -1,19 +1,19 @@
 //! `--explain`: before and after, side by side.
-use crate::app::map::pages::Structure;
-use crate::app::map::Solution;
-use crate::cli::style::{bytes, clean, count, percent, Style};
-use hither_model::map::explain::{Explanation, State};
+use crate::app::map::pages::StructurePages;
+use crate::app::map::MapSolution;
+use crate::cli::style::{bytes, count, percent, strip_control_characters, TerminalStyle};
+use hither_model::map::explain::{PlacementExplanation, PlacementQuality};
 
-pub fn render(solution: &Solution, style: Style) -> String {
+pub fn render(solution: &MapSolution, style: TerminalStyle) -> String {
     let structures = solution.pages.as_ref().map_or(&[][..], |p| &p.structures);
     table(&solution.explanation, style) + &self::structures(structures, style)
 }
 
-fn table(explanation: &Explanation, style: Style) -> String {
+fn table(explanation: &PlacementExplanation, style: TerminalStyle) -> String {
     let after = &explanation.after;
     let before = explanation.before.as_ref();
     let mut rows = Vec::new();
-    let mut row = |name: String, value: &dyn Fn(&State) -> Option<String>| {
+    let mut row = |name: String, value: &dyn Fn(&PlacementQuality) -> Option<String>| {
         let dash = || "-".to_owned();
         rows.push(vec![
             name,
@@ -52,14 +52,14 @@ fn table(explanation: &Explanation, style: Style) -> String {
 }
 
 /// Where the bytes of data structures are: nodes that have some, the fullest first.
-fn structures(structures: &[Structure], style: Style) -> String {
+fn structures(structures: &[StructurePages], style: TerminalStyle) -> String {
     if structures.is_empty() {
         return String::new();
     }
-    let row = |s: &Structure| {
+    let row = |s: &StructurePages| {
         let total: u64 = s.bytes.iter().sum();
         vec![
-            clean(&s.name),
+            strip_control_characters(&s.name),
             bytes(total),
             nodes(&s.bytes, total),
             s.suits.to_string(),
@@ -89,14 +89,14 @@ fn nodes(bytes: &[u64], total: u64) -> String {
 const MOST_NODES: usize = 4;
 
 /// Levels below the machine that either has anything in, the loosest first.
-fn levels<'a>(before: Option<&'a State>, after: &'a State) -> Vec<&'a str> {
+fn levels<'a>(before: Option<&'a PlacementQuality>, after: &'a PlacementQuality) -> Vec<&'a str> {
     let mut levels: Vec<&str> = after.communication.iter().map(|r| r.level).collect();
     for row in before.iter().flat_map(|b| &b.communication) {
         if !levels.contains(&row.level) {
             levels.push(row.level);
         }
     }
-    let inside = |state: &State, level: &str| {
+    let inside = |state: &PlacementQuality, level: &str| {
         let row = state.communication.iter().find(|r| r.level == level);
         row.is_some_and(|row| row.inside > 0.0)
     };

@@ -6,7 +6,7 @@ use crate::app::assessment::AssessmentOptions;
 
 /// On what threads and pages are counted.
 #[derive(Debug, clap::Args)]
-pub struct On {
+pub struct ReportMachineArgs {
     /// Placement to count threads and pages by, as `hither map` wrote it
     #[arg(short, long, value_name = "FILE")]
     placement: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub struct On {
     topology: Option<String>,
 }
 
-impl On {
+impl ReportMachineArgs {
     pub fn options(&self) -> AssessmentOptions {
         AssessmentOptions {
             placement: self.placement.clone(),

@@ -1,68 +1,70 @@
 //! What `--text` and `--json` say: verdict and findings without the page's pictures.
-use crate::app::assessment::{figures, Given, Judged};
+use crate::app::assessment::{figures, Assessment, AssessmentInput};
 use crate::cli::render_report::{counted, seen};
-use crate::cli::style::{bytes, clean, count};
-use crate::report::build::text::plain;
-use crate::report::page::{Comparison, Run, Site, Unseen, Verdict};
+use crate::cli::style::{bytes, count, strip_control_characters};
+use crate::report::build::text::plain_text;
+use crate::report::page::{
+    DeclarationSite, ProfileComparison, ReportRun, ReportVerdict, UnseenData,
+};
 use hither_model::metrics::structures;
-use hither_profile::{Figure, Finding, Forecast, ObjectKind, Profile};
+use hither_profile::{Finding, ObjectKind, PlacementComparison, Profile, RunFigure};
 use serde::Serialize;
 
 /// All of it; serialised as it stands by `--json`.
 #[derive(Debug, Serialize)]
-pub struct View {
+pub struct ReportView {
     /// Its folder.
     pub profile: String,
-    pub run: Run,
-    pub verdict: Verdict,
+    pub run: ReportRun,
+    pub verdict: ReportVerdict,
     /// Worst first.
-    pub findings: Vec<Found>,
-    pub figures: Vec<Figure>,
-    pub comparison: Option<Comparison>,
+    pub findings: Vec<FindingView>,
+    pub figures: Vec<RunFigure>,
+    pub comparison: Option<ProfileComparison>,
     /// What `hither sim` predicted, by machine.
-    pub predictions: Vec<Forecast>,
-    pub unseen: Vec<Unseen>,
+    pub predictions: Vec<PlacementComparison>,
+    pub unseen: Vec<UnseenData>,
 }
 
 /// A finding, and the structure that it is about.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct FindingView {
     #[serde(flatten)]
     pub finding: Finding,
-    pub structure: Option<Structure>,
+    pub structure: Option<FindingStructure>,
 }
 
 /// What people need to know to find it in the source.
 #[derive(Debug, Serialize)]
-pub struct Structure {
+pub struct FindingStructure {
     pub name: String,
     pub type_name: String,
     pub kind: ObjectKind,
     pub size: u64,
-    pub site: Option<Site>,
+    pub site: Option<DeclarationSite>,
     /// Of the accesses of the run, where it has any.
     pub share: Option<f64>,
 }
 
 pub fn view(
-    given: &Given,
-    judged: Judged,
-    comparison: Option<Comparison>,
-    predictions: Vec<Forecast>,
-) -> View {
+    given: &AssessmentInput,
+    judged: Assessment,
+    comparison: Option<ProfileComparison>,
+    predictions: Vec<PlacementComparison>,
+) -> ReportView {
     let figures = judged.figures();
     let report = &judged.analysis.report;
     let structure = |finding: &Finding| {
-        let listed = |s: &&structures::Structure| Some(s.object) == finding.object;
+        let listed = |s: &&structures::StructureMetrics| Some(s.object) == finding.object;
         let share = report.structures.iter().find(listed).map(|s| s.share);
         structure(&given.profile, finding, share)
     };
-    let found = judged.findings.into_iter().map(|finding| Found {
+    let found = judged.findings.into_iter().map(|finding| FindingView {
         structure: structure(&finding),
         finding,
     });
-    View {
-        profile: plain(&given.file.display().to_string()),
+    ReportView {
+        profile: plain_text(&given.file.display().to_string()),
         run: figures::run(&given.profile, report),
         findings: found.collect(),
         figures,
@@ -73,16 +75,16 @@ pub fn view(
     }
 }
 
-fn structure(profile: &Profile, finding: &Finding, share: Option<f64>) -> Option<Structure> {
+fn structure(profile: &Profile, finding: &Finding, share: Option<f64>) -> Option<FindingStructure> {
     let object = profile.objects.get(finding.object?.at())?;
-    let site = Site {
-        file: plain(&object.file),
+    let site = DeclarationSite {
+        file: plain_text(&object.file),
         line: object.line,
-        function: plain(&object.function),
+        function: plain_text(&object.function),
     };
-    Some(Structure {
-        name: plain(&object.name),
-        type_name: plain(&object.type_name),
+    Some(FindingStructure {
+        name: plain_text(&object.name),
+        type_name: plain_text(&object.type_name),
         kind: object.kind,
         size: object.size,
         site: (!object.file.is_empty()).then_some(site),
@@ -91,10 +93,10 @@ fn structure(profile: &Profile, finding: &Finding, share: Option<f64>) -> Option
 }
 
 /// Command, size and end of a run.
-pub fn header(run: &Run) -> String {
+pub fn header(run: &ReportRun) -> String {
     format!(
         "{}: {:.2} s {}, {} active threads, {} {}, {} of memory used, {}",
-        clean(&run.command),
+        strip_control_characters(&run.command),
         run.seconds,
         seen(run.online),
         run.active_threads,

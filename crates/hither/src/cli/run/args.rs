@@ -6,9 +6,9 @@ use anyhow::{bail, Result};
 use clap::builder::PossibleValue;
 use clap::ValueEnum;
 
-use crate::app::run::policy::{Choice, Part};
+use crate::app::run::policy::{RunPolicies, RunPolicy};
 use crate::app::run::RunOptions;
-use crate::run::outcome::Method;
+use crate::run::outcome::FollowMethod;
 use hither_model::topology::PuList;
 
 const EXAMPLES: &str = "\
@@ -108,18 +108,21 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct MethodArg(Method);
+struct MethodArg(FollowMethod);
 
 impl ValueEnum for MethodArg {
     fn value_variants<'a>() -> &'a [MethodArg] {
-        &[MethodArg(Method::Ptrace), MethodArg(Method::Polling)]
+        &[
+            MethodArg(FollowMethod::Ptrace),
+            MethodArg(FollowMethod::Polling),
+        ]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(match self.0 {
-            Method::Ptrace => PossibleValue::new("ptrace")
+            FollowMethod::Ptrace => PossibleValue::new("ptrace")
                 .help("Every thread before its first instruction, and pages"),
-            Method::Polling => PossibleValue::new("polling")
+            FollowMethod::Polling => PossibleValue::new("polling")
                 .help("From outside, looking again and again; no pages"),
         })
     }
@@ -147,14 +150,14 @@ impl Args {
     ///
     /// # Errors
     /// When one is unknown, or they contradict one another.
-    fn choice(&self) -> Result<Choice> {
+    fn choice(&self) -> Result<RunPolicies> {
         if self.placement.is_none() && self.policy.is_empty() && self.cpus.is_none() {
             bail!("say where threads and pages belong: -p app.place.json, --policy compact or another, or --cpus 0-3; see `hither run --help`");
         }
-        let mut choice = Choice::default();
+        let mut choice = RunPolicies::default();
         for text in self.policy.iter().flat_map(|text| split(text)) {
-            let part: Part = text.parse()?;
-            if let Some(other) = choice.set(&text, part) {
+            let part: RunPolicy = text.parse()?;
+            if let Some(other) = choice.add_policy(&text, part) {
                 bail!("--policy {other} and {text} contradict each other; choose one");
             }
         }

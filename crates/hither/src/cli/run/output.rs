@@ -14,23 +14,23 @@ use crate::cli::output::is_stdout;
 /// A file for the outcome. Opened at once where it is there already and no plain file (a
 /// pipe, a terminal); else written under another name and renamed, so that a reader sees
 /// all of it or none.
-pub enum Output {
+pub enum OutcomeFile {
     Open(File),
     Fresh(PathBuf),
 }
 
 /// # Errors
 /// When it cannot be written there.
-pub fn destination(path: &Path) -> Result<Output> {
+pub fn destination(path: &Path) -> Result<OutcomeFile> {
     if is_stdout(path) {
-        return Ok(Output::Open(stdout()?));
+        return Ok(OutcomeFile::Open(stdout()?));
     }
     let shown = path.display();
     match path.metadata() {
         Ok(data) if data.is_dir() => bail!("{shown} is a folder; name a file with --json"),
         Ok(data) if !data.is_file() => {
             let file = File::options().write(true).open(path);
-            return Ok(Output::Open(
+            return Ok(OutcomeFile::Open(
                 file.with_context(|| format!("cannot write {shown}"))?,
             ));
         }
@@ -45,7 +45,9 @@ pub fn destination(path: &Path) -> Result<Output> {
         bail!("cannot write {shown}: the folder {} is not writable ({error}); choose another place with --json", parent.display());
     }
     // The program may change nothing about where we are, but being sure costs nothing.
-    Ok(Output::Fresh(std::path::absolute(&path).unwrap_or(path)))
+    Ok(OutcomeFile::Fresh(
+        std::path::absolute(&path).unwrap_or(path),
+    ))
 }
 
 /// Standard output as a file.
@@ -64,7 +66,7 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-impl Output {
+impl OutcomeFile {
     /// Writes the outcome as JSON.
     ///
     /// # Errors
@@ -72,14 +74,14 @@ impl Output {
     pub fn write(self, outcome: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string_pretty(outcome)? + "\n";
         match self {
-            Output::Open(mut file) => file.write_all(text.as_bytes()),
-            Output::Fresh(path) => replace(&path, &text),
+            OutcomeFile::Open(mut file) => file.write_all(text.as_bytes()),
+            OutcomeFile::Fresh(path) => replace_file(&path, &text),
         }
         .context("cannot write the outcome; make room, or choose another place with --json")
     }
 }
 
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
     let name = format!(".hither-{}.json", std::process::id());
     let other = parent(path).join(name);
     let write = || {
@@ -96,7 +98,7 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::outcome::Outcome;
+    use crate::run::outcome::RunOutcome;
 
     #[test]
     fn outcomes_replace_files_and_nothing_else() {
@@ -104,10 +106,10 @@ mod tests {
         let file = dir.path().join("out.json");
         for _ in 0..2 {
             let output = destination(&file).expect("a destination");
-            output.write(&Outcome::default()).expect("written");
+            output.write(&RunOutcome::default()).expect("written");
             let text = std::fs::read_to_string(&file).expect("a file");
-            let read: Outcome = serde_json::from_str(&text).expect("an outcome");
-            assert_eq!(read, Outcome::default());
+            let read: RunOutcome = serde_json::from_str(&text).expect("an outcome");
+            assert_eq!(read, RunOutcome::default());
         }
         assert_eq!(std::fs::read_dir(dir.path()).expect("a folder").count(), 1);
         assert!(destination(dir.path()).is_err());

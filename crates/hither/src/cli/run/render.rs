@@ -2,26 +2,26 @@
 use std::time::Duration;
 
 use super::Args;
-use crate::cli::say;
-use crate::cli::style::{clean, count, percent, shell_line, Style};
+use crate::cli::print_stderr;
+use crate::cli::style::{count, percent, shell_line, strip_control_characters, TerminalStyle};
 use crate::cli::units::{show_duration, show_end};
-use crate::run::outcome::{Method, Outcome, RegionOutcome, ThreadOutcome};
+use crate::run::outcome::{FollowMethod, RegionOutcome, RunOutcome, ThreadOutcome};
 
 /// Columns that the tables need to be read.
 const LEAST_WIDTH: usize = 80;
 
 /// What to type next, as far as the arguments tell.
-pub struct Next {
+pub struct NextStep {
     /// A shell would read it as the command that was given.
     command: String,
     by_rule: bool,
     verbose: bool,
 }
 
-impl Next {
-    pub fn new(args: &Args) -> Next {
+impl NextStep {
+    pub fn new(args: &Args) -> NextStep {
         let words = args.command.iter().map(|w| w.to_string_lossy());
-        Next {
+        NextStep {
             command: shell_line(words),
             by_rule: args.placement.is_none(),
             verbose: args.verbose,
@@ -30,7 +30,7 @@ impl Next {
 
     /// A rule knows nothing of the program, a profile does; a placement that did not fit
     /// is looked at more closely.
-    fn line(&self, sums: &Sums) -> Option<String> {
+    fn next_command(&self, sums: &OutcomeTotals) -> Option<String> {
         let command = &self.command;
         if self.by_rule {
             return Some(format!(
@@ -45,7 +45,7 @@ impl Next {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Sums {
+struct OutcomeTotals {
     /// Threads asked for somewhere, those found there, and those nobody could look at.
     placed: usize,
     right: usize,
@@ -58,11 +58,11 @@ struct Sums {
     migrations: u64,
 }
 
-impl Sums {
-    fn of(outcome: &Outcome) -> Sums {
+impl OutcomeTotals {
+    fn of(outcome: &RunOutcome) -> OutcomeTotals {
         let placed = || outcome.threads.iter().filter(|t| t.asked.is_some());
         let nodes = outcome.regions.iter().flat_map(|r| &r.nodes);
-        Sums {
+        OutcomeTotals {
             placed: placed().count(),
             right: placed().filter(|t| is_right(t)).count(),
             unknown: placed().filter(|t| t.ran.is_none()).count(),
@@ -81,23 +81,23 @@ fn is_right(thread: &ThreadOutcome) -> bool {
 }
 
 /// Prints it.
-pub fn report(outcome: &Outcome, verbose: bool, next: &Next) {
-    let sums = Sums::of(outcome);
-    say(&headline(outcome, &sums));
+pub fn report(outcome: &RunOutcome, verbose: bool, next: &NextStep) {
+    let sums = OutcomeTotals::of(outcome);
+    print_stderr(&headline(outcome, &sums));
     if verbose {
-        for line in tables(outcome, Style::of_stderr()).lines() {
-            say(line);
+        for line in tables(outcome, TerminalStyle::of_stderr()).lines() {
+            print_stderr(line);
         }
     }
     for note in &outcome.notes {
-        say(&format!("note: {note}"));
+        print_stderr(&format!("note: {note}"));
     }
-    if let Some(next) = next.line(&sums) {
-        say(&format!("next: {next}"));
+    if let Some(next) = next.next_command(&sums) {
+        print_stderr(&format!("next: {next}"));
     }
 }
 
-fn headline(outcome: &Outcome, sums: &Sums) -> String {
+fn headline(outcome: &RunOutcome, sums: &OutcomeTotals) -> String {
     let mut parts = vec![format!(
         "{}{}",
         show_duration(Duration::from_nanos(outcome.duration)),
@@ -136,8 +136,8 @@ fn headline(outcome: &Outcome, sums: &Sums) -> String {
     parts.push(format!("{} migrations of threads", count(sums.migrations)));
     let cost = Duration::from_nanos(outcome.cost.cpu);
     let how = match outcome.method {
-        Method::Ptrace => "",
-        Method::Polling => ", by polling",
+        FollowMethod::Ptrace => "",
+        FollowMethod::Polling => ", by polling",
     };
     parts.push(format!(
         "{:.3} s of CPU for hither{how}",
@@ -147,9 +147,9 @@ fn headline(outcome: &Outcome, sums: &Sums) -> String {
 }
 
 /// A line per thread and per region.
-fn tables(outcome: &Outcome, style: Style) -> String {
+fn tables(outcome: &RunOutcome, style: TerminalStyle) -> String {
     // Launchers give their programs terminals of no width.
-    let style = Style {
+    let style = TerminalStyle {
         width: style.width.max(LEAST_WIDTH),
         ..style
     };
@@ -189,7 +189,7 @@ fn thread_row(thread: &ThreadOutcome) -> Vec<String> {
         thread.pid.to_string(),
         thread.tid.to_string(),
         shown(thread.thread.map(|t| t.to_string())),
-        clean(&thread.name),
+        strip_control_characters(&thread.name),
         shown(thread.asked.map(|cpu| cpu.0.to_string())),
         shown(thread.ran.map(|cpu| cpu.0.to_string())),
         shown(thread.allowed.clone()),
@@ -208,7 +208,7 @@ fn region_row(region: &RegionOutcome) -> Vec<String> {
     let nodes = nodes.map(|(node, pages)| format!("N#{}: {}", node.0, count(*pages)));
     vec![
         region.pid.to_string(),
-        clean(&region.name),
+        strip_control_characters(&region.name),
         count(region.asked),
         right,
         nodes.collect::<Vec<_>>().join(", "),
@@ -232,8 +232,8 @@ mod tests {
         }
     }
 
-    fn outcome() -> Outcome {
-        Outcome {
+    fn outcome() -> RunOutcome {
+        RunOutcome {
             duration: 1_500_000_000,
             end: RunEnd::Exited { status: 3 },
             threads: vec![
@@ -249,15 +249,15 @@ mod tests {
                 right: 60,
                 ..RegionOutcome::default()
             }],
-            ..Outcome::default()
+            ..RunOutcome::default()
         }
     }
 
     #[test]
     fn what_was_asked_is_counted_against_what_was_got() {
         let outcome = outcome();
-        let sums = Sums::of(&outcome);
-        let expected = Sums {
+        let sums = OutcomeTotals::of(&outcome);
+        let expected = OutcomeTotals {
             placed: 4,
             right: 1,
             unknown: 1,
@@ -271,7 +271,7 @@ mod tests {
             headline(&outcome, &sums),
             "1.5 s, exit status 3, 1 of 4 threads where they were asked to be (1 ended unseen), 75.0 % of 80 pages on their node, 5 migrations of threads, 0.000 s of CPU for hither"
         );
-        let style = Style {
+        let style = TerminalStyle {
             width: 100,
             height: 40,
             colour: false,
@@ -284,20 +284,20 @@ mod tests {
 
     #[test]
     fn what_comes_next() {
-        let next = |by_rule| Next {
+        let next = |by_rule| NextStep {
             command: "./app 'a b'".to_owned(),
             by_rule,
             verbose: false,
         };
-        let sums = Sums::of(&outcome());
-        let check = |by_rule, sums: &Sums, expected: Option<&str>| {
-            let line = next(by_rule).line(sums);
+        let sums = OutcomeTotals::of(&outcome());
+        let check = |by_rule, sums: &OutcomeTotals, expected: Option<&str>| {
+            let line = next(by_rule).next_command(sums);
             let start = expected.unwrap_or("");
             assert_eq!(line.is_some(), expected.is_some());
             assert!(line.is_none_or(|l| l.starts_with(start)));
         };
         check(true, &sums, Some("hither trace -- ./app 'a b'"));
         check(false, &sums, Some("hither run -v"));
-        check(false, &Sums::default(), None);
+        check(false, &OutcomeTotals::default(), None);
     }
 }

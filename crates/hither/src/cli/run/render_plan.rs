@@ -1,31 +1,36 @@
 //! What `hither run` would do, for --dry-run and --verbose.
-use hither_profile::{PlacedPhase, Placement, RegionId, RegionPlaces, PAGE_SIZE};
+use hither_profile::{PlacedPhase, Placement, RegionIdentity, RegionPlacement, PAGE_SIZE};
 use std::collections::BTreeMap;
 
-use crate::app::run::{ByRule, Kind, Plan};
-use crate::cli::style::{bytes, clean, count, Style};
-use crate::formats::describe;
-use crate::program::target::Target;
+use crate::app::run::{PlacementOrigin, RulePlan, RunPlan};
+use crate::cli::style::{bytes, count, strip_control_characters, TerminalStyle};
+use crate::formats::describe_region;
+use crate::program::target::TargetProgram;
 use crate::run::request::MemoryPolicy;
 use hither_model::topology::PuList;
 use hither_sys::Node;
 
 /// Everything.
-pub fn whole(plan: &Plan, target: &Target, style: Style) -> String {
+pub fn plan_text(plan: &RunPlan, target: &TargetProgram, style: TerminalStyle) -> String {
     let argv: Vec<String> = target
         .argv
         .iter()
-        .map(|a| clean(&a.to_string_lossy()))
+        .map(|a| strip_control_characters(&a.to_string_lossy()))
         .collect();
     let mut out = style.bold("Program");
-    out += &format!("\n  {}", clean(&target.executable.display().to_string()));
+    out += &format!(
+        "\n  {}",
+        strip_control_characters(&target.executable.display().to_string())
+    );
     if argv.len() > 1 {
         out += &format!(" ({})", argv.join(" "));
     }
     out.push('\n');
     match &plan.kind {
-        Kind::Placement(file, placement) => out += &of_placement(plan, file, placement, style),
-        Kind::Rule(rule) => out += &of_rule(plan, rule, style),
+        PlacementOrigin::Placement(file, placement) => {
+            out += &of_placement(plan, file, placement, style)
+        }
+        PlacementOrigin::Rule(rule) => out += &of_rule(plan, rule, style),
     }
     if let Some(memory) = &plan.memory {
         out += &format!("{}\n  {}\n", style.bold("Memory policy"), policy(memory));
@@ -45,15 +50,15 @@ pub fn whole(plan: &Plan, target: &Target, style: Style) -> String {
     out
 }
 
-fn of_placement(plan: &Plan, file: &str, placement: &Placement, style: Style) -> String {
+fn of_placement(plan: &RunPlan, file: &str, placement: &Placement, style: TerminalStyle) -> String {
     let mut out = style.bold("Placement");
     let policy = &placement.policy;
     let data = policy.data.as_ref();
     let data = data.map_or_else(String::new, |d| format!(", pages by {d}"));
     out += &format!(
         "\n  {}: threads by {}{data}\n",
-        clean(file),
-        clean(&policy.threads)
+        strip_control_characters(file),
+        strip_control_characters(&policy.threads)
     );
     let Some((first, later)) = placement.phases.split_first() else {
         return out;
@@ -90,7 +95,7 @@ fn of_placement(plan: &Plan, file: &str, placement: &Placement, style: Style) ->
     out
 }
 
-fn threads(placement: &Placement, phase: &PlacedPhase, style: Style) -> String {
+fn threads(placement: &Placement, phase: &PlacedPhase, style: TerminalStyle) -> String {
     let row = |place: &hither_profile::ThreadPlace| {
         let thread = placement.threads.get(place.thread().at());
         let process = thread.and_then(|t| placement.processes.get(t.process.at()));
@@ -101,10 +106,10 @@ fn threads(placement: &Placement, phase: &PlacedPhase, style: Style) -> String {
         vec![
             place.thread().to_string(),
             format!("L#{}", place.pu()),
-            format!("P#{}", place.os()),
+            format!("P#{}", place.os_index()),
             node.map_or_else(String::new, |node| format!("N#{node}")),
-            clean(name),
-            clean(program),
+            strip_control_characters(name),
+            strip_control_characters(program),
         ]
     };
     let rows = phase.threads.iter().map(row).collect();
@@ -112,12 +117,14 @@ fn threads(placement: &Placement, phase: &PlacedPhase, style: Style) -> String {
     style.table(&header, rows, &[0, 1, 2, 3])
 }
 
-fn regions(placement: &Placement, phase: &PlacedPhase, style: Style) -> String {
-    let row = |places: &RegionPlaces| {
+fn regions(placement: &Placement, phase: &PlacedPhase, style: TerminalStyle) -> String {
+    let row = |places: &RegionPlacement| {
         let region = placement.regions.get(places.region as usize);
-        let size = region.map_or(0, |r: &RegionId| r.size);
+        let size = region.map_or(0, |r: &RegionIdentity| r.size);
         vec![
-            region.map_or_else(String::new, |r| clean(&describe(r))),
+            region.map_or_else(String::new, |r| {
+                strip_control_characters(&describe_region(r))
+            }),
             bytes(size),
             nodes(placement, places),
         ]
@@ -127,7 +134,7 @@ fn regions(placement: &Placement, phase: &PlacedPhase, style: Style) -> String {
 }
 
 /// `N#0: 12 MiB, N#1: 4 KiB`.
-fn nodes(placement: &Placement, places: &RegionPlaces) -> String {
+fn nodes(placement: &Placement, places: &RegionPlacement) -> String {
     let mut by_node: BTreeMap<u32, u64> = BTreeMap::new();
     for run in &places.runs {
         let node = placement.machine.nodes.get(run.node().at()).copied();
@@ -139,7 +146,7 @@ fn nodes(placement: &Placement, places: &RegionPlaces) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-fn of_rule(plan: &Plan, rule: &ByRule, style: Style) -> String {
+fn of_rule(plan: &RunPlan, rule: &RulePlan, style: TerminalStyle) -> String {
     let tree = &plan.here.selected.tree;
     if rule.order.is_empty() {
         return "Threads are left to the system.\n".to_owned();
@@ -165,7 +172,7 @@ fn of_rule(plan: &Plan, rule: &ByRule, style: Style) -> String {
 
 /// As numactl would call it.
 fn policy(memory: &MemoryPolicy) -> String {
-    let list = |nodes: &[Node]| PuList::of(nodes.iter().map(|n| n.0)).to_string();
+    let list = |nodes: &[Node]| PuList::from_numbers(nodes.iter().map(|n| n.0)).to_string();
     match memory {
         MemoryPolicy::Interleave(nodes) => format!("interleave over nodes {}", list(nodes)),
         MemoryPolicy::Bind(nodes) => format!("bind to nodes {}", list(nodes)),
@@ -175,10 +182,10 @@ fn policy(memory: &MemoryPolicy) -> String {
 }
 
 /// One line.
-pub fn brief(plan: &Plan) -> String {
+pub fn plan_summary(plan: &RunPlan) -> String {
     let mut parts = Vec::new();
     match &plan.kind {
-        Kind::Placement(file, placement) => {
+        PlacementOrigin::Placement(file, placement) => {
             let first = placement.phases.first();
             let threads = first.map_or(0, |p| p.threads.len());
             let pages = first.map_or(0, Placement::pages);
@@ -190,11 +197,11 @@ pub fn brief(plan: &Plan) -> String {
                 "placing {threads} threads and {} pages of {} regions as {} says{phases}",
                 count(pages),
                 placement.regions.len(),
-                clean(file),
+                strip_control_characters(file),
             ));
         }
-        Kind::Rule(rule) if rule.order.is_empty() => {}
-        Kind::Rule(rule) => {
+        PlacementOrigin::Rule(rule) if rule.order.is_empty() => {}
+        PlacementOrigin::Rule(rule) => {
             let first: Vec<String> = rule.order.iter().take(8).map(|c| c.0.to_string()).collect();
             let more = if rule.order.len() > 8 { ",..." } else { "" };
             parts.push(format!(

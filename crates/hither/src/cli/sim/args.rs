@@ -5,8 +5,8 @@ use clap::ValueEnum;
 
 use crate::app::map::options::MapOptions;
 use crate::app::study::options::{SimOptions, MIGRATIONS, SEEDS};
-use crate::app::study::wanted::{self, Wanted};
-use hither_model::simulate::feed::homes::Rule;
+use crate::app::study::wanted::{self, PolicyPair};
+use hither_model::simulate::feed::homes::PageHomeRule;
 use hither_model::units;
 
 const EXAMPLES: &str = "\
@@ -34,17 +34,17 @@ pub struct Args {
     pub profiles: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub on: On,
+    pub on: SimMachineArgs,
 
     #[command(flatten)]
-    pub what: What,
+    pub what: SimPlacementArgs,
 
     #[command(flatten)]
-    pub how: How,
+    pub how: SimExtentArgs,
 
     /// More tables: level, link, node, thread, structure, energy, time (several with commas)
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',')]
-    pub by: Vec<By>,
+    pub by: Vec<BreakdownTable>,
 
     /// All tables of --by but thread and structure
     #[arg(short, long)]
@@ -81,7 +81,7 @@ impl Args {
             accesses: (!how.all).then_some(how.accesses),
             warm_up: how.warm_up,
             jobs: how.jobs,
-            by_structure: self.by.contains(&By::Structure) || self.json,
+            by_structure: self.by.contains(&BreakdownTable::Structure) || self.json,
             map: MapOptions::default(),
         }
     }
@@ -90,7 +90,7 @@ impl Args {
 /// The machines.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Machine")]
-pub struct On {
+pub struct SimMachineArgs {
     /// Machines: names of `hither topo --list`, hwloc XML files, or hwloc's short notation as
     /// "node:4 core:8 pu:2"; several names with commas [default: this machine]
     #[arg(long, value_name = "NAME|FILE|STRING")]
@@ -102,7 +102,7 @@ pub struct On {
     pub machine: Option<PathBuf>,
 }
 
-impl On {
+impl SimMachineArgs {
     /// Names, one each; `None` is this machine. Short notation may hold commas itself.
     pub fn names(&self) -> Vec<Option<String>> {
         let several = |text: &String| match text.contains(':') {
@@ -120,11 +120,11 @@ impl On {
 /// The placements.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Placements")]
-pub struct What {
+pub struct SimPlacementArgs {
     /// Policies, several with commas; the others are compared with the first [default: os,
     /// compact, random, scatter, locality, balanced-locality, distance, joint; with -p: os]
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = wanted::parse)]
-    pub policy: Vec<Wanted>,
+    pub policy: Vec<PolicyPair>,
 
     /// Placement that `hither map` made of this profile (several times)
     #[arg(short, long = "placement", value_name = "FILE")]
@@ -132,7 +132,7 @@ pub struct What {
 
     /// Where pages are that a placement does not place
     #[arg(long, value_name = "RULE", default_value = "first-touch")]
-    pub pages: Pages,
+    pub pages: PageRuleArg,
 
     /// Seeds of os and random: their mean is shown, with its uncertainty
     #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -150,7 +150,7 @@ pub struct What {
 /// How much is simulated.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Effort")]
-pub struct How {
+pub struct SimExtentArgs {
     /// Most accesses to simulate for each placement and seed: windows are left out evenly
     #[arg(long, value_name = "N", default_value = "96M", value_parser = units::parse_count)]
     pub accesses: u64,
@@ -171,7 +171,7 @@ pub struct How {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Pages {
+pub enum PageRuleArg {
     /// On the node of the thread that touched them first in the traced run
     FirstTouch,
     /// On the node of the thread that touches them first in the simulation
@@ -180,19 +180,19 @@ pub enum Pages {
     Interleave,
 }
 
-impl Pages {
-    pub fn rule(self) -> Rule {
+impl PageRuleArg {
+    pub fn rule(self) -> PageHomeRule {
         match self {
-            Pages::FirstTouch => Rule::FirstTouch,
-            Pages::Replay => Rule::Replay,
-            Pages::Interleave => Rule::Interleave,
+            PageRuleArg::FirstTouch => PageHomeRule::FirstTouch,
+            PageRuleArg::Replay => PageHomeRule::Replay,
+            PageRuleArg::Interleave => PageHomeRule::Interleave,
         }
     }
 }
 
 /// Tables beyond the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
+pub enum BreakdownTable {
     /// Misses of each level of caches, by kind
     Level,
     /// Bytes on each link
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn machines_are_told_apart_by_commas() {
         let check = |given: &[&str], expected: &[Option<&str>]| {
-            let on = On {
+            let on = SimMachineArgs {
                 topology: given.iter().map(|text| (*text).to_owned()).collect(),
                 machine: None,
             };
@@ -244,11 +244,11 @@ mod tests {
     #[test]
     fn without_options_the_defaults_hold() {
         #[derive(clap::Parser)]
-        struct Alone {
+        struct SimCommandLine {
             #[command(flatten)]
             args: Args,
         }
-        let parsed: Alone = clap::Parser::parse_from(["sim", "app.hither"]);
+        let parsed: SimCommandLine = clap::Parser::parse_from(["sim", "app.hither"]);
         assert_eq!(parsed.args.options(), SimOptions::default());
     }
 }

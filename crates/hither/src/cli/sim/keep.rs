@@ -3,8 +3,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Result};
 use hither_profile::{
-    check_prediction_destination, read_prediction, write_prediction, Forecast, Prediction,
-    PREDICTION_FORMAT, PREDICTION_JSON,
+    check_prediction_destination, read_prediction, write_prediction, PlacementComparison,
+    Prediction, PREDICTION_FORMAT, PREDICTION_JSON,
 };
 
 const SUFFIX: &str = ".sim.json";
@@ -34,12 +34,12 @@ pub fn destination(name: &Path) -> Result<PathBuf> {
 
 /// Keeps it in the profile, for `hither report`, beside what is known of other machines. That
 /// the profile cannot be written to is no failure: the reader has what was printed.
-pub fn in_profile(forecasts: &[Forecast], profile: &Path) {
+pub fn in_profile(forecasts: &[PlacementComparison], profile: &Path) {
     let path = profile.join(PREDICTION_JSON);
     let mut all = forecasts.to_vec();
     if let Ok(old) = read_prediction(&path) {
-        let is_new = |old: &Forecast| {
-            let same = |new: &Forecast| new.machine == old.machine;
+        let is_new = |old: &PlacementComparison| {
+            let same = |new: &PlacementComparison| new.machine == old.machine;
             !forecasts.iter().any(same)
         };
         let started = forecasts.first().map(|f| f.started_unix);
@@ -52,7 +52,7 @@ pub fn in_profile(forecasts: &[Forecast], profile: &Path) {
         comparisons: all,
     };
     if let Err(why) = write_prediction(&prediction, &path) {
-        crate::cli::say(&format!(
+        crate::cli::print_stderr(&format!(
             "the prediction is not kept in the profile for `hither report` ({why}); -o NAME keeps it elsewhere"
         ));
     }

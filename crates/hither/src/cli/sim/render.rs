@@ -1,28 +1,34 @@
 //! The table of `hither sim` on the terminal.
-use hither_model::simulate::feed::homes::Rule;
-use hither_profile::{Forecast, Predicted, Ratio};
+use hither_model::simulate::feed::homes::PageHomeRule;
+use hither_profile::{PlacementComparison, PredictedPlacement, RatioEstimate};
 
-use super::args::By;
+use super::args::BreakdownTable;
 use super::render_by;
-use crate::app::study::wanted::Threads;
-use crate::cli::style::{clean, count, percent, shell_line, three, Style};
+use crate::app::study::wanted::ThreadPolicyArg;
+use crate::cli::style::{
+    count, percent, shell_line, strip_control_characters, three_digits, TerminalStyle,
+};
 
 /// All of it; `file` is the profile as it was named.
-pub fn render(forecast: &Forecast, by: &[By], style: Style) -> String {
+pub fn render(
+    forecast: &PlacementComparison,
+    by: &[BreakdownTable],
+    style: TerminalStyle,
+) -> String {
     let mut out = style.wrap("", &head(forecast), 2);
     out += &table(forecast, style);
-    let verdict = style.wrap("Verdict: ", &clean(&forecast.verdict), 2);
+    let verdict = style.wrap("Verdict: ", &strip_control_characters(&forecast.verdict), 2);
     out += &format!("{}\n", style.bold(verdict.trim_end()));
     for one in by {
         out += &render_by::render(forecast, *one, style);
     }
     for note in notes(forecast, style) {
-        out += &style.wrap("  - ", &clean(&note), 4);
+        out += &style.wrap("  - ", &strip_control_characters(&note), 4);
     }
     out
 }
 
-fn head(forecast: &Forecast) -> String {
+fn head(forecast: &PlacementComparison) -> String {
     let sample = &forecast.sample;
     let windows = match sample.windows {
         1 => "1 window".to_owned(),
@@ -34,8 +40,8 @@ fn head(forecast: &Forecast) -> String {
     };
     format!(
         "{} on {}: {windows}{of}, {} accesses, of which {} warm the caches",
-        clean(&forecast.source.file),
-        clean(&forecast.title),
+        strip_control_characters(&forecast.source.file),
+        strip_control_characters(&forecast.title),
         count(sample.accesses),
         percent(sample.warm_up),
     )
@@ -43,18 +49,18 @@ fn head(forecast: &Forecast) -> String {
 
 /// A column: its head, its cells, and how much it is missed where there is no room: the largest
 /// goes first.
-struct Column {
+struct TableColumn {
     head: String,
     /// What the legend says of a ratio; empty for what is no ratio or needs no word.
     means: &'static str,
-    cell: fn(&Predicted) -> String,
+    cell: fn(&PredictedPlacement) -> String,
     spare: u32,
 }
 
 /// All columns of the first table.
-fn columns(forecast: &Forecast, style: Style) -> Vec<Column> {
+fn columns(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<TableColumn> {
     let last = forecast.levels.last().map_or("LLC", String::as_str);
-    let column = |head: &str, means, spare, cell| Column {
+    let column = |head: &str, means, spare, cell| TableColumn {
         head: head.to_owned(),
         means,
         cell,
@@ -66,12 +72,17 @@ fn columns(forecast: &Forecast, style: Style) -> Vec<Column> {
             half(p.relative.time)
         }),
         column("IPC", "", 4, |p| format!("{:.2}", p.amounts.ipc)),
-        column(&format!("{} MPKI", clean(last)), "", 1, |p| {
-            p.amounts
-                .levels
-                .last()
-                .map_or("-".to_owned(), |level| three(level.mpki))
-        }),
+        column(
+            &format!("{} MPKI", strip_control_characters(last)),
+            "",
+            1,
+            |p| {
+                p.amounts
+                    .levels
+                    .last()
+                    .map_or("-".to_owned(), |level| three_digits(level.mpki))
+            },
+        ),
         column("inval.", "inval. (copies that writes took away)", 3, |p| {
             value(p.relative.invalidations)
         }),
@@ -91,19 +102,23 @@ fn columns(forecast: &Forecast, style: Style) -> Vec<Column> {
 }
 
 /// What placements are called in the table; the winner is marked.
-fn names(forecast: &Forecast) -> Vec<String> {
+fn names(forecast: &PlacementComparison) -> Vec<String> {
     let several = forecast.placements.len() > 1;
-    let name = |(at, p): (usize, &Predicted)| {
+    let name = |(at, p): (usize, &PredictedPlacement)| {
         let best = several && at == forecast.best as usize;
-        format!("{}{}", if best { '*' } else { ' ' }, clean(&p.name))
+        format!(
+            "{}{}",
+            if best { '*' } else { ' ' },
+            strip_control_characters(&p.name)
+        )
     };
     forecast.placements.iter().enumerate().map(name).collect()
 }
 
 /// The most telling columns that fit.
-fn fitting(forecast: &Forecast, style: Style) -> Vec<Column> {
+fn fitting(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<TableColumn> {
     let mut columns = columns(forecast, style);
-    let width = |column: &Column| {
+    let width = |column: &TableColumn| {
         let cells = forecast
             .placements
             .iter()
@@ -122,7 +137,7 @@ fn fitting(forecast: &Forecast, style: Style) -> Vec<Column> {
     columns
 }
 
-pub fn table(forecast: &Forecast, style: Style) -> String {
+pub fn table(forecast: &PlacementComparison, style: TerminalStyle) -> String {
     let columns = fitting(forecast, style);
     let mut header = vec![""];
     header.extend(columns.iter().map(|c| c.head.as_str()));
@@ -141,17 +156,17 @@ pub fn table(forecast: &Forecast, style: Style) -> String {
 }
 
 /// A ratio to the first; a dash where the first has nothing to compare with.
-pub fn value(ratio: Option<Ratio>) -> String {
+pub fn value(ratio: Option<RatioEstimate>) -> String {
     ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3}", ratio.value))
 }
 
-fn half(ratio: Option<Ratio>) -> String {
+fn half(ratio: Option<RatioEstimate>) -> String {
     let half = ratio.and_then(|ratio| ratio.half_width);
     half.map_or_else(|| "-".to_owned(), |half| format!("{half:.3}"))
 }
 
 /// What the numbers are, of the columns that are shown.
-pub fn legend(forecast: &Forecast, style: Style) -> String {
+pub fn legend(forecast: &PlacementComparison, style: TerminalStyle) -> String {
     let first = forecast.placements.first().map_or("", |p| p.name.as_str());
     let columns = fitting(forecast, style);
     let ratios: Vec<&str> = columns
@@ -167,12 +182,12 @@ pub fn legend(forecast: &Forecast, style: Style) -> String {
     let sign = if style.unicode { "\u{b1}" } else { "+-" };
     format!(
         "Ratios to {}: {ratios}; {sign} is half of the 95 % interval of time; remote is the share of DRAM's lines that another node asked for.",
-        clean(first)
+        strip_control_characters(first)
     )
 }
 
 /// What to bear in mind.
-fn notes(forecast: &Forecast, style: Style) -> Vec<String> {
+fn notes(forecast: &PlacementComparison, style: TerminalStyle) -> Vec<String> {
     let mut notes = vec![
         legend(forecast, style),
         format!(
@@ -184,7 +199,7 @@ fn notes(forecast: &Forecast, style: Style) -> Vec<String> {
         let data = placement
             .data_policy
             .as_deref()
-            .unwrap_or(Rule::FirstTouch.name());
+            .unwrap_or(PageHomeRule::FirstTouch.name());
         notes.push(format!("joint is {}+{data}.", placement.thread_policy));
     }
     notes.extend(forecast.notes.iter().cloned());
@@ -192,7 +207,7 @@ fn notes(forecast: &Forecast, style: Style) -> Vec<String> {
 }
 
 /// What to type now.
-pub fn next(forecast: &Forecast, topology: Option<&str>) -> String {
+pub fn next(forecast: &PlacementComparison, topology: Option<&str>) -> String {
     let best = &forecast.placements[forecast.best as usize];
     let file = forecast.source.file.as_str();
     let mut words = vec!["hither"];
@@ -205,7 +220,7 @@ pub fn next(forecast: &Forecast, topology: Option<&str>) -> String {
         return shell_line(words.iter());
     }
     // What chance does well once is nothing to keep.
-    let chance = [Threads::Os.name(), Threads::RANDOM.name()];
+    let chance = [ThreadPolicyArg::Os.name(), ThreadPolicyArg::RANDOM.name()];
     if chance.contains(&best.thread_policy.as_str()) {
         return shell_line(["hither", "report", file].iter());
     }
@@ -222,22 +237,22 @@ pub fn next(forecast: &Forecast, topology: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hither_profile::Relative;
+    use hither_profile::RelativeFigures;
 
-    fn forecast(best: &str) -> Forecast {
-        let one = |name: &str| Predicted {
+    fn forecast(best: &str) -> PlacementComparison {
+        let one = |name: &str| PredictedPlacement {
             name: name.to_owned(),
             thread_policy: name.to_owned(),
-            relative: Relative {
-                time: Some(Ratio::default()),
-                ..Relative::default()
+            relative: RelativeFigures {
+                time: Some(RatioEstimate::default()),
+                ..RelativeFigures::default()
             },
-            ..Predicted::default()
+            ..PredictedPlacement::default()
         };
-        let mut forecast = Forecast {
+        let mut forecast = PlacementComparison {
             placements: vec![one("os"), one(best)],
             best: 1,
-            ..Forecast::default()
+            ..PlacementComparison::default()
         };
         forecast.source.file = "app.hither".to_owned();
         forecast
@@ -255,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_legend_is_of_the_columns_that_fit() {
-        let style = |width| Style {
+        let style = |width| TerminalStyle {
             width,
             height: 40,
             colour: false,

@@ -1,29 +1,29 @@
 //! `--by`: what the first table leaves out.
-use hither_profile::{Forecast, Part, Predicted};
+use hither_profile::{PartAmounts, PlacementComparison, PredictedPlacement};
 
-use super::args::By;
-use crate::cli::style::{clean, count, percent, three, Style};
+use super::args::BreakdownTable;
+use crate::cli::style::{count, percent, strip_control_characters, three_digits, TerminalStyle};
 
 /// Threads shown in a table, those with most misses.
 const MOST_PARTS: usize = 16;
 /// Windows shown.
 const MOST_WINDOWS: usize = 40;
 
-pub fn render(forecast: &Forecast, by: By, style: Style) -> String {
+pub fn render(forecast: &PlacementComparison, by: BreakdownTable, style: TerminalStyle) -> String {
     let (title, body) = match by {
-        By::Level => ("Misses by level and kind", levels(forecast, style)),
-        By::Link => ("Bytes on each link", links(forecast, style)),
-        By::Node => ("Lines of each node's memory", nodes(forecast, style)),
-        By::Thread => (
+        BreakdownTable::Level => ("Misses by level and kind", levels(forecast, style)),
+        BreakdownTable::Link => ("Bytes on each link", links(forecast, style)),
+        BreakdownTable::Node => ("Lines of each node's memory", nodes(forecast, style)),
+        BreakdownTable::Thread => (
             "Threads",
             parts(forecast, &forecast.threads, |p| &p.by_thread, style),
         ),
-        By::Structure => (
+        BreakdownTable::Structure => (
             "Data structures",
             parts(forecast, &forecast.structures, |p| &p.by_structure, style),
         ),
-        By::Energy => ("Energy", energy(forecast, style)),
-        By::Time => ("Over time", over_time(forecast, style)),
+        BreakdownTable::Energy => ("Energy", energy(forecast, style)),
+        BreakdownTable::Time => ("Over time", over_time(forecast, style)),
     };
     match body.is_empty() {
         true => String::new(),
@@ -36,7 +36,7 @@ fn number(value: f64) -> String {
     count(value.round().max(0.0) as u64)
 }
 
-fn levels(forecast: &Forecast, style: Style) -> String {
+fn levels(forecast: &PlacementComparison, style: TerminalStyle) -> String {
     let header = [
         "",
         "level",
@@ -52,9 +52,9 @@ fn levels(forecast: &Forecast, style: Style) -> String {
     for placement in &forecast.placements {
         for (name, level) in forecast.levels.iter().zip(&placement.amounts.levels) {
             rows.push(vec![
-                clean(&placement.name),
-                clean(name),
-                three(level.mpki),
+                strip_control_characters(&placement.name),
+                strip_control_characters(name),
+                three_digits(level.mpki),
                 number(level.cold),
                 number(level.capacity),
                 number(level.invalidation),
@@ -70,7 +70,7 @@ fn levels(forecast: &Forecast, style: Style) -> String {
     style.table(&header, rows, &[2, 3, 4, 5, 6, 7, 8])
 }
 
-fn links(forecast: &Forecast, style: Style) -> String {
+fn links(forecast: &PlacementComparison, style: TerminalStyle) -> String {
     let header = names(forecast, "link");
     let rows = forecast.links.iter().enumerate().map(|(at, link)| {
         let kind = if link.between_packages {
@@ -93,18 +93,21 @@ fn links(forecast: &Forecast, style: Style) -> String {
 }
 
 /// A column for each placement.
-fn names(forecast: &Forecast, first: &str) -> Vec<String> {
-    let names = forecast.placements.iter().map(|p| clean(&p.name));
+fn names(forecast: &PlacementComparison, first: &str) -> Vec<String> {
+    let names = forecast
+        .placements
+        .iter()
+        .map(|p| strip_control_characters(&p.name));
     [first.to_owned()].into_iter().chain(names).collect()
 }
 
-fn table(header: &[String], rows: Vec<Vec<String>>, style: Style) -> String {
+fn table(header: &[String], rows: Vec<Vec<String>>, style: TerminalStyle) -> String {
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let right: Vec<usize> = (1..header.len()).collect();
     style.table(&header, rows, &right)
 }
 
-fn nodes(forecast: &Forecast, style: Style) -> String {
+fn nodes(forecast: &PlacementComparison, style: TerminalStyle) -> String {
     let header = [
         "",
         "node",
@@ -124,7 +127,7 @@ fn nodes(forecast: &Forecast, style: Style) -> String {
                 node.remote_writes,
                 node.rows,
             ];
-            let head = [clean(&placement.name), at.to_string()];
+            let head = [strip_control_characters(&placement.name), at.to_string()];
             rows.push(head.into_iter().chain(amounts.map(number)).collect());
         }
     }
@@ -133,10 +136,10 @@ fn nodes(forecast: &Forecast, style: Style) -> String {
 
 /// The busiest parts of each placement.
 fn parts(
-    forecast: &Forecast,
+    forecast: &PlacementComparison,
     names: &[String],
-    of: fn(&Predicted) -> &Vec<Part>,
-    style: Style,
+    of: fn(&PredictedPlacement) -> &Vec<PartAmounts>,
+    style: TerminalStyle,
 ) -> String {
     let header = [
         "",
@@ -150,15 +153,15 @@ fn parts(
     ];
     let mut rows = Vec::new();
     for placement in &forecast.placements {
-        let mut parts: Vec<(&String, &Part)> = names.iter().zip(of(placement)).collect();
+        let mut parts: Vec<(&String, &PartAmounts)> = names.iter().zip(of(placement)).collect();
         parts.sort_by(|(_, a), (_, b)| b.read_time.total_cmp(&a.read_time));
         let busy = parts
             .into_iter()
             .filter(|(_, part)| part.first_level_misses > 0.0);
         for (name, part) in busy.take(MOST_PARTS) {
             rows.push(vec![
-                clean(&placement.name),
-                clean(name),
+                strip_control_characters(&placement.name),
+                strip_control_characters(name),
                 number(part.first_level_misses),
                 number(part.last_level_misses),
                 number(part.transfers),
@@ -172,10 +175,10 @@ fn parts(
 }
 
 fn milliseconds(seconds: f64) -> String {
-    format!("{} ms", three(seconds * 1e3))
+    format!("{} ms", three_digits(seconds * 1e3))
 }
 
-fn energy(forecast: &Forecast, style: Style) -> String {
+fn energy(forecast: &PlacementComparison, style: TerminalStyle) -> String {
     let header = names(forecast, "");
     let mut rows: Vec<Vec<String>> = Vec::new();
     let parts = forecast
@@ -183,7 +186,7 @@ fn energy(forecast: &Forecast, style: Style) -> String {
         .first()
         .map_or(&[][..], |p| &p.amounts.energy.parts);
     for (at, part) in parts.iter().enumerate() {
-        let sum = |p: &Predicted| {
+        let sum = |p: &PredictedPlacement| {
             let part = p.amounts.energy.parts.get(at);
             part.map_or_else(
                 || "-".to_owned(),
@@ -191,24 +194,29 @@ fn energy(forecast: &Forecast, style: Style) -> String {
             )
         };
         let amounts = forecast.placements.iter().map(sum);
-        rows.push([clean(&part.name)].into_iter().chain(amounts).collect());
+        rows.push(
+            [strip_control_characters(&part.name)]
+                .into_iter()
+                .chain(amounts)
+                .collect(),
+        );
     }
-    let all = |name: &str, of: fn(&Predicted) -> String| -> Vec<String> {
+    let all = |name: &str, of: fn(&PredictedPlacement) -> String| -> Vec<String> {
         let amounts = forecast.placements.iter().map(of);
         [name.to_owned()].into_iter().chain(amounts).collect()
     };
     rows.push(all("in all", |p| joules(p.amounts.energy.total)));
     rows.push(all("nJ/instruction", |p| {
-        three(p.amounts.energy.per_instruction)
+        three_digits(p.amounts.energy.per_instruction)
     }));
     table(&header, rows, style)
 }
 
 fn joules(joules: f64) -> String {
-    format!("{} mJ", three(joules * 1e3))
+    format!("{} mJ", three_digits(joules * 1e3))
 }
 
-fn over_time(forecast: &Forecast, style: Style) -> String {
+fn over_time(forecast: &PlacementComparison, style: TerminalStyle) -> String {
     let header = names(forecast, "at");
     let windows = forecast.placements.first().map_or(0, |p| p.over_time.len());
     let step = windows.div_ceil(MOST_WINDOWS).max(1);

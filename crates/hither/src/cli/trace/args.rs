@@ -58,7 +58,7 @@ pub struct Args {
 
     /// Count only in these functions and what they call; separate them by commas
     #[arg(long, value_name = "F,G,...", value_parser = functions)]
-    only_functions: Option<Functions>,
+    only_functions: Option<FunctionNames>,
 
     /// Do not trace the programs that this one starts
     #[arg(long)]
@@ -92,7 +92,7 @@ pub struct Args {
 }
 
 #[derive(Clone)]
-struct Functions(Vec<String>);
+struct FunctionNames(Vec<String>);
 
 fn slice(text: &str) -> Result<u64, String> {
     let slice = units::parse_nanoseconds(text)?;
@@ -138,7 +138,7 @@ fn max_size(text: &str) -> Result<u64, String> {
 }
 
 /// Splits at commas, except those within the parentheses or angle brackets of C++ names.
-fn functions(text: &str) -> Result<Functions, String> {
+fn functions(text: &str) -> Result<FunctionNames, String> {
     let mut names = vec![String::new()];
     let mut depth = 0;
     for c in text.chars() {
@@ -157,7 +157,7 @@ fn functions(text: &str) -> Result<Functions, String> {
     if names.iter().any(String::is_empty) {
         return Err("write the functions as f,g".to_string());
     }
-    Ok(Functions(names))
+    Ok(FunctionNames(names))
 }
 
 impl Args {

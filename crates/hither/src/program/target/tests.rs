@@ -8,11 +8,11 @@ fn strings(list: &[&str]) -> Vec<OsString> {
 /// `expected`: interpreter and argument.
 #[track_caller]
 fn check_line(head: &[u8], expected: Option<(&str, Option<&str>)>) {
-    let expected = expected.map(|(interpreter, argument)| Script {
+    let expected = expected.map(|(interpreter, argument)| ScriptLine {
         interpreter: interpreter.into(),
         argument: argument.map(OsString::from),
     });
-    assert_eq!(interpreter(head), expected);
+    assert_eq!(parse_script_line(head), expected);
 }
 
 #[test]
@@ -33,10 +33,10 @@ fn first_lines_are_read_as_the_kernel_does() {
 
 #[test]
 fn long_first_lines_are_cut_in_the_argument_only() {
-    let long = "x".repeat(HEAD);
-    let head = |text: String| text.as_bytes()[..HEAD].to_vec();
+    let long = "x".repeat(SCRIPT_HEAD_BYTES);
+    let head = |text: String| text.as_bytes()[..SCRIPT_HEAD_BYTES].to_vec();
     check_line(&head(format!("#!/{long}")), None);
-    let argument = "x".repeat(HEAD - "#!/bin/sh ".len());
+    let argument = "x".repeat(SCRIPT_HEAD_BYTES - "#!/bin/sh ".len());
     check_line(
         &head(format!("#!/bin/sh {long}")),
         Some(("/bin/sh", Some(&argument))),
@@ -64,14 +64,14 @@ impl Folder {
 
 #[track_caller]
 fn check_refused(program: &str, status: u8, part: &str) {
-    let error = resolve(&strings(&[program]), None).expect_err("must be refused");
+    let error = resolve_target(&strings(&[program]), None).expect_err("must be refused");
     assert_eq!(error.status(), status, "{error}");
     assert!(error.to_string().contains(part), "{error}");
 }
 
 #[test]
 fn a_plain_program_keeps_its_arguments() {
-    let target = resolve(&strings(&["ls", "-l"]), Some(OsStr::new("/nowhere:/bin")));
+    let target = resolve_target(&strings(&["ls", "-l"]), Some(OsStr::new("/nowhere:/bin")));
     let target = target.expect("ls");
     assert_eq!(target.executable, Path::new("/bin/ls"));
     assert_eq!(target.argv, strings(&["ls", "-l"]));
@@ -83,7 +83,7 @@ fn scripts_become_calls_of_their_interpreters() {
     let f = Folder::new();
     let inner = f.file("inner", b"#!/bin/sh -e\n", 0o755);
     let outer = f.file("outer", format!("#!{inner} -x y\n").as_bytes(), 0o755);
-    let target = resolve(&strings(&[&outer, "a"]), None).expect("script");
+    let target = resolve_target(&strings(&[&outer, "a"]), None).expect("script");
     assert_eq!(target.executable, Path::new("/bin/sh"));
     let expected = ["/bin/sh", "-e", &inner, "-x y", &outer, "a"];
     assert_eq!(target.argv, strings(&expected));
@@ -94,7 +94,7 @@ fn scripts_become_calls_of_their_interpreters() {
 fn a_script_found_in_the_path_is_passed_by_its_path() {
     let f = Folder::new();
     let script = f.file("tool", b"#!/bin/sh\n", 0o755);
-    let target = resolve(&strings(&["tool"]), Some(f.0.path().as_os_str())).expect("script");
+    let target = resolve_target(&strings(&["tool"]), Some(f.0.path().as_os_str())).expect("script");
     assert_eq!(target.argv, strings(&["/bin/sh", &script]));
 }
 
@@ -133,9 +133,9 @@ fn the_search_goes_on_after_files_that_may_not_be_executed() {
     let f = Folder::new();
     f.file("ls", b"", 0o644);
     let path = format!("{}:/bin", f.0.path().display());
-    let target = resolve(&strings(&["ls"]), Some(OsStr::new(&path))).expect("ls");
+    let target = resolve_target(&strings(&["ls"]), Some(OsStr::new(&path))).expect("ls");
     assert_eq!(target.executable, Path::new("/bin/ls"));
-    let error = resolve(&strings(&["ls"]), Some(f.0.path().as_os_str())).expect_err("none");
+    let error = resolve_target(&strings(&["ls"]), Some(f.0.path().as_os_str())).expect_err("none");
     assert_eq!(error.status(), 126);
 }
 
@@ -170,7 +170,7 @@ fn privileged_programs_are_refused() {
     check_refused(&f.file("suid", &ls, 0o4755), 2, "set-user-id");
     check_refused(&f.file("sgid", &ls, 0o2755), 2, "set-group-id");
     let plain = f.file("plain", &ls, 0o755);
-    assert!(resolve(&strings(&[&plain]), None).is_ok());
+    assert!(resolve_target(&strings(&[&plain]), None).is_ok());
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn links_are_not_resolved_in_the_name() {
     let f = Folder::new();
     let link = f.0.path().join("my-ls");
     symlink("/bin/ls", &link).expect("symlink");
-    let target = resolve(&strings(&[link.to_str().expect("path")]), None).expect("link");
+    let target = resolve_target(&strings(&[link.to_str().expect("path")]), None).expect("link");
     assert_eq!(target.executable, link);
     assert_eq!(target.name, "my-ls");
 }

@@ -1,9 +1,10 @@
 //! The communication panel: the matrix of the run and of each step of it, over time.
-use super::order::clustered;
-use super::{seconds, short};
-use crate::report::pack::Table;
+use super::order::cluster_threads;
+use super::{nanos_to_seconds, round_to_digits};
+use crate::report::pack::SparseTable;
 use crate::report::page::{
-    Communication, CommunicationFigures, Grid, Order, OrderBy, Phase, Timeline,
+    CommunicationFigures, CommunicationPanel, CommunicationTimeline, PackedGrid, ReportPhase,
+    ThreadOrder, ThreadOrderKind,
 };
 use hither_profile::{Profile, Slice, Thread};
 use std::ops::Range;
@@ -16,7 +17,7 @@ const MOST_CELLS: usize = 1_500_000;
 const EXACT_CELLS: usize = 400_000;
 
 /// What the metrics say.
-pub struct Given {
+pub struct CommunicationInput {
     pub figures: CommunicationFigures,
     /// Slices and figures of each phase.
     pub phases: Vec<(Range<usize>, CommunicationFigures)>,
@@ -26,33 +27,33 @@ pub struct Given {
 }
 
 #[must_use]
-pub fn communication(profile: &Profile, given: Given) -> Communication {
-    let pairs = pairs(profile);
+pub fn communication_panel(profile: &Profile, given: CommunicationInput) -> CommunicationPanel {
+    let pairs = pair_events(profile);
     let cuts: Vec<usize> = given.phases.iter().map(|p| p.0.start).collect();
-    let (steps, matrices) = steps(profile, &cuts);
+    let (steps, matrices) = timeline_steps(profile, &cuts);
     let phases = given.phases.iter().map(|(slices, figures)| {
         let step = |slice: usize| steps.partition_point(|s| s.start < slice);
         let covered = profile.slices.get(slices.clone()).unwrap_or(&[]);
-        Phase {
+        ReportPhase {
             first: step(slices.start),
             end: step(slices.end),
-            start: seconds(covered.first().map_or(0, |s| s.start)),
-            seconds: seconds(covered.iter().map(|s| s.length).sum()),
+            start: nanos_to_seconds(covered.first().map_or(0, |s| s.start)),
+            seconds: nanos_to_seconds(covered.iter().map(|s| s.length).sum()),
             figures: *figures,
         }
     });
-    Communication {
+    CommunicationPanel {
         figures: given.figures,
-        matrix: matrix(profile.threads.len(), &pairs),
+        matrix: packed_matrix(profile.threads.len(), &pairs),
         phases: phases.collect(),
-        timeline: timeline(&profile.slices, &steps, matrices),
-        orders: orders(&profile.threads, pairs, given.placed),
+        timeline: communication_timeline(&profile.slices, &steps, matrices),
+        orders: thread_orders(&profile.threads, pairs, given.placed),
         too_short: given.too_short,
     }
 }
 
 /// Communication of the whole run, i < j, in order.
-fn pairs(profile: &Profile) -> Vec<(u32, u32, u64)> {
+fn pair_events(profile: &Profile) -> Vec<(u32, u32, u64)> {
     let rows = profile.comm.iter().filter(|c| c.events > 0);
     let mut pairs: Vec<_> = rows.map(|c| (c.i.0, c.j.0, c.events)).collect();
     pairs.sort_unstable();
@@ -66,8 +67,8 @@ fn pairs(profile: &Profile) -> Vec<(u32, u32, u64)> {
     pairs
 }
 
-fn matrix(threads: usize, pairs: &[(u32, u32, u64)]) -> Grid {
-    let mut table = Table::new(threads as u32);
+fn packed_matrix(threads: usize, pairs: &[(u32, u32, u64)]) -> PackedGrid {
+    let mut table = SparseTable::new(threads as u32);
     let mut rest = pairs;
     for i in 0..threads as u32 {
         let (mine, others) = rest.split_at(rest.partition_point(|p| p.0 <= i));
@@ -77,28 +78,35 @@ fn matrix(threads: usize, pairs: &[(u32, u32, u64)]) -> Grid {
     table.pack(true)
 }
 
-fn orders(threads: &[Thread], pairs: Vec<(u32, u32, u64)>, placed: Option<Vec<u32>>) -> Vec<Order> {
-    let order = |by, threads| Order { by, threads };
+fn thread_orders(
+    threads: &[Thread],
+    pairs: Vec<(u32, u32, u64)>,
+    placed: Option<Vec<u32>>,
+) -> Vec<ThreadOrder> {
+    let order = |by, threads| ThreadOrder { by, threads };
     let numbers: Vec<u32> = (0..threads.len() as u32).collect();
-    let mut orders = vec![order(OrderBy::Thread, numbers.clone())];
+    let mut orders = vec![order(ThreadOrderKind::Thread, numbers.clone())];
     let process = |thread: &u32| threads[*thread as usize].process;
     if numbers.windows(2).any(|w| process(&w[0]) != process(&w[1])) {
         let mut grouped = numbers;
         grouped.sort_by_key(process);
-        orders.push(order(OrderBy::Process, grouped));
+        orders.push(order(ThreadOrderKind::Process, grouped));
     }
-    orders.extend(placed.map(|threads| order(OrderBy::Placement, threads)));
-    orders.push(order(OrderBy::Cluster, clustered(threads.len(), pairs)));
+    orders.extend(placed.map(|threads| order(ThreadOrderKind::Placement, threads)));
+    orders.push(order(
+        ThreadOrderKind::Cluster,
+        cluster_threads(threads.len(), pairs),
+    ));
     orders
 }
 
 /// Steps as ranges of slices that respect the cuts, as fine as the page can carry.
-fn steps(profile: &Profile, cuts: &[usize]) -> (Vec<Range<usize>>, Grid) {
+fn timeline_steps(profile: &Profile, cuts: &[usize]) -> (Vec<Range<usize>>, PackedGrid) {
     let slices = profile.slices.len();
     let mut width = slices.div_ceil(MOST_STEPS).max(1);
     loop {
-        let steps = cut(slices, width, cuts);
-        let table = matrices(profile, &steps);
+        let steps = cut_steps(slices, width, cuts);
+        let table = step_matrices(profile, &steps);
         if table.cells() <= MOST_CELLS || width >= slices {
             return (steps, table.pack(table.cells() <= EXACT_CELLS));
         }
@@ -106,7 +114,7 @@ fn steps(profile: &Profile, cuts: &[usize]) -> (Vec<Range<usize>>, Grid) {
     }
 }
 
-fn cut(slices: usize, width: usize, cuts: &[usize]) -> Vec<Range<usize>> {
+fn cut_steps(slices: usize, width: usize, cuts: &[usize]) -> Vec<Range<usize>> {
     let mut bounds: Vec<usize> = (0..slices).step_by(width).collect();
     bounds.extend(cuts.iter().copied().filter(|&c| c < slices));
     bounds.push(slices);
@@ -115,10 +123,10 @@ fn cut(slices: usize, width: usize, cuts: &[usize]) -> Vec<Range<usize>> {
     bounds.windows(2).map(|w| w[0]..w[1]).collect()
 }
 
-fn matrices(profile: &Profile, steps: &[Range<usize>]) -> Table {
+fn step_matrices(profile: &Profile, steps: &[Range<usize>]) -> SparseTable {
     let threads = profile.threads.len() as u64;
     let key = |i: u32, j: u32| (u64::from(i) * threads + u64::from(j)) as u32;
-    let mut table = Table::new((threads * threads) as u32);
+    let mut table = SparseTable::new((threads * threads) as u32);
     let mut rest = profile.comm.as_slice();
     for step in steps {
         let (mine, later) = rest.split_at(rest.partition_point(|c| c.slice.at() < step.end));
@@ -138,19 +146,24 @@ fn matrices(profile: &Profile, steps: &[Range<usize>]) -> Table {
     table
 }
 
-fn timeline(slices: &[Slice], steps: &[Range<usize>], matrices: Grid) -> Timeline {
-    let mut out = Timeline {
+fn communication_timeline(
+    slices: &[Slice],
+    steps: &[Range<usize>],
+    matrices: PackedGrid,
+) -> CommunicationTimeline {
+    let mut out = CommunicationTimeline {
         slices_per_step: steps.iter().map(Range::len).max().unwrap_or(1),
         matrices,
-        ..Timeline::default()
+        ..CommunicationTimeline::default()
     };
     for step in steps {
         let all = &slices[step.clone()];
         let traced = || all.iter().filter(|s| s.traced);
         let count = traced().count().max(1) as f64;
-        let mean = |of: fn(&Slice) -> f64| short(traced().map(of).sum::<f64>() / count);
-        let most = |of: fn(&Slice) -> f64| short(traced().map(of).fold(0.0, f64::max));
-        out.start.push(seconds(all.first().map_or(0, |s| s.start)));
+        let mean = |of: fn(&Slice) -> f64| round_to_digits(traced().map(of).sum::<f64>() / count);
+        let most = |of: fn(&Slice) -> f64| round_to_digits(traced().map(of).fold(0.0, f64::max));
+        out.start
+            .push(nanos_to_seconds(all.first().map_or(0, |s| s.start)));
         out.slice.push(step.start);
         out.amount.push(mean(|s| s.amount));
         out.amount_most.push(most(|s| s.amount));

@@ -1,45 +1,50 @@
 //! Two profiles -> what changed: finding by finding, metric by metric, structure by
 //! structure.
-use super::pair::pair;
-pub use super::pair::Row;
-use super::structures::FOLDED;
+use super::pair::pair_structures;
+pub use super::pair::ComparedStructure;
+use super::structures::FOLD_BELOW_SHARE;
 use crate::report::page::{
-    Change, Comparison, FindingChange, MetricChange, Run, StructureChange, StructureFigures,
-    Verdict,
+    ChangeKind, FindingChange, MetricChange, ProfileComparison, ReportRun, ReportVerdict,
+    StructureChange, StructureFigures,
 };
-use hither_profile::{Better, Figure, Finding, FindingKind, ObjectIx, Unit};
+use hither_profile::{BetterWhen, FigureUnit, Finding, FindingKind, ObjectIx, RunFigure};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// Standard errors of a difference that sampling is taken to account for.
-const ERRORS: f64 = 2.0;
+const SIGNIFICANT_ERRORS: f64 = 2.0;
 /// Most structures that are listed.
 const MOST_ROWS: usize = 1000;
 
 /// One of the two profiles.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct ComparisonSide {
     pub file: String,
-    pub run: Run,
-    pub verdict: Verdict,
+    pub run: ReportRun,
+    pub verdict: ReportVerdict,
     /// Worst first.
     pub findings: Vec<Finding>,
-    pub figures: Vec<Figure>,
+    pub figures: Vec<RunFigure>,
     /// Most accesses first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparedStructure>,
 }
 
 /// Shares that differ by no more than `spread` are the same.
 #[must_use]
-pub fn compare(before: Side, after: &Side, spread: f64) -> Comparison {
-    let error = error(before.run.sampling_error, after.run.sampling_error);
-    let pairs = pair(&before.rows, &after.rows);
+pub fn compare_profiles(
+    before: ComparisonSide,
+    after: &ComparisonSide,
+    spread: f64,
+) -> ProfileComparison {
+    let error = sampling_error_of_difference(before.run.sampling_error, after.run.sampling_error);
+    let pairs = pair_structures(&before.rows, &after.rows);
     let spread = spread.max(error);
-    let findings = findings(&before, after, &pairs, spread);
-    let metrics = metrics(&before.figures, &after.figures, error);
-    let (structures, structures_left) = structures(&before.rows, &after.rows, &pairs, spread);
-    Comparison {
-        sentence: sentence(&findings, &metrics),
-        notes: notes(&before, after, error),
+    let findings = finding_changes(&before, after, &pairs, spread);
+    let metrics = metric_changes(&before.figures, &after.figures, error);
+    let (structures, structures_left) =
+        structure_changes(&before.rows, &after.rows, &pairs, spread);
+    ProfileComparison {
+        sentence: summary_sentence(&findings, &metrics),
+        notes: comparison_notes(&before, after, error),
         file: before.file,
         run: before.run,
         verdict: before.verdict,
@@ -54,15 +59,15 @@ pub fn compare(before: Side, after: &Side, spread: f64) -> Comparison {
 /// are independent, twice. Shares are taken to differ by as much in points, which is more
 /// than they do.
 #[must_use]
-pub fn error(before: f64, after: f64) -> f64 {
-    ERRORS * before.hypot(after)
+pub fn sampling_error_of_difference(before: f64, after: f64) -> f64 {
+    SIGNIFICANT_ERRORS * before.hypot(after)
 }
 
-fn metrics(before: &[Figure], after: &[Figure], error: f64) -> Vec<MetricChange> {
+fn metric_changes(before: &[RunFigure], after: &[RunFigure], error: f64) -> Vec<MetricChange> {
     let other = |name: &str| before.iter().find(|f| f.name == name);
     let rows = after.iter().map(|after| {
         let earlier = other(&after.name).and_then(|f| f.value);
-        let distance = distance(after.unit, earlier, after.value);
+        let distance = figure_difference(after.unit, earlier, after.value);
         MetricChange {
             name: after.name.clone(),
             meaning: after.meaning.clone(),
@@ -70,29 +75,29 @@ fn metrics(before: &[Figure], after: &[Figure], error: f64) -> Vec<MetricChange>
             better: after.better,
             before: earlier,
             after: after.value,
-            change: judged(
+            change: classify_change(
                 after.better,
-                after.spread.max(scaled(after.unit, error)),
+                after.spread.max(scale_to_unit(after.unit, error)),
                 distance,
                 (earlier, after.value),
             ),
             within_error: distance
-                .is_some_and(|d| d != 0.0 && d.abs() <= scaled(after.unit, error)),
+                .is_some_and(|d| d != 0.0 && d.abs() <= scale_to_unit(after.unit, error)),
         }
     });
     rows.collect()
 }
 
 /// An error of shares in the unit's own scale.
-fn scaled(unit: Unit, error: f64) -> f64 {
+fn scale_to_unit(unit: FigureUnit, error: f64) -> f64 {
     match unit {
-        Unit::Percent => error * 100.0,
+        FigureUnit::Percent => error * 100.0,
         _ => error,
     }
 }
 
 /// After less before, relative to the larger where the unit asks for it.
-fn distance(unit: Unit, before: Option<f64>, after: Option<f64>) -> Option<f64> {
+fn figure_difference(unit: FigureUnit, before: Option<f64>, after: Option<f64>) -> Option<f64> {
     let (before, after) = (before?, after?);
     let whole = match unit.is_absolute() {
         true => 1.0,
@@ -105,32 +110,32 @@ fn distance(unit: Unit, before: Option<f64>, after: Option<f64>) -> Option<f64> 
     })
 }
 
-fn judged(
-    better: Better,
+fn classify_change(
+    better: BetterWhen,
     spread: f64,
     distance: Option<f64>,
     values: (Option<f64>, Option<f64>),
-) -> Change {
+) -> ChangeKind {
     let Some(distance) = distance else {
         return match values {
-            (None, Some(_)) => Change::New,
-            (Some(_), None) => Change::Gone,
-            _ => Change::Same,
+            (None, Some(_)) => ChangeKind::New,
+            (Some(_), None) => ChangeKind::Gone,
+            _ => ChangeKind::Same,
         };
     };
     match better {
-        _ if distance.abs() <= spread => Change::Same,
-        Better::Neither => Change::Changed,
-        Better::Higher if distance > 0.0 => Change::Better,
-        Better::Lower if distance < 0.0 => Change::Better,
-        _ => Change::Worse,
+        _ if distance.abs() <= spread => ChangeKind::Same,
+        BetterWhen::Neither => ChangeKind::Changed,
+        BetterWhen::Higher if distance > 0.0 => ChangeKind::Better,
+        BetterWhen::Lower if distance < 0.0 => ChangeKind::Better,
+        _ => ChangeKind::Worse,
     }
 }
 
 /// Findings of a kind about the same structure are the same, several of them by severity.
-fn findings(
-    before: &Side,
-    after: &Side,
+fn finding_changes(
+    before: &ComparisonSide,
+    after: &ComparisonSide,
     pairs: &[Option<usize>],
     spread: f64,
 ) -> Vec<FindingChange> {
@@ -158,13 +163,13 @@ fn findings(
         changes.push(FindingChange {
             evidence: same.map_or_else(Vec::new, |f| f.evidence.clone()),
             finding: Some(at),
-            ..finding(f, &after.rows, &of_after, (same, Some(f)), spread)
+            ..finding_change(f, &after.rows, &of_after, (same, Some(f)), spread)
         });
     }
     gone.extend(earlier.into_values().flatten());
     changes.extend(gone.into_iter().map(|f| FindingChange {
         evidence: f.evidence.clone(),
-        ..finding(f, &before.rows, &of_before, (Some(f), None), spread)
+        ..finding_change(f, &before.rows, &of_before, (Some(f), None), spread)
     }));
     changes.sort_by(|a, b| {
         let worst = |c: &FindingChange| c.after.or(c.before).unwrap_or(0.0);
@@ -175,16 +180,16 @@ fn findings(
     changes
 }
 
-fn by_object(rows: &[Row]) -> HashMap<ObjectIx, usize> {
+fn by_object(rows: &[ComparedStructure]) -> HashMap<ObjectIx, usize> {
     let rows = rows.iter().enumerate();
     rows.map(|(at, row)| (ObjectIx(row.figures.object), at))
         .collect()
 }
 
 /// `f` is what is told of: a finding of `rows`.
-fn finding(
+fn finding_change(
     f: &Finding,
-    rows: &[Row],
+    rows: &[ComparedStructure],
     at: &HashMap<ObjectIx, usize>,
     (before, after): (Option<&Finding>, Option<&Finding>),
     spread: f64,
@@ -193,7 +198,12 @@ fn finding(
     let (a, b) = (severity(before), severity(after));
     let row = f.object.and_then(|o| at.get(&o));
     FindingChange {
-        change: judged(Better::Lower, spread, distance(Unit::Share, a, b), (a, b)),
+        change: classify_change(
+            BetterWhen::Lower,
+            spread,
+            figure_difference(FigureUnit::Share, a, b),
+            (a, b),
+        ),
         kind: f.kind,
         title: f.title.clone(),
         structure: row.map_or_else(String::new, |&row| rows[row].name.clone()),
@@ -204,39 +214,44 @@ fn finding(
     }
 }
 
-fn structures(
-    before: &[Row],
-    after: &[Row],
+fn structure_changes(
+    before: &[ComparedStructure],
+    after: &[ComparedStructure],
     pairs: &[Option<usize>],
     spread: f64,
 ) -> (Vec<StructureChange>, usize) {
     let paired: HashSet<usize> = pairs.iter().flatten().copied().collect();
     let both = after.iter().zip(pairs);
-    let both = both.map(|(row, pair)| structure(pair.map(|at| &before[at]), Some(row), spread));
+    let both =
+        both.map(|(row, pair)| structure_change(pair.map(|at| &before[at]), Some(row), spread));
     let gone = before
         .iter()
         .enumerate()
         .filter(|(at, _)| !paired.contains(at));
-    let gone = gone.map(|(_, row)| structure(Some(row), None, spread));
+    let gone = gone.map(|(_, row)| structure_change(Some(row), None, spread));
     let mut all: Vec<StructureChange> = both.chain(gone).flatten().collect();
     let known = all.len();
     let most = |s: &StructureChange| {
         let shares = [s.before, s.after].into_iter().flatten();
         shares.map(|f| f.share).fold(0.0, f64::max)
     };
-    all.retain(|s| most(s) >= FOLDED);
+    all.retain(|s| most(s) >= FOLD_BELOW_SHARE);
     all.sort_by(|a, b| most(b).total_cmp(&most(a)));
     all.truncate(MOST_ROWS);
     let left = known - all.len();
     (all, left)
 }
 
-fn structure(before: Option<&Row>, after: Option<&Row>, spread: f64) -> Option<StructureChange> {
+fn structure_change(
+    before: Option<&ComparedStructure>,
+    after: Option<&ComparedStructure>,
+    spread: f64,
+) -> Option<StructureChange> {
     let row = after.or(before)?;
-    let figures = |row: Option<&Row>| row.map(|r| r.figures);
+    let figures = |row: Option<&ComparedStructure>| row.map(|r| r.figures);
     let (a, b) = (figures(before), figures(after));
     Some(StructureChange {
-        change: settled(a, b, spread),
+        change: classify_structure(a, b, spread),
         name: row.name.clone(),
         type_name: row.type_name.clone(),
         kind: row.kind,
@@ -248,37 +263,37 @@ fn structure(before: Option<&Row>, after: Option<&Row>, spread: f64) -> Option<S
 
 /// By where first touch puts its pages, else by how exclusive they are, else by its part in
 /// the run.
-fn settled(
+fn classify_structure(
     before: Option<StructureFigures>,
     after: Option<StructureFigures>,
     spread: f64,
-) -> Change {
+) -> ChangeKind {
     let (Some(a), Some(b)) = (before, after) else {
         return if before.is_some() {
-            Change::Gone
+            ChangeKind::Gone
         } else {
-            Change::New
+            ChangeKind::New
         };
     };
     let figures = [
-        (a.accuracy, b.accuracy, Better::Higher),
-        (a.exclusivity, b.exclusivity, Better::Higher),
-        (Some(a.share), Some(b.share), Better::Neither),
+        (a.accuracy, b.accuracy, BetterWhen::Higher),
+        (a.exclusivity, b.exclusivity, BetterWhen::Higher),
+        (Some(a.share), Some(b.share), BetterWhen::Neither),
     ];
     let changes = figures.into_iter().map(|(a, b, better)| {
-        let distance = distance(Unit::Share, a, b)?;
-        Some(judged(better, spread, Some(distance), (a, b)))
+        let distance = figure_difference(FigureUnit::Share, a, b)?;
+        Some(classify_change(better, spread, Some(distance), (a, b)))
     });
-    let mut told = changes.flatten().filter(|c| *c != Change::Same);
-    told.next().unwrap_or(Change::Same)
+    let mut told = changes.flatten().filter(|c| *c != ChangeKind::Same);
+    told.next().unwrap_or(ChangeKind::Same)
 }
 
-fn sentence(findings: &[FindingChange], metrics: &[MetricChange]) -> String {
+fn summary_sentence(findings: &[FindingChange], metrics: &[MetricChange]) -> String {
     let parts = [
-        (Change::Gone, "gone"),
-        (Change::Better, "better"),
-        (Change::New, "new"),
-        (Change::Worse, "worse"),
+        (ChangeKind::Gone, "gone"),
+        (ChangeKind::Better, "better"),
+        (ChangeKind::New, "new"),
+        (ChangeKind::Worse, "worse"),
     ];
     let counted = parts.into_iter().filter_map(|(change, word)| {
         match findings.iter().filter(|f| f.change == change).count() {
@@ -289,7 +304,7 @@ fn sentence(findings: &[FindingChange], metrics: &[MetricChange]) -> String {
     });
     let mut said: Vec<String> = counted.collect();
     let moved = |m: &&MetricChange| {
-        m.unit == Unit::Share && matches!(m.change, Change::Better | Change::Worse)
+        m.unit == FigureUnit::Share && matches!(m.change, ChangeKind::Better | ChangeKind::Worse)
     };
     // The first is the share of remote accesses; the others say much the same.
     said.extend(metrics.iter().find(moved).and_then(|m| {
@@ -307,7 +322,7 @@ fn sentence(findings: &[FindingChange], metrics: &[MetricChange]) -> String {
     sentence + "."
 }
 
-fn notes(before: &Side, after: &Side, error: f64) -> Vec<String> {
+fn comparison_notes(before: &ComparisonSide, after: &ComparisonSide, error: f64) -> Vec<String> {
     let (a, b) = (&before.run, &after.run);
     let mut notes = Vec::new();
     if a.command != b.command {

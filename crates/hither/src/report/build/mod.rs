@@ -11,7 +11,7 @@ mod usage;
 const DIGITS: i32 = 4;
 
 /// Rounded, so that JSON stays short.
-fn short(value: f64) -> f64 {
+fn round_to_digits(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }
@@ -23,6 +23,6 @@ fn short(value: f64) -> f64 {
     }
 }
 
-fn seconds(nanos: u64) -> f64 {
+fn nanos_to_seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }

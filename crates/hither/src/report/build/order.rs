@@ -10,7 +10,7 @@
 
 /// Pairs `(i, j, events)` of `threads` threads -> every thread once.
 #[must_use]
-pub fn clustered(threads: usize, mut pairs: Vec<(u32, u32, u64)>) -> Vec<u32> {
+pub fn cluster_threads(threads: usize, mut pairs: Vec<(u32, u32, u64)>) -> Vec<u32> {
     pairs.sort_by_key(|&(i, j, events)| (std::cmp::Reverse(events), i, j));
     let mut chain_of: Vec<usize> = (0..threads).collect();
     let mut chains: Vec<Vec<u32>> = (0..threads as u32).map(|t| vec![t]).collect();
@@ -29,14 +29,14 @@ pub fn clustered(threads: usize, mut pairs: Vec<(u32, u32, u64)>) -> Vec<u32> {
         for &thread in &taken {
             chain_of[thread as usize] = keep;
         }
-        join(&mut chains[keep], near, &mut taken, far);
+        join_chains(&mut chains[keep], near, &mut taken, far);
     }
     chains.sort_by_key(|chain| std::cmp::Reverse(chain.len().min(2)));
     chains.into_iter().flatten().collect()
 }
 
 /// Appends `taken` to `chain` on the side where `near` is, its end with `far` first.
-fn join(chain: &mut Vec<u32>, near: u32, taken: &mut [u32], far: u32) {
+fn join_chains(chain: &mut Vec<u32>, near: u32, taken: &mut [u32], far: u32) {
     let first_half = |chain: &[u32], thread: u32| {
         let at = chain.iter().position(|&t| t == thread).unwrap_or(0);
         at * 2 + 1 < chain.len()

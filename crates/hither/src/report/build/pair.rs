@@ -1,42 +1,42 @@
 //! Which data structure of one profile is which of another. Row numbers say nothing: the
 //! same program may allocate in another order, and an edit moves lines.
-use crate::report::page::{Site, StructureFigures};
+use crate::report::page::{DeclarationSite, StructureFigures};
 use hither_profile::ObjectKind;
 use std::collections::{HashMap, VecDeque};
 
 /// A structure as comparisons need it.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ComparedStructure {
     pub name: String,
     pub type_name: String,
     pub kind: ObjectKind,
     pub process: u32,
-    pub site: Option<Site>,
+    pub site: Option<DeclarationSite>,
     pub figures: StructureFigures,
 }
 
 /// What two rows must have in common, strictest first: the same line of the same process;
 /// the same function; the same function in any process; the same name.
-const STAGES: [fn(&Row) -> Option<Key>; 4] = [
+const MATCHING_STAGES: [fn(&ComparedStructure) -> Option<StructureKey>; 4] = [
     |row| {
         let line = row.site.as_ref().map_or(0, |s| s.line);
-        Some(Key {
+        Some(StructureKey {
             process: Some(row.process),
             line,
-            ..key(row)
+            ..structure_key(row)
         })
     },
     |row| {
-        Some(Key {
+        Some(StructureKey {
             process: Some(row.process),
-            ..key(row)
+            ..structure_key(row)
         })
     },
-    |row| Some(key(row)),
+    |row| Some(structure_key(row)),
     |row| {
-        let key = key(row);
+        let key = structure_key(row);
         let named = !key.name.is_empty();
-        named.then(|| Key {
+        named.then(|| StructureKey {
             file: String::new(),
             function: String::new(),
             ..key
@@ -45,7 +45,7 @@ const STAGES: [fn(&Row) -> Option<Key>; 4] = [
 ];
 
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+struct StructureKey {
     kind: ObjectKind,
     process: Option<u32>,
     name: String,
@@ -54,13 +54,13 @@ struct Key {
     line: u32,
 }
 
-fn key(row: &Row) -> Key {
+fn structure_key(row: &ComparedStructure) -> StructureKey {
     let site = row.site.clone().unwrap_or_default();
     let file = site.file.rsplit('/').next().unwrap_or_default().to_owned();
-    Key {
+    StructureKey {
         kind: row.kind,
         process: None,
-        name: own_name(&row.name, &file, site.line),
+        name: given_name(&row.name, &file, site.line),
         function: site.function,
         file,
         line: 0,
@@ -68,7 +68,7 @@ fn key(row: &Row) -> Key {
 }
 
 /// Empty for blocks without a name, which are called by their line: `main.c:12 (main)`.
-fn own_name(name: &str, file: &str, line: u32) -> String {
+fn given_name(name: &str, file: &str, line: u32) -> String {
     let rest = name.strip_prefix(&format!("{file}:{line}"));
     match rest {
         Some(rest) if rest.is_empty() || rest.starts_with(' ') => String::new(),
@@ -80,11 +80,14 @@ fn own_name(name: &str, file: &str, line: u32) -> String {
 /// is given once. Both are in order of accesses: of rows that look alike the first gets
 /// the first.
 #[must_use]
-pub fn pair(before: &[Row], after: &[Row]) -> Vec<Option<usize>> {
+pub fn pair_structures(
+    before: &[ComparedStructure],
+    after: &[ComparedStructure],
+) -> Vec<Option<usize>> {
     let mut found = vec![None; after.len()];
     let mut taken = vec![false; before.len()];
-    for stage in STAGES {
-        let mut free: HashMap<Key, VecDeque<usize>> = HashMap::new();
+    for stage in MATCHING_STAGES {
+        let mut free: HashMap<StructureKey, VecDeque<usize>> = HashMap::new();
         for (at, row) in before.iter().enumerate().filter(|(at, _)| !taken[*at]) {
             if let Some(key) = stage(row) {
                 free.entry(key).or_default().push_back(at);

@@ -1,17 +1,20 @@
 //! The data structures panel: sizes, accesses, and for each structure its pages with who
 //! touched them first and who used them how much (TABARNAC 3.2, figures 2 and 3).
-use super::text::plain;
-use super::usage::{Place, Usage};
-use crate::report::pack::Table;
-use crate::report::page::{Line, PageMap, Rest, Site, Structure, Structures};
+use super::text::plain_text;
+use super::usage::{PageKey, PageUsage};
+use crate::report::pack::SparseTable;
+use crate::report::page::{
+    DeclarationSite, SourceLineRow, StructurePageMap, StructureRow, StructuresPanel,
+    UnlistedStructures,
+};
 use hither_profile::{
-    FirstTouch, Object, ObjectIx, ObjectRange, PageNo, Profile, RegionIx, PAGE_SIZE,
+    Object, ObjectIx, ObjectRange, PageFirstTouch, PageNo, Profile, RegionIx, PAGE_SIZE,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 /// Structures below this share of the accesses are folded (TABARNAC 3.2).
-pub const FOLDED: f64 = 0.0001;
+pub const FOLD_BELOW_SHARE: f64 = 0.0001;
 /// Most structures that are listed at all, and that have their pages drawn.
 const MOST_ROWS: usize = 1000;
 const MOST_MAPS: usize = 200;
@@ -20,39 +23,39 @@ const MOST_CELLS: usize = 14_000_000;
 /// Maps keep every count to the last digit as long as all together have no more cells.
 const EXACT_CELLS: usize = 1_000_000;
 /// Pages that nobody used are drawn as gaps unless they outnumber the used ones so much.
-const GAPS: u64 = 2;
-const LINES: usize = 5;
+const MAX_GAP_RATIO: u64 = 2;
+const MAX_LINES: usize = 5;
 
 /// What the metrics say of an object.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Judged {
+pub struct ObjectAssessment {
     pub exclusivity: Option<f64>,
     pub accuracy: Option<f64>,
 }
 
 #[must_use]
-pub fn structures(profile: &Profile) -> Structures {
+pub fn structures_panel(profile: &Profile) -> StructuresPanel {
     let accesses: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
     let mut objects: Vec<ObjectIx> = (0..profile.objects.len() as u32).map(ObjectIx).collect();
-    let all = |o: ObjectIx| of(&profile.objects[o.at()]);
+    let all = |o: ObjectIx| object_accesses(&profile.objects[o.at()]);
     objects.retain(|&o| all(o) > 0);
     objects.sort_by_key(|&o| Reverse(all(o)));
     let rest = objects.split_off(objects.len().min(MOST_ROWS));
     let share = |o: ObjectIx| all(o) as f64 / accesses.max(1) as f64;
-    let folded_from = objects.partition_point(|&o| share(o) >= FOLDED);
+    let folded_from = objects.partition_point(|&o| share(o) >= FOLD_BELOW_SHARE);
     let drawn = &objects[..folded_from.min(MOST_MAPS)];
-    let mut maps = maps(profile, drawn);
-    let mut lines = lines(profile);
-    let rows = objects.iter().map(|&o| Structure {
+    let mut maps = page_maps(profile, drawn);
+    let mut lines = hottest_lines(profile);
+    let rows = objects.iter().map(|&o| StructureRow {
         share: share(o),
         lines: lines.remove(&o).unwrap_or_default(),
         map: maps.remove(&o),
-        ..row(o, &profile.objects[o.at()])
+        ..structure_row(o, &profile.objects[o.at()])
     });
-    Structures {
+    StructuresPanel {
         rows: rows.collect(),
         folded_from,
-        rest: Rest {
+        rest: UnlistedStructures {
             structures: rest.len(),
             size: rest.iter().map(|o| profile.objects[o.at()].size).sum(),
             accesses: rest.iter().map(|&o| all(o)).sum(),
@@ -62,7 +65,10 @@ pub fn structures(profile: &Profile) -> Structures {
 }
 
 /// Adds what the metrics say.
-pub fn judge(structures: &mut Structures, judged: &HashMap<ObjectIx, Judged>) {
+pub fn add_assessments(
+    structures: &mut StructuresPanel,
+    judged: &HashMap<ObjectIx, ObjectAssessment>,
+) {
     for row in &mut structures.rows {
         let judged = judged.get(&ObjectIx(row.object)).copied();
         let judged = judged.unwrap_or_default();
@@ -71,20 +77,20 @@ pub fn judge(structures: &mut Structures, judged: &HashMap<ObjectIx, Judged>) {
     }
 }
 
-fn of(object: &Object) -> u64 {
+fn object_accesses(object: &Object) -> u64 {
     object.reads.saturating_add(object.writes)
 }
 
-fn row(at: ObjectIx, object: &Object) -> Structure {
-    let site = Site {
-        file: plain(&object.file),
+fn structure_row(at: ObjectIx, object: &Object) -> StructureRow {
+    let site = DeclarationSite {
+        file: plain_text(&object.file),
         line: object.line,
-        function: plain(&object.function),
+        function: plain_text(&object.function),
     };
-    Structure {
+    StructureRow {
         object: at.0,
-        name: plain(&object.name),
-        type_name: plain(&object.type_name),
+        name: plain_text(&object.name),
+        type_name: plain_text(&object.type_name),
         kind: object.kind,
         process: object.process.0,
         size: object.size,
@@ -102,15 +108,15 @@ fn row(at: ObjectIx, object: &Object) -> Structure {
 }
 
 /// The lines that use each object most.
-fn lines(profile: &Profile) -> HashMap<ObjectIx, Vec<Line>> {
-    let mut lines: HashMap<ObjectIx, Vec<Line>> = HashMap::new();
+fn hottest_lines(profile: &Profile) -> HashMap<ObjectIx, Vec<SourceLineRow>> {
+    let mut lines: HashMap<ObjectIx, Vec<SourceLineRow>> = HashMap::new();
     for s in &profile.sites {
         let Some(object) = s.object else { continue };
-        lines.entry(object).or_default().push(Line {
-            site: Site {
-                file: plain(&s.file),
+        lines.entry(object).or_default().push(SourceLineRow {
+            site: DeclarationSite {
+                file: plain_text(&s.file),
                 line: s.line,
-                function: plain(&s.function),
+                function: plain_text(&s.function),
             },
             reads: s.reads,
             writes: s.writes,
@@ -118,54 +124,54 @@ fn lines(profile: &Profile) -> HashMap<ObjectIx, Vec<Line>> {
     }
     for list in lines.values_mut() {
         list.sort_by_key(|l| Reverse(l.reads.saturating_add(l.writes)));
-        list.truncate(LINES);
+        list.truncate(MAX_LINES);
     }
     lines
 }
 
 /// A map before it is packed.
-struct Drawn {
+struct UnpackedPageMap {
     object: ObjectIx,
-    density: Table,
-    map: PageMap,
+    density: SparseTable,
+    map: StructurePageMap,
 }
 
-fn maps(profile: &Profile, objects: &[ObjectIx]) -> HashMap<ObjectIx, PageMap> {
-    let usage = Usage::of(&profile.pages);
-    let touchers = touchers(&profile.first_touch);
-    let mut spans = spans(&profile.object_ranges, objects);
+fn page_maps(profile: &Profile, objects: &[ObjectIx]) -> HashMap<ObjectIx, StructurePageMap> {
+    let usage = PageUsage::from_rows(&profile.pages);
+    let touchers = first_touch_index(&profile.first_touch);
+    let mut spans = page_spans(&profile.object_ranges, objects);
     let drawn = objects.iter().filter_map(|&object| {
         let spans = spans.remove(&object)?;
-        draw(profile, &usage, &touchers, object, &spans)
+        draw_page_map(profile, &usage, &touchers, object, &spans)
     });
-    let mut drawn: Vec<Drawn> = drawn.collect();
-    fit(&mut drawn);
+    let mut drawn: Vec<UnpackedPageMap> = drawn.collect();
+    shrink_to_fit(&mut drawn);
     let exact = drawn.iter().map(|d| d.density.cells()).sum::<usize>() <= EXACT_CELLS;
     let packed = drawn.into_iter().map(|d| {
         let density = d.density.pack(exact);
-        (d.object, PageMap { density, ..d.map })
+        (d.object, StructurePageMap { density, ..d.map })
     });
     packed.collect()
 }
 
 /// Merges columns of the largest maps until all together fit into the page.
-fn fit(drawn: &mut [Drawn]) {
-    let cells = |drawn: &[Drawn]| drawn.iter().map(|d| d.density.cells()).sum::<usize>();
+fn shrink_to_fit(drawn: &mut [UnpackedPageMap]) {
+    let cells = |drawn: &[UnpackedPageMap]| drawn.iter().map(|d| d.density.cells()).sum::<usize>();
     while cells(drawn) > MOST_CELLS {
         let largest = drawn.iter_mut().max_by_key(|d| d.density.cells());
         match largest {
-            Some(d) if d.density.columns() > 1 => d.density = d.density.halved(),
+            Some(d) if d.density.columns() > 1 => d.density = d.density.merge_columns(),
             _ => return,
         }
     }
 }
 
 /// Pages `first..=last` of a region.
-type Span = (RegionIx, u32, u32);
+type PageSpan = (RegionIx, u32, u32);
 
 /// The pages of each object, those of different blocks in one span where they touch.
-fn spans(ranges: &[ObjectRange], objects: &[ObjectIx]) -> HashMap<ObjectIx, Vec<Span>> {
-    let mut spans: HashMap<ObjectIx, Vec<Span>> =
+fn page_spans(ranges: &[ObjectRange], objects: &[ObjectIx]) -> HashMap<ObjectIx, Vec<PageSpan>> {
+    let mut spans: HashMap<ObjectIx, Vec<PageSpan>> =
         objects.iter().map(|&o| (o, Vec::new())).collect();
     for range in ranges.iter().filter(|r| r.length > 0) {
         let Some(list) = spans.get_mut(&range.object) else {
@@ -188,7 +194,7 @@ fn spans(ranges: &[ObjectRange], objects: &[ObjectIx]) -> HashMap<ObjectIx, Vec<
     spans
 }
 
-fn touchers(rows: &[FirstTouch]) -> Vec<(Place, u32)> {
+fn first_touch_index(rows: &[PageFirstTouch]) -> Vec<(PageKey, u32)> {
     let mut touchers: Vec<_> = rows
         .iter()
         .map(|f| ((f.region, f.page), f.thread.0))
@@ -197,39 +203,39 @@ fn touchers(rows: &[FirstTouch]) -> Vec<(Place, u32)> {
     touchers
 }
 
-fn draw(
+fn draw_page_map(
     profile: &Profile,
-    usage: &Usage,
-    touchers: &[(Place, u32)],
+    usage: &PageUsage,
+    touchers: &[(PageKey, u32)],
     object: ObjectIx,
-    spans: &[Span],
-) -> Option<Drawn> {
+    spans: &[PageSpan],
+) -> Option<UnpackedPageMap> {
     let used: u64 = spans
         .iter()
-        .map(|s| usage.span(s.0, s.1, s.2).len() as u64)
+        .map(|s| usage.page_range(s.0, s.1, s.2).len() as u64)
         .sum();
     if used == 0 {
         return None;
     }
     let spanned: u64 = spans.iter().map(|s| u64::from(s.2 - s.1) + 1).sum();
-    let with_gaps = spanned <= used.saturating_mul(GAPS);
+    let with_gaps = spanned <= used.saturating_mul(MAX_GAP_RATIO);
     let threads = profile.threads.len() as u32;
-    let mut density = Table::new(threads);
-    let mut first_touch = Table::new(threads);
+    let mut density = SparseTable::new(threads);
+    let mut first_touch = SparseTable::new(threads);
     let mut totals: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for &(region, first, last) in spans {
         let mut next = first;
-        for page in usage.span(region, first, last) {
-            let place = usage.place(page);
+        for page in usage.page_range(region, first, last) {
+            let place = usage.page_key(page);
             while with_gaps && next < place.1 .0 {
                 density.push([]);
-                first_touch.push(toucher(touchers, (region, PageNo(next))));
+                first_touch.push(find_first_toucher(touchers, (region, PageNo(next))));
                 next += 1;
             }
             next = place.1 .0.saturating_add(1);
             let uses = usage.uses(page);
             density.push(uses.iter().map(|u| (u.thread.0, u.accesses())));
-            first_touch.push(toucher(touchers, place));
+            first_touch.push(find_first_toucher(touchers, place));
             for u in uses {
                 let total = totals.entry(u.thread.0).or_default();
                 total.0 = total.0.saturating_add(u.reads);
@@ -238,26 +244,26 @@ fn draw(
         }
         while with_gaps && next <= last {
             density.push([]);
-            first_touch.push(toucher(touchers, (region, PageNo(next))));
+            first_touch.push(find_first_toucher(touchers, (region, PageNo(next))));
             next += 1;
         }
     }
-    let map = PageMap {
+    let map = StructurePageMap {
         pages: density.columns(),
         unused: if with_gaps { 0 } else { spanned - used },
         scattered: spans.len() > 1,
         first_touch: first_touch.pack(true),
         threads: totals.into_iter().map(|(t, (r, w))| (t, r, w)).collect(),
-        ..PageMap::default()
+        ..StructurePageMap::default()
     };
-    Some(Drawn {
+    Some(UnpackedPageMap {
         object,
         density,
         map,
     })
 }
 
-fn toucher(touchers: &[(Place, u32)], place: Place) -> Option<(u32, u64)> {
+fn find_first_toucher(touchers: &[(PageKey, u32)], place: PageKey) -> Option<(u32, u64)> {
     let at = touchers.binary_search_by_key(&place, |t| t.0).ok()?;
     Some((touchers[at].1, 1))
 }

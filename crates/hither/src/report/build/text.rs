@@ -1,7 +1,7 @@
 //! Texts of the traced program are not ours: symbols can be as long as they like and hold
 //! any character. On the page they must neither move others nor pretend to be them.
 
-use hither_profile::hides;
+use hither_profile::is_hidden_char;
 
 /// Characters of a name that are kept.
 const LONGEST: usize = 240;
@@ -10,26 +10,26 @@ const ELLIPSIS: char = '\u{2026}';
 /// The text without control characters and those that change the direction of writing,
 /// its middle left out where it is long.
 #[must_use]
-pub fn plain(text: &str) -> String {
+pub fn plain_text(text: &str) -> String {
     let length = text.chars().count();
     if length <= LONGEST {
-        return text.chars().map(visible).collect();
+        return text.chars().map(visible_char).collect();
     }
     let half = LONGEST / 2;
-    let start = text.chars().take(half).map(visible);
-    let end = text.chars().skip(length - half).map(visible);
+    let start = text.chars().take(half).map(visible_char);
+    let end = text.chars().skip(length - half).map(visible_char);
     start.chain([ELLIPSIS]).chain(end).collect()
 }
 
 /// The same for what is copied: nothing is left out, lines stay.
 #[must_use]
-pub fn copied(text: &str) -> String {
-    let keep = |c: char| if c == '\n' { c } else { visible(c) };
+pub fn copyable_text(text: &str) -> String {
+    let keep = |c: char| if c == '\n' { c } else { visible_char(c) };
     text.chars().map(keep).collect()
 }
 
-fn visible(c: char) -> char {
-    if hides(c) {
+fn visible_char(c: char) -> char {
+    if is_hidden_char(c) {
         '\u{fffd}'
     } else {
         c

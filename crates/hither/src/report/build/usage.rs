@@ -4,13 +4,13 @@ use std::ops::Range;
 
 /// What one thread did to one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Use {
+pub struct ThreadPageUse {
     pub thread: ThreadIx,
     pub reads: u64,
     pub writes: u64,
 }
 
-impl Use {
+impl ThreadPageUse {
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.reads.saturating_add(self.writes)
@@ -18,36 +18,36 @@ impl Use {
 }
 
 /// A page in the profile.
-pub type Place = (RegionIx, PageNo);
+pub type PageKey = (RegionIx, PageNo);
 
 /// All pages with an access.
 #[derive(Clone, Debug, Default)]
-pub struct Usage {
-    places: Vec<Place>,
+pub struct PageUsage {
+    places: Vec<PageKey>,
     /// Uses of page p are `uses[starts[p]..starts[p + 1]]`, threads ascending.
     starts: Vec<usize>,
-    uses: Vec<Use>,
+    uses: Vec<ThreadPageUse>,
 }
 
-impl Usage {
+impl PageUsage {
     /// Adds up the rows over page slices.
     #[must_use]
-    pub fn of(rows: &[PageUse]) -> Usage {
+    pub fn from_rows(rows: &[PageUse]) -> PageUsage {
         let key = |u: &PageUse| (u.region, u.page, u.thread);
-        let mut usage = Usage::default();
+        let mut usage = PageUsage::default();
         // One page slice is in this order already, which for millions of rows saves a copy.
         if rows.is_sorted_by_key(key) {
-            rows.iter().for_each(|row| usage.add(row));
+            rows.iter().for_each(|row| usage.push_row(row));
         } else {
             let mut sorted: Vec<&PageUse> = rows.iter().collect();
             sorted.sort_unstable_by_key(|u| key(u));
-            sorted.into_iter().for_each(|row| usage.add(row));
+            sorted.into_iter().for_each(|row| usage.push_row(row));
         }
         usage.starts.push(usage.uses.len());
         usage
     }
 
-    fn add(&mut self, row: &PageUse) {
+    fn push_row(&mut self, row: &PageUse) {
         if row.reads == 0 && row.writes == 0 {
             return;
         }
@@ -62,7 +62,7 @@ impl Usage {
                 last.reads = last.reads.saturating_add(row.reads);
                 last.writes = last.writes.saturating_add(row.writes);
             }
-            _ => self.uses.push(Use {
+            _ => self.uses.push(ThreadPageUse {
                 thread: row.thread,
                 reads: row.reads,
                 writes: row.writes,
@@ -71,18 +71,18 @@ impl Usage {
     }
 
     #[must_use]
-    pub fn place(&self, page: usize) -> Place {
+    pub fn page_key(&self, page: usize) -> PageKey {
         self.places[page]
     }
 
     #[must_use]
-    pub fn uses(&self, page: usize) -> &[Use] {
+    pub fn uses(&self, page: usize) -> &[ThreadPageUse] {
         &self.uses[self.starts[page]..self.starts[page + 1]]
     }
 
     /// Positions of the used pages among `from..=to` of a region.
     #[must_use]
-    pub fn span(&self, region: RegionIx, from: u32, to: u32) -> Range<usize> {
+    pub fn page_range(&self, region: RegionIx, from: u32, to: u32) -> Range<usize> {
         let first = self.places.partition_point(|p| *p < (region, PageNo(from)));
         let end = self.places.partition_point(|p| *p <= (region, PageNo(to)));
         first..end.max(first)

@@ -1,8 +1,8 @@
 //! Profile -> panels, on small profiles worked by hand.
 use super::unpack;
-use crate::report::build::communication::{communication, Given};
-use crate::report::build::structures::{judge, structures, Judged};
-use crate::report::page::{CommunicationFigures, OrderBy};
+use crate::report::build::communication::{communication_panel, CommunicationInput};
+use crate::report::build::structures::{add_assessments, structures_panel, ObjectAssessment};
+use crate::report::page::{CommunicationFigures, ThreadOrderKind};
 use hither_profile::*;
 
 fn used(region: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
@@ -16,12 +16,12 @@ fn used(region: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse
     }
 }
 
-fn touched(region: u32, page: u32, thread: u32) -> FirstTouch {
-    FirstTouch {
+fn touched(region: u32, page: u32, thread: u32) -> PageFirstTouch {
+    PageFirstTouch {
         region: RegionIx(region),
         page: PageNo(page),
         thread: ThreadIx(thread),
-        ..FirstTouch::default()
+        ..PageFirstTouch::default()
     }
 }
 
@@ -74,7 +74,7 @@ fn profile() -> Profile {
 
 #[test]
 fn structures_are_sorted_folded_and_drawn() {
-    let mut made = structures(&profile());
+    let mut made = structures_panel(&profile());
     let names: Vec<&str> = made.rows.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names, ["field", "small"]);
     assert_eq!((made.folded_from, made.accesses), (1, 1_000_000));
@@ -85,11 +85,11 @@ fn structures_are_sorted_folded_and_drawn() {
     assert_eq!(unpack(&map.density), [(0, 0, 10), (0, 1, 6), (3, 1, 7)]);
     assert_eq!(unpack(&map.first_touch), [(0, 1, 1), (1, 0, 1), (3, 1, 1)]);
     assert_eq!(map.threads, [(0, 10, 0), (1, 12, 1)]);
-    let judged = Judged {
+    let judged = ObjectAssessment {
         exclusivity: Some(0.5),
         accuracy: None,
     };
-    judge(&mut made, &[(ObjectIx(1), judged)].into());
+    add_assessments(&mut made, &[(ObjectIx(1), judged)].into());
     let judged: Vec<_> = made.rows.iter().map(|r| r.exclusivity).collect();
     assert_eq!(judged, [Some(0.5), None]);
 }
@@ -99,7 +99,7 @@ fn pages_that_nobody_used_are_left_out_where_they_are_many() {
     let mut profile = profile();
     profile.object_ranges[1].length = 4096 * 1000;
     profile.object_ranges[2] = range(1, 4096 * 2000, 1);
-    let made = structures(&profile);
+    let made = structures_panel(&profile);
     let map = made.rows[0].map.as_ref().expect("a map");
     assert_eq!((map.pages, map.unused, map.scattered), (3, 998, true));
     assert_eq!(
@@ -115,7 +115,7 @@ fn page_slices_are_added_up() {
     let mut later = used(0, 0, 0, 100, 0);
     later.slice = SliceIx(1);
     profile.pages.push(later);
-    let made = structures(&profile);
+    let made = structures_panel(&profile);
     let map = made.rows[0].map.as_ref().expect("a map");
     assert_eq!(unpack(&map.density)[0], (0, 0, 110));
 }
@@ -133,8 +133,8 @@ fn slices(count: u32) -> Vec<Slice> {
     (0..count).map(slice).collect()
 }
 
-fn shared(slice: u32, i: u32, j: u32, events: u64) -> Comm {
-    Comm {
+fn shared(slice: u32, i: u32, j: u32, events: u64) -> PairComm {
+    PairComm {
         slice: SliceIx(slice),
         i: ThreadIx(i),
         j: ThreadIx(j),
@@ -142,9 +142,9 @@ fn shared(slice: u32, i: u32, j: u32, events: u64) -> Comm {
     }
 }
 
-fn given(phases: &[std::ops::Range<usize>]) -> Given {
+fn given(phases: &[std::ops::Range<usize>]) -> CommunicationInput {
     let phase = |range: &std::ops::Range<usize>| (range.clone(), CommunicationFigures::default());
-    Given {
+    CommunicationInput {
         figures: CommunicationFigures::default(),
         phases: phases.iter().map(phase).collect(),
         too_short: false,
@@ -160,7 +160,7 @@ fn a_matrix_for_the_run_and_for_each_slice() {
         comm: vec![shared(0, 0, 2, 5), shared(2, 0, 2, 7), shared(2, 1, 3, 9)],
         ..Profile::default()
     };
-    let made = communication(&profile, given(&[0..2, 2..3]));
+    let made = communication_panel(&profile, given(&[0..2, 2..3]));
     assert_eq!(unpack(&made.matrix), [(0, 2, 12), (1, 3, 9)]);
     assert_eq!(
         unpack(&made.timeline.matrices),
@@ -183,9 +183,9 @@ fn a_matrix_for_the_run_and_for_each_slice() {
         .iter()
         .map(|o| (o.by, o.threads.as_slice()))
         .collect();
-    assert_eq!(orders[0], (OrderBy::Thread, &[0, 1, 2, 3][..]));
-    assert_eq!(orders[1], (OrderBy::Placement, &[3, 2, 1, 0][..]));
-    assert_eq!(orders[2], (OrderBy::Cluster, &[0, 2, 1, 3][..]));
+    assert_eq!(orders[0], (ThreadOrderKind::Thread, &[0, 1, 2, 3][..]));
+    assert_eq!(orders[1], (ThreadOrderKind::Placement, &[3, 2, 1, 0][..]));
+    assert_eq!(orders[2], (ThreadOrderKind::Cluster, &[0, 2, 1, 3][..]));
 }
 
 #[test]
@@ -199,11 +199,11 @@ fn processes_stand_together() {
         slices: slices(1),
         ..Profile::default()
     };
-    let made = communication(&profile, given(&[]));
+    let made = communication_panel(&profile, given(&[]));
     let order = &made.orders[1];
     assert_eq!(
         (order.by, &order.threads[..]),
-        (OrderBy::Process, &[0, 2, 1][..])
+        (ThreadOrderKind::Process, &[0, 2, 1][..])
     );
 }
 
@@ -215,7 +215,7 @@ fn long_runs_are_merged_but_not_across_phases() {
         comm: (0..10_001).map(|s| shared(s, 0, 1, 1)).collect(),
         ..Profile::default()
     };
-    let made = communication(&profile, given(&[0..5003, 5003..10_001]));
+    let made = communication_panel(&profile, given(&[0..5003, 5003..10_001]));
     let timeline = &made.timeline;
     assert!(
         timeline.start.len() <= 2100,
@@ -252,11 +252,11 @@ fn clusters_stand_together() {
         ..Profile::default()
     };
     let order = |pairs: &[(u32, u32, u64)], threads: usize| {
-        let given = Given {
+        let given = CommunicationInput {
             placed: None,
             ..given(&[])
         };
-        let made = communication(&profile(pairs, threads), given);
+        let made = communication_panel(&profile(pairs, threads), given);
         made.orders.last().expect("orders").threads.clone()
     };
     // A chain that the numbers hide: 0-3-1-4-2.

@@ -1,14 +1,14 @@
 //! A prediction for the sample: two placements, with and without what may be missing.
 use hither_profile::*;
 
-pub fn forecast() -> Forecast {
-    Forecast {
+pub fn forecast() -> PlacementComparison {
+    PlacementComparison {
         source: PlacementSource {
             file: "sample.hither".to_owned(),
             command: vec!["sample".to_owned(), "4".to_owned()],
         },
         started_unix: 1_700_000_000,
-        machine: MachineId {
+        machine: MachineIdentity {
             name: "xeon-x7550x4".to_owned(),
             fingerprint: "0123456789abcdef".to_owned(),
             units: 64,
@@ -19,14 +19,14 @@ pub fn forecast() -> Forecast {
         machine_file: "xeon-x7550x4.toml".to_owned(),
         frequency: 2.0,
         levels: vec!["L1d".to_owned(), "L3".to_owned()],
-        links: vec![LinkName {
+        links: vec![LinkEndpoints {
             from: 0,
             to: 1,
             between_packages: true,
         }],
         threads: vec!["sample".to_owned()],
         structures: vec!["data".to_owned()],
-        sample: Sample {
+        sample: SimulatedSample {
             windows_recorded: 40,
             windows: 20,
             accesses_recorded: 4_000_000,
@@ -42,37 +42,37 @@ pub fn forecast() -> Forecast {
     }
 }
 
-fn first() -> Predicted {
-    let one = Some(Ratio {
+fn first() -> PredictedPlacement {
+    let one = Some(RatioEstimate {
         value: 1.0,
         half_width: None,
     });
-    Predicted {
+    PredictedPlacement {
         name: "os".to_owned(),
         thread_policy: "os".to_owned(),
         seeds: 5,
-        relative: Relative {
+        relative: RelativeFigures {
             time: one,
             last_level_misses: one,
-            ..Relative::default()
+            ..RelativeFigures::default()
         },
         amounts: amounts(1.0),
-        ..Predicted::default()
+        ..PredictedPlacement::default()
     }
 }
 
-fn second() -> Predicted {
-    let less = Some(Ratio {
+fn second() -> PredictedPlacement {
+    let less = Some(RatioEstimate {
         value: 0.88,
         half_width: Some(0.02),
     });
-    Predicted {
+    PredictedPlacement {
         name: "locality+most-access".to_owned(),
         thread_policy: "locality".to_owned(),
         data_policy: Some("most-access".to_owned()),
         file: Some("sample.place.json".to_owned()),
         seeds: 1,
-        relative: Relative {
+        relative: RelativeFigures {
             time: less,
             first_level_misses: less,
             last_level_misses: less,
@@ -85,20 +85,20 @@ fn second() -> Predicted {
             energy: less,
         },
         amounts: amounts(0.88),
-        by_thread: vec![Part::default()],
-        by_structure: vec![Part::default()],
-        over_time: vec![Moment::default()],
+        by_thread: vec![PartAmounts::default()],
+        by_structure: vec![PartAmounts::default()],
+        over_time: vec![WindowAmounts::default()],
     }
 }
 
-fn amounts(time: f64) -> Amounts {
+fn amounts(time: f64) -> PredictedAmounts {
     let level = LevelAmounts {
         cold: 100.0,
         capacity: 50.0,
         mpki: 1.5,
         ..LevelAmounts::default()
     };
-    Amounts {
+    PredictedAmounts {
         time,
         ipc: 0.9,
         levels: vec![level; 2],
@@ -117,6 +117,6 @@ fn amounts(time: f64) -> Amounts {
                 dynamic: 1.0,
             }],
         },
-        ..Amounts::default()
+        ..PredictedAmounts::default()
     }
 }

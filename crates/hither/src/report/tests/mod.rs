@@ -6,11 +6,11 @@ mod html;
 mod pack;
 mod sample;
 
-use super::page::Grid;
+use super::page::PackedGrid;
 use base64::{engine::general_purpose::STANDARD, Engine};
 
 /// What the browser makes of a grid: (column, row, count), and the widths of its columns.
-fn unpack(grid: &Grid) -> Vec<(u32, u32, u64)> {
+fn unpack(grid: &PackedGrid) -> Vec<(u32, u32, u64)> {
     let packed = STANDARD.decode(&grid.data).expect("base64");
     let bytes = miniz_oxide::inflate::decompress_to_vec(&packed).expect("raw deflate");
     let mut at = 0;

@@ -1,10 +1,10 @@
 //! Packing and merging: nothing is lost, and what is hot stays hot.
 use super::unpack;
-use crate::report::pack::Table;
+use crate::report::pack::SparseTable;
 use proptest::prelude::*;
 
-fn table(rows: u32, columns: &[&[(u32, u64)]]) -> Table {
-    let mut table = Table::new(rows);
+fn table(rows: u32, columns: &[&[(u32, u64)]]) -> SparseTable {
+    let mut table = SparseTable::new(rows);
     for column in columns {
         table.push(column.iter().copied());
     }
@@ -24,16 +24,16 @@ fn counts_come_back_to_the_last_digit() {
         unpack(&grid),
         [(0, 0, 1), (0, 3, 5_000_000_000), (2, 2, 128)]
     );
-    assert_eq!(unpack(&Table::new(4).pack(true)), []);
+    assert_eq!(unpack(&SparseTable::new(4).pack(true)), []);
 }
 
 #[test]
 fn halving_keeps_the_larger_of_two() {
     let full = table(3, &[&[(0, 7), (2, 1)], &[(0, 3), (1, 9)], &[(2, 4)]]);
-    let half = full.halved().pack(true);
+    let half = full.merge_columns().pack(true);
     assert_eq!((half.columns, half.merged, half.max), (2, 2, 9));
     assert_eq!(unpack(&half), [(0, 0, 7), (0, 1, 9), (0, 2, 1), (1, 2, 4)]);
-    let quarter = full.halved().halved().pack(true);
+    let quarter = full.merge_columns().merge_columns().pack(true);
     assert_eq!((quarter.columns, quarter.merged), (1, 4));
     assert_eq!(unpack(&quarter), [(0, 0, 7), (0, 1, 9), (0, 2, 4)]);
 }
@@ -42,7 +42,7 @@ fn halving_keeps_the_larger_of_two() {
 fn planted_hot_cells_are_there_at_every_level() {
     const PAGES: u32 = 1000;
     let hot = [(0, 3), (17, 0), (499, 7), (500, 7), (999, 5)];
-    let mut level = Table::new(8);
+    let mut level = SparseTable::new(8);
     for page in 0..PAGES {
         let count = |thread| {
             if hot.contains(&(page, thread)) {
@@ -68,7 +68,7 @@ fn planted_hot_cells_are_there_at_every_level() {
             let count = cells.iter().filter(|c| c.2 == 90_000).count();
             assert!(count <= hot.len(), "{count} hot cells at 1/{width}");
         }
-        level = level.halved();
+        level = level.merge_columns();
         width *= 2;
     }
 }
@@ -77,7 +77,7 @@ proptest! {
     /// A byte holds any count to a few per cent, and the largest exactly.
     #[test]
     fn bytes_keep_the_magnitude(counts in proptest::collection::vec(1u64..1 << 44, 1..50)) {
-        let mut table = Table::new(counts.len() as u32);
+        let mut table = SparseTable::new(counts.len() as u32);
         table.push((0..).zip(counts.iter().copied()));
         let grid = table.pack(false);
         let cells = unpack(&grid);
@@ -95,11 +95,11 @@ proptest! {
         cells in proptest::collection::vec(
             proptest::collection::btree_map(0u32..6, 1u64..1000, 0..5), 1..40)
     ) {
-        let mut table = Table::new(6);
+        let mut table = SparseTable::new(6);
         for column in &cells {
             table.push(column.iter().map(|(row, count)| (*row, *count)));
         }
-        let largest = |table: &Table| {
+        let largest = |table: &SparseTable| {
             let mut most = [0; 6];
             for (_, row, count) in unpack(&table.pack(true)) {
                 most[row as usize] = count.max(most[row as usize]);
@@ -108,7 +108,7 @@ proptest! {
         };
         let expected = largest(&table);
         while table.columns() > 1 {
-            table = table.halved();
+            table = table.merge_columns();
             prop_assert_eq!(largest(&table), expected);
         }
     }

@@ -1,25 +1,25 @@
 //! A page with something of everything. `report-ui/test/sample.ts` is written from it, and
 //! the TypeScript compiler says whether `model.ts` mirrors `page.rs`.
-use crate::report::build::communication::{communication, Given};
-use crate::report::build::structures::{judge, structures, Judged};
+use crate::report::build::communication::{communication_panel, CommunicationInput};
+use crate::report::build::structures::{add_assessments, structures_panel, ObjectAssessment};
 use crate::report::page::*;
-use hither_model::topology::{Item, Part};
+use hither_model::topology::{OutlineItem, OutlinePart};
 use hither_profile::{
-    self as profile, Better, Finding, FindingKind, FindingLine, Fix, ObjectIx, ObjectKind, Picture,
-    Profile, Unit,
+    self as profile, BetterWhen, FigureUnit, Finding, FindingKind, FindingLine, FindingPicture,
+    ObjectIx, ObjectKind, Profile, SuggestedFix,
 };
 use std::path::PathBuf;
 
 const KINDS: [FindingKind; 11] = FindingKind::ALL;
 
-const PICTURES: [Picture; 5] = [
-    Picture::Structure {
+const PICTURES: [FindingPicture; 5] = [
+    FindingPicture::Structure {
         object: ObjectIx(0),
     },
-    Picture::Machine,
-    Picture::Communication,
-    Picture::Timeline,
-    Picture::Pages,
+    FindingPicture::Machine,
+    FindingPicture::Communication,
+    FindingPicture::Timeline,
+    FindingPicture::Pages,
 ];
 
 const OBJECTS: [ObjectKind; 5] = [
@@ -30,8 +30,8 @@ const OBJECTS: [ObjectKind; 5] = [
     ObjectKind::Shared,
 ];
 
-pub fn page() -> Page {
-    Page {
+pub fn page() -> ReportPage {
+    ReportPage {
         format: PAGE_FORMAT,
         writer: "0.0.0".to_owned(),
         subject: subject(),
@@ -40,25 +40,25 @@ pub fn page() -> Page {
 }
 
 /// A value of every kind, and what is missing on either side.
-fn comparison() -> Comparison {
+fn comparison() -> ProfileComparison {
     let sides = [
-        (Change::New, None, Some(0.9)),
-        (Change::Worse, Some(0.2), Some(0.82)),
-        (Change::Changed, Some(0.5), Some(0.7)),
-        (Change::Same, Some(0.6), Some(0.61)),
-        (Change::Better, Some(0.6), Some(0.1)),
-        (Change::Gone, Some(0.3), None),
+        (ChangeKind::New, None, Some(0.9)),
+        (ChangeKind::Worse, Some(0.2), Some(0.82)),
+        (ChangeKind::Changed, Some(0.5), Some(0.7)),
+        (ChangeKind::Same, Some(0.6), Some(0.61)),
+        (ChangeKind::Better, Some(0.6), Some(0.1)),
+        (ChangeKind::Gone, Some(0.3), None),
     ];
     let units = [
-        Unit::Share,
-        Unit::Percent,
-        Unit::Bytes,
-        Unit::Seconds,
-        Unit::Count,
-        Unit::Number,
+        FigureUnit::Share,
+        FigureUnit::Percent,
+        FigureUnit::Bytes,
+        FigureUnit::Seconds,
+        FigureUnit::Count,
+        FigureUnit::Number,
     ];
-    let better = [Better::Higher, Better::Lower, Better::Neither];
-    let finding = |(at, &(change, before, after)): (usize, &(Change, _, _))| FindingChange {
+    let better = [BetterWhen::Higher, BetterWhen::Lower, BetterWhen::Neither];
+    let finding = |(at, &(change, before, after)): (usize, &(ChangeKind, _, _))| FindingChange {
         change,
         kind: KINDS[at],
         title: "Thread 0 touches first what all threads use".to_owned(),
@@ -68,7 +68,7 @@ fn comparison() -> Comparison {
         evidence: vec!["It was 60 %.".to_owned()],
         finding: after.map(|_| at),
     };
-    let metric = |(at, &(change, before, after)): (usize, &(Change, _, _))| MetricChange {
+    let metric = |(at, &(change, before, after)): (usize, &(ChangeKind, _, _))| MetricChange {
         name: "E_app best".to_owned(),
         meaning: "accesses by each page's main node".to_owned(),
         unit: units[at],
@@ -76,7 +76,7 @@ fn comparison() -> Comparison {
         before,
         after,
         change,
-        within_error: change == Change::Same,
+        within_error: change == ChangeKind::Same,
     };
     let figures = |share: f64| StructureFigures {
         size: 32768,
@@ -87,21 +87,21 @@ fn comparison() -> Comparison {
         ..StructureFigures::default()
     };
     let structure =
-        |(at, &(change, before, after)): (usize, &(Change, Option<f64>, Option<f64>))| {
+        |(at, &(change, before, after)): (usize, &(ChangeKind, Option<f64>, Option<f64>))| {
             StructureChange {
                 change,
                 name: "data".to_owned(),
                 type_name: "double [512]".to_owned(),
                 kind: OBJECTS[at % OBJECTS.len()],
-                site: (at % 2 == 0).then(Site::default),
+                site: (at % 2 == 0).then(DeclarationSite::default),
                 before: before.map(figures),
                 after: after.map(figures),
             }
         };
-    Comparison {
+    ProfileComparison {
         file: "before.hither".to_owned(),
-        run: Run::default(),
-        verdict: Verdict::default(),
+        run: ReportRun::default(),
+        verdict: ReportVerdict::default(),
         sentence: "1 finding is gone.".to_owned(),
         notes: vec!["The commands differ.".to_owned()],
         findings: sides.iter().enumerate().map(finding).collect(),
@@ -111,10 +111,10 @@ fn comparison() -> Comparison {
     }
 }
 
-fn subject() -> Subject {
+fn subject() -> ReportSubject {
     let profile = small();
-    Subject {
-        run: Run {
+    ReportSubject {
+        run: ReportRun {
             command: "sample 4".to_owned(),
             seconds: 0.4,
             active_threads: 4,
@@ -124,9 +124,9 @@ fn subject() -> Subject {
             cache_bytes: 4096,
             nodes: 2,
             end: "exited with 0".to_owned(),
-            ..Run::default()
+            ..ReportRun::default()
         },
-        verdict: Verdict {
+        verdict: ReportVerdict {
             sentence: "Suitable for thread mapping and data mapping.".to_owned(),
             threads: true,
             data: true,
@@ -135,29 +135,29 @@ fn subject() -> Subject {
         },
         findings: KINDS.iter().enumerate().map(finding).collect(),
         machine: Some(machine()),
-        threads: vec![Thread::default(); 4],
-        processes: vec![Process {
+        threads: vec![ReportThread::default(); 4],
+        processes: vec![ReportProcess {
             pid: 7,
             rank: None,
             executable: "/opt/sample".to_owned(),
         }],
-        communication: communication(&profile, given()),
-        structures: judged(structures(&profile)),
+        communication: communication_panel(&profile, given()),
+        structures: judged(structures_panel(&profile)),
         pages: Some(pages()),
         predictions: vec![super::forecast::forecast()],
-        unseen: vec![Unseen {
+        unseen: vec![UnseenData {
             what: "Something.".to_owned(),
             effect: "Nothing much.".to_owned(),
         }],
     }
 }
 
-fn judged(mut structures: Structures) -> Structures {
-    let judged = Judged {
+fn judged(mut structures: StructuresPanel) -> StructuresPanel {
+    let judged = ObjectAssessment {
         exclusivity: Some(0.9),
         accuracy: Some(0.25),
     };
-    judge(&mut structures, &[(ObjectIx(0), judged)].into());
+    add_assessments(&mut structures, &[(ObjectIx(0), judged)].into());
     structures
 }
 
@@ -178,7 +178,7 @@ fn finding((at, &kind): (usize, &FindingKind)) -> Finding {
             function: "step".to_owned(),
             share: 0.6,
         }],
-        fixes: vec![Fix {
+        fixes: vec![SuggestedFix {
             what: "Initialise it in parallel, with the schedule of the loops that use it."
                 .to_owned(),
             copy: "#pragma omp parallel for schedule(static)".to_owned(),
@@ -225,7 +225,7 @@ fn small() -> Profile {
             })
             .collect(),
         comm: comm
-            .map(|(slice, i)| profile::Comm {
+            .map(|(slice, i)| profile::PairComm {
                 slice: profile::SliceIx(slice),
                 i: profile::ThreadIx(i),
                 j: profile::ThreadIx(i + 1),
@@ -248,12 +248,12 @@ fn small() -> Profile {
             })
             .collect(),
         first_touch: (0..8)
-            .map(|page| profile::FirstTouch {
+            .map(|page| profile::PageFirstTouch {
                 page: profile::PageNo(page),
                 ..Default::default()
             })
             .collect(),
-        sites: vec![profile::Site {
+        sites: vec![profile::SourceSite {
             object: Some(ObjectIx(0)),
             file: "/src/sample.c".to_owned(),
             line: 42,
@@ -265,7 +265,7 @@ fn small() -> Profile {
     }
 }
 
-fn given() -> Given {
+fn given() -> CommunicationInput {
     let figures = CommunicationFigures {
         events: 1200,
         heterogeneity: 1200.0,
@@ -273,7 +273,7 @@ fn given() -> Given {
         least_amount_per_second: 150.0,
         ..CommunicationFigures::default()
     };
-    Given {
+    CommunicationInput {
         figures,
         phases: vec![(0..2, figures), (2..4, figures)],
         too_short: false,
@@ -281,29 +281,29 @@ fn given() -> Given {
     }
 }
 
-fn machine() -> Machine {
-    let item = |what, os| Item {
+fn machine() -> MachinePanel {
+    let item = |what, os| OutlineItem {
         what,
         logical: 0,
         os,
         bytes: 0,
     };
-    let node = |at: u32| Part {
+    let node = |at: u32| OutlinePart {
         items: vec![item("Node", Some(at)), item("L3", None)],
         units: at * 2..at * 2 + 2,
         parts: Vec::new(),
     };
-    Machine {
+    MachinePanel {
         title: "Two nodes".to_owned(),
         source: "Made up.".to_owned(),
-        root: Part {
+        root: OutlinePart {
             items: vec![item("Machine", None)],
             units: 0..4,
             parts: vec![node(0), node(1)],
         },
         units: vec![0, 1, 2, 3],
         unit_nodes: vec![0, 0, 1, 1],
-        placement: Some(Placement {
+        placement: Some(PlacementPanel {
             file: "sample.place.json".to_owned(),
             policy: "locality".to_owned(),
             data: Some("most-access".to_owned()),
@@ -317,20 +317,20 @@ fn machine() -> Machine {
     }
 }
 
-fn pages() -> Pages {
-    let exclusivity = Exclusivity {
+fn pages() -> PagesPanel {
+    let exclusivity = ExclusivityFigures {
         app: 0.9,
         page_mean: 0.8,
         pages: vec![0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 4],
         accesses: vec![0, 0, 0, 0, 0, 10, 10, 20, 0, 0, 900],
     };
-    Pages {
+    PagesPanel {
         sizes: vec![PageSizeFigures {
             bytes: 4096,
             pages: 8,
             best: exclusivity.clone(),
             worst: exclusivity,
-            first_touch: Some(Accuracy {
+            first_touch: Some(AccuracyFigures {
                 page: 0.25,
                 app: 0.25,
                 local: 0.3,

@@ -1,16 +1,16 @@
 //! What a forked process has from its parent. The profile gives the copies that the child
 //! was seen to use regions of their own, known by what their originals are.
-use super::image::Image;
-use super::plan::{pages_of, Plan};
-use super::runs::{Fit, Gaps, PAGE_BITS};
-use super::space::Memory;
-use super::things::{Claim, Thing};
-use crate::run::guide::Bind;
-use hither_profile::{RegionId, RegionIx, RegionKind};
+use super::image::ProcessImage;
+use super::plan::{pages_of, PlacementIndex};
+use super::runs::{GapRule, RegionFit, PAGE_BITS};
+use super::space::BindEffect;
+use super::things::{MemoryArea, RegionMatch};
+use crate::run::guide::PageBind;
+use hither_profile::{RegionIdentity, RegionIx, RegionKind};
 use std::collections::HashSet;
 
 /// Gives the copies in `child` their own regions. Returns what is to be bound.
-pub fn enter(child: &mut Image, plan: &Plan) -> Vec<Bind> {
+pub fn match_copies(child: &mut ProcessImage, plan: &PlacementIndex) -> Vec<PageBind> {
     child.taken.clear();
     let mut bound = Vec::new();
     let live: HashSet<usize> = child.space.iter().map(|i| i.thing).collect();
@@ -33,10 +33,10 @@ pub fn enter(child: &mut Image, plan: &Plan) -> Vec<Bind> {
             (Some(region), true) => {
                 let (fit, nearest) = original
                     .claim
-                    .map_or((Fit::SAME, false), |c| (c.fit, c.nearest));
-                child.claim(
+                    .map_or((RegionFit::SAME, false), |c| (c.fit, c.nearest));
+                child.set_match(
                     at,
-                    Claim {
+                    RegionMatch {
                         region,
                         fit,
                         nearest,
@@ -48,25 +48,28 @@ pub fn enter(child: &mut Image, plan: &Plan) -> Vec<Bind> {
             (None, _) => {}
         }
     }
-    let binds = child.space.iter().filter(|i| i.memory == Memory::Bindable);
+    let binds = child
+        .space
+        .iter()
+        .filter(|i| i.memory == BindEffect::Bindable);
     let binds = binds.filter(|i| bound.contains(&i.thing));
-    let binds = binds.flat_map(|i| child.bind(plan, i, Gaps::Fill));
+    let binds = binds.flat_map(|i| child.binds_for(plan, i, GapRule::Fill));
     binds.collect()
 }
 
 /// The regions of the child's process that look like copies of what the parent had.
-fn copies(child: &Image, plan: &Plan, original: &Thing) -> Vec<RegionIx> {
+fn copies(child: &ProcessImage, plan: &PlacementIndex, original: &MemoryArea) -> Vec<RegionIx> {
     let Some(process) = child.process else {
         return Vec::new();
     };
     // The parent's region says it best; without one there is what it would have been.
     let like = original.claim.map(|c| plan.region(c.region).clone());
-    let like = like.unwrap_or_else(|| RegionId {
+    let like = like.unwrap_or_else(|| RegionIdentity {
         kind: original.kind,
         ordinal: original.ordinal,
         size: original.pages << PAGE_BITS,
         file: original.file.clone(),
-        ..RegionId::default()
+        ..RegionIdentity::default()
     });
     let mapping = |kind| matches!(kind, RegionKind::Mmap | RegionKind::Stack);
     let own = plan.regions_of(process).filter(|at| {

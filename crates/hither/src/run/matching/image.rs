@@ -1,45 +1,45 @@
 //! What was found in one process' memory so far, and which regions of the profile it is.
-use super::names::{base, bytes};
-use super::plan::Plan;
-use super::runs::{bind, majority, Fit, Gaps, Run, PAGE_BITS};
-use super::space::{Interval, Memory, Space};
-use super::things::{Claim, Heap, Module, Thing, Things};
-use crate::run::guide::{Bind, Found};
+use super::names::{file_name, format_size};
+use super::plan::PlacementIndex;
+use super::runs::{append_binds, majority_runs, GapRule, NodeRun, RegionFit, PAGE_BITS};
+use super::space::{BindEffect, IntervalMap, SpaceInterval};
+use super::things::{BrkHeap, LoadedModule, MemoryArea, MemoryAreas, RegionMatch};
+use crate::run::guide::{PageBind, RecognisedRegion};
 use hither_profile::{ProcessIx, RegionIx, RegionKind};
 use hither_sys::Pid;
 use std::collections::{HashMap, HashSet};
 
 /// One process image.
 #[derive(Clone, Debug, Default)]
-pub struct Image {
+pub struct ProcessImage {
     pub process: Option<ProcessIx>,
     /// It is that process by its place only.
     pub soft: bool,
     pub forked: bool,
     pub executable: String,
-    pub space: Space,
-    pub things: Things,
+    pub space: IntervalMap,
+    pub things: MemoryAreas,
     pub taken: HashMap<RegionIx, usize>,
-    pub modules: Vec<Module>,
-    pub heap: Option<Heap>,
+    pub modules: Vec<LoadedModule>,
+    pub heap: Option<BrkHeap>,
     /// Threads made in it so far, besides the first.
     pub made: usize,
     /// Mappings that several regions are equally near to.
     pub ambiguous: u64,
 }
 
-impl Image {
-    pub fn add(&mut self, thing: Thing) -> usize {
+impl ProcessImage {
+    pub fn add(&mut self, thing: MemoryArea) -> usize {
         if self.things.is_crowded() {
             let mut live: HashSet<usize> = self.space.iter().map(|i| i.thing).collect();
             live.extend(self.modules.iter().map(|m| m.thing));
-            self.things.sweep(&live);
+            self.things.drop_unused(&live);
         }
         self.things.add(thing)
     }
 
     /// It is no process of the profile after all.
-    pub fn forget(&mut self) {
+    pub fn drop_process_match(&mut self) {
         self.process = None;
         self.soft = false;
         self.taken.clear();
@@ -49,15 +49,15 @@ impl Image {
     }
 
     /// From here on `thing` is the region of the claim, and nothing else is.
-    pub fn claim(&mut self, thing: usize, claim: Claim) {
-        self.disown(thing);
+    pub fn set_match(&mut self, thing: usize, claim: RegionMatch) {
+        self.remove_match(thing);
         if let Some(other) = self.taken.insert(claim.region, thing) {
             self.things[other].claim = None;
         }
         self.things[thing].claim = Some(claim);
     }
 
-    fn disown(&mut self, thing: usize) {
+    fn remove_match(&mut self, thing: usize) {
         if let Some(claim) = self.things[thing].claim.take() {
             self.taken.remove(&claim.region);
         }
@@ -69,7 +69,12 @@ impl Image {
     }
 
     /// Where the pages of an interval belong.
-    pub fn bind(&self, plan: &Plan, interval: &Interval, gaps: Gaps) -> Vec<Bind> {
+    pub fn binds_for(
+        &self,
+        plan: &PlacementIndex,
+        interval: &SpaceInterval,
+        gaps: GapRule,
+    ) -> Vec<PageBind> {
         let thing = &self.things[interval.thing];
         let Some(claim) = thing.claim else {
             return Vec::new();
@@ -78,9 +83,15 @@ impl Image {
     }
 
     /// The same for given pages of the region.
-    pub fn bind_runs(&self, runs: &[Run], fit: Fit, interval: &Interval, gaps: Gaps) -> Vec<Bind> {
+    pub fn bind_runs(
+        &self,
+        runs: &[NodeRun],
+        fit: RegionFit,
+        interval: &SpaceInterval,
+        gaps: GapRule,
+    ) -> Vec<PageBind> {
         let mut binds = Vec::new();
-        bind(runs, fit, interval.piece(), gaps, &mut binds);
+        append_binds(runs, fit, interval.piece(), gaps, &mut binds);
         match self.things[interval.thing].huge {
             0 => binds,
             huge => in_blocks(&binds, 1 << huge, interval),
@@ -88,34 +99,38 @@ impl Image {
     }
 
     /// Everything of one thing that can be bound now.
-    pub fn bind_thing(&self, plan: &Plan, thing: usize) -> Vec<Bind> {
-        let intervals = self.space.of(thing);
-        let bindable = intervals.filter(|i| i.memory == Memory::Bindable);
-        let binds = bindable.flat_map(|i| self.bind(plan, i, Gaps::Fill));
+    pub fn bind_thing(&self, plan: &PlacementIndex, thing: usize) -> Vec<PageBind> {
+        let intervals = self.space.intervals_of(thing);
+        let bindable = intervals.filter(|i| i.memory == BindEffect::Bindable);
+        let binds = bindable.flat_map(|i| self.binds_for(plan, i, GapRule::Fill));
         binds.collect()
     }
 
     /// What of regions that changed has to be bound anew; by region, in order.
-    pub fn rebind(&self, changed: &[(RegionIx, Vec<Run>)]) -> Vec<Bind> {
+    pub fn changed_binds(&self, changed: &[(RegionIx, Vec<NodeRun>)]) -> Vec<PageBind> {
         let mut binds = Vec::new();
-        for interval in self.space.iter().filter(|i| i.memory == Memory::Bindable) {
+        for interval in self
+            .space
+            .iter()
+            .filter(|i| i.memory == BindEffect::Bindable)
+        {
             let thing = &self.things[interval.thing];
             let Some(claim) = thing.claim.filter(|_| !thing.guest) else {
                 continue;
             };
             let at = changed.binary_search_by_key(&claim.region, |(region, _)| *region);
             if let Ok(at) = at {
-                binds.extend(self.bind_runs(&changed[at].1, claim.fit, interval, Gaps::Keep));
+                binds.extend(self.bind_runs(&changed[at].1, claim.fit, interval, GapRule::Keep));
             }
         }
         binds
     }
 
     /// Things that are regions of the placement, with their pages.
-    pub fn found(&self, plan: &Plan, pid: Pid) -> Vec<Found> {
-        let mut binds: HashMap<usize, Vec<Bind>> = HashMap::new();
+    pub fn recognised_regions(&self, plan: &PlacementIndex, pid: Pid) -> Vec<RecognisedRegion> {
+        let mut binds: HashMap<usize, Vec<PageBind>> = HashMap::new();
         let mut told: HashMap<usize, Vec<(u64, u64)>> = HashMap::new();
-        for interval in self.space.iter().filter(|i| i.memory != Memory::Cached) {
+        for interval in self.space.iter().filter(|i| i.memory != BindEffect::Cached) {
             let thing = &self.things[interval.thing];
             let range = (
                 interval.offset,
@@ -127,18 +142,18 @@ impl Image {
                 continue;
             }
             told.push(range);
-            let here = self.bind(plan, interval, Gaps::Keep);
+            let here = self.binds_for(plan, interval, GapRule::Keep);
             binds.entry(interval.thing).or_default().extend(here);
         }
-        let mut found: Vec<(RegionIx, Found)> = Vec::new();
+        let mut found: Vec<(RegionIx, RecognisedRegion)> = Vec::new();
         for (at, binds) in binds {
             let thing = &self.things[at];
             let Some(claim) = thing.claim.filter(|_| !binds.is_empty()) else {
                 continue;
             };
             let mut binds = binds;
-            join(&mut binds);
-            let one = Found {
+            merge_adjacent(&mut binds);
+            let one = RecognisedRegion {
                 pid,
                 region: Some(claim.region),
                 name: self.name(thing, plan, claim.region),
@@ -152,43 +167,43 @@ impl Image {
         found.into_iter().map(|(_, found)| found).collect()
     }
 
-    fn name(&self, thing: &Thing, plan: &Plan, region: RegionIx) -> String {
+    fn name(&self, thing: &MemoryArea, plan: &PlacementIndex, region: RegionIx) -> String {
         let length = thing.pages << PAGE_BITS;
         let stack = plan.region(region).kind == RegionKind::Stack;
         match (thing.kind, thing.mapper) {
-            (RegionKind::Elf, _) => format!("{} data", base(&thing.file)),
+            (RegionKind::Elf, _) => format!("{} data", file_name(&thing.file)),
             (RegionKind::Brk, _) => "heap".to_owned(),
             (RegionKind::Stack, _) => "main stack".to_owned(),
             (RegionKind::Shared, _) if thing.file.is_empty() => {
-                format!("shared memory of {}", bytes(length))
+                format!("shared memory of {}", format_size(length))
             }
-            (RegionKind::Shared, _) => base(&thing.file).to_owned(),
+            (RegionKind::Shared, _) => file_name(&thing.file).to_owned(),
             _ if stack => match plan.region(region).thread {
                 Some(thread) => format!("stack of thread {thread}"),
-                None => format!("stack of {}", bytes(length)),
+                None => format!("stack of {}", format_size(length)),
             },
             (_, Some(mapper)) => {
                 format!(
                     "mapping {} of {} by thread {mapper}",
                     thing.ordinal,
-                    bytes(length)
+                    format_size(length)
                 )
             }
-            (_, None) => format!("mapping {} of {}", thing.ordinal, bytes(length)),
+            (_, None) => format!("mapping {} of {}", thing.ordinal, format_size(length)),
         }
     }
 }
 
 /// Whether a module's name is that of a region's file; the program itself may have been
 /// renamed since the profile.
-pub fn is_file_of(image: &Image, plan: &Plan, path: &str, file: &str) -> bool {
+pub fn is_file_of(image: &ProcessImage, plan: &PlacementIndex, path: &str, file: &str) -> bool {
     let program = image.process.map(|p| &plan.processes[p.at()].executable);
-    base(path) == base(file)
-        || (path == image.executable && program.is_some_and(|p| base(p) == base(file)))
+    file_name(path) == file_name(file)
+        || (path == image.executable && program.is_some_and(|p| file_name(p) == file_name(file)))
 }
 
 /// Makes one of binds side by side on a node.
-pub fn join(binds: &mut Vec<Bind>) {
+pub fn merge_adjacent(binds: &mut Vec<PageBind>) {
     binds.dedup_by(|next, bind| {
         let joined = bind.node == next.node && bind.start + bind.length == next.start;
         if joined {
@@ -199,17 +214,17 @@ pub fn join(binds: &mut Vec<Bind>) {
 }
 
 /// Pages that can only be bound in blocks: each on the node of most of it.
-fn in_blocks(binds: &[Bind], block: u64, interval: &Interval) -> Vec<Bind> {
-    let run = |bind: &Bind| Run {
+fn in_blocks(binds: &[PageBind], block: u64, interval: &SpaceInterval) -> Vec<PageBind> {
+    let run = |bind: &PageBind| NodeRun {
         first: bind.start >> PAGE_BITS,
         end: (bind.start + bind.length) >> PAGE_BITS,
         node: bind.node,
     };
-    let runs: Vec<Run> = binds.iter().map(run).collect();
-    let blocks = majority(&runs, block).into_iter();
+    let runs: Vec<NodeRun> = binds.iter().map(run).collect();
+    let blocks = majority_runs(&runs, block).into_iter();
     let inside = blocks.map(|b| (b.first.max(interval.start), b.end.min(interval.end), b.node));
     let inside = inside.filter(|(first, end, _)| first < end);
-    let bind = |(first, end, node): (u64, u64, _)| Bind {
+    let bind = |(first, end, node): (u64, u64, _)| PageBind {
         start: first << PAGE_BITS,
         length: (end - first) << PAGE_BITS,
         node,

@@ -1,25 +1,25 @@
 //! What a process does to its memory while it runs, followed as the tracer's collector
 //! follows it, so that things get the numbers they have in the profile.
 use super::image::is_file_of;
-use super::image::Image;
-use super::names::kept;
+use super::image::ProcessImage;
+use super::names::without_deleted;
 use super::nearest;
-use super::plan::{pages_of, Plan};
-use super::runs::{Fit, Gaps, PAGE_BITS};
-use super::space::{Interval, Memory};
-use super::things::{Claim, Heap, Module, Thing};
-use crate::follow::proc_maps::Mapping;
-use crate::run::guide::Bind;
+use super::plan::{pages_of, PlacementIndex};
+use super::runs::{GapRule, RegionFit, PAGE_BITS};
+use super::space::{BindEffect, SpaceInterval};
+use super::things::{BrkHeap, LoadedModule, MemoryArea, RegionMatch};
+use crate::follow::proc_maps::MemoryMapping;
+use crate::run::guide::PageBind;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use nix::libc;
 
 /// Pages [first, end) around a range of bytes.
-pub fn pages(address: u64, length: u64) -> (u64, u64) {
+pub fn page_range(address: u64, length: u64) -> (u64, u64) {
     let end = address.saturating_add(length);
     (address >> PAGE_BITS, end.div_ceil(1 << PAGE_BITS))
 }
 
-pub fn is_shared(mapping: &Mapping) -> bool {
+pub fn is_shared(mapping: &MemoryMapping) -> bool {
     matches!(
         mapping.flags & libc::MAP_TYPE,
         libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE
@@ -27,15 +27,15 @@ pub fn is_shared(mapping: &Mapping) -> bool {
 }
 
 /// A file's pages lie in the page cache until this process writes its own.
-pub fn is_bindable(mapping: &Mapping) -> Memory {
+pub fn is_bindable(mapping: &MemoryMapping) -> BindEffect {
     match mapping.file.is_some() && mapping.prot & libc::PROT_WRITE == 0 {
-        true => Memory::Cached,
-        false => Memory::Bindable,
+        true => BindEffect::Cached,
+        false => BindEffect::Bindable,
     }
 }
 
 /// Pages of a huge page, log2.
-fn huge(mapping: &Mapping) -> u32 {
+fn huge_page_order(mapping: &MemoryMapping) -> u32 {
     if mapping.flags & libc::MAP_HUGETLB == 0 {
         return 0;
     }
@@ -46,30 +46,33 @@ fn huge(mapping: &Mapping) -> u32 {
 }
 
 /// A private mapping that thread `mapper` made, the `ordinal`-th of its size.
-pub fn private(
-    image: &mut Image,
-    plan: &Plan,
+pub fn map_private(
+    image: &mut ProcessImage,
+    plan: &PlacementIndex,
     mapper: Option<ThreadIx>,
     ordinal: u32,
-    mapping: &Mapping,
-) -> Vec<Bind> {
-    let (start, end) = pages(mapping.address, mapping.length);
+    mapping: &MemoryMapping,
+) -> Vec<PageBind> {
+    let (start, end) = page_range(mapping.address, mapping.length);
     let module = of_module(image, plan, mapping, (start, end));
     let (thing, offset) = module.unwrap_or_else(|| {
-        let file = mapping.file.as_ref().map_or("", |f| kept(&f.path));
-        let thing = image.add(Thing {
+        let file = mapping
+            .file
+            .as_ref()
+            .map_or("", |f| without_deleted(&f.path));
+        let thing = image.add(MemoryArea {
             kind: RegionKind::Mmap,
             mapper,
             ordinal,
             pages: end - start,
             file: file.to_owned(),
-            huge: huge(mapping),
-            ..Thing::default()
+            huge: huge_page_order(mapping),
+            ..MemoryArea::default()
         });
-        nearest::claim(image, plan, thing, mapping);
+        nearest::match_mapping(image, plan, thing, mapping);
         (thing, 0)
     });
-    let interval = Interval {
+    let interval = SpaceInterval {
         start,
         end,
         thing,
@@ -78,7 +81,7 @@ pub fn private(
     };
     image.space.put(interval);
     match interval.memory {
-        Memory::Bindable => image.bind(plan, &interval, Gaps::Fill),
+        BindEffect::Bindable => image.binds_for(plan, &interval, GapRule::Fill),
         _ => Vec::new(),
     }
 }
@@ -86,12 +89,15 @@ pub fn private(
 /// The module whose segment is mapped, and which page of it this is. The loader maps a
 /// file whole and then its segments over that.
 fn of_module(
-    image: &mut Image,
-    plan: &Plan,
-    mapping: &Mapping,
+    image: &mut ProcessImage,
+    plan: &PlacementIndex,
+    mapping: &MemoryMapping,
     (start, end): (u64, u64),
 ) -> Option<(usize, u64)> {
-    let path = mapping.file.as_ref().map_or("", |f| kept(&f.path));
+    let path = mapping
+        .file
+        .as_ref()
+        .map_or("", |f| without_deleted(&f.path));
     let around = image.modules.iter().find(|m| {
         let inside = m.start <= start && end <= m.end;
         inside && (path.is_empty() || m.path == path)
@@ -100,21 +106,21 @@ fn of_module(
         return Some((module.thing, start - module.start));
     }
     let file = mapping.file.as_ref().filter(|f| f.offset == 0)?;
-    let thing = image.add(Thing {
+    let thing = image.add(MemoryArea {
         kind: RegionKind::Elf,
         pages: end - start,
-        file: kept(&file.path).to_owned(),
-        ..Thing::default()
+        file: without_deleted(&file.path).to_owned(),
+        ..MemoryArea::default()
     });
     claim_module(image, plan, thing);
     if image.things[thing].claim.is_none() {
         image.things.remove(thing);
         return None;
     }
-    image.modules.push(Module {
+    image.modules.push(LoadedModule {
         start,
         end,
-        path: kept(&file.path).to_owned(),
+        path: without_deleted(&file.path).to_owned(),
         thing,
     });
     Some((thing, 0))
@@ -122,7 +128,7 @@ fn of_module(
 
 /// Finds the module of the profile that a module is: of that path, else of that name; of
 /// that size, else of about that size.
-pub fn claim_module(image: &mut Image, plan: &Plan, thing: usize) {
+pub fn claim_module(image: &mut ProcessImage, plan: &PlacementIndex, thing: usize) {
     let Some(process) = image.process else { return };
     let (path, now) = (image.things[thing].file.clone(), image.things[thing].pages);
     let key = |at: RegionIx| {
@@ -138,30 +144,35 @@ pub fn claim_module(image: &mut Image, plan: &Plan, thing: usize) {
     };
     let from = pages_of(plan.region(region));
     let claim = match differs {
-        0 => Claim {
+        0 => RegionMatch {
             region,
-            fit: Fit::SAME,
+            fit: RegionFit::SAME,
             nearest: false,
         },
-        _ => Claim {
+        _ => RegionMatch {
             region,
-            fit: Fit::Scale { from, to: now },
+            fit: RegionFit::Scale { from, to: now },
             nearest: true,
         },
     };
-    image.claim(thing, claim);
+    image.set_match(thing, claim);
 }
 
 /// munmap.
-pub fn unmap(image: &mut Image, address: u64, length: u64) {
-    let (start, end) = pages(address, length);
+pub fn unmap(image: &mut ProcessImage, address: u64, length: u64) {
+    let (start, end) = page_range(address, length);
     image.space.take(start, end);
     image.modules.retain(|m| m.start < start || end <= m.start);
 }
 
 /// mremap: pages keep their place in what they belong to; the last piece grows or shrinks.
-pub fn remap(image: &mut Image, plan: &Plan, old: (u64, u64), new: (u64, u64)) -> Vec<Bind> {
-    let (old, new) = (pages(old.0, old.1), pages(new.0, new.1));
+pub fn remap(
+    image: &mut ProcessImage,
+    plan: &PlacementIndex,
+    old: (u64, u64),
+    new: (u64, u64),
+) -> Vec<PageBind> {
+    let (old, new) = (page_range(old.0, old.1), page_range(new.0, new.1));
     let pieces = image.space.take(old.0, old.1);
     image.space.take(new.0, new.1);
     let count = pieces.len();
@@ -176,42 +187,42 @@ pub fn remap(image: &mut Image, plan: &Plan, old: (u64, u64), new: (u64, u64)) -
         if start >= end {
             continue;
         }
-        let interval = Interval {
+        let interval = SpaceInterval {
             start,
             end,
             ..piece
         };
         let thing = &mut image.things[piece.thing];
         thing.pages = thing.pages.max(piece.offset + (end - start));
-        nearest::grown(image, plan, piece.thing);
+        nearest::mapping_grown(image, plan, piece.thing);
         image.space.put(interval);
         moved.push(interval);
     }
-    let bindable = moved.iter().filter(|i| i.memory == Memory::Bindable);
-    let binds = bindable.flat_map(|i| image.bind(plan, i, Gaps::Fill));
+    let bindable = moved.iter().filter(|i| i.memory == BindEffect::Bindable);
+    let binds = bindable.flat_map(|i| image.binds_for(plan, i, GapRule::Fill));
     binds.collect()
 }
 
 /// brk: the heap ends at `end` now.
-pub fn brk(image: &mut Image, plan: &Plan, end: u64) -> Vec<Bind> {
+pub fn brk(image: &mut ProcessImage, plan: &PlacementIndex, end: u64) -> Vec<PageBind> {
     // The page that the heap may share with the program's last variables is theirs.
     let end = end.div_ceil(1 << PAGE_BITS);
     let Some(heap) = image.heap else {
-        let thing = image.add(Thing {
+        let thing = image.add(MemoryArea {
             kind: RegionKind::Brk,
-            ..Thing::default()
+            ..MemoryArea::default()
         });
         let of_process = image.process.into_iter().flat_map(|p| plan.regions_of(p));
         let region = { of_process }.find(|at| plan.region(*at).kind == RegionKind::Brk);
         if let Some(region) = region {
-            let claim = Claim {
+            let claim = RegionMatch {
                 region,
-                fit: Fit::SAME,
+                fit: RegionFit::SAME,
                 nearest: false,
             };
-            image.claim(thing, claim);
+            image.set_match(thing, claim);
         }
-        image.heap = Some(Heap {
+        image.heap = Some(BrkHeap {
             first: end,
             end,
             thing,
@@ -221,14 +232,14 @@ pub fn brk(image: &mut Image, plan: &Plan, end: u64) -> Vec<Bind> {
     if end <= heap.end {
         image.space.take(end.max(heap.first), heap.end);
     }
-    let grown = Interval {
+    let grown = SpaceInterval {
         start: heap.end,
         end,
         thing: heap.thing,
         offset: heap.end - heap.first,
-        memory: Memory::Bindable,
+        memory: BindEffect::Bindable,
     };
-    image.heap = Some(Heap {
+    image.heap = Some(BrkHeap {
         end: end.max(heap.first),
         ..heap
     });
@@ -238,12 +249,12 @@ pub fn brk(image: &mut Image, plan: &Plan, end: u64) -> Vec<Bind> {
     let thing = &mut image.things[heap.thing];
     thing.pages = thing.pages.max(end - heap.first);
     image.space.put(grown);
-    image.bind(plan, &grown, Gaps::Fill)
+    image.binds_for(plan, &grown, GapRule::Fill)
 }
 
 /// Something else is mapped over pages [start, end). A module that only has its segments
 /// put in place stays one.
-pub fn unmap_under(image: &mut Image, start: u64, end: u64) {
+pub fn unmap_under(image: &mut ProcessImage, start: u64, end: u64) {
     image.space.take(start, end);
     image.modules.retain(|m| {
         let within = m.start <= start && end <= m.end;

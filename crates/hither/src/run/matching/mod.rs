@@ -28,59 +28,66 @@ mod tests;
 mod things;
 mod threads;
 
-use super::guide::{self, Bind, Change, Found, Guide, Holding, Seat};
-use crate::follow::proc_maps::Mapping;
+use super::guide::{
+    self, ActivePhases, InitialPlacement, PageBind, PhaseChange, PlacementGuide, RecognisedRegion,
+};
+use crate::follow::proc_maps::MemoryMapping;
 use hither_profile::{Placement, RegionIx};
 use hither_sys::{Pid, Tid};
-use image::Image;
-use plan::Plan;
-use processes::{ImageNo, Newcomer, Roster};
-use runs::{changes, Run};
-use shared::Shared;
+use image::ProcessImage;
+use plan::PlacementIndex;
+use processes::{ImageNumber, NewImage, ProcessMatches};
+use runs::{changed_runs, NodeRun};
+use shared::SharedObjects;
 use std::collections::{HashMap, HashSet};
-use threads::{Fresh, Task};
+use threads::{LastMapping, MatchedThread};
 
 /// Images that have ended and are still told of.
 const ENDED_KEPT: usize = 64;
 
 /// A placement, and what of it has been recognised so far.
-pub struct Recogniser {
-    plan: Plan,
-    holding: Holding,
-    roster: Roster,
-    images: HashMap<ImageNo, Image>,
-    next_image: ImageNo,
+pub struct ProfileGuide {
+    plan: PlacementIndex,
+    holding: ActivePhases,
+    roster: ProcessMatches,
+    images: HashMap<ImageNumber, ProcessImage>,
+    next_image: ImageNumber,
     /// The image that a process runs.
-    of_pid: HashMap<Pid, ImageNo>,
-    tasks: HashMap<Tid, Task>,
-    shared: Shared,
-    ended: Vec<ImageNo>,
-    tally: notes::Tally,
+    of_pid: HashMap<Pid, ImageNumber>,
+    tasks: HashMap<Tid, MatchedThread>,
+    shared: SharedObjects,
+    ended: Vec<ImageNumber>,
+    tally: notes::MatchStatistics,
 }
 
-impl Recogniser {
+impl ProfileGuide {
     #[must_use]
-    pub fn new(placement: Placement) -> Recogniser {
-        Recogniser {
-            plan: Plan::new(placement),
-            holding: Holding::default(),
-            roster: Roster::default(),
+    pub fn new(placement: Placement) -> ProfileGuide {
+        ProfileGuide {
+            plan: PlacementIndex::new(placement),
+            holding: ActivePhases::default(),
+            roster: ProcessMatches::default(),
             images: HashMap::new(),
             next_image: 0,
             of_pid: HashMap::new(),
             tasks: HashMap::new(),
-            shared: Shared::default(),
+            shared: SharedObjects::default(),
             ended: Vec::new(),
-            tally: notes::Tally::default(),
+            tally: notes::MatchStatistics::default(),
         }
     }
 
     /// A program starts in process `pid`.
-    fn enter_program(&mut self, pid: Pid, start: &guide::Image, root: bool) -> Seat {
+    fn enter_program(
+        &mut self,
+        pid: Pid,
+        start: &guide::ExecImage,
+        root: bool,
+    ) -> InitialPlacement {
         let no = self.next_image;
         self.next_image += 1;
         let parent = self.leave_program(pid, &start.executable);
-        let newcomer = Newcomer {
+        let newcomer = NewImage {
             image: no,
             parent,
             executable: &start.executable,
@@ -90,24 +97,24 @@ impl Recogniser {
         let recognised = self.roster.exec(&self.plan, &newcomer);
         if let Some(evicted) = recognised.and_then(|r| r.evicted) {
             if let Some(image) = self.images.get_mut(&evicted) {
-                image.forget();
+                image.drop_process_match();
             }
         }
-        let mut image = Image {
+        let mut image = ProcessImage {
             process: recognised.map(|r| r.process),
             soft: recognised.is_some_and(|r| r.soft),
             executable: start.executable.clone(),
-            ..Image::default()
+            ..ProcessImage::default()
         };
         if root {
             self.tally.root(&start.executable, start.rank);
         }
-        let binds = start::enter(&mut image, &self.plan, start);
+        let binds = start::match_exec_image(&mut image, &self.plan, start);
         let thread = image.process.and_then(|p| self.plan.first_thread(p));
         self.images.insert(no, image);
         self.of_pid.insert(pid, no);
-        self.tasks.insert(pid, Task::new(pid, no, thread));
-        Seat {
+        self.tasks.insert(pid, MatchedThread::new(pid, no, thread));
+        InitialPlacement {
             thread,
             cpu: thread.and_then(|t| self.plan.cpu(t, self.holding.threads)),
             binds,
@@ -133,7 +140,15 @@ impl Recogniser {
         Some(process)
     }
 
-    fn image_of(&mut self, tid: Tid) -> Option<(&mut Image, &Plan, &mut Task, &mut Shared)> {
+    fn image_of(
+        &mut self,
+        tid: Tid,
+    ) -> Option<(
+        &mut ProcessImage,
+        &PlacementIndex,
+        &mut MatchedThread,
+        &mut SharedObjects,
+    )> {
         let task = self.tasks.get_mut(&tid)?;
         let image = self.images.get_mut(&task.image)?;
         Some((image, &self.plan, task, &mut self.shared))
@@ -150,33 +165,33 @@ impl Recogniser {
     }
 }
 
-impl Guide for Recogniser {
-    fn started(&mut self, pid: Pid, image: &guide::Image) -> Seat {
+impl PlacementGuide for ProfileGuide {
+    fn program_started(&mut self, pid: Pid, image: &guide::ExecImage) -> InitialPlacement {
         self.enter_program(pid, image, true)
     }
 
-    fn thread(&mut self, creator: Tid, tid: Tid, stack_pointer: u64) -> Seat {
+    fn thread_created(&mut self, creator: Tid, tid: Tid, stack_pointer: u64) -> InitialPlacement {
         let Some(task) = self.tasks.get_mut(&creator) else {
-            return Seat::default();
+            return InitialPlacement::default();
         };
         let (no, pid) = (task.image, task.pid);
         let Some(image) = self.images.get_mut(&no) else {
-            return Seat::default();
+            return InitialPlacement::default();
         };
-        let thread = task.makes(image, &self.plan);
+        let thread = task.next_created_thread(image, &self.plan);
         self.tally.thread(image, thread);
-        self.tasks.insert(tid, Task::new(pid, no, thread));
+        self.tasks.insert(tid, MatchedThread::new(pid, no, thread));
         let binds = threads::stack(image, &self.plan, thread, stack_pointer);
-        Seat {
+        InitialPlacement {
             thread,
             cpu: thread.and_then(|t| self.plan.cpu(t, self.holding.threads)),
             binds,
         }
     }
 
-    fn forked(&mut self, creator: Tid, pid: Pid, shares: bool) -> Seat {
+    fn process_forked(&mut self, creator: Tid, pid: Pid, shares: bool) -> InitialPlacement {
         let Some(no) = self.tasks.get(&creator).map(|t| t.image) else {
-            return Seat::default();
+            return InitialPlacement::default();
         };
         if let Some(old) = self.of_pid.remove(&pid) {
             self.ended.retain(|ended| *ended != old);
@@ -186,43 +201,48 @@ impl Guide for Recogniser {
         }
         if shares {
             self.of_pid.insert(pid, no);
-            let mut task = Task::new(pid, no, None);
+            let mut task = MatchedThread::new(pid, no, None);
             task.is_guest = true;
             self.tasks.insert(pid, task);
-            return Seat::default();
+            return InitialPlacement::default();
         }
         let Some(parent) = self.images.get(&no) else {
-            return Seat::default();
+            return InitialPlacement::default();
         };
         let own = self.next_image;
         self.next_image += 1;
         let process = parent.process;
         let process = process.and_then(|p| self.roster.fork(&self.plan, p, own));
-        let mut image = Image {
+        let mut image = ProcessImage {
             process,
             forked: true,
             ambiguous: 0,
             made: 0,
             ..parent.clone()
         };
-        let binds = forks::enter(&mut image, &self.plan);
+        let binds = forks::match_copies(&mut image, &self.plan);
         self.shared.forked(no, own);
         let thread = process.and_then(|p| self.plan.first_thread(p));
         self.images.insert(own, image);
         self.of_pid.insert(pid, own);
-        self.tasks.insert(pid, Task::new(pid, own, thread));
-        Seat {
+        self.tasks.insert(pid, MatchedThread::new(pid, own, thread));
+        InitialPlacement {
             thread,
             cpu: thread.and_then(|t| self.plan.cpu(t, self.holding.threads)),
             binds,
         }
     }
 
-    fn execed(&mut self, pid: Pid, _tid: Tid, image: &guide::Image) -> Seat {
+    fn process_execed(
+        &mut self,
+        pid: Pid,
+        _tid: Tid,
+        image: &guide::ExecImage,
+    ) -> InitialPlacement {
         self.enter_program(pid, image, false)
     }
 
-    fn ended(&mut self, tid: Tid) {
+    fn thread_ended(&mut self, tid: Tid) {
         let Some(task) = self.tasks.remove(&tid) else {
             return;
         };
@@ -247,12 +267,12 @@ impl Guide for Recogniser {
         self.forget_oldest();
     }
 
-    fn mapped(&mut self, tid: Tid, mapping: &Mapping) -> Vec<Bind> {
+    fn mapped(&mut self, tid: Tid, mapping: &MemoryMapping) -> Vec<PageBind> {
         let Some((image, plan, task, shared)) = self.image_of(tid) else {
             return Vec::new();
         };
         task.fresh = None;
-        let (start, end) = mappings::pages(mapping.address, mapping.length);
+        let (start, end) = mappings::page_range(mapping.address, mapping.length);
         if start >= end {
             return Vec::new();
         }
@@ -263,26 +283,26 @@ impl Guide for Recogniser {
         if mappings::is_shared(mapping) {
             return shared.map(image, task.image, plan, mapping);
         }
-        let ordinal = task.count(end - start);
-        let binds = mappings::private(image, plan, task.thread, ordinal, mapping);
-        task.fresh = Fresh::of(image, start, end);
+        let ordinal = task.next_ordinal(end - start);
+        let binds = mappings::map_private(image, plan, task.thread, ordinal, mapping);
+        task.fresh = LastMapping::of(image, start, end);
         binds
     }
 
-    fn unmapped(&mut self, tid: Tid, address: u64, length: u64) -> Vec<Bind> {
+    fn unmapped(&mut self, tid: Tid, address: u64, length: u64) -> Vec<PageBind> {
         let Some((image, plan, task, _)) = self.image_of(tid) else {
             return Vec::new();
         };
         let fresh = task.fresh.take();
         mappings::unmap(image, address, length);
-        let (start, end) = mappings::pages(address, length);
+        let (start, end) = mappings::page_range(address, length);
         match fresh.and_then(|f| f.trimmed(image, plan, start, end)) {
             Some(thing) => image.bind_thing(plan, thing),
             None => Vec::new(),
         }
     }
 
-    fn remapped(&mut self, tid: Tid, old: (u64, u64), new: (u64, u64)) -> Vec<Bind> {
+    fn remapped(&mut self, tid: Tid, old: (u64, u64), new: (u64, u64)) -> Vec<PageBind> {
         let Some((image, plan, task, _)) = self.image_of(tid) else {
             return Vec::new();
         };
@@ -290,55 +310,55 @@ impl Guide for Recogniser {
         mappings::remap(image, plan, old, new)
     }
 
-    fn brk(&mut self, tid: Tid, end: u64) -> Vec<Bind> {
+    fn heap_moved(&mut self, tid: Tid, end: u64) -> Vec<PageBind> {
         let Some((image, plan, ..)) = self.image_of(tid) else {
             return Vec::new();
         };
         mappings::brk(image, plan, end)
     }
 
-    fn phases(&self) -> usize {
+    fn phase_count(&self) -> usize {
         self.plan.phases()
     }
 
-    fn enter(&mut self, holding: Holding) -> Change {
+    fn enter_phases(&mut self, holding: ActivePhases) -> PhaseChange {
         let last = self.plan.phases().saturating_sub(1);
         let phase = holding.threads.min(last);
         let before = std::mem::replace(&mut self.holding, holding)
             .threads
             .min(last);
-        let old = self.plan.enter(holding.pages);
-        let changed = |(region, old): (RegionIx, Vec<Run>)| {
-            let new = changes(&old, self.plan.runs(region));
+        let old = self.plan.enter_phase(holding.pages);
+        let changed = |(region, old): (RegionIx, Vec<NodeRun>)| {
+            let new = changed_runs(&old, self.plan.runs(region));
             (region, new)
         };
         let changed: Vec<_> = old.into_iter().map(changed).collect();
         let mut pages = Vec::new();
-        let mut pids: Vec<(&Pid, &ImageNo)> = self.of_pid.iter().collect();
+        let mut pids: Vec<(&Pid, &ImageNumber)> = self.of_pid.iter().collect();
         pids.sort_unstable();
-        let mut told: HashSet<ImageNo> = self.ended.iter().copied().collect();
+        let mut told: HashSet<ImageNumber> = self.ended.iter().copied().collect();
         for (pid, no) in pids {
             // A vforked process has the image of its parent.
             if !told.insert(*no) {
                 continue;
             }
-            let binds = self.images.get(no).map(|i| i.rebind(&changed));
+            let binds = self.images.get(no).map(|i| i.changed_binds(&changed));
             let binds = binds.filter(|b| !b.is_empty());
             pages.extend(binds.map(|binds| (*pid, binds)));
         }
-        let moves = |(tid, task): (&Tid, &Task)| {
+        let moves = |(tid, task): (&Tid, &MatchedThread)| {
             let thread = task.thread?;
             let cpu = self.plan.cpu(thread, phase)?;
             (self.plan.cpu(thread, before) != Some(cpu)).then_some((*tid, cpu))
         };
         let mut threads: Vec<_> = self.tasks.iter().filter_map(moves).collect();
         threads.sort_unstable();
-        Change { threads, pages }
+        PhaseChange { threads, pages }
     }
 
-    fn found(&self, pid: Pid) -> Vec<Found> {
+    fn recognised_regions(&self, pid: Pid) -> Vec<RecognisedRegion> {
         let image = self.of_pid.get(&pid).and_then(|no| self.images.get(no));
-        image.map_or_else(Vec::new, |image| image.found(&self.plan, pid))
+        image.map_or_else(Vec::new, |image| image.recognised_regions(&self.plan, pid))
     }
 
     fn smallest_mapping(&self) -> Option<u64> {

@@ -1,12 +1,12 @@
 //! File names that are the same but for what changes from run to run.
 
 /// The last part of a path.
-pub fn base(path: &str) -> &str {
+pub fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The name as it is kept once the file is deleted.
-pub fn kept(path: &str) -> &str {
+pub fn without_deleted(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
 }
 
@@ -17,7 +17,7 @@ pub fn skeleton(path: &str) -> String {
 }
 
 /// How many numbers two paths of one skeleton have in common, place by place.
-pub fn alike(a: &str, b: &str) -> usize {
+pub fn common_numbers(a: &str, b: &str) -> usize {
     let (a, b) = (split(a).1, split(b).1);
     a.iter().zip(&b).filter(|(a, b)| a == b).count()
 }
@@ -31,7 +31,7 @@ pub fn in_common(a: &str, b: &str) -> usize {
 /// decimal one among them is a number; in other words each row of decimal digits is.
 fn split(path: &str) -> (String, Vec<String>) {
     let (mut text, mut numbers) = (String::new(), Vec::new());
-    let mut rest = kept(path);
+    let mut rest = without_deleted(path);
     while let Some(first) = rest.chars().next() {
         let word = rest.find(|c: char| !c.is_ascii_alphanumeric());
         let word = &rest[..word.unwrap_or(rest.len())];
@@ -59,7 +59,7 @@ fn split(path: &str) -> (String, Vec<String>) {
 }
 
 /// Bytes for people: `64 MiB`, `132 KiB`.
-pub fn bytes(length: u64) -> String {
+pub fn format_size(length: u64) -> String {
     let units = [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     for (unit, name) in units {
         if length >= unit {

@@ -1,11 +1,11 @@
 //! Which mapping of the profile a mapping of this run is: the same by thread, size and
 //! number, else the nearest that is left.
-use super::image::Image;
-use super::names::base;
-use super::plan::{pages_of, Plan, SMALLEST_NEAREST};
-use super::runs::{Fit, PAGE_BITS};
-use super::things::Claim;
-use crate::follow::proc_maps::Mapping;
+use super::image::ProcessImage;
+use super::names::file_name;
+use super::plan::{pages_of, PlacementIndex, SMALLEST_NEAREST};
+use super::runs::{RegionFit, PAGE_BITS};
+use super::things::RegionMatch;
+use crate::follow::proc_maps::MemoryMapping;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use nix::libc;
 
@@ -19,22 +19,27 @@ const AS_NEAR: f64 = 1.5;
 const ARENA_PAGES: u64 = (64 << 20) >> PAGE_BITS;
 
 /// Finds the region of the placement that a new mapping is.
-pub fn claim(image: &mut Image, plan: &Plan, thing: usize, mapping: &Mapping) {
+pub fn match_mapping(
+    image: &mut ProcessImage,
+    plan: &PlacementIndex,
+    thing: usize,
+    mapping: &MemoryMapping,
+) {
     let reserved = libc::PROT_NONE == mapping.prot && mapping.flags & libc::MAP_NORESERVE != 0;
     let anonymous = mapping.file.is_none();
     let arena = (reserved && anonymous).then_some(mapping.address >> PAGE_BITS);
-    let exact = exact(image, plan, thing);
+    let exact = exact_match(image, plan, thing);
     let found = exact.or_else(|| {
         // What replaces a part of something is a piece of a puzzle that we do not see whole.
         let fixed = mapping.flags & libc::MAP_FIXED != 0;
-        nearest(image, plan, thing).filter(|_| !fixed)
+        nearest_match(image, plan, thing).filter(|_| !fixed)
     });
     if let Some(region) = found {
-        let fit = fit(plan, region, image.things[thing].pages, arena);
+        let fit = region_fit(plan, region, image.things[thing].pages, arena);
         let nearest = exact.is_none();
-        image.claim(
+        image.set_match(
             thing,
-            Claim {
+            RegionMatch {
                 region,
                 fit,
                 nearest,
@@ -44,30 +49,30 @@ pub fn claim(image: &mut Image, plan: &Plan, thing: usize, mapping: &Mapping) {
 }
 
 /// A mapping has grown by mremap: the profile knows it by the size it had in the end.
-pub fn grown(image: &mut Image, plan: &Plan, thing: usize) {
+pub fn mapping_grown(image: &mut ProcessImage, plan: &PlacementIndex, thing: usize) {
     let here = &image.things[thing];
     let open = here.claim.is_none_or(|c| c.nearest) && here.kind == RegionKind::Mmap;
     if !open || here.copied {
         return;
     }
-    if let Some(region) = exact(image, plan, thing) {
-        let claim = Claim {
+    if let Some(region) = exact_match(image, plan, thing) {
+        let claim = RegionMatch {
             region,
-            fit: Fit::SAME,
+            fit: RegionFit::SAME,
             nearest: false,
         };
-        image.claim(thing, claim);
-    } else if let Some(Claim {
+        image.set_match(thing, claim);
+    } else if let Some(RegionMatch {
         region,
-        fit: Fit::Scale { from, .. },
+        fit: RegionFit::Scale { from, .. },
         nearest,
     }) = here.claim
     {
         // It does not stretch what it holds already.
-        let fit = Fit::Scale { from, to: from };
-        image.claim(
+        let fit = RegionFit::Scale { from, to: from };
+        image.set_match(
             thing,
-            Claim {
+            RegionMatch {
                 region,
                 fit,
                 nearest,
@@ -76,18 +81,22 @@ pub fn grown(image: &mut Image, plan: &Plan, thing: usize) {
     }
 }
 
-fn exact(image: &Image, plan: &Plan, thing: usize) -> Option<RegionIx> {
+fn exact_match(image: &ProcessImage, plan: &PlacementIndex, thing: usize) -> Option<RegionIx> {
     let here = &image.things[thing];
     let key = (image.process?, here.mapper?, here.pages, here.ordinal);
     let region = plan.mapping(&key)?;
     same_file(plan, region, &here.file).then_some(region)
 }
 
-fn same_file(plan: &Plan, region: RegionIx, file: &str) -> bool {
-    base(&plan.region(region).file) == base(file)
+fn same_file(plan: &PlacementIndex, region: RegionIx, file: &str) -> bool {
+    file_name(&plan.region(region).file) == file_name(file)
 }
 
-fn nearest(image: &mut Image, plan: &Plan, thing: usize) -> Option<RegionIx> {
+fn nearest_match(
+    image: &mut ProcessImage,
+    plan: &PlacementIndex,
+    thing: usize,
+) -> Option<RegionIx> {
     let here = &image.things[thing];
     if here.pages << PAGE_BITS < SMALLEST_NEAREST {
         return None;
@@ -107,15 +116,17 @@ fn nearest(image: &mut Image, plan: &Plan, thing: usize) -> Option<RegionIx> {
     };
     if here.mapper.is_some() {
         let numbered = by(here.mapper).filter(|at| plan.region(*at).ordinal == ordinal);
-        let numbered = pick(plan, numbered, pages, FARTHEST);
-        let found = numbered.or_else(|| pick(plan, by(here.mapper), pages, NEAR));
+        let numbered = first_of_nearest(plan, numbered, pages, FARTHEST);
+        let found = numbered.or_else(|| first_of_nearest(plan, by(here.mapper), pages, NEAR));
         if found.is_some() || by(here.mapper).next().is_some() {
             return found;
         }
     }
     // Somebody else's, if there is just one.
     let mut others = { all }.into_iter();
-    let mut others = others.by_ref().filter(|at| ratio(plan, *at, pages) <= NEAR);
+    let mut others = others
+        .by_ref()
+        .filter(|at| size_ratio(plan, *at, pages) <= NEAR);
     let other = others.next()?;
     if others.next().is_some() {
         image.ambiguous += 1;
@@ -125,19 +136,19 @@ fn nearest(image: &mut Image, plan: &Plan, thing: usize) -> Option<RegionIx> {
 }
 
 /// Of those about as near as the nearest the first in order of appearance.
-fn pick(
-    plan: &Plan,
+fn first_of_nearest(
+    plan: &PlacementIndex,
     all: impl Iterator<Item = RegionIx> + Clone,
     pages: u64,
     farthest: f64,
 ) -> Option<RegionIx> {
-    let ratios = all.clone().map(|at| ratio(plan, at, pages));
+    let ratios = all.clone().map(|at| size_ratio(plan, at, pages));
     let best = ratios.filter(|r| *r <= farthest).min_by(f64::total_cmp)?;
     let limit = (best * AS_NEAR).min(farthest);
-    { all }.find(|at| ratio(plan, *at, pages) <= limit)
+    { all }.find(|at| size_ratio(plan, *at, pages) <= limit)
 }
 
-fn ratio(plan: &Plan, region: RegionIx, pages: u64) -> f64 {
+fn size_ratio(plan: &PlacementIndex, region: RegionIx, pages: u64) -> f64 {
     let (a, b) = (
         pages_of(plan.region(region)).max(1) as f64,
         pages.max(1) as f64,
@@ -147,7 +158,12 @@ fn ratio(plan: &Plan, region: RegionIx, pages: u64) -> f64 {
 
 /// How a region of the profile lies in a mapping of `pages` pages. `arena` is the first page
 /// of memory that was only reserved.
-fn fit(plan: &Plan, region: RegionIx, pages: u64, arena: Option<u64>) -> Fit {
+fn region_fit(
+    plan: &PlacementIndex,
+    region: RegionIx,
+    pages: u64,
+    arena: Option<u64>,
+) -> RegionFit {
     let from = pages_of(plan.region(region));
     let is_arena = |pages: u64| pages == ARENA_PAGES || pages == 2 * ARENA_PAGES;
     match (arena, plan.first_page(region)) {
@@ -155,9 +171,9 @@ fn fit(plan: &Plan, region: RegionIx, pages: u64, arena: Option<u64>) -> Fit {
         (Some(start), Some(first)) if is_arena(pages) && is_arena(from) => {
             let head = start.next_multiple_of(ARENA_PAGES) - start;
             let fits = if head < pages { head } else { 0 };
-            Fit::Shift(fits.cast_signed() - first.cast_signed())
+            RegionFit::Shift(fits.cast_signed() - first.cast_signed())
         }
-        _ if from == pages => Fit::SAME,
-        _ => Fit::Scale { from, to: pages },
+        _ if from == pages => RegionFit::SAME,
+        _ => RegionFit::Scale { from, to: pages },
     }
 }

@@ -1,16 +1,16 @@
 //! What differed from the profile, for the user: a sentence each.
-use super::image::Image;
-use super::names::{base, bytes};
-use super::plan::{pages_of, Plan};
-use super::processes::Roster;
+use super::image::ProcessImage;
+use super::names::{file_name, format_size};
+use super::plan::{pages_of, PlacementIndex};
+use super::processes::ProcessMatches;
 use super::runs::PAGE_BITS;
-use super::things::Thing;
+use super::things::MemoryArea;
 use hither_profile::{ProcessIx, RegionIx, RegionKind, ThreadIx, PAGE_SIZE};
 use std::collections::{BTreeSet, HashMap};
 
 /// Counts over images that are gone and, at the end, all.
 #[derive(Clone, Default)]
-pub struct Tally {
+pub struct MatchStatistics {
     program: String,
     /// It is one of several, each of which is followed by a hither of its own.
     is_rank: bool,
@@ -27,18 +27,18 @@ pub struct Tally {
     came: BTreeSet<ProcessIx>,
 }
 
-impl Tally {
+impl MatchStatistics {
     pub fn root(&mut self, executable: &str, rank: Option<u32>) {
         self.program = executable.to_owned();
         self.is_rank = rank.is_some();
     }
 
-    pub fn thread(&mut self, image: &Image, thread: Option<ThreadIx>) {
+    pub fn thread(&mut self, image: &ProcessImage, thread: Option<ThreadIx>) {
         self.threads += u64::from(image.process.is_some() && thread.is_none());
     }
 
     /// An image is over.
-    pub fn retire(&mut self, image: &Image, plan: &Plan) {
+    pub fn retire(&mut self, image: &ProcessImage, plan: &PlacementIndex) {
         self.ambiguous += image.ambiguous;
         let Some(process) = image.process else { return };
         self.came.insert(process);
@@ -54,7 +54,7 @@ impl Tally {
         }
     }
 
-    fn differs(&mut self, thing: &Thing, then: u64) {
+    fn differs(&mut self, thing: &MemoryArea, then: u64) {
         let (now, then) = (thing.pages, then.max(1));
         if now == then {
             self.numbers += 1;
@@ -67,9 +67,9 @@ impl Tally {
 
     pub fn notes<'a>(
         &self,
-        plan: &Plan,
-        roster: &Roster,
-        images: impl Iterator<Item = &'a Image>,
+        plan: &PlacementIndex,
+        roster: &ProcessMatches,
+        images: impl Iterator<Item = &'a ProcessImage>,
     ) -> Vec<String> {
         let mut all = self.clone();
         images.for_each(|image| all.retire(image, plan));
@@ -81,10 +81,10 @@ impl Tally {
         notes
     }
 
-    fn processes(&self, plan: &Plan, roster: &Roster, notes: &mut Vec<String>) {
-        let here = base(&self.program);
+    fn processes(&self, plan: &PlacementIndex, roster: &ProcessMatches, notes: &mut Vec<String>) {
+        let here = file_name(&self.program);
         if let Some(process) = self.by_place.filter(|p| roster.is_soft(*p)) {
-            let there = base(&plan.processes[process.at()].executable);
+            let there = file_name(&plan.processes[process.at()].executable);
             notes.push(format!("The placement is of {there}, this is {here}: what is alike in their order of threads and mappings was placed."));
         } else if self.came.is_empty() && !self.program.is_empty() {
             let programs: Vec<&str> = plan.placed_programs().into_iter().collect();
@@ -120,7 +120,7 @@ impl Tally {
     }
 
     /// Of the processes that came, regions that did not.
-    fn missing(&self, plan: &Plan, roster: &Roster, notes: &mut Vec<String>) {
+    fn missing(&self, plan: &PlacementIndex, roster: &ProcessMatches, notes: &mut Vec<String>) {
         let regions = (0..).map(RegionIx).zip(&plan.regions);
         let placed = regions.filter(|(at, region)| {
             let large = pages_of(region) * PAGE_SIZE >= super::plan::SMALLEST_NEAREST;
@@ -137,14 +137,14 @@ impl Tally {
             }
         }
         if gone > 0 {
-            let largest = bytes(largest);
+            let largest = format_size(largest);
             notes.push(format!("{gone} of {all} mappings of the placement were not found in this run, the largest of {largest}."));
         }
         let processes = (0..).map(ProcessIx).take(plan.processes.len());
         let absent = processes.filter(|p| !roster.has_come(*p) && is_placed(plan, *p));
         let mut programs: HashMap<&str, u64> = HashMap::new();
         for process in absent {
-            let program = base(&plan.processes[process.at()].executable);
+            let program = file_name(&plan.processes[process.at()].executable);
             *programs.entry(program).or_default() += 1;
         }
         let mut programs: Vec<_> = programs.into_iter().collect();
@@ -161,19 +161,19 @@ impl Tally {
 }
 
 /// Its threads have places of their own.
-fn is_placed(plan: &Plan, process: ProcessIx) -> bool {
+fn is_placed(plan: &PlacementIndex, process: ProcessIx) -> bool {
     let threads = (0..).map(ThreadIx).zip(&plan.threads);
     let mut own = threads.filter(|(_, t)| t.process == process);
     own.any(|(t, _)| (0..plan.phases()).any(|phase| plan.cpu(t, phase).is_some()))
 }
 
-fn coarse(plan: &Plan, notes: &mut Vec<String>) {
+fn coarse(plan: &PlacementIndex, notes: &mut Vec<String>) {
     let Some((runs, block)) = plan.coarse.values().max_by_key(|(_, block)| *block) else {
         return;
     };
     let count = plan.coarse.len() as u64;
     let (regions, _) = counted(count, "region has", "regions have");
-    let block = bytes(block << PAGE_BITS);
+    let block = format_size(block << PAGE_BITS);
     notes.push(format!("{regions} pages on different nodes in more pieces than the kernel keeps apart cheaply (up to {runs}); they were placed in blocks of up to {block}, each where most of it belongs."));
 }
 

@@ -1,10 +1,10 @@
 //! A placement made ready to be looked things up in: what a region, a thread or a process
 //! is known by -> its number in the placement, and where it belongs in a phase.
-use super::names::{base, skeleton};
-use super::runs::{coarsen, overlay, stretches, Run};
+use super::names::{file_name, skeleton};
+use super::runs::{coarsen, count_stretches, overlay, NodeRun};
 use hither_profile::{
-    Placement, ProcessId, ProcessIx, RegionId, RegionIx, RegionKind, RegionPlaces, ThreadId,
-    ThreadIx, PAGE_SIZE,
+    Placement, ProcessIdentity, ProcessIx, RegionIdentity, RegionIx, RegionKind, RegionPlacement,
+    ThreadIdentity, ThreadIx, PAGE_SIZE,
 };
 use hither_sys::{Cpu, Node};
 use std::collections::{BTreeSet, HashMap};
@@ -17,7 +17,7 @@ const MOST_OF_REGION: usize = 4096;
 const MOST_OF_PROCESS: usize = 32_768;
 
 /// Pages in a region of the placement.
-pub fn pages_of(region: &RegionId) -> u64 {
+pub fn pages_of(region: &RegionIdentity) -> u64 {
     region.size.div_ceil(PAGE_SIZE)
 }
 
@@ -25,20 +25,20 @@ pub fn pages_of(region: &RegionId) -> u64 {
 pub type MappingKey = (ProcessIx, ThreadIx, u64, u32);
 
 #[derive(Default)]
-struct Step {
+struct PhaseStep {
     threads: HashMap<ThreadIx, Cpu>,
     /// By region, in order.
-    pages: Vec<(RegionIx, Vec<Run>)>,
+    pages: Vec<(RegionIx, Vec<NodeRun>)>,
 }
 
 #[derive(Default)]
-pub struct Plan {
-    pub processes: Vec<ProcessId>,
-    pub threads: Vec<ThreadId>,
-    pub regions: Vec<RegionId>,
-    steps: Vec<Step>,
+pub struct PlacementIndex {
+    pub processes: Vec<ProcessIdentity>,
+    pub threads: Vec<ThreadIdentity>,
+    pub regions: Vec<RegionIdentity>,
+    steps: Vec<PhaseStep>,
     /// By region, in the phase that holds.
-    now: Vec<Vec<Run>>,
+    now: Vec<Vec<NodeRun>>,
     /// First page that any phase places, by region.
     first: Vec<u64>,
     mappings: HashMap<MappingKey, RegionIx>,
@@ -53,24 +53,27 @@ pub struct Plan {
     pub coarse: HashMap<RegionIx, (usize, u64)>,
 }
 
-impl Plan {
-    pub fn new(placement: Placement) -> Plan {
+impl PlacementIndex {
+    pub fn new(placement: Placement) -> PlacementIndex {
         let nodes = placement.machine.nodes;
-        let mut plan = Plan {
+        let mut plan = PlacementIndex {
             now: vec![Vec::new(); placement.regions.len()],
             first: vec![u64::MAX; placement.regions.len()],
             processes: placement.processes,
             threads: placement.threads,
             regions: placement.regions,
-            ..Plan::default()
+            ..PlacementIndex::default()
         };
         for phase in placement.phases {
-            let threads = phase.threads.iter().map(|t| (t.thread(), Cpu(t.os())));
+            let threads = phase
+                .threads
+                .iter()
+                .map(|t| (t.thread(), Cpu(t.os_index())));
             let pages = phase
                 .pages
                 .iter()
                 .map(|p| (RegionIx(p.region), runs(p, &nodes)));
-            plan.steps.push(Step {
+            plan.steps.push(PhaseStep {
                 threads: threads.collect(),
                 pages: pages.collect(),
             });
@@ -81,8 +84,8 @@ impl Plan {
         }
         plan.name_threads();
         plan.name_regions();
-        plan.limit();
-        plan.enter(0);
+        plan.limit_areas();
+        plan.enter_phase(0);
         plan
     }
 
@@ -125,17 +128,17 @@ impl Plan {
     }
 
     /// Shares out the areas that a process may be split into.
-    fn limit(&mut self) {
+    fn limit_areas(&mut self) {
         let mut asked = vec![0; self.regions.len()];
         for (region, runs) in self.steps.iter().flat_map(|s| &s.pages) {
             let asked: &mut usize = &mut asked[region.at()];
-            *asked = (*asked).max(stretches(runs)).min(MOST_OF_REGION);
+            *asked = (*asked).max(count_stretches(runs)).min(MOST_OF_REGION);
         }
         let mut of_process: HashMap<ProcessIx, usize> = HashMap::new();
         for (region, asked) in self.regions.iter().zip(&asked) {
             *of_process.entry(region.process).or_default() += asked;
         }
-        let share = |(region, asked): (&RegionId, usize)| {
+        let share = |(region, asked): (&RegionIdentity, usize)| {
             let all = of_process[&region.process];
             match all > MOST_OF_PROCESS {
                 true => (asked * MOST_OF_PROCESS / all).max(1),
@@ -164,7 +167,7 @@ impl Plan {
     }
 
     /// Where the pages of a region belong in the phase that holds.
-    pub fn runs(&self, region: RegionIx) -> &[Run] {
+    pub fn runs(&self, region: RegionIx) -> &[NodeRun] {
         self.now.get(region.at()).map_or(&[], Vec::as_slice)
     }
 
@@ -176,9 +179,9 @@ impl Plan {
 
     /// From here on pages lie as the moves of all phases up to `phase` leave them. Returns the
     /// regions for which that is a change, each with what held before.
-    pub fn enter(&mut self, phase: usize) -> Vec<(RegionIx, Vec<Run>)> {
+    pub fn enter_phase(&mut self, phase: usize) -> Vec<(RegionIx, Vec<NodeRun>)> {
         let last = phase.min(self.steps.len().saturating_sub(1));
-        let mut then: HashMap<RegionIx, Vec<Run>> = HashMap::new();
+        let mut then: HashMap<RegionIx, Vec<NodeRun>> = HashMap::new();
         for (region, runs) in self.steps.iter().take(last + 1).flat_map(|s| &s.pages) {
             let under = then.entry(*region).or_default();
             *under = overlay(under, runs);
@@ -195,18 +198,18 @@ impl Plan {
         before
     }
 
-    fn bounded(&mut self, region: RegionIx, runs: Vec<Run>) -> Vec<Run> {
+    fn bounded(&mut self, region: RegionIx, runs: Vec<NodeRun>) -> Vec<NodeRun> {
         let most = self.most_of_region.get(region.at()).copied();
-        if stretches(&runs) <= most.unwrap_or(MOST_OF_REGION) {
+        if count_stretches(&runs) <= most.unwrap_or(MOST_OF_REGION) {
             return runs;
         }
         let (blocks, pages) = coarsen(&runs, most.unwrap_or(MOST_OF_REGION));
         let seen = self.coarse.entry(region).or_default();
-        *seen = (*seen).max((stretches(&runs), pages));
+        *seen = (*seen).max((count_stretches(&runs), pages));
         blocks
     }
 
-    pub fn region(&self, region: RegionIx) -> &RegionId {
+    pub fn region(&self, region: RegionIx) -> &RegionIdentity {
         &self.regions[region.at()]
     }
 
@@ -233,7 +236,7 @@ impl Plan {
     }
 
     /// Shared regions whose names differ from this one in numbers at most.
-    pub fn shared(&self, path: &str) -> &[RegionIx] {
+    pub fn similar_shared_regions(&self, path: &str) -> &[RegionIx] {
         self.shared.get(&skeleton(path)).map_or(&[], Vec::as_slice)
     }
 
@@ -244,7 +247,7 @@ impl Plan {
     }
 
     /// The n-th thread, from 0, that `creator` made.
-    pub fn made(&self, creator: ThreadIx, order: u32) -> Option<ThreadIx> {
+    pub fn nth_created_thread(&self, creator: ThreadIx, order: u32) -> Option<ThreadIx> {
         self.made.get(&(creator, order)).copied()
     }
 
@@ -259,7 +262,7 @@ impl Plan {
     pub fn smallest_mapping(&self) -> Option<u64> {
         let placed = (0..).map(RegionIx).zip(&self.regions);
         let placed = placed.filter(|(at, _)| self.first_page(*at).is_some());
-        let worth = |region: &RegionId| match region.kind {
+        let worth = |region: &RegionIdentity| match region.kind {
             RegionKind::Mmap | RegionKind::Stack | RegionKind::Shared => {
                 let length = pages_of(region) * PAGE_SIZE;
                 length.min((length / 16).max(SMALLEST_NEAREST))
@@ -280,15 +283,15 @@ impl Plan {
         let placed = placed.filter(|(at, _)| self.first_page(*at).is_some());
         let processes = of_threads.chain(placed.map(|(_, r)| r.process));
         processes
-            .map(|p| base(&self.processes[p.at()].executable))
+            .map(|p| file_name(&self.processes[p.at()].executable))
             .collect()
     }
 }
 
-fn runs(places: &RegionPlaces, nodes: &[u32]) -> Vec<Run> {
+fn runs(places: &RegionPlacement, nodes: &[u32]) -> Vec<NodeRun> {
     let run = |run: &hither_profile::PageRun| {
         let node = *nodes.get(run.node().at())?;
-        Some(Run {
+        Some(NodeRun {
             first: run.first(),
             end: run.first().saturating_add(run.pages()),
             node: Node(node),

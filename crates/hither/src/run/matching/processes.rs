@@ -1,16 +1,16 @@
 //! Which process of the profile a process of this run is.
-use super::names::base;
-use super::plan::Plan;
+use super::names::file_name;
+use super::plan::PlacementIndex;
 use hither_profile::ProcessIx;
 use std::collections::HashMap;
 
 /// Number of an image of this run.
-pub type ImageNo = usize;
+pub type ImageNumber = usize;
 
 /// An image that starts.
 #[derive(Clone, Copy, Debug)]
-pub struct Newcomer<'a> {
-    pub image: ImageNo,
+pub struct NewImage<'a> {
+    pub image: ImageNumber,
     /// What the image it was forked or exec'ed from is.
     pub parent: Option<ProcessIx>,
     pub executable: &'a str,
@@ -19,50 +19,55 @@ pub struct Newcomer<'a> {
     pub root: bool,
 }
 
-struct Holder {
-    image: ImageNo,
+struct MatchedImage {
+    image: ImageNumber,
     /// Only by its place: whoever comes with the right program has the better claim.
     soft: bool,
     ended: bool,
 }
 
-/// What [`Roster::exec`] found.
+/// What [`ProcessMatches::exec`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recognised {
+pub struct ProcessMatch {
     pub process: ProcessIx,
     /// By its place only; the program is another.
     pub soft: bool,
     /// An image that had been taken for this process and is not.
-    pub evicted: Option<ImageNo>,
+    pub evicted: Option<ImageNumber>,
 }
 
 /// Who is which process of the profile.
 #[derive(Default)]
-pub struct Roster {
-    holders: HashMap<ProcessIx, Holder>,
+pub struct ProcessMatches {
+    holders: HashMap<ProcessIx, MatchedImage>,
 }
 
 /// Lower is nearer: rank, availability, parent and path, order of appearance.
-type Distance = (u8, u8, u8, ProcessIx);
+type MatchDistance = (u8, u8, u8, ProcessIx);
 
-impl Roster {
+impl ProcessMatches {
     /// A program was started by exec.
-    pub fn exec(&mut self, plan: &Plan, new: &Newcomer) -> Option<Recognised> {
+    pub fn exec(&mut self, plan: &PlacementIndex, new: &NewImage) -> Option<ProcessMatch> {
         let all = (0..).map(ProcessIx).take(plan.processes.len());
         let nearest = all.filter_map(|p| self.distance(plan, p, new)).min();
         let found = nearest.map(|(.., process)| (process, false));
         let (process, soft) = found.or_else(|| Some((self.by_place(plan, new)?, true)))?;
-        let evicted = self.hold(process, new.image, soft);
-        Some(Recognised {
+        let evicted = self.assign(process, new.image, soft);
+        Some(ProcessMatch {
             process,
             soft,
             evicted,
         })
     }
 
-    fn distance(&self, plan: &Plan, process: ProcessIx, new: &Newcomer) -> Option<Distance> {
+    fn distance(
+        &self,
+        plan: &PlacementIndex,
+        process: ProcessIx,
+        new: &NewImage,
+    ) -> Option<MatchDistance> {
         let known = &plan.processes[process.at()];
-        if base(&known.executable) != base(new.executable) {
+        if file_name(&known.executable) != file_name(new.executable) {
             return None;
         }
         let child = known.parent.is_some() && known.parent == new.parent;
@@ -97,7 +102,7 @@ impl Roster {
     }
 
     /// The process that stands where this one does: the first, or that of its rank.
-    fn by_place(&self, plan: &Plan, new: &Newcomer) -> Option<ProcessIx> {
+    fn by_place(&self, plan: &PlacementIndex, new: &NewImage) -> Option<ProcessIx> {
         let all = (0..).map(ProcessIx).zip(&plan.processes);
         let mut free = all.filter(|(p, _)| self.availability(*p).is_some());
         let found = match new.rank {
@@ -108,34 +113,49 @@ impl Roster {
     }
 
     /// A copy of `parent`'s image was made by fork.
-    pub fn fork(&mut self, plan: &Plan, parent: ProcessIx, image: ImageNo) -> Option<ProcessIx> {
+    pub fn fork(
+        &mut self,
+        plan: &PlacementIndex,
+        parent: ProcessIx,
+        image: ImageNumber,
+    ) -> Option<ProcessIx> {
         let executable = &plan.processes[parent.at()].executable;
         let all = (0..).map(ProcessIx).zip(&plan.processes);
         let copies = all.filter(|(_, p)| p.parent == Some(parent) && p.executable == *executable);
         let free = copies.filter_map(|(p, _)| Some((self.availability(p)?, p)));
         let (_, process) = free.min()?;
-        self.hold(process, image, false);
+        self.assign(process, image, false);
         Some(process)
     }
 
-    fn hold(&mut self, process: ProcessIx, image: ImageNo, soft: bool) -> Option<ImageNo> {
+    fn assign(
+        &mut self,
+        process: ProcessIx,
+        image: ImageNumber,
+        soft: bool,
+    ) -> Option<ImageNumber> {
         let ended = false;
-        let holder = Holder { image, soft, ended };
+        let holder = MatchedImage { image, soft, ended };
         let before = self.holders.insert(process, holder);
         before.filter(|b| !b.ended).map(|b| b.image)
     }
 
     /// The forked process `process` calls exec. Where it never did in the profile, or for
     /// another program, it was another process that was forked there.
-    pub fn forked_calls_exec(&mut self, plan: &Plan, process: ProcessIx, executable: &str) {
+    pub fn forked_calls_exec(
+        &mut self,
+        plan: &PlacementIndex,
+        process: ProcessIx,
+        executable: &str,
+    ) {
         let mut children = plan.processes.iter().filter(|p| p.parent == Some(process));
-        if !children.any(|child| base(&child.executable) == base(executable)) {
+        if !children.any(|child| file_name(&child.executable) == file_name(executable)) {
             self.holders.remove(&process);
         }
     }
 
     /// An image has ended.
-    pub fn end(&mut self, process: ProcessIx, image: ImageNo) {
+    pub fn end(&mut self, process: ProcessIx, image: ImageNumber) {
         if let Some(holder) = self.holders.get_mut(&process) {
             holder.ended |= holder.image == image;
         }

@@ -1,6 +1,6 @@
 //! Runs of pages: which pages of a region belong on which node, and what that means for a
 //! piece of it that lies somewhere in an address space.
-use crate::run::guide::Bind;
+use crate::run::guide::PageBind;
 use hither_sys::Node;
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub const PAGE_BITS: u32 = 12;
 
 /// Pages [first, end) of a region that belong on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct NodeRun {
     pub first: u64,
     pub end: u64,
     pub node: Node,
@@ -17,22 +17,22 @@ pub struct Run {
 
 /// How the pages of a region of the profile lie in what was found in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum RegionFit {
     /// That many pages further on.
     Shift(i64),
     /// In proportion: of so many pages there are so many now.
     Scale { from: u64, to: u64 },
 }
 
-impl Fit {
-    pub const SAME: Fit = Fit::Shift(0);
+impl RegionFit {
+    pub const SAME: RegionFit = RegionFit::Shift(0);
 
     /// Pages [first, end) of the profile's region here, cut off at 0. Keeps order, and apart
     /// what is apart.
     fn fit(self, (first, end): (u64, u64)) -> (u64, u64) {
         let place = |page: u64| match self {
-            Fit::Shift(by) => page.saturating_add_signed(by),
-            Fit::Scale { from, to } => scale(page, from, to),
+            RegionFit::Shift(by) => page.saturating_add_signed(by),
+            RegionFit::Scale { from, to } => scale(page, from, to),
         };
         (place(first), place(end))
     }
@@ -45,7 +45,7 @@ fn scale(page: u64, from: u64, to: u64) -> u64 {
 
 /// Pages of what was found that lie side by side at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct AreaPiece {
     /// First page, counted from the start of what was found.
     pub offset: u64,
     pub pages: u64,
@@ -55,7 +55,7 @@ pub struct Piece {
 
 /// What to do with pages between runs on one node, which the profile never saw touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gaps {
+pub enum GapRule {
     /// Leave them out.
     Keep,
     /// Bind them with their neighbours: fewer calls, fewer areas for the kernel to keep.
@@ -63,12 +63,18 @@ pub enum Gaps {
 }
 
 /// Where the pages of a piece belong. Appends to `binds`.
-pub fn bind(runs: &[Run], fit: Fit, piece: Piece, gaps: Gaps, binds: &mut Vec<Bind>) {
+pub fn append_binds(
+    runs: &[NodeRun],
+    fit: RegionFit,
+    piece: AreaPiece,
+    gaps: GapRule,
+    binds: &mut Vec<PageBind>,
+) {
     let (low, high) = (piece.offset, piece.offset.saturating_add(piece.pages));
     let from = runs.partition_point(|run| fit.fit((run.first, run.end)).1 <= low);
-    let mut last: Option<Run> = None;
-    let mut put = |run: Run| {
-        binds.push(Bind {
+    let mut last: Option<NodeRun> = None;
+    let mut put = |run: NodeRun| {
+        binds.push(PageBind {
             start: (run.first - low + piece.at) << PAGE_BITS,
             length: (run.end - run.first) << PAGE_BITS,
             node: run.node,
@@ -79,7 +85,7 @@ pub fn bind(runs: &[Run], fit: Fit, piece: Piece, gaps: Gaps, binds: &mut Vec<Bi
         if first >= high {
             break;
         }
-        let run = Run {
+        let run = NodeRun {
             first: first.max(low),
             end: end.min(high),
             node: run.node,
@@ -88,8 +94,8 @@ pub fn bind(runs: &[Run], fit: Fit, piece: Piece, gaps: Gaps, binds: &mut Vec<Bi
             continue;
         }
         last = match last {
-            Some(l) if l.node == run.node && (l.end == run.first || gaps == Gaps::Fill) => {
-                Some(Run { end: run.end, ..l })
+            Some(l) if l.node == run.node && (l.end == run.first || gaps == GapRule::Fill) => {
+                Some(NodeRun { end: run.end, ..l })
             }
             Some(l) => {
                 put(l);
@@ -102,8 +108,8 @@ pub fn bind(runs: &[Run], fit: Fit, piece: Piece, gaps: Gaps, binds: &mut Vec<Bi
 }
 
 /// Lays `over` on top of `under`; both in order.
-pub fn overlay(under: &[Run], over: &[Run]) -> Vec<Run> {
-    let mut all: Vec<Run> = over.to_vec();
+pub fn overlay(under: &[NodeRun], over: &[NodeRun]) -> Vec<NodeRun> {
+    let mut all: Vec<NodeRun> = over.to_vec();
     let mut above = over.iter().peekable();
     for run in under {
         let mut first = run.first;
@@ -113,7 +119,7 @@ pub fn overlay(under: &[Run], over: &[Run]) -> Vec<Run> {
             let next = look.next().filter(|o| o.first < run.end);
             let end = next.map_or(run.end, |o| o.first);
             if first < end {
-                all.push(Run { first, end, ..*run });
+                all.push(NodeRun { first, end, ..*run });
             }
             first = next.map_or(run.end, |o| o.end);
         }
@@ -131,8 +137,8 @@ pub fn overlay(under: &[Run], over: &[Run]) -> Vec<Run> {
 
 /// What has to be bound anew to get from `old` to `new`: of each stretch of `new` on one
 /// node the part from the first to the last page that was not on it before.
-pub fn changes(old: &[Run], new: &[Run]) -> Vec<Run> {
-    let mut all: Vec<Run> = Vec::new();
+pub fn changed_runs(old: &[NodeRun], new: &[NodeRun]) -> Vec<NodeRun> {
+    let mut all: Vec<NodeRun> = Vec::new();
     let mut stretch = 0usize;
     let mut of_last = None;
     for (at, run) in new.iter().enumerate() {
@@ -144,7 +150,7 @@ pub fn changes(old: &[Run], new: &[Run]) -> Vec<Run> {
         };
         match all.last_mut() {
             Some(last) if of_last == Some(stretch) => last.end = end,
-            _ => all.push(Run { first, end, ..*run }),
+            _ => all.push(NodeRun { first, end, ..*run }),
         }
         of_last = Some(stretch);
     }
@@ -152,7 +158,7 @@ pub fn changes(old: &[Run], new: &[Run]) -> Vec<Run> {
 }
 
 /// First page and end of what of `run` is not on its node in `old`.
-fn changed(old: &[Run], run: &Run) -> Option<(u64, u64)> {
+fn changed(old: &[NodeRun], run: &NodeRun) -> Option<(u64, u64)> {
     let from = old.partition_point(|o| o.end <= run.first);
     let same = old[from..].iter().take_while(|o| o.first < run.end);
     let mut found: Option<(u64, u64)> = None;
@@ -171,7 +177,7 @@ fn changed(old: &[Run], run: &Run) -> Option<(u64, u64)> {
 }
 
 /// Stretches on one node, gaps between them filled: as many areas as the kernel has to keep.
-pub fn stretches(runs: &[Run]) -> usize {
+pub fn count_stretches(runs: &[NodeRun]) -> usize {
     let changes = runs.windows(2).filter(|w| w[0].node != w[1].node);
     changes.count() + usize::from(!runs.is_empty())
 }
@@ -179,11 +185,11 @@ pub fn stretches(runs: &[Run]) -> usize {
 /// Blocks of pages, as small as they can be for at most `most` stretches, each on the node
 /// that most of its pages belong on. Of equals the node that has got fewest of what it
 /// should have. Returns the pages of a block too.
-pub fn coarsen(runs: &[Run], most: usize) -> (Vec<Run>, u64) {
+pub fn coarsen(runs: &[NodeRun], most: usize) -> (Vec<NodeRun>, u64) {
     let mut block = 2;
     loop {
-        let blocks = majority(runs, block);
-        if stretches(&blocks) <= most.max(1) || block >= 1 << 51 {
+        let blocks = majority_runs(runs, block);
+        if count_stretches(&blocks) <= most.max(1) || block >= 1 << 51 {
             return (blocks, block);
         }
         block *= 2;
@@ -191,9 +197,9 @@ pub fn coarsen(runs: &[Run], most: usize) -> (Vec<Run>, u64) {
 }
 
 /// One run per block of `block` pages that has any, counted from page 0.
-pub fn majority(runs: &[Run], block: u64) -> Vec<Run> {
+pub fn majority_runs(runs: &[NodeRun], block: u64) -> Vec<NodeRun> {
     let mut owed: BTreeMap<Node, i64> = BTreeMap::new();
-    let mut blocks: Vec<Run> = Vec::new();
+    let mut blocks: Vec<NodeRun> = Vec::new();
     let mut inside: BTreeMap<Node, u64> = BTreeMap::new();
     let mut current = None;
     for run in runs {
@@ -220,7 +226,7 @@ fn settle(
     block: u64,
     inside: &mut BTreeMap<Node, u64>,
     owed: &mut BTreeMap<Node, i64>,
-    blocks: &mut Vec<Run>,
+    blocks: &mut Vec<NodeRun>,
 ) {
     let all: u64 = inside.values().sum();
     for (node, pages) in inside.iter() {
@@ -236,6 +242,6 @@ fn settle(
     let (first, end) = (number * block, (number + 1) * block);
     match blocks.last_mut() {
         Some(last) if last.node == node && last.end == first => last.end = end,
-        _ => blocks.push(Run { first, end, node }),
+        _ => blocks.push(NodeRun { first, end, node }),
     }
 }

@@ -1,15 +1,15 @@
 //! Memory that processes share: files and System V segments by their names, the rest by its
 //! order. What the kernel is told of it holds for all who map it, so the first to map it
 //! for writing tells.
-use super::image::Image;
-use super::mappings::{is_bindable, pages};
-use super::names::{alike, base, in_common, kept, skeleton};
-use super::plan::{pages_of, Plan};
-use super::runs::{Fit, Gaps, PAGE_BITS};
-use super::space::{Interval, Memory};
-use super::things::{Claim, Thing};
-use crate::follow::proc_maps::Mapping;
-use crate::run::guide::Bind;
+use super::image::ProcessImage;
+use super::mappings::{is_bindable, page_range};
+use super::names::{common_numbers, file_name, in_common, skeleton, without_deleted};
+use super::plan::{pages_of, PlacementIndex};
+use super::runs::{GapRule, RegionFit, PAGE_BITS};
+use super::space::{BindEffect, SpaceInterval};
+use super::things::{MemoryArea, RegionMatch};
+use crate::follow::proc_maps::MemoryMapping;
+use crate::run::guide::PageBind;
 use hither_profile::{ProcessIx, RegionIx, RegionKind};
 use std::collections::{HashMap, HashSet};
 
@@ -18,13 +18,13 @@ const TELLING: usize = 3;
 
 /// A file, or the n-th memory without a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Key {
+enum SharedKey {
     File(u64, u64),
     Nameless(u64),
 }
 
 #[derive(Clone, Debug, Default)]
-struct Object {
+struct SharedObject {
     region: Option<RegionIx>,
     /// Pages bound already, from the first to the last.
     bound: Option<(u64, u64)>,
@@ -32,25 +32,31 @@ struct Object {
 
 /// All shared memory of the run.
 #[derive(Default)]
-pub struct Shared {
-    objects: HashMap<Key, Object>,
+pub struct SharedObjects {
+    objects: HashMap<SharedKey, SharedObject>,
     taken: HashSet<RegionIx>,
     /// What each image calls it.
-    things: HashMap<(usize, Key), usize>,
+    things: HashMap<(usize, SharedKey), usize>,
     nameless: u64,
 }
 
-impl Shared {
+impl SharedObjects {
     /// Image number `no` maps shared memory.
-    pub fn map(&mut self, image: &mut Image, no: usize, plan: &Plan, m: &Mapping) -> Vec<Bind> {
-        let (start, end) = pages(m.address, m.length);
-        let path = m.file.as_ref().map_or("", |f| kept(&f.path));
+    pub fn map(
+        &mut self,
+        image: &mut ProcessImage,
+        no: usize,
+        plan: &PlacementIndex,
+        m: &MemoryMapping,
+    ) -> Vec<PageBind> {
+        let (start, end) = page_range(m.address, m.length);
+        let path = m.file.as_ref().map_or("", |f| without_deleted(&f.path));
         let named = m.file.as_ref().filter(|_| path != "/dev/zero");
         let key = match named {
-            Some(file) => Key::File(file.dev, file.ino),
+            Some(file) => SharedKey::File(file.dev, file.ino),
             None => {
                 self.nameless += 1;
-                Key::Nameless(self.nameless)
+                SharedKey::Nameless(self.nameless)
             }
         };
         // System V segments have names of their kernel's making, which the profile leaves out.
@@ -65,17 +71,17 @@ impl Shared {
             let region = self.find(plan, image.process, path, last);
             self.taken.extend(region);
             let bound = None;
-            self.objects.insert(key, Object { region, bound });
+            self.objects.insert(key, SharedObject { region, bound });
         }
         let thing = self.thing(image, no, plan, key, path);
         image.things[thing].pages = image.things[thing].pages.max(last);
-        let interval = Interval {
+        let interval = SpaceInterval {
             start,
             end,
             thing,
             offset,
             memory: match is_bindable(m) {
-                Memory::Bindable if m.prot & nix::libc::PROT_WRITE == 0 => Memory::Cached,
+                BindEffect::Bindable if m.prot & nix::libc::PROT_WRITE == 0 => BindEffect::Cached,
                 memory => memory,
             },
         };
@@ -83,36 +89,49 @@ impl Shared {
         self.bind(image, plan, key, &interval)
     }
 
-    fn bind(&mut self, image: &mut Image, plan: &Plan, key: Key, here: &Interval) -> Vec<Bind> {
+    fn bind(
+        &mut self,
+        image: &mut ProcessImage,
+        plan: &PlacementIndex,
+        key: SharedKey,
+        here: &SpaceInterval,
+    ) -> Vec<PageBind> {
         let object = self.objects.entry(key).or_default();
         let (first, end) = (here.offset, here.offset + (here.end - here.start));
         let known = object.bound.is_some_and(|b| b.0 <= first && end <= b.1);
-        if here.memory != Memory::Bindable || known {
+        if here.memory != BindEffect::Bindable || known {
             return Vec::new();
         }
         let bound = object.bound.unwrap_or((first, end));
         object.bound = Some((bound.0.min(first), bound.1.max(end)));
         image.things[here.thing].guest = false;
-        image.bind(plan, here, Gaps::Fill)
+        image.binds_for(plan, here, GapRule::Fill)
     }
 
-    fn thing(&mut self, image: &mut Image, no: usize, plan: &Plan, key: Key, path: &str) -> usize {
+    fn thing(
+        &mut self,
+        image: &mut ProcessImage,
+        no: usize,
+        plan: &PlacementIndex,
+        key: SharedKey,
+        path: &str,
+    ) -> usize {
         if let Some(&known) = self.things.get(&(no, key)) {
             return known;
         }
-        let thing = image.add(Thing {
+        let thing = image.add(MemoryArea {
             kind: RegionKind::Shared,
             file: path.to_owned(),
             guest: true,
-            ..Thing::default()
+            ..MemoryArea::default()
         });
         if let Some(region) = self.objects.get(&key).and_then(|o| o.region) {
-            let claim = Claim {
+            let claim = RegionMatch {
                 region,
-                fit: Fit::SAME,
+                fit: RegionFit::SAME,
                 nearest: plan.region(region).file != path,
             };
-            image.claim(thing, claim);
+            image.set_match(thing, claim);
         }
         self.things.insert((no, key), thing);
         thing
@@ -120,20 +139,24 @@ impl Shared {
 
     fn find(
         &self,
-        plan: &Plan,
+        plan: &PlacementIndex,
         process: Option<ProcessIx>,
         path: &str,
         pages: u64,
     ) -> Option<RegionIx> {
         let free = |at: &&RegionIx| !self.taken.contains(at);
-        let known = plan.shared(path).iter().filter(free).copied();
+        let known = plan
+            .similar_shared_regions(path)
+            .iter()
+            .filter(free)
+            .copied();
         let own = |at: RegionIx| Some(plan.region(at).process) == process;
         let size = |at: RegionIx| pages_of(plan.region(at)).abs_diff(pages);
         if path.is_empty() {
             // In order, of those of its process and size.
             return { known }.find(|at| own(*at) && size(*at) == 0);
         }
-        let numbers = |at: RegionIx| alike(&plan.region(at).file, path);
+        let numbers = |at: RegionIx| common_numbers(&plan.region(at).file, path);
         let best = known.min_by_key(|at| {
             let less = std::cmp::Reverse(numbers(*at));
             (less, !own(*at), size(*at) != 0, *at)
@@ -144,7 +167,7 @@ impl Shared {
     /// With a random name: of that process and size, in such a folder, and called much alike.
     fn in_folder(
         &self,
-        plan: &Plan,
+        plan: &PlacementIndex,
         process: ProcessIx,
         path: &str,
         pages: u64,
@@ -156,7 +179,7 @@ impl Shared {
             region.kind == RegionKind::Shared
                 && !region.file.is_empty()
                 && folder(&region.file) == folder(path)
-                && in_common(base(&region.file), base(path)) >= TELLING
+                && in_common(file_name(&region.file), file_name(path)) >= TELLING
                 && pages_of(region) == pages
                 && !self.taken.contains(at)
         })

@@ -1,10 +1,10 @@
 //! One process' address space now: intervals of pages, each a part of something found.
-use super::runs::Piece;
+use super::runs::AreaPiece;
 use std::collections::BTreeMap;
 
 /// What a policy does for the pages of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub enum BindEffect {
     /// They can be bound.
     Bindable,
     /// Pages of a file that nobody writes: they lie where the file is cached.
@@ -15,19 +15,19 @@ pub enum Memory {
 
 /// Pages [start, end) of the address space that lie at `offset` of something found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub struct SpaceInterval {
     pub start: u64,
     pub end: u64,
     /// Position among what was found in the process.
     pub thing: usize,
     /// Pages from its start.
     pub offset: u64,
-    pub memory: Memory,
+    pub memory: BindEffect,
 }
 
-impl Interval {
-    fn part(self, start: u64, end: u64) -> Interval {
-        Interval {
+impl SpaceInterval {
+    fn part(self, start: u64, end: u64) -> SpaceInterval {
+        SpaceInterval {
             start,
             end,
             offset: self.offset + (start - self.start),
@@ -35,8 +35,8 @@ impl Interval {
         }
     }
 
-    pub fn piece(&self) -> Piece {
-        Piece {
+    pub fn piece(&self) -> AreaPiece {
+        AreaPiece {
             offset: self.offset,
             pages: self.end - self.start,
             at: self.start,
@@ -45,11 +45,11 @@ impl Interval {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Space(BTreeMap<u64, Interval>);
+pub struct IntervalMap(BTreeMap<u64, SpaceInterval>);
 
-impl Space {
+impl IntervalMap {
     /// Takes [start, end) out and returns the pieces that were there, in order.
-    pub fn take(&mut self, start: u64, end: u64) -> Vec<Interval> {
+    pub fn take(&mut self, start: u64, end: u64) -> Vec<SpaceInterval> {
         let before = self.0.range(..start).next_back();
         let before = before.filter(|(_, i)| i.end > start).map(|(s, _)| *s);
         let inside = self.0.range(start..end.max(start)).map(|(s, _)| *s);
@@ -70,7 +70,7 @@ impl Space {
     }
 
     /// Puts an interval in place of whatever is there.
-    pub fn put(&mut self, interval: Interval) {
+    pub fn put(&mut self, interval: SpaceInterval) {
         if interval.start < interval.end {
             self.take(interval.start, interval.end);
             self.0.insert(interval.start, interval);
@@ -78,18 +78,18 @@ impl Space {
     }
 
     /// The interval around a page.
-    pub fn at(&self, page: u64) -> Option<Interval> {
+    pub fn at(&self, page: u64) -> Option<SpaceInterval> {
         let (_, interval) = self.0.range(..=page).next_back()?;
         (page < interval.end).then_some(*interval)
     }
 
     /// All, by address.
-    pub fn iter(&self) -> impl Iterator<Item = &Interval> {
+    pub fn iter(&self) -> impl Iterator<Item = &SpaceInterval> {
         self.0.values()
     }
 
     /// Those of one thing that was found, by address.
-    pub fn of(&self, thing: usize) -> impl Iterator<Item = &Interval> {
+    pub fn intervals_of(&self, thing: usize) -> impl Iterator<Item = &SpaceInterval> {
         self.0.values().filter(move |i| i.thing == thing)
     }
 }

@@ -1,25 +1,33 @@
 //! What is in memory when a program starts: its own segments and those of its loader, and
 //! the stack.
-use super::image::{join, Image};
-use super::mappings::{is_bindable, pages};
-use super::names::kept;
-use super::plan::{pages_of, Plan};
-use super::runs::{bind, majority, Fit, Gaps, Piece, Run, PAGE_BITS};
-use super::space::{Interval, Memory};
-use super::things::{Claim, Module, Thing};
-use crate::follow::proc_maps::Mapping;
-use crate::run::guide::{self, Bind};
+use super::image::{merge_adjacent, ProcessImage};
+use super::mappings::{is_bindable, page_range};
+use super::names::without_deleted;
+use super::plan::{pages_of, PlacementIndex};
+use super::runs::{append_binds, majority_runs, AreaPiece, GapRule, NodeRun, RegionFit, PAGE_BITS};
+use super::space::{BindEffect, SpaceInterval};
+use super::things::{LoadedModule, MemoryArea, RegionMatch};
+use crate::follow::proc_maps::MemoryMapping;
+use crate::run::guide::{self, PageBind};
 use hither_profile::RegionKind;
 
 /// Recognises what an image starts with. Returns what is to be bound.
-pub fn enter(image: &mut Image, plan: &Plan, start: &guide::Image) -> Vec<Bind> {
-    let mut mappings: Vec<&Mapping> = start.mappings.iter().filter(|m| m.length > 0).collect();
+pub fn match_exec_image(
+    image: &mut ProcessImage,
+    plan: &PlacementIndex,
+    start: &guide::ExecImage,
+) -> Vec<PageBind> {
+    let mut mappings: Vec<&MemoryMapping> =
+        start.mappings.iter().filter(|m| m.length > 0).collect();
     mappings.sort_by_key(|m| m.address);
     let mut last: Option<usize> = None;
     let mut end = 0;
     for mapping in mappings {
-        let name = mapping.file.as_ref().map_or("", |f| kept(&f.path));
-        let (first, next) = pages(mapping.address, mapping.length);
+        let name = mapping
+            .file
+            .as_ref()
+            .map_or("", |f| without_deleted(&f.path));
+        let (first, next) = page_range(mapping.address, mapping.length);
         // Variables without initial values lie behind the file's segments. Where the heap
         // follows at once the kernel calls them so.
         let bss = first == end && matches!(name, "" | "[heap]");
@@ -41,30 +49,30 @@ pub fn enter(image: &mut Image, plan: &Plan, start: &guide::Image) -> Vec<Bind> 
         thing.pages = module.end - module.start;
         super::mappings::claim_module(image, plan, module.thing);
     }
-    let bindable: Vec<Interval> = image.space.iter().copied().collect();
+    let bindable: Vec<SpaceInterval> = image.space.iter().copied().collect();
     let binds = bindable
         .iter()
         .flat_map(|i| match image.things[i.thing].kind {
             RegionKind::Stack => stack_binds(image, plan, i),
-            _ if i.memory == Memory::Bindable => image.bind(plan, i, Gaps::Fill),
+            _ if i.memory == BindEffect::Bindable => image.binds_for(plan, i, GapRule::Fill),
             _ => Vec::new(),
         });
-    let mut binds: Vec<Bind> = binds.collect();
-    join(&mut binds);
+    let mut binds: Vec<PageBind> = binds.collect();
+    merge_adjacent(&mut binds);
     binds
 }
 
 /// The module that a file's segment belongs to; the file is mapped once.
-fn of_file(image: &mut Image, path: &str, first: u64) -> usize {
+fn of_file(image: &mut ProcessImage, path: &str, first: u64) -> usize {
     if let Some(known) = image.modules.iter().position(|m| m.path == path) {
         return known;
     }
-    let thing = image.add(Thing {
+    let thing = image.add(MemoryArea {
         kind: RegionKind::Elf,
         file: path.to_owned(),
-        ..Thing::default()
+        ..MemoryArea::default()
     });
-    image.modules.push(Module {
+    image.modules.push(LoadedModule {
         start: first,
         end: first,
         path: path.to_owned(),
@@ -73,11 +81,11 @@ fn of_file(image: &mut Image, path: &str, first: u64) -> usize {
     image.modules.len() - 1
 }
 
-fn segment(image: &mut Image, module: usize, mapping: &Mapping) {
-    let (start, end) = pages(mapping.address, mapping.length);
+fn segment(image: &mut ProcessImage, module: usize, mapping: &MemoryMapping) {
+    let (start, end) = page_range(mapping.address, mapping.length);
     let module = &mut image.modules[module];
     module.end = module.end.max(end);
-    let interval = Interval {
+    let interval = SpaceInterval {
         start,
         end,
         thing: module.thing,
@@ -88,20 +96,20 @@ fn segment(image: &mut Image, module: usize, mapping: &Mapping) {
 }
 
 /// The stack is as long as in the profile and ends where this one does.
-fn stack(image: &mut Image, plan: &Plan, mapping: &Mapping) {
-    let (start, top) = pages(mapping.address, mapping.length);
+fn stack(image: &mut ProcessImage, plan: &PlacementIndex, mapping: &MemoryMapping) {
+    let (start, top) = page_range(mapping.address, mapping.length);
     let region = image.process.and_then(|p| plan.main_stack(p));
     let pages = region.map_or(top - start, |r| pages_of(plan.region(r)));
     let pages = pages.min(top);
-    let thing = image.add(Thing {
+    let thing = image.add(MemoryArea {
         kind: RegionKind::Stack,
         pages,
-        ..Thing::default()
+        ..MemoryArea::default()
     });
     let bottom = top - pages;
     let mut part = |start: u64, end: u64, memory| {
         if start < end {
-            image.space.put(Interval {
+            image.space.put(SpaceInterval {
                 start,
                 end,
                 thing,
@@ -110,41 +118,43 @@ fn stack(image: &mut Image, plan: &Plan, mapping: &Mapping) {
             });
         }
     };
-    part(bottom, start, Memory::Later);
-    part(start.max(bottom), top, Memory::Bindable);
+    part(bottom, start, BindEffect::Later);
+    part(start.max(bottom), top, BindEffect::Bindable);
     if let Some(region) = region {
-        let claim = Claim {
+        let claim = RegionMatch {
             region,
-            fit: Fit::SAME,
+            fit: RegionFit::SAME,
             nearest: false,
         };
-        image.claim(thing, claim);
+        image.set_match(thing, claim);
     }
 }
 
 /// What the stack grows by gets the policy of its lowest page, so that one goes where most
 /// of what is still to come belongs.
-fn stack_binds(image: &Image, plan: &Plan, here: &Interval) -> Vec<Bind> {
+fn stack_binds(image: &ProcessImage, plan: &PlacementIndex, here: &SpaceInterval) -> Vec<PageBind> {
     let claim = image.things[here.thing].claim;
-    let Some(claim) = claim.filter(|_| here.memory == Memory::Bindable) else {
+    let Some(claim) = claim.filter(|_| here.memory == BindEffect::Bindable) else {
         return Vec::new();
     };
     let runs = plan.runs(claim.region);
-    let mut binds = image.bind(plan, here, Gaps::Fill);
-    let below = Piece {
+    let mut binds = image.binds_for(plan, here, GapRule::Fill);
+    let below = AreaPiece {
         offset: 0,
         pages: here.offset,
         at: 0,
     };
     let mut later = Vec::new();
-    bind(runs, claim.fit, below, Gaps::Keep, &mut later);
-    let run = |bind: &Bind| Run {
+    append_binds(runs, claim.fit, below, GapRule::Keep, &mut later);
+    let run = |bind: &PageBind| NodeRun {
         first: bind.start >> PAGE_BITS,
         end: (bind.start + bind.length) >> PAGE_BITS,
         node: bind.node,
     };
-    let later: Vec<Run> = later.iter().map(run).collect();
-    let node = majority(&later, here.offset.max(1)).first().map(|r| r.node);
+    let later: Vec<NodeRun> = later.iter().map(run).collect();
+    let node = majority_runs(&later, here.offset.max(1))
+        .first()
+        .map(|r| r.node);
     let start = here.start << PAGE_BITS;
     let page = 1 << PAGE_BITS;
     match (binds.first_mut(), node) {
@@ -162,7 +172,7 @@ fn stack_binds(image: &Image, plan: &Plan, here: &Interval) -> Vec<Bind> {
             let length = page;
             binds.insert(
                 0,
-                Bind {
+                PageBind {
                     start,
                     length,
                     node,

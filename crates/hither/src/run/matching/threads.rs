@@ -1,15 +1,15 @@
 //! Which thread of the profile a thread of this run is, and what it maps.
-use super::image::Image;
-use super::plan::{pages_of, Plan};
-use super::runs::{Fit, PAGE_BITS};
-use super::things::{Claim, Thing};
-use crate::run::guide::Bind;
+use super::image::ProcessImage;
+use super::plan::{pages_of, PlacementIndex};
+use super::runs::{RegionFit, PAGE_BITS};
+use super::things::{MemoryArea, RegionMatch};
+use crate::run::guide::PageBind;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use hither_sys::Pid;
 use std::collections::HashMap;
 
 /// A thread of this run.
-pub struct Task {
+pub struct MatchedThread {
     pub pid: Pid,
     pub image: usize,
     pub thread: Option<ThreadIx>,
@@ -19,12 +19,12 @@ pub struct Task {
     made: u32,
     /// Mappings it made so far, by pages.
     ordinals: HashMap<u64, u32>,
-    pub fresh: Option<Fresh>,
+    pub fresh: Option<LastMapping>,
 }
 
-impl Task {
-    pub fn new(pid: Pid, image: usize, thread: Option<ThreadIx>) -> Task {
-        Task {
+impl MatchedThread {
+    pub fn new(pid: Pid, image: usize, thread: Option<ThreadIx>) -> MatchedThread {
+        MatchedThread {
             pid,
             image,
             thread,
@@ -36,7 +36,7 @@ impl Task {
     }
 
     /// The number of its next mapping of so many pages.
-    pub fn count(&mut self, pages: u64) -> u32 {
+    pub fn next_ordinal(&mut self, pages: u64) -> u32 {
         let next = self.ordinals.entry(pages).or_insert(0);
         let ordinal = *next;
         *next = next.saturating_add(1);
@@ -45,13 +45,17 @@ impl Task {
 
     /// The thread of the profile that the next one it makes is: the n-th that it made
     /// there or, where it made none, the n-th of the process.
-    pub fn makes(&mut self, image: &mut Image, plan: &Plan) -> Option<ThreadIx> {
+    pub fn next_created_thread(
+        &mut self,
+        image: &mut ProcessImage,
+        plan: &PlacementIndex,
+    ) -> Option<ThreadIx> {
         let (order, nth) = (self.made, image.made);
         self.made += 1;
         image.made += 1;
-        let creates = |creator: &ThreadIx| plan.made(*creator, 0).is_some();
+        let creates = |creator: &ThreadIx| plan.nth_created_thread(*creator, 0).is_some();
         match self.thread.filter(creates) {
-            Some(creator) => plan.made(creator, order),
+            Some(creator) => plan.nth_created_thread(creator, order),
             None => plan.nth_thread(image.process?, nth),
         }
     }
@@ -60,18 +64,18 @@ impl Task {
 /// A thread starts with its stack pointer here: what it points into is its stack, if that
 /// is not known to be something else.
 pub fn stack(
-    image: &mut Image,
-    plan: &Plan,
+    image: &mut ProcessImage,
+    plan: &PlacementIndex,
     thread: Option<ThreadIx>,
     stack_pointer: u64,
-) -> Vec<Bind> {
+) -> Vec<PageBind> {
     let region = thread.and_then(|t| plan.stack(t));
     let below = stack_pointer.checked_sub(1);
     let here = below.and_then(|at| image.space.at(at >> PAGE_BITS));
     let Some((region, here)) = region.zip(here) else {
         return Vec::new();
     };
-    let Thing {
+    let MemoryArea {
         kind, claim, pages, ..
     } = image.things[here.thing];
     let known = claim.is_some_and(|c| !c.nearest);
@@ -80,32 +84,32 @@ pub fn stack(
     }
     // Stacks of different lengths are alike from their tops on.
     let then = pages_of(plan.region(region));
-    let claim = Claim {
+    let claim = RegionMatch {
         region,
-        fit: Fit::Shift(pages.cast_signed() - then.cast_signed()),
+        fit: RegionFit::Shift(pages.cast_signed() - then.cast_signed()),
         nearest: pages != then,
     };
-    image.claim(here.thing, claim);
+    image.set_match(here.thing, claim);
     image.bind_thing(plan, here.thing)
 }
 
 /// The last mapping of a thread, while it has done nothing else to its memory. Where the
 /// next thing it does is to give a part back, it wanted an address with many zeros.
-pub struct Fresh {
+pub struct LastMapping {
     thing: usize,
     start: u64,
     end: u64,
     region: RegionIx,
 }
 
-impl Fresh {
+impl LastMapping {
     /// Pages [start, end), just mapped.
-    pub fn of(image: &Image, start: u64, end: u64) -> Option<Fresh> {
+    pub fn of(image: &ProcessImage, start: u64, end: u64) -> Option<LastMapping> {
         let here = image.space.at(start)?;
         let thing = &image.things[here.thing];
         let region = thing.claim?.region;
         let anonymous = thing.kind == RegionKind::Mmap && thing.file.is_empty();
-        anonymous.then_some(Fresh {
+        anonymous.then_some(LastMapping {
             thing: here.thing,
             start,
             end,
@@ -115,7 +119,13 @@ impl Fresh {
 
     /// Pages [start, end) were given back: what is left starts with the first page that
     /// the profile places. Returns what has to be bound anew.
-    pub fn trimmed(&self, image: &mut Image, plan: &Plan, start: u64, end: u64) -> Option<usize> {
+    pub fn trimmed(
+        &self,
+        image: &mut ProcessImage,
+        plan: &PlacementIndex,
+        start: u64,
+        end: u64,
+    ) -> Option<usize> {
         let mut claim = image.things.get_mut(self.thing)?.claim?;
         let first = plan.first_page(self.region)?;
         let head = match (start <= self.start, end >= self.end) {
@@ -124,7 +134,7 @@ impl Fresh {
             (false, true) if start < self.end && first <= self.end - start => 0,
             _ => return None,
         };
-        let fit = Fit::Shift(head.cast_signed() - first.cast_signed());
+        let fit = RegionFit::Shift(head.cast_signed() - first.cast_signed());
         if claim.region != self.region || claim.fit == fit {
             return None;
         }

@@ -6,11 +6,11 @@
 //!
 //! A function gets its breakpoint once it is mapped and somebody who is mapped too imports
 //! it: the few breakpoints there are would not do for all of libgomp.
-use crate::follow::proc_maps::Mapping;
-use crate::program::sync::{self, Point, Points};
-use crate::run::guide::Image;
+use crate::follow::proc_maps::MemoryMapping;
+use crate::program::sync::{self, SyncPoint, SyncPoints};
+use crate::run::guide::ExecImage;
 use hither_profile::Nanos;
-use hither_sys::perf::{Counter, Heirs};
+use hither_sys::perf::{InheritScope, PerfCounter};
 use hither_sys::Pid;
 use nix::sys::mman::ProtFlags;
 use std::collections::{BTreeSet, HashMap};
@@ -24,12 +24,12 @@ use std::time::Instant;
 const CALLS: u32 = 4;
 const TRIES: u32 = 8;
 
-pub struct Counters {
-    heirs: Heirs,
+pub struct SyncCounters {
+    heirs: InheritScope,
     wanted: [bool; 4],
-    images: HashMap<Pid, Loaded>,
-    files: HashMap<(String, bool), Option<Rc<Points>>>,
-    open: [Vec<Counter>; 4],
+    images: HashMap<Pid, LoadedImage>,
+    files: HashMap<(String, bool), Option<Rc<SyncPoints>>>,
+    open: [Vec<PerfCounter>; 4],
     is_on: bool,
     /// Why a kind cannot be counted.
     refused: [Option<io::Error>; 4],
@@ -37,15 +37,15 @@ pub struct Counters {
 
 /// What one image of a process has mapped.
 #[derive(Default)]
-struct Loaded {
+struct LoadedImage {
     imports: BTreeSet<String>,
     /// Points that nobody has imported so far, and their addresses.
-    idle: Vec<(Point, u64)>,
+    idle: Vec<(SyncPoint, u64)>,
 }
 
-impl Counters {
-    pub fn new(wanted: [bool; 4], heirs: Heirs) -> Counters {
-        Counters {
+impl SyncCounters {
+    pub fn new(wanted: [bool; 4], heirs: InheritScope) -> SyncCounters {
+        SyncCounters {
             heirs,
             wanted,
             images: HashMap::new(),
@@ -60,13 +60,13 @@ impl Counters {
     ///
     /// # Errors
     /// Where nothing can be counted.
-    pub fn cost() -> io::Result<Nanos> {
+    pub fn cost_per_call() -> io::Result<Nanos> {
         #[inline(never)]
         extern "C" fn call(n: u32) -> u32 {
             std::hint::black_box(n)
         }
         let function: extern "C" fn(u32) -> u32 = std::hint::black_box(call);
-        let counter = Counter::breakpoint(0, function as usize as u64, Heirs::Threads)?;
+        let counter = PerfCounter::breakpoint(0, function as usize as u64, InheritScope::Threads)?;
         let time = |_: u32| {
             let start = Instant::now();
             (0..CALLS).for_each(|n| {
@@ -81,20 +81,20 @@ impl Counters {
         }
     }
 
-    pub fn image(&mut self, pid: Pid, image: &Image) {
-        self.images.insert(pid, Loaded::default());
+    pub fn image(&mut self, pid: Pid, image: &ExecImage) {
+        self.images.insert(pid, LoadedImage::default());
         for mapping in &image.mappings {
             let file = mapping.file.as_ref();
             let is_program = file.is_some_and(|f| f.path == image.executable);
-            self.map(pid, mapping, is_program);
+            self.add_mapping(pid, mapping, is_program);
         }
     }
 
-    pub fn mapped(&mut self, pid: Pid, mapping: &Mapping) {
-        self.map(pid, mapping, false);
+    pub fn mapped(&mut self, pid: Pid, mapping: &MemoryMapping) {
+        self.add_mapping(pid, mapping, false);
     }
 
-    fn map(&mut self, pid: Pid, mapping: &Mapping, is_program: bool) {
+    fn add_mapping(&mut self, pid: Pid, mapping: &MemoryMapping, is_program: bool) {
         let executable = mapping.prot & ProtFlags::PROT_EXEC.bits() != 0;
         let Some(file) = mapping.file.as_ref().filter(|_| executable) else {
             return;
@@ -103,7 +103,7 @@ impl Counters {
         let points = known.or_insert_with(|| {
             let path = Path::new(&file.path);
             path.is_absolute()
-                .then(|| sync::points(path, is_program))
+                .then(|| sync::read_sync_points(path, is_program))
                 .flatten()
                 .map(Rc::new)
         });
@@ -112,7 +112,7 @@ impl Counters {
         };
         let loaded = self.images.entry(pid).or_default();
         loaded.imports.extend(points.imports.iter().cloned());
-        let within = |p: &&Point| {
+        let within = |p: &&SyncPoint| {
             let inside = p.offset.checked_sub(file.offset);
             inside.is_some_and(|i| i < mapping.length) && self.wanted[p.kind]
         };
@@ -124,21 +124,21 @@ impl Counters {
             .into_iter()
             .partition(|(p, _)| p.own || p.names.iter().any(|n| imports.contains(n)));
         loaded.idle = idle;
-        let used: Vec<(Point, u64)> = used;
+        let used: Vec<(SyncPoint, u64)> = used;
         for (point, address) in used {
-            self.count(pid, point.kind, address);
+            self.add_breakpoint(pid, point.kind, address);
         }
     }
 
     /// Counts a function in all threads that a process has, and will have.
-    fn count(&mut self, pid: Pid, kind: usize, address: u64) {
+    fn add_breakpoint(&mut self, pid: Pid, kind: usize, address: u64) {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
         let threads = threads.into_iter().flatten().flatten();
         let tids = threads.filter_map(|t| t.file_name().to_str()?.parse().ok());
         for tid in tids {
-            match Counter::breakpoint(tid, address, self.heirs) {
+            match PerfCounter::breakpoint(tid, address, self.heirs) {
                 Ok(counter) => {
-                    let _ = counter.turn(self.is_on);
+                    let _ = counter.set_enabled(self.is_on);
                     self.open[kind].push(counter);
                 }
                 // It ended meanwhile.
@@ -149,11 +149,11 @@ impl Counters {
     }
 
     /// Starts or stops counting.
-    pub fn turn(&mut self, on: bool) {
+    pub fn enable(&mut self, on: bool) {
         self.is_on = on;
         for counter in self.open.iter().flatten() {
             // What cannot be turned off costs time, but does no harm.
-            let _ = counter.turn(on);
+            let _ = counter.set_enabled(on);
         }
     }
 
@@ -163,14 +163,14 @@ impl Counters {
             if self.refused[kind].is_some() || self.open[kind].is_empty() {
                 return None;
             }
-            let values = self.open[kind].iter().map(Counter::value);
+            let values = self.open[kind].iter().map(PerfCounter::value);
             values.sum::<io::Result<u64>>().ok()
         })
     }
 
     /// Why a kind could not be counted.
     pub fn refused(&self) -> Option<(&'static str, &io::Error)> {
-        let kinds = sync::KINDS.iter().zip(&self.refused);
+        let kinds = sync::SYNC_KINDS.iter().zip(&self.refused);
         kinds.filter_map(|(k, e)| Some((*k, e.as_ref()?))).next()
     }
 }

@@ -4,7 +4,7 @@
 use hither_profile::Nanos;
 
 /// What is known of each kind of synchronisation point; `None` where it is not counted.
-pub type Known = [Option<u64>; 4];
+pub type KnownSyncCounts = [Option<u64>; 4];
 
 /// Counting may cost this share of the time that the program's threads have; after a pause
 /// it goes on when it has cost half of that.
@@ -14,7 +14,7 @@ const WINDOW: Nanos = 100_000_000;
 
 const PARALLEL: usize = hither_sys::wire::SYNC_OMP_PARALLEL as usize;
 
-pub struct Estimate {
+pub struct SyncEstimate {
     /// Nanoseconds that a call takes when it is counted.
     pub cost: Nanos,
     /// Threads that share the work, and this cost.
@@ -29,9 +29,9 @@ pub struct Estimate {
     rate: [f64; 4],
 }
 
-impl Estimate {
-    pub fn new(threads: u64) -> Estimate {
-        Estimate {
+impl SyncEstimate {
+    pub fn new(threads: u64) -> SyncEstimate {
+        SyncEstimate {
             cost: 0,
             threads: threads.max(1),
             is_on: true,
@@ -53,7 +53,7 @@ impl Estimate {
     }
 
     /// What was passed at a time, when so much was counted.
-    pub fn passed(&mut self, at: Nanos, counts: &Known) -> Known {
+    pub fn estimate_passed(&mut self, at: Nanos, counts: &KnownSyncCounts) -> KnownSyncCounts {
         let counted = counts.map(|c| c.unwrap_or(0));
         let time = at.saturating_sub(self.since);
         let passed: [f64; 4] = std::array::from_fn(|kind| {
@@ -66,7 +66,7 @@ impl Estimate {
         if self.is_on && counted == [0; 4] {
             self.since = at;
         }
-        let spent = self.spent(&counted) as f64 / at.max(1) as f64;
+        let spent = self.counting_time(&counted) as f64 / at.max(1) as f64;
         let turns = match self.is_on {
             true => time >= WINDOW && spent > BUDGET,
             false => spent <= BUDGET / 2.0,
@@ -85,7 +85,7 @@ impl Estimate {
 
     /// Time that counting took from each thread so far. Parallel regions are entered by one,
     /// and the others wait for it.
-    fn spent(&self, counted: &[u64; 4]) -> Nanos {
+    fn counting_time(&self, counted: &[u64; 4]) -> Nanos {
         let calls = counted.iter().enumerate().map(|(kind, count)| {
             let threads = if kind == PARALLEL { 1 } else { self.threads };
             count / threads

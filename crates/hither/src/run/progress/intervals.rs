@@ -5,11 +5,11 @@
 //! t_min is kept here once more, in its own time: threads move once per second at most
 //! (6.2.2), pages once per ten seconds (6.3). A phase that ends before its change may be
 //! made is skipped by the threads; the moves of its pages are made up for.
-use crate::run::guide::Holding;
+use crate::run::guide::ActivePhases;
 use hither_profile::{Nanos, PlacedPhase};
 
 #[derive(Clone, Debug)]
-pub struct Intervals {
+pub struct ChangeIntervals {
     /// Least time between moves of threads, and of pages.
     pub threads: Nanos,
     pub pages: Nanos,
@@ -17,25 +17,25 @@ pub struct Intervals {
     seats: Vec<usize>,
     /// Whether pages move at the start of a phase.
     moves: Vec<bool>,
-    holding: Holding,
+    holding: ActivePhases,
     last: (Option<Nanos>, Option<Nanos>),
 }
 
-impl Intervals {
-    pub fn new(phases: &[PlacedPhase], threads: Nanos, pages: Nanos) -> Intervals {
+impl ChangeIntervals {
+    pub fn new(phases: &[PlacedPhase], threads: Nanos, pages: Nanos) -> ChangeIntervals {
         let same = |phase: &PlacedPhase| phases.iter().position(|p| p.threads == phase.threads);
-        Intervals {
+        ChangeIntervals {
             threads,
             pages,
             seats: phases.iter().map(|p| same(p).unwrap_or(0)).collect(),
             moves: phases.iter().map(|p| !p.pages.is_empty()).collect(),
-            holding: Holding::default(),
+            holding: ActivePhases::default(),
             last: (None, None),
         }
     }
 
     /// What is to hold at a time when phase `reached` has begun.
-    pub fn hold(&mut self, at: Nanos, reached: usize) -> Holding {
+    pub fn active_phases(&mut self, at: Nanos, reached: usize) -> ActivePhases {
         let over = |last: Option<Nanos>, interval: Nanos| {
             last.is_none_or(|last| at.saturating_sub(last) >= interval)
         };

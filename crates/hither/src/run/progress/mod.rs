@@ -13,16 +13,16 @@ mod pace;
 #[cfg(test)]
 mod tests;
 
-use super::guide::{Holding, Image};
-use crate::follow::proc_maps::Mapping;
+use super::guide::{ActivePhases, ExecImage};
+use crate::follow::proc_maps::MemoryMapping;
 use anyhow::Result;
-use counters::Counters;
-use estimate::{Estimate, Known, BUDGET};
+use counters::SyncCounters;
+use estimate::{KnownSyncCounts, SyncEstimate, BUDGET};
 use hither_profile::{Nanos, Placement};
-use hither_sys::perf::Heirs;
+use hither_sys::perf::InheritScope;
 use hither_sys::Pid;
-use intervals::Intervals;
-use pace::Pace;
+use intervals::ChangeIntervals;
+use pace::PhasePace;
 use std::time::Instant;
 
 /// Least time between two looks at the counters.
@@ -31,21 +31,21 @@ const LOOK: Nanos = 5_000_000;
 const LOOKS: u32 = 200;
 
 /// Tells how far the program has come.
-pub trait Progress {
+pub trait PhaseProgress {
     /// The program exists and has not run yet. Called first of all.
-    fn started(&mut self, pid: Pid) -> Result<()>;
+    fn program_started(&mut self, pid: Pid) -> Result<()>;
     /// A process is at the first instruction of a program: the first one, and after each
     /// exec.
-    fn image(&mut self, _pid: Pid, _image: &Image) {}
+    fn image_started(&mut self, _pid: Pid, _image: &ExecImage) {}
     /// A process mapped a part of a file that can be executed.
-    fn mapped(&mut self, _pid: Pid, _mapping: &Mapping) {}
+    fn mapped(&mut self, _pid: Pid, _mapping: &MemoryMapping) {}
     /// Whether it wants to know of such mappings.
     fn wants_mappings(&self) -> bool {
         false
     }
     /// What is to hold now, `at` being the time since the start. Wants to be called some
     /// dozens of times a second.
-    fn phase(&mut self, at: Nanos) -> Holding;
+    fn active_phases(&mut self, at: Nanos) -> ActivePhases;
     /// Whether nothing will change any more.
     fn is_over(&self) -> bool {
         false
@@ -57,32 +57,32 @@ pub trait Progress {
 /// Follows the phases of a placement; `None` where there is only one. With `by_time` no
 /// synchronisation points are counted.
 #[must_use]
-pub fn follow(placement: &Placement, by_time: bool) -> Option<Box<dyn Progress>> {
+pub fn follow(placement: &Placement, by_time: bool) -> Option<Box<dyn PhaseProgress>> {
     let phases = &placement.phases;
     if phases.len() < 2 {
         return None;
     }
     // A placement that was read has intervals that are times.
     let interval = placement.policy.phase_intervals().unwrap_or_default();
-    let pace = Pace::new(phases);
-    let kinds = pace.kinds();
+    let pace = PhasePace::new(phases);
+    let kinds = pace.telling_kinds();
     // A run that was one process with no children is counted as such: whatever else it
     // starts now was not counted then.
     let heirs = match placement.processes.len() {
-        0 | 1 => Heirs::Threads,
-        _ => Heirs::Processes,
+        0 | 1 => InheritScope::Threads,
+        _ => InheritScope::Processes,
     };
-    let counters = (!by_time && kinds.contains(&true)).then(|| Counters::new(kinds, heirs));
-    Some(Box::new(Follow {
+    let counters = (!by_time && kinds.contains(&true)).then(|| SyncCounters::new(kinds, heirs));
+    Some(Box::new(PhaseFollower {
         why_time: match (by_time, kinds.contains(&true)) {
             (true, _) => Some("as asked for".to_owned()),
             (_, false) => Some("the traced run passed no barrier".to_owned()),
             _ => None,
         },
         pace,
-        intervals: Intervals::new(phases, interval.threads, interval.pages),
+        intervals: ChangeIntervals::new(phases, interval.threads, interval.pages),
         counters,
-        estimate: Estimate::new(placed(placement)),
+        estimate: SyncEstimate::new(placed(placement)),
         counts: [None; 4],
         next_look: 0,
         is_told: false,
@@ -96,41 +96,41 @@ fn placed(placement: &Placement) -> u64 {
     most as u64
 }
 
-struct Follow {
-    pace: Pace,
-    intervals: Intervals,
-    counters: Option<Counters>,
+struct PhaseFollower {
+    pace: PhasePace,
+    intervals: ChangeIntervals,
+    counters: Option<SyncCounters>,
     /// Why phases go by time, where they do.
     why_time: Option<String>,
-    estimate: Estimate,
-    counts: Known,
+    estimate: SyncEstimate,
+    counts: KnownSyncCounts,
     next_look: Nanos,
     /// Somebody tells of programs and what they map.
     is_told: bool,
 }
 
-impl Follow {
+impl PhaseFollower {
     fn look(&mut self, at: Nanos) {
         let Some(counters) = self.counters.as_mut().filter(|_| at >= self.next_look) else {
             return;
         };
         let start = Instant::now();
         let was_on = self.estimate.is_on();
-        self.counts = self.estimate.passed(at, &counters.values());
+        self.counts = self.estimate.estimate_passed(at, &counters.values());
         if self.estimate.is_on() != was_on {
-            counters.turn(self.estimate.is_on());
+            counters.enable(self.estimate.is_on());
         }
         let rest = (start.elapsed() * LOOKS).as_nanos() as Nanos;
         self.next_look = at.saturating_add(rest.max(LOOK));
     }
 }
 
-impl Progress for Follow {
-    fn started(&mut self, _: Pid) -> Result<()> {
+impl PhaseProgress for PhaseFollower {
+    fn program_started(&mut self, _: Pid) -> Result<()> {
         if self.counters.is_none() {
             return Ok(());
         }
-        match Counters::cost() {
+        match SyncCounters::cost_per_call() {
             Ok(cost) => self.estimate.cost = cost,
             Err(e) => {
                 self.why_time = Some(refusal(&e));
@@ -140,14 +140,14 @@ impl Progress for Follow {
         Ok(())
     }
 
-    fn image(&mut self, pid: Pid, image: &Image) {
+    fn image_started(&mut self, pid: Pid, image: &ExecImage) {
         self.is_told = true;
         if let Some(counters) = &mut self.counters {
             counters.image(pid, image);
         }
     }
 
-    fn mapped(&mut self, pid: Pid, mapping: &Mapping) {
+    fn mapped(&mut self, pid: Pid, mapping: &MemoryMapping) {
         if let Some(counters) = &mut self.counters {
             counters.mapped(pid, mapping);
         }
@@ -157,13 +157,13 @@ impl Progress for Follow {
         self.counters.is_some()
     }
 
-    fn phase(&mut self, at: Nanos) -> Holding {
+    fn active_phases(&mut self, at: Nanos) -> ActivePhases {
         self.look(at);
         let reached = self.pace.advance(at, &self.counts);
         if self.pace.is_last() {
             self.counters = None;
         }
-        self.intervals.hold(at, reached)
+        self.intervals.active_phases(at, reached)
     }
 
     fn is_over(&self) -> bool {
@@ -187,7 +187,7 @@ impl Progress for Follow {
             Some(_) => "at the pace of the run until then",
             None => "as in the traced run, which was slower: changes come late or never",
         };
-        match self.pace.ways() {
+        match self.pace.reached_by() {
             (_, true) => Some(format!("Phases went by time, {late}: {}.", why())),
             (false, false) if self.why_time.is_some() => {
                 Some(format!("Phases went by time, {late}: {}.", why()))

@@ -9,7 +9,7 @@
 use hither_profile::{Nanos, PlacedPhase};
 
 /// Counts of each kind of synchronisation point, as in [`hither_profile::Slice::sync`].
-pub type Counts = [u64; 4];
+pub type SyncCounts = [u64; 4];
 
 const PARALLEL: usize = hither_sys::wire::SYNC_OMP_PARALLEL as usize;
 /// Parallel regions are counted once however many threads there are: they are the clock
@@ -19,15 +19,15 @@ const ENOUGH: u64 = 16;
 const LATE: u64 = 4;
 
 #[derive(Clone, Debug)]
-struct Boundary {
+struct PhaseBoundary {
     start: Nanos,
-    sync: Counts,
+    sync: SyncCounts,
 }
 
 /// How far the run has come.
 #[derive(Clone, Debug)]
-pub struct Pace {
-    phases: Vec<Boundary>,
+pub struct PhasePace {
+    phases: Vec<PhaseBoundary>,
     reached: usize,
     /// Time of the run and of the traced run at a moment that both are known of.
     anchor: (Nanos, Nanos),
@@ -39,13 +39,13 @@ pub struct Pace {
     by_time: bool,
 }
 
-impl Pace {
-    pub fn new(phases: &[PlacedPhase]) -> Pace {
-        let boundary = |p: &PlacedPhase| Boundary {
+impl PhasePace {
+    pub fn new(phases: &[PlacedPhase]) -> PhasePace {
+        let boundary = |p: &PlacedPhase| PhaseBoundary {
             start: p.start,
             sync: p.sync,
         };
-        Pace {
+        PhasePace {
             phases: phases.iter().map(boundary).collect(),
             reached: 0,
             anchor: (0, 0),
@@ -56,7 +56,7 @@ impl Pace {
     }
 
     /// Whether some phases were reached by counting, and some by time.
-    pub fn ways(&self) -> (bool, bool) {
+    pub fn reached_by(&self) -> (bool, bool) {
         (self.by_count, self.by_time)
     }
 
@@ -70,7 +70,7 @@ impl Pace {
     }
 
     /// Kinds that tell phases apart.
-    pub fn kinds(&self) -> [bool; 4] {
+    pub fn telling_kinds(&self) -> [bool; 4] {
         let last = self.phases.last().map_or([0; 4], |p| p.sync);
         last.map(|count| count > 0)
     }
@@ -81,10 +81,10 @@ impl Pace {
         while let Some(next) = self.phases.get(self.reached + 1) {
             let growth = self.growth(counts);
             if growth.iter().all(|g| *g == 0) {
-                if at < self.due(next.start) {
+                if at < self.due_time(next.start) {
                     break;
                 }
-                self.anchor = (self.due(next.start), next.start);
+                self.anchor = (self.due_time(next.start), next.start);
                 self.by_time = true;
             } else {
                 if !is_passed(&next.sync, &growth, counts) {
@@ -103,7 +103,7 @@ impl Pace {
 
     /// Synchronisation points between the phase reached and the next, of kinds that can be
     /// counted.
-    fn growth(&self, counts: &[Option<u64>; 4]) -> Counts {
+    fn growth(&self, counts: &[Option<u64>; 4]) -> SyncCounts {
         let (before, after) = (&self.phases[self.reached], &self.phases[self.reached + 1]);
         std::array::from_fn(|kind| match counts[kind] {
             Some(_) => after.sync[kind].saturating_sub(before.sync[kind]),
@@ -111,7 +111,7 @@ impl Pace {
         })
     }
 
-    fn due(&self, start: Nanos) -> Nanos {
+    fn due_time(&self, start: Nanos) -> Nanos {
         let (here, there) = self.anchor;
         let wait = start.saturating_sub(there) as f64 * self.ratio;
         here.saturating_add(wait as Nanos)
@@ -119,19 +119,19 @@ impl Pace {
 }
 
 /// Whether counts have come to `wanted`, where kinds grow by `growth` before.
-fn is_passed(wanted: &Counts, growth: &Counts, counts: &[Option<u64>; 4]) -> bool {
+fn is_passed(wanted: &SyncCounts, growth: &SyncCounts, counts: &[Option<u64>; 4]) -> bool {
     let count = |kind: usize| counts[kind].unwrap_or(0);
     let mut kinds = (0..wanted.len()).filter(|&k| growth[k] > 0);
     if kinds.all(|k| count(k) >= wanted[k]) {
         return true;
     }
-    let clock = clock(growth);
+    let clock = best_clock(growth);
     let late = (growth[clock] / LATE).max(1);
     count(clock) >= wanted[clock].saturating_add(late)
 }
 
 /// The kind that tells progress best.
-fn clock(growth: &Counts) -> usize {
+fn best_clock(growth: &SyncCounts) -> usize {
     let most = (0..growth.len()).rev().max_by_key(|&k| growth[k]);
     match growth[PARALLEL] >= ENOUGH {
         true => PARALLEL,

@@ -1,30 +1,30 @@
 use super::*;
 
 /// What happens, and the unit that the thread is to get.
-enum Event {
+enum RuleEvent {
     Start(Pid, Option<u32>),
     Thread(Tid, Tid),
     Fork(Tid, Pid),
     Exec(Pid, Tid, Option<u32>),
     End(Tid),
 }
-use Event::{End, Exec, Fork, Start, Thread};
+use RuleEvent::{End, Exec, Fork, Start, Thread};
 
 #[track_caller]
-fn check(mut rule: Rule, events: &[(Event, Option<u32>)]) -> Rule {
-    let image = |rank: &Option<u32>| Image {
+fn check(mut rule: RuleGuide, events: &[(RuleEvent, Option<u32>)]) -> RuleGuide {
+    let image = |rank: &Option<u32>| ExecImage {
         rank: *rank,
-        ..Image::default()
+        ..ExecImage::default()
     };
     for (at, (event, expected)) in events.iter().enumerate() {
         let seat = match event {
-            Start(pid, rank) => rule.started(*pid, &image(rank)),
-            Thread(creator, tid) => rule.thread(*creator, *tid, 0),
-            Fork(creator, pid) => rule.forked(*creator, *pid, false),
-            Exec(pid, tid, rank) => rule.execed(*pid, *tid, &image(rank)),
+            Start(pid, rank) => rule.program_started(*pid, &image(rank)),
+            Thread(creator, tid) => rule.thread_created(*creator, *tid, 0),
+            Fork(creator, pid) => rule.process_forked(*creator, *pid, false),
+            Exec(pid, tid, rank) => rule.process_execed(*pid, *tid, &image(rank)),
             End(tid) => {
-                rule.ended(*tid);
-                Seat::default()
+                rule.thread_ended(*tid);
+                InitialPlacement::default()
             }
         };
         assert_eq!(seat.cpu, expected.map(Cpu), "event {at}");
@@ -33,8 +33,8 @@ fn check(mut rule: Rule, events: &[(Event, Option<u32>)]) -> Rule {
     rule
 }
 
-fn order(units: &[u32]) -> Rule {
-    Rule::new(units.iter().copied().map(Cpu).collect(), None, true)
+fn order(units: &[u32]) -> RuleGuide {
+    RuleGuide::new(units.iter().copied().map(Cpu).collect(), None, true)
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn exec_ends_the_other_threads_and_takes_the_process_number() {
 #[test]
 fn ranks_take_the_units_of_their_numbers() {
     let job = |ranks, expected: [u32; 4]| {
-        let rule = Rule::new((0..4).map(Cpu).collect(), None, ranks);
+        let rule = RuleGuide::new((0..4).map(Cpu).collect(), None, ranks);
         check(
             rule,
             &[
@@ -144,7 +144,7 @@ fn ranks_take_the_units_of_their_numbers() {
 fn skipped_threads_take_no_unit() {
     let list = "0,2".parse().expect("a list");
     check(
-        Rule::new(vec![Cpu(5), Cpu(7)], Some(list), true),
+        RuleGuide::new(vec![Cpu(5), Cpu(7)], Some(list), true),
         &[
             (Start(10, None), None),
             (Thread(10, 11), Some(5)),

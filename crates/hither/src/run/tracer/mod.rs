@@ -17,51 +17,51 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use hither_profile::Nanos;
-use hither_sys::affinity::Mask;
-use hither_sys::ptrace::{self, Event, Until};
+use hither_sys::affinity::CpuMask;
+use hither_sys::ptrace::{self, ResumeMode, TraceeEvent};
 use nix::libc;
 
-use super::followed_threads::Threads;
-use super::guide::{Bind, Guide};
-use super::handover::{self, Job, Report};
-use super::outcome::Outcome;
-use super::syscall_restart::hide_interruption;
-use crate::follow::cpu_time::{nanos, own_time};
-use crate::follow::remote_syscall::{Borrowed, Vdso};
+use super::followed_threads::FollowedThreads;
+use super::guide::{PageBind, PlacementGuide};
+use super::handover::{self, FollowJob, FollowReport};
+use super::outcome::RunOutcome;
+use super::syscall_restart::restart_syscall;
+use crate::follow::cpu_time::{own_time, to_nanos};
+use crate::follow::remote_syscall::{BorrowedThread, Vdso};
 use hither_sys::{Cpu, Node, Pid, Tid};
 use pending::PendingSyscall;
-use phase_ticker::Ticks;
+use phase_ticker::PhaseTicker;
 
 /// A process that lives.
 #[derive(Clone, Debug, Default)]
-struct Process {
+struct TracedProcess {
     /// Where it has the kernel's own code; `None`: nowhere, or not for 64 bits.
     pub vdso: Option<u64>,
     /// It has filters of its own, which might kill it for calls of ours.
-    pub shut_in: bool,
+    pub filters_syscalls: bool,
 }
 
-pub struct Engine<'a> {
-    guide: &'a mut (dyn Guide + 'static),
-    ticks: Ticks<'a>,
-    threads: Threads,
-    processes: HashMap<Pid, Process>,
+pub struct PtraceEngine<'a> {
+    guide: &'a mut (dyn PlacementGuide + 'static),
+    ticks: PhaseTicker<'a>,
+    threads: FollowedThreads,
+    processes: HashMap<Pid, TracedProcess>,
     /// What threads are in the middle of.
-    doing: HashMap<Tid, PendingSyscall>,
+    pending: HashMap<Tid, PendingSyscall>,
     /// New threads whose creator has not told of them yet, since when.
-    unborn: HashMap<Tid, (Event, Instant)>,
+    unannounced: HashMap<Tid, (TraceeEvent, Instant)>,
     /// Threads whose process has lost its first thread, to be told to stop at their ends.
-    widows: HashSet<Tid>,
+    leaderless: HashSet<Tid>,
     /// Who stopped last, and the unit that this process runs on.
     place: (Tid, Option<Cpu>),
     /// Events got while waiting for others.
-    queue: VecDeque<(Tid, Event)>,
+    queue: VecDeque<(Tid, TraceeEvent)>,
     main: Pid,
     main_stopped: bool,
     /// The mask that the program started with.
-    allowed: Mask,
+    allowed: CpuMask,
     began: Instant,
-    outcome: Outcome,
+    outcome: RunOutcome,
     vdso: Vdso,
     strict: bool,
     front: Pid,
@@ -70,27 +70,27 @@ pub struct Engine<'a> {
     gate: Option<UnixStream>,
 }
 
-impl<'a> Engine<'a> {
+impl<'a> PtraceEngine<'a> {
     /// `pid` is attached to and waits to be let through.
-    pub fn new(job: Job<'a>, pid: Pid) -> Self {
-        let mut threads = Threads::default();
-        let allowed = Mask::of(pid).unwrap_or_default();
+    pub fn new(job: FollowJob<'a>, pid: Pid) -> Self {
+        let mut threads = FollowedThreads::default();
+        let allowed = CpuMask::of_thread(pid).unwrap_or_default();
         threads.add(pid, pid, Rc::new(allowed.clone()), false);
-        Engine {
-            ticks: Ticks::new(job.progress, job.guide.phases()),
+        PtraceEngine {
+            ticks: PhaseTicker::new(job.progress, job.guide.phase_count()),
             guide: job.guide,
             threads,
-            processes: HashMap::from([(pid, Process::default())]),
-            doing: HashMap::new(),
-            unborn: HashMap::new(),
-            widows: HashSet::new(),
+            processes: HashMap::from([(pid, TracedProcess::default())]),
+            pending: HashMap::new(),
+            unannounced: HashMap::new(),
+            leaderless: HashSet::new(),
             place: (0, None),
             queue: VecDeque::new(),
             main: pid,
             main_stopped: false,
             allowed,
             began: Instant::now(),
-            outcome: Outcome::default(),
+            outcome: RunOutcome::default(),
             vdso: Vdso::read(),
             strict: job.strict,
             front: job.front,
@@ -101,71 +101,75 @@ impl<'a> Engine<'a> {
 
     /// Follows to the end of the last process.
     pub fn run(mut self) {
-        while let Some((tid, event)) = self.next() {
+        while let Some((tid, event)) = self.next_event() {
             self.outcome.cost.stops += 1;
-            match self.handle(tid, event) {
+            match self.handle_stop(tid, event) {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => {}
                 Err(error) => {
                     self.note(format!(
                         "a stop of the program could not be handled ({error})"
                     ));
-                    let _ = ptrace::resume(tid, Until::Event, 0);
+                    let _ = ptrace::resume(tid, ResumeMode::Cont, 0);
                 }
             }
         }
-        self.report();
+        self.send_report();
     }
 
-    fn handle(&mut self, tid: Tid, event: Event) -> io::Result<()> {
+    fn handle_stop(&mut self, tid: Tid, event: TraceeEvent) -> io::Result<()> {
         let known = self.threads.live.contains_key(&tid);
-        if matches!(event, Event::Trap | Event::GroupStop(_)) && self.widows.remove(&tid) {
-            hide_interruption(tid)?;
-            ptrace::stop_at_end(tid, true)?;
+        if matches!(event, TraceeEvent::Trap | TraceeEvent::GroupStop(_))
+            && self.leaderless.remove(&tid)
+        {
+            restart_syscall(tid)?;
+            ptrace::set_trace_exit(tid, true)?;
         }
-        if matches!(event, Event::Created { .. } | Event::Seccomp) {
-            self.come_near(tid);
+        if matches!(event, TraceeEvent::Created { .. } | TraceeEvent::Seccomp) {
+            self.follow_cpu(tid);
         }
         match event {
-            Event::Trap | Event::GroupStop(_) if !known => {
-                self.unborn.insert(tid, (event, Instant::now()));
+            TraceeEvent::Trap | TraceeEvent::GroupStop(_) if !known => {
+                self.unannounced.insert(tid, (event, Instant::now()));
             }
-            Event::Trap | Event::GroupStop(_) if self.ticks.moves.contains_key(&tid) => {
-                self.change_pages(tid)?;
+            TraceeEvent::Trap | TraceeEvent::GroupStop(_)
+                if self.ticks.moves.contains_key(&tid) =>
+            {
+                self.bind_interrupted(tid)?;
             }
-            Event::Exited(_) | Event::Killed(_) => self.gone(tid, event),
-            Event::Signal(signal) => ptrace::resume(tid, Until::Event, signal)?,
-            Event::GroupStop(_) => {
+            TraceeEvent::Exited(_) | TraceeEvent::Killed(_) => self.thread_gone(tid, event),
+            TraceeEvent::Signal(signal) => ptrace::resume(tid, ResumeMode::Cont, signal)?,
+            TraceeEvent::GroupStop(_) => {
                 self.main_stopped |= tid == self.main;
                 ptrace::listen(tid)?;
             }
-            Event::Trap => {
+            TraceeEvent::Trap => {
                 if tid == self.main && std::mem::take(&mut self.main_stopped) {
                     // Whoever continued the program need not know of the front.
                     if nix::unistd::getppid().as_raw() == self.front {
-                        let _ = hither_sys::process::send(self.front, libc::SIGCONT);
+                        let _ = hither_sys::process::send_signal(self.front, libc::SIGCONT);
                     }
                 }
-                ptrace::resume(tid, Until::Event, 0)?;
+                ptrace::resume(tid, ResumeMode::Cont, 0)?;
             }
-            Event::Syscall => self.after_call(tid)?,
-            Event::Seccomp => self.before_call(tid)?,
-            Event::Created { vfork } => self.created(tid, vfork)?,
-            Event::Exec => self.exec(tid)?,
-            Event::Exit => self.ending(tid)?,
+            TraceeEvent::Syscall => self.syscall_exit(tid)?,
+            TraceeEvent::Seccomp => self.syscall_entry(tid)?,
+            TraceeEvent::Created { vfork } => self.clone_event(tid, vfork)?,
+            TraceeEvent::Exec => self.exec_event(tid)?,
+            TraceeEvent::Exit => self.exit_event(tid)?,
         }
         Ok(())
     }
 
     /// Moves to the unit of a thread that stops again and again: while it stands still, that
     /// unit is free, and waking somebody on the same one is several times as fast.
-    fn come_near(&mut self, tid: Tid) {
+    fn follow_cpu(&mut self, tid: Tid) {
         let (last, here) = self.place;
         self.place.0 = tid;
-        let Some(seat) = self.threads.live.get(&tid).and_then(|t| t.seat) else {
+        let Some(seat) = self.threads.live.get(&tid).and_then(|t| t.assigned_cpu) else {
             return;
         };
-        if last == tid && here != Some(seat) && Mask::one(seat.0).give(0).is_ok() {
+        if last == tid && here != Some(seat) && CpuMask::single(seat.0).set_affinity(0).is_ok() {
             self.place.1 = Some(seat);
         }
     }
@@ -177,17 +181,23 @@ impl<'a> Engine<'a> {
     }
 
     fn elapsed(&self) -> Nanos {
-        nanos(self.began.elapsed())
+        to_nanos(self.began.elapsed())
     }
 
     /// Binds pages of a process, `tid` being a stopped thread of it. With `touched`, those
     /// that have memory already are moved. With `again`, the thread is to be stopped once
     /// more when it is let go.
-    fn bind(&mut self, tid: Tid, binds: &[Bind], touched: bool, again: bool) -> io::Result<()> {
+    fn bind_pages(
+        &mut self,
+        tid: Tid,
+        binds: &[PageBind],
+        touched: bool,
+        again: bool,
+    ) -> io::Result<()> {
         if binds.is_empty() {
             return Ok(());
         }
-        let Some(syscall) = self.lender(tid) else {
+        let Some(syscall) = self.syscall_address(tid) else {
             return Ok(());
         };
         let mode = if self.strict {
@@ -198,9 +208,9 @@ impl<'a> Engine<'a> {
         let flags = if touched { MPOL_MF_MOVE } else { 0 };
         let mut errors: Vec<(Node, i64)> = Vec::new();
         let vdso = syscall.0;
-        let mut thread = Borrowed::take(tid, vdso + syscall.1, &mut self.queue)?;
+        let mut thread = BorrowedThread::borrow(tid, vdso + syscall.1, &mut self.queue)?;
         for bind in binds {
-            let Some((mask, bits)) = self.vdso.mask(bind.node) else {
+            let Some((mask, bits)) = self.vdso.node_mask_offset(bind.node) else {
                 errors.push((bind.node, i64::from(libc::EINVAL)));
                 continue;
             };
@@ -213,21 +223,21 @@ impl<'a> Engine<'a> {
                 flags,
             ];
             self.outcome.cost.injected += 1;
-            let result = thread.call(libc::SYS_mbind, arguments)?;
+            let result = thread.make_syscall(libc::SYS_mbind, arguments)?;
             if result < 0 {
                 errors.push((bind.node, -result));
             }
         }
         thread.give_back(again)?;
         for (node, error) in errors {
-            self.refused(node, error);
+            self.note_mbind_error(node, error);
         }
         Ok(())
     }
 
     /// mbind failed. A range with holes in it is bound but for them all the same, and not
     /// all that moved may be moved.
-    fn refused(&mut self, node: Node, error: i64) {
+    fn note_mbind_error(&mut self, node: Node, error: i64) {
         let error = i32::try_from(error).unwrap_or(libc::EINVAL);
         if error != libc::EFAULT && error != libc::EIO {
             let error = io::Error::from_raw_os_error(error);
@@ -239,11 +249,11 @@ impl<'a> Engine<'a> {
     }
 
     /// Where the process of `tid` has the vdso, and a `syscall` instruction in it.
-    fn lender(&mut self, tid: Tid) -> Option<(u64, u64)> {
+    fn syscall_address(&mut self, tid: Tid) -> Option<(u64, u64)> {
         let pid = self.threads.live.get(&tid)?.pid;
         let process = self.processes.get(&pid)?;
-        let why = match (process.vdso, self.vdso.syscall()) {
-            _ if process.shut_in => "has filtered its own system calls (seccomp)",
+        let why = match (process.vdso, self.vdso.syscall_offset()) {
+            _ if process.filters_syscalls => "has filtered its own system calls (seccomp)",
             (Some(vdso), Some(syscall)) => return Some((vdso, syscall)),
             _ => "is no 64-bit program or has no vdso",
         };
@@ -254,12 +264,12 @@ impl<'a> Engine<'a> {
     }
 
     /// Tells the front how things are, once.
-    fn report(&mut self) {
+    fn send_report(&mut self) {
         let Some(sink) = self.sink.take() else {
             return;
         };
         for tid in self.threads.live.keys().copied().collect::<Vec<_>>() {
-            self.threads.look(tid);
+            self.threads.update_status(tid);
         }
         for pid in self.processes.keys().copied().collect::<Vec<_>>() {
             self.read_back(pid, pid);
@@ -269,7 +279,7 @@ impl<'a> Engine<'a> {
         outcome.notes.extend(self.guide.notes());
         outcome.notes.extend(self.ticks.note());
         outcome.cost.cpu = own_time();
-        handover::tell(sink, Report::Over(Box::new(outcome)));
+        handover::send_report(sink, FollowReport::Over(Box::new(outcome)));
     }
 }
 

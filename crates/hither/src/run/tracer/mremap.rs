@@ -5,15 +5,15 @@ use std::io;
 
 use nix::libc;
 
-use super::Engine;
+use super::PtraceEngine;
 use crate::follow::proc_maps::{self, whole_pages};
-use crate::follow::remote_syscall::Borrowed;
+use crate::follow::remote_syscall::BorrowedThread;
 use hither_sys::ptrace::{self, Registers};
 use hither_sys::Tid;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wish {
+struct MremapRequest {
     old: u64,
     old_length: u64,
     new_length: u64,
@@ -21,7 +21,7 @@ struct Wish {
 }
 
 /// Parts [start, length) that the range is made of; empty when there is a hole in it.
-fn parts(mappings: &[(u64, u64)], wish: Wish) -> Vec<(u64, u64)> {
+fn mapped_parts(mappings: &[(u64, u64)], wish: MremapRequest) -> Vec<(u64, u64)> {
     let end = wish.old + wish.old_length;
     let mut at = wish.old;
     let mut parts = Vec::new();
@@ -39,11 +39,11 @@ fn parts(mappings: &[(u64, u64)], wish: Wish) -> Vec<(u64, u64)> {
     }
 }
 
-impl Engine<'_> {
+impl PtraceEngine<'_> {
     /// mremap failed in thread `tid`. Where it was our fault, does what it asked for and
     /// changes its answer; the registers as they are then.
-    pub(super) fn mend_mremap(&mut self, tid: Tid, registers: Registers) -> io::Result<Registers> {
-        let wish = Wish {
+    pub(super) fn redo_mremap(&mut self, tid: Tid, registers: Registers) -> io::Result<Registers> {
+        let wish = MremapRequest {
             old: registers.rdi,
             old_length: whole_pages(registers.rsi),
             new_length: whole_pages(registers.rdx),
@@ -55,14 +55,14 @@ impl Engine<'_> {
             return Ok(registers);
         }
         let pid = self.threads.live.get(&tid).map_or(tid, |t| t.pid);
-        let mappings = proc_maps::mappings(pid);
+        let mappings = proc_maps::read_mappings(pid);
         let mappings: Vec<_> = mappings.iter().map(|m| (m.address, m.length)).collect();
-        let parts = parts(&mappings, wish);
+        let parts = mapped_parts(&mappings, wish);
         if parts.len() < 2 {
             return Ok(registers);
         }
         let answer = match wish.may_move {
-            true => self.enlarge(tid, wish, &parts)?,
+            true => self.grow_by_parts(tid, wish, &parts)?,
             false => -i64::from(libc::ENOMEM),
         };
         let mended = Registers {
@@ -74,12 +74,17 @@ impl Engine<'_> {
     }
 
     /// Finds room, moves part by part there, the last one with what is new.
-    fn enlarge(&mut self, tid: Tid, wish: Wish, parts: &[(u64, u64)]) -> io::Result<i64> {
+    fn grow_by_parts(
+        &mut self,
+        tid: Tid,
+        wish: MremapRequest,
+        parts: &[(u64, u64)],
+    ) -> io::Result<i64> {
         let no_memory = -i64::from(libc::ENOMEM);
-        let Some((vdso, syscall)) = self.lender(tid) else {
+        let Some((vdso, syscall)) = self.syscall_address(tid) else {
             return Ok(no_memory);
         };
-        let mut thread = Borrowed::take(tid, vdso + syscall, &mut self.queue)?;
+        let mut thread = BorrowedThread::borrow(tid, vdso + syscall, &mut self.queue)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let nothing = u64::from(libc::PROT_NONE.unsigned_abs());
         let room = [
@@ -90,7 +95,7 @@ impl Engine<'_> {
             u64::MAX,
             0,
         ];
-        let room = thread.call(libc::SYS_mmap, room)?;
+        let room = thread.make_syscall(libc::SYS_mmap, room)?;
         let mut answer = room;
         let to = room.cast_unsigned();
         let flags = u64::from((libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED).unsigned_abs());
@@ -102,7 +107,7 @@ impl Engine<'_> {
             } else {
                 length
             };
-            let moved = thread.call(
+            let moved = thread.make_syscall(
                 libc::SYS_mremap,
                 [start, length, longer, flags, to + offset, 0],
             )?;
@@ -120,13 +125,13 @@ mod tests {
 
     #[track_caller]
     fn check(mappings: &[(u64, u64)], old: (u64, u64), expected: &[(u64, u64)]) {
-        let wish = Wish {
+        let wish = MremapRequest {
             old: old.0,
             old_length: old.1,
             new_length: 2 * old.1,
             may_move: true,
         };
-        assert_eq!(parts(mappings, wish), expected);
+        assert_eq!(mapped_parts(mappings, wish), expected);
     }
 
     #[test]

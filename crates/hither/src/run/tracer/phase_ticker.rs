@@ -6,30 +6,30 @@ use hither_sys::{Pid, Tid};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::follow::proc_maps::Mapping;
-use crate::run::guide::{Bind, Holding, Image};
-use crate::run::page_moves::Moves;
-use crate::run::progress::Progress;
+use crate::follow::proc_maps::MemoryMapping;
+use crate::run::guide::{ActivePhases, ExecImage, PageBind};
+use crate::run::page_moves::PageMoveQueue;
+use crate::run::progress::PhaseProgress;
 
 /// The phases that are still to come.
-pub struct Ticks<'a> {
-    pub(super) progress: Option<&'a mut (dyn Progress + 'static)>,
-    pub(super) holding: Holding,
+pub struct PhaseTicker<'a> {
+    pub(super) progress: Option<&'a mut (dyn PhaseProgress + 'static)>,
+    pub(super) active: ActivePhases,
     /// SIGCHLD, which is held back in this process.
     pub(super) children: Option<SignalFd>,
     /// Pages to bind as soon as this thread stands still.
-    pub moves: HashMap<Tid, Vec<Bind>>,
+    pub moves: HashMap<Tid, Vec<PageBind>>,
     /// Pages with memory that are yet to be moved, by process.
-    pub pending: VecDeque<(Pid, Moves)>,
+    pub pending: VecDeque<(Pid, PageMoveQueue)>,
     pub(super) looked: Instant,
 }
 
-impl<'a> Ticks<'a> {
-    pub fn new(progress: Option<&'a mut (dyn Progress + 'static)>, phases: usize) -> Self {
+impl<'a> PhaseTicker<'a> {
+    pub fn new(progress: Option<&'a mut (dyn PhaseProgress + 'static)>, phases: usize) -> Self {
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ticks {
+        PhaseTicker {
             progress: progress.filter(|_| phases > 1),
-            holding: Holding::default(),
+            active: ActivePhases::default(),
             children: SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), flags).ok(),
             moves: HashMap::new(),
             pending: VecDeque::new(),
@@ -38,14 +38,14 @@ impl<'a> Ticks<'a> {
     }
 
     /// A program is at its first instruction.
-    pub fn image(&mut self, pid: Pid, image: &Image) {
+    pub fn image_started(&mut self, pid: Pid, image: &ExecImage) {
         if let Some(progress) = &mut self.progress {
-            progress.image(pid, image);
+            progress.image_started(pid, image);
         }
     }
 
     /// A process mapped something.
-    pub fn mapped(&mut self, pid: Pid, mapping: &Mapping) {
+    pub fn mapped(&mut self, pid: Pid, mapping: &MemoryMapping) {
         if let Some(progress) = &mut self.progress {
             progress.mapped(pid, mapping);
         }

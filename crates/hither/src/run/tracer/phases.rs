@@ -5,26 +5,26 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use hither_sys::ptrace::{self, Event, Until};
+use hither_sys::ptrace::{self, ResumeMode, TraceeEvent};
 use hither_sys::{Pid, Tid};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
-use super::Engine;
-use crate::run::guide::Bind;
+use super::PtraceEngine;
+use crate::run::guide::PageBind;
 use crate::run::outcome::PhaseOutcome;
-use crate::run::page_moves::{move_pages, Moves};
-use crate::run::syscall_restart::{hide_interruption, unwilling};
+use crate::run::page_moves::{move_pages, PageMoveQueue};
+use crate::run::syscall_restart::{interruption_cost, restart_syscall};
 
 /// Between two looks at how far the program has come.
 const TICK: Duration = Duration::from_millis(20);
 
-impl Engine<'_> {
+impl PtraceEngine<'_> {
     /// The program is there and has not run yet.
     pub(super) fn start_ticks(&mut self, pid: Pid) {
         let Some(progress) = &mut self.ticks.progress else {
             return;
         };
-        if let Err(error) = progress.started(pid) {
+        if let Err(error) = progress.program_started(pid) {
             self.ticks.progress = None;
             self.note(format!(
                 "its progress cannot be followed, so it stayed in the first phase ({error:#})"
@@ -33,29 +33,29 @@ impl Engine<'_> {
     }
 
     /// The next event; `None` when nobody is left.
-    pub(super) fn next(&mut self) -> Option<(Tid, Event)> {
+    pub(super) fn next_event(&mut self) -> Option<(Tid, TraceeEvent)> {
         loop {
             if let Some(event) = self.queue.pop_front() {
                 return Some(event);
             }
-            let patient = self.ticks.are_over() && self.unborn.is_empty();
+            let patient = self.ticks.are_over() && self.unannounced.is_empty();
             if !patient && self.ticks.looked.elapsed() >= TICK {
                 self.ticks.looked = Instant::now();
                 self.adopt_orphans();
-                self.look_up();
-                self.move_some();
+                self.check_progress();
+                self.migrate_batch();
             }
             let threads = &mut self.threads;
-            let next = ptrace::wait_seeing(None, patient, |tid| threads.look(tid));
+            let next = ptrace::wait_before_reap(None, patient, |tid| threads.update_status(tid));
             if let Some(event) = next.ok()? {
                 return Some(event);
             }
-            self.doze();
+            self.wait_for_event();
         }
     }
 
     /// Waits for an event, or for a while.
-    fn doze(&self) {
+    fn wait_for_event(&self) {
         let Some(children) = &self.ticks.children else {
             std::thread::sleep(Duration::from_millis(1));
             return;
@@ -69,17 +69,17 @@ impl Engine<'_> {
     }
 
     /// Looks how far the program has come, and follows it into the phase that holds now.
-    fn look_up(&mut self) {
+    fn check_progress(&mut self) {
         let at = self.elapsed();
         let Some(progress) = &mut self.ticks.progress else {
             return;
         };
-        let holding = progress.phase(at);
-        if holding == self.ticks.holding {
+        let holding = progress.active_phases(at);
+        if holding == self.ticks.active {
             return;
         }
-        self.ticks.holding = holding;
-        let change = self.guide.enter(holding);
+        self.ticks.active = holding;
+        let change = self.guide.enter_phases(holding);
         let mut outcome = PhaseOutcome {
             phase: holding.threads.max(holding.pages),
             at,
@@ -93,17 +93,19 @@ impl Engine<'_> {
         }
         self.outcome.phases.push(outcome);
         for (pid, binds) in change.pages {
-            self.ticks.pending.push_back((pid, Moves::new(&binds)));
-            self.interrupt_one(pid, binds);
+            self.ticks
+                .pending
+                .push_back((pid, PageMoveQueue::new(&binds)));
+            self.interrupt_for_bind(pid, binds);
         }
     }
 
     /// Moves the next few pages.
-    pub(super) fn move_some(&mut self) {
+    pub(super) fn migrate_batch(&mut self) {
         let Some((pid, moves)) = self.ticks.pending.front_mut() else {
             return;
         };
-        let (pages, nodes) = moves.batch();
+        let (pages, nodes) = moves.next_batch();
         match (
             move_pages(*pid, &pages, &nodes),
             self.outcome.phases.last_mut(),
@@ -116,12 +118,12 @@ impl Engine<'_> {
 
     /// Has the policy of pages changed by one thread of a process, the one that minds an
     /// interruption least.
-    pub(super) fn interrupt_one(&mut self, pid: Pid, binds: Vec<Bind>) {
-        let threads = self.threads.of(pid);
+    pub(super) fn interrupt_for_bind(&mut self, pid: Pid, binds: Vec<PageBind>) {
+        let threads = self.threads.threads_of(pid);
         let free = threads
             .into_iter()
-            .filter(|tid| !self.doing.contains_key(tid));
-        let Some(tid) = free.min_by_key(|&tid| unwilling(pid, tid)) else {
+            .filter(|tid| !self.pending.contains_key(tid));
+        let Some(tid) = free.min_by_key(|&tid| interruption_cost(pid, tid)) else {
             return;
         };
         if ptrace::interrupt(tid).is_ok() {
@@ -130,11 +132,11 @@ impl Engine<'_> {
     }
 
     /// A thread that was interrupted stands still.
-    pub(super) fn change_pages(&mut self, tid: Tid) -> io::Result<()> {
+    pub(super) fn bind_interrupted(&mut self, tid: Tid) -> io::Result<()> {
         let binds = self.ticks.moves.remove(&tid).unwrap_or_default();
-        hide_interruption(tid)?;
+        restart_syscall(tid)?;
         // The pages that had memory are moved from outside.
-        self.bind(tid, &binds, false, true)?;
-        ptrace::resume(tid, Until::Event, 0)
+        self.bind_pages(tid, &binds, false, true)?;
+        ptrace::resume(tid, ResumeMode::Cont, 0)
     }
 }

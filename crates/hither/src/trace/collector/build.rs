@@ -1,27 +1,28 @@
 //! The end of the run: what the engine gathered -> the tables of a [`Profile`].
-use super::comm::pair_of;
-use super::engine::Engine;
+use super::comm::pair_slots;
+use super::engine::CollectorEngine;
 use super::lines::{LineKey, LineRow};
-use super::objects::{self, Input, Objects};
-use super::pages::use_of;
-use super::places::{rows, Aliases};
-use super::regions::{Known, PageName};
-use super::Collected;
-use crate::trace::naming::Naming;
-use hither_profile::binned::{collapse, Binned, Row};
-use hither_profile::bursts::Writer;
+use super::objects::{self, ObjectInput, ObjectTables};
+use super::pages::page_and_thread;
+use super::places::{named_pages, ChunkAliasMap};
+use super::regions::{KnownRegion, PageName};
+use super::CollectedRun;
+use crate::trace::naming::Symbolizer;
+use hither_profile::binned::{sort_and_sum, BinnedCounts, CountRow};
+use hither_profile::bursts::BurstWriter;
 use hither_profile::{
-    Comm, Cost, FirstTouch, LineUse, Meta, ObjectRange, PageNo, PageUse, Process, ProcessIx,
-    Profile, Region, RegionIx, RunEnd, Site, SliceIx, Thread, ThreadIx, FORMAT_VERSION, PAGE_SIZE,
+    LineUse, ObjectRange, PageFirstTouch, PageNo, PageUse, PairComm, Process, ProcessIx, Profile,
+    ProfileMeta, Region, RegionIx, RunEnd, SliceIx, SourceSite, Thread, ThreadIx, TraceCost,
+    FORMAT_VERSION, PAGE_SIZE,
 };
 use hither_sys::wire;
 use std::collections::{BTreeMap, HashMap};
 
 /// What sampling left out, by thread slot: a count is multiplied by its thread's factor.
-struct Scale(Vec<f64>);
+struct SamplingScale(Vec<f64>);
 
-impl Scale {
-    fn of(engine: &Engine) -> Scale {
+impl SamplingScale {
+    fn from_engine(engine: &CollectorEngine) -> SamplingScale {
         let sampled = engine.config.options.sample.is_some();
         let slots = 0..engine.segment.next_thread();
         let factor = |slot| {
@@ -33,23 +34,23 @@ impl Scale {
                 1.0
             }
         };
-        Scale(slots.map(factor).collect())
+        SamplingScale(slots.map(factor).collect())
     }
 
     fn factor(&self, slot: u32) -> f64 {
         self.0.get(slot as usize).copied().unwrap_or(1.0)
     }
 
-    fn count(&self, slot: u32, count: u64) -> u64 {
+    fn scale_count(&self, slot: u32, count: u64) -> u64 {
         scaled(count, self.factor(slot))
     }
 
     /// Pairs grow by the geometric mean of both threads' factors.
-    fn pair(&self, a: u32, b: u32, count: u64) -> u64 {
+    fn scale_pair(&self, a: u32, b: u32, count: u64) -> u64 {
         scaled(count, (self.factor(a) * self.factor(b)).sqrt())
     }
 
-    fn mean(&self) -> f64 {
+    fn mean_factor(&self) -> f64 {
         let threads = self.0.len().saturating_sub(1);
         if threads == 0 {
             1.0
@@ -68,8 +69,12 @@ fn scaled(count: u64, factor: f64) -> u64 {
 }
 
 /// Builds the profile; symbols are read here, while the files are still those that ran.
-pub fn build(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Collected {
-    let scale = Scale::of(&engine);
+pub fn build_profile(
+    mut engine: CollectorEngine,
+    end: RunEnd,
+    naming: &mut dyn Symbolizer,
+) -> CollectedRun {
+    let scale = SamplingScale::from_engine(&engine);
     let mut meta = meta(&engine, end);
     let threads = threads(&engine, &scale, meta.processes.len());
     let comm = comm(&mut engine, &scale, threads.len());
@@ -78,16 +83,16 @@ pub fn build(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Collec
     let pages = &engine.page_reader;
     let lines = engine
         .lines
-        .rows(pages, threads.len(), |slot, n| scale.count(slot, n));
-    let input = Input {
+        .into_rows(pages, threads.len(), |slot, n| scale.scale_count(slot, n));
+    let input = ObjectInput {
         lines: &lines,
-        regions: &engine.world.regions,
-        heap: &mut engine.world.heap,
+        regions: &engine.target_state.regions,
+        heap: &mut engine.target_state.heap,
         samples: &engine.samples,
         pages: &totals,
-        scale: scale.mean(),
+        scale: scale.mean_factor(),
     };
-    let found = objects::build(input, naming);
+    let found = objects::build_objects(input, naming);
     let touches = first_touch(&engine, threads.len());
     if engine.samples.dropped > 0 {
         meta.limits.push(
@@ -95,9 +100,9 @@ pub fn build(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Collec
                 .into(),
         );
     }
-    let numbers = Numbering::new(&engine.world.regions.all, &uses, &touches, &found);
+    let numbers = RegionNumbers::new(&engine.target_state.regions.all, &uses, &touches, &found);
     let processes = meta.processes.len();
-    let bursts = bursts(&mut engine, &numbers, &mut meta);
+    let bursts = finish_bursts(&mut engine, &numbers, &mut meta);
     let profile = Profile {
         slices: std::mem::take(&mut engine.slices.rows),
         comm,
@@ -106,7 +111,7 @@ pub fn build(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Collec
             .into_iter()
             .map(|t| numbers.first_touch(t))
             .collect(),
-        regions: numbers.regions(&engine.world.regions.all, processes, threads.len()),
+        regions: numbers.regions(&engine.target_state.regions.all, processes, threads.len()),
         object_ranges: numbers.ranges(&found),
         objects: found.objects,
         sites: found.sites,
@@ -116,40 +121,44 @@ pub fn build(mut engine: Engine, end: RunEnd, naming: &mut dyn Naming) -> Collec
         meta,
         ..Profile::default()
     };
-    Collected { profile, bursts }
+    CollectedRun { profile, bursts }
 }
 
 /// Ends the file of recorded accesses.
-fn bursts(engine: &mut Engine, numbers: &Numbering, meta: &mut Meta) -> Option<Writer> {
+fn finish_bursts(
+    engine: &mut CollectorEngine,
+    numbers: &RegionNumbers,
+    meta: &mut ProfileMeta,
+) -> Option<BurstWriter> {
     let mut recorder = engine.recorder.take()?;
-    let aliases = Aliases::read(&engine.segment);
-    let regions = &engine.world.regions;
+    let aliases = ChunkAliasMap::read(&engine.segment);
+    let regions = &engine.target_state.regions;
     let known = |region| numbers.number.get(&region).copied().map(RegionIx);
-    recorder.name(|s| rows(s, regions, &aliases, known));
+    recorder.write_page_names(|s| named_pages(s, regions, &aliases, known));
     meta.limits.extend(recorder.limits(&engine.segment));
     let (writer, info) = recorder.complete();
     meta.bursts = Some(info);
     Some(writer)
 }
 
-fn meta(engine: &Engine, end: RunEnd) -> Meta {
+fn meta(engine: &CollectorEngine, end: RunEnd) -> ProfileMeta {
     let slots = 1..engine.segment.next_thread();
     let lost_samples = slots.clone().map(|s| engine.segment.thread(s).lost_samples);
     let misses = slots.map(|s| engine.segment.thread(s).misses);
     let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0u64, u64::saturating_add);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let duration = engine.ended - engine.started;
-    let cost = Cost {
+    let cost = TraceCost {
         collector_cpu: engine.cpu,
         line_cache_misses: sum(&mut { misses }),
         lost_events: engine
             .segment
             .lost()
             .events
-            .saturating_add(engine.world.broken_events),
+            .saturating_add(engine.target_state.broken_events),
         lost_samples: sum(&mut { lost_samples }).saturating_add(engine.samples.overwritten),
     };
-    Meta {
+    ProfileMeta {
         format: FORMAT_VERSION,
         writer: env!("CARGO_PKG_VERSION").into(),
         command: engine.config.command.clone(),
@@ -170,11 +179,11 @@ fn meta(engine: &Engine, end: RunEnd) -> Meta {
             0.0
         },
         cost,
-        ..Meta::default()
+        ..ProfileMeta::default()
     }
 }
 
-fn processes(engine: &Engine) -> Vec<Process> {
+fn processes(engine: &CollectorEngine) -> Vec<Process> {
     let next = engine.segment.next_process();
     let row = |slot: u32| {
         let p = engine.segment.process(slot);
@@ -185,26 +194,28 @@ fn processes(engine: &Engine) -> Vec<Process> {
             .map(ProcessIx);
         let left = p.state == wire::PROCESS_EXITED || p.state == wire::PROCESS_EXECED;
         let end = Some(p.end_ns).filter(|&end| left && end != 0);
-        let end = end.or(engine.threads.gone_at(slot)).unwrap_or(engine.ended);
-        let executable = engine.world.executables.get(&slot).cloned();
+        let end = end
+            .or(engine.threads.process_died_at(slot))
+            .unwrap_or(engine.ended);
+        let executable = engine.target_state.executables.get(&slot).cloned();
         Process {
             pid: p.pid,
             parent,
             executable: executable.unwrap_or_default(),
-            rank: engine.world.ranks.get(&slot).copied(),
-            start: since(engine, p.start_ns),
-            end: since(engine, end),
+            rank: engine.target_state.ranks.get(&slot).copied(),
+            start: run_time(engine, p.start_ns),
+            end: run_time(engine, end),
         }
     };
     (1..next).map(row).collect()
 }
 
 /// Nanoseconds since the start of the run, within the run.
-fn since(engine: &Engine, clock: u64) -> u64 {
+fn run_time(engine: &CollectorEngine, clock: u64) -> u64 {
     clock.min(engine.ended).saturating_sub(engine.started)
 }
 
-fn threads(engine: &Engine, scale: &Scale, processes: usize) -> Vec<Thread> {
+fn threads(engine: &CollectorEngine, scale: &SamplingScale, processes: usize) -> Vec<Thread> {
     let next = engine.segment.next_thread();
     let last_process = processes.saturating_sub(1) as u32;
     let row = |slot: u32| {
@@ -223,27 +234,27 @@ fn threads(engine: &Engine, scale: &Scale, processes: usize) -> Vec<Thread> {
                 .checked_sub(1)
                 .filter(|&c| c + 1 < next)
                 .map(ThreadIx),
-            start: since(engine, t.start_ns),
-            end: since(engine, end).max(since(engine, t.start_ns)),
+            start: run_time(engine, t.start_ns),
+            end: run_time(engine, end).max(run_time(engine, t.start_ns)),
             instructions: t.instructions,
-            reads: scale.count(slot, reads),
-            writes: scale.count(slot, writes),
+            reads: scale.scale_count(slot, reads),
+            writes: scale.scale_count(slot, writes),
         }
     };
     (1..next).map(row).collect()
 }
 
-fn comm(engine: &mut Engine, scale: &Scale, threads: usize) -> Vec<Comm> {
-    let taken = std::mem::replace(&mut engine.comm, Binned::new(1));
+fn comm(engine: &mut CollectorEngine, scale: &SamplingScale, threads: usize) -> Vec<PairComm> {
+    let taken = std::mem::replace(&mut engine.comm, BinnedCounts::new(1));
     let rows = taken.into_bins().flat_map(|(slice, rows)| {
         rows.into_iter().filter_map(move |(key, [events])| {
-            let (i, j) = pair_of(key);
+            let (i, j) = pair_slots(key);
             let known = i >= 1 && j as usize <= threads;
-            known.then(|| Comm {
+            known.then(|| PairComm {
                 slice: SliceIx(slice),
                 i: ThreadIx(i - 1),
                 j: ThreadIx(j - 1),
-                events: scale.pair(i, j, events),
+                events: scale.scale_pair(i, j, events),
             })
         })
     });
@@ -251,30 +262,34 @@ fn comm(engine: &mut Engine, scale: &Scale, threads: usize) -> Vec<Comm> {
 }
 
 /// A row of the `pages` table before regions are numbered.
-pub struct Use {
+pub struct PageUseRow {
     pub slice: u32,
     pub page: PageName,
     pub thread: u32,
     pub counts: [u64; 2],
 }
 
-fn page_uses(engine: &mut Engine, scale: &Scale, threads: usize) -> Vec<Use> {
-    let taken = std::mem::replace(&mut engine.pages, Binned::new(1));
-    let mut uses: Vec<Use> = Vec::new();
+fn page_uses(
+    engine: &mut CollectorEngine,
+    scale: &SamplingScale,
+    threads: usize,
+) -> Vec<PageUseRow> {
+    let taken = std::mem::replace(&mut engine.pages, BinnedCounts::new(1));
+    let mut uses: Vec<PageUseRow> = Vec::new();
     for (slice, rows) in taken.into_bins() {
         let mut bin: BTreeMap<(PageName, u32), [u64; 2]> = BTreeMap::new();
         for (key, [reads, writes]) in rows {
-            let (page, slot) = use_of(key);
-            let Some(touched) = engine.page_reader.name(page) else {
+            let (page, slot) = page_and_thread(key);
+            let Some(touched) = engine.page_reader.first_toucher(page) else {
                 continue;
             };
             if slot >= 1 && slot as usize <= threads {
                 let sum = bin.entry((touched.name, slot - 1)).or_insert([0; 2]);
-                sum[0] = sum[0].saturating_add(scale.count(slot, reads));
-                sum[1] = sum[1].saturating_add(scale.count(slot, writes));
+                sum[0] = sum[0].saturating_add(scale.scale_count(slot, reads));
+                sum[1] = sum[1].saturating_add(scale.scale_count(slot, writes));
             }
         }
-        uses.extend(bin.into_iter().map(|((page, thread), counts)| Use {
+        uses.extend(bin.into_iter().map(|((page, thread), counts)| PageUseRow {
             slice,
             page,
             thread,
@@ -285,20 +300,20 @@ fn page_uses(engine: &mut Engine, scale: &Scale, threads: usize) -> Vec<Use> {
 }
 
 /// Reads and writes per page over the run, sorted by page.
-fn page_totals(uses: &[Use]) -> Vec<(PageName, [u64; 2])> {
+fn page_totals(uses: &[PageUseRow]) -> Vec<(PageName, [u64; 2])> {
     let key = |(region, page): PageName| u64::from(region) << 32 | u64::from(page);
-    let mut rows: Vec<Row<2>> = uses.iter().map(|u| (key(u.page), u.counts)).collect();
-    collapse(&mut rows);
+    let mut rows: Vec<CountRow<2>> = uses.iter().map(|u| (key(u.page), u.counts)).collect();
+    sort_and_sum(&mut rows);
     rows.into_iter()
         .map(|(key, counts)| (((key >> 32) as u32, key as u32), counts))
         .collect()
 }
 
 /// (page, thread, slice), the earliest per page.
-fn first_touch(engine: &Engine, threads: usize) -> Vec<(PageName, u32, u32)> {
+fn first_touch(engine: &CollectorEngine, threads: usize) -> Vec<(PageName, u32, u32)> {
     let last = engine.slices.rows.len().saturating_sub(1) as u32;
     let mut first: BTreeMap<PageName, (u32, u32)> = BTreeMap::new();
-    for touched in engine.page_reader.touched() {
+    for touched in engine.page_reader.first_touchers() {
         let Some(thread) = touched
             .thread
             .checked_sub(1)
@@ -317,18 +332,18 @@ fn first_touch(engine: &Engine, threads: usize) -> Vec<(PageName, u32, u32)> {
 }
 
 /// The regions the profile needs, numbered in the order in which they appeared.
-struct Numbering {
+struct RegionNumbers {
     used: Vec<u32>,
     number: HashMap<u32, u32>,
 }
 
-impl Numbering {
+impl RegionNumbers {
     fn new(
-        all: &[Known],
-        uses: &[Use],
+        all: &[KnownRegion],
+        uses: &[PageUseRow],
         touches: &[(PageName, u32, u32)],
-        found: &Objects,
-    ) -> Numbering {
+        found: &ObjectTables,
+    ) -> RegionNumbers {
         let mut used: Vec<u32> = uses.iter().map(|u| u.page.0).collect();
         used.extend(touches.iter().map(|t| t.0 .0));
         used.extend(found.ranges.iter().map(|r| r.1));
@@ -336,14 +351,14 @@ impl Numbering {
         used.sort_unstable();
         used.dedup();
         let number = used.iter().copied().zip(0..).collect();
-        Numbering { used, number }
+        RegionNumbers { used, number }
     }
 
-    fn ix(&self, region: u32) -> RegionIx {
+    fn region_ix(&self, region: u32) -> RegionIx {
         RegionIx(self.number.get(&region).copied().unwrap_or(0))
     }
 
-    fn regions(&self, all: &[Known], processes: usize, threads: usize) -> Vec<Region> {
+    fn regions(&self, all: &[KnownRegion], processes: usize, threads: usize) -> Vec<Region> {
         let last = processes.saturating_sub(1) as u32;
         let row = |&n: &u32| {
             let region = all[n as usize].region.clone();
@@ -356,10 +371,10 @@ impl Numbering {
         self.used.iter().map(row).collect()
     }
 
-    fn page_use(&self, u: Use) -> PageUse {
+    fn page_use(&self, u: PageUseRow) -> PageUse {
         PageUse {
             slice: SliceIx(u.slice),
-            region: self.ix(u.page.0),
+            region: self.region_ix(u.page.0),
             page: PageNo(u.page.1),
             thread: ThreadIx(u.thread),
             reads: u.counts[0],
@@ -367,9 +382,9 @@ impl Numbering {
         }
     }
 
-    fn first_touch(&self, (page, thread, slice): (PageName, u32, u32)) -> FirstTouch {
-        FirstTouch {
-            region: self.ix(page.0),
+    fn first_touch(&self, (page, thread, slice): (PageName, u32, u32)) -> PageFirstTouch {
+        PageFirstTouch {
+            region: self.region_ix(page.0),
             page: PageNo(page.1),
             thread: ThreadIx(thread),
             slice: SliceIx(slice),
@@ -378,7 +393,7 @@ impl Numbering {
 
     fn line(&self, ((page, at, thread), row): (LineKey, LineRow)) -> LineUse {
         LineUse {
-            region: self.ix(page.0),
+            region: self.region_ix(page.0),
             offset: u64::from(page.1) * PAGE_SIZE + u64::from(at),
             thread: ThreadIx(thread),
             seen: row.seen,
@@ -388,10 +403,10 @@ impl Numbering {
         }
     }
 
-    fn ranges(&self, found: &Objects) -> Vec<ObjectRange> {
+    fn ranges(&self, found: &ObjectTables) -> Vec<ObjectRange> {
         let row = |&(object, region, offset, length): &(u32, u32, u64, u64)| ObjectRange {
             object: hither_profile::ObjectIx(object),
-            region: self.ix(region),
+            region: self.region_ix(region),
             offset,
             length,
         };
@@ -400,9 +415,9 @@ impl Numbering {
 }
 
 /// What could not be seen, a sentence each.
-fn limits(engine: &Engine, cost: &Cost) -> Vec<String> {
+fn limits(engine: &CollectorEngine, cost: &TraceCost) -> Vec<String> {
     let lost = engine.segment.lost();
-    let told = |kind| engine.world.lost.contains(&kind);
+    let told = |kind| engine.target_state.lost.contains(&kind);
     let mut found = Vec::new();
     let mut say = |when: bool, what: String| {
         if when {
@@ -458,9 +473,9 @@ fn limits(engine: &Engine, cost: &Cost) -> Vec<String> {
 }
 
 /// Keeps the site rows that make up most of the accesses.
-pub fn keep_most(mut sites: Vec<Site>, share: f64) -> Vec<Site> {
-    let accesses = |s: &Site| s.reads.saturating_add(s.writes);
-    let key = |s: &Site| {
+pub fn keep_most_accessed(mut sites: Vec<SourceSite>, share: f64) -> Vec<SourceSite> {
+    let accesses = |s: &SourceSite| s.reads.saturating_add(s.writes);
+    let key = |s: &SourceSite| {
         (
             std::cmp::Reverse(accesses(s)),
             s.object,

@@ -4,41 +4,41 @@
 //! A window closes when every thread had its share of it, or after a limit, since a thread
 //! that waits never has it. The first windows follow one another faster, so that a short run
 //! has some; when half of what is left of the budget is used, they become rarer.
-use super::places::{Places, Snapshot};
-use super::regions::Regions;
-use super::threads::Threads;
+use super::places::{RegionSnapshot, WindowSnapshots};
+use super::regions::RegionMap;
+use super::threads::ThreadTracker;
 use hither_profile::bursts::{
-    Piece, PieceHead, Place, Writer, CUT, FRESH, MAX_PLACES, MAX_WINDOWS, WAITED,
+    BurstPiece, BurstWriter, NamedPages, PieceHeader, CUT, FRESH, MAX_PLACES, MAX_WINDOWS, WAITED,
 };
 use hither_profile::{BurstInfo, BurstOptions, ProcessIx, ThreadIx};
-use hither_sys::{wire, PieceRecord, Segment};
+use hither_sys::{wire, RawPiece, Segment};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// From the start of the run to the first window, and from there to the second.
-const FIRST: u64 = 20_000_000;
-const SECOND: u64 = 50_000_000;
+const FIRST_WINDOW_NS: u64 = 20_000_000;
+const SECOND_WINDOW_NS: u64 = 50_000_000;
 /// How many times rarer windows become.
-const RARER: u64 = 4;
+const INTERVAL_GROWTH: u64 = 4;
 /// Pieces in memory at a time.
-const BATCH: usize = 256;
+const PIECE_BATCH: usize = 256;
 /// Bytes of blocks' descriptions in memory at a time.
 const BLOCK_BATCH: usize = 1 << 20;
 /// Blocks that were not complete when they were looked at, as many as there may be threads.
 const MAX_INCOMPLETE: usize = wire::MAX_THREADS as usize;
 /// Regions that disappeared before a window ended whose pages still have names.
-const GONE: usize = 1024;
+const MAX_GONE_REGIONS: usize = 1024;
 /// Of a run of pages with a name in the file, roughly.
-const PLACE_BYTES: u64 = 16;
+const NAMED_PAGES_BYTES: u64 = 16;
 /// What part of the budget is kept for these with `--full`, where they come last.
-const PLACES_PART: u64 = 8;
+const NAMES_BUDGET_DIVISOR: u64 = 8;
 /// Windows that may get further names at a time: each thread is in one at most.
 const MAX_LATE: usize = 64;
 /// A process that said so long ago that it ends writes no more.
-const DYING: u64 = 1_000_000_000;
+const EXIT_GRACE_NS: u64 = 1_000_000_000;
 
-pub struct Recorder {
-    writer: Writer,
+pub struct BurstRecorder {
+    writer: BurstWriter,
     options: BurstOptions,
     /// Bytes of the file.
     budget: u64,
@@ -59,7 +59,7 @@ pub struct Recorder {
     incomplete: Vec<u32>,
     /// Bytes of all descriptions so far.
     described: u64,
-    places: Places,
+    places: WindowSnapshots,
     /// Runs of pages in all windows that have pieces.
     rows: u64,
     windows: BTreeSet<u32>,
@@ -73,14 +73,19 @@ pub struct Recorder {
     nameless: u64,
 }
 
-impl Recorder {
-    pub fn new(writer: Writer, options: BurstOptions, budget: u64, started: u64) -> Recorder {
-        Recorder {
+impl BurstRecorder {
+    pub fn new(
+        writer: BurstWriter,
+        options: BurstOptions,
+        budget: u64,
+        started: u64,
+    ) -> BurstRecorder {
+        BurstRecorder {
             writer,
             options,
             budget,
             rarer_at: budget / 2,
-            gap: SECOND.min(options.every),
+            gap: SECOND_WINDOW_NS.min(options.every),
             every: options.every,
             started,
             window: 0,
@@ -91,7 +96,7 @@ impl Recorder {
             next_block: 1,
             incomplete: Vec::new(),
             described: 0,
-            places: Places::default(),
+            places: WindowSnapshots::default(),
             rows: 0,
             windows: BTreeSet::new(),
             late: BTreeSet::new(),
@@ -101,13 +106,13 @@ impl Recorder {
         }
     }
 
-    fn everything(&self) -> bool {
+    fn records_everything(&self) -> bool {
         self.options.length == 0
     }
 
     /// Before the program starts.
     pub fn begin(&mut self, segment: &Segment) {
-        if self.everything() {
+        if self.records_everything() {
             self.open_next(segment, self.started);
         }
     }
@@ -125,7 +130,13 @@ impl Recorder {
     }
 
     /// At the end of each slice.
-    pub fn tick(&mut self, segment: &Segment, now: u64, threads: &Threads, regions: &Regions) {
+    pub fn end_slice(
+        &mut self,
+        segment: &Segment,
+        now: u64,
+        threads: &ThreadTracker,
+        regions: &RegionMap,
+    ) {
         self.drain(segment);
         self.add_places(regions);
         segment.free_pieces(|process| is_gone(segment, threads, process, now));
@@ -133,16 +144,16 @@ impl Recorder {
         if self.ended.is_some() {
             return;
         }
-        let full = self.full || self.used() >= self.budget || self.is_as_long_as_can_be();
+        let full = self.full || self.bytes_used() >= self.budget || self.is_at_reader_limit();
         if full || self.writer.failed().is_some() {
             self.full = true;
             self.ended = Some(now);
-            self.close(segment, regions);
+            self.close_window(segment, regions);
         } else if self.open {
-            if !self.everything() && self.is_over(segment, now, threads) {
-                self.close(segment, regions);
+            if !self.records_everything() && self.window_is_over(segment, now, threads) {
+                self.close_window(segment, regions);
             }
-        } else if now >= self.next_at() {
+        } else if now >= self.next_window_at() {
             if self.window > 0 {
                 self.gap = self.gap.saturating_mul(2).min(self.every);
             }
@@ -151,36 +162,36 @@ impl Recorder {
     }
 
     /// More windows or names than this a reader does not take.
-    fn is_as_long_as_can_be(&self) -> bool {
+    fn is_at_reader_limit(&self) -> bool {
         self.windows.len() >= MAX_WINDOWS || self.rows >= MAX_PLACES as u64
     }
 
     /// Bytes that the file has, and what names will take.
-    fn used(&self) -> u64 {
-        let places = match self.everything() {
-            true => self.budget / PLACES_PART,
-            false => self.rows.saturating_mul(PLACE_BYTES),
+    fn bytes_used(&self) -> u64 {
+        let places = match self.records_everything() {
+            true => self.budget / NAMES_BUDGET_DIVISOR,
+            false => self.rows.saturating_mul(NAMED_PAGES_BYTES),
         };
         self.writer.bytes().saturating_add(places)
     }
 
     /// Whether so many bytes more still fit. Else recording ends.
     fn fits(&mut self, segment: &Segment, bytes: usize) -> bool {
-        if !self.full && self.used().saturating_add(bytes as u64) >= self.budget {
+        if !self.full && self.bytes_used().saturating_add(bytes as u64) >= self.budget {
             self.full = true;
             segment.close_window();
         }
         !self.full
     }
 
-    fn next_at(&self) -> u64 {
+    fn next_window_at(&self) -> u64 {
         match self.window {
-            0 => self.started + FIRST,
+            0 => self.started + FIRST_WINDOW_NS,
             _ => self.opened.saturating_add(self.gap),
         }
     }
 
-    fn is_over(&self, segment: &Segment, now: u64, threads: &Threads) -> bool {
+    fn window_is_over(&self, segment: &Segment, now: u64, threads: &ThreadTracker) -> bool {
         let had = self.window.wrapping_mul(2) | 1;
         let live = threads.running().map(|(slot, _)| segment.thread(slot));
         let live = live.filter(|t| t.state == wire::THREAD_LIVE);
@@ -196,18 +207,18 @@ impl Recorder {
         passed >= most || !waiting && threads > 0 && passed >= self.options.length
     }
 
-    fn close(&mut self, segment: &Segment, regions: &Regions) {
+    fn close_window(&mut self, segment: &Segment, regions: &RegionMap) {
         segment.close_window();
         if self.open {
             self.keep_places(segment, regions);
         }
         self.open = false;
-        let more = !self.everything() && self.ended.is_none();
-        while more && self.used() >= self.rarer_at && self.rarer_at < self.budget {
+        let more = !self.records_everything() && self.ended.is_none();
+        while more && self.bytes_used() >= self.rarer_at && self.rarer_at < self.budget {
             let left = self.budget - self.rarer_at;
             self.rarer_at += (left / 2).max(1);
-            self.every = self.every.saturating_mul(RARER);
-            self.gap = self.gap.saturating_mul(RARER);
+            self.every = self.every.saturating_mul(INTERVAL_GROWTH);
+            self.gap = self.gap.saturating_mul(INTERVAL_GROWTH);
         }
     }
 
@@ -219,11 +230,11 @@ impl Recorder {
             while let Some((number, piece)) = segment.take_piece(from) {
                 from = number + 1;
                 pieces.push(piece);
-                if pieces.len() == BATCH {
+                if pieces.len() == PIECE_BATCH {
                     break;
                 }
             }
-            let last = pieces.len() < BATCH;
+            let last = pieces.len() < PIECE_BATCH;
             if !pieces.is_empty() {
                 // Blocks are described before they run.
                 self.write_blocks(segment);
@@ -271,11 +282,11 @@ impl Recorder {
             return;
         }
         let blocks = batch.iter().map(|(number, bytes)| (*number, &bytes[..]));
-        self.writer.blocks(blocks);
+        self.writer.append_blocks(blocks);
     }
 
-    fn write_piece(&mut self, segment: &Segment, record: &PieceRecord) {
-        let Some(mut head) = self.head_of(segment, &record.head) else {
+    fn write_piece(&mut self, segment: &Segment, record: &RawPiece) {
+        let Some(mut head) = self.piece_header(segment, &record.head) else {
             return;
         };
         let mut code = &record.code[..];
@@ -293,12 +304,12 @@ impl Recorder {
         if later {
             self.last.insert(thread, at);
         }
-        self.writer.piece(&head, code);
+        self.writer.append_piece(&head, code);
         if self.writer.failed().is_some() {
             return;
         }
         if self.windows.insert(head.window) {
-            self.rows += self.places.rows_of(head.window);
+            self.rows += self.places.interval_count(head.window);
         }
         self.accesses += head.piece.accesses;
         let closed = !self.open || head.window < self.window;
@@ -308,11 +319,11 @@ impl Recorder {
     }
 
     /// What the file says of a piece; `None` when it is none.
-    fn head_of(&self, segment: &Segment, head: &wire::Piece) -> Option<PieceHead> {
+    fn piece_header(&self, segment: &Segment, head: &wire::SegmentPiece) -> Option<PieceHeader> {
         let since = |clock: u64| clock.saturating_sub(self.started);
         let start = since(head.start_ns);
         let flag = |on: u32, flag: u32| if head.flags & on != 0 { flag } else { 0 };
-        let piece = Piece {
+        let piece = BurstPiece {
             thread: ThreadIx(head.thread.checked_sub(1)?),
             process: ProcessIx(head.process.checked_sub(1)?),
             start,
@@ -328,7 +339,7 @@ impl Recorder {
         let flags = flag(wire::PIECE_WAITED, WAITED)
             | flag(wire::PIECE_FRESH, FRESH)
             | flag(wire::PIECE_CUT, CUT);
-        sane.then_some(PieceHead {
+        sane.then_some(PieceHeader {
             window: head.window,
             sequence: head.sequence,
             piece,
@@ -337,7 +348,7 @@ impl Recorder {
     }
 
     /// The program has ended.
-    pub fn finish(&mut self, segment: &Segment, now: u64, regions: &Regions) {
+    pub fn finish(&mut self, segment: &Segment, now: u64, regions: &RegionMap) {
         segment.close_window();
         self.drain(segment);
         self.add_places(regions);
@@ -351,45 +362,47 @@ impl Recorder {
     }
 
     /// Of the processes that lived during the window.
-    fn keep_places(&mut self, segment: &Segment, regions: &Regions) {
+    fn keep_places(&mut self, segment: &Segment, regions: &RegionMap) {
         let lived = |process: u32| {
             let process = segment.process(process);
             process.state == wire::PROCESS_LIVE || process.end_ns >= self.opened
         };
         let processes: Vec<u32> = regions.processes().filter(|p| lived(*p)).collect();
-        let most = self.budget / PLACES_PART / PLACE_BYTES / processes.len().max(1) as u64;
-        let gone = if self.everything() {
+        let most =
+            self.budget / NAMES_BUDGET_DIVISOR / NAMED_PAGES_BYTES / processes.len().max(1) as u64;
+        let gone = if self.records_everything() {
             most as usize
         } else {
-            GONE
+            MAX_GONE_REGIONS
         };
-        let pictures = processes.iter().map(|p| (*p, regions.picture(*p, gone)));
-        self.places.keep(self.window, pictures.collect());
+        let pictures = processes.iter().map(|p| (*p, regions.snapshot(*p, gone)));
+        self.places.add_window(self.window, pictures.collect());
         if self.windows.contains(&self.window) {
-            self.rows += self.places.rows_of(self.window);
+            self.rows += self.places.interval_count(self.window);
         }
     }
 
     /// Threads that go on for a moment when a window closes may have mapped memory.
-    fn add_places(&mut self, regions: &Regions) {
+    fn add_places(&mut self, regions: &RegionMap) {
         for window in std::mem::take(&mut self.late) {
-            let before = self.places.rows_of(window);
-            self.places.add(window, |p| regions.picture(p, 0));
-            self.rows += self.places.rows_of(window) - before;
+            let before = self.places.interval_count(window);
+            self.places
+                .extend_window(window, |p| regions.snapshot(p, 0));
+            self.rows += self.places.interval_count(window) - before;
         }
     }
 
     /// The names of pages, behind all pieces; `named` makes rows of a snapshot.
-    pub fn name(&mut self, mut named: impl FnMut(&Snapshot) -> Vec<Place>) {
+    pub fn write_page_names(&mut self, mut named: impl FnMut(&RegionSnapshot) -> Vec<NamedPages>) {
         let mut left = MAX_PLACES;
-        for (window, snapshot) in self.places.of_windows() {
+        for (window, snapshot) in self.places.snapshots() {
             if !self.windows.contains(&window) {
                 continue;
             }
             let rows = named(snapshot);
             if let Some(rest) = left.checked_sub(rows.len()) {
                 left = rest;
-                self.writer.places(window, &rows);
+                self.writer.append_named_pages(window, &rows);
             } else {
                 self.nameless += 1;
             }
@@ -397,7 +410,7 @@ impl Recorder {
     }
 
     /// The end of the file.
-    pub fn complete(self) -> (Writer, BurstInfo) {
+    pub fn complete(self) -> (BurstWriter, BurstInfo) {
         let info = BurstInfo {
             windows: self.windows.len() as u64,
             accesses: self.accesses,
@@ -421,7 +434,7 @@ impl Recorder {
             say(true, format!("The bursts end early, they could not be written ({why}): make room on the disk and trace again."));
         }
         if let Some(at) = self.ended.filter(|_| failed.is_none()) {
-            let why = match self.is_as_long_as_can_be() {
+            let why = match self.is_at_reader_limit() {
                 true => "there were as many windows, or runs of pages in them, as a profile may have; record fewer windows, see --bursts",
                 false => "it had used its part of the size budget; --max-size gives more",
             };
@@ -445,8 +458,9 @@ impl Recorder {
 }
 
 /// Whether nobody of a process writes into the segment any more.
-fn is_gone(segment: &Segment, threads: &Threads, process: u32, now: u64) -> bool {
+fn is_gone(segment: &Segment, threads: &ThreadTracker, process: u32, now: u64) -> bool {
     let said = segment.process(process);
     let ended = said.state == wire::PROCESS_EXITED || said.state == wire::PROCESS_EXECED;
-    ended && now.saturating_sub(said.end_ns) > DYING || threads.gone_at(process).is_some()
+    ended && now.saturating_sub(said.end_ns) > EXIT_GRACE_NS
+        || threads.process_died_at(process).is_some()
 }

@@ -3,12 +3,12 @@
 //! M[i][j] = (what i's row owes j + what j's row owes i) / 6, each pair kept once with
 //! i < j. Rows count sixths of an event; what does not make a whole event waits for the
 //! pair's next slice, so totals are exact.
-use hither_profile::binned::Row;
+use hither_profile::binned::CountRow;
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
 
 /// Groups of 64 columns per row; those from 64 on share dirty bits with the first.
-const GROUPS: u32 = wire::MAX_THREADS.div_ceil(64);
+const COLUMN_GROUPS: u32 = wire::MAX_THREADS.div_ceil(64);
 
 /// The key of a pair of threads, given by slot.
 pub fn pair_key(a: u32, b: u32) -> u64 {
@@ -17,7 +17,7 @@ pub fn pair_key(a: u32, b: u32) -> u64 {
 }
 
 /// The slots of a key made by [`pair_key`].
-pub fn pair_of(key: u64) -> (u32, u32) {
+pub fn pair_slots(key: u64) -> (u32, u32) {
     ((key >> 16) as u32, (key & 0xffff) as u32)
 }
 
@@ -25,19 +25,19 @@ pub fn pair_of(key: u64) -> (u32, u32) {
 pub struct CommReader {
     /// What was read last, by (row, group).
     seen: HashMap<(u32, u32), Box<[u64; 64]>>,
-    pairs: Pairs,
+    pairs: PairSums,
 }
 
 impl CommReader {
     /// Reads the rows of one parity that changed into the sums of the current slice.
-    pub fn read(&mut self, segment: &Segment, parity: u32) {
+    pub fn read_dirty_rows(&mut self, segment: &Segment, parity: u32) {
         let threads = segment.next_thread();
         for thread in 1..threads {
             let dirty = segment.take_comm_dirty(thread, parity);
             if dirty == 0 {
                 continue;
             }
-            let groups = (0..GROUPS).filter(|g| dirty >> (g % 64) & 1 == 1);
+            let groups = (0..COLUMN_GROUPS).filter(|g| dirty >> (g % 64) & 1 == 1);
             for group in groups.take_while(|g| g * 64 < threads) {
                 self.read_group(segment, thread, parity, group);
             }
@@ -46,8 +46,8 @@ impl CommReader {
 
     /// Reads what ever was flagged in rows of this parity, when the target has stopped: a
     /// thread sets a flag only if it finds it clear, which may race with our taking it.
-    pub fn read_again(&mut self, segment: &Segment, parity: u32) {
-        self.read(segment, parity);
+    pub fn read_flagged_rows(&mut self, segment: &Segment, parity: u32) {
+        self.read_dirty_rows(segment, parity);
         let seen: Vec<(u32, u32)> = self.seen.keys().copied().collect();
         for (row, group) in seen {
             if row & 1 == parity & 1 {
@@ -71,28 +71,28 @@ impl CommReader {
     }
 
     /// Adds credit that the target did not live to write into its rows.
-    pub fn credit(&mut self, thread: u32, other: u32, sixths: u64) {
+    pub fn add_credit(&mut self, thread: u32, other: u32, sixths: u64) {
         if other > 0 && other < wire::MAX_THREADS {
             self.pairs.add(thread, other, sixths);
         }
     }
 
     /// The whole events since the last call.
-    pub fn take(&mut self) -> Vec<Row<1>> {
+    pub fn take_events(&mut self) -> Vec<CountRow<1>> {
         self.pairs.take()
     }
 }
 
 /// Sums over unordered pairs, in a triangle that grows with the threads seen.
 #[derive(Default)]
-struct Pairs {
+struct PairSums {
     sixths: Vec<u64>,
     touched: Vec<u64>,
 }
 
-impl Pairs {
+impl PairSums {
     fn cell(key: u64) -> usize {
-        let (i, j) = pair_of(key);
+        let (i, j) = pair_slots(key);
         (j as usize * (j as usize).saturating_sub(1)) / 2 + i as usize
     }
 
@@ -113,7 +113,7 @@ impl Pairs {
         self.sixths[cell] = self.sixths[cell].saturating_add(sixths);
     }
 
-    fn take(&mut self) -> Vec<Row<1>> {
+    fn take(&mut self) -> Vec<CountRow<1>> {
         let mut rows = Vec::with_capacity(self.touched.len());
         for key in self.touched.drain(..) {
             let cell = &mut self.sixths[Self::cell(key)];
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn sixths_wait_until_they_are_an_event() {
-        let mut pairs = Pairs::default();
+        let mut pairs = PairSums::default();
         let mut total = 0;
         for _ in 0..5 {
             pairs.add(2, 1, 5);

@@ -4,18 +4,18 @@
 //! both line caches have been swapped by then. Communication rows exist twice, by the
 //! parity of the epoch, so that slice s can be read while s + 1 fills the other; it is
 //! read just before the epoch moves on to s + 2, which fills the first again.
-use super::bursts::Recorder;
-use super::comm::{pair_of, CommReader};
-use super::events::World;
-use super::leftover::{credit, leftovers, shared};
-use super::lines::Lines;
+use super::bursts::BurstRecorder;
+use super::comm::{pair_slots, CommReader};
+use super::events::TargetState;
+use super::leftover::{credit_sharers, for_each_unflushed, shared_accesses};
+use super::lines::SharedLines;
 use super::pages::PageReader;
-use super::samples::Tally;
-use super::slices::{Schedule, Slices};
-use super::threads::Threads;
-use super::{Config, Live};
-use hither_profile::binned::{collapse, Binned, Row};
-use hither_profile::bursts::Writer;
+use super::samples::SampleTally;
+use super::slices::{SamplingSchedule, SliceRows};
+use super::threads::ThreadTracker;
+use super::{CollectorConfig, LiveStatus};
+use hither_profile::binned::{sort_and_sum, BinnedCounts, CountRow};
+use hither_profile::bursts::BurstWriter;
 use hither_profile::comm::amount_and_heterogeneity;
 use hither_profile::Slice;
 use hither_sys::{wire, Segment};
@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Share of a core that page passes may bring the collector to.
 const CPU_SHARE: f64 = 0.035;
 /// CPU time it may use before that counts, so that short runs get fine page slices.
-const CPU_GRACE: u64 = 20_000_000;
+const CPU_GRACE_NS: u64 = 20_000_000;
 /// Bytes per row on disk, roughly, and how the size budget is divided.
 const ROW_BYTES: f64 = 6.0;
 const COMM_SHARE: f64 = 0.35;
@@ -38,32 +38,32 @@ const BURST_SHARE: f64 = 0.75;
 const MAX_PAGE_ROWS: usize = 1 << 18;
 const MAX_COMM_ROWS: usize = 4 << 20;
 /// How often to ask whether processes still exist.
-const LIVENESS: u64 = 100_000_000;
+const LIVENESS_INTERVAL_NS: u64 = 100_000_000;
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-pub struct Engine {
+pub struct CollectorEngine {
     pub segment: Arc<Segment>,
-    pub config: Config,
+    pub config: CollectorConfig,
     pub started: u64,
     pub ended: u64,
     pub cpu: u64,
-    pub world: World,
-    pub threads: Threads,
-    pub slices: Slices,
-    pub comm: Binned<1>,
-    pub pages: Binned<2>,
+    pub target_state: TargetState,
+    pub threads: ThreadTracker,
+    pub slices: SliceRows,
+    pub comm: BinnedCounts<1>,
+    pub pages: BinnedCounts<2>,
     pub page_reader: PageReader,
-    pub samples: Tally,
-    pub lines: Lines,
-    pub recorder: Option<Recorder>,
+    pub samples: SampleTally,
+    pub lines: SharedLines,
+    pub recorder: Option<BurstRecorder>,
     comm_reader: CommReader,
-    schedule: Schedule,
+    schedule: SamplingSchedule,
     /// The slice that runs now: number, start, whether traced.
     current: u32,
     /// Traced slices that began before the latest; and the last two of them. The epoch
     /// counts traced slices only: in between nobody looks at it.
-    burst: u32,
-    bursts: [Option<u32>; 2],
+    traced_count: u32,
+    last_traced: [Option<u32>; 2],
     slice_start: u64,
     traced: bool,
     cpu_at_start: u64,
@@ -74,53 +74,53 @@ pub struct Engine {
     marked: HashMap<u32, u32>,
 }
 
-pub fn clock(id: ClockId) -> u64 {
+pub fn clock_ns(id: ClockId) -> u64 {
     // These clocks cannot fail on Linux.
     clock_gettime(id).map_or(0, |t| {
         t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
     })
 }
 
-pub fn monotonic() -> u64 {
-    clock(ClockId::CLOCK_MONOTONIC)
+pub fn monotonic_ns() -> u64 {
+    clock_ns(ClockId::CLOCK_MONOTONIC)
 }
 
 fn epoch_of(slice: u32) -> u32 {
     slice % u32::MAX + 1
 }
 
-fn budget(max_size: u64, share: f64, most: usize) -> usize {
+fn row_budget(max_size: u64, share: f64, most: usize) -> usize {
     ((max_size as f64 * share / ROW_BYTES) as usize).clamp(1, most)
 }
 
-impl Engine {
-    pub fn new(segment: Arc<Segment>, config: Config) -> Engine {
+impl CollectorEngine {
+    pub fn new(segment: Arc<Segment>, config: CollectorConfig) -> CollectorEngine {
         let recorded = config.options.bursts.map_or(0.0, |_| BURST_SHARE);
         let max_size = (config.options.max_size as f64 * (1.0 - recorded)) as u64;
-        let mut schedule = Schedule::new(config.options.sample, SEED);
-        let traced = schedule.traced(0);
-        segment.set_burst(traced);
+        let mut schedule = SamplingSchedule::new(config.options.sample, SEED);
+        let traced = schedule.is_traced(0);
+        segment.set_slice_traced(traced);
         segment.set_epoch(epoch_of(0));
-        let bursts = [None, traced.then_some(0)];
-        let started = monotonic();
-        Engine {
+        let last_traced = [None, traced.then_some(0)];
+        let started = monotonic_ns();
+        CollectorEngine {
             started,
             ended: started,
             cpu: 0,
-            world: World::default(),
-            threads: Threads::default(),
-            slices: Slices::default(),
-            comm: Binned::new(budget(max_size, COMM_SHARE, MAX_COMM_ROWS)),
-            pages: Binned::new(budget(max_size, PAGE_SHARE, MAX_PAGE_ROWS)),
+            target_state: TargetState::default(),
+            threads: ThreadTracker::default(),
+            slices: SliceRows::default(),
+            comm: BinnedCounts::new(row_budget(max_size, COMM_SHARE, MAX_COMM_ROWS)),
+            pages: BinnedCounts::new(row_budget(max_size, PAGE_SHARE, MAX_PAGE_ROWS)),
             page_reader: PageReader::default(),
-            samples: Tally::default(),
-            lines: Lines::new(config.options.line),
+            samples: SampleTally::default(),
+            lines: SharedLines::new(config.options.line),
             recorder: None,
             comm_reader: CommReader::default(),
             schedule,
             current: 0,
-            burst: 0,
-            bursts,
+            traced_count: 0,
+            last_traced,
             slice_start: started,
             traced,
             cpu_at_start: 0,
@@ -133,26 +133,26 @@ impl Engine {
     }
 
     /// Records accesses into a file, if the options say so. Call before the program starts.
-    pub fn record(&mut self, writer: Writer) {
+    pub fn record_bursts(&mut self, writer: BurstWriter) {
         let Some(options) = self.config.options.bursts else {
             return;
         };
         let budget = (self.config.options.max_size as f64 * BURST_SHARE) as u64;
-        let mut recorder = Recorder::new(writer, options, budget, self.started);
+        let mut recorder = BurstRecorder::new(writer, options, budget, self.started);
         recorder.begin(&self.segment);
         self.recorder = Some(recorder);
     }
 
-    fn record_slice(&mut self) {
+    fn record_bursts_of_slice(&mut self) {
         if let Some(recorder) = &mut self.recorder {
-            let regions = &self.world.regions;
-            recorder.tick(&self.segment, monotonic(), &self.threads, regions);
+            let regions = &self.target_state.regions;
+            recorder.end_slice(&self.segment, monotonic_ns(), &self.threads, regions);
         }
     }
 
     /// Call on the collector's own thread before the first slice ends.
     pub fn begin(&mut self) {
-        self.cpu_at_start = clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        self.cpu_at_start = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
     }
 
     /// When the current slice ends: the next multiple of the slice length, so that a late
@@ -165,13 +165,13 @@ impl Engine {
 
     /// Threads fill pieces, of which there are so many only.
     pub fn is_recording(&self) -> bool {
-        self.recorder.as_ref().is_some_and(Recorder::is_open)
+        self.recorder.as_ref().is_some_and(BurstRecorder::is_open)
     }
 
     /// Empties the ring between slices; true when it fills fast.
     pub fn drain_events(&mut self) -> bool {
         let busy = self.segment.events_waiting() > u64::from(wire::EVENTS / 4);
-        self.world.drain(&self.segment);
+        self.target_state.drain(&self.segment);
         let recording = self
             .recorder
             .as_mut()
@@ -180,43 +180,47 @@ impl Engine {
     }
 
     /// Ends the current slice and begins the next.
-    pub fn tick(&mut self) {
-        self.world.drain(&self.segment);
+    pub fn end_slice(&mut self) {
+        self.target_state.drain(&self.segment);
         let closing = self.current;
         self.current = self.current.saturating_add(1);
-        let traced = self.schedule.traced(self.current);
-        let complete = if traced { self.next_burst() } else { None };
-        self.segment.set_burst(traced);
+        let traced = self.schedule.is_traced(self.current);
+        let complete = if traced {
+            self.next_traced_slice()
+        } else {
+            None
+        };
+        self.segment.set_slice_traced(traced);
         self.close_slice(traced);
         if let Some(slice) = complete {
             self.close_comm(slice);
         }
         self.drain_samples();
         self.page_pass(closing);
-        self.record_slice();
+        self.record_bursts_of_slice();
     }
 
     /// Begins a traced slice. Reads the rows of the last but one, which is complete now,
     /// because its parity comes next; returns that slice.
-    fn next_burst(&mut self) -> Option<u32> {
-        let [complete, last] = self.bursts;
+    fn next_traced_slice(&mut self) -> Option<u32> {
+        let [complete, last] = self.last_traced;
         if complete.is_some() {
-            let parity = epoch_of(self.burst.wrapping_sub(1)) & 1;
-            self.comm_reader.read(&self.segment, parity);
+            let parity = epoch_of(self.traced_count.wrapping_sub(1)) & 1;
+            self.comm_reader.read_dirty_rows(&self.segment, parity);
         }
-        self.burst = self.burst.wrapping_add(1);
-        self.bursts = [last, Some(self.current)];
-        self.segment.set_epoch(epoch_of(self.burst));
+        self.traced_count = self.traced_count.wrapping_add(1);
+        self.last_traced = [last, Some(self.current)];
+        self.segment.set_epoch(epoch_of(self.traced_count));
         complete
     }
 
     /// Moves on the threads that hit all the time and so have not noticed the slice. One
     /// that waits in the kernel is marked once, not in every slice.
-    pub fn move_on(&mut self) {
+    pub fn mark_stuck_threads(&mut self) {
         if !self.traced {
             return;
         }
-        let epoch = epoch_of(self.burst);
+        let epoch = epoch_of(self.traced_count);
         for (slot, _) in self.threads.running() {
             let thread = self.segment.thread(slot);
             let stuck = thread.state == wire::THREAD_LIVE
@@ -233,15 +237,15 @@ impl Engine {
 
     /// Writes down the slice that just ended.
     fn close_slice(&mut self, next_traced: bool) {
-        let now = monotonic();
-        if now.saturating_sub(self.checked) > LIVENESS {
+        let now = monotonic_ns();
+        if now.saturating_sub(self.checked) > LIVENESS_INTERVAL_NS {
             self.checked = now;
-            self.threads.find_gone(&self.segment, now);
+            self.threads.find_dead_processes(&self.segment, now);
         }
         let sync = self
             .threads
-            .scan(&self.segment, &mut self.world.regions, now);
-        let threads = self.threads.alive(self.slice_start, now);
+            .scan(&self.segment, &mut self.target_state.regions, now);
+        let threads = self.threads.count_alive(self.slice_start, now);
         self.slices.rows.push(Slice {
             start: self.slice_start - self.started,
             length: now - self.slice_start,
@@ -253,31 +257,31 @@ impl Engine {
         self.slice_start = now;
         self.traced = next_traced;
         self.ended = now;
-        self.cpu = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_at_start);
+        self.cpu = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_at_start);
     }
 
     /// What was read from the rows since the last call belongs to this slice.
     fn close_comm(&mut self, slice: u32) {
-        let rows: Vec<Row<1>> = self.comm_reader.take();
+        let rows: Vec<CountRow<1>> = self.comm_reader.take_events();
         if let Some(row) = self.slices.rows.get_mut(slice as usize) {
             let pairs = rows.iter().map(|&(key, [events])| {
-                let (i, j) = pair_of(key);
+                let (i, j) = pair_slots(key);
                 (i, j, events)
             });
             let pairs: Vec<_> = pairs.collect();
             (row.amount, row.heterogeneity) = amount_and_heterogeneity(row.threads, &pairs);
         }
-        self.comm.add(slice, rows);
+        self.comm.add_rows(slice, rows);
     }
 
     fn drain_samples(&mut self) {
         for (slot, process) in self.threads.running() {
-            let (heap, regions) = (&self.world.heap, &mut self.world.regions);
+            let (heap, regions) = (&self.target_state.heap, &mut self.target_state.regions);
             self.samples
                 .drain(&self.segment, slot, process, heap, regions);
             self.lines.drain(&self.segment, slot);
         }
-        self.world.heap.forget_freed();
+        self.target_state.heap.forget_freed();
     }
 
     /// Reads the pages when a page slice is complete, if there is CPU time for it; else
@@ -287,7 +291,7 @@ impl Engine {
             return;
         }
         let elapsed = self.ended.saturating_sub(self.started);
-        if self.cpu > CPU_GRACE + (elapsed as f64 * CPU_SHARE) as u64 {
+        if self.cpu > CPU_GRACE_NS + (elapsed as f64 * CPU_SHARE) as u64 {
             self.pages.coarsen();
             return;
         }
@@ -297,31 +301,31 @@ impl Engine {
     fn read_pages(&mut self, slice: u32) {
         let rows = self
             .page_reader
-            .pass(&self.segment, &mut self.world.regions);
-        self.keep_pages(slice, rows);
+            .read_changed_blocks(&self.segment, &mut self.target_state.regions);
+        self.add_page_rows(slice, rows);
     }
 
     /// Gives the accesses that no slice has yet to the slices up to this one.
-    fn keep_pages(&mut self, slice: u32, rows: Vec<Row<2>>) {
+    fn add_page_rows(&mut self, slice: u32, rows: Vec<CountRow<2>>) {
         let new = self.page_reader.accesses - self.spread;
         self.spread = self.page_reader.accesses;
-        self.slices.spread(slice as usize, new);
-        self.pages.add(slice, rows);
+        self.slices.spread_accesses(slice as usize, new);
+        self.pages.add_rows(slice, rows);
     }
 
     /// The target is gone, or nobody will listen to it any more.
     pub fn finish(&mut self) {
         self.segment.close();
-        self.world.drain_rest(&self.segment);
+        self.target_state.drain_final(&self.segment);
         if let Some(recorder) = &mut self.recorder {
-            recorder.finish(&self.segment, monotonic(), &self.world.regions);
+            recorder.finish(&self.segment, monotonic_ns(), &self.target_state.regions);
         }
-        let now = monotonic();
-        self.threads.find_gone(&self.segment, now);
-        let [before, last] = self.bursts;
+        let now = monotonic_ns();
+        self.threads.find_dead_processes(&self.segment, now);
+        let [before, last] = self.last_traced;
         let last = last.unwrap_or(self.current);
-        let parity = epoch_of(self.burst.wrapping_sub(1)) & 1;
-        self.comm_reader.read_again(&self.segment, parity);
+        let parity = epoch_of(self.traced_count.wrapping_sub(1)) & 1;
+        self.comm_reader.read_flagged_rows(&self.segment, parity);
         self.close_slice(false);
         // Without a slice before the last these rows are the last one's, and closing it
         // twice would leave its metrics to the remainder.
@@ -329,46 +333,46 @@ impl Engine {
             self.close_comm(before);
         }
         self.comm_reader
-            .read_again(&self.segment, epoch_of(self.burst) & 1);
+            .read_flagged_rows(&self.segment, epoch_of(self.traced_count) & 1);
         self.drain_samples();
         let rows = self
             .page_reader
-            .last_pass(&self.segment, &mut self.world.regions);
-        self.keep_pages(last, rows);
-        self.take_leftovers(last);
+            .read_all_blocks(&self.segment, &mut self.target_state.regions);
+        self.add_page_rows(last, rows);
+        self.flush_threads(last);
         self.close_comm(last);
         self.page_reader
-            .name_the_rest(&self.segment, &mut self.world.regions);
-        self.cpu = clock(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_at_start);
+            .name_the_rest(&self.segment, &mut self.target_state.regions);
+        self.cpu = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_at_start);
     }
 
     /// Flushes for threads that could not do it themselves.
-    fn take_leftovers(&mut self, slice: u32) {
+    fn flush_threads(&mut self, slice: u32) {
         let mut rows = Vec::new();
         for slot in 1..self.segment.next_thread() {
             let thread = self.segment.thread(slot);
-            leftovers(&self.segment, &thread, |left| {
+            for_each_unflushed(&self.segment, &thread, |left| {
                 let counts = [left.reads, left.writes];
                 self.page_reader
-                    .leftover(&self.segment, left.page, slot, counts, &mut rows);
-                let others = shared(left.reads + left.writes, &left.side);
+                    .add_unflushed(&self.segment, left.page, slot, counts, &mut rows);
+                let others = shared_accesses(left.reads + left.writes, &left.side);
                 if others > 0 && left.page < self.segment.next_page() {
                     self.lines
-                        .count_leftover(left.page, left.line, slot, others);
+                        .count_unflushed(left.page, left.line, slot, others);
                 }
-                credit(left.reads + left.writes, &left.side, |to, sixths| {
-                    self.comm_reader.credit(slot, to, sixths);
+                credit_sharers(left.reads + left.writes, &left.side, |to, sixths| {
+                    self.comm_reader.add_credit(slot, to, sixths);
                 });
             });
         }
-        collapse(&mut rows);
+        sort_and_sum(&mut rows);
         self.page_reader
-            .note(&self.segment, &mut self.world.regions, &rows);
-        self.keep_pages(slice, rows);
+            .add_totals(&self.segment, &mut self.target_state.regions, &rows);
+        self.add_page_rows(slice, rows);
     }
 
-    pub fn live(&self) -> Live {
-        Live {
+    pub fn live_status(&self) -> LiveStatus {
+        LiveStatus {
             elapsed: Duration::from_nanos(self.ended - self.started),
             slices: self.slices.rows.len() as u64,
             threads_alive: self.threads.count_running(),

@@ -1,18 +1,18 @@
 //! The event ring -> regions, heap and processes, in the order things happened.
-use super::heap::Heap;
-use super::regions::Regions;
+use super::heap::HeapTracker;
+use super::regions::RegionMap;
 use crate::program::mpi;
 use hither_sys::{wire, EventRecord, Segment};
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 /// A record reserved but not completed for this long was left by a thread that died.
-const BROKEN_AFTER: Duration = Duration::from_millis(500);
+const BROKEN_EVENT_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
-pub struct World {
-    pub regions: Regions,
-    pub heap: Heap,
+pub struct TargetState {
+    pub regions: RegionMap,
+    pub heap: HeapTracker,
     /// Executables by process slot.
     pub executables: HashMap<u32, String>,
     /// MPI ranks on this host by process slot, of those that have one.
@@ -23,7 +23,7 @@ pub struct World {
     waiting_since: Option<Instant>,
 }
 
-impl World {
+impl TargetState {
     /// Takes all complete events, at most one ring's worth.
     pub fn drain(&mut self, segment: &Segment) {
         for _ in 0..wire::EVENTS {
@@ -31,14 +31,14 @@ impl World {
                 break;
             };
             self.waiting_since = None;
-            self.apply(&record);
+            self.apply_event(&record);
         }
         if segment.events_waiting() == 0 {
             self.waiting_since = None;
             return;
         }
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        if since.elapsed() > BROKEN_AFTER {
+        if since.elapsed() > BROKEN_EVENT_TIMEOUT {
             segment.skip_broken_event();
             self.broken_events += 1;
             self.waiting_since = None;
@@ -46,7 +46,7 @@ impl World {
     }
 
     /// The last drain: nobody will complete a broken record any more.
-    pub fn drain_rest(&mut self, segment: &Segment) {
+    pub fn drain_final(&mut self, segment: &Segment) {
         self.drain(segment);
         for _ in 0..wire::EVENTS {
             if segment.events_waiting() == 0 {
@@ -58,20 +58,20 @@ impl World {
         }
     }
 
-    fn apply(&mut self, record: &EventRecord) {
+    fn apply_event(&mut self, record: &EventRecord) {
         let (event, text) = (&record.event, record.text.as_str());
         let process = u32::from(event.process);
         let (a, generation) = (&event.a, event.generation);
         match event.kind {
-            wire::EV_PROCESS => self.process(process, a, text, generation),
+            wire::EV_PROCESS => self.add_process_image(process, a, text, generation),
             wire::EV_MODULE => {
                 self.regions
-                    .module(process, a[0], a[1], a[4], text, generation);
+                    .add_module(process, a[0], a[1], a[4], text, generation);
             }
-            wire::EV_MAP => self.regions.map(event, text),
+            wire::EV_MAP => self.regions.add_mapping(event, text),
             wire::EV_UNMAP => self.regions.unmap(process, a[0], a[1]),
             wire::EV_REMAP => self.regions.remap(process, a, generation),
-            wire::EV_BRK => self.regions.brk(process, a[0], a[1], generation),
+            wire::EV_BRK => self.regions.set_brk(process, a[0], a[1], generation),
             wire::EV_ALLOC => self.heap.allocate(event, &mut self.regions),
             wire::EV_FREE => self.heap.free(process, a[0]),
             wire::EV_LOST => {
@@ -81,11 +81,11 @@ impl World {
         }
     }
 
-    fn process(&mut self, process: u32, a: &[u64; 6], executable: &str, generation: u32) {
+    fn add_process_image(&mut self, process: u32, a: &[u64; 6], executable: &str, generation: u32) {
         let parent = u32::try_from(a[1]).ok().filter(|&p| p != 0);
         let forked_from = parent.filter(|_| a[2] == 1);
         self.regions
-            .process(process, forked_from, (a[3], a[4]), generation);
+            .add_process_image(process, forked_from, (a[3], a[4]), generation);
         if let Some(parent) = forked_from {
             self.heap.fork(parent, process);
         }

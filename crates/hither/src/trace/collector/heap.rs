@@ -1,5 +1,5 @@
 //! Heap blocks by the call stack that allocated them.
-use super::regions::Regions;
+use super::regions::RegionMap;
 use hither_sys::wire;
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,27 +21,27 @@ pub struct AllocationSite {
 }
 
 #[derive(Clone, Copy)]
-struct Block {
+struct HeapBlock {
     end: u64,
     site: u32,
 }
 
 #[derive(Default)]
-pub struct Heap {
+pub struct HeapTracker {
     pub sites: Vec<AllocationSite>,
     by_stack: HashMap<(u32, [u64; 4]), u32>,
-    live: HashMap<u32, BTreeMap<u64, Block>>,
+    live: HashMap<u32, BTreeMap<u64, HeapBlock>>,
     /// Freed since the last drain of samples: (process, start, block).
-    freed: Vec<(u32, u64, Block)>,
+    freed: Vec<(u32, u64, HeapBlock)>,
 }
 
-impl Heap {
+impl HeapTracker {
     pub fn fork(&mut self, parent: u32, child: u32) {
         let copy = self.live.get(&parent).cloned().unwrap_or_default();
         self.live.insert(child, copy);
     }
 
-    pub fn allocate(&mut self, event: &wire::Event, regions: &mut Regions) {
+    pub fn allocate(&mut self, event: &wire::SegmentEvent, regions: &mut RegionMap) {
         let process = u32::from(event.process);
         let [address, size, f0, f1, f2, f3] = event.a;
         let frames = [f0, f1, f2, f3];
@@ -56,21 +56,26 @@ impl Heap {
             regions.all[region as usize].has_blocks = true;
             entry.ranges.push((region, offset, size));
             if entry.ranges.len() > 2 * MAX_RANGES {
-                keep_largest(&mut entry.ranges);
+                keep_largest_ranges(&mut entry.ranges);
             }
         }
-        let block = Block {
+        let block = HeapBlock {
             end: address.saturating_add(size),
             site,
         };
         self.live.entry(process).or_default().insert(address, block);
     }
 
-    fn new_site(&mut self, event: &wire::Event, frames: [u64; 4], regions: &mut Regions) -> u32 {
+    fn new_site(
+        &mut self,
+        event: &wire::SegmentEvent,
+        frames: [u64; 4],
+        regions: &mut RegionMap,
+    ) -> u32 {
         let process = u32::from(event.process);
         let calls = frames.iter().take_while(|&&pc| pc != 0);
         let frames_found = calls
-            .filter_map(|pc| regions.code(process, pc - 1, None))
+            .filter_map(|pc| regions.locate_code(process, pc - 1, None))
             .collect();
         let site = self.sites.len() as u32;
         self.sites.push(AllocationSite {
@@ -91,7 +96,7 @@ impl Heap {
     }
 
     /// The allocation site of the block around an address, freed ones included until
-    /// [`Heap::forget_freed`]: a sample may be older than the block's end.
+    /// [`HeapTracker::forget_freed`]: a sample may be older than the block's end.
     pub fn site_at(&self, process: u32, line: u64, line_size: u64) -> Option<u32> {
         let end = line.saturating_add(line_size);
         let live = self.live.get(&process);
@@ -112,7 +117,7 @@ impl Heap {
 }
 
 /// Same block again and again counts once; then the largest stay.
-pub fn keep_largest(ranges: &mut Vec<(u32, u64, u64)>) {
+pub fn keep_largest_ranges(ranges: &mut Vec<(u32, u64, u64)>) {
     ranges.sort_unstable();
     ranges.dedup();
     if ranges.len() > MAX_RANGES {

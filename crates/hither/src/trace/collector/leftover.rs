@@ -7,7 +7,7 @@
 use hither_sys::{wire, Segment};
 
 /// Calls `owe(thread, sixths)` for what `accesses` to one line owe to others.
-pub fn credit(accesses: u64, side: &wire::Side, mut owe: impl FnMut(u32, u64)) {
+pub fn credit_sharers(accesses: u64, side: &wire::SideRecord, mut owe: impl FnMut(u32, u64)) {
     if accesses == 0 {
         return;
     }
@@ -36,7 +36,7 @@ pub fn credit(accesses: u64, side: &wire::Side, mut owe: impl FnMut(u32, u64)) {
 }
 
 /// How many of the accesses were made while another thread used the line as well.
-pub fn shared(accesses: u64, side: &wire::Side) -> u64 {
+pub fn shared_accesses(accesses: u64, side: &wire::SideRecord) -> u64 {
     if side.x != 0 {
         accesses
     } else if side.z1 != 0 {
@@ -47,22 +47,26 @@ pub fn shared(accesses: u64, side: &wire::Side) -> u64 {
 }
 
 /// One entry that was never flushed.
-pub struct Leftover {
+pub struct UnflushedEntry {
     pub page: u32,
     /// Address of the line.
     pub line: u64,
     pub reads: u64,
     pub writes: u64,
-    pub side: wire::Side,
+    pub side: wire::SideRecord,
 }
 
 /// Everything left in the caches of a thread that still owns its arena.
-pub fn leftovers(segment: &Segment, thread: &wire::Thread, mut each: impl FnMut(Leftover)) {
+pub fn for_each_unflushed(
+    segment: &Segment,
+    thread: &wire::SegmentThread,
+    mut each: impl FnMut(UnflushedEntry),
+) {
     if thread.owns_arena != 1 {
         return;
     }
-    segment.arena_entries(thread, |entry, side| {
-        each(Leftover {
+    segment.for_each_unflushed_entry(thread, |entry, side| {
+        each(UnflushedEntry {
             page: side.page,
             line: entry.tag & !wire::STALE,
             reads: entry.reads.into(),
@@ -78,17 +82,17 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn check(accesses: u64, f: [u16; 4], s: [u32; 2], expected: &[(u32, u64)]) {
-        let side = wire::Side {
+        let side = wire::SideRecord {
             x: f[0],
             y: f[1],
             z1: f[2],
             z2: f[3],
             s1: s[0],
             s2: s[1],
-            ..wire::Side::default()
+            ..wire::SideRecord::default()
         };
         let mut owed = BTreeMap::new();
-        credit(accesses, &side, |to, sixths| {
+        credit_sharers(accesses, &side, |to, sixths| {
             *owed.entry(to).or_insert(0) += sixths
         });
         owed.retain(|_, sixths| *sixths > 0);
@@ -101,17 +105,17 @@ mod tests {
 
     #[test]
     fn shared_counts_from_the_first_joiner_on() {
-        let side = |x, z1, s1| wire::Side {
+        let side = |x, z1, s1| wire::SideRecord {
             x,
             z1,
             s1,
-            ..wire::Side::default()
+            ..wire::SideRecord::default()
         };
-        assert_eq!(shared(10, &side(0, 0, 0)), 0);
-        assert_eq!(shared(10, &side(1, 0, 0)), 10);
-        assert_eq!(shared(10, &side(1, 2, 4)), 10);
-        assert_eq!(shared(10, &side(0, 2, 4)), 6);
-        assert_eq!(shared(10, &side(0, 2, 40)), 0);
+        assert_eq!(shared_accesses(10, &side(0, 0, 0)), 0);
+        assert_eq!(shared_accesses(10, &side(1, 0, 0)), 10);
+        assert_eq!(shared_accesses(10, &side(1, 2, 4)), 10);
+        assert_eq!(shared_accesses(10, &side(0, 2, 4)), 6);
+        assert_eq!(shared_accesses(10, &side(0, 2, 40)), 0);
     }
 
     #[test]

@@ -9,18 +9,18 @@ use hither_sys::{wire, Segment};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Parts of a line that are told apart: bytes, in lines of 64.
-const PARTS: usize = 64;
-const PARTS_LOG2: u32 = PARTS.trailing_zeros();
+const LINE_PARTS: usize = 64;
+const LINE_PARTS_LOG2: u32 = LINE_PARTS.trailing_zeros();
 /// Pairs of line and thread kept, 20 MiB. Past it the lines used least are forgotten.
 const MAX_USES: usize = 1 << 16;
 /// Parts with less than one in so many of the accesses seen are strays.
-const STRAY: u32 = 256;
+const STRAY_SHARE: u32 = 256;
 
 /// A line: page id and number in the page.
 type LineId = (u32, u32);
 
 /// What a thread did with a line.
-struct Use {
+struct ThreadLineUse {
     thread: u32,
     accesses: u64,
     /// Accesses whose bytes are known.
@@ -28,17 +28,17 @@ struct Use {
     /// The same; with the counts below it is halved when full.
     recent: u16,
     /// By part: reads, writes.
-    parts: Box<[[u16; PARTS]; 2]>,
+    parts: Box<[[u16; LINE_PARTS]; 2]>,
 }
 
-impl Use {
-    fn new(thread: u32) -> Use {
-        Use {
+impl ThreadLineUse {
+    fn new(thread: u32) -> ThreadLineUse {
+        ThreadLineUse {
             thread,
             accesses: 0,
             seen: 0,
             recent: 0,
-            parts: Box::new([[0; PARTS]; 2]),
+            parts: Box::new([[0; LINE_PARTS]; 2]),
         }
     }
 
@@ -61,7 +61,7 @@ impl Use {
 
     /// The parts read and written, without strays.
     fn masks(&self) -> [u64; 2] {
-        let often = |n: u16| n > 0 && u32::from(n) * STRAY >= u32::from(self.recent);
+        let often = |n: u16| n > 0 && u32::from(n) * STRAY_SHARE >= u32::from(self.recent);
         self.parts.each_ref().map(|parts| {
             let bits = parts.iter().zip(0..).filter(|(n, _)| often(**n));
             bits.fold(0, |mask, (_, bit)| mask | 1 << bit)
@@ -90,12 +90,12 @@ pub struct LineRows {
 
 impl LineRows {
     /// The objects, of which these are (object, region, offset, length), with bytes touched.
-    pub fn objects(&self, ranges: &[(u32, u32, u64, u64)]) -> HashSet<u32> {
-        let touched = |r: &&(u32, u32, u64, u64)| self.touch(r.1, r.2, r.3);
+    pub fn touched_objects(&self, ranges: &[(u32, u32, u64, u64)]) -> HashSet<u32> {
+        let touched = |r: &&(u32, u32, u64, u64)| self.overlaps(r.1, r.2, r.3);
         ranges.iter().filter(touched).map(|r| r.0).collect()
     }
 
-    fn touch(&self, region: u32, offset: u64, length: u64) -> bool {
+    fn overlaps(&self, region: u32, offset: u64, length: u64) -> bool {
         let end = offset.saturating_add(length);
         let page = |at: u64| u32::try_from(at >> PAGE_BITS).unwrap_or(u32::MAX);
         let first = ((region, page(offset)), 0, 0);
@@ -105,7 +105,7 @@ impl LineRows {
             .any(|(&((_, page), at, _), row)| {
                 let start = (u64::from(page) << PAGE_BITS) + u64::from(at);
                 let touched = row.read_mask | row.write_mask;
-                let parts = (0..PARTS as u64).filter(|n| touched >> n & 1 == 1);
+                let parts = (0..LINE_PARTS as u64).filter(|n| touched >> n & 1 == 1);
                 let mut parts = parts.map(|n| start + n * self.part);
                 parts.any(|byte| byte < end && byte + self.part > offset)
             })
@@ -116,16 +116,16 @@ impl LineRows {
     }
 }
 
-pub struct Lines {
+pub struct SharedLines {
     line_log2: u32,
-    uses: HashMap<LineId, Vec<Use>>,
+    uses: HashMap<LineId, Vec<ThreadLineUse>>,
     count: usize,
 }
 
-impl Lines {
-    pub fn new(line: u32) -> Lines {
-        Lines {
-            line_log2: line.trailing_zeros().clamp(PARTS_LOG2, PAGE_BITS),
+impl SharedLines {
+    pub fn new(line: u32) -> SharedLines {
+        SharedLines {
+            line_log2: line.trailing_zeros().clamp(LINE_PARTS_LOG2, PAGE_BITS),
             uses: HashMap::new(),
             count: 0,
         }
@@ -133,10 +133,10 @@ impl Lines {
 
     /// Takes what a thread saw since the last call.
     pub fn drain(&mut self, segment: &Segment, thread: u32) {
-        segment.drain_seen(thread, |seen| self.add(segment, thread, &seen));
+        segment.drain_line_observations(thread, |seen| self.add(segment, thread, &seen));
     }
 
-    fn add(&mut self, segment: &Segment, thread: u32, seen: &wire::Seen) {
+    fn add(&mut self, segment: &Segment, thread: u32, seen: &wire::LineObservation) {
         if seen.page == 0 || seen.page >= segment.next_page() {
             return;
         }
@@ -156,34 +156,34 @@ impl Lines {
                 let first = in_line - i64::from(span);
                 [site.reads, site.writes]
                     .map(|[low, high]| u128::from(high) << 64 | u128::from(low))
-                    .map(|bytes| self.parts(first, bytes))
+                    .map(|bytes| self.parts_of_bytes(first, bytes))
             }
             _ => [0; 2],
         };
         if masks != [0; 2] {
-            self.entry(id, thread).touch(masks);
+            self.use_entry(id, thread).touch(masks);
         }
     }
 
     /// Adds to the accesses of a thread to a line that it shares.
     pub fn count_accesses(&mut self, id: LineId, thread: u32, n: u64) {
-        let entry = self.entry(id, thread);
+        let entry = self.use_entry(id, thread);
         entry.accesses = entry.accesses.saturating_add(n);
     }
 
     /// The same for the line of an address in a page.
-    pub fn count_leftover(&mut self, page: u32, address: u64, thread: u32, n: u64) {
+    pub fn count_unflushed(&mut self, page: u32, address: u64, thread: u32, n: u64) {
         let in_page = (address % (1 << PAGE_BITS)) as u32;
         self.count_accesses((page, in_page >> self.line_log2), thread, n);
     }
 
     /// The parts of a line that the bytes `first + n` lie in, for each bit n.
-    fn parts(&self, first: i64, mut bytes: u128) -> u64 {
+    fn parts_of_bytes(&self, first: i64, mut bytes: u128) -> u64 {
         let mut parts = 0;
         while bytes != 0 {
             let byte = first + i64::from(bytes.trailing_zeros());
             if (0..1 << self.line_log2).contains(&byte) {
-                parts |= 1 << (byte >> (self.line_log2 - PARTS_LOG2));
+                parts |= 1 << (byte >> (self.line_log2 - LINE_PARTS_LOG2));
             }
             bytes &= bytes - 1;
         }
@@ -191,19 +191,19 @@ impl Lines {
     }
 
     fn parts_of_range(&self, first: i64, bytes: u32) -> u64 {
-        let size = self.line_log2 - PARTS_LOG2;
+        let size = self.line_log2 - LINE_PARTS_LOG2;
         let end = (first + i64::from(bytes)).min(1 << self.line_log2);
         (first..end).fold(0, |parts, byte| parts | 1 << (byte >> size))
     }
 
-    fn entry(&mut self, id: LineId, thread: u32) -> &mut Use {
+    fn use_entry(&mut self, id: LineId, thread: u32) -> &mut ThreadLineUse {
         if self.count >= MAX_USES {
-            self.forget_seldom();
+            self.evict_least_used();
         }
         let uses = self.uses.entry(id).or_default();
         let known = uses.iter().position(|u| u.thread == thread);
         let at = known.unwrap_or_else(|| {
-            uses.push(Use::new(thread));
+            uses.push(ThreadLineUse::new(thread));
             self.count += 1;
             uses.len() - 1
         });
@@ -211,8 +211,8 @@ impl Lines {
     }
 
     /// Keeps the half of the lines that is used more; of those used alike, as many as fit.
-    fn forget_seldom(&mut self) {
-        let weight = |uses: &Vec<Use>| {
+    fn evict_least_used(&mut self) {
+        let weight = |uses: &Vec<ThreadLineUse>| {
             let all = uses.iter().map(|u| u.accesses.saturating_add(u.seen));
             all.fold(0u64, u64::saturating_add)
         };
@@ -233,7 +233,7 @@ impl Lines {
 
     /// The lines that several threads use, at least one of them writing. `scale` corrects the
     /// accesses of a thread slot for sampling.
-    pub fn rows(
+    pub fn into_rows(
         &self,
         pages: &PageReader,
         threads: usize,
@@ -241,7 +241,7 @@ impl Lines {
     ) -> LineRows {
         let mut rows: BTreeMap<LineKey, LineRow> = BTreeMap::new();
         for (&(page, line), uses) in &self.uses {
-            let Some(touched) = pages.name(page) else {
+            let Some(touched) = pages.first_toucher(page) else {
                 continue;
             };
             for u in uses {
@@ -268,7 +268,7 @@ impl Lines {
             let (threads, written) = users[&(page, line)];
             threads >= 2 && written
         });
-        let part = 1 << (self.line_log2 - PARTS_LOG2);
+        let part = 1 << (self.line_log2 - LINE_PARTS_LOG2);
         LineRows { rows, part }
     }
 }

@@ -28,10 +28,10 @@ mod space;
 mod tests;
 mod threads;
 
-use super::naming::Naming;
+use super::naming::Symbolizer;
 use anyhow::{anyhow, Context, Result};
-use engine::Engine;
-use hither_profile::bursts::Writer;
+use engine::CollectorEngine;
+use hither_profile::bursts::BurstWriter;
 use hither_profile::{Profile, RunEnd, TraceOptions};
 use hither_sys::{wire, Segment, SegmentConfig};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError, SyncSender};
@@ -44,17 +44,17 @@ const CACHE_LOG2: u32 = 16;
 /// Heap blocks below this size are not reported: none is seen apart on a 4 KiB page.
 const ALLOC_MIN: u32 = 1024;
 /// How long a process has to notice a new slice by itself, see `HI_STALE` in wire.h.
-const GRACE: Duration = Duration::from_micros(500);
+const SLICE_GRACE: Duration = Duration::from_micros(500);
 /// Between looks at an event ring that fills fast.
-const BUSY: Duration = Duration::from_millis(2);
+const BUSY_POLL: Duration = Duration::from_millis(2);
 /// Between looks at what threads record, however long slices are.
-const RECORDING: Duration = Duration::from_millis(10);
+const RECORDING_POLL: Duration = Duration::from_millis(10);
 
 /// What to trace.
 #[derive(Clone, Debug, Default)]
-pub struct Config {
+pub struct CollectorConfig {
     pub options: TraceOptions,
-    pub hooks: Vec<Hook>,
+    pub hooks: Vec<FunctionHook>,
     pub command: Vec<String>,
     pub working_directory: String,
 }
@@ -72,7 +72,7 @@ pub enum HookKind {
 
 /// A function that the tracer watches for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hook {
+pub struct FunctionHook {
     pub kind: HookKind,
     /// From the module's load base.
     pub offset: u64,
@@ -80,8 +80,8 @@ pub struct Hook {
     pub ino: u64,
 }
 
-impl Hook {
-    fn on_wire(&self) -> wire::Hook {
+impl FunctionHook {
+    fn to_segment(&self) -> wire::SegmentHook {
         let (kind, which) = match self.kind {
             HookKind::From => (wire::HOOK_FROM, 0),
             HookKind::Until => (wire::HOOK_UNTIL, 0),
@@ -89,7 +89,7 @@ impl Hook {
             HookKind::Sync(which) => (wire::HOOK_SYNC, which),
             HookKind::Alloc(which) => (wire::HOOK_ALLOC, which),
         };
-        wire::Hook {
+        wire::SegmentHook {
             kind,
             which,
             offset: self.offset,
@@ -101,7 +101,7 @@ impl Hook {
 
 /// How far the run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Live {
+pub struct LiveStatus {
     pub elapsed: Duration,
     pub slices: u64,
     pub threads_alive: u32,
@@ -112,25 +112,25 @@ pub struct Live {
 
 pub struct Collector {
     segment: Arc<Segment>,
-    config: Config,
-    bursts: Option<Writer>,
+    config: CollectorConfig,
+    bursts: Option<BurstWriter>,
 }
 
 /// What a run left behind.
-pub struct Collected {
+pub struct CollectedRun {
     pub profile: Profile,
     /// With `--bursts`: to be put into the profile's folder.
-    pub bursts: Option<Writer>,
+    pub bursts: Option<BurstWriter>,
 }
 
 impl Collector {
     /// # Errors
     /// When the segment cannot be created.
-    pub fn new(config: Config) -> Result<Self> {
+    pub fn new(config: CollectorConfig) -> Result<Self> {
         Self::with_cache(config, CACHE_LOG2)
     }
 
-    fn with_cache(config: Config, cache_log2: u32) -> Result<Self> {
+    fn with_cache(config: CollectorConfig, cache_log2: u32) -> Result<Self> {
         let o = &config.options;
         let flag = |on: bool, flag: u32| if on { flag } else { 0 };
         let segment = Segment::create(&SegmentConfig {
@@ -144,7 +144,7 @@ impl Collector {
             alloc_min: ALLOC_MIN,
             slice_ns: o.slice,
             active: o.from.is_none() && o.only_functions.is_empty(),
-            hooks: config.hooks.iter().map(Hook::on_wire).collect(),
+            hooks: config.hooks.iter().map(FunctionHook::to_segment).collect(),
         })?;
         Ok(Collector {
             segment: Arc::new(segment),
@@ -155,7 +155,7 @@ impl Collector {
 
     /// Where to record accesses, for options that say so.
     #[must_use]
-    pub fn with_bursts(mut self, bursts: Option<Writer>) -> Self {
+    pub fn with_bursts(mut self, bursts: Option<BurstWriter>) -> Self {
         self.bursts = bursts;
         self
     }
@@ -170,12 +170,12 @@ impl Collector {
     ///
     /// # Errors
     /// When no thread can be created.
-    pub fn start(self) -> Result<Running> {
-        let live = Arc::new(Mutex::new(Live::default()));
+    pub fn start(self) -> Result<RunningCollector> {
+        let live = Arc::new(Mutex::new(LiveStatus::default()));
         let (stop, stopped) = sync_channel::<()>(1);
-        let mut engine = Engine::new(self.segment, self.config);
+        let mut engine = CollectorEngine::new(self.segment, self.config);
         if let Some(writer) = self.bursts {
-            engine.record(writer);
+            engine.record_bursts(writer);
         }
         let shown = Arc::clone(&live);
         let thread = std::thread::Builder::new()
@@ -184,11 +184,11 @@ impl Collector {
                 engine.begin();
                 let mut busy = false;
                 loop {
-                    let left = engine.deadline().saturating_sub(engine::monotonic());
+                    let left = engine.deadline().saturating_sub(engine::monotonic_ns());
                     let left = Duration::from_nanos(left);
                     let wait = match (busy, engine.is_recording()) {
-                        (true, _) => left.min(BUSY),
-                        (_, true) => left.min(RECORDING),
+                        (true, _) => left.min(BUSY_POLL),
+                        (_, true) => left.min(RECORDING_POLL),
                         _ => left,
                     };
                     match stopped.recv_timeout(wait) {
@@ -196,11 +196,12 @@ impl Collector {
                         _ => break,
                     }
                     busy = engine.drain_events();
-                    if engine::monotonic() >= engine.deadline() {
-                        engine.tick();
-                        std::thread::sleep(GRACE);
-                        engine.move_on();
-                        *shown.lock().unwrap_or_else(PoisonError::into_inner) = engine.live();
+                    if engine::monotonic_ns() >= engine.deadline() {
+                        engine.end_slice();
+                        std::thread::sleep(SLICE_GRACE);
+                        engine.mark_stuck_threads();
+                        *shown.lock().unwrap_or_else(PoisonError::into_inner) =
+                            engine.live_status();
                     }
                 }
                 engine.finish();
@@ -209,21 +210,21 @@ impl Collector {
             .context(
                 "cannot start the collector's thread: raise the limit on processes (ulimit -u)",
             )?;
-        Ok(Running { thread, stop, live })
+        Ok(RunningCollector { thread, stop, live })
     }
 }
 
 /// A run being collected.
-pub struct Running {
-    thread: JoinHandle<Engine>,
+pub struct RunningCollector {
+    thread: JoinHandle<CollectorEngine>,
     stop: SyncSender<()>,
-    live: Arc<Mutex<Live>>,
+    live: Arc<Mutex<LiveStatus>>,
 }
 
-impl Running {
+impl RunningCollector {
     /// How far the run was at the end of the last slice.
     #[must_use]
-    pub fn live(&self) -> Live {
+    pub fn live(&self) -> LiveStatus {
         *self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -231,12 +232,12 @@ impl Running {
     ///
     /// # Errors
     /// When the collector's thread failed.
-    pub fn finish(self, end: RunEnd, naming: &mut dyn Naming) -> Result<Collected> {
+    pub fn finish(self, end: RunEnd, naming: &mut dyn Symbolizer) -> Result<CollectedRun> {
         // The thread may have gone already, which join tells.
         let _ = self.stop.send(());
         let engine = self.thread.join().map_err(|_| {
             anyhow!("the collector's thread failed; please report it with the command you traced")
         })?;
-        Ok(build::build(engine, end, naming))
+        Ok(build::build_profile(engine, end, naming))
     }
 }

@@ -4,14 +4,14 @@
 //! A page that only one structure lies on counts for it exactly. Several structures on a
 //! page share its counts in the proportion of the samples taken of them there, or of
 //! their bytes when there are none; they are then marked as estimated.
-use super::build::keep_most;
-use super::heap::{keep_largest, Heap};
+use super::build::keep_most_accessed;
+use super::heap::{keep_largest_ranges, HeapTracker};
 use super::lines::LineRows;
-use super::regions::{PageName, Regions, PAGE_BITS};
-use super::samples::{Code, Tally, Target, UNIT};
-use crate::trace::naming::{AllocationName, Naming, SourceLine, StaticObject};
+use super::regions::{PageName, RegionMap, PAGE_BITS};
+use super::samples::{SampleCode, SampleTally, SampleTarget, DATA_UNIT_BYTES};
+use crate::trace::naming::{AllocationName, SourceLine, StaticObject, Symbolizer};
 use hither_profile::{
-    Member, Object, ObjectIx, ObjectKind, ProcessIx, Region, RegionKind, Site, ThreadIx,
+    Object, ObjectIx, ObjectKind, ObjectMember, ProcessIx, Region, RegionKind, SourceSite, ThreadIx,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ const MIN_MAPPING: u64 = 64 << 10;
 const LINES_KEPT: f64 = 0.999;
 const PAGE: u64 = 1 << PAGE_BITS;
 
-pub struct Input<'a> {
-    pub regions: &'a Regions,
-    pub heap: &'a mut Heap,
-    pub samples: &'a Tally,
+pub struct ObjectInput<'a> {
+    pub regions: &'a RegionMap,
+    pub heap: &'a mut HeapTracker,
+    pub samples: &'a SampleTally,
     /// Totals per page, sorted.
     pub pages: &'a [(PageName, [u64; 2])],
     /// Bytes of shared lines that were touched.
@@ -36,37 +36,37 @@ pub struct Input<'a> {
 }
 
 #[derive(Default)]
-pub struct Objects {
+pub struct ObjectTables {
     pub objects: Vec<Object>,
     /// (object, region, offset, length)
     pub ranges: Vec<(u32, u32, u64, u64)>,
-    pub sites: Vec<Site>,
-    pub members: Vec<Member>,
+    pub sites: Vec<SourceSite>,
+    pub members: Vec<ObjectMember>,
 }
 
-pub fn build(input: Input<'_>, naming: &mut dyn Naming) -> Objects {
-    let mut builder = Builder {
+pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> ObjectTables {
+    let mut builder = ObjectBuilder {
         input,
-        found: Objects::default(),
+        found: ObjectTables::default(),
         by_site: Vec::new(),
         by_region: HashMap::new(),
         statics: HashMap::new(),
         static_objects: HashMap::new(),
     };
-    builder.heap(naming);
-    builder.statics(naming);
-    builder.whole_regions();
-    builder.attribute();
-    let lines = builder.lines(naming);
+    builder.add_heap_objects(naming);
+    builder.add_static_objects(naming);
+    builder.add_region_objects();
+    builder.attribute_accesses();
+    let lines = builder.source_sites(naming);
     builder.found.sites = lines;
     builder.drop_unused();
-    builder.members(naming);
+    builder.add_members(naming);
     builder.found
 }
 
-struct Builder<'a> {
-    input: Input<'a>,
-    found: Objects,
+struct ObjectBuilder<'a> {
+    input: ObjectInput<'a>,
+    found: ObjectTables,
     /// Object of each allocation site.
     by_site: Vec<u32>,
     /// Object that a whole region is.
@@ -77,7 +77,7 @@ struct Builder<'a> {
     static_objects: HashMap<(String, usize), u32>,
 }
 
-impl Builder<'_> {
+impl ObjectBuilder<'_> {
     fn add(&mut self, object: Object) -> u32 {
         self.found.objects.push(object);
         (self.found.objects.len() - 1) as u32
@@ -92,20 +92,20 @@ impl Builder<'_> {
     }
 
     /// One object per allocating place and process.
-    fn heap(&mut self, naming: &mut dyn Naming) {
+    fn add_heap_objects(&mut self, naming: &mut dyn Symbolizer) {
         let mut objects: HashMap<(u32, AllocationKey), u32> = HashMap::new();
         for mut site in std::mem::take(&mut self.input.heap.sites) {
             let frames = site.frames.iter().filter_map(|&(region, vaddr)| {
                 self.region(region).map(|r| (PathBuf::from(&r.file), vaddr))
             });
-            let name = naming.allocation(&frames.collect::<Vec<_>>());
+            let name = naming.allocation_name(&frames.collect::<Vec<_>>());
             let object = *objects
                 .entry((site.process, AllocationKey::of(&name)))
                 .or_insert_with(|| self.add(heap_object(name, site.process, site.thread)));
             let sum = &mut self.found.objects[object as usize];
             sum.size = sum.size.saturating_add(site.bytes);
             sum.count = sum.count.saturating_add(site.count);
-            keep_largest(&mut site.ranges);
+            keep_largest_ranges(&mut site.ranges);
             let ranges = site
                 .ranges
                 .iter()
@@ -116,7 +116,7 @@ impl Builder<'_> {
     }
 
     /// The variables that lie on touched pages of program files.
-    fn statics(&mut self, naming: &mut dyn Naming) {
+    fn add_static_objects(&mut self, naming: &mut dyn Symbolizer) {
         let mut at = 0;
         while at < self.input.pages.len() {
             let number = self.input.pages[at].0 .0;
@@ -133,7 +133,7 @@ impl Builder<'_> {
             else {
                 continue;
             };
-            let variables = self.variables(&region.file, naming);
+            let variables = self.file_variables(&region.file, naming);
             for (n, variable) in variables.iter().enumerate() {
                 let offset = variable.vaddr.wrapping_sub(region.file_offset);
                 if offset < region.size && self.touches(touched.clone(), offset, variable.size) {
@@ -146,9 +146,9 @@ impl Builder<'_> {
         }
     }
 
-    fn variables(&mut self, file: &str, naming: &mut dyn Naming) -> Rc<Vec<StaticObject>> {
+    fn file_variables(&mut self, file: &str, naming: &mut dyn Symbolizer) -> Rc<Vec<StaticObject>> {
         let read = || {
-            let mut found = naming.statics(&PathBuf::from(file));
+            let mut found = naming.static_objects(&PathBuf::from(file));
             found.retain(|v| v.size > 0);
             found.sort_by_key(|v| v.vaddr);
             Rc::new(found)
@@ -185,7 +185,7 @@ impl Builder<'_> {
     }
 
     /// Mappings, stacks and shared memory that were touched.
-    fn whole_regions(&mut self) {
+    fn add_region_objects(&mut self) {
         let mut touched: Vec<u32> = self.input.pages.iter().map(|p| p.0 .0).collect();
         touched.dedup();
         let mut anonymous = 0;
@@ -222,7 +222,7 @@ impl Builder<'_> {
     }
 
     /// Shares the counts of each page out among the objects on it.
-    fn attribute(&mut self) {
+    fn attribute_accesses(&mut self) {
         let mut on_page: Vec<(usize, u32, u64)> = Vec::new();
         for &(object, region, offset, length) in &self.found.ranges {
             let end = offset.saturating_add(length);
@@ -246,7 +246,7 @@ impl Builder<'_> {
             for &(_, object, bytes) in group {
                 *shares.entry(object).or_insert(0) += bytes;
             }
-            share_out(&mut self.found.objects, page, counts, &shares, &samples);
+            distribute_counts(&mut self.found.objects, page, counts, &shares, &samples);
         }
     }
 
@@ -263,21 +263,26 @@ impl Builder<'_> {
             }
         }
         for (&(target, _), &counts) in &self.input.samples.lines {
-            if let Target::File { region, unit } = target {
+            if let SampleTarget::File { region, unit } = target {
                 if let Some(object) = self.object_of(target) {
-                    add(region, (unit * UNIT) >> PAGE_BITS, object, counts);
+                    add(
+                        region,
+                        (unit * DATA_UNIT_BYTES) >> PAGE_BITS,
+                        object,
+                        counts,
+                    );
                 }
             }
         }
         sums
     }
 
-    fn object_of(&self, target: Target) -> Option<u32> {
+    fn object_of(&self, target: SampleTarget) -> Option<u32> {
         match target {
-            Target::Heap(site) => self.by_site.get(site as usize).copied(),
-            Target::Region(region) => self.by_region.get(&region).copied(),
-            Target::File { region, unit } => self.variable_at(region, unit * UNIT),
-            Target::Unknown => None,
+            SampleTarget::Heap(site) => self.by_site.get(site as usize).copied(),
+            SampleTarget::Region(region) => self.by_region.get(&region).copied(),
+            SampleTarget::File { region, unit } => self.variable_at(region, unit * DATA_UNIT_BYTES),
+            SampleTarget::Unknown => None,
         }
     }
 
@@ -286,7 +291,7 @@ impl Builder<'_> {
         let region = self.region(number)?;
         let variables = self.statics.get(&region.file)?;
         let start = region.file_offset.wrapping_add(offset);
-        let end = start.saturating_add(UNIT);
+        let end = start.saturating_add(DATA_UNIT_BYTES);
         let behind = variables.partition_point(|v| v.vaddr < end);
         let overlap = |v: &StaticObject| {
             v.vaddr
@@ -296,41 +301,41 @@ impl Builder<'_> {
         };
         let here = (0..behind)
             .rev()
-            .take(UNIT as usize)
+            .take(DATA_UNIT_BYTES as usize)
             .map(|n| (overlap(&variables[n]), n));
         let (bytes, n) = here.max()?;
         (bytes > 0).then(|| self.static_objects.get(&(region.file.clone(), n)).copied())?
     }
 
     /// Samples by object and source line.
-    fn lines(&self, naming: &mut dyn Naming) -> Vec<Site> {
-        let mut number_of: HashMap<Code, usize> = HashMap::new();
-        let mut lines = Lines::default();
+    fn source_sites(&self, naming: &mut dyn Symbolizer) -> Vec<SourceSite> {
+        let mut number_of: HashMap<SampleCode, usize> = HashMap::new();
+        let mut lines = SourceLineTable::default();
         let mut sums: HashMap<(Option<u32>, usize), [u64; 2]> = HashMap::new();
         for (&(target, code), counts) in &self.input.samples.lines {
             let line = *number_of
                 .entry(code)
-                .or_insert_with(|| lines.add(self.line(code, naming)));
+                .or_insert_with(|| lines.add(self.source_line(code, naming)));
             let sum = sums.entry((self.object_of(target), line)).or_insert([0; 2]);
             sum[0] = sum[0].saturating_add(counts[0]);
             sum[1] = sum[1].saturating_add(counts[1]);
         }
         let scaled = |count: u64| (count as f64 * self.input.scale).round() as u64;
-        let row = |((object, line), counts): ((Option<u32>, usize), [u64; 2])| Site {
+        let row = |((object, line), counts): ((Option<u32>, usize), [u64; 2])| SourceSite {
             object: object.map(ObjectIx),
             reads: scaled(counts[0]),
             writes: scaled(counts[1]),
             ..lines.site(line)
         };
-        keep_most(sums.into_iter().map(row).collect(), LINES_KEPT)
+        keep_most_accessed(sums.into_iter().map(row).collect(), LINES_KEPT)
     }
 
-    fn line(&self, code: Code, naming: &mut dyn Naming) -> SourceLine {
+    fn source_line(&self, code: SampleCode, naming: &mut dyn Symbolizer) -> SourceLine {
         let file =
             code.and_then(|(region, vaddr)| Some((self.region(region)?.file.clone(), vaddr)));
         let known = file
             .as_ref()
-            .and_then(|(file, vaddr)| naming.line(&PathBuf::from(file), *vaddr));
+            .and_then(|(file, vaddr)| naming.source_line(&PathBuf::from(file), *vaddr));
         known.unwrap_or_else(|| SourceLine {
             file: file.map(|f| f.0).unwrap_or_default(),
             ..SourceLine::default()
@@ -339,7 +344,7 @@ impl Builder<'_> {
 
     /// Variables that only lie on touched pages and were not accessed are no use to anyone.
     fn drop_unused(&mut self) {
-        let shared = self.input.lines.objects(&self.found.ranges);
+        let shared = self.input.lines.touched_objects(&self.found.ranges);
         let mut number = Vec::with_capacity(self.found.objects.len());
         let mut kept = 0;
         for (object, n) in self.found.objects.iter().zip(0..) {
@@ -371,7 +376,7 @@ impl Builder<'_> {
     }
 
     /// The fields of the variables that are left.
-    fn members(&mut self, naming: &mut dyn Naming) {
+    fn add_members(&mut self, naming: &mut dyn Symbolizer) {
         let mut objects: Vec<_> = self.static_objects.iter().collect();
         objects.sort_by_key(|(_, &object)| object);
         for ((file, n), &object) in objects {
@@ -379,25 +384,27 @@ impl Builder<'_> {
                 continue;
             };
             let found = naming.members(Path::new(file), variable);
-            self.found.members.extend(found.into_iter().map(|m| Member {
-                object: ObjectIx(object),
-                name: m.name,
-                type_name: m.type_name,
-                offset: m.offset,
-                size: m.size,
-            }));
+            self.found
+                .members
+                .extend(found.into_iter().map(|m| ObjectMember {
+                    object: ObjectIx(object),
+                    name: m.name,
+                    type_name: m.type_name,
+                    offset: m.offset,
+                    size: m.size,
+                }));
         }
     }
 }
 
 /// Source lines, each once.
 #[derive(Default)]
-struct Lines {
+struct SourceLineTable {
     all: Vec<SourceLine>,
     numbers: HashMap<(String, u32, String), usize>,
 }
 
-impl Lines {
+impl SourceLineTable {
     fn add(&mut self, line: SourceLine) -> usize {
         let key = (line.file.clone(), line.line, line.function.clone());
         *self.numbers.entry(key).or_insert_with(|| {
@@ -406,13 +413,13 @@ impl Lines {
         })
     }
 
-    fn site(&self, number: usize) -> Site {
+    fn site(&self, number: usize) -> SourceSite {
         let line = &self.all[number];
-        Site {
+        SourceSite {
             file: line.file.clone(),
             line: line.line,
             function: line.function.clone(),
-            ..Site::default()
+            ..SourceSite::default()
         }
     }
 }
@@ -464,7 +471,7 @@ fn stack_name(region: &Region) -> String {
     }
 }
 
-fn share_out(
+fn distribute_counts(
     objects: &mut [Object],
     page: PageName,
     counts: [u64; 2],

@@ -1,21 +1,21 @@
 //! The page pass: which thread read and wrote which page since the last pass.
-use super::regions::{PageName, Regions};
-use hither_profile::binned::{collapse, Row};
+use super::regions::{PageName, RegionMap};
+use hither_profile::binned::{sort_and_sum, CountRow};
 use hither_sys::{wire, Segment};
 
 /// The key of a page id and the slot of a thread.
-fn use_key(page: u32, thread: u32) -> u64 {
+fn page_thread_key(page: u32, thread: u32) -> u64 {
     u64::from(page) << 16 | u64::from(thread)
 }
 
 /// The (page id, slot of the thread) of a key.
-pub fn use_of(key: u64) -> (u32, u32) {
+pub fn page_and_thread(key: u64) -> (u32, u32) {
     ((key >> 16) as u32, (key & 0xffff) as u32)
 }
 
 /// Who touched a page first, and when, from its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touched {
+pub struct FirstToucher {
     pub name: PageName,
     pub thread: u32,
     pub epoch: u32,
@@ -24,9 +24,9 @@ pub struct Touched {
 #[derive(Default)]
 pub struct PageReader {
     /// What was read last, by block ordinal.
-    seen: Vec<Option<Box<wire::Block>>>,
+    seen: Vec<Option<Box<wire::PageCountBlock>>>,
     /// By page id.
-    names: Vec<Option<Touched>>,
+    names: Vec<Option<FirstToucher>>,
     pub named: u64,
     /// Pages with counts that have no name yet.
     unnamed: Vec<u32>,
@@ -38,18 +38,26 @@ pub struct PageReader {
 impl PageReader {
     /// Reads all blocks, flagged or not, when the target has stopped. A thread sets a
     /// flag only if it finds it clear, so its last change may race with our clearing it.
-    pub fn last_pass(&mut self, segment: &Segment, regions: &mut Regions) -> Vec<Row<2>> {
+    pub fn read_all_blocks(
+        &mut self,
+        segment: &Segment,
+        regions: &mut RegionMap,
+    ) -> Vec<CountRow<2>> {
         let mut rows = Vec::new();
         for number in 1..segment.next_block() {
-            self.block(segment, number, &mut rows);
+            self.read_block(segment, number, &mut rows);
         }
-        collapse(&mut rows);
-        self.note(segment, regions, &rows);
+        sort_and_sum(&mut rows);
+        self.add_totals(segment, regions, &rows);
         rows
     }
 
     /// Reads every block that changed. Rows are by [`use_key`].
-    pub fn pass(&mut self, segment: &Segment, regions: &mut Regions) -> Vec<Row<2>> {
+    pub fn read_changed_blocks(
+        &mut self,
+        segment: &Segment,
+        regions: &mut RegionMap,
+    ) -> Vec<CountRow<2>> {
         let mut rows = Vec::new();
         let blocks = segment.next_block();
         for first in (0..blocks).step_by(8) {
@@ -59,15 +67,15 @@ impl PageReader {
             }
             for n in (0..8).filter(|n| dirty >> (n * 8) & 0xff != 0) {
                 segment.clear_dirty(first + n);
-                self.block(segment, first + n, &mut rows);
+                self.read_block(segment, first + n, &mut rows);
             }
         }
-        collapse(&mut rows);
-        self.note(segment, regions, &rows);
+        sort_and_sum(&mut rows);
+        self.add_totals(segment, regions, &rows);
         rows
     }
 
-    fn block(&mut self, segment: &Segment, number: u32, rows: &mut Vec<Row<2>>) {
+    fn read_block(&mut self, segment: &Segment, number: u32, rows: &mut Vec<CountRow<2>>) {
         let owner = segment.owner(number);
         let known = owner.thread > 0 && owner.thread < segment.next_thread();
         if !known || owner.page_block > (segment.next_page().saturating_sub(1)) / wire::BLOCK_PAGES
@@ -80,8 +88,8 @@ impl PageReader {
         }
         let now = segment.block(number);
         let before = self.seen[at].get_or_insert_with(|| {
-            Box::new(wire::Block {
-                page: [wire::Count::default(); wire::BLOCK_PAGES as usize],
+            Box::new(wire::PageCountBlock {
+                page: [wire::AccessCount::default(); wire::BLOCK_PAGES as usize],
             })
         });
         let first = owner.page_block * wire::BLOCK_PAGES;
@@ -89,31 +97,31 @@ impl PageReader {
             let reads = now.reads.saturating_sub(before.reads);
             let writes = now.writes.saturating_sub(before.writes);
             if reads | writes != 0 {
-                rows.push((use_key(page, owner.thread), [reads, writes]));
+                rows.push((page_thread_key(page, owner.thread), [reads, writes]));
             }
         }
         **before = now;
     }
 
     /// Counts that the target did not live to add to a block.
-    pub fn leftover(
+    pub fn add_unflushed(
         &mut self,
         segment: &Segment,
         page: u32,
         thread: u32,
         counts: [u64; 2],
-        rows: &mut Vec<Row<2>>,
+        rows: &mut Vec<CountRow<2>>,
     ) {
         if page > 0 && page < segment.next_page() && counts != [0, 0] {
-            rows.push((use_key(page, thread), counts));
+            rows.push((page_thread_key(page, thread), counts));
         }
     }
 
     /// Sums the rows up per thread and names their pages.
-    pub fn note(&mut self, segment: &Segment, regions: &mut Regions, rows: &[Row<2>]) {
+    pub fn add_totals(&mut self, segment: &Segment, regions: &mut RegionMap, rows: &[CountRow<2>]) {
         let mut pages = std::mem::take(&mut self.unnamed);
         for &(key, [reads, writes]) in rows {
-            let (page, thread) = use_of(key);
+            let (page, thread) = page_and_thread(key);
             let thread = thread as usize;
             if thread >= self.totals.len() {
                 self.totals.resize(thread + 1, [0; 2]);
@@ -122,7 +130,7 @@ impl PageReader {
             total[0] = total[0].saturating_add(reads);
             total[1] = total[1].saturating_add(writes);
             self.accesses = self.accesses.saturating_add(reads).saturating_add(writes);
-            if self.name(page).is_none() {
+            if self.first_toucher(page).is_none() {
                 pages.push(page);
             }
         }
@@ -132,10 +140,10 @@ impl PageReader {
         self.unnamed = pages;
     }
 
-    fn identify(&mut self, segment: &Segment, regions: &mut Regions, page: u32) -> bool {
+    fn identify(&mut self, segment: &Segment, regions: &mut RegionMap, page: u32) -> bool {
         let record = segment.page(page);
         let name = (record.first_thread != 0)
-            .then(|| regions.page(segment, &record))
+            .then(|| regions.name_page(segment, &record))
             .flatten();
         if let Some(name) = name {
             self.remember(page, &record, name);
@@ -143,13 +151,13 @@ impl PageReader {
         name.is_some()
     }
 
-    fn remember(&mut self, page: u32, record: &wire::Page, name: PageName) {
+    fn remember(&mut self, page: u32, record: &wire::SegmentPage, name: PageName) {
         let at = page as usize;
         if at >= self.names.len() {
             self.names.resize(at + 1, None);
         }
         self.named += 1;
-        self.names[at] = Some(Touched {
+        self.names[at] = Some(FirstToucher {
             name,
             thread: record.first_thread,
             epoch: record.first_epoch,
@@ -157,26 +165,26 @@ impl PageReader {
     }
 
     /// What is known of a page id.
-    pub fn name(&self, page: u32) -> Option<Touched> {
+    pub fn first_toucher(&self, page: u32) -> Option<FirstToucher> {
         self.names.get(page as usize).copied().flatten()
     }
 
     /// At the end: pages whose mapping was never reported.
-    pub fn name_the_rest(&mut self, segment: &Segment, regions: &mut Regions) {
+    pub fn name_the_rest(&mut self, segment: &Segment, regions: &mut RegionMap) {
         for page in std::mem::take(&mut self.unnamed) {
             if !self.identify(segment, regions, page) {
                 let record = segment.page(page);
-                let name = regions.unknown_page(&record);
+                let name = regions.name_unknown_page(&record);
                 self.remember(page, &record, name);
             }
         }
         for touched in self.names.iter_mut().flatten() {
-            touched.name = regions.absorbed.name(touched.name);
+            touched.name = regions.late_modules.resolve_page(touched.name);
         }
     }
 
     /// All pages that have a name.
-    pub fn touched(&self) -> impl Iterator<Item = Touched> + '_ {
+    pub fn first_touchers(&self) -> impl Iterator<Item = FirstToucher> + '_ {
         self.names.iter().copied().flatten()
     }
 }

@@ -1,31 +1,31 @@
 //! Which memory lay where while a window was recorded, kept until the regions have their
 //! numbers.
-use super::absorbed::Run;
-use super::regions::Regions;
-use super::space::{Interval, Space};
-use hither_profile::bursts::Place;
+use super::absorbed::RegionSpan;
+use super::regions::RegionMap;
+use super::space::{AddressSpaceHistory, RegionInterval};
+use hither_profile::bursts::NamedPages;
 use hither_profile::{PageNo, ProcessIx, RegionIx, RegionKind};
 use hither_sys::{wire, Segment};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The intervals of each process; what was unmapped before what is there.
-pub type Snapshot = Vec<(u32, Arc<Vec<Interval>>)>;
+pub type RegionSnapshot = Vec<(u32, Arc<Vec<RegionInterval>>)>;
 
 /// Snapshots by window; what did not change from one to the next is there once.
 #[derive(Default)]
-pub struct Places {
-    kept: BTreeMap<u32, Arc<Snapshot>>,
+pub struct WindowSnapshots {
+    kept: BTreeMap<u32, Arc<RegionSnapshot>>,
 }
 
-impl Places {
-    pub fn keep(&mut self, window: u32, pictures: HashMap<u32, Vec<Interval>>) {
+impl WindowSnapshots {
+    pub fn add_window(&mut self, window: u32, pictures: HashMap<u32, Vec<RegionInterval>>) {
         let last = self.kept.last_key_value().map(|(_, last)| Arc::clone(last));
-        let before: HashMap<u32, &Arc<Vec<Interval>>> = last
+        let before: HashMap<u32, &Arc<Vec<RegionInterval>>> = last
             .iter()
             .flat_map(|l| l.iter().map(|(p, i)| (*p, i)))
             .collect();
-        let mut snapshot: Snapshot = Vec::new();
+        let mut snapshot: RegionSnapshot = Vec::new();
         for (process, picture) in pictures {
             let same = before
                 .get(&process)
@@ -40,7 +40,7 @@ impl Places {
     }
 
     /// Adds to a window what its processes have by now, where nothing was before.
-    pub fn add(&mut self, window: u32, picture: impl Fn(u32) -> Vec<Interval>) {
+    pub fn extend_window(&mut self, window: u32, picture: impl Fn(u32) -> Vec<RegionInterval>) {
         let Some(snapshot) = self.kept.get_mut(&window) else {
             return;
         };
@@ -57,22 +57,22 @@ impl Places {
     }
 
     /// Intervals that are kept for a window.
-    pub fn rows_of(&self, window: u32) -> u64 {
+    pub fn interval_count(&self, window: u32) -> u64 {
         let snapshot = self.kept.get(&window).map_or(&[][..], |s| s);
         snapshot.iter().map(|(_, i)| i.len() as u64).sum()
     }
 
-    pub fn of_windows(&self) -> impl Iterator<Item = (u32, &Snapshot)> {
+    pub fn snapshots(&self) -> impl Iterator<Item = (u32, &RegionSnapshot)> {
         self.kept.iter().map(|(window, s)| (*window, &**s))
     }
 }
 
 /// Where processes map chunks of shared objects: (first page there, chunk), sorted.
-pub struct Aliases(HashMap<u32, Vec<(u64, wire::Chunk)>>);
+pub struct ChunkAliasMap(HashMap<u32, Vec<(u64, wire::SharedChunk)>>);
 
-impl Aliases {
-    pub fn read(segment: &Segment) -> Aliases {
-        let mut found: HashMap<u32, Vec<(u64, wire::Chunk)>> = HashMap::new();
+impl ChunkAliasMap {
+    pub fn read(segment: &Segment) -> ChunkAliasMap {
+        let mut found: HashMap<u32, Vec<(u64, wire::SharedChunk)>> = HashMap::new();
         for n in 0..wire::ALIASES {
             let alias = segment.alias(n);
             let Some(key) = alias.key.checked_sub(1) else {
@@ -85,30 +85,30 @@ impl Aliases {
             }
         }
         found.values_mut().for_each(|a| a.sort_by_key(|a| a.0));
-        Aliases(found)
+        ChunkAliasMap(found)
     }
 }
 
 /// The rows of a snapshot: sorted by process and page, without overlap. `number` gives the
 /// profile's number of a region, if it has one.
-pub fn rows(
-    snapshot: &Snapshot,
-    regions: &Regions,
-    aliases: &Aliases,
+pub fn named_pages(
+    snapshot: &RegionSnapshot,
+    regions: &RegionMap,
+    aliases: &ChunkAliasMap,
     number: impl Fn(u32) -> Option<RegionIx>,
-) -> Vec<Place> {
+) -> Vec<NamedPages> {
     let mut found = Vec::new();
     for (process, intervals) in snapshot.iter() {
-        let mut space = Space::default();
+        let mut space = AddressSpaceHistory::default();
         intervals.iter().for_each(|i| space.map(*i));
         let shared = aliases.0.get(process).map_or(&[][..], |a| a);
         for interval in space.live_in(0, u64::MAX) {
-            let mut add = |start: u64, run: Run| {
+            let mut add = |start: u64, run: RegionSpan| {
                 let end = run.first.checked_add(run.pages);
                 let fits = run.pages > 0 && end.is_some_and(|end| end <= u64::from(u32::MAX));
                 let region = regions.owned_by(*process, run.region);
                 if let Some(region) = number(region).filter(|_| fits) {
-                    found.push(Place {
+                    found.push(NamedPages {
                         process: ProcessIx(process.saturating_sub(1)),
                         page: start,
                         pages: run.pages,
@@ -121,7 +121,7 @@ pub fn rows(
             if regions.kind(region) != Some(RegionKind::Shared) {
                 // What was not known to be a module's when the snapshot was made.
                 let mut start = interval.start;
-                for run in regions.absorbed.runs(Run {
+                for run in regions.late_modules.resolve_span(RegionSpan {
                     region: interval.region,
                     first: interval.offset,
                     pages: interval.pages(),
@@ -141,7 +141,7 @@ pub fn rows(
                     let pages = end - start;
                     add(
                         start,
-                        Run {
+                        RegionSpan {
                             region,
                             first,
                             pages,
@@ -152,6 +152,6 @@ pub fn rows(
             }
         }
     }
-    found.sort_unstable_by_key(|p: &Place| (p.process, p.page));
+    found.sort_unstable_by_key(|p: &NamedPages| (p.process, p.page));
     found
 }

@@ -2,8 +2,8 @@
 //!
 //! A page is named by (region, page number in it). A forked child shares its parent's
 //! intervals; a private region becomes the child's own when the child is seen to use it.
-use super::absorbed::Absorbed;
-use super::space::{Interval, Space};
+use super::absorbed::LateModules;
+use super::space::{AddressSpaceHistory, RegionInterval};
 use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ const MAX_PAGE: u64 = u32::MAX as u64;
 
 /// A region before it is known whether the profile needs it.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownRegion {
     pub region: Region,
     /// Process slot.
     pub process: u32,
@@ -28,9 +28,9 @@ pub struct Known {
 pub type PageName = (u32, u32);
 
 #[derive(Default)]
-pub struct Regions {
-    pub all: Vec<Known>,
-    spaces: HashMap<u32, Space>,
+pub struct RegionMap {
+    pub all: Vec<KnownRegion>,
+    spaces: HashMap<u32, AddressSpaceHistory>,
     /// Mappings so far of (process, thread, pages).
     ordinals: HashMap<(u32, u32, u64), u32>,
     shared: HashMap<(u64, u64), u32>,
@@ -38,7 +38,7 @@ pub struct Regions {
     others: HashMap<u32, u32>,
     /// (process, parent's region) -> its own copy.
     inherited: HashMap<(u32, u32), u32>,
-    pub absorbed: Absorbed,
+    pub late_modules: LateModules,
 }
 
 /// First page at or above, and first page after, a byte range.
@@ -51,13 +51,13 @@ fn thread_ix(slot: u32) -> Option<ThreadIx> {
     slot.checked_sub(1).map(ThreadIx)
 }
 
-impl Regions {
-    fn space(&mut self, process: u32) -> &mut Space {
+impl RegionMap {
+    fn space(&mut self, process: u32) -> &mut AddressSpaceHistory {
         self.spaces.entry(process).or_default()
     }
 
     fn add(&mut self, process: u32, anonymous: bool, region: Region) -> u32 {
-        self.all.push(Known {
+        self.all.push(KnownRegion {
             region: Region {
                 process: ProcessIx(process.saturating_sub(1)),
                 ..region
@@ -69,18 +69,18 @@ impl Regions {
         (self.all.len() - 1) as u32
     }
 
-    fn place(&mut self, process: u32, pages: (u64, u64), region: u32, generation: u32) {
-        self.space(process).map(Interval {
+    fn map_interval(&mut self, process: u32, pages: (u64, u64), region: u32, generation: u32) {
+        self.space(process).map(RegionInterval {
             start: pages.0,
             end: pages.1,
             region,
             offset: 0,
-            born: generation,
+            generation,
         });
     }
 
     /// A process image appears, with its parent's memory if it was forked.
-    pub fn process(
+    pub fn add_process_image(
         &mut self,
         process: u32,
         forked_from: Option<u32>,
@@ -88,7 +88,7 @@ impl Regions {
         generation: u32,
     ) {
         let inherited = forked_from.and_then(|parent| self.spaces.get(&parent));
-        let space = inherited.map_or_else(Space::default, |s| s.fork(generation));
+        let space = inherited.map_or_else(AddressSpaceHistory::default, |s| s.fork(generation));
         self.spaces.insert(process, space);
         if let Some(&brk) = forked_from.and_then(|parent| self.brk.get(&parent)) {
             self.brk.insert(process, brk);
@@ -120,12 +120,12 @@ impl Regions {
                 ..Region::default()
             },
         );
-        self.place(process, (start, end), region, generation);
+        self.map_interval(process, (start, end), region, generation);
     }
 
     /// A program or library was loaded. Pages touched while the loader was still mapping
     /// it belong to it too, so the mappings it replaces are forgotten.
-    pub fn module(
+    pub fn add_module(
         &mut self,
         process: u32,
         start: u64,
@@ -136,7 +136,11 @@ impl Regions {
     ) {
         let pages = pages_around(start, end.saturating_sub(start));
         let replaced = self.space(process).carve(pages.0, pages.1);
-        let born = replaced.iter().map(|i| i.born).min().unwrap_or(generation);
+        let born = replaced
+            .iter()
+            .map(|i| i.generation)
+            .min()
+            .unwrap_or(generation);
         let module = Region {
             kind: RegionKind::Elf,
             process: ProcessIx(process.saturating_sub(1)),
@@ -158,13 +162,13 @@ impl Regions {
             _ => self.add(process, false, module),
         };
         for i in replaced.iter().filter(|i| i.region != region) {
-            self.absorbed.add(*i, region, i.start - pages.0);
+            self.late_modules.add(*i, region, i.start - pages.0);
         }
-        self.place(process, pages, region, born);
+        self.map_interval(process, pages, region, born);
     }
 
     /// A mapping was made by `event.thread`, or existed when the process started.
-    pub fn map(&mut self, event: &wire::Event, path: &str) {
+    pub fn add_mapping(&mut self, event: &wire::SegmentEvent, path: &str) {
         let process = u32::from(event.process);
         let [address, length, _, _, dev, ino] = event.a;
         if path == "[stack]" || length == 0 {
@@ -177,20 +181,20 @@ impl Regions {
         }
         let region = match event.aux {
             wire::MAP_SHARED_FILE | wire::MAP_SHARED_ANON | wire::MAP_SYSV => {
-                self.shared(process, dev, ino, path, length)
+                self.shared_region(process, dev, ino, path, length)
             }
             _ if path == "[heap]" => {
-                return self.brk(
+                return self.set_brk(
                     process,
                     address,
                     address.saturating_add(length),
                     event.generation,
                 )
             }
-            _ if path.starts_with('[') => self.other(process),
-            _ => self.private(event, pages, path),
+            _ if path.starts_with('[') => self.unknown_region(process),
+            _ => self.private_region(event, pages, path),
         };
-        self.place(process, pages, region, event.generation);
+        self.map_interval(process, pages, region, event.generation);
     }
 
     /// Is this a mapping of a module's own segments, over its range?
@@ -204,7 +208,7 @@ impl Regions {
         })
     }
 
-    fn private(&mut self, event: &wire::Event, pages: (u64, u64), path: &str) -> u32 {
+    fn private_region(&mut self, event: &wire::SegmentEvent, pages: (u64, u64), path: &str) -> u32 {
         let process = u32::from(event.process);
         let key = (process, event.thread.into(), pages.1 - pages.0);
         let count = self.ordinals.entry(key).or_insert(0);
@@ -226,7 +230,7 @@ impl Regions {
     }
 
     /// The one region of a file or of memory that processes share.
-    fn shared(&mut self, process: u32, dev: u64, ino: u64, path: &str, length: u64) -> u32 {
+    fn shared_region(&mut self, process: u32, dev: u64, ino: u64, path: &str, length: u64) -> u32 {
         let known = self.shared.get(&(dev, ino)).copied();
         let region = known.unwrap_or_else(|| {
             let kind = RegionKind::Shared;
@@ -251,7 +255,7 @@ impl Regions {
 
     /// Where everything goes about which nothing is known: one region per process whose
     /// page numbers are those of the address space, cut off.
-    fn other(&mut self, process: u32) -> u32 {
+    fn unknown_region(&mut self, process: u32) -> u32 {
         if let Some(&known) = self.others.get(&process) {
             return known;
         }
@@ -292,10 +296,10 @@ impl Regions {
                 continue;
             }
             self.grow(piece.region, piece.offset.saturating_add(end - start));
-            self.space(process).map(Interval {
+            self.space(process).map(RegionInterval {
                 start,
                 end,
-                born: generation,
+                generation,
                 ..*piece
             });
         }
@@ -309,13 +313,13 @@ impl Regions {
         }
     }
 
-    pub fn brk(&mut self, process: u32, start: u64, end: u64, generation: u32) {
+    pub fn set_brk(&mut self, process: u32, start: u64, end: u64, generation: u32) {
         // The page that the heap may share with the program's last variables is theirs.
         let first = start.div_ceil(1 << PAGE_BITS);
         let (_, last) = pages_around(start, end.saturating_sub(start));
         let last = last.max(first);
         let region = match self.brk.get(&process) {
-            Some(&region) => self.own(process, region),
+            Some(&region) => self.own_copy(process, region),
             None => {
                 let kind = RegionKind::Brk;
                 let address = first << PAGE_BITS;
@@ -343,18 +347,18 @@ impl Regions {
         if last < brk_end {
             space.unmap(last, brk_end);
         } else if last > brk_end {
-            space.map(Interval {
+            space.map(RegionInterval {
                 start: brk_end,
                 end: last,
                 region,
                 offset: brk_end - first,
-                born: generation,
+                generation,
             });
         }
     }
 
     /// The region as `process` owns it: itself, or a copy when it was inherited.
-    fn own(&mut self, process: u32, region: u32) -> u32 {
+    fn own_copy(&mut self, process: u32, region: u32) -> u32 {
         let Some(known) = self.all.get(region as usize) else {
             return region;
         };
@@ -379,9 +383,9 @@ impl Regions {
     }
 
     /// What lies where in a process, and the last `gone` of what did.
-    pub fn picture(&self, process: u32, gone: usize) -> Vec<Interval> {
+    pub fn snapshot(&self, process: u32, gone: usize) -> Vec<RegionInterval> {
         let space = self.spaces.get(&process);
-        space.map_or_else(Vec::new, |s| s.picture(gone))
+        space.map_or_else(Vec::new, |s| s.snapshot(gone))
     }
 
     /// The region as a process came to own it, if it did.
@@ -398,9 +402,9 @@ impl Regions {
         self.shared.get(&(dev, ino)) == Some(&region)
     }
 
-    fn owned(&mut self, process: u32, interval: Interval) -> Interval {
-        Interval {
-            region: self.own(process, interval.region),
+    fn own_interval(&mut self, process: u32, interval: RegionInterval) -> RegionInterval {
+        RegionInterval {
+            region: self.own_copy(process, interval.region),
             ..interval
         }
     }
@@ -409,7 +413,7 @@ impl Regions {
     pub fn locate(&mut self, process: u32, address: u64) -> Option<(u32, u64)> {
         let page = address >> PAGE_BITS;
         let interval = self.spaces.get(&process)?.live_at(page)?;
-        let interval = self.owned(process, interval);
+        let interval = self.own_interval(process, interval);
         let pages = interval.offset.saturating_add(page - interval.start);
         let in_page = address & ((1 << PAGE_BITS) - 1);
         Some((
@@ -419,11 +423,16 @@ impl Regions {
     }
 
     /// (region, ELF address) of code that ran in a generation.
-    pub fn code(&mut self, process: u32, pc: u64, generation: Option<u32>) -> Option<(u32, u64)> {
+    pub fn locate_code(
+        &mut self,
+        process: u32,
+        pc: u64,
+        generation: Option<u32>,
+    ) -> Option<(u32, u64)> {
         let page = pc >> PAGE_BITS;
         let space = self.spaces.get(&process)?;
         let found = match generation {
-            Some(generation) => space.at(page, generation),
+            Some(generation) => space.interval_at(page, generation),
             None => space.live_at(page),
         }?;
         let region = &self.all.get(found.region as usize)?.region;
@@ -433,7 +442,7 @@ impl Regions {
     }
 
     /// A thread started with its stack pointer here: what it points into is its stack.
-    pub fn stack_of(&mut self, process: u32, thread: u32, stack_pointer: u64) {
+    pub fn add_thread_stack(&mut self, process: u32, thread: u32, stack_pointer: u64) {
         let Some((region, _)) = self.locate(process, stack_pointer.saturating_sub(1)) else {
             return;
         };
@@ -448,20 +457,24 @@ impl Regions {
     }
 
     /// Names a page from its record; `None` while its mapping was not reported yet.
-    pub fn page(&mut self, segment: &Segment, page: &wire::Page) -> Option<PageName> {
+    pub fn name_page(&mut self, segment: &Segment, page: &wire::SegmentPage) -> Option<PageName> {
         if page.shared != 0 {
-            return self.shared_page(segment, page);
+            return self.name_shared_page(segment, page);
         }
         let found = self
             .spaces
             .get(&page.process)?
-            .at(page.va, page.generation)?;
-        let found = self.owned(page.process, found);
+            .interval_at(page.va, page.generation)?;
+        let found = self.own_interval(page.process, found);
         let number = found.offset.saturating_add(page.va - found.start);
         Some((found.region, u32::try_from(number.min(MAX_PAGE)).ok()?))
     }
 
-    fn shared_page(&mut self, segment: &Segment, page: &wire::Page) -> Option<PageName> {
+    fn name_shared_page(
+        &mut self,
+        segment: &Segment,
+        page: &wire::SegmentPage,
+    ) -> Option<PageName> {
         let place = page.shared - 1;
         let chunk = segment.chunk(u32::try_from(place / u64::from(wire::CHUNK_PAGES)).ok()?);
         if chunk.state != 2 {
@@ -473,14 +486,14 @@ impl Regions {
             .checked_mul(wire::CHUNK_PAGES.into())?
             .checked_add(in_chunk)?;
         let number = u32::try_from(number).ok()?;
-        let region = self.shared(page.process, chunk.dev, chunk.ino, "", 0);
+        let region = self.shared_region(page.process, chunk.dev, chunk.ino, "", 0);
         self.grow(region, u64::from(number) + 1);
         Some((region, number))
     }
 
     /// The name of a page whose mapping was never reported.
-    pub fn unknown_page(&mut self, page: &wire::Page) -> PageName {
-        let region = self.other(page.process);
+    pub fn name_unknown_page(&mut self, page: &wire::SegmentPage) -> PageName {
+        let region = self.unknown_region(page.process);
         (region, (page.va & MAX_PAGE) as u32)
     }
 }

@@ -2,20 +2,20 @@
 //!
 //! Symbols are read only at the end, so lines of program files stay numbers until then;
 //! everything else is known when the sample is drained.
-use super::heap::Heap;
-use super::regions::{Regions, PAGE_BITS};
+use super::heap::HeapTracker;
+use super::regions::{RegionMap, PAGE_BITS};
 use hither_profile::RegionKind;
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
 
 /// Bytes per unit of a program file's data.
-pub const UNIT: u64 = 64;
+pub const DATA_UNIT_BYTES: u64 = 64;
 /// Distinct keys kept; samples of new ones are dropped after that.
 const MAX_KEYS: usize = 1 << 20;
 
 /// What data a sample touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Target {
+pub enum SampleTarget {
     /// A block of an allocation site.
     Heap(u32),
     /// A 64-byte unit of a program file's region.
@@ -29,27 +29,27 @@ pub enum Target {
 }
 
 /// Code by (region of its file, ELF address).
-pub type Code = Option<(u32, u64)>;
+pub type SampleCode = Option<(u32, u64)>;
 
 #[derive(Default)]
-pub struct Tally {
+pub struct SampleTally {
     /// Weighted reads and writes.
-    pub lines: HashMap<(Target, Code), [u64; 2]>,
+    pub lines: HashMap<(SampleTarget, SampleCode), [u64; 2]>,
     /// The same of heap blocks, by page: (region, page, allocation site).
     pub heap_pages: HashMap<(u32, u64, u32), [u64; 2]>,
-    codes: HashMap<u32, Code>,
+    codes: HashMap<u32, SampleCode>,
     pub overwritten: u64,
     pub dropped: u64,
 }
 
-impl Tally {
+impl SampleTally {
     pub fn drain(
         &mut self,
         segment: &Segment,
         thread: u32,
         process: u32,
-        heap: &Heap,
-        regions: &mut Regions,
+        heap: &HeapTracker,
+        regions: &mut RegionMap,
     ) {
         let mut overwritten = 0;
         overwritten += segment.drain_samples(thread, |sample| {
@@ -62,31 +62,34 @@ impl Tally {
         &mut self,
         segment: &Segment,
         process: u32,
-        sample: &wire::Sample,
-        heap: &Heap,
-        regions: &mut Regions,
+        sample: &wire::EvictionSample,
+        heap: &HeapTracker,
+        regions: &mut RegionMap,
     ) {
         let weight = u64::from(sample.weight);
         let counts = [sample.reads, sample.writes].map(|c| u64::from(c) * weight);
         let place = regions.locate(process, sample.address);
-        let target = match (heap.site_at(process, sample.address, UNIT), place) {
-            (Some(site), _) => Target::Heap(site),
-            (None, None) => Target::Unknown,
+        let target = match (
+            heap.site_at(process, sample.address, DATA_UNIT_BYTES),
+            place,
+        ) {
+            (Some(site), _) => SampleTarget::Heap(site),
+            (None, None) => SampleTarget::Unknown,
             (None, Some((region, offset))) => {
                 let kind = regions.all[region as usize].region.kind;
-                let unit = offset / UNIT;
+                let unit = offset / DATA_UNIT_BYTES;
                 if kind == RegionKind::Elf {
-                    Target::File { region, unit }
+                    SampleTarget::File { region, unit }
                 } else {
-                    Target::Region(region)
+                    SampleTarget::Region(region)
                 }
             }
         };
         let code = self.code(segment, sample.site, regions);
-        let kept = count(&mut self.lines, (target, code), counts);
+        let kept = add_if_room(&mut self.lines, (target, code), counts);
         self.dropped += u64::from(!kept);
-        if let (Target::Heap(site), Some((region, offset))) = (target, place) {
-            count(
+        if let (SampleTarget::Heap(site), Some((region, offset))) = (target, place) {
+            add_if_room(
                 &mut self.heap_pages,
                 (region, offset >> PAGE_BITS, site),
                 counts,
@@ -94,19 +97,19 @@ impl Tally {
         }
     }
 
-    fn code(&mut self, segment: &Segment, site: u32, regions: &mut Regions) -> Code {
+    fn code(&mut self, segment: &Segment, site: u32, regions: &mut RegionMap) -> SampleCode {
         if let Some(&known) = self.codes.get(&site) {
             return known;
         }
         let record = segment.site(site);
-        let code = regions.code(record.process, record.pc, Some(record.generation));
+        let code = regions.locate_code(record.process, record.pc, Some(record.generation));
         self.codes.insert(site, code);
         code
     }
 }
 
 /// Adds to a key, if there is room for it.
-fn count<K: std::hash::Hash + Eq>(
+fn add_if_room<K: std::hash::Hash + Eq>(
     map: &mut HashMap<K, [u64; 2]>,
     key: K,
     counts: [u64; 2],

@@ -4,48 +4,48 @@ use hither_profile::Slice;
 
 /// Which slices `--sample` traces: of each group of 1/p slices exactly one, chosen at
 /// random, so that totals are unbiased and no stretch of the run goes unseen.
-pub struct Schedule {
+pub struct SamplingSchedule {
     group: u32,
     chosen: u32,
     rng: Rng,
 }
 
-impl Schedule {
-    pub fn new(share: Option<f64>, seed: u64) -> Schedule {
+impl SamplingSchedule {
+    pub fn new(share: Option<f64>, seed: u64) -> SamplingSchedule {
         let group = share.map_or(1.0, |p| (1.0 / p.clamp(0.0001, 1.0)).round()) as u32;
-        let mut schedule = Schedule {
+        let mut schedule = SamplingSchedule {
             group,
             chosen: 0,
             rng: Rng::new(seed),
         };
-        schedule.choose();
+        schedule.choose_next();
         schedule
     }
 
-    fn choose(&mut self) {
+    fn choose_next(&mut self) {
         self.chosen = self.rng.below(self.group as usize) as u32;
     }
 
     /// Whether a slice is traced; ask once per slice, in order.
-    pub fn traced(&mut self, slice: u32) -> bool {
+    pub fn is_traced(&mut self, slice: u32) -> bool {
         if slice > 0 && slice.is_multiple_of(self.group) {
-            self.choose();
+            self.choose_next();
         }
         slice % self.group == self.chosen
     }
 }
 
 #[derive(Default)]
-pub struct Slices {
+pub struct SliceRows {
     pub rows: Vec<Slice>,
     /// First slice that got no page counts yet.
     uncounted: usize,
 }
 
-impl Slices {
+impl SliceRows {
     /// Spreads accesses evenly over the traced slices up to `last` that have none yet:
     /// a page pass may cover several, and which of them is not known.
-    pub fn spread(&mut self, last: usize, accesses: u64) {
+    pub fn spread_accesses(&mut self, last: usize, accesses: u64) {
         let end = (last + 1).min(self.rows.len());
         let start = self.uncounted.min(end.saturating_sub(1));
         let rows = &mut self.rows[start..end];
@@ -88,13 +88,13 @@ mod tests {
 
     #[test]
     fn one_slice_of_each_group_is_traced() {
-        let mut schedule = Schedule::new(Some(0.1), 42);
-        let traced: Vec<bool> = (0..1000).map(|s| schedule.traced(s)).collect();
+        let mut schedule = SamplingSchedule::new(Some(0.1), 42);
+        let traced: Vec<bool> = (0..1000).map(|s| schedule.is_traced(s)).collect();
         assert!(traced
             .chunks(10)
             .all(|group| group.iter().filter(|&&t| t).count() == 1));
-        let mut all = Schedule::new(None, 42);
-        assert!((0..100).all(|s| all.traced(s)));
+        let mut all = SamplingSchedule::new(None, 42);
+        assert!((0..100).all(|s| all.is_traced(s)));
     }
 
     #[test]
@@ -103,13 +103,13 @@ mod tests {
             traced,
             ..Slice::default()
         };
-        let mut slices = Slices {
+        let mut slices = SliceRows {
             rows: [true, true, false, true, true].map(row).to_vec(),
             uncounted: 0,
         };
-        slices.spread(3, 100);
-        slices.spread(4, 7);
-        slices.spread(4, 1);
+        slices.spread_accesses(3, 100);
+        slices.spread_accesses(4, 7);
+        slices.spread_accesses(4, 1);
         let accesses: Vec<u64> = slices.rows.iter().map(|r| r.accesses).collect();
         assert_eq!(accesses, [33, 33, 0, 34, 8]);
     }

@@ -8,22 +8,22 @@ const REMEMBERED: usize = 65_536;
 
 /// Pages [start, end) of the address space that lie at `offset` of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub struct RegionInterval {
     pub start: u64,
     pub end: u64,
     pub region: u32,
     /// Pages from the region's start.
     pub offset: u64,
-    pub born: u32,
+    pub generation: u32,
 }
 
-impl Interval {
+impl RegionInterval {
     pub fn pages(&self) -> u64 {
         self.end - self.start
     }
 
-    fn part(&self, start: u64, end: u64) -> Interval {
-        Interval {
+    fn subinterval(&self, start: u64, end: u64) -> RegionInterval {
+        RegionInterval {
             start,
             end,
             offset: self.offset.saturating_add(start - self.start),
@@ -33,24 +33,24 @@ impl Interval {
 }
 
 #[derive(Clone, Default)]
-pub struct Space {
-    live: BTreeMap<u64, Interval>,
-    dead: Vec<Interval>,
+pub struct AddressSpaceHistory {
+    live: BTreeMap<u64, RegionInterval>,
+    dead: Vec<RegionInterval>,
 }
 
-impl Space {
+impl AddressSpaceHistory {
     /// What a forked child starts with.
-    pub fn fork(&self, generation: u32) -> Space {
+    pub fn fork(&self, generation: u32) -> AddressSpaceHistory {
         let mut live = self.live.clone();
-        live.values_mut().for_each(|i| i.born = generation);
-        Space {
+        live.values_mut().for_each(|i| i.generation = generation);
+        AddressSpaceHistory {
             live,
             dead: Vec::new(),
         }
     }
 
     /// Takes [start, end) out of the live intervals and returns the pieces.
-    pub fn carve(&mut self, start: u64, end: u64) -> Vec<Interval> {
+    pub fn carve(&mut self, start: u64, end: u64) -> Vec<RegionInterval> {
         if start >= end {
             return Vec::new();
         }
@@ -67,10 +67,10 @@ impl Space {
             self.live.remove(&key);
             for rest in [(old.start, start), (end, old.end)] {
                 if rest.0 < rest.1 {
-                    self.live.insert(rest.0, old.part(rest.0, rest.1));
+                    self.live.insert(rest.0, old.subinterval(rest.0, rest.1));
                 }
             }
-            pieces.push(old.part(old.start.max(start), old.end.min(end)));
+            pieces.push(old.subinterval(old.start.max(start), old.end.min(end)));
         }
         pieces
     }
@@ -85,7 +85,7 @@ impl Space {
     }
 
     /// Puts an interval in place of whatever is there.
-    pub fn map(&mut self, interval: Interval) {
+    pub fn map(&mut self, interval: RegionInterval) {
         if interval.start < interval.end {
             self.unmap(interval.start, interval.end);
             self.live.insert(interval.start, interval);
@@ -93,20 +93,20 @@ impl Space {
     }
 
     /// The live interval around a page.
-    pub fn live_at(&self, page: u64) -> Option<Interval> {
+    pub fn live_at(&self, page: u64) -> Option<RegionInterval> {
         let (_, interval) = self.live.range(..=page).next_back()?;
         (page < interval.end).then_some(*interval)
     }
 
     /// The live intervals in [start, end), whole.
-    pub fn live_in(&self, start: u64, end: u64) -> impl Iterator<Item = &Interval> {
+    pub fn live_in(&self, start: u64, end: u64) -> impl Iterator<Item = &RegionInterval> {
         let first = self.live_at(start).map_or(start, |i| i.start);
         self.live.range(first..end.max(first)).map(|(_, i)| i)
     }
 
     /// The intervals to put in place one after the other for what is there now, over the
     /// last `gone` of those that are not any more.
-    pub fn picture(&self, gone: usize) -> Vec<Interval> {
+    pub fn snapshot(&self, gone: usize) -> Vec<RegionInterval> {
         let first = self.dead.len().saturating_sub(gone);
         let dead = self.dead[first..].iter();
         dead.chain(self.live.values()).copied().collect()
@@ -115,9 +115,9 @@ impl Space {
     /// What was around a page when the process was at `generation`: the youngest interval
     /// that existed then, else (the target may have been between announcing a change and
     /// making it) the oldest that came later.
-    pub fn at(&self, page: u64, generation: u32) -> Option<Interval> {
+    pub fn interval_at(&self, page: u64, generation: u32) -> Option<RegionInterval> {
         let live = self.live_at(page);
-        if live.is_some_and(|i| i.born <= generation) {
+        if live.is_some_and(|i| i.generation <= generation) {
             return live;
         }
         let dead = self
@@ -126,9 +126,9 @@ impl Space {
             .filter(|i| (i.start..i.end).contains(&page));
         let around = || dead.clone().copied().chain(live);
         let existed = around()
-            .filter(|i| i.born <= generation)
-            .max_by_key(|i| i.born);
-        existed.or_else(|| around().min_by_key(|i| i.born))
+            .filter(|i| i.generation <= generation)
+            .max_by_key(|i| i.generation);
+        existed.or_else(|| around().min_by_key(|i| i.generation))
     }
 }
 
@@ -136,41 +136,45 @@ impl Space {
 mod tests {
     use super::*;
 
-    fn interval(start: u64, end: u64, region: u32, born: u32) -> Interval {
-        Interval {
+    fn interval(start: u64, end: u64, region: u32, born: u32) -> RegionInterval {
+        RegionInterval {
             start,
             end,
             region,
             offset: 0,
-            born,
+            generation: born,
         }
     }
 
     #[test]
     fn unmapping_the_middle_keeps_offsets() {
-        let mut s = Space::default();
+        let mut s = AddressSpaceHistory::default();
         s.map(interval(10, 20, 1, 1));
         s.unmap(13, 15);
         assert_eq!(s.live_at(12).unwrap().end, 13);
         assert_eq!(s.live_at(13), None);
         assert_eq!(s.live_at(17).unwrap().offset, 5);
-        assert_eq!(s.at(14, 1).unwrap().offset, 3, "touched before the unmap");
+        assert_eq!(
+            s.interval_at(14, 1).unwrap().offset,
+            3,
+            "touched before the unmap"
+        );
     }
 
     #[test]
     fn generations_tell_reused_addresses_apart() {
-        let mut s = Space::default();
+        let mut s = AddressSpaceHistory::default();
         s.map(interval(10, 20, 1, 3));
         s.unmap(10, 20);
         s.map(interval(10, 20, 2, 5));
-        let region = |generation| s.at(11, generation).map(|i| i.region);
+        let region = |generation| s.interval_at(11, generation).map(|i| i.region);
         assert_eq!([3, 4, 5, 9, 1].map(region), [1, 1, 2, 2, 1].map(Some));
-        assert_eq!(s.at(9, 5), None);
+        assert_eq!(s.interval_at(9, 5), None);
     }
 
     #[test]
     fn mapping_over_the_end_of_another() {
-        let mut s = Space::default();
+        let mut s = AddressSpaceHistory::default();
         s.map(interval(10, 20, 1, 1));
         s.map(interval(15, 25, 2, 2));
         assert_eq!(

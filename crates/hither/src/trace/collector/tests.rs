@@ -4,18 +4,18 @@ mod fake;
 mod lines;
 
 use super::*;
-use crate::trace::naming::{AllocationName, Member, SourceLine, StaticObject};
+use crate::trace::naming::{AllocationName, SourceLine, StaticObject, StructField};
 use fake::{Fake, MIB};
-use hither_profile::{Comm, ObjectKind, PageNo, RegionIx, RegionKind, SliceIx, ThreadIx};
+use hither_profile::{ObjectKind, PageNo, PairComm, RegionIx, RegionKind, SliceIx, ThreadIx};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
 /// A program with two variables on one page, and one allocation site.
 struct Names;
 
-impl Naming for Names {
-    fn members(&mut self, _: &Path, object: &StaticObject) -> Vec<Member> {
-        let field = |name: &str, offset| Member {
+impl Symbolizer for Names {
+    fn members(&mut self, _: &Path, object: &StaticObject) -> Vec<StructField> {
+        let field = |name: &str, offset| StructField {
             name: name.into(),
             type_name: "int".into(),
             offset,
@@ -27,7 +27,7 @@ impl Naming for Names {
         }
     }
 
-    fn statics(&mut self, file: &Path) -> Vec<StaticObject> {
+    fn static_objects(&mut self, file: &Path) -> Vec<StaticObject> {
         let variable = |name: &str, vaddr, size| StaticObject {
             name: name.into(),
             vaddr,
@@ -43,7 +43,7 @@ impl Naming for Names {
         ]
     }
 
-    fn line(&mut self, _: &Path, vaddr: u64) -> Option<SourceLine> {
+    fn source_line(&mut self, _: &Path, vaddr: u64) -> Option<SourceLine> {
         Some(SourceLine {
             file: "app.c".into(),
             line: (vaddr & 0xff) as u32,
@@ -51,7 +51,7 @@ impl Naming for Names {
         })
     }
 
-    fn allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
+    fn allocation_name(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
         assert_eq!(frames, [(PathBuf::from("/bin/app"), 0x401233)]);
         AllocationName {
             name: "buffer".into(),
@@ -85,9 +85,9 @@ fn threads_pages_and_communication_of_two_slices() {
     f.count(2, 2, 65, 0, 5);
     f.owe(1, 2, 1, 6 * 6 + 3);
     f.owe(2, 1, 1, 3);
-    f.engine.tick();
+    f.engine.end_slice();
     f.owe(1, 2, 0, 12);
-    f.engine.tick();
+    f.engine.end_slice();
     f.count(1, 1, 64, 11, 3);
     f.end_thread(2);
     let p = f.finish(&mut NoNames);
@@ -96,7 +96,7 @@ fn threads_pages_and_communication_of_two_slices() {
     assert_eq!((p.threads[1].reads, p.threads[1].writes), (7, 5));
     assert_eq!(p.threads[1].creator, Some(ThreadIx(0)));
     assert_eq!(p.threads[1].name, "thread 2");
-    let event = |slice, events| Comm {
+    let event = |slice, events| PairComm {
         slice: SliceIx(slice),
         i: ThreadIx(0),
         j: ThreadIx(1),
@@ -142,7 +142,7 @@ fn killed_threads_leave_their_counts_behind() {
     f.map(1, 1, 0x7f00_0000_0000, MIB);
     f.page(64, 0x7f00_0000_0000, 1, 1);
     f.count(1, 1, 64, 1, 1);
-    f.engine.tick();
+    f.engine.end_slice();
     f.entry(1, 3, 64, (8, 2), [2, 3, 0, 0]);
     f.entry(1, 20, 64, (1, 0), [0, 0, 0, 0]);
     let p = f.finish(&mut NoNames);
@@ -212,8 +212,8 @@ fn a_segment_touched_before_its_module_is_known_belongs_to_it() {
     f.map(1, 1, 0x7f00_0000_4000, 0x2000);
     f.page(64, 0x7f00_0000_5000, 1, 1);
     f.count(1, 1, 64, 5, 0);
-    f.engine.tick();
-    f.engine.tick();
+    f.engine.end_slice();
+    f.engine.end_slice();
     f.module(1, 0x7f00_0000_0000, 0x7f00_0000_6000, "/lib/x.so");
     f.page(65, 0x7f00_0000_4000, 1, 1);
     f.count(1, 1, 65, 6, 0);
@@ -244,7 +244,7 @@ fn structures_share_pages_by_samples() {
     f.sample(1, 0x406000, 1, 30, 1);
     f.sample(1, 0x406040, 1, 10, 1);
     f.sample(1, 0x7f00_0000_0040, 1, 5, 64);
-    f.engine.tick();
+    f.engine.end_slice();
     let p = f.finish(&mut Names);
     let object = |name: &str| p.objects.iter().find(|o| o.name == name);
     let counts = |name: &str| object(name).map(|o| (o.reads, o.writes, o.estimated));
@@ -324,9 +324,9 @@ fn a_dead_process_ends_its_threads() {
     child.wait().unwrap();
     f.engine
         .threads
-        .find_gone(&f.engine.segment, engine::monotonic());
-    f.engine.tick();
-    f.engine.tick();
+        .find_dead_processes(&f.engine.segment, engine::monotonic_ns());
+    f.engine.end_slice();
+    f.engine.end_slice();
     let p = f.finish(&mut NoNames);
     assert!(p.threads[0].end < p.meta.duration);
     assert_eq!(p.slices[1].threads, 0);
@@ -344,7 +344,7 @@ fn a_small_budget_coarsens_and_says_so() {
         }
         for slice in 1..=8 {
             (0..32).for_each(|page| f.count(1, 1, 64 + page, slice, slice * 2));
-            f.engine.tick();
+            f.engine.end_slice();
         }
         f.finish(&mut NoNames)
     };
@@ -379,9 +379,9 @@ proptest! {
         f.process(1, 0);
         f.thread(1, 1, 0);
         f.scribble(seed, &counters, wild);
-        f.engine.tick();
+        f.engine.end_slice();
         f.scribble(seed.rotate_left(7), &counters, wild);
-        f.engine.tick();
+        f.engine.end_slice();
         let p = f.finish(&mut NoNames);
         prop_assert!(p.pages.iter().all(|u| u.region.at() < p.regions.len() && u.thread.at() < p.threads.len()));
         prop_assert!(p.comm.iter().all(|c| c.i < c.j && c.j.at() < p.threads.len()));
@@ -392,20 +392,20 @@ proptest! {
 /// Knows no symbols.
 struct NoNames;
 
-impl Naming for NoNames {
-    fn statics(&mut self, _: &Path) -> Vec<StaticObject> {
+impl Symbolizer for NoNames {
+    fn static_objects(&mut self, _: &Path) -> Vec<StaticObject> {
         Vec::new()
     }
 
-    fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<Member> {
+    fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<StructField> {
         Vec::new()
     }
 
-    fn line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
+    fn source_line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
         None
     }
 
-    fn allocation(&mut self, _: &[(PathBuf, u64)]) -> AllocationName {
+    fn allocation_name(&mut self, _: &[(PathBuf, u64)]) -> AllocationName {
         AllocationName::default()
     }
 }

@@ -1,5 +1,5 @@
 //! Threads and processes as their slots tell, and the ends that nobody reported.
-use super::regions::Regions;
+use super::regions::RegionMap;
 use hither_sys::{wire, Segment};
 use nix::errno::Errno;
 use nix::sys::signal::kill;
@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 
 /// A thread as seen so far. Times are of CLOCK_MONOTONIC.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct ObservedThread {
     pub started: bool,
     pub process: u32,
     pub start: u64,
@@ -16,29 +16,29 @@ pub struct Seen {
 }
 
 #[derive(Default)]
-pub struct Threads {
+pub struct ThreadTracker {
     /// By slot; slot 0 is no thread.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<ObservedThread>,
     /// When a process slot was noticed to be gone.
     gone: Vec<Option<u64>>,
     /// Threads that may still run, and those that ended since the last look.
     recent: Vec<u32>,
 }
 
-impl Threads {
+impl ThreadTracker {
     /// Looks at all threads that may run. Returns how many synchronisation points they
     /// passed since the last look.
     pub fn scan(
         &mut self,
         segment: &Segment,
-        regions: &mut Regions,
+        regions: &mut RegionMap,
         now: u64,
     ) -> [u64; wire::SYNCS] {
         let mut passed = [0u64; wire::SYNCS];
         let known = self.seen.len().max(1) as u32;
         let next = segment.next_thread();
         if next > known {
-            self.seen.resize(next as usize, Seen::default());
+            self.seen.resize(next as usize, ObservedThread::default());
             self.recent.extend(known..next);
         }
         for n in 0..self.recent.len() {
@@ -47,7 +47,7 @@ impl Threads {
             if thread.state == wire::THREAD_FREE || self.seen[slot as usize].end.is_some() {
                 continue;
             }
-            self.look(segment, regions, slot, &thread, now);
+            self.scan_thread(segment, regions, slot, &thread, now);
             let sync = &mut self.seen[slot as usize].sync;
             for (sum, (now, before)) in passed.iter_mut().zip(thread.sync.iter().zip(sync)) {
                 *sum = sum.saturating_add(now.saturating_sub(*before));
@@ -57,12 +57,12 @@ impl Threads {
         passed
     }
 
-    fn look(
+    fn scan_thread(
         &mut self,
         segment: &Segment,
-        regions: &mut Regions,
+        regions: &mut RegionMap,
         slot: u32,
-        thread: &wire::Thread,
+        thread: &wire::SegmentThread,
         now: u64,
     ) {
         let gone = self.gone.get(thread.process as usize).copied().flatten();
@@ -71,7 +71,7 @@ impl Threads {
             seen.started = true;
             seen.process = thread.process;
             seen.start = thread.start_ns;
-            regions.stack_of(thread.process, slot, thread.stack_pointer);
+            regions.add_thread_stack(thread.process, slot, thread.stack_pointer);
         }
         if thread.state == wire::THREAD_ENDED {
             seen.end = Some(if thread.end_ns == 0 {
@@ -94,7 +94,7 @@ impl Threads {
     }
 
     /// Threads alive at some time in [start, end); forgets those that ended before.
-    pub fn alive(&mut self, start: u64, end: u64) -> u32 {
+    pub fn count_alive(&mut self, start: u64, end: u64) -> u32 {
         let seen = &self.seen;
         self.recent
             .retain(|&slot| seen[slot as usize].end.is_none_or(|e| e > start));
@@ -125,7 +125,7 @@ impl Threads {
     }
 
     /// Asks the kernel which processes that claim to live do not.
-    pub fn find_gone(&mut self, segment: &Segment, now: u64) {
+    pub fn find_dead_processes(&mut self, segment: &Segment, now: u64) {
         let next = segment.next_process();
         self.gone.resize(next as usize, None);
         for slot in 1..next {
@@ -140,7 +140,7 @@ impl Threads {
     }
 
     /// When a process slot was noticed to be gone.
-    pub fn gone_at(&self, process: u32) -> Option<u64> {
+    pub fn process_died_at(&self, process: u32) -> Option<u64> {
         self.gone.get(process as usize).copied().flatten()
     }
 }

@@ -4,56 +4,56 @@
 //! after the variable that receives it there. A function that only hands the block on
 //! (`return malloc(n)`, or `p = malloc(n); ... return p;`) leaves the naming to its
 //! caller: `A = matrix_new(n)` makes the blocks `A` and `A[0]`, not `p` and `p[0]`.
-use super::dwarf::Debug;
-use super::lines::{guarded, Frame};
-use super::source::{Lvalue, Receiver};
-use super::{scope, site, Symbols};
+use super::dwarf::DebugInfo;
+use super::lines::{catch_panic, InlineFrame};
+use super::source::{AllocationReceiver, Lvalue};
+use super::{scope, site, ProgramSymbols};
 use crate::trace::naming::AllocationName;
 use std::path::{Path, PathBuf};
 
 const MAX_FRAMES: usize = 64;
 
 /// A call in the program's own code.
-struct Own {
+struct ProgramFrame {
     file: PathBuf,
     pc: u64,
-    frame: Frame,
+    frame: InlineFrame,
 }
 
-impl Symbols {
+impl ProgramSymbols {
     pub(super) fn name_allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
-        let own = self.own_frames(frames);
+        let own = self.program_frames(frames);
         // OpenMP's runtime keeps its blocks, and its calls have the lines of neighbours.
         let runtime = frames.first().is_some_and(|f| is_openmp(&f.0));
         if let (true, Some(at)) = (runtime, own.first()) {
-            return unnamed(at);
+            return name_after_line(at);
         }
         for (index, at) in own.iter().enumerate() {
             match self.receiver(at) {
-                Receiver::Returned => {}
-                Receiver::Unknown => return unnamed(at),
-                Receiver::Variables(all) => {
-                    let name = self.named(at, &all);
+                AllocationReceiver::Returned => {}
+                AllocationReceiver::Unknown => return name_after_line(at),
+                AllocationReceiver::Variables(all) => {
+                    let name = self.name_after_lvalue(at, &all);
                     let caller = own.get(index + 1);
-                    let handed = caller.and_then(|c| self.handed_on(at, &all, c, &name));
+                    let handed = caller.and_then(|c| self.name_in_caller(at, &all, c, &name));
                     return handed.unwrap_or(name);
                 }
             }
         }
         match own.first() {
-            Some(at) => unnamed(at),
+            Some(at) => name_after_line(at),
             None => self.name_by_offset(frames),
         }
     }
 
-    fn receiver(&mut self, at: &Own) -> Receiver {
-        let Frame {
+    fn receiver(&mut self, at: &ProgramFrame) -> AllocationReceiver {
+        let InlineFrame {
             file, line, column, ..
         } = &at.frame;
         self.sources.receiver(file, *line, *column)
     }
 
-    fn own_frames(&mut self, frames: &[(PathBuf, u64)]) -> Vec<Own> {
+    fn program_frames(&mut self, frames: &[(PathBuf, u64)]) -> Vec<ProgramFrame> {
         let mut found = Vec::new();
         for (file, pc) in frames.iter().take(MAX_FRAMES) {
             if site::is_system(file) {
@@ -62,8 +62,11 @@ impl Symbols {
             let Some(module) = self.module(file) else {
                 continue;
             };
-            let own = module.frames(*pc).into_iter().filter(site::is_own);
-            found.extend(own.map(|frame| Own {
+            let own = module
+                .frames(*pc)
+                .into_iter()
+                .filter(site::is_program_frame);
+            found.extend(own.map(|frame| ProgramFrame {
                 file: file.clone(),
                 pc: *pc,
                 frame,
@@ -75,17 +78,17 @@ impl Symbols {
         found
     }
 
-    fn debug(&mut self, file: &Path) -> Option<&Debug> {
+    fn debug(&mut self, file: &Path) -> Option<&DebugInfo> {
         self.module(file)?.debug.as_ref()
     }
 
-    fn type_of(&mut self, at: &Own, lvalue: &Lvalue) -> String {
-        let read = |d: &Debug| guarded(|| scope::type_of(d, at.pc, lvalue)).flatten();
+    fn type_of(&mut self, at: &ProgramFrame, lvalue: &Lvalue) -> String {
+        let read = |d: &DebugInfo| catch_panic(|| scope::type_of(d, at.pc, lvalue)).flatten();
         self.debug(&at.file).and_then(read).unwrap_or_default()
     }
 
-    fn named(&mut self, at: &Own, all: &[Lvalue]) -> AllocationName {
-        let mut name = unnamed(at);
+    fn name_after_lvalue(&mut self, at: &ProgramFrame, all: &[Lvalue]) -> AllocationName {
+        let mut name = name_after_line(at);
         if let [one] = all {
             name.name = one.text.clone();
             name.type_name = self.type_of(at, one);
@@ -114,11 +117,11 @@ impl Symbols {
     }
 
     /// The name in the caller, where the receiving variable is a local that is returned.
-    fn handed_on(
+    fn name_in_caller(
         &mut self,
-        at: &Own,
+        at: &ProgramFrame,
         all: &[Lvalue],
-        caller: &Own,
+        caller: &ProgramFrame,
         name: &AllocationName,
     ) -> Option<AllocationName> {
         let [inner] = all else { return None };
@@ -128,17 +131,17 @@ impl Symbols {
         {
             return None;
         }
-        let read = |d: &Debug| guarded(|| scope::is_local(d, at.pc, &inner.root));
+        let read = |d: &DebugInfo| catch_panic(|| scope::is_local(d, at.pc, &inner.root));
         if !self.debug(&at.file).and_then(read)? {
             return None;
         }
-        let Receiver::Variables(outer) = self.receiver(caller) else {
+        let AllocationReceiver::Variables(outer) = self.receiver(caller) else {
             return None;
         };
         let [outer] = outer.as_slice() else {
             return None;
         };
-        let mut handed = unnamed(caller);
+        let mut handed = name_after_line(caller);
         handed.name = inner.text.replacen(&inner.root, &outer.text, 1);
         handed.type_name = name.type_name.clone();
         if handed.type_name.is_empty() && inner.steps.is_empty() {
@@ -151,7 +154,7 @@ impl Symbols {
     fn name_by_offset(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
         let mut best: Option<(u32, &PathBuf, u64, Option<String>)> = None;
         for (file, pc) in frames.iter().take(MAX_FRAMES) {
-            let symbol = self.module(file).and_then(|m| m.symbol(*pc));
+            let symbol = self.module(file).and_then(|m| m.function_symbol(*pc));
             let wraps = symbol.as_deref().is_some_and(site::is_wrapper);
             let rank = match (site::is_runtime(file), wraps) {
                 (false, false) => 0,
@@ -174,10 +177,10 @@ impl Symbols {
             .and_then(|m| m.frames(pc).into_iter().next());
         if let Some(frame) = frame.filter(|f| f.line > 0) {
             let file = file.clone();
-            return unnamed(&Own { file, pc, frame });
+            return name_after_line(&ProgramFrame { file, pc, frame });
         }
         AllocationName {
-            name: site::by_offset(file, pc, symbol.as_deref()),
+            name: site::offset_label(file, pc, symbol.as_deref()),
             function: symbol.unwrap_or_default(),
             ..AllocationName::default()
         }
@@ -192,9 +195,9 @@ fn is_openmp(file: &Path) -> bool {
 }
 
 /// Called after its line, for want of a variable.
-fn unnamed(at: &Own) -> AllocationName {
+fn name_after_line(at: &ProgramFrame) -> AllocationName {
     AllocationName {
-        name: site::by_line(&at.frame),
+        name: site::line_label(&at.frame),
         type_name: String::new(),
         file: at.frame.file.clone(),
         line: at.frame.line,

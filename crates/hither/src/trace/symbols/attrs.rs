@@ -1,34 +1,34 @@
 //! The attributes of a DWARF entry that this folder uses, picked into a struct.
-use super::dwarf::Slice;
+use super::dwarf::DwarfReader;
 use gimli::AttributeValue as Value;
 
 /// Attributes of one entry; `None` where it has none.
 #[derive(Clone, Default)]
-pub struct Attrs {
-    pub name: Option<Value<Slice>>,
-    pub linkage_name: Option<Value<Slice>>,
-    pub location: Option<Value<Slice>>,
-    pub type_: Option<Value<Slice>>,
+pub struct DieAttrs {
+    pub name: Option<Value<DwarfReader>>,
+    pub linkage_name: Option<Value<DwarfReader>>,
+    pub location: Option<Value<DwarfReader>>,
+    pub type_: Option<Value<DwarfReader>>,
     /// DW_AT_specification or DW_AT_abstract_origin.
-    pub origin: Option<Value<Slice>>,
+    pub origin: Option<Value<DwarfReader>>,
     pub size: Option<u64>,
     pub file: Option<u64>,
     pub line: Option<u32>,
-    pub lower: Option<Value<Slice>>,
-    pub upper: Option<Value<Slice>>,
-    pub count: Option<Value<Slice>>,
+    pub lower: Option<Value<DwarfReader>>,
+    pub upper: Option<Value<DwarfReader>>,
+    pub count: Option<Value<DwarfReader>>,
     pub member_at: Option<u64>,
-    pub low: Option<Value<Slice>>,
-    pub high: Option<Value<Slice>>,
-    pub ranges: Option<Value<Slice>>,
+    pub low: Option<Value<DwarfReader>>,
+    pub high: Option<Value<DwarfReader>>,
+    pub ranges: Option<Value<DwarfReader>>,
     pub allocated: bool,
     pub associated: bool,
     pub artificial: bool,
 }
 
-impl Attrs {
-    pub fn of(attributes: &[gimli::Attribute<Slice>]) -> Attrs {
-        let mut found = Attrs::default();
+impl DieAttrs {
+    pub fn from_attributes(attributes: &[gimli::Attribute<DwarfReader>]) -> DieAttrs {
+        let mut found = DieAttrs::default();
         for a in attributes {
             let value = a.value();
             match a.name() {

@@ -1,23 +1,23 @@
 //! Dimensions of arrays. Fortran counts from 1 where it does not say.
-use super::dwarf::{Debug, Die, Slice};
-use super::types::children;
+use super::dwarf::{DebugInfo, DieRef, DwarfReader};
+use super::types::for_each_child;
 use gimli::AttributeValue as Value;
 
 const MAX_DIMENSIONS: usize = 15;
 
-pub struct Bounds {
+pub struct ArrayBounds {
     lower: i64,
     upper: Option<i64>,
     default_lower: i64,
 }
 
-impl Bounds {
+impl ArrayBounds {
     pub fn count(&self) -> Option<u64> {
         let count = i128::from(self.upper?) - i128::from(self.lower) + 1;
         u64::try_from(count.max(0)).ok()
     }
 
-    pub fn fortran(&self) -> String {
+    pub fn to_fortran(&self) -> String {
         match self.upper {
             None => ":".into(),
             Some(upper) if self.lower == self.default_lower => upper.to_string(),
@@ -26,16 +26,17 @@ impl Bounds {
     }
 }
 
-pub fn read(debug: &Debug, at: Die, fortran: bool) -> Vec<Bounds> {
+pub fn read_bounds(debug: &DebugInfo, at: DieRef, fortran: bool) -> Vec<ArrayBounds> {
     let default_lower = i64::from(fortran);
     let mut found = Vec::new();
-    children(debug, at, |_, tag, attrs| {
+    for_each_child(debug, at, |_, tag, attrs| {
         if tag == gimli::DW_TAG_subrange_type || tag == gimli::DW_TAG_enumeration_type {
-            let lower = constant(&attrs.lower).unwrap_or(default_lower);
-            let count = constant(&attrs.count).and_then(|n| lower.checked_add(n)?.checked_sub(1));
-            found.push(Bounds {
+            let lower = constant_value(&attrs.lower).unwrap_or(default_lower);
+            let count =
+                constant_value(&attrs.count).and_then(|n| lower.checked_add(n)?.checked_sub(1));
+            found.push(ArrayBounds {
                 lower,
-                upper: count.or_else(|| constant(&attrs.upper)),
+                upper: count.or_else(|| constant_value(&attrs.upper)),
                 default_lower,
             });
         }
@@ -44,7 +45,7 @@ pub fn read(debug: &Debug, at: Die, fortran: bool) -> Vec<Bounds> {
     found
 }
 
-fn constant(value: &Option<Value<Slice>>) -> Option<i64> {
+fn constant_value(value: &Option<Value<DwarfReader>>) -> Option<i64> {
     match value.as_ref()? {
         Value::Sdata(n) => Some(*n),
         // An "upper bound" of all ones is how `int a[0]` and `int a[]` come out.

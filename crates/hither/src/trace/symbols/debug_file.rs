@@ -1,6 +1,6 @@
 //! Where the debug information of a stripped file is: by build-id under
 //! /usr/lib/debug, else by the name in `.gnu_debuglink`, as gdb looks.
-use super::elf::{open_regular, Elf};
+use super::elf::{open_regular, ElfImage};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,19 @@ const ROOT: &str = "/usr/lib/debug";
 const MAX_FILE: u64 = 16 << 30;
 
 /// Adds the debug sections and symbols of a separate file, if `elf` needs and has one.
-pub fn complete(path: &Path, elf: &mut Elf) {
+pub fn add_separate_debug(path: &Path, elf: &mut ElfImage) {
     if elf.has_dwarf() {
         return;
     }
-    for candidate in candidates(path, elf) {
-        if let Some(debug) = matching(&candidate, elf) {
-            elf.adopt(debug);
+    for candidate in debug_file_candidates(path, elf) {
+        if let Some(debug) = open_if_matching(&candidate, elf) {
+            elf.add_debug_file(debug);
             return;
         }
     }
 }
 
-fn candidates(path: &Path, elf: &Elf) -> Vec<PathBuf> {
+fn debug_file_candidates(path: &Path, elf: &ElfImage) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some([first, rest @ ..]) = elf.build_id.as_deref() {
         if !rest.is_empty() && rest.len() <= 64 {
@@ -44,8 +44,8 @@ fn candidates(path: &Path, elf: &Elf) -> Vec<PathBuf> {
 }
 
 /// The file, if it was split from this very program.
-fn matching(path: &Path, elf: &Elf) -> Option<Elf> {
-    let debug = Elf::open(path).filter(Elf::has_dwarf)?;
+fn open_if_matching(path: &Path, elf: &ElfImage) -> Option<ElfImage> {
+    let debug = ElfImage::open(path).filter(ElfImage::has_dwarf)?;
     let same = match (&elf.build_id, &debug.build_id) {
         (Some(a), Some(b)) => a == b,
         _ => elf.debug_link.as_ref().map(|link| link.1) == crc32(path),

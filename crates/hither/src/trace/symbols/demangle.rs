@@ -6,16 +6,16 @@ const MAX_IN: usize = 4096;
 const MAX_OUT: usize = 2048;
 
 /// Readable, qualified, without parameters and hashes; `raw` itself if it is not mangled.
-pub fn pretty(raw: &str) -> String {
+pub fn demangle(raw: &str) -> String {
     // nm-style "environ@GLIBC_2.2.5" names one symbol in several versions.
     let raw = raw.split('@').next().unwrap_or(raw);
     if raw.len() > MAX_IN {
-        return clip(raw, MAX_OUT).to_owned();
+        return truncate_utf8(raw, MAX_OUT).to_owned();
     }
-    rust(raw)
-        .or_else(|| cpp(raw))
-        .or_else(|| fortran(raw))
-        .unwrap_or_else(|| clip(raw, MAX_OUT).to_owned())
+    demangle_rust(raw)
+        .or_else(|| demangle_cpp(raw))
+        .or_else(|| demangle_fortran(raw))
+        .unwrap_or_else(|| truncate_utf8(raw, MAX_OUT).to_owned())
 }
 
 /// The last component of a qualified name, without template arguments:
@@ -77,7 +77,7 @@ pub fn without_defaults(name: &str) -> String {
 }
 
 /// At most `max` bytes, cut at a character.
-pub fn clip(text: &str, max: usize) -> &str {
+pub fn truncate_utf8(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -85,19 +85,19 @@ pub fn clip(text: &str, max: usize) -> &str {
     &text[..end]
 }
 
-fn rust(raw: &str) -> Option<String> {
+fn demangle_rust(raw: &str) -> Option<String> {
     // The older scheme looks like C++ but for its hash.
     let hashed = raw.contains("17h") && raw.starts_with("_ZN");
     if !raw.starts_with("_R") && !hashed {
         return None;
     }
     let name = rustc_demangle::try_demangle(raw).ok()?;
-    let mut out = Bounded::default();
+    let mut out = BoundedText::default();
     write!(out, "{name:#}").ok()?;
     Some(out.0)
 }
 
-fn cpp(raw: &str) -> Option<String> {
+fn demangle_cpp(raw: &str) -> Option<String> {
     if !raw.starts_with("_Z") {
         return None;
     }
@@ -105,22 +105,22 @@ fn cpp(raw: &str) -> Option<String> {
     let options = cpp_demangle::DemangleOptions::new()
         .no_params()
         .no_return_type();
-    let mut out = Bounded::default();
+    let mut out = BoundedText::default();
     symbol.structured_demangle(&mut out, &options).ok()?;
     // A static of a function: the outer function keeps its parameters' brackets.
     Some(out.0.replace("()::", "::"))
 }
 
 /// gfortran: `__module_MOD_name`.
-fn fortran(raw: &str) -> Option<String> {
+fn demangle_fortran(raw: &str) -> Option<String> {
     let (module, name) = raw.strip_prefix("__")?.split_once("_MOD_")?;
     Some(format!("{module}::{name}"))
 }
 
 #[derive(Default)]
-struct Bounded(String);
+struct BoundedText(String);
 
-impl Write for Bounded {
+impl Write for BoundedText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if self.0.len() + text.len() > MAX_OUT {
             return Err(fmt::Error);

@@ -1,15 +1,15 @@
 //! DWARF as the rest of this folder reads it: units by number, entries by
 //! (unit, offset), attributes picked into a struct. Nothing is parsed before it is asked.
-use super::attrs::Attrs;
-use super::elf::Elf;
+use super::attrs::DieAttrs;
+use super::elf::ElfImage;
 use gimli::{AttributeValue as Value, Reader};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub type Slice = gimli::EndianArcSlice<gimli::RunTimeEndian>;
-pub type Unit = gimli::Unit<Slice>;
-pub type Offset = gimli::UnitOffset<usize>;
+pub type DwarfReader = gimli::EndianArcSlice<gimli::RunTimeEndian>;
+pub type DwarfUnit = gimli::Unit<DwarfReader>;
+pub type DieOffset = gimli::UnitOffset<usize>;
 
 const MAX_UNITS: usize = 1 << 20;
 const MAX_RANGES: usize = 1 << 22;
@@ -19,29 +19,29 @@ pub const MAX_NAME: usize = 512;
 
 /// One entry of the whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Die {
+pub struct DieRef {
     pub unit: usize,
-    pub offset: Offset,
+    pub offset: DieOffset,
 }
 
-pub struct Debug {
-    pub dwarf: Arc<gimli::Dwarf<Slice>>,
-    slots: Vec<Slot>,
+pub struct DebugInfo {
+    pub dwarf: Arc<gimli::Dwarf<DwarfReader>>,
+    slots: Vec<UnitSlot>,
     /// Type signature -> entry, for -fdebug-types-section.
-    signatures: HashMap<u64, Die>,
+    signatures: HashMap<u64, DieRef>,
     /// (low, high, unit, highest `high` so far), sorted by `low`.
     ranges: OnceCell<Vec<(u64, u64, usize, u64)>>,
 }
 
-struct Slot {
-    header: gimli::UnitHeader<Slice>,
-    unit: OnceCell<Option<Unit>>,
+struct UnitSlot {
+    header: gimli::UnitHeader<DwarfReader>,
+    unit: OnceCell<Option<DwarfUnit>>,
     shallow: OnceCell<bool>,
     language: OnceCell<Option<gimli::DwLang>>,
 }
 
-impl Debug {
-    pub fn new(elf: &Elf) -> Option<Debug> {
+impl DebugInfo {
+    pub fn new(elf: &ElfImage) -> Option<DebugInfo> {
         if !elf.has_dwarf() {
             return None;
         }
@@ -52,17 +52,17 @@ impl Debug {
         let empty: Arc<[u8]> = Arc::new([]);
         let load = |id: gimli::SectionId| {
             let bytes = elf.sections.get(id.name()).unwrap_or(&empty);
-            Ok::<_, gimli::Error>(Slice::new(bytes.clone(), endian))
+            Ok::<_, gimli::Error>(DwarfReader::new(bytes.clone(), endian))
         };
         let dwarf = Arc::new(gimli::Dwarf::load(load).ok()?);
         let mut slots = Vec::new();
         let mut units = dwarf.units();
         while let (Ok(Some(header)), true) = (units.next(), slots.len() < MAX_UNITS) {
-            slots.push(Slot::new(header));
+            slots.push(UnitSlot::new(header));
         }
         let mut types = dwarf.type_units();
         while let (Ok(Some(header)), true) = (types.next(), slots.len() < MAX_UNITS) {
-            slots.push(Slot::new(header));
+            slots.push(UnitSlot::new(header));
         }
         let mut signatures = HashMap::new();
         for (unit, slot) in slots.iter().enumerate() {
@@ -71,10 +71,10 @@ impl Debug {
                 type_offset: offset,
             } = slot.header.type_()
             {
-                signatures.insert(signature.0, Die { unit, offset });
+                signatures.insert(signature.0, DieRef { unit, offset });
             }
         }
-        Some(Debug {
+        Some(DebugInfo {
             dwarf,
             slots,
             signatures,
@@ -86,7 +86,7 @@ impl Debug {
         self.slots.len()
     }
 
-    pub fn unit(&self, index: usize) -> Option<&Unit> {
+    pub fn unit(&self, index: usize) -> Option<&DwarfUnit> {
         let slot = self.slots.get(index)?;
         let parse = || self.dwarf.unit(slot.header.clone()).ok();
         slot.unit.get_or_init(parse).as_ref()
@@ -117,30 +117,39 @@ impl Debug {
     }
 
     /// The attributes and tag of one entry.
-    pub fn entry(&self, die: Die) -> Option<(gimli::DwTag, Attrs)> {
+    pub fn entry(&self, die: DieRef) -> Option<(gimli::DwTag, DieAttrs)> {
         let mut raw = self.unit(die.unit)?.entries_raw(Some(die.offset)).ok()?;
         let mut entry = gimli::DebuggingInformationEntry::null();
         raw.read_entry(&mut entry).ok()?.then_some(())?;
-        Some((entry.tag(), Attrs::of(entry.attrs())))
+        Some((entry.tag(), DieAttrs::from_attributes(entry.attrs())))
     }
 
     /// The entry an attribute of `unit` points to.
-    pub fn target(&self, unit: usize, value: &Option<Value<Slice>>) -> Option<Die> {
+    pub fn referenced_die(
+        &self,
+        unit: usize,
+        value: &Option<Value<DwarfReader>>,
+    ) -> Option<DieRef> {
         match *value.as_ref()? {
-            Value::UnitRef(offset) => Some(Die { unit, offset }),
+            Value::UnitRef(offset) => Some(DieRef { unit, offset }),
             Value::DebugInfoRef(at) => {
-                let holds = |s: &Slot| at.to_unit_offset(&s.header);
-                let start = |s: &Slot| s.header.debug_info_offset().is_some_and(|o| o.0 <= at.0);
+                let holds = |s: &UnitSlot| at.to_unit_offset(&s.header);
+                let start =
+                    |s: &UnitSlot| s.header.debug_info_offset().is_some_and(|o| o.0 <= at.0);
                 let unit = self.slots.partition_point(start).checked_sub(1)?;
                 let offset = holds(&self.slots[unit])?;
-                Some(Die { unit, offset })
+                Some(DieRef { unit, offset })
             }
             Value::DebugTypesRef(signature) => self.signatures.get(&signature.0).copied(),
             _ => None,
         }
     }
 
-    pub fn text(&self, unit: usize, value: &Option<Value<Slice>>) -> Option<String> {
+    pub fn attribute_text(
+        &self,
+        unit: usize,
+        value: &Option<Value<DwarfReader>>,
+    ) -> Option<String> {
         let value = value.as_ref()?.clone();
         let mut slice = self.dwarf.attr_string(self.unit(unit)?, value).ok()?;
         if slice.len() > MAX_NAME {
@@ -166,7 +175,7 @@ impl Debug {
     }
 
     /// The path of file number `index` of a unit's line table.
-    pub fn file(&self, unit: usize, index: u64) -> Option<String> {
+    pub fn file_name(&self, unit: usize, index: u64) -> Option<String> {
         let parsed = self.unit(unit)?;
         let header = parsed.line_program.as_ref()?.header();
         // Numbers count from 1 in DWARF 4, where 0 means "none".
@@ -174,8 +183,10 @@ impl Debug {
             return None;
         }
         let file = header.file(index)?;
-        let name = self.text(unit, &Some(file.path_name()))?;
-        let dir = self.text(unit, &file.directory(header)).unwrap_or_default();
+        let name = self.attribute_text(unit, &Some(file.path_name()))?;
+        let dir = self
+            .attribute_text(unit, &file.directory(header))
+            .unwrap_or_default();
         let root = parsed
             .comp_dir
             .as_ref()
@@ -187,7 +198,7 @@ impl Debug {
     }
 
     /// The address ranges an entry covers.
-    pub fn ranges_of(&self, unit: usize, attrs: &Attrs) -> Vec<(u64, u64)> {
+    pub fn address_ranges(&self, unit: usize, attrs: &DieAttrs) -> Vec<(u64, u64)> {
         let Some(parsed) = self.unit(unit) else {
             return Vec::new();
         };
@@ -200,7 +211,7 @@ impl Debug {
             }
             return found;
         }
-        let address = |v: &Value<Slice>| self.dwarf.attr_address(parsed, v.clone()).ok()?;
+        let address = |v: &Value<DwarfReader>| self.dwarf.attr_address(parsed, v.clone()).ok()?;
         let low = attrs.low.as_ref().and_then(address);
         let high = match (&attrs.high, low) {
             (Some(Value::Addr(high)), _) => Some(*high),
@@ -230,10 +241,10 @@ impl Debug {
         let mut ranges = Vec::new();
         for unit in 0..self.slots.len() {
             let root = self.slots[unit].header.root_offset();
-            let Some((_, attrs)) = self.entry(Die { unit, offset: root }) else {
+            let Some((_, attrs)) = self.entry(DieRef { unit, offset: root }) else {
                 continue;
             };
-            let own = self.ranges_of(unit, &attrs);
+            let own = self.address_ranges(unit, &attrs);
             ranges.extend(own.into_iter().map(|(low, high)| (low, high, unit, 0)));
             if ranges.len() > MAX_RANGES {
                 break;
@@ -249,9 +260,9 @@ impl Debug {
     }
 }
 
-impl Slot {
-    fn new(header: gimli::UnitHeader<Slice>) -> Slot {
-        Slot {
+impl UnitSlot {
+    fn new(header: gimli::UnitHeader<DwarfReader>) -> UnitSlot {
+        UnitSlot {
             header,
             unit: OnceCell::new(),
             shallow: OnceCell::new(),

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Read in one piece below this, piece by piece above.
-const WHOLE: u64 = 64 << 20;
+const READ_WHOLE_BELOW: u64 = 64 << 20;
 const MAX_FILE: u64 = 16 << 30;
 const MAX_SECTION: u64 = 4 << 30;
 /// zlib cannot expand more than 1032 times.
@@ -36,7 +36,7 @@ const DEBUG_SECTIONS: [&str; 11] = [
 ];
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Symbol {
+pub struct ElfSymbol {
     /// As the linker knows it.
     pub raw: String,
     pub vaddr: u64,
@@ -45,46 +45,49 @@ pub struct Symbol {
 
 /// What of an ELF file is kept once it is read.
 #[derive(Default)]
-pub struct Elf {
+pub struct ElfImage {
     pub little_endian: bool,
     /// The address ranges of its loadable segments.
     pub loads: Vec<Range<u64>>,
     /// Sorted by address.
-    pub functions: Vec<Symbol>,
+    pub functions: Vec<ElfSymbol>,
     /// Sorted by address.
-    pub objects: Vec<Symbol>,
+    pub objects: Vec<ElfSymbol>,
     pub build_id: Option<Vec<u8>>,
     /// File name and CRC-32 in `.gnu_debuglink`.
     pub debug_link: Option<(String, u32)>,
     pub sections: HashMap<&'static str, Arc<[u8]>>,
 }
 
-impl Elf {
+impl ElfImage {
     /// `None` if the file cannot be read or is not ELF.
-    pub fn open(path: &Path) -> Option<Elf> {
+    pub fn open(path: &Path) -> Option<ElfImage> {
         let (mut file, len) = open_regular(path, MAX_FILE).ok()?;
-        if len <= WHOLE {
+        if len <= READ_WHOLE_BELOW {
             let mut bytes = Vec::with_capacity(len as usize);
-            file.by_ref().take(WHOLE).read_to_end(&mut bytes).ok()?;
+            file.by_ref()
+                .take(READ_WHOLE_BELOW)
+                .read_to_end(&mut bytes)
+                .ok()?;
             Self::parse(bytes.as_slice())
         } else {
             Self::parse(&ReadCache::new(file))
         }
     }
 
-    pub fn parse<'data, R: ReadRef<'data>>(data: R) -> Option<Elf> {
+    pub fn parse<'data, R: ReadRef<'data>>(data: R) -> Option<ElfImage> {
         let file = object::File::parse(data).ok()?;
         if file.format() != object::BinaryFormat::Elf {
             return None;
         }
         let mut elf =
-            Elf {
+            ElfImage {
                 little_endian: file.is_little_endian(),
                 build_id: file.build_id().ok().flatten().map(<[u8]>::to_vec),
                 debug_link: file.gnu_debuglink().ok().flatten().and_then(|(name, crc)| {
                     Some((std::str::from_utf8(name).ok()?.to_owned(), crc))
                 }),
-                ..Elf::default()
+                ..ElfImage::default()
             };
         elf.loads = file
             .segments()
@@ -110,13 +113,13 @@ impl Elf {
         vaddr != 0 && self.loads.iter().any(|l| l.start <= vaddr && end <= l.end)
     }
 
-    pub fn object_at(&self, vaddr: u64) -> Option<&Symbol> {
+    pub fn object_at(&self, vaddr: u64) -> Option<&ElfSymbol> {
         let at = self.objects.partition_point(|s| s.vaddr < vaddr);
         self.objects.get(at).filter(|s| s.vaddr == vaddr)
     }
 
     /// The function that holds `vaddr`; one without a size reaches 64 KiB at most.
-    pub fn function_at(&self, vaddr: u64) -> Option<&Symbol> {
+    pub fn function_at(&self, vaddr: u64) -> Option<&ElfSymbol> {
         const MAX_UNSIZED: u64 = 1 << 16;
         let at = self.functions.partition_point(|s| s.vaddr <= vaddr);
         let found = self.functions.get(at.checked_sub(1)?)?;
@@ -129,7 +132,7 @@ impl Elf {
     }
 
     /// Takes over what a separate debug file has and this one lacks.
-    pub fn adopt(&mut self, debug: Elf) {
+    pub fn add_debug_file(&mut self, debug: ElfImage) {
         if debug.functions.len() > self.functions.len() {
             self.functions = debug.functions;
         }
@@ -175,7 +178,7 @@ impl Elf {
         }
         let Ok(raw) = symbol.name() else { return };
         if !raw.is_empty() {
-            list.push(Symbol {
+            list.push(ElfSymbol {
                 raw: raw.to_owned(),
                 vaddr: symbol.address(),
                 size: symbol.size(),

@@ -1,19 +1,19 @@
 //! Functions by name, for `--only-functions` and its like.
-use super::demangle::{pretty, unqualified};
-use super::dwarf::{Debug, Die};
-use super::lines::guarded;
-use super::tree::{Forest, Tree};
-use super::Module;
+use super::demangle::{demangle, unqualified};
+use super::dwarf::{DebugInfo, DieRef};
+use super::lines::catch_panic;
+use super::tree::{DieForest, DieTree};
+use super::ModuleSymbols;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const MAX_SIMILAR: usize = 5;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum FunctionError {
     #[error("{0} cannot be read as an ELF file; name a program or shared library")]
     NotElf(PathBuf),
-    #[error("{file} has no function {name}{}; see `nm -C {file}` for those it has", hint(.similar))]
+    #[error("{file} has no function {name}{}; see `nm -C {file}` for those it has", similar_names_hint(.similar))]
     NoFunction {
         file: PathBuf,
         name: String,
@@ -21,7 +21,7 @@ pub enum Error {
     },
 }
 
-fn hint(similar: &[String]) -> String {
+fn similar_names_hint(similar: &[String]) -> String {
     match similar {
         [] => String::new(),
         some => format!(" (it has {})", some.join(", ")),
@@ -30,11 +30,11 @@ fn hint(similar: &[String]) -> String {
 
 /// Addresses of the functions called `name`: as linked, as written, or the last part of a
 /// qualified name. Several when a name is overloaded or local to several files.
-pub fn function(file: &Path, name: &str) -> Result<Vec<u64>, Error> {
-    let module = Module::open(file).ok_or_else(|| Error::NotElf(file.to_owned()))?;
+pub fn function_addresses(file: &Path, name: &str) -> Result<Vec<u64>, FunctionError> {
+    let module = ModuleSymbols::open(file).ok_or_else(|| FunctionError::NotElf(file.to_owned()))?;
     let mut exact = BTreeSet::new();
     let mut partial = BTreeSet::new();
-    for (readable, raw, vaddr) in all(&module) {
+    for (readable, raw, vaddr) in all_functions(&module) {
         if raw == name || readable == name {
             exact.insert(vaddr);
         } else if unqualified(&readable) == name || raw.strip_suffix('_') == Some(name) {
@@ -43,10 +43,10 @@ pub fn function(file: &Path, name: &str) -> Result<Vec<u64>, Error> {
     }
     let found = if exact.is_empty() { partial } else { exact };
     if found.is_empty() {
-        return Err(Error::NoFunction {
+        return Err(FunctionError::NoFunction {
             file: file.to_owned(),
             name: name.to_owned(),
-            similar: nearest(&module, name),
+            similar: nearest_names(&module, name),
         });
     }
     Ok(found.into_iter().collect())
@@ -54,17 +54,17 @@ pub fn function(file: &Path, name: &str) -> Result<Vec<u64>, Error> {
 
 /// The names most like `name`, for messages.
 pub fn similar_functions(file: &Path, name: &str) -> Vec<String> {
-    Module::open(file).map_or_else(Vec::new, |module| nearest(&module, name))
+    ModuleSymbols::open(file).map_or_else(Vec::new, |module| nearest_names(&module, name))
 }
 
-fn nearest(module: &Module, name: &str) -> Vec<String> {
+fn nearest_names(module: &ModuleSymbols, name: &str) -> Vec<String> {
     let wanted: Vec<char> = name.to_lowercase().chars().take(64).collect();
-    let mut ranked: Vec<(usize, String)> = all(module)
+    let mut ranked: Vec<(usize, String)> = all_functions(module)
         .into_iter()
         .filter_map(|(readable, ..)| {
             let own = unqualified(&readable).to_lowercase();
             let letters: Vec<char> = own.chars().take(64).collect();
-            let apart = distance(&wanted, &letters);
+            let apart = levenshtein(&wanted, &letters);
             let contains = name.len() > 2 && own.contains(&name.to_lowercase());
             (contains || apart <= wanted.len() / 3 + 1).then_some((apart, readable))
         })
@@ -75,37 +75,37 @@ fn nearest(module: &Module, name: &str) -> Vec<String> {
 }
 
 /// (readable, linked name, address) of each function.
-fn all(module: &Module) -> Vec<(String, String, u64)> {
+fn all_functions(module: &ModuleSymbols) -> Vec<(String, String, u64)> {
     let symbols = module.elf.functions.iter();
     let mut found: Vec<_> = symbols
-        .map(|s| (pretty(&s.raw), s.raw.clone(), s.vaddr))
+        .map(|s| (demangle(&s.raw), s.raw.clone(), s.vaddr))
         .collect();
     if let Some(debug) = &module.debug {
-        found.extend(guarded(|| from_dwarf(debug)).unwrap_or_default());
+        found.extend(catch_panic(|| functions_from_dwarf(debug)).unwrap_or_default());
     }
     found
 }
 
-fn from_dwarf(debug: &Debug) -> Vec<(String, String, u64)> {
+fn functions_from_dwarf(debug: &DebugInfo) -> Vec<(String, String, u64)> {
     let mut found = Vec::new();
-    let mut forest = Forest::new(debug);
+    let mut forest = DieForest::new(debug);
     for unit in 0..debug.len() {
-        let tree = Tree::read(debug, unit);
+        let tree = DieTree::read(debug, unit);
         for &offset in &tree.subprograms {
             let Some(node) = tree.nodes.get(&offset) else {
                 continue;
             };
             // The first range holds the entry point; others are cold parts.
-            let ranges = debug.ranges_of(unit, &node.attrs);
+            let ranges = debug.address_ranges(unit, &node.attrs);
             let Some((vaddr, _)) = ranges.first().copied().filter(|r| r.0 != 0) else {
                 continue;
             };
             let linked = debug
-                .text(unit, &node.attrs.linkage_name)
+                .attribute_text(unit, &node.attrs.linkage_name)
                 .unwrap_or_default();
             found.extend(
                 forest
-                    .path(Die { unit, offset })
+                    .qualified_name(DieRef { unit, offset })
                     .map(|path| (path, linked, vaddr)),
             );
         }
@@ -114,7 +114,7 @@ fn from_dwarf(debug: &Debug) -> Vec<(String, String, u64)> {
 }
 
 /// Levenshtein distance.
-fn distance(a: &[char], b: &[char]) -> usize {
+fn levenshtein(a: &[char], b: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut diagonal = row[0];

@@ -27,33 +27,33 @@ mod tests;
 mod tree;
 mod types;
 
-use super::naming::{AllocationName, Member, Naming, SourceLine, StaticObject};
-use dwarf::Debug;
-use elf::Elf;
-pub use functions::{function, similar_functions};
-use lines::{guarded, Frame, Lines};
-use source::Sources;
-use statics::Found;
+use super::naming::{AllocationName, SourceLine, StaticObject, StructField, Symbolizer};
+use dwarf::DebugInfo;
+use elf::ElfImage;
+pub use functions::{function_addresses, similar_functions};
+use lines::{catch_panic, InlineFrame, LineTable};
+use source::SourceFiles;
+use statics::TypedStatic;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Everything read from one file; each part when it is first asked for.
-struct Module {
-    elf: Elf,
-    debug: Option<Debug>,
-    lines: OnceCell<Option<Lines>>,
-    statics: OnceCell<Vec<Found>>,
+struct ModuleSymbols {
+    elf: ElfImage,
+    debug: Option<DebugInfo>,
+    lines: OnceCell<Option<LineTable>>,
+    statics: OnceCell<Vec<TypedStatic>>,
 }
 
-impl Module {
-    fn open(file: &Path) -> Option<Module> {
-        guarded(|| {
-            let mut elf = Elf::open(file)?;
-            debug_file::complete(file, &mut elf);
-            let debug = Debug::new(&elf);
+impl ModuleSymbols {
+    fn open(file: &Path) -> Option<ModuleSymbols> {
+        catch_panic(|| {
+            let mut elf = ElfImage::open(file)?;
+            debug_file::add_separate_debug(file, &mut elf);
+            let debug = DebugInfo::new(&elf);
             elf.sections = HashMap::new();
-            Some(Module {
+            Some(ModuleSymbols {
                 elf,
                 debug,
                 lines: OnceCell::new(),
@@ -63,73 +63,74 @@ impl Module {
         .flatten()
     }
 
-    fn statics(&self) -> &[Found] {
+    fn statics(&self) -> &[TypedStatic] {
         self.statics.get_or_init(|| {
-            guarded(|| statics::read(&self.elf, self.debug.as_ref()))
-                .unwrap_or_else(|| statics::read(&self.elf, None))
+            catch_panic(|| statics::read_statics(&self.elf, self.debug.as_ref()))
+                .unwrap_or_else(|| statics::read_statics(&self.elf, None))
         })
     }
 
-    fn frames(&self, pc: u64) -> Vec<Frame> {
+    fn frames(&self, pc: u64) -> Vec<InlineFrame> {
         let Some(debug) = &self.debug else {
             return Vec::new();
         };
-        let lines = self.lines.get_or_init(|| Some(Lines::new(debug)));
+        let lines = self.lines.get_or_init(|| Some(LineTable::new(debug)));
         let read = || lines.as_ref().map(|l| l.frames(debug, pc));
-        guarded(read).flatten().unwrap_or_default()
+        catch_panic(read).flatten().unwrap_or_default()
     }
 
-    fn symbol(&self, pc: u64) -> Option<String> {
-        self.elf.function_at(pc).map(|s| demangle::pretty(&s.raw))
+    fn function_symbol(&self, pc: u64) -> Option<String> {
+        self.elf.function_at(pc).map(|s| demangle::demangle(&s.raw))
     }
 }
 
 /// Names from files, each file read once.
 #[derive(Default)]
-pub struct Symbols {
-    modules: HashMap<PathBuf, Option<Module>>,
-    sources: Sources,
+pub struct ProgramSymbols {
+    modules: HashMap<PathBuf, Option<ModuleSymbols>>,
+    sources: SourceFiles,
     /// Call instructions seen per (file, line), in order: the k-th allocates the k-th
     /// variable of a Fortran `allocate(a, b)`.
     calls: HashMap<(String, u32), Vec<u64>>,
 }
 
-impl Symbols {
-    pub fn new() -> Symbols {
-        Symbols::default()
+impl ProgramSymbols {
+    pub fn new() -> ProgramSymbols {
+        ProgramSymbols::default()
     }
 
-    fn module(&mut self, file: &Path) -> Option<&Module> {
+    fn module(&mut self, file: &Path) -> Option<&ModuleSymbols> {
         if !self.modules.contains_key(file) {
-            self.modules.insert(file.to_owned(), Module::open(file));
+            self.modules
+                .insert(file.to_owned(), ModuleSymbols::open(file));
         }
         self.modules.get(file)?.as_ref()
     }
 }
 
-impl Naming for Symbols {
-    fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<Member> {
-        let read = |module: &Module| {
+impl Symbolizer for ProgramSymbols {
+    fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<StructField> {
+        let read = |module: &ModuleSymbols| {
             let found = module
                 .statics()
                 .iter()
                 .find(|f| f.object.vaddr == object.vaddr)?;
             let debug = module.debug.as_ref()?;
-            guarded(|| statics::members(debug, found.type_at?).into()).flatten()
+            catch_panic(|| statics::members(debug, found.type_at?).into()).flatten()
         };
         self.module(file).and_then(read).unwrap_or_default()
     }
 
-    fn statics(&mut self, file: &Path) -> Vec<StaticObject> {
-        let objects = |m: &Module| m.statics().iter().map(|f| f.object.clone()).collect();
+    fn static_objects(&mut self, file: &Path) -> Vec<StaticObject> {
+        let objects = |m: &ModuleSymbols| m.statics().iter().map(|f| f.object.clone()).collect();
         self.module(file).map(objects).unwrap_or_default()
     }
 
-    fn line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
+    fn source_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
         let module = self.module(file)?;
         let innermost = module.frames(vaddr).into_iter().next().unwrap_or_default();
         let function = match innermost.function.as_str() {
-            "" => module.symbol(vaddr).unwrap_or_default(),
+            "" => module.function_symbol(vaddr).unwrap_or_default(),
             name => name.to_owned(),
         };
         let known = innermost.line > 0 || !function.is_empty();
@@ -140,7 +141,7 @@ impl Naming for Symbols {
         })
     }
 
-    fn allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
+    fn allocation_name(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
         self.name_allocation(frames)
     }
 }

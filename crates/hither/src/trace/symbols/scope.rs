@@ -1,65 +1,65 @@
 //! The type of a variable as seen from an instruction: its function's locals and
 //! parameters, then members of `this`, then the unit's globals.
-use super::attrs::Attrs;
-use super::dwarf::{Debug, Die};
-use super::source::{Lvalue, Step};
-use super::types::{children, describe, strip};
+use super::attrs::DieAttrs;
+use super::dwarf::{DebugInfo, DieRef};
+use super::source::{Lvalue, LvalueStep};
+use super::types::{for_each_child, strip_typedefs, type_text};
 
 const MAX_BASES: u32 = 8;
 
 /// The type of what `lvalue` receives at `pc`: for a pointer what it points to.
-pub fn type_of(debug: &Debug, pc: u64, lvalue: &Lvalue) -> Option<String> {
-    let first = variables(debug, pc, &lvalue.root);
+pub fn type_of(debug: &DebugInfo, pc: u64, lvalue: &Lvalue) -> Option<String> {
+    let first = visible_variables(debug, pc, &lvalue.root);
     for start in first {
         let end = lvalue
             .steps
             .iter()
-            .try_fold(start, |at, s| step(debug, at, s));
+            .try_fold(start, |at, s| apply_step(debug, at, s));
         if let Some(text) = end.and_then(|at| pointee(debug, at)) {
             return Some(text);
         }
     }
-    let this = Step::Member(lvalue.root.clone());
+    let this = LvalueStep::Member(lvalue.root.clone());
     let steps = || std::iter::once(&this).chain(&lvalue.steps);
     ["this", "self"].iter().find_map(|name| {
-        let starts = variables(debug, pc, name);
+        let starts = visible_variables(debug, pc, name);
         starts.into_iter().find_map(|start| {
-            let end = steps().try_fold(start, |at, s| step(debug, at, s));
+            let end = steps().try_fold(start, |at, s| apply_step(debug, at, s));
             pointee(debug, end?)
         })
     })
 }
 
 /// The text of a type, or of what it points to. `None` for what has no text.
-pub fn pointee(debug: &Debug, at: Die) -> Option<String> {
-    let (here, tag, attrs) = strip(debug, at)?;
-    let inner = debug.target(here.unit, &attrs.type_);
+pub fn pointee(debug: &DebugInfo, at: DieRef) -> Option<String> {
+    let (here, tag, attrs) = strip_typedefs(debug, at)?;
+    let inner = debug.referenced_die(here.unit, &attrs.type_);
     let text = match (tag, inner) {
-        (gimli::DW_TAG_pointer_type, Some(target)) => describe(debug, Some(target)).text,
+        (gimli::DW_TAG_pointer_type, Some(target)) => type_text(debug, Some(target)).text,
         // `void *` says nothing about the block.
         (gimli::DW_TAG_pointer_type, None) => return None,
         (gimli::DW_TAG_reference_type, Some(target)) => return pointee(debug, target),
-        _ => describe(debug, Some(at)).text,
+        _ => type_text(debug, Some(at)).text,
     };
     (!text.is_empty()).then_some(text)
 }
 
 /// Whether `name` is a local variable or parameter of the function at `pc`.
-pub fn is_local(debug: &Debug, pc: u64, name: &str) -> bool {
+pub fn is_local(debug: &DebugInfo, pc: u64, name: &str) -> bool {
     let (mut locals, mut globals) = (Vec::new(), Vec::new());
     for unit in debug.units_at(pc) {
-        let _ = collect(debug, unit, pc, name, &mut locals, &mut globals);
+        let _ = collect_variables(debug, unit, pc, name, &mut locals, &mut globals);
     }
     !locals.is_empty()
 }
 
 /// Types of the variables called `name` that `pc` can see, nearest first.
-fn variables(debug: &Debug, pc: u64, name: &str) -> Vec<Die> {
+fn visible_variables(debug: &DebugInfo, pc: u64, name: &str) -> Vec<DieRef> {
     let mut locals = Vec::new();
     let mut globals = Vec::new();
     for unit in debug.units_at(pc) {
         // An error ends the unit; what was found before it still counts.
-        let _ = collect(debug, unit, pc, name, &mut locals, &mut globals);
+        let _ = collect_variables(debug, unit, pc, name, &mut locals, &mut globals);
     }
     // Deeper blocks come later in the file and hide outer ones.
     locals.reverse();
@@ -67,13 +67,13 @@ fn variables(debug: &Debug, pc: u64, name: &str) -> Vec<Die> {
     locals
 }
 
-fn collect(
-    debug: &Debug,
+fn collect_variables(
+    debug: &DebugInfo,
     unit: usize,
     pc: u64,
     name: &str,
-    locals: &mut Vec<Die>,
-    globals: &mut Vec<Die>,
+    locals: &mut Vec<DieRef>,
+    globals: &mut Vec<DieRef>,
 ) -> gimli::Result<()> {
     let Some(parsed) = debug.unit(unit) else {
         return Ok(());
@@ -102,11 +102,11 @@ fn collect(
             }
         };
         raw.read_attributes(abbreviation.attributes(), &mut attributes)?;
-        let attrs = Attrs::of(&attributes);
+        let attrs = DieAttrs::from_attributes(&attributes);
         match list {
-            Some(list) => list.extend(typed(debug, unit, &attrs, name)),
+            Some(list) => list.extend(variable_type(debug, unit, &attrs, name)),
             None => {
-                let ranges = debug.ranges_of(unit, &attrs);
+                let ranges = debug.address_ranges(unit, &attrs);
                 let inside = ranges.iter().any(|r| r.0 <= pc && pc < r.1);
                 function = Some((depth, inside));
             }
@@ -116,50 +116,50 @@ fn collect(
 }
 
 /// The type of a variable entry, if it has that name, itself or by its origin.
-fn typed(debug: &Debug, unit: usize, attrs: &Attrs, name: &str) -> Option<Die> {
+fn variable_type(debug: &DebugInfo, unit: usize, attrs: &DieAttrs, name: &str) -> Option<DieRef> {
     let (mut unit, mut attrs) = (unit, attrs.clone());
-    let mut type_at = debug.target(unit, &attrs.type_);
+    let mut type_at = debug.referenced_die(unit, &attrs.type_);
     for _ in 0..4 {
-        if let Some(own) = debug.text(unit, &attrs.name) {
+        if let Some(own) = debug.attribute_text(unit, &attrs.name) {
             // Fortran is written in either case.
             let same = own == name || own.eq_ignore_ascii_case(name) && is_fortran(debug, unit);
             return type_at.filter(|_| same);
         }
-        let origin = debug.target(unit, &attrs.origin)?;
+        let origin = debug.referenced_die(unit, &attrs.origin)?;
         (unit, attrs) = (origin.unit, debug.entry(origin)?.1);
-        type_at = type_at.or_else(|| debug.target(unit, &attrs.type_));
+        type_at = type_at.or_else(|| debug.referenced_die(unit, &attrs.type_));
     }
     None
 }
 
-fn is_fortran(debug: &Debug, unit: usize) -> bool {
-    super::types::family(debug, unit) == super::types::Family::Fortran
+fn is_fortran(debug: &DebugInfo, unit: usize) -> bool {
+    super::types::language_family(debug, unit) == super::types::LanguageFamily::Fortran
 }
 
-fn step(debug: &Debug, at: Die, step: &Step) -> Option<Die> {
-    let (here, tag, attrs) = strip(debug, at)?;
-    let inner = debug.target(here.unit, &attrs.type_);
+fn apply_step(debug: &DebugInfo, at: DieRef, step: &LvalueStep) -> Option<DieRef> {
+    let (here, tag, attrs) = strip_typedefs(debug, at)?;
+    let inner = debug.referenced_die(here.unit, &attrs.type_);
     match step {
-        Step::Index => {
+        LvalueStep::Index => {
             matches!(tag, gimli::DW_TAG_pointer_type | gimli::DW_TAG_array_type).then_some(inner)?
         }
-        Step::Member(name) => {
+        LvalueStep::Member(name) => {
             let mut at = here;
             // `a->b` and `a.b` alike; arrays for Fortran's `a(i)%b`.
             if tag != gimli::DW_TAG_structure_type && tag != gimli::DW_TAG_class_type {
                 at = inner?;
             }
-            member(debug, strip(debug, at)?.0, name, MAX_BASES)
+            find_member(debug, strip_typedefs(debug, at)?.0, name, MAX_BASES)
         }
     }
 }
 
-fn member(debug: &Debug, of: Die, name: &str, depth: u32) -> Option<Die> {
+fn find_member(debug: &DebugInfo, of: DieRef, name: &str, depth: u32) -> Option<DieRef> {
     let mut found = None;
     let mut nested = Vec::new();
-    children(debug, of, |die, tag, attrs| {
-        let own = debug.text(die.unit, &attrs.name);
-        let type_at = debug.target(die.unit, &attrs.type_);
+    for_each_child(debug, of, |die, tag, attrs| {
+        let own = debug.attribute_text(die.unit, &attrs.name);
+        let type_at = debug.referenced_die(die.unit, &attrs.type_);
         match tag {
             gimli::DW_TAG_member if own.as_deref() == Some(name) => found = type_at,
             gimli::DW_TAG_inheritance => nested.extend(type_at),
@@ -175,5 +175,5 @@ fn member(debug: &Debug, of: Die, name: &str, depth: u32) -> Option<Die> {
     nested.truncate(16);
     nested
         .into_iter()
-        .find_map(|base| member(debug, strip(debug, base)?.0, name, depth - 1))
+        .find_map(|base| find_member(debug, strip_typedefs(debug, base)?.0, name, depth - 1))
 }

@@ -1,7 +1,7 @@
 //! Which frame of an allocation's stack is the program's own, and what the block is
 //! called there.
 use super::demangle::unqualified;
-use super::lines::Frame;
+use super::lines::InlineFrame;
 use std::path::Path;
 
 /// Libraries whose frames only pass a request on.
@@ -88,12 +88,12 @@ pub fn is_library_source(file: &str) -> bool {
 }
 
 /// Whether a frame is code of the program itself, with a line to show.
-pub fn is_own(frame: &Frame) -> bool {
+pub fn is_program_frame(frame: &InlineFrame) -> bool {
     frame.line > 0 && !is_wrapper(&frame.function) && !is_library_source(&frame.file)
 }
 
 /// `file.c:123 (function)`.
-pub fn by_line(frame: &Frame) -> String {
+pub fn line_label(frame: &InlineFrame) -> String {
     let file = frame.file.rsplit('/').next().unwrap_or(&frame.file);
     match frame.function.as_str() {
         "" => format!("{file}:{}", frame.line),
@@ -102,7 +102,7 @@ pub fn by_line(frame: &Frame) -> String {
 }
 
 /// `libfoo.so+0x1234 (nearest_symbol)`.
-pub fn by_offset(file: &Path, vaddr: u64, symbol: Option<&str>) -> String {
+pub fn offset_label(file: &Path, vaddr: u64, symbol: Option<&str>) -> String {
     let module = file.file_name().map(|n| n.to_string_lossy());
     let module = module.unwrap_or_else(|| file.to_string_lossy());
     match symbol {

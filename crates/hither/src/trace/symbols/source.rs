@@ -13,7 +13,7 @@ const MAX_LINE: usize = 2000;
 const MAX_FILES: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum LvalueStep {
     Member(String),
     Index,
 }
@@ -23,12 +23,12 @@ pub enum Step {
 pub struct Lvalue {
     pub text: String,
     pub root: String,
-    pub steps: Vec<Step>,
+    pub steps: Vec<LvalueStep>,
 }
 
 /// What the statement does with the block.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Receiver {
+pub enum AllocationReceiver {
     /// One or, in Fortran's `allocate(a, b)`, several variables, in order.
     Variables(Vec<Lvalue>),
     /// `return malloc(n)`: the caller names it.
@@ -39,27 +39,27 @@ pub enum Receiver {
 
 /// Source files, read once.
 #[derive(Default)]
-pub struct Sources {
+pub struct SourceFiles {
     files: HashMap<String, Vec<String>>,
 }
 
-impl Sources {
+impl SourceFiles {
     fn lines(&mut self, file: &str) -> &[String] {
         if self.files.len() >= MAX_FILES && !self.files.contains_key(file) {
             self.files.clear();
         }
         self.files
             .entry(file.to_owned())
-            .or_insert_with(|| read(Path::new(file)).unwrap_or_default())
+            .or_insert_with(|| read_source_lines(Path::new(file)).unwrap_or_default())
     }
 
-    pub fn receiver(&mut self, file: &str, line: u32, column: u32) -> Receiver {
+    pub fn receiver(&mut self, file: &str, line: u32, column: u32) -> AllocationReceiver {
         let lines = self.lines(file);
         let Some(at) = (line as usize)
             .checked_sub(1)
             .filter(|at| *at < lines.len())
         else {
-            return Receiver::Unknown;
+            return AllocationReceiver::Unknown;
         };
         match Path::new(file).extension().and_then(|e| e.to_str()) {
             Some(e) if is_fortran(e) => super::source_fortran::receiver(lines, at),
@@ -88,12 +88,12 @@ fn is_fortran(extension: &str) -> bool {
     )
 }
 
-fn read(path: &Path) -> Option<Vec<String>> {
+fn read_source_lines(path: &Path) -> Option<Vec<String>> {
     let (file, _) = open_regular(path, MAX_SOURCE).ok()?;
     let mut bytes = Vec::new();
     file.take(MAX_SOURCE).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    let clipped = |l: &str| super::demangle::clip(l, MAX_LINE).to_owned();
+    let clipped = |l: &str| super::demangle::truncate_utf8(l, MAX_LINE).to_owned();
     Some(text.lines().map(clipped).collect())
 }
 
@@ -114,19 +114,19 @@ pub fn trailing_lvalue(text: &str) -> Option<Lvalue> {
     }
     let own = std::str::from_utf8(&bytes[start..]).ok()?;
     let prefix = text[..start].trim_end();
-    let mut found = lvalue(own)?;
+    let mut found = parse_lvalue(own)?;
     // `*p = malloc(n)` stores behind p; `T *p = malloc(n), *q = malloc(n)` declares p and q.
     let before = prefix.trim_end_matches('*').trim_end();
     let declares = before.ends_with(|c: char| is_word(c as u8) || c == '>' || c == ',');
     if prefix.ends_with('*') && !declares {
         found.text.insert(0, '*');
-        found.steps.push(Step::Index);
+        found.steps.push(LvalueStep::Index);
     }
     Some(found)
 }
 
 /// Reads `a->b[i].c`, `this->a`, `a%b(i)`, `ns::a`.
-pub fn lvalue(text: &str) -> Option<Lvalue> {
+pub fn parse_lvalue(text: &str) -> Option<Lvalue> {
     let text = text.trim();
     let text = ["this->", "self."]
         .iter()
@@ -156,11 +156,11 @@ pub fn lvalue(text: &str) -> Option<Lvalue> {
         at = match member {
             Some(skip) => {
                 let end = word_end(at + skip);
-                steps.push(Step::Member(text[at + skip..end].to_owned()));
+                steps.push(LvalueStep::Member(text[at + skip..end].to_owned()));
                 end
             }
             None => {
-                steps.push(Step::Index);
+                steps.push(LvalueStep::Index);
                 matching_close(bytes, at)? + 1
             }
         };

@@ -1,9 +1,10 @@
 //! C, C++ and Rust: `p = malloc(n)`, `T *p = new T[n]`, `vector<T> v(n)`, `v.resize(n)`,
 //! `posix_memalign(&p, ...)`, `: data(new T[n])`, `let v = vec![0; n]`, `field: vec![...]`.
 use super::source::{
-    is_word, lvalue, matching_close, split_top, trailing_lvalue, Lvalue, Receiver, Step,
+    is_word, matching_close, parse_lvalue, split_top, trailing_lvalue, AllocationReceiver, Lvalue,
+    LvalueStep,
 };
-use super::statement::{allocates, statement};
+use super::statement::{find_allocation, statement_at};
 
 /// Methods that make their object allocate.
 const GROWING: [&str; 19] = [
@@ -28,36 +29,38 @@ const GROWING: [&str; 19] = [
     "entry",
 ];
 
-pub fn receiver(lines: &[String], at: usize, column: usize, rust: bool) -> Receiver {
+pub fn receiver(lines: &[String], at: usize, column: usize, rust: bool) -> AllocationReceiver {
     // `#pragma omp parallel`: the runtime's own block.
     if lines[at].trim_start().starts_with("#pragma") {
-        return Receiver::Unknown;
+        return AllocationReceiver::Unknown;
     }
-    let (text, cursor) = statement(lines, at, column);
+    let (text, cursor) = statement_at(lines, at, column);
     let text = text.as_str();
     let body = text.trim_start();
     if body.starts_with("return") && !body[6..].starts_with(|c: char| is_word(c as u8)) {
-        return Receiver::Returned;
+        return AllocationReceiver::Returned;
     }
     // Their result is a status, not the block.
-    let found = address_argument(text, &["posix_memalign", "Alloc_mem", "asprintf"])
-        .or_else(|| grows(text, cursor))
-        .or_else(|| assignment(text, cursor, rust))
-        .or_else(|| address_argument(text, &["alloc", "Alloc"]))
-        .or_else(|| initialiser(text, cursor))
-        .or_else(|| method(text, cursor))
+    let found = address_argument_lvalue(text, &["posix_memalign", "Alloc_mem", "asprintf"])
+        .or_else(|| growing_object(text, cursor))
+        .or_else(|| assigned_lvalue(text, cursor, rust))
+        .or_else(|| address_argument_lvalue(text, &["alloc", "Alloc"]))
+        .or_else(|| initialised_member(text, cursor))
+        .or_else(|| method_object(text, cursor))
         .or_else(|| {
             if rust {
-                field(text)
+                initialised_field(text)
             } else {
-                declaration(text, cursor)
+                declared_variable(text, cursor)
             }
         });
-    found.map_or(Receiver::Unknown, |one| Receiver::Variables(vec![one]))
+    found.map_or(AllocationReceiver::Unknown, |one| {
+        AllocationReceiver::Variables(vec![one])
+    })
 }
 
 /// The left side of the last assignment before what allocates.
-fn assignment(text: &str, cursor: usize, rust: bool) -> Option<Lvalue> {
+fn assigned_lvalue(text: &str, cursor: usize, rust: bool) -> Option<Lvalue> {
     let bytes = text.as_bytes();
     let is_assignment = |at: usize| {
         let before = at.checked_sub(1).map_or(b' ', |i| bytes[i]);
@@ -65,8 +68,11 @@ fn assignment(text: &str, cursor: usize, rust: bool) -> Option<Lvalue> {
         bytes[at] == b'=' && !b"=!<>+-*/%&|^".contains(&before) && !b"=>".contains(&after)
     };
     let all: Vec<usize> = (0..bytes.len()).filter(|at| is_assignment(*at)).collect();
-    let ahead = text.get(cursor..).and_then(allocates).map(|at| cursor + at);
-    let until = ahead.or(allocates(text)).unwrap_or(cursor).max(1);
+    let ahead = text
+        .get(cursor..)
+        .and_then(find_allocation)
+        .map(|at| cursor + at);
+    let until = ahead.or(find_allocation(text)).unwrap_or(cursor).max(1);
     let at = all.iter().rev().find(|at| **at < until).or(all.first())?;
     let mut left = text[..*at].trim_end();
     if rust {
@@ -79,7 +85,7 @@ fn assignment(text: &str, cursor: usize, rust: bool) -> Option<Lvalue> {
 }
 
 /// `posix_memalign((void **)&p, 64, n)`.
-fn address_argument(text: &str, calls: &[&str]) -> Option<Lvalue> {
+fn address_argument_lvalue(text: &str, calls: &[&str]) -> Option<Lvalue> {
     let call = calls.iter().find_map(|w| text.find(w))?;
     let open = call + text[call..].find('(')?;
     let close = matching_close(text.as_bytes(), open).unwrap_or(text.len());
@@ -88,13 +94,13 @@ fn address_argument(text: &str, calls: &[&str]) -> Option<Lvalue> {
         .find_map(|argument| {
             let (cast, variable) = argument.rsplit_once('&')?;
             let cast = cast.trim();
-            (cast.is_empty() || cast.ends_with(')')).then(|| lvalue(variable))?
+            (cast.is_empty() || cast.ends_with(')')).then(|| parse_lvalue(variable))?
         })
 }
 
 /// `: rows(n), data(new double[n])`: the member at the cursor, else the first that
 /// seems to allocate.
-fn initialiser(text: &str, cursor: usize) -> Option<Lvalue> {
+fn initialised_member(text: &str, cursor: usize) -> Option<Lvalue> {
     let mut best = None;
     let mut depth = 0i32;
     for (open, byte) in text.bytes().enumerate() {
@@ -115,25 +121,25 @@ fn initialiser(text: &str, cursor: usize) -> Option<Lvalue> {
             continue;
         }
         if (name_at..=close + 1).contains(&cursor) {
-            return lvalue(&before[name_at..]);
+            return parse_lvalue(&before[name_at..]);
         }
-        if best.is_none() && allocates(&text[open..=close]).is_some() {
-            best = lvalue(&before[name_at..]);
+        if best.is_none() && find_allocation(&text[open..=close]).is_some() {
+            best = parse_lvalue(&before[name_at..]);
         }
     }
     best
 }
 
 /// `at = list.insert(x)`: the list grows, and `at` only points into it.
-fn grows(text: &str, cursor: usize) -> Option<Lvalue> {
-    match allocates(text) {
-        None => method(text, cursor),
+fn growing_object(text: &str, cursor: usize) -> Option<Lvalue> {
+    match find_allocation(text) {
+        None => method_object(text, cursor),
         Some(_) => None,
     }
 }
 
 /// `grid.resize(n)`: the object.
-fn method(text: &str, cursor: usize) -> Option<Lvalue> {
+fn method_object(text: &str, cursor: usize) -> Option<Lvalue> {
     let mut best = None;
     for (open, _) in text.match_indices('(') {
         let before = &text[..open];
@@ -152,9 +158,9 @@ fn method(text: &str, cursor: usize) -> Option<Lvalue> {
 }
 
 /// `std::vector<double> grid(n)`, `auto grid{...}`, `matrix a(n), b(n)`.
-fn declaration(text: &str, cursor: usize) -> Option<Lvalue> {
+fn declared_variable(text: &str, cursor: usize) -> Option<Lvalue> {
     const KEYWORDS: [&str; 7] = ["return", "new", "delete", "throw", "else", "case", "goto"];
-    let end = top_level(text, &['(', '{', ',']).unwrap_or(text.len());
+    let end = find_top_level(text, &['(', '{', ',']).unwrap_or(text.len());
     let head = text[..end].trim_end();
     let name_at = head.len() - head.bytes().rev().take_while(|c| is_word(*c)).count();
     let type_name = head[..name_at].trim_end();
@@ -172,7 +178,7 @@ fn declaration(text: &str, cursor: usize) -> Option<Lvalue> {
         if name_at + to > cursor || name_at + to > text.len() {
             let name = part.trim_start_matches([' ', '*', '&']);
             let end = name.bytes().take_while(|c| is_word(*c)).count();
-            return lvalue(&name[..end]);
+            return parse_lvalue(&name[..end]);
         }
         from = to;
     }
@@ -180,8 +186,8 @@ fn declaration(text: &str, cursor: usize) -> Option<Lvalue> {
 }
 
 /// Rust: `Grid { cells: vec![...], .. }`.
-fn field(text: &str) -> Option<Lvalue> {
-    let until = allocates(text).unwrap_or(text.len());
+fn initialised_field(text: &str) -> Option<Lvalue> {
+    let until = find_allocation(text).unwrap_or(text.len());
     let colon = text[..until]
         .rfind(": ")
         .filter(|at| !text[..*at].ends_with(':'))?;
@@ -189,12 +195,12 @@ fn field(text: &str) -> Option<Lvalue> {
     found
         .steps
         .iter()
-        .all(|s| *s != Step::Index)
+        .all(|s| *s != LvalueStep::Index)
         .then_some(found)
 }
 
 /// The first of `marks` outside `<...>`.
-fn top_level(text: &str, marks: &[char]) -> Option<usize> {
+fn find_top_level(text: &str, marks: &[char]) -> Option<usize> {
     let mut depth = 0i32;
     for (at, c) in text.char_indices() {
         match c {

@@ -1,16 +1,19 @@
 //! `allocate(a(n), b%c(n,m), stat=e)`, or an array that an assignment allocates.
-use super::source::{lvalue, matching_close, split_top, Lvalue, Receiver};
+use super::source::{matching_close, parse_lvalue, split_top, AllocationReceiver, Lvalue};
 
 const BACK: usize = 3;
 const AHEAD: usize = 16;
 
-pub fn receiver(lines: &[String], at: usize) -> Receiver {
+pub fn receiver(lines: &[String], at: usize) -> AllocationReceiver {
     let text = statement(lines, at);
     let lower = text.to_ascii_lowercase();
     if let Some(list) = allocate_list(&text, &lower) {
-        let found: Vec<Lvalue> = split_top(list, b',').into_iter().filter_map(item).collect();
+        let found: Vec<Lvalue> = split_top(list, b',')
+            .into_iter()
+            .filter_map(parse_list_item)
+            .collect();
         if !found.is_empty() {
-            return Receiver::Variables(found);
+            return AllocationReceiver::Variables(found);
         }
     }
     // `a = b + c` allocates an allocatable a.
@@ -18,17 +21,19 @@ pub fn receiver(lines: &[String], at: usize) -> Receiver {
         Some((left, right))
             if !right.starts_with(['=', '>']) && !left.ends_with(['/', '<', '>']) =>
         {
-            let found = lvalue(&left.replace(' ', ""));
-            found.map_or(Receiver::Unknown, |one| Receiver::Variables(vec![one]))
+            let found = parse_lvalue(&left.replace(' ', ""));
+            found.map_or(AllocationReceiver::Unknown, |one| {
+                AllocationReceiver::Variables(vec![one])
+            })
         }
-        _ => Receiver::Unknown,
+        _ => AllocationReceiver::Unknown,
     }
 }
 
 /// The statement around a line, its continuation lines joined.
 fn statement(lines: &[String], at: usize) -> String {
     let continued =
-        |i: usize| code(&lines[i]).trim_end().ends_with('&') || is_fixed(lines.get(i + 1));
+        |i: usize| strip_comment(&lines[i]).trim_end().ends_with('&') || is_fixed(lines.get(i + 1));
     let mut first = at;
     while first > 0 && at - first < BACK && continued(first - 1) {
         first -= 1;
@@ -44,7 +49,7 @@ fn statement(lines: &[String], at: usize) -> String {
         } else {
             line
         };
-        let part = code(line);
+        let part = strip_comment(line);
         let part = part.trim();
         text.push_str(part.trim_start_matches('&').trim_end_matches('&'));
         text.push(' ');
@@ -63,7 +68,7 @@ fn is_fixed(line: Option<&String>) -> bool {
 }
 
 /// A line without its comment, the contents of strings blanked.
-fn code(line: &str) -> String {
+fn strip_comment(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut quote = None;
     for c in line.chars() {
@@ -98,7 +103,7 @@ fn allocate_list<'t>(text: &'t str, lower: &str) -> Option<&'t str> {
 }
 
 /// One object of the list; its shape and options such as `stat=` dropped.
-fn item(text: &str) -> Option<Lvalue> {
+fn parse_list_item(text: &str) -> Option<Lvalue> {
     let text = text.rsplit("::").next()?.trim();
     if split_top(text, b'=').len() > 1 {
         return None;
@@ -112,5 +117,5 @@ fn item(text: &str) -> Option<Lvalue> {
         }
         None => text.len(),
     };
-    lvalue(&text[..shape].replace(' ', ""))
+    parse_lvalue(&text[..shape].replace(' ', ""))
 }

@@ -5,16 +5,16 @@ const BACK: usize = 3;
 const AHEAD: usize = 3;
 
 /// The statement at a line and column, on one line, and the cursor within it.
-pub fn statement(lines: &[String], at: usize, column: usize) -> (String, usize) {
-    let own = code(&lines[at]);
+pub fn statement_at(lines: &[String], at: usize, column: usize) -> (String, usize) {
+    let own = strip_comment(&lines[at]);
     let mut text = String::new();
     let first = (at.saturating_sub(BACK)..at)
         .rev()
-        .take_while(|i| !ends_statement(&code(&lines[*i])))
+        .take_while(|i| !ends_statement(&strip_comment(&lines[*i])))
         .last()
         .unwrap_or(at);
     for line in &lines[first..at] {
-        text.push_str(&code(line));
+        text.push_str(&strip_comment(line));
         text.push(' ');
     }
     // Columns count from 1; 0 is unknown.
@@ -25,14 +25,14 @@ pub fn statement(lines: &[String], at: usize, column: usize) -> (String, usize) 
             break;
         }
         text.push(' ');
-        text.push_str(&code(line));
+        text.push_str(&strip_comment(line));
     }
-    pick(&text, cursor, column > 0)
+    pick_statement(&text, cursor, column > 0)
 }
 
 /// Of several statements in `text` the one at the cursor; without one, the first that
 /// seems to allocate.
-fn pick(text: &str, cursor: usize, known: bool) -> (String, usize) {
+fn pick_statement(text: &str, cursor: usize, known: bool) -> (String, usize) {
     let mut from = 0;
     let (mut depth, mut square) = (0i32, 0i32);
     let mut parts = Vec::new();
@@ -58,7 +58,9 @@ fn pick(text: &str, cursor: usize, known: bool) -> (String, usize) {
     parts.push((from, text.len()));
     let chosen = match known {
         true => parts.iter().find(|p| cursor <= p.1),
-        false => parts.iter().find(|p| allocates(&text[p.0..p.1]).is_some()),
+        false => parts
+            .iter()
+            .find(|p| find_allocation(&text[p.0..p.1]).is_some()),
     };
     let (from, to) = chosen.or(parts.first()).copied().unwrap_or((0, text.len()));
     (
@@ -68,7 +70,7 @@ fn pick(text: &str, cursor: usize, known: bool) -> (String, usize) {
 }
 
 /// Where the text seems to allocate.
-pub fn allocates(text: &str) -> Option<usize> {
+pub fn find_allocation(text: &str) -> Option<usize> {
     [
         "alloc",
         "new ",
@@ -94,7 +96,7 @@ fn ends_statement(code: &str) -> bool {
 }
 
 /// A line without comments, the contents of strings blanked; columns are kept.
-fn code(line: &str) -> String {
+fn strip_comment(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut quote: Option<char> = None;
     let mut chars = line.char_indices();

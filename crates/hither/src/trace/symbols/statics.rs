@@ -1,27 +1,27 @@
 //! Variables with a fixed address: from DWARF, completed by ELF symbols.
-use super::attrs::Attrs;
-use super::demangle::pretty;
-use super::dwarf::{Debug, Die, Slice};
-use super::elf::Elf;
+use super::attrs::DieAttrs;
+use super::demangle::demangle;
+use super::dwarf::{DebugInfo, DieRef, DwarfReader};
+use super::elf::ElfImage;
 use super::fortran;
-use super::tree::{Forest, Tree};
-use super::types::describe;
-use crate::trace::naming::{Member, StaticObject};
+use super::tree::{DieForest, DieTree};
+use super::types::type_text;
+use crate::trace::naming::{StaticObject, StructField};
 use gimli::{AttributeValue as Value, Operation};
 
 const MAX_OBJECTS: usize = 1 << 20;
 
 /// A static object and the type that members are looked up in.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct TypedStatic {
     pub object: StaticObject,
-    pub type_at: Option<Die>,
+    pub type_at: Option<DieRef>,
 }
 
 /// All static objects of a file, by address.
-pub fn read(elf: &Elf, debug: Option<&Debug>) -> Vec<Found> {
-    let mut found = debug.map_or_else(Vec::new, |debug| from_dwarf(elf, debug));
-    found.sort_by(|a, b| order(&a.object).cmp(&order(&b.object)));
+pub fn read_statics(elf: &ElfImage, debug: Option<&DebugInfo>) -> Vec<TypedStatic> {
+    let mut found = debug.map_or_else(Vec::new, |debug| statics_from_dwarf(elf, debug));
+    found.sort_by(|a, b| preference(&a.object).cmp(&preference(&b.object)));
     // One owner per byte: where descriptions overlap (differing layouts of a COMMON
     // block), the one that begins first.
     let mut end = 0;
@@ -34,19 +34,19 @@ pub fn read(elf: &Elf, debug: Option<&Debug>) -> Vec<Found> {
         };
         own
     });
-    let extra = without_dwarf(elf, &found);
+    let extra = statics_from_symbols(elf, &found);
     found.extend(extra);
     found.sort_by_key(|f| f.object.vaddr);
     found
 }
 
 /// Of several descriptions of one address, the most telling first.
-fn order(o: &StaticObject) -> (u64, bool, bool, &str, &str, u32) {
+fn preference(o: &StaticObject) -> (u64, bool, bool, &str, &str, u32) {
     (o.vaddr, o.size == 0, o.line == 0, &o.name, &o.file, o.line)
 }
 
 /// ELF symbols at addresses that no DWARF variable covers.
-fn without_dwarf(elf: &Elf, found: &[Found]) -> Vec<Found> {
+fn statics_from_symbols(elf: &ElfImage, found: &[TypedStatic]) -> Vec<TypedStatic> {
     let mut extra = Vec::new();
     let mut last = 0;
     for s in elf.objects.iter().take(MAX_OBJECTS) {
@@ -57,9 +57,9 @@ fn without_dwarf(elf: &Elf, found: &[Found]) -> Vec<Found> {
             continue;
         }
         last = end;
-        extra.push(Found {
+        extra.push(TypedStatic {
             object: StaticObject {
-                name: pretty(&s.raw),
+                name: demangle(&s.raw),
                 vaddr: s.vaddr,
                 size: s.size,
                 ..StaticObject::default()
@@ -70,20 +70,20 @@ fn without_dwarf(elf: &Elf, found: &[Found]) -> Vec<Found> {
     extra
 }
 
-fn from_dwarf(elf: &Elf, debug: &Debug) -> Vec<Found> {
+fn statics_from_dwarf(elf: &ElfImage, debug: &DebugInfo) -> Vec<TypedStatic> {
     let mut found = Vec::new();
-    let mut forest = Forest::new(debug);
+    let mut forest = DieForest::new(debug);
     for unit in 0..debug.len() {
-        let tree = Tree::read(debug, unit);
+        let tree = DieTree::read(debug, unit);
         let mut placed = Vec::new();
         for &offset in &tree.variables {
             let Some(node) = tree.nodes.get(&offset) else {
                 continue;
             };
-            let vaddr = address(debug, unit, &node.attrs.location);
+            let vaddr = fixed_address(debug, unit, &node.attrs.location);
             let fits = |v: &u64| !node.attrs.artificial && elf.is_loaded(*v, 1);
             if let Some(vaddr) = vaddr.filter(fits) {
-                placed.push((Die { unit, offset }, vaddr));
+                placed.push((DieRef { unit, offset }, vaddr));
             }
         }
         placed.extend(fortran::common_members(elf, debug, unit, &tree));
@@ -97,9 +97,15 @@ fn from_dwarf(elf: &Elf, debug: &Debug) -> Vec<Found> {
     found
 }
 
-fn object(elf: &Elf, debug: &Debug, forest: &mut Forest, die: Die, vaddr: u64) -> Option<Found> {
+fn object(
+    elf: &ElfImage,
+    debug: &DebugInfo,
+    forest: &mut DieForest,
+    die: DieRef,
+    vaddr: u64,
+) -> Option<TypedStatic> {
     let mut attrs = forest.tree(die.unit).nodes.get(&die.offset)?.attrs.clone();
-    let name = forest.path(die)?;
+    let name = forest.qualified_name(die)?;
     // What the definition leaves out, its declaration says.
     let (mut type_unit, mut file_unit) = (die.unit, die.unit);
     let mut at = die;
@@ -119,14 +125,16 @@ fn object(elf: &Elf, debug: &Debug, forest: &mut Forest, die: Die, vaddr: u64) -
         attrs.line = attrs.line.or(node.attrs.line);
         at = origin;
     }
-    let type_at = debug.target(type_unit, &attrs.type_);
-    let described = describe(debug, type_at);
+    let type_at = debug.referenced_die(type_unit, &attrs.type_);
+    let described = type_text(debug, type_at);
     let symbol = || elf.object_at(vaddr).map_or(0, |s| s.size);
     let size = Some(described.size)
         .filter(|s| *s > 0)
         .unwrap_or_else(symbol);
-    let file = attrs.file.and_then(|index| debug.file(file_unit, index));
-    elf.is_loaded(vaddr, size).then_some(Found {
+    let file = attrs
+        .file
+        .and_then(|index| debug.file_name(file_unit, index));
+    elf.is_loaded(vaddr, size).then_some(TypedStatic {
         object: StaticObject {
             name,
             type_name: described.text,
@@ -141,7 +149,11 @@ fn object(elf: &Elf, debug: &Debug, forest: &mut Forest, die: Die, vaddr: u64) -
 
 /// A location that is one fixed address; anything computed (thread-local storage, the
 /// stack, registers) is not static.
-pub fn address(debug: &Debug, unit: usize, location: &Option<Value<Slice>>) -> Option<u64> {
+pub fn fixed_address(
+    debug: &DebugInfo,
+    unit: usize,
+    location: &Option<Value<DwarfReader>>,
+) -> Option<u64> {
     let Some(Value::Exprloc(expression)) = location.clone() else {
         return None;
     };
@@ -163,25 +175,27 @@ pub fn address(debug: &Debug, unit: usize, location: &Option<Value<Slice>>) -> O
 }
 
 /// The fields of a structure or of the elements of an array of them.
-pub fn members(debug: &Debug, type_at: Die) -> Vec<Member> {
+pub fn members(debug: &DebugInfo, type_at: DieRef) -> Vec<StructField> {
     const MAX_MEMBERS: usize = 4096;
     let mut at = type_at;
     for _ in 0..8 {
-        let Some((here, tag, attrs)) = super::types::strip(debug, at) else {
+        let Some((here, tag, attrs)) = super::types::strip_typedefs(debug, at) else {
             return Vec::new();
         };
         at = here;
-        match debug.target(here.unit, &attrs.type_) {
+        match debug.referenced_die(here.unit, &attrs.type_) {
             Some(element) if tag == gimli::DW_TAG_array_type => at = element,
             _ => break,
         }
     }
     let mut found = Vec::new();
-    super::types::children(debug, at, |die, tag, attrs: &Attrs| {
+    super::types::for_each_child(debug, at, |die, tag, attrs: &DieAttrs| {
         if let (gimli::DW_TAG_member, Some(offset)) = (tag, attrs.member_at) {
-            let described = describe(debug, debug.target(die.unit, &attrs.type_));
-            found.push(Member {
-                name: debug.text(die.unit, &attrs.name).unwrap_or_default(),
+            let described = type_text(debug, debug.referenced_die(die.unit, &attrs.type_));
+            found.push(StructField {
+                name: debug
+                    .attribute_text(die.unit, &attrs.name)
+                    .unwrap_or_default(),
                 offset,
                 size: described.size,
                 type_name: described.text,

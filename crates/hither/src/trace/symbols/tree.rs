@@ -1,42 +1,42 @@
 //! Qualified names: the entries of a unit that carry or contain names, with parents.
-use super::attrs::Attrs;
-use super::dwarf::{Debug, Die, Offset, MAX_DEPTH};
-use super::types::{family, Family};
+use super::attrs::DieAttrs;
+use super::dwarf::{DebugInfo, DieOffset, DieRef, MAX_DEPTH};
+use super::types::{language_family, LanguageFamily};
 use std::collections::HashMap;
 
 const MAX_HOPS: u32 = 32;
 /// Units whose trees are kept: with link-time optimisation entries point across units.
 const MAX_TREES: usize = 256;
 
-pub struct Node {
+pub struct DieNode {
     pub tag: gimli::DwTag,
-    pub attrs: Attrs,
-    parent: Option<Offset>,
+    pub attrs: DieAttrs,
+    parent: Option<DieOffset>,
 }
 
 /// The named entries of one unit.
 #[derive(Default)]
-pub struct Tree {
-    pub nodes: HashMap<Offset, Node>,
+pub struct DieTree {
+    pub nodes: HashMap<DieOffset, DieNode>,
     /// Offsets of variables and members of COMMON blocks, in file order.
-    pub variables: Vec<Offset>,
-    pub subprograms: Vec<Offset>,
+    pub variables: Vec<DieOffset>,
+    pub subprograms: Vec<DieOffset>,
 }
 
-impl Tree {
-    pub fn read(debug: &Debug, unit: usize) -> Tree {
-        let mut tree = Tree::default();
+impl DieTree {
+    pub fn read(debug: &DebugInfo, unit: usize) -> DieTree {
+        let mut tree = DieTree::default();
         // An error ends the unit; what was read before it still counts.
         let _ = tree.walk(debug, unit);
         tree
     }
 
-    fn walk(&mut self, debug: &Debug, unit: usize) -> gimli::Result<()> {
+    fn walk(&mut self, debug: &DebugInfo, unit: usize) -> gimli::Result<()> {
         let Some(parsed) = debug.unit(unit) else {
             return Ok(());
         };
         let mut raw = parsed.entries_raw(None)?;
-        let mut scopes: Vec<(isize, Offset)> = Vec::new();
+        let mut scopes: Vec<(isize, DieOffset)> = Vec::new();
         let mut attributes = Vec::new();
         while !raw.is_empty() {
             let (depth, offset) = (raw.next_depth(), raw.next_offset());
@@ -53,7 +53,7 @@ impl Tree {
                 continue;
             }
             raw.read_attributes(abbreviation.attributes(), &mut attributes)?;
-            let attrs = Attrs::of(&attributes);
+            let attrs = DieAttrs::from_attributes(&attributes);
             if tag == gimli::DW_TAG_member && attrs.member_at.is_some() {
                 continue;
             }
@@ -63,7 +63,7 @@ impl Tree {
                 self.subprograms.push(offset);
             }
             let parent = scopes.last().map(|s| s.1);
-            self.nodes.insert(offset, Node { tag, attrs, parent });
+            self.nodes.insert(offset, DieNode { tag, attrs, parent });
             if !is_variable && abbreviation.has_children() {
                 scopes.push((depth, offset));
             }
@@ -72,7 +72,7 @@ impl Tree {
     }
 
     /// The COMMON block a variable belongs to.
-    pub fn common_block(&self, offset: Offset) -> Option<(Offset, &Node)> {
+    pub fn common_block(&self, offset: DieOffset) -> Option<(DieOffset, &DieNode)> {
         let parent = self.nodes.get(&offset)?.parent?;
         let node = self.nodes.get(&parent)?;
         (node.tag == gimli::DW_TAG_common_block).then_some((parent, node))
@@ -93,37 +93,37 @@ fn is_scope(tag: gimli::DwTag) -> bool {
 }
 
 /// Trees of several units, read when first asked for.
-pub struct Forest<'a> {
-    debug: &'a Debug,
-    trees: HashMap<usize, Tree>,
+pub struct DieForest<'a> {
+    debug: &'a DebugInfo,
+    trees: HashMap<usize, DieTree>,
 }
 
-impl<'a> Forest<'a> {
-    pub fn new(debug: &'a Debug) -> Self {
+impl<'a> DieForest<'a> {
+    pub fn new(debug: &'a DebugInfo) -> Self {
         Self {
             debug,
             trees: HashMap::new(),
         }
     }
 
-    pub fn tree(&mut self, unit: usize) -> &Tree {
+    pub fn tree(&mut self, unit: usize) -> &DieTree {
         if self.trees.len() >= MAX_TREES && !self.trees.contains_key(&unit) {
             self.trees.clear();
         }
         let debug = self.debug;
-        let read = || Tree::read(debug, unit);
+        let read = || DieTree::read(debug, unit);
         self.trees.entry(unit).or_insert_with(read)
     }
 
     /// The entry a definition refers to: its declaration or abstract instance.
-    pub fn origin(&mut self, die: Die) -> Option<Die> {
+    pub fn origin(&mut self, die: DieRef) -> Option<DieRef> {
         let debug = self.debug;
         let node = self.tree(die.unit).nodes.get(&die.offset)?;
-        debug.target(die.unit, &node.attrs.origin)
+        debug.referenced_die(die.unit, &node.attrs.origin)
     }
 
     /// `namespace::class::function::variable`.
-    pub fn path(&mut self, die: Die) -> Option<String> {
+    pub fn qualified_name(&mut self, die: DieRef) -> Option<String> {
         let mut names = Vec::new();
         let mut at = Some(die);
         for _ in 0..MAX_HOPS {
@@ -132,15 +132,15 @@ impl<'a> Forest<'a> {
             let Some(node) = self.tree(here.unit).nodes.get(&here.offset) else {
                 break;
             };
-            if let Some(origin) = debug.target(here.unit, &node.attrs.origin) {
+            if let Some(origin) = debug.referenced_die(here.unit, &node.attrs.origin) {
                 at = Some(origin);
                 continue;
             }
-            names.extend(own_name(debug, here, node));
+            names.extend(entry_name(debug, here, node));
             // A COMMON block is one for the program, wherever it is declared.
             let is_block = node.tag == gimli::DW_TAG_common_block;
             let parent = node.parent.filter(|_| !is_block);
-            at = parent.map(|offset| Die { offset, ..here });
+            at = parent.map(|offset| DieRef { offset, ..here });
         }
         names.reverse();
         let path = names.join("::");
@@ -148,15 +148,17 @@ impl<'a> Forest<'a> {
     }
 }
 
-fn own_name(debug: &Debug, at: Die, node: &Node) -> Option<String> {
-    let name = debug.text(at.unit, &node.attrs.name);
+fn entry_name(debug: &DebugInfo, at: DieRef, node: &DieNode) -> Option<String> {
+    let name = debug.attribute_text(at.unit, &node.attrs.name);
     match (name, node.tag) {
         // The Fortran main program: its variables are the program's.
         (Some(name), gimli::DW_TAG_subprogram) if name == "MAIN__" => None,
         (Some(name), gimli::DW_TAG_common_block) if name == "__BLNK__" => {
             Some("blank common".to_owned())
         }
-        (None, gimli::DW_TAG_namespace) if family(debug, at.unit) != Family::Rust => {
+        (None, gimli::DW_TAG_namespace)
+            if language_family(debug, at.unit) != LanguageFamily::Rust =>
+        {
             Some("(anonymous namespace)".to_owned())
         }
         (name, _) => name,

@@ -1,9 +1,9 @@
 //! Types as text: `double [512][512]`, `struct cell [64]`, `[f64; 16]`,
 //! `real(8), allocatable (:,:)`.
-use super::attrs::Attrs;
-use super::bounds::{self, Bounds};
-use super::demangle::{clip, without_defaults};
-use super::dwarf::{Debug, Die};
+use super::attrs::DieAttrs;
+use super::bounds::{self, ArrayBounds};
+use super::demangle::{truncate_utf8, without_defaults};
+use super::dwarf::{DebugInfo, DieRef};
 
 const MAX_DEPTH: u32 = 24;
 const MAX_TEXT: usize = 256;
@@ -16,7 +16,7 @@ pub struct TypeText {
 }
 
 #[derive(Default)]
-struct Parts {
+struct TypeParts {
     base: String,
     /// ` [4][4]` or `(4,4)`, kept apart so that an array of arrays reads in order.
     dims: String,
@@ -24,14 +24,14 @@ struct Parts {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum Family {
+pub enum LanguageFamily {
     C,
     Cpp,
     Fortran,
     Rust,
 }
 
-pub fn family(debug: &Debug, unit: usize) -> Family {
+pub fn language_family(debug: &DebugInfo, unit: usize) -> LanguageFamily {
     use gimli::constants as k;
     match debug.language(unit) {
         Some(
@@ -41,30 +41,30 @@ pub fn family(debug: &Debug, unit: usize) -> Family {
             | k::DW_LANG_Fortran03
             | k::DW_LANG_Fortran08
             | k::DW_LANG_Fortran18,
-        ) => Family::Fortran,
-        Some(k::DW_LANG_Rust) => Family::Rust,
+        ) => LanguageFamily::Fortran,
+        Some(k::DW_LANG_Rust) => LanguageFamily::Rust,
         Some(k::DW_LANG_C | k::DW_LANG_C89 | k::DW_LANG_C99 | k::DW_LANG_C11 | k::DW_LANG_C17) => {
-            Family::C
+            LanguageFamily::C
         }
-        _ => Family::Cpp,
+        _ => LanguageFamily::Cpp,
     }
 }
 
-pub fn describe(debug: &Debug, at: Option<Die>) -> TypeText {
-    let parts = at.map_or_else(Parts::default, |at| parts(debug, at, MAX_DEPTH));
+pub fn type_text(debug: &DebugInfo, at: Option<DieRef>) -> TypeText {
+    let parts = at.map_or_else(TypeParts::default, |at| type_parts(debug, at, MAX_DEPTH));
     let mut text = parts.base;
     if !parts.dims.is_empty() {
         text.push(' ');
         text.push_str(&parts.dims);
     }
     TypeText {
-        text: clip(&text, MAX_TEXT).to_owned(),
+        text: truncate_utf8(&text, MAX_TEXT).to_owned(),
         size: parts.size,
     }
 }
 
 /// What is behind typedefs and qualifiers.
-pub fn strip(debug: &Debug, at: Die) -> Option<(Die, gimli::DwTag, Attrs)> {
+pub fn strip_typedefs(debug: &DebugInfo, at: DieRef) -> Option<(DieRef, gimli::DwTag, DieAttrs)> {
     let mut at = at;
     for _ in 0..MAX_DEPTH {
         let (tag, attrs) = debug.entry(at)?;
@@ -73,26 +73,26 @@ pub fn strip(debug: &Debug, at: Die) -> Option<(Die, gimli::DwTag, Attrs)> {
             | gimli::DW_TAG_const_type
             | gimli::DW_TAG_volatile_type
             | gimli::DW_TAG_restrict_type
-            | gimli::DW_TAG_atomic_type => at = debug.target(at.unit, &attrs.type_)?,
+            | gimli::DW_TAG_atomic_type => at = debug.referenced_die(at.unit, &attrs.type_)?,
             _ => return Some((at, tag, attrs)),
         }
     }
     None
 }
 
-fn parts(debug: &Debug, at: Die, depth: u32) -> Parts {
+fn type_parts(debug: &DebugInfo, at: DieRef, depth: u32) -> TypeParts {
     let Some((tag, attrs)) = depth.checked_sub(1).and_then(|_| debug.entry(at)) else {
-        return Parts::default();
+        return TypeParts::default();
     };
-    let inner = || match debug.target(at.unit, &attrs.type_) {
-        Some(target) => parts(debug, target, depth - 1),
-        None => Parts {
+    let inner = || match debug.referenced_die(at.unit, &attrs.type_) {
+        Some(target) => type_parts(debug, target, depth - 1),
+        None => TypeParts {
             base: "void".into(),
-            ..Parts::default()
+            ..TypeParts::default()
         },
     };
-    let name = debug.text(at.unit, &attrs.name);
-    let language = family(debug, at.unit);
+    let name = debug.attribute_text(at.unit, &attrs.name);
+    let language = language_family(debug, at.unit);
     match tag {
         gimli::DW_TAG_const_type => qualified("const ", inner()),
         gimli::DW_TAG_volatile_type => qualified("volatile ", inner()),
@@ -103,23 +103,28 @@ fn parts(debug: &Debug, at: Die, depth: u32) -> Parts {
         gimli::DW_TAG_reference_type => suffixed(inner(), "&"),
         gimli::DW_TAG_rvalue_reference_type => suffixed(inner(), "&&"),
         gimli::DW_TAG_array_type => array(debug, at, language, &attrs, inner()),
-        gimli::DW_TAG_string_type => Parts {
+        gimli::DW_TAG_string_type => TypeParts {
             base: match attrs.size {
                 Some(n) => format!("character({n})"),
                 None => "character(:)".into(),
             },
             size: attrs.size.unwrap_or(0),
-            ..Parts::default()
+            ..TypeParts::default()
         },
-        gimli::DW_TAG_subroutine_type => Parts {
+        gimli::DW_TAG_subroutine_type => TypeParts {
             base: format!("{} ()", inner().base),
-            ..Parts::default()
+            ..TypeParts::default()
         },
-        _ => named(tag, language, name, attrs.size),
+        _ => named_type(tag, language, name, attrs.size),
     }
 }
 
-fn named(tag: gimli::DwTag, language: Family, name: Option<String>, size: Option<u64>) -> Parts {
+fn named_type(
+    tag: gimli::DwTag,
+    language: LanguageFamily,
+    name: Option<String>,
+    size: Option<u64>,
+) -> TypeParts {
     let keyword = match tag {
         gimli::DW_TAG_structure_type => "struct",
         gimli::DW_TAG_union_type => "union",
@@ -128,23 +133,23 @@ fn named(tag: gimli::DwTag, language: Family, name: Option<String>, size: Option
         _ => "",
     };
     let base = match (name, language) {
-        (Some(name), Family::C) if !keyword.is_empty() => format!("{keyword} {name}"),
-        (Some(name), Family::Fortran) if keyword == "struct" => format!("type({name})"),
+        (Some(name), LanguageFamily::C) if !keyword.is_empty() => format!("{keyword} {name}"),
+        (Some(name), LanguageFamily::Fortran) if keyword == "struct" => format!("type({name})"),
         // gfortran says real(kind=8).
-        (Some(name), Family::Fortran) => name.replace("(kind=", "("),
-        (Some(name), Family::Rust) => without_defaults(&name),
-        (Some(name), _) => plain(name),
+        (Some(name), LanguageFamily::Fortran) => name.replace("(kind=", "("),
+        (Some(name), LanguageFamily::Rust) => without_defaults(&name),
+        (Some(name), _) => common_spelling(name),
         (None, _) => keyword.to_owned(),
     };
-    Parts {
+    TypeParts {
         base,
         size: size.unwrap_or(0),
-        ..Parts::default()
+        ..TypeParts::default()
     }
 }
 
 /// gcc's names of C's integers in the order people write them.
-fn plain(name: String) -> String {
+fn common_spelling(name: String) -> String {
     match name.as_str() {
         "long int" => "long",
         "short int" => "short",
@@ -157,7 +162,7 @@ fn plain(name: String) -> String {
     .to_owned()
 }
 
-fn qualified(word: &str, mut inner: Parts) -> Parts {
+fn qualified(word: &str, mut inner: TypeParts) -> TypeParts {
     // A constant pointer is still named by what it points to.
     if !inner.base.ends_with('*') && !inner.base.starts_with(word) {
         inner.base.insert_str(0, word);
@@ -166,10 +171,10 @@ fn qualified(word: &str, mut inner: Parts) -> Parts {
 }
 
 /// A typedef keeps its name, except where it hides dimensions.
-fn typedef(debug: &Debug, at: Die, name: Option<String>, inner: Parts) -> Parts {
-    let tag = strip(debug, at).map(|found| found.1);
+fn typedef(debug: &DebugInfo, at: DieRef, name: Option<String>, inner: TypeParts) -> TypeParts {
+    let tag = strip_typedefs(debug, at).map(|found| found.1);
     match name {
-        Some(name) if tag != Some(gimli::DW_TAG_array_type) => Parts {
+        Some(name) if tag != Some(gimli::DW_TAG_array_type) => TypeParts {
             base: name,
             dims: String::new(),
             size: inner.size,
@@ -178,24 +183,29 @@ fn typedef(debug: &Debug, at: Die, name: Option<String>, inner: Parts) -> Parts 
     }
 }
 
-fn pointer(name: Option<String>, language: Family, attrs: &Attrs, inner: Parts) -> Parts {
+fn pointer(
+    name: Option<String>,
+    language: LanguageFamily,
+    attrs: &DieAttrs,
+    inner: TypeParts,
+) -> TypeParts {
     let size = attrs.size.unwrap_or(8);
     let parts = match (name, language) {
-        (Some(name), _) => Parts {
+        (Some(name), _) => TypeParts {
             base: name,
-            ..Parts::default()
+            ..TypeParts::default()
         },
-        (None, Family::Fortran) => Parts {
+        (None, LanguageFamily::Fortran) => TypeParts {
             base: format!("{}, pointer", inner.base),
             dims: inner.dims,
             size,
         },
         (None, _) => suffixed(inner, "*"),
     };
-    Parts { size, ..parts }
+    TypeParts { size, ..parts }
 }
 
-fn suffixed(inner: Parts, mark: &str) -> Parts {
+fn suffixed(inner: TypeParts, mark: &str) -> TypeParts {
     let base = if let Some(function) = inner.base.strip_suffix(" ()") {
         format!("{function} ({mark})()")
     } else if !inner.dims.is_empty() {
@@ -205,27 +215,33 @@ fn suffixed(inner: Parts, mark: &str) -> Parts {
     } else {
         format!("{} {mark}", inner.base)
     };
-    Parts {
+    TypeParts {
         base,
         dims: String::new(),
         size: 8,
     }
 }
 
-fn array(debug: &Debug, at: Die, language: Family, attrs: &Attrs, inner: Parts) -> Parts {
-    let bounds = bounds::read(debug, at, language == Family::Fortran);
+fn array(
+    debug: &DebugInfo,
+    at: DieRef,
+    language: LanguageFamily,
+    attrs: &DieAttrs,
+    inner: TypeParts,
+) -> TypeParts {
+    let bounds = bounds::read_bounds(debug, at, language == LanguageFamily::Fortran);
     let counts = bounds.iter().map(|b| b.count());
     let elements = counts.clone().try_fold(1u64, |all, n| all.checked_mul(n?));
     let size = elements.and_then(|n| n.checked_mul(inner.size));
     let size = attrs.size.or(size).unwrap_or(0);
     let dims: Vec<String> = match language {
-        Family::Fortran => bounds.iter().map(Bounds::fortran).collect(),
+        LanguageFamily::Fortran => bounds.iter().map(ArrayBounds::to_fortran).collect(),
         _ => counts
             .map(|n| n.map_or_else(String::new, |n| n.to_string()))
             .collect(),
     };
     match language {
-        Family::Rust => Parts {
+        LanguageFamily::Rust => TypeParts {
             base: dims
                 .iter()
                 .rev()
@@ -233,7 +249,7 @@ fn array(debug: &Debug, at: Die, language: Family, attrs: &Attrs, inner: Parts) 
             dims: String::new(),
             size,
         },
-        Family::Fortran => Parts {
+        LanguageFamily::Fortran => TypeParts {
             base: match (attrs.allocated, attrs.associated) {
                 (true, _) => format!("{}, allocatable", inner.base),
                 (_, true) => format!("{}, pointer", inner.base),
@@ -246,7 +262,7 @@ fn array(debug: &Debug, at: Die, language: Family, attrs: &Attrs, inner: Parts) 
                 size
             },
         },
-        _ => Parts {
+        _ => TypeParts {
             base: inner.base,
             dims: format!("[{}]{}", dims.join("]["), inner.dims),
             size,
@@ -255,7 +271,11 @@ fn array(debug: &Debug, at: Die, language: Family, attrs: &Attrs, inner: Parts) 
 }
 
 /// Calls `each` with the direct children of an entry until it says no.
-pub fn children(debug: &Debug, at: Die, mut each: impl FnMut(Die, gimli::DwTag, &Attrs) -> bool) {
+pub fn for_each_child(
+    debug: &DebugInfo,
+    at: DieRef,
+    mut each: impl FnMut(DieRef, gimli::DwTag, &DieAttrs) -> bool,
+) {
     let Some(Ok(mut raw)) = debug.unit(at.unit).map(|u| u.entries_raw(Some(at.offset))) else {
         return;
     };
@@ -267,11 +287,11 @@ pub fn children(debug: &Debug, at: Die, mut each: impl FnMut(Die, gimli::DwTag, 
     while !raw.is_empty() && raw.next_depth() >= level {
         match raw.read_entry(&mut entry) {
             Ok(true) if entry.depth() == level => {
-                let die = Die {
+                let die = DieRef {
                     unit: at.unit,
                     offset: entry.offset(),
                 };
-                if !each(die, entry.tag(), &Attrs::of(entry.attrs())) {
+                if !each(die, entry.tag(), &DieAttrs::from_attributes(entry.attrs())) {
                     return;
                 }
             }

@@ -4,26 +4,26 @@
 //! A page may go to any node n with max(NV) <= 2 * NV\[n\] + 1: by eq. 6 of kMAF such a page
 //! does not belong to the node with max(NV) rather than to n. A page of high exclusivity has
 //! one such node and stays with it; one that all nodes use alike may be anywhere.
-use super::fill::{Fill, PerNode};
-use super::kmaf::Kmaf;
+use super::fill::{NodeAccesses, PagePlacer};
+use super::kmaf::KmafPolicy;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 use std::cmp::Reverse;
 
 /// The page policy `balanced`: evens the accesses per memory controller; see the module.
 #[derive(Default)]
-pub struct Balanced {
+pub struct BalancedDataPolicy {
     /// What counts as high exclusivity.
-    pub exclusive: Kmaf,
+    pub exclusive: KmafPolicy,
 }
 
-impl Balanced {
-    fn candidate(&self, per_node: &PerNode, highest: u64, node: usize) -> bool {
-        per_node.0[node] == highest || !self.exclusive.migrate(highest, per_node.0[node])
+impl BalancedDataPolicy {
+    fn is_candidate(&self, per_node: &NodeAccesses, highest: u64, node: usize) -> bool {
+        per_node.0[node] == highest || !self.exclusive.should_migrate(highest, per_node.0[node])
     }
 }
 
-impl DataPolicy for Balanced {
+impl DataPolicy for BalancedDataPolicy {
     fn name(&self) -> &'static str {
         "balanced"
     }
@@ -36,28 +36,32 @@ impl DataPolicy for Balanced {
     /// page that is known to be on a node it may be on stays there while that node has less
     /// than its share, so that small changes of behaviour do not move everything.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = Fill::new(problem)?;
+        let mut fill = PagePlacer::new(problem)?;
         let (_, average) = fill.total_and_average();
-        let weight = |per_node: &PerNode, _: usize| {
+        let weight = |per_node: &NodeAccesses, _: usize| {
             let (highest, second) = per_node.two_highest();
-            (self.exclusive.migrate(highest, second), per_node.total())
+            (
+                self.exclusive.should_migrate(highest, second),
+                per_node.total(),
+            )
         };
-        for page in fill.free(weight) {
-            let (per_node, home) = (fill.accesses(page), fill.home(page));
+        for page in fill.unplaced_pages(weight) {
+            let (per_node, home) = (fill.accesses(page), fill.default_node(page));
             let (highest, _) = per_node.two_highest();
             let evens = |n: usize| {
-                let may = fill.nodes.serving.contains(&n) && self.candidate(&per_node, highest, n);
+                let may =
+                    fill.nodes.serving.contains(&n) && self.is_candidate(&per_node, highest, n);
                 // Pages without accesses are no load: they stay.
                 let load = if highest > 0 { fill.load[n] } else { 0 };
-                let stays = fill.now(page) == Some(n) && (fill.load[n] as f64) < average;
+                let stays = fill.current_node(page) == Some(n) && (fill.load[n] as f64) < average;
                 may.then(|| (stays, Reverse(load), per_node.0[n], fill.nearness(home, n)))
             };
             let any = |n: usize| Some((per_node.0[n], fill.nearness(home, n)));
-            let node = match fill.best_if_any(page, evens) {
+            let node = match fill.best_node_if_any(page, evens) {
                 Some(node) => node,
-                None => fill.best(page, any)?,
+                None => fill.best_node(page, any)?,
             };
-            fill.put(page, node);
+            fill.place_page(page, node);
         }
         fill.finish()
     }

@@ -1,11 +1,11 @@
 //! What all data policies share: where accesses come from, and putting pages on nodes
 //! until those are full.
-use super::{DataProblem, Page};
+use super::{DataProblem, PlaceablePage};
 use hither_profile::{NodeIx, ThreadIx};
 use std::cmp::Reverse;
 
 /// Nodes of a machine as pages see them.
-pub(super) struct Nodes {
+pub(super) struct PageNodes {
     /// The node of each thread.
     of_thread: Vec<usize>,
     /// `rank[h][n]`: 0 for n = h, then the nodes with usable units by distance from h, then
@@ -16,8 +16,8 @@ pub(super) struct Nodes {
     pub serving: Vec<usize>,
 }
 
-impl Nodes {
-    fn new(problem: &DataProblem) -> Nodes {
+impl PageNodes {
+    fn new(problem: &DataProblem) -> PageNodes {
         let tree = problem.tree;
         let all = 0..tree.nodes.len();
         let of_thread = problem.threads.iter();
@@ -34,7 +34,7 @@ impl Nodes {
         let rank_from = |home: usize| {
             let mut order: Vec<usize> = all.clone().collect();
             order.sort_by_key(|&n| {
-                let distance = distance(problem, home, n);
+                let distance = node_distance(problem, home, n);
                 (n != home, !with_units(&n), distance, n)
             });
             let mut rank = vec![0; order.len()];
@@ -43,35 +43,35 @@ impl Nodes {
             }
             rank
         };
-        Nodes {
+        PageNodes {
             of_thread: of_thread.collect(),
             rank: all.clone().map(rank_from).collect(),
             serving,
         }
     }
 
-    pub fn of(&self, thread: ThreadIx) -> Option<usize> {
+    pub fn of_thread(&self, thread: ThreadIx) -> Option<usize> {
         self.of_thread.get(thread.at()).copied()
     }
 }
 
 /// How far a node is from another; unknown is far.
-fn distance(problem: &DataProblem, from: usize, to: usize) -> u32 {
+fn node_distance(problem: &DataProblem, from: usize, to: usize) -> u32 {
     let nodes = &problem.tree.nodes;
     if let Some(matrix) = problem.cost.node_matrix() {
         return matrix[from * nodes.len() + to];
     }
     match (nodes[from].units.first(), nodes[to].units.first()) {
-        (Some(&a), Some(&b)) => problem.cost.between(problem.tree, a as usize, b as usize),
+        (Some(&a), Some(&b)) => problem.cost.distance(problem.tree, a as usize, b as usize),
         _ => u32::MAX,
     }
 }
 
 /// MemAcc\[p\]\[n\] (OPT eq. 5): the accesses to one page from each node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct PerNode(pub Vec<u64>);
+pub(super) struct NodeAccesses(pub Vec<u64>);
 
-impl PerNode {
+impl NodeAccesses {
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum, &n| sum.saturating_add(n))
     }
@@ -88,34 +88,34 @@ impl PerNode {
     }
 
     /// Accesses that become remote when the page may not be on its best node.
-    pub fn stake(&self) -> u64 {
+    pub fn remote_penalty(&self) -> u64 {
         let (first, second) = self.two_highest();
         first - second
     }
 }
 
 /// Pages being put on nodes.
-pub(super) struct Fill<'a> {
+pub(super) struct PagePlacer<'a> {
     pub problem: &'a DataProblem<'a>,
-    pub nodes: Nodes,
+    pub nodes: PageNodes,
     /// Bytes left on each node.
-    room: Vec<u64>,
+    free_bytes: Vec<u64>,
     /// Accesses to the pages that each node holds so far.
     pub load: Vec<u64>,
     place: Vec<Option<NodeIx>>,
 }
 
-impl<'a> Fill<'a> {
+impl<'a> PagePlacer<'a> {
     /// Nothing placed but the pages that are fixed.
     ///
     /// # Errors
     /// When the pages do not fit, or a fixed one does not.
-    pub fn new(problem: &'a DataProblem<'a>) -> Result<Fill<'a>, String> {
+    pub fn new(problem: &'a DataProblem<'a>) -> Result<PagePlacer<'a>, String> {
         let pages = problem.pages;
-        let mut fill = Fill {
+        let mut fill = PagePlacer {
             problem,
-            nodes: Nodes::new(problem),
-            room: problem.capacity.to_vec(),
+            nodes: PageNodes::new(problem),
+            free_bytes: problem.capacity.to_vec(),
             load: vec![0; problem.capacity.len()],
             place: vec![None; pages.len()],
         };
@@ -130,21 +130,21 @@ impl<'a> Fill<'a> {
         }
         for (page, node) in problem.fixed.iter().enumerate() {
             if let Some(node) = node {
-                let node = fill.best(page, |n| (n == node.at()).then_some(()))?;
-                fill.put(page, node);
+                let node = fill.best_node(page, |n| (n == node.at()).then_some(()))?;
+                fill.place_page(page, node);
             }
         }
         Ok(fill)
     }
 
-    pub fn page(&self, page: usize) -> &Page {
+    pub fn page(&self, page: usize) -> &PlaceablePage {
         self.problem.pages.page(page)
     }
 
-    pub fn accesses(&self, page: usize) -> PerNode {
-        let mut per_node = PerNode(vec![0; self.room.len()]);
+    pub fn accesses(&self, page: usize) -> NodeAccesses {
+        let mut per_node = NodeAccesses(vec![0; self.free_bytes.len()]);
         for u in self.problem.pages.uses(page) {
-            if let Some(n) = self.nodes.of(u.thread) {
+            if let Some(n) = self.nodes.of_thread(u.thread) {
                 per_node.0[n] = per_node.0[n].saturating_add(u.accesses);
             }
         }
@@ -153,12 +153,13 @@ impl<'a> Fill<'a> {
 
     /// Where a page is if nobody places it: where it is now, else with its first toucher,
     /// else with its most frequent user, else on the first node.
-    pub fn home(&self, page: usize) -> usize {
-        self.now(page).unwrap_or_else(|| self.touched(page))
+    pub fn default_node(&self, page: usize) -> usize {
+        self.current_node(page)
+            .unwrap_or_else(|| self.first_touch_node(page))
     }
 
     /// Where a page is, if that is known.
-    pub fn now(&self, page: usize) -> Option<usize> {
+    pub fn current_node(&self, page: usize) -> Option<usize> {
         let now = self.problem.current.get(page).copied().flatten();
         now.map(NodeIx::at)
     }
@@ -172,7 +173,7 @@ impl<'a> Fill<'a> {
     }
 
     /// The node of the first toucher, or the best guess at it.
-    pub fn touched(&self, page: usize) -> usize {
+    pub fn first_touch_node(&self, page: usize) -> usize {
         let touch = self.page(page).touch;
         let guess = || {
             let per_node = self.accesses(page).0;
@@ -180,7 +181,7 @@ impl<'a> Fill<'a> {
             best.filter(|&n| per_node[n] > 0)
         };
         touch
-            .and_then(|t| self.nodes.of(t.thread))
+            .and_then(|t| self.nodes.of_thread(t.thread))
             .or_else(guess)
             .or(self.nodes.serving.first().copied())
             .unwrap_or(0)
@@ -188,7 +189,7 @@ impl<'a> Fill<'a> {
 
     /// Pages without a node, large ones first so that they find room, then those with most
     /// of `weight`.
-    pub fn free<K: Ord>(&self, weight: impl Fn(&PerNode, usize) -> K) -> Vec<usize> {
+    pub fn unplaced_pages<K: Ord>(&self, weight: impl Fn(&NodeAccesses, usize) -> K) -> Vec<usize> {
         let free = (0..self.place.len()).filter(|&p| self.place[p].is_none());
         let mut order: Vec<(Reverse<u64>, Reverse<K>, usize)> = free
             .map(|p| {
@@ -209,32 +210,32 @@ impl<'a> Fill<'a> {
     ///
     /// # Errors
     /// When there is none.
-    pub fn best<K: Ord>(
+    pub fn best_node<K: Ord>(
         &self,
         page: usize,
         merit: impl Fn(usize) -> Option<K>,
     ) -> Result<usize, String> {
-        self.best_if_any(page, merit).ok_or_else(|| {
+        self.best_node_if_any(page, merit).ok_or_else(|| {
             let bytes = self.page(page).bytes();
             format!("no node has room for one more page of {bytes} bytes: allow more memory per node, or smaller pages")
         })
     }
 
-    /// As [`Fill::best`], where there may well be none.
-    pub fn best_if_any<K: Ord>(
+    /// As [`PagePlacer::best`], where there may well be none.
+    pub fn best_node_if_any<K: Ord>(
         &self,
         page: usize,
         merit: impl Fn(usize) -> Option<K>,
     ) -> Option<usize> {
         let bytes = self.page(page).bytes();
-        let with_room = (0..self.room.len()).filter(|&n| self.room[n] >= bytes);
+        let with_room = (0..self.free_bytes.len()).filter(|&n| self.free_bytes[n] >= bytes);
         let judged = with_room.filter_map(|n| merit(n).map(|m| (m, Reverse(n))));
         judged.max().map(|(_, Reverse(node))| node)
     }
 
     /// Puts a page on a node that has room for it.
-    pub fn put(&mut self, page: usize, node: usize) {
-        self.room[node] -= self.page(page).bytes();
+    pub fn place_page(&mut self, page: usize, node: usize) {
+        self.free_bytes[node] -= self.page(page).bytes();
         let accesses = self.accesses(page).total();
         self.load[node] = self.load[node].saturating_add(accesses);
         self.place[page] = Some(NodeIx(node as u32));
@@ -242,11 +243,11 @@ impl<'a> Fill<'a> {
 
     /// Whether a node has room for this many bytes.
     pub fn has_room(&self, node: usize, bytes: u64) -> bool {
-        self.room[node] >= bytes
+        self.free_bytes[node] >= bytes
     }
 
     /// The node of every page that has one so far.
-    pub fn placed(&self) -> &[Option<NodeIx>] {
+    pub fn nodes_so_far(&self) -> &[Option<NodeIx>] {
         &self.place
     }
 

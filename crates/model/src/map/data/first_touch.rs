@@ -1,14 +1,14 @@
 //! First touch: a page is where the thread that used it first runs, as Linux does without
 //! being told otherwise (OPT 3.3).
-use super::fill::Fill;
+use super::fill::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 use std::cmp::Reverse;
 
 /// The page policy `first-touch`: what Linux does when nobody places pages.
-pub struct FirstTouch;
+pub struct FirstTouchPolicy;
 
-impl DataPolicy for FirstTouch {
+impl DataPolicy for FirstTouchPolicy {
     fn name(&self) -> &'static str {
         "first-touch"
     }
@@ -20,12 +20,12 @@ impl DataPolicy for FirstTouch {
     /// Pages in the order of their touches; one that finds its node full goes to the
     /// nearest with room, as in the kernel.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = Fill::new(problem)?;
+        let mut fill = PagePlacer::new(problem)?;
         let when = |page: usize| Reverse(problem.pages.page(page).touch.map(|t| t.slice));
-        for page in fill.free(|_, page| when(page)) {
-            let home = fill.touched(page);
-            let node = fill.best(page, |n| Some(fill.nearness(home, n)))?;
-            fill.put(page, node);
+        for page in fill.unplaced_pages(|_, page| when(page)) {
+            let home = fill.first_touch_node(page);
+            let node = fill.best_node(page, |n| Some(fill.nearness(home, n)))?;
+            fill.place_page(page, node);
         }
         fill.finish()
     }

@@ -1,13 +1,13 @@
 //! Interleave: pages in turn on every node, so that all memory controllers work, whoever
 //! uses the pages (OPT 3.3).
-use super::fill::Fill;
+use super::fill::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 
 /// The page policy `interleave`: node = page number modulo nodes.
-pub struct Interleave;
+pub struct InterleavePolicy;
 
-impl DataPolicy for Interleave {
+impl DataPolicy for InterleavePolicy {
     fn name(&self) -> &'static str {
         "interleave"
     }
@@ -19,10 +19,10 @@ impl DataPolicy for Interleave {
     /// Turns go by the page's number in the profile, so that a page keeps its place when
     /// others are placed later.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = Fill::new(problem)?;
-        for page in fill.free(|_, _| ()) {
+        let mut fill = PagePlacer::new(problem)?;
+        for page in fill.unplaced_pages(|_, _| ()) {
             let turn = fill.page(page).number as usize;
-            deal(&mut fill, page, turn)?;
+            place_round_robin(&mut fill, page, turn)?;
         }
         fill.finish()
     }
@@ -32,13 +32,17 @@ impl DataPolicy for Interleave {
 ///
 /// # Errors
 /// When no node has room.
-pub(super) fn deal(fill: &mut Fill, page: usize, turn: usize) -> Result<(), String> {
+pub(super) fn place_round_robin(
+    fill: &mut PagePlacer,
+    page: usize,
+    turn: usize,
+) -> Result<(), String> {
     let serving = &fill.nodes.serving;
     let at = serving
         .get(turn % serving.len().max(1))
         .copied()
         .unwrap_or(0);
-    let node = fill.best(page, |n| Some(fill.nearness(at, n)))?;
-    fill.put(page, node);
+    let node = fill.best_node(page, |n| Some(fill.nearness(at, n)))?;
+    fill.place_page(page, node);
     Ok(())
 }

@@ -10,13 +10,13 @@
 //! that old behaviour counts less. kMAF counts sampled page faults and decides at each;
 //! a profile has all accesses, and its slices are the steps. kMAF waits with pages until
 //! threads are placed for the first time; here they are from the start.
-use super::fill::{Fill, PerNode};
+use super::fill::{NodeAccesses, PagePlacer};
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 
 /// The constants of eq. 6 and of the ageing; the default is the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kmaf {
+pub struct KmafPolicy {
     /// How many times the second highest count the highest must exceed ...
     pub ratio: u64,
     /// ... and by how many accesses more.
@@ -25,9 +25,9 @@ pub struct Kmaf {
     pub ageing: u64,
 }
 
-impl Kmaf {
+impl KmafPolicy {
     /// kMAF with the constants of its paper.
-    pub const PAPER: Kmaf = Kmaf {
+    pub const PAPER: KmafPolicy = KmafPolicy {
         ratio: 2,
         margin: 1,
         ageing: 2,
@@ -35,7 +35,7 @@ impl Kmaf {
 
     /// Eq. 6: whether the highest count says that the page belongs to its node.
     #[must_use]
-    pub fn migrate(&self, highest: u64, second: u64) -> bool {
+    pub fn should_migrate(&self, highest: u64, second: u64) -> bool {
         highest
             > second
                 .saturating_mul(self.ratio)
@@ -43,19 +43,19 @@ impl Kmaf {
     }
 
     /// Where a page that starts at `home` is in the end.
-    fn follow(&self, fill: &Fill, page: usize, home: usize) -> usize {
-        let mut nv = PerNode(vec![0; fill.load.len()]);
+    fn final_node(&self, fill: &PagePlacer, page: usize, home: usize) -> usize {
+        let mut nv = NodeAccesses(vec![0; fill.load.len()]);
         let mut at = home;
         let uses = fill.problem.pages.uses(page);
         for step in uses.chunk_by(|a, b| a.slice == b.slice) {
             for u in step {
-                if let Some(n) = fill.nodes.of(u.thread) {
+                if let Some(n) = fill.nodes.of_thread(u.thread) {
                     nv.0[n] = nv.0[n].saturating_add(u.accesses);
                 }
             }
             let (highest, second) = nv.two_highest();
             let best = nv.0.iter().position(|&n| n == highest).unwrap_or(at);
-            if best != at && self.migrate(highest, second) {
+            if best != at && self.should_migrate(highest, second) {
                 at = best;
                 for n in &mut nv.0 {
                     *n /= self.ageing.max(1);
@@ -66,13 +66,13 @@ impl Kmaf {
     }
 }
 
-impl Default for Kmaf {
+impl Default for KmafPolicy {
     fn default() -> Self {
-        Kmaf::PAPER
+        KmafPolicy::PAPER
     }
 }
 
-impl DataPolicy for Kmaf {
+impl DataPolicy for KmafPolicy {
     fn name(&self) -> &'static str {
         "kmaf"
     }
@@ -82,11 +82,12 @@ impl DataPolicy for Kmaf {
     }
 
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = Fill::new(problem)?;
-        for page in fill.free(|per_node, _| (per_node.stake(), per_node.total())) {
-            let at = self.follow(&fill, page, fill.home(page));
-            let node = fill.best(page, |n| Some(fill.nearness(at, n)))?;
-            fill.put(page, node);
+        let mut fill = PagePlacer::new(problem)?;
+        for page in fill.unplaced_pages(|per_node, _| (per_node.remote_penalty(), per_node.total()))
+        {
+            let at = self.final_node(&fill, page, fill.default_node(page));
+            let node = fill.best_node(page, |n| Some(fill.nearness(at, n)))?;
+            fill.place_page(page, node);
         }
         fill.finish()
     }

@@ -10,28 +10,28 @@
 //! eq. 2 taken over memory controllers, B <= mix * (N - 1) * 100 %, give or take one page.
 //! 0 is the paper's rule, 1 is most-access. Nodes on which no thread runs count too: their
 //! controllers can help, at the price of remote accesses.
-use super::fill::Fill;
+use super::fill::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 
 /// The page policy `locality-balance`: most-access up to a limit per node; see the module.
-pub struct LocalityBalance {
+pub struct LocalityBalancePolicy {
     /// 0 (balance) to 1 (locality).
     pub mix: f64,
 }
 
-impl LocalityBalance {
+impl LocalityBalancePolicy {
     /// Ours: enough to leave pages that are slightly out of balance where they are used.
-    pub const DEFAULT: LocalityBalance = LocalityBalance { mix: 0.1 };
+    pub const DEFAULT: LocalityBalancePolicy = LocalityBalancePolicy { mix: 0.1 };
 
     /// Accesses at which a node stops taking pages.
-    fn limit(&self, fill: &Fill) -> f64 {
+    fn access_limit(&self, fill: &PagePlacer) -> f64 {
         let (total, average) = fill.total_and_average();
         average + self.mix * (total - average)
     }
 }
 
-impl DataPolicy for LocalityBalance {
+impl DataPolicy for LocalityBalancePolicy {
     fn name(&self) -> &'static str {
         "locality-balance"
     }
@@ -41,10 +41,11 @@ impl DataPolicy for LocalityBalance {
     }
 
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = Fill::new(problem)?;
-        let limit = self.limit(&fill);
-        for page in fill.free(|per_node, _| (per_node.stake(), per_node.total())) {
-            let (per_node, home) = (fill.accesses(page), fill.home(page));
+        let mut fill = PagePlacer::new(problem)?;
+        let limit = self.access_limit(&fill);
+        for page in fill.unplaced_pages(|per_node, _| (per_node.remote_penalty(), per_node.total()))
+        {
+            let (per_node, home) = (fill.accesses(page), fill.default_node(page));
             // Pages without accesses are no load: no node is too busy for them.
             let idle = per_node.total() == 0;
             let below = |n: usize| {
@@ -52,11 +53,11 @@ impl DataPolicy for LocalityBalance {
                 (fresh || idle).then(|| (per_node.0[n], fill.nearness(home, n)))
             };
             let any = |n: usize| Some((per_node.0[n], fill.nearness(home, n)));
-            let node = match fill.best_if_any(page, below) {
+            let node = match fill.best_node_if_any(page, below) {
                 Some(node) => node,
-                None => fill.best(page, any)?,
+                None => fill.best_node(page, any)?,
             };
-            fill.put(page, node);
+            fill.place_page(page, node);
         }
         fill.finish()
     }

@@ -12,29 +12,29 @@ mod locality_balance;
 mod most_access;
 pub mod pages;
 
-pub use balanced::Balanced;
-pub use first_touch::FirstTouch;
-pub use interleave::Interleave;
-pub use kmaf::Kmaf;
-pub use locality_balance::LocalityBalance;
-pub use most_access::MostAccess;
-pub use pages::{Page, PageSize, Pages, Touch, Use};
+pub use balanced::BalancedDataPolicy;
+pub use first_touch::FirstTouchPolicy;
+pub use interleave::InterleavePolicy;
+pub use kmaf::KmafPolicy;
+pub use locality_balance::LocalityBalancePolicy;
+pub use most_access::MostAccessPolicy;
+pub use pages::{FirstAccess, PageSliceUse, PlaceablePage, PlaceablePages, PlacementPageSize};
 
-use super::Cost;
-use crate::topology::Tree;
+use super::PuDistances;
+use crate::topology::TopologyTree;
 use hither_profile::NodeIx;
 
 /// Pages to be placed, given where the threads run.
 #[derive(Clone, Copy)]
 pub struct DataProblem<'a> {
     /// The machine.
-    pub tree: &'a Tree,
+    pub tree: &'a TopologyTree,
     /// Says which node is near when the best is full.
-    pub cost: &'a Cost,
+    pub cost: &'a PuDistances,
     /// The unit of each thread.
     pub threads: &'a [u32],
     /// The pages and who accesses them.
-    pub pages: &'a Pages,
+    pub pages: &'a PlaceablePages,
     /// Bytes that each node of the tree can take, see [`capacities`].
     pub capacity: &'a [u64],
     /// Where the pages are now, for those of which that is known; the others are where they
@@ -58,22 +58,22 @@ pub trait DataPolicy: Sync {
 }
 
 /// Every policy, in the order in which `hither map --list` shows them.
-pub const ALL: &[&dyn DataPolicy] = &[
-    &MostAccess,
-    &LocalityBalance::DEFAULT,
-    &Balanced {
-        exclusive: Kmaf::PAPER,
+pub const DATA_POLICIES: &[&dyn DataPolicy] = &[
+    &MostAccessPolicy,
+    &LocalityBalancePolicy::DEFAULT,
+    &BalancedDataPolicy {
+        exclusive: KmafPolicy::PAPER,
     },
-    &Kmaf::PAPER,
-    &Interleave,
-    &FirstTouch,
+    &KmafPolicy::PAPER,
+    &InterleavePolicy,
+    &FirstTouchPolicy,
 ];
 
 /// The policy that `--data` names; `locality-balance` takes its parameter after a colon.
 ///
 /// # Errors
 /// A sentence that lists the names.
-pub fn by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
+pub fn data_policy_by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
     let (name, parameter) = match text.split_once(':') {
         Some((name, parameter)) => (name, Some(parameter)),
         None => (text, None),
@@ -82,16 +82,16 @@ pub fn by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
         ("locality-balance", Some(text)) => {
             let mix = text.parse().ok().filter(|mix| (0.0..=1.0).contains(mix));
             let mix = mix.ok_or("locality-balance takes a number from 0 (balance) to 1 (locality), as in locality-balance:0.1")?;
-            Ok(Box::new(LocalityBalance { mix }))
+            Ok(Box::new(LocalityBalancePolicy { mix }))
         }
-        ("locality-balance", None) => Ok(Box::new(LocalityBalance::DEFAULT)),
-        ("most-access", None) => Ok(Box::new(MostAccess)),
-        ("balanced", None) => Ok(Box::<Balanced>::default()),
-        ("kmaf", None) => Ok(Box::<Kmaf>::default()),
-        ("interleave", None) => Ok(Box::new(Interleave)),
-        ("first-touch", None) => Ok(Box::new(FirstTouch)),
+        ("locality-balance", None) => Ok(Box::new(LocalityBalancePolicy::DEFAULT)),
+        ("most-access", None) => Ok(Box::new(MostAccessPolicy)),
+        ("balanced", None) => Ok(Box::<BalancedDataPolicy>::default()),
+        ("kmaf", None) => Ok(Box::<KmafPolicy>::default()),
+        ("interleave", None) => Ok(Box::new(InterleavePolicy)),
+        ("first-touch", None) => Ok(Box::new(FirstTouchPolicy)),
         _ => {
-            let names: Vec<_> = ALL.iter().map(|p| p.name()).collect();
+            let names: Vec<_> = DATA_POLICIES.iter().map(|p| p.name()).collect();
             Err(format!(
                 "there is no data policy \"{text}\": use one of {}",
                 names.join(", ")
@@ -103,7 +103,7 @@ pub fn by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
 /// Bytes of each node of a tree. A machine of which no node says its size, as many synthetic
 /// ones, has room for everything; else a node without a size has no memory.
 #[must_use]
-pub fn capacities(tree: &Tree) -> Vec<u64> {
+pub fn node_capacities(tree: &TopologyTree) -> Vec<u64> {
     if tree.nodes.iter().all(|n| n.bytes == 0) {
         return vec![u64::MAX; tree.nodes.len()];
     }

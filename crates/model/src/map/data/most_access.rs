@@ -1,13 +1,13 @@
 //! Most access: a page is on the node that accesses it most, which makes Acc_page (OPT
 //! eq. 8) 1 for every page as long as nodes have room.
-use super::fill::Fill;
+use super::fill::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 
 /// The page policy `most-access`: each page on the node that accesses it most.
-pub struct MostAccess;
+pub struct MostAccessPolicy;
 
-impl DataPolicy for MostAccess {
+impl DataPolicy for MostAccessPolicy {
     fn name(&self) -> &'static str {
         "most-access"
     }
@@ -19,12 +19,13 @@ impl DataPolicy for MostAccess {
     /// Where nodes fill up, the pages that lose least by being on their second best node
     /// go there. Among nodes that access a page alike it stays where it is.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
-        let mut fill = Fill::new(problem)?;
-        for page in fill.free(|per_node, _| (per_node.stake(), per_node.total())) {
-            let (per_node, home) = (fill.accesses(page).0, fill.home(page));
+        let mut fill = PagePlacer::new(problem)?;
+        for page in fill.unplaced_pages(|per_node, _| (per_node.remote_penalty(), per_node.total()))
+        {
+            let (per_node, home) = (fill.accesses(page).0, fill.default_node(page));
             let merit = |n: usize| Some((per_node[n], fill.nearness(home, n)));
-            let node = fill.best(page, merit)?;
-            fill.put(page, node);
+            let node = fill.best_node(page, merit)?;
+            fill.place_page(page, node);
         }
         fill.finish()
     }

@@ -6,14 +6,14 @@
 //! the 4 KiB pages it stands for, so a placement still says what is meant when the region
 //! lies elsewhere in the next run.
 use hither_profile::{
-    FirstTouch, PageNo, PageUse, Profile, Region, RegionIx, SliceIx, ThreadIx, PAGE_SIZE,
+    PageFirstTouch, PageNo, PageUse, Profile, Region, RegionIx, SliceIx, ThreadIx, PAGE_SIZE,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The sizes in which pages are placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PageSize {
+pub enum PlacementPageSize {
     /// 4 KiB.
     #[default]
     K4,
@@ -21,22 +21,22 @@ pub enum PageSize {
     M2,
 }
 
-impl PageSize {
+impl PlacementPageSize {
     /// Pages of 4 KiB in one of this size.
     fn small_pages(self) -> u64 {
         match self {
-            PageSize::K4 => 1,
-            PageSize::M2 => (2 << 20) / PAGE_SIZE,
+            PlacementPageSize::K4 => 1,
+            PlacementPageSize::M2 => (2 << 20) / PAGE_SIZE,
         }
     }
 }
 
-impl std::str::FromStr for PageSize {
+impl std::str::FromStr for PlacementPageSize {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "4k" => Ok(PageSize::K4),
-            "2m" => Ok(PageSize::M2),
+            "4k" => Ok(PlacementPageSize::K4),
+            "2m" => Ok(PlacementPageSize::M2),
             _ => Err("pages are placed in sizes of 4k or 2m".to_owned()),
         }
     }
@@ -44,7 +44,7 @@ impl std::str::FromStr for PageSize {
 
 /// The first access to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Touch {
+pub struct FirstAccess {
     /// The slice of the run.
     pub slice: SliceIx,
     /// The thread that made the accesses.
@@ -54,7 +54,7 @@ pub struct Touch {
 /// A page of any size: `count` pages of 4 KiB of a region, from `first` on. Those at the
 /// ends of a region may be shorter than the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct PlaceablePage {
     /// The region the page lies in.
     pub region: RegionIx,
     /// Its first page of 4 KiB, counted from the start of the region.
@@ -64,10 +64,10 @@ pub struct Page {
     /// Number among all pages of the profile; it stays when some of them are placed alone.
     pub number: u32,
     /// `None` when the profile does not say.
-    pub touch: Option<Touch>,
+    pub touch: Option<FirstAccess>,
 }
 
-impl Page {
+impl PlaceablePage {
     /// Size in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -84,7 +84,7 @@ impl Page {
 
 /// What one thread did to one page in one slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Use {
+pub struct PageSliceUse {
     /// The slice of the run.
     pub slice: SliceIx,
     /// The thread that made the accesses.
@@ -99,24 +99,24 @@ const MAX_ACCESSES: u64 = 1 << 44;
 
 /// Pages by region and number, each with its uses by slice and thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pages {
-    pages: Vec<Page>,
+pub struct PlaceablePages {
+    pages: Vec<PlaceablePage>,
     /// Uses of page p are `uses[starts[p]..starts[p + 1]]`.
     starts: Vec<usize>,
-    uses: Vec<Use>,
+    uses: Vec<PageSliceUse>,
 }
 
 /// A region and the number of a page of the chosen size in it.
-type Block = (RegionIx, u64);
+type PageBlock = (RegionIx, u64);
 
-impl Pages {
+impl PlaceablePages {
     /// Every page that a profile knows: accessed, or only touched first.
     #[must_use]
-    pub fn of(profile: &Profile, size: PageSize) -> Pages {
-        let cut = Cut::new(profile, size);
-        let mut blocks: BTreeMap<Block, Option<Touch>> = BTreeMap::new();
+    pub fn from_profile(profile: &Profile, size: PlacementPageSize) -> PlaceablePages {
+        let cut = PageLayout::new(profile, size);
+        let mut blocks: BTreeMap<PageBlock, Option<FirstAccess>> = BTreeMap::new();
         for row in &profile.first_touch {
-            let touch = Touch {
+            let touch = FirstAccess {
                 slice: row.slice,
                 thread: row.thread,
             };
@@ -126,41 +126,43 @@ impl Pages {
                 *kept = Some(touch);
             }
         }
-        let mut rows: Vec<(Block, Use)> = Vec::with_capacity(profile.pages.len());
+        let mut rows: Vec<(PageBlock, PageSliceUse)> = Vec::with_capacity(profile.pages.len());
         for row in &profile.pages {
             let block = cut.block(row.region, row.page);
             blocks.entry(block).or_default();
-            rows.push((block, use_of(row)));
+            rows.push((block, slice_use(row)));
         }
         rows.sort_unstable_by_key(|(block, u)| (*block, u.slice, u.thread));
         let mut rows = rows.into_iter().peekable();
-        let mut out = Pages::default();
+        let mut out = PlaceablePages::default();
         for (block, touch) in blocks {
             let mut uses = Vec::new();
             while let Some((_, u)) = rows.next_if(|(b, _)| *b == block) {
                 uses.push(u);
             }
-            let page = Page {
+            let page = PlaceablePage {
                 number: u32::try_from(out.len()).unwrap_or(u32::MAX),
                 touch,
                 ..cut.page(block)
             };
-            out.push(page, uses);
+            out.push_page(page, uses);
         }
-        out.sealed()
+        out.finish()
     }
 
     /// Pages in ascending order, each with its uses in the order of slices and threads.
-    pub fn new(pages: impl IntoIterator<Item = (Page, Vec<Use>)>) -> Pages {
-        let mut out = Pages::default();
+    pub fn new(
+        pages: impl IntoIterator<Item = (PlaceablePage, Vec<PageSliceUse>)>,
+    ) -> PlaceablePages {
+        let mut out = PlaceablePages::default();
         for (page, uses) in pages {
-            out.push(page, uses);
+            out.push_page(page, uses);
         }
-        out.sealed()
+        out.finish()
     }
 
     /// Uses of the same slice and thread become one; those without accesses go.
-    fn push(&mut self, page: Page, uses: Vec<Use>) {
+    fn push_page(&mut self, page: PlaceablePage, uses: Vec<PageSliceUse>) {
         let start = self.uses.len();
         self.starts.push(start);
         self.pages.push(page);
@@ -168,7 +170,7 @@ impl Pages {
             let last = self.uses[start..].last_mut();
             match last.filter(|l| (l.slice, l.thread) == (u.slice, u.thread)) {
                 Some(l) => l.accesses = l.accesses.saturating_add(u.accesses).min(MAX_ACCESSES),
-                None => self.uses.push(Use {
+                None => self.uses.push(PageSliceUse {
                     accesses: u.accesses.min(MAX_ACCESSES),
                     ..u
                 }),
@@ -176,7 +178,7 @@ impl Pages {
         }
     }
 
-    fn sealed(mut self) -> Pages {
+    fn finish(mut self) -> PlaceablePages {
         self.starts.push(self.uses.len());
         self
     }
@@ -195,19 +197,19 @@ impl Pages {
 
     /// The page at a position, 0 to the number of pages less 1.
     #[must_use]
-    pub fn page(&self, at: usize) -> &Page {
+    pub fn page(&self, at: usize) -> &PlaceablePage {
         &self.pages[at]
     }
 
     /// Who used a page, by slice, then by thread.
     #[must_use]
-    pub fn uses(&self, at: usize) -> &[Use] {
+    pub fn uses(&self, at: usize) -> &[PageSliceUse] {
         &self.uses[self.starts[at]..self.starts[at + 1]]
     }
 
     /// Positions of the pages that hold a byte of `bytes` of a region.
     #[must_use]
-    pub fn span(&self, region: RegionIx, bytes: Range<u64>) -> Range<usize> {
+    pub fn page_range(&self, region: RegionIx, bytes: Range<u64>) -> Range<usize> {
         let from = self
             .pages
             .partition_point(|p| (p.region, p.range().end) <= (region, bytes.start));
@@ -218,8 +220,8 @@ impl Pages {
     }
 }
 
-fn use_of(row: &PageUse) -> Use {
-    Use {
+fn slice_use(row: &PageUse) -> PageSliceUse {
+    PageSliceUse {
         slice: row.slice,
         thread: row.thread,
         accesses: row.reads.saturating_add(row.writes),
@@ -227,18 +229,18 @@ fn use_of(row: &PageUse) -> Use {
 }
 
 /// How regions are cut into pages of a size.
-struct Cut<'a> {
+struct PageLayout<'a> {
     regions: &'a [Region],
-    size: PageSize,
+    size: PlacementPageSize,
     /// 4 KiB pages of each region: its size, or more where accesses say so.
     length: BTreeMap<RegionIx, u64>,
 }
 
-impl Cut<'_> {
-    fn new(profile: &Profile, size: PageSize) -> Cut<'_> {
+impl PageLayout<'_> {
+    fn new(profile: &Profile, size: PlacementPageSize) -> PageLayout<'_> {
         let used = profile.pages.iter().map(|r: &PageUse| (r.region, r.page));
         let touched = profile.first_touch.iter();
-        let touched = touched.map(|r: &FirstTouch| (r.region, r.page));
+        let touched = touched.map(|r: &PageFirstTouch| (r.region, r.page));
         let mut length = BTreeMap::new();
         for (region, page) in used.chain(touched) {
             let known = profile.regions.get(region.at());
@@ -247,7 +249,7 @@ impl Cut<'_> {
                 .or_insert_with(|| known.map_or(0, |r| r.size.div_ceil(PAGE_SIZE)));
             *entry = (*entry).max(u64::from(page.0) + 1);
         }
-        Cut {
+        PageLayout {
             regions: &profile.regions,
             size,
             length,
@@ -255,25 +257,25 @@ impl Cut<'_> {
     }
 
     /// Pages of 4 KiB that the first page of this size has before the region begins.
-    fn shift(&self, region: RegionIx) -> u64 {
+    fn alignment_shift(&self, region: RegionIx) -> u64 {
         let address = self.regions.get(region.at()).map_or(0, |r| r.address);
         address / PAGE_SIZE % self.size.small_pages()
     }
 
-    fn block(&self, region: RegionIx, page: PageNo) -> Block {
-        let number = (self.shift(region) + u64::from(page.0)) / self.size.small_pages();
+    fn block(&self, region: RegionIx, page: PageNo) -> PageBlock {
+        let number = (self.alignment_shift(region) + u64::from(page.0)) / self.size.small_pages();
         (region, number)
     }
 
-    fn page(&self, (region, number): Block) -> Page {
-        let (per, shift) = (self.size.small_pages(), self.shift(region));
+    fn page(&self, (region, number): PageBlock) -> PlaceablePage {
+        let (per, shift) = (self.size.small_pages(), self.alignment_shift(region));
         let end = ((number + 1) * per - shift).min(self.length[&region]);
         let first = (number * per).saturating_sub(shift);
-        Page {
+        PlaceablePage {
             region,
             first: PageNo(u32::try_from(first).unwrap_or(u32::MAX)),
             count: u32::try_from(end - first).unwrap_or(u32::MAX),
-            ..Page::default()
+            ..PlaceablePage::default()
         }
     }
 }

@@ -1,32 +1,35 @@
 use super::*;
-use crate::map::data::{Page, Use};
+use crate::map::data::{PageSliceUse, PlaceablePage};
 use crate::topology::load;
 use hither_profile::{SliceIx, ThreadIx};
 
 /// Two nodes, each with one L3, two cores with an L2 and two units in each. Threads 0 and 1
 /// share a core, 2 is on the other core of their node, 3 on the other node.
 struct Example {
-    tree: Tree,
-    cost: Cost,
-    comm: Graph,
-    pages: Pages,
+    tree: TopologyTree,
+    cost: PuDistances,
+    comm: CommGraph,
+    pages: PlaceablePages,
 }
 
 fn example() -> Example {
     let topology = load("node:2 l3:1 l2:2 core:1 pu:2").unwrap();
-    let tree = Tree::new(&topology, |_| true).unwrap();
+    let tree = TopologyTree::new(&topology, |_| true).unwrap();
     let uses = |list: &[(u32, u64)]| {
-        let each = list.iter().map(|&(thread, accesses)| Use {
+        let each = list.iter().map(|&(thread, accesses)| PageSliceUse {
             slice: SliceIx(0),
             thread: ThreadIx(thread),
             accesses,
         });
-        (Page::default(), each.collect::<Vec<Use>>())
+        (
+            PlaceablePage::default(),
+            each.collect::<Vec<PageSliceUse>>(),
+        )
     };
     Example {
-        cost: Cost::hops(&tree),
-        comm: Graph::new(4, [(0, 1, 1), (0, 2, 2), (0, 3, 5)]),
-        pages: Pages::new([uses(&[(0, 6), (3, 2)]), uses(&[(3, 2)])]),
+        cost: PuDistances::from_hops(&tree),
+        comm: CommGraph::new(4, [(0, 1, 1), (0, 2, 2), (0, 3, 5)]),
+        pages: PlaceablePages::new([uses(&[(0, 6), (3, 2)]), uses(&[(3, 2)])]),
         tree,
     }
 }
@@ -35,8 +38,8 @@ const THREADS: [u32; 4] = [0, 1, 2, 4];
 const NODES: [NodeIx; 2] = [NodeIx(0), NodeIx(0)];
 
 impl Example {
-    fn placed<'a>(&'a self, threads: &'a [u32], nodes: &'a [NodeIx]) -> Placed<'a> {
-        Placed {
+    fn placed<'a>(&'a self, threads: &'a [u32], nodes: &'a [NodeIx]) -> PlacedRun<'a> {
+        PlacedRun {
             tree: &self.tree,
             cost: &self.cost,
             comm: &self.comm,
@@ -50,14 +53,14 @@ impl Example {
 #[test]
 fn objective_is_hops_times_events() {
     let x = example();
-    assert_eq!(state(&x.placed(&THREADS, &NODES)).objective, 40);
+    assert_eq!(placement_quality(&x.placed(&THREADS, &NODES)).objective, 40);
 }
 
 /// Of 8 events 1 stays in a core, 1 + 2 in an L3 and node, all 8 in the machine.
 #[test]
 fn communication_is_where_both_threads_are() {
     let x = example();
-    let got = state(&x.placed(&THREADS, &NODES)).communication;
+    let got = placement_quality(&x.placed(&THREADS, &NODES)).communication;
     let row = |name: &str| {
         let found = got.iter().find(|l| l.level == name);
         found.map(|l| (l.inside * 8.0, l.closest * 8.0))
@@ -80,7 +83,7 @@ fn communication_is_where_both_threads_are() {
 fn caches_are_weighed_by_their_threads() {
     let x = example();
     let expected = [("L3", 2, 37.5), ("L2", 4, 125.0)];
-    let got = state(&x.placed(&THREADS, &NODES)).caches;
+    let got = placement_quality(&x.placed(&THREADS, &NODES)).caches;
     let got: Vec<_> = got.iter().map(|c| (c.level, c.caches, c.balance)).collect();
     assert_eq!(got, expected);
 }
@@ -90,7 +93,7 @@ fn caches_are_weighed_by_their_threads() {
 #[test]
 fn remote_accesses_come_from_other_nodes() {
     let x = example();
-    let remote = |nodes: &[NodeIx]| state(&x.placed(&THREADS, nodes)).remote;
+    let remote = |nodes: &[NodeIx]| placement_quality(&x.placed(&THREADS, nodes)).remote;
     assert_eq!(remote(&NODES), Some(0.4));
     assert_eq!(remote(&[NodeIx(0), NodeIx(1)]), Some(0.2));
     assert_eq!(remote(&[NodeIx(1), NodeIx(0)]), Some(0.8));
@@ -102,26 +105,26 @@ fn moves_are_what_differs() {
     let after_nodes = [NodeIx(0), NodeIx(1)];
     let before = x.placed(&THREADS, &NODES);
     let after = x.placed(&[0, 1, 2, 3], &after_nodes);
-    let got = explain(Some(&before), &after);
+    let got = explain_placement(Some(&before), &after);
     assert_eq!((got.threads_moved, got.threads), (1, 4));
     assert_eq!((got.pages_moved, got.pages), (1, 2));
-    assert_eq!(got.before, Some(state(&before)));
-    let unknown = explain(None, &after);
+    assert_eq!(got.before, Some(placement_quality(&before)));
+    let unknown = explain_placement(None, &after);
     assert_eq!((unknown.threads_moved, unknown.pages_moved), (4, 2));
-    let same = explain(Some(&after), &after);
+    let same = explain_placement(Some(&after), &after);
     assert_eq!((same.threads_moved, same.pages_moved), (0, 0));
 }
 
 #[test]
 fn nothing_to_explain_is_no_division_by_zero() {
     let x = example();
-    let silent = Graph::new(4, []);
-    let placed = Placed {
+    let silent = CommGraph::new(4, []);
+    let placed = PlacedRun {
         comm: &silent,
         pages: None,
         ..x.placed(&THREADS, &NODES)
     };
-    let got = explain(None, &placed);
+    let got = explain_placement(None, &placed);
     assert_eq!(
         (got.after.objective, got.after.remote, got.pages),
         (0, None, 0)

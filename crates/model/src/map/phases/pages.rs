@@ -5,8 +5,10 @@
 //! one is near. In each window the data policy places the pages used in it; the others
 //! stay. A page is first placed in the window of its first use, which is no move: until then
 //! it has no memory. A policy that follows time, as `kmaf` does, sees one window at a time.
-use super::{Limits, Stage};
-use crate::map::data::{DataPolicy, DataProblem, Page, Pages, Touch, Use};
+use super::{MigrationLimits, ThreadStage};
+use crate::map::data::{
+    DataPolicy, DataProblem, FirstAccess, PageSliceUse, PlaceablePage, PlaceablePages,
+};
 use hither_profile::{Nanos, NodeIx, Slice, SliceIx, ThreadIx};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -34,7 +36,7 @@ pub struct PagePlan {
 impl PagePlan {
     /// The first place of each of so many pages.
     #[must_use]
-    pub fn initial(&self, pages: usize) -> Vec<Option<NodeIx>> {
+    pub fn initial_nodes(&self, pages: usize) -> Vec<Option<NodeIx>> {
         let mut place = vec![None; pages];
         for (page, node) in self.steps.iter().flat_map(|s| &s.placed) {
             place[*page] = Some(*node);
@@ -44,7 +46,7 @@ impl PagePlan {
 
     /// Moves of all pages together.
     #[must_use]
-    pub fn moves(&self) -> usize {
+    pub fn total_moves(&self) -> usize {
         self.steps.iter().map(|s| s.moved.len()).sum()
     }
 }
@@ -58,12 +60,12 @@ impl PagePlan {
 pub fn plan_pages(
     problem: &DataProblem,
     policy: &dyn DataPolicy,
-    stages: &[Stage],
+    stages: &[ThreadStage],
     slices: &[Slice],
     whole_run: bool,
-    limits: &Limits,
+    limits: &MigrationLimits,
 ) -> Result<PagePlan, String> {
-    let time = Timeline::new(stages, slices, whole_run);
+    let time = StageTimeline::new(stages, slices, whole_run);
     let threads: Vec<u32> = stages.iter().flat_map(|s| s.threads.clone()).collect();
     let mut place: Vec<Option<NodeIx>> = vec![None; problem.pages.len()];
     let mut plan = PagePlan::default();
@@ -71,7 +73,7 @@ pub fn plan_pages(
         let present: Vec<usize> = (0..place.len())
             .filter(|&p| place[p].is_some() || is_used(problem.pages, p, &window))
             .collect();
-        let part = time.part(problem.pages, &present, &window);
+        let part = time.pages_in_window(problem.pages, &present, &window);
         let current: Vec<Option<NodeIx>> = present.iter().map(|&p| place[p]).collect();
         let fixed: Vec<Option<NodeIx>> = present
             .iter()
@@ -90,7 +92,7 @@ pub fn plan_pages(
         })?;
         let mut step = PageStep {
             slice: window.start,
-            start: time.of(window.start),
+            start: time.start_of(window.start),
             ..PageStep::default()
         };
         for (&page, node) in present.iter().zip(nodes) {
@@ -107,7 +109,7 @@ pub fn plan_pages(
 
 /// Whether a page is used or first touched in a window. One of which nothing is known
 /// belongs to the first.
-fn is_used(pages: &Pages, page: usize, window: &Range<SliceIx>) -> bool {
+fn is_used(pages: &PlaceablePages, page: usize, window: &Range<SliceIx>) -> bool {
     let touch = pages.page(page).touch.map(|t| t.slice);
     let uses = pages.uses(page);
     let mut known = uses.iter().map(|u| u.slice).chain(touch).peekable();
@@ -118,16 +120,20 @@ fn is_used(pages: &Pages, page: usize, window: &Range<SliceIx>) -> bool {
 }
 
 /// When slices are and which stage they belong to.
-struct Timeline<'a> {
-    stages: &'a [Stage],
+struct StageTimeline<'a> {
+    stages: &'a [ThreadStage],
     slices: &'a [Slice],
     /// The stage that all uses belong to, when slices are not known.
     only: Option<usize>,
     threads: usize,
 }
 
-impl Timeline<'_> {
-    fn new<'a>(stages: &'a [Stage], slices: &'a [Slice], whole_run: bool) -> Timeline<'a> {
+impl StageTimeline<'_> {
+    fn new<'a>(
+        stages: &'a [ThreadStage],
+        slices: &'a [Slice],
+        whole_run: bool,
+    ) -> StageTimeline<'a> {
         let end = slices
             .last()
             .map_or(0, |s| s.start.saturating_add(s.length));
@@ -137,7 +143,7 @@ impl Timeline<'_> {
         };
         // The first of several that last as long.
         let longest = (0..stages.len()).rev().max_by_key(|&at| length(at));
-        Timeline {
+        StageTimeline {
             stages,
             slices,
             only: longest.filter(|_| whole_run),
@@ -145,12 +151,12 @@ impl Timeline<'_> {
         }
     }
 
-    fn of(&self, slice: SliceIx) -> Nanos {
+    fn start_of(&self, slice: SliceIx) -> Nanos {
         self.slices.get(slice.at()).map_or(0, |s| s.start)
     }
 
     /// The windows, in order; together they are the whole run.
-    fn windows(&self, pages: &Pages, interval: Nanos) -> Vec<Range<SliceIx>> {
+    fn windows(&self, pages: &PlaceablePages, interval: Nanos) -> Vec<Range<SliceIx>> {
         let uses = (0..pages.len())
             .flat_map(|p| pages.uses(p))
             .map(|u| u.slice);
@@ -158,7 +164,7 @@ impl Timeline<'_> {
         let mut out = Vec::new();
         let mut from = SliceIx(0);
         loop {
-            let earliest = self.of(from).saturating_add(interval);
+            let earliest = self.start_of(from).saturating_add(interval);
             let latest = earliest.saturating_add(interval);
             let migrations = self.stages.iter().map(|s| s.start);
             let cut = migrations
@@ -166,7 +172,7 @@ impl Timeline<'_> {
                 .min()
                 .unwrap_or(earliest);
             let later = steps.range(SliceIx(from.0.saturating_add(1))..);
-            let Some(next) = later.copied().find(|s| self.of(*s) >= cut) else {
+            let Some(next) = later.copied().find(|s| self.start_of(*s) >= cut) else {
                 out.push(from..SliceIx(u32::MAX));
                 return out;
             };
@@ -177,19 +183,24 @@ impl Timeline<'_> {
 
     /// Some pages with their uses in a window. Thread t in stage k is given the number
     /// k T + t, so that accesses come from where the thread is at that time.
-    fn part(&self, pages: &Pages, which: &[usize], window: &Range<SliceIx>) -> Pages {
-        Pages::new(which.iter().map(|&p| {
+    fn pages_in_window(
+        &self,
+        pages: &PlaceablePages,
+        which: &[usize],
+        window: &Range<SliceIx>,
+    ) -> PlaceablePages {
+        PlaceablePages::new(which.iter().map(|&p| {
             let touch = pages.page(p).touch.and_then(|t| {
-                let thread = self.number(t.slice, t.thread)?;
-                Some(Touch { thread, ..t })
+                let thread = self.staged_thread(t.slice, t.thread)?;
+                Some(FirstAccess { thread, ..t })
             });
             let uses = pages.uses(p).iter().filter(|u| window.contains(&u.slice));
             let uses = uses.filter_map(|u| {
-                let thread = self.number(u.slice, u.thread)?;
-                Some(Use { thread, ..*u })
+                let thread = self.staged_thread(u.slice, u.thread)?;
+                Some(PageSliceUse { thread, ..*u })
             });
             (
-                Page {
+                PlaceablePage {
                     touch,
                     ..*pages.page(p)
                 },
@@ -199,7 +210,7 @@ impl Timeline<'_> {
     }
 
     /// `None` for a thread that does not exist.
-    fn number(&self, slice: SliceIx, thread: ThreadIx) -> Option<ThreadIx> {
+    fn staged_thread(&self, slice: SliceIx, thread: ThreadIx) -> Option<ThreadIx> {
         let begun = self.stages.partition_point(|s| s.slice <= slice);
         let stage = self.only.unwrap_or(begun.saturating_sub(1));
         let number = stage * self.threads + thread.at();

@@ -1,16 +1,19 @@
 //! OPT's five conditions one by one, and pages over time.
 use super::*;
-use crate::map::data::{DataPolicy, DataProblem, Interleave, MostAccess, Page, Pages, Touch, Use};
-use crate::map::Cost;
-use crate::topology::Tree;
-use hither_profile::{Comm, NodeIx, PageNo, RegionIx, Slice, Thread, ThreadIx};
+use crate::map::data::{
+    DataPolicy, DataProblem, FirstAccess, InterleavePolicy, MostAccessPolicy, PageSliceUse,
+    PlaceablePage, PlaceablePages,
+};
+use crate::map::PuDistances;
+use crate::topology::TopologyTree;
+use hither_profile::{NodeIx, PageNo, PairComm, RegionIx, Slice, Thread, ThreadIx};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
 /// Four threads; pairs 0-1 and 2-3 ("a"), or 0-2 and 1-3 ("b"), or nobody, with so many
 /// events per pair.
-fn phase(kind: char, from_ms: u64, to_ms: u64, events: u64) -> Phase {
+fn phase(kind: char, from_ms: u64, to_ms: u64, events: u64) -> PhaseCommunication {
     let mut matrix = CommMatrix::new(4);
     let pairs: &[(usize, usize)] = match kind {
         'a' => &[(0, 1), (2, 3)],
@@ -20,7 +23,7 @@ fn phase(kind: char, from_ms: u64, to_ms: u64, events: u64) -> Phase {
     for &(i, j) in pairs {
         matrix.add(i, j, events);
     }
-    Phase {
+    PhaseCommunication {
         slices: (from_ms / 10) as usize..(to_ms / 10) as usize,
         start: from_ms * MS,
         length: (to_ms - from_ms) * MS,
@@ -29,7 +32,7 @@ fn phase(kind: char, from_ms: u64, to_ms: u64, events: u64) -> Phase {
 }
 
 /// Pairs side by side.
-fn pairs_together(matrix: &CommMatrix, _: Option<&[u32]>) -> Result<Assignment, String> {
+fn pairs_together(matrix: &CommMatrix, _: Option<&[u32]>) -> Result<PuAssignment, String> {
     let b = matrix.get(0, 2) > matrix.get(0, 1);
     Ok(if b {
         vec![0, 2, 1, 3]
@@ -39,7 +42,7 @@ fn pairs_together(matrix: &CommMatrix, _: Option<&[u32]>) -> Result<Assignment, 
 }
 
 /// (first slice, phase) of every stage.
-fn stages(phases: &[Phase], limits: &Limits) -> Vec<(u32, Option<usize>)> {
+fn stages(phases: &[PhaseCommunication], limits: &MigrationLimits) -> Vec<(u32, Option<usize>)> {
     let plan = plan_threads(phases, limits, pairs_together).unwrap();
     plan.stages.iter().map(|s| (s.slice.0, s.phase)).collect()
 }
@@ -49,7 +52,7 @@ fn stages(phases: &[Phase], limits: &Limits) -> Vec<(u32, Option<usize>)> {
 #[test]
 fn threads_move_when_all_conditions_hold() {
     let phases = [phase('a', 0, 2000, 9000), phase('b', 2000, 4000, 9000)];
-    let plan = plan_threads(&phases, &Limits::default(), pairs_together).unwrap();
+    let plan = plan_threads(&phases, &MigrationLimits::default(), pairs_together).unwrap();
     let [before, after] = &plan.stages[..] else {
         panic!("{plan:?}");
     };
@@ -63,17 +66,17 @@ fn threads_move_when_all_conditions_hold() {
     );
     assert_eq!((after.slice, after.moved), (SliceIx(200), 2));
     let c = &plan.conditions[1];
-    assert!(c.hold());
+    assert!(c.allow_migration());
     assert_eq!((c.heterogeneity_value, c.amount_value), (1875.0, 1125.0));
-    assert!(!plan.conditions[0].phase_changed && !plan.conditions[0].hold());
+    assert!(!plan.conditions[0].phase_changed && !plan.conditions[0].allow_migration());
 }
 
 #[test]
 fn condition_2_heterogeneity_is_above_its_limit() {
     let phases = [phase('a', 0, 2000, 9000), phase('b', 2000, 4000, 9000)];
-    let with = |heterogeneity| Limits {
+    let with = |heterogeneity| MigrationLimits {
         heterogeneity,
-        ..Limits::default()
+        ..MigrationLimits::default()
     };
     assert_eq!(
         stages(&phases, &with(1874.9)),
@@ -92,14 +95,14 @@ fn condition_3_migrations_are_a_second_apart() {
             phase('a', third, 4000, 9000),
         ]
     };
-    let limits = Limits::default();
+    let limits = MigrationLimits::default();
     assert_eq!(stages(&at(1990), &limits), [(0, Some(0)), (100, Some(1))]);
     let refused = plan_threads(&at(1990), &limits, pairs_together).unwrap();
     assert!(!refused.conditions[2].time);
     assert_eq!(refused.conditions[2].mapping_differs, None);
     let all = [(0, Some(0)), (100, Some(1)), (200, Some(2))];
     assert_eq!(stages(&at(2000), &limits), all);
-    let quick = Limits {
+    let quick = MigrationLimits {
         thread_interval: 990 * MS,
         ..limits
     };
@@ -110,11 +113,14 @@ fn condition_3_migrations_are_a_second_apart() {
 #[test]
 fn condition_4_enough_communication_per_second() {
     let with = |events| [phase('a', 0, 2000, 9000), phase('b', 2000, 4000, events)];
-    assert_eq!(stages(&with(1200), &Limits::default()), [(0, Some(0))]);
-    assert_eq!(stages(&with(1204), &Limits::default()).len(), 2);
-    let modest = Limits {
+    assert_eq!(
+        stages(&with(1200), &MigrationLimits::default()),
+        [(0, Some(0))]
+    );
+    assert_eq!(stages(&with(1204), &MigrationLimits::default()).len(), 2);
+    let modest = MigrationLimits {
         amount: 149.0,
-        ..Limits::default()
+        ..MigrationLimits::default()
     };
     assert_eq!(stages(&with(1200), &modest).len(), 2);
 }
@@ -122,7 +128,7 @@ fn condition_4_enough_communication_per_second() {
 #[test]
 fn condition_5_the_mapping_is_another() {
     let phases = [phase('a', 0, 2000, 9000), phase('a', 2000, 4000, 99000)];
-    let plan = plan_threads(&phases, &Limits::default(), pairs_together).unwrap();
+    let plan = plan_threads(&phases, &MigrationLimits::default(), pairs_together).unwrap();
     assert_eq!(plan.stages.len(), 1);
     assert_eq!(plan.conditions[1].mapping_differs, Some(false));
 }
@@ -136,12 +142,12 @@ fn a_run_starts_with_the_first_mapping_calculated() {
         phase('a', 4000, 6000, 9000),
     ];
     assert_eq!(
-        stages(&quiet, &Limits::default()),
+        stages(&quiet, &MigrationLimits::default()),
         [(0, Some(1)), (400, Some(2))]
     );
     // Nothing is worth a mapping of its own: all together decide, here b with 90 of 150.
     let little = [phase('a', 0, 2000, 60), phase('b', 2000, 4000, 90)];
-    let plan = plan_threads(&little, &Limits::default(), pairs_together).unwrap();
+    let plan = plan_threads(&little, &MigrationLimits::default(), pairs_together).unwrap();
     assert_eq!(plan.stages.len(), 1);
     assert_eq!((plan.stages[0].phase, plan.stages[0].threads[1]), (None, 2));
 }
@@ -150,21 +156,23 @@ fn a_run_starts_with_the_first_mapping_calculated() {
 fn mapping_starts_from_the_one_in_use_and_its_errors_come_through() {
     let phases = [phase('a', 0, 2000, 9000), phase('b', 2000, 4000, 9000)];
     let mut seen = Vec::new();
-    let plan = plan_threads(&phases, &Limits::default(), |m, now| {
+    let plan = plan_threads(&phases, &MigrationLimits::default(), |m, now| {
         seen.push(now.map(<[u32]>::to_vec));
         pairs_together(m, now)
     });
     assert!(plan.is_ok());
     assert_eq!(seen, [None, Some(vec![0, 1, 2, 3])]);
-    let failed = plan_threads(&phases, &Limits::default(), |_, _| Err("no".to_owned()));
+    let failed = plan_threads(&phases, &MigrationLimits::default(), |_, _| {
+        Err("no".to_owned())
+    });
     assert_eq!(failed, Err("no".to_owned()));
-    assert!(plan_threads(&[], &Limits::default(), |_, _| Ok(vec![])).is_ok());
+    assert!(plan_threads(&[], &MigrationLimits::default(), |_, _| Ok(vec![])).is_ok());
 }
 
 /// Slices of 10 ms, the second phase from slice 2 on.
 #[test]
 fn phases_have_their_own_communication() {
-    let comm = |slice: u32, events| Comm {
+    let comm = |slice: u32, events| PairComm {
         slice: SliceIx(slice),
         i: ThreadIx(0),
         j: ThreadIx(1),
@@ -176,8 +184,8 @@ fn phases_have_their_own_communication() {
         comm: vec![comm(0, 1), comm(1, 2), comm(2, 4), comm(4, 8)],
         ..Profile::default()
     };
-    let got = phases_of(&profile, &[0..2, 2..5]);
-    let of = |p: &Phase| (p.start, p.length, p.matrix.get(1, 0));
+    let got = phases_of_profile(&profile, &[0..2, 2..5]);
+    let of = |p: &PhaseCommunication| (p.start, p.length, p.matrix.get(1, 0));
     assert_eq!(of(&got[0]), (0, 2_000 * MS, 3));
     assert_eq!(of(&got[1]), (2_000 * MS, 3_000 * MS, 12));
 }
@@ -191,8 +199,8 @@ fn seconds(count: u64) -> Vec<Slice> {
     (0..count).map(slice).collect()
 }
 
-fn stage(second: u32, threads: &[u32]) -> Stage {
-    Stage {
+fn stage(second: u32, threads: &[u32]) -> ThreadStage {
+    ThreadStage {
         slice: SliceIx(second),
         start: u64::from(second) * 1000 * MS,
         phase: None,
@@ -202,23 +210,27 @@ fn stage(second: u32, threads: &[u32]) -> Stage {
 }
 
 /// A page first touched by thread 0, with uses `(seconds, thread, accesses in each)`.
-fn page(number: u32, touched: u32, uses: &[(Range<u32>, u32, u64)]) -> (Page, Vec<Use>) {
+fn page(
+    number: u32,
+    touched: u32,
+    uses: &[(Range<u32>, u32, u64)],
+) -> (PlaceablePage, Vec<PageSliceUse>) {
     let each = uses.iter().flat_map(|(seconds, thread, accesses)| {
-        let use_in = move |s| Use {
+        let use_in = move |s| PageSliceUse {
             slice: SliceIx(s),
             thread: ThreadIx(*thread),
             accesses: *accesses,
         };
         seconds.clone().map(use_in)
     });
-    let mut uses: Vec<Use> = each.collect();
+    let mut uses: Vec<PageSliceUse> = each.collect();
     uses.sort_by_key(|u| (u.slice, u.thread));
-    let page = Page {
+    let page = PlaceablePage {
         region: RegionIx(0),
         first: PageNo(number),
         count: 1,
         number,
-        touch: Some(Touch {
+        touch: Some(FirstAccess {
             slice: SliceIx(touched),
             thread: ThreadIx(0),
         }),
@@ -229,22 +241,27 @@ fn page(number: u32, touched: u32, uses: &[(Range<u32>, u32, u64)]) -> (Page, Ve
 /// Steps of a plan for two threads on two nodes, as (second, placed, moved).
 type Steps = Vec<(u32, Vec<(usize, u32)>, Vec<(usize, u32)>)>;
 
-fn plan(pages: &Pages, stages: &[Stage], whole_run: bool, limits: &Limits) -> PagePlan {
-    plan_with(&MostAccess, pages, stages, whole_run, limits)
+fn plan(
+    pages: &PlaceablePages,
+    stages: &[ThreadStage],
+    whole_run: bool,
+    limits: &MigrationLimits,
+) -> PagePlan {
+    plan_with(&MostAccessPolicy, pages, stages, whole_run, limits)
 }
 
 fn plan_with(
     policy: &dyn DataPolicy,
-    pages: &Pages,
-    stages: &[Stage],
+    pages: &PlaceablePages,
+    stages: &[ThreadStage],
     whole_run: bool,
-    limits: &Limits,
+    limits: &MigrationLimits,
 ) -> PagePlan {
     let topology = crate::topology::load("node:2 pu:1").unwrap();
-    let tree = Tree::new(&topology, |_| true).unwrap();
+    let tree = TopologyTree::new(&topology, |_| true).unwrap();
     let problem = DataProblem {
         tree: &tree,
-        cost: &Cost::hops(&tree),
+        cost: &PuDistances::from_hops(&tree),
         threads: &[],
         pages,
         capacity: &[u64::MAX, u64::MAX],
@@ -265,27 +282,32 @@ fn steps(plan: &PagePlan) -> Steps {
 /// touched by thread 0 and never counted.
 #[test]
 fn pages_follow_their_users_every_ten_seconds() {
-    let pages = Pages::new([
+    let pages = PlaceablePages::new([
         page(0, 0, &[(0..10, 0, 1), (10..30, 1, 1)]),
         page(1, 0, &[(0..4, 0, 1), (4..10, 1, 1)]),
         page(2, 12, &[(12..14, 1, 1)]),
         page(3, 20, &[]),
     ]);
-    let got = plan(&pages, &[stage(0, &[0, 1])], false, &Limits::default());
+    let got = plan(
+        &pages,
+        &[stage(0, &[0, 1])],
+        false,
+        &MigrationLimits::default(),
+    );
     let expected: Steps = vec![
         (0, vec![(0, 0), (1, 1)], vec![]),
         (10, vec![(2, 1)], vec![(0, 1)]),
         (20, vec![(3, 0)], vec![]),
     ];
     assert_eq!(steps(&got), expected);
-    assert_eq!(got.moves(), 1);
+    assert_eq!(got.total_moves(), 1);
     let first = [
         Some(NodeIx(0)),
         Some(NodeIx(1)),
         Some(NodeIx(1)),
         Some(NodeIx(0)),
     ];
-    assert_eq!(got.initial(4), first);
+    assert_eq!(got.initial_nodes(4), first);
 }
 
 /// Threads 0 and 1 change places at 13 s: the window that may begin at 10 s waits for it.
@@ -293,9 +315,9 @@ fn pages_follow_their_users_every_ten_seconds() {
 /// then: page 0 is used from node 0 for 5 s and from node 1 for 8 s.
 #[test]
 fn pages_know_where_the_threads_are() {
-    let pages = Pages::new([page(0, 0, &[(0..30, 0, 1)])]);
+    let pages = PlaceablePages::new([page(0, 0, &[(0..30, 0, 1)])]);
     let stages = [stage(0, &[0, 1]), stage(13, &[1, 0])];
-    let got = plan(&pages, &stages, false, &Limits::default());
+    let got = plan(&pages, &stages, false, &MigrationLimits::default());
     let expected: Steps = vec![
         (0, vec![(0, 0)], vec![]),
         (13, vec![], vec![(0, 1)]),
@@ -303,7 +325,7 @@ fn pages_know_where_the_threads_are() {
     ];
     assert_eq!(steps(&got), expected);
     let stages = [stage(0, &[0, 1]), stage(5, &[1, 0]), stage(13, &[0, 1])];
-    let got = plan(&pages, &stages, false, &Limits::default());
+    let got = plan(&pages, &stages, false, &MigrationLimits::default());
     let expected: Steps = vec![
         (0, vec![(0, 1)], vec![]),
         (13, vec![], vec![(0, 0)]),
@@ -315,23 +337,23 @@ fn pages_know_where_the_threads_are() {
 /// Pages used at different times keep their turns: interleaving never moves one.
 #[test]
 fn interleaved_pages_stay() {
-    let pages = Pages::new([
+    let pages = PlaceablePages::new([
         page(0, 0, &[(0..30, 0, 1)]),
         page(1, 0, &[(0..5, 0, 1)]),
         page(2, 0, &[(12..25, 0, 1)]),
     ]);
-    let (stages, limits) = ([stage(0, &[0, 1])], Limits::default());
-    let got = plan_with(&Interleave, &pages, &stages, false, &limits);
-    assert_eq!(got.moves(), 0);
-    assert_eq!(got.initial(3), [0, 1, 0].map(|n| Some(NodeIx(n))));
+    let (stages, limits) = ([stage(0, &[0, 1])], MigrationLimits::default());
+    let got = plan_with(&InterleavePolicy, &pages, &stages, false, &limits);
+    assert_eq!(got.total_moves(), 0);
+    assert_eq!(got.initial_nodes(3), [0, 1, 0].map(|n| Some(NodeIx(n))));
 }
 
 /// Without slices everything belongs to the stage that lasts longest: the second.
 #[test]
 fn pages_of_the_whole_run_are_placed_once() {
-    let pages = Pages::new([page(0, 0, &[(0..1, 0, 9)])]);
+    let pages = PlaceablePages::new([page(0, 0, &[(0..1, 0, 9)])]);
     let stages = [stage(0, &[0, 1]), stage(13, &[1, 0])];
-    let got = plan(&pages, &stages, true, &Limits::default());
+    let got = plan(&pages, &stages, true, &MigrationLimits::default());
     assert_eq!(steps(&got), [(0, vec![(0, 1)], vec![])]);
 }
 
@@ -351,9 +373,9 @@ proptest! {
             let own: Vec<_> = own.map(|&(_, s, t, n)| (s..s + 1, t, n)).collect();
             page(number, 0, &own)
         };
-        let pages = Pages::new((0..3).map(of));
+        let pages = PlaceablePages::new((0..3).map(of));
         let stages = [stage(0, &[0, 1]), stage(swap, &[1, 0])];
-        let limits = Limits { page_interval: interval * 1000 * MS, ..Limits::default() };
+        let limits = MigrationLimits { page_interval: interval * 1000 * MS, ..MigrationLimits::default() };
         let plan = plan(&pages, &stages, false, &limits);
         for pair in plan.steps.windows(2) {
             prop_assert!(pair[1].start - pair[0].start >= limits.page_interval);

@@ -1,23 +1,23 @@
 //! Iterated local search (Lourenco, Martin, Stutzle, "Iterated local search", 2003): a few
 //! swaps of threads near one another, local search around them, and back if that was for the
 //! worse.
-use super::state::{Change, State};
-use super::swap::{drain, threads_of, undo_of, Queue};
+use super::state::{SearchMove, SearchState};
+use super::swap::{improve_queued, inverse_move, moved_threads, ThreadQueue};
 use crate::rng::Rng;
 
 /// Kicks until the steps are spent.
-pub fn kick(state: &mut State, rng: &mut Rng, limit: u64) {
+pub fn iterated_local_search(state: &mut SearchState, rng: &mut Rng, limit: u64) {
     let n = state.at.len();
     if n < 2 || state.homes.len() < 2 {
         return;
     }
-    let mut queue = Queue::new(n);
+    let mut queue = ThreadQueue::new(n);
     let mut log = Vec::new();
     while state.steps < limit {
         let before = state.value;
         log.clear();
-        shake(state, rng, &mut queue, &mut log);
-        drain(state, &mut queue, u64::MAX, &mut log);
+        perturb(state, rng, &mut queue, &mut log);
+        improve_queued(state, &mut queue, u64::MAX, &mut log);
         if state.value > before {
             for &change in log.iter().rev() {
                 state.apply(change);
@@ -27,21 +27,26 @@ pub fn kick(state: &mut State, rng: &mut Rng, limit: u64) {
     }
 }
 
-fn shake(state: &mut State, rng: &mut Rng, queue: &mut Queue, log: &mut Vec<Change>) {
+fn perturb(
+    state: &mut SearchState,
+    rng: &mut Rng,
+    queue: &mut ThreadQueue,
+    log: &mut Vec<SearchMove>,
+) {
     let mut u = rng.below(state.at.len());
     for _ in 0..2 + rng.below(3) {
         let change = random_change(state, u, rng);
         if let Some(change) = change {
-            log.push(undo_of(state, change));
+            log.push(inverse_move(state, change));
             state.apply(change);
-            for t in threads_of(change) {
+            for t in moved_threads(change) {
                 queue.push_around(state, t);
             }
         }
         // The next one is near, so that all of them together can be for the better.
-        let [a, b] = change.map_or([u as u32; 2], threads_of);
+        let [a, b] = change.map_or([u as u32; 2], moved_threads);
         u = if rng.below(2) == 0 { a } else { b } as usize;
-        let row = state.links.of(u);
+        let row = state.links.neighbours(u);
         if !row.is_empty() && rng.below(4) > 0 {
             u = row[rng.below(row.len())].to as usize;
         }
@@ -50,9 +55,9 @@ fn shake(state: &mut State, rng: &mut Rng, queue: &mut Queue, log: &mut Vec<Chan
 
 /// Thread u goes to where one of its partners is, in exchange for another from there, or
 /// swaps with any thread.
-fn random_change(state: &State, u: usize, rng: &mut Rng) -> Option<Change> {
+fn random_change(state: &SearchState, u: usize, rng: &mut Rng) -> Option<SearchMove> {
     let n = state.at.len();
-    let row = state.links.of(u);
+    let row = state.links.neighbours(u);
     let home = if row.is_empty() || rng.below(4) == 0 {
         state.at[rng.below(n)]
     } else {
@@ -61,9 +66,12 @@ fn random_change(state: &State, u: usize, rng: &mut Rng) -> Option<Change> {
     if home == state.at[u] {
         return None;
     }
-    if state.free(home) > 0 {
-        return Some(Change::Move(u as u32, home));
+    if state.free_places(home) > 0 {
+        return Some(SearchMove::Move(u as u32, home));
     }
     let members = &state.members[home as usize];
-    Some(Change::Swap(u as u32, members[rng.below(members.len())]))
+    Some(SearchMove::Swap(
+        u as u32,
+        members[rng.below(members.len())],
+    ))
 }

@@ -1,40 +1,40 @@
 //! The communication graph as the search uses it: signed weights, scaled down so that no
 //! sum of weight times distance leaves an i64, and parts of it cut out or contracted.
-use crate::map::Graph;
+use crate::map::CommGraph;
 
 /// One direction of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct CsrEdge {
     pub to: u32,
     pub weight: i64,
 }
 
 /// A symmetric weighted graph; rows one after the other.
 #[derive(Clone, Debug, Default)]
-pub struct Links {
+pub struct CsrGraph {
     pub start: Vec<u32>,
-    pub link: Vec<Link>,
+    pub link: Vec<CsrEdge>,
 }
 
 /// Sums of weight times distance stay below this.
 const LIMIT: u128 = 1 << 60;
 
-impl Links {
+impl CsrGraph {
     /// Weights lose the low bits that sums up to `far` times their total have no room for.
     #[must_use]
-    pub fn new(comm: &Graph, far: u32) -> Links {
+    pub fn new(comm: &CommGraph, far: u32) -> CsrGraph {
         let total: u128 = comm.pairs().map(|(_, _, w)| u128::from(w)).sum();
         let mut shift = 0;
         while (2 * total * u128::from(far.max(1))) >> shift >= LIMIT {
             shift += 1;
         }
-        let mut links = Links {
+        let mut links = CsrGraph {
             start: Vec::with_capacity(comm.threads() + 1),
-            link: Vec::with_capacity(comm.entries()),
+            link: Vec::with_capacity(comm.edge_entries()),
         };
         links.start.push(0);
         for i in 0..comm.threads() {
-            let row = comm.row(i).map(|(to, w)| Link {
+            let row = comm.neighbours(i).map(|(to, w)| CsrEdge {
                 to: to as u32,
                 weight: (w >> shift) as i64,
             });
@@ -50,27 +50,27 @@ impl Links {
     }
 
     #[must_use]
-    pub fn of(&self, vertex: usize) -> &[Link] {
+    pub fn neighbours(&self, vertex: usize) -> &[CsrEdge] {
         &self.link[self.start[vertex] as usize..self.start[vertex + 1] as usize]
     }
 
     /// The part between `members`, numbered by their position there. `place` is scratch, one
     /// per vertex of the whole, all `u32::MAX`, and is so again afterwards.
     #[must_use]
-    pub fn part(&self, members: &[u32], place: &mut [u32]) -> Links {
+    pub fn induced_subgraph(&self, members: &[u32], place: &mut [u32]) -> CsrGraph {
         for (at, &member) in members.iter().enumerate() {
             place[member as usize] = at as u32;
         }
-        let mut part = Links {
+        let mut part = CsrGraph {
             start: Vec::with_capacity(members.len() + 1),
             link: Vec::new(),
         };
         part.start.push(0);
         for &member in members {
-            for l in self.of(member as usize) {
+            for l in self.neighbours(member as usize) {
                 let to = place[l.to as usize];
                 if to != u32::MAX {
-                    part.link.push(Link { to, ..*l });
+                    part.link.push(CsrEdge { to, ..*l });
                 }
             }
             part.start.push(part.link.len() as u32);
@@ -83,9 +83,9 @@ impl Links {
 
     /// One vertex for each group; links inside a group vanish, parallel ones add up.
     #[must_use]
-    pub fn contract(&self, group: &[u32], groups: usize) -> Links {
-        let (first, order) = by_group(group, groups);
-        let mut coarse = Links {
+    pub fn contract_groups(&self, group: &[u32], groups: usize) -> CsrGraph {
+        let (first, order) = members_by_group(group, groups);
+        let mut coarse = CsrGraph {
             start: Vec::with_capacity(groups + 1),
             link: Vec::with_capacity(self.link.len()),
         };
@@ -94,7 +94,7 @@ impl Links {
         for g in 0..groups {
             let begin = coarse.link.len();
             for &v in &order[first[g] as usize..first[g + 1] as usize] {
-                for l in self.of(v as usize) {
+                for l in self.neighbours(v as usize) {
                     let to = group[l.to as usize];
                     if to as usize == g {
                         continue;
@@ -104,7 +104,7 @@ impl Links {
                         coarse.link[at as usize].weight += l.weight;
                     } else {
                         seen[to as usize] = coarse.link.len() as u32;
-                        coarse.link.push(Link { to, ..*l });
+                        coarse.link.push(CsrEdge { to, ..*l });
                     }
                 }
             }
@@ -116,7 +116,7 @@ impl Links {
 
 /// Members of each group, in order: where each group starts, and all members.
 #[must_use]
-pub fn by_group(group: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
+pub fn members_by_group(group: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
     let mut first = vec![0u32; groups + 1];
     for &g in group {
         first[g as usize + 1] += 1;

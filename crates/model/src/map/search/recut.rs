@@ -2,22 +2,22 @@
 //! them again from the top, and kept if that, after local search, is no worse. Where threads
 //! outside are does not matter to how those inside are best divided, so parts get better one
 //! by one, where whole restarts would have to be lucky in all at once.
-use super::space::Space;
-use super::state::{Change, State};
-use super::swap::{drain, Queue};
-use super::topdown::{slots_of, Idle, TopDown};
+use super::space::SearchSpace;
+use super::state::{SearchMove, SearchState};
+use super::swap::{improve_queued, ThreadQueue};
+use super::topdown::{slots_of, IdlePlaces, RecursiveBisection};
 use crate::rng::Rng;
 
 /// Threads below the smallest vertex that is worth it: swaps find the best of smaller ones.
-const LEAST: u32 = 8;
+const MIN_SUBTREE_THREADS: u32 = 8;
 
 /// Recuts until the steps are spent, as many of them at one depth as at any other. `ways` are
 /// those of leaving places idle that are to be tried.
-pub fn recut(state: &mut State, rng: &mut Rng, limit: u64, ways: &[Idle]) {
+pub fn recut_subtrees(state: &mut SearchState, rng: &mut Rng, limit: u64, ways: &[IdlePlaces]) {
     let depths = vertices_by_depth(state.space);
     let mut spent = vec![0u64; depths.len()];
-    let mut queue = Queue::new(state.at.len());
-    let mut top = TopDown::new(state.space, state.links, Idle::Free, 1);
+    let mut queue = ThreadQueue::new(state.at.len());
+    let mut top = RecursiveBisection::new(state.space, state.links, IdlePlaces::Free, 1);
     while state.steps < limit {
         let Some(depth) = (0..depths.len()).min_by_key(|&d| spent[d]) else {
             return;
@@ -25,17 +25,17 @@ pub fn recut(state: &mut State, rng: &mut Rng, limit: u64, ways: &[Idle]) {
         let before = state.steps;
         let vertex = depths[depth][rng.below(depths[depth].len())];
         top.idle = ways[rng.below(ways.len())];
-        one(state, &mut top, &mut queue, vertex, rng);
+        recut_vertex(state, &mut top, &mut queue, vertex, rng);
         state.steps += 2 * std::mem::take(&mut top.steps) + 64;
         spent[depth] += state.steps - before;
     }
 }
 
 /// Vertices that can be divided anew; depths without any are left out.
-fn vertices_by_depth(space: &Space) -> Vec<Vec<u32>> {
+fn vertices_by_depth(space: &SearchSpace) -> Vec<Vec<u32>> {
     let mut depths: Vec<Vec<u32>> = Vec::new();
     for (v, vertex) in (0..).zip(&space.vertex) {
-        if vertex.capacity < LEAST || slots_of(space, v).len() < 2 {
+        if vertex.capacity < MIN_SUBTREE_THREADS || slots_of(space, v).len() < 2 {
             continue;
         }
         let depth = vertex.depth as usize;
@@ -50,10 +50,16 @@ fn vertices_by_depth(space: &Space) -> Vec<Vec<u32>> {
 
 /// Divides a vertex anew, or two of its children; of the root always two, as all is what
 /// a start does.
-fn one(state: &mut State, top: &mut TopDown, queue: &mut Queue, vertex: u32, rng: &mut Rng) {
+fn recut_vertex(
+    state: &mut SearchState,
+    top: &mut RecursiveBisection,
+    queue: &mut ThreadQueue,
+    vertex: u32,
+    rng: &mut Rng,
+) {
     let mut slots = slots_of(state.space, vertex);
     if slots.len() > 2 && (vertex == 0 || rng.below(2) == 0) {
-        rng.shuffle(&mut slots);
+        rng.shuffle_xorshift64(&mut slots);
         slots.truncate(2);
     }
     let threads = threads_below(state, vertex, &slots);
@@ -62,23 +68,23 @@ fn one(state: &mut State, top: &mut TopDown, queue: &mut Queue, vertex: u32, rng
     }
     let before = state.value;
     let old: Vec<(u32, u32)> = threads.iter().map(|&t| (t, state.at[t as usize])).collect();
-    for (t, home) in top.divide(threads, vertex, slots, rng) {
+    for (t, home) in top.divide_threads(threads, vertex, slots, rng) {
         if state.at[t as usize] != home {
             state.relocate(t, home);
             queue.push(t);
         }
     }
     let mut log = Vec::new();
-    drain(state, queue, u64::MAX, &mut log);
+    improve_queued(state, queue, u64::MAX, &mut log);
     if state.value > before {
-        let moves = old.into_iter().map(|(t, home)| Change::Move(t, home));
+        let moves = old.into_iter().map(|(t, home)| SearchMove::Move(t, home));
         for change in log.into_iter().rev().chain(moves) {
             state.apply(change);
         }
     }
 }
 
-fn threads_below(state: &State, vertex: u32, slots: &[u32]) -> Vec<u32> {
+fn threads_below(state: &SearchState, vertex: u32, slots: &[u32]) -> Vec<u32> {
     let children = &state.space.vertex[vertex as usize].children;
     let mut threads = Vec::new();
     for &slot in slots {

@@ -1,21 +1,27 @@
 //! Fitting a placement to the one that threads have now: subtrees of one shape below the same
 //! vertex are interchangeable, so what is placed below them may be exchanged at no cost until
 //! most threads are where they already were.
-use super::space::{Space, NONE};
-use super::subtrees::kinds;
+use super::space::{SearchSpace, NO_VERTEX};
+use super::subtrees::shape_numbers;
 
 /// Exchanges children of each vertex, from the root down, greedily by the threads that stay.
-pub fn relabel(space: &Space, homes: &mut [u32], current: &[u32]) {
-    let kind = kinds(space);
+pub fn relabel_to_current(space: &SearchSpace, homes: &mut [u32], current: &[u32]) {
+    let kind = shape_numbers(space);
     for v in 0..space.len() {
         let vertex = &space.vertex[v];
-        if vertex.children.len() > 1 && vertex.cell != NONE {
-            exchange(space, v, &kind, homes, current);
+        if vertex.children.len() > 1 && vertex.cell != NO_VERTEX {
+            exchange_children(space, v, &kind, homes, current);
         }
     }
 }
 
-fn exchange(space: &Space, v: usize, kind: &[u32], homes: &mut [u32], current: &[u32]) {
+fn exchange_children(
+    space: &SearchSpace,
+    v: usize,
+    kind: &[u32],
+    homes: &mut [u32],
+    current: &[u32],
+) {
     let children = &space.vertex[v].children;
     let k = children.len();
     // Children are in order, so the one that covers a home is the last that starts before it.

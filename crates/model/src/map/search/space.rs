@@ -10,14 +10,14 @@
 //!   d(h, k) = top[cell h][cell k]             if the cells differ
 //!             cost of the lowest common vertex  else
 //! ```
-use crate::map::{Assignment, Problem};
-use crate::topology::Tree;
+use crate::map::{PuAssignment, ThreadProblem};
+use crate::topology::TopologyTree;
 
 /// No cell: a vertex above cells.
-pub const NONE: u32 = u32::MAX;
+pub const NO_VERTEX: u32 = u32::MAX;
 
 #[derive(Clone, Debug, Default)]
-pub struct Vertex {
+pub struct SearchVertex {
     /// Itself for the root.
     pub parent: u32,
     /// Vertices below, without units.
@@ -37,8 +37,8 @@ pub struct Vertex {
 }
 
 #[derive(Debug, Default)]
-pub struct Space {
-    pub vertex: Vec<Vertex>,
+pub struct SearchSpace {
+    pub vertex: Vec<SearchVertex>,
     /// The vertex of each cell.
     pub cells: Vec<u32>,
     /// cells x cells.
@@ -52,14 +52,14 @@ pub struct Space {
     up: Vec<i64>,
 }
 
-impl Space {
+impl SearchSpace {
     /// The space of the units with `room`. `None` when there is none.
     #[must_use]
-    pub fn new(problem: &Problem, room: &[u32]) -> Option<Space> {
-        let mut space = Space::default();
-        let build = Build::new(problem, room);
-        build.grow(&mut space, 0, None)?;
-        space.sum_up();
+    pub fn new(problem: &ThreadProblem, room: &[u32]) -> Option<SearchSpace> {
+        let mut space = SearchSpace::default();
+        let build = SearchSpaceBuilder::new(problem, room);
+        build.add_subtree(&mut space, 0, None)?;
+        space.sum_capacities();
         space.make_cells(problem);
         space.make_codes();
         Some(space)
@@ -99,11 +99,11 @@ impl Space {
 
     /// Distance to the parent's cost: what a pair saves by meeting here.
     #[must_use]
-    pub fn step(&self, v: usize) -> i64 {
+    pub fn distance_step(&self, v: usize) -> i64 {
         self.vertex[self.vertex[v].parent as usize].cost - self.vertex[v].cost
     }
 
-    fn sum_up(&mut self) {
+    fn sum_capacities(&mut self) {
         for v in (0..self.vertex.len()).rev() {
             let below: u32 = self.vertex[v]
                 .children
@@ -117,10 +117,10 @@ impl Space {
         }
     }
 
-    fn make_cells(&mut self, problem: &Problem) {
+    fn make_cells(&mut self, problem: &ThreadProblem) {
         let (tree, cost) = (problem.tree, problem.cost);
         let mixed = cost.node_matrix().is_some();
-        let some_unit = |space: &Space, v: usize| {
+        let some_unit = |space: &SearchSpace, v: usize| {
             let range = v..space.vertex[v].end as usize;
             let mut units = range.flat_map(|w| space.vertex[w].units.iter());
             units.next().map_or(0, |u| u.0 as usize)
@@ -128,7 +128,7 @@ impl Space {
         let mut at = 0;
         while at < self.vertex.len() {
             if mixed && !self.in_one_node(tree, at) {
-                self.vertex[at].cell = NONE;
+                self.vertex[at].cell = NO_VERTEX;
                 at += 1;
                 continue;
             }
@@ -141,7 +141,7 @@ impl Space {
         }
         for &a in &self.cells {
             for &b in &self.cells {
-                let far = cost.between(
+                let far = cost.distance(
                     tree,
                     some_unit(self, a as usize),
                     some_unit(self, b as usize),
@@ -153,7 +153,7 @@ impl Space {
         }
     }
 
-    fn in_one_node(&self, tree: &Tree, v: usize) -> bool {
+    fn in_one_node(&self, tree: &TopologyTree, v: usize) -> bool {
         let range = v..self.vertex[v].end as usize;
         let mut units = range.flat_map(|w| self.vertex[w].units.iter());
         let node = |u: &(u32, u32)| tree.units[u.0 as usize].node;
@@ -204,7 +204,7 @@ impl Space {
     /// The home of each unit, [`NONE`] for units that may not be used.
     #[must_use]
     pub fn home_of_units(&self, units: usize) -> Vec<u32> {
-        let mut home = vec![NONE; units];
+        let mut home = vec![NO_VERTEX; units];
         for (h, v) in self.vertex.iter().enumerate() {
             for &(unit, _) in &v.units {
                 home[unit as usize] = h as u32;
@@ -216,7 +216,7 @@ impl Space {
     /// A unit for each thread at its home: the one it had where that is possible, else the
     /// first that is free.
     #[must_use]
-    pub fn units(&self, homes: &[u32], current: Option<&[u32]>) -> Assignment {
+    pub fn units(&self, homes: &[u32], current: Option<&[u32]>) -> PuAssignment {
         let units = self.vertex.iter().flat_map(|v| &v.units);
         let most = units.map(|u| u.0 + 1).max().unwrap_or(0) as usize;
         let home_of = self.home_of_units(most);
@@ -226,9 +226,9 @@ impl Space {
                 free[unit as usize] = capacity;
             }
         }
-        let mut result = vec![NONE; homes.len()];
+        let mut result = vec![NO_VERTEX; homes.len()];
         for (t, &home) in homes.iter().enumerate() {
-            let had = current.and_then(|c| c.get(t)).copied().unwrap_or(NONE) as usize;
+            let had = current.and_then(|c| c.get(t)).copied().unwrap_or(NO_VERTEX) as usize;
             if had < most && home_of[had] == home && free[had] > 0 {
                 free[had] -= 1;
                 result[t] = had as u32;
@@ -237,7 +237,7 @@ impl Space {
         let mut next = vec![0usize; self.vertex.len()];
         for (t, &home) in homes.iter().enumerate() {
             let units = &self.vertex[home as usize].units;
-            while result[t] == NONE {
+            while result[t] == NO_VERTEX {
                 let unit = units[next[home as usize]].0;
                 if free[unit as usize] > 0 {
                     free[unit as usize] -= 1;
@@ -251,21 +251,21 @@ impl Space {
     }
 }
 
-struct Build<'a> {
-    tree: &'a Tree,
+struct SearchSpaceBuilder<'a> {
+    tree: &'a TopologyTree,
     room: &'a [u32],
-    problem: &'a Problem<'a>,
+    problem: &'a ThreadProblem<'a>,
     /// Units with room before each unit.
     before: Vec<u32>,
 }
 
-impl<'a> Build<'a> {
-    fn new(problem: &'a Problem<'a>, room: &'a [u32]) -> Self {
+impl<'a> SearchSpaceBuilder<'a> {
+    fn new(problem: &'a ThreadProblem<'a>, room: &'a [u32]) -> Self {
         let mut before = vec![0];
         for &r in room {
             before.push(before[before.len() - 1] + u32::from(r > 0));
         }
-        Build {
+        SearchSpaceBuilder {
             tree: problem.tree,
             room,
             problem,
@@ -273,20 +273,20 @@ impl<'a> Build<'a> {
         }
     }
 
-    fn usable(&self, v: u32) -> u32 {
+    fn usable_units(&self, v: u32) -> u32 {
         let units = &self.tree.vertices[v as usize].units;
         self.before[units.end as usize] - self.before[units.start as usize]
     }
 
     /// Adds what lies below `v` of the tree, vertices with one usable child left out.
-    fn grow(&self, space: &mut Space, v: u32, parent: Option<u32>) -> Option<()> {
+    fn add_subtree(&self, space: &mut SearchSpace, v: u32, parent: Option<u32>) -> Option<()> {
         let mut v = v;
         let children = loop {
             let below = &self.tree.vertices[v as usize].children;
             let usable: Vec<u32> = below
                 .iter()
                 .copied()
-                .filter(|&c| self.usable(c) > 0)
+                .filter(|&c| self.usable_units(c) > 0)
                 .collect();
             match usable[..] {
                 [only] => v = only,
@@ -296,14 +296,18 @@ impl<'a> Build<'a> {
         if children.is_empty() {
             return self.leaf(space, v, parent);
         }
-        let me = push(space, parent, i64::from(self.problem.cost.at(v)));
+        let me = push_vertex(space, parent, i64::from(self.problem.cost.of_vertex(v)));
         let mixed = self.spans_nodes(v);
         for child in children {
-            let leaf = self.usable(child) == 1 && !mixed;
-            let below = if leaf { self.grow_leaf(child) } else { None };
+            let leaf = self.usable_units(child) == 1 && !mixed;
+            let below = if leaf {
+                self.single_unit_below(child)
+            } else {
+                None
+            };
             match below {
                 Some(unit) => space.vertex[me as usize].units.push((unit, 1)),
-                None => self.grow(space, child, Some(me))?,
+                None => self.add_subtree(space, child, Some(me))?,
             }
         }
         Some(())
@@ -319,16 +323,16 @@ impl<'a> Build<'a> {
 
     /// The only usable unit below `v`, if one thread can use it: it is as near to its parent's
     /// other units as they are to it.
-    fn grow_leaf(&self, v: u32) -> Option<u32> {
+    fn single_unit_below(&self, v: u32) -> Option<u32> {
         let mut units = self.tree.vertices[v as usize].units.clone();
         units.find(|&u| self.room[u as usize] == 1)
     }
 
     /// A unit that is a home by itself.
-    fn leaf(&self, space: &mut Space, v: u32, parent: Option<u32>) -> Option<()> {
+    fn leaf(&self, space: &mut SearchSpace, v: u32, parent: Option<u32>) -> Option<()> {
         let mut units = self.tree.vertices[v as usize].units.clone();
         let unit = units.find(|&u| self.room[u as usize] > 0)?;
-        let home = push(space, parent, 0);
+        let home = push_vertex(space, parent, 0);
         space.vertex[home as usize]
             .units
             .push((unit, self.room[unit as usize]));
@@ -336,17 +340,17 @@ impl<'a> Build<'a> {
     }
 }
 
-fn push(space: &mut Space, parent: Option<u32>, cost: i64) -> u32 {
+fn push_vertex(space: &mut SearchSpace, parent: Option<u32>, cost: i64) -> u32 {
     let me = space.vertex.len() as u32;
     let depth = parent.map_or(0, |p| space.vertex[p as usize].depth + 1);
     if let Some(parent) = parent {
         space.vertex[parent as usize].children.push(me);
     }
-    space.vertex.push(Vertex {
+    space.vertex.push(SearchVertex {
         parent: parent.unwrap_or(me),
         depth,
         cost,
-        ..Vertex::default()
+        ..SearchVertex::default()
     });
     me
 }

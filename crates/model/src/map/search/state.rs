@@ -12,15 +12,15 @@
 //! Rows near[a] and base[c] are kept as threads move, which takes a few additions for each
 //! partner, and give the gain of one thread swapping with *every* other in a few additions
 //! for each. Where the table would be too large, costs are summed over a thread's links.
-use super::links::Links;
-use super::space::Space;
+use super::links::CsrGraph;
+use super::space::SearchSpace;
 
 /// Entries of the table, at most: 16 MiB.
-const TABLE: usize = 1 << 21;
+const MAX_TABLE_ENTRIES: usize = 1 << 21;
 
-pub struct State<'a> {
-    pub space: &'a Space,
-    pub links: &'a Links,
+pub struct SearchState<'a> {
+    pub space: &'a SearchSpace,
+    pub links: &'a CsrGraph,
     /// The home of each thread.
     pub at: Vec<u32>,
     /// Threads at each home, in no order.
@@ -31,16 +31,16 @@ pub struct State<'a> {
     pub value: i64,
     /// The cost of each thread where it is: value is half their sum.
     own: Vec<i64>,
-    table: Option<Table>,
+    table: Option<CostTable>,
     /// Vertices with room: where threads can be.
     pub homes: Vec<u32>,
     /// Places at all homes that are free.
     pub idle: usize,
-    pub scratch: Scratch,
+    pub scratch: ScanScratch,
     pub steps: u64,
 }
 
-struct Table {
+struct CostTable {
     /// vertices x threads.
     near: Vec<i64>,
     /// cells x threads.
@@ -49,7 +49,7 @@ struct Table {
 
 /// Rows that a scan fills.
 #[derive(Default)]
-pub struct Scratch {
+pub struct ScanScratch {
     /// By thread.
     delta: Vec<i64>,
     /// By vertex.
@@ -58,23 +58,28 @@ pub struct Scratch {
 
 /// A change of a placement and what it adds to the objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum SearchMove {
     Swap(u32, u32),
     Move(u32, u32),
 }
 
-impl<'a> State<'a> {
+impl<'a> SearchState<'a> {
     /// `table` asks for the table, if it is not too large.
     #[must_use]
-    pub fn new(space: &'a Space, links: &'a Links, at: Vec<u32>, table: bool) -> State<'a> {
+    pub fn new(
+        space: &'a SearchSpace,
+        links: &'a CsrGraph,
+        at: Vec<u32>,
+        table: bool,
+    ) -> SearchState<'a> {
         let n = links.len();
         let size = n * (space.len() + space.cells.len());
         let homes = (0..space.len() as u32).filter(|&h| space.vertex[h as usize].room > 0);
-        let table = (table && size <= TABLE).then(|| Table {
+        let table = (table && size <= MAX_TABLE_ENTRIES).then(|| CostTable {
             near: vec![0; n * space.len()],
             base: vec![0; n * space.cells.len()],
         });
-        let mut state = State {
+        let mut state = SearchState {
             space,
             links,
             at: Vec::new(),
@@ -85,7 +90,7 @@ impl<'a> State<'a> {
             table,
             homes: homes.collect(),
             idle: (space.vertex[0].capacity as usize).saturating_sub(n),
-            scratch: Scratch {
+            scratch: ScanScratch {
                 delta: vec![0; n],
                 cost: vec![0; space.len()],
             },
@@ -119,24 +124,24 @@ impl<'a> State<'a> {
             table.near.fill(0);
             table.base.fill(0);
             for t in 0..self.at.len() {
-                self.steps += (self.links.of(t).len() * 4) as u64;
-                self.count(&mut table, t);
+                self.steps += (self.links.neighbours(t).len() * 4) as u64;
+                self.add_to_partner_rows(&mut table, t);
             }
             self.table = Some(table);
         }
     }
 
     /// Adds thread t to the rows of its partners.
-    fn count(&self, table: &mut Table, t: usize) {
+    fn add_to_partner_rows(&self, table: &mut CostTable, t: usize) {
         let n = self.at.len();
         let h = self.at[t] as usize;
         let cell = self.space.vertex[h].cell as usize;
         let root = self.space.cells[cell] as usize;
         let mut a = h;
         while a != root {
-            let step = self.space.step(a);
+            let step = self.space.distance_step(a);
             let row = &mut table.near[a * n..][..n];
-            for l in self.links.of(t) {
+            for l in self.links.neighbours(t) {
                 row[l.to as usize] += step * l.weight;
             }
             a = self.space.vertex[a].parent as usize;
@@ -145,14 +150,14 @@ impl<'a> State<'a> {
         for c in 0..cells {
             let far = self.space.top[c * cells + cell];
             let row = &mut table.base[c * n..][..n];
-            for l in self.links.of(t) {
+            for l in self.links.neighbours(t) {
                 row[l.to as usize] += far * l.weight;
             }
         }
     }
 
     fn cost_by_links(&self, t: usize, h: usize) -> i64 {
-        let links = self.links.of(t).iter();
+        let links = self.links.neighbours(t).iter();
         links
             .map(|l| l.weight * self.space.distance(h, self.at[l.to as usize] as usize))
             .sum()
@@ -166,7 +171,7 @@ impl<'a> State<'a> {
             return;
         }
         let mut own = 0;
-        for l in self.links.of(t) {
+        for l in self.links.neighbours(t) {
             let j = l.to as usize;
             let home = self.at[j] as usize;
             let after = l.weight * self.space.distance(to, home);
@@ -175,7 +180,7 @@ impl<'a> State<'a> {
         }
         self.value += own - self.own[t];
         self.own[t] = own;
-        self.steps += 2 * self.links.of(t).len() as u64 + 4;
+        self.steps += 2 * self.links.neighbours(t).len() as u64 + 4;
         if let Some(mut table) = self.table.take() {
             self.count_move(&mut table, t, from, to);
             self.table = Some(table);
@@ -190,9 +195,9 @@ impl<'a> State<'a> {
         self.at[t] = to as u32;
     }
 
-    fn count_move(&mut self, table: &mut Table, t: usize, from: usize, to: usize) {
+    fn count_move(&mut self, table: &mut CostTable, t: usize, from: usize, to: usize) {
         let n = self.at.len();
-        let row = self.links.of(t);
+        let row = self.links.neighbours(t);
         let cells = self.space.cells.len();
         let (cf, ct) = (self.space.vertex[from].cell, self.space.vertex[to].cell);
         if cf != ct {
@@ -206,10 +211,10 @@ impl<'a> State<'a> {
         }
         for (h, other, sign) in [(from, to, -1), (to, from, 1)] {
             let mut a = h;
-            while !self.covers(a, other)
+            while !self.contains_home(a, other)
                 && a != self.space.cells[self.space.vertex[h].cell as usize] as usize
             {
-                let step = sign * self.space.step(a);
+                let step = sign * self.space.distance_step(a);
                 let near = &mut table.near[a * n..][..n];
                 for l in row {
                     near[l.to as usize] += step * l.weight;
@@ -220,14 +225,14 @@ impl<'a> State<'a> {
         }
     }
 
-    fn covers(&self, a: usize, h: usize) -> bool {
+    fn contains_home(&self, a: usize, h: usize) -> bool {
         a <= h && h < self.space.vertex[a].end as usize
     }
 
-    pub fn apply(&mut self, change: Change) {
+    pub fn apply(&mut self, change: SearchMove) {
         match change {
-            Change::Move(t, to) => self.relocate(t, to),
-            Change::Swap(u, v) => {
+            SearchMove::Move(t, to) => self.relocate(t, to),
+            SearchMove::Swap(u, v) => {
                 let (h, k) = (self.at[u as usize], self.at[v as usize]);
                 self.relocate(u, k);
                 self.relocate(v, h);
@@ -237,7 +242,7 @@ impl<'a> State<'a> {
 
     /// Free places at a home.
     #[must_use]
-    pub fn free(&self, home: u32) -> u32 {
+    pub fn free_places(&self, home: u32) -> u32 {
         self.space.vertex[home as usize].room - self.members[home as usize].len() as u32
     }
 
@@ -248,33 +253,33 @@ impl<'a> State<'a> {
     }
 
     #[must_use]
-    pub fn own(&self, t: usize) -> i64 {
+    pub fn cost_of(&self, t: usize) -> i64 {
         self.own[t]
     }
 
     /// The best change of thread u with any other thread or free place, by the table.
-    pub fn scan(&mut self, u: usize) -> Option<(i64, Change)> {
+    pub fn best_move(&mut self, u: usize) -> Option<(i64, SearchMove)> {
         let table = self.table.as_ref()?;
         let n = self.at.len();
         let space = self.space;
         let h = self.at[u] as usize;
-        let Scratch { delta, cost } = &mut self.scratch;
+        let ScanScratch { delta, cost } = &mut self.scratch;
         costs_everywhere(table, space, u, n, cost);
-        costs_there(table, space, h, n, delta);
+        costs_at_home(table, space, h, n, delta);
         let own = self.own[u];
         for v in 0..n {
             delta[v] += cost[self.at[v] as usize] - self.own[v] - own;
         }
-        for l in self.links.of(u) {
+        for l in self.links.neighbours(u) {
             let k = self.at[l.to as usize] as usize;
             let both = 2 * space.distance(h, k) - space.vertex[h].cost - space.vertex[k].cost;
             delta[l.to as usize] += l.weight * both;
         }
-        self.steps += (4 * n + 2 * space.len() + 2 * self.links.of(u).len()) as u64;
-        let mut best = (0, Change::Move(u as u32, h as u32));
+        self.steps += (4 * n + 2 * space.len() + 2 * self.links.neighbours(u).len()) as u64;
+        let mut best = (0, SearchMove::Move(u as u32, h as u32));
         for (v, &d) in delta.iter().enumerate() {
             if d < best.0 {
-                best = (d, Change::Swap(u as u32, v as u32));
+                best = (d, SearchMove::Swap(u as u32, v as u32));
             }
         }
         if self.idle > 0 {
@@ -282,7 +287,7 @@ impl<'a> State<'a> {
                 let d = cost[k as usize] - own;
                 let room = space.vertex[k as usize].room as usize;
                 if d < best.0 && self.members[k as usize].len() < room {
-                    best = (d, Change::Move(u as u32, k));
+                    best = (d, SearchMove::Move(u as u32, k));
                 }
             }
         }
@@ -291,7 +296,7 @@ impl<'a> State<'a> {
 }
 
 /// C(u, h) of every home h.
-fn costs_everywhere(table: &Table, space: &Space, u: usize, n: usize, cost: &mut [i64]) {
+fn costs_everywhere(table: &CostTable, space: &SearchSpace, u: usize, n: usize, cost: &mut [i64]) {
     for (cell, &root) in space.cells.iter().enumerate() {
         let root = root as usize;
         cost[root] = table.base[cell * n + u];
@@ -302,7 +307,7 @@ fn costs_everywhere(table: &Table, space: &Space, u: usize, n: usize, cost: &mut
 }
 
 /// C(v, h) of every thread v.
-fn costs_there(table: &Table, space: &Space, h: usize, n: usize, cost: &mut [i64]) {
+fn costs_at_home(table: &CostTable, space: &SearchSpace, h: usize, n: usize, cost: &mut [i64]) {
     let cell = space.vertex[h].cell as usize;
     cost.copy_from_slice(&table.base[cell * n..][..n]);
     let mut a = h;

@@ -1,17 +1,17 @@
 //! Local search on whole subtrees: the threads below two vertices of the same shape change
 //! places, all at once. Each such step would take many swaps of single threads, most of which
 //! make things worse at first.
-use super::space::Space;
-use super::state::State;
+use super::space::SearchSpace;
+use super::state::SearchState;
 use std::collections::BTreeMap;
 
 /// Swaps at every depth, the largest subtrees first, where there are at most `most` of one
 /// shape: the work grows with the cube. Whether anything changed.
-pub fn swap_subtrees(state: &mut State, most: usize) -> bool {
+pub fn swap_subtrees(state: &mut SearchState, most: usize) -> bool {
     let mut changed = false;
-    for alike in shapes(state.space) {
+    for alike in vertices_by_shape(state.space) {
         if alike.len() > 1 && alike.len() <= most {
-            changed |= Quotient::new(state, alike).improve(state);
+            changed |= QuotientGraph::new(state, alike).improve(state);
         }
     }
     changed
@@ -19,7 +19,7 @@ pub fn swap_subtrees(state: &mut State, most: usize) -> bool {
 
 /// A number for each vertex; the same for vertices of one depth and shape.
 #[must_use]
-pub fn kinds(space: &Space) -> Vec<u32> {
+pub fn shape_numbers(space: &SearchSpace) -> Vec<u32> {
     let mut kinds: BTreeMap<(u32, Vec<u32>), u32> = BTreeMap::new();
     let mut kind = vec![0u32; space.len()];
     for v in (0..space.len()).rev() {
@@ -33,8 +33,8 @@ pub fn kinds(space: &Space) -> Vec<u32> {
 }
 
 /// Vertices of the same depth and shape, by depth.
-fn shapes(space: &Space) -> Vec<Vec<u32>> {
-    let kind = kinds(space);
+fn vertices_by_shape(space: &SearchSpace) -> Vec<Vec<u32>> {
+    let kind = shape_numbers(space);
     let mut alike: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
     for (v, &kind) in kind.iter().enumerate().skip(1) {
         let key = (space.vertex[v].depth, kind);
@@ -44,7 +44,7 @@ fn shapes(space: &Space) -> Vec<Vec<u32>> {
 }
 
 /// Items that are swapped over places, and what is elsewhere.
-struct Quotient {
+struct QuotientGraph {
     /// The vertex of each place.
     place: Vec<u32>,
     /// items x items: weight between what was below each place.
@@ -55,8 +55,8 @@ struct Quotient {
     distance: Vec<i64>,
 }
 
-impl Quotient {
-    fn new(state: &mut State, place: Vec<u32>) -> Quotient {
+impl QuotientGraph {
+    fn new(state: &mut SearchState, place: Vec<u32>) -> QuotientGraph {
         let m = place.len();
         let space = state.space;
         let mut item = vec![u32::MAX; space.len()];
@@ -72,7 +72,7 @@ impl Quotient {
             if i == u32::MAX {
                 continue;
             }
-            for l in state.links.of(t) {
+            for l in state.links.neighbours(t) {
                 let k = state.at[l.to as usize] as usize;
                 if item[k] != u32::MAX {
                     weight[i as usize * m + item[k] as usize] += l.weight;
@@ -89,7 +89,7 @@ impl Quotient {
             .flat_map(|a| place.iter().map(move |b| between(a, b)))
             .collect();
         state.steps += (state.links.link.len() + m * m) as u64;
-        Quotient {
+        QuotientGraph {
             place,
             weight,
             outside,
@@ -98,7 +98,7 @@ impl Quotient {
     }
 
     /// Swaps while that helps; then moves the threads.
-    fn improve(&self, state: &mut State) -> bool {
+    fn improve(&self, state: &mut SearchState) -> bool {
         let m = self.place.len();
         // The item at each place.
         let mut at: Vec<usize> = (0..m).collect();
@@ -107,7 +107,7 @@ impl Quotient {
             let mut better = false;
             for p in 0..m {
                 for q in p + 1..m {
-                    if self.delta(&at, p, q) < 0 {
+                    if self.swap_delta(&at, p, q) < 0 {
                         at.swap(p, q);
                         better = true;
                     }
@@ -120,13 +120,13 @@ impl Quotient {
             }
         }
         if changed {
-            self.carry_out(state, &at);
+            self.apply(state, &at);
         }
         changed
     }
 
     /// What swapping the items at two places adds to the objective.
-    fn delta(&self, at: &[usize], p: usize, q: usize) -> i64 {
+    fn swap_delta(&self, at: &[usize], p: usize, q: usize) -> i64 {
         let m = self.place.len();
         let (a, b) = (at[p], at[q]);
         let mut delta = self.outside[a * m + q] - self.outside[a * m + p];
@@ -141,7 +141,7 @@ impl Quotient {
         delta
     }
 
-    fn carry_out(&self, state: &mut State, at: &[usize]) {
+    fn apply(&self, state: &mut SearchState, at: &[usize]) {
         let mut homes = state.at.clone();
         for (p, &item) in at.iter().enumerate() {
             let (to, from) = (self.place[p], self.place[item]);

@@ -1,31 +1,31 @@
 //! Local search: threads swap homes, or move to free ones, as long as that helps.
-use super::links::Links;
-use super::state::{Change, State};
+use super::links::CsrGraph;
+use super::state::{SearchMove, SearchState};
 use std::collections::VecDeque;
 
 /// Partners of a thread that are looked at again after it moved; of threads with more, none.
-pub const FEW: usize = 24;
+pub const MAX_REQUEUED_PARTNERS: usize = 24;
 
 /// Whether looking at all other threads by a state's table costs less than at those where a
 /// thread's partners are by their links: per thread about n steps against about
 /// 9 d^2 + 12 d for d partners, as there are two threads at most homes.
 #[must_use]
-pub fn dense(links: &Links) -> bool {
+pub fn prefers_table(links: &CsrGraph) -> bool {
     let partners = links.link.len() / links.len().max(1);
     9 * partners * partners + 12 * partners > links.len()
 }
 
 /// Threads still to be looked at.
 #[derive(Default)]
-pub struct Queue {
+pub struct ThreadQueue {
     waiting: VecDeque<u32>,
     queued: Vec<bool>,
 }
 
-impl Queue {
+impl ThreadQueue {
     #[must_use]
-    pub fn new(threads: usize) -> Queue {
-        Queue {
+    pub fn new(threads: usize) -> ThreadQueue {
+        ThreadQueue {
             waiting: VecDeque::new(),
             queued: vec![false; threads],
         }
@@ -44,10 +44,10 @@ impl Queue {
     }
 
     /// A thread that moved, and its partners.
-    pub fn push_around(&mut self, state: &State, t: u32) {
+    pub fn push_around(&mut self, state: &SearchState, t: u32) {
         self.push(t);
-        let row = state.links.of(t as usize);
-        if row.len() <= FEW {
+        let row = state.links.neighbours(t as usize);
+        if row.len() <= MAX_REQUEUED_PARTNERS {
             for l in row {
                 self.push(l.to);
             }
@@ -61,32 +61,37 @@ impl Queue {
 
 /// Threads of a change.
 #[must_use]
-pub fn threads_of(change: Change) -> [u32; 2] {
+pub fn moved_threads(change: SearchMove) -> [u32; 2] {
     match change {
-        Change::Swap(u, v) => [u, v],
-        Change::Move(t, _) => [t, t],
+        SearchMove::Swap(u, v) => [u, v],
+        SearchMove::Move(t, _) => [t, t],
     }
 }
 
 /// Looks at queued threads until none is left or `limit` steps are done; every change is
 /// put into `log`.
-pub fn drain(state: &mut State, queue: &mut Queue, limit: u64, log: &mut Vec<Change>) {
+pub fn improve_queued(
+    state: &mut SearchState,
+    queue: &mut ThreadQueue,
+    limit: u64,
+    log: &mut Vec<SearchMove>,
+) {
     while let Some(u) = queue.pop() {
         if state.steps >= limit {
             queue.clear();
             return;
         }
         let best = if state.has_table() {
-            state.scan(u as usize)
+            state.best_move(u as usize)
         } else {
-            scan_near(state, u as usize)
+            best_move_near_partners(state, u as usize)
         };
         let Some((_, change)) = best else {
             continue;
         };
-        log.push(undo_of(state, change));
+        log.push(inverse_move(state, change));
         state.apply(change);
-        for t in threads_of(change) {
+        for t in moved_threads(change) {
             queue.push_around(state, t);
         }
     }
@@ -94,24 +99,24 @@ pub fn drain(state: &mut State, queue: &mut Queue, limit: u64, log: &mut Vec<Cha
 
 /// The change that takes `change`, about to be made, back.
 #[must_use]
-pub fn undo_of(state: &State, change: Change) -> Change {
+pub fn inverse_move(state: &SearchState, change: SearchMove) -> SearchMove {
     match change {
-        Change::Swap(u, v) => Change::Swap(u, v),
-        Change::Move(t, _) => Change::Move(t, state.at[t as usize]),
+        SearchMove::Swap(u, v) => SearchMove::Swap(u, v),
+        SearchMove::Move(t, _) => SearchMove::Move(t, state.at[t as usize]),
     }
 }
 
 /// All threads, again and again until a round changes nothing.
-pub fn descend(state: &mut State, limit: u64) {
-    let mut queue = Queue::new(state.at.len());
+pub fn descend_to_optimum(state: &mut SearchState, limit: u64) {
+    let mut queue = ThreadQueue::new(state.at.len());
     let mut log = Vec::new();
     loop {
         for t in 0..state.at.len() as u32 {
             queue.push(t);
         }
         log.clear();
-        drain(state, &mut queue, limit, &mut log);
-        let complete = state.links.link.len() <= FEW * state.at.len();
+        improve_queued(state, &mut queue, limit, &mut log);
+        let complete = state.links.link.len() <= MAX_REQUEUED_PARTNERS * state.at.len();
         if log.is_empty() || state.steps >= limit || (complete && !state.has_table()) {
             return;
         }
@@ -119,18 +124,18 @@ pub fn descend(state: &mut State, limit: u64) {
 }
 
 /// The best change of u with threads or free places where its partners are.
-fn scan_near(state: &mut State, u: usize) -> Option<(i64, Change)> {
+fn best_move_near_partners(state: &mut SearchState, u: usize) -> Option<(i64, SearchMove)> {
     let links = state.links;
     let h = state.at[u];
-    let mut best = (0, Change::Move(u as u32, h));
-    let mut seen = [u32::MAX; FEW];
+    let mut best = (0, SearchMove::Move(u as u32, h));
+    let mut seen = [u32::MAX; MAX_REQUEUED_PARTNERS];
     let mut count = 0;
-    for l in links.of(u) {
+    for l in links.neighbours(u) {
         let k = state.at[l.to as usize];
         if k == h || seen[..count].contains(&k) {
             continue;
         }
-        if count == FEW {
+        if count == MAX_REQUEUED_PARTNERS {
             break;
         }
         seen[count] = k;
@@ -140,29 +145,29 @@ fn scan_near(state: &mut State, u: usize) -> Option<(i64, Change)> {
     (best.0 < 0).then_some(best)
 }
 
-fn try_home(state: &mut State, u: usize, k: u32, best: &mut (i64, Change)) {
+fn try_home(state: &mut SearchState, u: usize, k: u32, best: &mut (i64, SearchMove)) {
     let h = state.at[u] as usize;
     let arrives = state.move_delta(u, k as usize);
-    state.steps += 5 * state.links.of(u).len() as u64 + 8;
-    if state.free(k) > 0 && arrives < best.0 {
-        *best = (arrives, Change::Move(u as u32, k));
+    state.steps += 5 * state.links.neighbours(u).len() as u64 + 8;
+    if state.free_places(k) > 0 && arrives < best.0 {
+        *best = (arrives, SearchMove::Move(u as u32, k));
     }
     let space = state.space;
     for at in 0..state.members[k as usize].len() {
         let v = state.members[k as usize][at];
         // v can win at most all that it costs now.
-        if arrives - state.own(v as usize) >= best.0 {
+        if arrives - state.cost_of(v as usize) >= best.0 {
             continue;
         }
-        state.steps += 5 * state.links.of(v as usize).len() as u64 + 8;
+        state.steps += 5 * state.links.neighbours(v as usize).len() as u64 + 8;
         let mut delta = arrives + state.move_delta(v as usize, h);
-        let row = state.links.of(v as usize);
+        let row = state.links.neighbours(v as usize);
         if let Some(l) = row.iter().find(|l| l.to as usize == u) {
             let both = 2 * space.distance(h, k as usize) - space.vertex[h].cost;
             delta += l.weight * (both - space.vertex[k as usize].cost);
         }
         if delta < best.0 {
-            *best = (delta, Change::Swap(u as u32, v));
+            *best = (delta, SearchMove::Swap(u as u32, v));
         }
     }
 }

@@ -2,15 +2,15 @@
 //! as many parts as there are children, of the sizes the children take. For distances along a
 //! tree the objective is the sum over levels of the distance step times the cut, so each cut
 //! counts for itself.
-use super::bisect::bisect;
-use super::fm::Range;
-use super::links::Links;
-use super::space::{Space, NONE};
+use super::bisect::multilevel_bisection;
+use super::fm::WeightRange;
+use super::links::CsrGraph;
+use super::space::{SearchSpace, NO_VERTEX};
 use crate::rng::Rng;
 
 /// Where idle places are left when there are fewer threads than places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
+pub enum IdlePlaces {
     /// Wherever the cut is smallest.
     Free,
     /// Every part gets its share.
@@ -19,29 +19,34 @@ pub enum Idle {
     Filled,
 }
 
-pub struct TopDown<'a> {
-    pub space: &'a Space,
-    pub links: &'a Links,
-    pub idle: Idle,
+pub struct RecursiveBisection<'a> {
+    pub space: &'a SearchSpace,
+    pub links: &'a CsrGraph,
+    pub idle: IdlePlaces,
     /// Bisections per cut, of which the best is kept.
     pub tries: usize,
     pub steps: u64,
-    /// Scratch of [`Links::part`].
+    /// Scratch of [`CsrGraph::part`].
     place: Vec<u32>,
 }
 
 /// A part of the threads and what it is to be divided over.
-struct Part {
+struct ThreadPart {
     threads: Vec<u32>,
     vertex: u32,
     /// Children of the vertex, by position; its own units count as one more.
     slots: Vec<u32>,
 }
 
-impl<'a> TopDown<'a> {
+impl<'a> RecursiveBisection<'a> {
     #[must_use]
-    pub fn new(space: &'a Space, links: &'a Links, idle: Idle, tries: usize) -> TopDown<'a> {
-        TopDown {
+    pub fn new(
+        space: &'a SearchSpace,
+        links: &'a CsrGraph,
+        idle: IdlePlaces,
+        tries: usize,
+    ) -> RecursiveBisection<'a> {
+        RecursiveBisection {
             space,
             links,
             idle,
@@ -53,11 +58,11 @@ impl<'a> TopDown<'a> {
 
     /// The home of each thread.
     #[must_use]
-    pub fn solve(&mut self, rng: &mut Rng) -> Vec<u32> {
+    pub fn place_threads(&mut self, rng: &mut Rng) -> Vec<u32> {
         let n = self.links.len();
-        let mut homes = vec![NONE; n];
+        let mut homes = vec![NO_VERTEX; n];
         let all = (0..n as u32).collect();
-        for (t, home) in self.divide(all, 0, slots_of(self.space, 0), rng) {
+        for (t, home) in self.divide_threads(all, 0, slots_of(self.space, 0), rng) {
             homes[t as usize] = home;
         }
         homes
@@ -66,7 +71,7 @@ impl<'a> TopDown<'a> {
     /// Homes of some threads, over some children of a vertex, by position; its own units count
     /// as one more.
     #[must_use]
-    pub fn divide(
+    pub fn divide_threads(
         &mut self,
         threads: Vec<u32>,
         vertex: u32,
@@ -76,7 +81,7 @@ impl<'a> TopDown<'a> {
         let mut homes = Vec::with_capacity(threads.len());
         let mut place = std::mem::take(&mut self.place);
         place.resize(self.links.len(), u32::MAX);
-        let mut stack = vec![Part {
+        let mut stack = vec![ThreadPart {
             threads,
             vertex,
             slots,
@@ -88,7 +93,7 @@ impl<'a> TopDown<'a> {
             if let [only] = part.slots[..] {
                 let children = &self.space.vertex[part.vertex as usize].children;
                 match children.get(only as usize) {
-                    Some(&child) => stack.push(Part {
+                    Some(&child) => stack.push(ThreadPart {
                         threads: part.threads,
                         vertex: child,
                         slots: slots_of(self.space, child),
@@ -116,8 +121,13 @@ impl<'a> TopDown<'a> {
     }
 
     /// Halves by capacity, as near as the children allow.
-    fn split(&mut self, part: Part, place: &mut [u32], rng: &mut Rng) -> (Part, Part) {
-        let Part {
+    fn split(
+        &mut self,
+        part: ThreadPart,
+        place: &mut [u32],
+        rng: &mut Rng,
+    ) -> (ThreadPart, ThreadPart) {
+        let ThreadPart {
             threads,
             vertex,
             slots,
@@ -127,8 +137,8 @@ impl<'a> TopDown<'a> {
             .min_by_key(|&m| (2 * self.capacity(vertex, &slots[..m])).abs_diff(all))
             .unwrap_or(1);
         let left_room = self.capacity(vertex, &slots[..middle]);
-        let range = self.range(threads.len() as u32, left_room, all - left_room);
-        let half = |threads, slots: &[u32]| Part {
+        let range = self.left_weight_range(threads.len() as u32, left_room, all - left_room);
+        let half = |threads, slots: &[u32]| ThreadPart {
             threads,
             vertex,
             slots: slots.to_vec(),
@@ -139,9 +149,9 @@ impl<'a> TopDown<'a> {
         } else if range.low as usize == threads.len() {
             sides.0 = threads;
         } else {
-            let links = self.links.part(&threads, place);
+            let links = self.links.induced_subgraph(&threads, place);
             self.steps += (links.link.len() + 4 * threads.len() + 64) as u64;
-            let left = bisect(links, range, self.tries, rng, &mut self.steps);
+            let left = multilevel_bisection(links, range, self.tries, rng, &mut self.steps);
             for (&t, left) in threads.iter().zip(left) {
                 let side = if left { &mut sides.0 } else { &mut sides.1 };
                 side.push(t);
@@ -153,14 +163,14 @@ impl<'a> TopDown<'a> {
         )
     }
 
-    fn range(&self, threads: u32, left: u32, right: u32) -> Range {
+    fn left_weight_range(&self, threads: u32, left: u32, right: u32) -> WeightRange {
         let low = threads.saturating_sub(right);
         let high = threads.min(left);
-        let one = |n: u32| Range { low: n, high: n };
+        let one = |n: u32| WeightRange { low: n, high: n };
         match self.idle {
-            Idle::Free => Range { low, high },
-            Idle::Filled => one(high),
-            Idle::Even => {
+            IdlePlaces::Free => WeightRange { low, high },
+            IdlePlaces::Filled => one(high),
+            IdlePlaces::Even => {
                 let share = u64::from(threads) * u64::from(left);
                 let share = share.div_ceil(u64::from(left + right)) as u32;
                 one(share.clamp(low, high))
@@ -171,7 +181,7 @@ impl<'a> TopDown<'a> {
 
 /// All slots of a vertex.
 #[must_use]
-pub fn slots_of(space: &Space, vertex: u32) -> Vec<u32> {
+pub fn slots_of(space: &SearchSpace, vertex: u32) -> Vec<u32> {
     let v = &space.vertex[vertex as usize];
     (0..v.children.len() as u32 + u32::from(v.room > 0)).collect()
 }

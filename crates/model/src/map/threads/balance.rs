@@ -4,15 +4,15 @@
 //! The paper leaves open which of several units with the least. Here cores without a thread
 //! come first, then, from the machine down, the part with the least communication per unit,
 //! so that nodes and caches are balanced too.
-use super::seats::{fit, room};
+use super::seats::{check_fit, max_threads_per_unit};
 use super::ThreadPolicy;
-use crate::map::{Assignment, Graph, Problem};
-use crate::topology::Tree;
+use crate::map::{CommGraph, PuAssignment, ThreadProblem};
+use crate::topology::TopologyTree;
 use std::cmp::{Ordering, Reverse};
 
-pub struct Balance;
+pub struct BalancePolicy;
 
-impl ThreadPolicy for Balance {
+impl ThreadPolicy for BalancePolicy {
     fn name(&self) -> &'static str {
         "balance"
     }
@@ -21,26 +21,30 @@ impl ThreadPolicy for Balance {
         "evens out the communication of units; locality plays no part (Locality and Balance)"
     }
 
-    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
-        even(problem, &vector(problem.comm))
+    fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
+        balance_amounts(problem, &communication_vector(problem.comm))
     }
 }
 
 /// Events of each thread with all others, CommV (Locality and Balance, eq. 2).
-pub fn vector(comm: &Graph) -> Vec<u128> {
-    let of = |thread| comm.row(thread).map(|(_, events)| u128::from(events)).sum();
+pub fn communication_vector(comm: &CommGraph) -> Vec<u128> {
+    let of = |thread| {
+        comm.neighbours(thread)
+            .map(|(_, events)| u128::from(events))
+            .sum()
+    };
     (0..comm.threads()).map(of).collect()
 }
 
 /// Evens out the sum of `amounts`, one per thread, over the units.
-pub fn even(problem: &Problem, amounts: &[u128]) -> Result<Assignment, String> {
-    let threads = fit(problem)?;
+pub fn balance_amounts(problem: &ThreadProblem, amounts: &[u128]) -> Result<PuAssignment, String> {
+    let threads = check_fit(problem)?;
     let mut order: Vec<usize> = (0..threads).collect();
     order.sort_by_key(|&thread| Reverse(amounts[thread]));
-    let mut on = Sums::new(problem.tree, room(problem));
+    let mut on = VertexLoads::new(problem.tree, max_threads_per_unit(problem));
     let mut units = vec![0; threads];
     for thread in order {
-        let unit = on.least();
+        let unit = on.least_loaded_unit();
         on.add(unit, amounts[thread]);
         units[thread] = unit;
     }
@@ -48,24 +52,24 @@ pub fn even(problem: &Problem, amounts: &[u128]) -> Result<Assignment, String> {
 }
 
 /// What has been put on each vertex so far.
-struct Sums<'a> {
-    tree: &'a Tree,
+struct VertexLoads<'a> {
+    tree: &'a TopologyTree,
     /// The vertex of each unit.
     leaf: Vec<usize>,
     /// Sum and number of threads of each vertex.
     held: Vec<(u128, u32)>,
     /// The best that a unit below each vertex offers; `None` where all are full.
-    offer: Vec<Option<Offer>>,
+    offer: Vec<Option<PuOffer>>,
     /// Units of each core.
     cores: Vec<Vec<u32>>,
     capacity: u32,
 }
 
 /// Of a unit, the less the better: its sum, its threads, the threads of its core.
-type Offer = (u128, u32, u32);
+type PuOffer = (u128, u32, u32);
 
-impl<'a> Sums<'a> {
-    fn new(tree: &'a Tree, capacity: u32) -> Sums<'a> {
+impl<'a> VertexLoads<'a> {
+    fn new(tree: &'a TopologyTree, capacity: u32) -> VertexLoads<'a> {
         let mut leaf = vec![0; tree.units.len()];
         for (at, vertex) in tree.vertices.iter().enumerate() {
             if vertex.children.is_empty() {
@@ -77,7 +81,7 @@ impl<'a> Sums<'a> {
             cores[unit.core as usize].push(at);
         }
         let any = (capacity > 0).then_some((0, 0, 0));
-        Sums {
+        VertexLoads {
             tree,
             leaf,
             held: vec![(0, 0); tree.vertices.len()],
@@ -88,13 +92,13 @@ impl<'a> Sums<'a> {
     }
 
     /// The unit with the best offer, along the parts of the machine with the least on them.
-    fn least(&self) -> u32 {
+    fn least_loaded_unit(&self) -> u32 {
         let mut at = 0;
         loop {
             let vertex = &self.tree.vertices[at];
             let children = vertex.children.iter().map(|&v| v as usize);
             let best = children.filter(|v| self.offer[*v] == self.offer[at]);
-            match best.min_by(|a, b| self.per_unit(*a, *b)) {
+            match best.min_by(|a, b| self.compare_per_unit(*a, *b)) {
                 Some(child) => at = child,
                 None => return vertex.units.start,
             }
@@ -102,7 +106,7 @@ impl<'a> Sums<'a> {
     }
 
     /// Compares what two vertices hold for each of their units: amounts, then threads.
-    fn per_unit(&self, a: usize, b: usize) -> Ordering {
+    fn compare_per_unit(&self, a: usize, b: usize) -> Ordering {
         let units = |v: usize| u128::from(self.tree.vertices[v].units.len() as u32);
         let ((amount_a, threads_a), (amount_b, threads_b)) = (self.held[a], self.held[b]);
         let amounts = (amount_a * units(b)).cmp(&(amount_b * units(a)));
@@ -119,11 +123,11 @@ impl<'a> Sums<'a> {
         }
         let core = self.tree.units[unit as usize].core as usize;
         for sibling in self.cores[core].clone() {
-            self.offer_again(sibling);
+            self.update_offers(sibling);
         }
     }
 
-    fn offer_again(&mut self, unit: u32) {
+    fn update_offers(&mut self, unit: u32) {
         let leaf = self.leaf[unit as usize];
         let core = &self.cores[self.tree.units[unit as usize].core as usize];
         let on = |at: &u32| self.held[self.leaf[*at as usize]].1;

@@ -6,16 +6,16 @@
 //! because there are no others: here those that communicate least, so that the amount stays
 //! near the average. Each group starts with the thread that communicates most. Units take
 //! more threads than they must only where sharing them is asked for.
-use super::balance::vector;
-use super::seats::{fit, seats_for, Fill};
-use super::shape::{contract, Arity, Groups, Shape, Stage};
+use super::balance::communication_vector;
+use super::seats::{check_fit, seats_for, SeatDistribution};
+use super::shape::{contract_graph, ElementGroups, GroupArity, GroupingShape, GroupingStage};
 use super::ThreadPolicy;
-use crate::map::{Assignment, Graph, Problem};
+use crate::map::{CommGraph, PuAssignment, ThreadProblem};
 use std::cmp::Reverse;
 
-pub struct BalancedLocality;
+pub struct BalancedLocalityPolicy;
 
-impl ThreadPolicy for BalancedLocality {
+impl ThreadPolicy for BalancedLocalityPolicy {
     fn name(&self) -> &'static str {
         "balanced-locality"
     }
@@ -24,11 +24,11 @@ impl ThreadPolicy for BalancedLocality {
         "as eagermap while every cache stays near the average communication (Locality and Balance)"
     }
 
-    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
-        let amounts = vector(problem.comm);
-        let threads = fit(problem)?;
+    fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
+        let amounts = communication_vector(problem.comm);
+        let threads = check_fit(problem)?;
         let leaves = match problem.siblings {
-            true => leaves(problem, &amounts),
+            true => unit_groups(problem, &amounts),
             false => (0..threads).map(|thread| vec![thread]).collect(),
         };
         let mut leaf = vec![0; amounts.len()];
@@ -39,22 +39,22 @@ impl ThreadPolicy for BalancedLocality {
         }
         let of_leaf = |members: &Vec<usize>| members.iter().map(|t| amounts[*t]).sum();
         let amounts: Vec<u128> = leaves.iter().map(of_leaf).collect();
-        let seats = seats_for(leaves.len(), problem.tree, Fill::Even);
-        let shape = Shape::new(problem.tree, &seats, Arity::OfMachine);
-        let comm = contract(problem.comm, &leaf, leaves.len());
-        let units = shape.fill(&comm, |stage| balanced(stage, &amounts));
+        let seats = seats_for(leaves.len(), problem.tree, SeatDistribution::Even);
+        let shape = GroupingShape::new(problem.tree, &seats, GroupArity::OfMachine);
+        let comm = contract_graph(problem.comm, &leaf, leaves.len());
+        let units = shape.assign_units(&comm, |stage| balanced_groups(stage, &amounts));
         Ok(leaf.iter().map(|&at| units[at as usize]).collect())
     }
 }
 
 /// The threads of each unit that gets any, in no order of units: threads are added until the
 /// unit has its average or is full, and on while the others would not fit elsewhere.
-fn leaves(problem: &Problem, amounts: &[u128]) -> Vec<Vec<usize>> {
+fn unit_groups(problem: &ThreadProblem, amounts: &[u128]) -> Vec<Vec<usize>> {
     let threads = amounts.len();
     let capacity = problem.capacity as usize;
     let units = threads.min(problem.tree.units.len());
     let total: u128 = amounts.iter().sum();
-    let mut growing = Growing::new(problem.comm, amounts.to_vec());
+    let mut growing = GrowingGroup::new(problem.comm, amounts.to_vec());
     let mut leaves = Vec::new();
     while !growing.free.is_empty() {
         let after = (units - leaves.len() - 1) * capacity;
@@ -72,11 +72,11 @@ fn leaves(problem: &Problem, amounts: &[u128]) -> Vec<Vec<usize>> {
 }
 
 /// The groups of a stage; `amounts`: communication of each thread of the shape.
-fn balanced(stage: &Stage, amounts: &[u128]) -> Groups {
+fn balanced_groups(stage: &GroupingStage, amounts: &[u128]) -> ElementGroups {
     let of = |threads: &Vec<u32>| threads.iter().map(|t| amounts[*t as usize]).sum();
     let total: u128 = amounts.iter().sum();
-    let mut growing = Growing::new(stage.comm, stage.members.iter().map(of).collect());
-    let mut groups = Groups::new();
+    let mut growing = GrowingGroup::new(stage.comm, stage.members.iter().map(of).collect());
+    let mut groups = ElementGroups::new();
     for _ in 0..stage.groups {
         let mut wanted = stage.parts.to_vec();
         growing.start();
@@ -96,8 +96,8 @@ fn balanced(stage: &Stage, amounts: &[u128]) -> Groups {
 }
 
 /// A group that is being made of what is left.
-struct Growing<'a> {
-    comm: &'a Graph,
+struct GrowingGroup<'a> {
+    comm: &'a CommGraph,
     amounts: Vec<u128>,
     /// In ascending order.
     free: Vec<usize>,
@@ -108,9 +108,9 @@ struct Growing<'a> {
     events: Vec<u128>,
 }
 
-impl Growing<'_> {
-    fn new(comm: &Graph, amounts: Vec<u128>) -> Growing<'_> {
-        Growing {
+impl GrowingGroup<'_> {
+    fn new(comm: &CommGraph, amounts: Vec<u128>) -> GrowingGroup<'_> {
+        GrowingGroup {
             comm,
             free: (0..amounts.len()).collect(),
             group: Vec::new(),
@@ -142,7 +142,7 @@ impl Growing<'_> {
         let element = self.free.remove(fitting.min_by_key(rank)?);
         self.group.push(element);
         self.amount += self.amounts[element];
-        for (partner, events) in self.comm.row(element) {
+        for (partner, events) in self.comm.neighbours(element) {
             self.events[partner] += u128::from(events);
         }
         Some(element)

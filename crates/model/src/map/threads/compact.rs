@@ -1,12 +1,12 @@
 //! Units in order: SMT siblings, then cores, then nodes, as `OMP_PROC_BIND=close` and
 //! `likwid-pin` fill a machine. Communication plays no part.
-use super::seats::fit;
+use super::seats::check_fit;
 use super::ThreadPolicy;
-use crate::map::{Assignment, Problem};
+use crate::map::{PuAssignment, ThreadProblem};
 
-pub struct Compact;
+pub struct CompactPolicy;
 
-impl ThreadPolicy for Compact {
+impl ThreadPolicy for CompactPolicy {
     fn name(&self) -> &'static str {
         "compact"
     }
@@ -17,8 +17,8 @@ impl ThreadPolicy for Compact {
 
     /// Thread t on unit t. With more threads than units, each unit gets as many consecutive
     /// threads as any other or one more (OpenMP 5.2, 10.1.3).
-    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
-        let threads = fit(problem)?;
+    fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
+        let threads = check_fit(problem)?;
         let units = problem.tree.units.len();
         let at = |t| {
             if threads <= units {

@@ -5,14 +5,14 @@
 //!
 //! Their machines are symmetric. On others a group only takes what fits into the part of the
 //! machine it is for.
-use super::seats::{seats, Fill};
-use super::shape::{Arity, Groups, Shape, Stage};
+use super::seats::{seats, SeatDistribution};
+use super::shape::{ElementGroups, GroupArity, GroupingShape, GroupingStage};
 use super::ThreadPolicy;
-use crate::map::{Assignment, Problem};
+use crate::map::{PuAssignment, ThreadProblem};
 
-pub struct EagerMap;
+pub struct EagerMapPolicy;
 
-impl ThreadPolicy for EagerMap {
+impl ThreadPolicy for EagerMapPolicy {
     fn name(&self) -> &'static str {
         "eagermap"
     }
@@ -21,11 +21,11 @@ impl ThreadPolicy for EagerMap {
         "adds to each group the thread that communicates most with it, level by level (EagerMap)"
     }
 
-    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
-        let seats = seats(problem, Fill::Even)?;
-        let shape = Shape::new(problem.tree, &seats, Arity::OfMachine);
-        let score = |_: &Stage, events: u128, _: usize, _: usize| events;
-        Ok(shape.fill(problem.comm, |stage| eager(stage, score)))
+    fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
+        let seats = seats(problem, SeatDistribution::Even)?;
+        let shape = GroupingShape::new(problem.tree, &seats, GroupArity::OfMachine);
+        let score = |_: &GroupingStage, events: u128, _: usize, _: usize| events;
+        Ok(shape.assign_units(problem.comm, |stage| eager_groups(stage, score)))
     }
 }
 
@@ -34,10 +34,13 @@ impl ThreadPolicy for EagerMap {
 ///
 /// `score`: of an element, from the stage, its events with the group, the threads in the
 /// group, and the element.
-pub fn eager(stage: &Stage, score: impl Fn(&Stage, u128, usize, usize) -> u128) -> Groups {
+pub fn eager_groups(
+    stage: &GroupingStage,
+    score: impl Fn(&GroupingStage, u128, usize, usize) -> u128,
+) -> ElementGroups {
     let mut free: Vec<usize> = (0..stage.class.len()).collect();
     let mut events = vec![0u128; stage.class.len()];
-    let mut groups = Groups::new();
+    let mut groups = ElementGroups::new();
     for _ in 0..stage.groups {
         let (mut wanted, mut group, mut threads) = (stage.parts.to_vec(), Vec::new(), 0);
         while !wanted.is_empty() {
@@ -52,13 +55,13 @@ pub fn eager(stage: &Stage, score: impl Fn(&Stage, u128, usize, usize) -> u128) 
                 wanted.remove(at);
             }
             threads += stage.members[element].len();
-            for (partner, with) in stage.comm.row(element) {
+            for (partner, with) in stage.comm.neighbours(element) {
                 events[partner] += u128::from(with);
             }
             group.push(element);
         }
         for &element in &group {
-            for (partner, _) in stage.comm.row(element) {
+            for (partner, _) in stage.comm.neighbours(element) {
                 events[partner] = 0;
             }
         }

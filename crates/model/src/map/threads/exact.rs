@@ -3,23 +3,23 @@
 //! when what is placed, plus the least that the rest can cost, is no better than the best
 //! known. Empty subtrees of one shape below the same vertex are the same to a thread, so
 //! only the first is tried.
-use super::locality::Locality;
+use super::locality::LocalityPolicy;
 use super::ThreadPolicy;
-use crate::map::search::links::Links;
-use crate::map::search::space::{Space, NONE};
-use crate::map::search::subtrees::kinds;
-use crate::map::{Assignment, Problem};
+use crate::map::search::links::CsrGraph;
+use crate::map::search::space::{SearchSpace, NO_VERTEX};
+use crate::map::search::subtrees::shape_numbers;
+use crate::map::{PuAssignment, ThreadProblem};
 
 /// The policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exact;
+pub struct ExactPolicy;
 
 /// Most threads it takes.
-pub const MOST: usize = 10;
+pub const MAX_EXACT_THREADS: usize = 10;
 /// Placements of a thread that it tries before it gives up: some seconds.
-const TRIES: u64 = 100_000_000;
+const MAX_BRANCHES: u64 = 100_000_000;
 
-impl ThreadPolicy for Exact {
+impl ThreadPolicy for ExactPolicy {
     fn name(&self) -> &'static str {
         "exact"
     }
@@ -28,22 +28,23 @@ impl ThreadPolicy for Exact {
         "the optimum, by branch and bound, for at most 10 threads"
     }
 
-    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
+    fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
         let threads = problem.comm.threads();
-        if threads > MOST {
+        if threads > MAX_EXACT_THREADS {
             return Err(format!(
-                "the policy exact takes at most {MOST} threads and there are {threads}: use --policy locality"
+                "the policy exact takes at most {MAX_EXACT_THREADS} threads and there are {threads}: use --policy locality"
             ));
         }
-        let room = problem.room();
-        let space = Space::new(problem, &room).ok_or("there is no processing unit to map to")?;
-        let links = Links::new(problem.comm, problem.cost.largest());
-        let known = Locality { fast: true }.place(problem)?;
+        let room = problem.unit_capacities();
+        let space =
+            SearchSpace::new(problem, &room).ok_or("there is no processing unit to map to")?;
+        let links = CsrGraph::new(problem.comm, problem.cost.largest());
+        let known = LocalityPolicy { fast: true }.place(problem)?;
         let home_of = space.home_of_units(problem.tree.units.len());
         let known: Vec<u32> = known.iter().map(|&u| home_of[u as usize]).collect();
-        let mut search = Search::new(&space, &links, known);
+        let mut search = BranchAndBound::new(&space, &links, known);
         search.branch(0, 0);
-        if search.tries >= TRIES {
+        if search.tries >= MAX_BRANCHES {
             return Err(
                 "this machine has too many different places for the policy exact: use --policy locality".into(),
             );
@@ -52,9 +53,9 @@ impl ThreadPolicy for Exact {
     }
 }
 
-struct Search<'a> {
-    space: &'a Space,
-    links: &'a Links,
+struct BranchAndBound<'a> {
+    space: &'a SearchSpace,
+    links: &'a CsrGraph,
     /// Threads, the one that communicates most first.
     order: Vec<u32>,
     kind: Vec<u32>,
@@ -71,10 +72,11 @@ struct Search<'a> {
     tries: u64,
 }
 
-impl<'a> Search<'a> {
-    fn new(space: &'a Space, links: &'a Links, known: Vec<u32>) -> Search<'a> {
+impl<'a> BranchAndBound<'a> {
+    fn new(space: &'a SearchSpace, links: &'a CsrGraph, known: Vec<u32>) -> BranchAndBound<'a> {
         let n = links.len();
-        let weight = |t: &u32| -> i64 { links.of(*t as usize).iter().map(|l| l.weight).sum() };
+        let weight =
+            |t: &u32| -> i64 { links.neighbours(*t as usize).iter().map(|l| l.weight).sum() };
         let mut order: Vec<u32> = (0..n as u32).collect();
         order.sort_by_key(|t| std::cmp::Reverse(weight(t)));
         let homes: Vec<u32> = (0..space.len() as u32)
@@ -83,11 +85,11 @@ impl<'a> Search<'a> {
         let vertices = space.vertex.iter();
         let nearest = vertices.filter(|v| v.capacity > 1).map(|v| v.cost);
         let far = space.top.iter().copied();
-        let mut search = Search {
+        let mut search = BranchAndBound {
             space,
             links,
             order,
-            kind: kinds(space),
+            kind: shape_numbers(space),
             homes,
             at: known,
             below: vec![0; space.len()],
@@ -100,15 +102,15 @@ impl<'a> Search<'a> {
         let costs = (0..n).map(|t| search.cost(t, search.at[t] as usize));
         search.best_value = costs.sum::<i64>() / 2;
         search.best.clone_from(&search.at);
-        search.at.fill(NONE);
+        search.at.fill(NO_VERTEX);
         search
     }
 
     /// Cost of a thread at a home towards those that are placed.
     fn cost(&self, t: usize, h: usize) -> i64 {
-        let placed = self.links.of(t).iter();
+        let placed = self.links.neighbours(t).iter();
         placed
-            .filter(|l| self.at[l.to as usize] != NONE)
+            .filter(|l| self.at[l.to as usize] != NO_VERTEX)
             .map(|l| l.weight * self.space.distance(h, self.at[l.to as usize] as usize))
             .sum()
     }
@@ -123,26 +125,26 @@ impl<'a> Search<'a> {
         };
         let mut options: Vec<(i64, u32)> = Vec::new();
         for &h in &self.homes {
-            if self.here[h as usize] < self.space.vertex[h as usize].room && self.is_first(h) {
+            if self.here[h as usize] < self.space.vertex[h as usize].room && self.is_canonical(h) {
                 options.push((self.cost(t as usize, h as usize), h));
             }
         }
         options.sort_unstable();
         for (cost, h) in options {
             self.tries += 1;
-            if self.tries >= TRIES {
+            if self.tries >= MAX_BRANCHES {
                 return;
             }
-            self.put(t, h, 1);
-            if value + cost + self.least(depth + 1) < self.best_value {
+            self.place_thread(t, h, 1);
+            if value + cost + self.lower_bound(depth + 1) < self.best_value {
                 self.branch(depth + 1, value + cost);
             }
-            self.put(t, h, u32::MAX);
+            self.place_thread(t, h, u32::MAX);
         }
     }
 
-    fn put(&mut self, t: u32, h: u32, add: u32) {
-        self.at[t as usize] = if add == 1 { h } else { NONE };
+    fn place_thread(&mut self, t: u32, h: u32, add: u32) {
+        self.at[t as usize] = if add == 1 { h } else { NO_VERTEX };
         self.here[h as usize] = self.here[h as usize].wrapping_add(add);
         let mut v = h as usize;
         loop {
@@ -157,27 +159,27 @@ impl<'a> Search<'a> {
 
     /// The least that threads from `depth` on add: their best homes, one by one, and the
     /// smallest distance among themselves.
-    fn least(&self, depth: usize) -> i64 {
+    fn lower_bound(&self, depth: usize) -> i64 {
         let mut sum = 0;
         for &t in &self.order[depth..] {
             let t = t as usize;
             let open = self.homes.iter().map(|&h| h as usize);
             let open = open.filter(|&h| self.here[h] < self.space.vertex[h].room);
             sum += open.map(|h| self.cost(t, h)).min().unwrap_or(0);
-            let rest = self.links.of(t).iter();
-            let rest = rest.filter(|l| l.to as usize > t && self.at[l.to as usize] == NONE);
+            let rest = self.links.neighbours(t).iter();
+            let rest = rest.filter(|l| l.to as usize > t && self.at[l.to as usize] == NO_VERTEX);
             sum += rest.map(|l| l.weight * self.nearest).sum::<i64>();
         }
         sum
     }
 
     /// Whether no other home is the same to a thread and comes before this one.
-    fn is_first(&self, home: u32) -> bool {
+    fn is_canonical(&self, home: u32) -> bool {
         let mut v = home as usize;
         loop {
             let vertex = &self.space.vertex[v];
             let parent = vertex.parent as usize;
-            if parent == v || self.space.vertex[parent].cell == NONE {
+            if parent == v || self.space.vertex[parent].cell == NO_VERTEX {
                 return true;
             }
             let same = |&s: &u32| {

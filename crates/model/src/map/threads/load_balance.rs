@@ -1,12 +1,12 @@
 //! Load balance (Locality and Balance, section 4): balance, with the work of a thread in the
 //! place of its communication. The authors count instructions.
-use super::balance::even;
+use super::balance::balance_amounts;
 use super::ThreadPolicy;
-use crate::map::{Assignment, Problem};
+use crate::map::{PuAssignment, ThreadProblem};
 
-pub struct LoadBalance;
+pub struct LoadBalancePolicy;
 
-impl ThreadPolicy for LoadBalance {
+impl ThreadPolicy for LoadBalancePolicy {
     fn name(&self) -> &'static str {
         "load-balance"
     }
@@ -15,7 +15,7 @@ impl ThreadPolicy for LoadBalance {
         "evens out the work of units; communication plays no part (Locality and Balance)"
     }
 
-    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
+    fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
         let (known, threads) = (problem.load.len(), problem.comm.threads());
         if known != threads {
             return Err(format!(
@@ -23,6 +23,6 @@ impl ThreadPolicy for LoadBalance {
             ));
         }
         let load: Vec<u128> = problem.load.iter().map(|&work| work.into()).collect();
-        even(problem, &load)
+        balance_amounts(problem, &load)
     }
 }

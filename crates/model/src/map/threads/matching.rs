@@ -10,22 +10,22 @@
 //!
 //! Weights are never negative, so a maximum matching over the pairs that communicate at all,
 //! filled up with those that do not, is a perfect one of maximum weight.
-use super::seats::{seats, Fill};
-use super::shape::{Arity, Groups, Shape, Stage};
+use super::seats::{seats, SeatDistribution};
+use super::shape::{ElementGroups, GroupArity, GroupingShape, GroupingStage};
 use super::ThreadPolicy;
-use crate::map::{Assignment, Problem};
+use crate::map::{PuAssignment, ThreadProblem};
 use integer_blossom::{max_weight_matching, Weight};
 
-pub struct Matching;
+pub struct MatchingPolicy;
 
 /// Most elements matched at once: time grows with the third power of it, memory with the
 /// second (3 s, 70 MB). Parts that communicate directly or through others are cut at their
 /// lightest pairs to this size; up to here the matching is exact.
 const MOST_ELEMENTS: usize = 1024;
 
-type Pair = (usize, usize, u64);
+type MatchingEdge = (usize, usize, u64);
 
-impl ThreadPolicy for Matching {
+impl ThreadPolicy for MatchingPolicy {
     fn name(&self) -> &'static str {
         "matching"
     }
@@ -34,27 +34,27 @@ impl ThreadPolicy for Matching {
         "pairs the threads that communicate most, then pairs of pairs, and so on (SPCD)"
     }
 
-    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
-        let seats = seats(problem, Fill::Packed)?;
-        let shape = Shape::new(problem.tree, &seats, Arity::Two);
-        Ok(shape.fill(problem.comm, pair))
+    fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
+        let seats = seats(problem, SeatDistribution::Packed)?;
+        let shape = GroupingShape::new(problem.tree, &seats, GroupArity::Two);
+        Ok(shape.assign_units(problem.comm, matched_pairs))
     }
 }
 
 /// As many pairs as the stage wants. Where it wants fewer than communicate, the heaviest of
 /// the matching; where more, any that fit, in order.
-fn pair(stage: &Stage) -> Groups {
+fn matched_pairs(stage: &GroupingStage) -> ElementGroups {
     let (first, second) = (stage.parts[0], stage.parts[1]);
     let fit = |a: usize, b: usize| {
         let classes = (stage.class[a], stage.class[b]);
         classes == (first, second) || classes == (second, first)
     };
-    let mut edges: Vec<Pair> = stage.comm.pairs().filter(|e| fit(e.0, e.1)).collect();
+    let mut edges: Vec<MatchingEdge> = stage.comm.pairs().filter(|e| fit(e.0, e.1)).collect();
     heaviest_first(&mut edges);
     let mut pairs = heaviest_matching(stage.class.len(), &edges);
     heaviest_first(&mut pairs);
     pairs.truncate(stage.groups);
-    let mut groups: Groups = pairs.iter().map(|&(a, b, _)| vec![a, b]).collect();
+    let mut groups: ElementGroups = pairs.iter().map(|&(a, b, _)| vec![a, b]).collect();
     let mut free = vec![true; stage.class.len()];
     for &element in groups.iter().flatten() {
         free[element] = false;
@@ -75,18 +75,21 @@ fn pair(stage: &Stage) -> Groups {
     groups
 }
 
-fn heaviest_first(pairs: &mut [Pair]) {
+fn heaviest_first(pairs: &mut [MatchingEdge]) {
     pairs.sort_unstable_by_key(|&(a, b, events)| (std::cmp::Reverse(events), a, b));
 }
 
 /// A matching of maximum weight over `edges`, the heaviest of which come first.
-fn heaviest_matching(elements: usize, edges: &[Pair]) -> Vec<Pair> {
-    let piece = pieces(elements, edges);
-    let mut inside: Vec<Vec<Pair>> = vec![Vec::new(); elements];
+fn heaviest_matching(elements: usize, edges: &[MatchingEdge]) -> Vec<MatchingEdge> {
+    let piece = connected_pieces(elements, edges);
+    let mut inside: Vec<Vec<MatchingEdge>> = vec![Vec::new(); elements];
     for &edge in edges.iter().filter(|e| piece[e.0] == piece[e.1]) {
         inside[piece[edge.0]].push(edge);
     }
-    let mut matched: Vec<Pair> = inside.iter().flat_map(|edges| exactly(edges)).collect();
+    let mut matched: Vec<MatchingEdge> = inside
+        .iter()
+        .flat_map(|edges| exact_matching(edges))
+        .collect();
     let mut free = vec![true; elements];
     for &(a, b, _) in &matched {
         (free[a], free[b]) = (false, false);
@@ -102,21 +105,21 @@ fn heaviest_matching(elements: usize, edges: &[Pair]) -> Vec<Pair> {
 
 /// For each element the piece it is in: what is joined by edges, taken from the heaviest on
 /// as long as no piece gets too large.
-fn pieces(elements: usize, edges: &[Pair]) -> Vec<usize> {
+fn connected_pieces(elements: usize, edges: &[MatchingEdge]) -> Vec<usize> {
     let mut above: Vec<usize> = (0..elements).collect();
     let mut size = vec![1; elements];
     for &(a, b, _) in edges {
-        let (a, b) = (find(&mut above, a), find(&mut above, b));
+        let (a, b) = (find_root(&mut above, a), find_root(&mut above, b));
         if a != b && size[a] + size[b] <= MOST_ELEMENTS {
             let (small, large) = if size[a] < size[b] { (a, b) } else { (b, a) };
             above[small] = large;
             size[large] += size[small];
         }
     }
-    (0..elements).map(|at| find(&mut above, at)).collect()
+    (0..elements).map(|at| find_root(&mut above, at)).collect()
 }
 
-fn find(above: &mut [usize], mut at: usize) -> usize {
+fn find_root(above: &mut [usize], mut at: usize) -> usize {
     while above[at] != at {
         above[at] = above[above[at]];
         at = above[at];
@@ -124,18 +127,18 @@ fn find(above: &mut [usize], mut at: usize) -> usize {
     at
 }
 
-fn exactly(edges: &[Pair]) -> Vec<Pair> {
+fn exact_matching(edges: &[MatchingEdge]) -> Vec<MatchingEdge> {
     let mut elements: Vec<usize> = edges.iter().flat_map(|e| [e.0, e.1]).collect();
     elements.sort_unstable();
     elements.dedup();
     let at = |element| elements.partition_point(|&e| e < element);
-    let edges: Vec<Pair> = edges.iter().map(|e| (at(e.0), at(e.1), e.2)).collect();
+    let edges: Vec<MatchingEdge> = edges.iter().map(|e| (at(e.0), at(e.1), e.2)).collect();
     // The solver doubles weights and wants all differences below an eighth of the type.
     let small = edges.iter().all(|e| e.2 < 1 << 58);
     let matched = if small {
-        solve(elements.len(), &edges, |events| events as i64)
+        solve_blossom(elements.len(), &edges, |events| events as i64)
     } else {
-        solve(elements.len(), &edges, i128::from)
+        solve_blossom(elements.len(), &edges, i128::from)
     };
     matched
         .into_iter()
@@ -143,7 +146,11 @@ fn exactly(edges: &[Pair]) -> Vec<Pair> {
         .collect()
 }
 
-fn solve<W: Weight>(n: usize, edges: &[Pair], weight: impl Fn(u64) -> W) -> Vec<Pair> {
+fn solve_blossom<W: Weight>(
+    n: usize,
+    edges: &[MatchingEdge],
+    weight: impl Fn(u64) -> W,
+) -> Vec<MatchingEdge> {
     let mut matrix = vec![W::ZERO; n * n];
     for &(a, b, events) in edges {
         matrix[a * n + b] = weight(events);

@@ -15,7 +15,7 @@ pub mod scotch;
 pub(super) mod seats;
 mod shape;
 
-use super::{Assignment, Problem};
+use super::{PuAssignment, ThreadProblem};
 
 /// A way of placing threads.
 pub trait ThreadPolicy: Sync {
@@ -27,29 +27,29 @@ pub trait ThreadPolicy: Sync {
     ///
     /// # Errors
     /// A sentence that says why it cannot place this problem, and what can.
-    fn place(&self, problem: &Problem) -> Result<Assignment, String>;
+    fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String>;
 }
 
 /// Every policy, in the order in which `hither map --list` shows them.
-pub const ALL: &[&dyn ThreadPolicy] = &[
-    &locality::Locality { fast: false },
-    &locality::Locality { fast: true },
-    &exact::Exact,
+pub const THREAD_POLICIES: &[&dyn ThreadPolicy] = &[
+    &locality::LocalityPolicy { fast: false },
+    &locality::LocalityPolicy { fast: true },
+    &exact::ExactPolicy,
     #[cfg(feature = "scotch")]
-    &scotch::Scotch,
-    &matching::Matching,
-    &eagermap::EagerMap,
-    &distance::Distance,
-    &balance::Balance,
-    &balanced_locality::BalancedLocality,
-    &load_balance::LoadBalance,
-    &compact::Compact,
-    &scatter::Scatter,
-    &random::Random,
+    &scotch::ScotchPolicy,
+    &matching::MatchingPolicy,
+    &eagermap::EagerMapPolicy,
+    &distance::DistancePolicy,
+    &balance::BalancePolicy,
+    &balanced_locality::BalancedLocalityPolicy,
+    &load_balance::LoadBalancePolicy,
+    &compact::CompactPolicy,
+    &scatter::ScatterPolicy,
+    &random::RandomPolicy,
 ];
 
 /// The policy of SPCD.
-pub const MATCHING: matching::Matching = matching::Matching;
+pub const MATCHING: matching::MatchingPolicy = matching::MatchingPolicy;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
 //! A placement drawn from the seed, to compare others with: every unit gets as many threads
 //! as any other or one more.
-use super::seats::{fit, ranks};
+use super::seats::{check_fit, smt_ranks};
 use super::ThreadPolicy;
-use crate::map::{Assignment, Problem};
+use crate::map::{PuAssignment, ThreadProblem};
 use crate::rng::Rng;
 
-pub struct Random;
+pub struct RandomPolicy;
 
-impl ThreadPolicy for Random {
+impl ThreadPolicy for RandomPolicy {
     fn name(&self) -> &'static str {
         "random"
     }
@@ -16,15 +16,15 @@ impl ThreadPolicy for Random {
         "units drawn from --seed, none shared without need (a baseline of SPCD)"
     }
 
-    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
-        let mut left = fit(problem)?;
-        let rank = ranks(problem.tree);
+    fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
+        let mut left = check_fit(problem)?;
+        let rank = smt_ranks(problem.tree);
         let mut draw = Rng::new(problem.seed);
         let mut seats = Vec::new();
         while left > 0 {
             // Every unit once, in any order, but of a core the first sibling before others.
             let mut units: Vec<u32> = (0..problem.tree.units.len() as u32).collect();
-            draw.shuffle(&mut units);
+            draw.shuffle_xorshift64(&mut units);
             if !problem.siblings {
                 units.sort_by_key(|&at| rank[at as usize]);
             }
@@ -32,7 +32,7 @@ impl ThreadPolicy for Random {
             left -= units.len();
             seats.extend(units);
         }
-        draw.shuffle(&mut seats);
+        draw.shuffle_xorshift64(&mut seats);
         Ok(seats)
     }
 }

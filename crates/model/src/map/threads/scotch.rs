@@ -2,21 +2,21 @@
 //! kMAF use to map threads. Idle places are filled with threads that talk to nobody, so that
 //! libscotch, which balances loads only about, gives every place one thread.
 use super::ThreadPolicy;
-use crate::map::search::space::Space;
-use crate::map::{Assignment, Graph, Problem};
-use hither_scotch::{map, Source, Target};
+use crate::map::search::space::SearchSpace;
+use crate::map::{CommGraph, PuAssignment, ThreadProblem};
+use hither_scotch::{map_graph, ScotchArch, ScotchGraph};
 use std::fmt::Write;
 
 /// The policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scotch;
+pub struct ScotchPolicy;
 
 /// Sums of weight times distance stay below this, libscotch's numbers having 32 bits.
 const LIMIT: u128 = 1 << 30;
 /// Most places of an irregular machine: libscotch keeps a table of domains x domains.
-const MOST: usize = 1024;
+const MAX_PLACES: usize = 1024;
 
-impl ThreadPolicy for Scotch {
+impl ThreadPolicy for ScotchPolicy {
     fn name(&self) -> &'static str {
         "scotch"
     }
@@ -25,49 +25,50 @@ impl ThreadPolicy for Scotch {
         "dual recursive bipartitioning by libscotch, as OPT and kMAF use it"
     }
 
-    fn place(&self, problem: &Problem) -> Result<Assignment, String> {
-        let room = problem.room();
-        let space = Space::new(problem, &room).ok_or("there is no processing unit to map to")?;
+    fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
+        let room = problem.unit_capacities();
+        let space =
+            SearchSpace::new(problem, &room).ok_or("there is no processing unit to map to")?;
         if problem.comm.threads() == 0 {
             return Ok(Vec::new());
         }
-        let places = places(&space);
+        let places = home_of_places(&space);
         if places.len() == 1 {
             return Ok(space.units(&[places[0]], problem.current));
         }
-        let target = target(&space, &places)?;
-        let source = source(problem.comm, places.len(), problem.cost.largest());
-        let result = map(&source, &target);
+        let target = target_architecture(&space, &places)?;
+        let source = source_graph(problem.comm, places.len(), problem.cost.largest());
+        let result = map_graph(&source, &target);
         let result = result.ok_or("libscotch cannot map this: use --policy locality")?;
-        let homes = one_each(&result[..problem.comm.threads()], &places, &space);
+        let homes = resolve_conflicts(&result[..problem.comm.threads()], &places, &space);
         Ok(space.units(&homes, problem.current))
     }
 }
 
 /// The home of each place, depth first.
-fn places(space: &Space) -> Vec<u32> {
+fn home_of_places(space: &SearchSpace) -> Vec<u32> {
     let homes = (0..).zip(&space.vertex);
     homes
         .flat_map(|(h, v)| std::iter::repeat_n(h, v.room as usize))
         .collect()
 }
 
-fn target(space: &Space, places: &[u32]) -> Result<Target, String> {
-    if let Some((sizes, distances)) = levels(space) {
-        return Ok(Target::Levels { sizes, distances });
+fn target_architecture(space: &SearchSpace, places: &[u32]) -> Result<ScotchArch, String> {
+    if let Some((sizes, distances)) = tree_leaf_levels(space) {
+        return Ok(ScotchArch::Tleaf { sizes, distances });
     }
-    if places.len() > MOST {
+    if places.len() > MAX_PLACES {
         return Err(format!(
-            "libscotch takes irregular machines of at most {MOST} places, this one has {}: use --policy locality",
+            "libscotch takes irregular machines of at most {MAX_PLACES} places, this one has {}: use --policy locality",
             places.len()
         ));
     }
-    Ok(Target::Text(text(space, places)))
+    Ok(ScotchArch::ArchFile(architecture_file(space, places)))
 }
 
 /// Children and distance per depth, if vertices of one depth are alike and distances follow
 /// the tree.
-fn levels(space: &Space) -> Option<(Vec<i32>, Vec<i32>)> {
+fn tree_leaf_levels(space: &SearchSpace) -> Option<(Vec<i32>, Vec<i32>)> {
     let depths = space.vertex.iter().map(|v| v.depth).max()? as usize + 1;
     let mut levels: Vec<Option<(i32, i32)>> = vec![None; depths];
     for v in &space.vertex {
@@ -87,9 +88,9 @@ fn levels(space: &Space) -> Option<(Vec<i32>, Vec<i32>)> {
 
 /// An architecture file: places with the numbers of their domains, and their distances. Domain
 /// 1 is the machine, and the halves of domain d are 2d and 2d + 1.
-fn text(space: &Space, places: &[u32]) -> String {
+fn architecture_file(space: &SearchSpace, places: &[u32]) -> String {
     let mut domain = vec![0u64; places.len()];
-    number(space, places, 0..places.len(), 1, &mut domain);
+    number_domains(space, places, 0..places.len(), 1, &mut domain);
     let most = domain.iter().copied().max().unwrap_or(1);
     let mut text = format!("deco 0\n{} {most}\n", places.len());
     for (place, domain) in domain.iter().enumerate() {
@@ -106,8 +107,8 @@ fn text(space: &Space, places: &[u32]) -> String {
 }
 
 /// Halves a range of places where the distance across is largest, nearest to its middle.
-fn number(
-    space: &Space,
+fn number_domains(
+    space: &SearchSpace,
     places: &[u32],
     range: std::ops::Range<usize>,
     domain: u64,
@@ -122,20 +123,20 @@ fn number(
     let cut = (range.start + 1..range.end)
         .min_by_key(|&at| (-across(at), at.abs_diff(middle)))
         .unwrap_or(middle);
-    number(space, places, range.start..cut, 2 * domain, of);
-    number(space, places, cut..range.end, 2 * domain + 1, of);
+    number_domains(space, places, range.start..cut, 2 * domain, of);
+    number_domains(space, places, cut..range.end, 2 * domain + 1, of);
 }
 
 /// The communication with 32-bit weights, padded with idle vertices.
-fn source(comm: &Graph, vertices: usize, far: u32) -> Source {
+fn source_graph(comm: &CommGraph, vertices: usize, far: u32) -> ScotchGraph {
     let total: u128 = comm.pairs().map(|(_, _, w)| u128::from(w)).sum();
     let room = LIMIT / u128::from(far.max(1)) / 2;
     let scale = total.div_ceil(room).max(1);
-    let mut source = Source::default();
+    let mut source = ScotchGraph::default();
     source.start.push(0);
     for i in 0..vertices {
         if i < comm.threads() {
-            for (j, w) in comm.row(i) {
+            for (j, w) in comm.neighbours(i) {
                 source.to.push(j as i32);
                 source.weight.push((u128::from(w) / scale).max(1) as i32);
             }
@@ -146,7 +147,7 @@ fn source(comm: &Graph, vertices: usize, far: u32) -> Source {
 }
 
 /// Homes by places; whoever comes to a place that is taken gets the nearest free one.
-fn one_each(result: &[i32], places: &[u32], space: &Space) -> Vec<u32> {
+fn resolve_conflicts(result: &[i32], places: &[u32], space: &SearchSpace) -> Vec<u32> {
     let mut taken = vec![false; places.len()];
     let mut homes = vec![u32::MAX; result.len()];
     for (t, &place) in result.iter().enumerate() {

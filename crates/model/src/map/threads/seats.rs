@@ -1,12 +1,12 @@
 //! How many threads each unit takes, before anything says which: full rounds of all units
 //! first, then first siblings of cores, second siblings, and so on, so that no core is
 //! shared while another is idle. Where sharing is asked for, packing fills every unit.
-use crate::map::Problem;
-use crate::topology::Tree;
+use crate::map::ThreadProblem;
+use crate::topology::TopologyTree;
 
 /// Where the threads of a round go that does not fill the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fill {
+pub enum SeatDistribution {
     /// To every vertex its share by units, as EagerMap does: caches and memory are used
     /// evenly.
     Even,
@@ -14,13 +14,13 @@ pub enum Fill {
     Packed,
 }
 
-/// Threads of each unit, by position in [`Tree::units`].
+/// Threads of each unit, by position in [`TopologyTree::units`].
 ///
 /// # Errors
 /// When the threads do not fit.
-pub fn seats(problem: &Problem, fill: Fill) -> Result<Vec<u32>, String> {
-    let threads = fit(problem)?;
-    if fill == Fill::Even || !problem.siblings {
+pub fn seats(problem: &ThreadProblem, fill: SeatDistribution) -> Result<Vec<u32>, String> {
+    let threads = check_fit(problem)?;
+    if fill == SeatDistribution::Even || !problem.siblings {
         return Ok(seats_for(threads, problem.tree, fill));
     }
     let mut rest = threads as u32;
@@ -33,7 +33,7 @@ pub fn seats(problem: &Problem, fill: Fill) -> Result<Vec<u32>, String> {
 }
 
 /// Most threads of a unit: as few as possible unless sharing is asked for.
-pub fn room(problem: &Problem) -> u32 {
+pub fn max_threads_per_unit(problem: &ThreadProblem) -> u32 {
     if problem.siblings {
         return problem.capacity;
     }
@@ -42,24 +42,24 @@ pub fn room(problem: &Problem) -> u32 {
 }
 
 /// As [`seats`], for so many threads, where sharing is not asked for.
-pub fn seats_for(threads: usize, tree: &Tree, fill: Fill) -> Vec<u32> {
+pub fn seats_for(threads: usize, tree: &TopologyTree, fill: SeatDistribution) -> Vec<u32> {
     let units = tree.units.len();
     let mut seats = vec![(threads / units) as u32; units];
     let mut rest = (threads % units) as u32;
-    let rank = ranks(tree);
+    let rank = smt_ranks(tree);
     for round in 0.. {
         if rest == 0 {
             break;
         }
         let of_round = |at: &u32| rank[*at as usize] == round;
         let here = (0..units as u32).filter(of_round);
-        if fill == Fill::Packed || rest >= here.clone().count() as u32 {
+        if fill == SeatDistribution::Packed || rest >= here.clone().count() as u32 {
             for at in here.take(rest as usize) {
                 seats[at as usize] += 1;
                 rest -= 1;
             }
         } else {
-            share(tree, 0, rest, &of_round, &mut seats);
+            distribute_seats(tree, 0, rest, &of_round, &mut seats);
             rest = 0;
         }
     }
@@ -67,7 +67,7 @@ pub fn seats_for(threads: usize, tree: &Tree, fill: Fill) -> Vec<u32> {
 }
 
 /// The number of threads, if they fit.
-pub fn fit(problem: &Problem) -> Result<usize, String> {
+pub fn check_fit(problem: &ThreadProblem) -> Result<usize, String> {
     let (threads, units) = (problem.comm.threads(), problem.tree.units.len());
     let needed = threads.div_ceil(units);
     if needed > problem.capacity as usize {
@@ -80,9 +80,9 @@ pub fn fit(problem: &Problem) -> Result<usize, String> {
 }
 
 /// For each unit how many units of its core come before it.
-pub fn ranks(tree: &Tree) -> Vec<u32> {
+pub fn smt_ranks(tree: &TopologyTree) -> Vec<u32> {
     let mut seen = vec![0; tree.units.len()];
-    let next = |unit: &crate::topology::Unit| {
+    let next = |unit: &crate::topology::UsablePu| {
         let rank = &mut seen[unit.core as usize];
         *rank += 1;
         *rank - 1
@@ -92,8 +92,8 @@ pub fn ranks(tree: &Tree) -> Vec<u32> {
 
 /// Gives `threads`, fewer than there are units of the round below `vertex`, to its children
 /// in proportion to those; what is left goes to the largest remainders, the first of equals.
-fn share(
-    tree: &Tree,
+fn distribute_seats(
+    tree: &TopologyTree,
     vertex: u32,
     threads: u32,
     of_round: &impl Fn(&u32) -> bool,
@@ -126,7 +126,7 @@ fn share(
     for (&(_, v), n) in by_remainder.iter().zip(0..) {
         let its = exact(v) / total + u64::from(n < left);
         if its > 0 {
-            share(tree, v, its as u32, of_round, seats);
+            distribute_seats(tree, v, its as u32, of_round, seats);
         }
     }
 }

@@ -14,27 +14,27 @@
 //! On a symmetric machine classes are levels. On any other, classes are what keeps a group
 //! of three from a cache with two units. Two seats of a core and two cores of a node with a
 //! seat each are different classes: they are as large, but not as close.
-use crate::map::{Assignment, Graph};
-use crate::topology::Tree;
+use crate::map::{CommGraph, PuAssignment};
+use crate::topology::TopologyTree;
 use std::collections::BTreeMap;
 
 /// How many parts a group has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arity {
+pub enum GroupArity {
     /// As many as the machine has children.
     OfMachine,
     /// Two: pairs, pairs of pairs, and so on.
     Two,
 }
 
-struct Part {
+struct ShapePart {
     class: usize,
     /// Of a seat.
     unit: Option<u32>,
     parts: Vec<usize>,
 }
 
-struct Class {
+struct PartClass {
     /// Classes of the parts, ascending.
     parts: Vec<usize>,
     seats: usize,
@@ -43,18 +43,18 @@ struct Class {
 }
 
 /// The groups that a machine wants when its units take given numbers of threads.
-pub struct Shape {
-    parts: Vec<Part>,
-    classes: Vec<Class>,
+pub struct GroupingShape {
+    parts: Vec<ShapePart>,
+    classes: Vec<PartClass>,
     known: BTreeMap<(u32, Vec<usize>), usize>,
     /// `None` without threads.
     root: Option<usize>,
 }
 
 /// Groups of one class that are to be formed.
-pub struct Stage<'a> {
+pub struct GroupingStage<'a> {
     /// Communication of the elements there are now: threads, and groups formed before.
-    pub comm: &'a Graph,
+    pub comm: &'a CommGraph,
     pub class: &'a [usize],
     /// Threads in each element.
     pub members: &'a [Vec<u32>],
@@ -67,28 +67,34 @@ pub struct Stage<'a> {
 }
 
 /// Elements of each group, positions in `Stage::comm`; disjoint, of the classes asked for.
-pub type Groups = Vec<Vec<usize>>;
+pub type ElementGroups = Vec<Vec<usize>>;
 
-impl Shape {
+impl GroupingShape {
     /// `seats`: threads of each unit.
-    pub fn new(tree: &Tree, seats: &[u32], arity: Arity) -> Shape {
-        let seat = Class {
+    pub fn new(tree: &TopologyTree, seats: &[u32], arity: GroupArity) -> GroupingShape {
+        let seat = PartClass {
             parts: Vec::new(),
             seats: 1,
             height: 0,
         };
-        let mut shape = Shape {
+        let mut shape = GroupingShape {
             parts: Vec::new(),
             classes: vec![seat],
             known: BTreeMap::new(),
             root: None,
         };
-        shape.root = shape.grow(tree, 0, seats, arity).0;
+        shape.root = shape.build_part(tree, 0, seats, arity).0;
         shape
     }
 
     /// The part that holds the seats below a vertex, if there are any, and its height.
-    fn grow(&mut self, tree: &Tree, at: u32, seats: &[u32], arity: Arity) -> (Option<usize>, u32) {
+    fn build_part(
+        &mut self,
+        tree: &TopologyTree,
+        at: u32,
+        seats: &[u32],
+        arity: GroupArity,
+    ) -> (Option<usize>, u32) {
         let vertex = &tree.vertices[at as usize];
         let (mut parts, mut height) = (Vec::new(), 0);
         if vertex.children.is_empty() {
@@ -98,12 +104,12 @@ impl Shape {
             }
         }
         for &child in &vertex.children {
-            let (part, below) = self.grow(tree, child, seats, arity);
+            let (part, below) = self.build_part(tree, child, seats, arity);
             parts.extend(part);
             height = height.max(below + 1);
         }
-        while arity == Arity::Two && parts.len() > 2 {
-            parts = self.halve(parts, height);
+        while arity == GroupArity::Two && parts.len() > 2 {
+            parts = self.join_in_pairs(parts, height);
         }
         let part = match parts[..] {
             [] => None,
@@ -114,7 +120,7 @@ impl Shape {
     }
 
     fn seat(&mut self, unit: u32) -> usize {
-        self.parts.push(Part {
+        self.parts.push(ShapePart {
             class: 0,
             unit: Some(unit),
             parts: Vec::new(),
@@ -128,7 +134,7 @@ impl Shape {
         let key = (height, classes.clone());
         let class = self.known.get(&key).copied().unwrap_or_else(|| {
             let of = |c: &usize| &self.classes[*c];
-            let class = Class {
+            let class = PartClass {
                 seats: classes.iter().map(|c| of(c).seats).sum(),
                 height,
                 parts: classes,
@@ -137,7 +143,7 @@ impl Shape {
             self.known.insert(key, self.classes.len() - 1);
             self.classes.len() - 1
         });
-        self.parts.push(Part {
+        self.parts.push(ShapePart {
             class,
             unit: None,
             parts,
@@ -146,7 +152,7 @@ impl Shape {
     }
 
     /// Joins parts of one class in pairs; where all differ, the first two.
-    fn halve(&mut self, mut parts: Vec<usize>, height: u32) -> Vec<usize> {
+    fn join_in_pairs(&mut self, mut parts: Vec<usize>, height: u32) -> Vec<usize> {
         parts.sort_by_key(|&p| self.parts[p].class);
         let differ = |pair: &[usize]| self.parts[pair[0]].class != self.parts[pair[1]].class;
         let mut any = parts.windows(2).all(differ);
@@ -165,7 +171,11 @@ impl Shape {
 
     /// The units of the threads that `comm` is about, when `group` forms the groups of each
     /// class in turn, the closest first.
-    pub fn fill(&self, comm: &Graph, group: impl Fn(&Stage) -> Groups) -> Assignment {
+    pub fn assign_units(
+        &self,
+        comm: &CommGraph,
+        group: impl Fn(&GroupingStage) -> ElementGroups,
+    ) -> PuAssignment {
         let mut wanted = vec![0; self.classes.len()];
         for part in &self.parts {
             wanted[part.class] += 1;
@@ -173,9 +183,9 @@ impl Shape {
         let mut order: Vec<usize> = (1..self.classes.len()).collect();
         // A class is numbered after those of its parts, which are no higher.
         order.sort_by_key(|&class| (self.classes[class].height, class));
-        let mut pool = Pool::new(comm.clone());
+        let mut pool = ElementPool::new(comm.clone());
         for class in order {
-            let groups = group(&Stage {
+            let groups = group(&GroupingStage {
                 comm: &pool.comm,
                 class: &pool.class,
                 members: &pool.members,
@@ -183,7 +193,7 @@ impl Shape {
                 seats: self.classes[class].seats,
                 groups: wanted[class],
             });
-            pool.form(groups, class);
+            pool.replace_by_groups(groups, class);
         }
         let mut units = vec![0; comm.threads()];
         if let Some(root) = self.root {
@@ -192,7 +202,7 @@ impl Shape {
         units
     }
 
-    fn seat_group(&self, part: usize, group: usize, pool: &Pool, units: &mut [u32]) {
+    fn seat_group(&self, part: usize, group: usize, pool: &ElementPool, units: &mut [u32]) {
         let part = &self.parts[part];
         if let Some(unit) = part.unit {
             units[group] = unit;
@@ -209,8 +219,8 @@ impl Shape {
 }
 
 /// What there is to form groups of.
-struct Pool {
-    comm: Graph,
+struct ElementPool {
+    comm: CommGraph,
     class: Vec<usize>,
     members: Vec<Vec<u32>>,
     /// Position in `formed`.
@@ -219,10 +229,10 @@ struct Pool {
     formed: Vec<(usize, Vec<usize>)>,
 }
 
-impl Pool {
-    fn new(comm: Graph) -> Pool {
+impl ElementPool {
+    fn new(comm: CommGraph) -> ElementPool {
         let threads = comm.threads();
-        Pool {
+        ElementPool {
             class: vec![0; threads],
             members: (0..threads as u32).map(|thread| vec![thread]).collect(),
             element: (0..threads).collect(),
@@ -232,9 +242,9 @@ impl Pool {
     }
 
     /// Puts groups in the place of their elements, before what is still single.
-    fn form(&mut self, groups: Groups, class: usize) {
-        let mut now = Pool {
-            comm: Graph::default(),
+    fn replace_by_groups(&mut self, groups: ElementGroups, class: usize) {
+        let mut now = ElementPool {
+            comm: CommGraph::default(),
             class: vec![class; groups.len()],
             members: Vec::new(),
             element: Vec::new(),
@@ -259,14 +269,14 @@ impl Pool {
                 now.element.push(self.element[single]);
             }
         }
-        now.comm = contract(&self.comm, &place, now.class.len());
+        now.comm = contract_graph(&self.comm, &place, now.class.len());
         *self = now;
     }
 }
 
 /// Communication of groups: what their members say to one another, summed (SPCD eq. 1).
 /// `group`: of each thread or group that `comm` is about.
-pub fn contract(comm: &Graph, group: &[u32], groups: usize) -> Graph {
+pub fn contract_graph(comm: &CommGraph, group: &[u32], groups: usize) -> CommGraph {
     let mut members = vec![Vec::new(); groups];
     for (member, &of) in group.iter().enumerate() {
         members[of as usize].push(member);
@@ -274,7 +284,7 @@ pub fn contract(comm: &Graph, group: &[u32], groups: usize) -> Graph {
     // Summed row by row, which is faster than sorting all pairs of members.
     let (mut sum, mut partners, mut pairs) = (vec![0u64; groups], Vec::new(), Vec::new());
     for (members, of) in members.iter().zip(0u32..) {
-        let rows = members.iter().flat_map(|&member| comm.row(member));
+        let rows = members.iter().flat_map(|&member| comm.neighbours(member));
         for (partner, events) in rows.filter(|(partner, _)| group[*partner] > of) {
             let with = group[partner];
             if sum[with as usize] == 0 {
@@ -285,5 +295,5 @@ pub fn contract(comm: &Graph, group: &[u32], groups: usize) -> Graph {
         let row = partners.drain(..);
         pairs.extend(row.map(|with| (of, with, std::mem::take(&mut sum[with as usize]))));
     }
-    Graph::new(groups, pairs)
+    CommGraph::new(groups, pairs)
 }

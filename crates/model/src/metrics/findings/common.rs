@@ -1,10 +1,10 @@
 //! What several finders need.
-use super::Case;
+use super::FindingContext;
 use crate::metrics::exclusivity::accesses_per_node;
-use crate::metrics::structures::Structure;
+use crate::metrics::structures::StructureMetrics;
 use hither_profile::{
-    Finding, FindingKind, FindingLine, ObjectIx, ObjectKind, Picture, ProcessIx, Site, ThreadIx,
-    PAGE_SIZE,
+    Finding, FindingKind, FindingLine, FindingPicture, ObjectIx, ObjectKind, ProcessIx, SourceSite,
+    ThreadIx, PAGE_SIZE,
 };
 
 /// Least pages of a structure for it to matter where they lie. Ours: 64 KiB stay in a core's
@@ -31,37 +31,39 @@ const LONGEST: usize = 60;
 
 /// The structures for which it matters where their pages lie, with the positions of these in
 /// the table. Stacks are left out: each belongs to its thread.
-pub fn placeable<'a>(case: &Case<'a>) -> Vec<(&'a Structure, &'a [usize])> {
+pub fn placeable_structures<'a>(
+    case: &FindingContext<'a>,
+) -> Vec<(&'a StructureMetrics, &'a [usize])> {
     let report = &case.analysis.report;
     if case.ground.nodes < 2 || report.run.active_threads < 2 || fits_in_caches(case) {
         return Vec::new();
     }
-    let worth = |s: &&Structure| s.kind != ObjectKind::Stack && s.share >= LEAST_SHARE;
+    let worth = |s: &&StructureMetrics| s.kind != ObjectKind::Stack && s.share >= LEAST_SHARE;
     let structures = report.structures.iter().filter(worth);
     let held = structures.filter_map(|s| {
-        let pages = case.analysis.held.get(&s.object.at())?;
+        let pages = case.analysis.pages_of_object.get(&s.object.at())?;
         (pages.len() >= LEAST_PAGES).then_some((s, pages.as_slice()))
     });
     held.collect()
 }
 
 /// Accesses to pages by the node that they come from, page by page.
-pub struct ByNode<'a> {
-    case: &'a Case<'a>,
+pub struct AccessesByNode<'a> {
+    case: &'a FindingContext<'a>,
     per_node: Vec<u64>,
 }
 
-impl<'a> ByNode<'a> {
+impl<'a> AccessesByNode<'a> {
     #[must_use]
-    pub fn new(case: &'a Case<'a>) -> Self {
-        ByNode {
+    pub fn new(case: &'a FindingContext<'a>) -> Self {
+        AccessesByNode {
             case,
             per_node: vec![0; case.ground.nodes],
         }
     }
 
     /// Of the page at this position of the table.
-    pub fn of(&mut self, page: usize) -> &[u64] {
+    pub fn of_page(&mut self, page: usize) -> &[u64] {
         let uses = self.case.analysis.table.uses(page);
         accesses_per_node(uses, &self.case.ground.threads, &mut self.per_node);
         &self.per_node
@@ -69,7 +71,7 @@ impl<'a> ByNode<'a> {
 
     /// All accesses to a page, and those from the node that uses it most.
     pub fn sum_and_most(&mut self, page: usize) -> (f64, f64) {
-        let per_node = self.of(page);
+        let per_node = self.of_page(page);
         let most = per_node.iter().copied().max().unwrap_or(0);
         (per_node.iter().sum::<u64>() as f64, most as f64)
     }
@@ -77,21 +79,21 @@ impl<'a> ByNode<'a> {
 
 /// Shares of the accesses to pages that the memory of each node serves, where the pages
 /// lie. Pages of an unknown place are left out.
-pub fn served(case: &Case, pages: &[usize]) -> Vec<f64> {
+pub fn shares_served_by_node(case: &FindingContext, pages: &[usize]) -> Vec<f64> {
     let mut served = vec![0.0; case.ground.nodes];
     for &page in pages {
-        if let Some(node) = case.ground.page(case.analysis.table.id(page)) {
+        if let Some(node) = case.ground.node_of_page(case.analysis.table.id(page)) {
             let uses = case.analysis.table.uses(page).iter();
             served[node.at()] += uses.map(|u| u.accesses).sum::<u64>() as f64;
         }
     }
     let all: f64 = served.iter().sum();
-    served.iter().map(|s| part(*s, all)).collect()
+    served.iter().map(|s| ratio_or_zero_f64(*s, all)).collect()
 }
 
 /// E_app (OPT eq. 6) over pages, threads where the case has them; 1 without accesses.
-pub fn exclusivity(case: &Case, pages: impl Iterator<Item = usize>) -> f64 {
-    let mut by_node = ByNode::new(case);
+pub fn app_exclusivity(case: &FindingContext, pages: impl Iterator<Item = usize>) -> f64 {
+    let mut by_node = AccessesByNode::new(case);
     let (mut most, mut all) = (0.0, 0.0);
     for page in pages {
         let (sum, max) = by_node.sum_and_most(page);
@@ -106,7 +108,7 @@ pub fn exclusivity(case: &Case, pages: impl Iterator<Item = usize>) -> f64 {
 }
 
 /// Threads of a process (of all where none is given) that take part in its work.
-pub fn at_work(case: &Case, process: Option<ProcessIx>) -> usize {
+pub fn count_active_threads(case: &FindingContext, process: Option<ProcessIx>) -> usize {
     let threads = case.profile.threads.iter();
     let accesses: Vec<u64> = threads
         .filter(|t| process.is_none_or(|p| t.process == p))
@@ -118,20 +120,20 @@ pub fn at_work(case: &Case, process: Option<ProcessIx>) -> usize {
 }
 
 /// The share of its accesses that are writes.
-pub fn written(structure: &Structure) -> f64 {
+pub fn write_share(structure: &StructureMetrics) -> f64 {
     let (reads, writes) = (structure.reads as f64, structure.writes as f64);
-    part(writes, reads + writes)
+    ratio_or_zero_f64(writes, reads + writes)
 }
 
 /// Is a structure on so many pages filled once and then read? What is written more than once
 /// for each byte is renewed as the run goes on, however often it is read in between.
-pub fn filled_once(structure: &Structure, pages: usize) -> bool {
+pub fn filled_once(structure: &StructureMetrics, pages: usize) -> bool {
     let once = structure.writes <= (pages as u64).saturating_mul(PAGE_SIZE);
-    once && written(structure) <= MOSTLY_READ
+    once && write_share(structure) <= MOSTLY_READ
 }
 
 /// 0 of nothing.
-pub fn part(part: f64, whole: f64) -> f64 {
+pub fn ratio_or_zero_f64(part: f64, whole: f64) -> f64 {
     if whole > 0.0 {
         part / whole
     } else {
@@ -140,7 +142,7 @@ pub fn part(part: f64, whole: f64) -> f64 {
 }
 
 /// The worst findings; the last of them says what the others come to.
-pub fn worst(mut found: Vec<Finding>) -> Vec<Finding> {
+pub fn limit_findings(mut found: Vec<Finding>) -> Vec<Finding> {
     found.sort_by(|a, b| b.severity.total_cmp(&a.severity));
     if found.len() > MOST_FINDINGS {
         let rest = found.split_off(MOST_FINDINGS);
@@ -149,7 +151,7 @@ pub fn worst(mut found: Vec<Finding>) -> Vec<Finding> {
             last.evidence.push(format!(
                 "The same was found in {} more structures, with {} of the run's accesses together.",
                 rest.len(),
-                percent(sum)
+                format_percent(sum)
             ));
         }
     }
@@ -157,7 +159,7 @@ pub fn worst(mut found: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// `thread 0 (ondes)`
-pub fn thread(case: &Case, thread: ThreadIx) -> String {
+pub fn thread_label(case: &FindingContext, thread: ThreadIx) -> String {
     let row = case.analysis.report.threads.get(thread.at());
     match row.map(|t| t.name.trim()) {
         Some(name) if !name.is_empty() => format!("thread {} ({name})", thread.0),
@@ -166,26 +168,31 @@ pub fn thread(case: &Case, thread: ThreadIx) -> String {
 }
 
 /// A finding about a structure, without evidence and fixes yet.
-pub fn about(case: &Case, kind: FindingKind, structure: &Structure, severity: f64) -> Finding {
+pub fn structure_finding(
+    case: &FindingContext,
+    kind: FindingKind,
+    structure: &StructureMetrics,
+    severity: f64,
+) -> Finding {
     Finding {
         kind,
         severity: severity.clamp(0.0, 1.0),
         title: String::new(),
         evidence: Vec::new(),
         object: Some(structure.object),
-        lines: lines_of(case, structure.object),
+        lines: hottest_lines(case, structure.object),
         fixes: Vec::new(),
-        picture: Picture::Structure {
+        picture: FindingPicture::Structure {
             object: structure.object,
         },
     }
 }
 
 /// The source lines that touch a structure most.
-pub fn lines_of(case: &Case, object: ObjectIx) -> Vec<FindingLine> {
+pub fn hottest_lines(case: &FindingContext, object: ObjectIx) -> Vec<FindingLine> {
     let sites = case.profile.sites.iter();
     let mut sites: Vec<_> = sites.filter(|s| s.object == Some(object)).collect();
-    let accesses = |s: &Site| s.reads.saturating_add(s.writes);
+    let accesses = |s: &SourceSite| s.reads.saturating_add(s.writes);
     let all: f64 = sites.iter().map(|s| accesses(s) as f64).sum();
     sites.sort_by_key(|s| (std::cmp::Reverse(accesses(s)), &s.file, s.line));
     let sites = sites.into_iter().filter(|s| s.line > 0).take(LINES);
@@ -193,20 +200,20 @@ pub fn lines_of(case: &Case, object: ObjectIx) -> Vec<FindingLine> {
         file: s.file.clone(),
         line: s.line,
         function: s.function.clone(),
-        share: part(accesses(s) as f64, all),
+        share: ratio_or_zero_f64(accesses(s) as f64, all),
     });
     lines.collect()
 }
 
 /// Of the run's accesses, those that communicate: its events per access, at most 1.
-pub fn communicating(case: &Case) -> f64 {
+pub fn communication_share(case: &FindingContext) -> f64 {
     let report = &case.analysis.report;
     let accesses = report.run.accesses().max(1) as f64;
     (report.communication.events as f64 / accesses).min(1.0)
 }
 
 /// A structure's name, its middle left out where it is long: `key_buff1`.
-pub fn name(structure: &Structure) -> String {
+pub fn structure_label(structure: &StructureMetrics) -> String {
     let chars: Vec<char> = structure.name.chars().collect();
     if chars.len() <= LONGEST {
         return structure.name.clone();
@@ -217,7 +224,7 @@ pub fn name(structure: &Structure) -> String {
 }
 
 /// A share as people read it: `63 %`, `0.4 %`.
-pub fn percent(share: f64) -> String {
+pub fn format_percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 1.0 {
         format!("{percent:.1} %")
@@ -227,7 +234,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// Bytes as people read them.
-pub fn bytes(count: u64) -> String {
+pub fn format_bytes(count: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = count as f64;
     let mut unit = 0;
@@ -244,7 +251,7 @@ pub fn bytes(count: u64) -> String {
 
 /// Does all data fit in the caches (OPT eq. 7)? Then it matters little where pages lie, and
 /// what is about pages alone stays silent.
-pub fn fits_in_caches(case: &Case) -> bool {
+pub fn fits_in_caches(case: &FindingContext) -> bool {
     let report = &case.analysis.report;
     report.setup.cache_bytes > 0 && report.run.footprint <= report.setup.cache_bytes
 }

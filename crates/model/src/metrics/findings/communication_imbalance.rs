@@ -11,10 +11,10 @@
 //! who communicate that much do so in at least half of the slices: a master that initialises
 //! or gathers results now and then is not busy in between. Severity: the share of CommV that
 //! is above the mean.
-use super::common::{communicating, percent};
-use super::Case;
+use super::common::{communication_share, format_percent};
+use super::FindingContext;
 use crate::metrics::verdict::{h_min, A_MIN};
-use hither_profile::{Finding, FindingKind, Fix, Picture, SliceIx};
+use hither_profile::{Finding, FindingKind, FindingPicture, SliceIx, SuggestedFix};
 use std::collections::BTreeMap;
 
 /// Half again as much as the mean. The paper calls Ferret imbalanced, whose B_comm is 58 %,
@@ -33,7 +33,7 @@ const WORKS: f64 = 0.001;
 const NAMED: usize = 3;
 
 /// Communication by thread.
-struct Volume {
+struct CommunicationVolume {
     /// CommV.
     of: Vec<f64>,
     /// Of the threads that work.
@@ -41,8 +41,8 @@ struct Volume {
     working: usize,
 }
 
-impl Volume {
-    fn of(case: &Case) -> Option<Volume> {
+impl CommunicationVolume {
+    fn of(case: &FindingContext) -> Option<CommunicationVolume> {
         let threads = &case.profile.threads;
         let accesses = |t: &hither_profile::Thread| t.reads.saturating_add(t.writes) as f64;
         let most = threads.iter().map(accesses).fold(0.0, f64::max);
@@ -54,11 +54,15 @@ impl Volume {
             of[j as usize] += events as f64;
         }
         let mean = of.iter().sum::<f64>() / working as f64;
-        (working >= LEAST_THREADS && mean > 0.0).then_some(Volume { of, mean, working })
+        (working >= LEAST_THREADS && mean > 0.0).then_some(CommunicationVolume {
+            of,
+            mean,
+            working,
+        })
     }
 
     /// Those who communicate much more than the mean, most first.
-    fn busy(&self) -> Vec<usize> {
+    fn busiest_threads(&self) -> Vec<usize> {
         let limit = self.mean * (1.0 + IMBALANCE);
         let mut busy: Vec<usize> = (0..self.of.len())
             .filter(|&t| self.of[t] >= limit)
@@ -68,24 +72,24 @@ impl Volume {
     }
 
     /// Of all that threads communicate.
-    fn above_the_mean(&self) -> f64 {
+    fn share_above_mean(&self) -> f64 {
         let above = self.of.iter().map(|v| (v - self.mean).max(0.0));
         above.sum::<f64>() / self.of.iter().sum::<f64>()
     }
 }
 
-pub fn find(case: &Case) -> Vec<Finding> {
+pub fn find(case: &FindingContext) -> Vec<Finding> {
     let report = &case.analysis.report;
     let c = &report.communication;
     let accesses = report.run.reads.saturating_add(report.run.writes) as f64;
     if c.amount_per_second < A_MIN || (c.events as f64) < accesses * LEAST_SHARE {
         return Vec::new();
     }
-    let Some(volume) = Volume::of(case) else {
+    let Some(volume) = CommunicationVolume::of(case) else {
         return Vec::new();
     };
-    let busy = volume.busy();
-    if busy.is_empty() || time_busy(case, &volume, &busy) < MOST_TIME {
+    let busy = volume.busiest_threads();
+    if busy.is_empty() || busy_time_share(case, &volume, &busy) < MOST_TIME {
         return Vec::new();
     }
     vec![finding(case, &volume, &busy)]
@@ -93,7 +97,7 @@ pub fn find(case: &Case) -> Vec<Finding> {
 
 /// Of the slices with communication, the share in which these threads communicate much more
 /// than the mean.
-fn time_busy(case: &Case, volume: &Volume, busy: &[usize]) -> f64 {
+fn busy_time_share(case: &FindingContext, volume: &CommunicationVolume, busy: &[usize]) -> f64 {
     let mut is_busy = vec![false; volume.of.len()];
     busy.iter().for_each(|&t| is_busy[t] = true);
     // Of all threads and of the busy ones.
@@ -109,7 +113,7 @@ fn time_busy(case: &Case, volume: &Volume, busy: &[usize]) -> f64 {
     hold as f64 / slices.len().max(1) as f64
 }
 
-fn finding(case: &Case, volume: &Volume, busy: &[usize]) -> Finding {
+fn finding(case: &FindingContext, volume: &CommunicationVolume, busy: &[usize]) -> Finding {
     let threads = &case.profile.threads;
     let called = |t: usize| match threads[t].name.as_str() {
         "" => format!("thread {t}"),
@@ -139,7 +143,7 @@ fn finding(case: &Case, volume: &Volume, busy: &[usize]) -> Finding {
     };
     Finding {
         kind: FindingKind::CommunicationImbalance,
-        severity: volume.above_the_mean().clamp(0.0, 1.0) * communicating(case),
+        severity: volume.share_above_mean().clamp(0.0, 1.0) * communication_share(case),
         title: title.replacen("thread", "Thread", usize::from(title.starts_with("thread"))),
         evidence: vec![
             format!("Communication: {}{more}.", shown.join(", ")),
@@ -148,18 +152,18 @@ fn finding(case: &Case, volume: &Volume, busy: &[usize]) -> Finding {
                 (times(busy[0]) - 1.0) * 100.0,
                 volume.working,
                 if busy.len() == 1 { "this one has".to_owned() } else { format!("these {} have", busy.len()) },
-                percent(theirs),
-                percent(busy.len() as f64 / volume.working as f64),
+                format_percent(theirs),
+                format_percent(busy.len() as f64 / volume.working as f64),
             ),
         ],
         object: None,
         lines: Vec::new(),
         fixes: fixes(case, volume),
-        picture: Picture::Communication,
+        picture: FindingPicture::Communication,
     }
 }
 
-fn fixes(case: &Case, volume: &Volume) -> Vec<Fix> {
+fn fixes(case: &FindingContext, volume: &CommunicationVolume) -> Vec<SuggestedFix> {
     let commands = &case.commands;
     let pairs_differ =
         case.analysis.report.communication.heterogeneity_pairs >= h_min(volume.working);
@@ -175,14 +179,14 @@ fn fixes(case: &Case, volume: &Volume) -> Vec<Fix> {
         )
     };
     vec![
-        Fix {
+        SuggestedFix {
             what: what.to_owned(),
             copy: format!(
                 "hither map {} --policy {policy} -o {}\nhither run -p {} -- {}",
                 commands.profile, commands.placement, commands.placement, commands.program
             ),
         },
-        Fix {
+        SuggestedFix {
             what: "Where a thread hands out work or gathers results, let it do so in larger pieces, or let several threads do it.".to_owned(),
             copy: String::new(),
         },

@@ -3,14 +3,15 @@
 //! more of them than its part, or they belong to no node. What is hot in each thread's own
 //! part alike does none. Severity: the accesses to hot pages beyond an even spread.
 use super::common::{
-    about, bytes, exclusivity, name, part, percent, placeable, thread, worst, LEAST_PAGES,
+    app_exclusivity, format_bytes, format_percent, limit_findings, placeable_structures,
+    ratio_or_zero_f64, structure_finding, structure_label, thread_label, LEAST_PAGES,
 };
 use super::shared_by_all::split_schedule;
-use super::sketch::{openmp, spread};
-use super::Case;
-use crate::metrics::structures::Structure;
+use super::sketch::{interleave_fix, uses_openmp};
+use super::FindingContext;
+use crate::metrics::structures::StructureMetrics;
 use crate::metrics::verdict::E_HIGH;
-use hither_profile::{Finding, FindingKind, Fix, ThreadIx, PAGE_SIZE};
+use hither_profile::{Finding, FindingKind, SuggestedFix, ThreadIx, PAGE_SIZE};
 
 /// Share of the accesses beyond an even spread that go to pages used more than the average.
 /// Ours: accesses that rise evenly from nothing at one end to the other have 0.25, a bell
@@ -27,54 +28,54 @@ const DENSE: f64 = 0.75;
 /// Hot pages at either end of the structure that do not count for where they lie. Ours.
 const STRAY: f64 = 0.05;
 
-pub fn find(case: &Case) -> Vec<Finding> {
-    let structures = placeable(case).into_iter();
-    worst(structures.filter_map(|(s, p)| judge(case, s, p)).collect())
+pub fn find(case: &FindingContext) -> Vec<Finding> {
+    let structures = placeable_structures(case).into_iter();
+    limit_findings(structures.filter_map(|(s, p)| assess(case, s, p)).collect())
 }
 
-fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding> {
+fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {
     let table = &case.analysis.table;
     let sum = |page: usize| table.uses(page).iter().map(|u| u.accesses as f64).sum();
     let accesses: Vec<f64> = pages.iter().map(|&page| sum(page)).collect();
     let all: f64 = accesses.iter().sum();
     let mean = all / pages.len() as f64;
     let hot: Vec<usize> = (0..pages.len()).filter(|&at| accesses[at] > mean).collect();
-    let share = part(hot.iter().map(|&at| accesses[at]).sum(), all);
-    let of_pages = part(hot.len() as f64, pages.len() as f64);
+    let share = ratio_or_zero_f64(hot.iter().map(|&at| accesses[at]).sum(), all);
+    let of_pages = ratio_or_zero_f64(hot.len() as f64, pages.len() as f64);
     let excess = share - of_pages;
-    let place = place(&hot, pages.len());
+    let place = hot_page_span(&hot, pages.len());
     // Blocks of one allocation site may each have a hot page of their own.
     if excess < EXCESS || hot.len() < LEAST_PAGES || (structure.count > 1 && place.is_none()) {
         return None;
     }
-    let exclusive = exclusivity(case, hot.iter().map(|&at| pages[at]));
-    let uneven = busiest(case, pages);
+    let exclusive = app_exclusivity(case, hot.iter().map(|&at| pages[at]));
+    let uneven = dominant_user(case, pages);
     if uneven.is_none() && exclusive >= E_HIGH {
         return None;
     }
     let severity = excess * structure.share;
-    let mut finding = about(case, FindingKind::Concentrated, structure, severity);
+    let mut finding = structure_finding(case, FindingKind::Concentrated, structure, severity);
     finding.title = format!(
         "{} of the accesses to {} go to {} of its pages{}",
-        percent(share),
-        name(structure),
-        percent(of_pages),
-        place.map_or("", Stretch::words)
+        format_percent(share),
+        structure_label(structure),
+        format_percent(of_pages),
+        place.map_or("", HotPageSpan::describe_position)
     );
-    finding.evidence = vec![seen(&hot, pages.len(), share, place)];
+    finding.evidence = vec![hot_pages_evidence(&hot, pages.len(), share, place)];
     if let Some((busiest, its, users)) = uneven {
         finding.evidence.push(format!(
             "Of {users} threads {} makes {} of the accesses to it; an even part is {}.",
-            thread(case, busiest),
-            percent(its),
-            percent(1.0 / users as f64)
+            thread_label(case, busiest),
+            format_percent(its),
+            format_percent(1.0 / users as f64)
         ));
     }
     if exclusive < E_HIGH {
         finding.evidence.push(format!(
             "The hot pages belong to no node: the one that uses a page most makes {} of the \
              accesses to it (E_app {exclusive:.2}).",
-            percent(exclusive)
+            format_percent(exclusive)
         ));
     }
     finding.fixes = fixes(case, structure, place);
@@ -83,7 +84,7 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
 
 /// The thread that uses a structure most, its share and how many use it, if several do and it
 /// has clearly more than an even part, but not about all.
-fn busiest(case: &Case, pages: &[usize]) -> Option<(ThreadIx, f64, usize)> {
+fn dominant_user(case: &FindingContext, pages: &[usize]) -> Option<(ThreadIx, f64, usize)> {
     let mut by_thread = vec![0.0; case.profile.threads.len()];
     for u in pages
         .iter()
@@ -94,25 +95,25 @@ fn busiest(case: &Case, pages: &[usize]) -> Option<(ThreadIx, f64, usize)> {
     let all: f64 = by_thread.iter().sum();
     let users = by_thread
         .iter()
-        .filter(|n| part(**n, all) >= USER / by_thread.len() as f64)
+        .filter(|n| ratio_or_zero_f64(**n, all) >= USER / by_thread.len() as f64)
         .count();
     let most = by_thread.iter().copied().fold(0.0, f64::max);
     let thread = by_thread.iter().position(|n| *n >= most)?;
-    let its = part(most, all);
+    let its = ratio_or_zero_f64(most, all);
     let uneven = users > 1 && its * users as f64 >= UNEVEN && its < E_HIGH;
     uneven.then_some((ThreadIx(thread as u32), its, users))
 }
 
 /// The stretch of a structure where its hot pages lie: first and last, and all of its pages.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct HotPageSpan {
     first: usize,
     last: usize,
     pages: usize,
 }
 
-impl Stretch {
-    fn words(self) -> &'static str {
+impl HotPageSpan {
+    fn describe_position(self) -> &'static str {
         let middle = (self.first + self.last + 1) as f64 / 2.0 / self.pages as f64;
         match middle {
             m if m < 1.0 / 3.0 => ", at its start",
@@ -123,15 +124,20 @@ impl Stretch {
 }
 
 /// `None` when hot pages lie here and there.
-fn place(hot: &[usize], pages: usize) -> Option<Stretch> {
+fn hot_page_span(hot: &[usize], pages: usize) -> Option<HotPageSpan> {
     let stray = (hot.len() as f64 * STRAY) as usize;
     let within = hot.get(stray..hot.len() - stray)?;
     let (&first, &last) = (within.first()?, within.last()?);
-    let stretch = Stretch { first, last, pages };
+    let stretch = HotPageSpan { first, last, pages };
     (within.len() as f64 >= (last - first + 1) as f64 * DENSE).then_some(stretch)
 }
 
-fn seen(hot: &[usize], pages: usize, share: f64, place: Option<Stretch>) -> String {
+fn hot_pages_evidence(
+    hot: &[usize],
+    pages: usize,
+    share: f64,
+    place: Option<HotPageSpan>,
+) -> String {
     let lie = match place {
         Some(p) => format!(", nearly all of them from page {} to {},", p.first, p.last),
         None => ", here and there,".to_owned(),
@@ -139,17 +145,21 @@ fn seen(hot: &[usize], pages: usize, share: f64, place: Option<Stretch>) -> Stri
     format!(
         "{} of {pages} pages ({} of {}){lie} take {} of the accesses; spread evenly it would be {}.",
         hot.len(),
-        bytes(hot.len() as u64 * PAGE_SIZE),
-        bytes(pages as u64 * PAGE_SIZE),
-        percent(share),
-        percent(part(hot.len() as f64, pages as f64))
+        format_bytes(hot.len() as u64 * PAGE_SIZE),
+        format_bytes(pages as u64 * PAGE_SIZE),
+        format_percent(share),
+        format_percent(ratio_or_zero_f64(hot.len() as f64, pages as f64))
     )
 }
 
-fn fixes(case: &Case, structure: &Structure, place: Option<Stretch>) -> Vec<Fix> {
+fn fixes(
+    case: &FindingContext,
+    structure: &StructureMetrics,
+    place: Option<HotPageSpan>,
+) -> Vec<SuggestedFix> {
     let mut fixes = Vec::new();
-    if openmp(case) && place.is_some() {
-        fixes.push(Fix {
+    if uses_openmp(case) && place.is_some() {
+        fixes.push(SuggestedFix {
             what:
                 "Give each thread two blocks of the loop, one of either half: hot and cold parts \
                    are then shared out evenly, and each thread still has its own (the \
@@ -158,7 +168,7 @@ fn fixes(case: &Case, structure: &Structure, place: Option<Stretch>) -> Vec<Fix>
             copy: split_schedule(case, structure),
         });
     }
-    fixes.push(spread(
+    fixes.push(interleave_fix(
         case,
         structure,
         "Deal its pages out to the nodes, so that no memory serves the hot ones alone.",

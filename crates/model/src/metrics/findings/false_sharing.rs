@@ -11,10 +11,10 @@
 //! The severity is the share of the run's accesses that can find such a line in another cache:
 //! in each line at most twice as many as all threads but the busiest make, since a line that
 //! one thread keeps to itself stays with it.
-use super::common::{lines_of, name, percent};
-use super::{padding, Case};
+use super::common::{format_percent, hottest_lines, structure_label};
+use super::{padding, FindingContext};
 use hither_profile::{
-    Finding, FindingKind, LineUse, ObjectIx, ObjectRange, Picture, RegionIx, RegionKind,
+    Finding, FindingKind, FindingPicture, LineUse, ObjectIx, ObjectRange, RegionIx, RegionKind,
 };
 use std::collections::BTreeMap;
 
@@ -31,12 +31,12 @@ const LEAST_SHARE: f64 = 0.001;
 /// Threads of a line that are compared, most accesses first.
 const MOST_THREADS: usize = 128;
 /// Threads whose bytes are told.
-const TOLD: usize = 8;
+const MAX_LISTED_THREADS: usize = 8;
 /// Structures of which several lie in one line that are named.
 const NAMED: usize = 3;
 
 /// A falsely shared line.
-pub struct Line<'a> {
+pub struct FalselySharedLine<'a> {
     pub region: RegionIx,
     pub offset: u64,
     /// Those with false conflicts, in order.
@@ -46,53 +46,55 @@ pub struct Line<'a> {
 }
 
 /// Falsely shared lines with the same structures in them.
-pub struct Place<'a> {
+pub struct FalseSharingSite<'a> {
     /// In order of their addresses; none where the memory has no name.
     pub ranges: Vec<&'a ObjectRange>,
-    pub lines: Vec<Line<'a>>,
+    pub lines: Vec<FalselySharedLine<'a>>,
 }
 
-pub fn find(case: &Case) -> Vec<Finding> {
+pub fn find(case: &FindingContext) -> Vec<Finding> {
     let threads = case.profile.threads.iter();
     let accesses = threads.map(|t| t.reads.saturating_add(t.writes));
     let total = accesses.fold(0u64, u64::saturating_add).max(1) as f64;
-    let places = places(case);
+    let places = false_sharing_sites(case);
     let findings = places.into_iter().filter_map(|place| {
         let contended = place.lines.iter().map(|l| l.contended as f64).sum::<f64>();
         let severity = (contended / total).min(1.0);
-        (severity >= LEAST_SHARE).then(|| tell(case, &place, severity))
+        (severity >= LEAST_SHARE).then(|| finding(case, &place, severity))
     });
     findings.collect()
 }
 
 /// The falsely shared lines by what lies in them.
-fn places<'a>(case: &Case<'a>) -> Vec<Place<'a>> {
+fn false_sharing_sites<'a>(case: &FindingContext<'a>) -> Vec<FalseSharingSite<'a>> {
     let size = u64::from(case.profile.meta.options.line).max(1);
     let mut ranges: Vec<&ObjectRange> = case.profile.object_ranges.iter().collect();
     ranges.sort_by_key(|r| (r.region, r.offset, r.object));
     let lines = &case.profile.lines;
     let same = |a: &LineUse, b: &LineUse| (a.region, a.offset) == (b.region, b.offset);
-    let mut places: BTreeMap<(Vec<ObjectIx>, Option<RegionIx>), Place> = BTreeMap::new();
-    for line in lines.chunk_by(same).filter_map(judge) {
-        let inside = inside(&ranges, &line, size);
+    let mut places: BTreeMap<(Vec<ObjectIx>, Option<RegionIx>), FalseSharingSite> = BTreeMap::new();
+    for line in lines.chunk_by(same).filter_map(falsely_shared) {
+        let inside = touched_structures(&ranges, &line, size);
         let objects: Vec<ObjectIx> = inside.iter().map(|r| r.object).collect();
         let region = objects.is_empty().then_some(line.region);
-        let place = places.entry((objects, region)).or_insert_with(|| Place {
-            ranges: inside,
-            lines: Vec::new(),
-        });
+        let place = places
+            .entry((objects, region))
+            .or_insert_with(|| FalseSharingSite {
+                ranges: inside,
+                lines: Vec::new(),
+            });
         place.lines.push(line);
     }
-    let mut places: Vec<Place> = places.into_values().collect();
+    let mut places: Vec<FalseSharingSite> = places.into_values().collect();
     for place in &mut places {
-        let key = |l: &Line| (std::cmp::Reverse(l.contended), l.region, l.offset);
+        let key = |l: &FalselySharedLine| (std::cmp::Reverse(l.contended), l.region, l.offset);
         place.lines.sort_by_key(key);
     }
     places
 }
 
 /// Is the line, of whose users these are all, falsely shared?
-fn judge(uses: &[LineUse]) -> Option<Line<'_>> {
+fn falsely_shared(uses: &[LineUse]) -> Option<FalselySharedLine<'_>> {
     let mut users: Vec<&LineUse> = uses.iter().collect();
     users.sort_by_key(|u| (std::cmp::Reverse(u.accesses), u.thread));
     users.truncate(MOST_THREADS);
@@ -123,7 +125,7 @@ fn judge(uses: &[LineUse]) -> Option<Line<'_>> {
     let all = accesses.fold(0u64, u64::saturating_add);
     let others = all - users.first()?.accesses;
     users.sort_by_key(|u| (first_byte(u), u.thread));
-    Some(Line {
+    Some(FalselySharedLine {
         region: users[0].region,
         offset: users[0].offset,
         contended: others.saturating_mul(2).min(all),
@@ -136,7 +138,11 @@ fn first_byte(user: &LineUse) -> u32 {
 }
 
 /// The structures in the bytes that the line's users touch, in order of their addresses.
-fn inside<'a>(ranges: &[&'a ObjectRange], line: &Line, size: u64) -> Vec<&'a ObjectRange> {
+fn touched_structures<'a>(
+    ranges: &[&'a ObjectRange],
+    line: &FalselySharedLine,
+    size: u64,
+) -> Vec<&'a ObjectRange> {
     let (end, part) = (line.offset.saturating_add(size), (size / 64).max(1));
     let touched = (line.users.iter()).fold(0, |mask, u| mask | u.read_mask | u.write_mask);
     let after = ranges.partition_point(|r| (r.region, r.offset) < (line.region, end));
@@ -158,7 +164,7 @@ fn inside<'a>(ranges: &[&'a ObjectRange], line: &Line, size: u64) -> Vec<&'a Obj
     found
 }
 
-fn tell(case: &Case, place: &Place, severity: f64) -> Finding {
+fn finding(case: &FindingContext, place: &FalseSharingSite, severity: f64) -> Finding {
     // Of several, the one that most accesses are known of: it has a picture and source lines.
     let most = |r: &&&ObjectRange| {
         let object = &case.profile.objects[r.object.at()];
@@ -168,7 +174,7 @@ fn tell(case: &Case, place: &Place, severity: f64) -> Finding {
         )
     };
     let object = place.ranges.iter().max_by_key(most).map(|r| r.object);
-    let what = called(case, place);
+    let what = site_name(case, place);
     let (count, worst) = (place.lines.len(), &place.lines[0]);
     let size = case.profile.meta.options.line;
     let mut threads: Vec<u32> = (place.lines.iter())
@@ -194,31 +200,39 @@ fn tell(case: &Case, place: &Place, severity: f64) -> Finding {
             ),
             format!(
                 "Up to {} of the run's accesses can find their line in another processor's cache.",
-                percent(severity)
+                format_percent(severity)
             ),
-            of_line(case, place, worst),
+            describe_line(case, place, worst),
         ],
         object,
-        lines: object.map_or_else(Vec::new, |o| lines_of(case, o)),
-        fixes: padding::fixes(case, place, &what),
-        picture: object.map_or(Picture::Communication, |object| Picture::Structure {
-            object,
+        lines: object.map_or_else(Vec::new, |o| hottest_lines(case, o)),
+        fixes: padding::padding_fixes(case, place, &what),
+        picture: object.map_or(FindingPicture::Communication, |object| {
+            FindingPicture::Structure { object }
         }),
     }
 }
 
 /// Which bytes of a line belong to whom.
-fn of_line(case: &Case, place: &Place, line: &Line) -> String {
+fn describe_line(
+    case: &FindingContext,
+    place: &FalseSharingSite,
+    line: &FalselySharedLine,
+) -> String {
     let part = (u64::from(case.profile.meta.options.line) / 64).max(1);
-    let told = line.users.iter().take(TOLD).map(|u| {
+    let told = line.users.iter().take(MAX_LISTED_THREADS).map(|u| {
         let mask = u.read_mask | u.write_mask;
         let member = padding::members_of(case, place, line, mask);
         let member = member.first().map_or(String::new(), |m| format!(" ({m})"));
         let only = if u.write_mask == 0 { " reads" } else { "" };
-        format!("{} thread {}{only}{member}", bytes(mask, part), u.thread.0)
+        format!(
+            "{} thread {}{only}{member}",
+            format_byte_ranges(mask, part),
+            u.thread.0
+        )
     });
     let told = told.collect::<Vec<String>>().join(", ");
-    let more = match line.users.len().saturating_sub(TOLD) {
+    let more = match line.users.len().saturating_sub(MAX_LISTED_THREADS) {
         0 => String::new(),
         more => format!(", and {more} more threads"),
     };
@@ -227,7 +241,7 @@ fn of_line(case: &Case, place: &Place, line: &Line) -> String {
             format!(
                 " (byte {} of {})",
                 line.offset - range.offset,
-                called(case, place)
+                site_name(case, place)
             )
         }
         _ => String::new(),
@@ -236,7 +250,7 @@ fn of_line(case: &Case, place: &Place, line: &Line) -> String {
 }
 
 /// The bytes of a mask as people read them: `0-7`, `0-3 and 8-11`.
-fn bytes(mask: u64, part: u64) -> String {
+fn format_byte_ranges(mask: u64, part: u64) -> String {
     let mut runs = Vec::new();
     let mut from = 0;
     while from < 64 && mask >> from != 0 {
@@ -254,21 +268,21 @@ fn bytes(mask: u64, part: u64) -> String {
 }
 
 /// The structures, or what the memory is where it has no name.
-fn called(case: &Case, place: &Place) -> String {
+fn site_name(case: &FindingContext, place: &FalseSharingSite) -> String {
     let names = place.ranges.iter().take(NAMED);
     let names: Vec<String> = names.map(|r| name_of(case, r.object)).collect();
     match names.as_slice() {
-        [] => unnamed(case, place.lines[0].region),
+        [] => region_name(case, place.lines[0].region),
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
 /// The name of a structure.
-pub fn name_of(case: &Case, object: ObjectIx) -> String {
+pub fn name_of(case: &FindingContext, object: ObjectIx) -> String {
     let structures = &case.analysis.report.structures;
     match structures.iter().find(|s| s.object == object) {
-        Some(structure) => name(structure),
+        Some(structure) => structure_label(structure),
         None => {
             let object = &case.profile.objects[object.at()];
             object.name.chars().take(60).collect()
@@ -276,7 +290,7 @@ pub fn name_of(case: &Case, object: ObjectIx) -> String {
     }
 }
 
-fn unnamed(case: &Case, region: RegionIx) -> String {
+fn region_name(case: &FindingContext, region: RegionIx) -> String {
     let region = &case.profile.regions[region.at()];
     let of = |thread: Option<hither_profile::ThreadIx>| match thread {
         Some(thread) => format!(" of thread {}", thread.0),

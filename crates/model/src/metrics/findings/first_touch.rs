@@ -6,13 +6,17 @@
 //! use all pages no place is local for most; what is wrong is that one memory serves them,
 //! and the severity is what it serves beyond an even part.
 use super::common::{
-    about, name, part, percent, placeable, served, thread, worst, ByNode, LEAST_GAIN,
+    format_percent, limit_findings, placeable_structures, ratio_or_zero_f64, shares_served_by_node,
+    structure_finding, structure_label, thread_label, AccessesByNode, LEAST_GAIN,
 };
-use super::sketch::{fortran, openmp, origin, parallel_loop, placed, spread, variable};
-use super::Case;
-use crate::metrics::structures::Structure;
+use super::sketch::{
+    describe_allocation, hither_run_fix, interleave_fix, is_fortran, parallel_loop, uses_openmp,
+    variable_name,
+};
+use super::FindingContext;
+use crate::metrics::structures::StructureMetrics;
 use crate::metrics::verdict::{ACC_RIGHT, E_HIGH};
-use hither_profile::{Finding, FindingKind, Fix, ThreadIx};
+use hither_profile::{Finding, FindingKind, SuggestedFix, ThreadIx};
 use std::collections::HashMap;
 
 /// Of the structure's pages, those that one thread touches first. Ours: most, but a few may
@@ -25,18 +29,18 @@ const EACH_ITS_PART: &str = "Let each thread write first the part that it will u
                              processor that it stays on: each page then lies on the node that \
                              uses it.";
 
-pub fn find(case: &Case) -> Vec<Finding> {
-    let structures = placeable(case).into_iter();
-    let mut found = worst(structures.filter_map(|(s, p)| judge(case, s, p)).collect());
-    repeat_less(case, &mut found);
+pub fn find(case: &FindingContext) -> Vec<Finding> {
+    let structures = placeable_structures(case).into_iter();
+    let mut found = limit_findings(structures.filter_map(|(s, p)| assess(case, s, p)).collect());
+    drop_repeated_fixes(case, &mut found);
     found
 }
 
 /// Structures that are initialised alike are repaired alike: it is said in full of the worst
 /// one in each file.
-fn repeat_less(case: &Case, found: &mut [Finding]) {
+fn drop_repeated_fixes(case: &FindingContext, found: &mut [Finding]) {
     let structures = &case.analysis.report.structures;
-    let mut said: HashMap<&str, &Structure> = HashMap::new();
+    let mut said: HashMap<&str, &StructureMetrics> = HashMap::new();
     for finding in found {
         let structure = structures.iter().find(|s| Some(s.object) == finding.object);
         let (Some(structure), Some(fix)) = (structure, finding.fixes.first()) else {
@@ -48,9 +52,9 @@ fn repeat_less(case: &Case, found: &mut [Finding]) {
         match said.get(&*structure.file) {
             None => drop(said.insert(&structure.file, structure)),
             Some(first) => {
-                finding.fixes = vec![Fix {
-                    what: format!("As for {}, in the same place.", name(first)),
-                    copy: first_write(case, structure),
+                finding.fixes = vec![SuggestedFix {
+                    what: format!("As for {}, in the same place.", structure_label(first)),
+                    copy: first_write_code(case, structure),
                 }];
             }
         }
@@ -58,7 +62,7 @@ fn repeat_less(case: &Case, found: &mut [Finding]) {
 }
 
 /// Who uses the pages of one structure.
-struct Facts {
+struct FirstTouchStats {
     toucher: ThreadIx,
     /// Pages that it touched first, and all that somebody did.
     first: u64,
@@ -72,28 +76,28 @@ struct Facts {
     right: f64,
 }
 
-fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding> {
+fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {
     let &(toucher, first) = structure.first_touch.first()?;
     let known: u64 = structure.first_touch.iter().map(|t| t.1).sum();
-    if part(first as f64, known as f64) < MOST_PAGES {
+    if ratio_or_zero_f64(first as f64, known as f64) < MOST_PAGES {
         return None;
     }
-    let mut facts = Facts {
+    let mut facts = FirstTouchStats {
         toucher,
         first,
         known,
-        ..uses(case, pages, toucher)
+        ..first_touch_stats(case, pages, toucher)
     };
     facts.others = facts.others.clamp(0.0, 1.0);
     if facts.exclusive >= E_HIGH {
-        belonging(case, structure, &facts)
+        exclusive_pages_finding(case, structure, &facts)
     } else {
-        shared(case, structure, pages, &facts)
+        shared_pages_finding(case, structure, pages, &facts)
     }
 }
 
-fn uses(case: &Case, pages: &[usize], toucher: ThreadIx) -> Facts {
-    let mut by_node = ByNode::new(case);
+fn first_touch_stats(case: &FindingContext, pages: &[usize], toucher: ThreadIx) -> FirstTouchStats {
+    let mut by_node = AccessesByNode::new(case);
     let (mut all, mut own, mut most, mut local, mut right) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for &page in pages {
         let table = &case.analysis.table;
@@ -101,29 +105,33 @@ fn uses(case: &Case, pages: &[usize], toucher: ThreadIx) -> Facts {
         if let Ok(at) = uses.binary_search_by_key(&toucher, |u| u.thread) {
             own += uses[at].accesses as f64;
         }
-        let here = case.ground.page(table.id(page));
+        let here = case.ground.node_of_page(table.id(page));
         let (sum, max) = by_node.sum_and_most(page);
         all += sum;
         most += max;
-        let near = here.map_or(0.0, |node| by_node.of(page)[node.at()] as f64);
+        let near = here.map_or(0.0, |node| by_node.of_page(page)[node.at()] as f64);
         local += near;
         if near >= max {
             right += sum;
         }
     }
-    Facts {
+    FirstTouchStats {
         toucher,
         first: 0,
         known: 0,
-        others: 1.0 - part(own, all),
-        exclusive: part(most, all),
-        local: part(local, all),
-        right: part(right, all),
+        others: 1.0 - ratio_or_zero_f64(own, all),
+        exclusive: ratio_or_zero_f64(most, all),
+        local: ratio_or_zero_f64(local, all),
+        right: ratio_or_zero_f64(right, all),
     }
 }
 
 /// Each page belongs to one node, but lies on that of the first toucher.
-fn belonging(case: &Case, structure: &Structure, facts: &Facts) -> Option<Finding> {
+fn exclusive_pages_finding(
+    case: &FindingContext,
+    structure: &StructureMetrics,
+    facts: &FirstTouchStats,
+) -> Option<Finding> {
     let gain = facts.exclusive - facts.local;
     let whole = case.analysis.report.pages.as_ref();
     let right = whole
@@ -134,25 +142,25 @@ fn belonging(case: &Case, structure: &Structure, facts: &Facts) -> Option<Findin
         return None;
     }
     let severity = gain * structure.share;
-    let mut finding = about(case, FindingKind::FirstTouch, structure, severity);
+    let mut finding = structure_finding(case, FindingKind::FirstTouch, structure, severity);
     finding.title = title(structure, facts);
     finding.evidence = vec![
-        who(case, facts),
+        toucher_text(case, facts),
         format!(
             "Its pages belong to one node each (E_app {:.2}), but only {} of the accesses go to \
              pages on the right one (Acc_app).",
             facts.exclusive,
-            percent(facts.right)
+            format_percent(facts.right)
         ),
         format!(
             "{} of its accesses are local now; touched first by the threads that use it, {} would be.",
-            percent(facts.local),
-            percent(facts.exclusive)
+            format_percent(facts.local),
+            format_percent(facts.exclusive)
         ),
     ];
     finding.fixes = vec![
-        in_parallel(case, structure),
-        placed(
+        parallel_init_fix(case, structure),
+        hither_run_fix(
             case,
             "Or leave the program as it is: hither puts each page on the node that uses it most.",
         ),
@@ -161,37 +169,44 @@ fn belonging(case: &Case, structure: &Structure, facts: &Facts) -> Option<Findin
 }
 
 /// All nodes use all pages, and one memory serves them.
-fn shared(case: &Case, structure: &Structure, pages: &[usize], facts: &Facts) -> Option<Finding> {
-    let most = served(case, pages).into_iter().fold(0.0, f64::max);
+fn shared_pages_finding(
+    case: &FindingContext,
+    structure: &StructureMetrics,
+    pages: &[usize],
+    facts: &FirstTouchStats,
+) -> Option<Finding> {
+    let most = shares_served_by_node(case, pages)
+        .into_iter()
+        .fold(0.0, f64::max);
     let even = 1.0 / case.ground.nodes as f64;
     let beyond = most - even;
     if beyond < LEAST_GAIN {
         return None;
     }
     let severity = beyond * structure.share;
-    let mut finding = about(case, FindingKind::FirstTouch, structure, severity);
+    let mut finding = structure_finding(case, FindingKind::FirstTouch, structure, severity);
     finding.title = title(structure, facts);
     finding.evidence = vec![
-        who(case, facts),
+        toucher_text(case, facts),
         format!(
             "One node's memory serves {} of its accesses; an even part would be {}.",
-            percent(most),
-            percent(even)
+            format_percent(most),
+            format_percent(even)
         ),
         format!(
             "No node is right for its pages: the one that uses a page most makes {} of the \
              accesses to it (E_app {:.2}).",
-            percent(facts.exclusive),
+            format_percent(facts.exclusive),
             facts.exclusive
         ),
     ];
     finding.fixes = vec![
-        spread(
+        interleave_fix(
             case,
             structure,
             "Deal its pages out to the nodes, so that all memories serve it.",
         ),
-        Fix {
+        SuggestedFix {
             what: "Or deal out all pages of the program.".to_owned(),
             copy: format!("numactl --interleave=all -- {}", case.commands.program),
         },
@@ -199,50 +214,53 @@ fn shared(case: &Case, structure: &Structure, pages: &[usize], facts: &Facts) ->
     Some(finding)
 }
 
-fn title(structure: &Structure, facts: &Facts) -> String {
-    let name = name(structure);
-    let others = percent(facts.others);
+fn title(structure: &StructureMetrics, facts: &FirstTouchStats) -> String {
+    let name = structure_label(structure);
+    let others = format_percent(facts.others);
     if facts.first == facts.known {
         format!("One thread touches all of {name} first, others make {others} of the accesses")
     } else {
-        let first = percent(part(facts.first as f64, facts.known as f64));
+        let first = format_percent(ratio_or_zero_f64(facts.first as f64, facts.known as f64));
         format!("One thread touches {first} of {name} first, others make {others} of the accesses")
     }
 }
 
-fn who(case: &Case, facts: &Facts) -> String {
-    let who = thread(case, facts.toucher).replacen('t', "T", 1);
+fn toucher_text(case: &FindingContext, facts: &FirstTouchStats) -> String {
+    let who = thread_label(case, facts.toucher).replacen('t', "T", 1);
     format!(
         "{who} touches {} of {} pages first, and Linux puts them on its node; other threads make \
          {} of the accesses.",
         facts.first,
         facts.known,
-        percent(facts.others)
+        format_percent(facts.others)
     )
 }
 
 /// The usual repair: TABARNAC 5.1.
-fn in_parallel(case: &Case, structure: &Structure) -> Fix {
-    let (origin, write) = (origin(structure), first_write(case, structure));
+fn parallel_init_fix(case: &FindingContext, structure: &StructureMetrics) -> SuggestedFix {
+    let (origin, write) = (
+        describe_allocation(structure),
+        first_write_code(case, structure),
+    );
     // Without a source there is nothing to write it into.
     let known = !structure.file.is_empty();
-    if openmp(case) && known {
-        return Fix {
+    if uses_openmp(case) && known {
+        return SuggestedFix {
             what: IN_PARALLEL.to_owned(),
             copy: parallel_loop(structure, &origin, "static", &write),
         };
     }
     let code = format!("// {origin}; in each thread, before anybody else writes to it:\n{write}");
-    Fix {
+    SuggestedFix {
         what: EACH_ITS_PART.to_owned(),
         copy: if known { code } else { String::new() },
     }
 }
 
 /// What writes a structure for the first time.
-fn first_write(case: &Case, structure: &Structure) -> String {
-    let variable = variable(structure);
-    match (openmp(case), fortran(structure)) {
+fn first_write_code(case: &FindingContext, structure: &StructureMetrics) -> String {
+    let variable = variable_name(structure);
+    match (uses_openmp(case), is_fortran(structure)) {
         (true, true) => format!("{variable}(i) = 0"),
         (true, false) => format!("{variable}[i] = 0;"),
         (false, _) => {

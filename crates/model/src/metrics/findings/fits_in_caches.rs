@@ -1,10 +1,10 @@
 //! All data fits in the caches (OPT eq. 7): pages matter little wherever they lie. With one
 //! node they do not matter anyway.
-use super::common::{bytes, fits_in_caches};
-use super::Case;
-use hither_profile::{Finding, FindingKind, Fix, Picture};
+use super::common::{fits_in_caches, format_bytes};
+use super::FindingContext;
+use hither_profile::{Finding, FindingKind, FindingPicture, SuggestedFix};
 
-pub fn find(case: &Case) -> Vec<Finding> {
+pub fn find(case: &FindingContext) -> Vec<Finding> {
     let report = &case.analysis.report;
     let nothing = report.run.footprint == 0 || case.ground.nodes < 2;
     if nothing || !fits_in_caches(case) {
@@ -23,15 +23,15 @@ pub fn find(case: &Case) -> Vec<Finding> {
         title: "All data fits in the caches: placing pages gains little".to_owned(),
         evidence: vec![format!(
             "The run uses {at_least}{} of memory; the caches together hold {} (eq. 7 of OPT).",
-            bytes(report.run.footprint),
-            bytes(report.setup.cache_bytes)
+            format_bytes(report.run.footprint),
+            format_bytes(report.setup.cache_bytes)
         )],
         object: None,
         lines: Vec::new(),
-        fixes: vec![Fix {
+        fixes: vec![SuggestedFix {
             what: "Trace a larger problem if that is what will be run.".to_owned(),
             copy: String::new(),
         }],
-        picture: Picture::Pages,
+        picture: FindingPicture::Pages,
     }]
 }

@@ -1,14 +1,17 @@
 //! Pages of 2 MiB would hold together what threads of several nodes use apart (OPT 5.2.1,
 //! figure 6): exclusivity is lower than with pages of 4 KiB. Severity: the accesses that are
 //! local with small pages, each on its best node, and remote with large ones.
-use super::common::{about, name, part, percent, placeable, worst, ByNode, LEAST_GAIN};
-use super::sketch::{origin, variable};
-use super::Case;
+use super::common::{
+    format_percent, limit_findings, placeable_structures, ratio_or_zero_f64, structure_finding,
+    structure_label, AccessesByNode, LEAST_GAIN,
+};
+use super::sketch::{describe_allocation, variable_name};
+use super::FindingContext;
 use crate::metrics::pages::{PageId, PageSize};
-use crate::metrics::structures::Structure;
-use hither_profile::{Finding, FindingKind, Fix, PageNo, PAGE_SIZE};
+use crate::metrics::structures::StructureMetrics;
+use hither_profile::{Finding, FindingKind, PageNo, SuggestedFix, PAGE_SIZE};
 
-pub fn find(case: &Case) -> Vec<Finding> {
+pub fn find(case: &FindingContext) -> Vec<Finding> {
     let of = |size: PageSize| {
         let found = case.sizes.iter().find(|s| s.0 == size.bytes());
         found.map(|s| s.1)
@@ -21,23 +24,23 @@ pub fn find(case: &Case) -> Vec<Finding> {
         return Vec::new();
     }
     let best = best_nodes(case);
-    let found = placeable(case).into_iter();
-    let found = found.filter_map(|(s, pages)| judge(case, s, pages, &best, (small, large)));
-    worst(found.collect())
+    let found = placeable_structures(case).into_iter();
+    let found = found.filter_map(|(s, pages)| assess(case, s, pages, &best, (small, large)));
+    limit_findings(found.collect())
 }
 
 /// For each page of the table the node that uses most the page of 2 MiB around it.
-fn best_nodes(case: &Case) -> Vec<usize> {
+fn best_nodes(case: &FindingContext) -> Vec<usize> {
     let (table, regions) = (&case.analysis.table, &case.profile.regions);
     let large = |page: usize| {
         let PageId { region, number } = table.id(page);
         PageSize::M2.page_of(regions, region, PageNo(number as u32))
     };
-    let mut by_node = ByNode::new(case);
+    let mut by_node = AccessesByNode::new(case);
     let mut sums = vec![0.0; case.ground.nodes];
     let mut best = Vec::with_capacity(table.len());
     for page in 0..table.len() {
-        for (sum, accesses) in sums.iter_mut().zip(by_node.of(page)) {
+        for (sum, accesses) in sums.iter_mut().zip(by_node.of_page(page)) {
             *sum += *accesses as f64;
         }
         if page + 1 == table.len() || large(page + 1) != large(page) {
@@ -50,22 +53,25 @@ fn best_nodes(case: &Case) -> Vec<usize> {
     best
 }
 
-fn judge(
-    case: &Case,
-    structure: &Structure,
+fn assess(
+    case: &FindingContext,
+    structure: &StructureMetrics,
     pages: &[usize],
     best: &[usize],
     (small, large): (f64, f64),
 ) -> Option<Finding> {
-    let mut by_node = ByNode::new(case);
+    let mut by_node = AccessesByNode::new(case);
     let (mut all, mut apart, mut together) = (0.0, 0.0, 0.0);
     for &page in pages {
         let (sum, max) = by_node.sum_and_most(page);
         all += sum;
         apart += max;
-        together += by_node.of(page)[best[page]] as f64;
+        together += by_node.of_page(page)[best[page]] as f64;
     }
-    let (apart, together) = (part(apart, all), part(together, all));
+    let (apart, together) = (
+        ratio_or_zero_f64(apart, all),
+        ratio_or_zero_f64(together, all),
+    );
     let lost = apart - together;
     // Where a part for each node ends within a large page, half of it is lost. The larger
     // the data, the less that is, and it says nothing of how threads use it.
@@ -75,19 +81,19 @@ fn judge(
         return None;
     }
     let severity = lost * structure.share;
-    let mut finding = about(case, FindingKind::LargePages, structure, severity);
+    let mut finding = structure_finding(case, FindingKind::LargePages, structure, severity);
     finding.title = format!(
         "Pages of 2 MiB would make {} of the accesses to {} remote that pages of 4 KiB keep local",
-        percent(lost),
-        name(structure)
+        format_percent(lost),
+        structure_label(structure)
     );
     finding.evidence = vec![
         format!(
             "On the node that uses it most, a page of 4 KiB has {} of its accesses local, one of \
              2 MiB {} (E_app {apart:.2} and {together:.2}): threads of several nodes use parts of \
              the same 2 MiB.",
-            percent(apart),
-            percent(together)
+            format_percent(apart),
+            format_percent(together)
         ),
         format!("Of the whole run, E_app is {small:.2} with 4 KiB and {large:.2} with 2 MiB."),
         "Linux takes pages of 2 MiB unasked where /sys/kernel/mm/transparent_hugepage/enabled says \
@@ -98,17 +104,17 @@ fn judge(
     Some(finding)
 }
 
-fn fixes(structure: &Structure) -> Vec<Fix> {
-    let (data, origin) = (variable(structure), origin(structure));
+fn fixes(structure: &StructureMetrics) -> Vec<SuggestedFix> {
+    let (data, origin) = (variable_name(structure), describe_allocation(structure));
     vec![
-        Fix {
+        SuggestedFix {
             what: "Keep pages of 4 KiB for it.".to_owned(),
             copy: format!(
                 "// {origin}; aligned to a page, before it is touched\n\
                  madvise({data}, size, MADV_NOHUGEPAGE);"
             ),
         },
-        Fix {
+        SuggestedFix {
             what: "Or give each thread whole blocks of 2 MiB, aligned to 2 MiB, so that large \
                    pages belong to one node as well."
                 .to_owned(),

@@ -18,27 +18,27 @@ mod shared_by_all;
 mod sketch;
 mod unstable_phases;
 
-use super::ground::Ground;
-use super::report::Analysis;
+use super::ground::NodeResidence;
+use super::report::ProfileAnalysis;
 use hither_profile::{Finding, Profile};
 
 /// What finders look at.
-pub struct Case<'a> {
+pub struct FindingContext<'a> {
     /// The run that is examined.
     pub profile: &'a Profile,
     /// Of pages of 4 KiB.
-    pub analysis: &'a Analysis,
+    pub analysis: &'a ProfileAnalysis,
     /// Where threads run and pages lie.
-    pub ground: &'a Ground,
+    pub ground: &'a NodeResidence,
     /// E_app by size of page, from 4 KiB up: bytes and the best E_app.
     pub sizes: &'a [(u64, f64)],
     /// Command lines to copy.
-    pub commands: Commands,
+    pub commands: SuggestedCommands,
 }
 
 /// Command lines of this profile and program, quoted for a shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Commands {
+pub struct SuggestedCommands {
     /// `app.hither`, with the options that name the machine where the user did.
     pub profile: String,
     /// `app.place.json`
@@ -48,10 +48,10 @@ pub struct Commands {
 }
 
 /// A finder: what it finds, in any order.
-type Finder = fn(&Case) -> Vec<Finding>;
+type FindingRule = fn(&FindingContext) -> Vec<Finding>;
 
 /// Every finder, one line each.
-const ALL: &[Finder] = &[
+const FINDING_RULES: &[FindingRule] = &[
     first_touch::find,
     shared_by_all::find,
     concentrated::find,
@@ -67,8 +67,11 @@ const ALL: &[Finder] = &[
 
 /// All findings, worst first.
 #[must_use]
-pub fn find(case: &Case) -> Vec<Finding> {
-    let mut found: Vec<Finding> = ALL.iter().flat_map(|finder| finder(case)).collect();
+pub fn find_all(case: &FindingContext) -> Vec<Finding> {
+    let mut found: Vec<Finding> = FINDING_RULES
+        .iter()
+        .flat_map(|finder| finder(case))
+        .collect();
     found.sort_by(|a, b| {
         let worst = b.severity.total_cmp(&a.severity);
         worst.then_with(|| (a.kind, a.object).cmp(&(b.kind, b.object)))

@@ -10,10 +10,10 @@
 //! served elsewhere without making a local access remote: what the busiest node serves above
 //! the mean, but no more than it serves for other nodes. That share is the severity. A node
 //! that is busy with its own threads is left alone: there work is uneven, not memory.
-use super::common::{fits_in_caches, percent};
-use super::Case;
-use crate::metrics::ground::Traffic;
-use hither_profile::{Finding, FindingKind, Fix, NodeIx, Picture};
+use super::common::{fits_in_caches, format_percent};
+use super::FindingContext;
+use crate::metrics::ground::NodeTraffic;
+use hither_profile::{Finding, FindingKind, FindingPicture, NodeIx, SuggestedFix};
 
 /// Half again as much as the mean. Ours: threads and pages that are spread well still differ
 /// by some tens of per cent (the ends of a grid have one neighbour), and a memory that serves
@@ -24,30 +24,30 @@ const WORTH: f64 = 0.1;
 /// Nodes named.
 const NAMED: usize = 4;
 
-pub fn find(case: &Case) -> Vec<Finding> {
+pub fn find(case: &FindingContext) -> Vec<Finding> {
     if case.ground.nodes < 2 || fits_in_caches(case) {
         return Vec::new();
     }
     let traffic = case.ground.traffic(&case.analysis.table);
-    judge(case, &traffic).into_iter().collect()
+    assess(case, &traffic).into_iter().collect()
 }
 
-fn judge(case: &Case, traffic: &Traffic) -> Option<Finding> {
+fn assess(case: &FindingContext, traffic: &NodeTraffic) -> Option<Finding> {
     let nodes = (0..case.ground.nodes as u32).map(NodeIx);
     let mut served: Vec<(u64, NodeIx)> = nodes
-        .map(|n| (traffic.served(n), n))
-        .filter(|(served, n)| *served > 0 || traffic.made(*n) > 0)
+        .map(|n| (traffic.served_by(n), n))
+        .filter(|(served, n)| *served > 0 || traffic.made_by(*n) > 0)
         .collect();
     served.sort_by_key(|&(served, n)| (std::cmp::Reverse(served), n));
     let &(most, busiest) = served.first()?;
-    let all = traffic.all() as f64;
+    let all = traffic.total_accesses() as f64;
     let mean = all / served.len() as f64;
     let foreign = most as f64 - traffic.between(busiest, busiest) as f64;
     let movable = foreign.min(most as f64 - mean) / all;
     if all == 0.0 || most as f64 / mean - 1.0 < IMBALANCE || movable < WORTH {
         return None;
     }
-    let share = |count: f64| percent(count / all);
+    let share = |count: f64| format_percent(count / all);
     let shown = served.iter().take(NAMED);
     let shown: Vec<String> = shown
         .map(|(served, n)| format!("node {n} {}", share(*served as f64)))
@@ -79,14 +79,14 @@ fn judge(case: &Case, traffic: &Traffic) -> Option<Finding> {
         object: None,
         lines: Vec::new(),
         fixes: fixes(case),
-        picture: Picture::Pages,
+        picture: FindingPicture::Pages,
     })
 }
 
-fn fixes(case: &Case) -> Vec<Fix> {
+fn fixes(case: &FindingContext) -> Vec<SuggestedFix> {
     let commands = &case.commands;
     vec![
-        Fix {
+        SuggestedFix {
             what: "Let pages that belong to a node lie there, and the others where least is to be served."
                 .to_owned(),
             copy: format!(
@@ -94,7 +94,7 @@ fn fixes(case: &Case) -> Vec<Fix> {
                 commands.profile, commands.placement, commands.placement, commands.program
             ),
         },
-        Fix {
+        SuggestedFix {
             what: "Without hither, deal the pages out to the nodes: each memory serves alike, and accesses are local only by chance."
                 .to_owned(),
             copy: format!("numactl --interleave=all -- {}", commands.program),

@@ -3,24 +3,25 @@
 //! only while it is initialised can be duplicated). Severity: 1 - E_app of its share, the
 //! accesses that are remote wherever its pages lie and would be local with copies.
 use super::common::{
-    about, bytes, exclusivity, filled_once, name, percent, placeable, worst, written,
+    app_exclusivity, filled_once, format_bytes, format_percent, limit_findings,
+    placeable_structures, structure_finding, structure_label, write_share,
 };
-use super::sketch::{fortran, origin, variable};
-use super::Case;
-use crate::metrics::structures::Structure;
+use super::sketch::{describe_allocation, is_fortran, variable_name};
+use super::FindingContext;
+use crate::metrics::structures::StructureMetrics;
 use crate::metrics::verdict::E_HIGH;
-use hither_profile::{Finding, FindingKind, Fix, PAGE_SIZE};
+use hither_profile::{Finding, FindingKind, SuggestedFix, PAGE_SIZE};
 
-pub fn find(case: &Case) -> Vec<Finding> {
+pub fn find(case: &FindingContext) -> Vec<Finding> {
     // Page faults do not tell reads from writes.
     if case.analysis.report.run.online {
         return Vec::new();
     }
-    let structures = placeable(case).into_iter();
-    worst(structures.filter_map(|(s, p)| judge(case, s, p)).collect())
+    let structures = placeable_structures(case).into_iter();
+    limit_findings(structures.filter_map(|(s, p)| assess(case, s, p)).collect())
 }
 
-fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding> {
+fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {
     let nodes = case.ground.nodes as u64;
     let size = pages.len() as u64 * PAGE_SIZE;
     // The caches of a node hold a copy of what is smaller, without anybody's doing.
@@ -28,54 +29,57 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
     if size <= cache || !filled_once(structure, pages.len()) {
         return None;
     }
-    let exclusive = exclusivity(case, pages.iter().copied());
+    let exclusive = app_exclusivity(case, pages.iter().copied());
     // Else its pages belong to one node each, and it is enough to put them there.
     if exclusive >= E_HIGH {
         return None;
     }
     let remote = 1.0 - exclusive;
     let severity = remote * structure.share;
-    let mut finding = about(case, FindingKind::ReadMostly, structure, severity);
+    let mut finding = structure_finding(case, FindingKind::ReadMostly, structure, severity);
     finding.title = format!(
         "{} is read by all nodes once it is filled: a copy per node saves {} remote accesses",
-        name(structure),
-        percent(remote)
+        structure_label(structure),
+        format_percent(remote)
     );
     finding.evidence = vec![
         format!(
             "{} of its accesses are reads; {} threads use its {} pages.",
-            percent(1.0 - written(structure)),
+            format_percent(1.0 - write_share(structure)),
             structure.threads,
             pages.len()
         ),
         format!(
             "Wherever its pages lie, {} of its accesses come from another node (E_app \
              {exclusive:.2}); with a copy for each node none would.",
-            percent(remote)
+            format_percent(remote)
         ),
-        held(size, cache, nodes),
+        cache_size_evidence(size, cache, nodes),
     ];
-    finding.fixes = vec![copies(structure)];
+    finding.fixes = vec![replicate_fix(structure)];
     Some(finding)
 }
 
-fn held(size: u64, cache: u64, nodes: u64) -> String {
-    let copies = format!("{nodes} copies take {}", bytes(size.saturating_mul(nodes)));
+fn cache_size_evidence(size: u64, cache: u64, nodes: u64) -> String {
+    let copies = format!(
+        "{nodes} copies take {}",
+        format_bytes(size.saturating_mul(nodes))
+    );
     if cache == 0 {
-        return format!("It is {} large; {copies}.", bytes(size));
+        return format!("It is {} large; {copies}.", format_bytes(size));
     }
     format!(
         "It is {} large, more than the {} of a node's caches; {copies}.",
-        bytes(size),
-        bytes(cache)
+        format_bytes(size),
+        format_bytes(cache)
     )
 }
 
-fn copies(structure: &Structure) -> Fix {
+fn replicate_fix(structure: &StructureMetrics) -> SuggestedFix {
     let what = "Make a copy for each node once it is filled, and let each thread read that of \
                 its own node.";
-    if fortran(structure) {
-        return Fix {
+    if is_fortran(structure) {
+        return SuggestedFix {
             what: format!(
                 "{what} In Fortran: an array with one more dimension, a column for each node, \
                  filled by a thread of that node."
@@ -83,8 +87,8 @@ fn copies(structure: &Structure) -> Fix {
             copy: String::new(),
         };
     }
-    let (data, origin) = (variable(structure), origin(structure));
-    Fix {
+    let (data, origin) = (variable_name(structure), describe_allocation(structure));
+    SuggestedFix {
         what: what.to_owned(),
         copy: format!(
             "// {origin}; #include <numa.h>, link with -lnuma\n\

@@ -9,11 +9,11 @@
 //! Found when Acc_app (OPT eq. 9) is below [`ACC_RIGHT`] and reachable - local at least
 //! [`WORTH`]; that difference is the severity. What is remote because nodes share pages is
 //! left to other findings. The verdict on data has the same two conditions.
-use super::common::{fits_in_caches, lines_of, name, percent};
-use super::Case;
-use crate::metrics::structures::Structure;
-use crate::metrics::verdict::{ACC_RIGHT, WORTH};
-use hither_profile::{Finding, FindingKind, Fix, NodeIx, Picture};
+use super::common::{fits_in_caches, format_percent, hottest_lines, structure_label};
+use super::FindingContext;
+use crate::metrics::structures::StructureMetrics;
+use crate::metrics::verdict::{ACC_RIGHT, MIN_LOCAL_GAIN};
+use hither_profile::{Finding, FindingKind, FindingPicture, NodeIx, SuggestedFix};
 
 /// Pairs of nodes and structures named.
 const NAMED: usize = 3;
@@ -24,43 +24,43 @@ const MOST: f64 = 0.5;
 
 /// Accesses to one page.
 #[derive(Clone, Copy, Default)]
-struct Page {
+struct PageLocality {
     all: f64,
     local: f64,
     /// With the page where it is used most.
     reachable: f64,
 }
 
-pub fn find(case: &Case) -> Vec<Finding> {
+pub fn find(case: &FindingContext) -> Vec<Finding> {
     if case.ground.nodes < 2 || fits_in_caches(case) {
         return Vec::new();
     }
-    let pages = pages(case);
-    let sum = |of: fn(&Page) -> f64| pages.iter().map(of).sum::<f64>();
+    let pages = page_localities(case);
+    let sum = |of: fn(&PageLocality) -> f64| pages.iter().map(of).sum::<f64>();
     let (all, local, reachable) = (sum(|p| p.all), sum(|p| p.local), sum(|p| p.reachable));
     let right = pages.iter().filter(|p| p.local >= p.reachable);
     let right = right.map(|p| p.all).sum::<f64>();
     let is_right = right / all >= ACC_RIGHT;
-    if all == 0.0 || is_right || reachable / all - local / all < WORTH {
+    if all == 0.0 || is_right || reachable / all - local / all < MIN_LOCAL_GAIN {
         return Vec::new();
     }
     vec![finding(case, &pages, all, (local / all, reachable / all))]
 }
 
 /// By position in the table; nothing where the place is not known.
-fn pages(case: &Case) -> Vec<Page> {
+fn page_localities(case: &FindingContext) -> Vec<PageLocality> {
     let (table, ground) = (&case.analysis.table, case.ground);
     let mut per_node = vec![0u64; ground.nodes];
     let page = |at: usize| {
-        let Some(home) = ground.page(table.id(at)) else {
-            return Page::default();
+        let Some(home) = ground.node_of_page(table.id(at)) else {
+            return PageLocality::default();
         };
         per_node.fill(0);
         for u in table.uses(at) {
-            let cell = &mut per_node[ground.user(u).at()];
+            let cell = &mut per_node[ground.node_of_use(u).at()];
             *cell = cell.saturating_add(u.accesses);
         }
-        Page {
+        PageLocality {
             all: per_node.iter().map(|&n| n as f64).sum(),
             local: per_node[home.at()] as f64,
             reachable: per_node.iter().copied().max().unwrap_or(0) as f64,
@@ -69,28 +69,33 @@ fn pages(case: &Case) -> Vec<Page> {
     (0..table.len()).map(page).collect()
 }
 
-fn finding(case: &Case, pages: &[Page], all: f64, (local, reachable): (f64, f64)) -> Finding {
-    let structures = structures(case, pages, all);
+fn finding(
+    case: &FindingContext,
+    pages: &[PageLocality],
+    all: f64,
+    (local, reachable): (f64, f64),
+) -> Finding {
+    let structures = remote_structures(case, pages, all);
     let wanted = (reachable - local) * all * MOST;
     let worst = structures.iter().max_by(|a, b| a.gain.total_cmp(&b.gain));
     let worst = worst.filter(|s| s.gain >= wanted).map(|s| s.of.object);
-    let whose = if case.ground.placed {
+    let whose = if case.ground.from_placement {
         "The placement"
     } else {
         "First touch"
     };
     let mut evidence = vec![format!(
         "{whose} makes {} of the accesses local; with every page on the node that uses it most it would be {}.",
-        percent(local),
-        percent(reachable)
+        format_percent(local),
+        format_percent(reachable)
     )];
-    evidence.extend(pairs(case));
+    evidence.extend(busiest_node_pairs(case));
     let shown = structures.iter().take(NAMED).map(|s| {
-        let of = name(s.of);
+        let of = structure_label(s.of);
         format!(
             "{of} {} ({} of the run's accesses)",
-            percent(s.remote),
-            percent(s.share)
+            format_percent(s.remote),
+            format_percent(s.share)
         )
     });
     let shown: Vec<String> = shown.collect();
@@ -105,21 +110,21 @@ fn finding(case: &Case, pages: &[Page], all: f64, (local, reachable): (f64, f64)
         severity: (reachable - local).clamp(0.0, 1.0),
         title: format!(
             "{} of the accesses go to another node's memory; {} need to",
-            percent(1.0 - local),
-            percent(1.0 - reachable)
+            format_percent(1.0 - local),
+            format_percent(1.0 - reachable)
         ),
         evidence,
         object: worst,
-        lines: worst.map_or(Vec::new(), |object| lines_of(case, object)),
+        lines: worst.map_or(Vec::new(), |object| hottest_lines(case, object)),
         fixes: fixes(case, local, reachable),
-        picture: Picture::Pages,
+        picture: FindingPicture::Pages,
     }
 }
 
 /// The pairs of nodes with most remote accesses.
-fn pairs(case: &Case) -> Option<String> {
+fn busiest_node_pairs(case: &FindingContext) -> Option<String> {
     let traffic = case.ground.traffic(&case.analysis.table);
-    let all = traffic.all() as f64;
+    let all = traffic.total_accesses() as f64;
     let nodes = || (0..case.ground.nodes as u32).map(NodeIx);
     let pairs = nodes().flat_map(|from| nodes().map(move |to| (from, to)));
     let mut pairs: Vec<_> = pairs
@@ -137,14 +142,16 @@ fn pairs(case: &Case) -> Option<String> {
     };
     let shown = pairs.iter().take(NAMED);
     let shown: Vec<String> = shown
-        .map(|(share, from, to)| format!("{} from node {from} to node {to}", percent(*share)))
+        .map(|(share, from, to)| {
+            format!("{} from node {from} to node {to}", format_percent(*share))
+        })
         .collect();
     (!shown.is_empty()).then(|| format!("Of all accesses {}{more}.", shown.join(", ")))
 }
 
 /// The remote accesses to a structure.
-struct Remote<'a> {
-    of: &'a Structure,
+struct RemoteStructure<'a> {
+    of: &'a StructureMetrics,
     /// Of the accesses to its pages.
     remote: f64,
     /// Of the accesses of the run.
@@ -154,18 +161,23 @@ struct Remote<'a> {
 }
 
 /// Those with remote accesses to speak of, most first.
-fn structures<'a>(case: &Case<'a>, pages: &[Page], all: f64) -> Vec<Remote<'a>> {
+fn remote_structures<'a>(
+    case: &FindingContext<'a>,
+    pages: &[PageLocality],
+    all: f64,
+) -> Vec<RemoteStructure<'a>> {
     let structures = case.analysis.report.structures.iter();
-    let mut out: Vec<Remote> = structures
+    let mut out: Vec<RemoteStructure> = structures
         .filter(|s| s.share >= LEAST_SHARE)
         .filter_map(|of| {
-            let held = case.analysis.held.get(&of.object.at())?;
-            let sum = |part: fn(&Page) -> f64| held.iter().map(|&p| part(&pages[p])).sum::<f64>();
+            let held = case.analysis.pages_of_object.get(&of.object.at())?;
+            let sum =
+                |part: fn(&PageLocality) -> f64| held.iter().map(|&p| part(&pages[p])).sum::<f64>();
             let (own, local) = (sum(|p| p.all), sum(|p| p.local));
             // Its pages may hold others as well: its part of them is what it accesses.
             let part = (of.share * all / own).min(1.0);
             let remote = 1.0 - local / own;
-            (own > 0.0).then(|| Remote {
+            (own > 0.0).then(|| RemoteStructure {
                 of,
                 remote,
                 share: remote * own * part / all,
@@ -178,12 +190,12 @@ fn structures<'a>(case: &Case<'a>, pages: &[Page], all: f64) -> Vec<Remote<'a>> 
     out
 }
 
-fn fixes(case: &Case, local: f64, reachable: f64) -> Vec<Fix> {
+fn fixes(case: &FindingContext, local: f64, reachable: f64) -> Vec<SuggestedFix> {
     let commands = &case.commands;
-    let mut fixes = vec![Fix {
+    let mut fixes = vec![SuggestedFix {
         what: format!(
             "On the machine that is to run it, put threads and pages where they belong; up to {} of the accesses are local then.",
-            percent(reachable)
+            format_percent(reachable)
         ),
         copy: format!(
             "hither map {} -o {}\nhither run -p {} -- {}",
@@ -192,11 +204,11 @@ fn fixes(case: &Case, local: f64, reachable: f64) -> Vec<Fix> {
     }];
     let dealt_out = 1.0 / case.ground.nodes as f64;
     // It must not cost more than it brings.
-    if local < dealt_out + WORTH {
-        fixes.push(Fix {
+    if local < dealt_out + MIN_LOCAL_GAIN {
+        fixes.push(SuggestedFix {
             what: format!(
                 "Without hither, deal the pages out to the nodes: {} of the accesses are local then, and no memory serves them alone.",
-                percent(dealt_out)
+                format_percent(dealt_out)
             ),
             copy: format!("numactl --interleave=all -- {}", commands.program),
         });

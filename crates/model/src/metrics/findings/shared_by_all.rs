@@ -3,12 +3,13 @@
 //! Its severity is 1 - E_app of its share: what a loop that gives each thread its own part
 //! could make local. What is hardly written is `read_mostly`'s.
 use super::common::{
-    about, at_work, filled_once, name, part, percent, placeable, worst, written, ByNode,
+    count_active_threads, filled_once, format_percent, limit_findings, placeable_structures,
+    ratio_or_zero_f64, structure_finding, structure_label, write_share, AccessesByNode,
 };
-use super::sketch::{fortran, hottest_line, openmp, spread};
-use super::Case;
-use crate::metrics::structures::Structure;
-use hither_profile::{Finding, FindingKind, Fix, ObjectKind};
+use super::sketch::{hottest_line, interleave_fix, is_fortran, uses_openmp};
+use super::FindingContext;
+use crate::metrics::structures::StructureMetrics;
+use hither_profile::{Finding, FindingKind, ObjectKind, SuggestedFix};
 
 /// A page is used alike by the nodes up to this part of the way from E_page = 1/N, where it
 /// is perfectly so, to 1. Ours: on two nodes the busier one makes 62 % of the accesses.
@@ -21,14 +22,14 @@ const OF_THEM: f64 = 0.5;
 /// Of its accesses, those to such pages at least. Ours.
 const MOST: f64 = 0.5;
 
-pub fn find(case: &Case) -> Vec<Finding> {
-    let structures = placeable(case).into_iter();
-    worst(structures.filter_map(|(s, p)| judge(case, s, p)).collect())
+pub fn find(case: &FindingContext) -> Vec<Finding> {
+    let structures = placeable_structures(case).into_iter();
+    limit_findings(structures.filter_map(|(s, p)| assess(case, s, p)).collect())
 }
 
-fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding> {
-    let (threads, users) = (threads_of(case, structure)?, structure.threads);
-    let written = written(structure);
+fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) -> Option<Finding> {
+    let (threads, users) = (active_threads_of(case, structure)?, structure.threads);
+    let written = write_share(structure);
     let few = (users as f64) < threads as f64 * NEARLY_ALL;
     if threads < 2 || few || filled_once(structure, pages.len()) {
         return None;
@@ -36,25 +37,25 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
     let nodes = case.ground.nodes as f64;
     let alike = 1.0 / nodes + ALIKE * (1.0 - 1.0 / nodes);
     let least_users = users as f64 * OF_THEM;
-    let mut by_node = ByNode::new(case);
+    let mut by_node = AccessesByNode::new(case);
     let (mut all, mut most, mut shared, mut shared_pages) = (0.0, 0.0, 0.0, 0);
     for &page in pages {
         let (sum, max) = by_node.sum_and_most(page);
         all += sum;
         most += max;
         let by = case.analysis.table.uses(page).len();
-        if by as f64 >= least_users && part(max, sum) <= alike {
+        if by as f64 >= least_users && ratio_or_zero_f64(max, sum) <= alike {
             shared += sum;
             shared_pages += 1;
         }
     }
-    let (exclusive, shared) = (part(most, all), part(shared, all));
+    let (exclusive, shared) = (ratio_or_zero_f64(most, all), ratio_or_zero_f64(shared, all));
     if shared < MOST {
         return None;
     }
     let remote = 1.0 - exclusive;
     let severity = remote * structure.share;
-    let mut finding = about(case, FindingKind::SharedByAll, structure, severity);
+    let mut finding = structure_finding(case, FindingKind::SharedByAll, structure, severity);
     finding.title = format!(
         "{}{users} threads share {}: wherever its pages lie, {} of its accesses are remote",
         if users as usize == threads {
@@ -62,26 +63,26 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
         } else {
             ""
         },
-        name(structure),
-        percent(remote)
+        structure_label(structure),
+        format_percent(remote)
     );
     finding.evidence = vec![
         format!(
             "{shared_pages} of {} pages, with {} of its accesses, are used by at least {:.0} of \
              its {users} threads, and by the {nodes} nodes about alike.",
             pages.len(),
-            percent(shared),
+            format_percent(shared),
             least_users.ceil().max(1.0),
         ),
         format!(
             "The node that uses a page most makes {} of the accesses to it (E_app {exclusive:.2}; \
              alike on {nodes} nodes is {:.2}).",
-            percent(exclusive),
+            format_percent(exclusive),
             1.0 / nodes
         ),
         format!(
             "{} of its accesses are writes, and not only to fill it: copies would have to be renewed.",
-            percent(written)
+            format_percent(written)
         ),
     ];
     finding.fixes = fixes(case, structure);
@@ -89,15 +90,15 @@ fn judge(case: &Case, structure: &Structure, pages: &[usize]) -> Option<Finding>
 }
 
 /// Threads at work in the process that has the structure, or in all where they share it.
-fn threads_of(case: &Case, structure: &Structure) -> Option<usize> {
+fn active_threads_of(case: &FindingContext, structure: &StructureMetrics) -> Option<usize> {
     let object = case.profile.objects.get(structure.object.at())?;
     let process = (object.kind != ObjectKind::Shared).then_some(object.process);
-    Some(at_work(case, process))
+    Some(count_active_threads(case, process))
 }
 
-fn fixes(case: &Case, structure: &Structure) -> Vec<Fix> {
-    let own = if openmp(case) {
-        Fix {
+fn fixes(case: &FindingContext, structure: &StructureMetrics) -> Vec<SuggestedFix> {
+    let own = if uses_openmp(case) {
+        SuggestedFix {
             what: "Where the work allows it, let each thread keep to its own part. Two blocks of \
                    the loop for each thread, one of either half, also share out a middle that is \
                    hotter than the ends (the cyclic-split schedule of TABARNAC 5.2)."
@@ -105,7 +106,7 @@ fn fixes(case: &Case, structure: &Structure) -> Vec<Fix> {
             copy: split_schedule(case, structure),
         }
     } else {
-        Fix {
+        SuggestedFix {
             what: format!(
                 "Where the work allows it, let each thread keep to its own part, in the loop at {}, \
                  instead of taking whatever comes next.",
@@ -114,7 +115,7 @@ fn fixes(case: &Case, structure: &Structure) -> Vec<Fix> {
             copy: String::new(),
         }
     };
-    let spread = spread(
+    let spread = interleave_fix(
         case,
         structure,
         "Or deal its pages out to the nodes: accesses stay as remote, but no memory serves it alone.",
@@ -123,9 +124,9 @@ fn fixes(case: &Case, structure: &Structure) -> Vec<Fix> {
 }
 
 /// Two blocks of the loop for each thread, one of either half (TABARNAC 5.2).
-pub fn split_schedule(case: &Case, structure: &Structure) -> String {
+pub fn split_schedule(case: &FindingContext, structure: &StructureMetrics) -> String {
     let line = hottest_line(case, structure);
-    if fortran(structure) {
+    if is_fortran(structure) {
         return format!(
             "! the loop around {line}, n rounds\n\
              !$omp do schedule(static, max(1, n / (2 * omp_get_num_threads())))"

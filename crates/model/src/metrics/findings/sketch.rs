@@ -1,9 +1,9 @@
 //! Code and command lines to copy for a fix, in the words of the program: its variables,
 //! files and language.
-use super::common::name;
-use super::Case;
-use crate::metrics::structures::Structure;
-use hither_profile::{clean, Fix, ObjectKind};
+use super::common::structure_label;
+use super::FindingContext;
+use crate::metrics::structures::StructureMetrics;
+use hither_profile::{strip_control_characters, ObjectKind, SuggestedFix};
 
 /// Where OpenMP counts in [`hither_profile::Slice::sync`]: barriers and parallel regions.
 const OPENMP: [usize; 2] = [1, 2];
@@ -11,13 +11,13 @@ const OPENMP: [usize; 2] = [1, 2];
 const FORTRAN: [&str; 7] = [".f", ".f77", ".f90", ".f95", ".f03", ".f08", ".for"];
 
 /// Does the program use OpenMP?
-pub fn openmp(case: &Case) -> bool {
+pub fn uses_openmp(case: &FindingContext) -> bool {
     let used = |at: usize| case.profile.slices.iter().any(|s| s.sync[at] > 0);
     OPENMP.into_iter().any(used)
 }
 
 /// The structure in code: its name if that is one, else `data`.
-pub fn variable(structure: &Structure) -> &str {
+pub fn variable_name(structure: &StructureMetrics) -> &str {
     let start = |c: char| c.is_ascii_alphabetic() || c == '_';
     let name = &structure.name;
     let word = name.starts_with(start) && name.chars().all(|c| start(c) || c.is_ascii_digit());
@@ -29,9 +29,9 @@ pub fn variable(structure: &Structure) -> &str {
 }
 
 /// `present, allocated at ondes.c:54`
-pub fn origin(structure: &Structure) -> String {
-    let file = base(&structure.file);
-    let (name, line) = (variable(structure), structure.line);
+pub fn describe_allocation(structure: &StructureMetrics) -> String {
+    let file = printable_basename(&structure.file);
+    let (name, line) = (variable_name(structure), structure.line);
     match structure.kind {
         _ if file.is_empty() || line == 0 => name.to_owned(),
         ObjectKind::Static => format!("{name}, declared at {file}:{line}"),
@@ -40,8 +40,13 @@ pub fn origin(structure: &Structure) -> String {
 }
 
 /// A loop of OpenMP over a structure that begins with `comment`.
-pub fn parallel_loop(structure: &Structure, comment: &str, schedule: &str, body: &str) -> String {
-    if fortran(structure) {
+pub fn parallel_loop(
+    structure: &StructureMetrics,
+    comment: &str,
+    schedule: &str,
+    body: &str,
+) -> String {
+    if is_fortran(structure) {
         return format!(
             "! {comment}\n!$omp parallel do schedule({schedule})\ndo i = 1, n\n  {body}\nend do"
         );
@@ -53,21 +58,25 @@ pub fn parallel_loop(structure: &Structure, comment: &str, schedule: &str, body:
 }
 
 /// Declared, allocated or used in Fortran.
-pub fn fortran(structure: &Structure) -> bool {
+pub fn is_fortran(structure: &StructureMetrics) -> bool {
     let file = structure.file.to_ascii_lowercase();
     FORTRAN.iter().any(|end| file.ends_with(end))
 }
 
 /// Spread one structure's pages, without a change of the program.
-pub fn spread(case: &Case, structure: &Structure, what: &str) -> Fix {
+pub fn interleave_fix(
+    case: &FindingContext,
+    structure: &StructureMetrics,
+    what: &str,
+) -> SuggestedFix {
     let commands = &case.commands;
-    Fix {
+    SuggestedFix {
         what: what.to_owned(),
         copy: format!(
             "hither map {profile} --structure {structure}=interleave -o {placement}\n\
              hither run -p {placement} -- {program}",
             profile = commands.profile,
-            structure = quoted(&structure.name),
+            structure = shell_quote(&structure.name),
             placement = commands.placement,
             program = commands.program
         ),
@@ -75,37 +84,37 @@ pub fn spread(case: &Case, structure: &Structure, what: &str) -> Fix {
 }
 
 /// Let hither place threads and pages.
-pub fn placed(case: &Case, what: &str) -> Fix {
+pub fn hither_run_fix(case: &FindingContext, what: &str) -> SuggestedFix {
     let commands = &case.commands;
     let (profile, placement) = (&commands.profile, &commands.placement);
     let run = format!("hither run -p {placement} -- {}", commands.program);
-    let copy = if case.ground.placed {
+    let copy = if case.ground.from_placement {
         run
     } else {
         format!("hither map {profile} -o {placement}\n{run}")
     };
-    Fix {
+    SuggestedFix {
         what: what.to_owned(),
         copy,
     }
 }
 
 /// The source line that uses a structure most, as `is.c:41`; its name where none is known.
-pub fn hottest_line(case: &Case, structure: &Structure) -> String {
-    let lines = super::common::lines_of(case, structure.object);
+pub fn hottest_line(case: &FindingContext, structure: &StructureMetrics) -> String {
+    let lines = super::common::hottest_lines(case, structure.object);
     match lines.first() {
-        Some(line) => format!("{}:{}", base(&line.file), line.line),
-        None => name(structure),
+        Some(line) => format!("{}:{}", printable_basename(&line.file), line.line),
+        None => structure_label(structure),
     }
 }
 
 /// The last part of a path, on one line whatever the program calls its files.
-fn base(path: &str) -> String {
-    clean(path.rsplit('/').next().unwrap_or_default())
+fn printable_basename(path: &str) -> String {
+    strip_control_characters(path.rsplit('/').next().unwrap_or_default())
 }
 
 /// A word for a shell.
-fn quoted(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -19,11 +19,11 @@
 //!
 //! Found when there are several patterns. Severity: the share of communication events that
 //! is not in the most common one.
-use super::common::{communicating, percent};
-use super::Case;
+use super::common::{communication_share, format_percent};
+use super::FindingContext;
 use crate::metrics::phases::WINDOW;
 use crate::metrics::verdict::{h_min, A_MIN};
-use hither_profile::{Comm, Finding, FindingKind, Fix, Picture, Slice};
+use hither_profile::{Finding, FindingKind, FindingPicture, PairComm, Slice, SuggestedFix};
 use std::ops::Range;
 
 /// Ours: when less than half of the communication is with the same partners, another
@@ -44,7 +44,7 @@ const NAMED: usize = 3;
 
 /// With whom each thread communicates.
 #[derive(Default)]
-struct Partners {
+struct PartnerShares {
     /// `(thread, partner)` in order, with the share of what the thread communicates.
     shares: Vec<((u32, u32), f64)>,
     /// Events by thread.
@@ -52,7 +52,7 @@ struct Partners {
 }
 
 /// A time with one pattern.
-struct Stage {
+struct PatternPeriod {
     pattern: usize,
     start: f64,
     seconds: f64,
@@ -63,13 +63,13 @@ struct Stage {
     is_phase: bool,
 }
 
-pub fn find(case: &Case) -> Vec<Finding> {
+pub fn find(case: &FindingContext) -> Vec<Finding> {
     let slices = &case.profile.slices;
     // One stretch cannot change, and with two threads there is one pair.
     if slices.len() < 2 * WINDOW || case.profile.threads.len() < 3 {
         return Vec::new();
     }
-    let stages = stages(case);
+    let stages = pattern_periods(case);
     let mut events = [0.0; PATTERNS + 1];
     stages.iter().for_each(|s| events[s.pattern] += s.events);
     let all: f64 = events.iter().sum();
@@ -77,7 +77,7 @@ pub fn find(case: &Case) -> Vec<Finding> {
     if stages.len() < 2 || outside < LEAST_OUTSIDE {
         return Vec::new();
     }
-    if outside * communicating(case) < LEAST_SEVERITY {
+    if outside * communication_share(case) < LEAST_SEVERITY {
         return Vec::new();
     }
     let patterns = events.iter().filter(|e| **e > 0.0).count();
@@ -85,33 +85,36 @@ pub fn find(case: &Case) -> Vec<Finding> {
 }
 
 /// Stretches of the run, put together where the pattern stays.
-fn stages(case: &Case) -> Vec<Stage> {
+fn pattern_periods(case: &FindingContext) -> Vec<PatternPeriod> {
     let profile = case.profile;
-    let mut comm: Vec<&Comm> = profile.comm.iter().filter(|c| c.events > 0).collect();
+    let mut comm: Vec<&PairComm> = profile.comm.iter().filter(|c| c.events > 0).collect();
     if !comm.is_sorted_by_key(|c| c.slice) {
         comm.sort_by_key(|c| c.slice);
     }
     let threads = profile.threads.len();
-    let mut patterns: Vec<Partners> = Vec::new();
-    let mut stages: Vec<Stage> = Vec::new();
+    let mut patterns: Vec<PartnerShares> = Vec::new();
+    let mut stages: Vec<PatternPeriod> = Vec::new();
     let mut from = 0;
-    for stretch in stretches(case) {
+    for stretch in comparison_windows(case) {
         let to = comm.partition_point(|c| c.slice.at() < stretch.end);
-        let cells = cells(&comm[from..to]);
+        let cells = directed_cells(&comm[from..to]);
         from = to;
         let mut phases = case.analysis.report.phases.iter();
         let is_phase = phases.any(|p| p.first == stretch.start);
         let slices = &profile.slices[stretch];
-        let seconds = seconds(slices);
+        let seconds = total_seconds(slices);
         if !worth_placing(&cells, threads, traced_seconds(slices)) {
             if let Some(last) = stages.last_mut() {
                 last.seconds += seconds;
             }
             continue;
         }
-        let partners = partners(cells, threads);
+        let partners = partner_shares(cells, threads);
         let events = partners.events.iter().sum::<f64>() / 2.0;
-        let alike: Vec<f64> = patterns.iter().map(|p| overlap(p, &partners)).collect();
+        let alike: Vec<f64> = patterns
+            .iter()
+            .map(|p| pattern_overlap(p, &partners))
+            .collect();
         let best = (0..alike.len()).max_by(|&a, &b| alike[a].total_cmp(&alike[b]));
         let best = best.filter(|&p| alike[p] >= ALIKE);
         let pattern = best.unwrap_or(patterns.len());
@@ -127,7 +130,7 @@ fn stages(case: &Case) -> Vec<Stage> {
             }
             last => {
                 let before = last.map(|s| alike.get(s.pattern).copied().unwrap_or(0.0));
-                let stage = Stage {
+                let stage = PatternPeriod {
                     pattern,
                     start: slices.first().map_or(0.0, |s| s.start as f64 / 1e9),
                     seconds,
@@ -144,7 +147,7 @@ fn stages(case: &Case) -> Vec<Stage> {
 
 /// The phases of OPT, cut into stretches of [`WINDOW`] traced slices; what is left at the end
 /// of a phase belongs to its last one.
-fn stretches(case: &Case) -> Vec<Range<usize>> {
+fn comparison_windows(case: &FindingContext) -> Vec<Range<usize>> {
     let slices = &case.profile.slices;
     let mut out: Vec<Range<usize>> = Vec::new();
     for phase in &case.analysis.report.phases {
@@ -165,7 +168,7 @@ fn stretches(case: &Case) -> Vec<Range<usize>> {
     out
 }
 
-fn seconds(slices: &[Slice]) -> f64 {
+fn total_seconds(slices: &[Slice]) -> f64 {
     slices.iter().map(|s| s.length as f64 / 1e9).sum()
 }
 
@@ -175,8 +178,8 @@ fn traced_seconds(slices: &[Slice]) -> f64 {
 }
 
 /// Events of `(thread, partner)`, in both orders, sorted.
-fn cells(rows: &[&Comm]) -> Vec<((u32, u32), f64)> {
-    let both = |c: &&Comm| {
+fn directed_cells(rows: &[&PairComm]) -> Vec<((u32, u32), f64)> {
+    let both = |c: &&PairComm| {
         [
             ((c.i.0, c.j.0), c.events as f64),
             ((c.j.0, c.i.0), c.events as f64),
@@ -216,18 +219,18 @@ fn worth_placing(cells: &[((u32, u32), f64)], threads: usize, seconds: f64) -> b
     amount > A_MIN * seconds && heterogeneity > h_min(threads)
 }
 
-fn partners(cells: Vec<((u32, u32), f64)>, threads: usize) -> Partners {
+fn partner_shares(cells: Vec<((u32, u32), f64)>, threads: usize) -> PartnerShares {
     let mut events = vec![0.0; threads];
     cells.iter().for_each(|c| events[c.0 .0 as usize] += c.1);
     let share = |c: ((u32, u32), f64)| (c.0, c.1 / events[c.0 .0 as usize]);
-    Partners {
+    PartnerShares {
         shares: cells.into_iter().map(share).collect(),
         events,
     }
 }
 
 /// How alike the partners of `now` are to those of the pattern, 0 to 1.
-fn overlap(pattern: &Partners, now: &Partners) -> f64 {
+fn pattern_overlap(pattern: &PartnerShares, now: &PartnerShares) -> f64 {
     let (mut alike, mut i, mut j) = (0.0, 0, 0);
     let (a, b) = (&pattern.shares, &now.shares);
     while i < a.len() && j < b.len() {
@@ -251,7 +254,7 @@ fn overlap(pattern: &Partners, now: &Partners) -> f64 {
 }
 
 /// Takes over the partners of threads that have none in the pattern.
-fn add_new_threads(pattern: &mut Partners, now: &Partners) {
+fn add_new_threads(pattern: &mut PartnerShares, now: &PartnerShares) {
     let known = pattern.shares.len();
     let new = now.shares.iter();
     let new = new.filter(|c| pattern.events[c.0 .0 as usize] == 0.0);
@@ -267,7 +270,12 @@ fn add_new_threads(pattern: &mut Partners, now: &Partners) {
     }
 }
 
-fn finding(case: &Case, stages: &[Stage], patterns: usize, outside: f64) -> Finding {
+fn finding(
+    case: &FindingContext,
+    stages: &[PatternPeriod],
+    patterns: usize,
+    outside: f64,
+) -> Finding {
     let phases = case.analysis.report.phases.len();
     let listed = |shown: Vec<String>, all: usize| match all.saturating_sub(NAMED) {
         0 => shown.join(", "),
@@ -275,14 +283,14 @@ fn finding(case: &Case, stages: &[Stage], patterns: usize, outside: f64) -> Find
     };
     let changes = &stages[1..];
     let shown = changes.iter().take(NAMED);
-    let shown = shown.map(|s| format!("{} from {:.1} s on", percent(s.overlap), s.start));
+    let shown = shown.map(|s| format!("{} from {:.1} s on", format_percent(s.overlap), s.start));
     let at = listed(shown.collect(), changes.len());
     let lengths = stages.iter().take(NAMED);
     let lengths = lengths.map(|s| format!("{:.1} s", s.seconds)).collect();
     let lengths = listed(lengths, stages.len());
     Finding {
         kind: FindingKind::UnstablePhases,
-        severity: outside.clamp(0.0, 1.0) * communicating(case),
+        severity: outside.clamp(0.0, 1.0) * communication_share(case),
         title: format!(
             "Who communicates with whom changes {}: one placement of threads cannot fit the whole run",
             match changes.len() {
@@ -291,8 +299,8 @@ fn finding(case: &Case, stages: &[Stage], patterns: usize, outside: f64) -> Find
             }
         ),
         evidence: vec![
-            format!("With the same partners as before: {at} of the communication (it takes {} to be alike).", percent(ALIKE)),
-            format!("{patterns} patterns in turn, for {lengths}; {} of the communication is not in the most common one.", percent(outside)),
+            format!("With the same partners as before: {at} of the communication (it takes {} to be alike).", format_percent(ALIKE)),
+            format!("{patterns} patterns in turn, for {lengths}; {} of the communication is not in the most common one.", format_percent(outside)),
             format!(
                 "{} by heterogeneity alone (eq. 4 of OPT).{}",
                 match phases {
@@ -308,11 +316,11 @@ fn finding(case: &Case, stages: &[Stage], patterns: usize, outside: f64) -> Find
         object: None,
         lines: Vec::new(),
         fixes: fixes(case, stages),
-        picture: Picture::Timeline,
+        picture: FindingPicture::Timeline,
     }
 }
 
-fn fixes(case: &Case, stages: &[Stage]) -> Vec<Fix> {
+fn fixes(case: &FindingContext, stages: &[PatternPeriod]) -> Vec<SuggestedFix> {
     let commands = &case.commands;
     let lines = |option: &str| {
         format!(
@@ -320,7 +328,8 @@ fn fixes(case: &Case, stages: &[Stage]) -> Vec<Fix> {
             commands.profile, commands.placement, commands.placement, commands.program
         )
     };
-    let sum = |stages: &mut dyn Iterator<Item = &Stage>| stages.map(|s| s.seconds).sum::<f64>();
+    let sum =
+        |stages: &mut dyn Iterator<Item = &PatternPeriod>| stages.map(|s| s.seconds).sum::<f64>();
     let long = sum(&mut stages.iter().filter(|s| s.seconds >= LEAST_SECONDS));
     let known = stages[1..].iter().filter(|s| s.is_phase).count();
     let why_not = if 2.0 * long < sum(&mut stages.iter()) {
@@ -328,17 +337,17 @@ fn fixes(case: &Case, stages: &[Stage]) -> Vec<Fix> {
     } else if 2 * known < stages.len() - 1 {
         "The patterns have the same heterogeneity, by which `hither map --phases` tells phases apart"
     } else {
-        return vec![Fix {
+        return vec![SuggestedFix {
             what: "Move the threads where a phase begins: they stay long enough for that (threads move at most once a second).".to_owned(),
             copy: lines(" --phases"),
         }];
     };
     vec![
-        Fix {
+        SuggestedFix {
             what: format!("{why_not}: place for the run as a whole."),
             copy: lines(""),
         },
-        Fix {
+        SuggestedFix {
             what: "Let the same threads work together all the time: the same schedule and the same blocks of data in each part of the program.".to_owned(),
             copy: String::new(),
         },

@@ -1,16 +1,16 @@
 use super::{nodes, table};
-use crate::metrics::assignment::{assign, Goal};
+use crate::metrics::assignment::{assign_threads_to_nodes, ExclusivityGoal};
 use crate::metrics::exclusivity::exclusivity;
-use crate::metrics::pages::{PageSize, PageTable};
+use crate::metrics::pages::{PageAccessTable, PageSize};
 use hither_profile::*;
 use proptest::prelude::*;
 
-fn value(t: &PageTable, n: usize, of: &[NodeIx]) -> f64 {
+fn value(t: &PageAccessTable, n: usize, of: &[NodeIx]) -> f64 {
     exclusivity(t, n, of).map_or(1.0, |e| e.app)
 }
 
 /// Lowest and highest E_app over every assignment within capacity.
-fn brute_force(t: &PageTable, threads: usize, n: usize) -> (f64, f64) {
+fn brute_force(t: &PageAccessTable, threads: usize, n: usize) -> (f64, f64) {
     let capacity = threads.div_ceil(n);
     let mut range = (f64::INFINITY, 0.0f64);
     for code in 0..n.pow(threads as u32) {
@@ -29,22 +29,31 @@ fn brute_force(t: &PageTable, threads: usize, n: usize) -> (f64, f64) {
 #[test]
 fn sharers_go_together_or_apart() {
     let t = table(&[&[5, 0, 5, 0], &[0, 5, 0, 5]]);
-    let best = assign(&t, 4, 2, Goal::Maximise);
+    let best = assign_threads_to_nodes(&t, 4, 2, ExclusivityGoal::Maximise);
     assert_eq!((best[0], best[1]), (best[2], best[3]));
     assert_eq!(value(&t, 2, &best), 1.0);
-    let worst = assign(&t, 4, 2, Goal::Minimise);
+    let worst = assign_threads_to_nodes(&t, 4, 2, ExclusivityGoal::Minimise);
     assert_eq!(value(&t, 2, &worst), 0.5);
 }
 
 #[test]
 fn nothing_to_assign() {
-    assert_eq!(assign(&table(&[]), 0, 4, Goal::Maximise), []);
-    assert_eq!(assign(&table(&[&[3]]), 1, 4, Goal::Maximise), nodes(&[0]));
     assert_eq!(
-        assign(&table(&[&[3, 3]]), 2, 1, Goal::Minimise),
+        assign_threads_to_nodes(&table(&[]), 0, 4, ExclusivityGoal::Maximise),
+        []
+    );
+    assert_eq!(
+        assign_threads_to_nodes(&table(&[&[3]]), 1, 4, ExclusivityGoal::Maximise),
+        nodes(&[0])
+    );
+    assert_eq!(
+        assign_threads_to_nodes(&table(&[&[3, 3]]), 2, 1, ExclusivityGoal::Minimise),
         nodes(&[0, 0])
     );
-    assert_eq!(assign(&table(&[]), 3, 8, Goal::Minimise).len(), 3);
+    assert_eq!(
+        assign_threads_to_nodes(&table(&[]), 3, 8, ExclusivityGoal::Minimise).len(),
+        3
+    );
 }
 
 /// Numbers below a bound, the same in every run.
@@ -88,8 +97,8 @@ fn a_large_run_is_solved() {
             })
         })
         .collect();
-    let t = PageTable::build(&rows, &[], PageSize::K4);
-    let best = assign(&t, 64, 4, Goal::Maximise);
+    let t = PageAccessTable::from_rows(&rows, &[], PageSize::K4);
+    let best = assign_threads_to_nodes(&t, 64, 4, ExclusivityGoal::Maximise);
     assert_eq!(value(&t, 4, &best), 1.0);
     for node in 0..4 {
         assert_eq!(best.iter().filter(|n| n.0 == node).count(), 16);
@@ -121,13 +130,21 @@ fn hidden_groups_are_found_in_noise() {
             });
         }
     }
-    let t = PageTable::build(&rows, &[], PageSize::K4);
+    let t = PageAccessTable::from_rows(&rows, &[], PageSize::K4);
     let (found, wanted) = (
-        value(&t, 4, &assign(&t, 64, 4, Goal::Maximise)),
+        value(
+            &t,
+            4,
+            &assign_threads_to_nodes(&t, 64, 4, ExclusivityGoal::Maximise),
+        ),
         value(&t, 4, &nodes(&hidden)),
     );
     assert!(found >= 0.99 * wanted, "{found} of {wanted}");
-    let worst = value(&t, 4, &assign(&t, 64, 4, Goal::Minimise));
+    let worst = value(
+        &t,
+        4,
+        &assign_threads_to_nodes(&t, 64, 4, ExclusivityGoal::Minimise),
+    );
     assert!(worst < 0.8 * wanted, "{worst} of {wanted}");
 }
 
@@ -143,8 +160,8 @@ proptest! {
         let rows: Vec<&[u64]> = rows.iter().map(|r| &r[..threads]).collect();
         let t = table(&rows);
         let (lowest, highest) = if t.len() == 0 { (1.0, 1.0) } else { brute_force(&t, threads, n) };
-        let best = assign(&t, threads, n, Goal::Maximise);
-        let worst = assign(&t, threads, n, Goal::Minimise);
+        let best = assign_threads_to_nodes(&t, threads, n, ExclusivityGoal::Maximise);
+        let worst = assign_threads_to_nodes(&t, threads, n, ExclusivityGoal::Minimise);
         let (e_best, e_worst) = (value(&t, n, &best), value(&t, n, &worst));
         prop_assert!(e_best >= 0.99 * highest, "{} of {}", e_best, highest);
         prop_assert!(e_worst * 0.99 <= lowest, "{} of {}", e_worst, lowest);
@@ -155,6 +172,6 @@ proptest! {
                 prop_assert!(held <= threads.div_ceil(n));
             }
         }
-        prop_assert_eq!(assign(&t, threads, n, Goal::Maximise), best);
+        prop_assert_eq!(assign_threads_to_nodes(&t, threads, n, ExclusivityGoal::Maximise), best);
     }
 }

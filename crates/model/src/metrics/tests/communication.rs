@@ -1,5 +1,5 @@
 use super::close;
-use crate::metrics::communication::{communication, imbalance, pair_heterogeneity};
+use crate::metrics::communication::{communication_metrics, pair_heterogeneity, percent_imbalance};
 use hither_profile::CommMatrix;
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ fn uniform(threads: usize) -> CommMatrix {
 #[test]
 fn opt_1_2_heterogeneity() {
     let m = matrix(3, &[(0, 1, 10), (1, 2, 5)]);
-    let c = communication(&m, 1.0, 1);
+    let c = communication_metrics(&m, 1.0, 1);
     close(c.heterogeneity, 40000.0 / 27.0);
     // kMAF 1, without scaling by 10: a hundredth of it.
     close(c.heterogeneity_raw, 400.0 / 27.0);
@@ -58,7 +58,7 @@ fn the_diagonal_makes_uniform_look_heterogeneous() {
 /// 60 accesses: R_comm = (30/9) / 60 = 1/18.
 #[test]
 fn opt_3_amount_and_locality_balance_4_ratio() {
-    let c = communication(&matrix(3, &[(0, 1, 10), (1, 2, 5)]), 2.0, 60);
+    let c = communication_metrics(&matrix(3, &[(0, 1, 10), (1, 2, 5)]), 2.0, 60);
     close(c.amount, 30.0 / 9.0);
     close(c.amount_per_second, 15.0 / 9.0);
     close(c.ratio, 1.0 / 18.0);
@@ -68,14 +68,14 @@ fn opt_3_amount_and_locality_balance_4_ratio() {
 /// CommV = (10, 15, 5), mean 10: B_comm = (15/10 - 1) 100 % = 50 %.
 #[test]
 fn locality_balance_2_balance() {
-    let c = communication(&matrix(3, &[(0, 1, 10), (1, 2, 5)]), 1.0, 1);
+    let c = communication_metrics(&matrix(3, &[(0, 1, 10), (1, 2, 5)]), 1.0, 1);
     close(c.balance, 50.0);
 }
 
 /// 1, 1, 4: mean 2, (4/2 - 1) 100 % = 100 %.
 #[test]
 fn load_balance() {
-    let check = |values: &[u64], want: f64| close(imbalance(values.iter().copied()), want);
+    let check = |values: &[u64], want: f64| close(percent_imbalance(values.iter().copied()), want);
     check(&[1, 1, 4], 100.0);
     check(&[5, 5], 0.0);
     check(&[0, 0], 0.0);
@@ -86,7 +86,7 @@ fn load_balance() {
 #[test]
 fn nothing_communicates() {
     for threads in [0, 1, 5] {
-        let c = communication(&CommMatrix::new(threads), 0.0, 0);
+        let c = communication_metrics(&CommMatrix::new(threads), 0.0, 0);
         assert_eq!(c, Default::default());
     }
 }
@@ -110,9 +110,9 @@ proptest! {
     fn scale_and_names_of_threads_do_not_matter(rows in matrices(), scale in 1u64..1000) {
         let same: Vec<usize> = (0..rows.len()).collect();
         let reversed: Vec<usize> = (0..rows.len()).rev().collect();
-        let a = communication(&from_rows(&rows, &same, 1), 1.0, 1);
-        let b = communication(&from_rows(&rows, &same, scale), 1.0, 1);
-        let c = communication(&from_rows(&rows, &reversed, 1), 1.0, 1);
+        let a = communication_metrics(&from_rows(&rows, &same, 1), 1.0, 1);
+        let b = communication_metrics(&from_rows(&rows, &same, scale), 1.0, 1);
+        let c = communication_metrics(&from_rows(&rows, &reversed, 1), 1.0, 1);
         close(a.heterogeneity, b.heterogeneity);
         close(a.heterogeneity_pairs, b.heterogeneity_pairs);
         close(a.balance, b.balance);
@@ -126,7 +126,7 @@ proptest! {
     #[test]
     fn values_stay_in_range(rows in matrices()) {
         let same: Vec<usize> = (0..rows.len()).collect();
-        let c = communication(&from_rows(&rows, &same, 1), 1.0, 1);
+        let c = communication_metrics(&from_rows(&rows, &same, 1), 1.0, 1);
         let most = 2500.0 + 1e-9;
         prop_assert!((0.0..=most).contains(&c.heterogeneity));
         prop_assert!((0.0..=most).contains(&c.heterogeneity_pairs));

@@ -1,7 +1,7 @@
 //! Where threads run and pages lie.
-use crate::metrics::ground::{Ground, Traffic};
+use crate::metrics::ground::{NodeResidence, NodeTraffic};
 use crate::metrics::pages::PageId;
-use crate::metrics::{Analysis, PageSize, Setup};
+use crate::metrics::{MetricsSetup, PageSize, ProfileAnalysis};
 use hither_profile::*;
 
 /// Two threads on two nodes. Pages 0 to 3 of each of two regions, all touched first by
@@ -27,30 +27,30 @@ fn profile() -> Profile {
             })
             .collect(),
         first_touch: all
-            .map(|(region, page)| FirstTouch {
+            .map(|(region, page)| PageFirstTouch {
                 region,
                 page,
-                ..FirstTouch::default()
+                ..PageFirstTouch::default()
             })
             .collect(),
         ..Profile::default()
     }
 }
 
-fn analysis(profile: &Profile) -> Analysis {
-    let setup = Setup {
+fn analysis(profile: &Profile) -> ProfileAnalysis {
+    let setup = MetricsSetup {
         nodes: 2,
         nodes_from: String::new(),
         cache_bytes: 0,
         page_size: PageSize::K4,
     };
-    Analysis::of(profile, setup)
+    ProfileAnalysis::from_profile(profile, setup)
 }
 
-fn known(size: u64) -> RegionId {
-    RegionId {
+fn known(size: u64) -> RegionIdentity {
+    RegionIdentity {
         size,
-        ..RegionId::default()
+        ..RegionIdentity::default()
     }
 }
 
@@ -59,7 +59,7 @@ type Runs<'a> = &'a [(u64, u64, u32)];
 /// A phase: node of each thread placed, and for each region its runs.
 fn phase(threads: &[(u32, u32)], pages: &[(u32, Runs)]) -> PlacedPhase {
     let place = |&(t, n): &(u32, u32)| ThreadPlace(ThreadIx(t), PuIx(t), t, NodeIx(n));
-    let places = |&(region, runs): &(u32, Runs)| RegionPlaces {
+    let places = |&(region, runs): &(u32, Runs)| RegionPlacement {
         region,
         runs: runs
             .iter()
@@ -73,11 +73,11 @@ fn phase(threads: &[(u32, u32)], pages: &[(u32, Runs)]) -> PlacedPhase {
     }
 }
 
-fn placement(regions: &[RegionId], phases: Vec<PlacedPhase>) -> Placement {
+fn placement(regions: &[RegionIdentity], phases: Vec<PlacedPhase>) -> Placement {
     Placement {
-        machine: MachineId {
+        machine: MachineIdentity {
             nodes: vec![0, 1],
-            ..MachineId::default()
+            ..MachineIdentity::default()
         },
         regions: regions.to_vec(),
         phases,
@@ -88,37 +88,39 @@ fn placement(regions: &[RegionId], phases: Vec<PlacedPhase>) -> Placement {
 /// Threads are on these nodes, and the pages of regions 0 and 1 on those.
 #[track_caller]
 fn check(profile: &Profile, placement: &Placement, threads: [u32; 2], pages: [[u32; 4]; 2]) {
-    let ground = Ground::of_placement(&analysis(profile), profile, placement);
+    let ground = NodeResidence::from_placement(&analysis(profile), profile, placement);
     assert_eq!(ground.threads, threads.map(NodeIx));
     for (region, wanted) in pages.iter().enumerate() {
         let page = |number| PageId {
             region: RegionIx(region as u32),
             number,
         };
-        let nodes: Vec<_> = (0..4).map(|n| ground.page(page(n)).map(|n| n.0)).collect();
+        let nodes: Vec<_> = (0..4)
+            .map(|n| ground.node_of_page(page(n)).map(|n| n.0))
+            .collect();
         assert_eq!(nodes, wanted.map(Some), "region {region}");
     }
-    assert!(ground.placed);
+    assert!(ground.from_placement);
 }
 
 #[test]
 fn first_touch_follows_the_thread() {
     let profile = profile();
     let analysis = analysis(&profile);
-    let ground = Ground::of_first_touch(&analysis);
-    assert!(!ground.placed);
+    let ground = NodeResidence::from_first_touch(&analysis);
+    assert!(!ground.from_placement);
     let node = ground.threads[0];
     assert_ne!(node, ground.threads[1]);
     for page in 0..analysis.table.len() {
-        assert_eq!(ground.page(analysis.table.id(page)), Some(node));
+        assert_eq!(ground.node_of_page(analysis.table.id(page)), Some(node));
     }
     // Thread 0 makes 20 accesses, thread 1 60, all to node 0.
-    assert_eq!(ground.remote(&analysis.table), Some(0.75));
+    assert_eq!(ground.remote_share(&analysis.table), Some(0.75));
     let none = PageId {
         region: RegionIx(9),
         number: 0,
     };
-    assert_eq!(ground.page(none), None);
+    assert_eq!(ground.node_of_page(none), None);
 }
 
 #[test]
@@ -129,7 +131,7 @@ fn pages_left_alone_follow_the_thread_that_touches_them_first() {
     let placement = placement(&regions, phases);
     check(&profile, &placement, [1, 0], [[1, 1, 1, 1], [1, 0, 0, 1]]);
     let analysis = analysis(&profile);
-    let ground = Ground::of_placement(&analysis, &profile, &placement);
+    let ground = NodeResidence::from_placement(&analysis, &profile, &placement);
     let traffic = ground.traffic(&analysis.table);
     // Region 0: 10 by thread 0 at home, 30 by thread 1 to node 1; region 1: 10 at home, 20 by
     // thread 1 at home on node 0, 10 to node 1.
@@ -137,12 +139,15 @@ fn pages_left_alone_follow_the_thread_that_touches_them_first() {
     assert_eq!([between(0, 0), between(0, 1)], [20, 40]);
     assert_eq!([between(1, 0), between(1, 1)], [0, 20]);
     assert_eq!(
-        [traffic.served(NodeIx(0)), traffic.served(NodeIx(1))],
+        [traffic.served_by(NodeIx(0)), traffic.served_by(NodeIx(1))],
         [20, 60]
     );
-    assert_eq!([traffic.made(NodeIx(0)), traffic.made(NodeIx(1))], [60, 20]);
-    assert_eq!(traffic.all(), 80);
-    assert_eq!(ground.remote(&analysis.table), Some(0.5));
+    assert_eq!(
+        [traffic.made_by(NodeIx(0)), traffic.made_by(NodeIx(1))],
+        [60, 20]
+    );
+    assert_eq!(traffic.total_accesses(), 80);
+    assert_eq!(ground.remote_share(&analysis.table), Some(0.5));
 }
 
 #[test]
@@ -208,10 +213,10 @@ fn damaged_runs_and_threads_do_no_harm() {
         [[0, 0, 0, 1], [0, 0, 0, 0]],
     );
     let empty = Placement::default();
-    let ground = Ground::of_placement(&analysis(&profile()), &profile(), &empty);
+    let ground = NodeResidence::from_placement(&analysis(&profile()), &profile(), &empty);
     assert_eq!(ground.nodes, 2);
     let nothing = Profile::default();
-    let ground = Ground::of_first_touch(&analysis(&nothing));
-    assert_eq!(ground.remote(&analysis(&nothing).table), None);
-    assert_eq!(Traffic::default().all(), 0);
+    let ground = NodeResidence::from_first_touch(&analysis(&nothing));
+    assert_eq!(ground.remote_share(&analysis(&nothing).table), None);
+    assert_eq!(NodeTraffic::default().total_accesses(), 0);
 }

@@ -7,12 +7,12 @@ mod page_use;
 mod phases;
 mod report;
 
-use super::pages::{PageSize, PageTable};
+use super::pages::{PageAccessTable, PageSize};
 use hither_profile::{NodeIx, PageNo, PageUse, RegionIx, SliceIx, ThreadIx};
 
 /// Pages of one region from rows of accesses per thread: `rows[page][thread]`.
-fn table(rows: &[&[u64]]) -> PageTable {
-    PageTable::build(&uses(0, rows), &[], PageSize::K4)
+fn table(rows: &[&[u64]]) -> PageAccessTable {
+    PageAccessTable::from_rows(&uses(0, rows), &[], PageSize::K4)
 }
 
 fn uses(slice: u32, rows: &[&[u64]]) -> Vec<PageUse> {

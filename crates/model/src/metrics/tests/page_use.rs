@@ -1,7 +1,7 @@
 use super::{close, nodes, table, uses};
 use crate::metrics::exclusivity::{exclusivity, page_exclusivity};
-use crate::metrics::pages::{first_touchers, PageId, PageSize, PageTable};
-use crate::metrics::placement::{accuracy_of, timeline};
+use crate::metrics::pages::{first_toucher_of_pages, PageAccessTable, PageId, PageSize};
+use crate::metrics::placement::{accuracy_of, page_migrations};
 use hither_profile::*;
 use proptest::prelude::*;
 
@@ -53,16 +53,16 @@ fn opt_8_9_accuracy_of_first_touch() {
 fn opt_5_2_2_migrations_start_from_first_touch() {
     let mut profile = Profile {
         threads: vec![Thread::default(); 2],
-        first_touch: vec![FirstTouch::default()],
+        first_touch: vec![PageFirstTouch::default()],
         ..Profile::default()
     };
     for (slice, row) in [(15, [4, 0]), (5, [1, 3]), (10, [2, 2])] {
         profile.pages.extend(uses(slice, &[&row]));
     }
-    let touchers = first_touchers(&profile.first_touch, &[], PageSize::K4);
-    let table = PageTable::build(&profile.pages, &profile.regions, PageSize::K4);
+    let touchers = first_toucher_of_pages(&profile.first_touch, &[], PageSize::K4);
+    let table = PageAccessTable::from_rows(&profile.pages, &profile.regions, PageSize::K4);
     let whole = (&table, PageSize::K4);
-    let t = timeline(&profile, whole, 2, &nodes(&[0, 1]), &touchers);
+    let t = page_migrations(&profile, whole, 2, &nodes(&[0, 1]), &touchers);
     let got: Vec<_> = t
         .slices
         .iter()
@@ -99,7 +99,7 @@ fn large_pages_follow_the_address() {
 
 #[test]
 fn a_large_page_is_placed_by_its_earliest_touch() {
-    let touch = |page, thread, slice| FirstTouch {
+    let touch = |page, thread, slice| PageFirstTouch {
         region: RegionIx(0),
         page: PageNo(page),
         thread: ThreadIx(thread),
@@ -111,7 +111,7 @@ fn a_large_page_is_placed_by_its_earliest_touch() {
         touch(8, 2, 2),
         touch(600, 4, 0),
     ];
-    let first = first_touchers(&rows, &[], PageSize::M2);
+    let first = first_toucher_of_pages(&rows, &[], PageSize::M2);
     let of = |number| {
         first[&PageId {
             region: RegionIx(0),
@@ -125,7 +125,7 @@ fn a_large_page_is_placed_by_its_earliest_touch() {
 fn rows_of_all_slices_add_up() {
     let mut rows = uses(7, &[&[1, 2], &[0, 0]]);
     rows.extend(uses(3, &[&[10, 0]]));
-    let t = PageTable::build(&rows, &[], PageSize::K4);
+    let t = PageAccessTable::from_rows(&rows, &[], PageSize::K4);
     assert_eq!(t.len(), 1, "a page without accesses is not used");
     let counts: Vec<u64> = t.uses(0).iter().map(|u| u.accesses).collect();
     assert_eq!(counts, [11, 2]);
@@ -137,7 +137,7 @@ fn absurd_counts_do_not_panic() {
     let mut rows = uses(0, &[&[most, most], &[most, 1]]);
     rows[0].writes = most;
     rows.extend(uses(1, &[&[most, most]]));
-    let t = PageTable::build(&rows, &[], PageSize::K4);
+    let t = PageAccessTable::from_rows(&rows, &[], PageSize::K4);
     let e = exclusivity(&t, 2, &nodes(&[0, 1])).unwrap();
     assert!((0.5..=1.0).contains(&e.app));
     assert_eq!(e.histogram_pages[5] + e.histogram_pages[10], 2);
@@ -167,9 +167,9 @@ proptest! {
         let mut last = f64::INFINITY;
         let mut totals = Vec::new();
         for size in [PageSize::K4, PageSize::M2, PageSize::M64] {
-            let t = PageTable::build(&rows, &[], size);
-            let small = PageTable::build(&rows, &[], PageSize::K4);
-            prop_assert_eq!(&small.larger(&[], size), &t);
+            let t = PageAccessTable::from_rows(&rows, &[], size);
+            let small = PageAccessTable::from_rows(&rows, &[], PageSize::K4);
+            prop_assert_eq!(&small.merge_into(&[], size), &t);
             totals.push((0..t.len()).flat_map(|p| t.uses(p)).map(|u| u.accesses).sum::<u64>());
             if let Some(e) = exclusivity(&t, 2, &of) {
                 prop_assert!(e.app <= last + 1e-12);

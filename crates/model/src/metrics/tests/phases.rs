@@ -1,4 +1,4 @@
-use crate::metrics::phases::phases;
+use crate::metrics::phases::communication_phases;
 use hither_profile::Slice;
 use proptest::prelude::*;
 use std::ops::Range;
@@ -18,7 +18,7 @@ fn steps(parts: &[(usize, f64)]) -> Vec<f64> {
 }
 
 fn check(values: &[f64], window: usize, want: &[Range<usize>]) {
-    assert_eq!(phases(&slices(values), window, 0.2), want);
+    assert_eq!(communication_phases(&slices(values), window, 0.2), want);
 }
 
 /// n = 3. At t = 6 recent = (5+5+10)/3 with a step at 5: |20/3 - 15/3| / (20/3) = 0.25,
@@ -84,7 +84,7 @@ proptest! {
         values in prop::collection::vec(-100.0..2500.0f64, 0..300),
         window in 1usize..30,
     ) {
-        let found = phases(&slices(&values), window, 0.2);
+        let found = communication_phases(&slices(&values), window, 0.2);
         let mut next = 0;
         for phase in &found {
             prop_assert_eq!(phase.start, next);

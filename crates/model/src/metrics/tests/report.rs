@@ -1,8 +1,8 @@
-use crate::metrics::communication::Communication;
-use crate::metrics::exclusivity::Exclusivity;
-use crate::metrics::placement::Accuracy;
-use crate::metrics::verdict::{h_min, verdict, Evidence};
-use crate::metrics::{PageSize, Report, Setup};
+use crate::metrics::communication::CommunicationMetrics;
+use crate::metrics::exclusivity::ExclusivityMetrics;
+use crate::metrics::placement::PlacementAccuracy;
+use crate::metrics::verdict::{h_min, mapping_verdict, VerdictInput};
+use crate::metrics::{MetricsReport, MetricsSetup, PageSize};
 use hither_profile::*;
 
 /// Threads, C_H, C_H between pairs, C_A/s, footprint, caches, E_app, Acc_app.
@@ -10,22 +10,22 @@ type Case = (usize, f64, f64, f64, u64, u64, f64, f64);
 
 fn judge(case: Case) -> (bool, bool, String) {
     let (threads, heterogeneity, heterogeneity_pairs, rate, footprint, cache_bytes, e, a) = case;
-    let exclusivity = Exclusivity {
+    let exclusivity = ExclusivityMetrics {
         app: e,
-        ..Exclusivity::default()
+        ..ExclusivityMetrics::default()
     };
-    let accuracy = Accuracy {
+    let accuracy = PlacementAccuracy {
         app: a,
-        ..Accuracy::default()
+        ..PlacementAccuracy::default()
     };
-    let v = verdict(&Evidence {
+    let v = mapping_verdict(&VerdictInput {
         threads,
-        communication: Communication {
+        communication: CommunicationMetrics {
             events: u64::from(rate > 0.0),
             heterogeneity,
             heterogeneity_pairs,
             amount_per_second: rate,
-            ..Communication::default()
+            ..CommunicationMetrics::default()
         },
         footprint,
         pages: 1000,
@@ -124,24 +124,24 @@ fn data_is_judged_by_size_exclusivity_and_first_touch() {
 /// E_app 0.75: what first touch makes local must be 5 points less for data to be worth placing.
 #[test]
 fn data_is_worth_placing_if_that_makes_accesses_local() {
-    let best = Exclusivity {
+    let best = ExclusivityMetrics {
         app: 0.75,
-        ..Exclusivity::default()
+        ..ExclusivityMetrics::default()
     };
     let suits = |local| {
-        let first = Accuracy {
+        let first = PlacementAccuracy {
             app: 0.5,
             local,
-            ..Accuracy::default()
+            ..PlacementAccuracy::default()
         };
-        verdict(&Evidence {
+        mapping_verdict(&VerdictInput {
             threads: 4,
             footprint: BIG,
             pages: 1000,
             nodes: 4,
             best: Some(&best),
             first_touch: Some(&first),
-            ..Evidence::default()
+            ..VerdictInput::default()
         })
         .data_mapping
     };
@@ -152,13 +152,13 @@ fn data_is_worth_placing_if_that_makes_accesses_local() {
 #[test]
 fn too_little_to_place_is_said() {
     let check = |pages, nodes, part: &str| {
-        let v = verdict(&Evidence {
+        let v = mapping_verdict(&VerdictInput {
             threads: 4,
             pages,
             nodes,
-            best: Some(&Exclusivity::default()),
+            best: Some(&ExclusivityMetrics::default()),
             sampling_error: 0.034,
-            ..Evidence::default()
+            ..VerdictInput::default()
         });
         assert!(!v.data_mapping && v.reasons[1].contains(part), "{v:?}");
         assert!(v.reasons[2].contains("3.4 %"), "{v:?}");
@@ -177,13 +177,13 @@ fn h_min_falls_with_more_threads_than_the_papers_had() {
 
 #[test]
 fn an_empty_profile_has_a_report() {
-    let setup = Setup {
+    let setup = MetricsSetup {
         nodes: 4,
         nodes_from: String::new(),
         cache_bytes: 0,
         page_size: PageSize::K4,
     };
-    let report = Report::of(&Profile::default(), setup);
+    let report = MetricsReport::from_profile(&Profile::default(), setup);
     assert!(report.pages.is_none() && report.phases.is_empty());
     assert!(report.verdict.sentence.contains("no memory access"));
     serde_json::to_string(&report).unwrap();
@@ -192,17 +192,17 @@ fn an_empty_profile_has_a_report() {
 #[test]
 fn of_a_sample_no_rate_is_judged() {
     let judged = |events, amount_per_second, online| {
-        let v = verdict(&Evidence {
+        let v = mapping_verdict(&VerdictInput {
             threads: 8,
-            communication: Communication {
+            communication: CommunicationMetrics {
                 events,
                 heterogeneity: 900.0,
                 heterogeneity_pairs: 900.0,
                 amount_per_second,
-                ..Communication::default()
+                ..CommunicationMetrics::default()
             },
             online,
-            ..Evidence::default()
+            ..VerdictInput::default()
         });
         (v.thread_mapping, v.reasons[0].clone())
     };

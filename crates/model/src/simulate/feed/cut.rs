@@ -1,29 +1,29 @@
 //! A window in parts: the first, a share of every thread's accesses, warms the caches; what follows
 //! counts, cut again at the times at which threads or pages move.
-use crate::simulate::Source;
-use hither_profile::bursts::{Access, Piece};
+use crate::simulate::AccessSource;
+use hither_profile::bursts::{BurstAccess, BurstPiece};
 use hither_profile::Nanos;
 
 /// A source that ends where a part ends, and goes on with the next.
-pub struct Cut<S> {
+pub struct PartitionedSource<S> {
     inner: S,
     /// Accesses of each thread in the whole window, and those that may still be handed out.
     totals: Vec<u64>,
     left: Vec<u64>,
     given: Vec<u64>,
     /// What is left of a piece that was cut, by thread.
-    rest: Vec<Option<(Piece, Vec<Access>)>>,
+    rest: Vec<Option<(BurstPiece, Vec<BurstAccess>)>>,
     /// When a thread last went on after a wait, and whether a part has begun for it.
     went_on: Vec<Option<Nanos>>,
     begun: Vec<bool>,
 }
 
-impl<S: Source> Cut<S> {
+impl<S: AccessSource> PartitionedSource<S> {
     /// `totals`: by thread of the profile.
     #[must_use]
     pub fn new(inner: S, totals: Vec<u64>) -> Self {
         let threads = totals.len();
-        Cut {
+        PartitionedSource {
             inner,
             left: vec![0; threads],
             given: vec![0; threads],
@@ -36,14 +36,14 @@ impl<S: Source> Cut<S> {
 
     /// Accesses of each thread up to this share of the window.
     #[must_use]
-    pub fn share(&self, share: f64) -> Vec<u64> {
+    pub fn accesses_up_to(&self, share: f64) -> Vec<u64> {
         let share = share.clamp(0.0, 1.0);
         let end = |total: &u64| (*total as f64 * share).round() as u64;
         self.totals.iter().map(end).collect()
     }
 
     /// From where the last part ended up to so many accesses of each thread; whether there are any.
-    pub fn until(&mut self, ends: &[u64]) -> bool {
+    pub fn extend_to(&mut self, ends: &[u64]) -> bool {
         for ((left, given), end) in self.left.iter_mut().zip(&self.given).zip(ends) {
             *left = end.saturating_sub(*given);
         }
@@ -56,33 +56,37 @@ impl<S: Source> Cut<S> {
         &self.inner
     }
 
-    fn piece(&mut self, thread: usize, into: &mut Vec<Access>) -> Option<Piece> {
+    fn next_within_part(
+        &mut self,
+        thread: usize,
+        into: &mut Vec<BurstAccess>,
+    ) -> Option<BurstPiece> {
         match self.rest[thread].take() {
             Some((piece, accesses)) => {
                 *into = accesses;
                 Some(piece)
             }
-            None => self.inner.next(thread as u32, into),
+            None => self.inner.next_piece(thread as u32, into),
         }
     }
 }
 
-impl<S: Source> Source for Cut<S> {
+impl<S: AccessSource> AccessSource for PartitionedSource<S> {
     fn threads(&self) -> &[u32] {
         self.inner.threads()
     }
 
-    fn next(&mut self, thread: u32, into: &mut Vec<Access>) -> Option<Piece> {
+    fn next_piece(&mut self, thread: u32, into: &mut Vec<BurstAccess>) -> Option<BurstPiece> {
         let at = thread as usize;
         let left = *self.left.get(at)?;
         into.clear();
         if left == 0 {
             return None;
         }
-        let mut piece = self.piece(at, into)?;
+        let mut piece = self.next_within_part(at, into)?;
         if into.len() as u64 > left {
             let behind = into.split_off(left as usize);
-            let (now, later) = split(piece, into);
+            let (now, later) = split_piece(piece, into);
             piece = now;
             self.rest[at] = Some((later, behind));
         }
@@ -103,7 +107,7 @@ impl<S: Source> Source for Cut<S> {
 
 /// How many accesses each thread had made by a time; within a piece they are made evenly.
 #[must_use]
-pub fn made_by(time: Nanos, pieces: &[Piece], threads: usize) -> Vec<u64> {
+pub fn accesses_by_time(time: Nanos, pieces: &[BurstPiece], threads: usize) -> Vec<u64> {
     let mut made = vec![0u64; threads];
     for piece in pieces.iter().filter(|piece| piece.start < time) {
         let span = piece.end.saturating_sub(piece.start);
@@ -120,7 +124,7 @@ pub fn made_by(time: Nanos, pieces: &[Piece], threads: usize) -> Vec<u64> {
 }
 
 /// The piece of these first accesses, and that of those behind them. Time passes evenly.
-fn split(piece: Piece, first: &[Access]) -> (Piece, Piece) {
+fn split_piece(piece: BurstPiece, first: &[BurstAccess]) -> (BurstPiece, BurstPiece) {
     let accesses = first.len() as u64;
     let instructions: u64 = first.iter().map(|a| u64::from(a.after)).sum();
     let span = piece.end.saturating_sub(piece.start);
@@ -128,13 +132,13 @@ fn split(piece: Piece, first: &[Access]) -> (Piece, Piece) {
     let middle = piece
         .start
         .saturating_add(u64::try_from(share).unwrap_or(span));
-    let now = Piece {
+    let now = BurstPiece {
         end: middle,
         accesses,
         instructions,
         ..piece
     };
-    let later = Piece {
+    let later = BurstPiece {
         start: middle,
         waited: false,
         accesses: piece.accesses.saturating_sub(accesses),

@@ -5,22 +5,22 @@
 //! Which of several parts that are equally idle is taken depends on where things run that have
 //! nothing to do with the program: chance.
 use crate::rng::Rng;
-use crate::topology::Tree;
+use crate::topology::TopologyTree;
 
 /// Threads on units, and chance.
 #[derive(Clone, Debug)]
-pub struct Kernel<'a> {
-    tree: &'a Tree,
+pub struct LinuxScheduler<'a> {
+    tree: &'a TopologyTree,
     /// Threads on each unit.
     on: Vec<u32>,
     chance: Rng,
 }
 
-impl<'a> Kernel<'a> {
+impl<'a> LinuxScheduler<'a> {
     /// A scheduler with all units of the machine idle.
     #[must_use]
-    pub fn new(tree: &'a Tree, seed: u64) -> Self {
-        Kernel {
+    pub fn new(tree: &'a TopologyTree, seed: u64) -> Self {
+        LinuxScheduler {
             tree,
             on: vec![0; tree.units.len()],
             chance: Rng::new(seed),
@@ -28,29 +28,29 @@ impl<'a> Kernel<'a> {
     }
 
     /// A thread that is on a unit already.
-    pub fn seated(&mut self, unit: u32) {
+    pub fn add_running(&mut self, unit: u32) {
         if let Some(threads) = self.on.get_mut(unit as usize) {
             *threads += 1;
         }
     }
 
     /// Puts a new thread where there is least to do.
-    pub fn put(&mut self) -> u32 {
+    pub fn place_thread(&mut self) -> u32 {
         let mut at = 0u32;
         loop {
             let vertex = &self.tree.vertices[at as usize];
             if vertex.children.is_empty() {
                 let unit = vertex.units.start;
-                self.seated(unit);
+                self.add_running(unit);
                 return unit;
             }
-            let idlest = self.idlest(&vertex.children);
+            let idlest = self.idlest_groups(&vertex.children);
             at = idlest[self.chance.below(idlest.len())];
         }
     }
 
     /// Those with the fewest threads for their units.
-    fn idlest(&self, children: &[u32]) -> Vec<u32> {
+    fn idlest_groups(&self, children: &[u32]) -> Vec<u32> {
         // Loads are fractions: threads of one times units of the other are compared.
         let load = |child: u32| {
             let units = self.tree.vertices[child as usize].units.clone();
@@ -88,23 +88,23 @@ impl<'a> Kernel<'a> {
             }
             let from = units[thread];
             self.on[from as usize] -= 1;
-            let idle = self.others(from);
+            let idle = self.migration_targets(from);
             if idle.is_empty() {
                 self.on[from as usize] += 1;
                 let other = threads[self.chance.below(threads.len())];
                 units.swap(thread, other);
             } else {
                 let to = idle[self.chance.below(idle.len())];
-                self.seated(to);
+                self.add_running(to);
                 units[thread] = to;
             }
         }
     }
 
     /// Units to go to from one that has just been left, the idlest by core.
-    fn others(&self, from: u32) -> Vec<u32> {
+    fn migration_targets(&self, from: u32) -> Vec<u32> {
         let units = &self.tree.units;
-        let mut on_core = vec![0u32; self.tree.cores()];
+        let mut on_core = vec![0u32; self.tree.core_count()];
         for (unit, threads) in units.iter().zip(&self.on) {
             on_core[unit.core as usize] += threads;
         }

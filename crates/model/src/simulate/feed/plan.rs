@@ -1,31 +1,31 @@
 //! Where a placement has threads and pages, and from when on: positions instead of names.
-use crate::topology::Tree;
-use hither_profile::{Nanos, Placement, Profile, RegionIx, RegionPlaces, ThreadIx};
+use crate::topology::TopologyTree;
+use hither_profile::{Nanos, Placement, Profile, RegionIx, RegionPlacement, ThreadIx};
 use std::collections::{BTreeMap, HashMap};
 
 /// A placement over the time of the profiled run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct ReplayPlan {
     /// At least one; in order of start.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<PlanStage>,
 }
 
 /// What holds from a moment on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stage {
+pub struct PlanStage {
     /// From when on it holds, ns since the start of the run.
     pub start: Nanos,
-    /// By thread of the profile: a position in [`Tree::units`].
+    /// By thread of the profile: a position in [`TopologyTree::units`].
     pub units: Vec<u32>,
     /// Pages that get a node here; the others stay where they are.
-    pub pages: Pages,
+    pub pages: PlannedPages,
 }
 
 /// Nodes of pages by region, runs in order: first page, end, node.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pages(BTreeMap<RegionIx, Vec<(u64, u64, u32)>>);
+pub struct PlannedPages(BTreeMap<RegionIx, Vec<(u64, u64, u32)>>);
 
-impl Pages {
+impl PlannedPages {
     /// The node of a page of a region; `None` where the plan leaves it to first touch.
     #[must_use]
     pub fn node(&self, region: RegionIx, page: u64) -> Option<u32> {
@@ -35,7 +35,7 @@ impl Pages {
         (*first <= page).then_some(*node)
     }
 
-    fn add(&mut self, region: RegionIx, places: &RegionPlaces) {
+    fn add_runs(&mut self, region: RegionIx, places: &RegionPlacement) {
         let runs = places.runs.iter();
         let runs = runs.map(|run| {
             (
@@ -48,15 +48,15 @@ impl Pages {
     }
 }
 
-impl Plan {
+impl ReplayPlan {
     /// Threads that stay where they are, pages left to the system.
     #[must_use]
-    pub fn of_units(units: Vec<u32>) -> Plan {
-        let stage = Stage {
+    pub fn from_units(units: Vec<u32>) -> ReplayPlan {
+        let stage = PlanStage {
             units,
-            ..Stage::default()
+            ..PlanStage::default()
         };
-        Plan {
+        ReplayPlan {
             stages: vec![stage],
         }
     }
@@ -64,33 +64,33 @@ impl Plan {
     /// As a placement for this machine says. Threads that it leaves to the system go where `rest`
     /// puts them, given the units of those that are placed.
     #[must_use]
-    pub fn of_placement(
+    pub fn from_placement(
         placement: &Placement,
         profile: &Profile,
-        tree: &Tree,
+        tree: &TopologyTree,
         mut rest: impl FnMut(&[Option<u32>]) -> Vec<u32>,
-    ) -> Plan {
+    ) -> ReplayPlan {
         let position: HashMap<u32, u32> = (0u32..)
             .zip(&tree.units)
             .map(|(at, unit)| (unit.os, at))
             .collect();
         let regions = placement.regions_in(profile);
-        let mut stages: Vec<Stage> = Vec::new();
+        let mut stages: Vec<PlanStage> = Vec::new();
         for phase in &placement.phases {
             let mut units = vec![None; profile.threads.len()];
             for place in &phase.threads {
                 if let Some(unit) = units.get_mut(place.thread().at()) {
-                    *unit = position.get(&place.os()).copied();
+                    *unit = position.get(&place.os_index()).copied();
                 }
             }
-            let mut pages = Pages::default();
+            let mut pages = PlannedPages::default();
             for places in &phase.pages {
                 let region = regions.get(places.region as usize).copied().flatten();
                 if let Some(region) = region {
-                    pages.add(region, places);
+                    pages.add_runs(region, places);
                 }
             }
-            stages.push(Stage {
+            stages.push(PlanStage {
                 start: phase.start,
                 units: rest(&units),
                 pages,
@@ -99,18 +99,18 @@ impl Plan {
         if let Some(first) = stages.first_mut() {
             first.start = 0;
         }
-        Plan { stages }
+        ReplayPlan { stages }
     }
 
     /// The position of the stage that holds at a time.
     #[must_use]
-    pub fn at(&self, time: Nanos) -> usize {
+    pub fn stage_at(&self, time: Nanos) -> usize {
         let behind = self.stages.partition_point(|stage| stage.start <= time);
         behind.saturating_sub(1)
     }
 
     /// Positions of the stages that begin after one time and before another.
-    pub fn within(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = usize> + use<'_> {
+    pub fn stages_between(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = usize> + use<'_> {
         let all = self.stages.iter().enumerate();
         let inside = all.filter(move |(_, stage)| from < stage.start && stage.start < to);
         inside.map(|(at, _)| at)
@@ -118,8 +118,8 @@ impl Plan {
 
     /// The unit of a thread at a time.
     #[must_use]
-    pub fn unit(&self, thread: ThreadIx, time: Nanos) -> Option<u32> {
-        let stage = self.stages.get(self.at(time))?;
+    pub fn unit_at(&self, thread: ThreadIx, time: Nanos) -> Option<u32> {
+        let stage = self.stages.get(self.stage_at(time))?;
         stage.units.get(thread.at()).copied()
     }
 }

@@ -5,16 +5,16 @@
 //! "Sampling Techniques", 1977, 6.4): var R = sum (y_i - R x_i)^2 / (n (n - 1) mean(x)^2).
 //! Seeds add the variance of their totals; with one window they are all there is. Half widths are
 //! those of Student's t, each with its own degrees of freedom, and add up as squares.
-use hither_profile::Ratio;
+use hither_profile::RatioEstimate;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A figure by seed, then by window.
-pub type Samples = [Vec<f64>];
+pub type SeedWindowSamples = [Vec<f64>];
 
 /// y to x. `None` where x is 0 or nothing was sampled.
 #[must_use]
-pub fn ratio(x: &Samples, y: &Samples) -> Option<Ratio> {
-    let (xs, ys) = (means(x)?, means(y)?);
+pub fn ratio_estimate(x: &SeedWindowSamples, y: &SeedWindowSamples) -> Option<RatioEstimate> {
+    let (xs, ys) = (window_means(x)?, window_means(y)?);
     let n = xs.len().min(ys.len());
     let total: f64 = xs.iter().sum();
     if total.is_nan() || total <= 0.0 {
@@ -31,27 +31,27 @@ pub fn ratio(x: &Samples, y: &Samples) -> Option<Ratio> {
     });
     // The first placement is itself whatever the seed.
     let same = std::ptr::eq(x, y);
-    let seeds = |samples: &Samples, scale: f64| match same {
+    let seeds = |samples: &SeedWindowSamples, scale: f64| match same {
         true => None,
-        false => of_seeds(samples).map(|half| half * scale),
+        false => seed_half_width(samples).map(|half| half * scale),
     };
     let parts = [windows, seeds(y, 1.0 / total), seeds(x, value / total)];
     let known = parts.into_iter().flatten();
-    Some(Ratio {
+    Some(RatioEstimate {
         value,
         half_width: known.reduce(f64::hypot),
     })
 }
 
 /// By window, over seeds.
-fn means(samples: &Samples) -> Option<Vec<f64>> {
+fn window_means(samples: &SeedWindowSamples) -> Option<Vec<f64>> {
     let windows = samples.iter().map(Vec::len).min()?;
     let mean = |window| samples.iter().map(|seed| seed[window]).sum::<f64>() / samples.len() as f64;
     Some((0..windows).map(mean).collect())
 }
 
 /// Half width of the mean of the seeds' totals; `None` for one seed, which is no sample.
-fn of_seeds(samples: &Samples) -> Option<f64> {
+fn seed_half_width(samples: &SeedWindowSamples) -> Option<f64> {
     let totals: Vec<f64> = samples.iter().map(|seed| seed.iter().sum()).collect();
     let n = totals.len();
     if n < 2 {

@@ -1,18 +1,18 @@
 //! The caches of a machine: how many of each level and which unit has which. The topology says
 //! who shares and how much there is; where it does not, the file does.
-use super::check::Checked;
-use super::format::{self, Cache};
-use super::sites::{Sites, LEVELS};
-use super::Error;
-use crate::simulate::machine::{Level, Prefetch, Replacement};
+use super::check::CheckedMachineFile;
+use super::format::{self, CacheTable};
+use super::sites::{TopologySites, MAX_CACHE_LEVELS};
+use super::MachineFileError;
+use crate::simulate::machine::{CacheLevelParameters, PrefetcherKind, ReplacementPolicy};
 use std::collections::BTreeMap;
 
 /// Most lines of all caches together: four times those of the largest shipped machine.
 const MOST_LINES: u64 = 1 << 26;
 
 #[derive(Default)]
-pub struct Caches {
-    pub levels: Vec<Level>,
+pub struct BuiltCaches {
+    pub levels: Vec<CacheLevelParameters>,
     /// By unit, its cache of each level.
     pub of_unit: Vec<Vec<u32>>,
     pub static_w: Vec<f64>,
@@ -20,7 +20,7 @@ pub struct Caches {
 }
 
 /// A level before its caches are numbered: which units share one.
-struct Sharing {
+struct CacheSharing {
     /// By unit; equal where the cache is.
     cache: Vec<u32>,
     caches: u32,
@@ -29,36 +29,45 @@ struct Sharing {
 
 /// # Errors
 /// When the topology has a level that the file does not describe, or the two do not fit.
-pub fn build(file: &Checked, sites: &Sites, notes: &mut Vec<String>) -> Result<Caches, Error> {
-    described(file, sites)?;
-    let absent = |c: &Cache| sites.units.iter().all(|u| u.caches[place(c)].is_none());
+pub fn build_caches(
+    file: &CheckedMachineFile,
+    sites: &TopologySites,
+    notes: &mut Vec<String>,
+) -> Result<BuiltCaches, MachineFileError> {
+    check_described(file, sites)?;
+    let absent = |c: &CacheTable| {
+        sites
+            .units
+            .iter()
+            .all(|u| u.caches[level_index(c)].is_none())
+    };
     let tables = file.file.caches.iter();
     let tables: Vec<_> = tables
         .filter(|t| !(t.get_ref().optional && absent(t.get_ref())))
         .collect();
-    let mut sharing: Vec<Sharing> = Vec::new();
+    let mut sharing: Vec<CacheSharing> = Vec::new();
     // From memory inwards: what the file divides lies within what is around it.
     for table in tables.iter().rev() {
         let cache = table.get_ref();
         let around = sharing.last().map(|s| s.cache.as_slice());
-        let level = match known(cache, sites) {
+        let level = match sharing_in_topology(cache, sites) {
             Some(known) => known,
-            None => divided(cache, sites, around),
+            None => sharing_by_file(cache, sites, around),
         };
         if let Some(around) = around {
-            nested(file, cache, &level, around)?;
+            check_nested(file, cache, &level, around)?;
         }
         sharing.push(level);
     }
     sharing.reverse();
-    let mut built = Caches {
+    let mut built = BuiltCaches {
         of_unit: vec![Vec::new(); sites.units.len()],
-        ..Caches::default()
+        ..BuiltCaches::default()
     };
     let mut lines = 0u64;
     for (table, level) in tables.into_iter().zip(sharing) {
         let cache = table.get_ref();
-        file.fits(cache, level.bytes)?;
+        file.check_whole_sets(cache, level.bytes)?;
         let each = level.bytes / u64::from(file.line());
         lines = lines.saturating_add(each.saturating_mul(u64::from(level.caches)));
         if lines > MOST_LINES {
@@ -67,13 +76,16 @@ pub fn build(file: &Checked, sites: &Sites, notes: &mut Vec<String>) -> Result<C
         }
         built.add(file, cache, &level)?;
     }
-    mixed(sites, notes);
+    note_mixed_cores(sites, notes);
     Ok(built)
 }
 
 /// Every level of the topology is in the file.
-fn described(file: &Checked, sites: &Sites) -> Result<(), Error> {
-    for level in 0..LEVELS {
+fn check_described(
+    file: &CheckedMachineFile,
+    sites: &TopologySites,
+) -> Result<(), MachineFileError> {
+    for level in 0..MAX_CACHE_LEVELS {
         let number = level as u64 + 1;
         let caches = &file.file.caches;
         let has = sites.units.iter().any(|u| u.caches[level].is_some());
@@ -91,13 +103,13 @@ fn described(file: &Checked, sites: &Sites) -> Result<(), Error> {
 }
 
 /// Position of a cache's level.
-fn place(cache: &Cache) -> usize {
+fn level_index(cache: &CacheTable) -> usize {
     *cache.level.get_ref() as usize - 1
 }
 
 /// The level as the topology has it; `None` where some unit has no cache of it.
-fn known(cache: &Cache, sites: &Sites) -> Option<Sharing> {
-    let level = place(cache);
+fn sharing_in_topology(cache: &CacheTable, sites: &TopologySites) -> Option<CacheSharing> {
+    let level = level_index(cache);
     let mut numbers = BTreeMap::new();
     let mut of_unit = Vec::with_capacity(sites.units.len());
     for unit in &sites.units {
@@ -110,7 +122,7 @@ fn known(cache: &Cache, sites: &Sites) -> Option<Sharing> {
         .iter()
         .max_by_key(|u| (u.kind, std::cmp::Reverse(u.core)));
     let bytes = fastest.and_then(|u| u.caches[level]).map_or(0, |c| c.bytes);
-    Some(Sharing {
+    Some(CacheSharing {
         cache: of_unit,
         caches: numbers.len() as u32,
         bytes: if bytes == 0 {
@@ -123,7 +135,11 @@ fn known(cache: &Cache, sites: &Sites) -> Option<Sharing> {
 
 /// The level as the file divides it: so many neighbouring cores each, of one package and of one
 /// of the caches around.
-fn divided(cache: &Cache, sites: &Sites, around: Option<&[u32]>) -> Sharing {
+fn sharing_by_file(
+    cache: &CacheTable,
+    sites: &TopologySites,
+    around: Option<&[u32]>,
+) -> CacheSharing {
     let private = *cache.level.get_ref() <= 2;
     let default = if private { 1 } else { u64::MAX };
     let cores = cache.cores.as_ref().map_or(default, |c| *c.get_ref());
@@ -144,7 +160,7 @@ fn divided(cache: &Cache, sites: &Sites, around: Option<&[u32]>) -> Sharing {
         }
         of_unit.push(caches - 1);
     }
-    Sharing {
+    CacheSharing {
         cache: of_unit,
         caches,
         bytes: *cache.bytes.get_ref(),
@@ -152,7 +168,12 @@ fn divided(cache: &Cache, sites: &Sites, around: Option<&[u32]>) -> Sharing {
 }
 
 /// Every cache lies within one of those around it.
-fn nested(file: &Checked, cache: &Cache, level: &Sharing, around: &[u32]) -> Result<(), Error> {
+fn check_nested(
+    file: &CheckedMachineFile,
+    cache: &CacheTable,
+    level: &CacheSharing,
+    around: &[u32],
+) -> Result<(), MachineFileError> {
     let mut outer = BTreeMap::new();
     for (inner, around) in level.cache.iter().zip(around) {
         if *outer.entry(inner).or_insert(around) != around {
@@ -164,33 +185,38 @@ fn nested(file: &Checked, cache: &Cache, level: &Sharing, around: &[u32]) -> Res
     Ok(())
 }
 
-impl Caches {
-    fn add(&mut self, file: &Checked, cache: &Cache, level: &Sharing) -> Result<(), Error> {
+impl BuiltCaches {
+    fn add(
+        &mut self,
+        file: &CheckedMachineFile,
+        cache: &CacheTable,
+        level: &CacheSharing,
+    ) -> Result<(), MachineFileError> {
         let time = (&cache.latency_ns, &cache.latency_cycles);
-        let (latency, _) = file.time(time, "latency")?;
+        let (latency, _) = file.time_in_cycles(time, "latency")?;
         let number = cache.level.get_ref();
-        self.levels.push(Level {
+        self.levels.push(CacheLevelParameters {
             name: if *number == 1 {
                 "L1d".to_owned()
             } else {
                 format!("L{number}")
             },
             bytes: level.bytes,
-            ways: super::check::count(&cache.ways),
+            ways: super::check::checked_u32(&cache.ways),
             replacement: match cache.replacement {
-                format::Replacement::Lru => Replacement::Lru,
-                format::Replacement::PseudoLru => Replacement::PseudoLru,
+                format::ReplacementKey::Lru => ReplacementPolicy::Lru,
+                format::ReplacementKey::PseudoLru => ReplacementPolicy::PseudoLru,
             },
             // Later than the level below even where both round to the same.
             latency: (latency.round() as u32).max(self.levels.last().map_or(1, |l| l.latency + 1)),
             inclusive: cache.inclusive,
             prefetch: cache.prefetch.as_ref().map(|p| match *p.get_ref() {
-                format::Prefetch::Stride { degree } => Prefetch::Stride { degree },
-                format::Prefetch::Stream {
+                format::PrefetchKey::Stride { degree } => PrefetcherKind::Stride { degree },
+                format::PrefetchKey::Stream {
                     streams,
                     degree,
                     distance,
-                } => Prefetch::Stream {
+                } => PrefetcherKind::Stream {
                     streams,
                     degree,
                     distance,
@@ -211,7 +237,7 @@ impl Caches {
 }
 
 /// Says so where cores differ.
-fn mixed(sites: &Sites, notes: &mut Vec<String>) {
+fn note_mixed_cores(sites: &TopologySites, notes: &mut Vec<String>) {
     let fastest = sites.units.iter().map(|u| u.kind).max();
     if sites.units.iter().any(|u| Some(u.kind) != fastest) {
         notes.push(

@@ -1,8 +1,9 @@
 //! What cannot be, said with its line.
 use super::format::{
-    Between, Cache, Count, File, Link, Memory, Number, Prefetch, Replacement, Text,
+    CacheTable, LinkScope, LinkTable, MachineFile, MemoryTable, PrefetchKey, ReplacementKey,
+    SpannedCount, SpannedNumber, SpannedText,
 };
-use super::{shipped, Error, Source, MAX_BYTES};
+use super::{shipped_machine_file, MachineFileError, MachineFileText, MAX_BYTES};
 use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 
@@ -31,15 +32,15 @@ const BANDWIDTH: RangeInclusive<f64> = 0.1..=100_000.0;
 const ENERGY: RangeInclusive<f64> = 0.0..=1e6;
 
 /// A file without anything impossible in it.
-pub struct Checked<'a> {
-    pub source: Source<'a>,
-    pub file: File,
+pub struct CheckedMachineFile<'a> {
+    pub source: MachineFileText<'a>,
+    pub file: MachineFile,
     /// Of the generic file: for kinds of links that this one leaves out.
-    fallback: Vec<Spanned<Link>>,
+    fallback: Vec<Spanned<LinkTable>>,
 }
 
 /// A checked count.
-pub fn count(count: &Count) -> u32 {
+pub fn checked_u32(count: &SpannedCount) -> u32 {
     u32::try_from(*count.get_ref()).unwrap_or(u32::MAX)
 }
 
@@ -47,7 +48,7 @@ pub fn count(count: &Count) -> u32 {
 ///
 /// # Errors
 /// When it is not TOML or lacks a key.
-pub fn read(source: Source) -> Result<File, Error> {
+pub fn parse(source: MachineFileText) -> Result<MachineFile, MachineFileError> {
     if source.text.len() > MAX_BYTES {
         let what = format!("the file is larger than {MAX_BYTES} bytes, which no machine needs");
         return Err(source.error(0..0, what));
@@ -59,23 +60,26 @@ pub fn read(source: Source) -> Result<File, Error> {
     })
 }
 
-impl<'a> Checked<'a> {
+impl<'a> CheckedMachineFile<'a> {
     /// # Errors
     /// When something in it cannot be.
-    pub fn new(source: Source<'a>, file: File) -> Result<Checked<'a>, Error> {
-        let fallback = read(shipped(None))?.links;
-        let checked = Checked {
+    pub fn new(
+        source: MachineFileText<'a>,
+        file: MachineFile,
+    ) -> Result<CheckedMachineFile<'a>, MachineFileError> {
+        let fallback = parse(shipped_machine_file(None))?.links;
+        let checked = CheckedMachineFile {
             source,
             file,
             fallback,
         };
-        checked.core()?;
-        checked.caches()?;
-        checked.memory_of(&checked.file.memory)?;
+        checked.check_core()?;
+        checked.check_caches()?;
+        checked.check_memory(&checked.file.memory)?;
         if let Some(far) = &checked.file.far_memory {
-            checked.memory_of(far)?;
+            checked.check_memory(far)?;
         }
-        checked.links()?;
+        checked.check_links()?;
         Ok(checked)
     }
 
@@ -86,11 +90,11 @@ impl<'a> Checked<'a> {
 
     /// Bytes.
     pub fn line(&self) -> u32 {
-        count(&self.file.line)
+        checked_u32(&self.file.line)
     }
 
     /// Of nodes with units, or of those without.
-    pub fn memory(&self, far: bool) -> &Memory {
+    pub fn memory(&self, far: bool) -> &MemoryTable {
         let near = &self.file.memory;
         let memory = if far {
             self.file.far_memory.as_ref()
@@ -101,14 +105,14 @@ impl<'a> Checked<'a> {
     }
 
     /// The kind of link; as in the generic file where this one has none.
-    pub fn link(&self, between: Between) -> Option<&Link> {
+    pub fn link(&self, between: LinkScope) -> Option<&LinkTable> {
         let links = self.file.links.iter().chain(&self.fallback);
         let mut links = links.map(Spanned::get_ref);
         links.find(|l| l.between == between)
     }
 
     /// The kind of link, if the file has it.
-    pub fn own_link(&self, between: Between) -> Option<&Link> {
+    pub fn link_in_file(&self, between: LinkScope) -> Option<&LinkTable> {
         let mut links = self.file.links.iter().map(Spanned::get_ref);
         links.find(|l| l.between == between)
     }
@@ -117,18 +121,18 @@ impl<'a> Checked<'a> {
     ///
     /// # Errors
     /// When it is given in both or in neither, or is no time.
-    pub fn time(
+    pub fn time_in_cycles(
         &self,
-        (ns, cycles): (&Option<Number>, &Option<Number>),
+        (ns, cycles): (&Option<SpannedNumber>, &Option<SpannedNumber>),
         name: &str,
-    ) -> Result<(f64, Range<usize>), Error> {
+    ) -> Result<(f64, Range<usize>), MachineFileError> {
         match (ns, cycles) {
             (Some(ns), None) => {
-                self.number(ns, &format!("{name}_ns"), &TIME)?;
+                self.check_number(ns, &format!("{name}_ns"), &TIME)?;
                 Ok((ns.get_ref() * self.frequency(), ns.span()))
             }
             (None, Some(cycles)) => {
-                self.number(cycles, &format!("{name}_cycles"), &TIME)?;
+                self.check_number(cycles, &format!("{name}_cycles"), &TIME)?;
                 Ok((*cycles.get_ref(), cycles.span()))
             }
             (Some(both), Some(_)) => {
@@ -142,29 +146,29 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// [`Checked::time`], an absence being told at the table that lacks it.
+    /// [`CheckedMachineFile::time`], an absence being told at the table that lacks it.
     ///
     /// # Errors
     /// As there.
-    pub fn time_of(
+    pub fn time_in_cycles_at(
         &self,
         table: &Range<usize>,
-        time: (&Option<Number>, &Option<Number>),
+        time: (&Option<SpannedNumber>, &Option<SpannedNumber>),
         name: &str,
-    ) -> Result<(f64, Range<usize>), Error> {
+    ) -> Result<(f64, Range<usize>), MachineFileError> {
         let absent = time.0.is_none() && time.1.is_none();
-        self.time(time, name).map_err(|e| match absent {
+        self.time_in_cycles(time, name).map_err(|e| match absent {
             true => self.source.error(table.clone(), e.what),
             false => e,
         })
     }
 
-    fn number(
+    fn check_number(
         &self,
-        number: &Number,
+        number: &SpannedNumber,
         name: &str,
         range: &RangeInclusive<f64>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), MachineFileError> {
         let value = *number.get_ref();
         // Also refuses what is not a number.
         if range.contains(&value) {
@@ -175,7 +179,12 @@ impl<'a> Checked<'a> {
         Err(self.source.error(number.span(), what))
     }
 
-    fn count(&self, count: &Count, name: &str, most: u64) -> Result<(), Error> {
+    fn check_count(
+        &self,
+        count: &SpannedCount,
+        name: &str,
+        most: u64,
+    ) -> Result<(), MachineFileError> {
         if (1..=most).contains(count.get_ref()) {
             return Ok(());
         }
@@ -184,7 +193,7 @@ impl<'a> Checked<'a> {
         Err(self.source.error(count.span(), what))
     }
 
-    fn text(&self, text: &Text) -> Result<(), Error> {
+    fn check_source(&self, text: &SpannedText) -> Result<(), MachineFileError> {
         if !text.get_ref().trim().is_empty() {
             return Ok(());
         }
@@ -192,7 +201,7 @@ impl<'a> Checked<'a> {
         Err(self.source.error(text.span(), what))
     }
 
-    fn core(&self) -> Result<(), Error> {
+    fn check_core(&self) -> Result<(), MachineFileError> {
         let line = *self.file.line.get_ref();
         if !line.is_power_of_two() || !(16..=4096).contains(&line) {
             let what = format!(
@@ -201,24 +210,24 @@ impl<'a> Checked<'a> {
             return Err(self.source.error(self.file.line.span(), what));
         }
         let core = &self.file.core;
-        self.number(&core.frequency_ghz, "frequency_ghz", &FREQUENCY)?;
-        self.number(&core.width, "width", &WIDTH)?;
-        self.count(&core.window, "window", MOST_COUNT)?;
-        self.count(&core.misses, "misses", MOST_PLACES)?;
-        self.number(&core.static_w, "static_w", &ENERGY)?;
-        self.number(&core.instruction_nj, "instruction_nj", &ENERGY)?;
-        self.text(&core.source)?;
+        self.check_number(&core.frequency_ghz, "frequency_ghz", &FREQUENCY)?;
+        self.check_number(&core.width, "width", &WIDTH)?;
+        self.check_count(&core.window, "window", MOST_COUNT)?;
+        self.check_count(&core.misses, "misses", MOST_PLACES)?;
+        self.check_number(&core.static_w, "static_w", &ENERGY)?;
+        self.check_number(&core.instruction_nj, "instruction_nj", &ENERGY)?;
+        self.check_source(&core.source)?;
         let coherence = &self.file.coherence;
-        self.count(&coherence.data_bytes, "data_bytes", MOST_MESSAGE)?;
+        self.check_count(&coherence.data_bytes, "data_bytes", MOST_MESSAGE)?;
         let control = &coherence.control_bytes;
-        self.count(control, "control_bytes", MOST_MESSAGE)?;
-        self.text(&coherence.source)?;
+        self.check_count(control, "control_bytes", MOST_MESSAGE)?;
+        self.check_source(&coherence.source)?;
         let inside = (&coherence.inside_ns, &coherence.inside_cycles);
-        self.time_of(&coherence.source.span(), inside, "inside")?;
+        self.time_in_cycles_at(&coherence.source.span(), inside, "inside")?;
         Ok(())
     }
 
-    fn caches(&self) -> Result<(), Error> {
+    fn check_caches(&self) -> Result<(), MachineFileError> {
         let caches = &self.file.caches;
         if caches.is_empty() {
             let what = "there is no cache; write a [[cache]] for each level";
@@ -227,10 +236,10 @@ impl<'a> Checked<'a> {
         let mut before: Option<(u64, f64)> = None;
         for table in caches {
             let cache = table.get_ref();
-            self.cache(cache)?;
+            self.check_cache(cache)?;
             let level = *cache.level.get_ref();
             let time = (&cache.latency_ns, &cache.latency_cycles);
-            let (latency, place) = self.time_of(&table.span(), time, "latency")?;
+            let (latency, place) = self.time_in_cycles_at(&table.span(), time, "latency")?;
             if let Some((under, faster)) = before {
                 if level <= under {
                     let what = format!("L{level} comes after L{under}; write caches from the nearest to the core outwards");
@@ -246,29 +255,30 @@ impl<'a> Checked<'a> {
         Ok(())
     }
 
-    fn cache(&self, cache: &Cache) -> Result<(), Error> {
-        self.count(&cache.level, "level", super::sites::LEVELS as u64)?;
-        self.count(&cache.bytes, "bytes", MOST_CACHE)?;
-        self.count(&cache.ways, "ways", MOST_WAYS)?;
-        if cache.replacement == Replacement::PseudoLru && *cache.ways.get_ref() > MOST_TREE_WAYS {
+    fn check_cache(&self, cache: &CacheTable) -> Result<(), MachineFileError> {
+        self.check_count(&cache.level, "level", super::sites::MAX_CACHE_LEVELS as u64)?;
+        self.check_count(&cache.bytes, "bytes", MOST_CACHE)?;
+        self.check_count(&cache.ways, "ways", MOST_WAYS)?;
+        if cache.replacement == ReplacementKey::PseudoLru && *cache.ways.get_ref() > MOST_TREE_WAYS
+        {
             let what = format!(
                 "pseudo-lru is for at most {MOST_TREE_WAYS} ways; write replacement = \"lru\""
             );
             return Err(self.source.error(cache.ways.span(), what));
         }
         if let Some(cores) = &cache.cores {
-            self.count(cores, "cores", MOST_COUNT)?;
+            self.check_count(cores, "cores", MOST_COUNT)?;
         }
-        self.fits(cache, *cache.bytes.get_ref())?;
-        self.number(&cache.static_w, "static_w", &ENERGY)?;
-        self.number(&cache.access_nj, "access_nj", &ENERGY)?;
-        self.text(&cache.source)?;
+        self.check_whole_sets(cache, *cache.bytes.get_ref())?;
+        self.check_number(&cache.static_w, "static_w", &ENERGY)?;
+        self.check_number(&cache.access_nj, "access_nj", &ENERGY)?;
+        self.check_source(&cache.source)?;
         let Some(prefetch) = &cache.prefetch else {
             return Ok(());
         };
         let possible = match *prefetch.get_ref() {
-            Prefetch::Stride { degree } => (1..=64).contains(&degree),
-            Prefetch::Stream {
+            PrefetchKey::Stride { degree } => (1..=64).contains(&degree),
+            PrefetchKey::Stream {
                 streams,
                 degree,
                 distance,
@@ -287,7 +297,7 @@ impl<'a> Checked<'a> {
     ///
     /// # Errors
     /// When it is not, at the line of the ways.
-    pub fn fits(&self, cache: &Cache, bytes: u64) -> Result<(), Error> {
+    pub fn check_whole_sets(&self, cache: &CacheTable, bytes: u64) -> Result<(), MachineFileError> {
         let (level, ways, line) = (cache.level.get_ref(), *cache.ways.get_ref(), self.line());
         let set = ways * u64::from(line);
         if bytes < set {
@@ -302,10 +312,10 @@ impl<'a> Checked<'a> {
         Ok(())
     }
 
-    fn memory_of(&self, table: &Spanned<Memory>) -> Result<(), Error> {
+    fn check_memory(&self, table: &Spanned<MemoryTable>) -> Result<(), MachineFileError> {
         let memory = table.get_ref();
-        self.count(&memory.channels, "channels", MOST_PLACES)?;
-        self.count(&memory.banks, "banks", MOST_PLACES)?;
+        self.check_count(&memory.channels, "channels", MOST_PLACES)?;
+        self.check_count(&memory.banks, "banks", MOST_PLACES)?;
         let (channels, banks) = (*memory.channels.get_ref(), *memory.banks.get_ref());
         if channels * banks > MOST_BANKS {
             let most = MOST_BANKS / channels;
@@ -314,7 +324,7 @@ impl<'a> Checked<'a> {
             );
             return Err(self.source.error(memory.banks.span(), what));
         }
-        self.count(&memory.bus_bytes, "bus_bytes", MOST_COUNT)?;
+        self.check_count(&memory.bus_bytes, "bus_bytes", MOST_COUNT)?;
         let row = *memory.row_bytes.get_ref();
         if !row.is_power_of_two() || !(u64::from(self.line())..=1 << 20).contains(&row) {
             let what = format!(
@@ -322,10 +332,10 @@ impl<'a> Checked<'a> {
             );
             return Err(self.source.error(memory.row_bytes.span(), what));
         }
-        self.number(&memory.megatransfers, "megatransfers", &TRANSFERS)?;
+        self.check_number(&memory.megatransfers, "megatransfers", &TRANSFERS)?;
         let clocks = [(&memory.cl, "cl"), (&memory.rcd, "rcd"), (&memory.rp, "rp")];
         for (number, name) in clocks {
-            self.number(number, name, &CLOCKS)?;
+            self.check_number(number, name, &CLOCKS)?;
         }
         let numbers = [
             (&memory.controller_static_w, "controller_static_w"),
@@ -335,15 +345,15 @@ impl<'a> Checked<'a> {
             (&memory.row_nj, "row_nj"),
         ];
         for (number, name) in numbers {
-            self.number(number, name, &ENERGY)?;
+            self.check_number(number, name, &ENERGY)?;
         }
-        self.text(&memory.source)?;
+        self.check_source(&memory.source)?;
         let latency = (&memory.latency_ns, &memory.latency_cycles);
-        self.time_of(&table.span(), latency, "latency")?;
+        self.time_in_cycles_at(&table.span(), latency, "latency")?;
         Ok(())
     }
 
-    fn links(&self) -> Result<(), Error> {
+    fn check_links(&self) -> Result<(), MachineFileError> {
         let mut known = Vec::new();
         for table in &self.file.links {
             let link = table.get_ref();
@@ -353,11 +363,11 @@ impl<'a> Checked<'a> {
             }
             known.push(link.between);
             let latency = (&link.latency_ns, &link.latency_cycles);
-            self.time_of(&table.span(), latency, "latency")?;
-            self.number(&link.bandwidth_gbs, "bandwidth_gbs", &BANDWIDTH)?;
-            self.number(&link.static_w, "static_w", &ENERGY)?;
-            self.number(&link.byte_nj, "byte_nj", &ENERGY)?;
-            self.text(&link.source)?;
+            self.time_in_cycles_at(&table.span(), latency, "latency")?;
+            self.check_number(&link.bandwidth_gbs, "bandwidth_gbs", &BANDWIDTH)?;
+            self.check_number(&link.static_w, "static_w", &ENERGY)?;
+            self.check_number(&link.byte_nj, "byte_nj", &ENERGY)?;
+            self.check_source(&link.source)?;
         }
         Ok(())
     }

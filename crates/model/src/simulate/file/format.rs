@@ -4,97 +4,97 @@ use serde::Deserialize;
 use toml::Spanned;
 
 /// A number with its place in the file.
-pub type Number = Spanned<f64>;
-pub type Count = Spanned<u64>;
-pub type Text = Spanned<String>;
+pub type SpannedNumber = Spanned<f64>;
+pub type SpannedCount = Spanned<u64>;
+pub type SpannedText = Spanned<String>;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub struct MachineFile {
     pub title: String,
     /// What the model leaves out of this machine.
     pub note: Option<String>,
     /// Bytes of a cache line.
-    pub line: Count,
-    pub core: Core,
-    pub coherence: Coherence,
+    pub line: SpannedCount,
+    pub core: CoreTable,
+    pub coherence: CoherenceTable,
     /// The nearest to the core first.
     #[serde(rename = "cache")]
-    pub caches: Vec<Spanned<Cache>>,
-    pub memory: Spanned<Memory>,
+    pub caches: Vec<Spanned<CacheTable>>,
+    pub memory: Spanned<MemoryTable>,
     /// Of nodes without units.
-    pub far_memory: Option<Spanned<Memory>>,
+    pub far_memory: Option<Spanned<MemoryTable>>,
     #[serde(rename = "link", default)]
-    pub links: Vec<Spanned<Link>>,
+    pub links: Vec<Spanned<LinkTable>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Core {
-    pub frequency_ghz: Number,
+pub struct CoreTable {
+    pub frequency_ghz: SpannedNumber,
     /// Instructions a cycle.
-    pub width: Number,
+    pub width: SpannedNumber,
     /// Entries of the reorder buffer.
-    pub window: Count,
-    pub misses: Count,
-    pub static_w: Number,
-    pub instruction_nj: Number,
-    pub source: Text,
+    pub window: SpannedCount,
+    pub misses: SpannedCount,
+    pub static_w: SpannedNumber,
+    pub instruction_nj: SpannedNumber,
+    pub source: SpannedText,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Protocol {
+pub enum ProtocolKey {
     Mesi,
     Moesi,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Coherence {
-    pub protocol: Protocol,
-    pub inside_ns: Option<Number>,
-    pub inside_cycles: Option<Number>,
-    pub data_bytes: Count,
-    pub control_bytes: Count,
-    pub source: Text,
+pub struct CoherenceTable {
+    pub protocol: ProtocolKey,
+    pub inside_ns: Option<SpannedNumber>,
+    pub inside_cycles: Option<SpannedNumber>,
+    pub data_bytes: SpannedCount,
+    pub control_bytes: SpannedCount,
+    pub source: SpannedText,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Replacement {
+pub enum ReplacementKey {
     Lru,
     PseudoLru,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cache {
+pub struct CacheTable {
     /// 1 is the nearest to the core.
-    pub level: Count,
+    pub level: SpannedCount,
     /// Of one cache, where the topology does not say it.
-    pub bytes: Count,
-    pub ways: Count,
+    pub bytes: SpannedCount,
+    pub ways: SpannedCount,
     /// Left out where the topology has no such cache.
     #[serde(default)]
     pub optional: bool,
     /// Cores that share one, where the topology does not say it.
-    pub cores: Option<Count>,
-    pub replacement: Replacement,
-    pub latency_ns: Option<Number>,
-    pub latency_cycles: Option<Number>,
+    pub cores: Option<SpannedCount>,
+    pub replacement: ReplacementKey,
+    pub latency_ns: Option<SpannedNumber>,
+    pub latency_cycles: Option<SpannedNumber>,
     #[serde(default)]
     pub inclusive: bool,
-    pub prefetch: Option<Spanned<Prefetch>>,
+    pub prefetch: Option<Spanned<PrefetchKey>>,
     /// Of one cache of `bytes`.
-    pub static_w: Number,
-    pub access_nj: Number,
-    pub source: Text,
+    pub static_w: SpannedNumber,
+    pub access_nj: SpannedNumber,
+    pub source: SpannedText,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Prefetch {
+pub enum PrefetchKey {
     Stride {
         degree: u32,
     },
@@ -107,35 +107,35 @@ pub enum Prefetch {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Memory {
+pub struct MemoryTable {
     /// Of a package; of a node that belongs to none.
-    pub channels: Count,
+    pub channels: SpannedCount,
     /// Of a channel, over its ranks.
-    pub banks: Count,
-    pub row_bytes: Count,
+    pub banks: SpannedCount,
+    pub row_bytes: SpannedCount,
     /// Million transfers a second, and bytes of one.
-    pub megatransfers: Number,
-    pub bus_bytes: Count,
+    pub megatransfers: SpannedNumber,
+    pub bus_bytes: SpannedCount,
     /// Clocks of the memory; one has two transfers.
-    pub cl: Number,
-    pub rcd: Number,
-    pub rp: Number,
+    pub cl: SpannedNumber,
+    pub rcd: SpannedNumber,
+    pub rp: SpannedNumber,
     /// From the load to the data, nothing else under way and the row closed.
-    pub latency_ns: Option<Number>,
-    pub latency_cycles: Option<Number>,
+    pub latency_ns: Option<SpannedNumber>,
+    pub latency_cycles: Option<SpannedNumber>,
     /// Of a channel.
-    pub controller_static_w: Number,
-    pub request_nj: Number,
+    pub controller_static_w: SpannedNumber,
+    pub request_nj: SpannedNumber,
     /// Of a channel.
-    pub dram_static_w: Number,
-    pub line_nj: Number,
-    pub row_nj: Number,
-    pub source: Text,
+    pub dram_static_w: SpannedNumber,
+    pub line_nj: SpannedNumber,
+    pub row_nj: SpannedNumber,
+    pub source: SpannedText,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
-pub enum Between {
+pub enum LinkScope {
     /// Nodes of different packages.
     Packages,
     /// Nodes of one package.
@@ -148,7 +148,7 @@ pub enum Between {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shape {
+pub enum LinkShape {
     #[default]
     Mesh,
     Ring,
@@ -157,16 +157,16 @@ pub enum Shape {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Link {
-    pub between: Between,
+pub struct LinkTable {
+    pub between: LinkScope,
     #[serde(default)]
-    pub shape: Shape,
-    pub latency_ns: Option<Number>,
-    pub latency_cycles: Option<Number>,
+    pub shape: LinkShape,
+    pub latency_ns: Option<SpannedNumber>,
+    pub latency_cycles: Option<SpannedNumber>,
     /// GB/s in each direction; between packages, of all links of a pair together.
-    pub bandwidth_gbs: Number,
+    pub bandwidth_gbs: SpannedNumber,
     /// Of one direction.
-    pub static_w: Number,
-    pub byte_nj: Number,
-    pub source: Text,
+    pub static_w: SpannedNumber,
+    pub byte_nj: SpannedNumber,
+    pub source: SpannedText,
 }

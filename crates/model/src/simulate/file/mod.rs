@@ -1,6 +1,6 @@
 //! Machine files: what the simulator needs of a machine beyond its topology, as TOML. `format`
 //! is a file as written, `check` refuses what cannot be, and the rest makes a
-//! [`Machine`] of it and a topology: `sites` says where units, caches and nodes are, `caches`
+//! [`SimulatedMachine`] of it and a topology: `sites` says where units, caches and nodes are, `caches`
 //! and `links` make the two halves.
 mod caches;
 mod check;
@@ -8,10 +8,13 @@ mod format;
 mod links;
 mod sites;
 
-use super::machine::{Core, Dram, Energy, Machine, Node, Protocol, Unit};
-use crate::topology::Selected;
-use check::Checked;
-use sites::Sites;
+use super::machine::{
+    CoherenceProtocol, CoreParameters, DramParameters, EnergyCoefficients, NodeParameters,
+    PuParameters, SimulatedMachine,
+};
+use crate::topology::SelectedMachine;
+use check::CheckedMachineFile;
+use sites::TopologySites;
 use std::ops::Range;
 
 /// Largest machine file read, bytes; the shipped ones have a twentieth of it.
@@ -43,7 +46,7 @@ shipped!(
 /// What is wrong with a machine file, or with it on a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("machine file {file}, line {line}: {what}")]
-pub struct Error {
+pub struct MachineFileError {
     /// Path of the machine file, for messages.
     pub file: String,
     /// From 1.
@@ -54,18 +57,18 @@ pub struct Error {
 
 /// A machine file's text and what it is called.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct MachineFileText<'a> {
     /// Name of the file, for messages.
     pub name: &'a str,
     /// Its content, TOML.
     pub text: &'a str,
 }
 
-impl Source<'_> {
+impl MachineFileText<'_> {
     /// An error at a place in the text.
-    fn error(&self, at: Range<usize>, what: impl Into<String>) -> Error {
+    fn error(&self, at: Range<usize>, what: impl Into<String>) -> MachineFileError {
         let before = self.text.get(..at.start).unwrap_or_default();
-        Error {
+        MachineFileError {
             file: self.name.to_owned(),
             line: before.matches('\n').count() + 1,
             what: what.into(),
@@ -75,9 +78,9 @@ impl Source<'_> {
 
 /// A machine that can be simulated.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct BuiltMachine {
     /// The machine to simulate.
-    pub machine: Machine,
+    pub machine: SimulatedMachine,
     /// Name of the machine file.
     pub file: String,
     /// One line that says which machine it is.
@@ -88,7 +91,7 @@ pub struct Made {
 
 /// The shipped file for a named topology; the generic one where there is none.
 #[must_use]
-pub fn shipped(topology: Option<&str>) -> Source<'static> {
+pub fn shipped_machine_file(topology: Option<&str>) -> MachineFileText<'static> {
     let own = match topology {
         Some("epyc-9654x2-nps1" | "epyc-9654x2-nps4") => "epyc-9654x2.toml".to_owned(),
         Some("grace-superchip") => "grace.toml".to_owned(),
@@ -97,7 +100,7 @@ pub fn shipped(topology: Option<&str>) -> Source<'static> {
     };
     let find = |wanted: &str| FILES.iter().find(|f| f.0 == wanted);
     let (name, text) = find(&own).or_else(|| find(GENERIC)).unwrap_or(&FILES[0]);
-    Source { name, text }
+    MachineFileText { name, text }
 }
 
 /// The machine of a topology and a machine file: the user's, else the one shipped for the
@@ -105,28 +108,28 @@ pub fn shipped(topology: Option<&str>) -> Source<'static> {
 ///
 /// # Errors
 /// When the file is none, describes something impossible, or does not fit the topology.
-pub fn machine(
-    selected: &Selected,
+pub fn build_machine(
+    selected: &SelectedMachine,
     topology: Option<&str>,
-    user: Option<Source>,
-) -> Result<Made, Error> {
-    let source = user.unwrap_or_else(|| shipped(topology));
-    let file = check::read(source)?;
-    let sites = Sites::of(selected);
-    if let Some(trouble) = sites.too_many() {
+    user: Option<MachineFileText>,
+) -> Result<BuiltMachine, MachineFileError> {
+    let source = user.unwrap_or_else(|| shipped_machine_file(topology));
+    let file = check::parse(source)?;
+    let sites = TopologySites::from_selected(selected);
+    if let Some(trouble) = sites.limit_error() {
         return Err(source.error(0..0, trouble));
     }
     let mut notes: Vec<String> = file.note.iter().cloned().collect();
-    let file = Checked::new(source, file)?;
-    let caches = caches::build(&file, &sites, &mut notes)?;
-    let links = links::build(&file, &sites, &caches)?;
-    let machine = join(&file, &sites, caches, links)?;
+    let file = CheckedMachineFile::new(source, file)?;
+    let caches = caches::build_caches(&file, &sites, &mut notes)?;
+    let links = links::build_interconnect(&file, &sites, &caches)?;
+    let machine = assemble_machine(&file, &sites, caches, links)?;
     if source.name == GENERIC {
         notes.push(
             "There is no machine file for this topology: latencies, bandwidths and energies are typical ones (generic.toml); give your own with --machine.".to_owned(),
         );
     }
-    Ok(Made {
+    Ok(BuiltMachine {
         machine,
         file: source.name.to_owned(),
         title: file.file.title.clone(),
@@ -134,44 +137,44 @@ pub fn machine(
     })
 }
 
-fn join(
-    file: &Checked,
-    sites: &Sites,
-    caches: caches::Caches,
-    built: links::Built,
-) -> Result<Machine, Error> {
+fn assemble_machine(
+    file: &CheckedMachineFile,
+    sites: &TopologySites,
+    caches: caches::BuiltCaches,
+    built: links::BuiltInterconnect,
+) -> Result<SimulatedMachine, MachineFileError> {
     let core = &file.file.core;
-    let mut energy = Energy {
+    let mut energy = EnergyCoefficients {
         core_static: *core.static_w.get_ref(),
         instruction: *core.instruction_nj.get_ref(),
         cache_static: caches.static_w,
         cache_access: caches.access_nj,
-        ..Energy::default()
+        ..EnergyCoefficients::default()
     };
     let last = caches.levels.last().map_or(0, |l| l.latency);
-    let nodes = memories(file, sites, &built, last, &mut energy)?;
+    let nodes = node_memories(file, sites, &built, last, &mut energy)?;
     energy.link_static = built.static_w;
     energy.link_byte = built.byte_nj;
     let units = sites.units.iter().zip(caches.of_unit).zip(&built.at);
-    let units = units.map(|((unit, caches), at)| Unit {
+    let units = units.map(|((unit, caches), at)| PuParameters {
         core: unit.core,
         package: unit.package,
         node: unit.node,
         at: *at,
         caches,
     });
-    Ok(Machine {
-        core: Core {
+    Ok(SimulatedMachine {
+        core: CoreParameters {
             frequency: file.frequency(),
             width: *core.width.get_ref(),
-            window: check::count(&core.window),
-            misses: check::count(&core.misses),
+            window: check::checked_u32(&core.window),
+            misses: check::checked_u32(&core.misses),
         },
         levels: caches.levels,
         line: file.line(),
         protocol: match file.file.coherence.protocol {
-            format::Protocol::Mesi => Protocol::Mesi,
-            format::Protocol::Moesi => Protocol::Moesi,
+            format::ProtocolKey::Mesi => CoherenceProtocol::Mesi,
+            format::ProtocolKey::Moesi => CoherenceProtocol::Moesi,
         },
         units: units.collect(),
         packages: sites.packages,
@@ -182,20 +185,20 @@ fn join(
 }
 
 /// The memory of all nodes and its energy; `last` is the latency of the last cache.
-fn memories(
-    file: &Checked,
-    sites: &Sites,
-    built: &links::Built,
+fn node_memories(
+    file: &CheckedMachineFile,
+    sites: &TopologySites,
+    built: &links::BuiltInterconnect,
     last: u32,
-    energy: &mut Energy,
-) -> Result<Vec<Node>, Error> {
+    energy: &mut EnergyCoefficients,
+) -> Result<Vec<NodeParameters>, MachineFileError> {
     let mut nodes = Vec::new();
     for (at, site) in sites.nodes.iter().enumerate() {
         let memory = file.memory(site.units.is_empty());
         let channels = sites.channels(at, *memory.channels.get_ref());
-        nodes.push(Node {
+        nodes.push(NodeParameters {
             package: built.package_of_node[at],
-            dram: dram(file, memory, channels, last, built.way_to(at, site))?,
+            dram: dram_parameters(file, memory, channels, last, built.round_trip_to(at, site))?,
         });
         let each = f64::from(channels);
         let (controller, dram) = (&memory.controller_static_w, &memory.dram_static_w);
@@ -210,13 +213,13 @@ fn memories(
 
 /// A node's memory. What the published latency has beyond the last cache, the way (`way`, cycles
 /// there and back) and the array is the controller's.
-fn dram(
-    file: &Checked,
-    memory: &format::Memory,
+fn dram_parameters(
+    file: &CheckedMachineFile,
+    memory: &format::MemoryTable,
     channels: u32,
     last: u32,
     way: f64,
-) -> Result<Dram, Error> {
+) -> Result<DramParameters, MachineFileError> {
     let cycle = file.frequency();
     // Two transfers a clock: a clock of a DDR-2000 takes 1 ns.
     let clock = 2000.0 / memory.megatransfers.get_ref() * cycle;
@@ -229,7 +232,7 @@ fn dram(
     let (cas, rcd, rp) = (cas * clock, rcd * clock, rp * clock);
     let burst = transfers.ceil() / 2.0 * clock;
     let latency = (&memory.latency_ns, &memory.latency_cycles);
-    let (latency, place) = file.time(latency, "latency")?;
+    let (latency, place) = file.time_in_cycles(latency, "latency")?;
     let array = rcd + cas + burst;
     if latency < f64::from(last) + array {
         return Err(file.source.error(
@@ -239,10 +242,10 @@ fn dram(
             ),
         ));
     }
-    Ok(Dram {
+    Ok(DramParameters {
         channels,
-        banks: check::count(&memory.banks),
-        row: check::count(&memory.row_bytes),
+        banks: check::checked_u32(&memory.banks),
+        row: check::checked_u32(&memory.row_bytes),
         controller: (latency - f64::from(last) - array - way).max(0.0),
         cas,
         rcd,

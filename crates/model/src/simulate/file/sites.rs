@@ -1,16 +1,16 @@
 //! Where things are in a topology: of each unit its core, package, node and caches, of each node
 //! its package. All from the outline, which keeps what a tree collapses.
-use crate::topology::{Part, Selected};
+use crate::topology::{OutlinePart, SelectedMachine};
 use std::collections::BTreeMap;
 
 /// Levels of cache a topology can have.
-pub const LEVELS: usize = 5;
+pub const MAX_CACHE_LEVELS: usize = 5;
 /// Most endpoints of an interconnect, and so most nodes, and most packages.
 const MOST_PLACES: usize = 256;
 
 /// A cache of the topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cache {
+pub struct CacheSite {
     /// hwloc's number among those of its level.
     pub logical: u32,
     /// 0 where the topology does not say it.
@@ -19,19 +19,19 @@ pub struct Cache {
 
 /// A unit, by its position in the tree.
 #[derive(Clone, Debug, Default)]
-pub struct Unit {
+pub struct PuSite {
     pub core: u32,
     pub package: u32,
     pub node: u32,
     /// The rank of its kind of core.
     pub kind: u32,
     /// By level, L1 first.
-    pub caches: [Option<Cache>; LEVELS],
+    pub caches: [Option<CacheSite>; MAX_CACHE_LEVELS],
 }
 
 /// A node, by its logical index.
 #[derive(Clone, Debug, Default)]
-pub struct Node {
+pub struct NodeSite {
     /// `None`: it is nobody's own.
     pub package: Option<u32>,
     /// Units whose nearest memory it is.
@@ -39,39 +39,39 @@ pub struct Node {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Sites {
-    pub units: Vec<Unit>,
-    pub nodes: Vec<Node>,
+pub struct TopologySites {
+    pub units: Vec<PuSite>,
+    pub nodes: Vec<NodeSite>,
     pub packages: u32,
 }
 
 /// What lies around a part.
 #[derive(Clone, Copy, Default)]
-struct Around {
+struct EnclosingParts {
     package: Option<u32>,
-    caches: [Option<Cache>; LEVELS],
+    caches: [Option<CacheSite>; MAX_CACHE_LEVELS],
 }
 
-impl Sites {
-    pub fn of(selected: &Selected) -> Sites {
+impl TopologySites {
+    pub fn from_selected(selected: &SelectedMachine) -> TopologySites {
         let tree = &selected.tree;
-        let units = tree.units.iter().map(|u| Unit {
+        let units = tree.units.iter().map(|u| PuSite {
             core: u.core,
             node: u.node.0,
             kind: u.kind,
-            ..Unit::default()
+            ..PuSite::default()
         });
-        let nodes = tree.nodes.iter().map(|n| Node {
+        let nodes = tree.nodes.iter().map(|n| NodeSite {
             package: None,
             units: n.units.clone(),
         });
-        let mut sites = Sites {
+        let mut sites = TopologySites {
             units: units.collect(),
             nodes: nodes.collect(),
             packages: 0,
         };
         let mut package = vec![None; sites.units.len()];
-        sites.walk(&selected.outline(), Around::default(), &mut package);
+        sites.visit_part(&selected.outline(), EnclosingParts::default(), &mut package);
         if package.iter().all(Option::is_none) {
             // A machine that tells of nodes only: each is taken for a package.
             let units = sites.units.iter();
@@ -85,7 +85,12 @@ impl Sites {
         sites
     }
 
-    fn walk(&mut self, part: &Part, mut around: Around, package: &mut [Option<u32>]) {
+    fn visit_part(
+        &mut self,
+        part: &OutlinePart,
+        mut around: EnclosingParts,
+        package: &mut [Option<u32>],
+    ) {
         for item in &part.items {
             match item.what {
                 "Package" => around.package = Some(item.logical),
@@ -95,8 +100,8 @@ impl Sites {
                     }
                 }
                 other => {
-                    if let Some(level) = level(other) {
-                        around.caches[level] = Some(Cache {
+                    if let Some(level) = cache_level(other) {
+                        around.caches[level] = Some(CacheSite {
                             logical: item.logical,
                             bytes: item.bytes,
                         });
@@ -105,7 +110,7 @@ impl Sites {
             }
         }
         for below in &part.parts {
-            self.walk(below, around, package);
+            self.visit_part(below, around, package);
         }
         if part.parts.iter().all(|p| p.units.is_empty()) {
             for unit in part.units.clone() {
@@ -142,7 +147,7 @@ impl Sites {
     }
 
     /// What is wrong where there is more than can be simulated.
-    pub fn too_many(&self) -> Option<String> {
+    pub fn limit_error(&self) -> Option<String> {
         let most = self.nodes.len().max(self.packages as usize);
         (most > MOST_PLACES).then(|| {
             format!("the topology has {most} nodes or packages, of which {MOST_PLACES} can be simulated; simulate a part with --pus")
@@ -166,7 +171,7 @@ impl Sites {
 }
 
 /// Of a cache as the outline calls it, from 0.
-fn level(what: &str) -> Option<usize> {
+fn cache_level(what: &str) -> Option<usize> {
     ["L1", "L2", "L3", "L4", "L5"]
         .iter()
         .position(|l| *l == what)

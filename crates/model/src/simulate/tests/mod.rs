@@ -4,30 +4,30 @@ mod properties;
 mod states;
 mod time;
 
-use super::cache::{line_of, AHEAD, DIRTY, WRITABLE};
-use super::hierarchy::Hierarchy;
-use super::machine::{Machine, Protocol};
-use super::{Setup, Simulation, Source, WindowOutcome};
+use super::cache::{line_of, DIRTY, PREFETCHED, WRITABLE};
+use super::hierarchy::CacheHierarchy;
+use super::machine::{CoherenceProtocol, SimulatedMachine};
+use super::{AccessSource, Simulation, WindowOutcome, WindowSetup};
 use crate::simulate::symmetric::{level, machine};
-use hither_profile::bursts::{Access, Piece};
+use hither_profile::bursts::{BurstAccess, BurstPiece};
 use std::collections::BTreeMap;
 
 /// Two packages of two cores, each core with a first level of two lines, each package with a
 /// second of four that includes them. All lines fall into one set.
-pub fn two_by_two(protocol: Protocol) -> Machine {
+pub fn two_by_two(protocol: CoherenceProtocol) -> SimulatedMachine {
     let levels = [level(2, 2, 1, 4, false), level(4, 4, 2, 20, true)];
     machine(&levels, 2, 2, protocol)
 }
 
 /// A read or write by a branch in the untimed hierarchy; all homes are node 0.
-pub fn access(hierarchy: &mut Hierarchy, branch: usize, address: u64, write: bool) {
-    let line = hierarchy.pages.line(address, 0, &|_| None);
+pub fn access(hierarchy: &mut CacheHierarchy, branch: usize, address: u64, write: bool) {
+    let line = hierarchy.pages.line_of_address(address, 0, &|_| None);
     hierarchy.access(branch, line.expect("few pages"), write, 0.0);
 }
 
 /// What is wrong with a hierarchy: copies that may not be, and numbers of the directory that are
 /// not those of the caches.
-pub fn faults(h: &Hierarchy) -> Vec<String> {
+pub fn faults(h: &CacheHierarchy) -> Vec<String> {
     let mut lines: BTreeMap<u32, Vec<(usize, usize, u32)>> = BTreeMap::new();
     for (level, caches) in h.caches.iter().enumerate() {
         let used = (0..h.tree.branches).map(|b| h.tree.cache(b, level));
@@ -35,7 +35,7 @@ pub fn faults(h: &Hierarchy) -> Vec<String> {
         for cache in used {
             for e in caches.entries(cache) {
                 let copies = lines.entry(line_of(e)).or_default();
-                copies.push((level, cache, e & (WRITABLE | DIRTY | AHEAD)));
+                copies.push((level, cache, e & (WRITABLE | DIRTY | PREFETCHED)));
             }
         }
     }
@@ -46,7 +46,12 @@ pub fn faults(h: &Hierarchy) -> Vec<String> {
     faults
 }
 
-fn line_faults(h: &Hierarchy, line: u32, copies: &[(usize, usize, u32)], out: &mut Vec<String>) {
+fn line_faults(
+    h: &CacheHierarchy,
+    line: u32,
+    copies: &[(usize, usize, u32)],
+    out: &mut Vec<String>,
+) {
     let mut wrong = |what: &str| out.push(format!("line {line}: {what}: {copies:?}"));
     let path = |b: usize, level: usize, cache: usize| h.tree.cache(b, level) == cache;
     let has = |level, cache| copies.iter().any(|c| (c.0, c.1) == (level, cache));
@@ -54,7 +59,7 @@ fn line_faults(h: &Hierarchy, line: u32, copies: &[(usize, usize, u32)], out: &m
         for cache in 0..caches.number() {
             let copy = copies.iter().find(|c| (c.0, c.1) == (level, cache));
             let shared = copy.is_some_and(|c| c.2 & WRITABLE == 0);
-            if shared != h.lines.is_copy(line, level, cache) {
+            if shared != h.lines.is_sharer(line, level, cache) {
                 wrong(&format!("cache {cache} of level {level} is not as known"));
             }
         }
@@ -92,12 +97,12 @@ fn line_faults(h: &Hierarchy, line: u32, copies: &[(usize, usize, u32)], out: &m
 #[derive(Clone, Default)]
 pub struct Script {
     threads: Vec<u32>,
-    pieces: Vec<Vec<(Piece, Vec<Access>)>>,
+    pieces: Vec<Vec<(BurstPiece, Vec<BurstAccess>)>>,
     next: Vec<usize>,
 }
 
 impl Script {
-    pub fn new(pieces: Vec<Vec<(Piece, Vec<Access>)>>) -> Self {
+    pub fn new(pieces: Vec<Vec<(BurstPiece, Vec<BurstAccess>)>>) -> Self {
         Script {
             threads: (0..pieces.len() as u32).collect(),
             next: vec![0; pieces.len()],
@@ -106,18 +111,18 @@ impl Script {
     }
 
     /// Of threads that never wait.
-    pub fn of(accesses: Vec<Vec<Access>>) -> Self {
-        let piece = |a: Vec<Access>| vec![(Piece::default(), a)];
+    pub fn of(accesses: Vec<Vec<BurstAccess>>) -> Self {
+        let piece = |a: Vec<BurstAccess>| vec![(BurstPiece::default(), a)];
         Script::new(accesses.into_iter().map(piece).collect())
     }
 }
 
-impl Source for Script {
+impl AccessSource for Script {
     fn threads(&self) -> &[u32] {
         &self.threads
     }
 
-    fn next(&mut self, thread: u32, into: &mut Vec<Access>) -> Option<Piece> {
+    fn next_piece(&mut self, thread: u32, into: &mut Vec<BurstAccess>) -> Option<BurstPiece> {
         into.clear();
         let t = thread as usize;
         let (piece, accesses) = self.pieces[t].get(self.next[t])?;
@@ -127,8 +132,8 @@ impl Source for Script {
     }
 }
 
-pub fn read(address: u64) -> Access {
-    Access {
+pub fn read(address: u64) -> BurstAccess {
+    BurstAccess {
         address,
         bytes: 8,
         write: false,
@@ -137,22 +142,27 @@ pub fn read(address: u64) -> Access {
     }
 }
 
-pub fn write(address: u64) -> Access {
-    Access {
+pub fn write(address: u64) -> BurstAccess {
+    BurstAccess {
         write: true,
         ..read(address)
     }
 }
 
 /// Plays a script in one window, thread n on `units[n]`; homes by first touch.
-pub fn play(machine: &Machine, script: &Script, units: &[u32], timed: bool) -> WindowOutcome {
-    let setup = Setup {
+pub fn play(
+    machine: &SimulatedMachine,
+    script: &Script,
+    units: &[u32],
+    timed: bool,
+) -> WindowOutcome {
+    let setup = WindowSetup {
         units,
         home: &|_| None,
         group: None,
     };
     let mut simulation = Simulation::new(machine, timed).expect("a sound machine");
-    let outcome = simulation.window(&mut script.clone(), &setup, true);
+    let outcome = simulation.play_window(&mut script.clone(), &setup, true);
     let left = faults(&simulation.hierarchy);
     assert!(left.is_empty(), "{left:?}");
     outcome.expect("a sound script")

@@ -1,30 +1,32 @@
 //! The parts by themselves: replacement, pages, prefetchers, queues, memory, links, energy.
 use super::{access, faults, level, machine, read, two_by_two, Script};
-use crate::simulate::cache::{entry, line_of, Caches};
-use crate::simulate::energy::{energy, Joules};
-use crate::simulate::hierarchy::Hierarchy;
+use crate::simulate::cache::{line_of, tag_entry, TagArray};
+use crate::simulate::energy::{energy_breakdown, ComponentEnergy};
+use crate::simulate::hierarchy::CacheHierarchy;
 use crate::simulate::links::Interconnect;
-use crate::simulate::machine::{Dram, Machine, Prefetch, Protocol, Replacement};
-use crate::simulate::memory::Memory;
-use crate::simulate::outcome::{Counts, LevelCounts, NodeCounts};
-use crate::simulate::pages::Pages;
-use crate::simulate::prefetch::Prefetcher;
-use crate::simulate::queue::Queue;
-use crate::simulate::{Error, Setup, Simulation};
+use crate::simulate::machine::{
+    CoherenceProtocol, DramParameters, PrefetcherKind, ReplacementPolicy, SimulatedMachine,
+};
+use crate::simulate::memory::MemorySystem;
+use crate::simulate::outcome::{LevelCounts, NodeCounts, SimulationCounts};
+use crate::simulate::pages::FrameTable;
+use crate::simulate::prefetch::LevelPrefetchers;
+use crate::simulate::queue::BusyIntervals;
+use crate::simulate::{Simulation, SimulationError, WindowSetup};
 
 /// Uses lines of one set of four ways; the lines that were driven out.
-fn victims(replacement: Replacement, uses: &[u32]) -> Vec<u32> {
+fn victims(replacement: ReplacementPolicy, uses: &[u32]) -> Vec<u32> {
     let (mut level, _) = level(4, 4, 1, 4, false);
     (level.replacement, level.caches) = (replacement, 1);
-    let mut caches = Caches::new(&level, 64);
+    let mut caches = TagArray::new(&level, 64);
     let mut out = Vec::new();
     for &line in uses {
-        let set = caches.set(0, line);
-        if let Some(at) = caches.find(set, line) {
-            caches.touch(set, at);
+        let set = caches.set_start(0, line);
+        if let Some(at) = caches.find_way(set, line) {
+            caches.touch_way(set, at);
             continue;
         }
-        match caches.insert(set, entry(line, 0)) {
+        match caches.insert(set, tag_entry(line, 0)) {
             0 => {}
             victim => out.push(line_of(victim)),
         }
@@ -34,13 +36,16 @@ fn victims(replacement: Replacement, uses: &[u32]) -> Vec<u32> {
 
 #[test]
 fn lru_drives_out_the_line_used_longest_ago() {
-    assert_eq!(victims(Replacement::Lru, &[1, 2, 3, 4, 5, 6]), [1, 2]);
-    assert_eq!(victims(Replacement::Lru, &[1, 2, 3, 4, 1, 5, 6]), [2, 3]);
+    assert_eq!(victims(ReplacementPolicy::Lru, &[1, 2, 3, 4, 5, 6]), [1, 2]);
+    assert_eq!(
+        victims(ReplacementPolicy::Lru, &[1, 2, 3, 4, 1, 5, 6]),
+        [2, 3]
+    );
 }
 
 #[test]
 fn tree_pseudo_lru_follows_its_bits() {
-    let tree = Replacement::PseudoLru;
+    let tree = ReplacementPolicy::PseudoLru;
     // Ways 0 to 3 hold 1 to 4 and all bits point to way 0; after 5 the other half, way 2.
     assert_eq!(victims(tree, &[1, 2, 3, 4, 5, 6]), [1, 3]);
     // Using 1 again points to the other half, way 2, though 2 was used before 3.
@@ -52,10 +57,14 @@ fn any_number_of_sets() {
     for sets in [1u64, 2, 3, 5, 7, 12, 96, 1000, 12288] {
         let (mut level, _) = level(sets * 3, 3, 1, 4, false);
         level.caches = 2;
-        let caches = Caches::new(&level, 64);
+        let caches = TagArray::new(&level, 64);
         for line in (1..200).chain([12287, 12288, 12289, (1 << 29) - 1]) {
             let expected = (sets + u64::from(line) % sets) * 3;
-            assert_eq!(caches.set(1, line) as u64, expected, "{line} of {sets}");
+            assert_eq!(
+                caches.set_start(1, line) as u64,
+                expected,
+                "{line} of {sets}"
+            );
         }
     }
 }
@@ -66,14 +75,14 @@ fn lines_fall_into_the_sets_of_their_addresses() {
         level(64 * 8, 8, 1, 4, false),
         level(12288 * 2, 2, 1, 40, false),
     ];
-    let mut pages = Pages::new(&machine(&levels, 1, 1, Protocol::Mesi));
+    let mut pages = FrameTable::new(&machine(&levels, 1, 1, CoherenceProtocol::Mesi));
     for address in [
         0x7fff_1234_5678u64,
         0x1000,
         0x55d0_0000_1040,
         0x7fff_1234_6678,
     ] {
-        let line = pages.line(address, 0, &|_| None).unwrap();
+        let line = pages.line_of_address(address, 0, &|_| None).unwrap();
         assert!(line > 0);
         for sets in [64, 12288] {
             assert_eq!(u64::from(line) % sets, address / 64 % sets, "{address:x}");
@@ -83,8 +92,8 @@ fn lines_fall_into_the_sets_of_their_addresses() {
 
 #[test]
 fn homes_are_asked_once_and_fall_to_the_toucher() {
-    let machine = two_by_two(Protocol::Mesi);
-    let mut pages = Pages::new(&machine);
+    let machine = two_by_two(CoherenceProtocol::Mesi);
+    let mut pages = FrameTable::new(&machine);
     let home = |address: u64| match address {
         0x1000 => Some(1),
         0x2000 => Some(9),
@@ -97,18 +106,18 @@ fn homes_are_asked_once_and_fall_to_the_toucher() {
         (0x3000, 1, 1),
         (0x3fff, 0, 1),
     ] {
-        let line = pages.line(address, toucher, &home).unwrap();
-        assert_eq!(pages.place(line).0, node, "{address:x}");
+        let line = pages.line_of_address(address, toucher, &home).unwrap();
+        assert_eq!(pages.home_of_line(line).0, node, "{address:x}");
     }
 }
 
 /// A page moves when the placement says so, and not because another thread goes on with it.
 #[test]
 fn pages_stay_where_they_are_unless_placed_elsewhere() {
-    let machine = two_by_two(Protocol::Mesi);
+    let machine = two_by_two(CoherenceProtocol::Mesi);
     let mut simulation = Simulation::new(&machine, false).unwrap();
     let reads_node_1 = |simulation: &mut Simulation, unit, home: Option<u32>| {
-        let setup = Setup {
+        let setup = WindowSetup {
             units: &[unit],
             home: &|_| home,
             group: None,
@@ -116,7 +125,7 @@ fn pages_stay_where_they_are_unless_placed_elsewhere() {
         // More lines than the caches hold.
         let reads = (0..8).map(|n| read(0x3000 + n * 64)).collect();
         let mut script = Script::of(vec![reads]);
-        let outcome = simulation.window(&mut script, &setup, true).unwrap();
+        let outcome = simulation.play_window(&mut script, &setup, true).unwrap();
         let node = outcome.counts.nodes[1];
         node.local_reads + node.remote_reads > 0
     };
@@ -132,11 +141,11 @@ fn pages_stay_where_they_are_unless_placed_elsewhere() {
     }
 }
 
-fn fetched(kind: Prefetch, lines: &[u32]) -> Vec<Vec<u32>> {
-    let mut prefetcher = Prefetcher::new(&kind, 1, 64);
+fn fetched(kind: PrefetcherKind, lines: &[u32]) -> Vec<Vec<u32>> {
+    let mut prefetcher = LevelPrefetchers::new(&kind, 1, 64);
     let mut ahead = Vec::new();
     let see = |&line| {
-        prefetcher.see(0, line, &mut ahead);
+        prefetcher.observe(0, line, &mut ahead);
         ahead.clone()
     };
     lines.iter().map(see).collect()
@@ -144,7 +153,7 @@ fn fetched(kind: Prefetch, lines: &[u32]) -> Vec<Vec<u32>> {
 
 #[test]
 fn a_stride_is_followed_once_seen_twice() {
-    let stride = Prefetch::Stride { degree: 2 };
+    let stride = PrefetcherKind::Stride { degree: 2 };
     let none = Vec::<u32>::new();
     assert_eq!(
         fetched(stride.clone(), &[64, 67, 70, 73]),
@@ -161,7 +170,7 @@ fn a_stride_is_followed_once_seen_twice() {
 
 #[test]
 fn a_stream_runs_ahead_as_far_as_its_distance() {
-    let stream = Prefetch::Stream {
+    let stream = PrefetcherKind::Stream {
         streams: 2,
         degree: 2,
         distance: 3,
@@ -185,13 +194,13 @@ fn a_stream_runs_ahead_as_far_as_its_distance() {
 #[test]
 fn a_prefetched_line_is_useful_once() {
     let mut levels = [level(64, 4, 1, 4, false), level(256, 8, 1, 20, false)];
-    levels[1].0.prefetch = Some(Prefetch::Stream {
+    levels[1].0.prefetch = Some(PrefetcherKind::Stream {
         streams: 4,
         degree: 2,
         distance: 4,
     });
-    let machine = machine(&levels, 1, 1, Protocol::Mesi);
-    let mut h = Hierarchy::new(&machine, false);
+    let machine = machine(&levels, 1, 1, CoherenceProtocol::Mesi);
+    let mut h = CacheHierarchy::new(&machine, false);
     for line in [0, 1, 2, 3, 2, 1] {
         access(&mut h, 0, 0x10000 + line * 64, false);
         assert_eq!(faults(&h), [""; 0]);
@@ -207,14 +216,14 @@ fn a_prefetched_line_is_useful_once() {
 #[test]
 fn lines_that_their_owner_lost_are_fetched_ahead() {
     let mut levels = [level(16, 4, 1, 4, false), level(64, 8, 1, 20, false)];
-    levels[1].0.prefetch = Some(Prefetch::Stream {
+    levels[1].0.prefetch = Some(PrefetcherKind::Stream {
         streams: 4,
         degree: 2,
         distance: 4,
     });
-    let machine = machine(&levels, 2, 1, Protocol::Mesi);
+    let machine = machine(&levels, 2, 1, CoherenceProtocol::Mesi);
     for (others, expected) in [(0, 0), (256, 2)] {
-        let mut h = Hierarchy::new(&machine, false);
+        let mut h = CacheHierarchy::new(&machine, false);
         for line in [3, 2, 1, 0] {
             access(&mut h, 0, 0x10000 + line * 64, true);
         }
@@ -232,7 +241,7 @@ fn lines_that_their_owner_lost_are_fetched_ahead() {
 
 #[test]
 fn a_queue_serves_one_at_a_time_and_fills_gaps() {
-    let mut queue = Queue::default();
+    let mut queue = BusyIntervals::default();
     // Arrival, length, begin.
     for (at, length, begin) in [
         (100.0, 10.0, 100.0),
@@ -245,13 +254,13 @@ fn a_queue_serves_one_at_a_time_and_fills_gaps() {
         (195.0, 10.0, 210.0),
         (50.0, 10.0, 50.0),
     ] {
-        assert_eq!(queue.serve(at, length), begin, "{at} {length}");
+        assert_eq!(queue.reserve(at, length), begin, "{at} {length}");
     }
 }
 
 #[test]
 fn messages_wait_for_the_link_before_them() {
-    let machine = two_by_two(Protocol::Mesi);
+    let machine = two_by_two(CoherenceProtocol::Mesi);
     let mut links = Interconnect::new(&machine, true);
     let mut bytes = vec![0; 2];
     // 72 bytes at 8 a cycle take 9 cycles, and 50 to cross.
@@ -263,17 +272,17 @@ fn messages_wait_for_the_link_before_them() {
     assert_eq!(bytes, [216, 8]);
 }
 
-fn memory_of(dram: Dram) -> Memory {
-    let mut machine = two_by_two(Protocol::Mesi);
+fn memory_of(dram: DramParameters) -> MemorySystem {
+    let mut machine = two_by_two(CoherenceProtocol::Mesi);
     machine.nodes[0].dram = dram;
-    Memory::new(&machine, true)
+    MemorySystem::new(&machine, true)
 }
 
 #[test]
 fn rows_open_hit_and_conflict() {
     // One channel of two banks, rows of 4 lines: lines 0-3 lie in bank 0, 4-7 in bank 1. Of the
     // next pair the bank is mixed with the row, so line 8 is in bank 1 and line 12 in bank 0.
-    let mut memory = memory_of(Dram {
+    let mut memory = memory_of(DramParameters {
         channels: 1,
         banks: 2,
         row: 256,
@@ -295,14 +304,18 @@ fn rows_open_hit_and_conflict() {
         (4, 300.0, 339.0),
         (5, 400.0, 419.0),
     ] {
-        assert_eq!(memory.serve(0, line, at, &mut counts), done, "line {line}");
+        assert_eq!(
+            memory.access_line(0, line, at, &mut counts),
+            done,
+            "line {line}"
+        );
     }
     assert_eq!(counts.rows, 3);
 }
 
 #[test]
 fn requests_wait_for_the_channel() {
-    let mut memory = memory_of(Dram {
+    let mut memory = memory_of(DramParameters {
         channels: 2,
         banks: 4,
         row: 4096,
@@ -314,13 +327,13 @@ fn requests_wait_for_the_channel() {
     });
     let mut counts = NodeCounts::default();
     // Even lines share a channel and wait for its bursts; line 1 has the other.
-    let times = [0, 2, 4, 1].map(|line| memory.serve(0, line, 0.0, &mut counts));
+    let times = [0, 2, 4, 1].map(|line| memory.access_line(0, line, 0.0, &mut counts));
     assert_eq!(times, [14.0, 18.0, 22.0, 14.0]);
 }
 
 #[test]
 fn energy_is_power_times_time_and_events_times_their_cost() {
-    let mut machine = two_by_two(Protocol::Mesi);
+    let mut machine = two_by_two(CoherenceProtocol::Mesi);
     machine.core.frequency = 2.0;
     machine.energy.core_static = 3.0;
     machine.energy.instruction = 0.5;
@@ -337,7 +350,7 @@ fn energy_is_power_times_time_and_events_times_their_cost() {
         touches,
         ..LevelCounts::default()
     };
-    let counts = Counts {
+    let counts = SimulationCounts {
         instructions: 2_000_000_000,
         cycles: 4e9,
         levels: vec![level(4_000_000_000), level(1_000_000_000)],
@@ -351,11 +364,11 @@ fn energy_is_power_times_time_and_events_times_their_cost() {
             },
             NodeCounts::default(),
         ],
-        ..Counts::default()
+        ..SimulationCounts::default()
     };
-    let split = energy(&machine, &counts);
-    let joules = |fixed, dynamic| Joules { fixed, dynamic };
-    let near = |got: Joules, expected: Joules| {
+    let split = energy_breakdown(&machine, &counts);
+    let joules = |fixed, dynamic| ComponentEnergy { fixed, dynamic };
+    let near = |got: ComponentEnergy, expected: ComponentEnergy| {
         let fixed = (got.fixed - expected.fixed).abs();
         assert!(
             fixed + (got.dynamic - expected.dynamic).abs() < 1e-9,
@@ -374,11 +387,11 @@ fn energy_is_power_times_time_and_events_times_their_cost() {
 
 #[test]
 fn machines_that_cannot_be_are_refused() {
-    let refused = |change: fn(&mut Machine), why: &str| {
-        let mut machine = two_by_two(Protocol::Mesi);
+    let refused = |change: fn(&mut SimulatedMachine), why: &str| {
+        let mut machine = two_by_two(CoherenceProtocol::Mesi);
         change(&mut machine);
         match Simulation::new(&machine, true) {
-            Err(Error::Machine(what)) => assert!(what.contains(why), "{what}"),
+            Err(SimulationError::Machine(what)) => assert!(what.contains(why), "{what}"),
             Err(e) => panic!("{e}"),
             Ok(_) => panic!("{why}: not refused"),
         }

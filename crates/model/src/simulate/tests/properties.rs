@@ -1,15 +1,17 @@
 //! What holds for any accesses on any machine.
 use super::{access, faults, level, machine, play, read, write, Script};
-use crate::simulate::hierarchy::Hierarchy;
-use crate::simulate::machine::{Machine, Prefetch, Protocol, Replacement};
-use crate::simulate::outcome::Counts;
-use hither_profile::bursts::Access;
+use crate::simulate::hierarchy::CacheHierarchy;
+use crate::simulate::machine::{
+    CoherenceProtocol, PrefetcherKind, ReplacementPolicy, SimulatedMachine,
+};
+use crate::simulate::outcome::SimulationCounts;
+use hither_profile::bursts::BurstAccess;
 use proptest::prelude::*;
 
 const CORES: usize = 8;
 
 /// Machines of two packages of four cores: one, two or three levels, shared in several ways.
-fn machines() -> impl Strategy<Value = Machine> {
+fn machines() -> impl Strategy<Value = SimulatedMachine> {
     let shape = prop_oneof![
         Just(vec![(8, 2, 1)]),
         Just(vec![(12, 3, 4)]),
@@ -28,10 +30,10 @@ fn machines() -> impl Strategy<Value = Machine> {
             .map(|(n, &(lines, ways, cores))| {
                 let mut one = level(lines, ways, cores, latency[n], inclusive[n]);
                 if tree {
-                    one.0.replacement = Replacement::PseudoLru;
+                    one.0.replacement = ReplacementPolicy::PseudoLru;
                 }
                 if ahead {
-                    one.0.prefetch = Some(Prefetch::Stream {
+                    one.0.prefetch = Some(PrefetcherKind::Stream {
                         streams: 2,
                         degree: 2,
                         distance: 4,
@@ -41,16 +43,16 @@ fn machines() -> impl Strategy<Value = Machine> {
             })
             .collect();
         let protocol = if moesi {
-            Protocol::Moesi
+            CoherenceProtocol::Moesi
         } else {
-            Protocol::Mesi
+            CoherenceProtocol::Mesi
         };
         machine(&levels, 4, 2, protocol)
     })
 }
 
 /// Accesses by some core to some of 48 lines of three pages; some touch two lines.
-fn accesses() -> impl Strategy<Value = Vec<(usize, Access)>> {
+fn accesses() -> impl Strategy<Value = Vec<(usize, BurstAccess)>> {
     let one = (0..CORES, 0..48u64, any::<bool>(), 0..20u64);
     let one = one.prop_map(|(core, line, writes, within)| {
         let address = 0x40000 + line / 16 * 4096 + line % 16 * 64 + within * 3;
@@ -65,7 +67,7 @@ fn accesses() -> impl Strategy<Value = Vec<(usize, Access)>> {
 }
 
 /// By thread.
-fn script(accesses: &[(usize, Access)]) -> Script {
+fn script(accesses: &[(usize, BurstAccess)]) -> Script {
     let mut threads = vec![Vec::new(); CORES];
     for (core, access) in accesses {
         threads[*core].push(*access);
@@ -73,7 +75,7 @@ fn script(accesses: &[(usize, Access)]) -> Script {
     Script::of(threads)
 }
 
-fn misses(counts: &Counts, level: usize) -> u64 {
+fn misses(counts: &SimulationCounts, level: usize) -> u64 {
     counts.levels[level].misses.iter().sum()
 }
 
@@ -86,7 +88,7 @@ proptest! {
     /// inclusion, numbers of copies.
     #[test]
     fn one_owner_per_line((machine, accesses) in (machines(), accesses())) {
-        let mut h = Hierarchy::new(&machine, false);
+        let mut h = CacheHierarchy::new(&machine, false);
         for (core, one) in &accesses {
             let branch = machine.units[*core].caches[0] as usize;
             access(&mut h, branch, one.address, one.write);
@@ -103,7 +105,7 @@ proptest! {
         for level in 1..counts.levels.len() {
             prop_assert_eq!(counts.levels[level].accesses, misses(counts, level - 1));
         }
-        let sum = |f: fn(&crate::simulate::outcome::Share) -> u64| -> u64 {
+        let sum = |f: fn(&crate::simulate::outcome::ActivityCounts) -> u64| -> u64 {
             outcome.threads.iter().map(f).sum()
         };
         let last = counts.levels.len() - 1;
@@ -129,10 +131,10 @@ proptest! {
     /// LRU with the same sets: what a cache holds, one with more ways holds too.
     #[test]
     fn more_ways_never_miss_more(accesses in accesses()) {
-        let alone: Vec<Access> = accesses.iter().map(|a| a.1).collect();
+        let alone: Vec<BurstAccess> = accesses.iter().map(|a| a.1).collect();
         let mut before = u64::MAX;
         for ways in 1..=8 {
-            let machine = machine(&[level(4 * u64::from(ways), ways, 1, 4, false)], 1, 1, Protocol::Mesi);
+            let machine = machine(&[level(4 * u64::from(ways), ways, 1, 4, false)], 1, 1, CoherenceProtocol::Mesi);
             let outcome = play(&machine, &Script::of(vec![alone.clone()]), &[0], false);
             let now = misses(&outcome.counts, 0);
             prop_assert!(now <= before, "{} misses with {} ways", now, ways);
@@ -150,7 +152,7 @@ proptest! {
         }
         let mut accesses = accesses;
         accesses.iter_mut().for_each(|(_, a)| a.address &= !63);
-        let one = super::machine(&[level(64, 64, 8, 4, false)], 8, 1, Protocol::Mesi);
+        let one = super::machine(&[level(64, 64, 8, 4, false)], 8, 1, CoherenceProtocol::Mesi);
         let least = play(&one, &script(&accesses), &UNITS, false).counts;
         let units = UNITS.map(|u| (u + shift) % 8);
         let counts = play(&machine, &script(&accesses), &units, false).counts;
@@ -167,8 +169,8 @@ proptest! {
 fn many_cores_keep_one_owner() {
     for (cores, packages, last) in [(8, 8, 4), (40, 2, 40), (24, 3, 1)] {
         let levels = [level(4, 2, 1, 4, false), level(16, 4, last, 20, true)];
-        let machine = machine(&levels, cores, packages, Protocol::Moesi);
-        let mut h = Hierarchy::new(&machine, false);
+        let machine = machine(&levels, cores, packages, CoherenceProtocol::Moesi);
+        let mut h = CacheHierarchy::new(&machine, false);
         let all = (cores * packages) as usize;
         let mut n = 12345u64;
         for step in 0..6000 {

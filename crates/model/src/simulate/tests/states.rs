@@ -1,19 +1,19 @@
 //! MESI and MOESI, transition by transition, worked by hand; and ping-pong pairs.
 use super::{access, faults, level, machine, two_by_two};
 use crate::simulate::cache::{DIRTY, WRITABLE};
-use crate::simulate::hierarchy::Hierarchy;
-use crate::simulate::machine::{Machine, Prefetch, Protocol};
+use crate::simulate::hierarchy::CacheHierarchy;
+use crate::simulate::machine::{CoherenceProtocol, PrefetcherKind, SimulatedMachine};
 
 /// Plays steps such as "0rA" (core 0 reads line A) and gives what became of line A: its state in
 /// the first level of each core and in the second of each package, copies invalidated, transfers
 /// inside and between packages, lines read from and written to memory.
-fn outcome(machine: &Machine, steps: &str) -> String {
-    let mut h = Hierarchy::new(machine, false);
+fn outcome(machine: &SimulatedMachine, steps: &str) -> String {
+    let mut h = CacheHierarchy::new(machine, false);
     play_steps(&mut h, steps);
-    let line = h.pages.line(0x10000, 0, &|_| None).unwrap();
+    let line = h.pages.line_of_address(0x10000, 0, &|_| None).unwrap();
     let state = |level: usize, cache: usize| {
         let caches = &h.caches[level];
-        let found = caches.find(caches.set(cache, line), line);
+        let found = caches.find_way(caches.set_start(cache, line), line);
         match found.map(|at| caches.flags(at) & (WRITABLE | DIRTY)) {
             None => 'I',
             Some(0) => 'S',
@@ -37,7 +37,7 @@ fn outcome(machine: &Machine, steps: &str) -> String {
     )
 }
 
-fn play_steps(h: &mut Hierarchy, steps: &str) {
+fn play_steps(h: &mut CacheHierarchy, steps: &str) {
     for step in steps.split_whitespace() {
         let [core, what, line] = step.as_bytes() else {
             panic!("{step} is no step");
@@ -48,7 +48,7 @@ fn play_steps(h: &mut Hierarchy, steps: &str) {
     }
 }
 
-fn check(protocol: Protocol, cases: &[(&str, &str)]) {
+fn check(protocol: CoherenceProtocol, cases: &[(&str, &str)]) {
     for (steps, expected) in cases {
         assert_eq!(
             &outcome(&two_by_two(protocol), steps),
@@ -82,14 +82,14 @@ const COMMON: [(&str, &str); 14] = [
 
 #[test]
 fn transitions_that_mesi_and_moesi_share() {
-    check(Protocol::Mesi, &COMMON);
-    check(Protocol::Moesi, &COMMON);
+    check(CoherenceProtocol::Mesi, &COMMON);
+    check(CoherenceProtocol::Moesi, &COMMON);
 }
 
 #[test]
 fn mesi_writes_back_what_another_reads() {
     check(
-        Protocol::Mesi,
+        CoherenceProtocol::Mesi,
         &[
             ("0wA 1rA", "SSII MI 0 1 0 1 0"),
             ("0wA 2rA", "SISI SS 0 0 1 1 1"),
@@ -103,7 +103,7 @@ fn mesi_writes_back_what_another_reads() {
 #[test]
 fn moesi_leaves_it_with_its_owner() {
     check(
-        Protocol::Moesi,
+        CoherenceProtocol::Moesi,
         &[
             ("0wA 1rA", "OSII EI 0 1 0 1 0"),
             ("0wA 2rA", "OISI SS 0 0 1 1 0"),
@@ -131,9 +131,9 @@ fn dirty_lines_that_are_driven_out_reach_memory() {
         ("0wA 0rB 0rC 1rA", "IEII MI 0 0 0 3 0"),
         ("0wA 0rB 0rC 2rA", "IISI SS 0 0 1 3 1"),
     ];
-    check(Protocol::Mesi, &cases);
+    check(CoherenceProtocol::Mesi, &cases);
     let (steps, _) = cases[3];
-    check(Protocol::Moesi, &[(steps, "IISI OS 0 0 1 3 0")]);
+    check(CoherenceProtocol::Moesi, &[(steps, "IISI OS 0 0 1 3 0")]);
 }
 
 /// Cores on one package of one machine share a second level by two and nothing else; the other
@@ -141,7 +141,7 @@ fn dirty_lines_that_are_driven_out_reach_memory() {
 #[test]
 fn ping_pong_pairs_transfer_as_arithmetic_says() {
     let levels = [level(64, 4, 1, 4, false), level(256, 8, 2, 20, true)];
-    let machine = machine(&levels, 4, 2, Protocol::Mesi);
+    let machine = machine(&levels, 4, 2, CoherenceProtocol::Mesi);
     let rounds = 100;
     // Cores of the pair; transfers inside and between packages. Each write but the first takes
     // the line from the other.
@@ -152,7 +152,7 @@ fn ping_pong_pairs_transfer_as_arithmetic_says() {
         ((0, 4), (0, 2 * rounds - 1)),
     ];
     for ((a, b), expected) in cases {
-        let mut h = Hierarchy::new(&machine, false);
+        let mut h = CacheHierarchy::new(&machine, false);
         for _ in 0..rounds {
             access(&mut h, a, 0x5000, true);
             access(&mut h, b, 0x5000, true);
@@ -171,7 +171,7 @@ fn ping_pong_pairs_transfer_as_arithmetic_says() {
 
 /// Cold, capacity, invalidation and replication misses of a level.
 fn kinds(steps: &str) -> [[u64; 4]; 2] {
-    let mut h = Hierarchy::new(&two_by_two(Protocol::Mesi), false);
+    let mut h = CacheHierarchy::new(&two_by_two(CoherenceProtocol::Mesi), false);
     play_steps(&mut h, steps);
     [h.tally.levels[0].misses, h.tally.levels[1].misses]
 }
@@ -201,14 +201,14 @@ fn misses_are_told_apart() {
 #[test]
 fn misses_of_lines_fetched_ahead_are_told_apart() {
     let mut levels = [level(4, 4, 1, 4, false), level(16, 16, 1, 20, false)];
-    levels[1].0.prefetch = Some(Prefetch::Stream {
+    levels[1].0.prefetch = Some(PrefetcherKind::Stream {
         streams: 4,
         degree: 2,
         distance: 4,
     });
-    let machine = machine(&levels, 2, 1, Protocol::Mesi);
-    let mut h = Hierarchy::new(&machine, false);
-    let go = |h: &mut Hierarchy, core, page: u64, lines: u64, write| {
+    let machine = machine(&levels, 2, 1, CoherenceProtocol::Mesi);
+    let mut h = CacheHierarchy::new(&machine, false);
+    let go = |h: &mut CacheHierarchy, core, page: u64, lines: u64, write| {
         let before = h.tally.levels[0].misses;
         for line in 0..lines {
             access(h, core, page * 4096 + line * 64, write);
@@ -229,8 +229,8 @@ fn misses_of_lines_fetched_ahead_are_told_apart() {
 #[test]
 fn many_cores_miss_cold_once_each() {
     let levels = [level(64, 4, 1, 4, false), level(256, 8, 8, 20, true)];
-    let machine = machine(&levels, 40, 2, Protocol::Mesi);
-    let mut h = Hierarchy::new(&machine, false);
+    let machine = machine(&levels, 40, 2, CoherenceProtocol::Mesi);
+    let mut h = CacheHierarchy::new(&machine, false);
     for core in (0..80).map(|n| n * 27 % 80) {
         access(&mut h, core, 0x5000, false);
     }

@@ -1,15 +1,24 @@
 //! Time: what a core overlaps, what it waits for, and how threads take turns.
 use super::{level, machine, play, read, write, Script};
-use crate::simulate::machine::{Machine, Protocol};
-use crate::simulate::outcome::Counts;
-use hither_profile::bursts::{Access, Piece};
+use crate::simulate::machine::{CoherenceProtocol, SimulatedMachine};
+use crate::simulate::outcome::SimulationCounts;
+use hither_profile::bursts::{BurstAccess, BurstPiece};
 
 /// One core, or some, with a first level only: a miss takes 4 + 80 + 1 cycles, a hit 4.
-fn plain(cores: u32) -> Machine {
-    machine(&[level(64, 64, 1, 4, false)], cores, 1, Protocol::Mesi)
+fn plain(cores: u32) -> SimulatedMachine {
+    machine(
+        &[level(64, 64, 1, 4, false)],
+        cores,
+        1,
+        CoherenceProtocol::Mesi,
+    )
 }
 
-fn run(machine: &Machine, threads: Vec<Vec<Access>>, units: &[u32]) -> Counts {
+fn run(
+    machine: &SimulatedMachine,
+    threads: Vec<Vec<BurstAccess>>,
+    units: &[u32],
+) -> SimulationCounts {
     play(machine, &Script::of(threads), units, true).counts
 }
 
@@ -21,8 +30,8 @@ fn near(got: f64, expected: f64, slack: f64) {
 }
 
 /// A miss each; pages apart lie in different banks and channels.
-fn misses(n: u64, depends: u32) -> Vec<Access> {
-    let miss = |k: u64| Access {
+fn misses(n: u64, depends: u32) -> Vec<BurstAccess> {
+    let miss = |k: u64| BurstAccess {
         depends,
         ..read(0x100000 + k * 64)
     };
@@ -97,7 +106,7 @@ fn a_line_under_way_to_another_is_waited_for() {
     let shared = [level(64, 64, 1, 4, false), level(64, 64, 2, 20, true)];
     let apart = [level(64, 64, 1, 4, false)];
     for levels in [&shared[..], &apart] {
-        let machine = machine(levels, 2, 1, Protocol::Mesi);
+        let machine = machine(levels, 2, 1, CoherenceProtocol::Mesi);
         let script = Script::of(vec![vec![read(0x1000)], vec![read(0x1000)]]);
         let outcome = play(&machine, &script, &[0, 1], true);
         let memory = outcome.threads[0].read_time;
@@ -152,11 +161,11 @@ fn threads_of_one_unit_take_turns() {
 
 #[test]
 fn a_thread_that_waited_comes_after_what_it_waited_for() {
-    let piece = |start, end, waited| Piece {
+    let piece = |start, end, waited| BurstPiece {
         start,
         end,
         waited,
-        ..Piece::default()
+        ..BurstPiece::default()
     };
     let hits = |at: u64| vec![read(at); 4001];
     // Thread 1 waited until 100, when thread 0's first piece was complete and its second not.
@@ -184,11 +193,11 @@ fn a_thread_that_waited_comes_after_what_it_waited_for() {
 
 #[test]
 fn threads_that_wait_for_each_other_still_end() {
-    let piece = Piece {
+    let piece = BurstPiece {
         start: 100,
         end: 50,
         waited: true,
-        ..Piece::default()
+        ..BurstPiece::default()
     };
     let one = vec![(piece, vec![read(0x1000)])];
     let script = Script::new(vec![one.clone(), one]);
@@ -197,16 +206,16 @@ fn threads_that_wait_for_each_other_still_end() {
 
 #[test]
 fn remote_memory_takes_longer() {
-    let machine = machine(&[level(64, 64, 1, 4, false)], 1, 2, Protocol::Mesi);
+    let machine = machine(&[level(64, 64, 1, 4, false)], 1, 2, CoherenceProtocol::Mesi);
     // Thread 0 touches all pages first, so they are on node 0; thread 1 waits for that.
-    let piece = |start, end, waited| Piece {
+    let piece = |start, end, waited| BurstPiece {
         start,
         end,
         waited,
-        ..Piece::default()
+        ..BurstPiece::default()
     };
-    let pages = |n: u64| -> Vec<Access> {
-        let access = |k: u64| Access {
+    let pages = |n: u64| -> Vec<BurstAccess> {
+        let access = |k: u64| BurstAccess {
             depends: 1,
             ..read(0x100000 + k * 64)
         };
@@ -235,7 +244,7 @@ fn remote_memory_takes_longer() {
 
 #[test]
 fn an_access_over_two_lines_is_one_access_and_at_most_one_miss() {
-    let bytes = |address, bytes| Access {
+    let bytes = |address, bytes| BurstAccess {
         bytes,
         ..read(address)
     };
@@ -258,7 +267,7 @@ fn an_access_over_two_lines_is_one_access_and_at_most_one_miss() {
 fn groups_have_their_misses() {
     let machine = plain(2);
     let mut simulation = crate::simulate::Simulation::new(&machine, true).unwrap();
-    let setup = crate::simulate::Setup {
+    let setup = crate::simulate::WindowSetup {
         units: &[0, 1],
         home: &|_| None,
         group: Some(&|address| u32::from(address >= 0x9000)),
@@ -266,9 +275,9 @@ fn groups_have_their_misses() {
     let play = |lines: std::ops::Range<u64>| lines.map(|k| read(0x8000 + k * 64)).collect();
     // 64 lines below 0x9000 and 16 above; core 1 reads 8 of those that core 0 has for itself.
     let mut script = Script::of(vec![play(0..80), Vec::new()]);
-    let first = simulation.window(&mut script, &setup, true).unwrap();
+    let first = simulation.play_window(&mut script, &setup, true).unwrap();
     let mut script = Script::of(vec![Vec::new(), play(70..78)]);
-    let second = simulation.window(&mut script, &setup, true).unwrap();
+    let second = simulation.play_window(&mut script, &setup, true).unwrap();
     let misses: Vec<u64> = first.groups.iter().map(|g| g.first_misses).collect();
     assert_eq!(misses, [64, 16]);
     assert_eq!(first.groups[0].local_reads, 64);
@@ -276,21 +285,24 @@ fn groups_have_their_misses() {
     assert!(second.groups[1].read_time >= 8.0 * 4.0);
     // A part that only warms up counts nothing.
     let mut script = Script::of(vec![play(0..80), Vec::new()]);
-    let none = simulation.window(&mut script, &setup, false).unwrap();
-    assert_eq!(none.counts, crate::simulate::outcome::Counts::default());
+    let none = simulation.play_window(&mut script, &setup, false).unwrap();
+    assert_eq!(
+        none.counts,
+        crate::simulate::outcome::SimulationCounts::default()
+    );
     assert!(none.groups.is_empty() && none.threads.iter().all(|t| t.accesses == 0));
 }
 
 #[test]
 fn a_cut_makes_nobody_wait() {
     let machine = plain(2);
-    let setup = crate::simulate::Setup {
+    let setup = crate::simulate::WindowSetup {
         units: &[0, 1],
         home: &|_| None,
         group: None,
     };
     let cold = |thread: u64, n: u64| -> Vec<_> {
-        let line = |k| Access {
+        let line = |k| BurstAccess {
             depends: 1,
             ..read((thread << 20) + k * 64)
         };
@@ -307,13 +319,13 @@ fn a_cut_makes_nobody_wait() {
     let mut simulation = crate::simulate::Simulation::new(&machine, true).unwrap();
     let mut first = Script::of(vec![slow, quick]);
     let mut then = Script::of(vec![quick_later, slow_later]);
-    let first = simulation.window(&mut first, &setup, true).unwrap();
-    let then = simulation.part(&mut then, &setup, true).unwrap();
+    let first = simulation.play_window(&mut first, &setup, true).unwrap();
+    let then = simulation.play_part(&mut then, &setup, true).unwrap();
     let cut = first.counts.cycles + then.counts.cycles;
     assert!((cut / whole - 1.0).abs() < 0.05, "{cut} {whole}");
     // The next window is another time.
     let mut again = Script::of(vec![cold(5, 8), cold(6, 64)]);
-    let again = simulation.window(&mut again, &setup, true).unwrap();
+    let again = simulation.play_window(&mut again, &setup, true).unwrap();
     assert!(again.counts.cycles > 0.8 * first.counts.cycles);
 }
 
@@ -322,13 +334,16 @@ fn a_thread_without_a_unit_is_named() {
     let script = Script::of(vec![vec![read(0)], vec![read(0)]]);
     let machine = plain(2);
     for units in [&[0][..], &[0, 2]] {
-        let setup = crate::simulate::Setup {
+        let setup = crate::simulate::WindowSetup {
             units,
             home: &|_| None,
             group: None,
         };
         let mut simulation = crate::simulate::Simulation::new(&machine, true).unwrap();
-        let outcome = simulation.window(&mut script.clone(), &setup, true);
-        assert_eq!(outcome.unwrap_err(), crate::simulate::Error::Unit(1));
+        let outcome = simulation.play_window(&mut script.clone(), &setup, true);
+        assert_eq!(
+            outcome.unwrap_err(),
+            crate::simulate::SimulationError::Unit(1)
+        );
     }
 }

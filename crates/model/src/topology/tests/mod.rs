@@ -5,7 +5,7 @@ fn synthetic_machines_have_what_they_say() {
     let check = |text: &str, nodes, units, caches| {
         let t = load(text).unwrap();
         assert_eq!(
-            (t.nodes(), t.units(), t.cache_bytes()),
+            (t.node_count(), t.pu_count(), t.cache_bytes()),
             (nodes, units, caches),
             "{text}"
         );
@@ -59,10 +59,10 @@ fn xml_says_the_same_as_the_machine_it_came_from() {
     let file = dir.path().join("machine.xml");
     std::fs::write(&file, before.export_xml().unwrap()).unwrap();
     let after = load(file.to_str().unwrap()).unwrap();
-    assert_eq!((after.nodes(), after.units()), (2, 12));
-    let per_node: Vec<usize> = after.allowed_units().iter().map(|n| n.1).collect();
+    assert_eq!((after.node_count(), after.pu_count()), (2, 12));
+    let per_node: Vec<usize> = after.allowed_pus_by_node().iter().map(|n| n.1).collect();
     assert_eq!(per_node, [6, 6]);
-    assert_eq!(after.nodes_with_units(), 2);
+    assert_eq!(after.nodes_with_pus(), 2);
 }
 
 mod rules;

@@ -4,12 +4,12 @@ use super::super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-fn tree(machine: &str) -> Tree {
-    Tree::new(&load(machine).unwrap(), |_| true).unwrap()
+fn tree(machine: &str) -> TopologyTree {
+    TopologyTree::new(&load(machine).unwrap(), |_| true).unwrap()
 }
 
 /// Every rule; `what` names the case.
-fn check_rules(tree: &Tree, what: &str) {
+fn check_rules(tree: &TopologyTree, what: &str) {
     check_vertices(tree, what);
     check_leaves(tree, what);
     check_nodes(tree, what);
@@ -17,7 +17,7 @@ fn check_rules(tree: &Tree, what: &str) {
 }
 
 /// Children partition their parent's units, in order; nobody has one child.
-fn check_vertices(tree: &Tree, what: &str) {
+fn check_vertices(tree: &TopologyTree, what: &str) {
     assert_eq!(tree.vertices[0].parent, None, "{what}");
     assert_eq!(tree.vertices[0].units, 0..tree.units.len() as u32, "{what}");
     for (at, vertex) in (0..).zip(&tree.vertices) {
@@ -51,14 +51,14 @@ fn check_vertices(tree: &Tree, what: &str) {
 }
 
 /// Every unit is in exactly one leaf, and the lowest common vertex is one.
-fn check_leaves(tree: &Tree, what: &str) {
+fn check_leaves(tree: &TopologyTree, what: &str) {
     let leaves = tree.vertices.iter().filter(|v| v.children.is_empty());
     assert_eq!(leaves.count(), tree.units.len(), "{what}");
     let n = tree.units.len();
     for at in 0..n {
         assert_eq!(tree.leaf_of(at).units, at as u32..at as u32 + 1, "{what}");
         let other = (at * 7 + 3) % n;
-        let common = &tree.vertices[tree.common(at, other) as usize];
+        let common = &tree.vertices[tree.lowest_common_vertex(at, other) as usize];
         assert!(common.units.contains(&(at as u32)), "{what}");
         assert!(common.units.contains(&(other as u32)), "{what}");
         let closer = common.children.iter().map(|c| &tree.vertices[*c as usize]);
@@ -72,7 +72,7 @@ fn check_leaves(tree: &Tree, what: &str) {
 }
 
 /// Every unit has one home, with memory where any node has.
-fn check_nodes(tree: &Tree, what: &str) {
+fn check_nodes(tree: &TopologyTree, what: &str) {
     let some_memory = tree.nodes.iter().any(|n| n.bytes > 0);
     for (at, node) in tree.nodes.iter().enumerate() {
         assert_eq!(node.node.at(), at, "{what}");
@@ -92,22 +92,22 @@ fn check_nodes(tree: &Tree, what: &str) {
 }
 
 /// Cores are numbered from 0 without a gap, and their units stand together.
-fn check_cores(tree: &Tree, what: &str) {
+fn check_cores(tree: &TopologyTree, what: &str) {
     assert_eq!(tree.units[0].core, 0, "{what}");
     for pair in tree.units.windows(2) {
         assert!(pair[1].core - pair[0].core <= 1, "{what}");
     }
     assert_eq!(
         tree.units.last().unwrap().core as usize + 1,
-        tree.cores(),
+        tree.core_count(),
         "{what}"
     );
 }
 
 #[test]
 fn the_rules_hold_for_every_shipped_machine() {
-    assert!(named().len() >= 9);
-    for machine in named() {
+    assert!(shipped_machines().len() >= 9);
+    for machine in shipped_machines() {
         check_rules(&tree(&machine.name), &machine.name);
     }
 }
@@ -131,7 +131,9 @@ fn the_rules_hold_for_synthetic_machines() {
 #[test]
 fn this_machine_follows_the_rules() {
     check_rules(
-        &select(None, &Restrictions::default()).unwrap().tree,
+        &select_machine(None, &MachineRestrictions::default())
+            .unwrap()
+            .tree,
         "this machine",
     );
 }
@@ -162,7 +164,7 @@ proptest! {
     #[test]
     fn the_rules_hold_for_any_part_of_any_machine((text, part) in machines()) {
         let topology = load(&text).unwrap();
-        let tree = Tree::new(&topology, |os| part.contains(&os)).unwrap();
+        let tree = TopologyTree::new(&topology, |os| part.contains(&os)).unwrap();
         check_rules(&tree, &format!("{text} {part:?}"));
         let units: BTreeSet<u32> = tree.units.iter().map(|u| u.os).collect();
         prop_assert_eq!(units, part);

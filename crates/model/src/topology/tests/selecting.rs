@@ -1,14 +1,14 @@
 //! Which units of a machine may be used.
 use super::super::*;
 
-fn listed(pus: &str) -> Restrictions {
-    Restrictions {
+fn listed(pus: &str) -> MachineRestrictions {
+    MachineRestrictions {
         pus: Some(pus.parse().unwrap()),
-        ..Restrictions::default()
+        ..MachineRestrictions::default()
     }
 }
 
-fn os(tree: &Tree) -> Vec<u32> {
+fn os(tree: &TopologyTree) -> Vec<u32> {
     tree.units.iter().map(|u| u.os).collect()
 }
 
@@ -56,7 +56,10 @@ fn lists_that_are_none_are_refused() {
 #[test]
 fn ranges_are_made_of_numbers() {
     let check = |numbers: &[u32], want: &str| {
-        assert_eq!(PuList::of(numbers.iter().copied()).to_string(), want);
+        assert_eq!(
+            PuList::from_numbers(numbers.iter().copied()).to_string(),
+            want
+        );
     };
     check(&[0, 1, 2, 5, 7, 8], "0-2,5,7-8");
     check(&[], "");
@@ -66,9 +69,9 @@ fn ranges_are_made_of_numbers() {
 #[test]
 fn only_the_listed_units_are_in_the_tree() {
     let check = |machine: &str, pus: &str, want: &[u32]| {
-        let selected = select(Some(machine), &listed(pus)).unwrap();
+        let selected = select_machine(Some(machine), &listed(pus)).unwrap();
         assert_eq!(os(&selected.tree), want, "{machine} {pus}");
-        assert_eq!(selected.topology.units(), 8);
+        assert_eq!(selected.topology.pu_count(), 8);
     };
     check("node:2 core:2 pu:2", "0-7", &[0, 1, 2, 3, 4, 5, 6, 7]);
     check("node:2 core:2 pu:2", "5", &[5]);
@@ -85,7 +88,7 @@ fn only_the_listed_units_are_in_the_tree() {
 #[test]
 fn a_list_that_cannot_be_followed_is_refused() {
     let check = |pus: &str, part: &str| {
-        let error = select(Some("node:2 core:2 pu:2"), &listed(pus)).unwrap_err();
+        let error = select_machine(Some("node:2 core:2 pu:2"), &listed(pus)).unwrap_err();
         assert!(error.to_string().contains(part), "{pus}: {error}");
     };
     check("8", "names 8, which does not exist; this machine has 0-7");
@@ -95,7 +98,7 @@ fn a_list_that_cannot_be_followed_is_refused() {
 
 #[test]
 fn this_machine_has_units_within_the_affinity_mask() {
-    let selected = select(None, &Restrictions::default()).unwrap();
+    let selected = select_machine(None, &MachineRestrictions::default()).unwrap();
     let mask = nix::unistd::getpid();
     let status = std::fs::read_to_string(format!("/proc/{mask}/status")).unwrap();
     let line = status
@@ -109,13 +112,13 @@ fn this_machine_has_units_within_the_affinity_mask() {
 #[test]
 fn fast_cores_are_preferred_and_as_many_others_as_needed() {
     let check = |kinds: &str, threads: Option<usize>, pus: Option<&str>, want: &str| {
-        let restrictions = Restrictions {
+        let restrictions = MachineRestrictions {
             pus: pus.map(|p| p.parse().unwrap()),
             kinds: kinds.parse().unwrap(),
             threads,
         };
-        let selected = select(Some("core-i9-13900k"), &restrictions).unwrap();
-        let got = PuList::of(os(&selected.tree)).to_string();
+        let selected = select_machine(Some("core-i9-13900k"), &restrictions).unwrap();
+        let got = PuList::from_numbers(os(&selected.tree)).to_string();
         assert_eq!(got, want, "{kinds} {threads:?} {pus:?}");
     };
     check("prefer-fast", None, None, "0-15");
@@ -139,11 +142,11 @@ fn fast_cores_are_preferred_and_as_many_others_as_needed() {
 #[test]
 fn kinds_that_are_not_there_are_refused() {
     let check = |machine: &str, kinds: &str, pus: &str, part: &str| {
-        let restrictions = Restrictions {
+        let restrictions = MachineRestrictions {
             kinds: kinds.parse().unwrap(),
             ..listed(pus)
         };
-        let error = select(Some(machine), &restrictions).unwrap_err();
+        let error = select_machine(Some(machine), &restrictions).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     };
     check(
@@ -165,21 +168,21 @@ fn kinds_that_are_not_there_are_refused() {
         "no kind of core 1; this machine has 1",
     );
     for text in ["", "slow", "0,", "-1"] {
-        assert!(text.parse::<CpuKinds>().is_err(), "{text}");
+        assert!(text.parse::<CpuKindSelection>().is_err(), "{text}");
     }
     for text in ["prefer-fast", "fast", "efficient", "all", "0,2"] {
-        assert_eq!(text.parse::<CpuKinds>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<CpuKindSelection>().unwrap().to_string(), text);
     }
 }
 
 #[test]
 fn every_kind_of_choice_is_all_there_is_on_a_machine_of_one_kind() {
     for kinds in ["prefer-fast", "fast", "efficient", "all", "0"] {
-        let restrictions = Restrictions {
+        let restrictions = MachineRestrictions {
             kinds: kinds.parse().unwrap(),
-            ..Restrictions::default()
+            ..MachineRestrictions::default()
         };
-        let selected = select(Some("core:2 pu:2"), &restrictions).unwrap();
+        let selected = select_machine(Some("core:2 pu:2"), &restrictions).unwrap();
         assert_eq!(os(&selected.tree), [0, 1, 2, 3], "{kinds}");
     }
 }

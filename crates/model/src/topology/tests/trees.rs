@@ -1,13 +1,13 @@
 //! Trees worked by hand.
 use super::super::*;
 
-fn tree_of(machine: &str, usable: impl Fn(u32) -> bool) -> Tree {
-    Tree::new(&load(machine).unwrap(), usable).unwrap()
+fn tree_of(machine: &str, usable: impl Fn(u32) -> bool) -> TopologyTree {
+    TopologyTree::new(&load(machine).unwrap(), usable).unwrap()
 }
 
 /// A vertex as `units levels`, its children indented below it.
-fn draw(tree: &Tree) -> String {
-    let line = |v: &crate::topology::tree::Vertex| {
+fn draw(tree: &TopologyTree) -> String {
+    let line = |v: &crate::topology::tree::TopologyVertex| {
         let indent = " ".repeat(v.depth as usize);
         let levels: Vec<String> = v.levels.iter().map(|l| format!("{l:?}")).collect();
         let units = match v.units.end - v.units.start {
@@ -19,11 +19,11 @@ fn draw(tree: &Tree) -> String {
     tree.vertices.iter().map(line).collect()
 }
 
-fn cores(tree: &Tree) -> Vec<u32> {
+fn cores(tree: &TopologyTree) -> Vec<u32> {
     tree.units.iter().map(|u| u.core).collect()
 }
 
-fn homes(tree: &Tree) -> Vec<u32> {
+fn homes(tree: &TopologyTree) -> Vec<u32> {
     tree.units.iter().map(|u| u.node.0).collect()
 }
 
@@ -114,7 +114,7 @@ fn a_part_of_a_machine_is_asymmetric_and_collapses_further() {
         tree.units.iter().map(|u| u.os).collect::<Vec<_>>(),
         [1, 2, 3, 6]
     );
-    assert!(Tree::new(&load("core:2 pu:1").unwrap(), |_| false).is_none());
+    assert!(TopologyTree::new(&load("core:2 pu:1").unwrap(), |_| false).is_none());
 }
 
 #[test]
@@ -143,15 +143,18 @@ fn memory_of_the_whole_machine_is_nobodys_home() {
     assert!(remote.units.is_empty());
     assert!(tree.units.iter().all(|u| u.node != remote.node));
     // The root is no node: two units of different packages share none.
-    assert_eq!(tree.vertices[0].levels, [Level::Machine]);
-    assert_eq!(tree.vertices[1].levels, [Level::Node, Level::Package]);
+    assert_eq!(tree.vertices[0].levels, [TopologyLevel::Machine]);
+    assert_eq!(
+        tree.vertices[1].levels,
+        [TopologyLevel::Node, TopologyLevel::Package]
+    );
 }
 
 #[test]
 fn units_of_a_node_without_memory_live_on_the_nearest_with_some() {
     let check = |memory, distances: &str, want: [u32; 2]| {
         let topology = from_text(&two_nodes(memory, distances));
-        let tree = Tree::new(&topology, |_| true).unwrap();
+        let tree = TopologyTree::new(&topology, |_| true).unwrap();
         assert_eq!(homes(&tree), want, "{memory:?}");
     };
     check([1024, 1024], "", [0, 1]);
@@ -159,7 +162,7 @@ fn units_of_a_node_without_memory_live_on_the_nearest_with_some() {
     check([0, 1024], "", [1, 1]);
     // Nothing is known of memory: all have some.
     check([0, 0], "", [0, 1]);
-    let tree = Tree::new(&from_text(&two_nodes([0, 1024], "")), |_| true).unwrap();
+    let tree = TopologyTree::new(&from_text(&two_nodes([0, 1024], "")), |_| true).unwrap();
     assert_eq!(
         draw(&tree),
         "0-1 Machine\n 0 Package Core Pu\n 1 Node Package Core Pu\n"
@@ -183,7 +186,10 @@ fn nearest_is_what_the_latencies_say() {
         topology.node_latencies().unwrap(),
         [10, 20, 30, 20, 10, 15, 30, 15, 10]
     );
-    assert_eq!(homes(&Tree::new(&topology, |_| true).unwrap()), [0, 1, 1]);
+    assert_eq!(
+        homes(&TopologyTree::new(&topology, |_| true).unwrap()),
+        [0, 1, 1]
+    );
 }
 
 #[test]
@@ -210,7 +216,7 @@ fn hybrid_machines_have_kinds() {
     let topology = load("core-i9-13900k").unwrap();
     let names: Vec<String> = topology.cpu_kinds().into_iter().map(|k| k.name).collect();
     assert_eq!(names, ["IntelAtom", "IntelCore"]);
-    let tree = Tree::new(&topology, |_| true).unwrap();
+    let tree = TopologyTree::new(&topology, |_| true).unwrap();
     let kinds: Vec<u32> = tree.units.iter().map(|u| u.kind).collect();
     assert_eq!(kinds, [[1; 16], [0; 16]].concat());
     assert_eq!(load("core:2 pu:2").unwrap().cpu_kinds(), []);
@@ -220,10 +226,10 @@ fn hybrid_machines_have_kinds() {
 fn shipped_machines_are_what_they_are_called() {
     let check = |name: &str, units, cores, nodes, caches: u64| {
         let topology = load(name).unwrap();
-        let tree = Tree::new(&topology, |_| true).unwrap();
+        let tree = TopologyTree::new(&topology, |_| true).unwrap();
         let got = (
             tree.units.len(),
-            tree.cores(),
+            tree.core_count(),
             tree.nodes.len(),
             topology.cache_bytes(),
         );
@@ -273,7 +279,7 @@ fn shipped_machines_are_what_they_are_called() {
     check("core-i9-13900k", 32, 24, 1, raptor);
     let table1 = 4 * 2 * mib + 8 * 32 * kib;
     check("locality-balance-table1", 8, 8, 1, table1);
-    for machine in named() {
+    for machine in shipped_machines() {
         let latencies = load(&machine.name).unwrap().node_latencies();
         let known = machine
             .latencies

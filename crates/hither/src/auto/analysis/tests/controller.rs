@@ -1,18 +1,18 @@
-use super::super::controller::{Controller, Limits, Standing, REST, TICK};
+use super::super::controller::{ControllerInput, FaultRateController, SamplingLimits, REST, TICK};
 use hither_profile::Nanos;
 
 const MS: Nanos = 1_000_000;
 
 /// What is wanted after each standing (natural, extra, target's ms, spent us), at 1 us a page.
 #[track_caller]
-fn check(limits: Limits, standings: &[(u64, u64, u64, u64)], expected: &[u32]) {
-    let mut controller = Controller::new(limits);
+fn check(limits: SamplingLimits, standings: &[(u64, u64, u64, u64)], expected: &[u32]) {
+    let mut controller = FaultRateController::new(limits);
     let mut at = 0;
     let got: Vec<u32> = standings
         .iter()
         .map(|&(natural, extra, target, spent)| {
             at += TICK;
-            let standing = Standing {
+            let standing = ControllerInput {
                 at,
                 threads: 4,
                 natural,
@@ -21,7 +21,7 @@ fn check(limits: Limits, standings: &[(u64, u64, u64, u64)], expected: &[u32]) {
                 target: target * MS,
                 spent: spent * 1000,
             };
-            controller.wanted(standing, 1000)
+            controller.pages_to_take(standing, 1000)
         })
         .collect();
     assert_eq!(got, expected);
@@ -31,7 +31,7 @@ fn check(limits: Limits, standings: &[(u64, u64, u64, u64)], expected: &[u32]) {
 fn extra_faults_are_a_share_of_all() {
     // 900 natural faults allow 100 of our own, which are 10 % of 1000.
     check(
-        Limits::default(),
+        SamplingLimits::default(),
         &[
             (900, 0, 1000, 0),
             (900, 40, 1000, 0),
@@ -45,7 +45,7 @@ fn extra_faults_are_a_share_of_all() {
 #[test]
 fn a_program_that_faults_no_more_is_looked_at_all_the_same() {
     check(
-        Limits::default(),
+        SamplingLimits::default(),
         &[(0, 0, 1000, 0), (0, 4, 1000, 0), (0, 8, 1000, 0)],
         &[4, 4, 4],
     );
@@ -53,10 +53,10 @@ fn a_program_that_faults_no_more_is_looked_at_all_the_same() {
 
 #[test]
 fn the_budget_is_hard() {
-    let limits = Limits {
+    let limits = SamplingLimits {
         budget: 1.0,
         most: 1_000_000,
-        ..Limits::default()
+        ..SamplingLimits::default()
     };
     check(
         limits,
@@ -76,26 +76,34 @@ fn the_budget_is_hard() {
 
 #[test]
 fn a_long_rest_buys_no_burst() {
-    let limits = Limits {
+    let limits = SamplingLimits {
         most: 1_000_000,
-        ..Limits::default()
+        ..SamplingLimits::default()
     };
     // 2 % of a second are 20 ms, however long the target ran.
     check(limits, &[(1 << 40, 0, 60_000, 0)], &[20_000]);
-    check(Limits::default(), &[(1 << 40, 0, 60_000, 0)], &[1024]);
+    check(
+        SamplingLimits::default(),
+        &[(1 << 40, 0, 60_000, 0)],
+        &[1024],
+    );
 }
 
 #[test]
 fn many_threads_want_more_pages() {
     let check = |threads: usize, ticks: u64, expected: u32| {
-        let mut controller = Controller::new(Limits::default());
-        let standing = Standing {
+        let mut controller = FaultRateController::new(SamplingLimits::default());
+        let standing = ControllerInput {
             at: ticks * TICK,
             threads,
             target: 1000 * MS,
-            ..Standing::default()
+            ..ControllerInput::default()
         };
-        assert_eq!(controller.wanted(standing, 1000), expected, "{threads}");
+        assert_eq!(
+            controller.pages_to_take(standing, 1000),
+            expected,
+            "{threads}"
+        );
     };
     check(1, 1, 4);
     check(8, 1, 4);
@@ -111,16 +119,20 @@ fn many_threads_want_more_pages() {
 #[test]
 fn where_few_faults_tell_more_pages_are_taken() {
     let check = |extra: u64, events: u64, expected: u32| {
-        let mut controller = Controller::new(Limits::default());
-        let standing = Standing {
+        let mut controller = FaultRateController::new(SamplingLimits::default());
+        let standing = ControllerInput {
             at: TICK,
             threads: 8,
             extra,
             events,
             target: 1000 * MS,
-            ..Standing::default()
+            ..ControllerInput::default()
         };
-        assert_eq!(controller.wanted(standing, 1000), expected, "{extra}");
+        assert_eq!(
+            controller.pages_to_take(standing, 1000),
+            expected,
+            "{extra}"
+        );
     };
     check(255, 0, 4);
     check(300, 50, 12);
@@ -128,18 +140,18 @@ fn where_few_faults_tell_more_pages_are_taken() {
     check(300, 25, 24);
     check(300, 0, 32);
     // What is known is forgotten in favour of what is new.
-    let mut controller = Controller::new(Limits::default());
+    let mut controller = FaultRateController::new(SamplingLimits::default());
     let mut last = 0;
     for step in 1..20 {
-        let standing = Standing {
+        let standing = ControllerInput {
             at: step * TICK,
             threads: 8,
             extra: 512 * step,
             events: 256 * step.saturating_sub(10),
             target: 1000 * MS * step,
-            ..Standing::default()
+            ..ControllerInput::default()
         };
-        last = controller.wanted(standing, 1000);
+        last = controller.pages_to_take(standing, 1000);
         assert!(step > 10 || last == 32, "{step}: {last}");
     }
     assert_eq!(last, 4);
@@ -147,21 +159,21 @@ fn where_few_faults_tell_more_pages_are_taken() {
 
 #[test]
 fn who_has_spent_too_much_waits_until_it_is_made_up_for() {
-    let limits = Limits {
+    let limits = SamplingLimits {
         budget: 1.0,
-        ..Limits::default()
+        ..SamplingLimits::default()
     };
-    let mut controller = Controller::new(limits);
+    let mut controller = FaultRateController::new(limits);
     let mut check = |ms: u64, spent_us: u64, expected: Nanos| {
-        let standing = Standing {
+        let standing = ControllerInput {
             at: ms * MS,
             threads: 4,
             target: 2 * ms * MS,
             spent: spent_us * 1000,
-            ..Standing::default()
+            ..ControllerInput::default()
         };
-        controller.wanted(standing, 1000);
-        let wait = controller.pause();
+        controller.pages_to_take(standing, 1000);
+        let wait = controller.next_wait();
         assert!(wait.abs_diff(expected) < MS, "{wait}");
     };
     // Two processors at 1 % bring 20 us a millisecond; the estimate of that is there after

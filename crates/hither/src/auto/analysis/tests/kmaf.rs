@@ -1,11 +1,14 @@
 use super::super::affinity::AffinityTable;
 use super::*;
-use crate::auto::analysis::{of_matrix, Storage};
+use crate::auto::analysis::{of_matrix, DetectorFootprint};
 
 /// Feeds accesses (thread, node, byte) in order; the matrix and what the last one told.
-fn feed(table: &mut AffinityTable, accesses: &[(u16, u32, u64)]) -> (SharingMatrix, Seen) {
+fn feed(
+    table: &mut AffinityTable,
+    accesses: &[(u16, u32, u64)],
+) -> (SharingMatrix, AccessObservation) {
     let mut matrix = SharingMatrix::default();
-    let mut seen = Seen::default();
+    let mut seen = AccessObservation::default();
     for &(who, node, at) in accesses {
         seen = table.access(&access(who, node, at, 0), &mut matrix);
     }
@@ -33,7 +36,7 @@ fn the_example_of_figure_5() {
         let (_, seen) = feed(&mut table, &[(3, 1, 200)]);
         assert_eq!(seen.belongs, expected);
     }
-    table.migrated(page(0));
+    table.page_migrated(page(0));
     assert_eq!(table.numa_vector(page(0)), Some(&[0, 2, 0, 0][..]));
 }
 
@@ -64,7 +67,7 @@ fn who_was_not_seen_for_a_window_shares_no_more() {
     let mut table = AffinityTable::new(1);
     let (matrix, _) = feed(&mut table, &[(0, 0, 0), (1, 0, 0), (1, 0, 0)]);
     assert_eq!(events(&matrix), [(0, 1, 2)]);
-    table.window();
+    table.end_window();
     let (matrix, _) = feed(&mut table, &[(1, 0, 0), (1, 0, 0)]);
     assert_eq!(events(&matrix), []);
     // Who is seen again shares again.
@@ -110,7 +113,7 @@ fn who_is_gone_shares_nothing() {
         &mut table,
         &[(0, 0, 0), (1, 0, 0), (2, 0, 4096), (1, 0, 4096)],
     );
-    table.forget_members(&[Member(1)]);
+    table.forget_members(&[SharerId(1)]);
     // 0 is the last one of the first page now, 2 of the second.
     let (matrix, _) = feed(&mut table, &[(3, 0, 0), (1, 0, 4096)]);
     assert_eq!(events(&matrix), [(0, 3, 1), (1, 2, 1)]);
@@ -119,35 +122,35 @@ fn who_is_gone_shares_nothing() {
 #[test]
 fn objects_that_are_gone_leave_the_others_as_they_were() {
     let mut table = AffinityTable::new(2);
-    let of = |object, number| Page {
-        object: Object(object),
+    let of = |object, number| ObjectPage {
+        object: MemoryObject(object),
         number,
     };
     let mut matrix = SharingMatrix::default();
     for (object, number, node) in [(0, 1, 0), (1, 1, 0), (0, 2, 1), (1, 2, 1), (1, 2, 1)] {
-        let access = Access {
+        let access = FaultAccess {
             page: of(object, number),
             ..access(0, node, 0, 0)
         };
         table.access(&access, &mut matrix);
     }
-    table.forget_objects(&[Object(0)]);
+    table.forget_objects(&[MemoryObject(0)]);
     assert_eq!(table.numa_vector(of(0, 1)), None);
     assert_eq!(table.numa_vector(of(1, 1)), Some(&[1, 0][..]));
     assert_eq!(table.numa_vector(of(1, 2)), Some(&[0, 2][..]));
     // What it had at most.
-    assert_eq!(table.storage().entries, 4);
+    assert_eq!(table.footprint().entries, 4);
 }
 
 /// The table has an upper bound: of two pages on one element the later one stays.
 #[test]
 fn pages_that_collide_overwrite_one_another() {
-    let mut table = AffinityTable::sized(2, 1);
+    let mut table = AffinityTable::with_entries(2, 1);
     let (matrix, seen) = feed(&mut table, &[(0, 0, 0), (0, 0, 0), (1, 1, 4096)]);
     assert_eq!((events(&matrix), seen.known), (vec![], false));
     assert_eq!(table.numa_vector(page(0)), None);
     assert_eq!(table.numa_vector(page(1)), Some(&[0, 1][..]));
-    assert_eq!(table.storage().entries, 1);
+    assert_eq!(table.footprint().entries, 1);
     // Nothing of the page that was there is left to the next one.
     let (matrix, seen) = feed(&mut table, &[(2, 0, 0)]);
     assert_eq!((events(&matrix), seen.known), (vec![], false));
@@ -158,10 +161,10 @@ fn pages_that_collide_overwrite_one_another() {
 /// with the counters of 1 byte of its table 2.
 #[test]
 fn storage_is_as_in_equations_7_to_9() {
-    let storage = Storage::of_affinity_table(1000, 4);
+    let storage = DetectorFootprint::of_affinity_table(1000, 4);
     assert_eq!((storage.entry_bytes, storage.table_bytes), (24, 24_000));
     assert_eq!(of_matrix(64), 16 << 10);
     let mut table = AffinityTable::new(4);
     feed(&mut table, &[(0, 0, 0), (0, 0, 5), (0, 0, 4096)]);
-    assert_eq!(table.storage().entries, 2);
+    assert_eq!(table.footprint().entries, 2);
 }

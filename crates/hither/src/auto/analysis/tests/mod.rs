@@ -4,13 +4,13 @@ mod kmaf;
 mod matrix;
 mod spcd;
 
-use super::matrix::EVENT;
+use super::matrix::EVENT_WEIGHT;
 use super::*;
 
 /// Thread `who` on node `node` accesses byte `at` of object 0 at `ms` milliseconds.
-fn access(who: u16, node: u32, at: u64, ms: u64) -> Access {
-    Access {
-        who: Member(who),
+fn access(who: u16, node: u32, at: u64, ms: u64) -> FaultAccess {
+    FaultAccess {
+        thread: SharerId(who),
         node: NodeIx(node),
         page: page(at / PAGE),
         offset: (at % PAGE) as u16,
@@ -18,9 +18,9 @@ fn access(who: u16, node: u32, at: u64, ms: u64) -> Access {
     }
 }
 
-fn page(number: u64) -> Page {
-    Page {
-        object: Object(0),
+fn page(number: u64) -> ObjectPage {
+    ObjectPage {
+        object: MemoryObject(0),
         number,
     }
 }
@@ -28,5 +28,7 @@ fn page(number: u64) -> Page {
 /// Events of all pairs that share.
 fn events(matrix: &SharingMatrix) -> Vec<(u16, u16, u32)> {
     let pairs = matrix.pairs();
-    pairs.map(|(i, j, w)| (i.0, j.0, w / EVENT)).collect()
+    pairs
+        .map(|(i, j, w)| (i.0, j.0, w / EVENT_WEIGHT))
+        .collect()
 }

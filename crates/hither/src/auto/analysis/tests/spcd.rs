@@ -1,11 +1,11 @@
-use super::super::regions::{RegionTable, Settings};
+use super::super::regions::{RegionTable, RegionTableConfig};
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// Accesses (thread, byte, millisecond) and the events that they make.
 #[track_caller]
-fn check(settings: Settings, accesses: &[(u16, u64, u64)], expected: &[(u16, u16, u32)]) {
+fn check(settings: RegionTableConfig, accesses: &[(u16, u64, u64)], expected: &[(u16, u16, u32)]) {
     let mut table = RegionTable::new(settings);
     let mut matrix = SharingMatrix::default();
     for &(who, at, ms) in accesses {
@@ -18,7 +18,7 @@ fn check(settings: Settings, accesses: &[(u16, u64, u64)], expected: &[(u16, u16
 #[test]
 fn the_example_of_figure_3() {
     check(
-        Settings::default(),
+        RegionTableConfig::default(),
         &[(0, 8, 0), (1, 16, 500)],
         &[(0, 1, 1)],
     );
@@ -26,7 +26,7 @@ fn the_example_of_figure_3() {
 
 #[test]
 fn every_access_communicates_with_all_sharers_in_the_window() {
-    let settings = Settings::default();
+    let settings = RegionTableConfig::default();
     check(settings, &[(0, 0, 0), (0, 0, 1), (0, 0, 2)], &[]);
     check(settings, &[(0, 0, 0), (1, 0, 1), (1, 0, 2)], &[(0, 1, 2)]);
     check(
@@ -40,9 +40,9 @@ fn every_access_communicates_with_all_sharers_in_the_window() {
 /// III.C.2: accesses that are too far apart are no communication.
 #[test]
 fn the_window_keeps_out_false_communication_over_time() {
-    let settings = Settings {
+    let settings = RegionTableConfig {
         window: SECOND / 10,
-        ..Settings::default()
+        ..RegionTableConfig::default()
     };
     check(settings, &[(0, 0, 0), (1, 0, 100)], &[(0, 1, 1)]);
     check(settings, &[(0, 0, 0), (1, 0, 101)], &[]);
@@ -58,9 +58,9 @@ fn the_window_keeps_out_false_communication_over_time() {
 /// what it is elsewhere.
 #[test]
 fn the_window_is_the_same_when_the_machine_is_up_for_long() {
-    let settings = Settings {
+    let settings = RegionTableConfig {
         window: SECOND / 10,
-        ..Settings::default()
+        ..RegionTableConfig::default()
     };
     for up in [(1 << 32) - 50, 1 << 32, 5 << 32] {
         check(settings, &[(0, 0, up), (1, 0, up + 100)], &[(0, 1, 1)]);
@@ -73,9 +73,9 @@ fn the_window_is_the_same_when_the_machine_is_up_for_long() {
 /// III.C.1: the size of a region is not that of a page.
 #[test]
 fn granularity_may_be_finer_and_coarser_than_pages() {
-    let of = |granularity| Settings {
+    let of = |granularity| RegionTableConfig {
         granularity,
-        ..Settings::default()
+        ..RegionTableConfig::default()
     };
     let accesses = [(0, 0, 0), (1, 64, 1), (2, 127, 2), (3, 8192, 3)];
     check(of(64), &accesses, &[(1, 2, 1)]);
@@ -85,9 +85,9 @@ fn granularity_may_be_finer_and_coarser_than_pages() {
 
 #[test]
 fn regions_that_collide_overwrite_one_another() {
-    let one = Settings {
+    let one = RegionTableConfig {
         elements: 1,
-        ..Settings::default()
+        ..RegionTableConfig::default()
     };
     check(one, &[(0, 0, 0), (1, 4096, 1), (2, 0, 2)], &[]);
     check(one, &[(0, 0, 0), (1, 0, 1)], &[(0, 1, 1)]);
@@ -97,7 +97,7 @@ fn regions_that_collide_overwrite_one_another() {
 fn the_oldest_sharer_makes_room() {
     let mut accesses: Vec<_> = (0..9).map(|i| (i, 0, u64::from(i))).collect();
     accesses.push((9, 0, 9));
-    let mut table = RegionTable::new(Settings::default());
+    let mut table = RegionTable::new(RegionTableConfig::default());
     let mut matrix = SharingMatrix::default();
     for (who, at, ms) in accesses {
         table.access(&access(who, 0, at, ms), &mut matrix);
@@ -110,16 +110,16 @@ fn the_oldest_sharer_makes_room() {
 
 #[test]
 fn what_is_gone_is_forgotten() {
-    let mut table = RegionTable::new(Settings::default());
+    let mut table = RegionTable::new(RegionTableConfig::default());
     let mut matrix = SharingMatrix::default();
     table.access(&access(0, 0, 0, 0), &mut matrix);
     table.access(&access(1, 0, 4096, 0), &mut matrix);
-    assert_eq!(table.storage().entries, 2);
-    table.forget_members(&[Member(0)]);
+    assert_eq!(table.footprint().entries, 2);
+    table.forget_members(&[SharerId(0)]);
     table.access(&access(2, 0, 0, 1), &mut matrix);
     assert_eq!(events(&matrix), []);
-    table.forget_objects(&[Object(0)]);
-    assert_eq!(table.storage().entries, 2);
+    table.forget_objects(&[MemoryObject(0)]);
+    assert_eq!(table.footprint().entries, 2);
     let seen = table.access(&access(2, 0, 4096, 1), &mut matrix);
     assert!(!seen.known);
     assert_eq!(events(&matrix), []);

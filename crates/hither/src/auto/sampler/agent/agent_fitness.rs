@@ -7,7 +7,7 @@ use hither_sys::{Pid, Tid};
 
 /// Why a process may have none.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum AgentRefusal {
     Now(String),
     /// Unless it is otherwise in a while.
     Perhaps(String),
@@ -18,8 +18,8 @@ pub enum Unfit {
 ///
 /// # Errors
 /// What it is.
-pub fn is_undisturbed(pid: Pid) -> Result<(), Unfit> {
-    let unfit = |why: &str| Err(Unfit::Now(why.to_owned()));
+pub fn is_undisturbed(pid: Pid) -> Result<(), AgentRefusal> {
+    let unfit = |why: &str| Err(AgentRefusal::Now(why.to_owned()));
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"));
     if tracer.is_some_and(|tracer| tracer.trim() != "0") {
@@ -44,7 +44,7 @@ pub fn is_undisturbed(pid: Pid) -> Result<(), Unfit> {
 
 /// What a thread may do, as the kernel says it.
 #[must_use]
-pub fn rights(pid: Pid, tid: Tid) -> Vec<String> {
+pub fn credentials(pid: Pid, tid: Tid) -> Vec<String> {
     let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
     let is = |line: &&str| {
         ["Uid:", "Gid:", "Groups:", "Cap"]

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use hither_profile::Nanos;
 use nix::libc;
 
-use super::agent_fitness::Unfit;
-use super::inject::Injection;
-use super::protocol::Purpose;
-use crate::auto::sampler::View;
+use super::agent_fitness::AgentRefusal;
+use super::inject::AgentInjection;
+use super::protocol::AgentPurpose;
+use crate::auto::sampler::SamplerContext;
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
 
@@ -25,51 +25,51 @@ const REST: u32 = 200;
 const AT_LEAST: Duration = Duration::from_millis(100);
 
 /// A process that was entered.
-pub trait Host: Sized {
-    const PURPOSE: Purpose;
+pub trait AgentHost: Sized {
+    const PURPOSE: AgentPurpose;
     /// As `--sampler` takes it.
     const SAMPLER: &'static str;
     /// What is to be seen of it.
-    type Aim: Copy + Default + Debug;
+    type Coverage: Copy + Default + Debug;
     /// Whether there is anything of that to see in it.
-    fn is_worth_it(pid: Pid, aim: Self::Aim, view: &View) -> bool;
+    fn is_worth_it(pid: Pid, aim: Self::Coverage, view: &SamplerContext) -> bool;
     /// Whether it may be entered.
     ///
     /// # Errors
     /// Why not.
-    fn is_fit(pid: Pid) -> Result<(), Unfit>;
+    fn is_fit(pid: Pid) -> Result<(), AgentRefusal>;
     /// Meets an agent that has just begun.
     ///
     /// # Errors
     /// When it is gone already.
-    fn meet(pid: Pid, agent: Tid, aim: Self::Aim) -> io::Result<Self>;
+    fn connect(pid: Pid, agent: Tid, aim: Self::Coverage) -> io::Result<Self>;
     /// Looks after it, one of so many; at its mappings only while pages may be taken.
     ///
     /// # Errors
     /// When the process ended, or runs another program.
-    fn look_after(&mut self, view: &View, hosts: Option<u32>) -> io::Result<()>;
+    fn look_after(&mut self, view: &SamplerContext, hosts: Option<u32>) -> io::Result<()>;
     /// The thread that was put into it.
-    fn agent(&self) -> Tid;
+    fn agent_tid(&self) -> Tid;
     /// Pages that may be taken.
-    fn pages(&self) -> u64;
+    fn takable_pages(&self) -> u64;
     /// Whether this one is among them.
     fn may_take(&self, page: u64) -> bool;
     /// Pages taken so far, and processor time that it took where that is known.
     fn taken(&self) -> (u64, Nanos);
     /// Bytes in huge pages, which are left alone.
-    fn huge(&self) -> u64;
+    fn huge_bytes(&self) -> u64;
     /// Takes so many pages: these as far as they may be, others at random. Not called where
     /// there are none.
-    fn take(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64);
+    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64);
 }
 
 /// When all mappings of a process were looked at, which costs much in a large one.
 #[derive(Debug, Default)]
-pub struct Looks {
+pub struct ScanThrottle {
     last: Option<(Instant, Duration)>,
 }
 
-impl Looks {
+impl ScanThrottle {
     /// Whether it is time for the next, where so many processes are looked at.
     pub fn are_due(&self, hosts: u32) -> bool {
         self.last.is_none_or(|(at, took)| {
@@ -79,21 +79,21 @@ impl Looks {
     }
 
     /// One that began then is over.
-    pub fn looked(&mut self, began: Instant) {
+    pub fn scan_done(&mut self, began: Instant) {
         self.last = Some((Instant::now(), began.elapsed()));
     }
 
     /// One more is due.
-    pub fn again(&mut self) {
+    pub fn request_scan(&mut self) {
         self.last = None;
     }
 }
 
 /// Where a process stands.
 #[derive(Debug)]
-enum Standing<H> {
+enum AgentState<H> {
     /// So often it was looked at in vain before.
-    Injecting(Injection, u32),
+    Injecting(AgentInjection, u32),
     With(Box<H>),
     /// Looked at again then; so often it has been in vain.
     Alone(Instant, u32),
@@ -101,9 +101,9 @@ enum Standing<H> {
 }
 
 #[derive(Debug)]
-pub struct Entered<H: Host> {
-    aim: H::Aim,
-    processes: HashMap<Pid, Standing<H>>,
+pub struct AgentHosts<H: AgentHost> {
+    aim: H::Coverage,
+    processes: HashMap<Pid, AgentState<H>>,
     looked: Option<Instant>,
     random: u64,
     /// Agents that were met, until somebody takes them.
@@ -116,9 +116,9 @@ pub struct Entered<H: Host> {
     refused: BTreeMap<String, (Pid, usize)>,
 }
 
-impl<H: Host> Entered<H> {
-    pub fn new(aim: H::Aim) -> Entered<H> {
-        Entered {
+impl<H: AgentHost> AgentHosts<H> {
+    pub fn new(aim: H::Coverage) -> AgentHosts<H> {
+        AgentHosts {
             aim,
             huge: 0,
             processes: HashMap::new(),
@@ -131,61 +131,65 @@ impl<H: Host> Entered<H> {
     }
 
     /// Takes in who came and who went, and begins what is due. `busy`: pages will be taken.
-    pub fn look(&mut self, view: &View, busy: bool) {
-        self.enter(view);
+    pub fn update(&mut self, view: &SamplerContext, busy: bool) {
+        self.inject_agents(view);
         self.advance(view, busy);
-        self.huge = self.huge.max(self.hosts().map(Host::huge).sum());
+        self.huge = self.huge.max(self.hosts().map(AgentHost::huge_bytes).sum());
     }
 
-    fn enter(&mut self, view: &View) {
+    fn inject_agents(&mut self, view: &SamplerContext) {
         if self.looked.is_some_and(|at| at.elapsed() < PAUSE) {
             return;
         }
         self.looked = Some(Instant::now());
-        let live: HashSet<Pid> = view.roster.live().map(|(_, thread)| thread.pid).collect();
+        let live: HashSet<Pid> = view.threads.live().map(|(_, thread)| thread.pid).collect();
         let past = &mut self.past;
         self.processes.retain(|pid, standing| {
             let stays = live.contains(pid);
-            if let (false, Standing::With(host)) = (stays, standing) {
+            if let (false, AgentState::With(host)) = (stays, standing) {
                 let (pages, time) = host.taken();
                 *past = (past.0 + pages, past.1 + time);
             }
             stays
         });
-        let busy = |s: &Standing<H>| matches!(s, Standing::Injecting(..));
+        let busy = |s: &AgentState<H>| matches!(s, AgentState::Injecting(..));
         let mut busy = self.processes.values().any(busy);
         for pid in live {
             let tries = match self.processes.get(&pid) {
                 None => Some(0),
-                Some(Standing::Alone(until, tries)) => (*until <= Instant::now()).then_some(*tries),
+                Some(AgentState::Alone(until, tries)) => {
+                    (*until <= Instant::now()).then_some(*tries)
+                }
                 Some(_) => None,
             };
             let Some(tries) = tries else { continue };
             // One process at a time is stopped; and none that only has the id of one.
-            if busy || !H::is_worth_it(pid, self.aim, view) || !view.roster.is_known(pid) {
+            if busy || !H::is_worth_it(pid, self.aim, view) || !view.threads.is_known(pid) {
                 continue;
             }
             let standing = match H::is_fit(pid) {
-                Ok(()) => match Injection::begin(pid, H::PURPOSE) {
+                Ok(()) => match AgentInjection::begin(pid, H::PURPOSE) {
                     Ok(injection) => {
                         busy = true;
-                        Standing::Injecting(injection, tries)
+                        AgentState::Injecting(injection, tries)
                     }
-                    Err(error) => Standing::Refused(error.to_string()),
+                    Err(error) => AgentState::Refused(error.to_string()),
                 },
-                Err(Unfit::Perhaps(_)) if tries < TRIES => {
-                    Standing::Alone(Instant::now() + PAUSE, tries + 1)
+                Err(AgentRefusal::Perhaps(_)) if tries < TRIES => {
+                    AgentState::Alone(Instant::now() + PAUSE, tries + 1)
                 }
-                Err(Unfit::Now(reason) | Unfit::Perhaps(reason)) => Standing::Refused(reason),
+                Err(AgentRefusal::Now(reason) | AgentRefusal::Perhaps(reason)) => {
+                    AgentState::Refused(reason)
+                }
             };
-            self.stand(pid, standing);
+            self.set_state(pid, standing);
         }
     }
 
-    fn stand(&mut self, pid: Pid, standing: Standing<H>) {
-        if let Standing::Refused(reason) = &standing {
+    fn set_state(&mut self, pid: Pid, standing: AgentState<H>) {
+        if let AgentState::Refused(reason) = &standing {
             // That of one that ended meanwhile is no news.
-            if !procfs::threads(pid).is_empty() {
+            if !procfs::thread_ids(pid).is_empty() {
                 let told = self.refused.entry(reason.clone()).or_insert((pid, 0));
                 told.1 += 1;
             }
@@ -194,40 +198,40 @@ impl<H: Host> Entered<H> {
     }
 
     /// What has become of injections and agents.
-    fn advance(&mut self, view: &View, busy: bool) {
+    fn advance(&mut self, view: &SamplerContext, busy: bool) {
         let mut news = Vec::new();
         let hosts = u32::try_from(self.hosts().count()).unwrap_or(u32::MAX);
         let hosts = busy.then_some(hosts);
         for (&pid, standing) in &mut self.processes {
             match standing {
-                Standing::Injecting(injection, tries) => match injection.outcome() {
+                AgentState::Injecting(injection, tries) => match injection.outcome() {
                     None => {}
                     Some(Ok(tid)) => {
                         self.met.push((pid, tid));
-                        news.push((pid, meet(pid, tid, self.aim)));
+                        news.push((pid, connect_host(pid, tid, self.aim)));
                     }
                     // It may be stopped for a while.
-                    Some(Err(Unfit::Perhaps(_))) if *tries < TRIES => {
-                        news.push((pid, later(*tries + 1)));
+                    Some(Err(AgentRefusal::Perhaps(_))) if *tries < TRIES => {
+                        news.push((pid, retry_later(*tries + 1)));
                     }
-                    Some(Err(Unfit::Now(reason) | Unfit::Perhaps(reason))) => {
-                        news.push((pid, Standing::Refused(reason)));
+                    Some(Err(AgentRefusal::Now(reason) | AgentRefusal::Perhaps(reason))) => {
+                        news.push((pid, AgentState::Refused(reason)));
                     }
                 },
-                Standing::With(host) => {
+                AgentState::With(host) => {
                     let Err(_) = host.look_after(view, hosts) else {
                         continue;
                     };
                     let (pages, time) = host.taken();
                     self.past.0 += pages;
                     self.past.1 += time;
-                    news.push((pid, later(0)));
+                    news.push((pid, retry_later(0)));
                 }
                 _ => {}
             }
         }
         for (pid, standing) in news {
-            self.stand(pid, standing);
+            self.set_state(pid, standing);
         }
     }
 
@@ -235,7 +239,7 @@ impl<H: Host> Entered<H> {
         self.processes
             .values()
             .filter_map(|standing| match standing {
-                Standing::With(host) => Some(&**host),
+                AgentState::With(host) => Some(&**host),
                 _ => None,
             })
     }
@@ -243,26 +247,26 @@ impl<H: Host> Entered<H> {
     /// Pages taken so far, in all, and the time that it took.
     pub fn taken(&self) -> (u64, Nanos) {
         self.hosts()
-            .map(Host::taken)
+            .map(AgentHost::taken)
             .fold(self.past, |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     pub fn may_take(&self, at: (Pid, u64)) -> bool {
         match self.processes.get(&at.0) {
-            Some(Standing::With(host)) => host.may_take(at.1),
+            Some(AgentState::With(host)) => host.may_take(at.1),
             _ => false,
         }
     }
 
     /// Has pages taken: every page is as likely as every other.
     pub fn take(&mut self, wanted: u32, picks: &[(Pid, u64)]) {
-        let total: u64 = self.hosts().map(Host::pages).sum();
+        let total: u64 = self.hosts().map(AgentHost::takable_pages).sum();
         if wanted == 0 || total == 0 {
             return;
         }
         for standing in self.processes.values_mut() {
-            if let Standing::With(host) = standing {
-                let pages = host.pages();
+            if let AgentState::With(host) = standing {
+                let pages = host.takable_pages();
                 if pages == 0 {
                     continue;
                 }
@@ -270,7 +274,7 @@ impl<H: Host> Entered<H> {
                 let shares = u64::from(wanted) * pages;
                 let more = next(&mut self.random) % total < shares % total;
                 let share = u32::try_from(shares / total + u64::from(more));
-                host.take(share.unwrap_or(u32::MAX), picks, &mut self.random);
+                host.take_pages(share.unwrap_or(u32::MAX), picks, &mut self.random);
             }
         }
     }
@@ -280,7 +284,7 @@ impl<H: Host> Entered<H> {
     }
 
     pub fn owns(&self, tid: Tid) -> bool {
-        self.hosts().any(|host| host.agent() == tid)
+        self.hosts().any(|host| host.agent_tid() == tid)
     }
 
     pub fn note(&self) -> Option<String> {
@@ -298,17 +302,17 @@ impl<H: Host> Entered<H> {
     }
 }
 
-fn meet<H: Host>(pid: Pid, agent: Tid, aim: H::Aim) -> Standing<H> {
-    match H::meet(pid, agent, aim) {
-        Ok(host) => Standing::With(Box::new(host)),
-        Err(error) if is_gone(&error) => later(0),
-        Err(error) => Standing::Refused(error.to_string()),
+fn connect_host<H: AgentHost>(pid: Pid, agent: Tid, aim: H::Coverage) -> AgentState<H> {
+    match H::connect(pid, agent, aim) {
+        Ok(host) => AgentState::With(Box::new(host)),
+        Err(error) if is_gone(&error) => retry_later(0),
+        Err(error) => AgentState::Refused(error.to_string()),
     }
 }
 
 /// There is no agent, or no more: the process ended, runs another program, or is busy.
-fn later<H>(tries: u32) -> Standing<H> {
-    Standing::Alone(Instant::now() + Duration::from_secs(1), tries)
+fn retry_later<H>(tries: u32) -> AgentState<H> {
+    AgentState::Alone(Instant::now() + Duration::from_secs(1), tries)
 }
 
 fn is_gone(error: &io::Error) -> bool {

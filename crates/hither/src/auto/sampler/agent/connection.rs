@@ -8,44 +8,44 @@ use hither_sys::probe;
 use nix::libc;
 use nix::sys::statfs::{fstatfs, FsType};
 
-use super::protocol::{self, Counts, News, Order};
+use super::protocol::{self, AgentCounts, AgentOrder, AgentReport};
 use hither_sys::{Pid, Tid};
 
 /// An agent that is there.
 #[derive(Debug)]
-pub struct Agent {
+pub struct AgentConnection {
     pub tid: Tid,
     orders: File,
     reports: File,
-    pub counts: Counts,
+    pub counts: AgentCounts,
     /// Its userfaultfd: as long as we have it too, nobody sees what is away as if it had
     /// never been, when the process ends in the middle of a system call.
     faults: Option<OwnedFd>,
 }
 
-impl Agent {
+impl AgentConnection {
     /// Opens its pipes and has it begin.
     ///
     /// # Errors
     /// When it is gone, or is none of ours.
-    pub fn meet(pid: Pid, tid: Tid) -> io::Result<Agent> {
+    pub fn connect(pid: Pid, tid: Tid) -> io::Result<AgentConnection> {
         let pipe = |fd: i32| open_pipe(&format!("/proc/{pid}/task/{tid}/fd/{fd}"), fd);
         let reports = pipe(protocol::REPORTS)?;
-        let mut agent = Agent {
+        let mut agent = AgentConnection {
             tid,
             orders: pipe(protocol::ORDERS)?,
             reports,
-            counts: Counts::default(),
-            faults: hither_sys::inject::descriptor(tid, protocol::FAULTS).ok(),
+            counts: AgentCounts::default(),
+            faults: hither_sys::inject::copy_descriptor(tid, protocol::FAULTS).ok(),
         };
-        let hello = News::Hello {
+        let hello = AgentReport::Hello {
             magic: protocol::MAGIC,
             version: protocol::VERSION,
         };
-        if agent.news()? != [hello] {
+        if agent.read_reports()? != [hello] {
             return Err(io::Error::other("it is no agent of this hither"));
         }
-        agent.order(&[Order::Go])?;
+        agent.send_orders(&[AgentOrder::Go])?;
         Ok(agent)
     }
 
@@ -53,7 +53,7 @@ impl Agent {
     ///
     /// # Errors
     /// Before Linux 6.9.
-    pub fn lend(self) -> io::Result<OwnedFd> {
+    pub fn lend_userfaultfd(self) -> io::Result<OwnedFd> {
         let unknown = || io::Error::other("descriptors of threads cannot be had (Linux 6.9)");
         self.faults.ok_or_else(unknown)
     }
@@ -62,7 +62,7 @@ impl Agent {
     ///
     /// # Errors
     /// UnexpectedEof when it is gone.
-    pub fn news(&mut self) -> io::Result<Vec<News>> {
+    pub fn read_reports(&mut self) -> io::Result<Vec<AgentReport>> {
         let mut news = Vec::new();
         let mut bytes = [0; 32 * protocol::REPORT];
         loop {
@@ -70,7 +70,7 @@ impl Agent {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(length) => {
                     let (reports, _) = bytes[..length].as_chunks();
-                    for (what, counts) in reports.iter().filter_map(protocol::report) {
+                    for (what, counts) in reports.iter().filter_map(protocol::decode_report) {
                         news.push(what);
                         self.counts = counts;
                     }
@@ -86,10 +86,10 @@ impl Agent {
     ///
     /// # Errors
     /// BrokenPipe when it is gone.
-    pub fn order(&mut self, all: &[Order]) -> io::Result<()> {
+    pub fn send_orders(&mut self, all: &[AgentOrder]) -> io::Result<()> {
         // What a pipe takes at once, or not at all.
         for some in all.chunks(4096 / protocol::ORDER) {
-            let bytes: Vec<u8> = some.iter().flat_map(Order::bytes).collect();
+            let bytes: Vec<u8> = some.iter().flat_map(AgentOrder::encode).collect();
             match self.orders.write(&bytes) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 done => done?,
@@ -100,7 +100,7 @@ impl Agent {
 }
 
 /// What pipes without a name are kept in.
-const PIPES: FsType = FsType(0x5049_5045);
+const PIPEFS_MAGIC: FsType = FsType(0x5049_5045);
 
 /// Opens the end of a pipe that descriptor `fd` of an agent, at `path`, is. The program could
 /// have put something else there: to open a file of the system with our rights, even a
@@ -108,7 +108,7 @@ const PIPES: FsType = FsType(0x5049_5045);
 fn open_pipe(path: &str, fd: i32) -> io::Result<File> {
     let mut options = File::options();
     let what = options.read(true).custom_flags(libc::O_PATH).open(path)?;
-    if fstatfs(&what)?.filesystem_type() != PIPES {
+    if fstatfs(&what)?.filesystem_type() != PIPEFS_MAGIC {
         return Err(io::Error::other("it is no agent of this hither"));
     }
     let read = fd == protocol::REPORTS;
@@ -125,7 +125,7 @@ pub fn is_possible() -> Result<(), String> {
         return Err("the agent is there for x86-64 only".to_owned());
     }
     // Faults inside system calls must be told of, too, and children.
-    hither_sys::inject::may_enable(protocol::FEATURES).map_err(|e| match e.raw_os_error() {
+    hither_sys::inject::can_enable_uffd_features(protocol::FEATURES).map_err(|e| match e.raw_os_error() {
         Some(libc::EINVAL) => "the kernel cannot move pages (UFFDIO_MOVE, Linux 6.8)".to_owned(),
         _ => format!("userfaultfd is not allowed here ({e}); be root, outside of containers, or in docker add --cap-add SYS_PTRACE"),
     })?;

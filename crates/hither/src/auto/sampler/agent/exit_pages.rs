@@ -17,20 +17,20 @@ use super::PAGE;
 use hither_sys::Pid;
 
 /// Ranges that are read at once (IOV_MAX).
-const RANGES: usize = 1024;
+const IOV_MAX: usize = 1024;
 /// Bytes of a list's head: where the first lock is, an offset, the lock in the making.
-const HEAD: usize = 24;
+const ROBUST_LIST_HEAD_SIZE: usize = 24;
 /// Bytes of a lock (pthread_mutex_t).
-const LOCK: usize = 40;
+const PTHREAD_MUTEX_SIZE: usize = 40;
 /// From the link in a lock back to its word, as each thread of the GNU C library says it.
-const OFFSET: u64 = (-32i64).cast_unsigned();
+const FUTEX_OFFSET: u64 = (-32i64).cast_unsigned();
 /// What a lock's kind has if its owner's end is told.
-const ROBUST: u32 = 16;
+const PTHREAD_MUTEX_ROBUST_NORMAL_NP: u32 = 16;
 /// All that a kind may have.
-const KIND: u32 = 0xff;
+const MUTEX_KIND_MASK: u32 = 0xff;
 
 #[derive(Debug)]
-pub struct Needed {
+pub struct ExitPages {
     pid: Pid,
     memory: File,
     stacks: bool,
@@ -39,11 +39,11 @@ pub struct Needed {
     pages: HashSet<u64>,
 }
 
-impl Needed {
+impl ExitPages {
     /// # Errors
     /// When the process is gone.
-    pub fn new(pid: Pid) -> io::Result<Needed> {
-        Ok(Needed {
+    pub fn new(pid: Pid) -> io::Result<ExitPages> {
+        Ok(ExitPages {
             pid,
             // To read through this does not wait for pages that are away.
             memory: File::open(format!("/proc/{pid}/mem"))?,
@@ -59,25 +59,25 @@ impl Needed {
     }
 
     /// Looks whether threads hold locks, by their lists.
-    pub fn look(&mut self, lists: &[u64]) {
+    pub fn scan_locks(&mut self, lists: &[u64]) {
         self.locks |= are_held(self.pid, lists);
     }
 
     /// Forgets pages that are not in memory any more that pages are taken of.
-    pub fn keep(&mut self, is_open: impl Fn(u64) -> bool) {
+    pub fn retain_open(&mut self, is_open: impl Fn(u64) -> bool) {
         self.pages.retain(|&page| is_open(page));
     }
 
     /// Whether a page may be taken.
-    pub fn spares(&mut self, page: u64) -> bool {
+    pub fn may_take(&mut self, page: u64) -> bool {
         if !self.stacks && !self.locks {
             return true;
         }
         if self.pages.contains(&page) {
             return false;
         }
-        let mut bytes = [0; PAGE as usize + 2 * LOCK];
-        let own = LOCK..LOCK + PAGE as usize;
+        let mut bytes = [0; PAGE as usize + 2 * PTHREAD_MUTEX_SIZE];
+        let own = PTHREAD_MUTEX_SIZE..PTHREAD_MUTEX_SIZE + PAGE as usize;
         if self
             .memory
             .read_exact_at(&mut bytes[own.clone()], page)
@@ -88,9 +88,14 @@ impl Needed {
         let mut needed = holds_thread(&bytes[own]);
         if self.locks && !needed {
             // Locks may reach into it and out of it; what cannot be read holds none.
-            let (before, after) = (page.wrapping_sub(LOCK as u64), page.wrapping_add(PAGE));
-            let _ = self.memory.read_exact_at(&mut bytes[..LOCK], before);
-            let behind = LOCK + PAGE as usize;
+            let (before, after) = (
+                page.wrapping_sub(PTHREAD_MUTEX_SIZE as u64),
+                page.wrapping_add(PAGE),
+            );
+            let _ = self
+                .memory
+                .read_exact_at(&mut bytes[..PTHREAD_MUTEX_SIZE], before);
+            let behind = PTHREAD_MUTEX_SIZE + PAGE as usize;
             let _ = self.memory.read_exact_at(&mut bytes[behind..], after);
             needed = holds_lock(&bytes);
         }
@@ -101,12 +106,12 @@ impl Needed {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let found = bytes.get(at..).and_then(|b| b.first_chunk::<8>());
     u64::from_le_bytes(found.copied().unwrap_or_default())
 }
 
-fn half(bytes: &[u8], at: usize) -> u32 {
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let found = bytes.get(at..).and_then(|b| b.first_chunk::<4>());
     u32::from_le_bytes(found.copied().unwrap_or_default())
 }
@@ -121,34 +126,34 @@ fn is_address(word: u64) -> bool {
 /// of locks and the offset that is the same for all.
 fn holds_thread(page: &[u8]) -> bool {
     let mut lines = page.chunks_exact(64);
-    lines.any(|line| word(line, 40) == OFFSET && is_address(word(line, 32)))
+    lines.any(|line| read_u64(line, 40) == FUTEX_OFFSET && is_address(read_u64(line, 32)))
 }
 
 /// Whether there is a lock, held or not, whose owner's end is told.
 fn holds_lock(bytes: &[u8]) -> bool {
-    let mut starts = (0..bytes.len() - LOCK)
+    let mut starts = (0..bytes.len() - PTHREAD_MUTEX_SIZE)
         .step_by(8)
-        .map(|at| &bytes[at..at + LOCK]);
+        .map(|at| &bytes[at..at + PTHREAD_MUTEX_SIZE]);
     starts.any(|lock| {
-        let kind = half(lock, 16);
-        let is_robust = kind & ROBUST != 0 && kind & !KIND == 0;
-        let owner = half(lock, 0) & 0x3fff_ffff;
+        let kind = read_u32(lock, 16);
+        let is_robust = kind & PTHREAD_MUTEX_ROBUST_NORMAL_NP != 0 && kind & !MUTEX_KIND_MASK == 0;
+        let owner = read_u32(lock, 0) & 0x3fff_ffff;
         // Nobody's, or of who holds it, in whose list it is.
-        let (next, before) = (word(lock, 32), word(lock, 24));
+        let (next, before) = (read_u64(lock, 32), read_u64(lock, 24));
         let is_held = owner != 0 && is_address(next) && is_address(before);
         let is_free = owner == 0 && next == 0 && before == 0;
-        is_robust && half(lock, 8) == owner && (is_held || is_free)
+        is_robust && read_u32(lock, 8) == owner && (is_held || is_free)
     })
 }
 
 /// Whether threads hold locks, or perhaps do.
 fn are_held(pid: Pid, lists: &[u64]) -> bool {
-    let mut words = vec![0u8; HEAD * RANGES.min(lists.len())];
-    lists.chunks(RANGES).any(|some| {
-        let bytes = HEAD * some.len();
+    let mut words = vec![0u8; ROBUST_LIST_HEAD_SIZE * IOV_MAX.min(lists.len())];
+    lists.chunks(IOV_MAX).any(|some| {
+        let bytes = ROBUST_LIST_HEAD_SIZE * some.len();
         let remote = |&list: &u64| RemoteIoVec {
             base: usize::try_from(list).unwrap_or(0),
-            len: HEAD,
+            len: ROBUST_LIST_HEAD_SIZE,
         };
         let remote: Vec<RemoteIoVec> = some.iter().map(remote).collect();
         let mut local = [IoSliceMut::new(&mut words[..bytes])];
@@ -156,8 +161,9 @@ fn are_held(pid: Pid, lists: &[u64]) -> bool {
         let read = read.unwrap_or(0);
         // An empty list leads back to itself. One that cannot be read is of a thread that
         // ended.
-        let heads = words[..read].chunks_exact(HEAD).zip(some);
-        let mut held = heads.map(|(head, &list)| word(head, 0) != list || word(head, 16) != 0);
+        let heads = words[..read].chunks_exact(ROBUST_LIST_HEAD_SIZE).zip(some);
+        let mut held =
+            heads.map(|(head, &list)| read_u64(head, 0) != list || read_u64(head, 16) != 0);
         held.any(|held| held)
     })
 }
@@ -177,21 +183,21 @@ mod tests {
     #[test]
     fn threads_are_known_by_the_heads_of_their_lists() {
         let own = nix::unistd::gettid().as_raw();
-        let list = hither_sys::inject::robust_list(own)
+        let list = hither_sys::inject::robust_list_address(own)
             .expect("a thread")
             .expect("a list");
         let page = list / PAGE * PAGE;
-        let mut needed = Needed::new(std::process::id().cast_signed()).expect("memory");
-        assert!(needed.spares(page), "nobody looks");
+        let mut needed = ExitPages::new(std::process::id().cast_signed()).expect("memory");
+        assert!(needed.may_take(page), "nobody looks");
         needed.beware_of_stacks();
-        assert!(!needed.spares(page));
+        assert!(!needed.may_take(page));
         assert!(needed.pages.contains(&page));
-        needed.keep(|_| false);
+        needed.retain_open(|_| false);
         assert!(needed.pages.is_empty());
         // Not there at all.
-        assert!(!needed.spares(PAGE));
+        assert!(!needed.may_take(PAGE));
         let other = vec![7u8; 4 * PAGE as usize];
-        assert!(needed.spares((other.as_ptr().addr() as u64).next_multiple_of(PAGE)));
+        assert!(needed.may_take((other.as_ptr().addr() as u64).next_multiple_of(PAGE)));
     }
 
     #[test]
@@ -199,11 +205,17 @@ mod tests {
         let check = |words: &[(usize, u64)], expected: bool| {
             assert_eq!(holds_thread(&bytes(words, 4096)), expected, "{words:?}");
         };
-        check(&[(64 + 32, 0x7f00_0000_1060), (64 + 40, OFFSET)], true);
+        check(
+            &[(64 + 32, 0x7f00_0000_1060), (64 + 40, FUTEX_OFFSET)],
+            true,
+        );
         // Numbers.
-        check(&[(64 + 32, OFFSET), (64 + 40, OFFSET)], false);
-        check(&[(64 + 32, 3), (64 + 40, OFFSET)], false);
-        check(&[(64 + 24, 0x7f00_0000_1060), (64 + 32, OFFSET)], false);
+        check(&[(64 + 32, FUTEX_OFFSET), (64 + 40, FUTEX_OFFSET)], false);
+        check(&[(64 + 32, 3), (64 + 40, FUTEX_OFFSET)], false);
+        check(
+            &[(64 + 24, 0x7f00_0000_1060), (64 + 32, FUTEX_OFFSET)],
+            false,
+        );
         check(&[], false);
     }
 
@@ -251,9 +263,9 @@ mod tests {
             }
             assert_eq!(are_held(own, &[at]), expected, "{head:?}");
         };
-        check([u64::MAX, OFFSET, 0], false);
-        check([u64::MAX, OFFSET, 4096], true);
-        check([4096, OFFSET, 0], true);
+        check([u64::MAX, FUTEX_OFFSET, 0], false);
+        check([u64::MAX, FUTEX_OFFSET, 4096], true);
+        check([4096, FUTEX_OFFSET, 0], true);
         assert!(!are_held(own, &[]));
         assert!(!are_held(own, &[PAGE]));
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 #[cfg(not(test))]
 use hither_sys::process;
-use hither_sys::ptrace::{Event, Until};
+use hither_sys::ptrace::{ResumeMode, TraceeEvent};
 use hither_sys::{inject as sys, launch, ptrace};
 use nix::libc;
 #[cfg(not(test))]
@@ -22,11 +22,11 @@ use nix::sys::signal::SigSet;
 use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
 use nix::sys::wait::waitpid;
 
-use super::agent_fitness::Unfit;
-use super::protocol::Purpose;
+use super::agent_fitness::AgentRefusal;
+use super::protocol::AgentPurpose;
 use super::{protocol, PAGE};
 use crate::follow::procfs;
-use crate::follow::remote_syscall::{Borrowed, Vdso};
+use crate::follow::remote_syscall::{BorrowedThread, Vdso};
 use hither_sys::{Pid, Tid};
 
 /// The agent's code, which `build.rs` makes of `tracer/agent`.
@@ -38,31 +38,31 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// What a reason begins with that may be gone in a while.
 const PERHAPS: &str = "for now: ";
 /// Of user code in 64 bits; the other is of 32.
-const CS_64: u64 = 0x33;
+const USER_CS: u64 = 0x33;
 
 /// An injection that is under way.
 #[derive(Debug)]
-pub struct Injection {
+pub struct AgentInjection {
     result: PipeReader,
     helper: Option<nix::unistd::Pid>,
 }
 
-impl Injection {
+impl AgentInjection {
     /// Begins it.
     ///
     /// # Errors
     /// When the kernel makes no process or pipe.
-    pub fn begin(pid: Pid, purpose: Purpose) -> io::Result<Injection> {
+    pub fn begin(pid: Pid, purpose: AgentPurpose) -> io::Result<AgentInjection> {
         let (theirs, ours) = io::pipe()?;
         let helper = split_off(pid, purpose, ours)?;
-        Ok(Injection {
+        Ok(AgentInjection {
             result: theirs,
             helper,
         })
     }
 
     /// The agent's thread, or why there is none; `None` while that is not known.
-    pub fn outcome(&mut self) -> Option<Result<Tid, Unfit>> {
+    pub fn outcome(&mut self) -> Option<Result<Tid, AgentRefusal>> {
         use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
         let mut ready = [PollFd::new(self.result.as_fd(), PollFlags::POLLIN)];
         if !poll(&mut ready, PollTimeout::ZERO).is_ok_and(|count| count > 0) {
@@ -72,11 +72,11 @@ impl Injection {
         let _ = self.result.read_to_string(&mut line);
         self.helper.map(|helper| waitpid(helper, None));
         Some(line.parse().map_err(|_| match line.strip_prefix(PERHAPS) {
-            Some(reason) => Unfit::Perhaps(reason.to_owned()),
+            Some(reason) => AgentRefusal::Perhaps(reason.to_owned()),
             None if line.is_empty() => {
-                Unfit::Now("the process that was to do it was killed".to_owned())
+                AgentRefusal::Now("the process that was to do it was killed".to_owned())
             }
-            None => Unfit::Now(line),
+            None => AgentRefusal::Now(line),
         }))
     }
 }
@@ -85,13 +85,13 @@ impl Injection {
 #[cfg(not(test))]
 fn split_off(
     pid: Pid,
-    purpose: Purpose,
+    purpose: AgentPurpose,
     ours: io::PipeWriter,
 ) -> io::Result<Option<nix::unistd::Pid>> {
     let helper = process::fork_off(|| {
         let _ = SigSet::all().thread_block();
         let _ = nix::sys::prctl::set_name(c"hither-injector");
-        if launch::let_go(&[ours.as_raw_fd()]).is_ok() {
+        if launch::release_inherited_files(&[ours.as_raw_fd()]).is_ok() {
             say(pid, purpose, &ours);
         }
         0
@@ -103,7 +103,7 @@ fn split_off(
 #[cfg(test)]
 fn split_off(
     pid: Pid,
-    purpose: Purpose,
+    purpose: AgentPurpose,
     ours: io::PipeWriter,
 ) -> io::Result<Option<nix::unistd::Pid>> {
     std::thread::spawn(move || say(pid, purpose, &ours));
@@ -111,7 +111,7 @@ fn split_off(
 }
 
 /// Does it and says what came of it.
-fn say(pid: Pid, purpose: Purpose, mut pipe: &io::PipeWriter) {
+fn say(pid: Pid, purpose: AgentPurpose, mut pipe: &io::PipeWriter) {
     let line = match put_into(pid, purpose) {
         Ok(tid) => tid.to_string(),
         Err(error) if is_for_now(&error) => format!("{PERHAPS}{error}"),
@@ -120,10 +120,10 @@ fn say(pid: Pid, purpose: Purpose, mut pipe: &io::PipeWriter) {
     let _ = pipe.write_all(line.as_bytes());
 }
 
-fn put_into(pid: Pid, purpose: Purpose) -> io::Result<Tid> {
-    launch::be_prompt();
+fn put_into(pid: Pid, purpose: AgentPurpose) -> io::Result<Tid> {
+    launch::request_short_slice();
     let mut why = cannot();
-    for tid in procfs::threads(pid).into_iter().take(8) {
+    for tid in procfs::thread_ids(pid).into_iter().take(8) {
         match through(pid, tid, purpose) {
             Ok(memory) => return memory.wait(),
             Err(error) if is_for_now(&error) => why = error,
@@ -143,14 +143,14 @@ fn is_for_now(error: &io::Error) -> bool {
 }
 
 /// What the agent was given.
-struct Given {
+struct AgentSetup {
     memory: File,
     /// Of its data.
     data: u64,
     tid: Tid,
 }
 
-impl Given {
+impl AgentSetup {
     /// Waits for the agent to have its pipes.
     fn wait(&self) -> io::Result<Tid> {
         let (began, mut granted) = (Instant::now(), 0);
@@ -191,9 +191,9 @@ impl Given {
 
 /// Does for the agent what its program may not and we may.
 fn grant(agent: Tid, what: i32) -> io::Result<()> {
-    let theirs = sys::descriptor(agent, protocol::FAULTS)?;
+    let theirs = sys::copy_descriptor(agent, protocol::FAULTS)?;
     if what != protocol::ASKS_DEVICE {
-        return sys::enable(theirs.as_fd(), protocol::FEATURES);
+        return sys::enable_uffd_features(theirs.as_fd(), protocol::FEATURES);
     }
     let mut device = File::options();
     let device = device.read(true).write(true).open("/dev/userfaultfd")?;
@@ -205,8 +205,8 @@ fn grant(agent: Tid, what: i32) -> io::Result<()> {
 }
 
 /// Does it through one thread.
-fn through(pid: Pid, tid: Tid, purpose: Purpose) -> io::Result<Given> {
-    sys::seize(tid)?;
+fn through(pid: Pid, tid: Tid, purpose: AgentPurpose) -> io::Result<AgentSetup> {
+    sys::seize_thread(tid)?;
     stop(pid, tid)?;
     let entrance = entrance(pid, tid);
     if entrance.is_err() {
@@ -214,7 +214,7 @@ fn through(pid: Pid, tid: Tid, purpose: Purpose) -> io::Result<Given> {
     }
     let (memory, syscall) = entrance?;
     let mut queue = VecDeque::new();
-    let mut thread = Borrowed::take(tid, syscall, &mut queue)?;
+    let mut thread = BorrowedThread::borrow(tid, syscall, &mut queue)?;
     let made = calls(&mut thread, &memory, purpose);
     // From here on it must be let go as it was, come what may.
     let back = thread.give_back(true);
@@ -222,7 +222,7 @@ fn through(pid: Pid, tid: Tid, purpose: Purpose) -> io::Result<Given> {
     let (data, agent) = made?;
     gone?;
     let agent = thread_of(pid, agent).ok_or_else(|| io::Error::other("it did not begin"))?;
-    Ok(Given {
+    Ok(AgentSetup {
         memory,
         data,
         tid: agent,
@@ -237,7 +237,7 @@ fn entrance(pid: Pid, tid: Tid) -> io::Result<(File, u64)> {
         return Err(cannot());
     }
     let memory = open_memory(pid)?;
-    let syscall = vdso(pid).zip(Vdso::read().syscall());
+    let syscall = vdso(pid).zip(Vdso::read().syscall_offset());
     let syscall = syscall.ok_or_else(|| io::Error::other("it has no vdso"))?;
     Ok((memory, syscall.0 + syscall.1))
 }
@@ -262,7 +262,7 @@ fn vdso(pid: Pid) -> Option<u64> {
 /// The thread that has this id where the process itself is: elsewhere it may have another
 /// (pid_namespaces(7)).
 fn thread_of(pid: Pid, inner: Tid) -> Option<Tid> {
-    procfs::threads(pid).into_iter().find(|&tid| {
+    procfs::thread_ids(pid).into_iter().find(|&tid| {
         let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"));
         let status = status.unwrap_or_default();
         let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
@@ -279,26 +279,28 @@ fn stop(pid: Pid, tid: Tid) -> io::Result<()> {
     while began.elapsed() < PATIENCE {
         match ptrace::wait(Some(tid), false)? {
             None => std::thread::sleep(PAUSE),
-            Some((_, Event::Trap)) => {
-                if ptrace::registers(tid)?.cs != CS_64 {
+            Some((_, TraceeEvent::Trap)) => {
+                if ptrace::registers(tid)?.cs != USER_CS {
                     sys::detach(tid, 0)?;
                     return Err(io::Error::other("it is a 32-bit program"));
                 }
                 if !is_in_sequence(pid, tid) {
                     return Ok(());
                 }
-                ptrace::resume(tid, Until::Event, 0)?;
+                ptrace::resume(tid, ResumeMode::Cont, 0)?;
                 std::thread::sleep(PAUSE);
                 ptrace::interrupt(tid)?;
             }
-            Some((_, Event::Signal(signal))) => ptrace::resume(tid, Until::Event, signal)?,
+            Some((_, TraceeEvent::Signal(signal))) => {
+                ptrace::resume(tid, ResumeMode::Cont, signal)?
+            }
             // The process is stopped: no time to disturb it.
-            Some((_, Event::GroupStop(_))) => {
+            Some((_, TraceeEvent::GroupStop(_))) => {
                 ptrace::listen(tid)?;
                 return Err(cannot());
             }
-            Some((_, Event::Exited(_) | Event::Killed(_))) => return Err(cannot()),
-            Some(_) => ptrace::resume(tid, Until::Event, 0)?,
+            Some((_, TraceeEvent::Exited(_) | TraceeEvent::Killed(_))) => return Err(cannot()),
+            Some(_) => ptrace::resume(tid, ResumeMode::Cont, 0)?,
         }
     }
     Err(cannot())
@@ -307,7 +309,7 @@ fn stop(pid: Pid, tid: Tid) -> io::Result<()> {
 /// Whether the thread is in a restartable sequence (rseq(2)), which the kernel would have to
 /// see interrupted and, as we take the thread elsewhere, would not.
 fn is_in_sequence(pid: Pid, tid: Tid) -> bool {
-    let Ok(Some(at)) = sys::rseq(tid) else {
+    let Ok(Some(at)) = sys::rseq_address(tid) else {
         return false;
     };
     // struct rseq: cpu_id_start, cpu_id, rseq_cs.
@@ -317,9 +319,13 @@ fn is_in_sequence(pid: Pid, tid: Tid) -> bool {
 }
 
 /// Maps the agent's memory, writes its code and makes its thread. Returns where its data is.
-fn calls(thread: &mut Borrowed, memory: &File, purpose: Purpose) -> io::Result<(u64, Tid)> {
+fn calls(
+    thread: &mut BorrowedThread,
+    memory: &File,
+    purpose: AgentPurpose,
+) -> io::Result<(u64, Tid)> {
     let mut call = |number: libc::c_long, arguments: [u64; 6]| {
-        let got = thread.call(number, arguments)?;
+        let got = thread.make_syscall(number, arguments)?;
         match i32::try_from(-got) {
             Ok(error @ 1..4096) => Err(io::Error::from_raw_os_error(error)),
             _ => Ok(got.cast_unsigned()),
@@ -334,7 +340,7 @@ fn calls(thread: &mut Borrowed, memory: &File, purpose: Purpose) -> io::Result<(
     let mut made = || {
         memory.write_all_at(CODE, base)?;
         memory.write_all_at(
-            &protocol::purpose(purpose).to_le_bytes(),
+            &protocol::purpose_code(purpose).to_le_bytes(),
             base + code + protocol::PURPOSE,
         )?;
         let forked = libc::MADV_DONTFORK as u64;
@@ -358,7 +364,7 @@ fn calls(thread: &mut Borrowed, memory: &File, purpose: Purpose) -> io::Result<(
             .ok_or_else(|| io::Error::from_raw_os_error(-(got as i32)))
     });
     if tid.is_err() {
-        let _ = thread.call(libc::SYS_munmap, [base, length, 0, 0, 0, 0]);
+        let _ = thread.make_syscall(libc::SYS_munmap, [base, length, 0, 0, 0, 0]);
     }
     Ok((base + code, tid?))
 }
@@ -366,14 +372,14 @@ fn calls(thread: &mut Borrowed, memory: &File, purpose: Purpose) -> io::Result<(
 /// Lets a thread go that stops once more on its way out of the kernel, so that whatever
 /// system call it was in starts again as it always does.
 fn let_go(tid: Tid) -> io::Result<()> {
-    ptrace::resume(tid, Until::Event, 0)?;
+    ptrace::resume(tid, ResumeMode::Cont, 0)?;
     loop {
         match ptrace::wait(Some(tid), true)? {
-            Some((_, Event::Trap)) => return sys::detach(tid, 0),
-            Some((_, Event::Signal(signal))) => return sys::detach(tid, signal),
-            Some((_, Event::GroupStop(_))) => return sys::detach(tid, 0),
-            Some((_, Event::Exited(_) | Event::Killed(_))) | None => return Ok(()),
-            Some(_) => ptrace::resume(tid, Until::Event, 0)?,
+            Some((_, TraceeEvent::Trap)) => return sys::detach(tid, 0),
+            Some((_, TraceeEvent::Signal(signal))) => return sys::detach(tid, signal),
+            Some((_, TraceeEvent::GroupStop(_))) => return sys::detach(tid, 0),
+            Some((_, TraceeEvent::Exited(_) | TraceeEvent::Killed(_))) | None => return Ok(()),
+            Some(_) => ptrace::resume(tid, ResumeMode::Cont, 0)?,
         }
     }
 }

@@ -11,7 +11,7 @@ use hither_sys::Pid;
 
 /// A mapping as /proc/PID/smaps tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mapping {
+pub struct SmapsEntry {
     pub range: Range<u64>,
     /// `rw-p`
     rights: String,
@@ -25,20 +25,20 @@ pub struct Mapping {
 }
 
 /// Reads them all.
-pub fn read(pid: Pid) -> Vec<Mapping> {
+pub fn read(pid: Pid) -> Vec<SmapsEntry> {
     let text = fs::read(format!("/proc/{pid}/smaps")).unwrap_or_default();
     parse(&String::from_utf8_lossy(&text))
 }
 
-fn parse(text: &str) -> Vec<Mapping> {
-    let mut all: Vec<Mapping> = Vec::new();
+fn parse(text: &str) -> Vec<SmapsEntry> {
+    let mut all: Vec<SmapsEntry> = Vec::new();
     for line in text.lines() {
         let Some((first, rest)) = line.split_once(' ') else {
             continue;
         };
         let rest = rest.trim();
         let Some(field) = first.strip_suffix(':') else {
-            all.extend(head(first, rest));
+            all.extend(parse_header(first, rest));
             continue;
         };
         let Some(mapping) = all.last_mut() else {
@@ -59,18 +59,18 @@ fn parse(text: &str) -> Vec<Mapping> {
 }
 
 /// `7f00-7f80 rw-p 00001000 fe:00 1234      /usr/lib/x.so`
-fn head(range: &str, rest: &str) -> Option<Mapping> {
+fn parse_header(range: &str, rest: &str) -> Option<SmapsEntry> {
     let (start, end) = range.split_once('-')?;
     let hex = |text| u64::from_str_radix(text, 16).ok();
     let mut fields = rest.splitn(5, ' ').map(str::trim);
     let rights = fields.next()?.to_owned();
     let inode = fields.nth(2)?.parse().ok()?;
-    Some(Mapping {
+    Some(SmapsEntry {
         range: hex(start)?..hex(end)?,
         rights,
         inode,
         path: fields.next().unwrap_or_default().to_owned(),
-        ..Mapping::default()
+        ..SmapsEntry::default()
     })
 }
 
@@ -80,9 +80,9 @@ const FULL: f64 = 0.25;
 /// Smaller ones are not worth it.
 const LEAST: u64 = 4 * PAGE;
 
-impl Mapping {
+impl SmapsEntry {
     /// Whether pages of it may be taken, `before` being the mapping before it.
-    fn is_fit(&self, before: Option<&Mapping>, executable: u64) -> bool {
+    fn is_fit(&self, before: Option<&SmapsEntry>, executable: u64) -> bool {
         let has = |flag: &str| self.flags.iter().any(|f| f == flag);
         let plain = self.rights == "rw-p" && self.inode == 0;
         let named = !self.path.is_empty() && self.path != "[heap]";
@@ -141,12 +141,12 @@ pub fn is_memory(path: &str) -> bool {
 }
 
 /// Bytes of private memory that are in huge pages.
-pub fn huge(all: &[Mapping]) -> u64 {
+pub fn huge_page_bytes(all: &[SmapsEntry]) -> u64 {
     all.iter().map(|mapping| mapping.huge).sum()
 }
 
 /// Those that pages may be taken of.
-pub fn fit(all: &[Mapping], executable: u64) -> Vec<Mapping> {
+pub fn movable(all: &[SmapsEntry], executable: u64) -> Vec<SmapsEntry> {
     let before = std::iter::once(None).chain(all.iter().map(Some));
     let fit = all.iter().zip(before);
     let fit = fit.filter(|(m, before)| m.is_fit(*before, executable));
@@ -155,9 +155,9 @@ pub fn fit(all: &[Mapping], executable: u64) -> Vec<Mapping> {
 
 /// Whether hardware may reach into memory of the process by itself: drivers look for pages
 /// in ways that cannot wait.
-pub fn has_devices(all: &[Mapping]) -> bool {
+pub fn has_devices(all: &[SmapsEntry]) -> bool {
     let harmless = ["/dev/shm/", "/dev/zero", "/dev/hugepages/", "/dev/null"];
-    let of_device = |m: &&Mapping| m.path.starts_with("/dev/");
+    let of_device = |m: &&SmapsEntry| m.path.starts_with("/dev/");
     let mut devices = all.iter().filter(of_device);
     devices.any(|m| !harmless.iter().any(|start| m.path.starts_with(start)))
 }
@@ -191,7 +191,7 @@ mod tests {
             20,
             "rd wr ac",
         ));
-        let expected = Mapping {
+        let expected = SmapsEntry {
             range: 0x7000..0xf000,
             rights: "rw-p".to_owned(),
             inode: 12,
@@ -207,7 +207,7 @@ mod tests {
     fn only_plain_private_memory_is_fit() {
         let check = |rights, inode, path, kilobytes, flags, expected: bool| {
             let all = parse(&smaps(0x7000, rights, inode, path, kilobytes, flags));
-            assert_eq!(fit(&all, 0).len(), usize::from(expected), "{all:?}");
+            assert_eq!(movable(&all, 0).len(), usize::from(expected), "{all:?}");
         };
         let plain = "rd wr mr mw me ac";
         check("rw-p", 0, "", 32, plain, true);
@@ -230,9 +230,9 @@ mod tests {
         let file = smaps(0x7000, "rw-p", 5, "/lib/libc.so", 32, plain);
         let after = smaps(0xf000, "rw-p", 0, "", 32, plain);
         let all = parse(&(file + &after));
-        assert_eq!(fit(&all, 0), []);
+        assert_eq!(movable(&all, 0), []);
         // The program's own are.
-        assert_eq!(fit(&all, 5).len(), 1);
+        assert_eq!(movable(&all, 5).len(), 1);
         assert!(!has_devices(&all));
         let device = smaps(0x20000, "rw-s", 3, "/dev/nvidia0", 0, plain);
         assert!(has_devices(&parse(&device)));

@@ -3,7 +3,7 @@ use hither_profile::Nanos;
 
 /// What the agent is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum AgentPurpose {
     /// To move pages, as long as hither runs.
     Moves,
     /// To make a userfaultfd for hither, and leave.
@@ -29,15 +29,15 @@ pub const PURPOSE: u64 = 16;
 pub const GRANTED: u64 = 24;
 pub const ASKS_DEVICE: i32 = 1;
 /// Of its userfaultfd.
-pub const FEATURES: u64 = hither_sys::inject::AGENT;
+pub const FEATURES: u64 = hither_sys::inject::AGENT_UFFD_FEATURES;
 const MOVES: u32 = 0;
 const LENDS: u32 = 1;
 
 /// What is written there.
-pub fn purpose(purpose: Purpose) -> u32 {
+pub fn purpose_code(purpose: AgentPurpose) -> u32 {
     match purpose {
-        Purpose::Moves => MOVES,
-        Purpose::Lends => LENDS,
+        AgentPurpose::Moves => MOVES,
+        AgentPurpose::Lends => LENDS,
     }
 }
 
@@ -45,7 +45,7 @@ pub const ORDER: usize = 32;
 pub const REPORT: usize = 72;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum AgentOrder {
     Go,
     Open { address: u64, length: u64 },
     Close { address: u64, length: u64 },
@@ -57,14 +57,14 @@ const OPEN: u32 = 2;
 const CLOSE: u32 = 3;
 const TAKE: u32 = 4;
 
-impl Order {
+impl AgentOrder {
     #[must_use]
-    pub fn bytes(&self) -> [u8; ORDER] {
+    pub fn encode(&self) -> [u8; ORDER] {
         let (kind, address, length, at) = match *self {
-            Order::Go => (GO, MAGIC, VERSION, 0),
-            Order::Open { address, length } => (OPEN, address, length, 0),
-            Order::Close { address, length } => (CLOSE, address, length, 0),
-            Order::Take { address, at } => (TAKE, address, super::PAGE, at),
+            AgentOrder::Go => (GO, MAGIC, VERSION, 0),
+            AgentOrder::Open { address, length } => (OPEN, address, length, 0),
+            AgentOrder::Close { address, length } => (CLOSE, address, length, 0),
+            AgentOrder::Take { address, at } => (TAKE, address, super::PAGE, at),
         };
         let mut bytes = [0; ORDER];
         for (at, word) in [(0, u64::from(kind)), (8, address), (16, length), (24, at)] {
@@ -76,7 +76,7 @@ impl Order {
 
 /// Why a region is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum CloseReason {
     Ordered,
     Removed,
     Gone,
@@ -84,7 +84,7 @@ pub enum Closed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum AgentReport {
     Hello {
         magic: u64,
         version: u64,
@@ -98,14 +98,14 @@ pub enum News {
     Closed {
         address: u64,
         length: u64,
-        why: Closed,
+        why: CloseReason,
     },
     Counts,
 }
 
 /// Since the agent's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct AgentCounts {
     pub taken: u64,
     pub back: u64,
     pub unused: u64,
@@ -117,7 +117,7 @@ pub struct Counts {
 
 /// Reads a report; `None` of a kind that is not known.
 #[must_use]
-pub fn report(bytes: &[u8; REPORT]) -> Option<(News, Counts)> {
+pub fn decode_report(bytes: &[u8; REPORT]) -> Option<(AgentReport, AgentCounts)> {
     let word = |at: usize| {
         let bytes = bytes[8 * at..8 * at + 8].try_into().unwrap_or_default();
         u64::from_le_bytes(bytes)
@@ -125,29 +125,29 @@ pub fn report(bytes: &[u8; REPORT]) -> Option<(News, Counts)> {
     let error = (word(0) >> 32) as u32 as i32;
     let (address, length) = (word(1), word(2));
     let news = match word(0) as u32 {
-        1 => News::Hello {
+        1 => AgentReport::Hello {
             magic: address,
             version: length,
         },
-        2 => News::Opened {
+        2 => AgentReport::Opened {
             address,
             length,
             error,
         },
-        3 => News::Closed {
+        3 => AgentReport::Closed {
             address,
             length,
             why: match error {
-                0 => Closed::Ordered,
-                1 => Closed::Removed,
-                2 => Closed::Gone,
-                _ => Closed::Filling,
+                0 => CloseReason::Ordered,
+                1 => CloseReason::Removed,
+                2 => CloseReason::Gone,
+                _ => CloseReason::Filling,
             },
         },
-        4 => News::Counts,
+        4 => AgentReport::Counts,
         _ => return None,
     };
-    let counts = Counts {
+    let counts = AgentCounts {
         taken: word(3),
         back: word(4),
         unused: word(5),
@@ -226,7 +226,7 @@ mod tests {
         for (at, word) in words.iter().enumerate() {
             bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
         }
-        let counts = Counts {
+        let counts = AgentCounts {
             taken: 10,
             back: 9,
             unused: 8,
@@ -234,13 +234,13 @@ mod tests {
             natural: 6,
             time: 5,
         };
-        let closed = News::Closed {
+        let closed = AgentReport::Closed {
             address: 0x7000,
             length: 0x2000,
-            why: Closed::Removed,
+            why: CloseReason::Removed,
         };
-        assert_eq!(report(&bytes), Some((closed, counts)));
+        assert_eq!(decode_report(&bytes), Some((closed, counts)));
         bytes[0] = 99;
-        assert_eq!(report(&bytes), None);
+        assert_eq!(decode_report(&bytes), None);
     }
 }

@@ -9,11 +9,11 @@ use std::os::fd::AsFd;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::connection;
-use crate::auto::address_spaces::Memory;
-use crate::auto::sampler::page_move::Mover;
-use crate::auto::sampler::write_protect::WriteProtect;
-use crate::auto::sampler::{Kind, Sampler, View};
-use crate::auto::thread_table::Roster;
+use crate::auto::address_spaces::AddressSpaces;
+use crate::auto::sampler::page_move::MoveSampler;
+use crate::auto::sampler::write_protect::WriteProtectSampler;
+use crate::auto::sampler::{FaultSampler, MemoryKind, SamplerContext};
+use crate::auto::thread_table::ThreadTable;
 use crate::follow::procfs;
 use hither_sys::{Cpu, Pid};
 
@@ -42,9 +42,9 @@ fn start(folder: &Path, seconds: &str, letters: &str) -> Child {
 }
 
 /// Samples a program until it ends, `rate` pages every 2 ms. Returns how many were taken.
-fn torment(program: &mut Child, sampler: &mut dyn Sampler, rate: u32) -> u64 {
+fn torment(program: &mut Child, sampler: &mut dyn FaultSampler, rate: u32) -> u64 {
     let pid = Pid::try_from(program.id()).expect("pid");
-    let memory = Memory::default();
+    let memory = AddressSpaces::default();
     let began = Instant::now();
     // Not by waiting for it: that would take the news of its stops from whoever injects.
     let end = hither_sys::process::pidfd(nix::unistd::Pid::from_raw(pid)).expect("pidfd");
@@ -55,33 +55,33 @@ fn torment(program: &mut Child, sampler: &mut dyn Sampler, rate: u32) -> u64 {
     let mut rounds = 0;
     while !has_ended() {
         assert!(began.elapsed() < Duration::from_secs(60), "it hangs");
-        let mut roster = Roster::default();
-        roster.look_at_the_clock();
-        for tid in procfs::threads(pid) {
-            roster.seen(tid, pid, Cpu(0));
+        let mut roster = ThreadTable::default();
+        roster.read_clock();
+        for tid in procfs::thread_ids(pid) {
+            roster.find_or_add(tid, pid, Cpu(0));
         }
         // Those that began and ended meanwhile are told of, too.
         for _ in 0..rounds {
-            roster.started(i32::MAX, pid, 0);
+            roster.thread_started(i32::MAX, pid, 0);
         }
-        roster.ended(i32::MAX);
+        roster.thread_ended(i32::MAX);
         rounds += 1;
-        let view = View {
+        let view = SamplerContext {
             picks: &[],
-            memory: &memory,
-            roster: &roster,
+            address_spaces: &memory,
+            threads: &roster,
             extra: 0,
         };
-        sampler.take(rate, &view).expect("take");
+        sampler.take_pages(rate, &view).expect("take");
         std::thread::sleep(Duration::from_millis(2));
     }
-    println!("{} taken; {:?}", sampler.taken(), sampler.note());
-    sampler.taken()
+    println!("{} taken; {:?}", sampler.pages_taken(), sampler.note());
+    sampler.pages_taken()
 }
 
 fn check(letters: &str, least: u64) {
     if let Some(folder) = folder() {
-        let mut mover = Mover::new().expect("a sampler");
+        let mut mover = MoveSampler::new().expect("a sampler");
         check_with(&mut mover, folder.path(), letters, least);
     }
 }
@@ -89,7 +89,7 @@ fn check(letters: &str, least: u64) {
 /// On a machine that is busy with other things few pages may be taken of a run.
 const RUNS: usize = 5;
 
-fn check_with(sampler: &mut dyn Sampler, folder: &Path, letters: &str, least: u64) {
+fn check_with(sampler: &mut dyn FaultSampler, folder: &Path, letters: &str, least: u64) {
     for _ in 0..RUNS {
         let mut program = start(folder, "4", letters);
         let taken = torment(&mut program, sampler, 100);
@@ -102,7 +102,7 @@ fn check_with(sampler: &mut dyn Sampler, folder: &Path, letters: &str, least: u6
             return;
         }
     }
-    panic!("{} pages taken in {RUNS} runs", sampler.taken());
+    panic!("{} pages taken in {RUNS} runs", sampler.pages_taken());
 }
 
 #[test]
@@ -173,8 +173,8 @@ fn all_at_once() {
 
 #[test]
 fn all_at_once_with_pages_protected() {
-    let kinds = [Kind::Private, Kind::Shared];
-    match (WriteProtect::new(&kinds), folder()) {
+    let kinds = [MemoryKind::Private, MemoryKind::Shared];
+    match (WriteProtectSampler::new(&kinds), folder()) {
         (Ok(mut sampler), Some(folder)) => {
             check_with(&mut sampler, folder.path(), "aarrpfkxmvdlhtsr", 500);
         }

@@ -13,16 +13,16 @@ use ratatui::text::{Line as Text, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Sparkline, Table};
 use ratatui::Frame;
 
-use super::State;
-use crate::auto::event_log::ThreadNow;
-use crate::cli::style::{clean, count, Style};
+use super::TopState;
+use crate::auto::event_log::ThreadSnapshot;
+use crate::cli::style::{count, strip_control_characters, TerminalStyle};
 
 /// Intervals of 100 ms in a second.
 const SECOND: usize = 10;
 /// Intervals over which the remote share is taken.
 const WINDOW: usize = 50;
 
-pub fn draw(frame: &mut Frame, state: &State, style: Style) {
+pub fn draw(frame: &mut Frame, state: &TopState, style: TerminalStyle) {
     let area = frame.area();
     let written = match &state.written {
         Some(lines) if area.height >= 24 => (lines.len() as u16).clamp(1, 5) + 1,
@@ -58,7 +58,7 @@ pub fn draw(frame: &mut Frame, state: &State, style: Style) {
     }
 }
 
-fn block(title: &str, style: Style) -> Block<'_> {
+fn block(title: &str, style: TerminalStyle) -> Block<'_> {
     let lines = match style.unicode {
         true => ratatui::symbols::border::PLAIN,
         false => ratatui::symbols::border::Set {
@@ -72,16 +72,16 @@ fn block(title: &str, style: Style) -> Block<'_> {
         .title(format!(" {title} "))
 }
 
-fn paint(style: Style, colour: Color) -> Look {
+fn paint(style: TerminalStyle, colour: Color) -> Look {
     match style.colour {
         true => Look::new().fg(colour),
         false => Look::new(),
     }
 }
 
-fn title(state: &State, width: u16) -> Vec<Text<'static>> {
+fn title(state: &TopState, width: u16) -> Vec<Text<'static>> {
     let line = &state.line;
-    let first = format!("hither auto: {}", clean(&state.command));
+    let first = format!("hither auto: {}", strip_control_characters(&state.command));
     let first: String = first.chars().take(usize::from(width)).collect();
     let second = format!(
         "{:.1} s, {}, {} threads; Ctrl-C goes to the program",
@@ -96,7 +96,7 @@ fn title(state: &State, width: u16) -> Vec<Text<'static>> {
 }
 
 /// Faults per second over the last second, and how they came over time.
-fn rates(frame: &mut Frame, area: Rect, state: &State, style: Style) {
+fn rates(frame: &mut Frame, area: Rect, state: &TopState, style: TerminalStyle) {
     let [left, right] =
         Layout::horizontal([Constraint::Length(36), Constraint::Min(10)]).areas(area);
     let recent: Vec<_> = state.faults.iter().rev().take(SECOND).collect();
@@ -139,10 +139,10 @@ fn rates(frame: &mut Frame, area: Rect, state: &State, style: Style) {
 }
 
 /// The threads, those with a place first, as many as there is room for.
-fn threads(frame: &mut Frame, area: Rect, state: &State, style: Style) {
+fn threads(frame: &mut Frame, area: Rect, state: &TopState, style: TerminalStyle) {
     let all = &state.line.threads;
     let room = usize::from(area.height.saturating_sub(2));
-    let mut shown: Vec<&ThreadNow> = all.iter().collect();
+    let mut shown: Vec<&ThreadSnapshot> = all.iter().collect();
     shown.sort_by_key(|t| (t.seat.is_none(), t.pid, t.tid));
     let left = shown.len().saturating_sub(room);
     let title = match left {
@@ -157,7 +157,7 @@ fn threads(frame: &mut Frame, area: Rect, state: &State, style: Style) {
         };
         Row::new([
             Cell::from(Text::raw(t.tid.to_string()).alignment(Alignment::Right)),
-            Cell::from(clean(&t.name)),
+            Cell::from(strip_control_characters(&t.name)),
             Cell::from(number(t.cpu.map(|c| c.0))),
             Cell::from(number(t.node.map(|n| n.0))),
             Cell::from(pinned).style(paint(style, Color::Green)),
@@ -178,7 +178,7 @@ fn threads(frame: &mut Frame, area: Rect, state: &State, style: Style) {
 }
 
 /// Shades from nothing to most.
-fn shade(share: f64, style: Style) -> Span<'static> {
+fn shade(share: f64, style: TerminalStyle) -> Span<'static> {
     let step = match share {
         s if s <= 0.0 => 0,
         s => (1 + (s.sqrt() * 3.999) as usize).min(4),
@@ -202,7 +202,7 @@ fn shade(share: f64, style: Style) -> Span<'static> {
 
 /// The matrix of threads in order of their ids; where there are more than there is room
 /// for, each cell is the largest of a block of them.
-fn pairs(frame: &mut Frame, area: Rect, state: &State, style: Style) {
+fn pairs(frame: &mut Frame, area: Rect, state: &TopState, style: TerminalStyle) {
     let line = &state.line;
     let mut tids: Vec<i32> = line.pairs.iter().flat_map(|p| [p.0, p.1]).collect();
     tids.sort_unstable();
@@ -234,7 +234,7 @@ fn pairs(frame: &mut Frame, area: Rect, state: &State, style: Style) {
 }
 
 /// What it costs, by source, and what came of it.
-fn overhead(frame: &mut Frame, area: Rect, state: &State, style: Style) {
+fn overhead(frame: &mut Frame, area: Rect, state: &TopState, style: TerminalStyle) {
     let [left, right] =
         Layout::horizontal([Constraint::Percentage(55), Constraint::Min(30)]).areas(area);
     let (line, cost) = (&state.line, &state.line.cost);

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 
-use crate::auto::event_log::{Line, Watch};
-use crate::cli::style::Style;
-use output::Output;
-use screen::Screen;
+use crate::auto::event_log::{IntervalEvent, LiveView};
+use crate::cli::style::TerminalStyle;
+use output::ProgramOutput;
+use screen::TopScreen;
 
 /// Between two pictures.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -26,10 +26,10 @@ const KEPT: usize = 600;
 
 /// What the pictures show.
 #[derive(Default)]
-pub struct State {
+pub struct TopState {
     pub command: String,
     pub mechanism: &'static str,
-    pub line: Line,
+    pub line: IntervalEvent,
     /// Faults that the program has anyway, and those that were caused, by interval.
     pub faults: VecDeque<(u64, u64)>,
     /// Faults on known pages, and those of them that were remote.
@@ -39,9 +39,9 @@ pub struct State {
     pub written: Option<Vec<String>>,
 }
 
-impl State {
+impl TopState {
     /// Takes in an interval.
-    pub fn add(&mut self, line: &Line) {
+    pub fn add(&mut self, line: &IntervalEvent) {
         let natural = line.faults.saturating_sub(line.extra);
         for (kept, new) in [
             (&mut self.faults, (natural, line.extra)),
@@ -58,34 +58,38 @@ impl State {
 }
 
 /// The view.
-pub struct Top {
-    state: State,
-    style: Style,
+pub struct TopView {
+    state: TopState,
+    style: TerminalStyle,
     drawn: Option<Instant>,
-    screen: Option<Screen>,
-    output: Option<Output>,
+    screen: Option<TopScreen>,
+    output: Option<ProgramOutput>,
 }
 
-impl Top {
+impl TopView {
     /// The view, and what the program is to have as standard output and error.
     ///
     /// # Errors
     /// When there is no terminal that can be drawn on.
-    pub fn new(command: String, mechanism: &'static str) -> Result<(Top, [Option<OwnedFd>; 2])> {
+    pub fn new(
+        command: String,
+        mechanism: &'static str,
+    ) -> Result<(TopView, [Option<OwnedFd>; 2])> {
         if !std::io::stderr().is_terminal() {
             bail!("--top draws on the terminal, and standard error is none; leave it out, or see --json-lines");
         }
         if std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb") {
             bail!("--top cannot draw on this terminal (TERM is dumb or empty); leave it out, or see --json-lines");
         }
-        let (output, streams) = Output::new().context("cannot make a terminal for the program")?;
-        let top = Top {
-            state: State {
+        let (output, streams) =
+            ProgramOutput::new().context("cannot make a terminal for the program")?;
+        let top = TopView {
+            state: TopState {
                 command,
                 mechanism,
-                ..State::default()
+                ..TopState::default()
             },
-            style: Style::of_stderr(),
+            style: TerminalStyle::of_stderr(),
             drawn: None,
             screen: None,
             output,
@@ -100,9 +104,9 @@ impl Top {
         }
         self.drawn = Some(Instant::now());
         if self.screen.is_none() {
-            self.screen = Screen::enter().ok();
+            self.screen = TopScreen::enter().ok();
         }
-        let written = self.output.as_mut().map(Output::last_lines);
+        let written = self.output.as_mut().map(ProgramOutput::last_lines);
         self.state.written = written;
         let (state, style) = (&self.state, self.style);
         if let Some(screen) = &mut self.screen {
@@ -111,13 +115,13 @@ impl Top {
     }
 }
 
-impl Watch for Top {
-    fn show(&mut self, line: &Line) {
+impl LiveView for TopView {
+    fn show_interval(&mut self, line: &IntervalEvent) {
         self.state.add(line);
         self.draw();
     }
 
-    fn pause(&mut self, stopping: bool) {
+    fn suspend(&mut self, stopping: bool) {
         if stopping {
             self.screen = None;
         }
@@ -125,7 +129,7 @@ impl Watch for Top {
     }
 }
 
-impl Drop for Top {
+impl Drop for TopView {
     fn drop(&mut self) {
         self.screen = None;
         if let Some(output) = self.output.take() {

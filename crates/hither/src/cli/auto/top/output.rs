@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use hither_profile::hides;
+use hither_profile::is_hidden_char;
 use hither_sys::{launch, process};
 use nix::fcntl::{fcntl, FcntlArg, FdFlag};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -25,7 +25,7 @@ const TAIL: usize = 4096;
 const PATIENCE: u16 = 50;
 
 /// The program's output.
-pub struct Output {
+pub struct ProgramOutput {
     /// All of it so far.
     file: File,
     reader: Pid,
@@ -33,13 +33,13 @@ pub struct Output {
     goes_on: PipeWriter,
 }
 
-impl Output {
+impl ProgramOutput {
     /// A terminal for those of standard output and error that are one; `None` where none is.
     /// To be called while this process has one thread.
     ///
     /// # Errors
     /// When the system has no pseudo-terminals, or no room for what is written.
-    pub fn new() -> io::Result<(Option<Output>, [Option<OwnedFd>; 2])> {
+    pub fn new() -> io::Result<(Option<ProgramOutput>, [Option<OwnedFd>; 2])> {
         let is = [io::stdout().is_terminal(), io::stderr().is_terminal()];
         if !is.contains(&true) {
             return Ok((None, [None, None]));
@@ -52,13 +52,13 @@ impl Output {
             let kept = [pair.master.as_raw_fd(), file.as_raw_fd(), over.as_raw_fd()];
             let _ = SigSet::all().thread_block();
             let _ = nix::sys::prctl::set_name(c"hither-output");
-            match launch::let_go(&kept) {
+            match launch::release_inherited_files(&kept) {
                 Ok(()) => take(&pair.master, &file, &over),
                 Err(_) => return 1,
             }
             0
         })?;
-        let output = Output {
+        let output = ProgramOutput {
             file,
             reader,
             goes_on,
@@ -159,7 +159,7 @@ fn lines(bytes: &[u8]) -> Vec<String> {
                     let _ = rest.by_ref().find(|c| ('@'..='~').contains(c));
                 }
                 '\t' => shown.push_str("    "),
-                c if hides(c) => {}
+                c if is_hidden_char(c) => {}
                 c => shown.push(c),
             }
         }

@@ -18,22 +18,22 @@ use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 static SHOWN: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
-type Backend = CrosstermBackend<BufWriter<Stderr>>;
+type ScreenBackend = CrosstermBackend<BufWriter<Stderr>>;
 
 /// The terminal while it shows the view.
-pub struct Screen {
-    terminal: Terminal<Backend>,
+pub struct TopScreen {
+    terminal: Terminal<ScreenBackend>,
     /// Columns and rows.
     window: (u16, u16),
     before: Option<Termios>,
 }
 
-impl Screen {
+impl TopScreen {
     /// Shows the other screen, without echo of what is typed.
     ///
     /// # Errors
     /// When the terminal cannot be written to.
-    pub fn enter() -> std::io::Result<Screen> {
+    pub fn enter() -> std::io::Result<TopScreen> {
         HOOK.call_once(|| {
             let hook = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
@@ -50,7 +50,7 @@ impl Screen {
         }
         SHOWN.store(true, Ordering::Relaxed);
         let window = window();
-        let mut screen = Screen {
+        let mut screen = TopScreen {
             terminal: terminal(window)?,
             window,
             before,
@@ -89,13 +89,13 @@ fn window() -> (u16, u16) {
 
 /// Of a fixed size, for ratatui asks a terminal that it is to clear or fit where its cursor
 /// is, and would read the answer off what the user types for the program.
-fn terminal((columns, rows): (u16, u16)) -> std::io::Result<Terminal<Backend>> {
+fn terminal((columns, rows): (u16, u16)) -> std::io::Result<Terminal<ScreenBackend>> {
     let backend = CrosstermBackend::new(BufWriter::new(stderr()));
     let viewport = Viewport::Fixed(Rect::new(0, 0, columns, rows));
     Terminal::with_options(backend, TerminalOptions { viewport })
 }
 
-impl Drop for Screen {
+impl Drop for TopScreen {
     fn drop(&mut self) {
         leave();
         if let Some(before) = &self.before {

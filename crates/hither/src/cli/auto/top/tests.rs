@@ -1,19 +1,19 @@
 use super::*;
-use crate::auto::event_log::Line;
-use crate::auto::outcome::Cost;
+use crate::auto::event_log::IntervalEvent;
+use crate::auto::outcome::AutoOverhead;
 use hither_sys::{Cpu, Node};
 use ratatui::backend::TestBackend;
 use ratatui::Terminal;
 
-fn state(threads: usize) -> State {
-    let mut state = State {
+fn state(threads: usize) -> TopState {
+    let mut state = TopState {
         command: "./couples 4\x1b[2J".to_owned(),
         mechanism: "kmaf",
         written: Some(vec!["first".to_owned(), "second".to_owned()]),
-        ..State::default()
+        ..TopState::default()
     };
     let tid = |n: usize| 100 + n as i32;
-    let line = Line {
+    let line = IntervalEvent {
         at: 12_300,
         faults: 50,
         extra: 20,
@@ -24,7 +24,7 @@ fn state(threads: usize) -> State {
             .map(|n| (tid(2 * n), tid(2 * n + 1), 8.0))
             .collect(),
         threads: (0..threads)
-            .map(|n| ThreadNow {
+            .map(|n| ThreadSnapshot {
                 pid: 100,
                 tid: tid(n),
                 name: format!("worker{n}"),
@@ -36,16 +36,16 @@ fn state(threads: usize) -> State {
             .collect(),
         all_threads_moved: 8,
         all_pages_moved: 1234,
-        cost: Cost {
+        cost: AutoOverhead {
             cpu: 15_000_000,
             injecting: 6_000_000,
             mapping: 1_000_000,
             faulting: 3_000_000,
             target: 1_000_000_000,
-            ..Cost::default()
+            ..AutoOverhead::default()
         },
         budget: 2.0,
-        ..Line::default()
+        ..IntervalEvent::default()
     };
     for _ in 0..20 {
         state.add(&line);
@@ -53,8 +53,8 @@ fn state(threads: usize) -> State {
     state
 }
 
-fn picture(state: &State, width: u16, height: u16, colour: bool, unicode: bool) -> Vec<String> {
-    let style = Style {
+fn picture(state: &TopState, width: u16, height: u16, colour: bool, unicode: bool) -> Vec<String> {
+    let style = TerminalStyle {
         width: usize::from(width),
         height: usize::from(height),
         colour,
@@ -129,14 +129,14 @@ fn without_unicode_there_is_none() {
 #[test]
 fn no_window_is_too_small() {
     for (width, height) in [(1, 1), (20, 5), (40, 12), (300, 100)] {
-        let style = Style {
+        let style = TerminalStyle {
             width: 80,
             height: 24,
             colour: true,
             unicode: true,
         };
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("terminal");
-        for state in [State::default(), state(64)] {
+        for state in [TopState::default(), state(64)] {
             terminal
                 .draw(|frame| draw(frame, &state, style))
                 .expect("picture");
@@ -148,14 +148,14 @@ fn no_window_is_too_small() {
 /// terminal.
 #[test]
 fn a_panic_gives_the_terminal_back() {
-    use crate::cli::auto::top::screen::Screen;
+    use crate::cli::auto::top::screen::TopScreen;
     use nix::pty::openpty;
     use nix::sys::termios::{tcgetattr, LocalFlags};
     use std::io::Read;
 
     const PANICS: &str = "HITHER_TEST_PANICS";
     if std::env::var_os(PANICS).is_some() {
-        let _screen = Screen::enter().expect("a screen");
+        let _screen = TopScreen::enter().expect("a screen");
         panic!("on purpose");
     }
     let pair = openpty(None, None).expect("a pseudo-terminal");

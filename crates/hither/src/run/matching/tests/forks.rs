@@ -1,8 +1,8 @@
-use super::Event::*;
+use super::ProgramEvent::*;
 use super::*;
 
-fn of(process: u32, region: RegionId) -> RegionId {
-    RegionId {
+fn of(process: u32, region: RegionIdentity) -> RegionIdentity {
+    RegionIdentity {
         process: ProcessIx(process),
         thread: None,
         ..region
@@ -11,7 +11,7 @@ fn of(process: u32, region: RegionId) -> RegionId {
 
 #[test]
 fn copies_have_places_of_their_own() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     let child = placed.process("/bin/app", Some(0), None);
     let heap = region(RegionKind::Brk, None, 0, 10);
     placed.region(heap.clone(), &[(0, 4, 0)]);
@@ -19,7 +19,7 @@ fn copies_have_places_of_their_own() {
     placed.region(mmap(0, 30, 0), &[(0, 30, 0)]);
     placed.region(of(child, heap), &[(2, 4, 3)]);
     placed.region(of(child, mmap(0, 20, 0)), &[(5, 5, 2)]);
-    let own = RegionId {
+    let own = RegionIdentity {
         process: ProcessIx(child),
         ..mmap(1, 20, 0)
     };
@@ -40,7 +40,7 @@ fn copies_have_places_of_their_own() {
     );
     assert_eq!(found(&r, FIRST).len(), 3);
     let told: Vec<_> = r
-        .found(200)
+        .recognised_regions(200)
         .iter()
         .map(|f| (f.name.clone(), f.copied))
         .collect();
@@ -55,7 +55,7 @@ fn copies_have_places_of_their_own() {
 /// The parent's own is placed nowhere, the copy is.
 #[test]
 fn copies_of_what_is_not_placed() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     let child = placed.process("/bin/app", Some(0), None);
     placed.region(of(child, mmap(0, 20, 1)), &[(5, 5, 2)]);
     check(
@@ -72,7 +72,7 @@ fn copies_of_what_is_not_placed() {
 /// Two threads' arenas look alike in a child, which has neither thread.
 #[test]
 fn copies_that_look_alike() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.thread(0, Some(0));
     let child = placed.process("/bin/app", Some(0), None);
     placed.region(mmap(0, 20, 0), &[(0, 20, 0)]);
@@ -89,7 +89,7 @@ fn copies_that_look_alike() {
             (Fork(100, 200), &[]),
         ],
     );
-    assert!(r.found(200).is_empty());
+    assert!(r.recognised_regions(200).is_empty());
     assert!(r
         .notes()
         .iter()
@@ -98,16 +98,16 @@ fn copies_that_look_alike() {
 
 #[test]
 fn a_vforked_process_maps_for_its_parent() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.process("/bin/app", Some(0), None);
     placed.region(mmap(0, 20, 0), &[(0, 20, 1)]);
     let mut r = placed.recogniser();
-    r.started(FIRST, &image("/bin/app"));
-    assert_eq!(r.forked(100, 200, true), Default::default());
+    r.program_started(FIRST, &image("/bin/app"));
+    assert_eq!(r.process_forked(100, 200, true), Default::default());
     assert!(r.mapped(200, &private(500, 20)).is_empty());
-    r.ended(200);
+    r.thread_ended(200);
     assert_eq!(pages(&r.mapped(100, &private(600, 20))), [(600, 20, 1)]);
     // The process id comes again, for a real copy.
-    assert_eq!(r.forked(100, 200, false).thread, Some(ThreadIx(1)));
-    assert_eq!(r.found(FIRST).len(), 1);
+    assert_eq!(r.process_forked(100, 200, false).thread, Some(ThreadIx(1)));
+    assert_eq!(r.recognised_regions(FIRST).len(), 1);
 }

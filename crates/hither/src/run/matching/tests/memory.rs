@@ -1,10 +1,10 @@
-use super::Event::*;
+use super::ProgramEvent::*;
 use super::*;
 use nix::libc::{MAP_FIXED, MAP_HUGETLB, MAP_NORESERVE, PROT_EXEC, PROT_NONE};
 
 #[test]
 fn mappings_are_counted_by_thread_and_size() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.thread(0, Some(0));
     placed.region(mmap(0, 4, 1), &[(0, 1, 0), (1, 3, 1)]);
     placed.region(mmap(1, 4, 0), &[(0, 4, 2)]);
@@ -41,7 +41,7 @@ fn mappings_are_counted_by_thread_and_size() {
 
 #[test]
 fn what_is_unmapped_is_no_longer_told_of() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(mmap(0, 8, 0), &[(0, 8, 1)]);
     let r = check(
         placed,
@@ -58,7 +58,7 @@ fn what_is_unmapped_is_no_longer_told_of() {
 
 #[test]
 fn the_heap_grows_and_shrinks() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(
         region(RegionKind::Brk, None, 0, 10),
         &[(0, 4, 1), (6, 4, 2)],
@@ -81,8 +81,8 @@ fn the_heap_grows_and_shrinks() {
 /// The loader maps a library whole, then its segments over that, then its variables.
 #[test]
 fn segments_of_a_library() {
-    let mut placed = Placed::app();
-    let lib = RegionId {
+    let mut placed = TestPlacement::app();
+    let lib = RegionIdentity {
         file: "/lib/libx.so".into(),
         ..region(RegionKind::Elf, None, 0, 10)
     };
@@ -91,13 +91,13 @@ fn segments_of_a_library() {
         let mapping = segment(page, pages, "/opt/lib/libx.so", offset, prot);
         Map(
             100,
-            Mapping {
+            MemoryMapping {
                 flags: mapping.flags | MAP_FIXED,
                 ..mapping
             },
         )
     };
-    let bss = Mapping {
+    let bss = MemoryMapping {
         flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
         ..private(308, 2)
     };
@@ -117,13 +117,13 @@ fn segments_of_a_library() {
 }
 
 /// A program: its text, its variables with and without values; the loader; the stack.
-fn start() -> Image {
-    let stack = Mapping {
+fn start() -> ExecImage {
+    let stack = MemoryMapping {
         file: file("[stack]", 0),
         ..private(990, 10)
     };
     let vdso = segment(2000, 2, "[vdso]", 0, PROT_READ | PROT_EXEC);
-    Image {
+    ExecImage {
         mappings: vec![
             segment(400, 2, "/bin/app", 0, PROT_READ | PROT_EXEC),
             segment(402, 1, "/bin/app", 2, PROT_READ | PROT_WRITE),
@@ -138,19 +138,19 @@ fn start() -> Image {
 
 #[test]
 fn what_a_program_starts_with() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     // Pages 40..50 of 50 are the ten that there are: 990..1000.
     placed.region(
         region(RegionKind::Stack, None, 0, 50),
         &[(30, 2, 2), (45, 5, 1)],
     );
-    let app = RegionId {
+    let app = RegionIdentity {
         file: "/bin/app".into(),
         ..region(RegionKind::Elf, None, 0, 8)
     };
     placed.region(app, &[(0, 2, 0), (2, 2, 1), (5, 2, 2)]);
     let mut r = placed.recogniser();
-    let seat = r.started(FIRST, &start());
+    let seat = r.program_started(FIRST, &start());
     // What the stack grows by comes to lie as its lowest page does.
     assert_eq!(
         pages(&seat.binds),
@@ -167,15 +167,15 @@ fn what_a_program_starts_with() {
 
 #[test]
 fn a_stack_on_one_node_grows_on_that_node() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(region(RegionKind::Stack, None, 0, 50), &[(46, 4, 3)]);
-    let binds = placed.recogniser().started(FIRST, &start()).binds;
+    let binds = placed.recogniser().program_started(FIRST, &start()).binds;
     assert_eq!(pages(&binds), [(990, 10, 3)]);
 }
 
 #[test]
 fn stacks_of_threads() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     let thread = placed.thread(0, Some(0));
     let other = placed.thread(0, Some(0));
     placed.region(
@@ -210,9 +210,9 @@ fn stacks_of_threads() {
 #[test]
 fn arenas_start_at_multiples_of_their_size() {
     const ARENA: u64 = 16384;
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(mmap(0, 2 * ARENA, 0), &[(5000, 4, 1), (5010, 2, 2)]);
-    let reserve = |page, pages| Mapping {
+    let reserve = |page, pages| MemoryMapping {
         prot: PROT_NONE,
         flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
         ..private(page, pages)
@@ -258,7 +258,7 @@ fn arenas_start_at_multiples_of_their_size() {
 /// Other allocators map more than they need to align it.
 #[test]
 fn aligned_allocations() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(mmap(0, 48, 0), &[(10, 16, 1), (26, 16, 2)]);
     check(
         placed.clone(),
@@ -291,7 +291,7 @@ fn aligned_allocations() {
 
 #[test]
 fn moved_memory_keeps_its_names() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(mmap(0, 4, 0), &[(0, 2, 1), (2, 2, 2)]);
     // Known by the size it had in the end.
     placed.region(mmap(0, 40, 0), &[(0, 20, 1), (20, 20, 2)]);
@@ -320,8 +320,8 @@ fn moved_memory_keeps_its_names() {
 
 #[test]
 fn files_read_only_and_special_memory_are_left_alone() {
-    let mut placed = Placed::app();
-    let cache = RegionId {
+    let mut placed = TestPlacement::app();
+    let cache = RegionIdentity {
         file: "/etc/cache".into(),
         ..mmap(0, 3, 0)
     };
@@ -338,12 +338,12 @@ fn files_read_only_and_special_memory_are_left_alone() {
 
 #[test]
 fn huge_pages_are_bound_whole() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(
         mmap(0, 1024, 0),
         &[(0, 100, 1), (100, 300, 2), (600, 10, 3)],
     );
-    let huge = |m: Mapping| Mapping {
+    let huge = |m: MemoryMapping| MemoryMapping {
         flags: m.flags | MAP_HUGETLB,
         ..m
     };
@@ -361,11 +361,11 @@ fn huge_pages_are_bound_whole() {
 
 #[test]
 fn hundreds_of_thousands_of_pieces_are_made_fewer() {
-    let mut placed = Placed::app();
-    let turns: Vec<Run> = (0..100_000).map(|p| (p, 1, (p % 4) as u32)).collect();
+    let mut placed = TestPlacement::app();
+    let turns: Vec<PageTriple> = (0..100_000).map(|p| (p, 1, (p % 4) as u32)).collect();
     placed.region(mmap(0, 100_000, 0), &turns);
     let mut r = placed.recogniser();
-    r.started(FIRST, &image("/bin/app"));
+    r.program_started(FIRST, &image("/bin/app"));
     let binds = r.mapped(100, &private(500, 100_000));
     assert!((2000..=4096).contains(&binds.len()), "{}", binds.len());
     let asked: u64 = binds.iter().map(|b| b.length / PAGE).sum();

@@ -11,12 +11,12 @@ mod runs;
 mod shared;
 mod threads;
 
-use super::Recogniser;
-use crate::follow::proc_maps::{MappedFile, Mapping};
-use crate::run::guide::{Bind, Guide, Image};
+use super::ProfileGuide;
+use crate::follow::proc_maps::{MappedFile, MemoryMapping};
+use crate::run::guide::{ExecImage, PageBind, PlacementGuide};
 use hither_profile::{
-    MachineId, NodeIx, PageRun, PlacedPhase, Placement, ProcessId, ProcessIx, PuIx, RegionId,
-    RegionKind, RegionPlaces, ThreadId, ThreadIx, ThreadPlace,
+    MachineIdentity, NodeIx, PageRun, PlacedPhase, Placement, ProcessIdentity, ProcessIx, PuIx,
+    RegionIdentity, RegionKind, RegionPlacement, ThreadIdentity, ThreadIx, ThreadPlace,
 };
 use hither_sys::{Pid, Tid};
 use nix::libc::{MAP_ANONYMOUS, MAP_PRIVATE, MAP_SHARED, PROT_READ, PROT_WRITE};
@@ -26,20 +26,20 @@ pub const FIRST: Pid = 100;
 const PAGE: u64 = 4096;
 
 /// First page, pages, node: as in a placement, and as asked for.
-pub type Run = (u64, u64, u32);
+pub type PageTriple = (u64, u64, u32);
 
 /// A placement in the making.
 #[derive(Clone, Default)]
-pub struct Placed(pub Placement);
+pub struct TestPlacement(pub Placement);
 
-impl Placed {
-    pub fn new() -> Placed {
-        let machine = MachineId {
+impl TestPlacement {
+    pub fn new() -> TestPlacement {
+        let machine = MachineIdentity {
             units: 64,
             nodes: vec![10, 11, 12, 13],
-            ..MachineId::default()
+            ..MachineIdentity::default()
         };
-        Placed(Placement {
+        TestPlacement(Placement {
             machine,
             page_bytes: PAGE,
             phases: vec![PlacedPhase::default()],
@@ -48,15 +48,15 @@ impl Placed {
     }
 
     /// One process `/bin/app` with one thread, on unit 0.
-    pub fn app() -> Placed {
-        let mut placed = Placed::new();
+    pub fn app() -> TestPlacement {
+        let mut placed = TestPlacement::new();
         placed.process("/bin/app", None, None);
         placed
     }
 
     /// A process and its first thread.
     pub fn process(&mut self, path: &str, parent: Option<u32>, rank: Option<u32>) -> u32 {
-        self.0.processes.push(ProcessId {
+        self.0.processes.push(ProcessIdentity {
             executable: path.into(),
             parent: parent.map(ProcessIx),
             rank,
@@ -70,53 +70,53 @@ impl Placed {
     pub fn thread(&mut self, process: u32, creator: Option<u32>) -> u32 {
         let thread = self.0.threads.len() as u32;
         let creator = creator.map(ThreadIx);
-        let of_same = |t: &&ThreadId| t.process.0 == process && t.creator == creator;
+        let of_same = |t: &&ThreadIdentity| t.process.0 == process && t.creator == creator;
         let order = self.0.threads.iter().filter(of_same).count() as u32;
-        self.0.threads.push(ThreadId {
+        self.0.threads.push(ThreadIdentity {
             process: ProcessIx(process),
             creator,
             order,
-            ..ThreadId::default()
+            ..ThreadIdentity::default()
         });
         let place = ThreadPlace(ThreadIx(thread), PuIx(thread), thread, NodeIx(0));
         self.0.phases[0].threads.push(place);
         thread
     }
 
-    pub fn region(&mut self, region: RegionId, runs: &[Run]) -> u32 {
+    pub fn region(&mut self, region: RegionIdentity, runs: &[PageTriple]) -> u32 {
         self.0.regions.push(region);
         let region = self.0.regions.len() as u32 - 1;
         self.places(0, region, runs);
         region
     }
 
-    pub fn places(&mut self, phase: usize, region: u32, runs: &[Run]) {
-        let run = |r: &Run| PageRun(r.0, r.1, NodeIx(r.2));
+    pub fn places(&mut self, phase: usize, region: u32, runs: &[PageTriple]) {
+        let run = |r: &PageTriple| PageRun(r.0, r.1, NodeIx(r.2));
         let runs: Vec<PageRun> = runs.iter().map(run).collect();
         if !runs.is_empty() {
             let phases = &mut self.0.phases;
-            phases[phase].pages.push(RegionPlaces { region, runs });
+            phases[phase].pages.push(RegionPlacement { region, runs });
         }
     }
 
-    pub fn recogniser(self) -> Recogniser {
-        Recogniser::new(self.0)
+    pub fn recogniser(self) -> ProfileGuide {
+        ProfileGuide::new(self.0)
     }
 }
 
 /// A region of process 0.
-pub fn region(kind: RegionKind, thread: Option<u32>, ordinal: u32, pages: u64) -> RegionId {
-    RegionId {
+pub fn region(kind: RegionKind, thread: Option<u32>, ordinal: u32, pages: u64) -> RegionIdentity {
+    RegionIdentity {
         kind,
         thread: thread.map(ThreadIx),
         ordinal,
         size: pages * PAGE,
-        ..RegionId::default()
+        ..RegionIdentity::default()
     }
 }
 
 /// The `ordinal`-th mapping of `pages` pages by `thread` of process 0.
-pub fn mmap(thread: u32, pages: u64, ordinal: u32) -> RegionId {
+pub fn mmap(thread: u32, pages: u64, ordinal: u32) -> RegionIdentity {
     region(RegionKind::Mmap, Some(thread), ordinal, pages)
 }
 
@@ -130,8 +130,8 @@ pub fn file(path: &str, offset: u64) -> Option<MappedFile> {
 }
 
 /// A private mapping, readable and writable.
-pub fn private(page: u64, pages: u64) -> Mapping {
-    Mapping {
+pub fn private(page: u64, pages: u64) -> MemoryMapping {
+    MemoryMapping {
         address: page * PAGE,
         length: pages * PAGE,
         prot: PROT_READ | PROT_WRITE,
@@ -141,9 +141,9 @@ pub fn private(page: u64, pages: u64) -> Mapping {
 }
 
 /// Memory that processes share, of a file or nameless.
-pub fn shared(page: u64, pages: u64, path: &str) -> Mapping {
+pub fn shared(page: u64, pages: u64, path: &str) -> MemoryMapping {
     let anonymous = if path.is_empty() { MAP_ANONYMOUS } else { 0 };
-    Mapping {
+    MemoryMapping {
         flags: MAP_SHARED | anonymous,
         file: file(path, 0).filter(|_| !path.is_empty()),
         ..private(page, pages)
@@ -151,8 +151,8 @@ pub fn shared(page: u64, pages: u64, path: &str) -> Mapping {
 }
 
 /// A part of a file, mapped privately.
-pub fn segment(page: u64, pages: u64, path: &str, offset: u64, prot: i32) -> Mapping {
-    Mapping {
+pub fn segment(page: u64, pages: u64, path: &str, offset: u64, prot: i32) -> MemoryMapping {
+    MemoryMapping {
         prot,
         flags: MAP_PRIVATE,
         file: file(path, offset),
@@ -160,25 +160,25 @@ pub fn segment(page: u64, pages: u64, path: &str, offset: u64, prot: i32) -> Map
     }
 }
 
-pub fn image(path: &str) -> Image {
-    Image {
+pub fn image(path: &str) -> ExecImage {
+    ExecImage {
         executable: path.into(),
-        ..Image::default()
+        ..ExecImage::default()
     }
 }
 
 /// What is asked for, in pages and the placement's nodes.
-pub fn pages(binds: &[Bind]) -> Vec<Run> {
-    let run = |b: &Bind| (b.start / PAGE, b.length / PAGE, b.node.0 - 10);
+pub fn pages(binds: &[PageBind]) -> Vec<PageTriple> {
+    let run = |b: &PageBind| (b.start / PAGE, b.length / PAGE, b.node.0 - 10);
     binds.iter().map(run).collect()
 }
 
 /// What a program does.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum ProgramEvent {
     Start(&'static str),
     Thread(Tid, Tid, u64),
-    Map(Tid, Mapping),
+    Map(Tid, MemoryMapping),
     /// First page, pages.
     Unmap(Tid, u64, u64),
     Remap(Tid, (u64, u64), (u64, u64)),
@@ -187,23 +187,25 @@ pub enum Event {
     Fork(Tid, Pid),
 }
 
-pub fn apply(r: &mut Recogniser, event: &Event) -> Vec<Run> {
+pub fn apply(r: &mut ProfileGuide, event: &ProgramEvent) -> Vec<PageTriple> {
     let bytes = |(page, count): (u64, u64)| (page * PAGE, count * PAGE);
     let binds = match event.clone() {
-        Event::Start(path) => r.started(FIRST, &image(path)).binds,
-        Event::Thread(creator, tid, stack) => r.thread(creator, tid, stack * PAGE).binds,
-        Event::Map(tid, mapping) => r.mapped(tid, &mapping),
-        Event::Unmap(tid, page, count) => r.unmapped(tid, page * PAGE, count * PAGE),
-        Event::Remap(tid, old, new) => r.remapped(tid, bytes(old), bytes(new)),
-        Event::Brk(tid, end) => r.brk(tid, end * PAGE),
-        Event::Fork(creator, pid) => r.forked(creator, pid, false).binds,
+        ProgramEvent::Start(path) => r.program_started(FIRST, &image(path)).binds,
+        ProgramEvent::Thread(creator, tid, stack) => {
+            r.thread_created(creator, tid, stack * PAGE).binds
+        }
+        ProgramEvent::Map(tid, mapping) => r.mapped(tid, &mapping),
+        ProgramEvent::Unmap(tid, page, count) => r.unmapped(tid, page * PAGE, count * PAGE),
+        ProgramEvent::Remap(tid, old, new) => r.remapped(tid, bytes(old), bytes(new)),
+        ProgramEvent::Brk(tid, end) => r.heap_moved(tid, end * PAGE),
+        ProgramEvent::Fork(creator, pid) => r.process_forked(creator, pid, false).binds,
     };
     pages(&binds)
 }
 
 /// Runs through events, each with what is to be bound for it.
 #[track_caller]
-pub fn check(placed: Placed, events: &[(Event, &[Run])]) -> Recogniser {
+pub fn check(placed: TestPlacement, events: &[(ProgramEvent, &[PageTriple])]) -> ProfileGuide {
     let mut recogniser = placed.recogniser();
     for (at, (event, expected)) in events.iter().enumerate() {
         let asked = apply(&mut recogniser, event);
@@ -213,8 +215,8 @@ pub fn check(placed: Placed, events: &[(Event, &[Run])]) -> Recogniser {
 }
 
 /// Names of what was found in the first process, with what differs from the profile.
-pub fn found(recogniser: &Recogniser, pid: Pid) -> Vec<(String, bool, Vec<Run>)> {
-    let found = recogniser.found(pid).into_iter();
+pub fn found(recogniser: &ProfileGuide, pid: Pid) -> Vec<(String, bool, Vec<PageTriple>)> {
+    let found = recogniser.recognised_regions(pid).into_iter();
     found
         .map(|f| (f.name, f.nearest, pages(&f.binds)))
         .collect()

@@ -20,14 +20,20 @@ fn names_without_what_changes() {
 #[test]
 fn numbers_in_common() {
     let own = "/dev/shm/vader_segment.vm.0.57ac0001.3";
-    assert_eq!(alike(own, "/dev/shm/vader_segment.vm.0.11110001.3"), 2);
-    assert_eq!(alike(own, "/dev/shm/vader_segment.vm.0.11110001.2"), 1);
-    assert_eq!(alike(own, own), 3);
+    assert_eq!(
+        common_numbers(own, "/dev/shm/vader_segment.vm.0.11110001.3"),
+        2
+    );
+    assert_eq!(
+        common_numbers(own, "/dev/shm/vader_segment.vm.0.11110001.2"),
+        1
+    );
+    assert_eq!(common_numbers(own, own), 3);
 }
 
 #[test]
 fn bytes_for_people() {
-    let check = |length, expected: &str| assert_eq!(bytes(length), expected);
+    let check = |length, expected: &str| assert_eq!(format_size(length), expected);
     check(12, "12 bytes");
     check(4096, "4 KiB");
     check(64 << 20, "64 MiB");
@@ -38,8 +44,8 @@ fn bytes_for_people() {
 #[test]
 fn last_parts() {
     assert_eq!(
-        (base("/usr/bin/app"), base("app"), base("")),
+        (file_name("/usr/bin/app"), file_name("app"), file_name("")),
         ("app", "app", "")
     );
-    assert_eq!(kept("/memfd:x (deleted)"), "/memfd:x");
+    assert_eq!(without_deleted("/memfd:x (deleted)"), "/memfd:x");
 }

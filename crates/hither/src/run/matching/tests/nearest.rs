@@ -1,9 +1,9 @@
-use super::Event::*;
+use super::ProgramEvent::*;
 use super::*;
 
 /// Mappings of 64, 32 and 32 pages by thread 0, and one of 40 by thread 1.
-fn profile() -> Placed {
-    let mut placed = Placed::app();
+fn profile() -> TestPlacement {
+    let mut placed = TestPlacement::app();
     placed.thread(0, Some(0));
     placed.region(mmap(0, 64, 0), &[(0, 32, 0), (32, 32, 1)]);
     placed.region(mmap(0, 32, 0), &[(0, 32, 2)]);
@@ -65,7 +65,7 @@ fn the_same_wins_over_the_nearest() {
 
 #[test]
 fn another_number_of_the_same_size() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(mmap(0, 32, 3), &[(0, 32, 2)]);
     let r = check(
         placed,
@@ -80,7 +80,7 @@ fn another_number_of_the_same_size() {
 
 #[test]
 fn small_or_far_mappings_are_left_alone() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(mmap(0, 15, 0), &[(0, 15, 1)]);
     placed.region(mmap(0, 100, 0), &[(0, 100, 2)]);
     let r = check(
@@ -96,7 +96,7 @@ fn small_or_far_mappings_are_left_alone() {
 
 #[test]
 fn somebody_elses_if_there_is_just_one() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     for _ in 0..3 {
         placed.thread(0, Some(0));
     }
@@ -106,7 +106,7 @@ fn somebody_elses_if_there_is_just_one() {
         (Thread(100, 101, 0), &[]),
         (Thread(100, 102, 0), &[]),
     ];
-    let with = |last: (Event, &'static [Run])| [&start[..], &[last]].concat();
+    let with = |last: (ProgramEvent, &'static [PageTriple])| [&start[..], &[last]].concat();
     check(
         placed.clone(),
         &with((Map(102, private(1000, 32)), &[(1000, 32, 2)])),
@@ -122,8 +122,8 @@ fn somebody_elses_if_there_is_just_one() {
 
 #[test]
 fn a_library_of_another_build() {
-    let mut placed = Placed::app();
-    let lib = RegionId {
+    let mut placed = TestPlacement::app();
+    let lib = RegionIdentity {
         file: "/lib/libx.so.1".into(),
         ..region(RegionKind::Elf, None, 0, 10)
     };

@@ -1,9 +1,9 @@
 use super::*;
-use crate::run::guide::Holding;
+use crate::run::guide::ActivePhases;
 use hither_sys::Cpu;
 
-fn two_phases() -> Placed {
-    let mut placed = Placed::app();
+fn two_phases() -> TestPlacement {
+    let mut placed = TestPlacement::app();
     placed.thread(0, Some(0));
     placed.thread(0, Some(0));
     let place = |thread, unit| ThreadPlace(ThreadIx(thread), PuIx(unit), unit, NodeIx(0));
@@ -22,10 +22,10 @@ fn two_phases() -> Placed {
 }
 
 /// Threads to units, and pages of processes to nodes.
-type Moved = (Vec<(Tid, Cpu)>, Vec<(Pid, Vec<Run>)>);
+type TestChange = (Vec<(Tid, Cpu)>, Vec<(Pid, Vec<PageTriple>)>);
 
-fn enter(r: &mut Recogniser, threads: usize, pages_of: usize) -> Moved {
-    let change = r.enter(Holding {
+fn enter(r: &mut ProfileGuide, threads: usize, pages_of: usize) -> TestChange {
+    let change = r.enter_phases(ActivePhases {
         threads,
         pages: pages_of,
     });
@@ -41,9 +41,9 @@ fn enter(r: &mut Recogniser, threads: usize, pages_of: usize) -> Moved {
 #[test]
 fn what_changes_moves() {
     let mut r = two_phases().recogniser();
-    assert_eq!(r.phases(), 3);
-    r.started(FIRST, &image("/bin/app"));
-    r.thread(100, 101, 0);
+    assert_eq!(r.phase_count(), 3);
+    r.program_started(FIRST, &image("/bin/app"));
+    r.thread_created(100, 101, 0);
     assert_eq!(
         pages(&r.mapped(100, &private(500, 20))),
         [(500, 10, 0), (510, 10, 1)]
@@ -54,7 +54,7 @@ fn what_changes_moves() {
         (vec![], vec![(FIRST, vec![(505, 5, 1)])])
     );
     // A thread that starts now starts where this phase has it.
-    assert_eq!(r.thread(100, 102, 0).cpu, Some(Cpu(8)));
+    assert_eq!(r.thread_created(100, 102, 0).cpu, Some(Cpu(8)));
     let (threads, moved) = enter(&mut r, 2, 2);
     assert_eq!(threads, [(100, Cpu(4))]);
     assert_eq!(moved, [(FIRST, vec![(500, 1, 2), (600, 30, 3)])]);
@@ -68,7 +68,7 @@ fn what_changes_moves() {
 #[test]
 fn phases_are_skipped_and_apart_for_threads_and_pages() {
     let mut r = two_phases().recogniser();
-    r.started(FIRST, &image("/bin/app"));
+    r.program_started(FIRST, &image("/bin/app"));
     r.mapped(100, &private(500, 20));
     assert_eq!(enter(&mut r, 2, 0), (vec![(100, Cpu(4))], vec![]));
     let (threads, moved) = enter(&mut r, 2, 2);
@@ -86,7 +86,7 @@ fn phases_are_skipped_and_apart_for_threads_and_pages() {
 #[test]
 fn mappings_of_a_later_phase() {
     let mut r = two_phases().recogniser();
-    r.started(FIRST, &image("/bin/app"));
+    r.program_started(FIRST, &image("/bin/app"));
     enter(&mut r, 2, 2);
     assert_eq!(pages(&r.mapped(100, &private(600, 30))), [(600, 30, 3)]);
     assert_eq!(

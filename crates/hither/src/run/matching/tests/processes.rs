@@ -1,38 +1,38 @@
 use super::*;
 
 /// What a program does with processes, and which process each is then.
-enum Step {
+enum ProcessStep {
     Start(&'static str, Option<u32>),
     Fork(Pid, Pid),
     Vfork(Pid, Pid),
     Exec(Pid, &'static str, Option<u32>),
     End(Pid),
 }
-use Step::*;
+use ProcessStep::*;
 
 /// Each process has one thread, of its own number.
 #[track_caller]
 fn follow(
     processes: &[(&str, Option<u32>, Option<u32>)],
-    steps: &[(Step, Option<u32>)],
+    steps: &[(ProcessStep, Option<u32>)],
 ) -> Vec<String> {
-    let mut placed = Placed::new();
+    let mut placed = TestPlacement::new();
     for (path, parent, rank) in processes {
         placed.process(path, *parent, *rank);
     }
     let mut r = placed.recogniser();
     for (at, (step, expected)) in steps.iter().enumerate() {
-        let ranked = |path: &str, rank: &Option<u32>| Image {
+        let ranked = |path: &str, rank: &Option<u32>| ExecImage {
             rank: *rank,
             ..image(path)
         };
         let seat = match step {
-            Start(path, rank) => r.started(FIRST, &ranked(path, rank)),
-            Fork(parent, pid) => r.forked(*parent, *pid, false),
-            Vfork(parent, pid) => r.forked(*parent, *pid, true),
-            Exec(pid, path, rank) => r.execed(*pid, *pid, &ranked(path, rank)),
+            Start(path, rank) => r.program_started(FIRST, &ranked(path, rank)),
+            Fork(parent, pid) => r.process_forked(*parent, *pid, false),
+            Vfork(parent, pid) => r.process_forked(*parent, *pid, true),
+            Exec(pid, path, rank) => r.process_execed(*pid, *pid, &ranked(path, rank)),
             End(pid) => {
-                r.ended(*pid);
+                r.thread_ended(*pid);
                 Default::default()
             }
         };

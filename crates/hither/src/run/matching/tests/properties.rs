@@ -1,6 +1,6 @@
 //! Whatever a program does: the same again is recognised whole, and nothing is ever asked
 //! for outside of what was mapped.
-use super::Event::*;
+use super::ProgramEvent::*;
 use super::*;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 /// A mapping as it happened: (thread, pages at first, number), address, pages now.
 #[derive(Clone, Debug)]
-struct Made {
+struct MadeMapping {
     key: (u32, u64, u32),
     page: u64,
     pages: u64,
@@ -35,8 +35,8 @@ struct Made {
 }
 
 /// Carries acts out: events, all mappings, and the most pages of the heap.
-fn carry_out(acts: &[Act]) -> (Vec<Event>, Vec<Made>, u64) {
-    let (mut events, mut made): (Vec<Event>, Vec<Made>) =
+fn carry_out(acts: &[Act]) -> (Vec<ProgramEvent>, Vec<MadeMapping>, u64) {
+    let (mut events, mut made): (Vec<ProgramEvent>, Vec<MadeMapping>) =
         (vec![Start("/bin/app"), Brk(100, 50)], vec![]);
     let mut counts: HashMap<(u32, u64), u32> = HashMap::new();
     let (mut threads, mut next, mut heap) = (1usize, 1000u64, 0);
@@ -47,7 +47,7 @@ fn carry_out(acts: &[Act]) -> (Vec<Event>, Vec<Made>, u64) {
                 let count = counts.entry((*thread as u32, *pages)).or_default();
                 let key = (*thread as u32, *pages, *count);
                 *count += 1;
-                made.push(Made {
+                made.push(MadeMapping {
                     key,
                     page: next,
                     pages: *pages,
@@ -90,13 +90,13 @@ fn carry_out(acts: &[Act]) -> (Vec<Event>, Vec<Made>, u64) {
 }
 
 /// Every page of every other mapping on some node, as a profile of these acts would name them.
-fn placement(made: &[Made], heap: u64, seed: u64) -> Placed {
-    let mut placed = Placed::app();
+fn placement(made: &[MadeMapping], heap: u64, seed: u64) -> TestPlacement {
+    let mut placed = TestPlacement::app();
     for _ in 1..4 {
         placed.thread(0, Some(0));
     }
     let node = |region: u64, page: u64| ((region * 7 + page / 3 + seed) % 4) as u32;
-    let runs = |region: u64, pages: u64| -> Vec<Run> {
+    let runs = |region: u64, pages: u64| -> Vec<PageTriple> {
         (0..pages)
             .map(|page| (page, 1, node(region, page)))
             .collect()
@@ -116,7 +116,7 @@ fn placement(made: &[Made], heap: u64, seed: u64) -> Placed {
 }
 
 /// Whether pages lie side by side, in order, on the nodes that there are.
-fn are_apart(binds: &[Run]) -> bool {
+fn are_apart(binds: &[PageTriple]) -> bool {
     binds.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0) && binds.iter().all(|b| b.1 > 0 && b.2 < 4)
 }
 
@@ -129,7 +129,7 @@ proptest! {
         let placed = placement(&made, heap, seed);
         let mut r = placed.clone().recogniser();
         events.iter().for_each(|event| drop(apply(&mut r, event)));
-        let told: HashMap<u32, Vec<Run>> = r.found(FIRST).iter()
+        let told: HashMap<u32, Vec<PageTriple>> = r.recognised_regions(FIRST).iter()
             .map(|f| { assert!(!f.nearest, "{f:?}"); (f.region.expect("a region").0, pages(&f.binds)) })
             .collect();
         let of_heap = placed.0.phases[0].pages.iter().filter(|_| heap > 0).take(1);
@@ -170,7 +170,7 @@ proptest! {
             prop_assert!(are_apart(&asked), "{:?}: {:?}", event, asked);
             prop_assert!(asked.iter().all(|b| first <= b.0 && b.0 + b.1 <= first + count), "{:?}: {:?}", event, asked);
         }
-        for f in r.found(FIRST) {
+        for f in r.recognised_regions(FIRST) {
             prop_assert!(are_apart(&pages(&f.binds)), "{:?}", f);
         }
     }

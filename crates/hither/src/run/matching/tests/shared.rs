@@ -1,8 +1,8 @@
-use super::Event::*;
+use super::ProgramEvent::*;
 use super::*;
 
-fn memory(path: &str, pages: u64) -> RegionId {
-    RegionId {
+fn memory(path: &str, pages: u64) -> RegionIdentity {
+    RegionIdentity {
         file: path.into(),
         ..region(RegionKind::Shared, None, 0, pages)
     }
@@ -10,9 +10,9 @@ fn memory(path: &str, pages: u64) -> RegionId {
 
 #[test]
 fn files_by_path_and_offset() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(memory("/dev/shm/data", 10), &[(0, 4, 1), (4, 6, 2)]);
-    let part = Mapping {
+    let part = MemoryMapping {
         file: file("/dev/shm/data", 3),
         ..shared(500, 4, "/dev/shm/data")
     };
@@ -25,7 +25,7 @@ fn files_by_path_and_offset() {
             (
                 Map(
                     100,
-                    Mapping {
+                    MemoryMapping {
                         file: file("/dev/shm/data", 4),
                         ..shared(600, 2, "/dev/shm/data")
                     },
@@ -47,7 +47,7 @@ fn files_by_path_and_offset() {
 /// Open MPI: a job number, and the rank at the end.
 #[test]
 fn files_whose_names_have_numbers() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     for rank in 0..3 {
         let path = format!("/dev/shm/vader_segment.vm.0.57ac0001.{rank}");
         placed.region(memory(&path, 10), &[(0, 10, rank)]);
@@ -84,7 +84,7 @@ fn files_whose_names_have_numbers() {
 
 #[test]
 fn files_with_random_names() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(memory("/dev/shm/segaXbYcZ", 10), &[(0, 10, 1)]);
     placed.region(memory("/dev/shm/segQwErTy", 20), &[(0, 20, 2)]);
     check(
@@ -102,7 +102,7 @@ fn files_with_random_names() {
 
 #[test]
 fn nameless_memory_in_order() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(memory("", 10), &[(0, 10, 1)]);
     placed.region(memory("", 10), &[(0, 10, 2)]);
     placed.region(memory("", 4), &[(0, 4, 3)]);
@@ -123,9 +123,9 @@ fn nameless_memory_in_order() {
 
 #[test]
 fn readers_do_not_bind() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.region(memory("/dev/shm/data", 4), &[(0, 4, 1)]);
-    let reader = Mapping {
+    let reader = MemoryMapping {
         prot: PROT_READ,
         ..shared(500, 4, "/dev/shm/data")
     };
@@ -142,7 +142,7 @@ fn readers_do_not_bind() {
 
 #[test]
 fn two_processes_and_one_memory() {
-    let mut placed = Placed::app();
+    let mut placed = TestPlacement::app();
     placed.process("/bin/app", Some(0), None);
     placed.region(memory("/dev/shm/data", 4), &[(0, 4, 1)]);
     placed.region(memory("", 4), &[(0, 4, 2)]);

@@ -3,11 +3,14 @@ use hither_sys::Cpu;
 
 /// Which thread of the profile each is, and its unit.
 #[track_caller]
-fn seats(placed: Placed, made: &[(Tid, Tid, Option<u32>)]) {
+fn seats(placed: TestPlacement, made: &[(Tid, Tid, Option<u32>)]) {
     let mut r = placed.recogniser();
-    assert_eq!(r.started(FIRST, &image("/bin/app")).cpu, Some(Cpu(0)));
+    assert_eq!(
+        r.program_started(FIRST, &image("/bin/app")).cpu,
+        Some(Cpu(0))
+    );
     for (creator, tid, expected) in made {
-        let seat = r.thread(*creator, *tid, 0);
+        let seat = r.thread_created(*creator, *tid, 0);
         let got = (seat.thread, seat.cpu);
         assert_eq!(
             got,
@@ -18,8 +21,8 @@ fn seats(placed: Placed, made: &[(Tid, Tid, Option<u32>)]) {
 }
 
 /// Threads 1 and 3 are made by thread 0, thread 2 by thread 1.
-fn family() -> Placed {
-    let mut placed = Placed::app();
+fn family() -> TestPlacement {
+    let mut placed = TestPlacement::app();
     placed.thread(0, Some(0));
     placed.thread(0, Some(1));
     placed.thread(0, Some(0));
@@ -78,11 +81,11 @@ fn made_by_somebody_else() {
 #[test]
 fn thread_ids_are_used_again() {
     let mut r = family().recogniser();
-    r.started(FIRST, &image("/bin/app"));
-    assert_eq!(r.thread(100, 101, 0).thread, Some(ThreadIx(1)));
-    r.ended(101);
-    assert_eq!(r.thread(100, 101, 0).thread, Some(ThreadIx(3)));
-    assert_eq!(r.thread(100, 102, 0).thread, None);
+    r.program_started(FIRST, &image("/bin/app"));
+    assert_eq!(r.thread_created(100, 101, 0).thread, Some(ThreadIx(1)));
+    r.thread_ended(101);
+    assert_eq!(r.thread_created(100, 101, 0).thread, Some(ThreadIx(3)));
+    assert_eq!(r.thread_created(100, 102, 0).thread, None);
     let notes = r.notes();
     assert_eq!(
         notes,
@@ -93,10 +96,10 @@ fn thread_ids_are_used_again() {
 #[test]
 fn strangers() {
     let mut r = family().recogniser();
-    r.started(FIRST, &image("/bin/app"));
-    assert_eq!(r.thread(7, 8, 0), Default::default());
-    assert_eq!(r.forked(7, 8, false), Default::default());
+    r.program_started(FIRST, &image("/bin/app"));
+    assert_eq!(r.thread_created(7, 8, 0), Default::default());
+    assert_eq!(r.process_forked(7, 8, false), Default::default());
     assert!(r.mapped(7, &private(1, 1)).is_empty());
-    r.ended(7);
-    assert!(r.found(7).is_empty());
+    r.thread_ended(7);
+    assert!(r.recognised_regions(7).is_empty());
 }

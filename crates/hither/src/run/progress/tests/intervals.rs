@@ -1,17 +1,21 @@
 use super::moves;
-use crate::run::guide::Holding;
-use crate::run::progress::intervals::Intervals;
+use crate::run::guide::ActivePhases;
+use crate::run::progress::intervals::ChangeIntervals;
 use hither_profile::PlacedPhase;
 
 const MS: u64 = 1_000_000;
 
 /// `steps`: milliseconds, the phase reached, and what holds: threads, pages.
 #[track_caller]
-fn check(phases: &[PlacedPhase], steps: &[(u64, usize, (usize, usize))]) -> Intervals {
-    let mut intervals = Intervals::new(phases, 1_000 * MS, 10_000 * MS);
+fn check(phases: &[PlacedPhase], steps: &[(u64, usize, (usize, usize))]) -> ChangeIntervals {
+    let mut intervals = ChangeIntervals::new(phases, 1_000 * MS, 10_000 * MS);
     for &(ms, reached, (threads, pages)) in steps {
-        let got = intervals.hold(ms * MS, reached);
-        assert_eq!(got, Holding { threads, pages }, "at {ms} ms in {reached}");
+        let got = intervals.active_phases(ms * MS, reached);
+        assert_eq!(
+            got,
+            ActivePhases { threads, pages },
+            "at {ms} ms in {reached}"
+        );
     }
     intervals
 }

@@ -4,7 +4,7 @@ mod estimate;
 mod intervals;
 mod pace;
 
-use hither_profile::{NodeIx, PlacedPhase, PuIx, RegionPlaces, ThreadIx, ThreadPlace};
+use hither_profile::{NodeIx, PlacedPhase, PuIx, RegionPlacement, ThreadIx, ThreadPlace};
 
 /// A phase that starts after some seconds of the traced run and so many points.
 fn phase(start: u64, sync: [u64; 4]) -> PlacedPhase {
@@ -19,7 +19,7 @@ fn phase(start: u64, sync: [u64; 4]) -> PlacedPhase {
 fn moves(unit: u32, pages: bool) -> PlacedPhase {
     PlacedPhase {
         threads: vec![ThreadPlace(ThreadIx(0), PuIx(unit), unit, NodeIx(0))],
-        pages: vec![RegionPlaces::default(); usize::from(pages)],
+        pages: vec![RegionPlacement::default(); usize::from(pages)],
         ..PlacedPhase::default()
     }
 }

@@ -1,11 +1,11 @@
 use super::phase;
-use crate::run::progress::pace::Pace;
+use crate::run::progress::pace::PhasePace;
 use hither_profile::PlacedPhase;
 
 /// `steps`: milliseconds of the run, counts, and the phase then reached.
 #[track_caller]
-fn check(phases: &[PlacedPhase], steps: &[(u64, [Option<u64>; 4], usize)]) -> Pace {
-    let mut pace = Pace::new(phases);
+fn check(phases: &[PlacedPhase], steps: &[(u64, [Option<u64>; 4], usize)]) -> PhasePace {
+    let mut pace = PhasePace::new(phases);
     for (ms, counts, expected) in steps {
         let got = pace.advance(ms * 1_000_000, counts);
         assert_eq!(got, *expected, "at {ms} ms with {counts:?}");
@@ -35,7 +35,7 @@ fn a_phase_is_reached_by_its_count_and_not_by_time() {
             (9_101, barriers(400), 2),
         ],
     );
-    assert_eq!(pace.ways(), (true, false));
+    assert_eq!(pace.reached_by(), (true, false));
     assert!(pace.is_last());
 }
 
@@ -112,7 +112,7 @@ fn without_counts_phases_start_as_in_the_traced_run() {
             (3_000, none, 2),
         ],
     );
-    assert_eq!((pace.ways(), pace.ratio()), ((false, true), None));
+    assert_eq!((pace.reached_by(), pace.ratio()), ((false, true), None));
 }
 
 /// Two seconds of the traced run took 200 ms; one second more takes 100 ms.
@@ -131,7 +131,7 @@ fn phases_without_points_between_them_follow_at_the_pace_so_far() {
             (300, barriers(8), 2),
         ],
     );
-    assert_eq!(pace.ways(), (true, true));
+    assert_eq!(pace.reached_by(), (true, true));
 }
 
 #[test]

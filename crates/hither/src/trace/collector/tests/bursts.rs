@@ -1,10 +1,10 @@
 //! What threads recorded, from the segment to the file.
-use super::super::engine::monotonic;
+use super::super::engine::monotonic_ns;
 use super::fake::{Fake, MIB};
 use super::NoNames;
-use hither_profile::bursts::{Bursts, Place, Writer, MAX_PLACES};
-use hither_profile::{write_with, BurstOptions, ProcessIx, Profile, RegionKind, ThreadIx};
-use hither_sys::wire::{self, Alias, Chunk, Header, Piece, RecordBlock};
+use hither_profile::bursts::{BurstTrace, BurstWriter, NamedPages, MAX_PLACES};
+use hither_profile::{write_with_bursts, BurstOptions, ProcessIx, Profile, RegionKind, ThreadIx};
+use hither_sys::wire::{self, ChunkAlias, RecordedBlock, SegmentHeader, SegmentPiece, SharedChunk};
 use proptest::prelude::*;
 use std::mem::offset_of;
 use std::path::Path;
@@ -15,47 +15,47 @@ fn recording(dir: &Path, options: BurstOptions, max_size: u64) -> Fake {
     let mut f = Fake::new(|o| (o.bursts, o.max_size) = (Some(options), max_size));
     f.process(1, 0);
     f.thread(1, 1, 0);
-    f.engine.record(Writer::begin(dir).unwrap());
+    f.engine.record_bursts(BurstWriter::create(dir).unwrap());
     f
 }
 
 /// The profile and its bursts as others read them.
-fn written(f: Fake, dir: &Path) -> (Profile, Bursts) {
+fn written(f: Fake, dir: &Path) -> (Profile, BurstTrace) {
     let mut collected = f.collected(&mut NoNames);
-    write_with(
+    write_with_bursts(
         &mut collected.profile,
         dir,
         collected.bursts.expect("bursts"),
     )
     .unwrap();
-    let bursts = Bursts::open(dir).unwrap().expect("bursts");
+    let bursts = BurstTrace::open(dir).unwrap().expect("bursts");
     (collected.profile, bursts)
 }
 
 /// Lays a piece of thread 1 into a place; `code` bytes that nobody will decode.
-fn piece(f: &Fake, place: u32, head: &Piece) {
+fn piece(f: &Fake, place: u32, head: &SegmentPiece) {
     let s = &f.engine.segment;
     let at = s.layout().pieces + u64::from(place) * u64::from(wire::PIECE_BYTES);
     for (offset, value) in [
-        (offset_of!(Piece, thread), head.thread),
-        (offset_of!(Piece, process), head.process),
-        (offset_of!(Piece, window), head.window),
-        (offset_of!(Piece, sequence), head.sequence),
-        (offset_of!(Piece, accesses), head.accesses),
-        (offset_of!(Piece, length), head.length),
-        (offset_of!(Piece, state), head.state),
+        (offset_of!(SegmentPiece, thread), head.thread),
+        (offset_of!(SegmentPiece, process), head.process),
+        (offset_of!(SegmentPiece, window), head.window),
+        (offset_of!(SegmentPiece, sequence), head.sequence),
+        (offset_of!(SegmentPiece, accesses), head.accesses),
+        (offset_of!(SegmentPiece, length), head.length),
+        (offset_of!(SegmentPiece, state), head.state),
     ] {
         s.store_u32(at + offset as u64, value);
     }
-    let now = monotonic();
-    s.store_u64(at + offset_of!(Piece, start_ns) as u64, now);
-    s.store_u64(at + offset_of!(Piece, end_ns) as u64, now);
-    let busy = offset_of!(Header, piece_busy) as u64 + u64::from(place / 64) * 8;
+    let now = monotonic_ns();
+    s.store_u64(at + offset_of!(SegmentPiece, start_ns) as u64, now);
+    s.store_u64(at + offset_of!(SegmentPiece, end_ns) as u64, now);
+    let busy = offset_of!(SegmentHeader, piece_busy) as u64 + u64::from(place / 64) * 8;
     s.store_u64(busy, s.load_u64(busy) | 1 << (place % 64));
 }
 
-fn whole(window: u32, sequence: u32, length: u32) -> Piece {
-    Piece {
+fn whole(window: u32, sequence: u32, length: u32) -> SegmentPiece {
+    SegmentPiece {
         state: wire::PIECE_WHOLE,
         thread: 1,
         process: 1,
@@ -63,12 +63,12 @@ fn whole(window: u32, sequence: u32, length: u32) -> Piece {
         sequence,
         accesses: 1,
         length,
-        ..Piece::default()
+        ..SegmentPiece::default()
     }
 }
 
 fn is_busy(f: &Fake, place: u32) -> bool {
-    let busy = offset_of!(Header, piece_busy) as u64 + u64::from(place / 64) * 8;
+    let busy = offset_of!(SegmentHeader, piece_busy) as u64 + u64::from(place / 64) * 8;
     f.engine.segment.load_u64(busy) >> (place % 64) & 1 == 1
 }
 
@@ -86,9 +86,9 @@ fn the_budget_ends_a_window_without_gaps() {
     }
     piece(&f, 0, &whole(1, 20, 1));
     f.engine.drain_events();
-    let open = offset_of!(Header, record_open) as u64;
+    let open = offset_of!(SegmentHeader, record_open) as u64;
     assert_eq!(f.engine.segment.load_u32(open), 0);
-    f.engine.tick();
+    f.engine.end_slice();
     let (profile, bursts) = written(f, dir.path());
     assert_eq!(bursts.broken(), None);
     let window = &bursts.windows()[0];
@@ -112,15 +112,15 @@ fn blocks_are_within_the_budget() {
     let s = &f.engine.segment;
     let blocks = 2000;
     for n in 1..=blocks {
-        let at = s.layout().record_blocks + n * size_of::<RecordBlock>() as u64;
-        s.store_u32(at + offset_of!(RecordBlock, length) as u64, 200 << 10);
-        s.store_u32(at + offset_of!(RecordBlock, ready) as u64, 1);
+        let at = s.layout().record_blocks + n * size_of::<RecordedBlock>() as u64;
+        s.store_u32(at + offset_of!(RecordedBlock, length) as u64, 200 << 10);
+        s.store_u32(at + offset_of!(RecordedBlock, ready) as u64, 1);
     }
-    let next = offset_of!(Header, next_record_block) as u64;
+    let next = offset_of!(SegmentHeader, next_record_block) as u64;
     s.store_u32(next, u32::MAX);
     piece(&f, 7, &whole(1, 0, 1));
-    f.engine.tick();
-    f.engine.tick();
+    f.engine.end_slice();
+    f.engine.end_slice();
     let (profile, bursts) = written(f, dir.path());
     assert_eq!(bursts.broken(), None);
     assert!(profile.meta.bursts.unwrap().bytes <= 30_000);
@@ -133,20 +133,22 @@ fn pieces_of_the_dead_are_given_back() {
     let mut f = recording(dir.path(), BurstOptions::default(), MIB);
     f.process(2, 1);
     for (place, process) in [(3, 1), (100, 2)] {
-        let filling = Piece {
+        let filling = SegmentPiece {
             state: wire::PIECE_FILLING,
             process,
             ..whole(1, 0, 0)
         };
         piece(&f, place, &filling);
     }
-    f.engine.tick();
+    f.engine.end_slice();
     assert!(is_busy(&f, 3) && is_busy(&f, 100));
     let mut child = std::process::Command::new("true").spawn().unwrap();
     f.set_pid(2, child.id() as i32);
     child.wait().unwrap();
-    f.engine.threads.find_gone(&f.engine.segment, monotonic());
-    f.engine.tick();
+    f.engine
+        .threads
+        .find_dead_processes(&f.engine.segment, monotonic_ns());
+    f.engine.end_slice();
     assert!(is_busy(&f, 3), "the other lives");
     assert!(!is_busy(&f, 100));
 }
@@ -161,7 +163,7 @@ fn windows_become_as_rare_as_can_be() {
     };
     let mut f = recording(dir.path(), options, 1_400_000);
     std::thread::sleep(Duration::from_millis(25));
-    f.engine.tick();
+    f.engine.end_slice();
     // Three quarters of it, without the file's head, a place and the heads of the pieces.
     let mut left = 1_050_000 - 1 - 12 - 16;
     for sequence in 0.. {
@@ -173,8 +175,8 @@ fn windows_become_as_rare_as_can_be() {
             break;
         }
     }
-    (0..3).for_each(|_| f.engine.tick());
-    let window = offset_of!(Header, record_window) as u64;
+    (0..3).for_each(|_| f.engine.end_slice());
+    let window = offset_of!(SegmentHeader, record_window) as u64;
     assert_eq!(f.engine.segment.load_u32(window), 1);
     let (profile, _) = written(f, dir.path());
     let limits = &profile.meta.limits;
@@ -187,8 +189,8 @@ const SHORT: BurstOptions = BurstOptions {
     every: 1,
 };
 
-fn kind(profile: &Profile, bursts: &Bursts, process: u32, address: u64) -> Option<RegionKind> {
-    let (region, _) = bursts.place(0, ProcessIx(process), address >> 12)?;
+fn kind(profile: &Profile, bursts: &BurstTrace, process: u32, address: u64) -> Option<RegionKind> {
+    let (region, _) = bursts.page_name(0, ProcessIx(process), address >> 12)?;
     Some(profile.regions[region.at()].kind)
 }
 
@@ -204,15 +206,15 @@ fn places_have_the_names_that_pages_get() {
     f.page(64, library + 0x5000, 1, 1);
     f.count(1, 1, 64, 5, 0);
     std::thread::sleep(Duration::from_millis(25));
-    f.engine.tick();
+    f.engine.end_slice();
     piece(&f, 0, &whole(1, 0, 1));
-    f.engine.tick();
+    f.engine.end_slice();
     f.map(1, 1, late, 0x1000);
     f.page(65, late, 1, 1);
     f.count(1, 1, 65, 5, 0);
     piece(&f, 0, &whole(1, 1, 1));
     f.module(1, library, library + 0x6000, "/lib/x.so");
-    f.engine.tick();
+    f.engine.end_slice();
     let (profile, bursts) = written(f, dir.path());
     let kind = |address| kind(&profile, &bursts, 0, address);
     assert_eq!(kind(library + 0x5000), Some(RegionKind::Elf));
@@ -238,12 +240,12 @@ fn places_are_of_those_who_live() {
             0,
         );
     }
-    f.engine.tick();
+    f.engine.end_slice();
     f.exit_process(2);
     std::thread::sleep(Duration::from_millis(25));
-    f.engine.tick();
+    f.engine.end_slice();
     piece(&f, 0, &whole(1, 0, 1));
-    f.engine.tick();
+    f.engine.end_slice();
     let (profile, bursts) = written(f, dir.path());
     assert_eq!(kind(&profile, &bursts, 0, at), Some(RegionKind::Mmap));
     assert_eq!(kind(&profile, &bursts, 1, at), None);
@@ -257,16 +259,16 @@ fn names_that_are_left_out_are_told() {
     f.map(1, 1, 0x7f00_0000_0000, MIB);
     for window in 1..=2 {
         std::thread::sleep(Duration::from_millis(55));
-        f.engine.tick();
+        f.engine.end_slice();
         piece(&f, 0, &whole(window, 0, 1));
-        f.engine.tick();
+        f.engine.end_slice();
     }
     f.engine.finish();
     let mut recorder = f.engine.recorder.take().unwrap();
     let mut windows = 0;
-    recorder.name(|_| {
+    recorder.write_page_names(|_| {
         windows += 1;
-        vec![Place::default(); if windows == 1 { 1 } else { MAX_PLACES }]
+        vec![NamedPages::default(); if windows == 1 { 1 } else { MAX_PLACES }]
     });
     assert_eq!(windows, 2);
     let limits = recorder.limits(&f.engine.segment);
@@ -287,18 +289,18 @@ fn places_end_where_numbers_do() {
         let segment = &f.engine.segment;
         let layout = *segment.layout();
         segment.store_u64(
-            layout.chunks + 3 * 32 + offset_of!(Chunk, chunk) as u64,
+            layout.chunks + 3 * 32 + offset_of!(SharedChunk, chunk) as u64,
             number,
         );
         segment.store_u64(
-            layout.aliases + offset_of!(Alias, key) as u64,
+            layout.aliases + offset_of!(ChunkAlias, key) as u64,
             (1 << 32 | 3) + 1,
         );
-        segment.store_u64(layout.aliases + offset_of!(Alias, va) as u64, at >> 12);
+        segment.store_u64(layout.aliases + offset_of!(ChunkAlias, va) as u64, at >> 12);
         std::thread::sleep(Duration::from_millis(25));
-        f.engine.tick();
+        f.engine.end_slice();
         piece(&f, 0, &whole(1, 0, 1));
-        f.engine.tick();
+        f.engine.end_slice();
         let (profile, bursts) = written(f, dir.path());
         kind(&profile, &bursts, 0, at)
     };
@@ -324,8 +326,8 @@ proptest! {
         for _ in 0..3 {
             let s = &f.engine.segment;
             let l = *s.layout();
-            s.store_u32(offset_of!(Header, next_record_block) as u64, blocks);
-            for word in 0..64 * size_of::<RecordBlock>() as u64 / 8 {
+            s.store_u32(offset_of!(SegmentHeader, next_record_block) as u64, blocks);
+            for word in 0..64 * size_of::<RecordedBlock>() as u64 / 8 {
                 s.store_u64(l.record_blocks + word * 8, random());
             }
             for word in 0..512 {
@@ -336,8 +338,8 @@ proptest! {
                 (0..20).for_each(|word| s.store_u64(at + word * 8, random()));
                 s.store_u32(at, (random() % 3) as u32);
             }
-            s.store_u64(offset_of!(Header, piece_busy) as u64, random() | 0xff);
-            f.engine.tick();
+            s.store_u64(offset_of!(SegmentHeader, piece_busy) as u64, random() | 0xff);
+            f.engine.end_slice();
         }
         let (profile, bursts) = written(f, dir.path());
         prop_assert!(profile.meta.bursts.unwrap().bytes <= 100_000);

@@ -1,9 +1,9 @@
 //! What the tracer does to the segment, done by hand.
-use super::super::engine::{monotonic, Engine};
-use super::super::{build, Collected, Collector, Config};
-use crate::trace::naming::Naming;
+use super::super::engine::{monotonic_ns, CollectorEngine};
+use super::super::{build, CollectedRun, Collector, CollectorConfig};
+use crate::trace::naming::Symbolizer;
 use hither_profile::{Profile, RunEnd, TraceOptions};
-use hither_sys::wire::{self, Header, Process, Thread};
+use hither_sys::wire::{self, SegmentHeader, SegmentProcess, SegmentThread};
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -11,30 +11,30 @@ pub const MIB: u64 = 1 << 20;
 const CACHE_LOG2: u32 = 8;
 
 pub struct Fake {
-    pub engine: Engine,
+    pub engine: CollectorEngine,
     generation: u32,
     samples: u64,
 }
 
 impl Fake {
     pub fn new(adjust: impl FnOnce(&mut TraceOptions)) -> Fake {
-        let mut config = Config::default();
+        let mut config = CollectorConfig::default();
         adjust(&mut config.options);
         let collector = Collector::with_cache(config, CACHE_LOG2).unwrap();
         Fake {
-            engine: Engine::new(Arc::clone(&collector.segment), collector.config),
+            engine: CollectorEngine::new(Arc::clone(&collector.segment), collector.config),
             generation: 1,
             samples: 0,
         }
     }
 
-    pub fn finish(self, naming: &mut dyn Naming) -> Profile {
+    pub fn finish(self, naming: &mut dyn Symbolizer) -> Profile {
         self.collected(naming).profile
     }
 
-    pub fn collected(mut self, naming: &mut dyn Naming) -> Collected {
+    pub fn collected(mut self, naming: &mut dyn Symbolizer) -> CollectedRun {
         self.engine.finish();
-        build::build(self.engine, RunEnd::Exited { status: 0 }, naming)
+        build::build_profile(self.engine, RunEnd::Exited { status: 0 }, naming)
     }
 
     fn put32(&self, at: u64, value: u32) {
@@ -52,7 +52,7 @@ impl Fake {
 
     /// Appends to the ring without marking it ready; returns its place.
     pub fn reserve_event(&mut self) -> u64 {
-        let head_at = offset_of!(Header, event_head) as u64;
+        let head_at = offset_of!(SegmentHeader, event_head) as u64;
         let head = self.engine.segment.load_u64(head_at);
         self.put64(head_at, head + 1);
         self.engine.segment.layout().events + head % u64::from(wire::EVENTS) * 64
@@ -87,11 +87,17 @@ impl Fake {
 
     pub fn process(&mut self, slot: u16, parent: u16) {
         let at = self.engine.segment.layout().processes + u64::from(slot) * 64;
-        self.put32(at + offset_of!(Process, parent) as u64, parent.into());
-        self.put64(at + offset_of!(Process, start_ns) as u64, monotonic());
+        self.put32(
+            at + offset_of!(SegmentProcess, parent) as u64,
+            parent.into(),
+        );
+        self.put64(
+            at + offset_of!(SegmentProcess, start_ns) as u64,
+            monotonic_ns(),
+        );
         self.put32(at, wire::PROCESS_LIVE);
         self.set_pid(slot, std::process::id() as i32);
-        self.at_least(offset_of!(Header, next_process), u32::from(slot) + 1);
+        self.at_least(offset_of!(SegmentHeader, next_process), u32::from(slot) + 1);
         let a = [
             1,
             parent.into(),
@@ -110,7 +116,10 @@ impl Fake {
 
     pub fn exit_process(&mut self, slot: u16) {
         let at = self.engine.segment.layout().processes + u64::from(slot) * 64;
-        self.put64(at + offset_of!(Process, end_ns) as u64, monotonic());
+        self.put64(
+            at + offset_of!(SegmentProcess, end_ns) as u64,
+            monotonic_ns(),
+        );
         self.put32(at, wire::PROCESS_EXITED);
     }
 
@@ -122,34 +131,43 @@ impl Fake {
         let at = self.thread_at(slot);
         self.put32(at + 4, process);
         self.put32(at + 8, creator);
-        self.put64(at + offset_of!(Thread, start_ns) as u64, monotonic());
         self.put64(
-            at + offset_of!(Thread, stack_pointer) as u64,
+            at + offset_of!(SegmentThread, start_ns) as u64,
+            monotonic_ns(),
+        );
+        self.put64(
+            at + offset_of!(SegmentThread, stack_pointer) as u64,
             0x7ffe_ffff_fff0,
         );
-        self.put64(at + offset_of!(Thread, sync) as u64, u64::from(slot));
+        self.put64(at + offset_of!(SegmentThread, sync) as u64, u64::from(slot));
         let name = format!("thread {slot}");
         let mut bytes = [0; 16];
         bytes[..name.len()].copy_from_slice(name.as_bytes());
         let [low, high] = [0, 8].map(|n| u64::from_le_bytes(bytes[n..n + 8].try_into().unwrap()));
-        self.put64(at + offset_of!(Thread, name) as u64, low);
-        self.put64(at + offset_of!(Thread, name) as u64 + 8, high);
-        self.put32(at + offset_of!(Thread, arena) as u64, u32::MAX);
-        self.at_least(offset_of!(Header, next_thread), slot + 1);
+        self.put64(at + offset_of!(SegmentThread, name) as u64, low);
+        self.put64(at + offset_of!(SegmentThread, name) as u64 + 8, high);
+        self.put32(at + offset_of!(SegmentThread, arena) as u64, u32::MAX);
+        self.at_least(offset_of!(SegmentHeader, next_thread), slot + 1);
         self.put32(at, wire::THREAD_LIVE);
     }
 
     pub fn end_thread(&mut self, slot: u32) {
         let at = self.thread_at(slot);
-        self.put64(at + offset_of!(Thread, end_ns) as u64, monotonic());
+        self.put64(
+            at + offset_of!(SegmentThread, end_ns) as u64,
+            monotonic_ns(),
+        );
         self.put32(at, wire::THREAD_ENDED);
     }
 
     pub fn instructions(&mut self, slot: u32, all: u64, traced: u64) {
         let at = self.thread_at(slot);
-        self.put64(at + offset_of!(Thread, instructions) as u64, all);
-        self.put64(at + offset_of!(Thread, traced_instructions) as u64, traced);
-        let untraced = at + offset_of!(Thread, untraced_instructions) as u64;
+        self.put64(at + offset_of!(SegmentThread, instructions) as u64, all);
+        self.put64(
+            at + offset_of!(SegmentThread, traced_instructions) as u64,
+            traced,
+        );
+        let untraced = at + offset_of!(SegmentThread, untraced_instructions) as u64;
         self.put64(untraced, all - traced);
     }
 
@@ -205,7 +223,10 @@ impl Fake {
         self.put32(at + 12, self.generation);
         self.put32(at + 20, 1);
         self.put32(at + 16, first_thread);
-        self.at_least(offset_of!(Header, next_page), (id + 1).next_multiple_of(64));
+        self.at_least(
+            offset_of!(SegmentHeader, next_page),
+            (id + 1).next_multiple_of(64),
+        );
     }
 
     pub fn shared_page(
@@ -235,7 +256,7 @@ impl Fake {
         let at = l.blocks + u64::from(block) * 1024 + u64::from(page % 64) * 16;
         self.put64(at, reads);
         self.put64(at + 8, writes);
-        self.at_least(offset_of!(Header, next_block), block + 1);
+        self.at_least(offset_of!(SegmentHeader, next_block), block + 1);
         self.engine.segment.swap_u8(l.dirty + u64::from(block), 1);
     }
 
@@ -244,8 +265,9 @@ impl Fake {
         let row = u64::from(thread * 2 + parity) * u64::from(wire::MAX_THREADS);
         let at = self.engine.segment.layout().comm + (row + u64::from(other)) * 8;
         self.put64(at, self.engine.segment.load_u64(at) + sixths);
-        let dirty =
-            self.thread_at(thread) + offset_of!(Thread, comm_dirty) as u64 + u64::from(parity) * 8;
+        let dirty = self.thread_at(thread)
+            + offset_of!(SegmentThread, comm_dirty) as u64
+            + u64::from(parity) * 8;
         self.put64(
             dirty,
             self.engine.segment.load_u64(dirty) | 1 << (other / 64 % 64),
@@ -263,11 +285,11 @@ impl Fake {
     ) {
         let l = *self.engine.segment.layout();
         let thread = self.thread_at(slot);
-        self.put32(thread + offset_of!(Thread, arena) as u64, slot);
-        self.put32(thread + offset_of!(Thread, owns_arena) as u64, 1);
-        self.put64(thread + offset_of!(Thread, used) as u64, 1);
+        self.put32(thread + offset_of!(SegmentThread, arena) as u64, slot);
+        self.put32(thread + offset_of!(SegmentThread, owns_arena) as u64, 1);
+        self.put64(thread + offset_of!(SegmentThread, used) as u64, 1);
         let arena = l.arenas + u64::from(slot) * l.arena_size;
-        self.put64(thread + offset_of!(Thread, used) as u64, 1);
+        self.put64(thread + offset_of!(SegmentThread, used) as u64, 1);
         let entry = arena + index * 16;
         self.put64(entry, 0x7f00_0000_0040);
         self.put32(entry + 8, reads);
@@ -279,8 +301,8 @@ impl Fake {
     }
 
     pub fn site(&mut self, site: u32, pc: u64) {
-        let at =
-            self.engine.segment.layout().sites + u64::from(site) * size_of::<wire::Site>() as u64;
+        let at = self.engine.segment.layout().sites
+            + u64::from(site) * size_of::<wire::CodeSite>() as u64;
         self.put64(at, pc);
         self.put32(at + 8, 1);
         self.put32(at + 12, self.generation);
@@ -296,27 +318,27 @@ impl Fake {
         self.put32(at + 20, weight);
         self.samples += 1;
         self.put64(
-            self.thread_at(thread) + offset_of!(Thread, sample_head) as u64,
+            self.thread_at(thread) + offset_of!(SegmentThread, sample_head) as u64,
             self.samples,
         );
     }
 
     /// The bytes that a site's accesses touch.
     pub fn site_touches(&mut self, site: u32, span: u32, reads: [u64; 2], writes: [u64; 2]) {
-        let at =
-            self.engine.segment.layout().sites + u64::from(site) * size_of::<wire::Site>() as u64;
-        self.put32(at + offset_of!(wire::Site, span) as u64, span);
+        let at = self.engine.segment.layout().sites
+            + u64::from(site) * size_of::<wire::CodeSite>() as u64;
+        self.put32(at + offset_of!(wire::CodeSite, span) as u64, span);
         for (n, word) in reads.into_iter().chain(writes).enumerate() {
-            let first = offset_of!(wire::Site, reads) as u64;
+            let first = offset_of!(wire::CodeSite, reads) as u64;
             self.put64(at + first + n as u64 * 8, word);
         }
     }
 
     /// Tells what a thread saw of a line.
-    pub fn seen(&mut self, thread: u32, seen: wire::Seen) {
-        let head_at = self.thread_at(thread) + offset_of!(Thread, seen_head) as u64;
+    pub fn seen(&mut self, thread: u32, seen: wire::LineObservation) {
+        let head_at = self.thread_at(thread) + offset_of!(SegmentThread, seen_head) as u64;
         let head = self.engine.segment.load_u32(head_at);
-        let size = size_of::<wire::Seen>() as u64;
+        let size = size_of::<wire::LineObservation>() as u64;
         let ring = u64::from(thread) * u64::from(wire::SEEN) + u64::from(head % wire::SEEN);
         let at = self.engine.segment.layout().seen + ring * size;
         self.put32(at, seen.page);
@@ -343,17 +365,17 @@ impl Fake {
         };
         let [threads, processes, pages, blocks, sites, _] = counters.map(u64::from);
         let fields = [
-            (offset_of!(Header, next_thread), threads),
-            (offset_of!(Header, next_process), processes),
-            (offset_of!(Header, next_page), pages + 64),
-            (offset_of!(Header, next_block), blocks),
-            (offset_of!(Header, next_site), sites),
+            (offset_of!(SegmentHeader, next_thread), threads),
+            (offset_of!(SegmentHeader, next_process), processes),
+            (offset_of!(SegmentHeader, next_page), pages + 64),
+            (offset_of!(SegmentHeader, next_block), blocks),
+            (offset_of!(SegmentHeader, next_site), sites),
         ];
         let areas = [
             (l.threads, threads * 256),
             (l.processes, processes * 64),
             (l.hooks, 2048),
-            (l.sites, sites * size_of::<wire::Site>() as u64),
+            (l.sites, sites * size_of::<wire::CodeSite>() as u64),
             (l.seen, threads.min(4) * u64::from(wire::SEEN) * 16),
             (l.samples, threads.min(4) * u64::from(wire::SAMPLES) * 24),
             (l.comm, threads.min(8) * u64::from(wire::MAX_THREADS) * 16),
@@ -377,13 +399,14 @@ impl Fake {
             self.put64(l.events + n * 64, head | random() & 0xffff_f000_0000_0000);
         }
         self.put64(
-            offset_of!(Header, event_head) as u64,
+            offset_of!(SegmentHeader, event_head) as u64,
             if wild { random() } else { 256 },
         );
         for (field, value) in fields {
             self.put32(field as u64, value as u32);
         }
-        for word in (offset_of!(Header, off_threads)..size_of::<Header>()).step_by(8) {
+        for word in (offset_of!(SegmentHeader, off_threads)..size_of::<SegmentHeader>()).step_by(8)
+        {
             self.put64(word as u64, random());
         }
     }

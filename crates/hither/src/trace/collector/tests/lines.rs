@@ -2,7 +2,7 @@
 use super::fake::{Fake, MIB};
 use super::NoNames;
 use hither_profile::{LineUse, Profile, RegionIx};
-use hither_sys::wire::{self, Seen};
+use hither_sys::wire::{self, LineObservation};
 
 const BASE: u64 = 0x7f00_0000_0000;
 
@@ -21,8 +21,8 @@ fn fake(line: u32) -> Fake {
     f
 }
 
-fn at(page: u32, at: u16, site: u32, kind: u16, n: u32) -> Seen {
-    Seen {
+fn at(page: u32, at: u16, site: u32, kind: u16, n: u32) -> LineObservation {
+    LineObservation {
         page,
         site,
         at,
@@ -118,7 +118,7 @@ fn counts_survive_a_full_counter() {
         for _ in 0..2000 {
             f.seen(1, at(64, 0, 0, wire::SEEN_WRITE, 8));
         }
-        f.engine.tick();
+        f.engine.end_slice();
     }
     f.seen(2, at(64, 16, 0, wire::SEEN_READ, 8));
     assert_eq!(rows(f)[0], (0x1000, 0, 120_000, 0, 0xff, 120_000));
@@ -138,7 +138,7 @@ fn many_lines_leave_those_used_most() {
         for (page, line) in lines.by_ref().take(1900) {
             f.seen(1, at(page, line, 0, wire::SEEN_WRITE, 8));
         }
-        f.engine.tick();
+        f.engine.end_slice();
     }
     assert_eq!(rows(f)[0].5, 1 << 20);
 }
@@ -148,7 +148,7 @@ fn what_a_killed_thread_left_is_counted() {
     let mut f = fake(64);
     f.seen(1, at(64, 0x40, 0, wire::SEEN_WRITE, 8));
     f.seen(2, at(64, 0x40, 0, wire::SEEN_READ, 8));
-    f.engine.tick();
+    f.engine.end_slice();
     // The line at 0x40 of its page, shared with thread 2 from the start.
     f.entry(1, 3, 64, (80, 20), [2, 0, 0, 0]);
     assert_eq!(rows(f)[0], (0x1040, 0, 1, 0, 0xff, 100));

@@ -1,7 +1,7 @@
 //! Allocation sites of compiled programs; call addresses as objdump shows them.
 use super::{line_of, Workshop};
-use crate::trace::naming::{AllocationName, Naming};
-use crate::trace::symbols::Symbols;
+use crate::trace::naming::{AllocationName, Symbolizer};
+use crate::trace::symbols::ProgramSymbols;
 use std::path::{Path, PathBuf};
 
 /// (address in the call, function it is in, function it calls)
@@ -127,11 +127,11 @@ fn c_variables_with_types() {
     ] {
         let program = shop.build("c.c", C, options);
         let all = calls(&shop, &program);
-        let mut symbols = Symbols::new();
+        let mut symbols = ProgramSymbols::new();
         let mut found: Vec<String> = Vec::new();
         for callee in ["malloc", "calloc", "realloc"] {
             for stack in stacks(&all, callee, 2) {
-                found.push(show(&symbols.allocation(&frames(&program, &stack))));
+                found.push(show(&symbols.allocation_name(&frames(&program, &stack))));
             }
         }
         let expected = |name: &str, type_name: &str, mark: u32| {
@@ -191,11 +191,11 @@ fn cpp_containers_and_new() {
     for options in [&["-g", "-O0"][..], &["-g", "-O2"]] {
         let program = shop.build("p.cpp", CPP, options);
         let all = calls(&shop, &program);
-        let mut symbols = Symbols::new();
+        let mut symbols = ProgramSymbols::new();
         let mut found = std::collections::BTreeSet::new();
         for callee in ["_Znwm", "_Znam"] {
             for stack in stacks(&all, callee, 9) {
-                let a = symbols.allocation(&frames(&program, &stack));
+                let a = symbols.allocation_name(&frames(&program, &stack));
                 found.insert(format!("{} | {} | {}", a.name, a.type_name, a.line));
             }
         }
@@ -250,10 +250,10 @@ fn fortran_allocate_statements() {
     for options in [&["-g", "-O0"][..], &["-g", "-O2"]] {
         let program = shop.build("f.f90", FORTRAN, options);
         let all = calls(&shop, &program);
-        let mut symbols = Symbols::new();
+        let mut symbols = ProgramSymbols::new();
         let found: Vec<String> = calls_of(&all, "malloc")
             .into_iter()
-            .map(|pc| symbols.allocation(&frames(&program, &[pc])))
+            .map(|pc| symbols.allocation_name(&frames(&program, &[pc])))
             .map(|a| format!("{} | {} | {}", a.name, a.type_name, a.line))
             .collect();
         for (name, type_name, mark) in [
@@ -287,12 +287,12 @@ fn main() {
 fn rust_vectors() {
     let shop = Workshop::new();
     let program = shop.build("r.rs", RUST, &["-g", "-Copt-level=2"]);
-    let mut symbols = Symbols::new();
+    let mut symbols = ProgramSymbols::new();
     let line = line_of(RUST, "// 1");
     let found: Vec<_> = calls(&shop, &program)
         .iter()
         .filter(|c| c.1.contains("cells"))
-        .map(|c| symbols.allocation(&frames(&program, &[c.0])))
+        .map(|c| symbols.allocation_name(&frames(&program, &[c.0])))
         .filter(|a| a.line == line)
         .map(|a| (a.name, a.type_name, a.function))
         .collect();
@@ -309,7 +309,7 @@ fn without_debug_information_the_nearest_symbol() {
     let program = shop.build("c.c", C, &["-O2"]);
     let all = calls(&shop, &program);
     for stack in stacks(&all, "malloc", 2) {
-        let found = Symbols::new().allocation(&frames(&program, &stack));
+        let found = ProgramSymbols::new().allocation_name(&frames(&program, &stack));
         let own = if ["fresh", "matrix"].contains(&found.function.as_str()) {
             stack[0]
         } else {
@@ -326,6 +326,6 @@ fn a_source_that_is_gone_leaves_the_line() {
     let program = shop.build("c.c", C, &["-g"]);
     let first = calls_of(&calls(&shop, &program), "calloc")[0];
     std::fs::remove_file(shop.path("c.c")).expect("it was there");
-    let found = Symbols::new().allocation(&frames(&program, &[first]));
+    let found = ProgramSymbols::new().allocation_name(&frames(&program, &[first]));
     assert_eq!(found.name, format!("c.c:{} (main)", line_of(C, "// 2")));
 }

@@ -1,7 +1,7 @@
 //! Stripped programs and where their debug information is looked for.
 use super::{line_of, named, Workshop};
-use crate::trace::naming::{Naming, SourceLine};
-use crate::trace::symbols::Symbols;
+use crate::trace::naming::{SourceLine, Symbolizer};
+use crate::trace::symbols::ProgramSymbols;
 
 const C: &str = "
 double grid[16];
@@ -23,8 +23,8 @@ fn split_debug_files_are_found() {
         let debug = text_of(id);
         shop.tool("objcopy", &["--only-keep-debug", out, &debug]);
         shop.tool("strip", &[out]);
-        assert!(Symbols::new()
-            .statics(&program)
+        assert!(ProgramSymbols::new()
+            .static_objects(&program)
             .iter()
             .all(|o| o.name != "grid"));
         shop.tool("objcopy", &[&format!("--add-gnu-debuglink={debug}"), out]);
@@ -49,7 +49,7 @@ fn split_debug_files_are_found() {
                 hidden.to_str().expect("UTF-8"),
             ],
         );
-        let all = Symbols::new().statics(&program);
+        let all = ProgramSymbols::new().static_objects(&program);
         assert!(all.iter().all(|o| o.name != "grid"), "{id}: {all:?}");
     }
 }
@@ -58,12 +58,12 @@ fn split_debug_files_are_found() {
 fn a_debug_link_cannot_point_elsewhere() {
     let shop = Workshop::new();
     let program = shop.build("c.c", C, &["-g"]);
-    let mut elf = super::super::elf::Elf::open(&program).expect("ELF");
+    let mut elf = super::super::elf::ElfImage::open(&program).expect("ELF");
     elf.sections.clear();
     elf.build_id = None;
     for link in ["../c.out", "/etc/passwd", "..", ".", "", "c.out"] {
         elf.debug_link = Some((link.into(), 0));
-        super::super::debug_file::complete(&program, &mut elf);
+        super::super::debug_file::add_separate_debug(&program, &mut elf);
         assert!(!elf.has_dwarf(), "{link}");
     }
 }
@@ -77,17 +77,17 @@ fn lines_name_the_innermost_inlined_function() {
         &["-g", "-O2", "-no-pie", "-gz"],
     ] {
         let program = shop.build("c.c", C, options);
-        let inner = super::super::function(&program, "inner").expect("it is there")[0];
-        let mut symbols = Symbols::new();
+        let inner = super::super::function_addresses(&program, "inner").expect("it is there")[0];
+        let mut symbols = ProgramSymbols::new();
         let expected = SourceLine {
             file: shop.path("c.c").to_string_lossy().into_owned(),
             line: line_of(C, "int inner"),
             function: "inner".into(),
         };
-        assert_eq!(symbols.line(&program, inner), Some(expected));
-        let main = super::super::function(&program, "main").expect("it is there")[0];
+        assert_eq!(symbols.source_line(&program, inner), Some(expected));
+        let main = super::super::function_addresses(&program, "main").expect("it is there")[0];
         let lines: Vec<_> = (main..main + 24)
-            .filter_map(|pc| symbols.line(&program, pc))
+            .filter_map(|pc| symbols.source_line(&program, pc))
             .filter(|l| l.function == "middle")
             .map(|l| l.line)
             .collect();
@@ -102,12 +102,15 @@ fn lines_name_the_innermost_inlined_function() {
 fn without_debug_information_a_line_is_a_function() {
     let shop = Workshop::new();
     let program = shop.build("c.c", C, &["-O1"]);
-    let inner = super::super::function(&program, "inner").expect("it is there")[0];
+    let inner = super::super::function_addresses(&program, "inner").expect("it is there")[0];
     let expected = SourceLine {
         function: "inner".into(),
         ..SourceLine::default()
     };
-    assert_eq!(Symbols::new().line(&program, inner + 1), Some(expected));
+    assert_eq!(
+        ProgramSymbols::new().source_line(&program, inner + 1),
+        Some(expected)
+    );
 }
 
 #[test]
@@ -123,18 +126,18 @@ fn what_is_not_elf_has_no_names() {
         "/dev/zero".into(),
         "/".into(),
     ] {
-        let mut symbols = Symbols::new();
-        assert_eq!(symbols.statics(&file), []);
-        assert_eq!(symbols.line(&file, 4096), None);
-        let name = symbols.allocation(&[(file, 0x10)]);
+        let mut symbols = ProgramSymbols::new();
+        assert_eq!(symbols.static_objects(&file), []);
+        assert_eq!(symbols.source_line(&file, 4096), None);
+        let name = symbols.allocation_name(&[(file, 0x10)]);
         assert!(name.name.ends_with("+0x10"), "{}", name.name);
     }
-    let none = Symbols::new().allocation(&[]);
+    let none = ProgramSymbols::new().allocation_name(&[]);
     assert_eq!(none.name, "unknown site");
 }
 
 #[test]
 fn symbols_can_move_to_the_collecting_thread() {
     fn check(_: impl Send) {}
-    check(Symbols::new());
+    check(ProgramSymbols::new());
 }

@@ -1,6 +1,6 @@
 use super::Workshop;
 use crate::trace::symbols::demangle::{unqualified, without_defaults};
-use crate::trace::symbols::{function, similar_functions};
+use crate::trace::symbols::{function_addresses, similar_functions};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -37,7 +37,10 @@ fn names_as_linked_as_written_or_in_part() {
         ("hidden", &["_ZL6hiddeni"]),
         ("twice", &["_Z5twiceIiET_S0_"]),
     ] {
-        let found: BTreeSet<u64> = function(&program, name).expect(name).into_iter().collect();
+        let found: BTreeSet<u64> = function_addresses(&program, name)
+            .expect(name)
+            .into_iter()
+            .collect();
         assert_eq!(found, linked(expected), "{name}");
     }
 }
@@ -56,7 +59,7 @@ program p\nuse m\ninteger k\ncall step(k)\ncall lone(k)\nprint *,k\nend program\
             ("m::step", "__m_MOD_step"),
             ("lone", "lone_"),
         ] {
-            let found = function(&program, name).expect(name);
+            let found = function_addresses(&program, name).expect(name);
             assert_eq!(found, [symbol(&shop, &program, linked)], "{name}");
         }
     }
@@ -80,7 +83,10 @@ fn stripped_programs_have_functions_in_their_debug_file() {
         ],
     );
     shop.tool("objcopy", &["--add-gnu-debuglink=p.debug", "p.out"]);
-    assert_eq!(function(&program, "hidden").expect("found"), [expected]);
+    assert_eq!(
+        function_addresses(&program, "hidden").expect("found"),
+        [expected]
+    );
 }
 
 #[test]
@@ -90,14 +96,14 @@ fn errors_suggest() {
     assert!(similar_functions(&program, "swep")
         .iter()
         .any(|n| n == "sweep"));
-    let error = function(&program, "hiden")
+    let error = function_addresses(&program, "hiden")
         .expect_err("misspelt")
         .to_string();
     assert!(
         error.contains("no function hiden (it has hidden"),
         "{error}"
     );
-    let error = function(&shop.path("absent"), "main").expect_err("absent");
+    let error = function_addresses(&shop.path("absent"), "main").expect_err("absent");
     assert!(error.to_string().contains("absent"), "{error}");
 }
 

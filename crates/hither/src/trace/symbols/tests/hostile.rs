@@ -1,7 +1,7 @@
 //! Damaged files must give names or nothing, never a panic, a hang or a huge allocation.
 use super::Workshop;
-use crate::trace::naming::Naming;
-use crate::trace::symbols::{function, Symbols};
+use crate::trace::naming::Symbolizer;
+use crate::trace::symbols::{function_addresses, ProgramSymbols};
 use hither_model::rng::Rng;
 use std::path::Path;
 
@@ -13,15 +13,15 @@ int main(int c, char **) { static ns::cell own[3]; table.resize(c); own[0].id = 
 "#;
 
 fn ask_everything(program: &Path) {
-    let mut symbols = Symbols::new();
-    for object in symbols.statics(program).iter().take(50) {
+    let mut symbols = ProgramSymbols::new();
+    for object in symbols.static_objects(program).iter().take(50) {
         symbols.members(program, object);
     }
     for pc in (0x1000..0x3000).step_by(97) {
-        symbols.line(program, pc);
-        symbols.allocation(&[(program.to_owned(), pc)]);
+        symbols.source_line(program, pc);
+        symbols.allocation_name(&[(program.to_owned(), pc)]);
     }
-    let _ = function(program, "main");
+    let _ = function_addresses(program, "main");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn names_that_grow_without_end() {
         "@",
         "",
     ] {
-        let text = super::super::demangle::pretty(raw);
+        let text = super::super::demangle::demangle(raw);
         assert!(text.len() <= 4096, "{}", text.len());
     }
 }

@@ -6,8 +6,8 @@ mod hostile;
 mod source;
 mod statics;
 
-use crate::trace::naming::{Naming, StaticObject};
-use crate::trace::symbols::Symbols;
+use crate::trace::naming::{StaticObject, Symbolizer};
+use crate::trace::symbols::ProgramSymbols;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -66,7 +66,7 @@ pub fn line_of(text: &str, mark: &str) -> u32 {
 }
 
 pub fn named(file: &Path, name: &str) -> StaticObject {
-    let all = Symbols::new().statics(file);
+    let all = ProgramSymbols::new().static_objects(file);
     let found = all.iter().find(|o| o.name == name).cloned();
     found.unwrap_or_else(|| {
         let names: Vec<_> = all.iter().map(|o| o.name.as_str()).collect();

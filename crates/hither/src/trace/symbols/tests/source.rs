@@ -1,8 +1,8 @@
-use crate::trace::symbols::source::{lvalue, Receiver, Step};
+use crate::trace::symbols::source::{parse_lvalue, AllocationReceiver, LvalueStep};
 use crate::trace::symbols::{source_c, source_fortran};
 
 /// The names the statement at the line with `@` gives; the cursor is where `@` stands.
-fn names(text: &str, read: impl Fn(&[String], usize, usize) -> Receiver) -> String {
+fn names(text: &str, read: impl Fn(&[String], usize, usize) -> AllocationReceiver) -> String {
     let at = text.lines().position(|l| l.contains('@')).expect("a mark");
     let column = text
         .lines()
@@ -11,12 +11,12 @@ fn names(text: &str, read: impl Fn(&[String], usize, usize) -> Receiver) -> Stri
         .expect("a mark");
     let lines: Vec<String> = text.lines().map(|l| l.replace('@', "")).collect();
     match read(&lines, at, column + 1) {
-        Receiver::Variables(all) => {
+        AllocationReceiver::Variables(all) => {
             let texts: Vec<_> = all.iter().map(|l| l.text.as_str()).collect();
             texts.join(", ")
         }
-        Receiver::Returned => "(returned)".into(),
-        Receiver::Unknown => "(unknown)".into(),
+        AllocationReceiver::Returned => "(returned)".into(),
+        AllocationReceiver::Unknown => "(unknown)".into(),
     }
 }
 
@@ -147,23 +147,23 @@ fn fortran_statements() {
 
 #[test]
 fn parts_of_variables() {
-    let member = |name: &str| Step::Member(name.into());
+    let member = |name: &str| LvalueStep::Member(name.into());
     for (text, root, steps) in [
         ("a", "a", vec![]),
-        ("this->a[i]", "a", vec![Step::Index]),
+        ("this->a[i]", "a", vec![LvalueStep::Index]),
         (
             "g->cells[i].next",
             "g",
-            vec![member("cells"), Step::Index, member("next")],
+            vec![member("cells"), LvalueStep::Index, member("next")],
         ),
-        ("a%b(i)", "a", vec![member("b"), Step::Index]),
+        ("a%b(i)", "a", vec![member("b"), LvalueStep::Index]),
         ("ns::a.b", "a", vec![member("b")]),
     ] {
-        let found = lvalue(text).expect(text);
+        let found = parse_lvalue(text).expect(text);
         assert_eq!((found.root.as_str(), found.steps), (root, steps), "{text}");
     }
     for text in ["", "1", "+", "a[", "a]", "->", "a+b"] {
-        assert_eq!(lvalue(text), None, "{text}");
+        assert_eq!(parse_lvalue(text), None, "{text}");
     }
 }
 

@@ -1,7 +1,7 @@
 use super::{line_of, named, Workshop};
-use crate::trace::naming::Member;
-use crate::trace::naming::Naming;
-use crate::trace::symbols::Symbols;
+use crate::trace::naming::StructField;
+use crate::trace::naming::Symbolizer;
+use crate::trace::symbols::ProgramSymbols;
 use std::path::Path;
 
 const C: &str = r#"
@@ -158,7 +158,7 @@ fn c_in_every_form_gcc_writes() {
             ),
             false => check(&program, C, C_EXPECTED),
         }
-        let all = Symbols::new().statics(&program);
+        let all = ProgramSymbols::new().static_objects(&program);
         assert!(all.iter().all(|o| o.name != "local"), "thread-local");
         for pair in all.windows(2) {
             assert!(pair[0].vaddr + pair[0].size <= pair[1].vaddr, "{pair:?}");
@@ -257,7 +257,7 @@ fn rust_paths() {
 fn members_of_a_structure() {
     let shop = Workshop::new();
     let program = shop.build("c.c", C, &["-g"]);
-    let member = |name: &str, offset, size, type_name: &str| Member {
+    let member = |name: &str, offset, size, type_name: &str| StructField {
         name: name.into(),
         offset,
         size,
@@ -269,9 +269,9 @@ fn members_of_a_structure() {
         member("next", 32, 8, "struct cell *"),
     ];
     let cells = named(&program, "cells");
-    assert_eq!(Symbols::new().members(&program, &cells), expected);
+    assert_eq!(ProgramSymbols::new().members(&program, &cells), expected);
     let grid = named(&program, "grid");
-    assert_eq!(Symbols::new().members(&program, &grid), []);
+    assert_eq!(ProgramSymbols::new().members(&program, &grid), []);
 }
 
 #[test]
@@ -320,7 +320,7 @@ program main
 end program
 ";
     let program = shop.build("f.f90", text, &["-g"]);
-    let all = Symbols::new().statics(&program);
+    let all = ProgramSymbols::new().static_objects(&program);
     assert!(all.iter().any(|o| o.name.starts_with("grid::")));
     for pair in all.windows(2) {
         assert!(pair[0].vaddr + pair[0].size <= pair[1].vaddr, "{pair:?}");

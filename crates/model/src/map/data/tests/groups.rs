@@ -35,7 +35,7 @@ fn profile(accesses: [[u64; 2]; 4]) -> Profile {
 
 fn with<T>(profile: &Profile, capacity: &[u64], then: impl Fn(&DataProblem) -> T) -> T {
     let boxed = two();
-    let pages = Pages::of(profile, PageSize::K4);
+    let pages = PlaceablePages::from_profile(profile, PlacementPageSize::K4);
     then(&DataProblem {
         tree: &boxed.tree,
         cost: &boxed.cost,
@@ -50,12 +50,12 @@ fn with<T>(profile: &Profile, capacity: &[u64], then: impl Fn(&DataProblem) -> T
 #[test]
 fn a_page_belongs_to_every_object_on_it() {
     let p = profile([[1, 1]; 4]);
-    let pages = Pages::of(&p, PageSize::K4);
-    let of = |group| pages_of(&p, &pages, group);
-    assert_eq!(of(Group::Region(RegionIx(0))), [0, 1, 2, 3]);
-    assert_eq!(of(Group::Object(ObjectIx(1))), [1, 2]);
-    assert_eq!(of(Group::Object(ObjectIx(2))), [2, 3]);
-    assert!(of(Group::Object(ObjectIx(9))).is_empty());
+    let pages = PlaceablePages::from_profile(&p, PlacementPageSize::K4);
+    let of = |group| pages_of_group(&p, &pages, group);
+    assert_eq!(of(PageGroup::Region(RegionIx(0))), [0, 1, 2, 3]);
+    assert_eq!(of(PageGroup::Object(ObjectIx(1))), [1, 2]);
+    assert_eq!(of(PageGroup::Object(ObjectIx(2))), [2, 3]);
+    assert!(of(PageGroup::Object(ObjectIx(9))).is_empty());
 }
 
 /// Pages on nodes 0, 1, 0, 1: the region has two pages on each; "shared" 4096 bytes on node
@@ -63,13 +63,13 @@ fn a_page_belongs_to_every_object_on_it() {
 #[test]
 fn shares_count_bytes_per_node() {
     let p = profile([[1, 1]; 4]);
-    let pages = Pages::of(&p, PageSize::K4);
-    let got = shares(&p, &pages, &[0, 1, 0, 1].map(NodeIx), 2);
+    let pages = PlaceablePages::from_profile(&p, PlacementPageSize::K4);
+    let got = group_shares(&p, &pages, &[0, 1, 0, 1].map(NodeIx), 2);
     let expected = [
-        (Group::Region(RegionIx(0)), [8192, 8192]),
-        (Group::Object(ObjectIx(0)), [4096, 0]),
-        (Group::Object(ObjectIx(1)), [2048, 4096]),
-        (Group::Object(ObjectIx(2)), [2048, 4096]),
+        (PageGroup::Region(RegionIx(0)), [8192, 8192]),
+        (PageGroup::Object(ObjectIx(0)), [4096, 0]),
+        (PageGroup::Object(ObjectIx(1)), [2048, 4096]),
+        (PageGroup::Object(ObjectIx(2)), [2048, 4096]),
     ];
     let got: Vec<_> = got
         .iter()
@@ -85,13 +85,13 @@ fn structures_get_what_suits_them() {
     let owned = profile([[9, 1], [9, 0], [0, 10], [0, 0]]);
     let groups = vec![vec![0], vec![1, 2], vec![3]];
     let got = with(&owned, &[9, 9], |problem| {
-        suggest(problem, &groups).unwrap()
+        suggest_decisions(problem, &groups).unwrap()
     });
-    use Decision::*;
+    use GroupDecision::*;
     assert_eq!(got, [OneNode, PerPage, PerPage]);
     let mixed = profile([[1, 1], [1, 1], [5, 5], [5, 4]]);
     let got = with(&mixed, &[9, 9], |problem| {
-        suggest(problem, &[vec![2, 3]]).unwrap()
+        suggest_decisions(problem, &[vec![2, 3]]).unwrap()
     });
     assert_eq!(got, [Interleave]);
 }
@@ -101,27 +101,28 @@ fn structures_get_what_suits_them() {
 #[test]
 fn rules_decide_for_all_pages_of_a_group() {
     let p = profile([[4, 6], [9, 0], [9, 0], [9, 0]]);
-    let rule = |pages: &[usize], decision| Rule {
+    let rule = |pages: &[usize], decision| GroupRule {
         pages: pages.to_vec(),
         decision,
     };
-    let force_with = |capacity: &[u64], rules: &[Rule]| with(&p, capacity, |x| force(x, rules));
+    let force_with =
+        |capacity: &[u64], rules: &[GroupRule]| with(&p, capacity, |x| apply_rules(x, rules));
     let rules = [
-        rule(&[0, 1], Decision::OneNode),
+        rule(&[0, 1], GroupDecision::OneNode),
         // Page 1 has its rule already.
-        rule(&[1, 2, 3], Decision::Interleave),
+        rule(&[1, 2, 3], GroupDecision::Interleave),
     ];
     let fixed = force_with(&[9, 9], &rules).unwrap();
     assert_eq!(fixed, [0, 0, 0, 1].map(|n| Some(NodeIx(n))));
     // Node 0 has room for one page only: the pair goes to node 1, which has room for both.
     let fixed = force_with(&[1, 3], &rules[..1]).unwrap();
     assert_eq!(fixed, [Some(NodeIx(1)), Some(NodeIx(1)), None, None]);
-    let message = force_with(&[2, 2], &[rule(&[0, 1, 2], Decision::OneNode)]).unwrap_err();
+    let message = force_with(&[2, 2], &[rule(&[0, 1, 2], GroupDecision::OneNode)]).unwrap_err();
     assert!(message.contains("12288 bytes"), "{message}");
     // A page left to the policy is not taken by a later rule.
     let by_page = [
-        rule(&[0], Decision::PerPage),
-        rule(&[0, 1], Decision::OneNode),
+        rule(&[0], GroupDecision::PerPage),
+        rule(&[0, 1], GroupDecision::OneNode),
     ];
     let fixed = force_with(&[9, 9], &by_page).unwrap();
     assert_eq!(fixed, [None, Some(NodeIx(0)), None, None]);
@@ -129,11 +130,15 @@ fn rules_decide_for_all_pages_of_a_group() {
 
 #[test]
 fn decisions_have_names() {
-    for decision in [Decision::OneNode, Decision::Interleave, Decision::PerPage] {
+    for decision in [
+        GroupDecision::OneNode,
+        GroupDecision::Interleave,
+        GroupDecision::PerPage,
+    ] {
         assert_eq!(decision.to_string().parse(), Ok(decision));
     }
     assert!("spread"
-        .parse::<Decision>()
+        .parse::<GroupDecision>()
         .unwrap_err()
         .contains("interleave"));
 }

@@ -9,14 +9,14 @@ use hither_profile::{PageNo, RegionIx, SliceIx, ThreadIx};
 
 /// A machine from a synthetic description, and hops through it.
 pub struct Machine {
-    pub tree: Tree,
-    pub cost: Cost,
+    pub tree: TopologyTree,
+    pub cost: PuDistances,
 }
 
 pub fn machine(description: &str) -> Machine {
     let topology = crate::topology::load(description).unwrap();
-    let tree = Tree::new(&topology, |_| true).unwrap();
-    let cost = Cost::hops(&tree);
+    let tree = TopologyTree::new(&topology, |_| true).unwrap();
+    let cost = PuDistances::from_hops(&tree);
     Machine { tree, cost }
 }
 
@@ -26,21 +26,21 @@ pub fn two() -> Machine {
 }
 
 /// 4 KiB page number `number` of region 0, first touched by a thread in slice 0.
-pub fn small(number: u32, toucher: Option<u32>) -> Page {
-    Page {
+pub fn small(number: u32, toucher: Option<u32>) -> PlaceablePage {
+    PlaceablePage {
         region: RegionIx(0),
         first: PageNo(number),
         count: 1,
         number,
-        touch: toucher.map(|t| Touch {
+        touch: toucher.map(|t| FirstAccess {
             slice: SliceIx(0),
             thread: ThreadIx(t),
         }),
     }
 }
 
-pub fn used(slice: u32, thread: u32, accesses: u64) -> Use {
-    Use {
+pub fn used(slice: u32, thread: u32, accesses: u64) -> PageSliceUse {
+    PageSliceUse {
         slice: SliceIx(slice),
         thread: ThreadIx(thread),
         accesses,
@@ -48,13 +48,13 @@ pub fn used(slice: u32, thread: u32, accesses: u64) -> Use {
 }
 
 /// Pages from rows `(first toucher, accesses of each thread)`, all in slice 0.
-pub fn rows(rows: &[(Option<u32>, &[u64])]) -> Pages {
+pub fn rows(rows: &[(Option<u32>, &[u64])]) -> PlaceablePages {
     let page = |(at, (toucher, by_thread)): (usize, &(Option<u32>, &[u64]))| {
         let uses = (0..).zip(*by_thread);
         let uses = uses.map(|(t, &n)| used(0, t, n)).collect();
         (small(at as u32, *toucher), uses)
     };
-    Pages::new(rows.iter().enumerate().map(page))
+    PlaceablePages::new(rows.iter().enumerate().map(page))
 }
 
 /// As many bytes as `pages` small pages.
@@ -67,7 +67,7 @@ pub fn room(pages: &[u64]) -> Vec<u64> {
 pub fn place(
     policy: &dyn DataPolicy,
     machine: &Machine,
-    pages: &Pages,
+    pages: &PlaceablePages,
     capacity: &[u64],
 ) -> Result<Vec<u32>, String> {
     let threads: Vec<u32> = (0..machine.tree.units.len() as u32).collect();

@@ -1,5 +1,5 @@
 use super::*;
-use hither_profile::{FirstTouch, PageUse, Profile, Region};
+use hither_profile::{PageFirstTouch, PageUse, Profile, Region};
 
 fn row(slice: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
     PageUse {
@@ -12,8 +12,8 @@ fn row(slice: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
     }
 }
 
-fn touch(page: u32, thread: u32, slice: u32) -> FirstTouch {
-    FirstTouch {
+fn touch(page: u32, thread: u32, slice: u32) -> PageFirstTouch {
+    PageFirstTouch {
         region: RegionIx(0),
         page: PageNo(page),
         thread: ThreadIx(thread),
@@ -43,7 +43,7 @@ fn profile() -> Profile {
 
 #[test]
 fn small_pages_are_those_of_the_profile() {
-    let pages = Pages::of(&profile(), PageSize::K4);
+    let pages = PlaceablePages::from_profile(&profile(), PlacementPageSize::K4);
     let firsts: Vec<u32> = (0..pages.len()).map(|p| pages.page(p).first.0).collect();
     assert_eq!(firsts, [0, 411, 412, 900, 1000]);
     assert_eq!(pages.uses(0), [used(0, 1, 7)]);
@@ -59,7 +59,7 @@ fn small_pages_are_those_of_the_profile() {
 /// block the earlier counts.
 #[test]
 fn large_pages_are_cut_by_address() {
-    let pages = Pages::of(&profile(), PageSize::M2);
+    let pages = PlaceablePages::from_profile(&profile(), PlacementPageSize::M2);
     let cut: Vec<(u32, u32)> = (0..pages.len())
         .map(|p| (pages.page(p).first.0, pages.page(p).count))
         .collect();
@@ -76,10 +76,10 @@ fn large_pages_are_cut_by_address() {
 
 #[test]
 fn spans_are_by_bytes() {
-    let pages = Pages::of(&profile(), PageSize::M2);
+    let pages = PlaceablePages::from_profile(&profile(), PlacementPageSize::M2);
     let check = |bytes: std::ops::Range<u64>, expected| {
         assert_eq!(
-            pages.span(RegionIx(0), bytes.clone()),
+            pages.page_range(RegionIx(0), bytes.clone()),
             expected,
             "{bytes:?}"
         );
@@ -88,7 +88,7 @@ fn spans_are_by_bytes() {
     check(412 * 4096 - 1..412 * 4096, 0..1);
     check(412 * 4096 - 1..412 * 4096 + 1, 0..2);
     check(412 * 4096..u64::MAX, 1..3);
-    assert!(pages.span(RegionIx(1), 0..u64::MAX).is_empty());
+    assert!(pages.page_range(RegionIx(1), 0..u64::MAX).is_empty());
 }
 
 /// Counts of a damaged profile do not overflow, and rows of unknown regions do no harm.
@@ -105,9 +105,9 @@ fn a_damaged_profile_is_survived() {
         reads: 1,
         ..PageUse::default()
     });
-    for size in [PageSize::K4, PageSize::M2] {
-        let pages = Pages::of(&damaged, size);
-        for policy in ALL {
+    for size in [PlacementPageSize::K4, PlacementPageSize::M2] {
+        let pages = PlaceablePages::from_profile(&damaged, size);
+        for policy in DATA_POLICIES {
             let got = place(*policy, &two(), &pages, &[9999, 9999]).unwrap();
             assert_eq!(got.len(), pages.len());
         }

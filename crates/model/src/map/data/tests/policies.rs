@@ -13,7 +13,7 @@ fn most_access_follows_the_accesses() {
         (None, &[0, 1]),
         (None, &[]),
     ]);
-    let got = place(&MostAccess, &two(), &pages, &[9, 9]).unwrap();
+    let got = place(&MostAccessPolicy, &two(), &pages, &[9, 9]).unwrap();
     assert_eq!(got, [0, 1, 1, 1, 1, 1, 0]);
 }
 
@@ -22,14 +22,14 @@ fn most_access_follows_the_accesses() {
 #[test]
 fn when_a_node_is_full_the_least_is_lost() {
     let pages = rows(&[(None, &[10, 0]), (None, &[9, 8]), (None, &[5, 1])]);
-    let got = place(&MostAccess, &two(), &pages, &[2, 2]).unwrap();
+    let got = place(&MostAccessPolicy, &two(), &pages, &[2, 2]).unwrap();
     assert_eq!(got, [0, 1, 0]);
 }
 
 #[test]
 fn first_touch_asks_who_came_first() {
     let pages = rows(&[(Some(1), &[9, 1]), (Some(0), &[0, 9]), (None, &[1, 2])]);
-    let got = place(&FirstTouch, &two(), &pages, &[9, 9]).unwrap();
+    let got = place(&FirstTouchPolicy, &two(), &pages, &[9, 9]).unwrap();
     assert_eq!(got, [1, 0, 1]);
 }
 
@@ -39,7 +39,7 @@ fn first_touch_asks_who_came_first() {
 fn a_full_node_sends_to_the_nearest() {
     let four = machine("pack:2 node:2 pu:1");
     let pages = rows(&[(Some(3), &[]), (Some(3), &[]), (Some(3), &[])]);
-    let got = place(&FirstTouch, &four, &pages, &[5, 5, 1, 1]).unwrap();
+    let got = place(&FirstTouchPolicy, &four, &pages, &[5, 5, 1, 1]).unwrap();
     assert_eq!(got, [3, 2, 0]);
 }
 
@@ -49,23 +49,23 @@ fn a_full_node_sends_to_the_nearest() {
 fn first_touch_goes_by_time() {
     let at = |number, slice| {
         let page = small(number, Some(0));
-        let touch = page.touch.map(|t| Touch {
+        let touch = page.touch.map(|t| FirstAccess {
             slice: SliceIx(slice),
             ..t
         });
-        (Page { touch, ..page }, Vec::new())
+        (PlaceablePage { touch, ..page }, Vec::new())
     };
-    let pages = Pages::new([at(0, 1), at(1, 0)]);
-    let got = place(&FirstTouch, &two(), &pages, &[1, 1]).unwrap();
+    let pages = PlaceablePages::new([at(0, 1), at(1, 0)]);
+    let got = place(&FirstTouchPolicy, &two(), &pages, &[1, 1]).unwrap();
     assert_eq!(got, [1, 0]);
 }
 
 #[test]
 fn interleave_deals_in_turn() {
     let pages = rows(&[(Some(0), &[9][..]); 5]);
-    let got = place(&Interleave, &two(), &pages, &[9, 9]).unwrap();
+    let got = place(&InterleavePolicy, &two(), &pages, &[9, 9]).unwrap();
     assert_eq!(got, [0, 1, 0, 1, 0]);
-    let full = place(&Interleave, &two(), &pages, &[1, 9]).unwrap();
+    let full = place(&InterleavePolicy, &two(), &pages, &[1, 9]).unwrap();
     assert_eq!(full, [0, 1, 1, 1, 1]);
 }
 
@@ -84,18 +84,18 @@ fn kmaf_moves_at_equation_6_and_ages() {
     let history = [(0, 0, 10), (1, 1, 15), (2, 1, 7), (3, 0, 18), (4, 0, 1)];
     let after = |steps: usize| {
         let uses = history[..steps].iter().map(|&(s, t, n)| used(s, t, n));
-        Pages::new([(small(0, Some(0)), uses.collect())])
+        PlaceablePages::new([(small(0, Some(0)), uses.collect())])
     };
-    let check = |policy: &Kmaf, steps, node| {
+    let check = |policy: &KmafPolicy, steps, node| {
         let got = place(policy, &two(), &after(steps), &[9, 9]).unwrap();
         assert_eq!(got, [node], "{policy:?} after {steps} slices");
     };
     for (steps, node) in [(1, 0), (2, 0), (3, 1), (4, 1), (5, 0)] {
-        check(&Kmaf::PAPER, steps, node);
+        check(&KmafPolicy::PAPER, steps, node);
     }
-    let ageless = Kmaf {
+    let ageless = KmafPolicy {
         ageing: 1,
-        ..Kmaf::PAPER
+        ..KmafPolicy::PAPER
     };
     check(&ageless, 5, 1);
 }
@@ -105,16 +105,16 @@ fn kmaf_moves_at_equation_6_and_ages() {
 #[test]
 fn equation_6_at_its_edges() {
     for (highest, second, moves) in [(0, 0, false), (1, 0, false), (2, 0, true), (5, 2, false)] {
-        assert_eq!(Kmaf::PAPER.migrate(highest, second), moves);
+        assert_eq!(KmafPolicy::PAPER.should_migrate(highest, second), moves);
     }
-    assert!(Kmaf::PAPER.migrate(6, 2));
-    let eager = Kmaf {
+    assert!(KmafPolicy::PAPER.should_migrate(6, 2));
+    let eager = KmafPolicy {
         ratio: 1,
         margin: 0,
         ageing: 2,
     };
-    assert!(eager.migrate(5, 4) && !eager.migrate(4, 4));
-    assert!(!Kmaf::PAPER.migrate(u64::MAX, u64::MAX / 2));
+    assert!(eager.should_migrate(5, 4) && !eager.should_migrate(4, 4));
+    assert!(!KmafPolicy::PAPER.should_migrate(u64::MAX, u64::MAX / 2));
 }
 
 /// Exclusive pages (2 x second + 1 < first) stay with their node: page 0 on 0, giving loads
@@ -130,7 +130,7 @@ fn balanced_evens_with_the_pages_of_nobody() {
         (Some(0), &[3, 2]),
         (Some(1), &[]),
     ]);
-    let got = place(&Balanced::default(), &two(), &pages, &[9, 9]).unwrap();
+    let got = place(&BalancedDataPolicy::default(), &two(), &pages, &[9, 9]).unwrap();
     assert_eq!(got, [0, 1, 1, 1, 0, 1]);
 }
 
@@ -144,7 +144,7 @@ fn balanced_keeps_to_nodes_that_use_the_page() {
         (Some(0), &[12, 0, 0]),
         (Some(0), &[0, 5, 0]),
     ]);
-    let got = place(&Balanced::default(), &three, &pages, &[9, 9, 9]).unwrap();
+    let got = place(&BalancedDataPolicy::default(), &three, &pages, &[9, 9, 9]).unwrap();
     assert_eq!(got, [1, 0, 1]);
 }
 
@@ -162,7 +162,7 @@ fn locality_balance_stops_at_its_limit() {
         (Some(0), &[1, 0]),
     ]);
     let check = |mix, expected: [u32; 4]| {
-        let got = place(&LocalityBalance { mix }, &two(), &pages, &[9, 9]);
+        let got = place(&LocalityBalancePolicy { mix }, &two(), &pages, &[9, 9]);
         assert_eq!(got.unwrap(), expected, "mix {mix}");
     };
     check(0.0, [0, 0, 1, 1]);
@@ -183,7 +183,7 @@ fn memory_only_nodes_take_what_is_left() {
         .collect();
     assert_eq!(with_units, [true, false, true, false]);
     let pages = rows(&[(Some(0), &[3, 2][..]); 6]);
-    for policy in ALL {
+    for policy in DATA_POLICIES {
         let got = place(*policy, &boxed, &pages, &[9, 9, 9, 9]).unwrap();
         assert!(got.iter().all(|n| n % 2 == 0), "{}", policy.name());
         let got = place(*policy, &boxed, &pages, &[2, 9, 2, 9]).unwrap();
@@ -195,7 +195,7 @@ fn memory_only_nodes_take_what_is_left() {
 #[test]
 fn nodes_without_memory_get_nothing() {
     let pages = rows(&[(Some(0), &[9, 0]), (Some(0), &[9, 8]), (Some(0), &[])]);
-    for policy in ALL {
+    for policy in DATA_POLICIES {
         let got = place(*policy, &two(), &pages, &[0, 9]).unwrap();
         assert_eq!(got, [1, 1, 1], "{}", policy.name());
     }
@@ -204,7 +204,7 @@ fn nodes_without_memory_get_nothing() {
 #[test]
 fn pages_that_do_not_fit_are_refused_with_the_figures() {
     let pages = rows(&[(None, &[1][..]); 3]);
-    for policy in ALL {
+    for policy in DATA_POLICIES {
         let message = place(*policy, &two(), &pages, &[1, 1]).unwrap_err();
         assert!(message.contains("12288 bytes"), "{message}");
         assert!(message.contains("can take 8192"), "{message}");
@@ -213,7 +213,7 @@ fn pages_that_do_not_fit_are_refused_with_the_figures() {
 
 #[test]
 fn no_pages_is_fine() {
-    for policy in ALL {
+    for policy in DATA_POLICIES {
         assert!(place(*policy, &two(), &rows(&[]), &[1, 1])
             .unwrap()
             .is_empty());
@@ -235,7 +235,11 @@ fn the_thread_mapping_decides_what_is_near() {
             current: &[],
             fixed: &[],
         };
-        for policy in [&MostAccess as &dyn DataPolicy, &Kmaf::PAPER, &FirstTouch] {
+        for policy in [
+            &MostAccessPolicy as &dyn DataPolicy,
+            &KmafPolicy::PAPER,
+            &FirstTouchPolicy,
+        ] {
             assert_eq!(policy.place(&problem).unwrap(), [NodeIx(threads[0])]);
         }
     }
@@ -256,7 +260,7 @@ fn current_and_fixed_places_count() {
         current: &[Some(NodeIx(1)); 3],
         fixed: &[None, None, Some(NodeIx(0))],
     };
-    let got = MostAccess.place(&problem).unwrap();
+    let got = MostAccessPolicy.place(&problem).unwrap();
     assert_eq!(got, [NodeIx(1), NodeIx(1), NodeIx(0)]);
 }
 
@@ -276,7 +280,7 @@ fn balanced_moves_no_more_than_it_must() {
             current: &now.map(|n| Some(NodeIx(n))),
             fixed: &[],
         };
-        let got = Balanced::default().place(&problem).unwrap();
+        let got = BalancedDataPolicy::default().place(&problem).unwrap();
         [got[0].0, got[1].0]
     };
     assert_eq!(from([0, 1]), [0, 1]);
@@ -286,15 +290,15 @@ fn balanced_moves_no_more_than_it_must() {
 
 #[test]
 fn policies_are_found_by_name() {
-    for policy in ALL {
+    for policy in DATA_POLICIES {
         assert_eq!(
-            by_name(policy.name()).map(|p| p.about()),
+            data_policy_by_name(policy.name()).map(|p| p.about()),
             Ok(policy.about())
         );
     }
-    assert!(by_name("locality-balance:0.5").is_ok());
+    assert!(data_policy_by_name("locality-balance:0.5").is_ok());
     let refused = |text: &str, part: &str| {
-        let message = by_name(text).map(|p| p.name()).unwrap_err();
+        let message = data_policy_by_name(text).map(|p| p.name()).unwrap_err();
         assert!(message.contains(part), "{message}");
     };
     refused("nearest", "most-access, locality-balance");
@@ -310,7 +314,7 @@ fn a_machine_of_unknown_size_has_room() {
     for (node, bytes) in tree.nodes.iter_mut().zip([0, 0]) {
         node.bytes = bytes;
     }
-    assert_eq!(capacities(&tree), [u64::MAX, u64::MAX]);
+    assert_eq!(node_capacities(&tree), [u64::MAX, u64::MAX]);
     tree.nodes[1].bytes = 4096;
-    assert_eq!(capacities(&tree), [0, 4096]);
+    assert_eq!(node_capacities(&tree), [0, 4096]);
 }

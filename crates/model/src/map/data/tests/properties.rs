@@ -41,13 +41,13 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    fn pages(&self) -> Pages {
+    fn pages(&self) -> PlaceablePages {
         let page = |(at, (toucher, uses)): (usize, &Row)| {
-            let mut uses: Vec<Use> = uses.iter().map(|&(s, t, n)| used(s, t, n)).collect();
+            let mut uses: Vec<PageSliceUse> = uses.iter().map(|&(s, t, n)| used(s, t, n)).collect();
             uses.sort_by_key(|u| (u.slice, u.thread));
             (small(at as u32, *toucher), uses)
         };
-        Pages::new(self.pages.iter().enumerate().map(page))
+        PlaceablePages::new(self.pages.iter().enumerate().map(page))
     }
 
     fn place(&self, policy: &dyn DataPolicy) -> Vec<usize> {
@@ -102,7 +102,7 @@ proptest! {
 
     #[test]
     fn every_page_has_a_node_with_room(case in case()) {
-        for policy in ALL {
+        for policy in DATA_POLICIES {
             let place = case.place(*policy);
             prop_assert_eq!(place.len(), case.pages.len());
             for (node, &most) in case.capacity.iter().enumerate() {
@@ -119,7 +119,7 @@ proptest! {
     /// follows the run from where pages are, and may end elsewhere.
     #[test]
     fn placing_twice_moves_nothing(case in case()) {
-        for policy in ALL.iter().filter(|p| p.name() != "kmaf") {
+        for policy in DATA_POLICIES.iter().filter(|p| p.name() != "kmaf") {
             let first = case.place(*policy);
             let again = case.place_from(*policy, &first);
             prop_assert_eq!(again, first, "{}", policy.name());
@@ -129,12 +129,12 @@ proptest! {
     /// With room for all, nothing beats eq. 8, and a mix of 1 is eq. 8 even without.
     #[test]
     fn most_access_has_most_local_accesses(case in case()) {
-        let best = case.place(&MostAccess);
-        prop_assert_eq!(&case.place(&LocalityBalance { mix: 1.0 }), &best);
+        let best = case.place(&MostAccessPolicy);
+        prop_assert_eq!(&case.place(&LocalityBalancePolicy { mix: 1.0 }), &best);
         let capacity = vec![99; case.capacity.len()];
         let roomy = Case { capacity, ..case };
-        let best = roomy.local(&roomy.place(&MostAccess));
-        for policy in ALL {
+        let best = roomy.local(&roomy.place(&MostAccessPolicy));
+        for policy in DATA_POLICIES {
             let local = roomy.local(&roomy.place(*policy));
             prop_assert!(local <= best, "{} has {} > {}", policy.name(), local, best);
         }
@@ -144,7 +144,7 @@ proptest! {
     #[test]
     fn a_mix_keeps_its_limit(case in case(), mix in 0.0..1.0f64) {
         let roomy = Case { capacity: vec![99; case.capacity.len()], ..case };
-        let place = roomy.place(&LocalityBalance { mix });
+        let place = roomy.place(&LocalityBalancePolicy { mix });
         let accesses = |uses: &[(u32, u32, u64)]| uses.iter().map(|u| u.2).sum::<u64>();
         let of_page: Vec<u64> = roomy.pages.iter().map(|(_, u)| accesses(u)).collect();
         let tree = machine(roomy.machine).tree;
@@ -162,7 +162,7 @@ proptest! {
     /// Any share may be fixed: it stays, and the rest still finds room.
     #[test]
     fn fixed_pages_stay(case in case(), which in any::<u32>()) {
-        let first = case.place(&Interleave);
+        let first = case.place(&InterleavePolicy);
         let fixed: Vec<Option<NodeIx>> = first
             .iter()
             .enumerate()
@@ -178,7 +178,7 @@ proptest! {
             current: &[],
             fixed: &fixed,
         };
-        for policy in ALL {
+        for policy in DATA_POLICIES {
             let place = policy.place(&problem).unwrap();
             for (node, fixed) in place.iter().zip(&fixed) {
                 prop_assert!(fixed.is_none_or(|f| f == *node), "{}", policy.name());

@@ -1,10 +1,14 @@
 use super::*;
-use crate::map::{Cost, Graph};
-use crate::topology::{load, Tree};
+use crate::map::{CommGraph, PuDistances};
+use crate::topology::{load, TopologyTree};
 use proptest::prelude::*;
 
-fn problem<'a>(tree: &'a Tree, cost: &'a Cost, comm: &'a Graph) -> Problem<'a> {
-    Problem {
+fn problem<'a>(
+    tree: &'a TopologyTree,
+    cost: &'a PuDistances,
+    comm: &'a CommGraph,
+) -> ThreadProblem<'a> {
+    ThreadProblem {
         tree,
         cost,
         comm,
@@ -17,7 +21,7 @@ fn problem<'a>(tree: &'a Tree, cost: &'a Cost, comm: &'a Graph) -> Problem<'a> {
 }
 
 /// The least objective of all ways to give threads from `next` on a free unit.
-fn all_ways(problem: &Problem, units: &mut Vec<u32>) -> u128 {
+fn all_ways(problem: &ThreadProblem, units: &mut Vec<u32>) -> u128 {
     if units.len() == problem.comm.threads() {
         return problem.objective(units);
     }
@@ -43,25 +47,25 @@ proptest! {
         near in proptest::option::of(1..9u32),
     ) {
         let machine = load("pack:2 core:2 pu:2").unwrap();
-        let tree = Tree::new(&machine, |pu| !without.contains(&pu)).unwrap();
-        let mut cost = Cost::hops(&tree);
+        let tree = TopologyTree::new(&machine, |pu| !without.contains(&pu)).unwrap();
+        let mut cost = PuDistances::from_hops(&tree);
         if let Some(near) = near {
-            cost = cost.with_nodes(vec![near; tree.nodes.len() * tree.nodes.len()]);
+            cost = cost.with_node_matrix(vec![near; tree.nodes.len() * tree.nodes.len()]);
         }
-        let comm = Graph::new(threads, pairs);
+        let comm = CommGraph::new(threads, pairs);
         let problem = problem(&tree, &cost, &comm);
-        let found = problem.objective(&Exact.place(&problem).unwrap());
+        let found = problem.objective(&ExactPolicy.place(&problem).unwrap());
         prop_assert_eq!(found, all_ways(&problem, &mut Vec::new()));
     }
 }
 
 #[test]
 fn a_star_has_its_centre_next_to_the_heaviest() {
-    let tree = Tree::new(&load("pack:2 core:2 pu:1").unwrap(), |_| true).unwrap();
-    let cost = Cost::hops(&tree);
-    let comm = Graph::new(4, [(0, 1, 1), (0, 2, 7), (0, 3, 2)]);
+    let tree = TopologyTree::new(&load("pack:2 core:2 pu:1").unwrap(), |_| true).unwrap();
+    let cost = PuDistances::from_hops(&tree);
+    let comm = CommGraph::new(4, [(0, 1, 1), (0, 2, 7), (0, 3, 2)]);
     let problem = problem(&tree, &cost, &comm);
-    let units = Exact.place(&problem).unwrap();
+    let units = ExactPolicy.place(&problem).unwrap();
     // 2 beside 0 at distance 2, the others at 4.
     assert_eq!(problem.objective(&units), 7 * 2 + 3 * 4);
     assert_eq!(units[0] / 2, units[2] / 2);
@@ -69,9 +73,11 @@ fn a_star_has_its_centre_next_to_the_heaviest() {
 
 #[test]
 fn too_many_threads_are_refused_with_a_sentence() {
-    let tree = Tree::new(&load("core:11 pu:1").unwrap(), |_| true).unwrap();
-    let cost = Cost::hops(&tree);
-    let comm = Graph::new(11, []);
-    let message = Exact.place(&problem(&tree, &cost, &comm)).unwrap_err();
+    let tree = TopologyTree::new(&load("core:11 pu:1").unwrap(), |_| true).unwrap();
+    let cost = PuDistances::from_hops(&tree);
+    let comm = CommGraph::new(11, []);
+    let message = ExactPolicy
+        .place(&problem(&tree, &cost, &comm))
+        .unwrap_err();
     assert!(message.contains("at most 10"), "{message}");
 }

@@ -1,13 +1,13 @@
 use super::*;
-use crate::map::Cost;
-use crate::topology::{load, Tree};
+use crate::map::PuDistances;
+use crate::topology::{load, TopologyTree};
 
 /// Every unit within its room, and no better than `least`.
-fn check(synthetic: &str, without: &[u32], comm: &Graph, least: u128, most: u128) {
+fn check(synthetic: &str, without: &[u32], comm: &CommGraph, least: u128, most: u128) {
     let machine = load(synthetic).unwrap();
-    let tree = Tree::new(&machine, |pu| !without.contains(&pu)).unwrap();
-    let cost = Cost::hops(&tree);
-    let problem = Problem {
+    let tree = TopologyTree::new(&machine, |pu| !without.contains(&pu)).unwrap();
+    let cost = PuDistances::from_hops(&tree);
+    let problem = ThreadProblem {
         tree: &tree,
         cost: &cost,
         comm,
@@ -17,9 +17,9 @@ fn check(synthetic: &str, without: &[u32], comm: &Graph, least: u128, most: u128
         current: None,
         seed: 0,
     };
-    let units = Scotch.place(&problem).unwrap();
-    assert_eq!(Scotch.place(&problem).unwrap(), units);
-    let mut room = problem.room();
+    let units = ScotchPolicy.place(&problem).unwrap();
+    assert_eq!(ScotchPolicy.place(&problem).unwrap(), units);
+    let mut room = problem.unit_capacities();
     for &unit in &units {
         assert!(room[unit as usize] > 0, "{units:?}");
         room[unit as usize] -= 1;
@@ -28,9 +28,9 @@ fn check(synthetic: &str, without: &[u32], comm: &Graph, least: u128, most: u128
     assert!((least..=most).contains(&found), "{found}");
 }
 
-fn pairs(threads: u32) -> Graph {
+fn pairs(threads: u32) -> CommGraph {
     let half = threads / 2;
-    Graph::new(threads as usize, (0..half).map(|i| (i, i + half, 10)))
+    CommGraph::new(threads as usize, (0..half).map(|i| (i, i + half, 10)))
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn pairs_meet_on_machines_of_every_kind() {
     check("pack:2 core:2 pu:2", &[], &pairs(16), 0, 160);
     check("pack:2 core:2 pu:2", &[], &pairs(4), 80, 80);
     check("pack:2 core:4 pu:2", &[3, 9], &pairs(14), 140, 280);
-    check("pack:2 core:2 pu:2", &[], &Graph::new(0, []), 0, 0);
+    check("pack:2 core:2 pu:2", &[], &CommGraph::new(0, []), 0, 0);
     check("core:1 pu:1", &[], &pairs(2), 0, 0);
 }
 
@@ -50,7 +50,7 @@ fn heavy_events_fit_its_numbers() {
     check(
         "pack:2 core:2 pu:2",
         &[],
-        &Graph::new(8, all),
+        &CommGraph::new(8, all),
         expected,
         expected,
     );

@@ -1,8 +1,8 @@
 //! Policies that do not look at communication: compact, scatter, random.
 use super::{machine, on_units, part_of, Case};
-use crate::topology::Tree;
+use crate::topology::TopologyTree;
 
-fn check(policy: &str, tree: Tree, expected: &[u32]) {
+fn check(policy: &str, tree: TopologyTree, expected: &[u32]) {
     let case = Case::new(tree, expected.len(), &[]);
     assert_eq!(case.place(policy), expected, "{policy}");
 }

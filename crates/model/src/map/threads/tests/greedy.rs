@@ -1,6 +1,6 @@
 //! EagerMap and distance.
 use super::{machine, part_of, Case};
-use crate::map::Assignment;
+use crate::map::PuAssignment;
 use crate::rng::Rng;
 
 #[test]
@@ -65,7 +65,7 @@ fn distance_turns_the_matrix_over() {
 /// The published algorithm word for word on a whole matrix, for machines of the same arity
 /// everywhere and as many threads as units: each element looks at all others and adds up its
 /// cells with the group.
-fn plainly(matrix: &[Vec<u128>], arities: &[usize]) -> Assignment {
+fn plainly(matrix: &[Vec<u128>], arities: &[usize]) -> PuAssignment {
     let threads = matrix.len();
     let mut groups: Vec<Vec<usize>> = (0..threads).map(|t| vec![t]).collect();
     for &arity in arities {

@@ -6,18 +6,18 @@ mod greedy;
 mod pairs;
 mod seats;
 
-use super::{ThreadPolicy, ALL};
-use crate::map::{Assignment, Cost, Graph, Problem};
+use super::{ThreadPolicy, THREAD_POLICIES};
+use crate::map::{CommGraph, PuAssignment, PuDistances, ThreadProblem};
 use crate::rng::Rng;
-use crate::topology::{load, Tree};
+use crate::topology::{load, TopologyTree};
 use proptest::prelude::*;
 
 /// A problem that owns its parts.
 #[derive(Clone, Debug)]
 struct Case {
-    tree: Tree,
-    cost: Cost,
-    comm: Graph,
+    tree: TopologyTree,
+    cost: PuDistances,
+    comm: CommGraph,
     load: Vec<u64>,
     capacity: u32,
     siblings: bool,
@@ -25,20 +25,20 @@ struct Case {
 }
 
 /// All units of a synthetic machine for which `usable` (by number) holds.
-fn part_of(machine: &str, usable: impl Fn(u32) -> bool) -> Tree {
-    Tree::new(&load(machine).unwrap(), usable).unwrap()
+fn part_of(machine: &str, usable: impl Fn(u32) -> bool) -> TopologyTree {
+    TopologyTree::new(&load(machine).unwrap(), usable).unwrap()
 }
 
-fn machine(text: &str) -> Tree {
+fn machine(text: &str) -> TopologyTree {
     part_of(text, |_| true)
 }
 
 impl Case {
     /// As many threads to a unit as there must be, hops as distance.
-    fn new(tree: Tree, threads: usize, pairs: &[(u32, u32, u64)]) -> Case {
+    fn new(tree: TopologyTree, threads: usize, pairs: &[(u32, u32, u64)]) -> Case {
         Case {
-            cost: Cost::hops(&tree),
-            comm: Graph::new(threads, pairs.to_vec()),
+            cost: PuDistances::from_hops(&tree),
+            comm: CommGraph::new(threads, pairs.to_vec()),
             load: vec![1; threads],
             siblings: false,
             capacity: threads.div_ceil(tree.units.len()).max(1) as u32,
@@ -47,8 +47,8 @@ impl Case {
         }
     }
 
-    fn problem(&self) -> Problem<'_> {
-        Problem {
+    fn problem(&self) -> ThreadProblem<'_> {
+        ThreadProblem {
             tree: &self.tree,
             cost: &self.cost,
             comm: &self.comm,
@@ -60,7 +60,7 @@ impl Case {
         }
     }
 
-    fn place(&self, policy: &str) -> Assignment {
+    fn place(&self, policy: &str) -> PuAssignment {
         named(policy).place(&self.problem()).unwrap()
     }
 
@@ -77,7 +77,7 @@ impl Case {
             load[t as usize] = work;
         }
         Case {
-            comm: Graph::new(self.comm.threads(), pairs),
+            comm: CommGraph::new(self.comm.threads(), pairs),
             load,
             ..self.clone()
         }
@@ -86,11 +86,11 @@ impl Case {
 
 fn named(policy: &str) -> &'static dyn ThreadPolicy {
     let of_name = |p: &&&dyn ThreadPolicy| p.name() == policy;
-    *ALL.iter().find(of_name).unwrap()
+    *THREAD_POLICIES.iter().find(of_name).unwrap()
 }
 
 /// Threads of each unit.
-fn on_units(units: &[u32], tree: &Tree) -> Vec<u32> {
+fn on_units(units: &[u32], tree: &TopologyTree) -> Vec<u32> {
     let mut on = vec![0; tree.units.len()];
     for &unit in units {
         on[unit as usize] += 1;
@@ -99,7 +99,7 @@ fn on_units(units: &[u32], tree: &Tree) -> Vec<u32> {
 }
 
 /// Threads of each core.
-fn on_cores(units: &[u32], tree: &Tree) -> Vec<u32> {
+fn on_cores(units: &[u32], tree: &TopologyTree) -> Vec<u32> {
     let cores = tree.units.iter().map(|u| u.core).max().map_or(0, |c| c + 1);
     let mut on = vec![0; cores as usize];
     for &unit in units {
@@ -119,20 +119,20 @@ const MACHINES: &[&str] = &[
 ];
 
 /// One of [`MACHINES`], whole or with some units left out.
-fn any_tree() -> impl Strategy<Value = Tree> {
+fn any_tree() -> impl Strategy<Value = TopologyTree> {
     let kept = prop_oneof![
         Just(u64::MAX),
         any::<u64>(),
         any::<(u64, u64)>().prop_map(|(a, b)| a | b)
     ];
     (prop::sample::select(MACHINES), kept).prop_map(|(text, kept)| {
-        let part = Tree::new(&load(text).unwrap(), |pu| kept >> (pu % 64) & 1 == 1);
+        let part = TopologyTree::new(&load(text).unwrap(), |pu| kept >> (pu % 64) & 1 == 1);
         part.unwrap_or_else(|| machine(text))
     })
 }
 
 /// Silent, sparse with many ties, or dense with numbers up to the greatest there is.
-fn any_comm() -> impl Strategy<Value = Graph> {
+fn any_comm() -> impl Strategy<Value = CommGraph> {
     let threads = 0u32..40;
     threads.prop_flat_map(|n| {
         let end = 0..n.max(1);
@@ -140,7 +140,7 @@ fn any_comm() -> impl Strategy<Value = Graph> {
         let few = prop::collection::vec(pair(boxed(0u64..4)), 0..60);
         let many = prop::collection::vec(pair(boxed(0..=u64::MAX)), 0..500);
         prop_oneof![Just(Vec::new()), few, many]
-            .prop_map(move |pairs| Graph::new(n as usize, pairs))
+            .prop_map(move |pairs| CommGraph::new(n as usize, pairs))
     })
 }
 
@@ -155,10 +155,10 @@ fn any_case() -> impl Strategy<Value = Case> {
     all.prop_map(|(tree, comm, (seed, spare), (busy, siblings))| {
         let threads = comm.threads();
         let mut draw = Rng::new(seed);
-        let mut work = |_| if busy { draw.next() } else { 0 };
+        let mut work = |_| if busy { draw.next_u64() } else { 0 };
         Case {
             load: (0..threads).map(&mut work).collect(),
-            cost: Cost::hops(&tree),
+            cost: PuDistances::from_hops(&tree),
             capacity: threads.div_ceil(tree.units.len()).max(1) as u32 + spare,
             siblings,
             seed,
@@ -210,7 +210,7 @@ proptest! {
 
     #[test]
     fn placements_of_searches_are_complete_and_repeatable(case in any_case()) {
-        for policy in ALL.iter().filter(|p| SEARCHING.contains(&p.name())) {
+        for policy in THREAD_POLICIES.iter().filter(|p| SEARCHING.contains(&p.name())) {
             check_placement(*policy, &case)?;
         }
     }
@@ -221,7 +221,7 @@ proptest! {
 
     #[test]
     fn placements_are_complete_and_repeatable(case in any_case()) {
-        for policy in ALL.iter().filter(|p| !SEARCHING.contains(&p.name())) {
+        for policy in THREAD_POLICIES.iter().filter(|p| !SEARCHING.contains(&p.name())) {
             check_placement(*policy, &case)?;
         }
     }
@@ -236,11 +236,11 @@ proptest! {
         let threads = tree.units.len() * of_unit;
         let all = (0..threads as u32).flat_map(|i| (0..i).map(move |j| (j, i)));
         // Numbers this large all differ, and so do their sums.
-        let pairs: Vec<_> = all.map(|(j, i)| (j, i, draw.next() >> 20)).collect();
+        let pairs: Vec<_> = all.map(|(j, i)| (j, i, draw.next_u64() >> 20)).collect();
         let mut case = Case::new(tree, threads, &pairs);
-        case.load = (0..threads).map(|_| draw.next() >> 20).collect();
+        case.load = (0..threads).map(|_| draw.next_u64() >> 20).collect();
         let mut name: Vec<u32> = (0..threads as u32).collect();
-        draw.shuffle(&mut name);
+        draw.shuffle_xorshift64(&mut name);
         let renamed = case.renamed(&name);
         for policy in NAMELESS {
             prop_assert_eq!(case.objective(policy), renamed.objective(policy), "{}", policy);
@@ -254,9 +254,12 @@ const NAMELESS: &[&str] = &["matching", "balance", "balanced-locality", "load-ba
 
 #[test]
 fn policies_have_a_name_of_their_own_and_say_whose_they_are() {
-    for (at, policy) in ALL.iter().enumerate() {
+    for (at, policy) in THREAD_POLICIES.iter().enumerate() {
         let name = policy.name();
-        assert!(ALL[..at].iter().all(|p| p.name() != name), "{name}");
+        assert!(
+            THREAD_POLICIES[..at].iter().all(|p| p.name() != name),
+            "{name}"
+        );
         let plain = |c: char| c.is_ascii_lowercase() || c == '-';
         assert!(name.chars().all(plain), "{name}");
         let about = policy.about();

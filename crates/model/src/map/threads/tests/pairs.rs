@@ -1,9 +1,9 @@
 //! Matching, level by level.
 use super::{machine, part_of, Case};
 use crate::rng::Rng;
-use crate::topology::Tree;
+use crate::topology::TopologyTree;
 
-fn check(tree: Tree, threads: usize, pairs: &[(u32, u32, u64)], expected: &[u32]) {
+fn check(tree: TopologyTree, threads: usize, pairs: &[(u32, u32, u64)], expected: &[u32]) {
     assert_eq!(Case::new(tree, threads, pairs).place("matching"), expected);
 }
 
@@ -92,7 +92,7 @@ fn heaviest(case: &Case, left: &[u32]) -> u128 {
     };
     let with = |&other: &u32| {
         let others: Vec<u32> = rest.iter().copied().filter(|t| *t != other).collect();
-        let row = case.comm.row(first as usize);
+        let row = case.comm.neighbours(first as usize);
         let events: u64 = row.filter(|e| e.0 == other as usize).map(|e| e.1).sum();
         u128::from(events) + heaviest(case, &others)
     };

@@ -1,9 +1,9 @@
 //! How many threads each unit takes.
 use super::{machine, part_of};
-use crate::map::threads::seats::{ranks, seats_for, Fill};
-use crate::topology::Tree;
+use crate::map::threads::seats::{seats_for, smt_ranks, SeatDistribution};
+use crate::topology::TopologyTree;
 
-fn check(fill: Fill, tree: &Tree, expected: &[u32]) {
+fn check(fill: SeatDistribution, tree: &TopologyTree, expected: &[u32]) {
     let threads = expected.iter().sum::<u32>() as usize;
     assert_eq!(seats_for(threads, tree, fill), expected, "{fill:?}");
 }
@@ -11,22 +11,22 @@ fn check(fill: Fill, tree: &Tree, expected: &[u32]) {
 #[test]
 fn cores_then_siblings_then_rounds() {
     let tree = machine("node:2 core:2 pu:2");
-    assert_eq!(ranks(&tree), [0, 1, 0, 1, 0, 1, 0, 1]);
-    check(Fill::Packed, &tree, &[1, 0, 0, 0, 0, 0, 0, 0]);
-    check(Fill::Packed, &tree, &[1, 0, 1, 0, 1, 0, 0, 0]);
-    check(Fill::Packed, &tree, &[1, 1, 1, 1, 1, 0, 1, 0]);
-    check(Fill::Packed, &tree, &[2, 1, 1, 1, 1, 1, 1, 1]);
-    check(Fill::Even, &tree, &[1, 0, 0, 0, 1, 0, 0, 0]);
-    check(Fill::Even, &tree, &[1, 0, 1, 0, 1, 0, 0, 0]);
-    check(Fill::Even, &tree, &[1, 1, 1, 0, 1, 1, 1, 0]);
-    check(Fill::Even, &tree, &[2, 1, 2, 1, 2, 1, 1, 1]);
+    assert_eq!(smt_ranks(&tree), [0, 1, 0, 1, 0, 1, 0, 1]);
+    check(SeatDistribution::Packed, &tree, &[1, 0, 0, 0, 0, 0, 0, 0]);
+    check(SeatDistribution::Packed, &tree, &[1, 0, 1, 0, 1, 0, 0, 0]);
+    check(SeatDistribution::Packed, &tree, &[1, 1, 1, 1, 1, 0, 1, 0]);
+    check(SeatDistribution::Packed, &tree, &[2, 1, 1, 1, 1, 1, 1, 1]);
+    check(SeatDistribution::Even, &tree, &[1, 0, 0, 0, 1, 0, 0, 0]);
+    check(SeatDistribution::Even, &tree, &[1, 0, 1, 0, 1, 0, 0, 0]);
+    check(SeatDistribution::Even, &tree, &[1, 1, 1, 0, 1, 1, 1, 0]);
+    check(SeatDistribution::Even, &tree, &[2, 1, 2, 1, 2, 1, 1, 1]);
 }
 
 #[test]
 fn even_is_by_units_where_nodes_differ() {
     // Nodes of one and of four cores: four threads are 0.8 and 3.2, one and three.
     let tree = part_of("node:2 core:4 pu:1", |pu| pu == 0 || pu > 3);
-    check(Fill::Even, &tree, &[1, 1, 1, 1, 0]);
+    check(SeatDistribution::Even, &tree, &[1, 1, 1, 1, 0]);
     // Two are 0.4 and 1.6: none and two, not one each.
-    check(Fill::Even, &tree, &[0, 1, 1, 0, 0]);
+    check(SeatDistribution::Even, &tree, &[0, 1, 1, 0, 0]);
 }

@@ -33,12 +33,12 @@ impl Made {
     }
 
     fn member(mut self, name: &str, offset: u64) -> Made {
-        self.profile.members.push(Member {
+        self.profile.members.push(ObjectMember {
             name: name.to_owned(),
             type_name: "long".to_owned(),
             offset,
             size: 8,
-            ..Member::default()
+            ..ObjectMember::default()
         });
         self
     }
@@ -70,7 +70,7 @@ fn neighbouring_counters() {
     );
     assert_eq!(
         found.picture,
-        Picture::Structure {
+        FindingPicture::Structure {
             object: ObjectIx(0)
         }
     );
@@ -240,7 +240,7 @@ fn memory_without_a_name() {
     assert!(found.fixes[0].copy.contains("aligned_alloc(64"));
     assert_eq!(
         (found.object, found.picture),
-        (None, Picture::Communication)
+        (None, FindingPicture::Communication)
     );
 }
 

@@ -1,10 +1,10 @@
 //! Small profiles made by hand: pages, who touches them first and who uses them, the
 //! structures that lie in them, and who communicates with whom.
-use crate::metrics::assignment::extremes;
+use crate::metrics::assignment::best_and_worst_assignment;
 use crate::metrics::exclusivity::exclusivity;
-use crate::metrics::findings::{Case, Commands};
-use crate::metrics::ground::Ground;
-use crate::metrics::{Analysis, PageSize, Setup};
+use crate::metrics::findings::{FindingContext, SuggestedCommands};
+use crate::metrics::ground::NodeResidence;
+use crate::metrics::{MetricsSetup, PageSize, ProfileAnalysis};
 use hither_profile::*;
 
 pub struct Made {
@@ -55,10 +55,10 @@ impl Made {
     pub fn used(mut self, count: u32, toucher: u32, reads: &[u64], writes: &[u64]) -> Made {
         let first = self.profile.first_touch.len() as u32;
         for page in (first..first + count).map(PageNo) {
-            self.profile.first_touch.push(FirstTouch {
+            self.profile.first_touch.push(PageFirstTouch {
                 page,
                 thread: ThreadIx(toucher),
-                ..FirstTouch::default()
+                ..PageFirstTouch::default()
             });
             for thread in 0..self.profile.threads.len() {
                 let of = |list: &[u64]| list.get(thread).copied().unwrap_or(0);
@@ -130,7 +130,7 @@ impl Made {
     pub fn talk(mut self, slices: std::ops::Range<u32>, pairs: &[(u32, u32, u64)]) -> Made {
         for slice in slices {
             for &(i, j, events) in pairs {
-                self.profile.comm.push(Comm {
+                self.profile.comm.push(PairComm {
                     slice: SliceIx(slice),
                     i: ThreadIx(i),
                     j: ThreadIx(j),
@@ -141,32 +141,34 @@ impl Made {
         self
     }
 
-    pub fn analysis(&self) -> Analysis {
-        let setup = Setup {
+    pub fn analysis(&self) -> ProfileAnalysis {
+        let setup = MetricsSetup {
             nodes: self.nodes,
             nodes_from: "as made".to_owned(),
             cache_bytes: self.cache_bytes,
             page_size: PageSize::K4,
         };
-        Analysis::of(&self.profile, setup)
+        ProfileAnalysis::from_profile(&self.profile, setup)
     }
 
     /// E_app with pages of 2 MiB.
-    fn large(&self, analysis: &Analysis) -> f64 {
-        let table = analysis.table.larger(&self.profile.regions, PageSize::M2);
-        let (best, _) = extremes(&table, self.profile.threads.len(), self.nodes);
+    fn large(&self, analysis: &ProfileAnalysis) -> f64 {
+        let table = analysis
+            .table
+            .merge_into(&self.profile.regions, PageSize::M2);
+        let (best, _) = best_and_worst_assignment(&table, self.profile.threads.len(), self.nodes);
         exclusivity(&table, self.nodes, &best).map_or(1.0, |e| e.app)
     }
 
     /// What a finder finds.
-    pub fn find(&self, finder: fn(&Case) -> Vec<Finding>) -> Vec<Finding> {
+    pub fn find(&self, finder: fn(&FindingContext) -> Vec<Finding>) -> Vec<Finding> {
         let analysis = self.analysis();
         let ground = match &self.placement {
-            Some(placement) => Ground::of_placement(&analysis, &self.profile, placement),
-            None => Ground::of_first_touch(&analysis),
+            Some(placement) => NodeResidence::from_placement(&analysis, &self.profile, placement),
+            None => NodeResidence::from_first_touch(&analysis),
         };
         let best = analysis.report.pages.as_ref().map_or(1.0, |p| p.best.app);
-        let found = finder(&Case {
+        let found = finder(&FindingContext {
             profile: &self.profile,
             analysis: &analysis,
             ground: &ground,
@@ -174,7 +176,7 @@ impl Made {
                 (PAGE_SIZE, best),
                 (PageSize::M2.bytes(), self.large(&analysis)),
             ],
-            commands: Commands {
+            commands: SuggestedCommands {
                 profile: "app.hither".to_owned(),
                 placement: "app.place.json".to_owned(),
                 program: "./app 12".to_owned(),
@@ -189,14 +191,14 @@ impl Made {
 
     /// The only finding.
     #[track_caller]
-    pub fn finds(&self, finder: fn(&Case) -> Vec<Finding>) -> Finding {
+    pub fn finds(&self, finder: fn(&FindingContext) -> Vec<Finding>) -> Finding {
         let mut found = self.find(finder);
         assert_eq!(found.len(), 1, "{found:#?}");
         found.remove(0)
     }
 
     #[track_caller]
-    pub fn finds_nothing(&self, finder: fn(&Case) -> Vec<Finding>) {
+    pub fn finds_nothing(&self, finder: fn(&FindingContext) -> Vec<Finding>) {
         let found = self.find(finder);
         assert!(found.is_empty(), "{found:#?}");
     }

@@ -1,7 +1,7 @@
 //! Where pages lie, who communicates and when.
 use super::Made;
 use crate::metrics::findings::{communication_imbalance, unstable_phases};
-use crate::metrics::findings::{find, fits_in_caches, node_imbalance, remote};
+use crate::metrics::findings::{find_all, fits_in_caches, node_imbalance, remote};
 use hither_profile::*;
 use proptest::prelude::*;
 
@@ -31,17 +31,17 @@ fn placed(made: &Made, threads: &[u32], runs: &[(u64, u64, u32)]) -> Placement {
     let place = |(t, &n): (u32, &u32)| ThreadPlace(ThreadIx(t), PuIx(t), t, NodeIx(n));
     let runs = runs.iter().map(|r| PageRun(r.0, r.1, NodeIx(r.2)));
     Placement {
-        machine: MachineId {
+        machine: MachineIdentity {
             nodes: (0..made.nodes as u32).collect(),
-            ..MachineId::default()
+            ..MachineIdentity::default()
         },
-        regions: vec![RegionId {
+        regions: vec![RegionIdentity {
             size: made.profile.regions[0].size,
-            ..RegionId::default()
+            ..RegionIdentity::default()
         }],
         phases: vec![PlacedPhase {
             threads: (0..).zip(threads).map(place).collect(),
-            pages: vec![RegionPlaces {
+            pages: vec![RegionPlacement {
                 region: 0,
                 runs: runs.collect(),
             }],
@@ -406,7 +406,7 @@ proptest! {
             }
         }
         let made = made.named("field", pages);
-        let found: Vec<FindingKind> = made.find(find).iter().map(|f| f.kind).collect();
+        let found: Vec<FindingKind> = made.find(find_all).iter().map(|f| f.kind).collect();
         let verdict = made.analysis().report.verdict;
         let misplaced = [FindingKind::FirstTouch, FindingKind::RemoteAccesses];
         if verdict.data_mapping {

@@ -1,6 +1,6 @@
 //! Machines worked by hand from what is published of them.
 use super::*;
-use crate::simulate::machine::{Protocol, Replacement, Unit};
+use crate::simulate::machine::{CoherenceProtocol, PuParameters, ReplacementPolicy};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -78,7 +78,7 @@ fn caches_are_those_of_large_machines() {
 fn x7550_memory_answers_as_measured() {
     let machine = made("xeon-x7550x4").machine;
     assert_eq!((machine.packages, machine.nodes.len()), (4, 4));
-    assert_eq!(machine.protocol, Protocol::Mesi);
+    assert_eq!(machine.protocol, CoherenceProtocol::Mesi);
     // A full mesh: three links out of each of four.
     assert_eq!(machine.links.links.len(), 12);
     let dram = &machine.nodes[2].dram;
@@ -108,11 +108,11 @@ fn x7550_memory_answers_as_measured() {
 #[test]
 fn table1_has_one_memory() {
     let machine = made("locality-balance-table1").machine;
-    assert_eq!(machine.protocol, Protocol::Moesi);
+    assert_eq!(machine.protocol, CoherenceProtocol::Moesi);
     assert!(machine
         .levels
         .iter()
-        .all(|l| l.replacement == Replacement::Lru));
+        .all(|l| l.replacement == ReplacementPolicy::Lru));
     assert_eq!((machine.packages, machine.nodes.len()), (2, 1));
     let places: Vec<(u32, u32, u32)> = machine
         .units
@@ -145,7 +145,7 @@ fn epyc_complexes_have_links() {
         assert_eq!(machine.links.routes.len(), endpoints, "{topology}");
         assert_eq!(machine.links.links.len(), 2 * links, "{topology}");
         assert!(machine.nodes.iter().all(|n| n.dram.channels == channels));
-        let own = |u: &Unit| u.at == nodes as u32 + u.caches[2];
+        let own = |u: &PuParameters| u.at == nodes as u32 + u.caches[2];
         assert!(machine.units.iter().all(own), "{topology}");
     };
     // 24 complexes and one link between the packages, two channels of 32 bits for each of 12.
@@ -172,13 +172,13 @@ fn memory_without_cores_is_farther() {
 
 #[test]
 fn hybrid_machines_are_simulated_as_their_fast_cores() {
-    let all = Restrictions {
+    let all = MachineRestrictions {
         pus: None,
-        kinds: crate::topology::CpuKinds::All,
+        kinds: crate::topology::CpuKindSelection::All,
         threads: None,
     };
-    let selected = select(Some("core-i9-13900k"), &all).unwrap();
-    let made = machine(&selected, Some("core-i9-13900k"), None).unwrap();
+    let selected = select_machine(Some("core-i9-13900k"), &all).unwrap();
+    let made = build_machine(&selected, Some("core-i9-13900k"), None).unwrap();
     assert!(
         made.notes.iter().any(|n| n.contains("fastest kind")),
         "{:?}",
@@ -210,7 +210,7 @@ fn caches_that_the_topology_does_not_tell_are_the_files() {
 
 #[test]
 fn a_named_topology_has_its_file_and_others_the_generic_one() {
-    let check = |name: Option<&str>, want: &str| assert_eq!(shipped(name).name, want);
+    let check = |name: Option<&str>, want: &str| assert_eq!(shipped_machine_file(name).name, want);
     check(Some("xeon-x7550x4"), "xeon-x7550x4.toml");
     check(Some("epyc-9654x2-nps4"), "epyc-9654x2.toml");
     check(Some("grace-superchip"), "grace.toml");

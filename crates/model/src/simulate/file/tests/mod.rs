@@ -1,27 +1,29 @@
-use super::{machine, shipped, Error, Made, Source, FILES};
-use crate::topology::{named, select, Restrictions, Selected};
+use super::{
+    build_machine, shipped_machine_file, BuiltMachine, MachineFileError, MachineFileText, FILES,
+};
+use crate::topology::{select_machine, shipped_machines, MachineRestrictions, SelectedMachine};
 
 mod errors;
 mod hand;
 mod rules;
 
-fn selected(topology: &str) -> Selected {
-    select(Some(topology), &Restrictions::default()).unwrap()
+fn selected(topology: &str) -> SelectedMachine {
+    select_machine(Some(topology), &MachineRestrictions::default()).unwrap()
 }
 
 /// A topology with the file shipped for it.
-fn made(topology: &str) -> Made {
-    let made = machine(&selected(topology), Some(topology), None);
+fn made(topology: &str) -> BuiltMachine {
+    let made = build_machine(&selected(topology), Some(topology), None);
     made.unwrap_or_else(|e| panic!("{topology}: {e}"))
 }
 
 /// A topology with a file of the user's.
-fn with(topology: &str, text: &str) -> Result<Made, Error> {
-    let user = Source {
+fn with(topology: &str, text: &str) -> Result<BuiltMachine, MachineFileError> {
+    let user = MachineFileText {
         name: "mine.toml",
         text,
     };
-    machine(&selected(topology), Some(topology), Some(user))
+    build_machine(&selected(topology), Some(topology), Some(user))
 }
 
 fn text(file: &str) -> &'static str {

@@ -1,11 +1,11 @@
 //! What holds for every machine, whatever topology and file it is made of.
 use super::*;
-use crate::simulate::machine::{Energy, Machine, Prefetch};
+use crate::simulate::machine::{EnergyCoefficients, PrefetcherKind, SimulatedMachine};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 /// Every rule; `what` names the case.
-fn check_rules(made: &Made, what: &str) {
+fn check_rules(made: &BuiltMachine, what: &str) {
     let machine = &made.machine;
     check_levels(machine, what);
     check_units(machine, what);
@@ -14,7 +14,7 @@ fn check_rules(made: &Made, what: &str) {
     check_energy(machine, what);
 }
 
-fn check_levels(machine: &Machine, what: &str) {
+fn check_levels(machine: &SimulatedMachine, what: &str) {
     assert!(!machine.levels.is_empty(), "{what}");
     assert!(machine.line.is_power_of_two(), "{what}");
     for (at, level) in machine.levels.iter().enumerate() {
@@ -23,7 +23,7 @@ fn check_levels(machine: &Machine, what: &str) {
         // Every cache is somebody's.
         let used: BTreeSet<u32> = machine.units.iter().map(|u| u.caches[at]).collect();
         assert_eq!(used, (0..level.caches).collect(), "{what} {}", level.name);
-        if let Some(Prefetch::Stream {
+        if let Some(PrefetcherKind::Stream {
             degree, distance, ..
         }) = level.prefetch
         {
@@ -37,7 +37,7 @@ fn check_levels(machine: &Machine, what: &str) {
 }
 
 /// Caches lie in one another and in a package, siblings share the nearest.
-fn check_units(machine: &Machine, what: &str) {
+fn check_units(machine: &SimulatedMachine, what: &str) {
     for unit in &machine.units {
         assert_eq!(unit.caches.len(), machine.levels.len(), "{what}");
         assert!(unit.package < machine.packages, "{what}");
@@ -59,7 +59,7 @@ fn check_units(machine: &Machine, what: &str) {
     }
 }
 
-fn check_nodes(machine: &Machine, what: &str) {
+fn check_nodes(machine: &SimulatedMachine, what: &str) {
     for node in &machine.nodes {
         assert!(node.package < machine.packages, "{what}");
         let dram = &node.dram;
@@ -74,7 +74,7 @@ fn check_nodes(machine: &Machine, what: &str) {
 }
 
 /// Routes join all endpoints, link after link.
-fn check_routes(machine: &Machine, what: &str) {
+fn check_routes(machine: &SimulatedMachine, what: &str) {
     let (routes, links) = (&machine.links.routes, &machine.links.links);
     assert!(routes.len() >= machine.nodes.len(), "{what}");
     for (from, row) in routes.iter().enumerate() {
@@ -98,8 +98,8 @@ fn check_routes(machine: &Machine, what: &str) {
     assert!(machine.links.data_bytes > machine.line, "{what}");
 }
 
-fn check_energy(machine: &Machine, what: &str) {
-    let Energy {
+fn check_energy(machine: &SimulatedMachine, what: &str) {
+    let EnergyCoefficients {
         core_static,
         instruction,
         cache_static,
@@ -134,8 +134,8 @@ fn check_energy(machine: &Machine, what: &str) {
 
 #[test]
 fn the_rules_hold_for_every_shipped_machine() {
-    assert!(named().len() >= 10);
-    for topology in named() {
+    assert!(shipped_machines().len() >= 10);
+    for topology in shipped_machines() {
         let made = made(&topology.name);
         assert_ne!(made.file, "generic.toml", "{} has a file", topology.name);
         check_rules(&made, &topology.name);
@@ -184,13 +184,13 @@ fn parts_of_machines_are_machines() {
         ("epyc-9654x2-nps4", "0,100,191"),
         ("core-i9-13900k", "0-31"),
     ] {
-        let part = Restrictions {
+        let part = MachineRestrictions {
             pus: Some(pus.parse().unwrap()),
-            kinds: crate::topology::CpuKinds::All,
+            kinds: crate::topology::CpuKindSelection::All,
             threads: None,
         };
-        let selected = select(Some(topology), &part).unwrap();
-        let made = machine(&selected, Some(topology), None).unwrap();
+        let selected = select_machine(Some(topology), &part).unwrap();
+        let made = build_machine(&selected, Some(topology), None).unwrap();
         assert_eq!(made.machine.units.len(), selected.tree.units.len());
         check_rules(&made, topology);
     }
