@@ -1,6 +1,6 @@
 //! Machines of the benchmark: 4 x X7550 as in the SPCD and OPT papers' evaluation, and the same
 //! with more packages, to see what the number of caches costs.
-use hither_model::simulate::machine::{
+use hither_model::simulate::simulated_machine::{
     CoherenceProtocol, CoreParameters, DramParameters, SimulatedMachine,
 };
 use hither_model::simulate::symmetric::{self, level};

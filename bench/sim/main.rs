@@ -11,7 +11,7 @@ mod machines;
 mod recorded;
 mod streams;
 
-use hither_model::simulate::machine::SimulatedMachine;
+use hither_model::simulate::simulated_machine::SimulatedMachine;
 use hither_model::simulate::{AccessSource, Simulation, WindowSetup};
 use nix::time::{clock_gettime, ClockId};
 use recorded::RecordedSource;

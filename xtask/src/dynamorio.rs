@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::commands::{build_step, run};
 use crate::stamp::{create_folder, BuildStamp};
-use crate::step::{build_step, run};
 use crate::workspace::Workspace;
 
 const TARGETS: [&str; 8] = [

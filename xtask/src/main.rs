@@ -1,12 +1,12 @@
 //! Chores that are more than one command: `cargo xtask help`.
 #![forbid(unsafe_code)]
-mod client;
+mod commands;
 mod dist;
 mod dynamorio;
 mod guest;
 mod report_ui;
 mod stamp;
-mod step;
+mod tracer_client;
 mod workspace;
 
 use std::process::ExitCode;
@@ -70,7 +70,7 @@ fn tracer(arguments: &[String]) -> Result<ExitCode> {
     no_arguments(arguments)?;
     let ws = Workspace::find()?;
     let dynamorio = dynamorio::build(&ws)?;
-    client::build(&ws, &dynamorio)?;
+    tracer_client::build(&ws, &dynamorio)?;
     Ok(ExitCode::SUCCESS)
 }
 

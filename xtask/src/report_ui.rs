@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::step::{build_step, run};
+use crate::commands::{build_step, run};
 use crate::workspace::Workspace;
 
 const FIX: &str = "install Debian's nodejs and npm";

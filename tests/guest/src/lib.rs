@@ -20,7 +20,7 @@ mod boot;
 mod cpio;
 mod kernel;
 mod machine;
-mod need;
+mod requirements;
 mod root;
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ use boot::{BootEnd, MarkedStream, QemuRun};
 use machine::GuestMachine;
 
 pub use machine::DebianKernel;
-pub use need::{missing, or_skip, or_skip_with, prepare, required};
+pub use requirements::{missing, or_skip, or_skip_with, prepare, required};
 pub use root::GuestRoot;
 
 /// A machine to boot: what it looks like, what is on it. Each run boots it afresh.
@@ -266,8 +266,8 @@ impl Guest {
     pub fn run_all(&self, commands: &[&str]) -> Result<Vec<CommandOutput>, GuestError> {
         // Refused before anything is downloaded.
         self.machine.arguments()?;
-        need::check_tools()?;
-        let image = kernel::prepare(self.kernel, &need::kernel_store()?)?;
+        requirements::check_tools()?;
+        let image = kernel::prepare(self.kernel, &requirements::kernel_store()?)?;
         let scratch = tempfile::Builder::new().prefix("hither-guest-").tempdir();
         let scratch = scratch.map_err(|e| GuestError::io("cannot make a folder".into(), e))?;
         let token = random_marker();

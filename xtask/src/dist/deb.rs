@@ -9,7 +9,7 @@ use anyhow::{bail, Context, Result};
 use super::{
     add_licences, install, permit, programs, remove_list_of_folders, scratch, size, strip, VERSION,
 };
-use crate::step::run;
+use crate::commands::run;
 use crate::workspace::Workspace;
 
 const FIX: &str = "install it: apt-get install dpkg-dev";

@@ -13,8 +13,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{bail, Context, Result};
 
+use crate::commands::{build_step, run};
 use crate::stamp::create_folder;
-use crate::step::{build_step, run};
 use crate::workspace::Workspace;
 use needs::Needs;
 

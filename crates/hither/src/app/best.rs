@@ -5,11 +5,11 @@ use anyhow::{bail, Context, Result};
 use super::map::input::Source;
 use super::map::options::MapOptions;
 use super::study::forecast;
-use super::study::model::SimMachine;
 use super::study::options::SimOptions;
+use super::study::policy_pair::{self, PolicyPair, JOINT_DATA, USUAL};
 use super::study::progress::Progress;
-use super::study::recorded::RunRecording;
-use super::study::wanted::{self, PolicyPair, JOINT_DATA, USUAL};
+use super::study::run_recording::RunRecording;
+use super::study::sim_machine::SimMachine;
 
 /// What to map with.
 pub struct BestPolicies {
@@ -53,7 +53,7 @@ pub fn best(
     let data = fastest.data_policy.as_deref().unwrap_or("first-touch");
     Ok(BestPolicies {
         options: MapOptions {
-            policy: wanted::policy(&fastest.thread_policy).map_err(anyhow::Error::msg)?,
+            policy: policy_pair::policy(&fastest.thread_policy).map_err(anyhow::Error::msg)?,
             data: Some(data.to_owned()),
             ..options.clone()
         },
@@ -68,6 +68,6 @@ fn candidates(data: Option<&str>) -> Result<Vec<PolicyPair>> {
     let pairs =
         known.flat_map(|threads| data.iter().map(|data| format!("{}+{data}", threads.name())));
     let all = std::iter::once("os".to_owned()).chain(pairs);
-    let all: Result<Vec<PolicyPair>, String> = all.map(|text| wanted::parse(&text)).collect();
+    let all: Result<Vec<PolicyPair>, String> = all.map(|text| policy_pair::parse(&text)).collect();
     all.map_err(anyhow::Error::msg)
 }

@@ -6,7 +6,7 @@ use hither_profile::{Nanos, Profile, RunEnd};
 use hither_sys::faults::{KernelEvent, PageFault};
 
 use super::affinity_proxy::AffinityProxy;
-use super::analysis::controller::{ControllerInput, FaultRateController};
+use super::analysis::fault_rate::{ControllerInput, FaultRateController};
 use super::analysis::{self, SharerId, SharingDetector};
 use super::event_log::{EventLog, IntervalEvent, LiveView};
 use super::observer::FaultObserver;

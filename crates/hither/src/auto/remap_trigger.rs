@@ -5,7 +5,7 @@
 //! nothing in the end. So a turn passes until there are as many events as such threads; but a
 //! matrix that holds more than these would leave in it is aged all the same, since what
 //! many events told long ago is no better than what few tell now.
-use super::analysis::matrix::{SharingMatrix, EVENT_WEIGHT};
+use super::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
 use super::analysis::SharerId;
 
 /// Events per thread that stay when as many events as threads come each time:

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use hither_profile::NodeIx;
 use hither_sys::{Cpu, Node};
 
-use super::analysis::controller::SamplingLimits;
+use super::analysis::fault_rate::SamplingLimits;
 use super::analysis::SharerId;
 use super::event_log::LiveView;
 use super::sampler::SamplerChoice;

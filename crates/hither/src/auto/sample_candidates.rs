@@ -134,8 +134,8 @@ impl SampleCandidates {
 mod tests {
     use hither_profile::NodeIx;
 
-    use super::super::analysis::affinity::AffinityTable;
-    use super::super::analysis::matrix::SharingMatrix;
+    use super::super::analysis::affinity_table::AffinityTable;
+    use super::super::analysis::sharing_matrix::SharingMatrix;
     use super::super::analysis::{MemoryObject, SharerId};
     use super::*;
 

@@ -12,9 +12,9 @@ use hither_sys::process;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::affinity_proxy::AffinityProxy;
-use super::analysis::affinity::AffinityTable;
-use super::analysis::controller::FaultRateController;
-use super::analysis::regions::{self, RegionTable};
+use super::analysis::affinity_table::AffinityTable;
+use super::analysis::fault_rate::FaultRateController;
+use super::analysis::region_table::{self, RegionTable};
 use super::analysis::SharingDetector;
 use super::attach::attach_tree;
 use super::engine::OnlineEngine;
@@ -169,7 +169,7 @@ fn build_engine(
     let detector: Box<dyn SharingDetector> = match request.mechanism {
         DetectionMechanism::Kmaf => Box::new(AffinityTable::new(request.machine.nodes.len())),
         DetectionMechanism::Spcd => {
-            Box::new(RegionTable::new(regions::RegionTableConfig::default()))
+            Box::new(RegionTable::new(region_table::RegionTableConfig::default()))
         }
     };
     Ok(OnlineEngine {

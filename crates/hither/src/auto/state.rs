@@ -8,7 +8,7 @@ use hither_sys::faults::PageFault;
 use hither_sys::{Cpu, Pid, Tid};
 
 use super::address_spaces::AddressSpaces;
-use super::analysis::matrix::{SharingMatrix, EVENT_WEIGHT};
+use super::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
 use super::analysis::{FaultAccess, SharingDetector, PAGE};
 use super::event_log::{IntervalEvent, ThreadSnapshot};
 use super::outcome::AutoOverhead;

@@ -1,6 +1,6 @@
 //! `hither auto`: find the placement while the program runs, and apply it.
 mod args;
-mod keep;
+mod profile_destination;
 mod render;
 mod top;
 
@@ -17,7 +17,7 @@ pub use args::Args;
 use super::output::is_stdout;
 use super::print_stderr;
 use super::run::output;
-use crate::app::auto::mapper::IncrementalMapper;
+use crate::app::auto::incremental_mapper::IncrementalMapper;
 use crate::auto;
 use crate::auto::event_log::LiveView;
 use crate::auto::outcome::AutoOutcome;
@@ -28,7 +28,7 @@ use hither_model::topology::{
     select_machine, MachineRestrictions, PuList, SelectedMachine, TopologyTree,
 };
 use hither_sys::Node;
-use keep::ProfileSink;
+use profile_destination::ProfileSink;
 use top::TopView;
 
 /// Runs the command or joins a process; the result is the exit status.

@@ -2,7 +2,7 @@
 use super::render_report::header;
 use super::style::{bytes, count, percent, strip_control_characters, three_digits, TerminalStyle};
 use hither_model::metrics::figures::all_figures;
-use hither_model::metrics::report::MetricsReport;
+use hither_model::metrics::metrics_report::MetricsReport;
 use hither_model::metrics::structures::StructureMetrics;
 use hither_profile::FigureUnit;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use super::style::{
     bytes, count, percent, shell_line, strip_control_characters, three_digits, TerminalStyle,
 };
 use hither_model::metrics::exclusivity::ExclusivityMetrics;
-use hither_model::metrics::report::{MetricsReport, PageReport, RunSummary};
+use hither_model::metrics::metrics_report::{MetricsReport, PageReport, RunSummary};
 use hither_model::metrics::structures::StructureMetrics;
 use hither_profile::{RunEnd, ThreadIx};
 

@@ -1,6 +1,6 @@
 //! `hither stat --slices`: the run over time.
 use super::style::{count, three_digits, TerminalStyle};
-use hither_model::metrics::report::SliceMetrics;
+use hither_model::metrics::metrics_report::SliceMetrics;
 
 /// Lines of the terminal left for the header and the prompt.
 const MARGIN: usize = 4;

@@ -1,13 +1,13 @@
 //! `hither report`: one HTML file that shows where memory behaves badly, why, and what to
 //! change.
 pub mod on;
-pub mod view;
+pub mod report_view;
 
 use super::style::{self, TerminalStyle};
 use super::{output, render_findings};
 use crate::app::assessment::{figures, join_thread, prediction, Assessment, AssessmentInput};
 use crate::report::build::compare::compare_profiles;
-use crate::report::build::text::plain_text;
+use crate::report::build::safe_text::plain_text;
 use crate::report::page::{
     ProfileComparison, ReportPage, ReportSubject, ReportVerdict, StructuresPanel, PAGE_FORMAT,
 };
@@ -102,7 +102,7 @@ fn text(args: &Args) -> Result<String> {
     let mut judged = given.assess();
     prediction::gain(&mut judged.verdict, &given, &predictions);
     let comparison = comparison(args, &given, &judged)?;
-    let view = view::view(&given, judged, comparison, predictions);
+    let view = report_view::view(&given, judged, comparison, predictions);
     if args.json {
         return Ok(format!("{:#}\n", serde_json::to_value(&view)?));
     }

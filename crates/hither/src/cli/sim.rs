@@ -1,6 +1,6 @@
 //! `hither sim`: what placements of a recorded run would do, on this machine or another.
 mod args;
-mod keep;
+mod forecast_destination;
 pub mod render;
 mod render_by;
 
@@ -15,8 +15,8 @@ pub use args::Args;
 use super::output::is_stdout;
 use super::progress::Counters;
 use super::style::TerminalStyle;
-use crate::app::study::model::{self, SimMachine};
-use crate::app::study::{forecast, recorded::RunRecording};
+use crate::app::study::sim_machine::{self, SimMachine};
+use crate::app::study::{forecast, run_recording::RunRecording};
 use args::BreakdownTable;
 
 /// Reads, simulates, prints.
@@ -27,8 +27,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let named = args.output.as_deref();
     let json = args.json || named.is_some_and(is_stdout);
     let named = named.filter(|name| !is_stdout(name));
-    let output = named.map(keep::destination).transpose()?;
-    let models = model::models(args.on.names(), args.on.machine.as_deref())?;
+    let output = named.map(forecast_destination::destination).transpose()?;
+    let models = sim_machine::models(args.on.names(), args.on.machine.as_deref())?;
     let (options, progress) = (args.options(), Counters { quiet: args.quiet });
     let mut prediction = Prediction {
         format: PREDICTION_FORMAT,
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             prediction.comparisons.push(forecast);
         }
         if !args.no_keep {
-            keep::in_profile(&prediction.comparisons[before..], file);
+            forecast_destination::in_profile(&prediction.comparisons[before..], file);
         }
     }
     if let Some(path) = output {

@@ -22,9 +22,9 @@ use crate::program::mpi;
 use crate::program::target;
 use crate::trace::collector::{CollectedRun, Collector, CollectorConfig};
 use crate::trace::hooks;
-use crate::trace::join::{self, RankLeader, RankRole};
 use crate::trace::launch::{already_traced, DynamoRioTracer};
-use crate::trace::rank::{self, HalfLink, LeaderHalf};
+use crate::trace::leader_split::{self, HalfLink, LeaderHalf};
+use crate::trace::rank_join::{self, RankLeader, RankRole};
 use crate::trace::symbols::ProgramSymbols;
 
 /// Traces the command; the result is its exit status.
@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let follow = options.follow;
     let role = job.filter(|job| job.local > 1);
     let role = role
-        .map(|job| join::elect_leader(&job, &folder))
+        .map(|job| rank_join::elect_leader(&job, &folder))
         .transpose()?;
     if let Some(RankRole::Join(attach)) = &role {
         match tracer.become_target(&target, attach, follow)? {}
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let spawn = |attach: &str, mask: SigSet| tracer.spawn(&target, attach, follow, mask);
     let progress = ProgressLine::new(args.quiet);
     let (mut collected, status) = match role {
-        Some(RankRole::Lead(leader)) => match rank::split_leader()? {
+        Some(RankRole::Lead(leader)) => match leader_split::split_leader()? {
             LeaderHalf::Launcher(hither) => {
                 // Only the collector listens, so that joiners notice if it dies.
                 drop(leader);
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         },
         _ => trace_one(config, &folder, spawn, progress)?,
     };
-    collected.profile.meta.machine = crate::program::machine::describe_this_machine();
+    collected.profile.meta.machine = crate::program::this_machine::describe_this_machine();
     write_profile(collected, &folder, args.quiet)?;
     Ok(ExitCode::from(status))
 }

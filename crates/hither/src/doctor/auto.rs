@@ -1,7 +1,7 @@
 //! What `hither auto` needs: to see page faults, and ways to cause some (`--sampler`).
 use super::{read_kernel_file, CheckState, CheckedVerb, DoctorCheck};
 use hither_sys::bpf::BpfFaultMonitor;
-use hither_sys::{advise, inject, probe};
+use hither_sys::{inject, madvise, probe};
 
 use nix::libc;
 use nix::unistd::{access, AccessFlags};
@@ -166,7 +166,7 @@ fn check_pageout_sampler() -> DoctorCheck {
         check.found = "there is swap space, to which memory would be written".to_string();
         return check;
     }
-    match advise::can_page_out() {
+    match madvise::can_page_out() {
         Ok(()) => check,
         Err(e) => {
             let old = e.raw_os_error() == Some(libc::ENOSYS);

@@ -2,8 +2,8 @@
 //! it and passing signals on, whether it is a rank of an MPI job,
 //! where its threads synchronise, what machine it runs on.
 pub mod child;
-pub mod elf;
-pub mod machine;
+pub mod elf_header;
 pub mod mpi;
-pub mod sync;
+pub mod sync_points;
 pub mod target;
+pub mod this_machine;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{access, AccessFlags};
 
-use super::elf;
+use super::elf_header;
 
 /// Bytes of a file that the kernel looks at for `#!`.
 const SCRIPT_HEAD_BYTES: usize = 256;
@@ -88,7 +88,7 @@ pub fn resolve_target(
     let mut argv = command.to_vec();
     for _ in 0..=SCRIPT_DEPTH {
         let head = read_head(&file)?;
-        if head.starts_with(&elf::MAGIC) {
+        if head.starts_with(&elf_header::MAGIC) {
             check_elf(&file)?;
             let executable = std::path::absolute(&file).unwrap_or(file);
             return Ok(TargetProgram {
@@ -225,7 +225,8 @@ fn check_elf(path: &Path) -> Result<(), TargetError> {
         path: display_path(path),
         error,
     })?;
-    let elf = elf::read_header(&file).map_err(|_| TargetError::NotAProgram(display_path(path)))?;
+    let elf =
+        elf_header::read_header(&file).map_err(|_| TargetError::NotAProgram(display_path(path)))?;
     if let Some(machine) = elf.foreign_machine() {
         return Err(TargetError::Foreign {
             path: display_path(path),

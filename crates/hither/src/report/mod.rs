@@ -4,8 +4,8 @@
 //! together with the bundle of `report-ui/`. What the metrics say comes in from `cli`.
 pub mod build;
 mod html;
-mod pack;
 pub mod page;
+mod sparse_table;
 
 pub use html::render_html;
 

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use hither_sys::ptrace;
 
 use super::handover::{send_report, FollowJob, FollowReport};
+use super::ptrace_engine::PtraceEngine;
 use super::request::FollowRefusal;
-use super::tracer::PtraceEngine;
 use hither_sys::Pid;
 
 /// Attaches to the program and stays with it. Whether it could.

@@ -27,10 +27,10 @@ pub mod page_residency;
 pub mod pinning_conflicts;
 mod proc_poller;
 pub mod progress;
+mod ptrace_engine;
 pub mod request;
 pub mod rule_guide;
 mod syscall_restart;
-mod tracer;
 
 pub use front::run;
 pub use guide::PlacementGuide;

@@ -9,7 +9,7 @@ use hither_profile::TraceOptions;
 use super::collector::{FunctionHook, HookKind};
 use super::symbols;
 use crate::program::target::TargetProgram;
-use crate::program::{elf, sync};
+use crate::program::{elf_header, sync_points};
 use hither_sys::wire;
 
 /// Most suggestions for a misspelt name.
@@ -51,12 +51,12 @@ const ALLOCATORS: [(&str, HookKind); 9] = [
 fn static_program_hooks(target: &TargetProgram) -> Vec<FunctionHook> {
     let program = &target.executable;
     let is_static = File::open(program)
-        .and_then(|f| elf::read_header(&f))
+        .and_then(|f| elf_header::read_header(&f))
         .is_ok_and(|e| e.interpreter.is_none() && e.foreign_machine().is_none());
     if !is_static {
         return Vec::new();
     }
-    let waiting = sync::SYNC_FUNCTIONS.map(|(name, which)| (name, HookKind::Sync(which)));
+    let waiting = sync_points::SYNC_FUNCTIONS.map(|(name, which)| (name, HookKind::Sync(which)));
     let found = ALLOCATORS
         .iter()
         .chain(&waiting)
@@ -76,7 +76,8 @@ fn candidate_programs(target: &TargetProgram) -> Vec<PathBuf> {
     let is_program = |path: &PathBuf| {
         let file = path.is_file().then(|| File::open(path).ok()).flatten();
         file.is_some_and(|f| {
-            elf::read_header(&f).is_ok_and(|e| e.foreign_machine().is_none() && e.is_executable())
+            elf_header::read_header(&f)
+                .is_ok_and(|e| e.foreign_machine().is_none() && e.is_executable())
         })
     };
     std::iter::once(target.executable.clone())
@@ -108,7 +109,7 @@ fn find_hooks(programs: &[PathBuf], kind: HookKind, name: &str) -> Result<Vec<Fu
 }
 
 fn make_hook(program: &Path, kind: HookKind, address: u64) -> Result<FunctionHook> {
-    let file = File::open(program).and_then(|f| Ok((f.metadata()?, elf::read_header(&f)?)));
+    let file = File::open(program).and_then(|f| Ok((f.metadata()?, elf_header::read_header(&f)?)));
     let (meta, elf) = file.with_context(|| format!("cannot read {}", program.display()))?;
     Ok(FunctionHook {
         kind,

@@ -1,8 +1,8 @@
 //! Starts the target under the tracer, collects, writes the profile.
 pub mod collector;
 pub mod hooks;
-pub mod join;
 pub mod launch;
-pub mod naming;
-pub mod rank;
+pub mod leader_split;
+pub mod rank_join;
+pub mod symbolizer;
 pub mod symbols;

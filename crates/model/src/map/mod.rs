@@ -2,18 +2,18 @@
 //!
 //! A policy is one file in `threads/` or `data/` and one line in the list below. All are
 //! pure: the same problem and seed give the same placement on any machine.
-pub mod cost;
+pub mod comm_graph;
+pub mod communication_filter;
 pub mod data;
 pub mod explain;
-pub mod filter;
-pub mod graph;
-pub mod phases;
+pub mod mapping_trial;
+pub mod phase_plan;
+pub mod pu_distances;
 mod search;
 pub mod threads;
-pub mod trial;
 
-pub use cost::PuDistances;
-pub use graph::CommGraph;
+pub use comm_graph::CommGraph;
+pub use pu_distances::PuDistances;
 
 use crate::topology::TopologyTree;
 use threads::seats::{seats_for, SeatDistribution};

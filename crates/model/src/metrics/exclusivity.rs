@@ -1,7 +1,7 @@
 //! How many of the accesses to a page come from one NUMA node, given the node of each
 //! thread: page exclusivity (OPT eq. 5), application exclusivity (OPT eq. 6) and the
 //! histogram of kMAF figure 2.
-use super::pages::{PageAccessTable, ThreadPageAccesses};
+use super::page_access::{PageAccessTable, ThreadPageAccesses};
 use hither_profile::NodeIx;
 use serde::Serialize;
 

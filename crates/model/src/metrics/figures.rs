@@ -8,8 +8,8 @@
 //! since whole pages change sides; totals by 0.1 %; but what is shared within a slice depends
 //! on who runs when, and with more threads than cores C_A differed by a factor of seven.
 //! A spread is the largest seen, rounded up.
-use super::ground::NodeResidence;
-use super::report::{MetricsReport, PageReport, ProfileAnalysis};
+use super::metrics_report::{MetricsReport, PageReport, ProfileAnalysis};
+use super::residence::NodeResidence;
 use hither_profile::{BetterWhen, FigureUnit, RunFigure};
 
 /// Names of the two figures that gates ask for.

@@ -1,8 +1,8 @@
 //! Data structures and source lines: who uses them, who places them, how exclusive they
 //! are (TABARNAC 3: accesses by structure and thread, and first touch).
 use super::exclusivity::exclusivity_of;
-use super::pages::{PageAccessTable, PageId, PageSize};
-use super::placement::accuracy_of;
+use super::page_access::{PageAccessTable, PageId, PageSize};
+use super::placement_accuracy::accuracy_of;
 use hither_profile::{NodeIx, ObjectIx, ObjectKind, Profile, ThreadIx};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};

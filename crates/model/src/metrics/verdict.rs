@@ -2,7 +2,7 @@
 //! The thresholds are the papers'; where they needed completing, the comment says how.
 use super::communication::CommunicationMetrics;
 use super::exclusivity::ExclusivityMetrics;
-use super::placement::PlacementAccuracy;
+use super::placement_accuracy::PlacementAccuracy;
 use serde::Serialize;
 
 /// Least C_H worth a thread mapping (OPT 6.2.2), with up to [`H_MIN_THREADS`] threads.

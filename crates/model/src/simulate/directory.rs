@@ -10,9 +10,9 @@
 //! or in the shared caches above it; so a cache that is neither on the owner's path nor among
 //! those that hold it read-only does not have it. Caches give up clean lines without a word, so an
 //! owner may turn out to have nothing.
-use super::machine::SimulatedMachine;
-use super::many::PackedSharerSets;
-use super::tree::CacheTree;
+use super::cache_tree::CacheTree;
+use super::sharer_sets::PackedSharerSets;
+use super::simulated_machine::SimulatedMachine;
 use hither_table::{prefetch, ZeroedMapping};
 
 /// Levels at most.

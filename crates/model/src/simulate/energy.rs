@@ -1,7 +1,7 @@
 //! Energy of what was counted: static power times time, and dynamic energy per event. Components
 //! as in Locality and Balance 6: cores, caches, interconnect, memory controllers, DRAM.
-use super::machine::SimulatedMachine;
-use super::outcome::SimulationCounts;
+use super::counts::SimulationCounts;
+use super::simulated_machine::SimulatedMachine;
 
 /// J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -3,16 +3,16 @@
 //! A request goes up its branch, then through the shared caches of its domain, then to the home of
 //! its line, whose directory sends it on to the owner or to memory (`coherence.rs`). The line is
 //! then put into all caches on the way back (`fill.rs`).
-use super::cache::{TagArray, DIRTY, PREFETCHED, WRITABLE};
+use super::cache_tree::CacheTree;
+use super::counts::{ActivityCounts, LevelCounts, MissKind, NodeCounts};
 use super::directory::{Directory, DEPTH};
-use super::links::Interconnect;
-use super::machine::{CoherenceProtocol, SimulatedMachine};
-use super::memory::MemorySystem;
-use super::outcome::{ActivityCounts, LevelCounts, MissKind, NodeCounts};
-use super::pages::FrameTable;
-use super::prefetch::LevelPrefetchers;
-use super::tree::CacheTree;
-use super::under_way::OutstandingMisses;
+use super::dram::MemorySystem;
+use super::frame_table::FrameTable;
+use super::interconnect::Interconnect;
+use super::outstanding_misses::OutstandingMisses;
+use super::prefetcher::LevelPrefetchers;
+use super::simulated_machine::{CoherenceProtocol, SimulatedMachine};
+use super::tag_array::{TagArray, DIRTY, PREFETCHED, WRITABLE};
 
 /// What was counted since the last [`CacheHierarchy::clear`].
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl CacheHierarchy {
     /// For a checked machine.
     pub fn new(machine: &SimulatedMachine, timed: bool) -> Self {
         let pages = FrameTable::new(machine);
-        let prefetcher = |level: &super::machine::CacheLevelParameters| {
+        let prefetcher = |level: &super::simulated_machine::CacheLevelParameters| {
             let kind = level.prefetch.as_ref()?;
             Some(LevelPrefetchers::new(
                 kind,

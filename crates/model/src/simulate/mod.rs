@@ -10,39 +10,39 @@
 //!
 //! `feed/` is what goes in: where a placement has threads and pages when, windows in parts.
 //! `file/` makes the machine of a topology and a machine file.
-mod cache;
-mod check;
+mod busy_intervals;
+mod cache_fill;
+mod cache_tree;
 mod coherence;
-mod core;
+pub mod counts;
 mod directory;
+mod dram;
 pub mod energy;
-mod expect;
-pub mod feed;
-pub mod file;
-mod fill;
+mod frame_table;
 mod hierarchy;
-mod links;
-pub mod machine;
-mod many;
-mod memory;
-pub mod outcome;
-mod pages;
-mod prefetch;
-mod queue;
+mod instruction_window;
+mod interconnect;
+mod machine_check;
+pub mod machine_file;
+mod outstanding_misses;
+mod prefetcher;
 mod replay;
+pub mod replay_input;
+mod sharer_sets;
+pub mod simulated_machine;
+mod software_prefetch;
 pub mod symmetric;
+mod tag_array;
 #[cfg(test)]
 mod tests;
-mod tree;
-mod turn;
-mod under_way;
-mod wheel;
+mod thread_turn;
+mod timing_wheel;
 
+use counts::{ActivityCounts, SimulationCounts};
 use hierarchy::CacheHierarchy;
 use hither_profile::bursts::{BurstAccess, BurstPiece};
-use machine::SimulatedMachine;
-use outcome::{ActivityCounts, SimulationCounts};
 use replay::WindowReplay;
+use simulated_machine::SimulatedMachine;
 
 /// What the threads of a window did, decoded a piece at a time. One for each simulation: several
 /// read the same trace at the same time.
@@ -115,7 +115,7 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// [`SimulationError::SimulatedMachine`].
     pub fn new(machine: &'a SimulatedMachine, timed: bool) -> Result<Self, SimulationError> {
-        check::check_machine(machine)?;
+        machine_check::check_machine(machine)?;
         Ok(Simulation {
             machine,
             hierarchy: CacheHierarchy::new(machine, timed),

@@ -1,10 +1,10 @@
 //! Plays a window: threads advance together in simulated time, each on its unit.
-use super::core::{InstructionWindow, MshrSlots};
+use super::counts::ActivityCounts;
 use super::hierarchy::CacheHierarchy;
-use super::machine::SimulatedMachine;
-use super::outcome::ActivityCounts;
-use super::turn::{SimCore, SimThread, ThreadTurn};
-use super::wheel::TimingWheel;
+use super::instruction_window::{InstructionWindow, MshrSlots};
+use super::simulated_machine::SimulatedMachine;
+use super::thread_turn::{SimCore, SimThread, ThreadTurn};
+use super::timing_wheel::TimingWheel;
 use super::{AccessSource, SimulationError, WindowSetup};
 use hither_profile::bursts::BurstPiece;
 use std::collections::VecDeque;

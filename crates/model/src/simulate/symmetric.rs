@@ -1,6 +1,6 @@
 //! Symmetric machines made of a few numbers, for tests and benchmarks: identical packages, one
 //! NUMA node each, and a link from each package to every other.
-use crate::simulate::machine::*;
+use crate::simulate::simulated_machine::*;
 
 /// A level of `lines` lines of 64 bytes in sets of `ways`, a cache for each `cores` cores.
 pub fn level(

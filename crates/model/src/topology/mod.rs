@@ -1,22 +1,22 @@
 //! The machine model: NUMA nodes, processing units and caches, from this machine, a shipped
 //! one, an hwloc XML file or an hwloc synthetic description. Input files are not trusted: their size is
 //! limited before hwloc sees them.
-mod homes;
-mod kinds;
+mod cpu_kinds;
 mod machine_fingerprint;
-mod named;
+mod numa_nodes;
 mod outline;
-mod pus;
-mod select;
-mod tree;
+mod pu_list;
+mod selection;
+mod shipped_machines;
+mod topology_tree;
 
-pub use kinds::CpuKindSelection;
+pub use cpu_kinds::CpuKindSelection;
 pub use machine_fingerprint::fingerprint_of;
-pub use named::{shipped_machines, ShippedMachine};
 pub use outline::{OutlineItem, OutlinePart};
-pub use pus::PuList;
-pub use select::{select_machine, MachineRestrictions, SelectedMachine};
-pub use tree::{NumaNode, TopologyLevel, TopologyTree, UsablePu};
+pub use pu_list::PuList;
+pub use selection::{select_machine, MachineRestrictions, SelectedMachine};
+pub use shipped_machines::{shipped_machines, ShippedMachine};
+pub use topology_tree::{NumaNode, TopologyLevel, TopologyTree, UsablePu};
 
 use hither_profile::NodeIx;
 use hwlocality::object::attributes::ObjectAttributes;
@@ -121,7 +121,7 @@ pub fn this_machine() -> Result<Topology, TopologyError> {
 /// # Errors
 /// A sentence that says what is wrong with it.
 pub fn load(name: &str) -> Result<Topology, TopologyError> {
-    if let Some(topology) = named::load_shipped(name) {
+    if let Some(topology) = shipped_machines::load_shipped(name) {
         return Ok(topology);
     }
     let path = Path::new(name);

@@ -5,7 +5,7 @@
 //! those of others with the same registers follow; or the bytes of an access whose length
 //! is only known when it happens. A **source** is where a value came from: a register as it
 //! was when the block began, or what an access of the block read.
-use super::coding::{put_varint, unzigzag, zigzag, ByteReader};
+use super::framing::{put_varint, unzigzag, zigzag, ByteReader};
 
 pub const REGISTER_COUNT: usize = 16;
 /// Sites of a block.

@@ -14,8 +14,8 @@
 //!          followed by its number in the file
 //! ```
 use super::block::{NO_SOURCE, REGISTER_COUNT};
-use super::coding::{unpack_delta, ByteReader, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, MAX_REACH};
-use super::tables::{BlockTables, FlatBlock, NO_SITE, VALUES};
+use super::block_tables::{BlockTables, FlatBlock, NO_SITE, VALUES};
+use super::framing::{unpack_delta, ByteReader, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, MAX_REACH};
 use super::{BurstAccess, BurstPiece};
 
 /// Blocks and sites that a thread's tables hold: past them it starts afresh.

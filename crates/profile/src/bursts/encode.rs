@@ -1,8 +1,8 @@
 //! Executions of blocks -> the code of pieces: what `tracer/core/record_lean.c` does in the
 //! target, for streams that come from elsewhere. `decode.rs` explains the code.
 use super::block::BasicBlock;
-use super::coding::{pack_delta, put_varint, FRESH, MAX_EXECUTIONS, MAX_REACH};
 use super::decode::{SitePredictor, MAX_LOCALS, MAX_LOCAL_SITES};
+use super::framing::{pack_delta, put_varint, FRESH, MAX_EXECUTIONS, MAX_REACH};
 use std::collections::HashMap;
 
 /// Accesses after which a piece ends.

@@ -10,25 +10,25 @@
 //!   encode.rs: accesses -> code     decode.rs: code -> accesses
 //! ```
 mod block;
-mod coding;
+mod block_tables;
 mod decode;
 mod encode;
-mod open;
-mod tables;
-mod write;
+mod framing;
+mod reader;
+mod writer;
 
 pub use block::{
     access_source, register_source, BasicBlock, BlockAccess, RegisterChange, ValueSources,
     MAX_BLOCKS, MAX_BLOCK_ACCESSES, MAX_SITES, NO_SOURCE, REGISTER_COUNT,
 };
-pub(crate) use coding::BURSTS_FILE;
-pub use coding::{
-    CUT, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, MAX_PLACES, MAX_REACH, MAX_WINDOWS, WAITED,
-};
 pub use decode::{MAX_LOCALS, MAX_LOCAL_SITES};
 pub use encode::{PieceCode, PieceEncoder};
-pub use open::{BurstTrace, PieceDecoder};
-pub use write::{BurstWriter, PieceHeader};
+pub(crate) use framing::BURSTS_FILE;
+pub use framing::{
+    CUT, FRESH, MAX_ACCESSES, MAX_EXECUTIONS, MAX_PLACES, MAX_REACH, MAX_WINDOWS, WAITED,
+};
+pub use reader::{BurstTrace, PieceDecoder};
+pub use writer::{BurstWriter, PieceHeader};
 
 use crate::ids::{PageNo, ProcessIx, RegionIx, ThreadIx};
 use crate::tables::Nanos;

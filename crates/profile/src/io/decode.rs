@@ -1,9 +1,9 @@
 //! One Parquet file to one table. Nothing in the file is believed: the schema, sizes
 //! and every index are checked before anybody uses them.
 use super::cell::{IndexedTable, ParquetCell};
+use super::columns::{ColumnRule, ColumnVisitor, TableRow, MAX_NUMBER};
 use super::encode::schema;
 use super::error::ProfileError;
-use super::tables::{ColumnRule, ColumnVisitor, TableRow, MAX_NUMBER};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};

@@ -1,6 +1,6 @@
 //! One table to one Parquet file.
 use super::cell::{CellValue, ParquetCell};
-use super::tables::{ColumnRule, ColumnVisitor, TableRow};
+use super::columns::{ColumnRule, ColumnVisitor, TableRow};
 use parquet::basic::{Compression, Repetition};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;

@@ -9,13 +9,13 @@
 //!             write.rs (folder)          read.rs (folder, cross references)
 //! ```
 mod cell;
+mod columns;
 mod decode;
+mod disk_space;
 mod encode;
 mod error;
-mod folder;
+mod profile_json;
 mod read;
-mod room;
-mod tables;
 mod write;
 
 pub use error::ProfileError;

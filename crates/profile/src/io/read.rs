@@ -1,10 +1,10 @@
 //! A folder to a profile. The folder may come from anybody: every number that others
 //! will index with is checked here, once, so that the rest of hither can rely on it.
 use super::cell::IndexedTable;
+use super::columns::{referenced_tables, TableRow};
 use super::decode::{decode_table, RowCounts};
 use super::error::ProfileError;
-use super::folder::{ProfileJson, PROFILE_JSON};
-use super::tables::{referenced_tables, TableRow};
+use super::profile_json::{ProfileJson, PROFILE_JSON};
 use crate::meta::{ProfileMeta, FORMAT_VERSION};
 use crate::Profile;
 use serde::Deserialize;
@@ -179,7 +179,7 @@ fn check_meta(meta: &ProfileMeta) -> Result<(), String> {
         ("slice", meta.options.slice),
         ("line", meta.options.line.into()),
     ] {
-        if value == 0 || value >= super::tables::MAX_NUMBER {
+        if value == 0 || value >= super::columns::MAX_NUMBER {
             return Err(format!("options.{what} is {value}"));
         }
     }

@@ -7,12 +7,12 @@
 //! in the order of their worth. What a writer that was killed has left there the next one
 //! removes.
 use super::cell::IndexedTable;
+use super::columns::{referenced_tables, TableRow};
+use super::disk_space;
 use super::encode::encode_table;
 use super::error::ProfileError;
-use super::folder::{ProfileJson, TableInfo, PROFILE_JSON};
+use super::profile_json::{ProfileJson, TableInfo, PROFILE_JSON};
 use super::read::read_profile_json;
-use super::room;
-use super::tables::{referenced_tables, TableRow};
 use crate::bursts::{BurstWriter, BURSTS_FILE as BURSTS};
 use crate::meta::FORMAT_VERSION;
 use crate::prediction::PREDICTION_JSON;
@@ -73,7 +73,7 @@ pub fn write_with_bursts(
         profile.meta.limits.push(what);
     }
     let mut filled = write_tables(profile, dir, &growing.inner);
-    for shorten in [room::trim_bursts, room::drop_bursts] {
+    for shorten in [disk_space::trim_bursts, disk_space::drop_bursts] {
         if !matches!(filled, Ok((_, DiskSpace::Enough))) {
             growing.remove_all_but_bursts();
             shorten(profile, &growing.inner);

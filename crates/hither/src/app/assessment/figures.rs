@@ -1,14 +1,16 @@
 //! What the metrics say, as the page has it.
 use crate::report::build::communication::CommunicationInput;
+use crate::report::build::safe_text::plain_text;
 use crate::report::build::structures::ObjectAssessment;
-use crate::report::build::text::plain_text;
 use crate::report::page;
-use hither_model::metrics::assignment::best_and_worst_assignment;
 use hither_model::metrics::communication::CommunicationMetrics;
 use hither_model::metrics::exclusivity::{exclusivity, ExclusivityMetrics};
-use hither_model::metrics::pages::{first_toucher_of_pages, PageAccessTable};
-use hither_model::metrics::placement::{accuracy_of, PageMigrationTimeline, PlacementAccuracy};
-use hither_model::metrics::report::PageReport;
+use hither_model::metrics::metrics_report::PageReport;
+use hither_model::metrics::node_assignment::best_and_worst_assignment;
+use hither_model::metrics::page_access::{first_toucher_of_pages, PageAccessTable};
+use hither_model::metrics::placement_accuracy::{
+    accuracy_of, PageMigrationTimeline, PlacementAccuracy,
+};
 use hither_model::metrics::verdict::{h_min, A_MIN};
 use hither_model::metrics::{MetricsReport, PageSize};
 use hither_profile::{ObjectIx, ObjectKind, Profile, RunEnd, Slice, ThreadIx};

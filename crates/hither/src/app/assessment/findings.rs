@@ -1,9 +1,9 @@
 //! What is wrong, as the page says it: the finders' findings with command lines to copy.
 use crate::app::text;
-use crate::report::build::text::{copyable_text, plain_text};
+use crate::report::build::safe_text::{copyable_text, plain_text};
 use crate::report::page::PageSizeFigures;
 use hither_model::metrics::findings::{find_all, FindingContext, SuggestedCommands};
-use hither_model::metrics::ground::NodeResidence;
+use hither_model::metrics::residence::NodeResidence;
 use hither_model::metrics::{PageSize, ProfileAnalysis};
 use hither_profile::{Finding, FindingLine, Profile, SuggestedFix};
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Which machine the page draws, and the placement on it.
-use crate::report::build::text::plain_text;
+use crate::report::build::safe_text::plain_text;
 use crate::report::page;
 use anyhow::{bail, Result};
 use hither_model::topology::fingerprint_of;

@@ -8,12 +8,12 @@ pub mod setup;
 mod verdict;
 
 use crate::report::build::compare::{ComparedStructure, ComparisonSide};
-use crate::report::build::text::plain_text;
+use crate::report::build::safe_text::plain_text;
 use crate::report::page::{DeclarationSite, PageSizeFigures, ReportVerdict, StructureFigures};
 use anyhow::{bail, Result};
 use hither_model::metrics::findings::SuggestedCommands;
-use hither_model::metrics::ground::NodeResidence;
-use hither_model::metrics::pages::PageAccessTable;
+use hither_model::metrics::page_access::PageAccessTable;
+use hither_model::metrics::residence::NodeResidence;
 use hither_model::metrics::structures::StructureMetrics;
 use hither_model::metrics::{self, MetricsSetup, PageSize, ProfileAnalysis};
 use hither_profile::{Finding, Placement, Profile, RunFigure};

@@ -1,6 +1,6 @@
 //! What `hither sim` predicted of the profile: read, never made here, since that may take long.
 use super::AssessmentInput;
-use crate::report::build::text::plain_text;
+use crate::report::build::safe_text::plain_text;
 use crate::report::page::ReportVerdict;
 use anyhow::{bail, Result};
 use hither_profile::{read_prediction, PlacementComparison, PREDICTION_JSON};

@@ -1,5 +1,5 @@
 //! The page's first sentence, and what can be gained.
-use crate::report::build::text::plain_text;
+use crate::report::build::safe_text::plain_text;
 use crate::report::page;
 use hither_model::metrics::MetricsReport;
 use hither_profile::Placement;

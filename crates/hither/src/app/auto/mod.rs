@@ -1,3 +1,3 @@
 //! What `hither auto` takes from other stages: who sits where from `map`, names from `trace`.
-pub mod mapper;
+pub mod incremental_mapper;
 pub mod structures;

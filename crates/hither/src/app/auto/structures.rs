@@ -10,7 +10,7 @@ use hither_profile::{
     PAGE_SIZE,
 };
 
-use crate::trace::naming::{StaticObject, Symbolizer};
+use crate::trace::symbolizer::{StaticObject, Symbolizer};
 use hither_model::units::show_bytes;
 
 /// Mappings of at least this many bytes are structures of their own.
@@ -159,7 +159,7 @@ fn static_object(variable: &StaticObject, region: &Region, reads: u64) -> Object
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::naming::{self, AllocationName, SourceLine};
+    use crate::trace::symbolizer::{self, AllocationName, SourceLine};
     use hither_profile::{PageNo, PageUse, Process};
     use std::path::PathBuf;
 
@@ -182,7 +182,7 @@ mod tests {
             ]
         }
 
-        fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<naming::StructField> {
+        fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<symbolizer::StructField> {
             Vec::new()
         }
 

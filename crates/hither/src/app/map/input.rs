@@ -1,5 +1,5 @@
 //! What is to be placed: the threads of a profile or of a matrix.
-use super::matrix;
+use super::matrix_file;
 use anyhow::{bail, Result};
 use hither_model::map::CommGraph;
 use hither_model::topology::PuList;
@@ -125,7 +125,7 @@ fn of_profile(folder: &Path, only: Option<&PuList>) -> Result<MapInput> {
 
 /// Threads of a matrix count as those of one process, made by the first in order.
 fn of_matrix(file: &Path, only: Option<&PuList>) -> Result<MapInput> {
-    let graph = matrix::read(file)?;
+    let graph = matrix_file::read(file)?;
     let threads = graph.threads();
     let placed = threads_to_place(&vec![true; threads], only)?;
     let pairs = graph.pairs().map(|(i, j, w)| (i as u32, j as u32, w));

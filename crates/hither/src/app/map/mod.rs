@@ -5,20 +5,20 @@
 //!                            +--> Placer --stages--> pages --> Solution --> Placement
 //! MapOptions --target--> Target --/
 //! ```
-mod build;
+mod build_placement;
+mod explain;
 pub mod input;
 pub mod machine;
-mod matrix;
+mod matrix_file;
 pub mod options;
 pub mod pages;
 mod threads;
-mod why;
 
 use anyhow::{anyhow, Result};
 use hither_model::map::explain::{
     explain_placement, PlacedRun as Arrangement, PlacementExplanation,
 };
-use hither_model::map::phases::ThreadStage;
+use hither_model::map::phase_plan::ThreadStage;
 use hither_profile::{MappingObjective, Placement};
 
 use input::MapInput;
@@ -51,7 +51,7 @@ pub fn place(
 ) -> Result<(Placement, MapSolution)> {
     let placer = ThreadPlacer::new(options, input, target)?;
     let solution = solve(options, input, target, &placer, None, old)?;
-    let placement = build::build_placement(options, input, target, &placer, &solution);
+    let placement = build_placement::build_placement(options, input, target, &placer, &solution);
     Ok((placement, solution))
 }
 
@@ -68,7 +68,7 @@ pub fn decide_placement(
 ) -> Result<Placement> {
     let placer = ThreadPlacer::new(options, input, target)?;
     let solution = solve(options, input, target, &placer, seats, None)?;
-    Ok(build::build_placement(
+    Ok(build_placement::build_placement(
         options, input, target, &placer, &solution,
     ))
 }

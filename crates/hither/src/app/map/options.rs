@@ -2,9 +2,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use hither_model::map::data::groups::GroupDecision;
+use hither_model::map::data::page_groups::GroupDecision;
 use hither_model::map::data::{self, DataPolicy, LocalityBalancePolicy, PlacementPageSize};
-use hither_model::map::phases::MigrationLimits;
+use hither_model::map::phase_plan::MigrationLimits;
 use hither_model::map::threads;
 use hither_model::topology::{CpuKindSelection, MachineRestrictions, PuList};
 

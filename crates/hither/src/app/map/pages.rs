@@ -3,12 +3,12 @@ use super::input::MapInput;
 use super::machine::MapTarget;
 use super::options::{MapOptions, PhaseOptions};
 use anyhow::{anyhow, bail, Result};
-use hither_model::map::data::groups::{
+use hither_model::map::data::page_groups::{
     apply_rules, group_shares, pages_of_group, suggest_decisions, GroupDecision, GroupRule,
     PageGroup,
 };
 use hither_model::map::data::{self, DataPolicy, DataProblem, FirstTouchPolicy, PlaceablePages};
-use hither_model::map::phases::{plan_pages, PagePlan, PageStep, ThreadStage};
+use hither_model::map::phase_plan::{plan_pages, PagePlan, PageStep, ThreadStage};
 use hither_profile::{NodeIx, ObjectIx, Profile, RegionIx, SliceIx};
 use serde::Serialize;
 
@@ -59,7 +59,7 @@ pub fn place_pages(
         };
     };
     let pages = PlaceablePages::from_profile(profile, options.page_size);
-    if pages.len() == 0 {
+    if pages.is_empty() {
         return match &options.data {
             Some(name) => bail!("data policy {name} needs page accesses, which this profile lacks; trace the program again"),
             None => Ok(None),
@@ -113,7 +113,7 @@ fn largest_structures(
         .map(|s| pages_of_group(profile, pages, s.group))
         .collect();
     let suited = suggest_decisions(problem, &groups)?;
-    let row = |(share, suits): (data::groups::GroupShare, GroupDecision)| StructurePages {
+    let row = |(share, suits): (data::page_groups::GroupShare, GroupDecision)| StructurePages {
         name: match share.group {
             PageGroup::Object(object) => profile.objects[object.at()].name.clone(),
             PageGroup::Region(region) => format!("region:{region}"),

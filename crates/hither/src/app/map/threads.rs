@@ -3,9 +3,9 @@ use super::input::MapInput;
 use super::machine::MapTarget;
 use super::options::{MapOptions, PhaseOptions};
 use anyhow::{anyhow, bail, Result};
-use hither_model::map::phases::{self, plan_threads, ThreadStage};
+use hither_model::map::phase_plan::{self, plan_threads, ThreadStage};
 use hither_model::map::{threads, CommGraph, PuAssignment, ThreadProblem};
-use hither_model::metrics::phases::communication_phases as find_phases;
+use hither_model::metrics::phase_detection::communication_phases as find_phases;
 use hither_profile::{CommMatrix, Placement, Profile, SliceIx};
 use std::collections::BTreeMap;
 
@@ -109,7 +109,7 @@ impl<'a> ThreadPlacer<'a> {
         current: Option<&[u32]>,
     ) -> Result<Vec<ThreadStage>, String> {
         let ranges = find_phases(&profile.slices, options.window, options.difference);
-        let phases = phases::phases_of_profile(profile, &ranges);
+        let phases = phase_plan::phases_of_profile(profile, &ranges);
         let plan = plan_threads(&phases, &options.limits, |matrix, now| {
             let now = now.map(|units| self.input.units_of_placed(units));
             let units = self.place(

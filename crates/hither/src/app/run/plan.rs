@@ -8,7 +8,7 @@ use nix::unistd::getppid;
 
 use super::machine::{self, LocalMachine};
 use super::options::RunOptions;
-use super::{policy, surroundings};
+use super::{launch_conditions, policy};
 use crate::program::mpi;
 use crate::program::target::TargetProgram;
 use crate::run::request::{MemoryPolicy, RunRequest};
@@ -69,8 +69,11 @@ impl RunPlan {
             ),
             PlacementOrigin::Rule(rule) => (!rule.order.is_empty(), false),
         };
-        let mut around =
-            surroundings::launch_conditions(&options.command, target, options.placement.is_some());
+        let mut around = launch_conditions::launch_conditions(
+            &options.command,
+            target,
+            options.placement.is_some(),
+        );
         around.threads = threads;
         around.pages = pages || memory.is_some();
         around.memory = memory.is_some();

@@ -4,13 +4,13 @@ use hither_profile::{
     PredictedPlacement, RatioEstimate, RelativeFigures, WindowAmounts,
 };
 
-use super::model::SimMachine;
-use super::plans::PlacementCandidate;
-use super::recorded::{RunRecording, SimWindow};
+use super::candidates::PlacementCandidate;
 use super::replay::{add, ReplayResult};
+use super::run_recording::{RunRecording, SimWindow};
+use super::sim_machine::SimMachine;
+use hither_model::simulate::counts::{ActivityCounts, LevelCounts, NodeCounts, SimulationCounts};
 use hither_model::simulate::energy::{energy_breakdown, ComponentEnergy, EnergyBreakdown};
-use hither_model::simulate::feed::statistics::ratio_estimate;
-use hither_model::simulate::outcome::{ActivityCounts, LevelCounts, NodeCounts, SimulationCounts};
+use hither_model::simulate::replay_input::ratio_estimator::ratio_estimate;
 
 /// A candidate and what came of it.
 pub struct CandidateResult {

@@ -5,17 +5,17 @@
 //!                        ^         ^
 //!               app/map -/         \- warm: how much only warms the caches
 //! ```
+mod candidates;
 mod forecast;
-pub mod model;
 pub mod options;
-mod plans;
+pub mod policy_pair;
 mod predict;
 pub mod progress;
-pub mod recorded;
 mod replay;
+pub mod run_recording;
+pub mod sim_machine;
 mod structures;
 mod verdict;
-pub mod wanted;
-mod warm;
+mod warm_up;
 
 pub use predict::forecast;

@@ -1,9 +1,9 @@
 //! What to simulate, whoever asks for it.
 use std::path::PathBuf;
 
-use super::wanted::PolicyPair;
+use super::policy_pair::PolicyPair;
 use crate::app::map::options::MapOptions;
-use hither_model::simulate::feed::homes::PageHomeRule;
+use hither_model::simulate::replay_input::page_homes::PageHomeRule;
 
 /// Placements to simulate, and how much of the recording.
 #[derive(Clone, Debug, PartialEq)]

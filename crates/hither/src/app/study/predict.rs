@@ -2,17 +2,17 @@
 use anyhow::{anyhow, Result};
 use hither_profile::{LinkEndpoints, PlacementComparison, SimulatedSample};
 
+use super::candidates::{wanted_policies, CandidatePlanner, PlacementCandidate};
 use super::forecast::CandidateResult;
-use super::model::SimMachine;
 use super::options::SimOptions;
-use super::plans::{wanted_policies, CandidatePlanner, PlacementCandidate};
+use super::policy_pair::ThreadPolicyArg;
 use super::progress::Progress;
-use super::recorded::{RunRecording, SimWindow, FEW_WINDOWS};
 use super::replay::{side_by_side, AddressGroup, ReplayMonitor, ReplaySetup};
+use super::run_recording::{RunRecording, SimWindow, FEW_WINDOWS};
+use super::sim_machine::SimMachine;
 use super::structures::StructureIndex;
 use super::verdict;
-use super::wanted::ThreadPolicyArg;
-use super::warm::{self, LineTraffic, WarmUp};
+use super::warm_up::{self, LineTraffic, WarmUp};
 use hither_model::units::percent;
 
 /// What the placements that are asked for are predicted to do.
@@ -113,7 +113,7 @@ fn warm_up(
     let step = || steps.step();
     let line = LineTraffic::of_machine(&model.machine);
     let (limit, jobs) = (options.accesses, options.jobs);
-    warm::find_warm_up(recording, limit, jobs, line, |windows, parts| {
+    warm_up::find_warm_up(recording, limit, jobs, line, |windows, parts| {
         let study = PlacementStudy {
             options,
             stand: replay_setup(options, recording, windows, model),
@@ -210,7 +210,7 @@ fn display_order<'a>(
 
 fn links(model: &SimMachine) -> Vec<LinkEndpoints> {
     let links = model.machine.links.links.iter();
-    let name = |link: &hither_model::simulate::machine::LinkParameters| LinkEndpoints {
+    let name = |link: &hither_model::simulate::simulated_machine::LinkParameters| LinkEndpoints {
         from: link.from,
         to: link.to,
         between_packages: link.between_packages,

@@ -6,13 +6,15 @@ use std::sync::Mutex;
 use anyhow::{anyhow, Result};
 use hither_profile::bursts::{self, BurstAccess, BurstPiece, PieceDecoder};
 
-use super::model::SimMachine;
-use super::recorded::{RunRecording, SimWindow};
-use hither_model::simulate::feed::cut::{accesses_by_time, PartitionedSource};
-use hither_model::simulate::feed::homes::{PageHomeInput, PageHomeRule, PageHomes};
-use hither_model::simulate::feed::plan::ReplayPlan;
-use hither_model::simulate::feed::space::WindowLayout;
-use hither_model::simulate::outcome::{ActivityCounts, SimulationCounts};
+use super::run_recording::{RunRecording, SimWindow};
+use super::sim_machine::SimMachine;
+use hither_model::simulate::counts::{ActivityCounts, SimulationCounts};
+use hither_model::simulate::replay_input::page_homes::{PageHomeInput, PageHomeRule, PageHomes};
+use hither_model::simulate::replay_input::partitioned_source::{
+    accesses_by_time, PartitionedSource,
+};
+use hither_model::simulate::replay_input::replay_plan::ReplayPlan;
+use hither_model::simulate::replay_input::replay_space::WindowLayout;
 use hither_model::simulate::{AccessSource, Simulation, WindowSetup};
 
 /// What is played on what.

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 
 use hither_profile::{Profile, RegionIx, PAGE_SIZE};
 
-use super::recorded::SimWindow;
+use super::run_recording::SimWindow;
 
 /// Structures that are told apart, the most used; all others are one more.
 const MOST: usize = 20;

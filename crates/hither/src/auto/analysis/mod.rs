@@ -5,10 +5,10 @@
 //!  Access --> Detector: affinity table (kMAF) or table of regions (SPCD) --> SharingMatrix
 //!                `--> node on which the page belongs (kMAF, eq. 6)
 //! ```
-pub mod affinity;
-pub mod controller;
-pub mod matrix;
-pub mod regions;
+pub mod affinity_table;
+pub mod fault_rate;
+pub mod region_table;
+pub mod sharing_matrix;
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ mod tests;
 use std::collections::HashSet;
 
 use hither_profile::{Nanos, NodeIx};
-use matrix::SharingMatrix;
+use sharing_matrix::SharingMatrix;
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;

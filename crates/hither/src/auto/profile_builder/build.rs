@@ -9,8 +9,8 @@ use hither_profile::{
     TraceOptions, FORMAT_VERSION,
 };
 
-use super::areas::MappedArea;
-use super::slices::{RecordedSlices, SLICE_LENGTH};
+use super::mapped_areas::MappedArea;
+use super::slice_recorder::{RecordedSlices, SLICE_LENGTH};
 use super::{ObjectOrigin, ProfileBuilder, PAGE};
 use crate::auto::outcome::AutoOutcome;
 

@@ -9,10 +9,10 @@
 //! ```
 //! Memory is bounded: of pages by [`MOST_PAGES`], of what happened over time by merging
 //! slices. What found no room is counted, and told as a limit of the profile.
-mod areas;
 mod build;
-mod lives;
-mod slices;
+mod mapped_areas;
+mod slice_recorder;
+mod task_history;
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +26,10 @@ use nix::time::{clock_gettime, ClockId};
 
 use super::address_spaces::AddressSpaces;
 use super::analysis::{MemoryObject, ObjectPage, SharerId, PAGE};
-use areas::MappedAreas;
 use hither_sys::{Node, Pid, Tid};
-use lives::TaskHistory;
-use slices::SliceRecorder;
+use mapped_areas::MappedAreas;
+use slice_recorder::SliceRecorder;
+use task_history::TaskHistory;
 
 /// Pages that are told apart: 8 GiB of them.
 const MAX_PAGES: usize = 2 << 20;

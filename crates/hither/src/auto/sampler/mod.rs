@@ -1,8 +1,8 @@
 //! Causing page faults on purpose, since a page faults once and then no more. One file each,
 //! and a line in [`choose`], safest first.
 mod agent;
+mod move_host;
 mod numa_balancing;
-mod page_move;
 mod pageout;
 mod write_protect;
 
@@ -118,7 +118,7 @@ pub fn choose_samplers(
             "numa-balancing" => {
                 numa_balancing::NumaBalancingSampler::new(knobs).map(|s| Box::new(s) as _)
             }
-            "move" => page_move::MoveSampler::new().map(|s| Box::new(s) as _),
+            "move" => move_host::MoveSampler::new().map(|s| Box::new(s) as _),
             "pageout" => pageout::PageoutSampler::new().map(|s| Box::new(s) as _),
             _ => write_protect::WriteProtectSampler::new(&unreached).map(|s| Box::new(s) as _),
         };

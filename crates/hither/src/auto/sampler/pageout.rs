@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use hither_profile::Nanos;
-use hither_sys::{advise, numa, process};
+use hither_sys::{madvise, numa, process};
 use nix::libc;
 
 use super::agent::movable_regions::is_memory;
@@ -38,7 +38,7 @@ impl PageoutSampler {
         if swaps.lines().count() > 1 {
             return Err("there is swap space, to which shared memory would be written".to_owned());
         }
-        match advise::can_page_out() {
+        match madvise::can_page_out() {
             Ok(()) => Ok(PageoutSampler {
                 processes: HashMap::new(),
                 random: 0x9E37_79B9_7F4A_7C15,
@@ -134,8 +134,8 @@ impl FaultSampler for PageoutSampler {
             };
             let process = process.as_fd();
             let ranges: Vec<(u64, u64)> = of.iter().map(|&(_, at)| (at, PAGE)).collect();
-            for some in ranges.chunks(advise::MAX_RANGES) {
-                match advise::page_out(process, some) {
+            for some in ranges.chunks(madvise::MAX_RANGES) {
+                match madvise::page_out(process, some) {
                     Ok(bytes) => {
                         taken = true;
                         self.taken += bytes / PAGE;

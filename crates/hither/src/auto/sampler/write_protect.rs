@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use hither_profile::Nanos;
-use hither_sys::{inject, probe, protect};
+use hither_sys::{inject, probe, userfaultfd};
 use nix::libc;
 
 use super::agent::agent_fitness;
@@ -135,7 +135,8 @@ impl AgentHost for WriteProtectHost {
         for mapping in fit {
             let range = &mapping.range;
             // Again and again: what was mapped anew at the same place is not watched.
-            match protect::register_range(self.faults.as_fd(), (range.start, mapping.length())) {
+            match userfaultfd::register_range(self.faults.as_fd(), (range.start, mapping.length()))
+            {
                 Ok(()) => self.regions.push(range.clone()),
                 Err(error) if is_gone(&error) => return Err(error),
                 Err(_) => {}
@@ -174,7 +175,7 @@ impl AgentHost for WriteProtectHost {
         for _ in 0..wanted.min(MAX_BATCH) {
             let page = picks.next().or_else(|| self.nth_page(next(random) % total));
             let Some(page) = page else { break };
-            if protect::write_protect(self.faults.as_fd(), (page, PAGE)).is_ok() {
+            if userfaultfd::write_protect(self.faults.as_fd(), (page, PAGE)).is_ok() {
                 taken += 1;
             }
         }

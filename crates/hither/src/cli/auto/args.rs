@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::auto::analysis::controller::SamplingLimits;
+use crate::auto::analysis::fault_rate::SamplingLimits;
 use crate::auto::request::DetectionMechanism;
 use crate::auto::sampler::{SamplerChoice, NAMES};
 

@@ -9,11 +9,11 @@ use crate::app::map::input::Source;
 use crate::app::map::options::{default_policy, CostKind, MapOptions, PhaseOptions};
 use crate::cli::machine_args::MachineArgs;
 use crate::formats;
-use hither_model::map::data::groups::GroupDecision;
+use hither_model::map::data::page_groups::GroupDecision;
 use hither_model::map::data::PlacementPageSize;
-use hither_model::map::phases::MigrationLimits;
+use hither_model::map::phase_plan::MigrationLimits;
 use hither_model::map::{data, threads};
-use hither_model::metrics::phases::{DIFF_MIN, WINDOW};
+use hither_model::metrics::phase_detection::{DIFF_MIN, WINDOW};
 use hither_model::topology::PuList;
 use hither_model::units;
 

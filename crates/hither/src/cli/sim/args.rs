@@ -5,8 +5,8 @@ use clap::ValueEnum;
 
 use crate::app::map::options::MapOptions;
 use crate::app::study::options::{SimOptions, MIGRATIONS, SEEDS};
-use crate::app::study::wanted::{self, PolicyPair};
-use hither_model::simulate::feed::homes::PageHomeRule;
+use crate::app::study::policy_pair::{self, PolicyPair};
+use hither_model::simulate::replay_input::page_homes::PageHomeRule;
 use hither_model::units;
 
 const EXAMPLES: &str = "\
@@ -123,7 +123,7 @@ impl SimMachineArgs {
 pub struct SimPlacementArgs {
     /// Policies, several with commas; the others are compared with the first [default: os,
     /// compact, random, scatter, locality, balanced-locality, distance, joint; with -p: os]
-    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = wanted::parse)]
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = policy_pair::parse)]
     pub policy: Vec<PolicyPair>,
 
     /// Placement that `hither map` made of this profile (several times)

@@ -1,10 +1,10 @@
 //! The table of `hither sim` on the terminal.
-use hither_model::simulate::feed::homes::PageHomeRule;
+use hither_model::simulate::replay_input::page_homes::PageHomeRule;
 use hither_profile::{PlacementComparison, PredictedPlacement, RatioEstimate};
 
 use super::args::BreakdownTable;
 use super::render_by;
-use crate::app::study::wanted::ThreadPolicyArg;
+use crate::app::study::policy_pair::ThreadPolicyArg;
 use crate::cli::style::{
     count, percent, shell_line, strip_control_characters, three_digits, TerminalStyle,
 };

@@ -1,7 +1,7 @@
 //! Two profiles -> what changed: finding by finding, metric by metric, structure by
 //! structure.
-use super::pair::pair_structures;
-pub use super::pair::ComparedStructure;
+use super::structure_pairs::pair_structures;
+pub use super::structure_pairs::ComparedStructure;
 use super::structures::FOLD_BELOW_SHARE;
 use crate::report::page::{
     ChangeKind, FindingChange, MetricChange, ProfileComparison, ReportRun, ReportVerdict,

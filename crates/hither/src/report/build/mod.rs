@@ -1,11 +1,11 @@
 //! Profile -> the panels of the page, one file per panel. Pure.
+mod cluster_order;
 pub mod communication;
 pub mod compare;
-mod order;
-mod pair;
+mod page_usage;
+pub mod safe_text;
+mod structure_pairs;
 pub mod structures;
-pub mod text;
-mod usage;
 
 /// Significant digits of a figure over time: more than a picture shows.
 const DIGITS: i32 = 4;

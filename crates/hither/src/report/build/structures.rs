@@ -1,12 +1,12 @@
 //! The data structures panel: sizes, accesses, and for each structure its pages with who
 //! touched them first and who used them how much (TABARNAC 3.2, figures 2 and 3).
-use super::text::plain_text;
-use super::usage::{PageKey, PageUsage};
-use crate::report::pack::SparseTable;
+use super::page_usage::{PageKey, PageUsage};
+use super::safe_text::plain_text;
 use crate::report::page::{
     DeclarationSite, SourceLineRow, StructurePageMap, StructureRow, StructuresPanel,
     UnlistedStructures,
 };
+use crate::report::sparse_table::SparseTable;
 use hither_profile::{
     Object, ObjectIx, ObjectRange, PageFirstTouch, PageNo, Profile, RegionIx, PAGE_SIZE,
 };

@@ -1,6 +1,6 @@
 //! No text in the data can end its element, and none is markup in the shell.
 use super::sample::page;
-use crate::report::build::text::plain_text;
+use crate::report::build::safe_text::plain_text;
 use crate::report::html::render_html;
 
 const HOSTILE: &str =

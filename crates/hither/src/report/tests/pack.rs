@@ -1,6 +1,6 @@
 //! Packing and merging: nothing is lost, and what is hot stays hot.
 use super::unpack;
-use crate::report::pack::SparseTable;
+use crate::report::sparse_table::SparseTable;
 use proptest::prelude::*;
 
 fn table(rows: u32, columns: &[&[(u32, u64)]]) -> SparseTable {

@@ -1,10 +1,10 @@
 //! What a forked process has from its parent. The profile gives the copies that the child
 //! was seen to use regions of their own, known by what their originals are.
-use super::image::ProcessImage;
-use super::plan::{pages_of, PlacementIndex};
-use super::runs::{GapRule, RegionFit, PAGE_BITS};
-use super::space::BindEffect;
-use super::things::{MemoryArea, RegionMatch};
+use super::interval_map::BindEffect;
+use super::memory_areas::{MemoryArea, RegionMatch};
+use super::page_runs::{GapRule, RegionFit, PAGE_BITS};
+use super::placement_index::{pages_of, PlacementIndex};
+use super::process_image::ProcessImage;
 use crate::run::guide::PageBind;
 use hither_profile::{RegionIdentity, RegionIx, RegionKind};
 use std::collections::HashSet;

@@ -1,13 +1,13 @@
 //! What a process does to its memory while it runs, followed as the tracer's collector
 //! follows it, so that things get the numbers they have in the profile.
-use super::image::is_file_of;
-use super::image::ProcessImage;
-use super::names::without_deleted;
+use super::file_names::without_deleted;
+use super::interval_map::{BindEffect, SpaceInterval};
+use super::memory_areas::{BrkHeap, LoadedModule, MemoryArea, RegionMatch};
 use super::nearest;
-use super::plan::{pages_of, PlacementIndex};
-use super::runs::{GapRule, RegionFit, PAGE_BITS};
-use super::space::{BindEffect, SpaceInterval};
-use super::things::{BrkHeap, LoadedModule, MemoryArea, RegionMatch};
+use super::page_runs::{GapRule, RegionFit, PAGE_BITS};
+use super::placement_index::{pages_of, PlacementIndex};
+use super::process_image::is_file_of;
+use super::process_image::ProcessImage;
 use crate::follow::proc_maps::MemoryMapping;
 use crate::run::guide::PageBind;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};

@@ -11,21 +11,21 @@
 //!                           plan.rs        region -> runs of pages of this phase
 //!                           runs.rs        -> what is to be bound
 //! ```
+mod differences;
+mod exec_segments;
+mod file_names;
 mod forks;
-mod image;
+mod interval_map;
 mod mappings;
-mod names;
+mod memory_areas;
 mod nearest;
-mod notes;
-mod plan;
+mod page_runs;
+mod placement_index;
+mod process_image;
 mod processes;
-mod runs;
 mod shared;
-mod space;
-mod start;
 #[cfg(test)]
 mod tests;
-mod things;
 mod threads;
 
 use super::guide::{
@@ -34,10 +34,10 @@ use super::guide::{
 use crate::follow::proc_maps::MemoryMapping;
 use hither_profile::{Placement, RegionIx};
 use hither_sys::{Pid, Tid};
-use image::ProcessImage;
-use plan::PlacementIndex;
+use page_runs::{changed_runs, NodeRun};
+use placement_index::PlacementIndex;
+use process_image::ProcessImage;
 use processes::{ImageNumber, NewImage, ProcessMatches};
-use runs::{changed_runs, NodeRun};
 use shared::SharedObjects;
 use std::collections::{HashMap, HashSet};
 use threads::{LastMapping, MatchedThread};
@@ -57,7 +57,7 @@ pub struct ProfileGuide {
     tasks: HashMap<Tid, MatchedThread>,
     shared: SharedObjects,
     ended: Vec<ImageNumber>,
-    tally: notes::MatchStatistics,
+    tally: differences::MatchStatistics,
 }
 
 impl ProfileGuide {
@@ -73,7 +73,7 @@ impl ProfileGuide {
             tasks: HashMap::new(),
             shared: SharedObjects::default(),
             ended: Vec::new(),
-            tally: notes::MatchStatistics::default(),
+            tally: differences::MatchStatistics::default(),
         }
     }
 
@@ -109,7 +109,7 @@ impl ProfileGuide {
         if root {
             self.tally.root(&start.executable, start.rank);
         }
-        let binds = start::match_exec_image(&mut image, &self.plan, start);
+        let binds = exec_segments::match_exec_image(&mut image, &self.plan, start);
         let thread = image.process.and_then(|p| self.plan.first_thread(p));
         self.images.insert(no, image);
         self.of_pid.insert(pid, no);

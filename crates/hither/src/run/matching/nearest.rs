@@ -1,10 +1,10 @@
 //! Which mapping of the profile a mapping of this run is: the same by thread, size and
 //! number, else the nearest that is left.
-use super::image::ProcessImage;
-use super::names::file_name;
-use super::plan::{pages_of, PlacementIndex, SMALLEST_NEAREST};
-use super::runs::{RegionFit, PAGE_BITS};
-use super::things::RegionMatch;
+use super::file_names::file_name;
+use super::memory_areas::RegionMatch;
+use super::page_runs::{RegionFit, PAGE_BITS};
+use super::placement_index::{pages_of, PlacementIndex, SMALLEST_NEAREST};
+use super::process_image::ProcessImage;
 use crate::follow::proc_maps::MemoryMapping;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use nix::libc;

@@ -1,6 +1,6 @@
 //! Which process of the profile a process of this run is.
-use super::names::file_name;
-use super::plan::PlacementIndex;
+use super::file_names::file_name;
+use super::placement_index::PlacementIndex;
 use hither_profile::ProcessIx;
 use std::collections::HashMap;
 

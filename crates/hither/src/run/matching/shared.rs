@@ -1,13 +1,13 @@
 //! Memory that processes share: files and System V segments by their names, the rest by its
 //! order. What the kernel is told of it holds for all who map it, so the first to map it
 //! for writing tells.
-use super::image::ProcessImage;
+use super::file_names::{common_numbers, file_name, in_common, skeleton, without_deleted};
+use super::interval_map::{BindEffect, SpaceInterval};
 use super::mappings::{is_bindable, page_range};
-use super::names::{common_numbers, file_name, in_common, skeleton, without_deleted};
-use super::plan::{pages_of, PlacementIndex};
-use super::runs::{GapRule, RegionFit, PAGE_BITS};
-use super::space::{BindEffect, SpaceInterval};
-use super::things::{MemoryArea, RegionMatch};
+use super::memory_areas::{MemoryArea, RegionMatch};
+use super::page_runs::{GapRule, RegionFit, PAGE_BITS};
+use super::placement_index::{pages_of, PlacementIndex};
+use super::process_image::ProcessImage;
 use crate::follow::proc_maps::MemoryMapping;
 use crate::run::guide::PageBind;
 use hither_profile::{ProcessIx, RegionIx, RegionKind};

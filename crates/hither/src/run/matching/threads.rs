@@ -1,8 +1,8 @@
 //! Which thread of the profile a thread of this run is, and what it maps.
-use super::image::ProcessImage;
-use super::plan::{pages_of, PlacementIndex};
-use super::runs::{RegionFit, PAGE_BITS};
-use super::things::{MemoryArea, RegionMatch};
+use super::memory_areas::{MemoryArea, RegionMatch};
+use super::page_runs::{RegionFit, PAGE_BITS};
+use super::placement_index::{pages_of, PlacementIndex};
+use super::process_image::ProcessImage;
 use crate::run::guide::PageBind;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use hither_sys::Pid;

@@ -6,24 +6,24 @@
 //! ```
 //! Which phases there are, and which are worth a change, `hither map --phases` has decided
 //! on the traced run. Here is decided only when they begin in this one.
-mod counters;
-mod estimate;
-mod intervals;
-mod pace;
+mod change_intervals;
+mod phase_pace;
+mod sync_counters;
+mod sync_estimate;
 #[cfg(test)]
 mod tests;
 
 use super::guide::{ActivePhases, ExecImage};
 use crate::follow::proc_maps::MemoryMapping;
 use anyhow::Result;
-use counters::SyncCounters;
-use estimate::{KnownSyncCounts, SyncEstimate, BUDGET};
+use change_intervals::ChangeIntervals;
 use hither_profile::{Nanos, Placement};
 use hither_sys::perf::InheritScope;
 use hither_sys::Pid;
-use intervals::ChangeIntervals;
-use pace::PhasePace;
+use phase_pace::PhasePace;
 use std::time::Instant;
+use sync_counters::SyncCounters;
+use sync_estimate::{KnownSyncCounts, SyncEstimate, BUDGET};
 
 /// Least time between two looks at the counters.
 const LOOK: Nanos = 5_000_000;

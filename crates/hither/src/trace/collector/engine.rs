@@ -4,15 +4,15 @@
 //! both line caches have been swapped by then. Communication rows exist twice, by the
 //! parity of the epoch, so that slice s can be read while s + 1 fills the other; it is
 //! read just before the epoch moves on to s + 2, which fills the first again.
-use super::bursts::BurstRecorder;
+use super::burst_recorder::BurstRecorder;
 use super::comm::{pair_slots, CommReader};
 use super::events::TargetState;
-use super::leftover::{credit_sharers, for_each_unflushed, shared_accesses};
-use super::lines::SharedLines;
 use super::pages::PageReader;
 use super::samples::SampleTally;
+use super::shared_lines::SharedLines;
 use super::slices::{SamplingSchedule, SliceRows};
 use super::threads::ThreadTracker;
+use super::unflushed::{credit_sharers, for_each_unflushed, shared_accesses};
 use super::{CollectorConfig, LiveStatus};
 use hither_profile::binned::{sort_and_sum, BinnedCounts, CountRow};
 use hither_profile::bursts::BurstWriter;

@@ -8,27 +8,27 @@
 //!         --samples-> (data, code)  --------------'
 //! ```
 //! Invariant: whatever the target writes into the segment, nothing here panics.
-mod absorbed;
-mod build;
-mod bursts;
+mod address_space;
+mod burst_recorder;
 mod comm;
 mod engine;
 mod events;
 mod heap;
-mod leftover;
-mod lines;
+mod late_modules;
 mod objects;
 mod pages;
-mod places;
+mod profile_rows;
 mod regions;
 mod samples;
+mod shared_lines;
 mod slices;
-mod space;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod unflushed;
+mod window_regions;
 
-use super::naming::Symbolizer;
+use super::symbolizer::Symbolizer;
 use anyhow::{anyhow, Context, Result};
 use engine::CollectorEngine;
 use hither_profile::bursts::BurstWriter;
@@ -81,7 +81,7 @@ pub struct FunctionHook {
 }
 
 impl FunctionHook {
-    fn to_segment(&self) -> wire::SegmentHook {
+    fn segment_hook(&self) -> wire::SegmentHook {
         let (kind, which) = match self.kind {
             HookKind::From => (wire::HOOK_FROM, 0),
             HookKind::Until => (wire::HOOK_UNTIL, 0),
@@ -144,7 +144,11 @@ impl Collector {
             alloc_min: ALLOC_MIN,
             slice_ns: o.slice,
             active: o.from.is_none() && o.only_functions.is_empty(),
-            hooks: config.hooks.iter().map(FunctionHook::to_segment).collect(),
+            hooks: config
+                .hooks
+                .iter()
+                .map(FunctionHook::segment_hook)
+                .collect(),
         })?;
         Ok(Collector {
             segment: Arc::new(segment),
@@ -238,6 +242,6 @@ impl RunningCollector {
         let engine = self.thread.join().map_err(|_| {
             anyhow!("the collector's thread failed; please report it with the command you traced")
         })?;
-        Ok(build::build_profile(engine, end, naming))
+        Ok(profile_rows::build_profile(engine, end, naming))
     }
 }

@@ -4,12 +4,12 @@
 //! A page that only one structure lies on counts for it exactly. Several structures on a
 //! page share its counts in the proportion of the samples taken of them there, or of
 //! their bytes when there are none; they are then marked as estimated.
-use super::build::keep_most_accessed;
 use super::heap::{keep_largest_ranges, HeapTracker};
-use super::lines::LineRows;
+use super::profile_rows::keep_most_accessed;
 use super::regions::{PageName, RegionMap, PAGE_BITS};
 use super::samples::{SampleCode, SampleTally, SampleTarget, DATA_UNIT_BYTES};
-use crate::trace::naming::{AllocationName, SourceLine, StaticObject, Symbolizer};
+use super::shared_lines::LineRows;
+use crate::trace::symbolizer::{AllocationName, SourceLine, StaticObject, Symbolizer};
 use hither_profile::{
     Object, ObjectIx, ObjectKind, ObjectMember, ProcessIx, Region, RegionKind, SourceSite, ThreadIx,
 };
@@ -265,12 +265,8 @@ impl ObjectBuilder<'_> {
         for (&(target, _), &counts) in &self.input.samples.lines {
             if let SampleTarget::File { region, unit } = target {
                 if let Some(object) = self.object_of(target) {
-                    add(
-                        region,
-                        (unit * DATA_UNIT_BYTES) >> PAGE_BITS,
-                        object,
-                        counts,
-                    );
+                    let page = (unit * DATA_UNIT_BYTES) >> PAGE_BITS;
+                    add(region, page, object, counts);
                 }
             }
         }
@@ -384,15 +380,14 @@ impl ObjectBuilder<'_> {
                 continue;
             };
             let found = naming.members(Path::new(file), variable);
-            self.found
-                .members
-                .extend(found.into_iter().map(|m| ObjectMember {
-                    object: ObjectIx(object),
-                    name: m.name,
-                    type_name: m.type_name,
-                    offset: m.offset,
-                    size: m.size,
-                }));
+            let members = found.into_iter().map(|m| ObjectMember {
+                object: ObjectIx(object),
+                name: m.name,
+                type_name: m.type_name,
+                offset: m.offset,
+                size: m.size,
+            });
+            self.found.members.extend(members);
         }
     }
 }

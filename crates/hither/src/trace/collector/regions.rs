@@ -2,8 +2,8 @@
 //!
 //! A page is named by (region, page number in it). A forked child shares its parent's
 //! intervals; a private region becomes the child's own when the child is seen to use it.
-use super::absorbed::LateModules;
-use super::space::{AddressSpaceHistory, RegionInterval};
+use super::address_space::{AddressSpaceHistory, RegionInterval};
+use super::late_modules::LateModules;
 use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;

@@ -4,7 +4,7 @@ mod fake;
 mod lines;
 
 use super::*;
-use crate::trace::naming::{AllocationName, SourceLine, StaticObject, StructField};
+use crate::trace::symbolizer::{AllocationName, SourceLine, StaticObject, StructField};
 use fake::{Fake, MIB};
 use hither_profile::{ObjectKind, PageNo, PairComm, RegionIx, RegionKind, SliceIx, ThreadIx};
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! Functions by name, for `--only-functions` and its like.
 use super::demangle::{demangle, unqualified};
+use super::die_tree::{DieForest, DieTree};
 use super::dwarf::{DebugInfo, DieRef};
-use super::lines::catch_panic;
-use super::tree::{DieForest, DieTree};
+use super::line_table::catch_panic;
 use super::ModuleSymbols;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

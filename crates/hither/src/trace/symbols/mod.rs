@@ -5,18 +5,19 @@
 //!     pc   --lines--> frames --site--> own frame --source--> variable --scope--> type
 //!
 //! Files are untrusted: whatever they hold, the answer is at worst "not known".
-mod allocation;
+mod allocation_name;
+mod array_bounds;
 mod attrs;
-mod bounds;
 mod debug_file;
 mod demangle;
+mod die_tree;
 mod dwarf;
 mod elf;
-mod fortran;
+mod fortran_common;
+mod frame_filter;
 mod functions;
-mod lines;
+mod line_table;
 mod scope;
-mod site;
 mod source;
 mod source_c;
 mod source_fortran;
@@ -24,14 +25,13 @@ mod statement;
 mod statics;
 #[cfg(test)]
 mod tests;
-mod tree;
-mod types;
+mod type_text;
 
-use super::naming::{AllocationName, SourceLine, StaticObject, StructField, Symbolizer};
+use super::symbolizer::{AllocationName, SourceLine, StaticObject, StructField, Symbolizer};
 use dwarf::DebugInfo;
 use elf::ElfImage;
 pub use functions::{function_addresses, similar_functions};
-use lines::{catch_panic, InlineFrame, LineTable};
+use line_table::{catch_panic, InlineFrame, LineTable};
 use source::SourceFiles;
 use statics::TypedStatic;
 use std::cell::OnceCell;

@@ -3,7 +3,7 @@
 use super::attrs::DieAttrs;
 use super::dwarf::{DebugInfo, DieRef};
 use super::source::{Lvalue, LvalueStep};
-use super::types::{for_each_child, strip_typedefs, type_text};
+use super::type_text::{for_each_child, strip_typedefs, type_text};
 
 const MAX_BASES: u32 = 8;
 
@@ -133,7 +133,7 @@ fn variable_type(debug: &DebugInfo, unit: usize, attrs: &DieAttrs, name: &str) -
 }
 
 fn is_fortran(debug: &DebugInfo, unit: usize) -> bool {
-    super::types::language_family(debug, unit) == super::types::LanguageFamily::Fortran
+    super::type_text::language_family(debug, unit) == super::type_text::LanguageFamily::Fortran
 }
 
 fn apply_step(debug: &DebugInfo, at: DieRef, step: &LvalueStep) -> Option<DieRef> {

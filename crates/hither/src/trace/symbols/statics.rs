@@ -1,12 +1,12 @@
 //! Variables with a fixed address: from DWARF, completed by ELF symbols.
 use super::attrs::DieAttrs;
 use super::demangle::demangle;
+use super::die_tree::{DieForest, DieTree};
 use super::dwarf::{DebugInfo, DieRef, DwarfReader};
 use super::elf::ElfImage;
-use super::fortran;
-use super::tree::{DieForest, DieTree};
-use super::types::type_text;
-use crate::trace::naming::{StaticObject, StructField};
+use super::fortran_common;
+use super::type_text::type_text;
+use crate::trace::symbolizer::{StaticObject, StructField};
 use gimli::{AttributeValue as Value, Operation};
 
 const MAX_OBJECTS: usize = 1 << 20;
@@ -86,7 +86,7 @@ fn statics_from_dwarf(elf: &ElfImage, debug: &DebugInfo) -> Vec<TypedStatic> {
                 placed.push((DieRef { unit, offset }, vaddr));
             }
         }
-        placed.extend(fortran::common_members(elf, debug, unit, &tree));
+        placed.extend(fortran_common::common_members(elf, debug, unit, &tree));
         for (die, vaddr) in placed {
             found.extend(object(elf, debug, &mut forest, die, vaddr));
         }
@@ -179,7 +179,7 @@ pub fn members(debug: &DebugInfo, type_at: DieRef) -> Vec<StructField> {
     const MAX_MEMBERS: usize = 4096;
     let mut at = type_at;
     for _ in 0..8 {
-        let Some((here, tag, attrs)) = super::types::strip_typedefs(debug, at) else {
+        let Some((here, tag, attrs)) = super::type_text::strip_typedefs(debug, at) else {
             return Vec::new();
         };
         at = here;
@@ -189,7 +189,7 @@ pub fn members(debug: &DebugInfo, type_at: DieRef) -> Vec<StructField> {
         }
     }
     let mut found = Vec::new();
-    super::types::for_each_child(debug, at, |die, tag, attrs: &DieAttrs| {
+    super::type_text::for_each_child(debug, at, |die, tag, attrs: &DieAttrs| {
         if let (gimli::DW_TAG_member, Some(offset)) = (tag, attrs.member_at) {
             let described = type_text(debug, debug.referenced_die(die.unit, &attrs.type_));
             found.push(StructField {

@@ -4,8 +4,8 @@
 //! A page may go to any node n with max(NV) <= 2 * NV\[n\] + 1: by eq. 6 of kMAF such a page
 //! does not belong to the node with max(NV) rather than to n. A page of high exclusivity has
 //! one such node and stays with it; one that all nodes use alike may be anywhere.
-use super::fill::{NodeAccesses, PagePlacer};
 use super::kmaf::KmafPolicy;
+use super::page_placer::{NodeAccesses, PagePlacer};
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 use std::cmp::Reverse;

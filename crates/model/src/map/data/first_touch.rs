@@ -1,6 +1,6 @@
 //! First touch: a page is where the thread that used it first runs, as Linux does without
 //! being told otherwise (OPT 3.3).
-use super::fill::PagePlacer;
+use super::page_placer::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 use std::cmp::Reverse;

@@ -1,6 +1,6 @@
 //! Interleave: pages in turn on every node, so that all memory controllers work, whoever
 //! uses the pages (OPT 3.3).
-use super::fill::PagePlacer;
+use super::page_placer::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 

@@ -10,7 +10,7 @@
 //! that old behaviour counts less. kMAF counts sampled page faults and decides at each;
 //! a profile has all accesses, and its slices are the steps. kMAF waits with pages until
 //! threads are placed for the first time; here they are from the start.
-use super::fill::{NodeAccesses, PagePlacer};
+use super::page_placer::{NodeAccesses, PagePlacer};
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 

@@ -10,7 +10,7 @@
 //! eq. 2 taken over memory controllers, B <= mix * (N - 1) * 100 %, give or take one page.
 //! 0 is the paper's rule, 1 is most-access. Nodes on which no thread runs count too: their
 //! controllers can help, at the price of remote accesses.
-use super::fill::PagePlacer;
+use super::page_placer::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 

@@ -3,14 +3,14 @@
 //! Where a thread's accesses come from is the node of its unit, so the thread mapping comes
 //! first and decides what is near.
 mod balanced;
-mod fill;
 mod first_touch;
-pub mod groups;
 mod interleave;
 mod kmaf;
 mod locality_balance;
 mod most_access;
-pub mod pages;
+pub mod page_groups;
+mod page_placer;
+pub mod placeable_pages;
 
 pub use balanced::BalancedDataPolicy;
 pub use first_touch::FirstTouchPolicy;
@@ -18,7 +18,9 @@ pub use interleave::InterleavePolicy;
 pub use kmaf::KmafPolicy;
 pub use locality_balance::LocalityBalancePolicy;
 pub use most_access::MostAccessPolicy;
-pub use pages::{FirstAccess, PageSliceUse, PlaceablePage, PlaceablePages, PlacementPageSize};
+pub use placeable_pages::{
+    FirstAccess, PageSliceUse, PlaceablePage, PlaceablePages, PlacementPageSize,
+};
 
 use super::PuDistances;
 use crate::topology::TopologyTree;

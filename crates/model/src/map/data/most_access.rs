@@ -1,6 +1,6 @@
 //! Most access: a page is on the node that accesses it most, which makes Acc_page (OPT
 //! eq. 8) 1 for every page as long as nodes have room.
-use super::fill::PagePlacer;
+use super::page_placer::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 

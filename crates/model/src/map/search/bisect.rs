@@ -1,8 +1,8 @@
 //! Cutting a set of threads in two with as little communication across as possible, and a
 //! given number on the left: multilevel, with the sizes exact at the finest level.
 use super::coarsen::{coarsen_once, WeightedGraph};
-use super::fm::{FmRefinement, WeightRange};
-use super::links::CsrGraph;
+use super::csr_graph::CsrGraph;
+use super::fm_refinement::{FmRefinement, WeightRange};
 use crate::rng::Rng;
 
 /// Vertices at which coarsening stops.

@@ -1,6 +1,6 @@
 //! Coarsening: vertices that talk much to each other become one (heavy-edge matching;
 //! Karypis and Kumar, "A fast and high quality multilevel scheme", 1998).
-use super::links::CsrGraph;
+use super::csr_graph::CsrGraph;
 use crate::rng::Rng;
 
 /// A graph with vertex weights.

@@ -2,13 +2,13 @@
 //! homes for threads. Only `space` knows the machine, only `links` the graph.
 pub mod bisect;
 pub mod coarsen;
-pub mod fm;
-pub mod kick;
-pub mod links;
+pub mod csr_graph;
+pub mod fm_refinement;
+pub mod iterated_local_search;
+pub mod local_search;
+pub mod recursive_bisection;
 pub mod recut;
 pub mod relabel;
-pub mod space;
-pub mod state;
+pub mod search_space;
+pub mod search_state;
 pub mod subtrees;
-pub mod swap;
-pub mod topdown;

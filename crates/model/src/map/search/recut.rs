@@ -2,10 +2,10 @@
 //! them again from the top, and kept if that, after local search, is no worse. Where threads
 //! outside are does not matter to how those inside are best divided, so parts get better one
 //! by one, where whole restarts would have to be lucky in all at once.
-use super::space::SearchSpace;
-use super::state::{SearchMove, SearchState};
-use super::swap::{improve_queued, ThreadQueue};
-use super::topdown::{slots_of, IdlePlaces, RecursiveBisection};
+use super::local_search::{improve_queued, ThreadQueue};
+use super::recursive_bisection::{slots_of, IdlePlaces, RecursiveBisection};
+use super::search_space::SearchSpace;
+use super::search_state::{SearchMove, SearchState};
 use crate::rng::Rng;
 
 /// Threads below the smallest vertex that is worth it: swaps find the best of smaller ones.

@@ -1,7 +1,7 @@
 //! Fitting a placement to the one that threads have now: subtrees of one shape below the same
 //! vertex are interchangeable, so what is placed below them may be exchanged at no cost until
 //! most threads are where they already were.
-use super::space::{SearchSpace, NO_VERTEX};
+use super::search_space::{SearchSpace, NO_VERTEX};
 use super::subtrees::shape_numbers;
 
 /// Exchanges children of each vertex, from the root down, greedily by the threads that stay.

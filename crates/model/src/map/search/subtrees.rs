@@ -1,8 +1,8 @@
 //! Local search on whole subtrees: the threads below two vertices of the same shape change
 //! places, all at once. Each such step would take many swaps of single threads, most of which
 //! make things worse at first.
-use super::space::SearchSpace;
-use super::state::SearchState;
+use super::search_space::SearchSpace;
+use super::search_state::SearchState;
 use std::collections::BTreeMap;
 
 /// Swaps at every depth, the largest subtrees first, where there are at most `most` of one

@@ -7,8 +7,10 @@
 //! near the average. Each group starts with the thread that communicates most. Units take
 //! more threads than they must only where sharing them is asked for.
 use super::balance::communication_vector;
+use super::grouping_shape::{
+    contract_graph, ElementGroups, GroupArity, GroupingShape, GroupingStage,
+};
 use super::seats::{check_fit, seats_for, SeatDistribution};
-use super::shape::{contract_graph, ElementGroups, GroupArity, GroupingShape, GroupingStage};
 use super::ThreadPolicy;
 use crate::map::{CommGraph, PuAssignment, ThreadProblem};
 use std::cmp::Reverse;

@@ -2,8 +2,8 @@
 //! The matrix is turned over, every cell subtracted from the greatest, and given to the
 //! algorithm of the locality policy, which is EagerMap there.
 use super::eagermap::eager_groups;
+use super::grouping_shape::{GroupArity, GroupingShape, GroupingStage};
 use super::seats::{seats, SeatDistribution};
-use super::shape::{GroupArity, GroupingShape, GroupingStage};
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
 

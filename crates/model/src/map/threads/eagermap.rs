@@ -5,8 +5,8 @@
 //!
 //! Their machines are symmetric. On others a group only takes what fits into the part of the
 //! machine it is for.
+use super::grouping_shape::{ElementGroups, GroupArity, GroupingShape, GroupingStage};
 use super::seats::{seats, SeatDistribution};
-use super::shape::{ElementGroups, GroupArity, GroupingShape, GroupingStage};
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
 

@@ -5,8 +5,8 @@
 //! only the first is tried.
 use super::locality::LocalityPolicy;
 use super::ThreadPolicy;
-use crate::map::search::links::CsrGraph;
-use crate::map::search::space::{SearchSpace, NO_VERTEX};
+use crate::map::search::csr_graph::CsrGraph;
+use crate::map::search::search_space::{SearchSpace, NO_VERTEX};
 use crate::map::search::subtrees::shape_numbers;
 use crate::map::{PuAssignment, ThreadProblem};
 

@@ -3,15 +3,15 @@
 //! subtrees, by cutting parts anew, and by kicks. Work is bounded by counted steps, so the same problem and seed give
 //! the same placement on any machine.
 use super::ThreadPolicy;
-use crate::map::search::kick::iterated_local_search;
-use crate::map::search::links::CsrGraph;
+use crate::map::search::csr_graph::CsrGraph;
+use crate::map::search::iterated_local_search::iterated_local_search;
+use crate::map::search::local_search::{descend_to_optimum, prefers_table, MAX_REQUEUED_PARTNERS};
+use crate::map::search::recursive_bisection::{IdlePlaces, RecursiveBisection};
 use crate::map::search::recut::recut_subtrees;
 use crate::map::search::relabel::relabel_to_current;
-use crate::map::search::space::SearchSpace;
-use crate::map::search::state::SearchState;
+use crate::map::search::search_space::SearchSpace;
+use crate::map::search::search_state::SearchState;
 use crate::map::search::subtrees::swap_subtrees;
-use crate::map::search::swap::{descend_to_optimum, prefers_table, MAX_REQUEUED_PARTNERS};
-use crate::map::search::topdown::{IdlePlaces, RecursiveBisection};
 use crate::map::{PuAssignment, ThreadProblem};
 use crate::rng::Rng;
 

@@ -10,8 +10,8 @@
 //!
 //! Weights are never negative, so a maximum matching over the pairs that communicate at all,
 //! filled up with those that do not, is a perfect one of maximum weight.
+use super::grouping_shape::{ElementGroups, GroupArity, GroupingShape, GroupingStage};
 use super::seats::{seats, SeatDistribution};
-use super::shape::{ElementGroups, GroupArity, GroupingShape, GroupingStage};
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};
 use integer_blossom::{max_weight_matching, Weight};

@@ -5,6 +5,7 @@ mod compact;
 mod distance;
 mod eagermap;
 pub mod exact;
+mod grouping_shape;
 mod load_balance;
 pub mod locality;
 mod matching;
@@ -13,7 +14,6 @@ mod scatter;
 #[cfg(feature = "scotch")]
 pub mod scotch;
 pub(super) mod seats;
-mod shape;
 
 use super::{PuAssignment, ThreadProblem};
 

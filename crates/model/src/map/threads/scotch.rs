@@ -2,7 +2,7 @@
 //! kMAF use to map threads. Idle places are filled with threads that talk to nobody, so that
 //! libscotch, which balances loads only about, gives every place one thread.
 use super::ThreadPolicy;
-use crate::map::search::space::SearchSpace;
+use crate::map::search::search_space::SearchSpace;
 use crate::map::{CommGraph, PuAssignment, ThreadProblem};
 use hither_scotch::{map_graph, ScotchArch, ScotchGraph};
 use std::fmt::Write;

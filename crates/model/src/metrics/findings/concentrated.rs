@@ -6,8 +6,8 @@ use super::common::{
     app_exclusivity, format_bytes, format_percent, limit_findings, placeable_structures,
     ratio_or_zero_f64, structure_finding, structure_label, thread_label, LEAST_PAGES,
 };
+use super::fix_snippets::{interleave_fix, uses_openmp};
 use super::shared_by_all::split_schedule;
-use super::sketch::{interleave_fix, uses_openmp};
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::verdict::E_HIGH;

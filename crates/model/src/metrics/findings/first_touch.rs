@@ -9,7 +9,7 @@ use super::common::{
     format_percent, limit_findings, placeable_structures, ratio_or_zero_f64, shares_served_by_node,
     structure_finding, structure_label, thread_label, AccessesByNode, LEAST_GAIN,
 };
-use super::sketch::{
+use super::fix_snippets::{
     describe_allocation, hither_run_fix, interleave_fix, is_fortran, parallel_loop, uses_openmp,
     variable_name,
 };

@@ -5,9 +5,9 @@ use super::common::{
     format_percent, limit_findings, placeable_structures, ratio_or_zero_f64, structure_finding,
     structure_label, AccessesByNode, LEAST_GAIN,
 };
-use super::sketch::{describe_allocation, variable_name};
+use super::fix_snippets::{describe_allocation, variable_name};
 use super::FindingContext;
-use crate::metrics::pages::{PageId, PageSize};
+use crate::metrics::page_access::{PageId, PageSize};
 use crate::metrics::structures::StructureMetrics;
 use hither_profile::{Finding, FindingKind, PageNo, SuggestedFix, PAGE_SIZE};
 

@@ -9,17 +9,17 @@ mod concentrated;
 mod false_sharing;
 mod first_touch;
 mod fits_in_caches;
+mod fix_snippets;
 mod large_pages;
 mod node_imbalance;
 mod padding;
 mod read_mostly;
 mod remote;
 mod shared_by_all;
-mod sketch;
 mod unstable_phases;
 
-use super::ground::NodeResidence;
-use super::report::ProfileAnalysis;
+use super::metrics_report::ProfileAnalysis;
+use super::residence::NodeResidence;
 use hither_profile::{Finding, Profile};
 
 /// What finders look at.

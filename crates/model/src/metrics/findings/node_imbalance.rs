@@ -12,7 +12,7 @@
 //! that is busy with its own threads is left alone: there work is uneven, not memory.
 use super::common::{fits_in_caches, format_percent};
 use super::FindingContext;
-use crate::metrics::ground::NodeTraffic;
+use crate::metrics::residence::NodeTraffic;
 use hither_profile::{Finding, FindingKind, FindingPicture, NodeIx, SuggestedFix};
 
 /// Half again as much as the mean. Ours: threads and pages that are spread well still differ

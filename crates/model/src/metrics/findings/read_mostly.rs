@@ -6,7 +6,7 @@ use super::common::{
     app_exclusivity, filled_once, format_bytes, format_percent, limit_findings,
     placeable_structures, structure_finding, structure_label, write_share,
 };
-use super::sketch::{describe_allocation, is_fortran, variable_name};
+use super::fix_snippets::{describe_allocation, is_fortran, variable_name};
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::verdict::E_HIGH;

@@ -6,7 +6,7 @@ use super::common::{
     count_active_threads, filled_once, format_percent, limit_findings, placeable_structures,
     ratio_or_zero_f64, structure_finding, structure_label, write_share, AccessesByNode,
 };
-use super::sketch::{hottest_line, interleave_fix, is_fortran, uses_openmp};
+use super::fix_snippets::{hottest_line, interleave_fix, is_fortran, uses_openmp};
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
 use hither_profile::{Finding, FindingKind, ObjectKind, SuggestedFix};

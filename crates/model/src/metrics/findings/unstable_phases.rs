@@ -21,7 +21,7 @@
 //! is not in the most common one.
 use super::common::{communication_share, format_percent};
 use super::FindingContext;
-use crate::metrics::phases::WINDOW;
+use crate::metrics::phase_detection::WINDOW;
 use crate::metrics::verdict::{h_min, A_MIN};
 use hither_profile::{Finding, FindingKind, FindingPicture, PairComm, Slice, SuggestedFix};
 use std::ops::Range;

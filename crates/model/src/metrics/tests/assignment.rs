@@ -1,7 +1,7 @@
 use super::{nodes, table};
-use crate::metrics::assignment::{assign_threads_to_nodes, ExclusivityGoal};
 use crate::metrics::exclusivity::exclusivity;
-use crate::metrics::pages::{PageAccessTable, PageSize};
+use crate::metrics::node_assignment::{assign_threads_to_nodes, ExclusivityGoal};
+use crate::metrics::page_access::{PageAccessTable, PageSize};
 use hither_profile::*;
 use proptest::prelude::*;
 
@@ -159,7 +159,7 @@ proptest! {
     ) {
         let rows: Vec<&[u64]> = rows.iter().map(|r| &r[..threads]).collect();
         let t = table(&rows);
-        let (lowest, highest) = if t.len() == 0 { (1.0, 1.0) } else { brute_force(&t, threads, n) };
+        let (lowest, highest) = if t.is_empty() { (1.0, 1.0) } else { brute_force(&t, threads, n) };
         let best = assign_threads_to_nodes(&t, threads, n, ExclusivityGoal::Maximise);
         let worst = assign_threads_to_nodes(&t, threads, n, ExclusivityGoal::Minimise);
         let (e_best, e_worst) = (value(&t, n, &best), value(&t, n, &worst));

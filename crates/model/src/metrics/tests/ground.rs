@@ -1,6 +1,6 @@
 //! Where threads run and pages lie.
-use crate::metrics::ground::{NodeResidence, NodeTraffic};
-use crate::metrics::pages::PageId;
+use crate::metrics::page_access::PageId;
+use crate::metrics::residence::{NodeResidence, NodeTraffic};
 use crate::metrics::{MetricsSetup, PageSize, ProfileAnalysis};
 use hither_profile::*;
 

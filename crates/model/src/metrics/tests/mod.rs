@@ -7,7 +7,7 @@ mod page_use;
 mod phases;
 mod report;
 
-use super::pages::{PageAccessTable, PageSize};
+use super::page_access::{PageAccessTable, PageSize};
 use hither_profile::{NodeIx, PageNo, PageUse, RegionIx, SliceIx, ThreadIx};
 
 /// Pages of one region from rows of accesses per thread: `rows[page][thread]`.

@@ -1,4 +1,4 @@
-use crate::metrics::phases::communication_phases;
+use crate::metrics::phase_detection::communication_phases;
 use hither_profile::Slice;
 use proptest::prelude::*;
 use std::ops::Range;

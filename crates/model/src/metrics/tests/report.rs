@@ -1,6 +1,6 @@
 use crate::metrics::communication::CommunicationMetrics;
 use crate::metrics::exclusivity::ExclusivityMetrics;
-use crate::metrics::placement::PlacementAccuracy;
+use crate::metrics::placement_accuracy::PlacementAccuracy;
 use crate::metrics::verdict::{h_min, mapping_verdict, VerdictInput};
 use crate::metrics::{MetricsReport, MetricsSetup, PageSize};
 use hither_profile::*;

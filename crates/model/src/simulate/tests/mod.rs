@@ -4,9 +4,9 @@ mod properties;
 mod states;
 mod time;
 
-use super::cache::{line_of, DIRTY, PREFETCHED, WRITABLE};
 use super::hierarchy::CacheHierarchy;
-use super::machine::{CoherenceProtocol, SimulatedMachine};
+use super::simulated_machine::{CoherenceProtocol, SimulatedMachine};
+use super::tag_array::{line_of, DIRTY, PREFETCHED, WRITABLE};
 use super::{AccessSource, Simulation, WindowOutcome, WindowSetup};
 use crate::simulate::symmetric::{level, machine};
 use hither_profile::bursts::{BurstAccess, BurstPiece};

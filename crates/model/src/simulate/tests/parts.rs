@@ -1,17 +1,17 @@
 //! The parts by themselves: replacement, pages, prefetchers, queues, memory, links, energy.
 use super::{access, faults, level, machine, read, two_by_two, Script};
-use crate::simulate::cache::{line_of, tag_entry, TagArray};
+use crate::simulate::busy_intervals::BusyIntervals;
+use crate::simulate::counts::{LevelCounts, NodeCounts, SimulationCounts};
+use crate::simulate::dram::MemorySystem;
 use crate::simulate::energy::{energy_breakdown, ComponentEnergy};
+use crate::simulate::frame_table::FrameTable;
 use crate::simulate::hierarchy::CacheHierarchy;
-use crate::simulate::links::Interconnect;
-use crate::simulate::machine::{
+use crate::simulate::interconnect::Interconnect;
+use crate::simulate::prefetcher::LevelPrefetchers;
+use crate::simulate::simulated_machine::{
     CoherenceProtocol, DramParameters, PrefetcherKind, ReplacementPolicy, SimulatedMachine,
 };
-use crate::simulate::memory::MemorySystem;
-use crate::simulate::outcome::{LevelCounts, NodeCounts, SimulationCounts};
-use crate::simulate::pages::FrameTable;
-use crate::simulate::prefetch::LevelPrefetchers;
-use crate::simulate::queue::BusyIntervals;
+use crate::simulate::tag_array::{line_of, tag_entry, TagArray};
 use crate::simulate::{Simulation, SimulationError, WindowSetup};
 
 /// Uses lines of one set of four ways; the lines that were driven out.

@@ -1,10 +1,10 @@
 //! What holds for any accesses on any machine.
 use super::{access, faults, level, machine, play, read, write, Script};
+use crate::simulate::counts::SimulationCounts;
 use crate::simulate::hierarchy::CacheHierarchy;
-use crate::simulate::machine::{
+use crate::simulate::simulated_machine::{
     CoherenceProtocol, PrefetcherKind, ReplacementPolicy, SimulatedMachine,
 };
-use crate::simulate::outcome::SimulationCounts;
 use hither_profile::bursts::BurstAccess;
 use proptest::prelude::*;
 
@@ -105,7 +105,7 @@ proptest! {
         for level in 1..counts.levels.len() {
             prop_assert_eq!(counts.levels[level].accesses, misses(counts, level - 1));
         }
-        let sum = |f: fn(&crate::simulate::outcome::ActivityCounts) -> u64| -> u64 {
+        let sum = |f: fn(&crate::simulate::counts::ActivityCounts) -> u64| -> u64 {
             outcome.threads.iter().map(f).sum()
         };
         let last = counts.levels.len() - 1;

@@ -1,8 +1,8 @@
 //! MESI and MOESI, transition by transition, worked by hand; and ping-pong pairs.
 use super::{access, faults, level, machine, two_by_two};
-use crate::simulate::cache::{DIRTY, WRITABLE};
 use crate::simulate::hierarchy::CacheHierarchy;
-use crate::simulate::machine::{CoherenceProtocol, PrefetcherKind, SimulatedMachine};
+use crate::simulate::simulated_machine::{CoherenceProtocol, PrefetcherKind, SimulatedMachine};
+use crate::simulate::tag_array::{DIRTY, WRITABLE};
 
 /// Plays steps such as "0rA" (core 0 reads line A) and gives what became of line A: its state in
 /// the first level of each core and in the second of each package, copies invalidated, transfers

@@ -1,7 +1,7 @@
 //! Time: what a core overlaps, what it waits for, and how threads take turns.
 use super::{level, machine, play, read, write, Script};
-use crate::simulate::machine::{CoherenceProtocol, SimulatedMachine};
-use crate::simulate::outcome::SimulationCounts;
+use crate::simulate::counts::SimulationCounts;
+use crate::simulate::simulated_machine::{CoherenceProtocol, SimulatedMachine};
 use hither_profile::bursts::{BurstAccess, BurstPiece};
 
 /// One core, or some, with a first level only: a miss takes 4 + 80 + 1 cycles, a hit 4.
@@ -288,7 +288,7 @@ fn groups_have_their_misses() {
     let none = simulation.play_window(&mut script, &setup, false).unwrap();
     assert_eq!(
         none.counts,
-        crate::simulate::outcome::SimulationCounts::default()
+        crate::simulate::counts::SimulationCounts::default()
     );
     assert!(none.groups.is_empty() && none.threads.iter().all(|t| t.accesses == 0));
 }

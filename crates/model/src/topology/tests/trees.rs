@@ -7,7 +7,7 @@ fn tree_of(machine: &str, usable: impl Fn(u32) -> bool) -> TopologyTree {
 
 /// A vertex as `units levels`, its children indented below it.
 fn draw(tree: &TopologyTree) -> String {
-    let line = |v: &crate::topology::tree::TopologyVertex| {
+    let line = |v: &crate::topology::topology_tree::TopologyVertex| {
         let indent = " ".repeat(v.depth as usize);
         let levels: Vec<String> = v.levels.iter().map(|l| format!("{l:?}")).collect();
         let units = match v.units.end - v.units.start {

@@ -1,4 +1,4 @@
-use super::super::controller::{ControllerInput, FaultRateController, SamplingLimits, REST, TICK};
+use super::super::fault_rate::{ControllerInput, FaultRateController, SamplingLimits, REST, TICK};
 use hither_profile::Nanos;
 
 const MS: Nanos = 1_000_000;

@@ -1,4 +1,4 @@
-use super::super::affinity::AffinityTable;
+use super::super::affinity_table::AffinityTable;
 use super::*;
 use crate::auto::analysis::{of_matrix, DetectorFootprint};
 

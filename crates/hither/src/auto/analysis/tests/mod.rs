@@ -4,7 +4,7 @@ mod kmaf;
 mod matrix;
 mod spcd;
 
-use super::matrix::EVENT_WEIGHT;
+use super::sharing_matrix::EVENT_WEIGHT;
 use super::*;
 
 /// Thread `who` on node `node` accesses byte `at` of object 0 at `ms` milliseconds.

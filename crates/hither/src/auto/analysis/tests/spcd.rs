@@ -1,4 +1,4 @@
-use super::super::regions::{RegionTable, RegionTableConfig};
+use super::super::region_table::{RegionTable, RegionTableConfig};
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;

@@ -10,7 +10,7 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::connection;
 use crate::auto::address_spaces::AddressSpaces;
-use crate::auto::sampler::page_move::MoveSampler;
+use crate::auto::sampler::move_host::MoveSampler;
 use crate::auto::sampler::write_protect::WriteProtectSampler;
 use crate::auto::sampler::{FaultSampler, MemoryKind, SamplerContext};
 use crate::auto::thread_table::ThreadTable;

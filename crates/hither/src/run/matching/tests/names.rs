@@ -1,4 +1,4 @@
-use super::super::names::*;
+use super::super::file_names::*;
 
 #[test]
 fn names_without_what_changes() {

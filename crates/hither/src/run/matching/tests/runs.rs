@@ -1,4 +1,4 @@
-use super::super::runs::*;
+use super::super::page_runs::*;
 use crate::run::guide::PageBind;
 use hither_sys::Node;
 

@@ -1,4 +1,4 @@
-use crate::run::progress::estimate::SyncEstimate;
+use crate::run::progress::sync_estimate::SyncEstimate;
 
 const MS: u64 = 1_000_000;
 

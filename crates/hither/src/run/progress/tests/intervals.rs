@@ -1,6 +1,6 @@
 use super::moves;
 use crate::run::guide::ActivePhases;
-use crate::run::progress::intervals::ChangeIntervals;
+use crate::run::progress::change_intervals::ChangeIntervals;
 use hither_profile::PlacedPhase;
 
 const MS: u64 = 1_000_000;

@@ -1,5 +1,5 @@
 use super::phase;
-use crate::run::progress::pace::PhasePace;
+use crate::run::progress::phase_pace::PhasePace;
 use hither_profile::PlacedPhase;
 
 /// `steps`: milliseconds of the run, counts, and the phase then reached.

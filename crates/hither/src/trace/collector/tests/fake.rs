@@ -1,7 +1,7 @@
 //! What the tracer does to the segment, done by hand.
 use super::super::engine::{monotonic_ns, CollectorEngine};
-use super::super::{build, CollectedRun, Collector, CollectorConfig};
-use crate::trace::naming::Symbolizer;
+use super::super::{profile_rows, CollectedRun, Collector, CollectorConfig};
+use crate::trace::symbolizer::Symbolizer;
 use hither_profile::{Profile, RunEnd, TraceOptions};
 use hither_sys::wire::{self, SegmentHeader, SegmentProcess, SegmentThread};
 use std::mem::offset_of;
@@ -34,7 +34,7 @@ impl Fake {
 
     pub fn collected(mut self, naming: &mut dyn Symbolizer) -> CollectedRun {
         self.engine.finish();
-        build::build_profile(self.engine, RunEnd::Exited { status: 0 }, naming)
+        profile_rows::build_profile(self.engine, RunEnd::Exited { status: 0 }, naming)
     }
 
     fn put32(&self, at: u64, value: u32) {

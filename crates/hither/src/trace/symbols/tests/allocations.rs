@@ -1,6 +1,6 @@
 //! Allocation sites of compiled programs; call addresses as objdump shows them.
 use super::{line_of, Workshop};
-use crate::trace::naming::{AllocationName, Symbolizer};
+use crate::trace::symbolizer::{AllocationName, Symbolizer};
 use crate::trace::symbols::ProgramSymbols;
 use std::path::{Path, PathBuf};
 

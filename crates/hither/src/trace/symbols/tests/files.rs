@@ -1,6 +1,6 @@
 //! Stripped programs and where their debug information is looked for.
 use super::{line_of, named, Workshop};
-use crate::trace::naming::{SourceLine, Symbolizer};
+use crate::trace::symbolizer::{SourceLine, Symbolizer};
 use crate::trace::symbols::ProgramSymbols;
 
 const C: &str = "

@@ -1,6 +1,6 @@
 //! Damaged files must give names or nothing, never a panic, a hang or a huge allocation.
 use super::Workshop;
-use crate::trace::naming::Symbolizer;
+use crate::trace::symbolizer::Symbolizer;
 use crate::trace::symbols::{function_addresses, ProgramSymbols};
 use hither_model::rng::Rng;
 use std::path::Path;

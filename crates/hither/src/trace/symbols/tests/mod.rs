@@ -6,7 +6,7 @@ mod hostile;
 mod source;
 mod statics;
 
-use crate::trace::naming::{StaticObject, Symbolizer};
+use crate::trace::symbolizer::{StaticObject, Symbolizer};
 use crate::trace::symbols::ProgramSymbols;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,6 @@
 use super::{line_of, named, Workshop};
-use crate::trace::naming::StructField;
-use crate::trace::naming::Symbolizer;
+use crate::trace::symbolizer::StructField;
+use crate::trace::symbolizer::Symbolizer;
 use crate::trace::symbols::ProgramSymbols;
 use std::path::Path;
 

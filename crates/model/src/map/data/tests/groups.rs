@@ -1,4 +1,4 @@
-use super::super::groups::*;
+use super::super::page_groups::*;
 use super::*;
 use hither_profile::{Object, ObjectIx, ObjectRange, PageUse, Profile, Region};
 

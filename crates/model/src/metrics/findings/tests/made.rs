@@ -1,9 +1,9 @@
 //! Small profiles made by hand: pages, who touches them first and who uses them, the
 //! structures that lie in them, and who communicates with whom.
-use crate::metrics::assignment::best_and_worst_assignment;
 use crate::metrics::exclusivity::exclusivity;
 use crate::metrics::findings::{FindingContext, SuggestedCommands};
-use crate::metrics::ground::NodeResidence;
+use crate::metrics::node_assignment::best_and_worst_assignment;
+use crate::metrics::residence::NodeResidence;
 use crate::metrics::{MetricsSetup, PageSize, ProfileAnalysis};
 use hither_profile::*;
 

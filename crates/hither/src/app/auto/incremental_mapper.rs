@@ -1,0 +1,334 @@
+//! Joins what was seen while the program runs to the policies: who had better sit where, and
+//! whether moving is worth it.
+use crate::auto::analysis::SharerId;
+use crate::auto::request::{DetectionMechanism, MappingQuery, OnlineMapper};
+use hither_model::map::communication_filter::CommunicationFilter;
+use hither_model::map::mapping_trial::MappingTrial;
+use hither_model::map::threads::locality::LocalityPolicy;
+use hither_model::map::threads::ThreadPolicy;
+use hither_model::map::{CommGraph, PuDistances, ThreadProblem};
+use hither_model::topology::TopologyTree;
+use hither_sys::Cpu;
+
+/// Maps behind SPCD's filter, from where the threads are, and only what has proved itself.
+pub struct IncrementalMapper {
+    tree: TopologyTree,
+    cost: PuDistances,
+    mechanism: DetectionMechanism,
+    filter: CommunicationFilter,
+    trial: MappingTrial,
+    /// What was proposed last: the units by member.
+    proposal: Vec<Option<u32>>,
+}
+
+/// A proposal is tried only if it shortens the distance of what is known by this share.
+const GAIN: f64 = 0.05;
+
+/// The threads that are to be placed, and where they are.
+struct MappableThreads {
+    members: Vec<SharerId>,
+    comm: CommGraph,
+    /// By place in `members`.
+    seats: Vec<Option<u32>>,
+    /// Distance of two threads that sit anywhere.
+    anywhere: f64,
+}
+
+impl IncrementalMapper {
+    pub fn new(tree: TopologyTree, mechanism: DetectionMechanism) -> IncrementalMapper {
+        IncrementalMapper {
+            cost: PuDistances::from_hops(&tree),
+            tree,
+            mechanism,
+            filter: CommunicationFilter::default(),
+            trial: MappingTrial::default(),
+            proposal: Vec::new(),
+        }
+    }
+
+    fn distance(&self, a: u32, b: u32) -> f64 {
+        f64::from(self.cost.distance(&self.tree, a as usize, b as usize))
+    }
+
+    /// Mean distance of two of so many threads that are spread evenly, but for that anyhow:
+    /// what a mapping is compared with while the system runs them where it likes.
+    fn mean_random_distance(&self, threads: usize) -> f64 {
+        let units = self.tree.units.len();
+        let on = |unit: usize| (threads / units + usize::from(unit < threads % units)) as f64;
+        let mut sum = 0.0;
+        for a in 0..units {
+            for b in 0..units {
+                sum += on(a) * on(b) * self.distance(a as u32, b as u32);
+            }
+        }
+        sum / ((threads * (threads - 1)) as f64).max(1.0)
+    }
+
+    /// Those who talk, and those who have a seat that others cannot have.
+    fn mappable_threads(&self, whole: &CommGraph, question: &MappingQuery) -> MappableThreads {
+        let unit_of = |cpu: Cpu| {
+            let at = self.tree.units.iter().position(|unit| unit.os == cpu.0);
+            at.map(|at| at as u32)
+        };
+        let seats: Vec<Option<u32>> = question.seats.iter().map(|s| unit_of((*s)?)).collect();
+        let counts = |m: &usize| whole.neighbours(*m).len() > 0 || seats[*m].is_some();
+        let members: Vec<usize> = (0..whole.threads()).filter(counts).collect();
+        let mut number = vec![u32::MAX; whole.threads()];
+        for (at, &member) in (0..).zip(&members) {
+            number[member] = at;
+        }
+        let pairs = whole.pairs().map(|(i, j, w)| (number[i], number[j], w));
+        MappableThreads {
+            comm: CommGraph::new(members.len(), pairs),
+            seats: members.iter().map(|&m| seats[m]).collect(),
+            anywhere: self.mean_random_distance(members.len()),
+            members: members.iter().map(|&m| SharerId(m as u16)).collect(),
+        }
+    }
+
+    /// Distance of two threads, by their places in `known`.
+    fn current_distance(&self, known: &MappableThreads, i: usize, j: usize) -> f64 {
+        match (known.seats[i], known.seats[j]) {
+            (Some(a), Some(b)) => self.distance(a, b),
+            _ => known.anywhere,
+        }
+    }
+
+    /// Tells the trial how far the events since the last question went, and how far they
+    /// would have as proposed then.
+    fn rate_last_mapping(&mut self, known: &MappableThreads, news: &[(SharerId, SharerId)]) {
+        let place = |m: &SharerId| known.members.binary_search(m).ok();
+        let proposed = |m: &SharerId| self.proposal.get(m.at()).copied().flatten();
+        let events = news.iter().filter_map(|(a, b)| {
+            let now = self.current_distance(known, place(a)?, place(b)?);
+            let then = match (proposed(a), proposed(b)) {
+                (Some(a), Some(b)) => self.distance(a, b),
+                _ => now,
+            };
+            Some((now, then))
+        });
+        let events: Vec<(f64, f64)> = events.collect();
+        self.trial.add_interval(events);
+    }
+
+    /// Where all would be if those without a seat took the nearest one that is free.
+    fn fill_nearest_free(&self, known: &MappableThreads, capacity: u32) -> Vec<u32> {
+        let mut free = vec![capacity; self.tree.units.len()];
+        for seat in known.seats.iter().flatten() {
+            free[*seat as usize] = free[*seat as usize].saturating_sub(1);
+        }
+        let mut seats = known.seats.clone();
+        for thread in 0..seats.len() {
+            if seats[thread].is_some() {
+                continue;
+            }
+            let far = |unit: u32| {
+                let of = |(j, w): (usize, u64)| Some(w as f64 * self.distance(unit, seats[j]?));
+                known.comm.neighbours(thread).filter_map(of).sum::<f64>()
+            };
+            let room = (0..).zip(&free).filter(|(_, free)| **free > 0);
+            // The emptiest of the nearest.
+            let best = room.map(|(unit, free)| (far(unit), u32::MAX - free, unit));
+            let best = best.min_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+            if let Some((_, _, unit)) = best {
+                free[unit as usize] -= 1;
+                seats[thread] = Some(unit);
+            }
+        }
+        seats.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    /// A unit for each thread, if that is better than what is.
+    fn propose_mapping(&self, known: &MappableThreads) -> Option<Vec<u32>> {
+        let threads = known.members.len();
+        let capacity = threads.div_ceil(self.tree.units.len().max(1)) as u32;
+        let current = self.fill_nearest_free(known, capacity);
+        let load = vec![1; threads];
+        let problem = ThreadProblem {
+            tree: &self.tree,
+            cost: &self.cost,
+            comm: &known.comm,
+            load: &load,
+            capacity,
+            siblings: false,
+            current: Some(&current),
+            seed: 0,
+        };
+        let policy: &dyn ThreadPolicy = match self.mechanism {
+            DetectionMechanism::Kmaf => &LocalityPolicy { fast: true },
+            DetectionMechanism::Spcd => &hither_model::map::threads::MATCHING,
+        };
+        let units = policy.place(&problem).ok()?;
+        let pairs = known.comm.pairs();
+        let before: f64 = pairs
+            .map(|(i, j, w)| w as f64 * self.current_distance(known, i, j))
+            .sum();
+        let after = problem.objective(&units) as f64;
+        (after < before * (1.0 - GAIN)).then_some(units)
+    }
+}
+
+impl OnlineMapper for IncrementalMapper {
+    fn place_threads(&mut self, question: &MappingQuery) -> Option<Vec<(SharerId, Cpu)>> {
+        let all = question.pairs.iter();
+        let all = all.map(|&(i, j, w)| (u32::from(i.0), u32::from(j.0), u64::from(w)));
+        let whole = CommGraph::new(question.seats.len(), all);
+        let known = self.mappable_threads(&whole, question);
+        self.rate_last_mapping(&known, question.new_events);
+        self.proposal.clear();
+        let mut filter = self.filter.clone();
+        if !filter.is_due(&whole) {
+            return None;
+        }
+        let units = self.propose_mapping(&known)?;
+        let moved = units.iter().zip(&known.seats);
+        let moved = moved.filter(|(unit, seat)| Some(**unit) != **seat).count();
+        if !self
+            .trial
+            .is_worth_moving(moved as f64 / units.len() as f64)
+        {
+            self.proposal.resize(question.seats.len(), None);
+            for (member, &unit) in known.members.iter().zip(&units) {
+                self.proposal[member.at()] = Some(unit);
+            }
+            return None;
+        }
+        self.filter = filter;
+        self.trial = MappingTrial::default();
+        let cpu = |unit: u32| Cpu(self.tree.units[unit as usize].os);
+        let placed = known.members.iter().zip(units);
+        Some(placed.map(|(&m, unit)| (m, cpu(unit))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auto::analysis::sharing_matrix::{SharingMatrix, EVENT_WEIGHT};
+    use hither_model::topology::{select_machine, MachineRestrictions};
+
+    /// Four nodes of two units.
+    fn warm(mechanism: DetectionMechanism) -> IncrementalMapper {
+        let machine =
+            select_machine(Some("node:4 pu:2"), &MachineRestrictions::default()).expect("machine");
+        IncrementalMapper::new(machine.tree, mechanism)
+    }
+
+    /// Asks until threads are moved, with the same events each time; where they are then.
+    /// `None` if they are not within a minute.
+    fn seats(
+        warm: &mut IncrementalMapper,
+        seats: &[Option<Cpu>],
+        pairs: &[(u16, u16)],
+    ) -> Option<Vec<u32>> {
+        let news: Vec<_> = pairs
+            .iter()
+            .map(|p| (SharerId(p.0), SharerId(p.1)))
+            .collect();
+        let news = [news.clone(), news].concat();
+        let weight = |&(i, j): &(u16, u16)| (SharerId(i), SharerId(j), 8 * EVENT_WEIGHT);
+        let pairs: Vec<_> = pairs.iter().map(weight).collect();
+        let ask = |warm: &mut IncrementalMapper, seats: &[Option<Cpu>]| {
+            let question = MappingQuery {
+                pairs: &pairs,
+                new_events: &news,
+                seats,
+            };
+            warm.place_threads(&question)
+        };
+        let answer = (0..600).find_map(|_| ask(warm, seats))?;
+        let mut now = seats.to_vec();
+        for &(member, cpu) in &answer {
+            now[member.at()] = Some(cpu);
+        }
+        for _ in 0..600 {
+            assert_eq!(ask(warm, &now), None, "the same again");
+        }
+        Some(answer.into_iter().map(|(_, cpu)| cpu.0).collect())
+    }
+
+    const NEAR: [(u16, u16); 4] = [(0, 1), (2, 3), (4, 5), (6, 7)];
+    const FAR: [(u16, u16); 4] = [(0, 4), (1, 5), (2, 6), (3, 7)];
+
+    #[test]
+    fn pairs_sit_together_and_follow_a_change() {
+        for mechanism in [DetectionMechanism::Kmaf, DetectionMechanism::Spcd] {
+            let mut warm = warm(mechanism);
+            let first = seats(&mut warm, &[None; 8], &NEAR).expect("seats");
+            let together = |seats: &[u32], (i, j): (u16, u16)| {
+                seats[usize::from(i)] / 2 == seats[usize::from(j)] / 2
+            };
+            assert!(NEAR.iter().all(|&pair| together(&first, pair)), "{first:?}");
+            let now: Vec<_> = first.iter().map(|&cpu| Some(Cpu(cpu))).collect();
+            let second = seats(&mut warm, &now, &FAR).expect("seats");
+            assert!(
+                FAR.iter().all(|&pair| together(&second, pair)),
+                "{second:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_moves_where_all_talk_alike() {
+        let all: Vec<(u16, u16)> = (0..8)
+            .flat_map(|i| (i + 1..8).map(move |j| (i, j)))
+            .collect();
+        assert_eq!(
+            seats(&mut warm(DetectionMechanism::Kmaf), &[None; 8], &all),
+            None
+        );
+    }
+
+    #[test]
+    fn silent_threads_are_left_alone() {
+        let mut warm = warm(DetectionMechanism::Kmaf);
+        let seats = seats(&mut warm, &[None; 20], &[(3, 19), (4, 7)]).expect("seats");
+        assert_eq!(seats.len(), 4);
+    }
+
+    /// Few events, all of chance: each question has other ones, and those that are left of
+    /// earlier ones.
+    #[test]
+    fn chance_moves_nobody() {
+        for mechanism in [DetectionMechanism::Kmaf, DetectionMechanism::Spcd] {
+            let mut warm = warm(mechanism);
+            let mut matrix = SharingMatrix::default();
+            let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
+            let mut thread = || {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                SharerId((random % 16) as u16)
+            };
+            for _ in 0..600 {
+                for _ in 0..17 {
+                    matrix.share(thread(), thread());
+                }
+                let (pairs, news): (Vec<_>, _) = (
+                    matrix.pairs().collect(),
+                    matrix.take_fresh().collect::<Vec<_>>(),
+                );
+                let question = MappingQuery {
+                    pairs: &pairs,
+                    new_events: &news,
+                    seats: &[None; 16],
+                };
+                assert_eq!(warm.place_threads(&question), None);
+                matrix.age();
+            }
+        }
+    }
+
+    #[test]
+    fn who_comes_later_moves_nobody_else() {
+        let mut warm = warm(DetectionMechanism::Kmaf);
+        let first = seats(&mut warm, &[None; 8], &NEAR[..3]).expect("seats");
+        let mut now = [None; 8];
+        for (at, &cpu) in first.iter().enumerate() {
+            now[at] = Some(Cpu(cpu));
+        }
+        let second = seats(&mut warm, &now, &NEAR).expect("seats");
+        assert_eq!(second[..6], first);
+        assert_eq!(second[6] / 2, second[7] / 2);
+    }
+}

@@ -1,0 +1,100 @@
+//! The profile of a run that was observed: where it goes, its structures, writing it.
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context, Result};
+use hither_profile::{write, Profile, WriteOutcome};
+
+use crate::app::auto::structures;
+use crate::cli::output;
+use crate::cli::print_stderr;
+use crate::program::mpi;
+use crate::trace::symbols::ProgramSymbols;
+
+/// Where the profile goes.
+pub struct ProfileSink {
+    folder: PathBuf,
+    /// The user named the place.
+    named: bool,
+    working_directory: String,
+}
+
+impl ProfileSink {
+    /// Looks before the run whether a profile can be written. Where the user named no
+    /// place and it cannot, the program runs all the same and nothing is kept.
+    ///
+    /// # Errors
+    /// When the place that the user named will not do.
+    pub fn new(named: Option<&Path>, program: &str, quiet: bool) -> Result<Option<ProfileSink>> {
+        output::refuse_stdout(named)?;
+        let here = std::env::current_dir();
+        let rank = mpi::local_rank(|name| std::env::var(name).ok());
+        let program = match rank {
+            Some(rank) => format!("{program}.auto-{rank}"),
+            None => format!("{program}.auto"),
+        };
+        let folder = output::profile_folder(named, &program, None);
+        let checked = output::check(&folder).and_then(|()| {
+            let folder = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
+            let here = here.context("cannot tell the current folder")?;
+            Ok(ProfileSink {
+                folder,
+                named: named.is_some(),
+                working_directory: here.to_string_lossy().into_owned(),
+            })
+        });
+        match checked {
+            Ok(keep) => Ok(Some(keep)),
+            Err(error) if named.is_some() => Err(error),
+            Err(error) => {
+                if !quiet {
+                    print_stderr(&format!("note: no profile will be kept: {error:#}"));
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Completes the profile and writes it.
+    ///
+    /// # Errors
+    /// When there is no room for all of it in the place that the user named.
+    pub fn write(&self, profile: Profile, quiet: bool) -> Result<Option<(PathBuf, WriteOutcome)>> {
+        match self.write_profile(profile) {
+            Ok(written) => Ok(Some(written)),
+            Err(error) if self.named => Err(error),
+            Err(error) => {
+                if !quiet {
+                    print_stderr(&format!("note: no profile was kept: {error:#}"));
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn write_profile(&self, mut profile: Profile) -> Result<(PathBuf, WriteOutcome)> {
+        profile.meta.machine = crate::program::this_machine::describe_this_machine();
+        profile
+            .meta
+            .working_directory
+            .clone_from(&self.working_directory);
+        structures::name(&mut profile, &mut ProgramSymbols::new());
+        let shown = self.display_path();
+        let written = write(&profile, &self.folder);
+        let written = written.with_context(|| format!("cannot write {}", shown.display()))?;
+        if !written.missing.is_empty() {
+            let missing = written.missing.join(", ");
+            bail!(
+                "{} is incomplete, it lacks {missing}; make room on the disk and run again",
+                shown.display()
+            );
+        }
+        Ok((shown, written))
+    }
+
+    /// As the user may type it.
+    fn display_path(&self) -> PathBuf {
+        let here = Path::new(&self.working_directory);
+        let inside = self.folder.strip_prefix(here).unwrap_or(&self.folder);
+        inside.to_owned()
+    }
+}

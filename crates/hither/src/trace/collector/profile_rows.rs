@@ -1,0 +1,498 @@
+//! The end of the run: what the engine gathered -> the tables of a [`Profile`].
+use super::comm::pair_slots;
+use super::engine::CollectorEngine;
+use super::objects::{self, ObjectInput, ObjectTables};
+use super::pages::page_and_thread;
+use super::regions::{KnownRegion, PageName};
+use super::shared_lines::{LineKey, LineRow};
+use super::window_regions::{named_pages, ChunkAliasMap};
+use super::CollectedRun;
+use crate::trace::symbolizer::Symbolizer;
+use hither_profile::binned::{sort_and_sum, BinnedCounts, CountRow};
+use hither_profile::bursts::BurstWriter;
+use hither_profile::{
+    LineUse, ObjectRange, PageFirstTouch, PageNo, PageUse, PairComm, Process, ProcessIx, Profile,
+    ProfileMeta, Region, RegionIx, RunEnd, SliceIx, SourceSite, Thread, ThreadIx, TraceCost,
+    FORMAT_VERSION, PAGE_SIZE,
+};
+use hither_sys::wire;
+use std::collections::{BTreeMap, HashMap};
+
+/// What sampling left out, by thread slot: a count is multiplied by its thread's factor.
+struct SamplingScale(Vec<f64>);
+
+impl SamplingScale {
+    fn from_engine(engine: &CollectorEngine) -> SamplingScale {
+        let sampled = engine.config.options.sample.is_some();
+        let slots = 0..engine.segment.next_thread();
+        let factor = |slot| {
+            let thread = engine.segment.thread(slot);
+            let traced = thread.traced_instructions;
+            if sampled && traced > 0 {
+                1.0 + thread.untraced_instructions as f64 / traced as f64
+            } else {
+                1.0
+            }
+        };
+        SamplingScale(slots.map(factor).collect())
+    }
+
+    fn factor(&self, slot: u32) -> f64 {
+        self.0.get(slot as usize).copied().unwrap_or(1.0)
+    }
+
+    fn scale_count(&self, slot: u32, count: u64) -> u64 {
+        scaled(count, self.factor(slot))
+    }
+
+    /// Pairs grow by the geometric mean of both threads' factors.
+    fn scale_pair(&self, a: u32, b: u32, count: u64) -> u64 {
+        scaled(count, (self.factor(a) * self.factor(b)).sqrt())
+    }
+
+    fn mean_factor(&self) -> f64 {
+        let threads = self.0.len().saturating_sub(1);
+        if threads == 0 {
+            1.0
+        } else {
+            self.0.iter().skip(1).sum::<f64>() / threads as f64
+        }
+    }
+}
+
+fn scaled(count: u64, factor: f64) -> u64 {
+    if factor == 1.0 {
+        count
+    } else {
+        (count as f64 * factor).round() as u64
+    }
+}
+
+/// Builds the profile; symbols are read here, while the files are still those that ran.
+pub fn build_profile(
+    mut engine: CollectorEngine,
+    end: RunEnd,
+    naming: &mut dyn Symbolizer,
+) -> CollectedRun {
+    let scale = SamplingScale::from_engine(&engine);
+    let mut meta = meta(&engine, end);
+    let threads = threads(&engine, &scale, meta.processes.len());
+    let comm = comm(&mut engine, &scale, threads.len());
+    let uses = page_uses(&mut engine, &scale, threads.len());
+    let totals = page_totals(&uses);
+    let pages = &engine.page_reader;
+    let lines = engine
+        .lines
+        .rows(pages, threads.len(), |slot, n| scale.scale_count(slot, n));
+    let input = ObjectInput {
+        lines: &lines,
+        regions: &engine.target_state.regions,
+        heap: &mut engine.target_state.heap,
+        samples: &engine.samples,
+        pages: &totals,
+        scale: scale.mean_factor(),
+    };
+    let found = objects::build_objects(input, naming);
+    let touches = first_touch(&engine, threads.len());
+    if engine.samples.dropped > 0 {
+        meta.limits.push(
+            "Source lines were kept for the first million distinct pairs of code and data only."
+                .into(),
+        );
+    }
+    let numbers = RegionNumbers::new(&engine.target_state.regions.all, &uses, &touches, &found);
+    let processes = meta.processes.len();
+    let bursts = finish_bursts(&mut engine, &numbers, &mut meta);
+    let profile = Profile {
+        slices: std::mem::take(&mut engine.slices.rows),
+        comm,
+        pages: uses.into_iter().map(|u| numbers.page_use(u)).collect(),
+        first_touch: touches
+            .into_iter()
+            .map(|t| numbers.first_touch(t))
+            .collect(),
+        regions: numbers.regions(&engine.target_state.regions.all, processes, threads.len()),
+        object_ranges: numbers.ranges(&found),
+        objects: found.objects,
+        sites: found.sites,
+        members: found.members,
+        lines: lines.into_iter().map(|l| numbers.line(l)).collect(),
+        threads,
+        meta,
+        ..Profile::default()
+    };
+    CollectedRun { profile, bursts }
+}
+
+/// Ends the file of recorded accesses.
+fn finish_bursts(
+    engine: &mut CollectorEngine,
+    numbers: &RegionNumbers,
+    meta: &mut ProfileMeta,
+) -> Option<BurstWriter> {
+    let mut recorder = engine.recorder.take()?;
+    let aliases = ChunkAliasMap::read(&engine.segment);
+    let regions = &engine.target_state.regions;
+    let known = |region| numbers.number.get(&region).copied().map(RegionIx);
+    recorder.write_page_names(|s| named_pages(s, regions, &aliases, known));
+    meta.limits.extend(recorder.limits(&engine.segment));
+    let (writer, info) = recorder.complete();
+    meta.bursts = Some(info);
+    Some(writer)
+}
+
+fn meta(engine: &CollectorEngine, end: RunEnd) -> ProfileMeta {
+    let slots = 1..engine.segment.next_thread();
+    let lost_samples = slots.clone().map(|s| engine.segment.thread(s).lost_samples);
+    let misses = slots.map(|s| engine.segment.thread(s).misses);
+    let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0u64, u64::saturating_add);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let duration = engine.ended - engine.started;
+    let cost = TraceCost {
+        collector_cpu: engine.cpu,
+        line_cache_misses: sum(&mut { misses }),
+        lost_events: engine
+            .segment
+            .lost()
+            .events
+            .saturating_add(engine.target_state.broken_events),
+        lost_samples: sum(&mut { lost_samples }).saturating_add(engine.samples.overwritten),
+    };
+    ProfileMeta {
+        format: FORMAT_VERSION,
+        writer: env!("CARGO_PKG_VERSION").into(),
+        command: engine.config.command.clone(),
+        working_directory: engine.config.working_directory.clone(),
+        started_unix: now
+            .map_or(0, |n| n.as_secs())
+            .saturating_sub(duration / 1_000_000_000),
+        duration,
+        options: engine.config.options.clone(),
+        processes: processes(engine),
+        end,
+        limits: limits(engine, &cost),
+        comm_slices: engine.comm.factor(),
+        page_slices: engine.pages.factor(),
+        sampling_error: if engine.config.options.sample.is_some() {
+            engine.slices.sampling_error()
+        } else {
+            0.0
+        },
+        cost,
+        ..ProfileMeta::default()
+    }
+}
+
+fn processes(engine: &CollectorEngine) -> Vec<Process> {
+    let next = engine.segment.next_process();
+    let row = |slot: u32| {
+        let p = engine.segment.process(slot);
+        let parent = p
+            .parent
+            .checked_sub(1)
+            .filter(|&i| i + 1 < next)
+            .map(ProcessIx);
+        let left = p.state == wire::PROCESS_EXITED || p.state == wire::PROCESS_EXECED;
+        let end = Some(p.end_ns).filter(|&end| left && end != 0);
+        let end = end
+            .or(engine.threads.process_died_at(slot))
+            .unwrap_or(engine.ended);
+        let executable = engine.target_state.executables.get(&slot).cloned();
+        Process {
+            pid: p.pid,
+            parent,
+            executable: executable.unwrap_or_default(),
+            rank: engine.target_state.ranks.get(&slot).copied(),
+            start: run_time(engine, p.start_ns),
+            end: run_time(engine, end),
+        }
+    };
+    (1..next).map(row).collect()
+}
+
+/// Nanoseconds since the start of the run, within the run.
+fn run_time(engine: &CollectorEngine, clock: u64) -> u64 {
+    clock.min(engine.ended).saturating_sub(engine.started)
+}
+
+fn threads(engine: &CollectorEngine, scale: &SamplingScale, processes: usize) -> Vec<Thread> {
+    let next = engine.segment.next_thread();
+    let last_process = processes.saturating_sub(1) as u32;
+    let row = |slot: u32| {
+        let t = engine.segment.thread(slot);
+        let seen = engine.threads.seen.get(slot as usize);
+        let end = seen.and_then(|s| s.end).unwrap_or(engine.ended);
+        let totals = engine.page_reader.totals.get(slot as usize);
+        let [reads, writes] = totals.copied().unwrap_or_default();
+        let name = t.name.split(|&b| b == 0).next().unwrap_or_default();
+        Thread {
+            process: ProcessIx(t.process.saturating_sub(1).min(last_process)),
+            tid: t.tid,
+            name: String::from_utf8_lossy(name).into_owned(),
+            creator: t
+                .creator
+                .checked_sub(1)
+                .filter(|&c| c + 1 < next)
+                .map(ThreadIx),
+            start: run_time(engine, t.start_ns),
+            end: run_time(engine, end).max(run_time(engine, t.start_ns)),
+            instructions: t.instructions,
+            reads: scale.scale_count(slot, reads),
+            writes: scale.scale_count(slot, writes),
+        }
+    };
+    (1..next).map(row).collect()
+}
+
+fn comm(engine: &mut CollectorEngine, scale: &SamplingScale, threads: usize) -> Vec<PairComm> {
+    let taken = std::mem::replace(&mut engine.comm, BinnedCounts::new(1));
+    let rows = taken.into_bins().flat_map(|(slice, rows)| {
+        rows.into_iter().filter_map(move |(key, [events])| {
+            let (i, j) = pair_slots(key);
+            let known = i >= 1 && j as usize <= threads;
+            known.then(|| PairComm {
+                slice: SliceIx(slice),
+                i: ThreadIx(i - 1),
+                j: ThreadIx(j - 1),
+                events: scale.scale_pair(i, j, events),
+            })
+        })
+    });
+    rows.collect()
+}
+
+/// A row of the `pages` table before regions are numbered.
+pub struct PageUseRow {
+    pub slice: u32,
+    pub page: PageName,
+    pub thread: u32,
+    pub counts: [u64; 2],
+}
+
+fn page_uses(
+    engine: &mut CollectorEngine,
+    scale: &SamplingScale,
+    threads: usize,
+) -> Vec<PageUseRow> {
+    let taken = std::mem::replace(&mut engine.pages, BinnedCounts::new(1));
+    let mut uses: Vec<PageUseRow> = Vec::new();
+    for (slice, rows) in taken.into_bins() {
+        let mut bin: BTreeMap<(PageName, u32), [u64; 2]> = BTreeMap::new();
+        for (key, [reads, writes]) in rows {
+            let (page, slot) = page_and_thread(key);
+            let Some(touched) = engine.page_reader.first_toucher(page) else {
+                continue;
+            };
+            if slot >= 1 && slot as usize <= threads {
+                let sum = bin.entry((touched.name, slot - 1)).or_insert([0; 2]);
+                sum[0] = sum[0].saturating_add(scale.scale_count(slot, reads));
+                sum[1] = sum[1].saturating_add(scale.scale_count(slot, writes));
+            }
+        }
+        uses.extend(bin.into_iter().map(|((page, thread), counts)| PageUseRow {
+            slice,
+            page,
+            thread,
+            counts,
+        }));
+    }
+    uses
+}
+
+/// Reads and writes per page over the run, sorted by page.
+fn page_totals(uses: &[PageUseRow]) -> Vec<(PageName, [u64; 2])> {
+    let key = |(region, page): PageName| u64::from(region) << 32 | u64::from(page);
+    let mut rows: Vec<CountRow<2>> = uses.iter().map(|u| (key(u.page), u.counts)).collect();
+    sort_and_sum(&mut rows);
+    rows.into_iter()
+        .map(|(key, counts)| (((key >> 32) as u32, key as u32), counts))
+        .collect()
+}
+
+/// (page, thread, slice), the earliest per page.
+fn first_touch(engine: &CollectorEngine, threads: usize) -> Vec<(PageName, u32, u32)> {
+    let last = engine.slices.rows.len().saturating_sub(1) as u32;
+    let mut first: BTreeMap<PageName, (u32, u32)> = BTreeMap::new();
+    for touched in engine.page_reader.first_touchers() {
+        let Some(thread) = touched
+            .thread
+            .checked_sub(1)
+            .filter(|&t| (t as usize) < threads)
+        else {
+            continue;
+        };
+        let slice = touched.epoch.saturating_sub(1).min(last);
+        let entry = first.entry(touched.name).or_insert((slice, thread));
+        *entry = (*entry).min((slice, thread));
+    }
+    first
+        .into_iter()
+        .map(|(page, (slice, thread))| (page, thread, slice))
+        .collect()
+}
+
+/// The regions the profile needs, numbered in the order in which they appeared.
+struct RegionNumbers {
+    used: Vec<u32>,
+    number: HashMap<u32, u32>,
+}
+
+impl RegionNumbers {
+    fn new(
+        all: &[KnownRegion],
+        uses: &[PageUseRow],
+        touches: &[(PageName, u32, u32)],
+        found: &ObjectTables,
+    ) -> RegionNumbers {
+        let mut used: Vec<u32> = uses.iter().map(|u| u.page.0).collect();
+        used.extend(touches.iter().map(|t| t.0 .0));
+        used.extend(found.ranges.iter().map(|r| r.1));
+        used.retain(|&region| (region as usize) < all.len());
+        used.sort_unstable();
+        used.dedup();
+        let number = used.iter().copied().zip(0..).collect();
+        RegionNumbers { used, number }
+    }
+
+    fn region_ix(&self, region: u32) -> RegionIx {
+        RegionIx(self.number.get(&region).copied().unwrap_or(0))
+    }
+
+    fn regions(&self, all: &[KnownRegion], processes: usize, threads: usize) -> Vec<Region> {
+        let last = processes.saturating_sub(1) as u32;
+        let row = |&n: &u32| {
+            let region = all[n as usize].region.clone();
+            Region {
+                process: ProcessIx(region.process.0.min(last)),
+                thread: region.thread.filter(|t| t.at() < threads),
+                ..region
+            }
+        };
+        self.used.iter().map(row).collect()
+    }
+
+    fn page_use(&self, u: PageUseRow) -> PageUse {
+        PageUse {
+            slice: SliceIx(u.slice),
+            region: self.region_ix(u.page.0),
+            page: PageNo(u.page.1),
+            thread: ThreadIx(u.thread),
+            reads: u.counts[0],
+            writes: u.counts[1],
+        }
+    }
+
+    fn first_touch(&self, (page, thread, slice): (PageName, u32, u32)) -> PageFirstTouch {
+        PageFirstTouch {
+            region: self.region_ix(page.0),
+            page: PageNo(page.1),
+            thread: ThreadIx(thread),
+            slice: SliceIx(slice),
+        }
+    }
+
+    fn line(&self, ((page, at, thread), row): (LineKey, LineRow)) -> LineUse {
+        LineUse {
+            region: self.region_ix(page.0),
+            offset: u64::from(page.1) * PAGE_SIZE + u64::from(at),
+            thread: ThreadIx(thread),
+            seen: row.seen,
+            read_mask: row.read_mask,
+            write_mask: row.write_mask,
+            accesses: row.accesses,
+        }
+    }
+
+    fn ranges(&self, found: &ObjectTables) -> Vec<ObjectRange> {
+        let row = |&(object, region, offset, length): &(u32, u32, u64, u64)| ObjectRange {
+            object: hither_profile::ObjectIx(object),
+            region: self.region_ix(region),
+            offset,
+            length,
+        };
+        found.ranges.iter().map(row).collect()
+    }
+}
+
+/// What could not be seen, a sentence each.
+fn limits(engine: &CollectorEngine, cost: &TraceCost) -> Vec<String> {
+    let lost = engine.segment.lost();
+    let told = |kind| engine.target_state.lost.contains(&kind);
+    let mut found = Vec::new();
+    let mut say = |when: bool, what: String| {
+        if when {
+            found.push(what);
+        }
+    };
+    say(
+        lost.threads > 0 || told(wire::LOST_THREADS),
+        format!(
+            "{} threads past the {}th of the run were not traced.",
+            lost.threads,
+            wire::MAX_THREADS - 1
+        ),
+    );
+    say(
+        lost.processes > 0 || told(wire::LOST_PROCESSES),
+        format!(
+            "{} processes past the {}th of the run were not traced.",
+            lost.processes,
+            wire::MAX_PROCESSES - 1
+        ),
+    );
+    say(
+        told(wire::LOST_CHILD_32BIT),
+        "A 32-bit child process was not traced.".into(),
+    );
+    say(lost.pages > 0 || lost.blocks > 0 || told(wire::LOST_MEMORY), format!(
+        "Accesses to some pages were not counted: {} pages and {} page-count blocks past the tracer's limits.", lost.pages, lost.blocks));
+    say(
+        lost.chunks > 0,
+        format!(
+            "{} chunks of shared memory past the tracer's limit were treated as private.",
+            lost.chunks
+        ),
+    );
+    say(
+        lost.sites > 0,
+        format!(
+            "{} places in the code past the tracer's limit have no source line.",
+            lost.sites
+        ),
+    );
+    say(cost.lost_events > 0, format!(
+        "{} events (mappings, allocations) were lost: some pages and data structures have no name.", cost.lost_events));
+    say(cost.lost_samples > 0, format!(
+        "{} samples were lost: source lines and estimated counts of data structures are less sure.", cost.lost_samples));
+    let (pages, comm) = (engine.pages.factor(), engine.comm.factor());
+    say(pages > 1, format!(
+        "Page usage over time is kept for groups of {pages} slices, to stay within the budgets of size and collector time; totals are exact."));
+    say(comm > 1, format!(
+        "Communication over time is kept for groups of {comm} slices, to stay within the size budget; totals and the metrics of each slice are exact."));
+    found
+}
+
+/// Keeps the site rows that make up most of the accesses.
+pub fn keep_most_accessed(mut sites: Vec<SourceSite>, share: f64) -> Vec<SourceSite> {
+    let accesses = |s: &SourceSite| s.reads.saturating_add(s.writes);
+    let key = |s: &SourceSite| {
+        (
+            std::cmp::Reverse(accesses(s)),
+            s.object,
+            s.file.clone(),
+            s.line,
+            s.function.clone(),
+        )
+    };
+    sites.sort_by_cached_key(key);
+    let total: f64 = sites.iter().map(|s| accesses(s) as f64).sum();
+    let mut sum = 0.0;
+    let needed = sites.iter().take_while(|s| {
+        let wanted = sum < total * share;
+        sum += accesses(s) as f64;
+        wanted
+    });
+    let needed = needed.count();
+    sites.truncate(needed);
+    sites
+}

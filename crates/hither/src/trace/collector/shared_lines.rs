@@ -1,0 +1,274 @@
+//! What threads do with lines that they share: which bytes each touches, and how often.
+//!
+//! The tracer tells some accesses to such lines with their bytes, and of the rest only how
+//! many there were (reveal.h). Bytes are counted, not only marked, so that an initialisation
+//! or a last sum does not hide that a thread otherwise keeps to its own.
+use super::pages::PageReader;
+use super::regions::{PageName, PAGE_BITS};
+use hither_sys::{wire, Segment};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Parts of a line that are told apart: bytes, in lines of 64.
+const LINE_PARTS: usize = 64;
+const LINE_PARTS_LOG2: u32 = LINE_PARTS.trailing_zeros();
+/// Pairs of line and thread kept, 20 MiB. Past it the lines used least are forgotten.
+const MAX_USES: usize = 1 << 16;
+/// Parts with less than one in so many of the accesses seen are strays.
+const STRAY_SHARE: u32 = 256;
+
+/// A line: page id and number in the page.
+type LineId = (u32, u32);
+
+/// What a thread did with a line.
+struct ThreadLineUse {
+    thread: u32,
+    accesses: u64,
+    /// Accesses whose bytes are known.
+    seen: u64,
+    /// The same; with the counts below it is halved when full.
+    recent: u16,
+    /// By part: reads, writes.
+    parts: Box<[[u16; LINE_PARTS]; 2]>,
+}
+
+impl ThreadLineUse {
+    fn new(thread: u32) -> ThreadLineUse {
+        ThreadLineUse {
+            thread,
+            accesses: 0,
+            seen: 0,
+            recent: 0,
+            parts: Box::new([[0; LINE_PARTS]; 2]),
+        }
+    }
+
+    fn touch(&mut self, masks: [u64; 2]) {
+        self.seen = self.seen.saturating_add(1);
+        if self.recent == u16::MAX {
+            self.recent /= 2;
+            self.parts.iter_mut().flatten().for_each(|n| *n /= 2);
+        }
+        self.recent += 1;
+        for (parts, mask) in self.parts.iter_mut().zip(masks) {
+            let mut left = mask;
+            while left != 0 {
+                let count = &mut parts[left.trailing_zeros() as usize];
+                *count = count.saturating_add(1);
+                left &= left - 1;
+            }
+        }
+    }
+
+    /// The parts read and written, without strays.
+    fn masks(&self) -> [u64; 2] {
+        let often = |n: u16| n > 0 && u32::from(n) * STRAY_SHARE >= u32::from(self.recent);
+        self.parts.each_ref().map(|parts| {
+            let bits = parts.iter().zip(0..).filter(|(n, _)| often(**n));
+            bits.fold(0, |mask, (_, bit)| mask | 1 << bit)
+        })
+    }
+}
+
+/// A row of the `lines` table before regions are numbered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineRow {
+    pub seen: u64,
+    pub read_mask: u64,
+    pub write_mask: u64,
+    pub accesses: u64,
+}
+
+/// Page, byte offset of the line in it, thread (from 0).
+pub type LineKey = (PageName, u32, u32);
+
+/// The rows of the `lines` table.
+pub struct LineRows {
+    rows: BTreeMap<LineKey, LineRow>,
+    /// Bytes of a part of a line.
+    part: u64,
+}
+
+impl LineRows {
+    /// The objects, of which these are (object, region, offset, length), with bytes touched.
+    pub fn touched_objects(&self, ranges: &[(u32, u32, u64, u64)]) -> HashSet<u32> {
+        let touched = |r: &&(u32, u32, u64, u64)| self.overlaps(r.1, r.2, r.3);
+        ranges.iter().filter(touched).map(|r| r.0).collect()
+    }
+
+    fn overlaps(&self, region: u32, offset: u64, length: u64) -> bool {
+        let end = offset.saturating_add(length);
+        let page = |at: u64| u32::try_from(at >> PAGE_BITS).unwrap_or(u32::MAX);
+        let first = ((region, page(offset)), 0, 0);
+        let last = ((region, page(end)), u32::MAX, u32::MAX);
+        self.rows
+            .range(first..=last)
+            .any(|(&((_, page), at, _), row)| {
+                let start = (u64::from(page) << PAGE_BITS) + u64::from(at);
+                let touched = row.read_mask | row.write_mask;
+                let parts = (0..LINE_PARTS as u64).filter(|n| touched >> n & 1 == 1);
+                let mut parts = parts.map(|n| start + n * self.part);
+                parts.any(|byte| byte < end && byte + self.part > offset)
+            })
+    }
+
+    pub fn into_iter(self) -> impl Iterator<Item = (LineKey, LineRow)> {
+        self.rows.into_iter()
+    }
+}
+
+pub struct SharedLines {
+    line_log2: u32,
+    uses: HashMap<LineId, Vec<ThreadLineUse>>,
+    count: usize,
+}
+
+impl SharedLines {
+    pub fn new(line: u32) -> SharedLines {
+        SharedLines {
+            line_log2: line.trailing_zeros().clamp(LINE_PARTS_LOG2, PAGE_BITS),
+            uses: HashMap::new(),
+            count: 0,
+        }
+    }
+
+    /// Takes what a thread saw since the last call.
+    pub fn drain(&mut self, segment: &Segment, thread: u32) {
+        segment.drain_line_observations(thread, |seen| self.add(segment, thread, &seen));
+    }
+
+    fn add(&mut self, segment: &Segment, thread: u32, seen: &wire::LineObservation) {
+        if seen.page == 0 || seen.page >= segment.next_page() {
+            return;
+        }
+        let at = u32::from(seen.at) % (1 << PAGE_BITS);
+        let id = (seen.page, at >> self.line_log2);
+        let in_line = i64::from(at) % (1 << self.line_log2);
+        let masks = match seen.kind {
+            wire::SEEN_COUNT => {
+                return self.count_accesses(id, thread, seen.n.into());
+            }
+            wire::SEEN_READ => [self.parts_of_range(in_line, seen.n), 0],
+            wire::SEEN_WRITE => [0, self.parts_of_range(in_line, seen.n)],
+            wire::SEEN_LOW | wire::SEEN_UPPER => {
+                let site = segment.site(seen.site);
+                let upper = seen.kind == wire::SEEN_UPPER;
+                let span = if upper { site.span.min(127) } else { 0 };
+                let first = in_line - i64::from(span);
+                [site.reads, site.writes]
+                    .map(|[low, high]| u128::from(high) << 64 | u128::from(low))
+                    .map(|bytes| self.parts_of_bytes(first, bytes))
+            }
+            _ => [0; 2],
+        };
+        if masks != [0; 2] {
+            self.use_entry(id, thread).touch(masks);
+        }
+    }
+
+    /// Adds to the accesses of a thread to a line that it shares.
+    pub fn count_accesses(&mut self, id: LineId, thread: u32, n: u64) {
+        let entry = self.use_entry(id, thread);
+        entry.accesses = entry.accesses.saturating_add(n);
+    }
+
+    /// The same for the line of an address in a page.
+    pub fn count_unflushed(&mut self, page: u32, address: u64, thread: u32, n: u64) {
+        let in_page = (address % (1 << PAGE_BITS)) as u32;
+        self.count_accesses((page, in_page >> self.line_log2), thread, n);
+    }
+
+    /// The parts of a line that the bytes `first + n` lie in, for each bit n.
+    fn parts_of_bytes(&self, first: i64, mut bytes: u128) -> u64 {
+        let mut parts = 0;
+        while bytes != 0 {
+            let byte = first + i64::from(bytes.trailing_zeros());
+            if (0..1 << self.line_log2).contains(&byte) {
+                parts |= 1 << (byte >> (self.line_log2 - LINE_PARTS_LOG2));
+            }
+            bytes &= bytes - 1;
+        }
+        parts
+    }
+
+    fn parts_of_range(&self, first: i64, bytes: u32) -> u64 {
+        let size = self.line_log2 - LINE_PARTS_LOG2;
+        let end = (first + i64::from(bytes)).min(1 << self.line_log2);
+        (first..end).fold(0, |parts, byte| parts | 1 << (byte >> size))
+    }
+
+    fn use_entry(&mut self, id: LineId, thread: u32) -> &mut ThreadLineUse {
+        if self.count >= MAX_USES {
+            self.evict_least_used();
+        }
+        let uses = self.uses.entry(id).or_default();
+        let known = uses.iter().position(|u| u.thread == thread);
+        let at = known.unwrap_or_else(|| {
+            uses.push(ThreadLineUse::new(thread));
+            self.count += 1;
+            uses.len() - 1
+        });
+        &mut uses[at]
+    }
+
+    /// Keeps the half of the lines that is used more; of those used alike, as many as fit.
+    fn evict_least_used(&mut self) {
+        let weight = |uses: &Vec<ThreadLineUse>| {
+            let all = uses.iter().map(|u| u.accesses.saturating_add(u.seen));
+            all.fold(0u64, u64::saturating_add)
+        };
+        let mut weights: Vec<u64> = self.uses.values().map(weight).collect();
+        let middle = weights.len() / 2;
+        let (_, &mut limit, _) = weights.select_nth_unstable(middle);
+        let uses = self.uses.values().filter(|u| weight(u) > limit);
+        let above: usize = uses.map(Vec::len).sum();
+        let mut room = (MAX_USES / 2).saturating_sub(above);
+        self.uses.retain(|_, uses| {
+            let more = weight(uses) > limit;
+            let fits = !more && weight(uses) == limit && uses.len() <= room;
+            room -= if fits { uses.len() } else { 0 };
+            more || fits
+        });
+        self.count = self.uses.values().map(Vec::len).sum();
+    }
+
+    /// The lines that several threads use, at least one of them writing. `scale` corrects the
+    /// accesses of a thread slot for sampling.
+    pub fn rows(
+        &self,
+        pages: &PageReader,
+        threads: usize,
+        scale: impl Fn(u32, u64) -> u64,
+    ) -> LineRows {
+        let mut rows: BTreeMap<LineKey, LineRow> = BTreeMap::new();
+        for (&(page, line), uses) in &self.uses {
+            let Some(touched) = pages.first_toucher(page) else {
+                continue;
+            };
+            for u in uses {
+                if u.thread == 0 || u.thread as usize > threads {
+                    continue;
+                }
+                let key = (touched.name, line << self.line_log2, u.thread - 1);
+                let row = rows.entry(key).or_default();
+                let [reads, writes] = u.masks();
+                row.seen = row.seen.saturating_add(u.seen);
+                row.read_mask |= reads;
+                row.write_mask |= writes;
+                let accesses = scale(u.thread, u.accesses.max(u.seen));
+                row.accesses = row.accesses.saturating_add(accesses);
+            }
+        }
+        let mut users: HashMap<(PageName, u32), (u32, bool)> = HashMap::new();
+        for (&(page, line, _), row) in &rows {
+            let (threads, written) = users.entry((page, line)).or_default();
+            *threads += 1;
+            *written |= row.write_mask != 0;
+        }
+        rows.retain(|&(page, line, _), _| {
+            let (threads, written) = users[&(page, line)];
+            threads >= 2 && written
+        });
+        let part = 1 << (self.line_log2 - LINE_PARTS_LOG2);
+        LineRows { rows, part }
+    }
+}

@@ -1,0 +1,206 @@
+//! The name of a heap block, from the stack that allocated it.
+//!
+//! The block belongs to the innermost frame of the program's own code, and is called
+//! after the variable that receives it there. A function that only hands the block on
+//! (`return malloc(n)`, or `p = malloc(n); ... return p;`) leaves the naming to its
+//! caller: `A = matrix_new(n)` makes the blocks `A` and `A[0]`, not `p` and `p[0]`.
+use super::dwarf::DebugInfo;
+use super::line_table::{catch_panic, InlineFrame};
+use super::source::{AllocationReceiver, Lvalue};
+use super::{frame_filter, scope, ProgramSymbols};
+use crate::trace::symbolizer::AllocationName;
+use std::path::{Path, PathBuf};
+
+const MAX_FRAMES: usize = 64;
+
+/// A call in the program's own code.
+struct ProgramFrame {
+    file: PathBuf,
+    pc: u64,
+    frame: InlineFrame,
+}
+
+impl ProgramSymbols {
+    pub(super) fn name_allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
+        let own = self.program_frames(frames);
+        // OpenMP's runtime keeps its blocks, and its calls have the lines of neighbours.
+        let runtime = frames.first().is_some_and(|f| is_openmp(&f.0));
+        if let (true, Some(at)) = (runtime, own.first()) {
+            return name_after_line(at);
+        }
+        for (index, at) in own.iter().enumerate() {
+            match self.receiver(at) {
+                AllocationReceiver::Returned => {}
+                AllocationReceiver::Unknown => return name_after_line(at),
+                AllocationReceiver::Variables(all) => {
+                    let name = self.name_after_lvalue(at, &all);
+                    let caller = own.get(index + 1);
+                    let handed = caller.and_then(|c| self.name_in_caller(at, &all, c, &name));
+                    return handed.unwrap_or(name);
+                }
+            }
+        }
+        match own.first() {
+            Some(at) => name_after_line(at),
+            None => self.name_by_offset(frames),
+        }
+    }
+
+    fn receiver(&mut self, at: &ProgramFrame) -> AllocationReceiver {
+        let InlineFrame {
+            file, line, column, ..
+        } = &at.frame;
+        self.sources.receiver(file, *line, *column)
+    }
+
+    fn program_frames(&mut self, frames: &[(PathBuf, u64)]) -> Vec<ProgramFrame> {
+        let mut found = Vec::new();
+        for (file, pc) in frames.iter().take(MAX_FRAMES) {
+            if frame_filter::is_system(file) {
+                continue;
+            }
+            let Some(module) = self.module(file) else {
+                continue;
+            };
+            let own = module
+                .frames(*pc)
+                .into_iter()
+                .filter(frame_filter::is_program_frame);
+            found.extend(own.map(|frame| ProgramFrame {
+                file: file.clone(),
+                pc: *pc,
+                frame,
+            }));
+            if found.len() > MAX_FRAMES {
+                break;
+            }
+        }
+        found
+    }
+
+    fn debug(&mut self, file: &Path) -> Option<&DebugInfo> {
+        self.module(file)?.debug.as_ref()
+    }
+
+    fn type_of(&mut self, at: &ProgramFrame, lvalue: &Lvalue) -> String {
+        let read = |d: &DebugInfo| catch_panic(|| scope::type_of(d, at.pc, lvalue)).flatten();
+        self.debug(&at.file).and_then(read).unwrap_or_default()
+    }
+
+    fn name_after_lvalue(&mut self, at: &ProgramFrame, all: &[Lvalue]) -> AllocationName {
+        let mut name = name_after_line(at);
+        if let [one] = all {
+            name.name = one.text.clone();
+            name.type_name = self.type_of(at, one);
+            return name;
+        }
+        let calls = self
+            .calls
+            .entry((name.file.clone(), name.line))
+            .or_default();
+        let turn = calls.iter().position(|c| *c == at.pc).unwrap_or_else(|| {
+            calls.push(at.pc);
+            calls.len() - 1
+        });
+        match all.get(turn) {
+            Some(lvalue) => {
+                name.name = lvalue.text.clone();
+                name.type_name = self.type_of(at, lvalue);
+            }
+            // More calls than variables: inlined or unrolled, no telling.
+            None => {
+                let texts: Vec<&str> = all.iter().map(|l| l.text.as_str()).collect();
+                name.name = texts.join(", ");
+            }
+        }
+        name
+    }
+
+    /// The name in the caller, where the receiving variable is a local that is returned.
+    fn name_in_caller(
+        &mut self,
+        at: &ProgramFrame,
+        all: &[Lvalue],
+        caller: &ProgramFrame,
+        name: &AllocationName,
+    ) -> Option<AllocationName> {
+        let [inner] = all else { return None };
+        if !self
+            .sources
+            .returns(&at.frame.file, at.frame.line, &inner.root)
+        {
+            return None;
+        }
+        let read = |d: &DebugInfo| catch_panic(|| scope::is_local(d, at.pc, &inner.root));
+        if !self.debug(&at.file).and_then(read)? {
+            return None;
+        }
+        let AllocationReceiver::Variables(outer) = self.receiver(caller) else {
+            return None;
+        };
+        let [outer] = outer.as_slice() else {
+            return None;
+        };
+        let mut handed = name_after_line(caller);
+        handed.name = inner.text.replacen(&inner.root, &outer.text, 1);
+        handed.type_name = name.type_name.clone();
+        if handed.type_name.is_empty() && inner.steps.is_empty() {
+            handed.type_name = self.type_of(caller, outer);
+        }
+        Some(handed)
+    }
+
+    /// No frame of the program's own has a line: the best address there is.
+    fn name_by_offset(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
+        let mut best: Option<(u32, &PathBuf, u64, Option<String>)> = None;
+        for (file, pc) in frames.iter().take(MAX_FRAMES) {
+            let symbol = self.module(file).and_then(|m| m.function_symbol(*pc));
+            let wraps = symbol.as_deref().is_some_and(frame_filter::is_wrapper);
+            let rank = match (frame_filter::is_runtime(file), wraps) {
+                (false, false) => 0,
+                (false, true) => 1,
+                _ => 2,
+            };
+            if best.as_ref().is_none_or(|b| rank < b.0) {
+                best = Some((rank, file, *pc, symbol));
+            }
+        }
+        let Some((_, file, pc, symbol)) = best else {
+            return AllocationName {
+                name: "unknown site".into(),
+                ..AllocationName::default()
+            };
+        };
+        // A wrapper with a line is better than an address.
+        let frame = self
+            .module(file)
+            .and_then(|m| m.frames(pc).into_iter().next());
+        if let Some(frame) = frame.filter(|f| f.line > 0) {
+            let file = file.clone();
+            return name_after_line(&ProgramFrame { file, pc, frame });
+        }
+        AllocationName {
+            name: frame_filter::offset_label(file, pc, symbol.as_deref()),
+            function: symbol.unwrap_or_default(),
+            ..AllocationName::default()
+        }
+    }
+}
+
+fn is_openmp(file: &Path) -> bool {
+    let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    ["libgomp", "libomp", "libiomp"]
+        .iter()
+        .any(|runtime| name.starts_with(runtime))
+}
+
+/// Called after its line, for want of a variable.
+fn name_after_line(at: &ProgramFrame) -> AllocationName {
+    AllocationName {
+        name: frame_filter::line_label(&at.frame),
+        type_name: String::new(),
+        file: at.frame.file.clone(),
+        line: at.frame.line,
+        function: at.frame.function.clone(),
+    }
+}

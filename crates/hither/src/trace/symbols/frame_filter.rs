@@ -1,0 +1,112 @@
+//! Which frame of an allocation's stack is the program's own, and what the block is
+//! called there.
+use super::demangle::unqualified;
+use super::line_table::InlineFrame;
+use std::path::Path;
+
+/// Libraries whose frames only pass a request on.
+const RUNTIMES: [&str; 27] = [
+    "ld-linux",
+    "libc.so",
+    "libc-2",
+    "libpthread",
+    "libstdc++",
+    "libc++",
+    "libgcc_s",
+    "libgfortran",
+    "libgomp",
+    "libomp",
+    "libiomp5",
+    "libm.so",
+    "libdl.so",
+    "librt.so",
+    "libquadmath",
+    "libmvec",
+    "libjemalloc",
+    "libtcmalloc",
+    "libmimalloc",
+    "libtbbmalloc",
+    "libdynamorio",
+    "libhither",
+    "libasan",
+    "libtsan",
+    "libmpi.so",
+    "libopen-pal",
+    "libopen-rte",
+];
+
+/// Where headers that allocate for the program live.
+const LIBRARY_SOURCES: [&str; 8] = [
+    "/usr/include/",
+    "/include/c++/",
+    "/rustc/",
+    "/rustlib/src/rust/library/",
+    "/library/alloc/src/",
+    "/library/core/src/",
+    "/library/std/src/",
+    "/libstdc++-v3/",
+];
+
+/// Functions that hand a block on: the caller is the one that wants it.
+const WRAPPING: [&str; 7] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "operator new",
+    "strdup",
+    "aligned_alloc",
+];
+
+pub fn is_runtime(file: &Path) -> bool {
+    let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    RUNTIMES.iter().any(|r| name.starts_with(r))
+}
+
+/// A library of the system: not what the user can change.
+pub fn is_system(file: &Path) -> bool {
+    let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    let under = ["/usr/lib", "/lib"].iter().any(|d| file.starts_with(d));
+    let lib = ["/usr/lib64", "/lib64", "/usr/lib32"];
+    is_runtime(file) || (name.contains(".so") && (under || lib.iter().any(|d| file.starts_with(d))))
+}
+
+/// Whole names of functions that hand a block on.
+const GENERIC: [&str; 5] = ["alloc", "xalloc", "allocate", "safe_alloc", "my_alloc"];
+
+pub fn is_wrapper(function: &str) -> bool {
+    let lower = unqualified(function).to_ascii_lowercase();
+    WRAPPING.iter().any(|w| lower.contains(w))
+        || GENERIC.contains(&lower.as_str())
+        || ["std::", "__gnu_cxx::"]
+            .iter()
+            .any(|p| function.starts_with(p))
+}
+
+pub fn is_library_source(file: &str) -> bool {
+    LIBRARY_SOURCES.iter().any(|d| file.contains(d))
+}
+
+/// Whether a frame is code of the program itself, with a line to show.
+pub fn is_program_frame(frame: &InlineFrame) -> bool {
+    frame.line > 0 && !is_wrapper(&frame.function) && !is_library_source(&frame.file)
+}
+
+/// `file.c:123 (function)`.
+pub fn line_label(frame: &InlineFrame) -> String {
+    let file = frame.file.rsplit('/').next().unwrap_or(&frame.file);
+    match frame.function.as_str() {
+        "" => format!("{file}:{}", frame.line),
+        function => format!("{file}:{} ({function})", frame.line),
+    }
+}
+
+/// `libfoo.so+0x1234 (nearest_symbol)`.
+pub fn offset_label(file: &Path, vaddr: u64, symbol: Option<&str>) -> String {
+    let module = file.file_name().map(|n| n.to_string_lossy());
+    let module = module.unwrap_or_else(|| file.to_string_lossy());
+    match symbol {
+        Some(symbol) => format!("{module}+{vaddr:#x} ({symbol})"),
+        None => format!("{module}+{vaddr:#x}"),
+    }
+}

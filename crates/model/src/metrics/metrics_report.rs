@@ -1,0 +1,392 @@
+//! Every metric of one profile, put together. Serialised as it stands by `stat --json`:
+//! the names of its fields are the documented names.
+use super::communication::{communication_metrics, percent_imbalance, CommunicationMetrics};
+use super::exclusivity::{exclusivity, ExclusivityMetrics};
+use super::node_assignment::best_and_worst_assignment;
+use super::page_access::{first_toucher_of_pages, PageAccessTable, PageId, PageSize};
+use super::phase_detection::{communication_phases, DIFF_MIN, WINDOW};
+use super::placement_accuracy::{
+    accuracy_of, page_migrations, PageMigrationTimeline, PlacementAccuracy,
+};
+use super::structures::{
+    hot_lines, pages_of_objects, structure_metrics, HotLine, PageContext, StructureMetrics,
+};
+use super::verdict::{mapping_verdict, MappingVerdict, VerdictInput};
+use hither_profile::{CommMatrix, NodeIx, Profile, RunEnd, ThreadIx};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What the metrics are computed for.
+#[derive(Clone, Debug, Serialize)]
+pub struct MetricsSetup {
+    /// NUMA nodes N.
+    pub nodes: usize,
+    /// Where N comes from, for people.
+    pub nodes_from: String,
+    /// Sum of all caches; 0 when unknown.
+    pub cache_bytes: u64,
+    /// Size of the pages that are counted.
+    pub page_size: PageSize,
+}
+
+/// What ran, and how much it did.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunSummary {
+    /// Command line.
+    pub command: Vec<String>,
+    /// Duration under the tracer, s.
+    pub seconds: f64,
+    /// Threads that ran.
+    pub threads: usize,
+    /// Threads that accessed memory.
+    pub active_threads: usize,
+    /// Processes that ran.
+    pub processes: usize,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Reads of memory.
+    pub reads: u64,
+    /// Writes to memory.
+    pub writes: u64,
+    /// Pages used times their size, bytes.
+    pub footprint: u64,
+    /// How the program ended.
+    pub end: RunEnd,
+    /// Relative standard error of totals when sampled, else 0.
+    pub sampling_error: f64,
+    /// What is counted are page faults, seen while it ran at its own speed.
+    pub online: bool,
+}
+
+impl RunSummary {
+    /// Reads and writes.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.reads + self.writes
+    }
+}
+
+/// One thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct ThreadMetrics {
+    /// Its name, as the kernel has it.
+    pub name: String,
+    /// Its process, a row of the profile.
+    pub process: u32,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Reads of memory.
+    pub reads: u64,
+    /// Writes to memory.
+    pub writes: u64,
+    /// Node of the thread where E_app is highest.
+    pub node: NodeIx,
+}
+
+/// A communication phase: slices `first..end`.
+#[derive(Clone, Debug, Serialize)]
+pub struct CommunicationPhase {
+    /// First slice.
+    pub first: usize,
+    /// Slice after the last.
+    pub end: usize,
+    /// Start, s since the start of the run.
+    pub start_seconds: f64,
+    /// Duration, s.
+    pub seconds: f64,
+    /// Reads and writes in it.
+    pub accesses: u64,
+    /// H, C_H and A of the phase (OPT eqs. 1 and 2).
+    pub communication: CommunicationMetrics,
+    /// Its communication matrix.
+    pub matrix: UpperTriangle,
+}
+
+/// Page usage at the page size chosen.
+#[derive(Clone, Debug, Serialize)]
+pub struct PageReport {
+    /// Pages used.
+    pub pages: usize,
+    /// With the threads where E_app is highest.
+    pub best: ExclusivityMetrics,
+    /// With the threads where E_app is lowest.
+    pub worst: ExclusivityMetrics,
+    /// Of first touch, threads at their best.
+    pub first_touch: Option<PlacementAccuracy>,
+    /// E_app and moves of pages over time.
+    pub timeline: PageMigrationTimeline,
+}
+
+/// The cells i < j of a matrix that are not zero: (i, j, events).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct UpperTriangle(pub Vec<(u32, u32, u64)>);
+
+impl UpperTriangle {
+    /// The cells of a matrix that are not zero.
+    #[must_use]
+    pub fn from_matrix(matrix: &CommMatrix) -> Self {
+        let t = matrix.threads();
+        let pairs = (0..t).flat_map(|i| (i + 1..t).map(move |j| (i, j)));
+        let cells = pairs.map(|(i, j)| (i as u32, j as u32, matrix.get(i, j)));
+        UpperTriangle(cells.filter(|c| c.2 > 0).collect())
+    }
+}
+
+/// One slice of the run.
+#[derive(Clone, Debug, Serialize)]
+pub struct SliceMetrics {
+    /// Its number, from 0.
+    pub slice: usize,
+    /// Start, s since the start of the run.
+    pub start_seconds: f64,
+    /// Whether accesses were counted in it: with `--sample`, not in every one.
+    pub traced: bool,
+    /// Threads that ran in it.
+    pub threads: u32,
+    /// Reads and writes in it.
+    pub accesses: u64,
+    /// C_A of the slice: communication events per cell of the matrix.
+    pub amount: f64,
+    /// C_H of the slice.
+    pub heterogeneity: f64,
+    /// Set on the first slice of each page slice.
+    pub exclusivity: Option<f64>,
+    /// Pages that move to another best node; set with the exclusivity.
+    pub migrations: Option<u64>,
+    /// pthread barriers, OpenMP barriers, OpenMP parallel regions, MPI barriers.
+    pub sync: [u64; 4],
+}
+
+/// Everything `hither stat` knows of a profile.
+#[derive(Clone, Debug, Serialize)]
+pub struct MetricsReport {
+    /// What ran.
+    pub run: RunSummary,
+    /// What it is judged for.
+    pub setup: MetricsSetup,
+    /// Is it worth placing?
+    pub verdict: MappingVerdict,
+    /// H, C_H and A of the whole run (OPT eqs. 1 and 2).
+    pub communication: CommunicationMetrics,
+    /// Imbalance of instructions per thread in per cent.
+    pub load_balance: f64,
+    /// `None` when no page use was recorded.
+    pub pages: Option<PageReport>,
+    /// Communication of the whole run.
+    pub matrix: UpperTriangle,
+    /// Phases of communication (OPT eq. 4).
+    pub phases: Vec<CommunicationPhase>,
+    /// The run is shorter than two windows: phases could not be told apart.
+    pub too_short_for_phases: bool,
+    /// The run slice by slice.
+    pub slices: Vec<SliceMetrics>,
+    /// All threads, in order of creation.
+    pub threads: Vec<ThreadMetrics>,
+    /// Data structures with accesses, most first.
+    pub structures: Vec<StructureMetrics>,
+    /// Source lines with accesses, most first.
+    pub lines: Vec<HotLine>,
+    /// What could not be seen, a sentence each.
+    pub limits: Vec<String>,
+}
+
+/// A report and the tables that it was computed from, for who looks closer.
+pub struct ProfileAnalysis {
+    /// What `hither stat` prints.
+    pub report: MetricsReport,
+    /// Pages of the size that the setup names.
+    pub table: Arc<PageAccessTable>,
+    /// Who touched each of them first.
+    pub touchers: HashMap<PageId, ThreadIx>,
+    /// Positions in the table of each object's pages, each once; by row of the object.
+    pub pages_of_object: HashMap<usize, Vec<usize>>,
+}
+
+impl MetricsReport {
+    /// Computes every metric.
+    #[must_use]
+    pub fn from_profile(profile: &Profile, setup: MetricsSetup) -> Self {
+        ProfileAnalysis::from_profile(profile, setup).report
+    }
+}
+
+impl ProfileAnalysis {
+    /// Computes every metric.
+    #[must_use]
+    pub fn from_profile(profile: &Profile, setup: MetricsSetup) -> Self {
+        let table = PageAccessTable::from_rows(&profile.pages, &profile.regions, setup.page_size);
+        ProfileAnalysis::with_page_table(profile, setup, Arc::new(table))
+    }
+
+    /// The same where the table of the setup's pages is there already.
+    #[must_use]
+    pub fn with_page_table(
+        profile: &Profile,
+        setup: MetricsSetup,
+        table: Arc<PageAccessTable>,
+    ) -> Self {
+        let touchers =
+            first_toucher_of_pages(&profile.first_touch, &profile.regions, setup.page_size);
+        let threads = profile.threads.len();
+        let (best, worst) = best_and_worst_assignment(&table, threads, setup.nodes);
+        let run = run_summary(profile, table.len() as u64 * setup.page_size.bytes());
+        let matrix = profile.matrix();
+        let communication = communication_metrics(&matrix, run.seconds, run.accesses());
+        let pages = page_report(profile, &setup, &table, &touchers, (&best, &worst));
+        let verdict = mapping_verdict(&VerdictInput {
+            threads: run.active_threads,
+            communication,
+            footprint: run.footprint,
+            pages: table.len(),
+            nodes: setup.nodes,
+            cache_bytes: setup.cache_bytes,
+            best: pages.as_ref().map(|p| &p.best),
+            worst: pages.as_ref().map(|p| &p.worst),
+            first_touch: pages.as_ref().and_then(|p| p.first_touch.as_ref()),
+            sampling_error: run.sampling_error,
+            online: run.online,
+        });
+        let view = PageContext {
+            size: setup.page_size,
+            table: &table,
+            touchers: &touchers,
+            nodes: setup.nodes,
+            node_of: &best,
+        };
+        let pages_of_object = pages_of_objects(profile, &view);
+        let traced = profile.slices.iter().filter(|s| s.traced).count();
+        let report = MetricsReport {
+            verdict,
+            communication,
+            load_balance: percent_imbalance(profile.threads.iter().map(|t| t.instructions)),
+            matrix: UpperTriangle::from_matrix(&matrix),
+            phases: phase_rows(profile),
+            too_short_for_phases: traced < 2 * WINDOW,
+            slices: slice_rows(profile, pages.as_ref()),
+            threads: thread_rows(profile, &best),
+            structures: structure_metrics(profile, &view, &pages_of_object),
+            lines: hot_lines(profile),
+            limits: profile.meta.limits.clone(),
+            pages,
+            run,
+            setup,
+        };
+        ProfileAnalysis {
+            report,
+            table,
+            touchers,
+            pages_of_object,
+        }
+    }
+}
+
+fn run_summary(profile: &Profile, footprint: u64) -> RunSummary {
+    let threads = &profile.threads;
+    RunSummary {
+        command: profile.meta.command.clone(),
+        seconds: nanos_to_seconds(profile.meta.duration),
+        threads: threads.len(),
+        active_threads: threads.iter().filter(|t| t.accesses() > 0).count(),
+        processes: profile.meta.processes.len(),
+        instructions: threads.iter().map(|t| t.instructions).sum(),
+        reads: threads.iter().map(|t| t.reads).sum(),
+        writes: threads.iter().map(|t| t.writes).sum(),
+        footprint,
+        end: profile.meta.end.clone(),
+        sampling_error: profile.meta.sampling_error,
+        online: profile.meta.is_online(),
+    }
+}
+
+fn page_report(
+    profile: &Profile,
+    setup: &MetricsSetup,
+    table: &PageAccessTable,
+    touchers: &HashMap<PageId, ThreadIx>,
+    (best, worst): (&[NodeIx], &[NodeIx]),
+) -> Option<PageReport> {
+    let place = |id| touchers.get(&id).map(|t: &ThreadIx| best[t.at()]);
+    Some(PageReport {
+        pages: table.len(),
+        best: exclusivity(table, setup.nodes, best)?,
+        worst: exclusivity(table, setup.nodes, worst)?,
+        first_touch: accuracy_of(table, 0..table.len(), setup.nodes, best, place),
+        timeline: page_migrations(
+            profile,
+            (table, setup.page_size),
+            setup.nodes,
+            best,
+            touchers,
+        ),
+    })
+}
+
+fn phase_rows(profile: &Profile) -> Vec<CommunicationPhase> {
+    let rows = communication_phases(&profile.slices, WINDOW, DIFF_MIN);
+    rows.into_iter()
+        .map(|range| {
+            let mut matrix = CommMatrix::new(profile.threads.len());
+            for c in profile
+                .comm
+                .iter()
+                .filter(|c| range.contains(&c.slice.at()))
+            {
+                matrix.add(c.i.at(), c.j.at(), c.events);
+            }
+            let slices = &profile.slices[range.clone()];
+            let length = slices.iter().map(|s| s.length).sum();
+            let accesses = slices.iter().map(|s| s.accesses).sum();
+            CommunicationPhase {
+                first: range.start,
+                end: range.end,
+                start_seconds: nanos_to_seconds(slices.first().map_or(0, |s| s.start)),
+                seconds: nanos_to_seconds(length),
+                accesses,
+                communication: communication_metrics(&matrix, nanos_to_seconds(length), accesses),
+                matrix: UpperTriangle::from_matrix(&matrix),
+            }
+        })
+        .collect()
+}
+
+fn slice_rows(profile: &Profile, pages: Option<&PageReport>) -> Vec<SliceMetrics> {
+    let timed = profile.meta.page_slices > 0;
+    let page_slices: HashMap<usize, _> = pages
+        .filter(|_| timed)
+        .into_iter()
+        .flat_map(|p| p.timeline.slices.iter().map(|s| (s.first.at(), s)))
+        .collect();
+    let rows = profile.slices.iter().enumerate();
+    rows.map(|(slice, s)| SliceMetrics {
+        slice,
+        start_seconds: nanos_to_seconds(s.start),
+        traced: s.traced,
+        threads: s.threads,
+        accesses: s.accesses,
+        amount: s.amount,
+        heterogeneity: s.heterogeneity,
+        exclusivity: page_slices.get(&slice).map(|p| p.exclusivity),
+        migrations: page_slices.get(&slice).map(|p| p.migrations),
+        sync: s.sync,
+    })
+    .collect()
+}
+
+fn thread_rows(profile: &Profile, best: &[NodeIx]) -> Vec<ThreadMetrics> {
+    let rows = profile.threads.iter().zip(best);
+    rows.map(|(t, &node)| ThreadMetrics {
+        name: t.name.clone(),
+        process: t.process.0,
+        instructions: t.instructions,
+        reads: t.reads,
+        writes: t.writes,
+        node,
+    })
+    .collect()
+}
+
+fn nanos_to_seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}

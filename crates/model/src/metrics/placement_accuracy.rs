@@ -1,0 +1,141 @@
+//! How right the placement of pages is: accuracy (OPT eq. 8 and 9) of first touch, and the
+//! pages that would have to move as the run goes on (OPT 5.1.5, 5.2.2).
+use super::exclusivity::accesses_per_node;
+use super::page_access::{PageAccessTable, PageId, PageSize};
+use hither_profile::{NodeIx, PageUse, Profile, SliceIx, ThreadIx};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// Accuracy of a placement of pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PlacementAccuracy {
+    /// Mean of Acc_page (OPT eq. 8) over pages.
+    pub page: f64,
+    /// Acc_app (OPT eq. 9): the same, weighted with accesses.
+    pub app: f64,
+    /// Share of all accesses that this placement makes local: what Acc_app stands for.
+    pub local: f64,
+    /// Pages whose place is known; only these count.
+    pub pages: u64,
+}
+
+/// Accuracy over the pages named by `pages`. A page that several nodes use most counts as
+/// right on any of them: moving it would gain nothing.
+pub fn accuracy_of(
+    table: &PageAccessTable,
+    pages: impl Iterator<Item = usize>,
+    nodes: usize,
+    node_of: &[NodeIx],
+    place: impl Fn(PageId) -> Option<NodeIx>,
+) -> Option<PlacementAccuracy> {
+    let mut per_node = vec![0; nodes];
+    let (mut known, mut right) = (0u64, 0u64);
+    let (mut all, mut right_accesses, mut local) = (0.0, 0.0, 0.0);
+    for page in pages {
+        let Some(node) = place(table.id(page)) else {
+            continue;
+        };
+        accesses_per_node(table.uses(page), node_of, &mut per_node);
+        let accesses = per_node.iter().sum::<u64>() as f64;
+        known += 1;
+        all += accesses;
+        local += per_node[node.at()] as f64;
+        if Some(&per_node[node.at()]) == per_node.iter().max() {
+            right += 1;
+            right_accesses += accesses;
+        }
+    }
+    (known > 0).then(|| PlacementAccuracy {
+        page: right as f64 / known as f64,
+        app: right_accesses / all,
+        local: local / all,
+        pages: known,
+    })
+}
+
+/// The pages in one page slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PageSlice {
+    /// First slice of the profile that it covers.
+    pub first: SliceIx,
+    /// Accesses counted in it.
+    pub accesses: u64,
+    /// E_app (OPT eq. 6) of the slice.
+    pub exclusivity: f64,
+    /// Pages whose best node is another than where they are: they move.
+    pub migrations: u64,
+}
+
+/// The pages over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PageMigrationTimeline {
+    /// In order of time.
+    pub slices: Vec<PageSlice>,
+    /// Moves of pages to their best node in all.
+    pub migrations: u64,
+    /// Pages that moved once.
+    pub moved_once: u64,
+    /// Pages that moved more than once.
+    pub moved_more: u64,
+}
+
+/// Follows every page: it starts where its first toucher runs (first touch) and moves in
+/// each page slice to the node that uses it most, threads staying where they are. `whole` is
+/// the table of the whole run.
+#[must_use]
+pub fn page_migrations(
+    profile: &Profile,
+    whole: (&PageAccessTable, PageSize),
+    nodes: usize,
+    node_of: &[NodeIx],
+    touchers: &HashMap<PageId, ThreadIx>,
+) -> PageMigrationTimeline {
+    let (whole, size) = whole;
+    let mut by_slice: BTreeMap<SliceIx, Vec<&PageUse>> = BTreeMap::new();
+    for row in &profile.pages {
+        by_slice.entry(row.slice).or_default().push(row);
+    }
+    let alone = by_slice.len() == 1;
+    let mut out = PageMigrationTimeline::default();
+    let mut place: HashMap<PageId, (NodeIx, u32)> = touchers
+        .iter()
+        .map(|(id, t)| (*id, (node_of[t.at()], 0)))
+        .collect();
+    let mut per_node = vec![0; nodes];
+    for (first, rows) in by_slice {
+        let made;
+        let table = if alone {
+            whole
+        } else {
+            made = PageAccessTable::from_rows(rows.iter().copied(), &profile.regions, size);
+            &made
+        };
+        let mut slice = PageSlice {
+            first,
+            ..PageSlice::default()
+        };
+        let mut most = 0.0;
+        for page in 0..table.len() {
+            accesses_per_node(table.uses(page), node_of, &mut per_node);
+            let max = per_node.iter().copied().max().unwrap_or(0);
+            let best = per_node.iter().position(|&c| c == max).unwrap_or(0);
+            most += max as f64;
+            slice.accesses = slice.accesses.saturating_add(per_node.iter().sum());
+            let now = place
+                .entry(table.id(page))
+                .or_insert((NodeIx(best as u32), 0));
+            if per_node[now.0.at()] < max {
+                *now = (NodeIx(best as u32), now.1 + 1);
+                slice.migrations += 1;
+            }
+        }
+        if slice.accesses > 0 {
+            slice.exclusivity = most / slice.accesses as f64;
+        }
+        out.migrations += slice.migrations;
+        out.slices.push(slice);
+    }
+    out.moved_once = place.values().filter(|p| p.1 == 1).count() as u64;
+    out.moved_more = place.values().filter(|p| p.1 > 1).count() as u64;
+    out
+}

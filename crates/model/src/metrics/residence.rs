@@ -1,0 +1,156 @@
+//! Where threads run and pages lie, by which accesses are local or remote: as a placement
+//! says, else each thread where E_app is highest and each page where it was touched first.
+use super::metrics_report::ProfileAnalysis;
+use super::page_access::{PageAccessTable, PageId, ThreadPageAccesses};
+use hither_profile::{NodeIx, Placement, Profile};
+use std::collections::HashMap;
+
+/// Threads and pages on nodes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeResidence {
+    /// NUMA nodes of the machine, N.
+    pub nodes: usize,
+    /// By thread.
+    pub threads: Vec<NodeIx>,
+    pages: HashMap<PageId, NodeIx>,
+    /// It is a placement's; else it is what first touch makes of the best assignment of threads.
+    pub from_placement: bool,
+}
+
+impl NodeResidence {
+    /// Pages by first touch, threads at their best.
+    #[must_use]
+    pub fn from_first_touch(analysis: &ProfileAnalysis) -> Self {
+        let threads: Vec<NodeIx> = analysis.report.threads.iter().map(|t| t.node).collect();
+        NodeResidence {
+            nodes: analysis.report.setup.nodes,
+            pages: first_touch_nodes(analysis, &threads),
+            threads,
+            from_placement: false,
+        }
+    }
+
+    /// As a placement has it: threads and pages where the first phase that names them puts
+    /// them. Those that it leaves to the system are where first touch has them, and so are
+    /// pages of regions that the profile does not have.
+    #[must_use]
+    pub fn from_placement(
+        analysis: &ProfileAnalysis,
+        profile: &Profile,
+        placement: &Placement,
+    ) -> Self {
+        let mut threads: Vec<NodeIx> = analysis.report.threads.iter().map(|t| t.node).collect();
+        // From the last phase to the first, so that the first has the last word.
+        for place in placement.phases.iter().rev().flat_map(|p| &p.threads) {
+            if let Some(node) = threads.get_mut(place.thread().at()) {
+                *node = place.node();
+            }
+        }
+        let mut pages = first_touch_nodes(analysis, &threads);
+        let regions = placement.regions_in(profile);
+        for places in placement.phases.iter().rev().flat_map(|p| &p.pages) {
+            let Some(Some(region)) = regions.get(places.region as usize) else {
+                continue;
+            };
+            for run in places.runs.iter().filter(|run| run.pages() > 0) {
+                let last = run.first().saturating_add(run.pages() - 1);
+                for page in analysis.table.page_range(*region, run.first(), last) {
+                    pages.insert(analysis.table.id(page), run.node());
+                }
+            }
+        }
+        NodeResidence {
+            nodes: (analysis.report.setup.nodes).max(placement.machine.nodes.len()),
+            threads,
+            pages,
+            from_placement: true,
+        }
+    }
+
+    /// The node of a page, where it is known.
+    #[must_use]
+    pub fn node_of_page(&self, id: PageId) -> Option<NodeIx> {
+        self.pages.get(&id).copied()
+    }
+
+    /// The node that a use of a page comes from.
+    #[must_use]
+    pub fn node_of_use(&self, u: &ThreadPageAccesses) -> NodeIx {
+        self.threads[u.thread.at()]
+    }
+
+    /// The share of accesses that go to another node's memory, of those to pages whose place
+    /// is known; `None` without any.
+    #[must_use]
+    pub fn remote_share(&self, table: &PageAccessTable) -> Option<f64> {
+        self.traffic(table).remote_share()
+    }
+
+    /// Who accesses whose memory.
+    #[must_use]
+    pub fn traffic(&self, table: &PageAccessTable) -> NodeTraffic {
+        let mut traffic = NodeTraffic {
+            nodes: self.nodes,
+            cells: vec![0; self.nodes * self.nodes],
+        };
+        for page in 0..table.len() {
+            let Some(home) = self.node_of_page(table.id(page)) else {
+                continue;
+            };
+            for u in table.uses(page) {
+                let cell = &mut traffic.cells[self.node_of_use(u).at() * self.nodes + home.at()];
+                *cell = cell.saturating_add(u.accesses);
+            }
+        }
+        traffic
+    }
+}
+
+/// Accesses by the node they come from and the node whose memory serves them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeTraffic {
+    nodes: usize,
+    cells: Vec<u64>,
+}
+
+impl NodeTraffic {
+    /// Accesses from threads on node `from` to pages on node `to`.
+    #[must_use]
+    pub fn between(&self, from: NodeIx, to: NodeIx) -> u64 {
+        self.cells[from.at() * self.nodes + to.at()]
+    }
+
+    /// All accesses.
+    #[must_use]
+    pub fn total_accesses(&self) -> u64 {
+        self.cells.iter().fold(0, |sum, &c| sum.saturating_add(c))
+    }
+
+    /// Accesses by threads of a node, to whatever memory.
+    #[must_use]
+    pub fn made_by(&self, by: NodeIx) -> u64 {
+        let row = &self.cells[by.at() * self.nodes..][..self.nodes];
+        row.iter().fold(0, |sum, &c| sum.saturating_add(c))
+    }
+
+    /// Accesses that the memory of a node serves, from wherever.
+    #[must_use]
+    pub fn served_by(&self, by: NodeIx) -> u64 {
+        let from = (0..self.nodes).map(|n| self.between(NodeIx(n as u32), by));
+        from.fold(0, u64::saturating_add)
+    }
+
+    /// The share of accesses to another node's memory; `None` without accesses.
+    #[must_use]
+    pub fn remote_share(&self) -> Option<f64> {
+        let own = |n| self.between(NodeIx(n as u32), NodeIx(n as u32));
+        let local = (0..self.nodes).map(own).fold(0, u64::saturating_add);
+        let all = self.total_accesses();
+        (all > 0).then(|| 1.0 - local as f64 / all as f64)
+    }
+}
+
+fn first_touch_nodes(analysis: &ProfileAnalysis, threads: &[NodeIx]) -> HashMap<PageId, NodeIx> {
+    let touched = analysis.touchers.iter();
+    touched.map(|(id, t)| (*id, threads[t.at()])).collect()
+}

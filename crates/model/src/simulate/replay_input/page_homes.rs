@@ -1,0 +1,116 @@
+//! On which node each page lies: where the placement has it, else by a rule.
+use super::replay_plan::ReplayPlan;
+use super::replay_space::WindowLayout;
+use hither_profile::{Nanos, PageNo, Profile, RegionIx, ThreadIx, PAGE_SIZE};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Where pages are of which the placement says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageHomeRule {
+    /// On the node of the thread that touched them first when the program was traced, as far as
+    /// the profile knows; else as in [`PageHomeRule::Replay`].
+    #[default]
+    FirstTouch,
+    /// On the node of the thread that touches them first in the simulation.
+    Replay,
+    /// In turn over the nodes, by page number.
+    Interleave,
+}
+
+impl PageHomeRule {
+    /// As `--pages` takes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PageHomeRule::FirstTouch => "first-touch",
+            PageHomeRule::Replay => "replay",
+            PageHomeRule::Interleave => "interleave",
+        }
+    }
+}
+
+/// Who touched a page first, and when.
+pub type FirstTouches = HashMap<(RegionIx, PageNo), (ThreadIx, Nanos)>;
+
+/// The first touches that a profile has recorded.
+#[must_use]
+pub fn first_touches(profile: &Profile) -> FirstTouches {
+    let when = |row: &hither_profile::PageFirstTouch| {
+        let slice = profile.slices.get(row.slice.at());
+        slice.map_or(0, |slice| slice.start)
+    };
+    // Of several rows of a page the table's first wins.
+    let rows = profile.first_touch.iter().rev();
+    rows.map(|row| ((row.region, row.page), (row.thread, when(row))))
+        .collect()
+}
+
+/// What homes follow from.
+#[derive(Clone, Copy)]
+pub struct PageHomeInput<'a> {
+    /// Where the placement puts threads and pages.
+    pub plan: &'a ReplayPlan,
+    /// The first touches of the traced run.
+    pub touches: &'a FirstTouches,
+    /// Where pages go that the plan does not place.
+    pub rule: PageHomeRule,
+    /// The home node of each unit.
+    pub unit_nodes: &'a [u32],
+    /// Nodes that take pages in turn.
+    pub nodes: &'a [u32],
+}
+
+/// Nodes of pages while a stage of the plan and a window's layout last.
+pub struct PageHomes<'a> {
+    ground: PageHomeInput<'a>,
+    layout: &'a WindowLayout,
+    stage: usize,
+    /// Answers given, by page.
+    given: RefCell<HashMap<u64, Option<u32>>>,
+}
+
+impl<'a> PageHomes<'a> {
+    /// For one stage of the plan and the layout of one window.
+    #[must_use]
+    pub fn new(ground: PageHomeInput<'a>, layout: &'a WindowLayout, stage: usize) -> Self {
+        PageHomes {
+            ground,
+            layout,
+            stage,
+            given: RefCell::default(),
+        }
+    }
+
+    /// The node that holds an address.
+    #[must_use]
+    pub fn node_of(&self, address: u64) -> Option<u32> {
+        let page = address / PAGE_SIZE;
+        let mut given = self.given.borrow_mut();
+        *given.entry(page).or_insert_with(|| self.find_node(page))
+    }
+
+    fn find_node(&self, page: u64) -> Option<u32> {
+        let ground = &self.ground;
+        let known = self.layout.region_of_page(page);
+        let stages = ground.plan.stages.iter().take(self.stage + 1).rev();
+        let placed = known.and_then(|(region, number)| {
+            let mut nodes = stages.filter_map(|stage| stage.pages.node(region, number));
+            nodes.next()
+        });
+        placed.or_else(|| match ground.rule {
+            PageHomeRule::Replay => None,
+            PageHomeRule::Interleave => {
+                let turn = page % ground.nodes.len().max(1) as u64;
+                ground.nodes.get(turn as usize).copied()
+            }
+            PageHomeRule::FirstTouch => {
+                let (region, number) = known?;
+                let number = PageNo(u32::try_from(number).ok()?);
+                let (thread, time) = ground.touches.get(&(region, number))?;
+                let unit = ground.plan.unit_at(*thread, *time)?;
+                ground.unit_nodes.get(unit as usize).copied()
+            }
+        })
+    }
+}
