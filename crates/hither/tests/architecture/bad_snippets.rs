@@ -70,7 +70,7 @@ fn layering() {
         ),
         (
             APP,
-            "use crate::{place, report, trace}; use hither_model::{map, simulate};",
+            "use crate::{auto, report, run, trace}; use hither_model::{map, simulate};",
             0,
         ),
         (APP, "use crate::cli::style;", 1),
