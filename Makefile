@@ -18,7 +18,8 @@ C_FILES := $(wildcard tracer/*.h tracer/*/*.[ch] crates/hither/tests/field/*.c* 
 	workloads/*.[ch] workloads/*.cpp bench/*/*.[ch])
 
 HITHER := target/release/hither
-DEMO_PROGRAM := target/workloads/ondes
+DEMO_PROGRAM := target/workloads/ondes 160 40
+DEMO_MACHINE := xeon-x7550x4
 DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
@@ -88,11 +89,13 @@ build: build-packages toolchain
 programs: build-packages
 	$(MAKE) --no-print-directory -C workloads
 
+# The commands of docs/first-session.md.
 demo: build programs
 	rm -rf $(DEMO_PROFILE)
 	OMP_NUM_THREADS=4 $(HITHER) trace -o $(DEMO_PROFILE) -- $(DEMO_PROGRAM)
-	$(HITHER) stat $(DEMO_PROFILE)
-	$(HITHER) map $(DEMO_PROFILE) --topology xeon-x7550x4 --explain -o $(DEMO_PLACEMENT)
+	$(HITHER) stat --topology $(DEMO_MACHINE) $(DEMO_PROFILE)
+	$(HITHER) report --text --topology $(DEMO_MACHINE) $(DEMO_PROFILE)
+	$(HITHER) map --topology $(DEMO_MACHINE) --explain -o $(DEMO_PLACEMENT) $(DEMO_PROFILE)
 
 # --- checking; the development profile keeps overflow checks on
 

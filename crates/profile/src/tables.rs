@@ -67,7 +67,7 @@ pub struct PairComm {
 /// Accesses of one thread to one page in one page slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PageUse {
-    /// First slice of the page slice, see [`crate::Meta::page_slices`].
+    /// First slice of the page slice, see [`crate::ProfileMeta::page_slices`].
     pub slice: SliceIx,
     pub region: RegionIx,
     pub page: PageNo,

@@ -134,7 +134,7 @@ pub const AGENT_UFFD_FEATURES: u64 = 0x1_004e;
 /// the device.
 ///
 /// # Errors
-/// As [`enable`], or EPERM where neither way is open to us.
+/// As [`enable_uffd_features`], or EPERM where neither way is open to us.
 pub fn can_enable_uffd_features(features: u64) -> io::Result<()> {
     // SAFETY: takes numbers only.
     let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
@@ -160,7 +160,7 @@ pub fn can_enable_uffd_features(features: u64) -> io::Result<()> {
 /// _IO(0xAA, 0)
 const USERFAULTFD_IOC_NEW: libc::c_ulong = 0xAA00;
 
-/// Whether [`descriptor`] is there.
+/// Whether [`copy_descriptor`] is there.
 ///
 /// # Errors
 /// EINVAL before Linux 6.9.

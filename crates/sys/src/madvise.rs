@@ -16,7 +16,7 @@ pub const MAX_RANGES: usize = 1024;
 /// ESRCH, ENOSYS before Linux 5.10.
 ///
 /// # Panics
-/// With more than [`RANGES`] ranges.
+/// With more than [`MAX_RANGES`] ranges.
 pub fn page_out(pidfd: BorrowedFd, ranges: &[(u64, u64)]) -> io::Result<u64> {
     assert!(ranges.len() <= MAX_RANGES, "too many ranges for one call");
     let ranges: Vec<libc::iovec> = ranges

@@ -67,7 +67,7 @@ pub fn reap_children() {
     }
 }
 
-/// The limit on file sizes as [`withstand_file_limit`] found it: soft, hard.
+/// The limit on file sizes as [`lift_file_size_limit`] found it: soft, hard.
 static FILE_LIMIT: OnceLock<(u64, u64)> = OnceLock::new();
 static SIGXFSZ_IGNORED: AtomicBool = AtomicBool::new(false);
 

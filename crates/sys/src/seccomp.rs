@@ -177,7 +177,7 @@ pub fn build_filter(wanted: FilteredCalls) -> Vec<SockFilter> {
     ];
     for (number, test) in calls {
         let number = u32::try_from(number).unwrap_or(u32::MAX);
-        // Past the test and the `pass` that ends it.
+        // Past the test and the `ret_allow` that ends it.
         let skip = u8::try_from(test.len() + 1).unwrap_or(u8::MAX);
         program.push(jump(JMP_JEQ_K, number, 0, skip));
         program.extend(test);

@@ -394,7 +394,7 @@ mod tests {
         Segment::create(&config(8)).unwrap()
     }
 
-    /// A cache of 2^18 entries has more groups than `Thread::used` has bits: the tracer
+    /// A cache of 2^18 entries has more groups than `SegmentThread::used` has bits: the tracer
     /// would write past it. One below 2^8 has less than the group that the tracer empties.
     #[test]
     fn a_cache_that_the_tracer_cannot_keep_book_of_is_refused() {

@@ -53,7 +53,7 @@ pub fn register_range(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Re
 ///
 /// # Errors
 /// ENOENT where it is not watched, EAGAIN while the process changes its mappings, ESRCH as
-/// [`watch`].
+/// [`register_range`].
 pub fn write_protect(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Result<()> {
     let mut protect = UffdioWriteprotect {
         start,

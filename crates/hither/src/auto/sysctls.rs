@@ -4,8 +4,8 @@
 //! The values from before are kept in a file (the state) as long as anybody needs the
 //! changed ones: a line of JSON each, appended before the first change, so that what is
 //! there stays readable whenever a writer is killed. Two bytes of it are locked (they need
-//! not exist): who reads or writes the state holds `TURN` for that moment, and who needs the
-//! changed values shares `USE` all the time, through its guardian (see `guardian.rs`), which
+//! not exist): who reads or writes the state holds `STATE_LOCK` for that moment, and who needs the
+//! changed values shares `USE_LOCK` all the time, through its guardian (see `restore_helper.rs`), which
 //! outlives it. Who is last puts the values back and empties the file. If even the guardian
 //! was killed, the next hither that looks does so.
 use std::fs::{self, File, OpenOptions};
@@ -66,7 +66,7 @@ impl SysctlOverrides {
         &self.state
     }
 
-    /// Makes settings until [`SysctlOverrides::let_go`]. Those that cannot be made are returned.
+    /// Makes settings until [`SysctlOverrides::restore_if_last`]. Those that cannot be made are returned.
     ///
     /// # Errors
     /// When the state cannot be locked, read or written; then nothing was changed.

@@ -129,7 +129,7 @@ impl ThreadTable {
         Some(self.threads.entry(tid).insert_entry(thread).into_mut())
     }
 
-    /// A thread is gone. Its row, to be cleared; its number is free after [`ThreadTable::reuse`].
+    /// A thread is gone. Its row, to be cleared; its number is free after [`ThreadTable::release_rows`].
     pub fn thread_ended(&mut self, tid: Tid) -> Option<SharerId> {
         let thread = self.threads.remove(&tid)?;
         self.by_member[thread.member.at()] = None;

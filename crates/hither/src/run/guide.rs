@@ -81,7 +81,7 @@ pub trait PlacementGuide {
     fn process_forked(&mut self, creator: Tid, pid: Pid, shares: bool) -> InitialPlacement;
     /// Process `pid` runs another program now; `tid` called exec, and is `pid` from here on.
     fn process_execed(&mut self, pid: Pid, tid: Tid, image: &ExecImage) -> InitialPlacement;
-    /// A thread is ending. What [`PlacementGuide::found`] tells of its process is to be asked before
+    /// A thread is ending. What [`PlacementGuide::recognised_regions`] tells of its process is to be asked before
     /// its last thread ends.
     fn thread_ended(&mut self, tid: Tid);
     /// mmap and shmat.

@@ -13,7 +13,7 @@
 //! while a daemon does.
 //!
 //! Who decides and who acts are apart: a [`PlacementGuide`] is told what the program does and
-//! answers with processing units and [`guide::Bind`]s; it makes no system call.
+//! answers with processing units and [`guide::PageBind`]s; it makes no system call.
 mod exec_image;
 mod followed_threads;
 mod follower;

@@ -1,5 +1,5 @@
 //! The rank that leads splits into two: hither proper, which mpirun knows and which is
-//! the parent of the rank's program, and the collector. See [`super::join`].
+//! the parent of the rank's program, and the collector. See [`super::rank_join`].
 //!
 //! They talk through a pair of sockets, a line each: the collector tells the path of the
 //! segment, hither the program's process id and, later, how it ended.

@@ -6,7 +6,7 @@
 //!   pages    ^ start        ^ 10 s later       ^ ...
 //! ```
 //! Where the phases are is found elsewhere; here is decided which of them get a placement of
-//! their own, and in `pages` which pages move when.
+//! their own, and in `page_plan` which pages move when.
 mod page_plan;
 
 pub use page_plan::{plan_pages, PagePlan, PageStep};

@@ -135,7 +135,7 @@ impl PageAccessTable {
         }
     }
 
-    /// A table of 4 KiB pages as one of larger pages, the same as [`PageAccessTable::build`] makes
+    /// A table of 4 KiB pages as one of larger pages, the same as [`PageAccessTable::from_rows`] makes
     /// of the rows.
     #[must_use]
     pub fn merge_into(&self, regions: &[Region], size: PageSize) -> Self {

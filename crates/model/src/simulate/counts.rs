@@ -97,7 +97,7 @@ pub struct SimulationCounts {
     pub transfers_inside: u64,
     /// Lines that went from cache to cache between packages.
     pub transfers_between: u64,
-    /// By link, in the order of `Links::links`.
+    /// By link, in the order of `InterconnectParameters::links`.
     pub link_bytes: Vec<u64>,
     /// By node.
     pub nodes: Vec<NodeCounts>,

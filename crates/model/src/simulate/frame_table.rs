@@ -102,7 +102,7 @@ impl FrameTable {
         prefetch(&self.recent, recent_slot(address / u64::from(PAGE)));
     }
 
-    /// The same of what [`FrameTable::place`] asks of a line.
+    /// The same of what [`FrameTable::home_of_line`] asks of a line.
     #[inline]
     pub fn prefetch_frame(&self, line: u32) {
         prefetch(

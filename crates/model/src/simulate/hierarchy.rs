@@ -14,7 +14,7 @@ use super::prefetcher::LevelPrefetchers;
 use super::simulated_machine::{CoherenceProtocol, SimulatedMachine};
 use super::tag_array::{TagArray, DIRTY, PREFETCHED, WRITABLE};
 
-/// What was counted since the last [`CacheHierarchy::clear`].
+/// What was counted since the last [`CacheHierarchy::clear_counts`].
 #[derive(Default)]
 pub struct HierarchyCounts {
     pub levels: [LevelCounts; DEPTH],

@@ -1,11 +1,11 @@
 //! Predicting what a placement does: burst traces, a machine and a placement -> counts, time and
 //! energy. Pure: the same input and seed give the same output.
 //!
-//! `replay` plays the threads of a window together, turn by turn (`turn`), each in its core's
-//! window (`core`), in the order of simulated time (`wheel`). Each access goes through the
-//! `hierarchy` of caches (`cache`, `fill`) and the directory (`coherence`, `directory`, `many`,
-//! `tree`) over the interconnect (`links`) to memory (`memory`), with prefetchers beside it
-//! (`prefetch`); what is not there yet is waited for (`under_way`). `expect` has this computer
+//! `replay` plays the threads of a window together, turn by turn (`thread_turn`), each in its core's
+//! window (`instruction_window`), in the order of simulated time (`timing_wheel`). Each access goes through the
+//! `hierarchy` of caches (`tag_array`, `cache_fill`) and the directory (`coherence`, `directory`, `sharer_sets`,
+//! `cache_tree`) over the interconnect (`interconnect`) to memory (`memory`), with prefetchers beside it
+//! (`prefetcher`); what is not there yet is waited for (`outstanding_misses`). `software_prefetch` has this computer
 //! fetch what it needs next.
 //!
 //! `feed/` is what goes in: where a placement has threads and pages when, windows in parts.
@@ -47,7 +47,7 @@ use simulated_machine::SimulatedMachine;
 /// What the threads of a window did, decoded a piece at a time. One for each simulation: several
 /// read the same trace at the same time.
 pub trait AccessSource {
-    /// Threads that have pieces in this window, each a position in `Setup::units`.
+    /// Threads that have pieces in this window, each a position in `WindowSetup::units`.
     fn threads(&self) -> &[u32];
     /// The next piece of a thread of [`AccessSource::threads`], its accesses in `into` (which is cleared
     /// first): addresses are of one address space for all processes (shared memory has one
@@ -88,9 +88,9 @@ pub enum SimulationError {
 pub struct WindowOutcome {
     /// Sums over all threads.
     pub counts: SimulationCounts,
-    /// By position in `Setup::units`; zero for threads that were not in the window.
+    /// By position in `WindowSetup::units`; zero for threads that were not in the window.
     pub threads: Vec<ActivityCounts>,
-    /// By number; empty without `Setup::group`. Only what happens at misses: accesses and
+    /// By number; empty without `WindowSetup::group`. Only what happens at misses: accesses and
     /// instructions are 0, and read time is that of reads that missed.
     pub groups: Vec<ActivityCounts>,
 }
@@ -146,7 +146,7 @@ impl<'a> Simulation<'a> {
     /// Its time is what the window takes longer.
     ///
     /// # Errors
-    /// As [`Simulation::window`].
+    /// As [`Simulation::play_window`].
     pub fn play_part<S: AccessSource + ?Sized>(
         &mut self,
         source: &mut S,

@@ -12,7 +12,7 @@ use super::simulated_machine::SimulatedMachine;
 const ENTRIES_PER_BRANCH: usize = 64;
 
 pub struct OutstandingMisses {
-    /// By branch and line modulo [`EACH`]: line, and when it is there.
+    /// By branch and line modulo [`ENTRIES_PER_BRANCH`]: line, and when it is there.
     branches: Vec<(u32, f64)>,
     /// By shared level: how many lines of a cache, and by cache and line modulo that.
     shared: Vec<(usize, Vec<(u32, f64)>)>,

@@ -1,12 +1,12 @@
 //! What the directory knows of lines on machines of any size: as many bits for each line as the
 //! machine has caches, packed. What the functions do is told at those of the same names in
-//! [`super::directory::Lines`].
+//! [`super::directory::Directory`].
 use super::cache_tree::CacheTree;
 use super::directory::{DEPTH, GROWTH_FACTOR, INITIAL_LINES};
 use hither_table::{prefetch, ZeroedMapping};
 
 const WORD: usize = u64::BITS as usize;
-/// Bits of an owner: see [`super::directory::Lines::owner`].
+/// Bits of an owner: see [`super::directory::Directory::owner`].
 const OWNER: usize = 16;
 /// Words that are copied together when more room is needed.
 const BLOCK: usize = 512;
@@ -185,7 +185,7 @@ impl PackedSharerSets {
         *self.word_mut(line, word) &= !bit;
     }
 
-    /// Words of [`super::directory::Lines::copies`] at a level.
+    /// Words of [`super::directory::Directory::copies`] at a level.
     pub fn sharer_words(&self, level: usize) -> usize {
         self.copies[level].words
     }

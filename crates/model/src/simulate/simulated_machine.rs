@@ -1,5 +1,5 @@
 //! The machine that is simulated: everything the engine needs to know, with all names resolved
-//! to numbers. `file/` makes it of a [`crate::topology::Tree`] and a machine file.
+//! to numbers. `machine_file/` makes it of a [`crate::topology::TopologyTree`] and a machine file.
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub struct SimulatedMachine {
     pub line: u32,
     /// How caches are kept coherent.
     pub protocol: CoherenceProtocol,
-    /// By position in `Tree::units`.
+    /// By position in `TopologyTree::units`.
     pub units: Vec<PuParameters>,
     /// Number of packages (sockets).
     pub packages: u32,

@@ -22,7 +22,7 @@ const OTHERS_AHEAD: usize = 2;
 const UNTIMED: f64 = 0.5;
 
 pub struct SimThread {
-    /// Its position in `Setup::units`.
+    /// Its position in `WindowSetup::units`.
     pub number: u32,
     pub unit: usize,
     pub core: usize,

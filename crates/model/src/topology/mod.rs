@@ -115,7 +115,7 @@ pub fn this_machine() -> Result<Topology, TopologyError> {
     Ok(Topology { inner })
 }
 
-/// The machine a user names: a shipped one (see [`named`]), else an hwloc XML file if there
+/// The machine a user names: a shipped one (see [`shipped_machines`]), else an hwloc XML file if there
 /// is a file of that name, else a synthetic description.
 ///
 /// # Errors

@@ -11,9 +11,9 @@ use crate::tables::{
 pub(crate) enum ColumnRule {
     /// Nothing: addresses, names, indices (checked through [`ParquetCell::REFERS`]).
     Free,
-    /// Each value stays below [`LARGEST`]: times, sizes.
+    /// Each value stays below [`MAX_NUMBER`]: times, sizes.
     Each,
-    /// The column's sum stays below [`LARGEST`]: counts.
+    /// The column's sum stays below [`MAX_NUMBER`]: counts.
     Sum,
 }
 

@@ -97,7 +97,7 @@ impl<T: ZeroablePod> Deref for ZeroedMapping<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         // SAFETY: so many were mapped, aligned to a page, and they are ours until dropped. They
-        // are zeros at first, which `Plain` says are values.
+        // are zeros at first, which `ZeroablePod` says are values.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.length) }
     }
 }

@@ -23,7 +23,7 @@ pub struct MapOptions {
     pub cost: CostKind,
     /// Place only these; `None` for those that work.
     pub threads: Option<PuList>,
-    /// A name of [`threads::ALL`].
+    /// A name of [`threads::THREAD_POLICIES`].
     pub policy: &'static str,
     /// As [`data::by_name`] takes it; `None` for what suits the machine.
     pub data: Option<String>,

@@ -194,7 +194,7 @@ fn sum<'a>(all: impl Iterator<Item = &'a SimulationCounts>) -> SimulationCounts 
     })
 }
 
-/// Of windows that are too few for [`compare`]: the smallest share for which twice as much changes
+/// Of windows that are too few for [`smallest_share`]: the smallest share for which twice as much changes
 /// nothing.
 fn choose_warm_up(windows: &[Vec<SimulationCounts>], line: LineTraffic) -> WarmUp {
     let all = 0..SHARES.len();

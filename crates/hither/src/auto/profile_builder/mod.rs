@@ -7,7 +7,7 @@
 //!  sharing events ------> slices --'
 //!  mappings ------------> areas --'
 //! ```
-//! Memory is bounded: of pages by [`MOST_PAGES`], of what happened over time by merging
+//! Memory is bounded: of pages by [`MAX_PAGES`], of what happened over time by merging
 //! slices. What found no room is counted, and told as a limit of the profile.
 mod build;
 mod mapped_areas;

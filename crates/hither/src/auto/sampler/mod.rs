@@ -1,5 +1,5 @@
 //! Causing page faults on purpose, since a page faults once and then no more. One file each,
-//! and a line in [`choose`], safest first.
+//! and a line in [`choose_samplers`], safest first.
 mod agent;
 mod move_host;
 mod numa_balancing;

@@ -58,7 +58,7 @@ impl PtraceEngine<'_> {
             self.guide.process_forked(creator, new, shares)
         };
         let stands = matches!(event, TraceeEvent::Trap | TraceeEvent::GroupStop(_));
-        // Only the last thread of a process sees its pages at the end; see `ending`.
+        // Only the last thread of a process sees its pages at the end; see `exit_event`.
         let _ = ptrace::set_trace_exit(new, !is_thread);
         if stands && !seat.binds.is_empty() && self.place_stopped_thread(new, &seat, true).is_ok() {
             // It stops again at once, wherever it is to go on from.

@@ -52,7 +52,7 @@ impl PageReader {
         rows
     }
 
-    /// Reads every block that changed. Rows are by [`use_key`].
+    /// Reads every block that changed. Rows are by [`page_thread_key`].
     pub fn read_changed_blocks(
         &mut self,
         segment: &Segment,

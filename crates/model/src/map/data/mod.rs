@@ -1,4 +1,4 @@
-//! Data policies: one file each, one line in [`ALL`].
+//! Data policies: one file each, one line in [`DATA_POLICIES`].
 //!
 //! Where a thread's accesses come from is the node of its unit, so the thread mapping comes
 //! first and decides what is near.
@@ -37,7 +37,7 @@ pub struct DataProblem<'a> {
     pub threads: &'a [u32],
     /// The pages and who accesses them.
     pub pages: &'a PlaceablePages,
-    /// Bytes that each node of the tree can take, see [`capacities`].
+    /// Bytes that each node of the tree can take, see [`node_capacities`].
     pub capacity: &'a [u64],
     /// Where the pages are now, for those of which that is known; the others are where they
     /// are first touched. Empty when nothing is known.

@@ -201,7 +201,7 @@ impl SearchSpace {
         }
     }
 
-    /// The home of each unit, [`NONE`] for units that may not be used.
+    /// The home of each unit, [`NO_VERTEX`] for units that may not be used.
     #[must_use]
     pub fn home_of_units(&self, units: usize) -> Vec<u32> {
         let mut home = vec![NO_VERTEX; units];

@@ -66,7 +66,7 @@ pub struct GroupingStage<'a> {
     pub groups: usize,
 }
 
-/// Elements of each group, positions in `Stage::comm`; disjoint, of the classes asked for.
+/// Elements of each group, positions in `GroupingStage::comm`; disjoint, of the classes asked for.
 pub type ElementGroups = Vec<Vec<usize>>;
 
 impl GroupingShape {

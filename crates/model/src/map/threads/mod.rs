@@ -1,4 +1,4 @@
-//! Thread policies: one file each, one line in [`ALL`].
+//! Thread policies: one file each, one line in [`THREAD_POLICIES`].
 mod balance;
 mod balanced_locality;
 mod compact;

@@ -1,6 +1,6 @@
 //! What is wrong with a program's use of memory, found in its profile (TABARNAC section 7
 //! leaves this to future work). One file per kind of finding; a new one is a file and a
-//! line in `ALL`. A finder is silent unless its evidence is in the profile, and each has
+//! line in `FINDING_RULES`. A finder is silent unless its evidence is in the profile, and each has
 //! a program that it finds something in and a twin that it finds nothing in
 //! (`tests/findings`).
 mod common;

@@ -7,7 +7,7 @@
 //!   reachable = sum over p of max n of MemAcc[p][n] / all accesses   (E_app, OPT eq. 6)
 //! ```
 //! Found when Acc_app (OPT eq. 9) is below [`ACC_RIGHT`] and reachable - local at least
-//! [`WORTH`]; that difference is the severity. What is remote because nodes share pages is
+//! [`MIN_LOCAL_GAIN`]; that difference is the severity. What is remote because nodes share pages is
 //! left to other findings. The verdict on data has the same two conditions.
 use super::common::{fits_in_caches, format_percent, hottest_lines, structure_label};
 use super::FindingContext;

@@ -1,5 +1,5 @@
 //! Machine files: what the simulator needs of a machine beyond its topology, as TOML. `format`
-//! is a file as written, `check` refuses what cannot be, and the rest makes a
+//! is a file as written, `file_check` refuses what cannot be, and the rest makes a
 //! [`SimulatedMachine`] of it and a topology: `sites` says where units, caches and nodes are, `caches`
 //! and `links` make the two halves.
 mod cache_levels;

@@ -1,4 +1,4 @@
-//! What every policy in [`ALL`] must hold, on machines and programs of all kinds. A policy
+//! What every policy in [`THREAD_POLICIES`] must hold, on machines and programs of all kinds. A policy
 //! that is added there is covered; its own examples are in a file beside this one.
 mod amounts;
 mod fixed;
