@@ -23,7 +23,7 @@ DEMO_MACHINE := xeon-x7550x4
 DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
-.PHONY: all build programs demo check test soak dist format install uninstall clean help
+.PHONY: all build programs demo docs check test soak dist format install uninstall clean help
 .PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-rebuild screenshots build-packages test-packages toolchain
 
 all: build
@@ -32,6 +32,7 @@ help:
 	@echo 'make demo                    trace an example program, say what ails it, place it'
 	@echo 'make check                   format, clippy and unit tests: before each commit'
 	@echo 'make test                    all checks and tests'
+	@echo 'make docs                    docs/ as a book with search, in target/book'
 	@echo 'make [build]                 the program and its tracer, in target/'
 	@echo 'make programs                the example programs, in target/workloads/'
 	@echo 'make install PREFIX=DIR      bin, lib, man pages, completions (default /usr/local)'
@@ -96,6 +97,15 @@ demo: build programs
 	$(HITHER) stat --topology $(DEMO_MACHINE) $(DEMO_PROFILE)
 	$(HITHER) report --text --topology $(DEMO_MACHINE) $(DEMO_PROFILE)
 	$(HITHER) map --topology $(DEMO_MACHINE) --explain -o $(DEMO_PLACEMENT) $(DEMO_PROFILE)
+
+# docs/ as a book: target/book/index.html.
+MDBOOK_VERSION := 0.4.52
+MDBOOK := $(or $(shell command -v mdbook),target/tools/bin/mdbook)
+
+docs: toolchain
+	@test -x $(MDBOOK) || $(CARGO) install mdbook --quiet --locked --version $(MDBOOK_VERSION) \
+	  --no-default-features --features search --root target/tools
+	$(MDBOOK) build
 
 # --- checking; the development profile keeps overflow checks on
 
@@ -187,7 +197,7 @@ install:
 	$(HITHER) completions bash > "$(BASH_DIR)/hither"
 	$(HITHER) completions zsh > "$(ZSH_DIR)/_hither"
 	$(HITHER) completions fish > "$(FISH_DIR)/hither.fish"
-	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE THIRD-PARTY.md $(wildcard docs/*.md) \
+	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE THIRD-PARTY.md $(filter-out docs/SUMMARY.md,$(wildcard docs/*.md)) \
 	  target/lib/hither/LICENSE-DynamoRIO "$(DOC)"
 
 uninstall:
