@@ -107,6 +107,9 @@ docs: toolchain
 	  --no-default-features --features search --root target/tools
 	$(MDBOOK) build
 
+# Those that a stranger may link: their documentation is checked.
+LIBRARIES := --package hither-profile --package hither-model
+
 # --- checking; the development profile keeps overflow checks on
 
 check: toolchain
@@ -115,6 +118,7 @@ check: toolchain
 	  echo 'There is no clang-format on PATH: apt-get install clang-format'; exit 1; }
 	clang-format --dry-run -Werror $(C_FILES)
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --no-deps $(LIBRARIES)
 	$(CARGO) test --workspace --lib --bins
 
 test: test-packages toolchain
@@ -125,6 +129,7 @@ test: test-packages toolchain
 	$(MAKE) --no-print-directory -C workloads
 	$(CARGO) xtask guest --prepare
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --no-deps $(LIBRARIES)
 	$(CARGO) test --workspace
 
 # A hundred runs in a row of a program with 64 threads: no hang, crash or leftover.

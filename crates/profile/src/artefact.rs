@@ -31,43 +31,66 @@ pub(crate) trait JsonArtefact: DeserializeOwned {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtefactError {
+    /// The system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
+        /// What was tried, as a verb.
         action: &'static str,
+        /// The file or folder.
         path: PathBuf,
+        /// What the system said.
         source: io::Error,
     },
+    /// The file is something else.
     #[error("{} is not a {noun} ({why}); give a file that `{maker}` wrote", path.display())]
     NotOne {
+        /// The file or folder.
         path: PathBuf,
+        /// What the file should be: placement, prediction.
         noun: &'static str,
+        /// The command that writes such a file.
         maker: &'static str,
+        /// Why it is none.
         why: String,
     },
+    /// Another version of hither wrote it.
     #[error(
         "{} has {noun} format {format}, this hither reads {known}; make it again with `{maker}`, or update hither",
         path.display()
     )]
     OtherVersion {
+        /// The file or folder.
         path: PathBuf,
+        /// What the file should be: placement, prediction.
         noun: &'static str,
+        /// The command that writes such a file.
         maker: &'static str,
+        /// Version of the format.
         format: u64,
+        /// The version that this hither reads.
         known: u32,
     },
+    /// The file contradicts itself.
     #[error("{} is damaged: {what}; make it again with `{maker}`", path.display())]
     Damaged {
+        /// The file or folder.
         path: PathBuf,
+        /// The command that writes such a file.
         maker: &'static str,
+        /// What is wrong.
         what: String,
     },
+    /// Something else has the name of the file to write.
     #[error(
         "{} exists and is not a {noun} ({why}); it was left as it is: choose another name with -o, or move it away",
         path.display()
     )]
     Refused {
+        /// The file or folder.
         path: PathBuf,
+        /// What the file should be: placement, prediction.
         noun: &'static str,
+        /// Why it is none.
         why: String,
     },
 }

@@ -4,6 +4,7 @@
 /// A key with N counters; lists of them are sorted by key, keys once.
 pub type CountRow<const N: usize> = (u64, [u64; N]);
 
+/// Counts by key and time; see the module.
 #[derive(Debug)]
 pub struct BinnedCounts<const N: usize> {
     /// Slices per bin.

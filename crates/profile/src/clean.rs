@@ -9,7 +9,8 @@ pub fn is_hidden_char(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// The text on one line, with a question mark for each character that [`hides`]. Everything
+/// The text on one line, with a question mark for each character that [`is_hidden_char`] names.
+/// Everything
 /// printed that is from a profile or from a program goes through this.
 #[must_use]
 pub fn strip_control_characters(text: &str) -> String {

@@ -106,7 +106,7 @@ impl CommMatrix {
 }
 
 /// C_A and C_H (OPT eq. 1-3) of `threads` threads, as [`CommMatrix`] gives them, from the
-/// pairs alone, each once with its events: a row's variance is E[x^2] - E[x]^2, and a slice
+/// pairs alone, each once with its events: a row's variance is E\[x^2\] - E\[x\]^2, and a slice
 /// has few non-zero pairs among many.
 #[must_use]
 pub fn amount_and_heterogeneity(threads: u32, pairs: &[(u32, u32, u64)]) -> (f64, f64) {

@@ -10,10 +10,13 @@ pub enum FigureUnit {
     Share,
     /// Per cent above a mean, 0 and up.
     Percent,
+    /// Bytes.
     Bytes,
+    /// Seconds.
     Seconds,
     /// Things, whole.
     Count,
+    /// A plain number.
     #[default]
     Number,
 }
@@ -30,7 +33,9 @@ impl FigureUnit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BetterWhen {
+    /// More is better.
     Higher,
+    /// Less is better.
     Lower,
     /// It says how large or of what kind the run is.
     #[default]
@@ -44,7 +49,9 @@ pub struct RunFigure {
     pub name: String,
     /// In a few words.
     pub meaning: String,
+    /// What it is counted in.
     pub unit: FigureUnit,
+    /// Which way is good.
     pub better: BetterWhen,
     /// How far runs of one program differ; in the unit where that is absolute, else
     /// relative.

@@ -32,6 +32,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
+    /// Every kind, in the order of this enum.
     pub const ALL: [FindingKind; 11] = [
         FindingKind::FirstTouch,
         FindingKind::SharedByAll,
@@ -68,6 +69,7 @@ impl FindingKind {
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
+    /// What is wrong.
     pub kind: FindingKind,
     /// 0 to 1: the share of the run's accesses that is concerned. Findings are shown largest
     /// first; 0 where nothing is wrong.
@@ -80,6 +82,7 @@ pub struct Finding {
     pub object: Option<ObjectIx>,
     /// The source lines that touch it most.
     pub lines: Vec<FindingLine>,
+    /// What to do about it, best first.
     pub fixes: Vec<SuggestedFix>,
     /// What shows it.
     pub picture: FindingPicture,
@@ -88,8 +91,11 @@ pub struct Finding {
 /// A source line of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FindingLine {
+    /// Source file.
     pub file: String,
+    /// Line in the file; 0 where unknown.
     pub line: u32,
+    /// Function; empty where unknown.
     pub function: String,
     /// Of the accesses to the structure, 0 to 1.
     pub share: f64,
@@ -108,9 +114,17 @@ pub struct SuggestedFix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "panel")]
 pub enum FindingPicture {
+    /// The machine with its nodes.
     Machine,
+    /// The communication matrix.
     Communication,
+    /// The run over time.
     Timeline,
-    Structure { object: ObjectIx },
+    /// The page map of one data structure.
+    Structure {
+        /// Which structure.
+        object: ObjectIx,
+    },
+    /// All pages.
     Pages,
 }

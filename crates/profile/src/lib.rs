@@ -1,6 +1,24 @@
-//! hither's artefacts: types and file format, no system calls beyond reading and
-//! writing files. Usable as a library.
+//! hither's artefacts: what one stage hands to the next, as types and as files. No system calls
+//! beyond reading and writing files.
+//!
+//! A [`Profile`] is what was measured of one run: `profile.json` and a Parquet table for each of
+//! its fields ([`tables`]), in a folder that `hither trace` or `hither auto` wrote. A [`Placement`]
+//! says which thread goes to which processing unit and which page to which node; a [`Prediction`],
+//! what placements would do. The accesses that `hither trace --bursts` records are in [`bursts`].
+//!
+//! Rows refer to each other by position: [`ThreadIx`] 3 is the fourth row of the threads. A page
+//! is named by its region and its number there, which stays valid from run to run.
+//!
+//! ```no_run
+//! let profile = hither_profile::read("app.hither".as_ref())?;
+//! let matrix = profile.matrix();
+//! println!("threads 0 and 1 share {} events", matrix.get(0, 1));
+//! # Ok::<(), hither_profile::ProfileError>(())
+//! ```
+//! `examples/sharing.rs` prints who shares most with whom. Reading never panics, whatever the
+//! files hold: a profile is valid, or there is an error that names the file and the column.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 mod artefact;
 pub mod binned;
 pub mod bursts;
@@ -32,19 +50,33 @@ pub use tables::*;
 /// A whole profile in memory: `profile.json` and every table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
+    /// What was run, where and how.
     pub meta: ProfileMeta,
+    /// Threads, in order of creation.
     pub threads: Vec<Thread>,
+    /// Slices of time.
     pub slices: Vec<Slice>,
+    /// Communication by slice and pair of threads.
     pub comm: Vec<PairComm>,
+    /// Accesses by page, thread and page slice.
     pub pages: Vec<PageUse>,
+    /// Which thread touched each page first.
     pub first_touch: Vec<PageFirstTouch>,
+    /// Regions of the address spaces.
     pub regions: Vec<Region>,
+    /// Data structures.
     pub objects: Vec<Object>,
+    /// Where in the regions the data structures lie.
     pub object_ranges: Vec<ObjectRange>,
+    /// Fields of the data structures.
     pub members: Vec<ObjectMember>,
+    /// Accesses by source line, from samples.
     pub sites: Vec<SourceSite>,
+    /// Lines that several threads use, at least one of them writing.
     pub lines: Vec<LineUse>,
+    /// Moves of threads by `hither auto`.
     pub thread_moves: Vec<ThreadMove>,
+    /// Moves of pages by `hither auto`.
     pub page_moves: Vec<PageMove>,
 }
 

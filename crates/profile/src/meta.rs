@@ -5,20 +5,28 @@ use serde::{Deserialize, Serialize};
 /// Raised when a reader of an older version could misread the files.
 pub const FORMAT_VERSION: u32 = 1;
 
+/// What was run, where and how: `profile.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProfileMeta {
+    /// Version of the format.
     pub format: u32,
     /// Version of hither that wrote it.
     pub writer: String,
+    /// Command line.
     pub command: Vec<String>,
+    /// Folder the program was started in.
     pub working_directory: String,
     /// Seconds since the epoch.
     pub started_unix: u64,
     /// Wall time of the run in nanoseconds.
     pub duration: u64,
+    /// The machine it ran on.
     pub machine: MachineInfo,
+    /// What was asked of the tracer.
     pub options: TraceOptions,
+    /// Processes of the run.
     pub processes: Vec<Process>,
+    /// How the program ended.
     pub end: RunEnd,
     /// What could not be seen, a sentence each.
     pub limits: Vec<String>,
@@ -29,6 +37,7 @@ pub struct ProfileMeta {
     pub page_slices: u32,
     /// Estimated relative standard error of totals, when sampled; 0 when exact.
     pub sampling_error: f64,
+    /// What tracing cost.
     pub cost: TraceCost,
     /// `None` of a run that was traced, which counts accesses. Else it was observed by
     /// `hither auto`: what is counted as accesses are the page faults that were seen, all of
@@ -44,8 +53,11 @@ pub struct ProfileMeta {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BurstInfo {
+    /// Windows recorded.
     pub windows: u64,
+    /// Accesses recorded.
     pub accesses: u64,
+    /// Size of the file, bytes.
     pub bytes: u64,
 }
 
@@ -76,41 +88,57 @@ pub struct OnlineInfo {
     pub samplers: Vec<String>,
     /// Page faults seen, those of them that samplers caused, and those that were lost.
     pub faults: u64,
+    /// Page faults that samplers caused.
     pub caused: u64,
+    /// Page faults that were lost.
     pub lost: u64,
     /// Times that threads were mapped.
     pub mappings: u64,
 }
 
+/// The machine that a program ran on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineInfo {
+    /// Name of the host.
     pub hostname: String,
+    /// Release of the kernel.
     pub kernel: String,
+    /// Model name of the first processor.
     pub cpu: String,
     /// hwloc XML of the machine, or empty.
     pub topology_xml: String,
+    /// NUMA nodes.
     pub numa_nodes: u32,
+    /// Processing units (hardware threads).
     pub processing_units: u32,
     /// Sum of all caches in bytes (OPT eq. 7).
     pub cache_bytes: u64,
 }
 
+/// What was asked of the tracer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceOptions {
     /// Nanoseconds per slice.
     pub slice: u64,
     /// Bytes per line.
     pub line: u32,
+    /// Users of a line that are remembered: `--sharers`.
     pub sharers: u32,
     /// Share of slices traced; `None` when all were.
     pub sample: Option<f64>,
+    /// Whether communication was counted access by access: `--oracle`.
     pub oracle: bool,
+    /// Whether child processes were traced too.
     pub follow: bool,
+    /// Function whose first call starts counting.
     pub from: Option<String>,
+    /// Function whose first return ends it.
     pub until: Option<String>,
+    /// Functions that alone are counted.
     pub only_functions: Vec<String>,
     /// Bytes.
     pub max_size: u64,
+    /// Windows recorded access by access; `None` where none were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<BurstOptions>,
 }
@@ -137,10 +165,14 @@ impl Default for TraceOptions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum RunEnd {
+    /// It exited.
     Exited {
+        /// Its exit status.
         status: i32,
     },
+    /// A signal ended it.
     Signaled {
+        /// Number of the signal.
         signal: i32,
     },
     /// The collector was stopped first.
@@ -153,7 +185,10 @@ pub enum RunEnd {
 pub struct TraceCost {
     /// CPU nanoseconds of the collector while the target ran.
     pub collector_cpu: u64,
+    /// Misses of the line caches in the traced program.
     pub line_cache_misses: u64,
+    /// Events lost because a buffer was full.
     pub lost_events: u64,
+    /// Samples lost because a buffer was full.
     pub lost_samples: u64,
 }

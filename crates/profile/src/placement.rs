@@ -21,12 +21,17 @@ pub const PLACEMENT_FORMAT: u32 = 1;
 /// A placement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
+    /// Version of the format.
     pub format: u32,
     /// Version of hither that made it.
     pub writer: String,
+    /// What it was made from.
     pub source: PlacementSource,
+    /// The machine.
     pub machine: MachineIdentity,
+    /// How it was made.
     pub policy: PolicyChoice,
+    /// Communication times distance, before and after.
     pub objective: MappingObjective,
     /// A sentence: what it brings, or why it brings nothing.
     pub why: String,
@@ -58,7 +63,9 @@ pub struct MachineIdentity {
     pub name: String,
     /// Of all units, caches, cores and nodes with their numbers, used or not.
     pub fingerprint: String,
+    /// Processing units.
     pub units: u32,
+    /// Cores.
     pub cores: u32,
     /// The kernel's number of each node, by logical index.
     pub nodes: Vec<u32>,
@@ -67,11 +74,13 @@ pub struct MachineIdentity {
 /// How it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyChoice {
+    /// The thread policy.
     pub threads: String,
     /// `None` where no pages are placed.
     pub data: Option<String>,
     /// `hops`, `levels` or `latency`.
     pub cost: String,
+    /// Seed of what is random.
     pub seed: u64,
     /// Most threads of a unit.
     pub capacity: u32,
@@ -140,13 +149,16 @@ impl PolicyChoice {
 pub struct MappingObjective {
     /// Of the placement it is compared with, named in [`Placement::why`].
     pub before: u64,
+    /// With the placement.
     pub after: u64,
 }
 
 /// A process image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
+    /// Path of the program.
     pub executable: String,
+    /// The process that started it.
     pub parent: Option<ProcessIx>,
     /// Its MPI rank on the host, or what comes closest: its place among the processes of
     /// its program, by process id.
@@ -156,7 +168,9 @@ pub struct ProcessIdentity {
 /// What a thread is known by in the next run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadIdentity {
+    /// The process, a position in the placement's list.
     pub process: ProcessIx,
+    /// Name of the thread, as the kernel has it.
     pub name: String,
     /// `None` for the first of a process.
     pub creator: Option<ThreadIx>,
@@ -167,13 +181,19 @@ pub struct ThreadIdentity {
 /// What a region is known by in the next run; see [`crate::Region`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RegionIdentity {
+    /// What kind of region.
     pub kind: RegionKind,
+    /// The process, a position in the placement's list.
     pub process: ProcessIx,
+    /// Thread that mapped it, or whose stack it is.
     pub thread: Option<ThreadIx>,
+    /// Which mapping of this size by this thread, from 0.
     pub ordinal: u32,
     /// Bytes.
     pub size: u64,
+    /// Path of the file mapped, or an empty string.
     pub file: String,
+    /// Offset in that file, bytes.
     pub file_offset: u64,
 }
 
@@ -185,9 +205,11 @@ pub struct PlacedPhase {
     /// Synchronisation points passed before it in the profiled run, see
     /// [`crate::Slice::sync`]: unlike time, they count alike in a run without tracer.
     pub sync: [u64; 4],
+    /// Communication times distance, before and after.
     pub objective: MappingObjective,
     /// By thread; threads that are not here are left to the system.
     pub threads: Vec<ThreadPlace>,
+    /// Pages that get a node when the phase begins.
     pub pages: Vec<RegionPlacement>,
 }
 
@@ -196,6 +218,7 @@ pub struct PlacedPhase {
 pub struct ThreadPlace(pub ThreadIx, pub PuIx, pub u32, pub NodeIx);
 
 impl ThreadPlace {
+    /// The thread.
     #[must_use]
     pub fn thread(self) -> ThreadIx {
         self.0
@@ -210,6 +233,7 @@ impl ThreadPlace {
     pub fn os_index(self) -> u32 {
         self.2
     }
+    /// The node.
     #[must_use]
     pub fn node(self) -> NodeIx {
         self.3
@@ -231,14 +255,17 @@ pub struct RegionPlacement {
 pub struct PageRun(pub u64, pub u64, pub NodeIx);
 
 impl PageRun {
+    /// First page of the run.
     #[must_use]
     pub fn first(self) -> u64 {
         self.0
     }
+    /// Number of pages.
     #[must_use]
     pub fn pages(self) -> u64 {
         self.1
     }
+    /// The node.
     #[must_use]
     pub fn node(self) -> NodeIx {
         self.2

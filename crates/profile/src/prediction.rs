@@ -17,6 +17,7 @@ pub const PREDICTION_FORMAT: u32 = 1;
 /// A prediction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
+    /// Version of the format.
     pub format: u32,
     /// Version of hither that made it.
     pub writer: String,
@@ -27,9 +28,11 @@ pub struct Prediction {
 /// Placements of one profile on one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlacementComparison {
+    /// The profile that was simulated.
     pub source: PlacementSource,
     /// When the profile was begun, seconds since 1970: tells profiles of one name apart.
     pub started_unix: u64,
+    /// The machine.
     pub machine: MachineIdentity,
     /// For people.
     pub title: String,
@@ -41,10 +44,11 @@ pub struct PlacementComparison {
     pub levels: Vec<String>,
     /// Of the interconnect, one direction each.
     pub links: Vec<LinkEndpoints>,
-    /// Of threads and data structures, in the order of [`PredictedPlacement::threads`] and
-    /// [`PredictedPlacement::structures`].
+    /// Names of the threads, in the order of [`PredictedPlacement::by_thread`].
     pub threads: Vec<String>,
+    /// Names of the data structures, in the order of [`PredictedPlacement::by_structure`].
     pub structures: Vec<String>,
+    /// How much was simulated.
     pub sample: SimulatedSample,
     /// Pages without a node of their own: `first-touch`, `replay` or `interleave`.
     pub pages: String,
@@ -61,8 +65,11 @@ pub struct PlacementComparison {
 /// One direction of a link: numbers of the two endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkEndpoints {
+    /// Endpoint it starts from.
     pub from: u32,
+    /// Endpoint it leads to.
     pub to: u32,
+    /// Whether it leaves the package.
     pub between_packages: bool,
 }
 
@@ -71,8 +78,11 @@ pub struct LinkEndpoints {
 pub struct SimulatedSample {
     /// Windows and accesses recorded, and those of them that were simulated, warm-up included.
     pub windows_recorded: u64,
+    /// Windows.
     pub windows: u64,
+    /// Accesses recorded.
     pub accesses_recorded: u64,
+    /// Memory accesses.
     pub accesses: u64,
     /// Share of the accesses that only warms the caches and is not counted, 0 to 1.
     pub warm_up: f64,
@@ -88,6 +98,7 @@ pub struct PredictedPlacement {
     pub name: String,
     /// The policies; of a file those it was made with.
     pub thread_policy: String,
+    /// The page policy; `None` where pages are left to the system.
     pub data_policy: Option<String>,
     /// Of a placement that was given.
     pub file: Option<String>,
@@ -95,9 +106,11 @@ pub struct PredictedPlacement {
     pub seeds: u32,
     /// Against the first placement, with its uncertainty.
     pub relative: RelativeFigures,
+    /// What was counted.
     pub amounts: PredictedAmounts,
     /// By thread, and by data structure; empty unless asked for.
     pub by_thread: Vec<PartAmounts>,
+    /// By data structure; empty unless asked for.
     pub by_structure: Vec<PartAmounts>,
     /// By window, in order of time.
     pub over_time: Vec<WindowAmounts>,
@@ -107,6 +120,7 @@ pub struct PredictedPlacement {
 /// comes from the windows and the seeds as samples. `None` where the first has nothing of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RatioEstimate {
+    /// The ratio.
     pub value: f64,
     /// `None` with a single window and seed, which tell nothing of how results vary.
     pub half_width: Option<f64>,
@@ -115,37 +129,52 @@ pub struct RatioEstimate {
 /// Figures as ratios to those of the first placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RelativeFigures {
+    /// Execution time.
     pub time: Option<RatioEstimate>,
+    /// Misses of the first level of caches.
     pub first_level_misses: Option<RatioEstimate>,
+    /// Misses of the last level of caches.
     pub last_level_misses: Option<RatioEstimate>,
+    /// Copies of lines that writes of other cores invalidated.
     pub invalidations: Option<RatioEstimate>,
     /// Lines that went from cache to cache.
     pub transfers: Option<RatioEstimate>,
     /// Bytes on all links.
     pub link_bytes: Option<RatioEstimate>,
+    /// Lines read from and written to memory.
     pub dram: Option<RatioEstimate>,
+    /// Those of them from or to another node.
     pub remote_dram: Option<RatioEstimate>,
+    /// Time from the issue of reads to their data, summed.
     pub read_time: Option<RatioEstimate>,
+    /// Energy.
     pub energy: Option<RatioEstimate>,
 }
 
 /// What was counted, summed over windows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PredictedAmounts {
+    /// Instructions executed.
     pub instructions: f64,
+    /// Memory accesses.
     pub accesses: f64,
     /// Seconds until the last thread is through, summed over windows.
     pub time: f64,
     /// Instructions per cycle of a core that has a thread.
     pub ipc: f64,
+    /// By level of caches, from the first.
     pub levels: Vec<LevelAmounts>,
+    /// Copies of lines that writes of other cores invalidated.
     pub invalidations: f64,
     /// Lines from cache to cache.
     pub transfers_inside: f64,
+    /// Lines from cache to cache between packages.
     pub transfers_between: f64,
+    /// Bytes by link.
     pub link_bytes: Vec<f64>,
     /// By node.
     pub nodes: Vec<NodeAmounts>,
+    /// Reads of the cores.
     pub reads: f64,
     /// Seconds from the issue of reads to their data, summed.
     pub read_time: f64,
@@ -156,20 +185,26 @@ pub struct PredictedAmounts {
 /// Of one level of caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelAmounts {
+    /// Memory accesses.
     pub accesses: f64,
     /// By kind (SPCD II.A).
     pub cold: f64,
+    /// The line had to leave for lack of room.
     pub capacity: f64,
+    /// Another core's write had taken it away.
     pub invalidation: f64,
+    /// Another copy had taken its place in a shared cache.
     pub replication: f64,
     /// All kinds, per thousand instructions.
     pub mpki: f64,
     /// Lines fetched ahead, and those of them that were used.
     pub prefetches: f64,
+    /// Prefetched lines that were used.
     pub useful: f64,
 }
 
 impl LevelAmounts {
+    /// Misses of all kinds.
     #[must_use]
     pub fn misses(&self) -> f64 {
         self.cold + self.capacity + self.invalidation + self.replication
@@ -179,9 +214,13 @@ impl LevelAmounts {
 /// Lines read from and written to one node's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeAmounts {
+    /// Lines read from the memory of the own node.
     pub local_reads: f64,
+    /// Lines read from the memory of other nodes.
     pub remote_reads: f64,
+    /// Lines written to the memory of the own node.
     pub local_writes: f64,
+    /// Lines written to the memory of other nodes.
     pub remote_writes: f64,
     /// Rows opened.
     pub rows: f64,
@@ -190,30 +229,41 @@ pub struct NodeAmounts {
 /// Joule: while time passes, and by what happens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EnergyAmounts {
+    /// Joule in all.
     pub total: f64,
     /// nJ for each instruction, of all of it.
     pub per_instruction: f64,
+    /// By component.
     pub parts: Vec<EnergyPart>,
 }
 
 /// Cores, a level of caches, links, memory controllers, DRAM.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EnergyPart {
+    /// Name.
     pub name: String,
     /// Joule.
     pub at_rest: f64,
+    /// Joule by events.
     pub dynamic: f64,
 }
 
 /// A thread's part, or that of a data structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartAmounts {
+    /// Memory accesses.
     pub accesses: f64,
+    /// Instructions executed.
     pub instructions: f64,
+    /// Misses of the first level of caches.
     pub first_level_misses: f64,
+    /// Misses of the last level of caches.
     pub last_level_misses: f64,
+    /// Lines that went from cache to cache.
     pub transfers: f64,
+    /// Lines read from the memory of the own node.
     pub local_reads: f64,
+    /// Lines read from the memory of other nodes.
     pub remote_reads: f64,
     /// Seconds.
     pub read_time: f64,
@@ -226,11 +276,17 @@ pub struct WindowAmounts {
     pub start: u64,
     /// Seconds.
     pub time: f64,
+    /// Instructions executed.
     pub instructions: f64,
+    /// Misses of the last level of caches.
     pub last_level_misses: f64,
+    /// Lines that went from cache to cache.
     pub transfers: f64,
+    /// Bytes by link.
     pub link_bytes: f64,
+    /// Lines read from and written to memory.
     pub dram: f64,
+    /// Those of them from or to another node.
     pub remote_dram: f64,
     /// Joule.
     pub energy: f64,
@@ -251,11 +307,13 @@ impl PredictedAmounts {
         self.nodes.iter().map(sum).sum()
     }
 
+    /// Lines that went from cache to cache.
     #[must_use]
     pub fn transfers(&self) -> f64 {
         self.transfers_inside + self.transfers_between
     }
 
+    /// Bytes on all links.
     #[must_use]
     pub fn all_link_bytes(&self) -> f64 {
         self.link_bytes.iter().sum()

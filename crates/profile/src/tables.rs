@@ -11,17 +11,23 @@ pub const PAGE_SIZE: u64 = 4096;
 /// One thread of the traced run. Row number = [`ThreadIx`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
+    /// The process it belongs to.
     pub process: ProcessIx,
     /// The kernel's thread id.
     pub tid: i32,
+    /// Name, as the source or the kernel has it.
     pub name: String,
     /// The thread that created this one; `None` for the first of a process.
     pub creator: Option<ThreadIx>,
+    /// Start, ns since the start of the run.
     pub start: Nanos,
+    /// End, ns since the start of the run.
     pub end: Nanos,
+    /// Instructions executed.
     pub instructions: u64,
     /// Memory accesses; with sampling, estimates for the whole run.
     pub reads: u64,
+    /// Writes; with sampling, an estimate for the whole run.
     pub writes: u64,
 }
 
@@ -36,7 +42,9 @@ impl Thread {
 /// One slice of time. Row number = [`SliceIx`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Slice {
+    /// Start, ns since the start of the run.
     pub start: Nanos,
+    /// Duration, ns.
     pub length: Nanos,
     /// Accesses of all threads in the slice.
     pub accesses: u64,
@@ -57,10 +65,13 @@ pub struct Slice {
 /// keep within the size budget: then the first of them). Sparse, `i < j`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PairComm {
+    /// The slice.
     pub slice: SliceIx,
+    /// The thread with the smaller number.
     pub i: ThreadIx,
+    /// The other thread.
     pub j: ThreadIx,
-    /// Communication events: what i owes j plus what j owes i, so that M[i][j] = M[j][i].
+    /// Communication events: what i owes j plus what j owes i, so that M\[i\]\[j\] = M\[j\]\[i\].
     pub events: u64,
 }
 
@@ -69,19 +80,26 @@ pub struct PairComm {
 pub struct PageUse {
     /// First slice of the page slice, see [`crate::ProfileMeta::page_slices`].
     pub slice: SliceIx,
+    /// The region.
     pub region: RegionIx,
+    /// Page in the region, from 0.
     pub page: PageNo,
+    /// The thread.
     pub thread: ThreadIx,
+    /// Reads; with sampling, an estimate for the whole run.
     pub reads: u64,
+    /// Writes; with sampling, an estimate for the whole run.
     pub writes: u64,
 }
 
 /// What one thread does with a line that several threads use, at least one of them writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LineUse {
+    /// The region.
     pub region: RegionIx,
     /// Of the line, bytes from the region's start.
     pub offset: u64,
+    /// The thread.
     pub thread: ThreadIx,
     /// Accesses that were looked at: the masks tell what these touched.
     pub seen: u64,
@@ -97,18 +115,24 @@ pub struct LineUse {
 /// A thread was put on a processing unit while it ran (`hither auto`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ThreadMove {
+    /// When, ns since the start of the run.
     pub at: Nanos,
+    /// The thread.
     pub thread: ThreadIx,
     /// Unit and its node, by the kernel's numbers.
     pub pu: u32,
+    /// NUMA node, by the kernel's number.
     pub node: u32,
 }
 
 /// A page was moved to a node while the program ran (`hither auto`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PageMove {
+    /// When, ns since the start of the run.
     pub at: Nanos,
+    /// The region.
     pub region: RegionIx,
+    /// Page in the region, from 0.
     pub page: PageNo,
     /// By the kernel's number.
     pub node: u32,
@@ -117,12 +141,17 @@ pub struct PageMove {
 /// Who touched a page first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PageFirstTouch {
+    /// The region.
     pub region: RegionIx,
+    /// Page in the region, from 0.
     pub page: PageNo,
+    /// The thread.
     pub thread: ThreadIx,
+    /// The slice.
     pub slice: SliceIx,
 }
 
+/// What a region of an address space is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RegionKind {
@@ -145,6 +174,7 @@ pub enum RegionKind {
 /// (region, page number in it), which stays valid from run to run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Region {
+    /// What it is.
     pub kind: RegionKind,
     /// Owner; for [`RegionKind::Shared`] the first process that mapped it.
     pub process: ProcessIx,
@@ -162,14 +192,20 @@ pub struct Region {
     pub address: u64,
 }
 
+/// What a data structure is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObjectKind {
+    /// A global or static variable.
     #[default]
     Static,
+    /// Blocks of one allocation site.
     Heap,
+    /// An anonymous mapping.
     Mmap,
+    /// A thread's stack.
     Stack,
+    /// Memory that processes share.
     Shared,
 }
 
@@ -180,6 +216,7 @@ pub struct Object {
     pub name: String,
     /// Type with dimensions as in the source (`double [64][64]`), or empty.
     pub type_name: String,
+    /// What it is.
     pub kind: ObjectKind,
     /// Bytes, summed over `count` blocks.
     pub size: u64,
@@ -187,12 +224,17 @@ pub struct Object {
     pub count: u64,
     /// Declaration or allocation site.
     pub file: String,
+    /// Line there; 0 where unknown.
     pub line: u32,
+    /// Function; empty where unknown.
     pub function: String,
+    /// The process it belongs to.
     pub process: ProcessIx,
     /// Thread that allocated it; `None` for statics.
     pub owner: Option<ThreadIx>,
+    /// Reads; with sampling, an estimate for the whole run.
     pub reads: u64,
+    /// Writes; with sampling, an estimate for the whole run.
     pub writes: u64,
     /// True when reads and writes are estimated from samples (it shares pages).
     pub estimated: bool,
@@ -201,18 +243,24 @@ pub struct Object {
 /// A byte range of a region that belongs to an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ObjectRange {
+    /// The data structure.
     pub object: ObjectIx,
+    /// The region.
     pub region: RegionIx,
     /// Bytes from the region's start.
     pub offset: u64,
+    /// Bytes.
     pub length: u64,
 }
 
 /// A field of a structure, or of the elements of an array of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObjectMember {
+    /// The data structure.
     pub object: ObjectIx,
+    /// Name, as the source or the kernel has it.
     pub name: String,
+    /// Type as in the source, or empty.
     pub type_name: String,
     /// Bytes from the start of the structure.
     pub offset: u64,
@@ -223,23 +271,34 @@ pub struct ObjectMember {
 /// Accesses that one source line makes to one object, from samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceSite {
+    /// The data structure.
     pub object: Option<ObjectIx>,
+    /// Source file.
     pub file: String,
+    /// Line there; 0 where unknown.
     pub line: u32,
+    /// Function; empty where unknown.
     pub function: String,
+    /// Reads; with sampling, an estimate for the whole run.
     pub reads: u64,
+    /// Writes; with sampling, an estimate for the whole run.
     pub writes: u64,
 }
 
 /// A process image of the run. Row number = [`ProcessIx`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
+    /// The kernel's process id.
     pub pid: i32,
+    /// The process that forked it; `None` for the first.
     pub parent: Option<ProcessIx>,
+    /// Path of the program.
     pub executable: String,
     /// Its number among the ranks of an MPI job on this host, where its environment told.
     #[serde(default)]
     pub rank: Option<u32>,
+    /// Start, ns since the start of the run.
     pub start: Nanos,
+    /// End, ns since the start of the run.
     pub end: Nanos,
 }

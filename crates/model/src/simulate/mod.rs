@@ -113,7 +113,7 @@ impl<'a> Simulation<'a> {
     /// the number of its instructions.
     ///
     /// # Errors
-    /// [`SimulationError::SimulatedMachine`].
+    /// [`SimulationError::Machine`].
     pub fn new(machine: &'a SimulatedMachine, timed: bool) -> Result<Self, SimulationError> {
         machine_check::check_machine(machine)?;
         Ok(Simulation {

@@ -7,6 +7,7 @@
 //! was when the block began, or what an access of the block read.
 use super::framing::{put_varint, unzigzag, zigzag, ByteReader};
 
+/// General registers of x86-64.
 pub const REGISTER_COUNT: usize = 16;
 /// Sites of a block.
 pub const MAX_SITES: usize = 500;
@@ -45,7 +46,9 @@ pub struct BlockAccess {
     pub offset: u64,
     /// 0: as many as the site `length` says, and with 0 of them the access is not made.
     pub bytes: u32,
+    /// With `bytes` = 0: the site that says how many bytes.
     pub length: u16,
+    /// Whether it writes.
     pub write: bool,
     /// Of the address.
     pub sources: ValueSources,
@@ -54,14 +57,18 @@ pub struct BlockAccess {
 /// A register that leaves the block with another source than it entered with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegisterChange {
+    /// Number of the register.
     pub register: u8,
+    /// What its value was computed from.
     pub sources: ValueSources,
 }
 
 /// A basic block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BasicBlock {
+    /// Instructions of the block.
     pub instructions: u32,
+    /// Places in the block that compute addresses.
     pub sites: u16,
     /// How many of the sites, the last ones, are lengths.
     pub lengths: u16,
@@ -69,7 +76,9 @@ pub struct BasicBlock {
     pub stack: Option<i64>,
     /// What the block adds to the stack pointer.
     pub moves_stack: i64,
+    /// Accesses, in the order of the program.
     pub accesses: Vec<BlockAccess>,
+    /// Registers whose sources the block changes.
     pub changes: Vec<RegisterChange>,
 }
 

@@ -20,6 +20,7 @@ use super::{BurstAccess, BurstPiece};
 
 /// Blocks and sites that a thread's tables hold: past them it starts afresh.
 pub const MAX_LOCALS: usize = 1 << 16;
+/// Most sites of the blocks that a piece defines.
 pub const MAX_LOCAL_SITES: usize = 1 << 18;
 const ORIGINS: usize = 4096;
 const NONE: u32 = u32::MAX;

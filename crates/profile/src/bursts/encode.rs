@@ -14,8 +14,11 @@ const TOO_FAR: u64 = 1 << 61;
 /// The code of one piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PieceCode {
+    /// The code.
     pub bytes: Vec<u8>,
+    /// Accesses in it.
     pub accesses: u32,
+    /// Instructions in it.
     pub instructions: u32,
     /// [`FRESH`] or 0.
     pub flags: u32,

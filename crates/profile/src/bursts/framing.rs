@@ -31,6 +31,7 @@ pub const CUT: u32 = 4;
 
 /// Limits of one piece: what a reader is ready to make of it.
 pub const MAX_ACCESSES: usize = 8192;
+/// Most executions of blocks in a piece.
 pub const MAX_EXECUTIONS: u32 = 1 << 16;
 /// Bytes of its accesses that have a length of their own: what is beyond is not recorded.
 pub const MAX_REACH: u64 = 1 << 30;

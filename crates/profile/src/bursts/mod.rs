@@ -41,6 +41,7 @@ pub struct BurstAccess {
     /// Bytes, at least 1. An instruction that touches a range (`rep movs`) is one access for
     /// each direction.
     pub bytes: u32,
+    /// Whether it writes.
     pub write: bool,
     /// Instructions executed since the thread's previous access, the one that makes this access
     /// included; 0 for the second access of one instruction.
@@ -53,15 +54,20 @@ pub struct BurstAccess {
 /// Accesses of one thread that were recorded together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BurstPiece {
+    /// The thread that made them.
     pub thread: ThreadIx,
+    /// Its process.
     pub process: ProcessIx,
     /// When its first access was made, and when it was complete.
     pub start: Nanos,
+    /// When it was complete, ns since the start of the run.
     pub end: Nanos,
     /// The thread had waited in the kernel just before: it goes on no earlier than all that other
     /// threads had done by `start`.
     pub waited: bool,
+    /// Memory accesses.
     pub accesses: u64,
+    /// Instructions executed.
     pub instructions: u64,
 }
 
@@ -79,7 +85,9 @@ impl BurstPiece {
 /// A window: from `start` on each thread that ran was recorded for a while.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BurstWindow {
+    /// Start, ns since the start of the run.
     pub start: Nanos,
+    /// When it was complete, ns since the start of the run.
     pub end: Nanos,
     /// There was no room for all that some thread did: its pieces end early.
     pub cut: bool,
@@ -90,10 +98,14 @@ pub struct BurstWindow {
 /// Pages of a process, side by side, and their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamedPages {
+    /// Its process.
     pub process: ProcessIx,
     /// Address of the first, in pages of 4096 bytes.
     pub page: u64,
+    /// Number of pages.
     pub pages: u64,
+    /// The region.
     pub region: RegionIx,
+    /// The first page, in the region.
     pub first: PageNo,
 }

@@ -24,6 +24,7 @@ const TOUCH_INTERVAL: Duration = Duration::from_secs(300);
 /// What a frame says of a piece before its code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PieceHeader {
+    /// Number of the window, from 0.
     pub window: u32,
     /// Of the thread in the window, from 0.
     pub sequence: u32,
@@ -103,7 +104,7 @@ impl BurstWriter {
         let _ = self.file.seek(io::SeekFrom::Start(self.bytes));
     }
 
-    /// Blocks with their numbers, each as [`BasicBlock::put`] makes it. Before the pieces that
+    /// Blocks with their numbers, each as [`BasicBlock::encode`] makes it. Before the pieces that
     /// run them, or after.
     pub fn append_blocks<'b>(&mut self, blocks: impl Iterator<Item = (u32, &'b [u8])>) {
         let mut payload = Vec::new();
@@ -121,6 +122,7 @@ impl BurstWriter {
         }
     }
 
+    /// Appends a piece: its header and its code.
     pub fn append_piece(&mut self, head: &PieceHeader, code: &[u8]) {
         let p = &head.piece;
         let mut bytes = Vec::with_capacity(super::framing::PIECE_HEAD);

@@ -57,11 +57,11 @@ pub fn write(profile: &Profile, dir: &Path) -> Result<WriteOutcome, ProfileError
     Ok(written)
 }
 
-/// As [`write`], with the bursts that were recorded meanwhile. Where they leave no room for the
+/// As [`write()`], with the bursts that were recorded meanwhile. Where they leave no room for the
 /// tables, as much of their end is given up for these, which the profile is told.
 ///
 /// # Errors
-/// As of [`write`].
+/// As of [`write()`].
 pub fn write_with_bursts(
     profile: &mut Profile,
     dir: &Path,
@@ -178,7 +178,7 @@ pub(super) fn visit_tables(profile: &Profile, folder: &mut impl TableVisitor) {
     }
 }
 
-/// Whether [`write`] would accept `dir`, to be asked before a long run.
+/// Whether [`write()`] would accept `dir`, to be asked before a long run.
 ///
 /// # Errors
 /// If something that is not a profile is at `dir`.

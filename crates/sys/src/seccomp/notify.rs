@@ -99,7 +99,7 @@ fn send_descriptor(socket: &UnixStream, fd: RawFd) -> io::Result<()> {
     }
 }
 
-/// The descriptor that [`asking`] hands over; `None` when there will be none.
+/// The descriptor that [`start_with_listener`] hands over; `None` when there will be none.
 ///
 /// # Errors
 /// As recvmsg(2).

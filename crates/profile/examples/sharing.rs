@@ -1,0 +1,23 @@
+//! Prints which threads share most with each other:
+//!
+//! ```text
+//! cargo run --package hither-profile --example sharing -- app.hither
+//! ```
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args_os().nth(1).map(PathBuf::from);
+    let folder = folder.ok_or("give a profile that `hither trace` wrote")?;
+    let profile = hither_profile::read(&folder)?;
+    let matrix = profile.matrix();
+    let threads = profile.threads.len();
+    let pairs = (0..threads).flat_map(|i| (i + 1..threads).map(move |j| (i, j)));
+    let mut pairs: Vec<_> = pairs.map(|(i, j)| (matrix.get(i, j), i, j)).collect();
+    pairs.sort_unstable_by(|a, b| b.cmp(a));
+    for (events, i, j) in pairs.into_iter().take(20).filter(|pair| pair.0 > 0) {
+        // Names come from the traced program: control characters would steer the terminal.
+        let name = |at: usize| hither_profile::strip_control_characters(&profile.threads[at].name);
+        println!("{events:>12} events  {i} {} <-> {j} {}", name(i), name(j));
+    }
+    Ok(())
+}
