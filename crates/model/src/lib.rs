@@ -15,16 +15,16 @@
 //! Which processing unit should each of four threads get, if 0 and 2, and 1 and 3, share data?
 //!
 //! ```
-//! use hither_model::map::threads::{locality::Locality, ThreadPolicy};
-//! use hither_model::map::{Cost, Graph, Problem};
-//! use hither_model::topology::{select, Restrictions};
+//! use hither_model::map::threads::{locality::LocalityPolicy, ThreadPolicy};
+//! use hither_model::map::{CommGraph, PuDistances, ThreadProblem};
+//! use hither_model::topology::{select_machine, MachineRestrictions};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let tree = select(Some("pack:2 core:2 pu:1"), &Restrictions::default())?.tree;
-//! let comm = Graph::new(4, [(0, 2, 100), (1, 3, 100), (0, 1, 1)]);
-//! let problem = Problem {
+//! let tree = select_machine(Some("pack:2 core:2 pu:1"), &MachineRestrictions::default())?.tree;
+//! let comm = CommGraph::new(4, [(0, 2, 100), (1, 3, 100), (0, 1, 1)]);
+//! let problem = ThreadProblem {
 //!     tree: &tree,
-//!     cost: &Cost::hops(&tree),
+//!     cost: &PuDistances::from_hops(&tree),
 //!     comm: &comm,
 //!     load: &[1; 4],
 //!     capacity: 1,
@@ -32,7 +32,7 @@
 //!     current: None,
 //!     seed: 0,
 //! };
-//! let units = Locality { fast: false }.place(&problem)?;
+//! let units = LocalityPolicy { fast: false }.place(&problem)?;
 //! let package = |thread: usize| units[thread] / 2;
 //! assert_eq!(package(0), package(2));
 //! assert_eq!(package(1), package(3));

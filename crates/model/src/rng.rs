@@ -1,25 +1,55 @@
-//! Pseudo-random numbers that are the same on every machine: SplitMix64 (Steele, Lea and Flood,
-//! "Fast splittable pseudorandom number generators", OOPSLA 2014). Placements, the simulated
-//! scheduler and sampling all draw from it.
+//! Pseudo-random numbers that are the same on every machine. The simulated scheduler, sampling
+//! and the metrics draw from SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
+//! number generators", OOPSLA 2014). The search for placements draws from xorshift64* (Vigna, "An
+//! experimental exploration of Marsaglia's xorshift generators, scrambled", 2016), so that a seed
+//! keeps giving the placement that it always gave.
 
-/// A SplitMix64 generator. Any seed is good, small ones too.
+/// A generator of 64 bits of state. Any seed is good, small ones too.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng {
+    state: u64,
+    next: fn(&mut u64) -> u64,
+}
+
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+fn xorshift_star(state: &mut u64) -> u64 {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    state.wrapping_mul(0x2545_F491_4F6C_DD1D)
+}
 
 impl Rng {
-    /// The same seed gives the same numbers.
+    /// SplitMix64. The same seed gives the same numbers.
     #[must_use]
     pub fn new(seed: u64) -> Rng {
-        Rng(seed)
+        Rng {
+            state: seed,
+            next: split_mix,
+        }
+    }
+
+    /// xorshift64*, for the search for placements.
+    #[must_use]
+    pub fn for_search(seed: u64) -> Rng {
+        // Spreads small seeds over all bits; zero, which the generator never leaves, is avoided.
+        let mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        Rng {
+            state: (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) | 1,
+            next: xorshift_star,
+        }
     }
 
     /// 64 uniform bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        (self.next)(&mut self.state)
     }
 
     /// Uniform in 0..n; 0 for n = 0.
@@ -34,7 +64,7 @@ impl Rng {
     }
 
     /// Puts `items` in random order (Fisher and Yates).
-    pub fn shuffle_xorshift64<T>(&mut self, items: &mut [T]) {
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i + 1));
         }

@@ -90,7 +90,7 @@ fn multi_start_search(
     starts.push((0..slots).map(|t| t % nodes).collect());
     for seed in 1..=SHUFFLES {
         let mut nodes_of: Vec<usize> = (0..slots).map(|t| t / search.capacity).collect();
-        Rng::new(seed).shuffle_xorshift64(&mut nodes_of);
+        Rng::new(seed).shuffle(&mut nodes_of);
         starts.push(nodes_of);
     }
     let mut work = MAX_SEARCH_WORK;

@@ -38,7 +38,7 @@ const FREE: u32 = u32::MAX;
 fn heavy_edge_matching(graph: &WeightedGraph, heaviest: u32, rng: &mut Rng) -> (Vec<u32>, usize) {
     let n = graph.weight.len();
     let mut order: Vec<u32> = (0..n as u32).collect();
-    rng.shuffle_xorshift64(&mut order);
+    rng.shuffle(&mut order);
     let mut group = vec![FREE; n];
     let mut groups = 0;
     let mut alone = vec![FREE; n];

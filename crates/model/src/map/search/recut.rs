@@ -59,7 +59,7 @@ fn recut_vertex(
 ) {
     let mut slots = slots_of(state.space, vertex);
     if slots.len() > 2 && (vertex == 0 || rng.below(2) == 0) {
-        rng.shuffle_xorshift64(&mut slots);
+        rng.shuffle(&mut slots);
         slots.truncate(2);
     }
     let threads = threads_below(state, vertex, &slots);

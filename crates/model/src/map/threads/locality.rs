@@ -122,7 +122,7 @@ fn bisection_tries(links: &CsrGraph, budget: u64) -> usize {
 }
 
 fn multi_start_search(space: &SearchSpace, links: &CsrGraph, seed: u64, fast: bool) -> Vec<u32> {
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::for_search(seed);
     if fast {
         return quick_start(space, links, &mut rng);
     }

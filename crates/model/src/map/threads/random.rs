@@ -19,12 +19,12 @@ impl ThreadPolicy for RandomPolicy {
     fn place(&self, problem: &ThreadProblem) -> Result<PuAssignment, String> {
         let mut left = check_fit(problem)?;
         let rank = smt_ranks(problem.tree);
-        let mut draw = Rng::new(problem.seed);
+        let mut draw = Rng::for_search(problem.seed);
         let mut seats = Vec::new();
         while left > 0 {
             // Every unit once, in any order, but of a core the first sibling before others.
             let mut units: Vec<u32> = (0..problem.tree.units.len() as u32).collect();
-            draw.shuffle_xorshift64(&mut units);
+            draw.shuffle(&mut units);
             if !problem.siblings {
                 units.sort_by_key(|&at| rank[at as usize]);
             }
@@ -32,7 +32,7 @@ impl ThreadPolicy for RandomPolicy {
             left -= units.len();
             seats.extend(units);
         }
-        draw.shuffle_xorshift64(&mut seats);
+        draw.shuffle(&mut seats);
         Ok(seats)
     }
 }

@@ -136,7 +136,7 @@ fn noise_moves_nobody() {
     let cost = PuDistances::from_hops(&tree);
     let mut stays = 0;
     for case in 0..10u64 {
-        let mut rng = Rng::new(case);
+        let mut rng = Rng::for_search(case);
         let mut clean = Vec::new();
         for i in 0..64u32 {
             for _ in 0..3 {

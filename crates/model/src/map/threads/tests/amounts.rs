@@ -50,7 +50,7 @@ fn load_balance_needs_the_work_of_every_thread() {
 /// least full: units differ by no more than the greatest amount.
 #[test]
 fn no_two_units_differ_by_more_than_one_thread_has() {
-    let mut draw = Rng::new(3);
+    let mut draw = Rng::for_search(3);
     for _ in 0..100 {
         let threads = 1 + draw.below(60);
         let mut case = Case::new(machine("node:2 core:3 pu:2"), threads, &[]);

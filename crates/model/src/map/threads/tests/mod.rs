@@ -154,7 +154,7 @@ fn any_case() -> impl Strategy<Value = Case> {
     let all = (any_tree(), any_comm(), numbers, choices);
     all.prop_map(|(tree, comm, (seed, spare), (busy, siblings))| {
         let threads = comm.threads();
-        let mut draw = Rng::new(seed);
+        let mut draw = Rng::for_search(seed);
         let mut work = |_| if busy { draw.next_u64() } else { 0 };
         Case {
             load: (0..threads).map(&mut work).collect(),
@@ -231,7 +231,7 @@ proptest! {
     fn names_of_threads_do_not_matter(
         text in prop::sample::select(MACHINES), of_unit in 1usize..3, seed in any::<u64>(),
     ) {
-        let mut draw = Rng::new(seed);
+        let mut draw = Rng::for_search(seed);
         let tree = machine(text);
         let threads = tree.units.len() * of_unit;
         let all = (0..threads as u32).flat_map(|i| (0..i).map(move |j| (j, i)));
@@ -240,7 +240,7 @@ proptest! {
         let mut case = Case::new(tree, threads, &pairs);
         case.load = (0..threads).map(|_| draw.next_u64() >> 20).collect();
         let mut name: Vec<u32> = (0..threads as u32).collect();
-        draw.shuffle_xorshift64(&mut name);
+        draw.shuffle(&mut name);
         let renamed = case.renamed(&name);
         for policy in NAMELESS {
             prop_assert_eq!(case.objective(policy), renamed.objective(policy), "{}", policy);

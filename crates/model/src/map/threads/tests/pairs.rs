@@ -101,7 +101,7 @@ fn heaviest(case: &Case, left: &[u32]) -> u128 {
 
 #[test]
 fn pairs_are_the_best_of_all_matchings() {
-    let mut draw = Rng::new(7);
+    let mut draw = Rng::for_search(7);
     for round in 0..200 {
         let threads = 2 + 2 * draw.below(4) as u32;
         let all = (0..threads).flat_map(|i| (0..i).map(move |j| (j, i)));
