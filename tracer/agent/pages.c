@@ -75,6 +75,30 @@ static int is_filled(const struct agent *a, const struct slot *slot) {
   return call3(__NR_mincore, place(a, slot), PAGE, (u64)&resident) == 0 && resident & 1;
 }
 
+/* The offset in each list of robust locks of the GNU C library, from a lock's link to its
+ * word; what a mutex's kind has if it is robust, and all that it may have. */
+#define FUTEX_OFFSET (-32ull)
+enum { ROBUST = 16, KIND = 0xff, FUTEX_TID = 0x3fffffff };
+
+static int is_address(u64 word) { return word >= PAGE && word < 1ull << 47; }
+
+/* Whether the kernel itself may need the page when a thread exits, for which it does not wait:
+ * there is a thread control block in it, or a robust lock that somebody holds. hither has
+ * looked before it gave the order (exit_pages.rs, also for locks that cross two pages);
+ * since then a lock may have been taken. */
+static int is_exit_page(const u64 *word) {
+  enum { WORDS = PAGE / sizeof *word };
+  for (u32 i = 0; i + 8 <= WORDS; i += 8)
+    if (word[i + 5] == FUTEX_OFFSET && is_address(word[i + 4])) return 1;
+  for (u32 i = 0; i + 5 <= WORDS; i++) {
+    const u64 kind = word[i + 2] & ~0u, owner = word[i] & FUTEX_TID;
+    if (kind & ROBUST && kind <= KIND && owner && (word[i + 1] & ~0u) == owner && is_address(word[i + 3]) &&
+        is_address(word[i + 4]))
+      return 1;
+  }
+  return 0;
+}
+
 void pages_take(struct agent *a, u64 page) {
   struct region *region = regions_find(a, page);
   struct slot *slot = region && !region->closing ? free_slot(a) : 0;
@@ -89,7 +113,10 @@ void pages_take(struct agent *a, u64 page) {
   slot->moved = 0;
   a->away++;
   if (got) mark_due(a, slot);
-  else a->report.taken++;
+  else if (is_exit_page((const u64 *)place(a, slot))) {
+    a->report.refused++;
+    pages_put_back(a, slot);
+  } else a->report.taken++;
 }
 
 /* The page is copied where it cannot be moved: the program changed its rights, or locked

@@ -50,8 +50,6 @@ pub struct ThreadTable {
     threads: HashMap<Tid, ThreadEntry>,
     /// How many threads of each process live.
     sizes: HashMap<Pid, usize>,
-    /// How many it ever had, as long as any lives.
-    born: HashMap<Pid, u64>,
     by_member: Vec<Option<Tid>>,
     free: Vec<SharerId>,
     dead: Vec<SharerId>,
@@ -115,7 +113,6 @@ impl ThreadTable {
         };
         self.by_member[member.at()] = Some(tid);
         *self.sizes.entry(pid).or_default() += 1;
-        *self.born.entry(pid).or_default() += 1;
         let thread = ThreadEntry {
             pid,
             member,
@@ -138,7 +135,6 @@ impl ThreadTable {
         *left -= 1;
         if *left == 0 {
             self.sizes.remove(&thread.pid);
-            self.born.remove(&thread.pid);
         }
         Some(thread.member)
     }
@@ -147,12 +143,6 @@ impl ThreadTable {
     #[must_use]
     pub fn thread_count(&self, pid: Pid) -> usize {
         self.sizes.get(&pid).copied().unwrap_or(0)
-    }
-
-    /// Threads that a process ever had, as far as is known.
-    #[must_use]
-    pub fn threads_created(&self, pid: Pid) -> u64 {
-        self.born.get(&pid).copied().unwrap_or(0)
     }
 
     /// Numbers of threads that are gone, when they are many enough to be given out again.
@@ -408,9 +398,5 @@ mod tests {
         roster.thread_ended(11);
         roster.find_or_add(20, 10, Cpu(0));
         assert_eq!((roster.thread_count(10), roster.thread_count(20)), (2, 0));
-        assert_eq!(
-            (roster.threads_created(10), roster.threads_created(20)),
-            (3, 0)
-        );
     }
 }

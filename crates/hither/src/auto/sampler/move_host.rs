@@ -126,9 +126,6 @@ pub struct MoveHost {
     shunned: Vec<(Range<u64>, Option<Instant>)>,
     /// Where each thread's list of locks is; `None`: it has none yet.
     threads: HashMap<Tid, Option<u64>>,
-    /// Lists that were learned so far, and how many threads more there were at first.
-    learned: u64,
-    more: Option<u64>,
     needed: ExitPages,
     looks: ScanThrottle,
     /// Bytes in huge pages.
@@ -186,8 +183,6 @@ impl AgentHost for MoveHost {
             asked: HashSet::new(),
             shunned: Vec::new(),
             threads: HashMap::new(),
-            learned: 0,
-            more: None,
             needed: ExitPages::new(pid)?,
             looks: ScanThrottle::default(),
             huge: 0,
@@ -230,7 +225,6 @@ impl AgentHost for MoveHost {
         let due = shunned.any(|(_, until)| until.is_some_and(|until| until <= now));
         if due || self.looks.are_due(hosts) {
             self.scan_mappings()?;
-            self.look_at_threads();
             self.check_rights()?;
         }
         Ok(())
@@ -322,38 +316,10 @@ impl MoveHost {
         for tid in all {
             if tid != self.agent.tid && !matches!(self.threads.get(&tid), Some(Some(_))) {
                 if let Ok(list) = robust_list_address(tid) {
-                    self.learned += u64::from(list.is_some());
                     self.threads.insert(tid, list);
                 }
             }
         }
-        let waits = self.threads.values().filter(|list| list.is_none()).count() as u64;
-        let more = view
-            .threads
-            .threads_created(self.pid)
-            .saturating_sub(self.learned + waits);
-        // Some ended before they were met.
-        if more > *self.more.get_or_insert(more) {
-            self.needed.beware_of_stacks();
-        }
-    }
-
-    /// Looks where what the kernel needs at the end of threads is, among what is open.
-    fn look_at_threads(&mut self) {
-        let regions = &self.regions;
-        let is_open = |at: u64| regions.iter().any(|r| r.range.contains(&at));
-        let lists = |(&tid, &list): (&Tid, &Option<u64>)| Some((tid, list?));
-        let lists: Vec<(Tid, u64)> = self.threads.iter().filter_map(lists).collect();
-        // That of the first thread lies among its data.
-        if lists
-            .iter()
-            .any(|&(tid, at)| tid != self.pid && is_open(at))
-        {
-            self.needed.beware_of_stacks();
-        }
-        let lists: Vec<u64> = lists.into_iter().map(|(_, list)| list).collect();
-        self.needed.scan_locks(&lists);
-        self.needed.retain_open(is_open);
     }
 
     /// Looks at all mappings: what is open must still be fit, what is fit may be opened.
@@ -396,6 +362,9 @@ impl MoveHost {
                 length: mapping.length(),
             });
         }
+        let regions = &self.regions;
+        self.needed
+            .retain_open(|at| regions.iter().any(|r| r.range.contains(&at)));
         self.agent.send_orders(&orders)
     }
 }

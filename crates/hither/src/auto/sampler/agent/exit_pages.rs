@@ -2,24 +2,20 @@
 //! thread waits for, and marks the locks that the thread still holds (robust_list in
 //! set_robust_list(2)). It does not wait for a page then, so none of these may be away.
 //!
-//! Threads mostly have stacks that no page is taken of, and seldom end with locks held. So
-//! what pages hold is looked at only in processes that have other stacks, or such locks, or
-//! threads that ended before anything was known of them. What was found is kept: stacks and
-//! locks are used again, and hold nothing to be known by for a moment.
+//! So every page is searched for thread control blocks and held robust locks before it is
+//! taken, and by the agent once more right after (`tracer/agent/pages.c`): a lock may be taken
+//! while the order is on its way. In a process that was seen to hold one, free robust locks
+//! count too. To look only at the lists of locks of the threads, now and then, would be too
+//! late: a thread that exits before leaves a lock that nobody ever gets. What was found is
+//! kept: stacks and locks are used again, and hold nothing to be known by for a moment.
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::os::unix::fs::FileExt;
-
-use nix::sys::uio::{process_vm_readv, RemoteIoVec};
 
 use super::PAGE;
 use hither_sys::Pid;
 
-/// Ranges that are read at once (IOV_MAX).
-const IOV_MAX: usize = 1024;
-/// Bytes of a list's head: where the first lock is, an offset, the lock in the making.
-const ROBUST_LIST_HEAD_SIZE: usize = 24;
 /// Bytes of a lock (pthread_mutex_t).
 const PTHREAD_MUTEX_SIZE: usize = 40;
 /// From the link in a lock back to its word, as each thread of the GNU C library says it.
@@ -28,13 +24,14 @@ const FUTEX_OFFSET: u64 = (-32i64).cast_unsigned();
 const PTHREAD_MUTEX_ROBUST_NORMAL_NP: u32 = 16;
 /// All that a kind may have.
 const MUTEX_KIND_MASK: u32 = 0xff;
+/// Of a lock's word, who holds it.
+const FUTEX_TID_MASK: u32 = 0x3fff_ffff;
 
 #[derive(Debug)]
 pub struct ExitPages {
-    pid: Pid,
     memory: File,
-    stacks: bool,
-    locks: bool,
+    /// A held robust lock was found.
+    robust_locks: bool,
     /// Pages that are never to be taken.
     pages: HashSet<u64>,
 }
@@ -44,23 +41,11 @@ impl ExitPages {
     /// When the process is gone.
     pub fn new(pid: Pid) -> io::Result<ExitPages> {
         Ok(ExitPages {
-            pid,
             // To read through this does not wait for pages that are away.
             memory: File::open(format!("/proc/{pid}/mem"))?,
-            stacks: false,
-            locks: false,
+            robust_locks: false,
             pages: HashSet::new(),
         })
-    }
-
-    /// Threads may have stacks where pages are taken.
-    pub fn beware_of_stacks(&mut self) {
-        self.stacks = true;
-    }
-
-    /// Looks whether threads hold locks, by their lists.
-    pub fn scan_locks(&mut self, lists: &[u64]) {
-        self.locks |= are_held(self.pid, lists);
     }
 
     /// Forgets pages that are not in memory any more that pages are taken of.
@@ -70,9 +55,6 @@ impl ExitPages {
 
     /// Whether a page may be taken.
     pub fn may_take(&mut self, page: u64) -> bool {
-        if !self.stacks && !self.locks {
-            return true;
-        }
         if self.pages.contains(&page) {
             return false;
         }
@@ -86,7 +68,7 @@ impl ExitPages {
             return false;
         }
         let mut needed = holds_thread(&bytes[own]);
-        if self.locks && !needed {
+        if !needed {
             // Locks may reach into it and out of it; what cannot be read holds none.
             let (before, after) = (
                 page.wrapping_sub(PTHREAD_MUTEX_SIZE as u64),
@@ -97,7 +79,9 @@ impl ExitPages {
                 .read_exact_at(&mut bytes[..PTHREAD_MUTEX_SIZE], before);
             let behind = PTHREAD_MUTEX_SIZE + PAGE as usize;
             let _ = self.memory.read_exact_at(&mut bytes[behind..], after);
-            needed = holds_lock(&bytes);
+            let held = holds_lock(&bytes, is_held_lock);
+            self.robust_locks |= held;
+            needed = held || self.robust_locks && holds_lock(&bytes, is_free_lock);
         }
         if needed {
             self.pages.insert(page);
@@ -129,43 +113,30 @@ fn holds_thread(page: &[u8]) -> bool {
     lines.any(|line| read_u64(line, 40) == FUTEX_OFFSET && is_address(read_u64(line, 32)))
 }
 
-/// Whether there is a lock, held or not, whose owner's end is told.
-fn holds_lock(bytes: &[u8]) -> bool {
-    let mut starts = (0..bytes.len() - PTHREAD_MUTEX_SIZE)
-        .step_by(8)
-        .map(|at| &bytes[at..at + PTHREAD_MUTEX_SIZE]);
-    starts.any(|lock| {
-        let kind = read_u32(lock, 16);
-        let is_robust = kind & PTHREAD_MUTEX_ROBUST_NORMAL_NP != 0 && kind & !MUTEX_KIND_MASK == 0;
-        let owner = read_u32(lock, 0) & 0x3fff_ffff;
-        // Nobody's, or of who holds it, in whose list it is.
-        let (next, before) = (read_u64(lock, 32), read_u64(lock, 24));
-        let is_held = owner != 0 && is_address(next) && is_address(before);
-        let is_free = owner == 0 && next == 0 && before == 0;
-        is_robust && read_u32(lock, 8) == owner && (is_held || is_free)
-    })
+/// Whether there is a robust lock in that state.
+fn holds_lock(bytes: &[u8], is_in_state: fn(&[u8]) -> bool) -> bool {
+    let starts = (0..=bytes.len() - PTHREAD_MUTEX_SIZE).step_by(8);
+    starts
+        .map(|at| &bytes[at..at + PTHREAD_MUTEX_SIZE])
+        .any(|lock| {
+            let kind = read_u32(lock, 16);
+            let is_robust =
+                kind & PTHREAD_MUTEX_ROBUST_NORMAL_NP != 0 && kind & !MUTEX_KIND_MASK == 0;
+            is_robust && is_in_state(lock)
+        })
 }
 
-/// Whether threads hold locks, or perhaps do.
-fn are_held(pid: Pid, lists: &[u64]) -> bool {
-    let mut words = vec![0u8; ROBUST_LIST_HEAD_SIZE * IOV_MAX.min(lists.len())];
-    lists.chunks(IOV_MAX).any(|some| {
-        let bytes = ROBUST_LIST_HEAD_SIZE * some.len();
-        let remote = |&list: &u64| RemoteIoVec {
-            base: usize::try_from(list).unwrap_or(0),
-            len: ROBUST_LIST_HEAD_SIZE,
-        };
-        let remote: Vec<RemoteIoVec> = some.iter().map(remote).collect();
-        let mut local = [IoSliceMut::new(&mut words[..bytes])];
-        let read = process_vm_readv(nix::unistd::Pid::from_raw(pid), &mut local, &remote);
-        let read = read.unwrap_or(0);
-        // An empty list leads back to itself. One that cannot be read is of a thread that
-        // ended.
-        let heads = words[..read].chunks_exact(ROBUST_LIST_HEAD_SIZE).zip(some);
-        let mut held =
-            heads.map(|(head, &list)| read_u64(head, 0) != list || read_u64(head, 16) != 0);
-        held.any(|held| held)
-    })
+/// Its word and its owner are the same thread, in whose list it is.
+fn is_held_lock(lock: &[u8]) -> bool {
+    let owner = read_u32(lock, 0) & FUTEX_TID_MASK;
+    let links = [read_u64(lock, 24), read_u64(lock, 32)];
+    owner != 0 && read_u32(lock, 8) == owner && links.into_iter().all(is_address)
+}
+
+/// No owner and in no list. Numbers look like that, too.
+fn is_free_lock(lock: &[u8]) -> bool {
+    let words = [0, 24, 32].map(|at| read_u64(lock, at));
+    words == [0; 3] && read_u32(lock, 8) == 0
 }
 
 #[cfg(test)]
@@ -188,8 +159,6 @@ mod tests {
             .expect("a list");
         let page = list / PAGE * PAGE;
         let mut needed = ExitPages::new(std::process::id().cast_signed()).expect("memory");
-        assert!(needed.may_take(page), "nobody looks");
-        needed.beware_of_stacks();
         assert!(!needed.may_take(page));
         assert!(needed.pages.contains(&page));
         needed.retain_open(|_| false);
@@ -222,7 +191,8 @@ mod tests {
     #[test]
     fn locks_are_known_by_their_kind() {
         let check = |words: &[(usize, u64)], expected: bool| {
-            assert_eq!(holds_lock(&bytes(words, 512)), expected, "{words:?}");
+            let found = holds_lock(&bytes(words, 512), is_held_lock);
+            assert_eq!(found, expected, "{words:?}");
         };
         let (tid, link) = (4711, 0x7f00_0000_1060);
         let held = |kind| {
@@ -240,33 +210,19 @@ mod tests {
         check(&held(1), false);
         let waited = [held(16), [(80, tid | 1 << 31); 5]].concat();
         check(&waited, true);
-        check(&[(96, 16)], true);
-        check(&[(96, 16), (104, 5)], false);
-        check(&[(96, 16 << 32)], false);
-        check(&[(96, 1 << 16 | 16)], false);
+        check(&[(96, 16)], false);
+        assert!(holds_lock(&bytes(&[(96, 16)], 512), is_free_lock));
+        assert!(!holds_lock(
+            &bytes(&[(96, 16), (104, 5)], 512),
+            is_free_lock
+        ));
+        assert!(!holds_lock(&bytes(&held(16), 512), is_free_lock));
+        let wrong = |at: usize, word: u64| [held(16), [(at, word); 5]].concat();
+        check(&wrong(96, 16 << 32), false);
+        check(&wrong(96, 1 << 16 | 16), false);
+        check(&wrong(104, 5), false);
+        check(&wrong(88, tid + 1), false);
+        check(&held(16).map(|(at, word)| (at + 512 - 120, word)), true);
         check(&[], false);
-    }
-
-    #[test]
-    fn lists_that_lead_back_to_themselves_are_empty() {
-        let own = std::process::id().cast_signed();
-        let check = |head: [u64; 3], expected: bool| {
-            let mut head = head
-                .map(|_| 0)
-                .into_iter()
-                .zip(head)
-                .map(|(_, w)| w)
-                .collect::<Vec<_>>();
-            let at = head.as_ptr().addr() as u64;
-            if head[0] == u64::MAX {
-                head[0] = at;
-            }
-            assert_eq!(are_held(own, &[at]), expected, "{head:?}");
-        };
-        check([u64::MAX, FUTEX_OFFSET, 0], false);
-        check([u64::MAX, FUTEX_OFFSET, 4096], true);
-        check([4096, FUTEX_OFFSET, 0], true);
-        assert!(!are_held(own, &[]));
-        assert!(!are_held(own, &[PAGE]));
     }
 }

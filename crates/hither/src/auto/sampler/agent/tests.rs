@@ -52,7 +52,6 @@ fn torment(program: &mut Child, sampler: &mut dyn FaultSampler, rate: u32) -> u6
         let mut ready = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
         poll(&mut ready, PollTimeout::ZERO).expect("poll") > 0
     };
-    let mut rounds = 0;
     while !has_ended() {
         assert!(began.elapsed() < Duration::from_secs(60), "it hangs");
         let mut roster = ThreadTable::default();
@@ -60,12 +59,6 @@ fn torment(program: &mut Child, sampler: &mut dyn FaultSampler, rate: u32) -> u6
         for tid in procfs::thread_ids(pid) {
             roster.find_or_add(tid, pid, Cpu(0));
         }
-        // Those that began and ended meanwhile are told of, too.
-        for _ in 0..rounds {
-            roster.thread_started(i32::MAX, pid, 0);
-        }
-        roster.thread_ended(i32::MAX);
-        rounds += 1;
         let view = SamplerContext {
             picks: &[],
             address_spaces: &memory,
