@@ -47,7 +47,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             Some(target::resolve_target(&args.command, path.as_deref())?)
         }
     };
-    let json = args.json.as_deref().map(output::destination).transpose()?;
+    let json = args
+        .export_json
+        .as_deref()
+        .map(output::destination)
+        .transpose()?;
     let journal = open_event_log(args.json_lines.as_deref())?;
     let program = target.as_ref().map(|target| target.name.clone());
     let program = program
@@ -120,7 +124,7 @@ type RedirectedStreams = [Option<OwnedFd>; 2];
 
 /// Who looks on, and what the program gets as standard output and error then.
 fn open_view(args: &Args) -> Result<(Option<Box<dyn LiveView>>, RedirectedStreams)> {
-    if !args.top {
+    if !args.live {
         return Ok((None, [None, None]));
     }
     let words = args.command.iter().map(|word| word.to_string_lossy());

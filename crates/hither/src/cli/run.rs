@@ -26,7 +26,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     hither_sys::process::lift_file_size_limit();
     let target = target::resolve_target(&args.command, std::env::var_os("PATH").as_deref())?;
-    let output = args.json.as_deref().map(output::destination).transpose()?;
+    let output = args
+        .export_json
+        .as_deref()
+        .map(output::destination)
+        .transpose()?;
     let options = args.options()?;
     let plan = RunPlan::new(&options, &target)?;
     if args.dry_run {

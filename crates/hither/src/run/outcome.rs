@@ -1,4 +1,4 @@
-//! What was asked and what was got: printed at the end, and `--json`.
+//! What was asked and what was got: printed at the end, and `--export-json`.
 use hither_profile::{Nanos, RegionIx, RunEnd, ThreadIx};
 use hither_sys::{Cpu, Node, Pid, Tid};
 use serde::{Deserialize, Serialize};

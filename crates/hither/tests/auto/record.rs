@@ -19,7 +19,8 @@ fn a_run_becomes_a_profile_that_others_read() {
     let Some(place) = place_with_couples() else {
         return;
     };
-    let line = "auto --budget 20% --sampler pageout --json outcome -- ./couples 8 1 3 16 shared";
+    let line =
+        "auto --budget 20% --sampler pageout --export-json outcome -- ./couples 8 1 3 16 shared";
     let output = hither(&place, line);
     let err = text(&output.stderr);
     assert_eq!(status(&output), 0, "{err}");
@@ -164,7 +165,7 @@ fn what_can_be_a_file_goes_to_standard_output_and_a_profile_does_not() {
         message.contains("cannot go to standard output"),
         "{message}"
     );
-    let output = hither(&place, "auto -q --no-profile --json - -- echo hi");
+    let output = hither(&place, "auto -q --no-profile --export-json - -- echo hi");
     let printed = text(&output.stdout);
     let outcome = printed.strip_prefix("hi\n").expect(&printed);
     let outcome: serde_json::Value = serde_json::from_str(outcome).expect("json");

@@ -1,4 +1,4 @@
-//! `--top` in a terminal: what is drawn, what is left, what the program writes and gets.
+//! `--live` in a terminal: what is drawn, what is left, what the program writes and gets.
 use std::fs::File;
 use std::io::Read;
 use std::process::Stdio;
@@ -65,7 +65,7 @@ fn the_view_is_drawn_and_left_and_output_kept() {
     let Some(place) = place_with_couples() else {
         return;
     };
-    let line = "auto --top --budget 20% --sampler pageout -- sh -c";
+    let line = "auto --live --budget 20% --sampler pageout -- sh -c";
     let script =
         "test -t 1 && test -t 2 && echo both; ./couples 4 1 2 16 shared; echo err >&2; exit 5";
     let line: Vec<&str> = [HITHER]
@@ -117,7 +117,7 @@ fn programs_are_entered_while_the_view_is_shown() {
         println!("skipped: the sampler move does not work here");
         return;
     }
-    let line = "ulimit -c 0; exec hither auto --top --budget 50% --sampler move --no-profile --json outcome -- sh -c 'sleep 1; exec ./couples 4 1 4 16 private'";
+    let line = "ulimit -c 0; exec hither auto --live --budget 50% --sampler move --no-profile --json outcome -- sh -c 'sleep 1; exec ./couples 4 1 4 16 private'";
     let line = line.replace("hither", HITHER);
     let (sent, status) = in_terminal(&place, &["sh", "-c", &line], false);
     assert_eq!(status, 0, "{sent}");
@@ -129,9 +129,9 @@ fn programs_are_entered_while_the_view_is_shown() {
 #[test]
 fn without_a_terminal_nothing_is_started() {
     let place = Place::new();
-    let output = run(place.command(&[HITHER, "auto", "--top", "--", "touch", "started"]));
+    let output = run(place.command(&[HITHER, "auto", "--live", "--", "touch", "started"]));
     assert_eq!(status(&output), 2);
-    assert!(text(&output.stderr).contains("--top draws on the terminal"));
+    assert!(text(&output.stderr).contains("--live draws on the terminal"));
     assert!(!place.path("started").exists());
 }
 
@@ -141,7 +141,7 @@ fn a_program_that_is_killed_leaves_the_terminal_as_it_was() {
     let line = [
         HITHER,
         "auto",
-        "--top",
+        "--live",
         "--",
         "sh",
         "-c",

@@ -63,7 +63,7 @@ fn policies_that_cannot_be() {
         "may name the nodes",
     );
     refused(
-        "--policy compact --cpus 999999",
+        "--policy compact --pus 999999",
         "999999",
         "this machine has",
     );
@@ -125,14 +125,14 @@ fn a_mask_that_leaves_out_what_is_placed() {
 fn outcomes_need_a_place() {
     let place = Place::new();
     place.write("file", "");
-    let refused = |args, what| refused(&place, args, what, "--json");
+    let refused = |args, what| refused(&place, args, what, "--export-json");
     refused(
-        "--policy compact --json none/out",
+        "--policy compact --export-json none/out",
         "there is no folder none",
     );
-    refused("--policy compact --json .", "is a folder");
+    refused("--policy compact --export-json .", "is a folder");
     refused(
-        "--policy compact --json file/out",
+        "--policy compact --export-json file/out",
         "there is no folder file",
     );
     assert_eq!(place.read("file"), "");
@@ -145,10 +145,10 @@ fn contradicting_options_are_usage_errors() {
         "--policy compact --strict",
         "--policy compact --threads-only",
         "-p x --threads-only --data-only",
-        "-p x --cpus 0",
-        "--policy compact --json out --dry-run",
+        "-p x --pus 0",
+        "--policy compact --export-json out --dry-run",
         "--policy compact -q -v",
-        "--cpus 3-1",
+        "--pus 3-1",
         "--method strace --policy compact",
     ] {
         let output = place.shell(&format!("{HITHER} run {args} -- touch started"));
@@ -221,7 +221,8 @@ fn dry_runs_start_nothing() {
 fn outcomes_are_written_and_stdout_is_the_programs() {
     let place = Place::new();
     let run = |args: &str| {
-        let line = format!("{HITHER} run --json out.json {args} -- sh -c 'echo out; exit 7'");
+        let line =
+            format!("{HITHER} run --export-json out.json {args} -- sh -c 'echo out; exit 7'");
         let output = place.shell(&line);
         assert_eq!(status(&output), 7, "{}", text(&output.stderr));
         assert_eq!(text(&output.stdout), "out\n");
@@ -251,7 +252,8 @@ fn outcomes_are_written_and_stdout_is_the_programs() {
 #[test]
 fn an_outcome_can_go_to_a_descriptor() {
     let place = Place::new();
-    let line = format!("{HITHER} run -q --policy compact --json /dev/fd/3 -- echo hi 3>&- 3>out");
+    let line =
+        format!("{HITHER} run -q --policy compact --export-json /dev/fd/3 -- echo hi 3>&- 3>out");
     let output = place.shell(&format!("{line}; cat out >&2"));
     assert_eq!(text(&output.stdout), "hi\n");
     assert!(
@@ -264,7 +266,7 @@ fn an_outcome_can_go_to_a_descriptor() {
 #[test]
 fn an_outcome_can_go_to_standard_output() {
     let place = Place::new();
-    let line = format!("{HITHER} run -q --policy compact --json - -- echo hi");
+    let line = format!("{HITHER} run -q --policy compact --export-json - -- echo hi");
     let output = place.shell(&line);
     let printed = text(&output.stdout);
     let outcome = printed.strip_prefix("hi\n").expect(&printed);
@@ -303,7 +305,7 @@ fn other_pinners_are_named() {
 fn polling_pins_what_lives_long_enough() {
     let place = Place::new();
     let line = format!(
-        "OMP_NUM_THREADS=2 {HITHER} run --method polling --policy compact --json out.json -- {}",
+        "OMP_NUM_THREADS=2 {HITHER} run --method polling --policy compact --export-json out.json -- {}",
         workload("ondes")
     );
     let output = place.shell(&line);
@@ -358,6 +360,9 @@ fn policies_reach_the_program() {
             assert!(said.contains(expected), "{policy} by {method}: {said}");
         }
     }
-    let status = run("--cpus 0", "cat /proc/self/status");
-    assert!(status.contains("Cpus_allowed_list:\t0\n"), "{status}");
+    // The second spelling is an older one.
+    for option in ["--pus 0", "--cpus 0"] {
+        let status = run(option, "cat /proc/self/status");
+        assert!(status.contains("Cpus_allowed_list:\t0\n"), "{status}");
+    }
 }

@@ -69,7 +69,13 @@ fn where_following_is_forbidden() {
         assert_eq!(status(&output), 7, "{}", text(&output.stderr));
         place.nobody_left();
         let loud = [
-            HITHER, "run", "--policy", "compact", "--json", "o.json", "--",
+            HITHER,
+            "run",
+            "--policy",
+            "compact",
+            "--export-json",
+            "o.json",
+            "--",
         ];
         let line = [&[deny], strict, &loud, &[built("abuse"), "spin"]].concat();
         let output = run(place.marked(&line));

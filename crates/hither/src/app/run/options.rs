@@ -21,7 +21,7 @@ pub struct RunOptions {
     /// Policies for what the placement leaves out.
     pub choice: policy::RunPolicies,
     /// Only these PUs; without a policy for threads, in this order.
-    pub cpus: Option<PuList>,
+    pub pus: Option<PuList>,
     /// Threads to leave alone, in order of creation.
     pub skip: Option<PuList>,
     /// `None` for what works here.

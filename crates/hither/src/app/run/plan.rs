@@ -50,7 +50,7 @@ impl RunPlan {
     /// done on this machine.
     pub fn new(options: &RunOptions, target: &TargetProgram) -> Result<RunPlan> {
         let choice = &options.choice;
-        let here = LocalMachine::new(options.cpus.as_ref())?;
+        let here = LocalMachine::new(options.pus.as_ref())?;
         let memory = choice.memory.as_ref().map(|m| m.resolve(&here.nodes));
         let memory = memory.transpose()?;
         let mut warnings = Vec::new();
@@ -153,7 +153,7 @@ fn by_rule(
     order: Option<policy::PuOrder>,
     here: &LocalMachine,
 ) -> Result<RulePlan> {
-    let (name, all) = match (order, &options.cpus) {
+    let (name, all) = match (order, &options.pus) {
         (Some(order), _) => (order.name().to_owned(), order.units(&here.selected.tree)?),
         (None, Some(list)) => (format!("the list {list}"), policy::listed(list)),
         (None, None) => (String::new(), Vec::new()),

@@ -11,7 +11,7 @@ use crate::auto::sampler::{SamplerChoice, NAMES};
 const EXAMPLES: &str = "\
 Examples:
   hither auto -- ./app                         threads and pages, found and placed as it runs
-  hither auto --top -- ./app                   the same, and show what goes on
+  hither auto --live -- ./app                  the same, and show what goes on
   hither auto --threads-only -- ./app          leave the pages where they are
   hither auto --pid 4711                       a program that runs already
   hither auto --json-lines app.jsonl -- ./app  what was seen and done, every 100 ms
@@ -74,13 +74,13 @@ pub struct Args {
 
     /// Show on the terminal what goes on while the program runs. What it writes to the
     /// terminal is shown at the end
-    #[arg(long)]
-    pub top: bool,
+    #[arg(long, alias = "top")]
+    pub live: bool,
 
     /// Write how it went to this file at the end, - for standard output, as JSON (names:
     /// docs/format.md)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[arg(long, alias = "json", value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
 
     /// Write what was seen and done to this file, - for standard output, a line of JSON for
     /// each 100 ms

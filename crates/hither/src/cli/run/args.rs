@@ -19,7 +19,7 @@ Examples:
   hither run --policy scatter -- ./app         without a profile: threads far apart
   hither run --policy cores,interleave -- ./app
                                                a core for each thread, pages on all nodes
-  hither run --cpus 0,2,4-7 -- ./app           n-th thread on n-th PU of the list
+  hither run --pus 0,2,4-7 -- ./app            n-th thread on n-th PU of the list
   hither run --policy bind:0-1 -- ./app        pages on nodes 0 and 1 only
   hither run -p all.place.json -- mpirun --bind-to none -np 4 ./app
                                                ranks, too
@@ -74,8 +74,13 @@ pub struct Args {
 
     /// Only these PUs: the kernel's (physical) numbers as for taskset. Without a policy for
     /// threads, in this order
-    #[arg(long, value_name = "LIST", conflicts_with = "placement")]
-    pub cpus: Option<PuList>,
+    #[arg(
+        long,
+        alias = "cpus",
+        value_name = "LIST",
+        conflicts_with = "placement"
+    )]
+    pub pus: Option<PuList>,
 
     /// Leave these threads alone, numbered from 0 in order of creation: 0,5-7
     #[arg(long, value_name = "LIST", conflicts_with = "placement")]
@@ -86,13 +91,13 @@ pub struct Args {
     method: Option<MethodArg>,
 
     /// Print what would be done and start nothing
-    #[arg(long, conflicts_with_all = ["json", "quiet"])]
+    #[arg(long, conflicts_with_all = ["export_json", "quiet"])]
     pub dry_run: bool,
 
     /// Write what was asked and what was got to this file, - for standard output, as JSON
     /// (names: docs/format.md)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[arg(long, alias = "json", value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
 
     /// Say what is done at the start, and of each thread and region at the end
     #[arg(short, long, conflicts_with = "quiet")]
@@ -139,7 +144,7 @@ impl Args {
             strict: self.strict,
             phases_by_time: self.phases_by_time,
             choice: self.choice()?,
-            cpus: self.cpus.clone(),
+            pus: self.pus.clone(),
             skip: self.skip.clone(),
             method: self.method.map(|method| method.0),
             command: self.command.clone(),
@@ -151,8 +156,8 @@ impl Args {
     /// # Errors
     /// When one is unknown, or they contradict one another.
     fn choice(&self) -> Result<RunPolicies> {
-        if self.placement.is_none() && self.policy.is_empty() && self.cpus.is_none() {
-            bail!("say where threads and pages belong: -p app.place.json, --policy compact or another, or --cpus 0-3; see `hither run --help`");
+        if self.placement.is_none() && self.policy.is_empty() && self.pus.is_none() {
+            bail!("say where threads and pages belong: -p app.place.json, --policy compact or another, or --pus 0-3; see `hither run --help`");
         }
         let mut choice = RunPolicies::default();
         for text in self.policy.iter().flat_map(|text| split(text)) {
@@ -168,8 +173,8 @@ impl Args {
                 file.display()
             );
         }
-        if self.skip.is_some() && choice.threads.is_none() && self.cpus.is_none() {
-            bail!("--skip needs a --policy for threads, or --cpus");
+        if self.skip.is_some() && choice.threads.is_none() && self.pus.is_none() {
+            bail!("--skip needs a --policy for threads, or --pus");
         }
         Ok(choice)
     }

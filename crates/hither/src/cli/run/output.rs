@@ -27,7 +27,7 @@ pub fn destination(path: &Path) -> Result<OutcomeFile> {
     }
     let shown = path.display();
     match path.metadata() {
-        Ok(data) if data.is_dir() => bail!("{shown} is a folder; name a file with --json"),
+        Ok(data) if data.is_dir() => bail!("{shown} is a folder; name a file with --export-json"),
         Ok(data) if !data.is_file() => {
             let file = File::options().write(true).open(path);
             return Ok(OutcomeFile::Open(
@@ -39,10 +39,10 @@ pub fn destination(path: &Path) -> Result<OutcomeFile> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let parent = parent(&path);
     if !parent.is_dir() {
-        bail!("cannot write {shown}: there is no folder {}; make it, or choose another place with --json", parent.display());
+        bail!("cannot write {shown}: there is no folder {}; make it, or choose another place with --export-json", parent.display());
     }
     if let Err(error) = access(parent, AccessFlags::W_OK | AccessFlags::X_OK) {
-        bail!("cannot write {shown}: the folder {} is not writable ({error}); choose another place with --json", parent.display());
+        bail!("cannot write {shown}: the folder {} is not writable ({error}); choose another place with --export-json", parent.display());
     }
     // The program may change nothing about where we are, but being sure costs nothing.
     Ok(OutcomeFile::Fresh(
@@ -77,7 +77,7 @@ impl OutcomeFile {
             OutcomeFile::Open(mut file) => file.write_all(text.as_bytes()),
             OutcomeFile::Fresh(path) => replace_file(&path, &text),
         }
-        .context("cannot write the outcome; make room, or choose another place with --json")
+        .context("cannot write the outcome; make room, or choose another place with --export-json")
     }
 }
 

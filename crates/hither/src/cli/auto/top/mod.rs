@@ -1,4 +1,4 @@
-//! `hither auto --top`: what is going on, on the terminal, while the program runs.
+//! `hither auto --live`: what is going on, on the terminal, while the program runs.
 //!
 //! The view takes the terminal's other screen and reads no keys: Ctrl-C and Ctrl-Z mean to
 //! the program what they always do. What the program writes to the terminal meanwhile goes
@@ -76,10 +76,10 @@ impl TopView {
         mechanism: &'static str,
     ) -> Result<(TopView, [Option<OwnedFd>; 2])> {
         if !std::io::stderr().is_terminal() {
-            bail!("--top draws on the terminal, and standard error is none; leave it out, or see --json-lines");
+            bail!("--live draws on the terminal, and standard error is none; leave it out, or see --json-lines");
         }
         if std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb") {
-            bail!("--top cannot draw on this terminal (TERM is dumb or empty); leave it out, or see --json-lines");
+            bail!("--live cannot draw on this terminal (TERM is dumb or empty); leave it out, or see --json-lines");
         }
         let (output, streams) =
             ProgramOutput::new().context("cannot make a terminal for the program")?;
