@@ -1,10 +1,12 @@
-//! The commands that the documents show are run, and print what the documents say: every `$ ` line
-//! of a ```` ```console ```` block, in order, in one folder for each document. Figures may differ, so
-//! numbers are not compared, nor where lines break; a line `...` stands for any text.
+//! The commands that the documents show work. Every `$ ` line of a ```` ```console ```` block is
+//! run, in order, in one folder for each document, and prints what is shown below it; where
+//! nothing is shown, it succeeds. Numbers are not compared, nor where lines break; a line `...`
+//! stands for any text. What a ```` ```sh ```` block calls hither with is at least accepted.
 #[allow(dead_code)]
 #[path = "../common/mod.rs"]
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use common::{Place, HITHER};
@@ -25,7 +27,11 @@ fn samples(document: &str) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::new();
     let mut inside = false;
     for (at, line) in document.lines().enumerate() {
-        if line.starts_with("```") {
+        let unfinished = samples.last_mut().filter(|s| s.command.ends_with('\\'));
+        if let Some(sample) = unfinished {
+            sample.command.pop();
+            sample.command += line.trim_start();
+        } else if line.starts_with("```") {
             inside = line == "```console";
         } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
             samples.push(Sample {
@@ -91,17 +97,50 @@ fn missing<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
     None
 }
 
+/// What documents call hither with and no test can run: a process that is not there, launchers
+/// that are not installed.
+fn check_syntax(document: &str, text: &str) {
+    let blocks = text.split("```sh\n").skip(1);
+    let lines = blocks.flat_map(|block| block.split("```").next().unwrap_or_default().lines());
+    for line in lines {
+        let line = format!(" {line}").replace("(hither ", " hither ");
+        for call in line.split(" hither ").skip(1) {
+            let end = call.find([')', ';', '#', '&', '\'']).unwrap_or(call.len());
+            let call = call[..end].split(" -- ").next().unwrap_or_default();
+            let mut hither = std::process::Command::new(HITHER);
+            let done = hither.args(call.split_whitespace()).arg("--help").output();
+            let done = done.expect("hither");
+            let error = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{document}: hither {call}: {error}");
+        }
+    }
+}
+
 fn check(document: &str) {
+    check_in(&Place::new(), document);
+}
+
+fn check_in(place: &Place, document: &str) {
     let root = root();
     let text = std::fs::read_to_string(root.join(document)).expect("a document");
+    check_syntax(document, &text);
     let samples = samples(&text);
     assert!(!samples.is_empty(), "{document} shows no command");
-    let place = Place::new();
     std::os::unix::fs::symlink(root.join("target"), place.path("target")).expect("a link");
     let programs = Path::new(HITHER).parent().expect("a folder").display();
     for sample in samples {
-        let line = format!("PATH={programs}:$PATH; ({}) 2>&1", sample.command);
+        let line = format!("PATH={programs}:$PATH; ({}\n) 2>&1", sample.command);
         let done = place.shell(&line);
+        if sample.shown.is_empty() {
+            let text = String::from_utf8_lossy(&done.stdout);
+            assert!(
+                done.status.success(),
+                "{document}:{}: `{}` fails: {text}",
+                sample.line,
+                sample.command
+            );
+            continue;
+        }
         let printed =
             String::from_utf8_lossy(&done.stdout).replace(&format!("{}/", root.display()), "");
         if let Some(part) = missing(&sample.shown, &printed) {
@@ -121,6 +160,25 @@ fn the_readme_shows_what_happens() {
 #[test]
 fn the_first_session_shows_what_happens() {
     check("docs/first-session.md");
+}
+
+/// `./app` of the guide, whatever its arguments.
+const APP: &str =
+    "#!/bin/sh\nOMP_NUM_THREADS=${OMP_NUM_THREADS-4} exec target/workloads/ondes 64 40\n";
+
+#[test]
+fn the_guide_shows_what_happens() {
+    let place = Place::new();
+    let app = place.path("app");
+    std::fs::write(&app, APP).expect("a script");
+    std::fs::set_permissions(&app, PermissionsExt::from_mode(0o755)).expect("a program");
+    let couples = root().join("crates/hither/tests/auto/couples.c");
+    let built = place.shell(&format!(
+        "gcc -O1 -pthread -o couples {}",
+        couples.display()
+    ));
+    assert!(built.status.success());
+    check_in(&place, "docs/guide.md");
 }
 
 #[test]
