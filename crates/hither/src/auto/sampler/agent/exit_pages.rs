@@ -16,16 +16,18 @@ use std::os::unix::fs::FileExt;
 use super::PAGE;
 use hither_sys::Pid;
 
-/// Bytes of a lock (pthread_mutex_t).
-const PTHREAD_MUTEX_SIZE: usize = 40;
+/// Words of a lock (pthread_mutex_t), of a page, and of a page with what is around it.
+const MUTEX_WORDS: usize = 5;
+const PAGE_WORDS: usize = PAGE as usize / 8;
+const AROUND_WORDS: usize = PAGE_WORDS + 2 * MUTEX_WORDS;
 /// From the link in a lock back to its word, as each thread of the GNU C library says it.
 const FUTEX_OFFSET: u64 = (-32i64).cast_unsigned();
 /// What a lock's kind has if its owner's end is told.
-const PTHREAD_MUTEX_ROBUST_NORMAL_NP: u32 = 16;
+const PTHREAD_MUTEX_ROBUST_NORMAL_NP: u64 = 16;
 /// All that a kind may have.
-const MUTEX_KIND_MASK: u32 = 0xff;
+const MUTEX_KIND_MASK: u64 = 0xff;
 /// Of a lock's word, who holds it.
-const FUTEX_TID_MASK: u32 = 0x3fff_ffff;
+const FUTEX_TID_MASK: u64 = 0x3fff_ffff;
 
 #[derive(Debug)]
 pub struct ExitPages {
@@ -58,46 +60,42 @@ impl ExitPages {
         if self.pages.contains(&page) {
             return false;
         }
-        let mut bytes = [0; PAGE as usize + 2 * PTHREAD_MUTEX_SIZE];
-        let own = PTHREAD_MUTEX_SIZE..PTHREAD_MUTEX_SIZE + PAGE as usize;
-        if self
-            .memory
-            .read_exact_at(&mut bytes[own.clone()], page)
-            .is_err()
-        {
+        let Some(words) = self.read(page) else {
             return false;
-        }
-        let mut needed = holds_thread(&bytes[own]);
+        };
+        let mut needed = holds_thread(&words[MUTEX_WORDS..MUTEX_WORDS + PAGE_WORDS]);
         if !needed {
-            // Locks may reach into it and out of it; what cannot be read holds none.
-            let (before, after) = (
-                page.wrapping_sub(PTHREAD_MUTEX_SIZE as u64),
-                page.wrapping_add(PAGE),
-            );
-            let _ = self
-                .memory
-                .read_exact_at(&mut bytes[..PTHREAD_MUTEX_SIZE], before);
-            let behind = PTHREAD_MUTEX_SIZE + PAGE as usize;
-            let _ = self.memory.read_exact_at(&mut bytes[behind..], after);
-            let held = holds_lock(&bytes, is_held_lock);
+            let held = holds_lock(&words, is_held_lock);
             self.robust_locks |= held;
-            needed = held || self.robust_locks && holds_lock(&bytes, is_free_lock);
+            needed = held || self.robust_locks && holds_lock(&words, is_free_lock);
         }
         if needed {
             self.pages.insert(page);
         }
         !needed
     }
-}
 
-fn read_u64(bytes: &[u8], at: usize) -> u64 {
-    let found = bytes.get(at..).and_then(|b| b.first_chunk::<8>());
-    u64::from_le_bytes(found.copied().unwrap_or_default())
-}
-
-fn read_u32(bytes: &[u8], at: usize) -> u32 {
-    let found = bytes.get(at..).and_then(|b| b.first_chunk::<4>());
-    u32::from_le_bytes(found.copied().unwrap_or_default())
+    /// The words of a page and those around it that locks may reach into. What cannot be read
+    /// holds none; `None` where that is the page itself.
+    fn read(&self, page: u64) -> Option<[u64; AROUND_WORDS]> {
+        let mut bytes = [0; 8 * AROUND_WORDS];
+        let start = 8 * MUTEX_WORDS;
+        let end = start + 8 * PAGE_WORDS;
+        let before = page.wrapping_sub(start as u64);
+        if self.memory.read_exact_at(&mut bytes, before).is_err() {
+            bytes.fill(0);
+            let own = self.memory.read_exact_at(&mut bytes[start..end], page);
+            own.ok()?;
+            let _ = self.memory.read_exact_at(&mut bytes[..start], before);
+            let after = page.wrapping_add(PAGE);
+            let _ = self.memory.read_exact_at(&mut bytes[end..], after);
+        }
+        let mut words = [0; AROUND_WORDS];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        Some(words)
+    }
 }
 
 /// Whether it can be an address of a program.
@@ -108,47 +106,47 @@ fn is_address(word: u64) -> bool {
 /// Whether part of a page (64 bytes at a time) is where the GNU C library keeps a thread: the
 /// word that is cleared at its end is followed, in the same 64 bytes, by the head of its list
 /// of locks and the offset that is the same for all.
-fn holds_thread(page: &[u8]) -> bool {
-    let mut lines = page.chunks_exact(64);
-    lines.any(|line| read_u64(line, 40) == FUTEX_OFFSET && is_address(read_u64(line, 32)))
+fn holds_thread(page: &[u64]) -> bool {
+    let mut lines = page.chunks_exact(8);
+    lines.any(|line| line[5] == FUTEX_OFFSET && is_address(line[4]))
 }
 
 /// Whether there is a robust lock in that state.
-fn holds_lock(bytes: &[u8], is_in_state: fn(&[u8]) -> bool) -> bool {
-    let starts = (0..=bytes.len() - PTHREAD_MUTEX_SIZE).step_by(8);
-    starts
-        .map(|at| &bytes[at..at + PTHREAD_MUTEX_SIZE])
-        .any(|lock| {
-            let kind = read_u32(lock, 16);
-            let is_robust =
-                kind & PTHREAD_MUTEX_ROBUST_NORMAL_NP != 0 && kind & !MUTEX_KIND_MASK == 0;
-            is_robust && is_in_state(lock)
-        })
+fn holds_lock(words: &[u64], is_in_state: fn(&[u64; MUTEX_WORDS]) -> bool) -> bool {
+    words.array_windows().any(|lock| {
+        let kind = low(lock[2]);
+        let is_robust = kind & PTHREAD_MUTEX_ROBUST_NORMAL_NP != 0 && kind <= MUTEX_KIND_MASK;
+        is_robust && is_in_state(lock)
+    })
+}
+
+/// The first half of a word: of those of a lock, its own word, its owner or its kind.
+fn low(word: u64) -> u64 {
+    word & 0xffff_ffff
 }
 
 /// Its word and its owner are the same thread, in whose list it is.
-fn is_held_lock(lock: &[u8]) -> bool {
-    let owner = read_u32(lock, 0) & FUTEX_TID_MASK;
-    let links = [read_u64(lock, 24), read_u64(lock, 32)];
-    owner != 0 && read_u32(lock, 8) == owner && links.into_iter().all(is_address)
+fn is_held_lock(lock: &[u64; MUTEX_WORDS]) -> bool {
+    let owner = lock[0] & FUTEX_TID_MASK;
+    owner != 0 && low(lock[1]) == owner && is_address(lock[3]) && is_address(lock[4])
 }
 
 /// No owner and in no list. Numbers look like that, too.
-fn is_free_lock(lock: &[u8]) -> bool {
-    let words = [0, 24, 32].map(|at| read_u64(lock, at));
-    words == [0; 3] && read_u32(lock, 8) == 0
+fn is_free_lock(lock: &[u64; MUTEX_WORDS]) -> bool {
+    lock[0] == 0 && low(lock[1]) == 0 && lock[3] == 0 && lock[4] == 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn bytes(words: &[(usize, u64)], length: usize) -> Vec<u8> {
-        let mut bytes = vec![0; length];
+    /// Zeros but for these words, by their offset in bytes.
+    fn memory(words: &[(usize, u64)], length: usize) -> Vec<u64> {
+        let mut memory = vec![0; length / 8];
         for &(at, word) in words {
-            bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            memory[at / 8] = word;
         }
-        bytes
+        memory
     }
 
     #[test]
@@ -172,7 +170,7 @@ mod tests {
     #[test]
     fn only_heads_of_lists_are_taken_for_such() {
         let check = |words: &[(usize, u64)], expected: bool| {
-            assert_eq!(holds_thread(&bytes(words, 4096)), expected, "{words:?}");
+            assert_eq!(holds_thread(&memory(words, 4096)), expected, "{words:?}");
         };
         check(
             &[(64 + 32, 0x7f00_0000_1060), (64 + 40, FUTEX_OFFSET)],
@@ -191,7 +189,7 @@ mod tests {
     #[test]
     fn locks_are_known_by_their_kind() {
         let check = |words: &[(usize, u64)], expected: bool| {
-            let found = holds_lock(&bytes(words, 512), is_held_lock);
+            let found = holds_lock(&memory(words, 512), is_held_lock);
             assert_eq!(found, expected, "{words:?}");
         };
         let (tid, link) = (4711, 0x7f00_0000_1060);
@@ -211,12 +209,12 @@ mod tests {
         let waited = [held(16), [(80, tid | 1 << 31); 5]].concat();
         check(&waited, true);
         check(&[(96, 16)], false);
-        assert!(holds_lock(&bytes(&[(96, 16)], 512), is_free_lock));
+        assert!(holds_lock(&memory(&[(96, 16)], 512), is_free_lock));
         assert!(!holds_lock(
-            &bytes(&[(96, 16), (104, 5)], 512),
+            &memory(&[(96, 16), (104, 5)], 512),
             is_free_lock
         ));
-        assert!(!holds_lock(&bytes(&held(16), 512), is_free_lock));
+        assert!(!holds_lock(&memory(&held(16), 512), is_free_lock));
         let wrong = |at: usize, word: u64| [held(16), [(at, word); 5]].concat();
         check(&wrong(96, 16 << 32), false);
         check(&wrong(96, 1 << 16 | 16), false);
