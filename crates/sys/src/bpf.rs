@@ -62,7 +62,7 @@ pub struct BpfFaultMonitor {
 }
 
 impl BpfFaultMonitor {
-    /// Nobody is followed yet.
+    /// Loads and attaches the programs; no process is followed yet.
     ///
     /// # Errors
     /// EPERM without CAP_BPF and CAP_PERFMON or where a container forbids it; in words where
@@ -239,7 +239,7 @@ impl BpfRingBuffer {
             PAGE_SIZE as i64,
         );
         if theirs.is_err() {
-            // SAFETY: the mapping is ours and nobody knows of it.
+            // SAFETY: made above, and no reference to it exists.
             unsafe { libc::munmap(ours.cast(), PAGE_SIZE) };
         }
         Ok(BpfRingBuffer {
@@ -292,7 +292,7 @@ impl BpfRingBuffer {
 
 impl Drop for BpfRingBuffer {
     fn drop(&mut self) {
-        // SAFETY: the mappings are of these lengths and nobody else knows them.
+        // SAFETY: the mappings are of these lengths and no reference outlives `self`.
         unsafe {
             libc::munmap(self.ours.cast(), PAGE_SIZE);
             libc::munmap(self.theirs.cast(), PAGE_SIZE + 2 * RING_BYTES);
@@ -356,7 +356,7 @@ mod tests {
                 return;
             }
         };
-        // It faults, but nobody follows it.
+        // A process that is not followed faults.
         assert!(Command::new("true").status().expect("true").success());
         assert_eq!(tracer.drain(), []);
         let own = std::process::id().cast_signed();

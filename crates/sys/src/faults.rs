@@ -4,8 +4,8 @@
 //! ```text
 //!  programs --fault--> event of the processor it happens on --record--> ring of it --> drain
 //! ```
-//! The events are inherited by all threads and processes that are made later, so nobody
-//! has to be stopped to be followed. The same rings tell of their beginnings and ends.
+//! The events are inherited by all threads and processes created later, so none has to be
+//! stopped to be followed. The same rings report their creation and exit.
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -32,8 +32,8 @@ const ATTR_USE_CLOCKID: u64 = 1 << 25;
 const PERF_EVENT_IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 
 /// Bytes of a ring without its first page: what every user may have per processor
-/// (perf_event_mlock_kb is 516 by default), and the least to do with where somebody has that
-/// already.
+/// (perf_event_mlock_kb is 516 by default), and the least to try where other
+/// processes of the user have used that up.
 const RING_BYTES: usize = 512 << 10;
 const MIN_RING_BYTES: usize = 16 << 10;
 const PAGE_SIZE: usize = 4096;
@@ -283,7 +283,7 @@ impl PerfRingBuffer {
 
 impl Drop for PerfRingBuffer {
     fn drop(&mut self) {
-        // SAFETY: the mapping is of this length and nobody else knows it.
+        // SAFETY: the mapping is of this length and no reference outlives `self`.
         unsafe { libc::munmap(self.at.cast(), PAGE_SIZE + self.size) };
     }
 }

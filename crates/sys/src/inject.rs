@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 /// Follows one thread, and nothing that it creates. If we end, it goes on.
 ///
 /// # Errors
-/// EPERM when somebody else follows it or we may not; ESRCH when it is gone.
+/// EPERM when it has a tracer already or ptrace is not permitted; ESRCH when it is gone.
 pub fn seize_thread(tid: i32) -> io::Result<()> {
     let tid = Pid::from_raw(tid);
     Ok(nix::sys::ptrace::seize(
@@ -21,7 +21,7 @@ pub fn seize_thread(tid: i32) -> io::Result<()> {
 /// Lets a stopped thread go for good, with `signal` unless 0.
 ///
 /// # Errors
-/// ESRCH when it was killed meanwhile.
+/// ESRCH when it was killed.
 pub fn detach(tid: i32, signal: i32) -> io::Result<()> {
     let signal = usize::try_from(signal).unwrap_or(0);
     // SAFETY: this request takes numbers only.
@@ -111,11 +111,11 @@ pub fn copy_descriptor(tid: i32, fd: i32) -> io::Result<OwnedFd> {
 /// _IOWR(0xAA, 0x3F, struct uffdio_api)
 const UFFDIO_API: libc::c_ulong = 0xC018_AA3F;
 
-/// Has a userfaultfd, of whomever, do what these bits say: UFFD_FEATURE_EVENT_FORK among
-/// them needs CAP_SYS_PTRACE of who calls.
+/// UFFDIO_API on a userfaultfd of any process, with these feature bits. UFFD_FEATURE_EVENT_FORK
+/// needs CAP_SYS_PTRACE in the calling process.
 ///
 /// # Errors
-/// EINVAL what the kernel does not know, or when that was done before; EPERM.
+/// EINVAL when the kernel does not know a feature or UFFDIO_API was done before; EPERM.
 pub fn enable_uffd_features(faults: BorrowedFd, features: u64) -> io::Result<()> {
     // struct uffdio_api: api, features, ioctls
     let mut api = [0xAAu64, features, 0];

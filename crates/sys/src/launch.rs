@@ -67,7 +67,7 @@ pub fn set_mempolicy(mode: i32, nodes: &[u64]) -> io::Result<()> {
 }
 
 /// Keeps nothing of what this process was given but the descriptors `keep`: no stdio, no
-/// folder. Whoever reads from a pipe to the end is not to wait for us.
+/// folder. A process that reads a pipe to its end must not wait for ours.
 ///
 /// # Errors
 /// When /dev/null cannot be opened.
@@ -105,8 +105,9 @@ pub fn release_inherited_files(keep: &[RawFd]) -> io::Result<()> {
 /// the kernel allows.
 const MIN_SCHED_SLICE_NS: u64 = 100_000;
 
-/// Makes this process run soon after it is woken, though others are busy: it does little,
-/// and somebody waits for it. As far as kernel and rights allow, hence no error.
+/// Asks the scheduler for a short slice (sched_setattr, EEVDF): this process then runs soon
+/// after it is woken even on busy CPUs; it does little, and a thread waits for it. No error
+/// where kernel or rights do not allow it.
 pub fn request_short_slice() {
     request_short_slice_for(0);
 }

@@ -111,7 +111,7 @@ mod tests {
             crate::affinity::CpuMask::single(cpu)
                 .set_affinity(0)
                 .expect("pin");
-            // SAFETY: so many bytes that are ours, see above.
+            // SAFETY: `at` is the start of a mapping of `bytes` bytes, made above.
             unsafe { at.write_bytes(7, bytes.get()) };
         }
         let first = at.as_ptr().addr() as u64;

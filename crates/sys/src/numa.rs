@@ -2,7 +2,7 @@
 use nix::unistd::Pid;
 use std::io;
 
-/// linux/mempolicy.h, which the libc crate leaves out: move pages that nobody else maps.
+/// linux/mempolicy.h, which the libc crate leaves out: move pages that no other process maps.
 const MPOL_MF_MOVE: i32 = 1 << 1;
 
 /// Where pages of process `pid` lie: for each address its node, or `None` where there is no
@@ -59,7 +59,7 @@ fn call_move_pages(pid: Pid, addresses: &[u64], nodes: Option<&[i32]>) -> io::Re
             MPOL_MF_MOVE,
         )
     };
-    // More than 0: so many could not be moved, which their status tells.
+    // A result above 0 is the number of pages that were not moved; `status` says which.
     check(result.min(0))?;
     Ok(status)
 }

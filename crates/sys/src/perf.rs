@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// Linux keeps so many breakpoints per thread on x86 (DR0 to DR3).
+/// Hardware breakpoints per thread on x86 (DR0 to DR3).
 pub const HBP_NUM: usize = 4;
 
 const PERF_TYPE_SOFTWARE: u32 = 1;
@@ -46,7 +46,7 @@ pub(crate) struct PerfEventAttr {
     pub clockid: i32,
 }
 
-/// Who is counted besides the thread that a counter is opened on.
+/// Which threads are counted besides the one that the counter is opened on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InheritScope {
     /// Threads that it makes later, and theirs.
@@ -55,7 +55,7 @@ pub enum InheritScope {
     Processes,
 }
 
-/// A number that the kernel counts up. Keeps its value when who is counted has ended.
+/// A software event in counting mode. It keeps its value after the counted thread exits.
 #[derive(Debug)]
 pub struct PerfCounter {
     event: File,
@@ -127,7 +127,7 @@ impl PerfCounter {
 
 const ANY_CPU: libc::c_int = -1;
 
-/// An event that counts nothing and that nobody inherits. It keeps the inherited events of a
+/// An event that counts nothing and is not inherited. It keeps the inherited events of a
 /// thread with it: where two threads have the same ones, the kernel may give each the other's
 /// instead of taking them off a processor and putting them on (perf_event_context_sched_out).
 /// Then the events that others are copied from end with a thread that was made later, and from
@@ -227,7 +227,7 @@ mod tests {
         call(3);
         counter.set_enabled(false).expect("off");
         call(5);
-        // One that is made meanwhile is off, too.
+        // The counter of a thread created while it is off is off, too.
         std::thread::spawn(|| call(5)).join().expect("join");
         assert_eq!(counter.value().expect("value"), 3);
         counter.set_enabled(true).expect("on");

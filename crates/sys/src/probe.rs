@@ -14,7 +14,7 @@ use crate::seccomp;
 
 /// `userfaultfd` can move pages within a process (Linux 6.8).
 pub const UFFD_FEATURE_MOVE: u64 = 1 << 16;
-/// `userfaultfd` can lift write protection itself, so that nobody waits (Linux 6.7).
+/// `userfaultfd` can lift write protection itself, so that no write waits (Linux 6.7).
 pub const UFFD_FEATURE_WP_ASYNC: u64 = 1 << 15;
 const UFFD_API: u64 = 0xAA;
 /// _IOWR(0xAA, 0x3F, struct uffdio_api)
@@ -34,7 +34,7 @@ fn check(result: libc::c_long) -> io::Result<libc::c_long> {
 fn owned_fd(fd: libc::c_long) -> io::Result<OwnedFd> {
     let fd = i32::try_from(check(fd)?).map_err(io::Error::other)?;
     // SAFETY: the callers pass what the kernel has just returned as a new descriptor,
-    // which nobody else owns.
+    // which nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -232,7 +232,7 @@ pub fn bpf_map() -> io::Result<()> {
     owned_fd(fd).map(drop)
 }
 
-/// Maps a sparse, shared memory file of so many bytes and touches one of them.
+/// Maps a sparse shared memory file of this many bytes and touches one of them.
 ///
 /// # Errors
 /// ENOMEM or EFBIG under limits on memory or file size.

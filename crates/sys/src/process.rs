@@ -215,7 +215,7 @@ pub fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Whether the file grants capabilities to whoever runs it.
+/// Whether the file has capabilities (security.capability), which exec grants.
 #[must_use]
 pub fn has_capabilities(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {

@@ -1,5 +1,5 @@
-//! Following other processes: ptrace(2) and the wait statuses of those who are followed,
-//! real-time signals included, which nix has no place for.
+//! Following other processes: ptrace(2) and the wait statuses of tracees, including real-time
+//! signals, which nix cannot represent.
 use std::io;
 
 use nix::sys::ptrace::Options;
@@ -60,7 +60,7 @@ pub fn decode_wait_status(status: i32) -> TraceeEvent {
 /// `block` is not set.
 ///
 /// # Errors
-/// ECHILD when there is nobody to wait for.
+/// ECHILD when there is no tracee or child to wait for.
 pub fn wait(tid: Option<i32>, block: bool) -> io::Result<Option<(i32, TraceeEvent)>> {
     wait_before_reap(tid, block, |_| ())
 }
@@ -80,8 +80,8 @@ pub fn wait_before_reap(
         return reap_thread(tid, hang);
     }
     while let Some(tid) = peek_waitable(hang, &mut last)? {
-        // Without waiting for it: killed meanwhile, the first thread of a process tells of
-        // its end only after all the others.
+        // WNOHANG: if the process was killed in between, its first thread reports its exit
+        // only after all the others.
         if let Some(event) = reap_thread(tid, libc::WNOHANG)? {
             return Ok(Some(event));
         }
@@ -169,7 +169,7 @@ pub fn child_state_change(pid: i32) -> io::Result<Option<ChildStateChange>> {
 /// whose system calls wait for an answer of ours could not go on.
 ///
 /// # Errors
-/// EPERM when somebody else follows it or we may not; ESRCH when it is gone.
+/// EPERM when it has a tracer already or ptrace is not permitted; ESRCH when it is gone.
 pub fn seize(pid: i32) -> io::Result<()> {
     Ok(nix::sys::ptrace::seize(
         Pid::from_raw(pid),
@@ -251,7 +251,7 @@ pub fn interrupt(tid: i32) -> io::Result<()> {
     ptrace_request(libc::PTRACE_INTERRUPT, tid, 0, 0)
 }
 
-/// What belongs to the event: the thread created, or who called exec.
+/// PTRACE_GETEVENTMSG: the thread created, or the thread that called exec.
 ///
 /// # Errors
 /// As [`resume`].

@@ -1,5 +1,5 @@
-//! The filter that stops a program at the few system calls that somebody wants to see,
-//! and at no others (seccomp(2), classic BPF).
+//! The filter that stops a program at the few system calls that are followed, and at no
+//! others (seccomp(2), classic BPF).
 //!
 //! Every path loads the architecture and the number first and nothing else for calls that
 //! pass, so the kernel can keep a bitmap of those and never runs the filter for them.
@@ -13,7 +13,7 @@ pub type SockFilter = libc::sock_filter;
 /// Which calls stop the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FilteredCalls {
-    /// Calls that change mappings of at least so many bytes; `None`: none.
+    /// Calls that change mappings of at least this many bytes; `None`: none.
     pub mappings: Option<u64>,
     /// Mappings of code from files, whatever `mappings` says.
     pub code: bool,
@@ -145,7 +145,7 @@ fn ptrace_calls() -> (libc::c_long, ArgumentCheck) {
     (libc::SYS_ptrace, test)
 }
 
-/// Processes that nobody is to follow: with the filter they could not live so.
+/// clone with CLONE_UNTRACED: under the filter an untraced process could not run.
 fn clone_untraced_call() -> (libc::c_long, ArgumentCheck) {
     let test = vec![
         stmt(LD_W_ABS, argument_offset(0)),
@@ -205,8 +205,8 @@ fn install_filter_with_flags(filter: &[SockFilter], flags: libc::c_ulong) -> io:
     let mut privileges_given_up = false;
     loop {
         // SAFETY: the kernel copies the program, which outlives the call, and writes
-        // nothing. SPEC_ALLOW: a filter that protects nobody needs none of the costly
-        // mitigations that older kernels tie to seccomp.
+        // nothing. SPEC_ALLOW: the filter is no sandbox, so it needs none of the
+        // costly mitigations that older kernels tie to seccomp.
         let got = unsafe {
             libc::syscall(
                 libc::SYS_seccomp,

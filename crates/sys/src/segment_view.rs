@@ -40,7 +40,7 @@ impl Segment {
         self.store_u64(header_at!(burst), u64::from(traced));
     }
 
-    /// Tells the target that nobody listens any more.
+    /// Tells the target that the collector reads no more.
     pub fn close(&self) {
         self.store_u32(header_at!(closed), 1);
     }

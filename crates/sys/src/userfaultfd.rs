@@ -31,7 +31,7 @@ struct UffdioWriteprotect {
 /// Lets pages of a range (address, bytes), which mappings fill, be protected.
 ///
 /// # Errors
-/// EINVAL where it is no such memory, EBUSY when somebody else watches it, ESRCH when the
+/// EINVAL where it is no such memory, EBUSY when another userfaultfd has it registered, ESRCH when the
 /// process ended or runs another program.
 pub fn register_range(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Result<()> {
     let mut register = UffdioRegister {
@@ -61,7 +61,7 @@ pub fn write_protect(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Res
         mode: UFFDIO_WRITEPROTECT_MODE_WP,
     };
     // SAFETY: the request reads one uffdio_writeprotect, which `protect` is laid out as. What
-    // memory holds is not changed, and nobody waits for us at a write.
+    // memory holds is not changed, and no write waits for us (WP_ASYNC).
     let got = unsafe { libc::ioctl(faults.as_raw_fd(), UFFDIO_WRITEPROTECT, &raw mut protect) };
     match got {
         0 => Ok(()),

@@ -1,6 +1,6 @@
 //! The programs that run in the kernel at each page fault, fork, exec and end of a thread: a
 //! record goes into a ring if the process is one of those that are followed. Written as
-//! instructions, for they are few, and so nobody needs a compiler for them.
+//! instructions: they are few, and no BPF compiler is needed then.
 //!
 //! ```text
 //!  stack, from r10 down:  -4 a key;  -48 the record: time, address, thread and process,
@@ -31,7 +31,7 @@ pub struct BpfInsn {
     value: i32,
 }
 
-/// What the programs are told: descriptors of their maps and where members lie in the
+/// What is filled in when the programs are loaded: descriptors of their maps and where members lie in the
 /// kernel's structures.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramRelocations {
@@ -155,7 +155,7 @@ pub fn assemble(kind: TracepointKind, around: &ProgramRelocations) -> Vec<BpfIns
         code: Vec::new(),
         out: Vec::new(),
     };
-    // Nobody's affair, most of the time.
+    // Most processes are not followed: leave at once.
     a.mov_reg(6, 1);
     a.call(BPF_FUNC_GET_CURRENT_PID_TGID);
     a.mov_reg(7, 0);

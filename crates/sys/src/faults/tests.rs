@@ -79,7 +79,8 @@ fn a_full_ring_counts_what_it_lost() {
     assert!(lost > 30_000 && seen + lost > 60_000, "{seen}, {lost}");
 }
 
-/// Who shares a processor with the thread that made it may leave with that one's events.
+/// A child on the CPU of the thread that created it may be switched in with that thread's
+/// perf events (perf_event_context_sched_out).
 #[test]
 fn each_of_many_children_is_seen() {
     let Some(mut faults) = observer_of_one() else {

@@ -27,9 +27,8 @@ pub fn affinity_filter() -> Vec<SockFilter> {
     ]
 }
 
-/// Makes `command` start under `filter` and hand the descriptor that asks to who listens
-/// at the other end of `socket`, process `answers`. Where that is not possible, it starts
-/// without.
+/// Makes `command` start under `filter` and send the seccomp notification descriptor through
+/// `socket` to process `answers`. Where that is not possible, it starts without the filter.
 pub fn start_with_listener(
     command: &mut Command,
     filter: Vec<SockFilter>,
@@ -37,8 +36,8 @@ pub fn start_with_listener(
     answers: nix::unistd::Pid,
 ) {
     let prepare = move || {
-        // To answer is to write into the memory of who asked, which the security module yama
-        // lets only ancestors do, and whom one names.
+        // An answer is written into the memory of the calling process, which the security
+        // module yama allows only to ancestors and to the process named by PR_SET_PTRACER.
         // SAFETY: takes numbers only.
         unsafe { libc::prctl(libc::PR_SET_PTRACER, answers.as_raw(), 0, 0, 0) };
         if let Ok(asking) =
@@ -46,7 +45,7 @@ pub fn start_with_listener(
         {
             // SAFETY: the kernel has just made this descriptor for us.
             let asking = unsafe { OwnedFd::from_raw_fd(asking) };
-            // With nobody to answer, it could not ask either: rather do not start.
+            // Without a listener the filtered calls would fail: do not start then.
             send_descriptor(&socket, asking.as_raw_fd())?;
         }
         Ok(())
@@ -155,7 +154,7 @@ pub enum SeccompNotifResp {
 /// Takes the next call.
 ///
 /// # Errors
-/// ENOENT when who called was killed meanwhile, and as ioctl(2).
+/// ENOENT when the calling thread was killed before its call was received; as ioctl(2).
 pub fn receive_notification(listener: BorrowedFd) -> io::Result<SeccompNotif> {
     // SAFETY: all of it are numbers, for which zero is a value; the kernel wants zeros.
     let mut call: libc::seccomp_notif = unsafe { MaybeUninit::zeroed().assume_init() };

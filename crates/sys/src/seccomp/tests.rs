@@ -127,7 +127,7 @@ fn nothing_stops_that_nobody_wants() {
     }
 }
 
-/// With nobody following, a call that would stop fails with ENOSYS.
+/// Without a tracer, a call for which the filter returns SECCOMP_RET_TRACE fails with ENOSYS.
 #[test]
 fn the_kernel_takes_it() {
     let done = std::thread::spawn(|| {
