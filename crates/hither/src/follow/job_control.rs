@@ -33,7 +33,8 @@ const NOT_BLOCKED: [Signal; 9] = [
 /// How long a process group takes at most to hear of one signal.
 const GROUP_DELAY: Duration = Duration::from_millis(10);
 
-/// The mask as hither found it: who polls after following failed is not to take ours for it.
+/// The signal mask that hither was started with: the poller that takes over when following
+/// fails must not inherit ours.
 static BEFORE: OnceLock<SigSet> = OnceLock::new();
 
 /// Signals held back from this process from now on.
@@ -69,7 +70,7 @@ impl BlockedSignals {
         PollFd::new(self.fd.as_fd(), PollFlags::POLLIN)
     }
 
-    /// Whether somebody wants this process to end. To be asked when signals are ready.
+    /// Whether a signal that ends this process is pending. Call it when signals are ready.
     pub fn is_interrupted(&self) -> bool {
         let ends = [
             Signal::SIGINT,
@@ -94,7 +95,7 @@ impl BlockedSignals {
             let from_follower = follower.is_some() && sender.ok() == follower;
             let sent = info.ssi_code <= 0 && !from_follower && signal != Signal::SIGCHLD as i32;
             if sent && signal != Signal::SIGCONT as i32 {
-                // It may have ended meanwhile; then there is nobody to tell.
+                // ESRCH: the child has exited.
                 let _ = process::send_signal(child.as_raw(), signal);
             }
         }
@@ -110,7 +111,7 @@ pub fn wait_for_child(child: Pid, follower: Pid, signals: &BlockedSignals) -> Re
     wait_with_callback(child, Some(follower), signals, |_| None)
 }
 
-/// Why who waits is called.
+/// Why waiting ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitEvent {
     /// At first, and when the time it asked for is over, or earlier.
@@ -187,7 +188,7 @@ fn stop_like_child(
     Ok(true)
 }
 
-/// Continues the child, unless whoever continued us has done so.
+/// Continues the child, unless the SIGCONT that continued us reached it, too.
 fn continue_child(child: Pid) -> Result<()> {
     std::thread::sleep(GROUP_DELAY);
     let flags = WaitPidFlag::WNOHANG

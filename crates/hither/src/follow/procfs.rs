@@ -63,7 +63,7 @@ pub fn start_time(pid: Pid, tid: Tid) -> Option<StartTime> {
     Some(StartTime(stat_field(&stat, 22)?.parse().ok()?))
 }
 
-/// Who made a process, as far as that lives, its process group, and when it began.
+/// Parent of a process (if it is alive), process group, and start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessOrigin {
     pub parent: Pid,

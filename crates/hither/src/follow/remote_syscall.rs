@@ -80,7 +80,7 @@ pub struct BorrowedThread<'q> {
     syscall: u64,
     saved: Registers,
     signal_mask: u64,
-    /// It was stopped by something else meanwhile.
+    /// A stop for another reason arrived while it was borrowed.
     trapped: bool,
     queue: &'q mut VecDeque<(Tid, TraceeEvent)>,
 }
@@ -155,8 +155,8 @@ impl<'q> BorrowedThread<'q> {
         }
     }
 
-    /// Puts the thread back to where it was. With `again`, or when it was stopped
-    /// meanwhile, it stops once more as soon as it is let go, on the kernel's way out of
+    /// Puts the thread back to where it was. With `again`, or when another stop
+    /// arrived, it stops once more as soon as it is let go, on the kernel's way out of
     /// whatever system call it was in: so the kernel restarts that as it always does.
     pub fn give_back(self, again: bool) -> io::Result<()> {
         ptrace::set_registers(self.tid, &self.saved)?;
@@ -180,7 +180,7 @@ mod tests {
             let (at, maxnode) = vdso.node_mask_offset(Node(node)).expect("a mask");
             let at = usize::try_from(at).expect("an offset");
             let word = <[u8; 8]>::try_from(&vdso.bytes[at..at + 8]).expect("a word");
-            // The kernel reads one bit less than it is told.
+            // The kernel reads maxnode - 1 bits.
             let read = u64::from_le_bytes(word) & ((1 << (maxnode - 1)) - 1);
             assert_eq!(read, 1 << node);
         }

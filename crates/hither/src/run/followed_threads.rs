@@ -34,7 +34,7 @@ pub struct FollowedThreads {
 }
 
 impl FollowedThreads {
-    /// Takes in a thread that `creator`, or nobody, made.
+    /// Adds a thread.
     pub fn add(&mut self, tid: Tid, pid: Pid, natural: Rc<CpuMask>, pinned: bool) {
         let index = self.outcome.len();
         self.outcome.push(ThreadOutcome {

@@ -1,5 +1,5 @@
-//! What decides where threads and pages go. Told of everything the followed program does,
-//! in order; answers what is to be done. No system calls here or in who implements it.
+//! What decides where threads and pages go: it receives every event of the followed program,
+//! in order, and answers what to do. Neither this nor an implementation makes system calls.
 use crate::follow::proc_maps::MemoryMapping;
 use hither_profile::{RegionIx, ThreadIx};
 use hither_sys::{Cpu, Node, Pid, Tid};

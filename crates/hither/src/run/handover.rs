@@ -23,14 +23,14 @@ pub struct FollowJob<'a> {
     pub gate: UnixStream,
 }
 
-/// What the front is told, once.
+/// The message to the front, sent once.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FollowReport {
     Refused(FollowRefusal),
     Over(Box<RunOutcome>),
 }
 
-/// Tells the front; it may have been killed, and then nobody wants to know.
+/// Sends it to the front. An error is ignored: the front may have been killed.
 pub fn send_report(mut sink: PipeWriter, report: FollowReport) {
     if let Ok(text) = serde_json::to_vec(&report) {
         let _ = sink.write_all(&text);

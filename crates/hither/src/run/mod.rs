@@ -12,7 +12,7 @@
 //! it before its first instruction and to all it creates, and lives on after the front
 //! while a daemon does.
 //!
-//! Who decides and who acts are apart: a [`PlacementGuide`] is told what the program does and
+//! Deciding and acting are apart: a [`PlacementGuide`] receives what the program does and
 //! answers with processing units and [`guide::PageBind`]s; it makes no system call.
 mod exec_image;
 mod followed_threads;

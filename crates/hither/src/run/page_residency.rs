@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Pages asked for in one call: the kernel holds the process' memory map meanwhile.
+/// Pages asked for in one call: the kernel holds the process' mmap lock during it.
 const BATCH: usize = 64 << 10;
 /// Pages looked at per process. Of more, every n-th is, and stands for n: they were bound
 /// in long runs.
 const MAX_PAGES: u64 = 1 << 22;
-/// Bits of an entry of /proc/PID/pagemap: nobody else maps the page; it is of a file or
+/// Bits of an entry of /proc/PID/pagemap: the page is mapped once only; it is of a file or
 /// shared memory.
 const PM_MMAP_EXCLUSIVE: u64 = 1 << 56;
 const PM_FILE: u64 = 1 << 61;
@@ -38,7 +38,7 @@ pub fn read(tid: Tid, found: &[RecognisedRegion]) -> Result<Vec<RegionOutcome>> 
 
 struct ResidencyReader {
     tid: Tid,
-    /// Every so many-th page is looked at.
+    /// Every `step`-th page is looked at.
     step: u64,
     /// Addresses [start, end) where files are mapped privately, in order.
     files: Vec<(u64, u64)>,
@@ -80,8 +80,8 @@ impl ResidencyReader {
         })
     }
 
-    /// Addresses of the pages to look at. Left out are pages that are not the process' own,
-    /// which nobody can place for it: those of files it has not written to, and those of its
+    /// Addresses of the pages to look at. Left out are pages that are not the process' own
+    /// and that it cannot have moved: those of files it has not written to, and those of its
     /// parent that neither has written to since the fork.
     fn own_pages(&self, found: &RecognisedRegion, bind: &PageBind) -> impl Iterator<Item = u64> {
         let all = (bind.start..bind.start + bind.length).step_by((PAGE_SIZE * self.step) as usize);

@@ -24,7 +24,7 @@ pub struct LaunchConditions {
     pub open_mpi: bool,
 }
 
-/// Variables that make somebody else pin threads, and what is said of them.
+/// Environment variables by which another runtime pins threads, and the warning for each.
 const VARIABLES: &[PinningVariable] = &[
     PinningVariable {
         name: "OMP_PROC_BIND",

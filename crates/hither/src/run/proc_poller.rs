@@ -131,7 +131,7 @@ impl ProcPoller {
         self.looks += 1;
         let seen = self.threads.len();
         let mut pids: Vec<(Pid, Option<Pid>)> = vec![(self.root, None)];
-        // Those whose parents ended are nobody's children any more.
+        // Processes whose parent exited have another parent now (init or a subreaper).
         pids.extend(
             self.processes
                 .keys()

@@ -20,7 +20,7 @@ pub struct RuleGuide {
     order: Vec<Cpu>,
     /// Threads to leave alone, numbered from 0 in order of creation.
     skip: Option<PuList>,
-    /// Whether ranks are told apart here, rather than by who starts hither once per rank.
+    /// Whether ranks are told apart here; false where hither is started once per rank.
     ranks: bool,
     /// Counted threads alive at each place of the order.
     alive: Vec<u32>,

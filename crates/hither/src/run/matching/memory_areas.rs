@@ -1,10 +1,10 @@
-//! Mappings, modules, heaps and stacks by number, those kept that somebody may ask for.
+//! Mappings, modules, heaps and stacks by number; only those that can still be asked for are kept.
 use super::page_runs::RegionFit;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::{Index, IndexMut};
 
-/// So many things are looked through before any is dropped.
+/// Entries above which those that cannot be asked for any more are dropped.
 const CROWD: usize = 1024;
 
 /// The region of the profile that something found is.

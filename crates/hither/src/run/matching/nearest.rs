@@ -9,7 +9,7 @@ use crate::follow::proc_maps::MemoryMapping;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use nix::libc;
 
-/// The same number in another size: a problem that is so many times larger or smaller.
+/// Same number, other size: largest ratio of sizes, for a problem of another size.
 const FARTHEST: f64 = 16.0;
 /// Another number: about the same size.
 const NEAR: f64 = 2.0;
@@ -122,7 +122,7 @@ fn nearest_match(
             return found;
         }
     }
-    // Somebody else's, if there is just one.
+    // One of another thread, if there is just one.
     let mut others = { all }.into_iter();
     let mut others = others
         .by_ref()

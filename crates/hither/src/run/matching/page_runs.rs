@@ -20,7 +20,7 @@ pub struct NodeRun {
 pub enum RegionFit {
     /// That many pages further on.
     Shift(i64),
-    /// In proportion: of so many pages there are so many now.
+    /// In proportion: `from` pages of the profile are `to` pages now.
     Scale { from: u64, to: u64 },
 }
 
@@ -135,7 +135,7 @@ pub fn overlay(under: &[NodeRun], over: &[NodeRun]) -> Vec<NodeRun> {
     all
 }
 
-/// What has to be bound anew to get from `old` to `new`: of each stretch of `new` on one
+/// What has to be bound to get from `old` to `new`: of each stretch of `new` on one
 /// node the part from the first to the last page that was not on it before.
 pub fn changed_runs(old: &[NodeRun], new: &[NodeRun]) -> Vec<NodeRun> {
     let mut all: Vec<NodeRun> = Vec::new();

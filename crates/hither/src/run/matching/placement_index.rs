@@ -21,7 +21,8 @@ pub fn pages_of(region: &RegionIdentity) -> u64 {
     region.size.div_ceil(PAGE_SIZE)
 }
 
-/// A mapping as the tracer numbers it: who made it, pages, and which it is of these.
+/// A mapping as the tracer numbers it: process and thread that made it, pages, and its number
+/// among those that this thread made with as many pages.
 pub type MappingKey = (ProcessIx, ThreadIx, u64, u32);
 
 #[derive(Default)]

@@ -63,7 +63,7 @@ impl ProcessImage {
         }
     }
 
-    /// Nobody, or only something less like it, is this region.
+    /// The region is not matched, or only by something less like it.
     pub fn is_free(&self, region: RegionIx) -> bool {
         !self.taken.contains_key(&region)
     }
@@ -106,7 +106,7 @@ impl ProcessImage {
         binds.collect()
     }
 
-    /// What of regions that changed has to be bound anew; by region, in order.
+    /// Page ranges of the changed regions to bind again; by region, in order.
     pub fn changed_binds(&self, changed: &[(RegionIx, Vec<NodeRun>)]) -> Vec<PageBind> {
         let mut binds = Vec::new();
         for interval in self

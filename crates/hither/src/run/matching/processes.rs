@@ -21,7 +21,7 @@ pub struct NewImage<'a> {
 
 struct MatchedImage {
     image: ImageNumber,
-    /// Only by its place: whoever comes with the right program has the better claim.
+    /// Matched by its place in the process tree only: an image of the right program takes over.
     soft: bool,
     ended: bool,
 }
@@ -36,7 +36,7 @@ pub struct ProcessMatch {
     pub evicted: Option<ImageNumber>,
 }
 
-/// Who is which process of the profile.
+/// Which running process is which process of the profile.
 #[derive(Default)]
 pub struct ProcessMatches {
     holders: HashMap<ProcessIx, MatchedImage>,
@@ -91,7 +91,7 @@ impl ProcessMatches {
         Some((rank, self.availability(process)?, relation, process))
     }
 
-    /// 0: nobody's; 1: of somebody who has gone, as when a program is run again.
+    /// 0: matched to no process; 1: to one that has exited, as when a program is run again.
     fn availability(&self, process: ProcessIx) -> Option<u8> {
         match self.holders.get(&process) {
             None => Some(0),

@@ -1,6 +1,6 @@
 //! Memory that processes share: files and System V segments by their names, the rest by its
-//! order. What the kernel is told of it holds for all who map it, so the first to map it
-//! for writing tells.
+//! order. A memory policy of it holds for all processes that map it, so the first to map it
+//! for writing sets the policy.
 use super::file_names::{common_numbers, file_name, in_common, skeleton, without_deleted};
 use super::interval_map::{BindEffect, SpaceInterval};
 use super::mappings::{is_bindable, page_range};
@@ -13,7 +13,7 @@ use crate::run::guide::PageBind;
 use hither_profile::{ProcessIx, RegionIx, RegionKind};
 use std::collections::{HashMap, HashSet};
 
-/// So many letters in front tell names of one program from others'.
+/// Leading letters that tell the file names of one program from those of others.
 const TELLING: usize = 3;
 
 /// A file, or the n-th memory without a name.

@@ -35,7 +35,7 @@ impl MatchedThread {
         }
     }
 
-    /// The number of its next mapping of so many pages.
+    /// The number of its next mapping of this many pages.
     pub fn next_ordinal(&mut self, pages: u64) -> u32 {
         let next = self.ordinals.entry(pages).or_insert(0);
         let ordinal = *next;
@@ -118,7 +118,7 @@ impl LastMapping {
     }
 
     /// Pages [start, end) were given back: what is left starts with the first page that
-    /// the profile places. Returns what has to be bound anew.
+    /// the profile places. Returns what has to be bound again.
     pub fn trimmed(
         &self,
         image: &mut ProcessImage,

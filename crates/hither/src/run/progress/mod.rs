@@ -105,7 +105,7 @@ struct PhaseFollower {
     estimate: SyncEstimate,
     counts: KnownSyncCounts,
     next_look: Nanos,
-    /// Somebody tells of programs and what they map.
+    /// The ptrace engine reports execs and mappings; otherwise /proc is read.
     is_told: bool,
 }
 

@@ -13,7 +13,7 @@ pub type SyncCounts = [u64; 4];
 
 const PARALLEL: usize = hither_sys::wire::SYNC_OMP_PARALLEL as usize;
 /// Parallel regions are counted once however many threads there are: they are the clock
-/// where there are at least so many of them.
+/// where there are at least this many of them.
 const ENOUGH: u64 = 16;
 /// A kind is late when the clock is this share of a phase beyond.
 const LATE: u64 = 4;

@@ -2,10 +2,10 @@
 //! the kernel counts without stopping anybody and passes on to threads and forks.
 //!
 //! Perf's uprobes would do too, for the superuser only, but each thread that inherits one
-//! registers it anew, which takes the kernel tens of milliseconds per thread.
+//! registers it again, which takes the kernel tens of milliseconds per thread.
 //!
-//! A function gets its breakpoint once it is mapped and somebody who is mapped too imports
-//! it: the few breakpoints there are would not do for all of libgomp.
+//! A function gets its breakpoint once it is mapped and another mapped module imports it: there
+//! are too few breakpoints for all of libgomp.
 use crate::follow::proc_maps::MemoryMapping;
 use crate::program::sync_points::{self, SyncPoint, SyncPoints};
 use crate::run::guide::ExecImage;
@@ -39,7 +39,7 @@ pub struct SyncCounters {
 #[derive(Default)]
 struct LoadedImage {
     imports: BTreeSet<String>,
-    /// Points that nobody has imported so far, and their addresses.
+    /// Points that no mapped module imports so far, and their addresses.
     idle: Vec<(SyncPoint, u64)>,
 }
 
@@ -141,7 +141,7 @@ impl SyncCounters {
                     let _ = counter.set_enabled(self.is_on);
                     self.open[kind].push(counter);
                 }
-                // It ended meanwhile.
+                // The thread has exited.
                 Err(e) if e.raw_os_error() == Some(nix::libc::ESRCH) => {}
                 Err(e) => self.refused[kind] = Some(e),
             }

@@ -1,6 +1,6 @@
-//! Counts of which only a part of the time is seen: where programs pass so many
-//! synchronisation points that counting all of them would slow them down, counting pauses,
-//! and what is passed meanwhile is taken to come as fast as in the time before the pause.
+//! Counts extrapolated over pauses: where a program passes synchronisation points so fast that
+//! counting all of them would slow it down, counting pauses, and during a pause the rate is
+//! taken to be that of the time before.
 use hither_profile::Nanos;
 
 /// What is known of each kind of synchronisation point; `None` where it is not counted.

@@ -88,7 +88,7 @@ impl PtraceEngine<'_> {
         }
     }
 
-    /// Who may have made `new`: a thread of its process or of its parent.
+    /// A thread that may have created `new`: of its process or of its parent.
     fn likely_creator(&self, new: Tid) -> Tid {
         let status = std::fs::read_to_string(format!("/proc/{new}/status")).unwrap_or_default();
         let field = |name: &str| {

@@ -52,7 +52,7 @@ pub struct PtraceEngine<'a> {
     unannounced: HashMap<Tid, (TraceeEvent, Instant)>,
     /// Threads whose process has lost its first thread, to be told to stop at their ends.
     leaderless: HashSet<Tid>,
-    /// Who stopped last, and the unit that this process runs on.
+    /// The thread that stopped last, and the CPU that this process runs on.
     place: (Tid, Option<Cpu>),
     /// Events got while waiting for others.
     queue: VecDeque<(Tid, TraceeEvent)>,
@@ -145,7 +145,7 @@ impl<'a> PtraceEngine<'a> {
             }
             TraceeEvent::Trap => {
                 if tid == self.main && std::mem::take(&mut self.main_stopped) {
-                    // Whoever continued the program need not know of the front.
+                    // SIGCONT may have been sent to the program alone, not to the front.
                     if nix::unistd::getppid().as_raw() == self.front {
                         let _ = hither_sys::process::send_signal(self.front, libc::SIGCONT);
                     }
@@ -161,8 +161,8 @@ impl<'a> PtraceEngine<'a> {
         Ok(())
     }
 
-    /// Moves to the unit of a thread that stops again and again: while it stands still, that
-    /// unit is free, and waking somebody on the same one is several times as fast.
+    /// Moves to the unit of a thread that stops again and again: while it is stopped, that
+    /// CPU is free, and a wake-up on the same CPU is several times as fast.
     fn follow_cpu(&mut self, tid: Tid) {
         let (last, here) = self.place;
         self.place.0 = tid;
@@ -285,7 +285,7 @@ impl<'a> PtraceEngine<'a> {
 
 const MPOL_MF_MOVE: u64 = 2;
 
-/// The thread was killed meanwhile.
+/// The thread was killed in between.
 fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ESRCH)
 }

@@ -32,7 +32,7 @@ impl PtraceEngine<'_> {
         }
     }
 
-    /// The next event; `None` when nobody is left.
+    /// The next event; `None` when no tracee is left.
     pub(super) fn next_event(&mut self) -> Option<(Tid, TraceeEvent)> {
         loop {
             if let Some(event) = self.queue.pop_front() {

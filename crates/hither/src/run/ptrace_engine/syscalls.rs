@@ -68,7 +68,7 @@ impl PtraceEngine<'_> {
                 return self.answer_affinity(tid, target(registers.rdi), registers);
             }
             libc::SYS_clone => {
-                // It would be under the filter with nobody to answer.
+                // Under the filter, an untraced thread would have no tracer to answer its calls.
                 let followed = Registers {
                     rdi: registers.rdi & !CLONE_UNTRACED,
                     ..registers

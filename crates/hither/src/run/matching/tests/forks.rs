@@ -33,7 +33,7 @@ fn copies_have_places_of_their_own() {
             (Map(100, private(500, 20)), &[(500, 20, 0)]),
             (Map(100, private(600, 30)), &[(600, 30, 0)]),
             (Fork(100, 200), &[(202, 4, 3), (505, 5, 2)]),
-            // It counts its mappings anew.
+            // The child counts its mappings from 0.
             (Map(200, private(700, 20)), &[(700, 1, 1)]),
             (Brk(200, 210), &[]),
         ],

@@ -5,7 +5,7 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// Of a thread: mapping so many pages, giving one of its mappings back, or growing one.
+/// Of a thread: map this many pages, unmap one of its mappings, or grow one.
 #[derive(Clone, Debug)]
 enum Act {
     Map(usize, u64),
@@ -65,7 +65,7 @@ fn carry_out(acts: &[Act]) -> (Vec<ProgramEvent>, Vec<MadeMapping>, u64) {
                 }
             }
             Act::Grow(at) if !made.is_empty() => {
-                // To a size that nobody maps, or it could be taken for another.
+                // To a size that no other mapping has, or it could be taken for that.
                 let at = at % made.len();
                 let to = 200 + at as u64;
                 let grown = &mut made[at];

@@ -138,7 +138,7 @@ fn pages_in_a_piece() {
         4,
         &[(100, 101, 1)],
     );
-    // Between pages on one node nobody was seen.
+    // Pages between two on one node, not touched in the profile.
     bound(
         &[(0, 1, 0), (5, 6, 0), (8, 9, 1)],
         RegionFit::SAME,

@@ -6,7 +6,7 @@ mod pace;
 
 use hither_profile::{NodeIx, PlacedPhase, PuIx, RegionPlacement, ThreadIx, ThreadPlace};
 
-/// A phase that starts after some seconds of the traced run and so many points.
+/// A phase that starts after `start` of the traced run and `sync` synchronisation points.
 fn phase(start: u64, sync: [u64; 4]) -> PlacedPhase {
     PlacedPhase {
         start: start * 1_000_000_000,
