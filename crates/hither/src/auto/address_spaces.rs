@@ -1,4 +1,4 @@
-//! Which page an address is, for all who can reach it: private memory belongs to a process
+//! Which page an address is, the same for all threads that can access it: private memory belongs to a process
 //! as long as it runs one program; memory that is mapped shared is the same object wherever
 //! it is mapped (kMAF keys its table by physical addresses for that, section 3.1.1).
 use std::collections::{HashMap, HashSet};
@@ -46,8 +46,8 @@ impl AddressSpace {
 }
 
 impl AddressSpaces {
-    /// The page at an address of a process; `None` of code, which everybody reads and nobody
-    /// communicates through.
+    /// The page at an address of a process; `None` for code, which all threads read
+    /// without communicating.
     pub fn page_at(&mut self, pid: Pid, address: u64) -> Option<ObjectPage> {
         self.refresh_if_due(pid, address);
         let space = self.spaces.get(&pid)?;
@@ -235,7 +235,7 @@ mod tests {
             first.object
         );
         assert_eq!(memory.take_gone(), [first.object]);
-        // Code is nobody's.
+        // Code has no page.
         let code = own as fn() -> Pid as usize as u64;
         assert_eq!(memory.page_at(own(), code), None);
     }

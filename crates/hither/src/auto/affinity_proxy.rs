@@ -2,8 +2,8 @@
 //! counts its processing units is not to find the one on which we have put a thread.
 //!
 //! ```text
-//!  program --sched_getaffinity--> kernel --asks--> answers: the mask without us
-//!  hither  --pipe: who is put where-----------------^
+//!  program --sched_getaffinity--> kernel --notify--> proxy: the mask without us
+//!  hither  --pipe: pinned threads---------------------^
 //! ```
 //! It is a process of its own since the program waits for its answers: they must come though
 //! hither is stopped or killed. It ends when the last process that may ask has ended. Where
@@ -91,7 +91,7 @@ impl AffinityProxy {
     pub fn announce(&mut self, pinned: &PinnedThread) {
         if let Ok(mut line) = serde_json::to_vec(pinned) {
             line.push(b'\n');
-            // Without it the program is told the truth.
+            // Without it the program gets the kernel's own answer.
             let _ = self.0.write_all(&line);
         }
     }
@@ -116,7 +116,7 @@ struct AffinityProxyState {
     natural: CpuMask,
 }
 
-/// Answers until nobody can ask any more.
+/// Answers until no process under the filter is left.
 fn answer_queries(listener: &OwnedFd, pipe: PipeReader) {
     let mut known = AffinityProxyState {
         natural: CpuMask::of_thread(0).unwrap_or_default(),
@@ -194,8 +194,8 @@ impl AffinityProxyState {
             self.put.remove(&target);
             return None;
         }
-        // In this order: hither tells before it pins, so what is read here is what it was before,
-        // or its pin is told of by then.
+        // In this order: hither announces a pin before it sets it, so the mask read here is
+        // either the one before, or its pin is in the pipe by now.
         let now = CpuMask::of_thread(target).ok()?;
         self.catch_up(pipe);
         let natural = self.original_mask(target, &now).unwrap_or(&now);

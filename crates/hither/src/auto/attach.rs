@@ -9,14 +9,14 @@ use super::observer::{FaultObserver, ObserverBackend};
 use crate::follow::procfs;
 use hither_sys::{Pid, Tid};
 
-/// Rounds of looking for those that were made meanwhile by ones not yet observed.
+/// Rounds of looking for threads that were created by threads not yet observed.
 const ROUNDS: usize = 100;
 
 /// Processes that were joined.
 pub struct AttachedProcesses {
     pub observer: Box<dyn FaultObserver>,
     pub processes: Vec<Pid>,
-    /// Descendants that belong to somebody else.
+    /// Descendants that belong to another user.
     pub refused: Vec<Pid>,
 }
 

@@ -49,9 +49,9 @@ pub struct ThreadSnapshot {
     pub chose_itself: bool,
 }
 
-/// Who looks on while a program runs.
+/// A view of the running program that is updated as it runs.
 pub trait LiveView {
-    /// What is so now; every 100 ms.
+    /// The state now; called every 100 ms.
     fn show_interval(&mut self, line: &IntervalEvent);
     /// This process is about to stop, or goes on.
     fn suspend(&mut self, stopping: bool);

@@ -9,7 +9,7 @@
 //!     `--- takes pages away --- samplers <-- controller
 //! ```
 //! One thread does it all: `engine` every 10 ms. The `restore_helper` undoes what must not outlive
-//! hither. Who maps is a [`OnlineMapper`], which the command line joins on.
+//! hither. An [`OnlineMapper`], which `app` provides, computes the mapping.
 mod address_spaces;
 mod affinity_proxy;
 pub mod analysis;

@@ -1,4 +1,4 @@
-//! Who tells of page faults: perf events, or BPF where those are forbidden.
+//! The source of page faults: perf events, or BPF where those are forbidden.
 use std::io;
 
 use hither_sys::bpf::BpfFaultMonitor;

@@ -26,7 +26,7 @@ pub struct PageTarget {
 pub struct PageMigrator {
     waiting: HashMap<ObjectPage, PageTarget>,
     pub moved: u64,
-    /// Pages that were moved, and where, until somebody takes them.
+    /// Pages moved since the last call that took this list, and their nodes.
     pub fresh: Vec<(ObjectPage, NodeIx)>,
     /// Pages that the kernel did not move.
     pub refused: u64,

@@ -119,7 +119,7 @@ impl PinnedThreads {
             }
             let parent = living.binary_search_by_key(&at.parent, |p| p.pid);
             let parent = &living[parent.ok()?];
-            // One whose parent has ended is a child of somebody far away.
+            // A process whose parent exited is a child of init or of a subreaper.
             if parent.group != at.group && at.pid != at.group {
                 break;
             }

@@ -1,4 +1,4 @@
-//! When there is enough news to map threads anew, and when the matrix is aged (kMAF 3.4).
+//! When there are enough new events to remap threads, and when the matrix is aged (kMAF 3.4).
 //!
 //! kMAF maps and then ages every 100 ms. Here faults may be few: fewer events than threads
 //! that share say nothing, and ageing what is known without learning anything new leaves
@@ -52,8 +52,8 @@ impl RemapTrigger {
         self.placed = true;
     }
 
-    /// So many intervals are over, in which there were faults or not. Ages the matrix for
-    /// each as far as that is due; what it held before if threads are to be mapped.
+    /// This many intervals are over, with faults in them or without. Ages the matrix for each
+    /// as far as due. Returns what it held before if threads are to be remapped.
     pub fn end_interval(
         &mut self,
         matrix: &mut SharingMatrix,
@@ -86,8 +86,8 @@ impl RemapTrigger {
 mod tests {
     use super::*;
 
-    /// Turns of so many intervals, each with so many events of each of two couples: whether
-    /// mapping was due after the last, and the events that are left.
+    /// Turns of (intervals, events of each of two couples): whether remapping was due after
+    /// the last, and the events that are left.
     fn turns(turns: &[(u32, usize)]) -> (bool, f64, RemapTrigger) {
         let (mut matrix, mut evidence) = (SharingMatrix::default(), RemapTrigger::default());
         let mut due = false;

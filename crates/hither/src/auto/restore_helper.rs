@@ -6,9 +6,9 @@
 //!     |                              |
 //!     X killed: the pipe closes ---> undoes all, ends
 //! ```
-//! It is told before a thread is pinned, so that there is no moment at which a pinned thread
-//! is unknown to it. If it was killed itself, nobody is pinned any more, and hither undoes in
-//! the end what there is.
+//! hither announces a thread to it before it pins that thread, so there is no moment at which
+//! the helper does not know a pinned thread. If the helper is killed, hither pins no more
+//! threads, and restores at the end what it has changed.
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd};
 

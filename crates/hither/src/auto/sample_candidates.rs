@@ -1,9 +1,10 @@
 //! Pages that are there and that a sampler may take: those that faulted and were not taken
-//! since. SPCD and kMAF walk the page table for that (III.B.2, 3.1.2), which is not open to
-//! us; the faults tell as well. A page that is taken comes back when it faults, so pages that
-//! nobody uses any more leave by themselves.
+//! since. SPCD and kMAF walk the page table for that (III.B.2, 3.1.2), which user space
+//! cannot; page faults give the same. A sampled page is a candidate again when it faults, so
+//! pages that are not used any more drop out.
 //!
-//! One page of many tells who shares, but each tells only where it is used. So pages that
+//! One page of many shows which threads share, but only its own faults show on which node a
+//! page is used. So pages that
 //! several threads use are picked more often than others, all of them alike; but not so
 //! often that the rest of them is never found. They are looked for first where memory of one
 //! thread borders on another's: grids and arrays that threads divide among them are shared
@@ -18,8 +19,8 @@ type PageAddress = (Pid, u64);
 
 /// How much likelier a page is picked that several threads use, or may.
 const WEIGHT: u64 = 32;
-/// Every so many picks one is left to pages that nothing is known of, and one of as many at
-/// least to those that one thread uses.
+/// One of this many picks goes to pages that nothing is known of, and at least one of as many
+/// to pages that one thread uses.
 const LEAST: u64 = 4;
 
 #[derive(Debug)]
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(present.pick(100, |_| true), [(1, 5 * PAGE)]);
     }
 
-    /// So many of 1000 pages are likely to be shared, and get this share of the picks.
+    /// Of 1000 pages, how many are likely shared, and the share of picks that these get.
     #[test]
     fn pages_that_may_be_shared_are_picked_more_often() {
         let check = |likely: u64, expected: f64| {
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(picks, all);
     }
 
-    /// Who accesses which page in order: the uses that pages are known by in the end.
+    /// (thread, page) accesses in order, and the uses by which pages are known in the end.
     #[test]
     fn memory_that_borders_on_that_of_others_is_known() {
         let check = |accesses: &[(u16, u64)], expected: [&[u64]; 2]| {
@@ -219,7 +220,7 @@ mod tests {
             }
         };
         check(&[(0, 1), (0, 2), (0, 3)], [&[1, 2, 3], &[]]);
-        // Whoever comes second tells of both; the first one was thought its own until then.
+        // The second thread to come shows that both share; until then the page counted as private.
         check(&[(0, 1), (0, 2), (1, 3), (1, 4)], [&[1, 2, 4], &[2, 3]]);
         check(&[(1, 3), (0, 1), (0, 2)], [&[3, 1], &[3, 2]]);
         // A gap is no border.

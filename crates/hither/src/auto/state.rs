@@ -175,7 +175,7 @@ impl OnlineState {
         }
     }
 
-    /// A process begins: whoever had its id before has ended.
+    /// A process begins: an earlier process with this pid has ended.
     pub(super) fn reset_process(&mut self, at: Nanos, pid: Pid) {
         if self.threads.thread_count(pid) > 0 {
             for tid in self.threads.threads_of(pid) {

@@ -4,10 +4,10 @@
 //! The values from before are kept in a file (the state) as long as anybody needs the
 //! changed ones: a line of JSON each, appended before the first change, so that what is
 //! there stays readable whenever a writer is killed. Two bytes of it are locked (they need
-//! not exist): who reads or writes the state holds `STATE_LOCK` for that moment, and who needs the
-//! changed values shares `USE_LOCK` all the time, through its guardian (see `restore_helper.rs`), which
-//! outlives it. Who is last puts the values back and empties the file. If even the guardian
-//! was killed, the next hither that looks does so.
+//! not exist): a process holds `STATE_LOCK` while it reads or writes the state, and one that needs
+//! the changed values shares `USE_LOCK` all the time, through its restore helper, which outlives
+//! it. The last one puts the values back and empties the file. If even the restore helper was
+//! killed, the next hither that looks does so.
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -23,7 +23,7 @@ pub const STATE_FILE: &str = "/run/hither-sysctl.json";
 /// The bytes that are locked.
 const STATE_LOCK: libc::off_t = 0;
 const USE_LOCK: libc::off_t = 1;
-/// Whoever has the turn needs it for less than a millisecond, unless it was stopped.
+/// A process holds the lock for less than a millisecond, unless it is stopped.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A file of /proc/sys or debugfs and what it is to hold.
@@ -153,7 +153,7 @@ impl SysctlOverrides {
         written
     }
 
-    /// Waits for the turn, but not for one who keeps it.
+    /// Waits for the lock, up to [`PATIENCE`].
     fn take_turn(&self) -> io::Result<()> {
         let start = Instant::now();
         loop {
@@ -276,7 +276,7 @@ mod tests {
         panel.check("1", "1000");
         // Its lock goes with it.
         drop(killed);
-        // One who holds anew keeps the oldest values.
+        // The next holder keeps the oldest values.
         let next = panel.knobs();
         next.override_settings(&[panel.setting("a", "3"), panel.setting("b", "2000")])
             .expect("hold");

@@ -56,7 +56,7 @@ pub struct ThreadTable {
     now: StartTime,
 }
 
-/// Members that can be told apart; one number means nobody.
+/// Sharer ids that can be given out; one number means "none".
 const MAX_THREADS: usize = u16::MAX as usize - 1;
 /// Clock ticks of /proc are always this long.
 const CLOCK_TICK: Duration = Duration::from_millis(10);
@@ -69,8 +69,7 @@ impl ThreadTable {
             StartTime(u64::try_from(now.as_nanos() / CLOCK_TICK.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Takes in a thread, whoever made it. A thread inherits its creator's mask: one that we
-    /// gave is taken back, so that it may run where it would without us.
+    /// Adds a thread. A thread inherits its creator's mask: one that hither set is reset, so that it may run where it would without us.
     pub fn thread_started(&mut self, tid: Tid, pid: Pid, creator: Tid) {
         let parent = self.threads.get(&creator).cloned();
         let Some(thread) = self.add(tid, pid) else {
@@ -179,8 +178,8 @@ impl ThreadTable {
         of.map(|(tid, _)| tid).collect()
     }
 
-    /// Threads (with their processes) that are gone though nobody told, for records can get
-    /// lost. What has an id of theirs now is a stranger.
+    /// Threads (with their processes) that have exited without an exit record, since records
+    /// can get lost. A thread with the same id now is another one.
     #[must_use]
     pub fn missing_threads(&self) -> Vec<(Pid, Tid)> {
         let is_gone =
@@ -198,7 +197,7 @@ impl ThreadTable {
     }
 
     /// Puts a thread on a unit, if it may run there and has not chosen its units itself, and
-    /// if `tell`, who is told before, has heard. Whether it is there now and was not before.
+    /// if `tell`, called before, returns true. Whether it is pinned there now and was not before.
     ///
     /// # Errors
     /// As sched_setaffinity(2), but for a thread that is gone.
@@ -311,7 +310,7 @@ mod tests {
         let mut roster = ThreadTable::default();
         roster.read_clock();
         roster.find_or_add(tid, tid, first);
-        // Who would put it back has to know of it.
+        // Not pinned without the restore helper knowing it.
         let refused = roster.pin_thread(tid, last, &ours, |pinned| pinned.tid != tid);
         assert!(!refused.expect("seat"));
         assert_eq!(CpuMask::of_thread(tid).expect("mask"), ours);

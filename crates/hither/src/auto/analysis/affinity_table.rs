@@ -5,8 +5,8 @@
 //!  page -> | NUMA vector: a counter per node | 1 KiB: MRU LRU | MRU LRU | MRU LRU | MRU LRU |
 //! ```
 //! The kernel finds an entry by physical address >> 12 (eq. 5), so that its table grows with
-//! the memory of the machine. Here a page is known by its object and number, which is the
-//! same for all who share it too, and the table is of fixed size: where two pages fall on one
+//! the memory of the machine. Here a page is identified by its object and number, which is the
+//! same for all threads that share it, too, and the table is of fixed size: where two pages fall on one
 //! element the later overwrites the earlier, as in SPCD's (III.B.1).
 use hither_profile::NodeIx;
 
@@ -40,13 +40,13 @@ pub struct AffinityTable {
 }
 
 impl AffinityTable {
-    /// For a machine of so many nodes.
+    /// For a machine of this many nodes.
     #[must_use]
     pub fn new(nodes: usize) -> AffinityTable {
         AffinityTable::with_entries(nodes, TABLE_ENTRIES)
     }
 
-    /// With room for so many pages.
+    /// With room for this many pages.
     #[must_use]
     pub fn with_entries(nodes: usize, elements: usize) -> AffinityTable {
         let (nodes, elements) = (nodes.max(1), elements.max(1));
@@ -61,8 +61,8 @@ impl AffinityTable {
         }
     }
 
-    /// Accesses to a page by node, as far as ageing left them; `None` of a page that nobody
-    /// accessed.
+    /// Accesses to a page by node, as far as ageing left them; `None` for a page that was
+    /// not accessed.
     #[cfg(test)]
     pub fn numa_vector(&self, page: ObjectPage) -> Option<&[u16]> {
         let at = self.find(page)? * self.nodes;

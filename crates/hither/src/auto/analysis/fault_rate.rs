@@ -20,11 +20,11 @@ pub const REST: Nanos = 200_000_000;
 /// What the user asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SamplingLimits {
-    /// Of all faults, so many in a hundred are to be ours.
+    /// Share of all faults, in per cent, that sampling is to cause.
     pub share: f64,
     /// Processor time for sampling, in per cent of the target's.
     pub budget: f64,
-    /// Pages each 10 ms at least, as far as the budget allows: so many, or half as many as
+    /// Pages each 10 ms at least, as far as the budget allows: this many, or half as many as
     /// there are threads.
     pub least: u32,
     /// Pages each time at most.
@@ -49,7 +49,7 @@ pub struct ControllerInput {
     pub at: Nanos,
     /// Threads that live.
     pub threads: usize,
-    /// Faults that nobody caused.
+    /// Faults that sampling did not cause.
     pub natural: u64,
     /// Faults that we caused.
     pub extra: u64,
@@ -84,7 +84,7 @@ const TELLING: u64 = 2;
 /// Faults from which on it is known how many tell of events, and after which those before
 /// count for less.
 const KNOWN: u64 = 256;
-/// So many times more pages are taken at most where few faults tell.
+/// Factor by which more pages are taken at most where few faults give an event.
 const MOST_TIMES: u64 = 8;
 /// Threads that the least number of pages grows with, at most.
 const MOST_THREADS: usize = 256;

@@ -1,4 +1,4 @@
-//! From page faults to who shares memory with whom and where pages belong. Pure: no system
+//! From page faults to the communication matrix and the node of each page. Pure: no system
 //! calls and no clock; the same faults in the same order give the same answers.
 //!
 //! ```text
@@ -38,7 +38,7 @@ impl SharerId {
 }
 
 /// Something that is made of pages: the private memory of a process, or a file or piece of
-/// shared memory, whoever maps it and wherever.
+/// shared memory, in whatever process and at whatever address it is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryObject(pub u32);
 
@@ -80,7 +80,7 @@ pub const TABLE_ENTRIES: usize = 256_000;
 /// As the hash function of Linux: 2^64 divided by the golden ratio.
 const GOLDEN_RATIO_64: u64 = 0x61C8_8646_80B5_83EB;
 
-/// The element of a table of so many on which a page or region falls.
+/// The element of a table of `elements` to which a page or region hashes.
 fn element(object: MemoryObject, number: u64, elements: usize) -> usize {
     let key = (number ^ u64::from(object.0).rotate_right(20)).wrapping_mul(GOLDEN_RATIO_64);
     ((u128::from(key) * elements as u128) >> 64) as usize
@@ -118,7 +118,7 @@ pub trait SharingDetector {
     fn is_used_by_others(&self, page: ObjectPage, who: SharerId) -> bool;
     /// The page was moved to the node on which it belonged.
     fn page_migrated(&mut self, page: ObjectPage);
-    /// A window of time is over: who was not seen in it shares no more.
+    /// A time window is over: threads that were not seen in it share no more.
     fn end_window(&mut self);
     /// These threads are gone; their numbers will stand for others.
     fn forget_members(&mut self, gone: &[SharerId]);
@@ -162,7 +162,7 @@ impl DetectorFootprint {
     }
 }
 
-/// Equation 9: bytes of the matrix of so many threads.
+/// Equation 9: bytes of the matrix of this many threads.
 #[must_use]
 pub fn of_matrix(threads: usize) -> usize {
     threads * threads * CELL

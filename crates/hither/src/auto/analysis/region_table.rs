@@ -19,7 +19,7 @@ const LATE: u32 = 10_000;
 /// Bytes of an element: object, region, threads and times.
 const ENTRY: usize = 4 + 8 + 8 * SHARERS;
 
-/// How regions are told apart.
+/// Size of a region and of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionTableConfig {
     pub elements: usize,
@@ -113,7 +113,7 @@ impl SharingDetector for RegionTable {
         let region = byte / self.settings.granularity.max(1);
         let (known, at) = self.claim_entry(access.page.object, region);
         let sharers = &mut self.sharers[at];
-        // After 49 days it begins anew, as what it is compared with does.
+        // Wraps after 49 days, as the time that it is compared with does.
         let now = (access.at / 1_000_000) as u32;
         let window = self.settings.window / 1_000_000;
         let mut mixed = false;
@@ -173,7 +173,7 @@ impl SharingDetector for RegionTable {
     }
 }
 
-/// In its own place, else in one that is free, else in that of who came longest ago.
+/// In its own place, else in a free one, else in that of the least recent sharer.
 fn insert_sharer(sharers: &mut TimestampedSharers, me: SharerId, now: u32) {
     let known = sharers.iter().position(|&s| thread_of(s) == Some(me));
     let place = known.unwrap_or_else(|| {

@@ -20,7 +20,7 @@ pub struct SharingMatrix {
     fresh: Vec<(SharerId, SharerId)>,
 }
 
-/// Fresh events that are kept when nobody takes them: one access makes few.
+/// Fresh events that are kept until they are taken: one access makes few.
 const MAX_FRESH_EVENTS: usize = 1024;
 
 impl SharingMatrix {

@@ -31,7 +31,7 @@ use mapped_areas::MappedAreas;
 use slice_recorder::SliceRecorder;
 use task_history::TaskHistory;
 
-/// Pages that are told apart: 8 GiB of them.
+/// Pages that are counted separately: 8 GiB of them.
 const MAX_PAGES: usize = 2 << 20;
 /// Moves of pages that are kept.
 const MAX_MOVES: usize = 1 << 20;
@@ -196,7 +196,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// Takes in what is mapped in a process, if that was read anew.
+    /// Takes in the mappings of a process, if they were read again.
     pub fn mapped(&mut self, pid: Pid, memory: &AddressSpaces) {
         if let Some(process) = self.tasks.process(pid) {
             self.areas

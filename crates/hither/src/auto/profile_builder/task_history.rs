@@ -79,7 +79,7 @@ impl TaskHistory {
         self.add(at, (pid, tid), creator, name.unwrap_or_default());
     }
 
-    /// Whoever else ran in the process is gone.
+    /// exec: all other threads of the process have ended.
     pub fn execed(&mut self, at: Nanos, pid: Pid) {
         let before = self.process(pid);
         let gone: Vec<Tid> = match before {

@@ -31,7 +31,7 @@ pub struct SamplerContext<'a> {
 
 impl<'a> SamplerContext<'a> {
     /// What may be sampled, by process: of a process with one thread nothing but what other
-    /// processes have mapped too (kMAF 3.1.2), for nobody communicates through the rest.
+    /// processes have mapped too (kMAF 3.1.2): no communication goes through the rest.
     pub fn mappings(&self) -> impl Iterator<Item = (Pid, &'a MemoryMapping)> {
         let (memory, roster) = (self.address_spaces, self.threads);
         memory.processes().flat_map(move |pid| {

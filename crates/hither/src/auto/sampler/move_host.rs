@@ -1,6 +1,6 @@
 //! Pages of private memory are taken away by a thread of ours inside the program (the
 //! agent, `tracer/agent`) and put back when they are touched (UFFDIO_MOVE, Linux 6.8): the
-//! fault tells who touched what, reads as well as writes.
+//! fault shows which thread accessed which page, by a read or a write.
 //!
 //! ```text
 //!  this file --pipe: open, take, close--> agent --UFFDIO_MOVE--> stash
@@ -160,7 +160,7 @@ impl AgentHost for MoveHost {
     const SAMPLER: &'static str = "move";
     type Coverage = ();
 
-    /// Of a process with one thread, private memory is nobody else's.
+    /// Private memory of a process with one thread is not shared.
     fn is_worth_it(pid: Pid, (): (), _: &SamplerContext) -> bool {
         procfs::thread_ids(pid).len() > 1
     }
@@ -292,9 +292,8 @@ impl MoveHost {
         }
     }
 
-    /// A program that gives up rights asks its own threads to, and knows nothing of ours,
-    /// which is to keep none that nobody else has: whoever got hold of the program would have
-    /// them again.
+    /// A program that drops privileges does so in its own threads (setuid(2) in glibc) and does
+    /// not know of the agent. The agent must not keep privileges that the program has dropped.
     ///
     /// # Errors
     /// When it is so.

@@ -1,6 +1,6 @@
-//! Pages are protected against writing, and the kernel lifts that at the next write: nobody
-//! waits, nothing is copied, and the kernel lifts all when hither ends. Who reads is not
-//! seen, hence the last resort: but any user may do it to their own programs.
+//! Pages are protected against writing, and the kernel lifts that at the next write: no thread
+//! waits, nothing is copied, and the kernel lifts all when hither ends. Reads are not seen,
+//! hence the last resort: but any user may do it to their own programs.
 //!
 //! The userfaultfd that it takes can be made from inside only: an agent makes it, as that of
 //! the sampler `move` does, and leaves when hither has a copy.
@@ -134,7 +134,7 @@ impl AgentHost for WriteProtectHost {
         self.regions.clear();
         for mapping in fit {
             let range = &mapping.range;
-            // Again and again: what was mapped anew at the same place is not watched.
+            // At every scan: a new mapping at the same place is not registered.
             match userfaultfd::register_range(self.faults.as_fd(), (range.start, mapping.length()))
             {
                 Ok(()) => self.regions.push(range.clone()),

@@ -115,7 +115,7 @@ fn many_threads_want_more_pages() {
     check(16, 5000, 160);
 }
 
-/// After so many faults that we caused and events that they told of.
+/// After (caused faults, events from them).
 #[test]
 fn where_few_faults_tell_more_pages_are_taken() {
     let check = |extra: u64, events: u64, expected: u32| {

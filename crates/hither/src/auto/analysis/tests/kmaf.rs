@@ -70,7 +70,7 @@ fn who_was_not_seen_for_a_window_shares_no_more() {
     table.end_window();
     let (matrix, _) = feed(&mut table, &[(1, 0, 0), (1, 0, 0)]);
     assert_eq!(events(&matrix), []);
-    // Who is seen again shares again.
+    // A sharer that accesses again shares again.
     let (matrix, _) = feed(&mut table, &[(0, 0, 0), (0, 0, 0)]);
     assert_eq!(events(&matrix), [(0, 1, 2)]);
 }

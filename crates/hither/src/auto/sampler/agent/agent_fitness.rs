@@ -13,8 +13,8 @@ pub enum AgentRefusal {
     Perhaps(String),
 }
 
-/// Whether nobody else is at work in the process, and nothing reaches into its memory that
-/// does not ask for pages as threads do.
+/// Whether no debugger or userfaultfd of others is at work in the process, and nothing accesses
+/// its memory without page faults as threads do.
 ///
 /// # Errors
 /// What it is.

@@ -16,11 +16,11 @@ use hither_sys::{Pid, Tid};
 
 /// Between two looks at processes that have no agent.
 const PAUSE: Duration = Duration::from_millis(100);
-/// So often a process is looked at that is perhaps not fit.
+/// Attempts at a process that is perhaps not fit.
 const TRIES: u32 = 10;
 
-/// Between two looks at all mappings of a process: so many times as long as those at all
-/// processes take, and no less than this.
+/// Time between two scans of all mappings of a process: this many times what the scans of all
+/// processes take, and no less than [`AT_LEAST`].
 const REST: u32 = 200;
 const AT_LEAST: Duration = Duration::from_millis(100);
 
@@ -43,7 +43,7 @@ pub trait AgentHost: Sized {
     /// # Errors
     /// When it is gone already.
     fn connect(pid: Pid, agent: Tid, aim: Self::Coverage) -> io::Result<Self>;
-    /// Looks after it, one of so many; at its mappings only while pages may be taken.
+    /// Looks after it, one of `hosts`; scans its mappings only while pages may be taken.
     ///
     /// # Errors
     /// When the process ended, or runs another program.
@@ -58,7 +58,7 @@ pub trait AgentHost: Sized {
     fn taken(&self) -> (u64, Nanos);
     /// Bytes in huge pages, which are left alone.
     fn huge_bytes(&self) -> u64;
-    /// Takes so many pages: these as far as they may be, others at random. Not called where
+    /// Takes `wanted` pages: `picks` as far as they may be taken, others at random. Not called where
     /// there are none.
     fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64);
 }
@@ -70,7 +70,7 @@ pub struct ScanThrottle {
 }
 
 impl ScanThrottle {
-    /// Whether it is time for the next, where so many processes are looked at.
+    /// Whether the next scan is due, with this many processes to scan.
     pub fn are_due(&self, hosts: u32) -> bool {
         self.last.is_none_or(|(at, took)| {
             let rest = took.saturating_mul(REST.saturating_mul(hosts));
@@ -92,10 +92,10 @@ impl ScanThrottle {
 /// Where a process stands.
 #[derive(Debug)]
 enum AgentState<H> {
-    /// So often it was looked at in vain before.
+    /// Failed attempts before this one.
     Injecting(AgentInjection, u32),
     With(Box<H>),
-    /// Looked at again then; so often it has been in vain.
+    /// When to try again; failed attempts so far.
     Alone(Instant, u32),
     Refused(String),
 }
@@ -106,7 +106,7 @@ pub struct AgentHosts<H: AgentHost> {
     processes: HashMap<Pid, AgentState<H>>,
     looked: Option<Instant>,
     random: u64,
-    /// Agents that were met, until somebody takes them.
+    /// Agents that were connected since the last [`AgentHosts::take_entered`].
     met: Vec<(Pid, Tid)>,
     /// Pages and time of those that are gone, all together.
     past: (u64, Nanos),
@@ -130,7 +130,7 @@ impl<H: AgentHost> AgentHosts<H> {
         }
     }
 
-    /// Takes in who came and who went, and begins what is due. `busy`: pages will be taken.
+    /// Takes in processes that came and went, and begins what is due. `busy`: pages will be taken.
     pub fn update(&mut self, view: &SamplerContext, busy: bool) {
         self.inject_agents(view);
         self.advance(view, busy);
@@ -188,7 +188,7 @@ impl<H: AgentHost> AgentHosts<H> {
 
     fn set_state(&mut self, pid: Pid, standing: AgentState<H>) {
         if let AgentState::Refused(reason) = &standing {
-            // That of one that ended meanwhile is no news.
+            // A process that has ended needs no note.
             if !procfs::thread_ids(pid).is_empty() {
                 let told = self.refused.entry(reason.clone()).or_insert((pid, 0));
                 told.1 += 1;

@@ -18,8 +18,8 @@ pub struct AgentConnection {
     orders: File,
     reports: File,
     pub counts: AgentCounts,
-    /// Its userfaultfd: as long as we have it too, nobody sees what is away as if it had
-    /// never been, when the process ends in the middle of a system call.
+    /// Its userfaultfd: as long as hither holds it too, a process that ends in the middle of
+    /// a system call does not read pages that are away as zeros.
     faults: Option<OwnedFd>,
 }
 

@@ -1,13 +1,13 @@
-//! Pages that the kernel itself needs when a thread ends: it clears the word that who joins the
-//! thread waits for, and marks the locks that the thread still holds (robust_list in
-//! set_robust_list(2)). It does not wait for a page then, so none of these may be away.
+//! Pages that the kernel itself accesses when a thread exits: it clears the word that
+//! pthread_join waits for (set_tid_address(2)), and marks the locks that the thread still holds
+//! (set_robust_list(2)). It does not wait for a page then, so none of these may be away.
 //!
 //! So every page is searched for thread control blocks and held robust locks before it is
 //! taken, and by the agent once more right after (`tracer/agent/pages.c`): a lock may be taken
 //! while the order is on its way. In a process that was seen to hold one, free robust locks
 //! count too. To look only at the lists of locks of the threads, now and then, would be too
-//! late: a thread that exits before leaves a lock that nobody ever gets. What was found is
-//! kept: stacks and locks are used again, and hold nothing to be known by for a moment.
+//! late: a lock whose owner exits before that look is never released. What was found is kept:
+//! stacks and locks are used again, and for a moment hold nothing to recognise them by.
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
@@ -22,11 +22,11 @@ const PAGE_WORDS: usize = PAGE as usize / 8;
 const AROUND_WORDS: usize = PAGE_WORDS + 2 * MUTEX_WORDS;
 /// From the link in a lock back to its word, as each thread of the GNU C library says it.
 const FUTEX_OFFSET: u64 = (-32i64).cast_unsigned();
-/// What a lock's kind has if its owner's end is told.
+/// Bit of a mutex's kind: the next owner gets EOWNERDEAD when the owner exits.
 const PTHREAD_MUTEX_ROBUST_NORMAL_NP: u64 = 16;
-/// All that a kind may have.
+/// All bits that a kind may have.
 const MUTEX_KIND_MASK: u64 = 0xff;
-/// Of a lock's word, who holds it.
+/// Bits of a lock's word: the thread id of its owner.
 const FUTEX_TID_MASK: u64 = 0x3fff_ffff;
 
 #[derive(Debug)]
@@ -204,7 +204,7 @@ mod tests {
         };
         check(&held(16), true);
         check(&held(17), true);
-        // Not such a one; and with somebody waiting.
+        // Not a robust mutex; and one with waiters.
         check(&held(1), false);
         let waited = [held(16), [(80, tid | 1 << 31); 5]].concat();
         check(&waited, true);

@@ -1,9 +1,8 @@
 //! Puts the agent into a process: one of its threads is stopped for a moment and makes a few
 //! system calls for us, the last of which makes the agent.
 //!
-//! A process of its own does it, which ends right after: a thread that is stopped half-way
-//! by somebody who was killed would go on at the wrong place, and hither may be killed at
-//! any time.
+//! A process of its own does it, which ends right after: if the tracer is killed half-way, the
+//! thread goes on at the wrong place, and hither may be killed at any time.
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, IoSlice, PipeReader, Read, Write};

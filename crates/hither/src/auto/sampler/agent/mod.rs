@@ -1,5 +1,5 @@
 //! A thread of ours inside the program (`tracer/agent`), for the samplers `move` and
-//! `write-protect`: how it comes in, what it is told and answers, which memory is fit for it.
+//! `write-protect`: how it is injected, its orders and reports, and which memory is fit for it.
 pub mod agent_fitness;
 pub mod agent_hosts;
 pub mod connection;

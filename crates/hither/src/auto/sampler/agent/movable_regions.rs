@@ -108,7 +108,7 @@ impl SmapsEntry {
             && self.length() >= LEAST
     }
 
-    /// Whether it can be seen who writes to it: memory of the process alone, or that it
+    /// Whether writes to it can be observed by protection: memory of the process alone, or that it
     /// shares with others, without a file.
     pub fn is_protectable(&self, private: bool, shared: bool) -> bool {
         let has = |flag: &str| self.flags.iter().any(|f| f == flag);
@@ -128,7 +128,7 @@ impl SmapsEntry {
         self.range.end - self.range.start
     }
 
-    /// Whether somebody's userfaultfd watches it, ours too.
+    /// Whether a userfaultfd, ours or another, has it registered.
     pub fn is_watched(&self) -> bool {
         self.flags.iter().any(|f| f == "um")
     }

@@ -23,9 +23,9 @@ pub const REGIONS: usize = 128;
 pub const DATA: u64 = 1 << 16;
 pub const STACK: u64 = 1 << 15;
 
-/// Where, in the agent's data, it is told what it is there for.
+/// Offset in the agent's data of its purpose.
 pub const PURPOSE: u64 = 16;
-/// Where it is told that it has what it asked for.
+/// Offset of what was granted to it.
 pub const GRANTED: u64 = 24;
 pub const ASKS_DEVICE: i32 = 1;
 /// Of its userfaultfd.

@@ -46,7 +46,7 @@ fn torment(program: &mut Child, sampler: &mut dyn FaultSampler, rate: u32) -> u6
     let pid = Pid::try_from(program.id()).expect("pid");
     let memory = AddressSpaces::default();
     let began = Instant::now();
-    // Not by waiting for it: that would take the news of its stops from whoever injects.
+    // Not by waitpid: that would consume the stops that the injector waits for.
     let end = hither_sys::process::pidfd(nix::unistd::Pid::from_raw(pid)).expect("pidfd");
     let has_ended = || {
         let mut ready = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
