@@ -15,7 +15,7 @@
 //! println!("threads 0 and 1 share {} events", matrix.get(0, 1));
 //! # Ok::<(), hither_profile::ProfileError>(())
 //! ```
-//! `examples/sharing.rs` prints who shares most with whom. Reading never panics, whatever the
+//! `examples/sharing.rs` prints the pairs of threads that share most. Reading never panics, whatever the
 //! files hold: a profile is valid, or there is an error that names the file and the column.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

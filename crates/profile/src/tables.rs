@@ -138,7 +138,7 @@ pub struct PageMove {
     pub node: u32,
 }
 
-/// Who touched a page first.
+/// First touch of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PageFirstTouch {
     /// The region.

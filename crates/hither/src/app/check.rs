@@ -165,12 +165,12 @@ fn compare_with_baseline(
     Ok(compare_profiles(before, &after, options.tolerance))
 }
 
-/// Figures that a regression is told by.
+/// Figures by which a regression is judged.
 const TOLD_BY: [&str; 2] = [REMOTE, EXCLUSIVITY];
 
 /// Findings that make no regression; `--no` asks for them. Communication differs so much
 /// between runs of one program (`metrics/figures.rs`) that what is found of it comes and
-/// goes. What is found of all accesses is told by the figures above, of which a finding
+/// goes. A finding about all accesses is covered by the figures above, of which a finding
 /// says only that they passed a threshold: a memory that serves 1.5 times its share in one
 /// run serves 1.4 times in the next.
 const OF_THE_RUN: [FindingKind; 4] = [

@@ -279,14 +279,14 @@ impl OnlineEngine {
             let Some((tid, _)) = state.threads.by_member(member) else {
                 continue;
             };
-            let (guardian, answers) = (&mut self.restore_helper, &mut self.affinity_proxy);
+            let (helper, answers) = (&mut self.restore_helper, &mut self.affinity_proxy);
             match state
                 .threads
                 .pin_thread(tid, cpu, &state.original_mask, |pinned| {
                     if let Some(answers) = answers {
                         answers.announce(&pinned);
                     }
-                    guardian.announce(pinned)
+                    helper.announce(pinned)
                 }) {
                 Ok(true) => seated.push((tid, cpu)),
                 Ok(false) => {}

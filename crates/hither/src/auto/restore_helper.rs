@@ -2,7 +2,7 @@
 //! hither has ended, however it ended.
 //!
 //! ```text
-//!  hither --pipe: what to undo--> guardian (its own session, all signals blocked)
+//!  hither --pipe: what to undo--> helper (its own session, all signals blocked)
 //!     |                              |
 //!     X killed: the pipe closes ---> undoes all, ends
 //! ```
@@ -45,7 +45,7 @@ impl RestoreHelper {
             let mut kept = vec![theirs.as_raw_fd()];
             kept.extend(knobs.as_ref().map(|knobs| knobs.lock_file().as_raw_fd()));
             let _ = SigSet::all().thread_block();
-            let _ = nix::sys::prctl::set_name(c"hither-guardian");
+            let _ = nix::sys::prctl::set_name(c"hither-restore");
             if launch::release_inherited_files(&kept).is_err() {
                 return 1;
             }

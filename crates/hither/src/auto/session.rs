@@ -147,14 +147,14 @@ fn build_engine(
     if knobs.is_none() {
         sysctls::restore_stale(state_file);
     }
-    let guardian = RestoreHelper::new(knobs)?;
+    let helper = RestoreHelper::new(knobs)?;
     // Before anybody is observed, for it starts a child to try something on.
-    let (samplers, reasons) = sampler::choose_samplers(&request.samplers, guardian.sysctls());
+    let (samplers, reasons) = sampler::choose_samplers(&request.samplers, helper.sysctls());
     if let (true, Some(name)) = (samplers.is_empty(), &request.samplers.only) {
         bail!("sampler {name} does not work here: {}", reasons.join("; "));
     }
     let held_off = match request.scope.pages && request.machine.nodes.len() > 1 {
-        true => sampler::disable_kernel_migration(&samplers, guardian.sysctls()),
+        true => sampler::disable_kernel_migration(&samplers, helper.sysctls()),
         false => None,
     };
     let observer = observe(means).map_err(|e| anyhow!(unobservable::explain_observe_error(&e)))?;
@@ -181,7 +181,7 @@ fn build_engine(
         machine: request.machine,
         scope: request.scope,
         controller: FaultRateController::new(request.limits),
-        restore_helper: guardian,
+        restore_helper: helper,
         affinity_proxy: None,
         budget: request.limits.budget,
         event_log: EventLog::new(request.event_log),

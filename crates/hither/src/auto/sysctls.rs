@@ -200,7 +200,7 @@ pub fn write_setting(setting: &SysctlSetting) -> io::Result<()> {
         .write_all(setting.value.as_bytes())
 }
 
-/// Puts back what a hither and its guardian left behind that were both killed.
+/// Restores the sysctls that a hither and its restore helper left changed, both killed.
 pub fn restore_stale(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|state| state.len() > 0) {
         let _ = SysctlOverrides::open(path).and_then(|knobs| knobs.restore_if_last());

@@ -122,7 +122,7 @@ fn open_event_log(path: Option<&Path>) -> Result<Option<File>> {
 
 type RedirectedStreams = [Option<OwnedFd>; 2];
 
-/// Who looks on, and what the program gets as standard output and error then.
+/// The live view, and what the program gets as standard output and error then.
 fn open_view(args: &Args) -> Result<(Option<Box<dyn LiveView>>, RedirectedStreams)> {
     if !args.live {
         return Ok((None, [None, None]));

@@ -87,7 +87,7 @@ pub fn main() -> ExitCode {
     let cli = match CommandLine::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
-            // Nobody reads it when the pipe is closed, which is no failure.
+            // A closed pipe is not an error.
             let _ = usage.print();
             return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(FAILED));
         }

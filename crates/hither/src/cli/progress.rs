@@ -79,7 +79,7 @@ struct StepCounter {
 }
 
 impl StepCounter {
-    /// `steps`: how many there will be, 0 where nobody knows.
+    /// `steps`: how many there will be, 0 if unknown.
     fn new(quiet: bool, steps: u64, what: &'static str) -> Self {
         StepCounter {
             bar: bar(quiet),

@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::from(status))
 }
 
-/// On stdout, which no program writes to; that nobody reads to the end is no failure.
+/// On stdout, where no program writes; a closed pipe is not an error.
 fn print(text: &str) -> Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();

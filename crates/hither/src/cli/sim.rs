@@ -89,7 +89,7 @@ fn breakdown_tables(args: &Args) -> Vec<BreakdownTable> {
     tables
 }
 
-/// That nobody reads to the end is no failure.
+/// A closed pipe is not an error.
 fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -91,7 +91,7 @@ impl TrialFolder {
 
 impl Drop for TrialFolder {
     fn drop(&mut self) {
-        // Nothing to be done about it, and nobody left to tell.
+        // An error in drop cannot be reported.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -26,8 +26,8 @@ impl LauncherFormat for LikwidPinFormat {
     }
 }
 
-/// likwid-pin drops repeated numbers from a list with commas, and begins it anew when there
-/// are more threads. A list chained by `@` keeps them, but may not be longer than the
+/// likwid-pin drops repeated numbers from a list with commas, and starts again at its
+/// beginning when there are more threads. A list chained by `@` keeps them, but may not be longer than the
 /// machine has PUs.
 fn likwid_cpu_list(pus: &[u32], units: usize) -> Result<String, String> {
     let mut distinct = Vec::new();

@@ -15,7 +15,7 @@ impl LauncherFormat for NumactlFormat {
         "PUs and nodes of the program as a whole: $(hither map ...) ./app"
     }
 
-    /// Memory: interleaved where the data policy is that, else local to who touches it.
+    /// Memory: interleaved where the data policy is that, else local to the first toucher.
     fn write(&self, placement: &Placement) -> Result<String, String> {
         let processes = placed_processes(placement);
         let pus = sorted_unique(processes.iter().flat_map(|p| p.pus()).collect());

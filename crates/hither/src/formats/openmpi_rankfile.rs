@@ -1,5 +1,5 @@
 //! A rankfile for Open MPI 4: a line per rank. On a machine with several threads per core
-//! PUs are meant only if mpirun is told so, and by the kernel's numbers likewise.
+//! mpirun takes the numbers as PUs, and as the kernel's numbers, only with options that say so.
 use super::placed_processes::{comma_list, mpi_ranks, sorted_unique};
 use super::LauncherFormat;
 use hither_profile::Placement;

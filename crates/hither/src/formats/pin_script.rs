@@ -4,7 +4,7 @@ use hither_profile::Placement;
 
 /// `sh SCRIPT PID...`; `command` pins the thread `$tid` to the PU `$3`, which is the
 /// kernel's number. The kernel lists threads in order of their creation; that of their ids is
-/// another when these have begun anew.
+/// another when ids have wrapped around.
 pub fn write(placement: &Placement, command: &str) -> Result<String, String> {
     let processes = placed_processes::placed_processes(placement);
     if processes.is_empty() {

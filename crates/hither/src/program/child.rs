@@ -3,7 +3,7 @@
 //! The target stays in our process group, so whatever the terminal sends (Ctrl-C,
 //! Ctrl-\) reaches it without us; we only must survive it. Signals sent to hither alone
 //! (kill, mpirun, batch systems) are handed on. Both arrive through a signalfd, which
-//! tells who sent them.
+//! gives the sender's pid.
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl HeldSignals {
         while let Ok(Some(info)) = self.fd.read_signal() {
             let number = i32::try_from(info.ssi_signo).unwrap_or(0);
             if let (true, Ok(signal)) = (info.ssi_code <= 0, Signal::try_from(number)) {
-                // It may have ended meanwhile; then there is nobody to tell.
+                // ESRCH: the child has exited.
                 let _ = kill(child, signal);
             }
         }

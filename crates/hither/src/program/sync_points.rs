@@ -1,6 +1,6 @@
 //! Functions where threads wait for one another, and where they are in a file. The tracer
-//! counts calls of them (`tracer/dynamorio/functions.c`), and so does who follows the
-//! progress of an untraced run: OPT 6.4.
+//! counts calls of them (`tracer/dynamorio/functions.c`), and so does `run` to follow
+//! the progress of an untraced run: OPT 6.4.
 use hither_sys::wire;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, ReadCache};
@@ -50,7 +50,7 @@ pub struct SyncPoint {
     pub offset: u64,
     /// All names that this code is exported by.
     pub names: BTreeSet<String>,
-    /// The file's own code calls it, or may: nobody has to import it.
+    /// The file's own code calls it, or may: no other module has to import it.
     pub own: bool,
 }
 

@@ -72,7 +72,7 @@ pub struct ReportRun {
     pub sampling_error: f64,
     /// Counts are page faults seen while it ran.
     pub online: bool,
-    /// NUMA nodes that threads and pages are counted on, and why so many.
+    /// NUMA nodes that threads and pages are counted on, and where that number is from.
     pub nodes: usize,
     pub nodes_from: String,
 }
@@ -270,7 +270,7 @@ pub struct SourceLineRow {
 pub struct StructurePageMap {
     /// Pages drawn.
     pub pages: usize,
-    /// Pages that nobody used and that are left out, since they are many.
+    /// Unused pages that are left out, since they are many.
     pub unused: u64,
     /// Its blocks lie apart.
     pub scattered: bool,

@@ -1,7 +1,7 @@
 //! One profile for all ranks that `mpirun -np N hither trace -- ./app` starts on a host.
 //!
 //! The first hither to bind a socket in the abstract name space, named after the user,
-//! the job and the output, leads; the others connect, are told the path of the segment,
+//! the job and the output, leads; the others connect, receive the path of the segment,
 //! and become their rank's program, so that mpirun sees that program's own status.
 //! Abstract sockets leave no file behind and are free again when the leader dies,
 //! however it dies.
@@ -40,7 +40,7 @@ pub enum RankRole {
     Join(String),
 }
 
-/// Agrees with the other ranks of `job` that write `output` who leads.
+/// Elects the leader among the ranks of `job` that write `output`.
 ///
 /// # Errors
 /// When the leader is another user's process or ends before it answers.
@@ -106,7 +106,7 @@ impl RankLeader {
         })
     }
 
-    /// From now on, joiners are told to attach to `path`.
+    /// From now on, ranks that connect get `path` to attach to.
     pub fn set_attach_path(&mut self, path: &str) {
         self.attach = Some(path.to_string());
     }

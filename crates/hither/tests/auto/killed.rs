@@ -1,4 +1,4 @@
-//! hither killed with SIGKILL, at random moments, and its guardian too: the program goes on
+//! hither killed with SIGKILL, at random moments, and its restore helper too: the program goes on
 //! and ends as it would, and nothing that hither changed stays changed.
 use std::fs;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -46,7 +46,7 @@ pub fn masks(pid: i32) -> Vec<String> {
     tasks.filter_map(status).filter_map(mask).collect()
 }
 
-/// Processes that a mark is on, hither and its guardian among them.
+/// Processes that a mark is on, hither and its restore helper among them.
 fn marked(mark: &str) -> Vec<i32> {
     let word = format!("{MARK}={mark}");
     let all = fs::read_dir("/proc").expect("proc").flatten();
@@ -284,7 +284,7 @@ fn whenever_it_is_killed_nothing_stays_changed() {
 /// Then hither undoes itself what there is; and if both are killed, the next hither undoes
 /// what can be undone by then.
 #[test]
-fn killed_guardians_are_replaced() {
+fn killed_restore_helpers_are_replaced() {
     let Some((_place, calm, free)) = program() else {
         return;
     };
@@ -297,12 +297,12 @@ fn killed_guardians_are_replaced() {
         // The switch is off at times, when nothing more is wanted.
         let changed = || settings() != before || !before.contains(&off);
         wait_for("changed settings", changed);
-        let guardian = marked(&victim.mark).into_iter();
-        let guardian: Vec<i32> = guardian
-            .filter(|&pid| name(pid) == "hither-guardian")
+        let helper = marked(&victim.mark).into_iter();
+        let helper: Vec<i32> = helper
+            .filter(|&pid| name(pid) == "hither-restore")
             .collect();
-        assert_eq!(guardian.len(), 1);
-        send(guardian[0], Signal::SIGKILL);
+        assert_eq!(helper.len(), 1);
+        send(helper[0], Signal::SIGKILL);
         let hither = victim.hither.id().cast_signed();
         if !both {
             send(hither, Signal::SIGINT);

@@ -1,4 +1,4 @@
-//! Who communicates with whom, as a sparse symmetric graph.
+//! Communication between threads as a sparse symmetric graph.
 use hither_profile::CommMatrix;
 
 /// Communication of T threads: for each its partners in ascending order, without itself,

@@ -14,9 +14,9 @@
 
 /// Share of the distance that a new mapping saves at least.
 const MIN_GAIN: f64 = 0.05;
-/// Share of the distance that moving all threads has to save on top of that. Where all talk to
-/// all the scheduler makes favourites: who happens to run beside whom is seen to share, for
-/// seconds, up to a fifth of all events, and who follows them saves that. Patterns that are
+/// Share of the distance that moving all threads has to save on top of that. In an
+/// all-to-all pattern the scheduler makes favourites: threads that happen to run at the same time
+/// seem to share, for seconds, up to a fifth of all events, and following them saves that. Patterns that are
 /// there save half of it and more.
 const GAIN_PER_MOVED_SHARE: f64 = 0.15;
 /// Standard errors between what is seen and chance: at ten looks a second it is mistaken
@@ -63,7 +63,7 @@ impl MappingTrial {
 mod tests {
     use super::*;
 
-    /// Intervals until so many events a time at these distances are worth moving half of the
+    /// Intervals until this many events each at these distances are worth moving half of the
     /// threads, if ever within ten minutes.
     #[track_caller]
     fn check(events: usize, now: f64, then: f64, expected: Option<usize>) {

@@ -192,13 +192,13 @@ pub struct MetricsReport {
     pub limits: Vec<String>,
 }
 
-/// A report and the tables that it was computed from, for who looks closer.
+/// A report and the tables that it was computed from.
 pub struct ProfileAnalysis {
     /// What `hither stat` prints.
     pub report: MetricsReport,
     /// Pages of the size that the setup names.
     pub table: Arc<PageAccessTable>,
-    /// Who touched each of them first.
+    /// The first toucher of each of them.
     pub touchers: HashMap<PageId, ThreadIx>,
     /// Positions in the table of each object's pages, each once; by row of the object.
     pub pages_of_object: HashMap<usize, Vec<usize>>,

@@ -185,7 +185,7 @@ impl PageAccessTable {
         self.ids[page]
     }
 
-    /// Who used a page, in order of threads.
+    /// Accesses to a page, in order of threads.
     #[must_use]
     pub fn uses(&self, page: usize) -> &[ThreadPageAccesses] {
         &self.uses[self.starts[page]..self.starts[page + 1]]
@@ -202,7 +202,7 @@ impl PageAccessTable {
     }
 }
 
-/// Who touched each page first. A large page is placed by the first touch of any part of
+/// The first toucher of each page. A large page is placed by the first touch of any part of
 /// it; among touches of the same slice the first row of the table wins.
 #[must_use]
 pub fn first_toucher_of_pages(

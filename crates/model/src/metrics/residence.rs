@@ -86,7 +86,7 @@ impl NodeResidence {
         self.traffic(table).remote_share()
     }
 
-    /// Who accesses whose memory.
+    /// Accesses by node of the thread and node of the page.
     #[must_use]
     pub fn traffic(&self, table: &PageAccessTable) -> NodeTraffic {
         let mut traffic = NodeTraffic {

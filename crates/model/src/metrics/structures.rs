@@ -1,4 +1,4 @@
-//! Data structures and source lines: who uses them, who places them, how exclusive they
+//! Data structures and source lines: threads that use them, first touch, how exclusive they
 //! are (TABARNAC 3: accesses by structure and thread, and first touch).
 use super::exclusivity::exclusivity_of;
 use super::page_access::{PageAccessTable, PageId, PageSize};

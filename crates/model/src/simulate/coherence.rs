@@ -1,4 +1,5 @@
-//! The directory's part: who must give up or share a line, who supplies it, and the messages.
+//! The directory's part: which caches must give up or share a line, which supplies it, and the
+//! messages.
 //!
 //! | the branch's copy | read | write | another reads | another writes |
 //! |---|---|---|---|---|
@@ -254,14 +255,16 @@ impl CacheHierarchy {
         self.interconnect.send(from, to, bytes, found, counts)
     }
 
-    /// Asks the home for the right to write; when it and all who lost the line have answered.
+    /// Requests ownership from the home. Returns the time when it and all sharers that lost the
+    /// line have answered.
     fn request_ownership(&mut self, branch: usize, line: u32, at: f64) -> f64 {
         let (home, there) = self.reach_home(branch, line, at);
         let granted = self.send_control(home, self.tree.at[branch], there);
         granted.max(self.await_acknowledgements(branch, (home, there)))
     }
 
-    /// The home tells those domains that lose the line, who tell the branch; when the last has.
+    /// The home sends invalidations to the domains that lose the line, and these acknowledge to
+    /// the branch. Returns the time of the last acknowledgement.
     fn await_acknowledgements(&mut self, branch: usize, (home, at): (u32, f64)) -> f64 {
         let to = self.tree.at[branch];
         let mut last = at;
@@ -352,7 +355,7 @@ impl CacheHierarchy {
             }
         }
         self.lines.invalidate_holders(line);
-        // The order in which they are told does not depend on how they were found.
+        // The order of invalidations does not depend on how the sharers were found.
         self.losers.sort_unstable();
         (owner, found)
     }
@@ -400,7 +403,7 @@ impl CacheHierarchy {
         found
     }
 
-    /// A branch lost a line to a writer, who waits until it has told so.
+    /// A branch lost a line to a writer, which waits for the acknowledgement.
     fn note_invalidated(&mut self, writer: usize, o: usize) {
         if self.same_domain(o, writer) {
             return;

@@ -1,4 +1,4 @@
-//! The directory: who has a line, or had it.
+//! The directory: which caches have a line, or had it.
 //!
 //! A *branch* is a first-level cache with all caches above it that no other first-level cache
 //! shares: what one core has for itself. The caches that branches share follow, up to the last
@@ -82,7 +82,7 @@ impl Directory {
         self.few = few;
     }
 
-    /// Whether there are so many that this computer may not have at hand what is known of one.
+    /// Whether there are so many lines that an entry is probably not in the host's caches.
     #[inline]
     pub fn exceeds_host_cache(&self) -> bool {
         match &self.many {

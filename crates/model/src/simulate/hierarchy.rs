@@ -120,7 +120,7 @@ impl CacheHierarchy {
         new
     }
 
-    /// Begins to count anew.
+    /// Resets the counts.
     pub fn clear_counts(&mut self, machine: &SimulatedMachine) {
         self.tally = HierarchyCounts {
             link_bytes: vec![0; machine.links.links.len()],
@@ -308,7 +308,7 @@ impl CacheHierarchy {
         (served.done, missed)
     }
 
-    /// Counts why levels up to `missed` did not have a line, or keeps it for who will use it.
+    /// Counts why levels up to `missed` did not have a line, or keeps the reason until a demand access uses the line.
     fn count_misses(&mut self, r: &LineRequest, hit: Option<(usize, usize)>, missed: usize) {
         if r.ahead {
             let why = self.miss_kind(

@@ -61,8 +61,8 @@ pub struct WindowSetup<'a> {
     /// unit take turns.
     pub units: &'a [u32],
     /// The node of the page (address / 4096) that holds an address, asked once for each page in
-    /// each window; `None`, or a node that the machine does not have: it stays where it is, and
-    /// whoever touches it first has it.
+    /// each window; `None`, or a node that the machine does not have: it stays where it is,
+    /// and its home is the node of the first thread to touch it.
     pub home: &'a dyn Fn(u64) -> Option<u32>,
     /// A group for each address, such as a data structure, numbered from 0 on: asked at misses of
     /// the first level only.

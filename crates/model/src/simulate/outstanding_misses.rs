@@ -1,7 +1,8 @@
-//! Lines that were asked for and are not there yet: who wants one meanwhile waits for it.
+//! Outstanding misses (MSHR): lines that were requested and have not arrived. A second access to
+//! such a line waits for it.
 //!
-//! Caches of the model have a line as soon as somebody asked for it. When it really is there is
-//! kept here, by branch and by shared cache: for the last lines that each asked for, in tables
+//! Caches of the model hold a line as soon as it is requested. The time of its arrival is kept
+//! here, by branch and by shared cache: for the last lines that each asked for, in tables
 //! that forget a line when another takes its place.
 use super::cache_tree::CacheTree;
 use super::counts::MissKind;

@@ -248,7 +248,7 @@ impl<'a, S: AccessSource + ?Sized> WindowReplay<'a, S> {
         (slowest, [first, second])
     }
 
-    /// Lets those go on whom nobody holds up any more: all others have come past their time.
+    /// Lets blocked threads go on whose time all others have passed.
     fn release_blocked(&mut self, time: f64) {
         if self.blocked.is_empty() {
             return;

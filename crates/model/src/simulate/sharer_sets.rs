@@ -1,5 +1,5 @@
 //! What the directory knows of lines on machines of any size: as many bits for each line as the
-//! machine has caches, packed. What the functions do is told at those of the same names in
+//! machine has caches, packed. The functions are described at those of the same names in
 //! [`super::directory::Directory`].
 use super::cache_tree::CacheTree;
 use super::directory::{DEPTH, GROWTH_FACTOR, INITIAL_LINES};
@@ -252,7 +252,7 @@ impl PackedSharerSets {
     }
 }
 
-/// Finds room for a field in words of which so many bits are used.
+/// Finds room for a field in words of which `used` bits are used.
 fn allocate_field(used: &mut Vec<usize>, bits: usize) -> EntryField {
     let room = used.iter().position(|used| used + bits <= WORD);
     let word = room.unwrap_or_else(|| {

@@ -102,7 +102,7 @@ pub enum PrefetcherKind {
 pub enum CoherenceProtocol {
     /// A dirty line that another cache reads is written back.
     Mesi,
-    /// It stays dirty in its owner, who supplies it.
+    /// It stays dirty in its owner's cache, which supplies it.
     Moesi,
 }
 

@@ -1,10 +1,10 @@
-//! What this computer will need to simulate accesses that come soon: it fetches that into its own
-//! caches meanwhile, which changes how fast it is and nothing else.
+//! Software prefetches by the host of the simulation: state of lines that accesses will need soon
+//! is fetched into the host's caches. Results do not depend on it, only the speed.
 use super::hierarchy::CacheHierarchy;
 
 impl CacheHierarchy {
-    /// A branch will soon read or write a line: this computer fetches what is known of it
-    /// meanwhile. If the branch has it at hand, that is likely to be a run: the next, then.
+    /// A branch will soon access a line: prefetches the state of the line. If the branch has the
+    /// line in its first-level cache, this is likely a sequential run: then that of the next line.
     #[inline]
     pub fn prefetch_line_state(&self, branch: usize, line: u32) {
         let line = line + u32::from(self.is_mru_in_first_level(branch, line));

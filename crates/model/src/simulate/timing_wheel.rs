@@ -1,7 +1,7 @@
 //! Which thread is next: a wheel of time.
 //!
 //! Threads advance in simulated time by quanta of a few cycles: with longer ones a line would go
-//! to the thread with the lower number first, whoever is its neighbour.
+//! to the thread with the lower number first, whichever is nearer.
 
 /// Cycles (or instructions, without timing) that a thread may be ahead of others.
 pub const QUANTUM: f64 = 4.0;

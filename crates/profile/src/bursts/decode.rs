@@ -64,7 +64,7 @@ pub(super) struct DecoderState {
     sites: Vec<SitePredictor>,
     last: u32,
     stack: u64,
-    /// Accesses so far; those of blocks below, and who read what: 0 nothing.
+    /// Accesses so far; those of blocks below, and the block that read it: 0 none.
     ordinal: u64,
     origins: Box<[u64; ORIGINS]>,
     values: Box<[u64; VALUES]>,

@@ -1,6 +1,6 @@
 //! `bursts.bin` as it grows: frames appended while the program runs.
 //!
-//! A full disk ends the bursts at the last whole frame and is told at the end; the profile
+//! A full disk ends the bursts at the last whole frame, which is reported at the end; the profile
 //! is written all the same.
 use super::block::{
     access_source, register_source, BasicBlock, BlockAccess, RegisterChange, NO_SOURCE,
@@ -202,7 +202,7 @@ impl BurstWriter {
         }
     }
 
-    /// Call now and then: an old folder that nobody touches is taken for one left behind.
+    /// Call now and then: a folder with an old time stamp is taken for one left behind.
     pub fn keep_alive(&mut self) {
         if self.touched.elapsed().is_ok_and(|age| age < TOUCH_INTERVAL) {
             return;

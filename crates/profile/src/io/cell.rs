@@ -159,7 +159,7 @@ impl ParquetCell for String {
         Some(LogicalType::String)
     }
     fn to_physical(&self) -> Option<ByteArray> {
-        // A longer text would make the profile unreadable; nobody reads that far.
+        // A longer text would make the profile unreadable.
         let mut end = self.len().min(MAX_TEXT);
         while !self.is_char_boundary(end) {
             end -= 1;

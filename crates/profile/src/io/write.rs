@@ -1,4 +1,4 @@
-//! A profile to its folder: all or nothing for whoever looks, and as much as fits when
+//! A profile to its folder: readers see all of it or nothing, and as much as fits when
 //! the disk is full.
 //!
 //! Everything is written into a folder of an unpredictable name beside the target and
@@ -29,7 +29,7 @@ pub(super) const JSON_RESERVE: usize = 4096;
 
 /// What the folder being filled is called, before six letters of chance.
 const PREFIX: &str = ".hither-";
-/// Nobody writes for so long.
+/// A folder not written to for so long was left behind.
 const STALE_AFTER: Duration = Duration::from_secs(3600);
 
 /// What was written.
@@ -57,8 +57,8 @@ pub fn write(profile: &Profile, dir: &Path) -> Result<WriteOutcome, ProfileError
     Ok(written)
 }
 
-/// As [`write()`], with the bursts that were recorded meanwhile. Where they leave no room for the
-/// tables, as much of their end is given up for these, which the profile is told.
+/// As [`write()`], with the bursts recorded during the run. Where they leave no room for the
+/// tables, as much of their end is given up for these, which the profile notes.
 ///
 /// # Errors
 /// As of [`write()`].
@@ -186,7 +186,7 @@ pub fn check_destination(dir: &Path) -> Result<(), ProfileError> {
     FolderDestination::new(dir).map(drop)
 }
 
-/// Removes folders that writers left who were killed. One that holds what was to be replaced
+/// Removes folders left by writers that were killed. One that holds what was to be replaced
 /// is left for the user to look at.
 fn remove_stale_folders(parent: &Path) {
     let is_old = |path: &Path| {

@@ -1,5 +1,5 @@
-//! Joins what was seen while the program runs to the policies: who had better sit where, and
-//! whether moving is worth it.
+//! Maps threads by the communication seen so far with the policies of `map`, and decides
+//! whether migrating is worth it.
 use crate::auto::analysis::SharerId;
 use crate::auto::request::{DetectionMechanism, MappingQuery, OnlineMapper};
 use hither_model::map::communication_filter::CommunicationFilter;
@@ -50,8 +50,8 @@ impl IncrementalMapper {
         f64::from(self.cost.distance(&self.tree, a as usize, b as usize))
     }
 
-    /// Mean distance of two of so many threads that are spread evenly, but for that anyhow:
-    /// what a mapping is compared with while the system runs them where it likes.
+    /// Mean distance of two of `threads` threads that are spread evenly and otherwise at random:
+    /// what a mapping is compared with while the system schedules them.
     fn mean_random_distance(&self, threads: usize) -> f64 {
         let units = self.tree.units.len();
         let on = |unit: usize| (threads / units + usize::from(unit < threads % units)) as f64;
@@ -64,7 +64,7 @@ impl IncrementalMapper {
         sum / ((threads * (threads - 1)) as f64).max(1.0)
     }
 
-    /// Those who talk, and those who have a seat that others cannot have.
+    /// Threads that communicate, and threads bound to a PU that others cannot have.
     fn mappable_threads(&self, whole: &CommGraph, question: &MappingQuery) -> MappableThreads {
         let unit_of = |cpu: Cpu| {
             let at = self.tree.units.iter().position(|unit| unit.os == cpu.0);

@@ -1,6 +1,6 @@
 //! The data structures of a run that was observed: the variables of its programs, by their
-//! symbols, and each heap, stack, mapping and piece of shared memory as a whole. Who
-//! allocated what within a heap was not seen.
+//! symbols, and each heap, stack, mapping and piece of shared memory as a whole. Which
+//! call allocated which part of a heap was not seen.
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -164,7 +164,7 @@ mod tests {
     use std::path::PathBuf;
 
     /// A program with three variables: `a` fills most of its second page, `b` what is left of
-    /// that and all of the third; nobody touches `c`.
+    /// that and all of the third; no thread touches `c`.
     struct ThreeVariables;
 
     impl Symbolizer for ThreeVariables {

@@ -51,8 +51,8 @@ impl MapInput {
         CommGraph::new(self.threads.len(), pairs)
     }
 
-    /// A unit for every thread from one for each placed thread. Others count as being
-    /// where who made them is, since something must be said of their few accesses.
+    /// A unit for every thread from one for each placed thread. Others count
+    /// as being where their creator is: their few accesses must count somewhere.
     pub fn units_of_all(&self, units: &[u32]) -> Vec<u32> {
         let mut all = vec![None; self.threads.len()];
         for (thread, unit) in self.placed.iter().zip(units) {

@@ -17,7 +17,7 @@ pub struct MapTarget {
     pub id: MachineIdentity,
 }
 
-/// The machine for so many threads.
+/// The machine for this many threads.
 ///
 /// # Errors
 /// A sentence when there is no such machine, or no unit of it may be used.

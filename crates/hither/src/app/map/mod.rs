@@ -27,7 +27,7 @@ use options::MapOptions;
 use pages::PagePlacement;
 use threads::ThreadPlacer;
 
-/// What was found: who is where when, and what that brings.
+/// A solution: placement of threads and pages by phase, and what it gains.
 pub struct MapSolution {
     stages: Vec<ThreadStage>,
     /// Of each stage, by what is communicated while it lasts.

@@ -1,4 +1,4 @@
-//! How to place, whoever asks for it.
+//! Options of a mapping, from whatever command.
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -21,7 +21,7 @@ pub struct PagePlacement {
     pub plan: PagePlan,
     /// Where each lies first.
     pub after: Vec<NodeIx>,
-    /// Where each lies when nobody places it: where its first toucher runs.
+    /// Where each lies if it is not placed: on its first toucher's node.
     pub before: Vec<NodeIx>,
     /// The data policy; `None` where the pages are left to the system.
     pub policy: Option<String>,

@@ -1,4 +1,4 @@
-//! What to run, whoever asks for it.
+//! Options of a placed run.
 use std::ffi::OsString;
 use std::path::PathBuf;
 

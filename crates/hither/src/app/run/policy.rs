@@ -53,7 +53,7 @@ pub enum PuOrder {
     Scatter,
 }
 
-/// A memory policy whose nodes nobody has looked for yet.
+/// A memory policy whose nodes are not checked against the machine yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryPolicyArg {
     Interleave(Option<PuList>),

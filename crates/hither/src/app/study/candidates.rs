@@ -226,7 +226,7 @@ impl CandidatePlanner<'_> {
     }
 
     /// Threads that work and are left to the system are spread as it spreads them; the others
-    /// count as being where who made them is.
+    /// count as being where their creator is.
     fn of_placement(&self, placement: &Placement, seed: u64) -> Result<ReplayPlan> {
         let recording = self.recording;
         let (input, tree) = (&recording.input, &self.model.target.tree);

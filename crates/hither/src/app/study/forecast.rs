@@ -65,7 +65,7 @@ fn joules(model: &SimMachine, counts: &SimulationCounts) -> f64 {
 }
 
 impl CandidateResult {
-    /// Of the runs with each seed; `structures` is how many are told apart.
+    /// Of the runs with each seed; `structures` is how many are counted separately.
     pub fn summarise_runs(
         candidate: PlacementCandidate,
         runs: impl Iterator<Item = ReplayResult>,
@@ -75,7 +75,7 @@ impl CandidateResult {
             candidate,
             seeds: Vec::new(),
             threads: Vec::new(),
-            // Where the last ones are never missed, nobody tells of them.
+            // A structure without misses has no counts.
             structures: vec![ActivityCounts::default(); structures],
         };
         for run in runs {

@@ -1,4 +1,4 @@
-//! What to simulate, whoever asks for it.
+//! Options of a simulation study, from whatever command.
 use std::path::PathBuf;
 
 use super::policy_pair::PolicyPair;

@@ -90,7 +90,7 @@ pub fn parse(text: &str) -> Result<PolicyPair, String> {
     }
     Ok(PolicyPair {
         threads,
-        // First touch is what happens to pages that nobody places.
+        // Pages that are not placed go by first touch.
         data: data
             .filter(|data| *data != "first-touch")
             .map(str::to_owned),

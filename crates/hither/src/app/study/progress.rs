@@ -1,4 +1,4 @@
-//! How far a study is, for whoever shows it.
+//! Progress of a study.
 
 /// Shows it.
 pub trait Progress: Sync {

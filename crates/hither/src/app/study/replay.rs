@@ -43,7 +43,7 @@ pub type WindowParts<'a> = &'a [(f64, bool)];
 pub type AddressGroup<'a> = &'a dyn Fn(&SimWindow, u64) -> u32;
 
 impl<'a> ReplaySetup<'a> {
-    /// Plays a plan. `heard` is told of every window.
+    /// Plays a plan. `heard` is called for every window.
     ///
     /// # Errors
     /// When the machine cannot be simulated.
@@ -260,8 +260,8 @@ impl AccessSource for RecordedWindow<'_> {
     }
 }
 
-/// Does `count` tasks, at most `jobs` at a time; results come in the order of the tasks, whoever
-/// does which.
+/// Does `count` tasks, at most `jobs` at a time; results come in the order of the tasks,
+/// whichever worker does them.
 ///
 /// # Errors
 /// That of the first task that fails.
@@ -273,7 +273,7 @@ pub fn side_by_side<T: Send>(
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let jobs = jobs.map_or(processors, |jobs| jobs as usize).min(count);
     let next = AtomicUsize::new(0);
-    // Each cell is written once, by whoever did its task.
+    // Each cell is written once, by the worker that did its task.
     let results: Vec<Mutex<Option<Result<T>>>> = (0..count).map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
         for _ in 0..jobs {

@@ -14,8 +14,8 @@ use hither_model::topology::PuList;
 
 /// Fewer windows than this leave little to judge by.
 pub const FEW_WINDOWS: usize = 5;
-/// So many windows count if there are as many, however long they are: two tell next to nothing of
-/// how they differ.
+/// Windows that count at least, if there are as many, however long they are: two say next to
+/// nothing about their variance.
 const LEAST_COUNTED: usize = 3;
 
 /// How many windows more than the others the first one that counts is played after. It finds what
@@ -132,8 +132,8 @@ impl RunRecording {
         together.collect()
     }
 
-    /// The same windows with fewer before each; before the first one, which may be after as many
-    /// as were recorded, half as many so many times.
+    /// The same windows with fewer before each; before the first one, which may follow as many as
+    /// were recorded, their number is halved `halves` times.
     pub fn warmed_by(mut windows: Vec<SimWindow>, before: usize, halves: u32) -> Vec<SimWindow> {
         for (at, window) in windows.iter_mut().enumerate() {
             let all = window.before.len();
@@ -215,8 +215,8 @@ fn missing_recording(shown: &str, profile: &Profile) -> anyhow::Error {
     )
 }
 
-/// Numbers of windows in groups of so many that follow each other, evenly over the time of the run,
-/// so many groups that they hold about `limit` accesses if they are like the others; at least
+/// Numbers of windows, in groups of consecutive ones, evenly over the time of the run, and as
+/// many groups that they hold about `limit` accesses if they are like the others; at least
 /// [`LEAST_COUNTED`] if there are. `times`: when each begins and ends.
 fn choose_windows(
     recorded: &[Vec<u64>],

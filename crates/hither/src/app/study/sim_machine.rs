@@ -48,7 +48,7 @@ fn model(name: Option<String>, user: Option<&(String, String)>) -> Result<SimMac
 }
 
 impl SimMachine {
-    /// The machine that `hither map` is to place so many threads on.
+    /// The machine that `hither map` is to place this many threads on.
     ///
     /// # Errors
     /// As [`models`].

@@ -5,7 +5,7 @@ use hither_profile::{Profile, RegionIx, PAGE_SIZE};
 
 use super::run_recording::SimWindow;
 
-/// Structures that are told apart, the most used; all others are one more.
+/// Structures that are counted separately, the most used; all others are one more.
 const MOST: usize = 20;
 
 /// Structures by region and offset.

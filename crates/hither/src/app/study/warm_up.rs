@@ -14,7 +14,7 @@ const SHARES: [f64; 5] = [1.0 / 32.0, 1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.
 const BEFORE: [usize; 4] = [1, 2, 4, 8];
 /// A change that is none.
 const SETTLED: f64 = 0.01;
-/// So many times the accesses that are wanted may be played to be warm.
+/// Accesses played for warm-up, at most, as a multiple of the accesses that count.
 const MOST: f64 = 2.5;
 
 /// Fewer windows than this are too few to spend every second one on warming up.
@@ -76,7 +76,7 @@ impl WarmUp {
     }
 }
 
-/// Found by playing windows, of so many accesses at most, up to `jobs` simulations at a time.
+/// Found by playing windows, of at most `limit` accesses, up to `jobs` simulations at a time.
 ///
 /// # Errors
 /// As `play`.
@@ -129,8 +129,8 @@ pub fn find_warm_up(
     Ok(best.unwrap_or_default())
 }
 
-/// Whether so many windows can be played before each without playing far more than is wanted, or
-/// leaving too few that count, and twice as many to compare with were recorded.
+/// Whether `before` windows can be played before each without playing far more than is wanted, or
+/// leaving too few that count, and twice as many were recorded to compare with.
 fn is_affordable(recording: &RunRecording, limit: Option<u64>, before: usize) -> bool {
     let windows = |before| recording.windows(limit, Some(before));
     let (wanted, fewer) = (windows(before), windows(before / 2));
@@ -165,7 +165,7 @@ fn smallest_share(
     found.unwrap_or_else(|| more_windows_before(1, one, two, line))
 }
 
-/// Of the same windows, played with so many before each and with twice as many.
+/// The same windows, played with `before` windows before each and with twice as many.
 fn more_windows_before(
     before: usize,
     once: &[Vec<SimulationCounts>],
@@ -213,7 +213,7 @@ fn choose_warm_up(windows: &[Vec<SimulationCounts>], line: LineTraffic) -> WarmU
 
 /// Time, misses of the last level and traffic in lines, for each instruction, and what is as good
 /// as none: a line in the time that one takes at most. A hundredth of that changes time by less
-/// than 1 %, whoever waits for it.
+/// than 1 %, whichever thread waits for it.
 fn figures(counts: &SimulationCounts, line: LineTraffic) -> [(f64, f64); 3] {
     let instructions = counts.instructions.max(1) as f64;
     let misses = counts.levels.last().map_or(0, |l| l.misses.iter().sum());
@@ -256,7 +256,7 @@ mod tests {
         latency: 100.0,
     };
 
-    /// A window whose parts of 1/32, 1/32, 1/16, 1/8, 1/4, 1/2 have so many misses each, and
+    /// A window whose parts of 1/32, 1/32, 1/16, 1/8, 1/4, 1/2 have this many misses each, and
     /// `scale` instructions for each 1/32.
     fn window(misses: [u64; 6], scale: u64) -> Vec<SimulationCounts> {
         let sizes = [1, 1, 2, 4, 8, 16];

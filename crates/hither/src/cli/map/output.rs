@@ -110,7 +110,7 @@ pub fn write(placement: &Placement, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prints text; that nobody reads to the end is no failure.
+/// Prints text; a closed pipe is not an error.
 pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

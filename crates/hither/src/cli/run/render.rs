@@ -46,7 +46,7 @@ impl NextStep {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct OutcomeTotals {
-    /// Threads asked for somewhere, those found there, and those nobody could look at.
+    /// Threads asked for somewhere, those found there, and those that could not be looked at.
     placed: usize,
     right: usize,
     unknown: usize,
@@ -74,7 +74,7 @@ impl OutcomeTotals {
     }
 }
 
-/// Where it was asked to be when somebody looked last, and bound to stay.
+/// Where it was asked to be when it was last looked at, and bound to stay.
 fn is_right(thread: &ThreadOutcome) -> bool {
     let asked = thread.asked.map(|cpu| cpu.0.to_string());
     thread.ran.is_some() && thread.ran == thread.asked && thread.allowed == asked

@@ -68,8 +68,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", default_value = "80M", value_parser = max_size)]
     max_size: u64,
 
-    /// Record the accesses themselves in short windows, which `hither sim` needs: of each
-    /// thread so much processor time, so often
+    /// Record the accesses themselves in short windows, which `hither sim` needs: LENGTH
+    /// of each thread's CPU time, once per EVERY
     #[arg(long, value_name = "LENGTH/EVERY", num_args = 0..=1, default_missing_value = "10ms/500ms",
         value_parser = bursts, conflicts_with_all = ["sample", "oracle", "only_functions"])]
     bursts: Option<BurstOptions>,

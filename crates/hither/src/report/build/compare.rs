@@ -186,7 +186,7 @@ fn by_object(rows: &[ComparedStructure]) -> HashMap<ObjectIx, usize> {
         .collect()
 }
 
-/// `f` is what is told of: a finding of `rows`.
+/// `f` is the finding of `rows` to describe.
 fn finding_change(
     f: &Finding,
     rows: &[ComparedStructure],

@@ -1,5 +1,5 @@
-//! The data structures panel: sizes, accesses, and for each structure its pages with who
-//! touched them first and who used them how much (TABARNAC 3.2, figures 2 and 3).
+//! The data structures panel: sizes, accesses, and for each structure its pages with
+//! the thread of first touch and the accesses by thread (TABARNAC 3.2, figures 2 and 3).
 use super::page_usage::{PageKey, PageUsage};
 use super::safe_text::plain_text;
 use crate::report::page::{
@@ -22,7 +22,7 @@ const MOST_MAPS: usize = 200;
 const MOST_CELLS: usize = 14_000_000;
 /// Maps keep every count to the last digit as long as all together have no more cells.
 const EXACT_CELLS: usize = 1_000_000;
-/// Pages that nobody used are drawn as gaps unless they outnumber the used ones so much.
+/// Unused pages are drawn as gaps unless they outnumber the used ones by this factor.
 const MAX_GAP_RATIO: u64 = 2;
 const MAX_LINES: usize = 5;
 

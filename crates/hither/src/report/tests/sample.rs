@@ -347,7 +347,7 @@ fn pages() -> PagesPanel {
     }
 }
 
-/// Set `HITHER_WRITE` to write the file anew.
+/// Set `HITHER_WRITE` to rewrite the file.
 #[test]
 fn the_sample_for_typescript_is_current() {
     let json = serde_json::to_string_pretty(&page()).expect("JSON");

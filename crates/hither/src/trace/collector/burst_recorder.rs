@@ -175,7 +175,7 @@ impl BurstRecorder {
         self.writer.bytes().saturating_add(places)
     }
 
-    /// Whether so many bytes more still fit. Else recording ends.
+    /// Whether `bytes` more fit. Else recording ends.
     fn fits(&mut self, segment: &Segment, bytes: usize) -> bool {
         if !self.full && self.bytes_used().saturating_add(bytes as u64) >= self.budget {
             self.full = true;
@@ -274,7 +274,7 @@ impl BurstRecorder {
     }
 
     fn write_batch(&mut self, segment: &Segment, batch: &[(u32, Vec<u8>)], size: usize) {
-        // Descriptions lie side by side unless somebody else wrote where they are.
+        // Descriptions lie side by side unless the target overwrote their offsets.
         self.described += size as u64;
         let possible = self.described <= wire::RECORD_BYTES.into();
         if batch.is_empty() || !possible || !self.fits(segment, size) {
@@ -457,7 +457,7 @@ impl BurstRecorder {
     }
 }
 
-/// Whether nobody of a process writes into the segment any more.
+/// Whether no thread of a process writes into the segment any more.
 fn is_gone(segment: &Segment, threads: &ThreadTracker, process: u32, now: u64) -> bool {
     let said = segment.process(process);
     let ended = said.state == wire::PROCESS_EXITED || said.state == wire::PROCESS_EXECED;

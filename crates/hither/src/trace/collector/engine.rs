@@ -61,7 +61,7 @@ pub struct CollectorEngine {
     /// The slice that runs now: number, start, whether traced.
     current: u32,
     /// Traced slices that began before the latest; and the last two of them. The epoch
-    /// counts traced slices only: in between nobody looks at it.
+    /// counts traced slices only: in between no thread reads it.
     traced_count: u32,
     last_traced: [Option<u32>; 2],
     slice_start: u64,
@@ -163,7 +163,7 @@ impl CollectorEngine {
         self.started + (passed + 1) * slice
     }
 
-    /// Threads fill pieces, of which there are so many only.
+    /// Threads fill pieces, whose number is limited.
     pub fn is_recording(&self) -> bool {
         self.recorder.as_ref().is_some_and(BurstRecorder::is_open)
     }
@@ -313,7 +313,7 @@ impl CollectorEngine {
         self.pages.add_rows(slice, rows);
     }
 
-    /// The target is gone, or nobody will listen to it any more.
+    /// The target is gone, or the collector stops reading.
     pub fn finish(&mut self) {
         self.segment.close();
         self.target_state.drain_final(&self.segment);

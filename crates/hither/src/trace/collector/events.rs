@@ -45,7 +45,7 @@ impl TargetState {
         }
     }
 
-    /// The last drain: nobody will complete a broken record any more.
+    /// The last drain: an incomplete record will not be completed any more.
     pub fn drain_final(&mut self, segment: &Segment) {
         self.drain(segment);
         for _ in 0..wire::EVENTS {

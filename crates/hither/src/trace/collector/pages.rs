@@ -13,7 +13,7 @@ pub fn page_and_thread(key: u64) -> (u32, u32) {
     ((key >> 16) as u32, (key & 0xffff) as u32)
 }
 
-/// Who touched a page first, and when, from its record.
+/// The thread that touched a page first, and when, from its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstToucher {
     pub name: PageName,

@@ -8,12 +8,12 @@ use super::regions::{PageName, PAGE_BITS};
 use hither_sys::{wire, Segment};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Parts of a line that are told apart: bytes, in lines of 64.
+/// Parts of a line that are counted separately: bytes, in lines of 64.
 const LINE_PARTS: usize = 64;
 const LINE_PARTS_LOG2: u32 = LINE_PARTS.trailing_zeros();
 /// Pairs of line and thread kept, 20 MiB. Past it the lines used least are forgotten.
 const MAX_USES: usize = 1 << 16;
-/// Parts with less than one in so many of the accesses seen are strays.
+/// Parts with less than one in this many of the accesses seen are strays.
 const STRAY_SHARE: u32 = 256;
 
 /// A line: page id and number in the page.

@@ -1,4 +1,4 @@
-//! Threads and processes as their slots tell, and the ends that nobody reported.
+//! Threads and processes by their slots, and ends that no event reported.
 use super::regions::RegionMap;
 use hither_sys::{wire, Segment};
 use nix::errno::Errno;

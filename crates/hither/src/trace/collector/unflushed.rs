@@ -2,7 +2,7 @@
 //!
 //! An entry's accesses owe communication as `struct hi_side` in wire.h says. Of n
 //! accesses the first owes one event to x and one to y; every later one owes one event
-//! to whoever was last seen joining the line: x until access s1, then z1, and after s2
+//! to the thread that was last seen joining the line: x until access s1, then z1, and after s2
 //! z2.
 use hither_sys::{wire, Segment};
 

@@ -42,7 +42,7 @@ pub fn unqualified(name: &str) -> &str {
     name.get(from..to).unwrap_or(name)
 }
 
-/// A type's name without the template arguments that nobody writes.
+/// A type's name without its default template arguments.
 pub fn without_defaults(name: &str) -> String {
     const DEFAULTS: [&str; 7] = [
         ", std::allocator<",

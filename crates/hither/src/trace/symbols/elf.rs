@@ -1,6 +1,6 @@
 //! One ELF file: symbols, debug sections, and how to find its separate debug file.
 //!
-//! Files are somebody else's data: regular files only, sizes bounded, nothing mapped
+//! Files are not trusted: regular files only, sizes bounded, nothing mapped
 //! (a mapped file that shrinks kills the reader).
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::collections::HashMap;

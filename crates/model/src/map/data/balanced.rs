@@ -1,5 +1,5 @@
 //! Balanced: evens the accesses that each memory controller serves, using the pages that
-//! belong to nobody in particular.
+//! no node uses much more than others.
 //!
 //! A page may go to any node n with max(NV) <= 2 * NV\[n\] + 1: by eq. 6 of kMAF such a page
 //! does not belong to the node with max(NV) rather than to n. A page of high exclusivity has

@@ -5,7 +5,7 @@ use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
 use std::cmp::Reverse;
 
-/// The page policy `first-touch`: what Linux does when nobody places pages.
+/// The page policy `first-touch`: what Linux does by default.
 pub struct FirstTouchPolicy;
 
 impl DataPolicy for FirstTouchPolicy {

@@ -1,5 +1,5 @@
-//! Interleave: pages in turn on every node, so that all memory controllers work, whoever
-//! uses the pages (OPT 3.3).
+//! Interleave: pages in turn on every node, so that all memory controllers work, whichever
+//! threads use the pages (OPT 3.3).
 use super::page_placer::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;

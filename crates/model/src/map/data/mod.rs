@@ -35,7 +35,7 @@ pub struct DataProblem<'a> {
     pub cost: &'a PuDistances,
     /// The unit of each thread.
     pub threads: &'a [u32],
-    /// The pages and who accesses them.
+    /// The pages and their accesses by thread.
     pub pages: &'a PlaceablePages,
     /// Bytes that each node of the tree can take, see [`node_capacities`].
     pub capacity: &'a [u64],

@@ -9,7 +9,7 @@ pub(super) struct PageNodes {
     /// The node of each thread.
     of_thread: Vec<usize>,
     /// `rank[h][n]`: 0 for n = h, then the nodes with usable units by distance from h, then
-    /// those without, which are slower memory or somebody else's.
+    /// those without, which are slower memory or not for this process.
     rank: Vec<Vec<usize>>,
     /// Nodes that take pages of their own accord: with memory and usable units; all with
     /// memory when there is none of these.
@@ -151,7 +151,7 @@ impl<'a> PagePlacer<'a> {
         per_node
     }
 
-    /// Where a page is if nobody places it: where it is now, else with its first toucher,
+    /// Where a page is if it is not placed: where it is now, else with its first toucher,
     /// else with its most frequent user, else on the first node.
     pub fn default_node(&self, page: usize) -> usize {
         self.current_node(page)

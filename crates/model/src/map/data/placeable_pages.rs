@@ -1,5 +1,5 @@
-//! The pages of a profile as data policies see them: who used each page when, and who
-//! touched it first.
+//! The pages of a profile as data policies see them: use of each page by thread and
+//! slice, and its first toucher.
 //!
 //! A profile names a 4 KiB page by its region and number. A larger page is an aligned run of
 //! them, cut where the hardware would cut it: by the address that the region had. It keeps
@@ -201,7 +201,7 @@ impl PlaceablePages {
         &self.pages[at]
     }
 
-    /// Who used a page, by slice, then by thread.
+    /// Uses of a page, by slice, then by thread.
     #[must_use]
     pub fn uses(&self, at: usize) -> &[PageSliceUse] {
         &self.uses[self.starts[at]..self.starts[at + 1]]

@@ -34,7 +34,7 @@ pub struct PagePlan {
 }
 
 impl PagePlan {
-    /// The first place of each of so many pages.
+    /// The first node of each of this many pages.
     #[must_use]
     pub fn initial_nodes(&self, pages: usize) -> Vec<Option<NodeIx>> {
         let mut place = vec![None; pages];

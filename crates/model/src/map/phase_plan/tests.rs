@@ -11,8 +11,8 @@ use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-/// Four threads; pairs 0-1 and 2-3 ("a"), or 0-2 and 1-3 ("b"), or nobody, with so many
-/// events per pair.
+/// Four threads; pairs 0-1 and 2-3 ("a"), or 0-2 and 1-3 ("b"), or none, with `events`
+/// per pair.
 fn phase(kind: char, from_ms: u64, to_ms: u64, events: u64) -> PhaseCommunication {
     let mut matrix = CommMatrix::new(4);
     let pairs: &[(usize, usize)] = match kind {

@@ -1,4 +1,4 @@
-//! Cutting parts of a placement anew: what is below some children of a vertex is divided over
+//! Cutting parts of a placement again: what is below some children of a vertex is divided over
 //! them again from the top, and kept if that, after local search, is no worse. Where threads
 //! outside are does not matter to how those inside are best divided, so parts get better one
 //! by one, where whole restarts would have to be lucky in all at once.
@@ -31,7 +31,7 @@ pub fn recut_subtrees(state: &mut SearchState, rng: &mut Rng, limit: u64, ways: 
     }
 }
 
-/// Vertices that can be divided anew; depths without any are left out.
+/// Vertices that can be divided again; depths without any are left out.
 fn vertices_by_depth(space: &SearchSpace) -> Vec<Vec<u32>> {
     let mut depths: Vec<Vec<u32>> = Vec::new();
     for (v, vertex) in (0..).zip(&space.vertex) {
@@ -48,7 +48,7 @@ fn vertices_by_depth(space: &SearchSpace) -> Vec<Vec<u32>> {
     depths
 }
 
-/// Divides a vertex anew, or two of its children; of the root always two, as all is what
+/// Divides a vertex again, or two of its children; of the root always two, as all is what
 /// a start does.
 fn recut_vertex(
     state: &mut SearchState,

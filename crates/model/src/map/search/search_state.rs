@@ -1,6 +1,6 @@
-//! A placement under change: who is where, what it costs, and what a change would gain.
+//! A placement under change: the PU of each thread, its cost, and what a change would gain.
 //!
-//! The cost of thread t at home h, were it there, is linear in how much t talks to whom sits
+//! The cost of thread t at home h, were it there, is linear in how much t communicates with threads that sit
 //! below each vertex:
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! Threads that communicate next to one another: the default. Cuts the communication graph
 //! from the root of the machine down, then improves the whole by swaps of threads and of
-//! subtrees, by cutting parts anew, and by kicks. Work is bounded by counted steps, so the same problem and seed give
+//! subtrees, by cutting parts again, and by kicks. Work is bounded by counted steps, so the same problem and seed give
 //! the same placement on any machine.
 use super::ThreadPolicy;
 use crate::map::search::csr_graph::CsrGraph;
@@ -157,7 +157,7 @@ fn multi_start_search(space: &SearchSpace, links: &CsrGraph, seed: u64, fast: bo
     recut_and_kick(space, links, homes, left / 2, ways, &mut rng).1
 }
 
-/// One start; swaps with whoever is where a thread's partners are, unless they are many.
+/// One start; swaps a thread with those near its partners, unless these are many.
 fn quick_start(space: &SearchSpace, links: &CsrGraph, rng: &mut Rng) -> Vec<u32> {
     let mut top = RecursiveBisection::new(space, links, IdlePlaces::Free, 1);
     let homes = top.place_threads(rng);
@@ -189,7 +189,7 @@ fn bisection_start(
     (state.value, state.at, 2 * top.steps + state.steps)
 }
 
-/// A placement after parts of it were cut anew, which takes most of the steps, and kicks.
+/// A placement after parts of it were cut again, which takes most of the steps, and kicks.
 fn recut_and_kick(
     space: &SearchSpace,
     links: &CsrGraph,

@@ -1,5 +1,5 @@
 //! Dual recursive bipartitioning by libscotch (Pellegrini and Roman, 1996), which OPT and
-//! kMAF use to map threads. Idle places are filled with threads that talk to nobody, so that
+//! kMAF use to map threads. Idle places are filled with threads without communication, so that
 //! libscotch, which balances loads only about, gives every place one thread.
 use super::ThreadPolicy;
 use crate::map::search::search_space::SearchSpace;
@@ -146,7 +146,7 @@ fn source_graph(comm: &CommGraph, vertices: usize, far: u32) -> ScotchGraph {
     source
 }
 
-/// Homes by places; whoever comes to a place that is taken gets the nearest free one.
+/// Homes by places; a thread whose place is taken gets the nearest free one.
 fn resolve_conflicts(result: &[i32], places: &[u32], space: &SearchSpace) -> Vec<u32> {
     let mut taken = vec![false; places.len()];
     let mut homes = vec![u32::MAX; result.len()];

@@ -41,7 +41,7 @@ pub fn max_threads_per_unit(problem: &ThreadProblem) -> u32 {
     problem.capacity.min(threads.div_ceil(units) as u32)
 }
 
-/// As [`seats`], for so many threads, where sharing is not asked for.
+/// As [`seats`], for this many threads, where sharing is not asked for.
 pub fn seats_for(threads: usize, tree: &TopologyTree, fill: SeatDistribution) -> Vec<u32> {
     let units = tree.units.len();
     let mut seats = vec![(threads / units) as u32; units];

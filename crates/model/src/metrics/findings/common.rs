@@ -125,7 +125,7 @@ pub fn write_share(structure: &StructureMetrics) -> f64 {
     ratio_or_zero_f64(writes, reads + writes)
 }
 
-/// Is a structure on so many pages filled once and then read? What is written more than once
+/// Whether a structure on this many pages is filled once and then read. What is written more than once
 /// for each byte is renewed as the run goes on, however often it is read in between.
 pub fn filled_once(structure: &StructureMetrics, pages: usize) -> bool {
     let once = structure.writes <= (pages as u64).saturating_mul(PAGE_SIZE);

@@ -7,8 +7,8 @@
 //!   B_comm   = max(CommV) / (sum(CommV) / T) - 1
 //! ```
 //! Found when B_comm is at least [`IMBALANCE`] with at least [`LEAST_THREADS`], communication
-//! is worth a placement (A_min of OPT 6.2.2, and [`LEAST_SHARE`] of the accesses), and those
-//! who communicate that much do so in at least half of the slices: a master that initialises
+//! is worth a placement (A_min of OPT 6.2.2, and [`LEAST_SHARE`] of the accesses), and the
+//! threads that communicate that much do so in at least half of the slices: a master that initialises
 //! or gathers results now and then is not busy in between. Severity: the share of CommV that
 //! is above the mean.
 use super::common::{communication_share, format_percent};
@@ -61,7 +61,7 @@ impl CommunicationVolume {
         })
     }
 
-    /// Those who communicate much more than the mean, most first.
+    /// Threads that communicate much more than the mean, most first.
     fn busiest_threads(&self) -> Vec<usize> {
         let limit = self.mean * (1.0 + IMBALANCE);
         let mut busy: Vec<usize> = (0..self.of.len())

@@ -19,7 +19,7 @@ use hither_profile::{Finding, FindingKind, SuggestedFix, ThreadIx, PAGE_SIZE};
 const EXCESS: f64 = 0.25;
 /// A thread that takes part uses the structure at least by this share of an even part. Ours.
 const USER: f64 = 0.05;
-/// One thread has more than its part from so many times an even one on. Ours: less comes of
+/// One thread has more than its part from this many times an even one on. Ours: less comes of
 /// any loop whose rounds do not divide evenly.
 const UNEVEN: f64 = 1.5;
 /// Hot pages lie in one place if they are this much of the stretch that holds nearly all of

@@ -30,7 +30,7 @@ const MOSTLY_FALSE: f64 = 0.8;
 const LEAST_SHARE: f64 = 0.001;
 /// Threads of a line that are compared, most accesses first.
 const MOST_THREADS: usize = 128;
-/// Threads whose bytes are told.
+/// Threads whose bytes are listed.
 const MAX_LISTED_THREADS: usize = 8;
 /// Structures of which several lie in one line that are named.
 const NAMED: usize = 3;

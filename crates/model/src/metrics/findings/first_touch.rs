@@ -61,10 +61,10 @@ fn drop_repeated_fixes(case: &FindingContext, found: &mut [Finding]) {
     }
 }
 
-/// Who uses the pages of one structure.
+/// First touch and use of the pages of one structure.
 struct FirstTouchStats {
     toucher: ThreadIx,
-    /// Pages that it touched first, and all that somebody did.
+    /// Pages that it touched first, and all whose first toucher is known.
     first: u64,
     known: u64,
     /// Shares of the accesses: by other threads than the first toucher, by the node that uses

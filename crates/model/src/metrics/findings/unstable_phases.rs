@@ -1,4 +1,4 @@
-//! Who communicates with whom changes during the run, so that one placement of threads
+//! The communication pattern changes during the run, so that one placement of threads
 //! cannot fit all of it.
 //!
 //! The phases of OPT eq. 4 begin where the heterogeneity of communication changes, which
@@ -29,7 +29,7 @@ use std::ops::Range;
 /// Ours: when less than half of the communication is with the same partners, another
 /// placement is wanted.
 const ALIKE: f64 = 0.5;
-/// t_min of OPT 6.2.2: threads move at most once in so many seconds.
+/// t_min of OPT 6.2.2: threads move at most once in this many seconds.
 const LEAST_SECONDS: f64 = 1.0;
 /// Least share of events outside the most common pattern. Ours: as with pages, a placement
 /// that suits nine tenths is right.

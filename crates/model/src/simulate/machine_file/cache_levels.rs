@@ -1,5 +1,5 @@
 //! The caches of a machine: how many of each level and which unit has which. The topology says
-//! who shares and how much there is; where it does not, the file does.
+//! which units share a cache and its size; where it does not, the file does.
 use super::file_check::CheckedMachineFile;
 use super::toml_tables::{self, CacheTable};
 use super::topology_sites::{TopologySites, MAX_CACHE_LEVELS};
@@ -133,7 +133,7 @@ fn sharing_in_topology(cache: &CacheTable, sites: &TopologySites) -> Option<Cach
     })
 }
 
-/// The level as the file divides it: so many neighbouring cores each, of one package and of one
+/// The level as the file divides it: a number of neighbouring cores each, of one package and of one
 /// of the caches around.
 fn sharing_by_file(
     cache: &CacheTable,

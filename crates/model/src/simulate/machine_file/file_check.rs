@@ -297,7 +297,7 @@ impl<'a> CheckedMachineFile<'a> {
         Err(self.source.error(prefetch.span(), what))
     }
 
-    /// Whether a cache of so many bytes is whole sets.
+    /// Whether a cache of this many bytes is a whole number of sets.
     ///
     /// # Errors
     /// When it is not, at the line of the ways.

@@ -142,7 +142,7 @@ pub enum LinkScope {
     Nodes,
     /// Each last cache and its node, where a node has several.
     Caches,
-    /// Packages, and memory that is nobody's own or everybody's.
+    /// Packages, and memory of no package or of all.
     Memory,
 }
 

@@ -32,7 +32,7 @@ pub struct PuSite {
 /// A node, by its logical index.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSite {
-    /// `None`: it is nobody's own.
+    /// `None`: it belongs to no package.
     pub package: Option<u32>,
     /// Units whose nearest memory it is.
     pub units: Vec<u32>,
@@ -154,7 +154,7 @@ impl TopologySites {
         })
     }
 
-    /// Channels of a node, where a package has so many.
+    /// Channels of a node, where a package has `of_package`.
     pub fn channels(&self, node: usize, of_package: u64) -> u32 {
         let site = &self.nodes[node];
         let sharing = self.nodes.iter();

@@ -1,4 +1,4 @@
-//! What Linux does with threads that nobody places: a new one goes to the idlest package, in it to
+//! What Linux does with threads that are not placed: a new one goes to the idlest package, in it to
 //! the idlest cache, core and sibling (`find_idlest_group`, `find_idlest_cpu`); later one is moved
 //! now and then, to an idle core where there is one.
 //!

@@ -30,7 +30,7 @@ impl PageHomeRule {
     }
 }
 
-/// Who touched a page first, and when.
+/// The first toucher of a page, and when.
 pub type FirstTouches = HashMap<(RegionIx, PageNo), (ThreadIx, Nanos)>;
 
 /// The first touches that a profile has recorded.

@@ -42,7 +42,7 @@ impl<S: AccessSource> PartitionedSource<S> {
         self.totals.iter().map(end).collect()
     }
 
-    /// From where the last part ended up to so many accesses of each thread; whether there are any.
+    /// The next part: up to this many accesses of each thread. Returns whether there are any.
     pub fn extend_to(&mut self, ends: &[u64]) -> bool {
         for ((left, given), end) in self.left.iter_mut().zip(&self.given).zip(ends) {
             *left = end.saturating_sub(*given);

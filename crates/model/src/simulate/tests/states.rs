@@ -197,7 +197,7 @@ fn misses_are_told_apart() {
     }
 }
 
-/// With a prefetcher at the second level: what it had ready is told apart as if it were not there.
+/// With a prefetcher at the second level: misses of lines that it had ready are classified as without it.
 #[test]
 fn misses_of_lines_fetched_ahead_are_told_apart() {
     let mut levels = [level(4, 4, 1, 4, false), level(16, 16, 1, 20, false)];

@@ -100,7 +100,7 @@ fn an_access_to_a_line_under_way_waits_for_it() {
     near(run(&plain(1), vec![accesses], &[0]).cycles, 170.0, 2.0);
 }
 
-/// Whoever finds it in a shared cache, or in that of its owner, waits no less.
+/// A thread that finds it in a shared cache, or in that of its owner, waits no less.
 #[test]
 fn a_line_under_way_to_another_is_waited_for() {
     let shared = [level(64, 64, 1, 4, false), level(64, 64, 2, 20, true)];

@@ -16,7 +16,7 @@ fn check_rules(tree: &TopologyTree, what: &str) {
     check_cores(tree, what);
 }
 
-/// Children partition their parent's units, in order; nobody has one child.
+/// Children partition their parent's units, in order; none has one child.
 fn check_vertices(tree: &TopologyTree, what: &str) {
     assert_eq!(tree.vertices[0].parent, None, "{what}");
     assert_eq!(tree.vertices[0].units, 0..tree.units.len() as u32, "{what}");

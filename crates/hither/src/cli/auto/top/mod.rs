@@ -1,7 +1,7 @@
 //! `hither auto --live`: what is going on, on the terminal, while the program runs.
 //!
 //! The view takes the terminal's other screen and reads no keys: Ctrl-C and Ctrl-Z mean to
-//! the program what they always do. What the program writes to the terminal meanwhile goes
+//! the program what they always do. What the program writes to the terminal in that time goes
 //! through a terminal of its own (`output`), and is shown when the view is left.
 mod draw;
 mod output;

@@ -84,7 +84,7 @@ impl ProgramOutput {
         if self.file.rewind().is_err() {
             return;
         }
-        // Nobody can be told when the terminal is gone.
+        // An error here cannot be shown: the terminal is gone.
         let _ = match io::stdout().is_terminal() {
             true => io::copy(&mut self.file, &mut io::stdout()),
             false => io::copy(&mut self.file, &mut io::stderr()),
@@ -113,7 +113,7 @@ fn terminal() -> io::Result<OpenptyResult> {
     Ok(pair)
 }
 
-/// Reads until nobody can write any more, or it is over and nothing is left.
+/// Reads until the last writer closes it, or the run is over and nothing is left.
 fn take(master: &OwnedFd, mut file: &File, over: &PipeReader) {
     let Ok(mut from) = master.try_clone().map(File::from) else {
         return;
@@ -125,7 +125,7 @@ fn take(master: &OwnedFd, mut file: &File, over: &PipeReader) {
             PollFd::new(master.as_fd(), PollFlags::POLLIN),
             PollFd::new(over.as_fd(), PollFlags::POLLIN),
         ];
-        // Once it is over nobody else is waited for.
+        // Once the run is over only what is left is read.
         let count = 1 + usize::from(patience.is_none());
         match poll(&mut ready[..count], patience) {
             Ok(0) => return,

@@ -64,7 +64,7 @@ impl TopScreen {
         Ok(screen)
     }
 
-    /// A picture. What a terminal that is gone does not take is nobody's loss.
+    /// Draws a frame. Errors are ignored: the terminal is gone.
     pub fn draw(&mut self, picture: impl FnOnce(&mut Frame)) {
         let _ = self.fit();
         let _ = self.terminal.draw(picture);

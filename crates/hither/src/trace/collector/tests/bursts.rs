@@ -32,7 +32,7 @@ fn written(f: Fake, dir: &Path) -> (Profile, BurstTrace) {
     (collected.profile, bursts)
 }
 
-/// Lays a piece of thread 1 into a place; `code` bytes that nobody will decode.
+/// Lays a piece of thread 1 into a place; `code` bytes that are not decoded.
 fn piece(f: &Fake, place: u32, head: &SegmentPiece) {
     let s = &f.engine.segment;
     let at = s.layout().pieces + u64::from(place) * u64::from(wire::PIECE_BYTES);
@@ -73,7 +73,7 @@ fn is_busy(f: &Fake, place: u32) -> bool {
 }
 
 /// Pieces come in any order; where the budget ends none of those before the last is missing,
-/// nothing follows, and threads are told.
+/// nothing follows, and the threads' window is closed.
 #[test]
 fn the_budget_ends_a_window_without_gaps() {
     let dir = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ fn kind(profile: &Profile, bursts: &BurstTrace, process: u32, address: u64) -> O
 }
 
 /// A library's segment that a window saw as a mapping bears the library's name, and what was
-/// mapped just after the window closed has one too if somebody still recorded.
+/// mapped just after the window closed has one too if a thread still recorded.
 #[test]
 fn places_have_the_names_that_pages_get() {
     let dir = tempfile::tempdir().unwrap();

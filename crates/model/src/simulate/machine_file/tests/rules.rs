@@ -20,7 +20,7 @@ fn check_levels(machine: &SimulatedMachine, what: &str) {
     for (at, level) in machine.levels.iter().enumerate() {
         let set = u64::from(level.ways) * u64::from(machine.line);
         assert!(level.bytes >= set && level.bytes % set == 0, "{what}");
-        // Every cache is somebody's.
+        // Every cache belongs to a unit.
         let used: BTreeSet<u32> = machine.units.iter().map(|u| u.caches[at]).collect();
         assert_eq!(used, (0..level.caches).collect(), "{what} {}", level.name);
         if let Some(PrefetcherKind::Stream {
