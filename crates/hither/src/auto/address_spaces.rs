@@ -206,15 +206,19 @@ mod tests {
     fn what_was_mapped_since_is_read_without_another_fault() {
         let mut memory = AddressSpaces::default();
         let known = [0u8; 1];
+        let began = Instant::now();
         memory.page_at(own(), known.as_ptr().addr() as u64);
         // Large enough for a mapping of its own.
-        let data = vec![1u8; 64 << 20];
+        let data = vec![0u8; 64 << 20];
         let at = data.as_ptr().addr() as u64;
         memory.page_at(own(), at);
         let has = |memory: &AddressSpaces| memory.spaces[&own()].mapping(at).is_some();
-        assert!(!has(&memory));
         memory.refresh();
-        assert!(!has(&memory), "not so soon");
+        let early = has(&memory);
+        // Later, on a busy machine, it may be read.
+        if began.elapsed() < SOON {
+            assert!(!early, "not so soon");
+        }
         std::thread::sleep(SOON);
         memory.refresh();
         assert!(has(&memory));
