@@ -8,28 +8,22 @@
 //! stopped to be followed. The same rings report their creation and exit.
 use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::perf::{self, PerfEventAttr};
+use perf_event_open_sys::bindings::{
+    perf_event_mmap_page, PERF_COUNT_SW_PAGE_FAULTS, PERF_RECORD_COMM, PERF_RECORD_EXIT,
+    PERF_RECORD_FORK, PERF_RECORD_LOST, PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_SAMPLE,
+    PERF_SAMPLE_ADDR, PERF_SAMPLE_CPU, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE,
+};
+use perf_event_open_sys::ioctls;
 
-const PERF_TYPE_SOFTWARE: u32 = 1;
-const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
+use crate::perf;
+
 /// What a sample holds, in this order: process and thread, time, address, processor.
-const FAULT_SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 7;
-const ATTR_INHERIT: u64 = 1 << 1;
-const ATTR_EXCLUDE_KERNEL: u64 = 1 << 5;
-const ATTR_EXCLUDE_HV: u64 = 1 << 6;
-const ATTR_COMM: u64 = 1 << 9;
-const ATTR_ENABLE_ON_EXEC: u64 = 1 << 12;
-const ATTR_DISABLED: u64 = 1;
-const ATTR_TASK: u64 = 1 << 13;
-const ATTR_WATERMARK: u64 = 1 << 14;
-const ATTR_SAMPLE_ID_ALL: u64 = 1 << 18;
-const ATTR_COMM_EXEC: u64 = 1 << 24;
-const ATTR_USE_CLOCKID: u64 = 1 << 25;
-/// _IO('$', 5)
-const PERF_EVENT_IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
+const FAULT_SAMPLE_TYPE: u32 =
+    PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU;
 
 /// Bytes of a ring without its first page: what every user may have per processor
 /// (perf_event_mlock_kb is 516 by default), and the least to try where other
@@ -37,16 +31,9 @@ const PERF_EVENT_IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const RING_BYTES: usize = 512 << 10;
 const MIN_RING_BYTES: usize = 16 << 10;
 const PAGE_SIZE: usize = 4096;
-/// Offsets in the first page of a ring (struct perf_event_mmap_page).
-const DATA_HEAD_OFFSET: usize = 1024;
-const DATA_TAIL_OFFSET: usize = 1032;
-
-const PERF_RECORD_LOST: u32 = 2;
-const PERF_RECORD_COMM: u32 = 3;
-const PERF_RECORD_EXIT: u32 = 4;
-const PERF_RECORD_FORK: u32 = 7;
-const PERF_RECORD_SAMPLE: u32 = 9;
-const PERF_RECORD_MISC_COMM_EXEC: u16 = 1 << 13;
+/// Offsets in the first page of a ring.
+const DATA_HEAD_OFFSET: usize = offset_of!(perf_event_mmap_page, data_head);
+const DATA_TAIL_OFFSET: usize = offset_of!(perf_event_mmap_page, data_tail);
 
 /// A page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +90,7 @@ impl PerfFaultMonitor {
     /// As perf_event_open(2) and mmap(2): EACCES or EPERM where perf_event_paranoid or a
     /// container forbids it, EMFILE, ENOMEM.
     pub fn of_children(cpus: &[u32]) -> io::Result<PerfFaultMonitor> {
-        let mut faults =
-            PerfFaultMonitor::open_on_cpus(0, cpus, ATTR_DISABLED | ATTR_ENABLE_ON_EXEC)?;
+        let mut faults = PerfFaultMonitor::open_on_cpus(0, cpus, FirstEnabled::AtExec)?;
         faults.records.reserve(1 << 12);
         Ok(faults)
     }
@@ -117,7 +103,8 @@ impl PerfFaultMonitor {
         let mut faults: Option<PerfFaultMonitor> = None;
         for &tid in tids {
             let done = match &mut faults {
-                None => PerfFaultMonitor::open_on_cpus(tid, cpus, 0).map(|f| faults = Some(f)),
+                None => PerfFaultMonitor::open_on_cpus(tid, cpus, FirstEnabled::Now)
+                    .map(|f| faults = Some(f)),
                 Some(faults) => faults.add_thread(tid, cpus),
             };
             match done {
@@ -135,15 +122,9 @@ impl PerfFaultMonitor {
     pub fn add_thread(&mut self, tid: i32, cpus: &[u32]) -> io::Result<()> {
         self.others.push(perf::open_dummy_event(tid)?);
         for (ring, &cpu) in self.rings.iter().zip(cpus) {
-            let event = open_fault_event(tid, cpu, 0, self.user_only)?;
+            let event = open_fault_event(tid, cpu, FirstEnabled::Now, self.user_only)?;
             // SAFETY: this request takes a descriptor as an integer, no pointer.
-            let done = unsafe {
-                libc::ioctl(
-                    event.as_raw_fd(),
-                    PERF_EVENT_IOC_SET_OUTPUT,
-                    ring.event.as_raw_fd(),
-                )
-            };
+            let done = unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), ring.event.as_raw_fd()) };
             if done < 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -152,7 +133,7 @@ impl PerfFaultMonitor {
         Ok(())
     }
 
-    fn open_on_cpus(tid: i32, cpus: &[u32], flags: u64) -> io::Result<PerfFaultMonitor> {
+    fn open_on_cpus(tid: i32, cpus: &[u32], enabled: FirstEnabled) -> io::Result<PerfFaultMonitor> {
         let mut faults = PerfFaultMonitor {
             rings: Vec::new(),
             others: vec![perf::open_dummy_event(tid)?],
@@ -161,10 +142,10 @@ impl PerfFaultMonitor {
             user_only: false,
         };
         for &cpu in cpus {
-            let event = match open_fault_event(tid, cpu, flags, faults.user_only) {
+            let event = match open_fault_event(tid, cpu, enabled, faults.user_only) {
                 Err(e) if is_forbidden(&e) && !faults.user_only => {
                     faults.user_only = true;
-                    open_fault_event(tid, cpu, flags, true)
+                    open_fault_event(tid, cpu, enabled, true)
                 }
                 event => event,
             };
@@ -196,28 +177,34 @@ fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-fn open_fault_event(tid: i32, cpu: u32, flags: u64, user_only: bool) -> io::Result<File> {
-    let hidden = if user_only { ATTR_EXCLUDE_KERNEL } else { 0 };
-    let attributes = PerfEventAttr {
-        type_: PERF_TYPE_SOFTWARE,
-        size: size_of::<PerfEventAttr>() as u32,
-        config: PERF_COUNT_SW_PAGE_FAULTS,
-        sample_period: 1,
-        sample_type: FAULT_SAMPLE_TYPE,
-        flags: ATTR_INHERIT
-            | ATTR_EXCLUDE_HV
-            | ATTR_COMM
-            | ATTR_TASK
-            | ATTR_WATERMARK
-            | ATTR_SAMPLE_ID_ALL
-            | ATTR_COMM_EXEC
-            | ATTR_USE_CLOCKID
-            | hidden
-            | flags,
-        clockid: libc::CLOCK_MONOTONIC,
-        wakeup_watermark: RING_BYTES as u32,
-        ..PerfEventAttr::default()
-    };
+/// When an event begins to count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FirstEnabled {
+    Now,
+    AtExec,
+}
+
+fn open_fault_event(
+    tid: i32,
+    cpu: u32,
+    enabled: FirstEnabled,
+    user_only: bool,
+) -> io::Result<File> {
+    let mut attributes = perf::event_attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+    attributes.__bindgen_anon_1.sample_period = 1;
+    attributes.sample_type = FAULT_SAMPLE_TYPE.into();
+    attributes.__bindgen_anon_2.wakeup_watermark = RING_BYTES as u32;
+    attributes.clockid = libc::CLOCK_MONOTONIC;
+    attributes.set_disabled((enabled == FirstEnabled::AtExec).into());
+    attributes.set_enable_on_exec((enabled == FirstEnabled::AtExec).into());
+    attributes.set_exclude_kernel(user_only.into());
+    attributes.set_inherit(1);
+    attributes.set_comm(1);
+    attributes.set_comm_exec(1);
+    attributes.set_task(1);
+    attributes.set_watermark(1);
+    attributes.set_sample_id_all(1);
+    attributes.set_use_clockid(1);
     perf::perf_event_open(attributes, tid, libc::c_int::try_from(cpu).unwrap_or(-1))
 }
 
@@ -344,7 +331,7 @@ fn parse_records(mut bytes: &[u8], into: &mut Vec<(u64, KernelEvent)>) -> u64 {
             // At the end of this one: process and thread, time, processor.
             PERF_RECORD_COMM => {
                 let at = u64_at(body, body.len().saturating_sub(16));
-                if misc & PERF_RECORD_MISC_COMM_EXEC != 0 {
+                if u32::from(misc) & PERF_RECORD_MISC_COMM_EXEC != 0 {
                     into.push((at, KernelEvent::Exec { pid: half(0) }));
                 }
                 let (tid, name) = (half(4), comm_of(body));

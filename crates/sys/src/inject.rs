@@ -1,10 +1,16 @@
 //! What it takes, besides [`crate::ptrace`], to have a thread of another process make system
 //! calls and go on as if nothing had been.
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+use linux_raw_sys::general::{
+    UFFD_FEATURE_EVENT_FORK, UFFD_FEATURE_EVENT_REMAP, UFFD_FEATURE_EVENT_REMOVE,
+    UFFD_FEATURE_EVENT_UNMAP, UFFD_FEATURE_MOVE,
+};
 use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
+
+use crate::userfaultfd;
 
 /// Follows one thread, and nothing that it creates. If we end, it goes on.
 ///
@@ -108,57 +114,22 @@ pub fn copy_descriptor(tid: i32, fd: i32) -> io::Result<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, thread.as_raw_fd(), fd, 0) })
 }
 
-/// _IOWR(0xAA, 0x3F, struct uffdio_api)
-const UFFDIO_API: libc::c_ulong = 0xC018_AA3F;
+/// What the agent needs of a userfaultfd.
+pub const AGENT_UFFD_FEATURES: u64 = (UFFD_FEATURE_MOVE
+    | UFFD_FEATURE_EVENT_FORK
+    | UFFD_FEATURE_EVENT_REMAP
+    | UFFD_FEATURE_EVENT_REMOVE
+    | UFFD_FEATURE_EVENT_UNMAP) as u64;
 
-/// UFFDIO_API on a userfaultfd of any process, with these feature bits. UFFD_FEATURE_EVENT_FORK
-/// needs CAP_SYS_PTRACE in the calling process.
+/// Whether we can have a userfaultfd with these features, by the system call or the device.
 ///
 /// # Errors
-/// EINVAL when the kernel does not know a feature or UFFDIO_API was done before; EPERM.
-pub fn enable_uffd_features(faults: BorrowedFd, features: u64) -> io::Result<()> {
-    // struct uffdio_api: api, features, ioctls
-    let mut api = [0xAAu64, features, 0];
-    // SAFETY: the request reads and writes three words, which `api` has.
-    let got = unsafe { libc::ioctl(faults.as_raw_fd(), UFFDIO_API, api.as_mut_ptr()) };
-    match got {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// What the agent needs of a userfaultfd (UFFD_FEATURE_*).
-pub const AGENT_UFFD_FEATURES: u64 = 0x1_004e;
-
-/// Whether we can have a userfaultfd that does what these bits say, by the system call or
-/// the device.
-///
-/// # Errors
-/// As [`enable_uffd_features`], or EPERM where neither way is open to us.
+/// As [`userfaultfd::enable_features`], or EPERM where neither way is open to us.
 pub fn can_enable_uffd_features(features: u64) -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
-    let fd = match i32::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
-        Ok(fd) if fd >= 0 => unsafe { OwnedFd::from_raw_fd(fd) },
-        _ => {
-            let error = io::Error::last_os_error();
-            let mut device = std::fs::File::options();
-            let device = device.read(true).write(true).open("/dev/userfaultfd");
-            let device = device.map_err(|_| error)?;
-            // SAFETY: this request takes flags as an integer, no pointer.
-            match unsafe { libc::ioctl(device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) } {
-                -1 => return Err(io::Error::last_os_error()),
-                // SAFETY: as above.
-                fd => unsafe { OwnedFd::from_raw_fd(fd) },
-            }
-        }
-    };
-    enable_uffd_features(fd.as_fd(), features)
+    let faults = userfaultfd::create(false)
+        .or_else(|error| userfaultfd::create_by_device().map_err(|_| error))?;
+    userfaultfd::enable_features(faults.as_fd(), features).map(drop)
 }
-
-/// _IO(0xAA, 0)
-const USERFAULTFD_IOC_NEW: libc::c_ulong = 0xAA00;
 
 /// Whether [`copy_descriptor`] is there.
 ///

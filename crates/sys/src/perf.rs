@@ -4,47 +4,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd};
 
+use perf_event_open_sys::bindings::{self, perf_event_attr};
+use perf_event_open_sys::ioctls;
+
 /// Hardware breakpoints per thread on x86 (DR0 to DR3).
 pub const HBP_NUM: usize = 4;
-
-const PERF_TYPE_SOFTWARE: u32 = 1;
-const PERF_COUNT_SW_DUMMY: u64 = 9;
-const PERF_TYPE_BREAKPOINT: u32 = 5;
-const HW_BREAKPOINT_X: u32 = 4;
-const ATTR_DISABLED: u64 = 1;
-const ATTR_INHERIT: u64 = 1 << 1;
-const ATTR_EXCLUDE_KERNEL: u64 = 1 << 5;
-const ATTR_EXCLUDE_HV: u64 = 1 << 6;
-/// Linux 5.13.
-const ATTR_INHERIT_THREAD: u64 = 1 << 35;
-const ATTR_REMOVE_ON_EXEC: u64 = 1 << 36;
-/// _IO('$', 0) and _IO('$', 1)
-const PERF_EVENT_IOC_ENABLE: libc::c_ulong = 0x2400;
-const PERF_EVENT_IOC_DISABLE: libc::c_ulong = 0x2401;
-const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
-
-/// The fourth published layout of perf_event_attr (PERF_ATTR_SIZE_VER3, Linux 4.1).
-#[repr(C)]
-#[derive(Default)]
-pub(crate) struct PerfEventAttr {
-    pub type_: u32,
-    pub size: u32,
-    pub config: u64,
-    pub sample_period: u64,
-    pub sample_type: u64,
-    pub read_format: u64,
-    pub flags: u64,
-    pub wakeup_watermark: u32,
-    pub bp_type: u32,
-    /// config1 and config2.
-    pub bp_addr: u64,
-    pub bp_len: u64,
-    pub branch_sample_type: u64,
-    pub sample_regs_user: u64,
-    pub sample_stack_user: u32,
-    /// Of the times in records, with the flag that says so.
-    pub clockid: i32,
-}
 
 /// Which threads are counted besides the one that the counter is opened on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,23 +35,22 @@ impl PerfCounter {
     /// forbids it, ENOSPC when the thread's breakpoints are used up, ENODEV or EOPNOTSUPP
     /// on a machine without.
     pub fn breakpoint(tid: i32, address: u64, heirs: InheritScope) -> io::Result<PerfCounter> {
-        let only_threads = match heirs {
-            InheritScope::Threads => ATTR_INHERIT_THREAD,
-            InheritScope::Processes => 0,
-        };
-        let attributes = |newer: u64| PerfEventAttr {
-            type_: PERF_TYPE_BREAKPOINT,
-            size: size_of::<PerfEventAttr>() as u32,
-            flags: ATTR_INHERIT | ATTR_EXCLUDE_KERNEL | ATTR_EXCLUDE_HV | newer,
-            bp_type: HW_BREAKPOINT_X,
-            bp_addr: address,
-            bp_len: size_of::<libc::c_long>() as u64,
-            ..PerfEventAttr::default()
+        let attributes = |newer: bool| {
+            let mut attributes = event_attributes(bindings::PERF_TYPE_BREAKPOINT, 0);
+            attributes.bp_type = bindings::HW_BREAKPOINT_X;
+            attributes.__bindgen_anon_3.bp_addr = address;
+            attributes.__bindgen_anon_4.bp_len = size_of::<libc::c_long>() as u64;
+            attributes.set_inherit(1);
+            attributes.set_exclude_kernel(1);
+            // Both since Linux 5.13.
+            attributes.set_remove_on_exec(newer.into());
+            attributes.set_inherit_thread((newer && heirs == InheritScope::Threads).into());
+            attributes
         };
         let open = |newer| perf_event_open(attributes(newer), tid, ANY_CPU);
-        let event = match open(ATTR_REMOVE_ON_EXEC | only_threads) {
+        let event = match open(true) {
             // Older kernels know neither flag: what they count besides is little.
-            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(0)?,
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(false)?,
             other => other?,
         };
         Ok(PerfCounter {
@@ -101,13 +64,9 @@ impl PerfCounter {
     /// # Errors
     /// As ioctl(2).
     pub fn set_enabled(&self, on: bool) -> io::Result<()> {
-        let request = if on {
-            PERF_EVENT_IOC_ENABLE
-        } else {
-            PERF_EVENT_IOC_DISABLE
-        };
+        let change = if on { ioctls::ENABLE } else { ioctls::DISABLE };
         // SAFETY: these requests take an integer, no pointer, and the descriptor is ours.
-        let done = unsafe { libc::ioctl(self.event.as_raw_fd(), request, 0) };
+        let done = unsafe { change(self.event.as_raw_fd(), 0) };
         match done {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -125,7 +84,7 @@ impl PerfCounter {
     }
 }
 
-const ANY_CPU: libc::c_int = -1;
+pub(crate) const ANY_CPU: libc::c_int = -1;
 
 /// An event that counts nothing and is not inherited. It keeps the inherited events of a
 /// thread with it: where two threads have the same ones, the kernel may give each the other's
@@ -136,39 +95,42 @@ const ANY_CPU: libc::c_int = -1;
 /// # Errors
 /// As perf_event_open(2).
 pub(crate) fn open_dummy_event(tid: i32) -> io::Result<File> {
-    let attributes = PerfEventAttr {
-        type_: PERF_TYPE_SOFTWARE,
-        size: size_of::<PerfEventAttr>() as u32,
-        config: PERF_COUNT_SW_DUMMY,
-        flags: ATTR_DISABLED | ATTR_EXCLUDE_KERNEL | ATTR_EXCLUDE_HV,
-        ..PerfEventAttr::default()
-    };
+    let mut attributes =
+        event_attributes(bindings::PERF_TYPE_SOFTWARE, bindings::PERF_COUNT_SW_DUMMY);
+    attributes.set_disabled(1);
+    attributes.set_exclude_kernel(1);
     perf_event_open(attributes, tid, ANY_CPU)
+}
+
+/// An event of the kernel's type and number, not of a hypervisor. Kernels that know a shorter
+/// structure take this one while the rest is zero.
+pub(crate) fn event_attributes(kind: u32, config: u32) -> perf_event_attr {
+    let mut attributes = perf_event_attr {
+        type_: kind,
+        size: size_of::<perf_event_attr>() as u32,
+        config: config.into(),
+        ..perf_event_attr::default()
+    };
+    attributes.set_exclude_hv(1);
+    attributes
 }
 
 /// Opens an event on a thread (0: this one) and a processor, or any.
 pub(crate) fn perf_event_open(
-    mut attributes: PerfEventAttr,
+    mut attributes: perf_event_attr,
     tid: i32,
     cpu: libc::c_int,
 ) -> io::Result<File> {
     const NO_GROUP: libc::c_int = -1;
+    let flags = bindings::PERF_FLAG_FD_CLOEXEC.into();
     // SAFETY: the kernel reads `size` bytes of the attributes, which live until the call
     // returns, and writes at most their size field.
     let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw mut attributes,
-            tid,
-            cpu,
-            NO_GROUP,
-            PERF_FLAG_FD_CLOEXEC,
-        )
+        perf_event_open_sys::perf_event_open(&raw mut attributes, tid, cpu, NO_GROUP, flags)
     };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    let fd = i32::try_from(fd).map_err(io::Error::other)?;
     // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
     Ok(unsafe { File::from_raw_fd(fd) })
 }

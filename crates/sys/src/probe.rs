@@ -2,26 +2,20 @@
 //! this machine and user may do. What the files of /proc say is not asked here.
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use nix::sys::ptrace;
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::Pid;
+use perf_event_open_sys::bindings;
 
-use crate::seccomp;
+use crate::perf::{event_attributes, perf_event_open, ANY_CPU};
+use crate::{seccomp, userfaultfd};
 
-/// `userfaultfd` can move pages within a process (Linux 6.8).
-pub const UFFD_FEATURE_MOVE: u64 = 1 << 16;
 /// `userfaultfd` can lift write protection itself, so that no write waits (Linux 6.7).
-pub const UFFD_FEATURE_WP_ASYNC: u64 = 1 << 15;
-const UFFD_API: u64 = 0xAA;
-/// _IOWR(0xAA, 0x3F, struct uffdio_api)
-const UFFDIO_API: libc::c_ulong = 0xC018_AA3F;
-/// _IO(0xAA, 0)
-const USERFAULTFD_IOC_NEW: libc::c_ulong = 0xAA00;
-const UFFD_USER_MODE_ONLY: libc::c_int = 1;
+pub const UFFD_FEATURE_WP_ASYNC: u64 = linux_raw_sys::general::UFFD_FEATURE_WP_ASYNC as u64;
 
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 {
@@ -44,94 +38,31 @@ fn owned_fd(fd: libc::c_long) -> io::Result<OwnedFd> {
 /// # Errors
 /// As perf_event_open(2).
 pub fn perf_page_faults(user_only: bool) -> io::Result<()> {
-    const PERF_TYPE_SOFTWARE: u32 = 1;
-    const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
-    const SAMPLE_TID_ADDR: u64 = 1 << 1 | 1 << 3;
-    const DISABLED_EXCLUDE_HV: u64 = 1 | 1 << 6;
-    const EXCLUDE_KERNEL: u64 = 1 << 5;
-    /// The first published layout of perf_event_attr, which every kernel takes.
-    #[repr(C)]
-    struct PerfEventAttrV0 {
-        kind: u32,
-        size: u32,
-        config: u64,
-        period: u64,
-        sample: u64,
-        read: u64,
-        flags: u64,
-        rest: [u64; 2],
-    }
-    let attributes = PerfEventAttrV0 {
-        kind: PERF_TYPE_SOFTWARE,
-        size: size_of::<PerfEventAttrV0>() as u32,
-        config: PERF_COUNT_SW_PAGE_FAULTS,
-        period: 1,
-        sample: SAMPLE_TID_ADDR,
-        read: 0,
-        flags: DISABLED_EXCLUDE_HV | if user_only { EXCLUDE_KERNEL } else { 0 },
-        rest: [0; 2],
-    };
-    // SAFETY: the kernel reads `size` bytes of the attributes, which live until the
-    // call returns, and writes none of them in this layout.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attributes,
-            0,
-            -1,
-            -1,
-            0,
-        )
-    };
-    owned_fd(fd).map(drop)
+    let mut attributes = event_attributes(
+        bindings::PERF_TYPE_SOFTWARE,
+        bindings::PERF_COUNT_SW_PAGE_FAULTS,
+    );
+    attributes.__bindgen_anon_1.sample_period = 1;
+    attributes.sample_type = (bindings::PERF_SAMPLE_TID | bindings::PERF_SAMPLE_ADDR).into();
+    attributes.set_disabled(1);
+    attributes.set_exclude_kernel(user_only.into());
+    perf_event_open(attributes, 0, ANY_CPU).map(drop)
 }
 
-/// Opens a userfaultfd by the system call and gives its features.
+/// The features of a userfaultfd that is made by the system call.
 ///
 /// # Errors
 /// As userfaultfd(2).
 pub fn userfaultfd(user_mode_only: bool) -> io::Result<u64> {
-    let mode = if user_mode_only {
-        UFFD_USER_MODE_ONLY
-    } else {
-        0
-    };
-    // SAFETY: userfaultfd takes one integer and touches no memory of ours.
-    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | mode) };
-    uffd_features(&owned_fd(fd)?)
+    userfaultfd::enable_features(userfaultfd::create(user_mode_only)?.as_fd(), 0)
 }
 
-/// Opens a userfaultfd by way of /dev/userfaultfd and gives its features.
+/// The features of a userfaultfd that is made by way of /dev/userfaultfd.
 ///
 /// # Errors
 /// When the device is missing or may not be used.
 pub fn userfaultfd_device() -> io::Result<u64> {
-    let device = File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/userfaultfd")?;
-    // SAFETY: this request takes flags as an integer, no pointer.
-    let fd = unsafe { libc::ioctl(device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
-    uffd_features(&owned_fd(fd.into())?)
-}
-
-fn uffd_features(fd: &OwnedFd) -> io::Result<u64> {
-    /// struct uffdio_api
-    #[repr(C)]
-    struct UffdioApi {
-        api: u64,
-        features: u64,
-        ioctls: u64,
-    }
-    let mut api = UffdioApi {
-        api: UFFD_API,
-        features: 0,
-        ioctls: 0,
-    };
-    // SAFETY: the request reads and writes one uffdio_api, which `api` is laid out as.
-    let result = unsafe { libc::ioctl(fd.as_raw_fd(), UFFDIO_API, &raw mut api) };
-    check(result.into())?;
-    Ok(api.features)
+    userfaultfd::enable_features(userfaultfd::create_by_device()?.as_fd(), 0)
 }
 
 /// Attaches to a child with PTRACE_SEIZE, and sees it stop.

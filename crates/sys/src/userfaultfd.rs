@@ -2,30 +2,74 @@
 //! that was made in it: the kernel itself lifts the protection at the next write
 //! (UFFD_FEATURE_WP_ASYNC, Linux 6.7), and of all pages when the last copy is closed.
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// _IOWR(0xAA, 0x00, struct uffdio_register)
-const UFFDIO_REGISTER: libc::c_ulong = 0xC020_AA00;
-/// _IOWR(0xAA, 0x06, struct uffdio_writeprotect)
-const UFFDIO_WRITEPROTECT: libc::c_ulong = 0xC018_AA06;
-const UFFDIO_REGISTER_MODE_WP: u64 = 2;
+use linux_raw_sys::general::{
+    uffdio_api, uffdio_range, uffdio_register, uffdio_writeprotect, UFFDIO_REGISTER_MODE_WP,
+    UFFD_API, UFFD_USER_MODE_ONLY,
+};
+use linux_raw_sys::ioctl::{UFFDIO_API, UFFDIO_REGISTER, UFFDIO_WRITEPROTECT};
+
 const UFFDIO_WRITEPROTECT_MODE_WP: u64 = 1;
+/// _IO(0xAA, 0)
+const USERFAULTFD_IOC_NEW: libc::c_ulong = 0xAA00;
 
-/// struct uffdio_register
-#[repr(C)]
-struct UffdioRegister {
-    start: u64,
-    length: u64,
-    mode: u64,
-    ioctls: u64,
+/// Makes a userfaultfd by the system call.
+///
+/// # Errors
+/// As userfaultfd(2).
+pub fn create(user_mode_only: bool) -> io::Result<OwnedFd> {
+    let mode = if user_mode_only {
+        UFFD_USER_MODE_ONLY
+    } else {
+        0
+    };
+    // SAFETY: userfaultfd takes one integer and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | mode as i32) };
+    new_descriptor(fd)
 }
 
-/// struct uffdio_writeprotect
-#[repr(C)]
-struct UffdioWriteprotect {
-    start: u64,
-    length: u64,
-    mode: u64,
+/// Makes a userfaultfd by way of /dev/userfaultfd.
+///
+/// # Errors
+/// When the device is missing or may not be used.
+pub fn create_by_device() -> io::Result<OwnedFd> {
+    let mut device = std::fs::File::options();
+    let device = device.read(true).write(true).open("/dev/userfaultfd")?;
+    // SAFETY: this request takes flags as an integer, no pointer.
+    let fd = unsafe { libc::ioctl(device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
+    new_descriptor(fd.into())
+}
+
+fn new_descriptor(fd: libc::c_long) -> io::Result<OwnedFd> {
+    match i32::try_from(fd) {
+        // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Turns features of a userfaultfd of any process on (UFFD_FEATURE_*), and gives all that
+/// the kernel has: UFFD_FEATURE_EVENT_FORK needs CAP_SYS_PTRACE of the caller.
+///
+/// # Errors
+/// EINVAL when the kernel does not know a feature or features were enabled before; EPERM.
+pub fn enable_features(faults: BorrowedFd, features: u64) -> io::Result<u64> {
+    let mut api = uffdio_api {
+        api: UFFD_API.into(),
+        features,
+        ioctls: 0,
+    };
+    // SAFETY: the request reads and writes one uffdio_api.
+    let got = unsafe { libc::ioctl(faults.as_raw_fd(), UFFDIO_API.into(), &raw mut api) };
+    match got {
+        0 => Ok(api.features),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn range(start: u64, len: u64) -> uffdio_range {
+    uffdio_range { start, len }
 }
 
 /// Lets pages of a range (address, bytes), which mappings fill, be protected.
@@ -34,15 +78,20 @@ struct UffdioWriteprotect {
 /// EINVAL where it is no such memory, EBUSY when another userfaultfd has it registered, ESRCH when the
 /// process ended or runs another program.
 pub fn register_range(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Result<()> {
-    let mut register = UffdioRegister {
-        start,
-        length,
-        mode: UFFDIO_REGISTER_MODE_WP,
+    let mut register = uffdio_register {
+        range: range(start, length),
+        mode: UFFDIO_REGISTER_MODE_WP.into(),
         ioctls: 0,
     };
     // SAFETY: the request reads and writes one uffdio_register, which `register` is laid out
     // as. The range is of the other process and is never followed here.
-    let got = unsafe { libc::ioctl(faults.as_raw_fd(), UFFDIO_REGISTER, &raw mut register) };
+    let got = unsafe {
+        libc::ioctl(
+            faults.as_raw_fd(),
+            UFFDIO_REGISTER.into(),
+            &raw mut register,
+        )
+    };
     match got {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -55,14 +104,19 @@ pub fn register_range(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Re
 /// ENOENT where it is not watched, EAGAIN while the process changes its mappings, ESRCH as
 /// [`register_range`].
 pub fn write_protect(faults: BorrowedFd, (start, length): (u64, u64)) -> io::Result<()> {
-    let mut protect = UffdioWriteprotect {
-        start,
-        length,
+    let mut protect = uffdio_writeprotect {
+        range: range(start, length),
         mode: UFFDIO_WRITEPROTECT_MODE_WP,
     };
     // SAFETY: the request reads one uffdio_writeprotect, which `protect` is laid out as. What
     // memory holds is not changed, and no write waits for us (WP_ASYNC).
-    let got = unsafe { libc::ioctl(faults.as_raw_fd(), UFFDIO_WRITEPROTECT, &raw mut protect) };
+    let got = unsafe {
+        libc::ioctl(
+            faults.as_raw_fd(),
+            UFFDIO_WRITEPROTECT.into(),
+            &raw mut protect,
+        )
+    };
     match got {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

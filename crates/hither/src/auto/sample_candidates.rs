@@ -12,6 +12,7 @@
 use super::analysis::{
     AccessObservation, FaultAccess, ObjectPage, SharingDetector, PAGE, TABLE_ENTRIES,
 };
+use hither_model::rng::Rng;
 use hither_sys::Pid;
 
 /// A page of a process, by its address.
@@ -28,7 +29,7 @@ pub struct SampleCandidates {
     /// Used by several threads, or beside memory of others.
     likely: Vec<PageAddress>,
     other: Vec<PageAddress>,
-    random: u64,
+    random: Rng,
 }
 
 impl SampleCandidates {
@@ -36,7 +37,7 @@ impl SampleCandidates {
         SampleCandidates {
             likely: Vec::new(),
             other: Vec::new(),
-            random: 0x9E37_79B9_7F4A_7C15,
+            random: Rng::new(0),
         }
     }
 
@@ -79,7 +80,7 @@ impl SampleCandidates {
 
     fn insert(&mut self, at: PageAddress, likely: bool) {
         let at = (at.0, at.1 / PAGE * PAGE);
-        let random = self.random() >> 8;
+        let random = self.random.next_u64() >> 8;
         let list = self.candidates(likely);
         if list.len() < TABLE_ENTRIES {
             list.push(at);
@@ -99,14 +100,14 @@ impl SampleCandidates {
     pub fn pick(&mut self, wanted: u32, may: impl Fn(PageAddress) -> bool) -> Vec<PageAddress> {
         let mut picks: Vec<PageAddress> = Vec::new();
         for _ in 0..wanted {
-            if self.random().is_multiple_of(LEAST) {
+            if self.random.next_u64().is_multiple_of(LEAST) {
                 continue;
             }
             let (likely, other) = (self.likely.len() as u64, self.other.len() as u64);
             let likely = WEIGHT * likely;
             let all = likely + other.max(likely / LEAST);
-            let is_likely = self.random() % all.max(1) < likely;
-            let random = (self.random() >> 8) as usize;
+            let is_likely = self.random.next_u64() % all.max(1) < likely;
+            let random = (self.random.next_u64() >> 8) as usize;
             let list = self.candidates(is_likely);
             let at = random % list.len().max(1);
             if list.get(at).is_some_and(|&page| may(page)) {
@@ -116,18 +117,8 @@ impl SampleCandidates {
         picks.sort_unstable();
         picks.dedup();
         // Some may be taken only.
-        for at in (1..picks.len()).rev() {
-            let other = (self.random() >> 8) as usize % (at + 1);
-            picks.swap(at, other);
-        }
+        self.random.shuffle(&mut picks);
         picks
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
     }
 }
 

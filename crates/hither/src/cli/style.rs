@@ -5,6 +5,7 @@ pub use hither_model::units::{bytes, count, percent, three_digits};
 use comfy_table::{presets, ContentArrangement, Table};
 pub use hither_profile::strip_control_characters;
 use std::io::IsTerminal;
+use textwrap::WordSplitter;
 
 /// Width where there is no terminal to ask.
 const DEFAULT_WIDTH: usize = 80;
@@ -65,25 +66,17 @@ impl TerminalStyle {
     /// Text broken at blanks to the width: the first line after `first`, the others
     /// indented by `indent`.
     pub fn wrap(self, first: &str, text: &str, indent: usize) -> String {
-        let mut out = first.to_owned();
-        let mut used = first.chars().count();
-        let mut empty = true;
-        for word in text.split_whitespace() {
-            let length = word.chars().count();
-            if !empty && used + 1 + length > self.width {
-                out.push('\n');
-                out.push_str(&" ".repeat(indent));
-                used = indent;
-            } else if !empty {
-                out.push(' ');
-                used += 1;
-            }
-            out.push_str(word);
-            used += length;
-            empty = false;
+        let blank = " ".repeat(indent);
+        let options = textwrap::Options::new(self.width)
+            .initial_indent(first)
+            .subsequent_indent(&blank)
+            .break_words(false)
+            .word_splitter(WordSplitter::NoHyphenation);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words[..] {
+            [] => format!("{first}\n"),
+            _ => textwrap::fill(&words.join(" "), options) + "\n",
         }
-        out.push('\n');
-        out
     }
 
     /// A table without lines that fits the width; numbers to the right in `right` columns.

@@ -97,7 +97,13 @@ pub const LAYERS: &[Layer] = &[
     ),
     layer(
         "hither/auto",
-        &["profile", "sys", "hither/program", "hither/follow"],
+        &[
+            "profile",
+            "sys",
+            "model/rng",
+            "hither/program",
+            "hither/follow",
+        ],
     ),
     layer("hither/report", &["profile", "model/topology"]),
 ];

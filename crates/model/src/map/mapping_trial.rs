@@ -103,13 +103,8 @@ mod tests {
     /// Events that are near or far at random, whatever is proposed.
     #[test]
     fn chance_moves_nobody() {
-        let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mut distance = || {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            (random % 3) as f64 * 2.0
-        };
+        let mut rng = crate::rng::Rng::new(1);
+        let mut distance = || rng.below(3) as f64 * 2.0;
         let mut trial = MappingTrial::default();
         for _ in 0..36_000 {
             trial.add_interval((0..16).map(|_| (distance(), distance())));

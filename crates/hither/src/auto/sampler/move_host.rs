@@ -16,13 +16,14 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
+use hither_model::rng::Rng;
 use hither_profile::Nanos;
 use hither_sys::affinity::CpuMask;
 use hither_sys::inject::robust_list_address;
 use nix::time::{clock_gettime, ClockId};
 
 use super::agent::agent_fitness::{self, AgentRefusal};
-use super::agent::agent_hosts::{next, AgentHost, AgentHosts, ScanThrottle};
+use super::agent::agent_hosts::{AgentHost, AgentHosts, ScanThrottle};
 use super::agent::connection::{self, AgentConnection};
 use super::agent::exit_pages::ExitPages;
 use super::agent::movable_regions::{self, SmapsEntry};
@@ -254,7 +255,7 @@ impl AgentHost for MoveHost {
         self.huge
     }
 
-    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
+    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut Rng) {
         let total = self.takable_pages();
         if total == 0 || self.threads.values().any(Option::is_none) {
             return;
@@ -271,7 +272,7 @@ impl AgentHost for MoveHost {
         let pages = (0..wanted.min(protocol::OUT / 2)).filter_map(|_| {
             let page = match picks.next() {
                 Some(page) => page,
-                None => page_of(regions, next(random) % total)?,
+                None => page_of(regions, random.next_u64() % total)?,
             };
             let harmless = !lists.iter().any(|&list| near(page, list)) && needed.may_take(page);
             harmless.then_some(AgentOrder::Take { address: page, at })

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use hither_model::rng::Rng;
 use hither_profile::Nanos;
 use hither_sys::{madvise, numa, process};
 use nix::libc;
@@ -27,7 +28,7 @@ const LISTED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct PageoutSampler {
     processes: HashMap<Pid, OwnedFd>,
-    random: u64,
+    random: Rng,
     taken: u64,
     listed: Option<Instant>,
 }
@@ -41,7 +42,7 @@ impl PageoutSampler {
         match madvise::can_page_out() {
             Ok(()) => Ok(PageoutSampler {
                 processes: HashMap::new(),
-                random: 0x9E37_79B9_7F4A_7C15,
+                random: Rng::new(0),
                 taken: 0,
                 listed: None,
             }),
@@ -54,19 +55,12 @@ impl PageoutSampler {
         }
     }
 
-    fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
-    }
-
     /// A random sample of pages, each once.
     fn sample_pages(&mut self, wanted: u64, mappings: &[(Pid, &MemoryMapping)]) -> Vec<(Pid, u64)> {
         let total: u64 = mappings.iter().map(|(_, m)| m.length / PAGE).sum();
         let mut pages: Vec<(Pid, u64)> = (0..wanted.min(total))
             .filter_map(|_| {
-                let mut at = self.random() % total;
+                let mut at = self.random.next_u64() % total;
                 mappings.iter().find_map(|(pid, mapping)| {
                     let pages = mapping.length / PAGE;
                     let here = (at < pages).then_some((*pid, mapping.address + at * PAGE));
@@ -201,7 +195,7 @@ mod tests {
     fn samples_lie_in_the_mappings_and_reach_all_of_them() {
         let mut sampler = PageoutSampler {
             processes: HashMap::new(),
-            random: 1,
+            random: Rng::new(1),
             taken: 0,
             listed: None,
         };

@@ -9,13 +9,14 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
+use hither_model::rng::Rng;
 use hither_profile::Nanos;
 use hither_sys::{inject, probe, userfaultfd};
 use nix::libc;
 
 use super::agent::agent_fitness;
 use super::agent::agent_fitness::AgentRefusal;
-use super::agent::agent_hosts::{next, AgentHost, AgentHosts, ScanThrottle};
+use super::agent::agent_hosts::{AgentHost, AgentHosts, ScanThrottle};
 use super::agent::connection::AgentConnection;
 use super::agent::movable_regions;
 use super::agent::protocol::AgentPurpose;
@@ -167,13 +168,15 @@ impl AgentHost for WriteProtectHost {
         self.huge
     }
 
-    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64) {
+    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut Rng) {
         let total = self.takable_pages();
         let picks = picks.iter().filter(|at| at.0 == self.pid).map(|at| at.1);
         let mut picks = picks.filter(|page| self.may_take(*page));
         let mut taken = 0;
         for _ in 0..wanted.min(MAX_BATCH) {
-            let page = picks.next().or_else(|| self.nth_page(next(random) % total));
+            let page = picks
+                .next()
+                .or_else(|| self.nth_page(random.next_u64() % total));
             let Some(page) = page else { break };
             if userfaultfd::write_protect(self.faults.as_fd(), (page, PAGE)).is_ok() {
                 taken += 1;

@@ -12,6 +12,7 @@ use super::inject::AgentInjection;
 use super::protocol::AgentPurpose;
 use crate::auto::sampler::SamplerContext;
 use crate::follow::procfs;
+use hither_model::rng::Rng;
 use hither_sys::{Pid, Tid};
 
 /// Between two looks at processes that have no agent.
@@ -60,7 +61,7 @@ pub trait AgentHost: Sized {
     fn huge_bytes(&self) -> u64;
     /// Takes `wanted` pages: `picks` as far as they may be taken, others at random. Not called where
     /// there are none.
-    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut u64);
+    fn take_pages(&mut self, wanted: u32, picks: &[(Pid, u64)], random: &mut Rng);
 }
 
 /// When all mappings of a process were looked at, which costs much in a large one.
@@ -105,7 +106,7 @@ pub struct AgentHosts<H: AgentHost> {
     aim: H::Coverage,
     processes: HashMap<Pid, AgentState<H>>,
     looked: Option<Instant>,
-    random: u64,
+    random: Rng,
     /// Agents that were connected since the last [`AgentHosts::take_entered`].
     met: Vec<(Pid, Tid)>,
     /// Pages and time of those that are gone, all together.
@@ -123,7 +124,7 @@ impl<H: AgentHost> AgentHosts<H> {
             huge: 0,
             processes: HashMap::new(),
             looked: None,
-            random: 0x9E37_79B9_7F4A_7C15,
+            random: Rng::new(0),
             met: Vec::new(),
             past: (0, 0),
             refused: BTreeMap::new(),
@@ -272,7 +273,7 @@ impl<H: AgentHost> AgentHosts<H> {
                 }
                 // What is left over by dividing falls to one by chance.
                 let shares = u64::from(wanted) * pages;
-                let more = next(&mut self.random) % total < shares % total;
+                let more = self.random.next_u64() % total < shares % total;
                 let share = u32::try_from(shares / total + u64::from(more));
                 host.take_pages(share.unwrap_or(u32::MAX), picks, &mut self.random);
             }
@@ -319,12 +320,4 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
         || error.kind() == io::ErrorKind::UnexpectedEof
         || error.kind() == io::ErrorKind::BrokenPipe
-}
-
-/// The next of a row of random numbers.
-pub fn next(random: &mut u64) -> u64 {
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    *random
 }

@@ -192,7 +192,8 @@ impl AgentSetup {
 fn grant(agent: Tid, what: i32) -> io::Result<()> {
     let theirs = sys::copy_descriptor(agent, protocol::FAULTS)?;
     if what != protocol::ASKS_DEVICE {
-        return sys::enable_uffd_features(theirs.as_fd(), protocol::FEATURES);
+        return hither_sys::userfaultfd::enable_features(theirs.as_fd(), protocol::FEATURES)
+            .map(drop);
     }
     let mut device = File::options();
     let device = device.read(true).write(true).open("/dev/userfaultfd")?;

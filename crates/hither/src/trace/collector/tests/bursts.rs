@@ -316,12 +316,10 @@ proptest! {
     fn hostile_pieces(seed in 1u64.., wild in any::<bool>(), blocks in 0u32..40) {
         let dir = tempfile::tempdir().unwrap();
         let mut f = recording(dir.path(), if wild { SHORT } else { BurstOptions::default() }, 100_000);
-        let mut state = seed;
+        let mut rng = hither_model::rng::Rng::new(seed);
         let mut random = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            if wild { state } else { state & 0x0000_0003_0000_0003 }
+            let word = rng.next_u64();
+            if wild { word } else { word & 0x0000_0003_0000_0003 }
         };
         for _ in 0..3 {
             let s = &f.engine.segment;

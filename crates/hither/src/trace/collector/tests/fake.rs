@@ -352,15 +352,13 @@ impl Fake {
     /// words are small, so that they are often valid indices.
     pub fn scribble(&mut self, seed: u64, counters: &[u32; 6], wild: bool) {
         let l = *self.engine.segment.layout();
-        let mut state = seed | 1;
+        let mut rng = hither_model::rng::Rng::new(seed);
         let mut random = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
+            let word = rng.next_u64();
             if wild {
-                state
+                word
             } else {
-                state & 0x0000_003f_0000_0007
+                word & 0x0000_003f_0000_0007
             }
         };
         let [threads, processes, pages, blocks, sites, _] = counters.map(u64::from);
