@@ -50,6 +50,7 @@
 #define HI_RECORD_REACH (1u << 30)  /* bytes per piece that its accesses with a length touch */
 #define HI_PIECES (1u << 13)        /* that can be filled or drained at the same time */
 #define HI_PIECE_BYTES (16u << 10)
+#define HI_PIECE_HEAD 56u /* bytes of a piece before its code */
 #define HI_SITE_NONE 0u
 #define HI_PAGE_NONE 0u /* page ids start at HI_BLOCK_PAGES */
 
@@ -323,7 +324,7 @@ struct hi_piece {
   uint32_t sequence, flags, accesses, instructions;
   uint64_t start_ns, end_ns;
   uint32_t length, pad0;
-  uint8_t code[HI_PIECE_BYTES - 56];
+  uint8_t code[HI_PIECE_BYTES - HI_PIECE_HEAD];
 };
 
 /* Arena of one thread: entries[0], entries[1], side[0], side[1], each 1 << cache_log2. */

@@ -27,7 +27,7 @@ static uint64_t touch(struct hi_local *t, uint64_t v, uint64_t slice, uint32_t s
   return slice << LIST_BITS | next;
 }
 
-/* The line cache observes some accesses to shared lines; the oracle could observe every one. */
+/* Observes every access to a shared line, as far as the budget of the slice goes. */
 static void observe(struct hi_local *t, uint32_t page, uint64_t address, uint32_t site) {
   struct hi_observation bytes = {page, site, (uint16_t)(address & (HI_PAGE_BYTES - 1)), HI_OBSERVED_LOW, 0};
   if (t->observations_left) hi_observe(t, bytes);

@@ -129,7 +129,7 @@ static void on_thread_exit(void *dc) {
     hi_locals[t->index] = NULL;
     hi_tick_unlock();
   }
-  /* Not called for threads that run at process exit (DR_EXIT_SKIP_THREAD_EXIT). */
+  /* Only for threads that end before the process: at its exit all memory is freed anyway. */
   struct thread_memory *m = (struct thread_memory *)t;
   if (m->recorder) dr_raw_mem_free(m->recorder, sizeof *m->recorder);
   dr_raw_mem_free(m, sizeof *m);
