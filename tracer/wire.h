@@ -1,18 +1,19 @@
-/* wire.h: everything the tracer inside the target and the collector outside share.
+/* wire.h: the segment, the memory that the tracer inside the target and the collector
+ * outside share.
  *
  * One anonymous memory file per run, created and laid out by the collector, mapped
  * by every traced process through /proc/COLLECTOR/fd/N. It is sparse: areas are
- * sized for the largest run and cost nothing until touched. Because the counters
- * live here and not in the target, they survive whatever happens to the target.
+ * sized for the largest run and take no memory until touched. The counters are in the
+ * segment and not in the target, so they survive a crash of the target.
  *
- *   header | threads | processes | hooks | sites | events | samples | seen | directory
+ *   header | threads | processes | hooks | sites | events | samples | observations | directory
  *          | comm | pages | shared chunks | aliases | owners | dirty | blocks | shadow | arenas
  *          | recorded blocks | their descriptions | pieces
  *
- * Who writes what: a thread's slot, its comm rows, page-count blocks, samples, what it
- * has seen of lines and its arena are written by that thread alone (a joiner may also write the z1/z2 fields
- * of another thread's side records, see hi_side). The collector only writes the
- * fields marked "collector". All indices are offsets or ordinals, never pointers,
+ * Writers: only the thread itself writes its slot, comm rows, page-count blocks, samples,
+ * line observations and arena, with one exception: a thread that joins a line writes the
+ * z1/z2 and s1/s2 fields of other threads' side records (see hi_side). The collector writes
+ * only the fields marked "collector". All indices are offsets or ordinals, never pointers,
  * since each process maps the segment at its own address.
  *
  * The Rust mirror is crates/sys/src/wire.rs; sizes and offsets are asserted on both
@@ -24,17 +25,17 @@
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
 #define HI_VERSION 3u
 
-/* Limits of one run. Past them work is traced no further and counted as lost. */
+/* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u   /* slot 0 is "no thread"; indices 1.. in order of creation */
 #define HI_MAX_PROCESSES 4096u /* slot 0 is "no process" */
 #define HI_MAX_PAGES (1u << 26)
 #define HI_MAX_BLOCKS (1u << 24)
 #define HI_MAX_SITES (1u << 22)
 #define HI_MAX_HOOKS 64u
-#define HI_EVENTS (1u << 16) /* ring slots, power of two */
-#define HI_SAMPLES 1024u     /* per thread, power of two */
-#define HI_SEEN 2048u        /* per thread, power of two */
-#define HI_CHUNKS (1u << 16) /* shared-object chunks of HI_CHUNK_PAGES pages */
+#define HI_EVENTS (1u << 16)  /* ring slots, power of two */
+#define HI_SAMPLES 1024u      /* per thread, power of two */
+#define HI_OBSERVATIONS 2048u /* per thread, power of two */
+#define HI_CHUNKS (1u << 16)  /* shared-object chunks of HI_CHUNK_PAGES pages */
 #define HI_CHUNK_PAGES 1024u
 #define HI_ALIASES (1u << 18)       /* (process, chunk) -> address */
 #define HI_BLOCK_PAGES 64u          /* pages per page-count block, and per page-id reservation */
@@ -43,22 +44,23 @@
 #define HI_CACHE_LOG2_MIN 8u        /* header.cache_log2: at least one whole group, */
 #define HI_CACHE_LOG2_MAX 17u       /* at most as many groups as hi_thread.used has bits */
 #define HI_RECORD_BLOCKS (1u << 20) /* basic blocks that can be recorded */
-#define HI_RECORD_BYTES (1u << 28)  /* of their descriptions */
-#define HI_RECORD_SITES 500u        /* of a block; reader and writer have the same limits */
-#define HI_RECORD_ACCESSES 4000u    /* of a block */
-#define HI_RECORD_REACH (1u << 30)  /* bytes of the accesses with a length, in a piece */
-#define HI_PIECES (1u << 13)        /* being filled or drained at a time */
+#define HI_RECORD_BYTES (1u << 28)  /* size of the area of their descriptions */
+#define HI_RECORD_SITES 500u        /* per block; reader and writer have the same limits */
+#define HI_RECORD_ACCESSES 4000u    /* per block */
+#define HI_RECORD_REACH (1u << 30)  /* bytes per piece that its accesses with a length touch */
+#define HI_PIECES (1u << 13)        /* that can be filled or drained at the same time */
 #define HI_PIECE_BYTES (16u << 10)
+#define HI_PIECE_HEAD 56u /* bytes of a piece before its code */
 #define HI_SITE_NONE 0u
 #define HI_PAGE_NONE 0u /* page ids start at HI_BLOCK_PAGES */
 
 /* header.flags */
 #define HI_FLAG_ORACLE 1u /* a clean call per access, no line cache */
-#define HI_FLAG_SAMPLE 2u /* trace only the slices in which header.burst is set */
+#define HI_FLAG_SAMPLE 2u /* slice sampling: trace only slices with header.slice_traced set */
 #define HI_FLAG_FOLLOW 4u /* follow exec'ed children */
 #define HI_FLAG_RECORD 8u /* record accesses while header.record_open */
 
-/* What the header starts with; offsets below are of the areas in the file. */
+/* The header, at the start of the file. */
 struct hi_header {
   uint64_t magic;
   uint32_t version, header_size;
@@ -75,9 +77,9 @@ struct hi_header {
   uint32_t active; /* 1 while accesses count (--from/--until switch it) */
   uint32_t closed; /* collector: 1 once the run is over; the target runs on uncounted */
   int32_t collector_pid;
-  uint64_t burst; /* collector: with HI_FLAG_SAMPLE, 1 while this slice is traced, else 0 */
-  /* collector: with HI_FLAG_RECORD, the number of the window, from 1; whether it is open;
-   * how much processor time of each thread it takes, 0: all */
+  uint64_t slice_traced; /* collector: with HI_FLAG_SAMPLE, 1 while this slice is traced, else 0 */
+  /* collector: with HI_FLAG_RECORD, the number of the burst window, from 1; whether it is
+   * open; the processor time that each thread records in it, 0: no limit */
   uint32_t record_window, record_open;
   uint64_t record_ns;
   /* atomic counters, bumped by the target */
@@ -92,12 +94,12 @@ struct hi_header {
   uint64_t event_head;                             /* next slot to reserve (monotonic) */
   uint64_t event_tail;                             /* collector: next slot to consume (monotonic) */
   uint64_t arena_busy[(HI_MAX_THREADS + 63) / 64]; /* bit per arena in use */
-  uint64_t record_top;                             /* bytes of descriptions in use */
+  uint64_t record_top;                             /* bytes in use of the area of descriptions */
   uint32_t next_record_block;                      /* starts at 1 */
   uint32_t lost_record_blocks, lost_pieces, pad0;
   uint64_t piece_busy[HI_PIECES / 64]; /* bit per piece; the collector clears it once drained */
   /* area offsets in bytes, written by the collector */
-  uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples, off_seen;
+  uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples, off_observations;
   uint64_t off_directory, off_comm, off_pages, off_chunks, off_aliases, off_owners;
   uint64_t off_dirty, off_blocks, off_shadow, off_arenas;
   uint64_t off_record_blocks, off_record_bytes, off_pieces, total_size;
@@ -107,33 +109,34 @@ struct hi_header {
 enum { HI_THREAD_FREE = 0, HI_THREAD_LIVE = 1, HI_THREAD_ENDED = 2 };
 enum { HI_SYNC_PTHREAD_BARRIER = 0, HI_SYNC_OMP_BARRIER, HI_SYNC_OMP_PARALLEL, HI_SYNC_MPI_BARRIER, HI_SYNCS };
 
-/* 256 bytes per thread. state is written last, with release. ENDED: flushed by itself. */
+/* 256 bytes per thread. state is written last, with release. ENDED: the thread has flushed
+ * its line caches itself. */
 struct hi_thread {
   uint32_t state;
   uint32_t process;
-  uint32_t creator; /* thread index that created it, 0 for a process' first */
+  uint32_t creator; /* index of the thread that created it, 0 for the first of a process */
   int32_t tid;
   uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
-  uint64_t stack_pointer;    /* where its stack pointer was at birth */
+  uint64_t stack_pointer;    /* at its start */
   uint64_t instructions;
-  uint64_t misses; /* line-cache misses, for our own cost figures */
+  uint64_t misses; /* of its line cache, for the figures of the tracer's own cost */
   uint64_t sync[HI_SYNCS];
   uint32_t epoch;       /* slice the current line cache belongs to */
   uint32_t cache;       /* 0 or 1: which line cache is current */
   uint32_t arena;       /* arena ordinal, ~0 when none */
-  uint32_t owns_arena;  /* 1 while the arena holds counts nobody flushed */
+  uint32_t owns_arena;  /* 1 while the arena holds unflushed entries */
   uint64_t sample_head; /* next sample slot to write (monotonic) */
   uint64_t sample_tail; /* collector */
   uint64_t lost_samples;
   char name[16];
   uint64_t comm_dirty[2];         /* unused high threads share bits: bit (j / 64) % 64 of row parity p */
-  uint64_t traced_instructions;   /* with HI_FLAG_SAMPLE: those of blocks that touch memory, */
-  uint64_t untraced_instructions; /* in slices that were traced, and in the others */
-  uint64_t used[8];               /* groups of HI_GROUP entries of the current line cache that hold lines */
-  uint32_t flipped;               /* 1 from when its base was flipped until it has flushed its old cache */
-  uint32_t recorded;              /* with HI_FLAG_RECORD: 2 * window, + 1 once it had its share of it */
-  uint32_t seen_head;             /* next slot of struct hi_seen to write (monotonic, wraps) */
-  uint32_t seen_tail;             /* collector */
+  uint64_t traced_instructions;   /* with HI_FLAG_SAMPLE: instructions of blocks that access memory, */
+  uint64_t untraced_instructions; /* in slices that are traced, and in the others */
+  uint64_t used[8];               /* bit per group of HI_GROUP entries of the current line cache: holds lines */
+  uint32_t flipped;               /* 1 from the flip of its base until it has flushed its old cache */
+  uint32_t recorded;              /* with HI_FLAG_RECORD: 2 * window, + 1 once it has left that window */
+  uint32_t observation_head;      /* next observation slot to write (monotonic, wraps) */
+  uint32_t observation_tail;      /* collector */
 };
 
 enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCESS_EXECED = 3 };
@@ -142,14 +145,14 @@ struct hi_process {
   uint32_t state;
   int32_t pid, parent_pid;
   uint32_t parent;     /* process ordinal forked or exec'ed from, 0 if unknown */
-  uint32_t generation; /* bumped before every change of the address space */
+  uint32_t generation; /* incremented before every change of the address space */
   uint32_t pad0;
   uint64_t start_ns, end_ns;
   uint64_t pad[3];
 };
 
-/* Functions that switch tracing or count, resolved by the collector in files it can read.
- * A module matches when (dev, ino) of its file do. */
+/* Functions whose calls switch tracing on or off or are counted. The collector finds their
+ * offsets in the symbol tables; a module is matched by (dev, ino) of its file. */
 enum { HI_HOOK_FROM = 1, HI_HOOK_UNTIL = 2, HI_HOOK_ONLY = 3, HI_HOOK_SYNC = 4, HI_HOOK_ALLOC = 5 };
 struct hi_hook {
   uint32_t kind;
@@ -158,9 +161,10 @@ struct hi_hook {
   uint64_t dev, ino;
 };
 
-/* A place in the code that touches memory, with the bytes that its accesses cover: bit n
- * of a mask is the byte n above the lowest address. span: from the lowest address to the
- * highest at which an access starts. Masks of instructions that touch ranges are 0. */
+/* A code site: an instruction that accesses memory, with the bytes that its accesses cover:
+ * bit n of a mask is the byte n above the lowest address. span: distance from the lowest
+ * address to the highest at which an access starts. String instructions and others that
+ * access a range have masks of 0. */
 struct hi_site {
   uint64_t pc; /* application address */
   uint32_t process;
@@ -168,12 +172,13 @@ struct hi_site {
   uint32_t span, pad;
   uint64_t reads[2], writes[2];
 };
-/* In the number of a site, where a probe hands it over: the address is the highest at which
- * an access starts, not the lowest; only what falls in its line is meant. */
+/* Flag in the site number that a probe passes: the address is the highest at which an access
+ * starts, not the lowest, and only the accesses to its line are meant. */
 #define HI_SITE_UPPER (1u << 31)
 
-/* An evicted line's counts with the place that brought the line in. weight: how many
- * evictions it stands for (1 in HI_SAMPLE_PERIOD small ones are kept, all large ones). */
+/* An eviction sample: the counts of an evicted line and the code site whose miss entered the
+ * line. weight: how many evictions it stands for (1 in HI_SAMPLE_PERIOD of those with fewer
+ * than HI_SAMPLE_LARGE accesses is kept, and all of the others). */
 #define HI_SAMPLE_PERIOD 1024u
 #define HI_SAMPLE_LARGE 4096u
 struct hi_sample {
@@ -183,32 +188,33 @@ struct hi_sample {
   uint32_t weight;
 };
 
-/* What a thread sees of a line that it shares in this slice, see reveal.h. Either which
- * bytes an access touched, or that every HI_SHARED_PERIOD-th of its accesses to such lines
- * (n: times the period) fell on this line. */
+/* A line observation: what a thread does on a line that other threads use in the same slice,
+ * see core/line_observation.h. Either the bytes that one access touched, or that n of the
+ * thread's accesses to shared lines are attributed to this line (n is a multiple of
+ * HI_SHARED_PERIOD). */
 #define HI_SHARED_PERIOD 2048u
 enum {
-  HI_SEEN_LOW,   /* what the site's masks say, from the lowest address on */
-  HI_SEEN_UPPER, /* the same, address as with HI_SITE_UPPER */
-  HI_SEEN_READ,  /* n bytes */
-  HI_SEEN_WRITE, /* n bytes */
-  HI_SEEN_COUNT, /* n accesses */
+  HI_OBSERVED_LOW,   /* the bytes in the site's masks; `at` is the lowest address */
+  HI_OBSERVED_UPPER, /* the same; `at` is the address that HI_SITE_UPPER means */
+  HI_OBSERVED_READ,  /* n bytes */
+  HI_OBSERVED_WRITE, /* n bytes */
+  HI_OBSERVED_COUNT, /* n accesses */
 };
-struct hi_seen {
+struct hi_observation {
   uint32_t page, site;
-  uint16_t at; /* address in the page */
+  uint16_t at; /* offset in the page */
   uint16_t kind;
   uint32_t n;
 };
 
-/* Ring of events, in one total order. A record takes 1 + more consecutive slots; the
- * slots after the first hold a string (path or name, NUL-padded). ready is written
- * last. The collector zeroes what it has read. */
+/* Ring of events, in one total order over all processes. A record takes 1 + more consecutive
+ * slots; the slots after the first hold a string (path or name, NUL-padded). ready is
+ * written last. The collector zeroes the slots that it has read. */
 #define HI_READY 0x48595244u
 enum {
   HI_EV_PROCESS =
       1, /* a[0]=pid a[1]=parent process ordinal a[2]=1 if forked, 0 if exec'ed/first a[3]=stack top a[4]=stack limit; string: executable */
-  HI_EV_EXIT,   /* process left by exit; a[0]=0 */
+  HI_EV_EXIT,   /* the process exited; a[0]=0 */
   HI_EV_MODULE, /* a[0]=start a[1]=end a[2]=dev a[3]=ino a[4]=load bias (address - ELF vaddr); string: path */
   HI_EV_MAP, /* a[0]=address a[1]=length a[2]=prot a[3]=flags a[4]=dev a[5]=ino; string: path if a file; aux: HI_MAP_* */
   HI_EV_UNMAP, /* a[0]=address a[1]=length */
@@ -238,12 +244,12 @@ struct hi_event {
   uint64_t a[6];
 };
 
-/* A page of some process, or of an object that processes share. first_thread is set
- * last; 0 means the id is not in use. */
+/* A page of one process, or of an object that processes share. first_thread is written
+ * last; 0 means that the id is not in use. */
 struct hi_page {
-  uint64_t va; /* page number in the first toucher's address space */
+  uint64_t va; /* page number in the address space of the process that touched it first */
   uint32_t process;
-  uint32_t generation; /* of that process when the page was first touched */
+  uint32_t generation; /* of that process at the first touch */
   uint32_t first_thread;
   uint32_t first_epoch;
   uint64_t shared; /* 0 private; else 1 + (chunk ordinal * HI_CHUNK_PAGES + page in chunk) */
@@ -257,13 +263,14 @@ struct hi_chunk {
   uint64_t dev, ino, chunk;
 };
 
-/* Where a process maps a chunk: joiners in other processes look a line up by it. */
+/* Where a process maps a chunk: threads of other processes that join a line use it to find
+ * the line's address there. */
 struct hi_alias {
   uint64_t key; /* 1 + (process << 32 | chunk ordinal); 0 free */
   uint64_t va;  /* page number of the chunk's page 0 there */
 };
 
-/* Whose counts a block holds. */
+/* The thread and the pages that a page-count block belongs to. */
 struct hi_owner {
   uint32_t thread, page_block;
 };
@@ -275,28 +282,31 @@ struct hi_block {
 };
 
 /* One entry of a thread's line cache; tag is the line's address, 0 when empty.
- * A thread that only hits never looks at the epoch. Where nobody in its process has flipped
- * it half a millisecond into a slice, the collector sets HI_STALE in its tags (compare-and-
- * swap, once per epoch the thread is stuck in): its next access misses and moves it on. */
+ * A thread that only hits never reads the epoch. If no thread of its process has flipped its
+ * base half a millisecond into a slice, the collector sets HI_STALE in its tags (compare-and-
+ * swap, once per epoch that the thread lags behind): its next access then misses, and the
+ * thread notices the new slice. */
 #define HI_STALE (1ull << 63)
 struct hi_entry {
   uint64_t tag;
   uint32_t reads, writes;
 };
 
-/* What an entry's accesses owe, filled at insertion and credited at eviction:
- * the first access one event to x and one to y, every further one to the thread that
- * was last seen joining: x until `s1` accesses, then z1, then (from s2) z2: who
- * drops out of the last two joins anew, see displace in cache_lean.c. z1/z2/s1/s2 are written by the joining thread. */
+/* The side record of an entry: the communication events that its accesses owe, filled at
+ * insertion and credited at eviction. The first access owes one event to thread x and one to
+ * thread y. Each further access owes one event to the thread that joined the line last: to x
+ * up to access s1, then to z1, and from access s2 on to z2. A third thread to join displaces
+ * the first, whose next access misses and joins again, see displace in core/cache_lean.c.
+ * The joining thread writes z1, z2, s1 and s2. */
 struct hi_side {
   uint32_t page, site;
   uint16_t x, y, z1, z2;
   uint32_t s1, s2;
 };
 
-/* A basic block that can be recorded. Its description, `length` bytes at `offset` of their
- * area, is what crates/profile/src/bursts/block.rs reads; the rest is what the encoder
- * needs of it. ready is set last. */
+/* A basic block that can be recorded. Its description, `length` bytes at `offset` of the area
+ * of descriptions, is read by crates/profile/src/bursts/block.rs; the other fields are for
+ * the encoder. ready is set last. */
 struct hi_record_block {
   uint64_t offset;
   int64_t stack, moves_stack;
@@ -305,8 +315,8 @@ struct hi_record_block {
   uint32_t ready, pad0;
 };
 
-/* Accesses of one thread, encoded as crates/profile/src/bursts/decode.rs says. state is
- * written last. */
+/* Accesses of one thread, in the encoding that crates/profile/src/bursts/decode.rs defines.
+ * state is written last. */
 enum { HI_PIECE_FREE = 0, HI_PIECE_FILLING = 1, HI_PIECE_WHOLE = 2 };
 enum { HI_PIECE_WAITED = 1, HI_PIECE_FRESH = 2, HI_PIECE_CUT = 4 };
 struct hi_piece {
@@ -314,7 +324,7 @@ struct hi_piece {
   uint32_t sequence, flags, accesses, instructions;
   uint64_t start_ns, end_ns;
   uint32_t length, pad0;
-  uint8_t code[HI_PIECE_BYTES - 56];
+  uint8_t code[HI_PIECE_BYTES - HI_PIECE_HEAD];
 };
 
 /* Arena of one thread: entries[0], entries[1], side[0], side[1], each 1 << cache_log2. */
@@ -322,7 +332,7 @@ struct hi_piece {
 #define HI_COMM_ROW(thread, parity) ((((uint64_t)(thread)) * 2 + (parity)) * HI_MAX_THREADS)
 /* comm: uint64_t[HI_MAX_THREADS][2][HI_MAX_THREADS], cumulative, in sixths of an event.
  * Row parity = epoch & 1, so a slice can be read whole while the next one fills. */
-/* directory: uint32_t[HI_MAX_THREADS][HI_MAX_PAGES / HI_BLOCK_PAGES]: block ordinal, 0 none */
+/* directory: uint32_t[HI_MAX_THREADS][HI_MAX_PAGES / HI_BLOCK_PAGES]: block ordinal, 0: none */
 /* owners: struct hi_owner[HI_MAX_BLOCKS]; dirty: uint8_t[HI_MAX_BLOCKS], set by the
  * owner after a change, cleared by the collector before it reads the block */
 /* shadow: uint64_t per line: epoch << 32 | second-last thread << 16 | last thread;
@@ -335,7 +345,7 @@ _Static_assert(HI_GROUP <= 1u << HI_CACHE_LOG2_MIN, "the smallest line cache is 
 _Static_assert(sizeof(struct hi_process) == 64, "process slot");
 _Static_assert(sizeof(struct hi_hook) == 32, "hook");
 _Static_assert(sizeof(struct hi_site) == 56, "site");
-_Static_assert(sizeof(struct hi_seen) == 16, "seen");
+_Static_assert(sizeof(struct hi_observation) == 16, "line observation");
 _Static_assert(sizeof(struct hi_sample) == 24, "sample");
 _Static_assert(sizeof(struct hi_event) == 64, "event");
 _Static_assert(sizeof(struct hi_page) == 32, "page");

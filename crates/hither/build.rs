@@ -1,5 +1,5 @@
 //! Builds the agent of the sampler `move`: `tracer/agent/*.c` -> `agent.bin`, bare code that
-//! hither carries with it and puts into other programs (`sampler/agent/inject.rs`).
+//! hither carries with it and puts into other programs (`src/auto/sampler/agent/inject.rs`).
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fs;

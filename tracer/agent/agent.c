@@ -1,26 +1,39 @@
-/* agent.c: a thread that hither puts into a running program. On order it takes pages of the
- * program's private memory away, and puts each back when somebody touches it: so a page
- * fault tells who that is.
+/* agent.c: a thread that hither puts into a running program. On order it moves pages of the
+ * program's private memory away, and moves each back when a thread of the program touches it:
+ * the page fault shows which thread that is.
  *
- * It shares memory with the program and nothing else: no descriptors, no working directory,
- * no signals. When hither ends, however it ends, its pipe hangs up: then all pages go back
- * and the thread leaves.
+ * The agent shares memory with the program and nothing else: no descriptors, no working
+ * directory, no signals. When hither ends, for whatever reason, its end of the pipe is closed:
+ * the agent then puts all pages back and exits.
  *
- * Where it lends it does nothing of that: it makes the userfaultfd, which can be made from
- * inside only, and leaves when hither has it. */
+ * With the purpose HI_AGENT_LENDS the agent only creates the userfaultfd, which must be done by
+ * a thread of the program, and exits when hither has a copy of it. */
 #include "agent.h"
 
-_Static_assert(HI_AGENT_FEATURES == (FEATURE_MOVE | UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP |
+_Static_assert(HI_AGENT_FEATURES == (UFFD_FEATURE_MOVE | UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP |
                                      UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP),
                "features");
 
-enum { POLLIN = 1, POLLHUP = 16 };
+/* struct hi_agent_begin.step */
+enum {
+  STEP_DESCRIPTORS = 1,
+  STEP_ORDERS,
+  STEP_REPORTS,
+  STEP_USERFAULTFD,
+  STEP_FEATURES,
+  STEP_STASH,
+  STEP_STASH_FORK,
+  STEP_STASH_REGISTER,
+};
+/* What wait() returns. */
+enum { PROGRAM_READY = 1, HITHER_READY = 2 };
 #define PATIENCE 2000000000ull /* for hither's first order */
-#define TICK 50000000ull       /* between two looks at what is away */
-#define SOON 200000ull         /* until the kernel lets us, perhaps */
+#define TICK 50000000ull       /* between two checks of pages and regions */
+#define SOON 200000ull         /* before the next try of what the kernel refused with EAGAIN */
 
-/* The creator calls clone here and never comes back from it; the thread that it makes has an
- * empty stack and goes on. Its memory begins at the next whole page behind the code. */
+/* hither makes a thread of the program call clone here, and takes that thread back when the call
+ * returns. The new thread, the agent, has an empty stack and continues. Its memory begins at the
+ * next page boundary after the code. */
 __asm__(".section .text.entry,\"ax\"\n"
         "syscall\n"
         "xor %ebp, %ebp\n"
@@ -31,16 +44,16 @@ __asm__(".section .text.entry,\"ax\"\n"
         ".text\n");
 
 static void end(struct agent *a) {
-  /* The stack goes too, hence nothing but registers. */
+  /* Unmaps the stack too, so only registers are used from here on. */
   register u64 memory __asm__("rdi") = a->memory;
   register u64 length __asm__("rsi") = a->length;
   __asm__ volatile("syscall\n"
-                   "mov $60, %%eax\n"
+                   "mov %[exit], %%eax\n"
                    "xor %%edi, %%edi\n"
                    "syscall\n"
                    "hlt"
                    :
-                   : "a"(__NR_munmap), "r"(memory), "r"(length)
+                   : "a"(__NR_munmap), "r"(memory), "r"(length), [exit] "i"(__NR_exit)
                    : "rcx", "r11", "memory");
   __builtin_unreachable();
 }
@@ -50,6 +63,7 @@ static void fail(struct agent *a, long error) {
   call3(__NR_exit, 0, 0, 0);
 }
 
+/* Ends the agent if the result is an error. */
 static long step(struct agent *a, u32 step, long result) {
   if (result < 0) {
     a->begin.step = step;
@@ -60,94 +74,97 @@ static long step(struct agent *a, u32 step, long result) {
 
 static int lends(const struct agent *a) { return a->begin.purpose == HI_AGENT_LENDS; }
 
-/* The device, by which a userfaultfd can be had by who may not ask the kernel for one: hither
- * sends it, opened. The socket that hither sends it by takes the userfaultfd's number. */
+/* Where the program's user may not call userfaultfd(2), hither opens /dev/userfaultfd and sends
+ * the descriptor through a socket. Until then the socket has the number HI_AGENT_FAULTS, which the
+ * userfaultfd gets later. */
 static int ask_for_device(struct agent *a) {
   int pair[2];
-  step(a, 4, call6(__NR_socketpair, 1 /* AF_UNIX */, 1 | 02000000 /* SOCK_STREAM, CLOEXEC */, 0, (u64)pair, 0, 0));
+  step(a, STEP_USERFAULTFD, call6(__NR_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, (u64)pair, 0, 0));
   __atomic_store_n(&a->begin.asks, HI_AGENT_ASKS_DEVICE, __ATOMIC_RELEASE);
-  const struct timespec64 patience = {1, 0};
-  step(a, 4, call6(__NR_setsockopt, (u64)pair[1], 1 /* SOL_SOCKET */, 20 /* SO_RCVTIMEO */, (u64)&patience, 16, 0));
+  const struct __kernel_timespec patience = {1, 0};
+  step(a, STEP_USERFAULTFD,
+       call6(__NR_setsockopt, (u64)pair[1], SOL_SOCKET, SO_RCVTIMEO, (u64)&patience, sizeof patience, 0));
   char byte;
-  struct part part = {&byte, 1};
-  struct control control = {.descriptor = -1};
-  struct parcel parcel = {.parts = &part, .part_count = 1, .control = &control, .control_length = sizeof control};
-  step(a, 4, call3(__NR_recvmsg, (u64)pair[1], (u64)&parcel, 0x40000000 /* MSG_CMSG_CLOEXEC */));
+  struct iovec data = {&byte, 1};
+  struct descriptor_message control = {.descriptor = -1};
+  struct user_msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  step(a, STEP_USERFAULTFD, call3(__NR_recvmsg, (u64)pair[1], (u64)&message, MSG_CMSG_CLOEXEC));
   call3(__NR_close, (u64)pair[0], 0, 0);
   call3(__NR_close, (u64)pair[1], 0, 0);
-  if (parcel.control_length < 20) step(a, 4, -EPERM);
+  if (message.msg_controllen < DESCRIPTOR_MESSAGE_LEN) step(a, STEP_USERFAULTFD, -EPERM);
   return control.descriptor;
 }
 
 static long userfaultfd(struct agent *a, u64 flags) {
-  /* Anybody may have one that only protects. */
-  const u64 mode = lends(a) ? USER_FAULTS_ONLY : 0;
+  /* A userfaultfd that handles only faults in user mode needs no privilege. */
+  const u64 mode = lends(a) ? UFFD_USER_MODE_ONLY : 0;
   long got = call3(__NR_userfaultfd, flags | mode, 0, 0);
   if (got != -EPERM || lends(a)) return got;
   int device = ask_for_device(a);
-  got = call3(__NR_ioctl, (u64)device, IOCTL_NEW, flags);
+  got = call3(__NR_ioctl, (u64)device, USERFAULTFD_IOC_NEW, flags);
   call3(__NR_close, (u64)device, 0, 0);
   return got;
 }
 
-/* From here on the thread has descriptors of its own; the program's were never copied. */
+/* Gives the agent a descriptor table of its own, without the program's descriptors. */
 static void own_descriptors(struct agent *a) {
-  step(a, 1, call3(__NR_close_range, 0, ~0u, 2 /* CLOSE_RANGE_UNSHARE */));
+  step(a, STEP_DESCRIPTORS, call3(__NR_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE));
   int pipe[2];
-  const u64 flags = 02000000 | 04000; /* O_CLOEXEC | O_NONBLOCK */
-  step(a, 2, call3(__NR_pipe2, (u64)pipe, flags, 0));
+  const u64 flags = O_CLOEXEC | O_NONBLOCK;
+  step(a, STEP_ORDERS, call3(__NR_pipe2, (u64)pipe, flags, 0));
   a->orders = pipe[0];
-  step(a, 3, call3(__NR_pipe2, (u64)pipe, flags, 0));
+  step(a, STEP_REPORTS, call3(__NR_pipe2, (u64)pipe, flags, 0));
   a->reports = pipe[1];
-  a->faults = (int)step(a, 4, userfaultfd(a, flags));
-  a->mappings = (int)call3(__NR_open, (u64) "/proc/self/maps", 02000000, 0);
+  a->faults = (int)step(a, STEP_USERFAULTFD, userfaultfd(a, flags));
+  a->mappings = (int)call3(__NR_open, (u64) "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
 }
 
 static void enable(struct agent *a, u64 features) {
   struct uffdio_api api = {.api = UFFD_API, .features = features};
   long got = call3(__NR_ioctl, (u64)a->faults, UFFDIO_API, (u64)&api);
   if (got != -EPERM || lends(a)) {
-    step(a, 5, got);
+    step(a, STEP_FEATURES, got);
     return;
   }
-  /* To be told of children takes rights. */
-  a->begin.step = 5;
+  /* UFFD_FEATURE_EVENT_FORK needs CAP_SYS_PTRACE: hither makes the call. */
+  a->begin.step = STEP_FEATURES;
   __atomic_store_n(&a->begin.asks, HI_AGENT_ASKS_FEATURES, __ATOMIC_RELEASE);
-  const u64 began = clock_ns(MONOTONIC);
+  const u64 began = clock_ns(CLOCK_MONOTONIC);
   while (__atomic_load_n(&a->begin.granted, __ATOMIC_ACQUIRE) != HI_AGENT_ASKS_FEATURES) {
-    if (clock_ns(MONOTONIC) - began > PATIENCE) step(a, 5, got);
-    struct timespec64 soon = {0, (int64_t)SOON};
-    call6(__NR_ppoll, 0, 0, (u64)&soon, 0, 8, 0);
+    if (clock_ns(CLOCK_MONOTONIC) - began > PATIENCE) step(a, STEP_FEATURES, got);
+    struct __kernel_timespec soon = {0, SOON};
+    call6(__NR_ppoll, 0, 0, (u64)&soon, 0, SIGSET_BYTES, 0);
   }
 }
 
 static void own_stash(struct agent *a) {
   const u64 length = (u64)HI_AGENT_OUT * PAGE;
-  a->stash =
-      (u64)step(a, 6, call6(__NR_mmap, 0, length, 3 /* read, write */, 0x4022 /* private, no reserve */, ~0ull, 0));
-  step(a, 7, call3(__NR_madvise, a->stash, length, 10 /* MADV_DONTFORK */));
-  /* Not where huge pages are unknown. */
-  call3(__NR_madvise, a->stash, length, 15 /* MADV_NOHUGEPAGE */);
-  step(a, 8, regions_register(a, a->stash, length));
+  const u64 flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  a->stash = (u64)step(a, STEP_STASH, call6(__NR_mmap, 0, length, PROT_READ | PROT_WRITE, flags, ~0ull, 0));
+  step(a, STEP_STASH_FORK, call3(__NR_madvise, a->stash, length, MADV_DONTFORK));
+  /* Fails on kernels without transparent huge pages. */
+  call3(__NR_madvise, a->stash, length, MADV_NOHUGEPAGE);
+  step(a, STEP_STASH_REGISTER, regions_register(a, a->stash, length));
 }
 
 static void begin(struct agent *a) {
   a->begin.tid = (u32)call3(__NR_gettid, 0, 0, 0);
   own_descriptors(a);
   if (lends(a)) {
-    enable(a, FEATURE_PROTECT_ASYNC | FEATURE_PROTECT_SHARED | UFFD_FEATURE_PAGEFAULT_FLAG_WP);
+    enable(a, UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP);
   } else {
     enable(a, HI_AGENT_FEATURES);
     own_stash(a);
   }
   char name[16] = {'h', 'i', 't', 'h', 'e', 'r', '-', 'a', 'g', 'e', 'n', 't', 0};
-  call3(__NR_prctl, 15 /* PR_SET_NAME */, (u64)name, 0);
-  a->now = clock_ns(MONOTONIC);
-  orders_tell(a, HI_REPORT_HELLO, 0, HI_AGENT_MAGIC, HI_AGENT_VERSION);
+  call3(__NR_prctl, PR_SET_NAME, (u64)name, 0);
+  a->now = clock_ns(CLOCK_MONOTONIC);
+  orders_report(a, HI_REPORT_HELLO, 0, HI_AGENT_MAGIC, HI_AGENT_VERSION);
   __atomic_store_n(&a->begin.ready, 1, __ATOMIC_RELEASE);
 }
 
-/* Until when there is nothing to do if nothing comes. */
+/* The longest time to wait for events and orders. */
 static u64 pause(const struct agent *a, int more) {
   if (more || a->obeyed != a->given) return 0;
   if (a->waiting || a->due) return SOON;
@@ -155,24 +172,22 @@ static u64 pause(const struct agent *a, int more) {
   return ~0ull;
 }
 
-/* Waits. Bit 0: the program did something; bit 1: hither did. */
+/* Waits for messages from the kernel (PROGRAM_READY) or orders (HITHER_READY). */
 static u32 wait(struct agent *a, u64 pause) {
-  struct {
-    int fd;
-    short events, got;
-  } at[2] = {{a->faults, POLLIN, 0}, {a->leaving ? -1 : a->orders, POLLIN, 0}};
-  struct timespec64 time = {(int64_t)(pause / 1000000000u), (int64_t)(pause % 1000000000u)};
-  call6(__NR_ppoll, (u64)at, 2, pause == ~0ull ? 0 : (u64)&time, 0, 8, 0);
-  return (at[0].got ? 1 : 0) | (at[1].got ? 2 : 0);
+  struct pollfd at[] = {{a->faults, POLLIN, 0}, {a->leaving ? -1 : a->orders, POLLIN, 0}};
+  struct __kernel_timespec time = {(int64_t)(pause / 1000000000u), (int64_t)(pause % 1000000000u)};
+  call6(__NR_ppoll, (u64)at, 2, pause == ~0ull ? 0 : (u64)&time, 0, SIGSET_BYTES, 0);
+  return (at[0].revents ? PROGRAM_READY : 0) | (at[1].revents ? HITHER_READY : 0);
 }
 
-static void look(struct agent *a) {
-  a->now = clock_ns(MONOTONIC);
-  if (a->now - a->looked < TICK) return;
-  a->looked = a->now;
-  pages_look(a);
-  regions_look(a);
-  if (a->now - a->told > 2 * TICK && a->regions) orders_tell(a, HI_REPORT_COUNTS, 0, 0, 0);
+/* The periodic checks. */
+static void check(struct agent *a) {
+  a->now = clock_ns(CLOCK_MONOTONIC);
+  if (a->now - a->last_check < TICK) return;
+  a->last_check = a->now;
+  pages_check(a);
+  regions_check(a);
+  if (a->now - a->last_report > 2 * TICK && a->regions) orders_report(a, HI_REPORT_COUNTS, 0, 0, 0);
 }
 
 static void leave(struct agent *a) {
@@ -192,17 +207,17 @@ __attribute__((used, noreturn)) void agent_main(struct agent *a) {
   const u64 began = a->now;
   for (int more = 0;;) {
     u32 ready = wait(a, pause(a, more));
-    more = more || ready & 1 ? events_take_in(a) : 0;
+    more = more || ready & PROGRAM_READY ? events_read(a) : 0;
     if (a->waiting || a->due) events_retry(a);
-    look(a);
-    if (!a->leaving && (ready & 2 || a->obeyed != a->given)) orders_obey(a);
+    check(a);
+    if (!a->leaving && (ready & HITHER_READY || a->obeyed != a->given)) orders_obey(a);
     if (!a->going && a->now - began > PATIENCE) a->leaving = 1;
     if (!a->leaving) continue;
     a->obeyed = a->given = 0;
     regions_close(a, 0, ~0ull, HI_CLOSED_ORDERED);
     pages_mark_due(a, 0, ~0ull);
     events_retry(a);
-    a->looked = 0;
+    a->last_check = 0;
     if (!a->away && !a->waiting && !a->regions && !more) break;
   }
   leave(a);

@@ -1,9 +1,9 @@
-/* events.c: what the program does to memory that is watched. The kernel lets whoever gives
- * memory up, moves it or forks wait until we have read of it, and lets us move no page
- * before that (EAGAIN). */
+/* events.c: messages of the userfaultfd: page faults, and changes of registered memory. A thread
+ * that unmaps, discards or moves memory, or forks, waits in the kernel until the agent has read the
+ * event, and until then the kernel lets the agent move no page (EAGAIN). */
 #include "agent.h"
 
-/* Memory given up: what was taken of it is not wanted back. */
+/* Discarded memory (madvise): its pages are not put back. */
 static void removed(struct agent *a, u64 start, u64 end) {
   for (struct slot *s = a->slots; a->away && s < a->slots + HI_AGENT_OUT; s++)
     if ((s->state == AWAY || s->state == DUE) && s->page >= start && s->page < end) pages_drop(a, s);
@@ -12,8 +12,8 @@ static void removed(struct agent *a, u64 start, u64 end) {
 static void unmapped(struct agent *a, u64 start, u64 end) {
   for (struct slot *s = a->slots; a->away && s < a->slots + HI_AGENT_OUT; s++) {
     if ((s->state != AWAY && s->state != DUE) || s->page < start || s->page >= end) continue;
-    /* What a mapping brought that was moved here may have come after the one that this
-     * tells of was unmapped: the kernel says whether it has a place. */
+    /* A page that mremap has moved here may belong to a mapping made after this unmap: putting it
+     * back shows whether it has a mapping. */
     if (!s->moved) pages_drop(a, s);
   }
   pages_mark_due(a, start, end);
@@ -21,7 +21,7 @@ static void unmapped(struct agent *a, u64 start, u64 end) {
 }
 
 static void remapped(struct agent *a, u64 from, u64 to, u64 length) {
-  /* Who is at the new place was unmapped before, though we may learn of it only later. */
+  /* The old mapping at the new address was unmapped before, though its event may come later. */
   removed(a, to, to + length);
   regions_cut(a, to, to + length);
   for (struct slot *s = a->slots; a->away && s < a->slots + HI_AGENT_OUT; s++) {
@@ -30,7 +30,7 @@ static void remapped(struct agent *a, u64 from, u64 to, u64 length) {
     s->moved = 1;
   }
   regions_cut(a, from, from + length);
-  /* Watched as before, by the kernel; hither has to look at it anew. */
+  /* The memory stays registered; the region is closed, and hither may open it again. */
   if (regions_add(a, to, to + length, 1)) pages_mark_due(a, to, to + length);
   pages_mark_due(a, to, to + length);
 }
@@ -39,8 +39,8 @@ static void event(struct agent *a, const struct uffd_msg *m) {
   switch (m->event) {
   case UFFD_EVENT_REMOVE:
     removed(a, m->arg.remove.start, m->arg.remove.end);
-    /* The memory goes only now, after we have read of it, and nobody tells us when: no
-     * page of it may be taken any more. */
+    /* The kernel discards the memory only after this event was read, without a message when it has
+     * done so: no page of the region may be taken any more. */
     regions_close(a, m->arg.remove.start, m->arg.remove.end, HI_CLOSED_REMOVED);
     break;
   case UFFD_EVENT_UNMAP: unmapped(a, m->arg.remove.start, m->arg.remove.end); break;
@@ -61,13 +61,13 @@ static void fault(struct agent *a, u64 page) {
   call3(__NR_ioctl, (u64)a->faults, UFFDIO_WAKE, (u64)&range);
 }
 
-/* Reads what there is. Returns whether there may be more. */
-int events_take_in(struct agent *a) {
+/* Reads and handles messages. Returns whether there may be more. */
+int events_read(struct agent *a) {
   long got = call3(__NR_read, (u64)a->faults, (u64)a->message, sizeof a->message);
   if (got <= 0) return 0;
   long count = got / (long)sizeof a->message[0];
-  /* The kernel tells of faults before events, though a fault may lie in memory that an
-   * event has put there. */
+  /* The kernel delivers faults before events, but a fault may be in memory that an event before it
+   * has moved there. */
   for (long i = 0; i < count; i++)
     if (a->message[i].event != UFFD_EVENT_PAGEFAULT) event(a, &a->message[i]);
   for (long i = 0; i < count; i++)

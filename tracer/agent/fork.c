@@ -1,8 +1,9 @@
-/* fork.c: a child gets what its parent's pages hold that are away. It waits for them as any
- * thread does, by a userfaultfd of its own, which we give up when all are there. */
+/* fork.c: gives a forked child copies of its parent's pages that are away. The child has a
+ * userfaultfd of its own, on which its threads wait for missing pages; the agent closes it when all
+ * are copied. */
 #include "agent.h"
 
-enum { DEPTH = 3 };
+enum { DEPTH = 3 }; /* of forks in children that do not have all their pages yet */
 
 static void forget(u64 *pages, u64 start, u64 end) {
   for (u32 i = 0; i < HI_AGENT_OUT; i++)
@@ -11,7 +12,7 @@ static void forget(u64 *pages, u64 start, u64 end) {
 
 static void complete(struct agent *a, int faults, const u64 *of_parent, u32 depth);
 
-/* What a child does before it has all. */
+/* An event of a child that does not have all its pages yet. */
 static void event(struct agent *a, u64 *pages, const struct uffd_msg *m, u32 depth) {
   u64 from = m->arg.remap.from, to = m->arg.remap.to, length = m->arg.remap.len;
   switch (m->event) {
@@ -27,7 +28,7 @@ static void event(struct agent *a, u64 *pages, const struct uffd_msg *m, u32 dep
   }
 }
 
-/* The kernel lets us copy nothing before we have read what the child does. */
+/* Reads the child's events: until then the kernel refuses to copy pages (EAGAIN). */
 static void take_in(struct agent *a, int faults, u64 *pages, u32 depth) {
   struct uffd_msg m;
   while (call3(__NR_read, (u64)faults, (u64)&m, sizeof m) == sizeof m) event(a, pages, &m, depth);

@@ -1,13 +1,23 @@
-/* kernel.h: system calls without a library, and the memory that the agent works in. Nothing
- * here or in its users may need relocation, a stack protector or thread-local storage: the
- * thread has its creator's. */
+/* kernel.h: system calls and kernel structures without a C library. Neither this file nor the
+ * files that include it may need relocation, a stack protector or thread-local storage: the
+ * thread-local storage is that of the agent's creator. */
 #ifndef HITHER_AGENT_KERNEL_H
 #define HITHER_AGENT_KERNEL_H
 #include <stdint.h>
 #include <stddef.h>
+#include <asm/poll.h>
+#include <asm/socket.h>
 #include <asm/unistd.h>
+#include <linux/close_range.h>
 #include <linux/errno.h>
+#include <linux/fcntl.h>
+#include <linux/fs.h>
 #include <linux/ioctl.h>
+#include <linux/mman.h>
+#include <linux/prctl.h>
+#include <linux/time.h>
+#include <linux/time_types.h>
+#include <linux/uio.h>
 #include <linux/userfaultfd.h>
 #include "orders.h"
 
@@ -15,7 +25,6 @@ typedef uint64_t u64;
 typedef uint32_t u32;
 
 enum { PAGE = 4096 };
-#define HUGE (2ull << 20)
 
 static inline long call6(long n, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
   long result;
@@ -30,58 +39,65 @@ static inline long call6(long n, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
 }
 static inline long call3(long n, u64 a, u64 b, u64 c) { return call6(n, a, b, c, 0, 0, 0); }
 
-struct timespec64 {
-  int64_t s, ns;
-};
-enum { MONOTONIC = 1, THREAD_TIME = 3 };
 static inline u64 clock_ns(int which) {
-  struct timespec64 t = {0, 0};
+  struct __kernel_timespec t = {0, 0};
   call3(__NR_clock_gettime, (u64)which, (u64)&t, 0);
-  return (u64)t.s * 1000000000u + (u64)t.ns;
+  return (u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec;
 }
 
-/* Linux 6.8; not in older headers. */
-struct move {
-  u64 to, from, length, mode;
-  int64_t moved;
+/* --- what older headers lack, under the kernel's names */
+
+#ifndef UFFDIO_MOVE /* Linux 6.8 */
+struct uffdio_move {
+  u64 dst, src, len, mode;
+  int64_t move;
 };
-#define IOCTL_MOVE _IOWR(UFFDIO, 0x05, struct move)
-#define FEATURE_MOVE (1u << 16)
-/* Linux 6.7: the kernel lifts write protection itself, and nobody waits. */
-#define FEATURE_PROTECT_ASYNC (1u << 15)
-/* Shared memory can be protected too. */
-#define FEATURE_PROTECT_SHARED (1u << 12)
-#define USER_FAULTS_ONLY 1u
-
-/* Linux 6.1; not in older headers. */
-#define IOCTL_NEW _IO(UFFDIO, 0x00)
-
-/* Linux 6.11; not in older headers: one mapping of /proc/self/maps. */
-struct mapping_query {
-  u64 size, flags, address;
-  u64 start, end;
+#define UFFDIO_MOVE _IOWR(UFFDIO, 0x05, struct uffdio_move)
+#define UFFD_FEATURE_MOVE (1u << 16)
+#endif
+#ifndef UFFD_FEATURE_WP_ASYNC /* Linux 6.7: the kernel itself lifts write protection at a write */
+#define UFFD_FEATURE_WP_ASYNC (1u << 15)
+#endif
+#ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM /* Linux 5.19 */
+#define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1u << 12)
+#endif
+#ifndef UFFD_USER_MODE_ONLY /* Linux 5.11 */
+#define UFFD_USER_MODE_ONLY 1
+#endif
+#ifndef USERFAULTFD_IOC_NEW /* Linux 6.1: of /dev/userfaultfd */
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
+#ifndef PROCMAP_QUERY /* Linux 6.11: asks /proc/self/maps for one mapping */
+struct procmap_query {
+  u64 size, query_flags, query_addr;
+  u64 vma_start, vma_end;
   u64 rest[8];
 };
-_Static_assert(sizeof(struct mapping_query) == 104, "layout");
-#define IOCTL_MAPPING _IOWR('f', 17, struct mapping_query)
+_Static_assert(sizeof(struct procmap_query) == 104, "layout");
+#define PROCMAP_QUERY _IOWR('f', 17, struct procmap_query)
+#endif
 
-/* What recvmsg takes, with room for one descriptor. */
-struct part {
-  void *at;
-  u64 length;
+/* --- what no header that can be included here has, under the kernel's names */
+
+enum { AF_UNIX = 1, SOCK_STREAM = 1, SOCK_CLOEXEC = O_CLOEXEC, MSG_CMSG_CLOEXEC = 0x40000000 };
+enum { SIGSET_BYTES = 8 }; /* sizeof(sigset_t) in the kernel */
+
+struct user_msghdr {
+  void *msg_name;
+  int msg_namelen;
+  struct iovec *msg_iov;
+  u64 msg_iovlen;
+  void *msg_control;
+  u64 msg_controllen;
+  unsigned int msg_flags;
 };
-struct control {
-  u64 length;
-  int level, type, descriptor, pad;
+
+/* A control message with one descriptor (SCM_RIGHTS). */
+struct descriptor_message {
+  u64 cmsg_len;
+  int cmsg_level, cmsg_type;
+  int descriptor, pad;
 };
-struct parcel {
-  void *name;
-  u32 name_length;
-  struct part *parts;
-  u64 part_count;
-  struct control *control;
-  u64 control_length;
-  int flags;
-};
+enum { DESCRIPTOR_MESSAGE_LEN = offsetof(struct descriptor_message, pad) };
 
 #endif

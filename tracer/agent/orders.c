@@ -1,18 +1,18 @@
-/* orders.c: what hither wants, and what it is told. */
+/* orders.c: orders from hither and reports to it. */
 #include "agent.h"
 
-/* Orders to take pages are forgotten after this: what they were given for may have changed. */
+/* Orders to take a page are refused after this, in ns: the mapping may have changed since. */
 #define LATE 20000000ull
 
-void orders_tell(struct agent *a, u32 kind, int error, u64 address, u64 length) {
+void orders_report(struct agent *a, u32 kind, int error, u64 address, u64 length) {
   if (!a->going && kind != HI_REPORT_HELLO) return;
   a->report.kind = kind;
   a->report.error = error;
   a->report.address = address;
   a->report.length = length;
-  a->report.time = clock_ns(THREAD_TIME);
-  a->told = a->now;
-  /* A pipe that is full loses it: hither does not read, and we do not wait. */
+  a->report.time = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  a->last_report = a->now;
+  /* If the pipe is full the report is lost: the agent does not wait for hither. */
   call3(__NR_write, (u64)a->reports, (u64)&a->report, sizeof a->report);
 }
 
@@ -23,13 +23,13 @@ static void obey(struct agent *a, const struct hi_order *order) {
       a->leaving = 1;
       return;
     }
-    /* From now on they end with hither. */
+    /* Closes the agent's copies of hither's ends, so that the pipes hang up when hither ends. */
     call3(__NR_close, HI_AGENT_ORDERS, 0, 0);
     call3(__NR_close, HI_AGENT_REPORTS, 0, 0);
     a->going = 1;
     break;
   case HI_ORDER_OPEN:
-    orders_tell(a, HI_REPORT_OPENED, regions_open(a, order->address, order->length), order->address, order->length);
+    orders_report(a, HI_REPORT_OPENED, regions_open(a, order->address, order->length), order->address, order->length);
     break;
   case HI_ORDER_CLOSE: regions_close(a, order->address, order->address + order->length, HI_CLOSED_ORDERED); break;
   case HI_ORDER_TAKE:
@@ -40,15 +40,15 @@ static void obey(struct agent *a, const struct hi_order *order) {
   }
 }
 
-/* Obeys some orders: who waits for a page is not to wait for many. */
+/* Executes up to BATCH orders, so that threads that wait for a page do not wait for long. */
 void orders_obey(struct agent *a) {
   if (a->obeyed == a->given) {
     a->obeyed = a->given = 0;
     long got = call3(__NR_read, (u64)a->orders, (u64)a->order, sizeof a->order);
     if (got > 0) a->given = (u32)((u64)got / sizeof a->order[0]);
     else if (got == 0) a->leaving = 1;
-    if (a->given) a->now = clock_ns(MONOTONIC);
+    if (a->given) a->now = clock_ns(CLOCK_MONOTONIC);
   }
   for (u32 i = 0; i < BATCH && a->obeyed < a->given && !a->leaving; i++) obey(a, &a->order[a->obeyed++]);
-  if (a->given && a->obeyed == a->given) orders_tell(a, HI_REPORT_COUNTS, 0, 0, 0);
+  if (a->given && a->obeyed == a->given) orders_report(a, HI_REPORT_COUNTS, 0, 0, 0);
 }

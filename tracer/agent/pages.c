@@ -1,17 +1,17 @@
-/* pages.c: taking pages away and putting them back. */
+/* pages.c: takes pages away and puts them back. */
 #include "agent.h"
 
-/* A page that nobody touches comes back after this. */
+/* A page that is not touched is put back after this, in ns. */
 #define TIME_AWAY 300000000ull
-/* What found no place for so long, and so often, has none any more. */
+/* A page that could not be put back for so long, and so often, has no mapping any more. */
 #define TIME_DUE 5000000000ull
 enum { TRIES_DUE = 100 };
 
 static u64 place(const struct agent *a, const struct slot *slot) { return a->stash + (u64)(slot - a->slots) * PAGE; }
 
 static long move(const struct agent *a, u64 to, u64 from) {
-  struct move m = {to, from, PAGE, 0, 0};
-  return call3(__NR_ioctl, (u64)a->faults, IOCTL_MOVE, (u64)&m);
+  struct uffdio_move m = {.dst = to, .src = from, .len = PAGE};
+  return call3(__NR_ioctl, (u64)a->faults, UFFDIO_MOVE, (u64)&m);
 }
 
 static void wake(const struct agent *a, u64 page) {
@@ -31,10 +31,10 @@ static struct slot *free_slot(struct agent *a) {
   for (u32 i = 0; i < HI_AGENT_OUT; i++) {
     struct slot *s = &a->slots[(a->next + i) % HI_AGENT_OUT];
     if (s->state == SPOILT) {
-      /* Memory that is watched must not be given up by the watcher: it would wait for
-       * itself. */
+      /* Unregister first: MADV_DONTNEED on registered memory would wait until the agent itself
+       * has read the event. */
       u64 at = place(a, s);
-      if (regions_unregister(a, at, PAGE) == 0 && call3(__NR_madvise, at, PAGE, 4 /* MADV_DONTNEED */) == 0 &&
+      if (regions_unregister(a, at, PAGE) == 0 && call3(__NR_madvise, at, PAGE, MADV_DONTNEED) == 0 &&
           regions_register(a, at, PAGE) == 0)
         s->state = FREE;
     }
@@ -119,15 +119,15 @@ void pages_take(struct agent *a, u64 page) {
   } else a->report.taken++;
 }
 
-/* The page is copied where it cannot be moved: the program changed its rights, or locked
- * it, or the kernel holds on to ours. */
+/* For a page that cannot be moved back: the program has changed its protection or locked it, or
+ * the kernel holds a reference to the agent's page. */
 static long copy(const struct agent *a, u64 to, u64 from) {
   struct uffdio_copy c = {.dst = to, .src = from, .len = PAGE};
   return call3(__NR_ioctl, (u64)a->faults, UFFDIO_COPY, (u64)&c);
 }
 
-/* Whether nothing at the page's place can be what it was taken from: it is occupied, or has
- * not been there for long. The kernel is asked again while it does not know. */
+/* Whether the mapping that the page was taken from is gone: the address is occupied, or has been
+ * unmapped for long. Other errors leave that open: the call is repeated. */
 static int has_no_place(struct agent *a, struct slot *slot, long got) {
   if (got == -EEXIST) return 1;
   if (got != -ENOENT && got != -EINVAL) {
@@ -168,7 +168,7 @@ int pages_answer(struct agent *a, u64 page) {
   struct uffdio_zeropage z = {.range = {page, PAGE}};
   long got = call3(__NR_ioctl, (u64)a->faults, UFFDIO_ZEROPAGE, (u64)&z);
   if (got == -EAGAIN) return EAGAIN;
-  /* It is there, or its mapping is not: the thread has another look. */
+  /* The page is there, or its mapping is gone: the thread repeats the access. */
   if (got) wake(a, page);
   if (got == 0) {
     a->report.natural++;
@@ -177,8 +177,8 @@ int pages_answer(struct agent *a, u64 page) {
   return 0;
 }
 
-/* Now and then: what has been away for long. */
-void pages_look(struct agent *a) {
+/* Every TICK: puts back pages that have been away for long. */
+void pages_check(struct agent *a) {
   for (struct slot *s = a->slots; a->away && s < a->slots + HI_AGENT_OUT; s++) {
     if (s->state == DUE) pages_put_back(a, s);
     if (s->state != AWAY || (!a->leaving && a->now - s->since < TIME_AWAY)) continue;

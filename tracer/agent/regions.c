@@ -1,9 +1,9 @@
-/* regions.c: ranges of the program that pages may be taken of: whole mappings, watched by
+/* regions.c: ranges of the program that pages may be taken from: whole mappings, registered with
  * the userfaultfd. */
 #include "agent.h"
 
-/* First touches in a region that we answer in a window, before we leave the region alone:
- * each costs the program a visit to us. */
+/* First touches in a region per TICK, above which the region is closed: the agent has to answer
+ * each of them, which slows the program down. */
 enum { FILLING = 64 };
 
 long regions_register(struct agent *a, u64 start, u64 length) {
@@ -16,7 +16,7 @@ long regions_unregister(struct agent *a, u64 start, u64 length) {
   return call3(__NR_ioctl, (u64)a->faults, UFFDIO_UNREGISTER, (u64)&range);
 }
 
-/* Where the next memory of ours begins. */
+/* Start of the next region, or of the stash, above `end`. */
 static u64 limit(const struct agent *a, u64 end) {
   u64 next = a->stash >= end ? a->stash : ~0ull << 12;
   for (u32 i = 0; i < a->regions; i++)
@@ -24,13 +24,13 @@ static u64 limit(const struct agent *a, u64 end) {
   return next;
 }
 
-/* The mapping at an address. Not all kernels say. */
-static int ask(const struct agent *a, u64 address, struct mapping_query *q) {
-  *q = (struct mapping_query){.size = sizeof *q, .address = address};
-  return call3(__NR_ioctl, (u64)a->mappings, IOCTL_MAPPING, (u64)q) == 0;
+/* The mapping at an address; false if there is none or the kernel has no PROCMAP_QUERY. */
+static int find_mapping(const struct agent *a, u64 address, struct procmap_query *q) {
+  *q = (struct procmap_query){.size = sizeof *q, .query_addr = address};
+  return call3(__NR_ioctl, (u64)a->mappings, PROCMAP_QUERY, (u64)q) == 0;
 }
 
-/* Lets go of what follows, up to the next hole, of which it is not known where it is. */
+/* Unregisters the memory from `at` up to the next unmapped page, whose address is not known. */
 static void sweep(struct agent *a, u64 at, u64 last) {
   for (u64 step = PAGE; at < last;) {
     if (step > last - at) step = last - at;
@@ -45,21 +45,22 @@ static void sweep(struct agent *a, u64 at, u64 last) {
   }
 }
 
-/* Mappings grow at their ends, and the kernel watches what they grow by. If only a region of
- * such a one were let go of, it would be two, and calls on the whole of it would fail
- * (mremap): so it goes whole, and at once, as far as that can be known. */
+/* Mappings grow at their ends, and the kernel registers the new part too. If only the region of a
+ * grown mapping were unregistered, the mapping would be split in two, and calls on the whole of it
+ * would fail (mremap): so it is unregistered as a whole, as far as its end is known. */
 static void release(struct agent *a, u64 start, u64 end) {
   const u64 last = limit(a, end);
-  struct mapping_query q;
-  if (!ask(a, end - PAGE, &q)) {
+  struct procmap_query q;
+  if (!find_mapping(a, end - PAGE, &q)) {
     regions_unregister(a, start, end - start);
     sweep(a, end, last);
     return;
   }
-  u64 to = q.end < end ? end : q.end < last ? q.end : last;
+  u64 to = q.vma_end < end ? end : q.vma_end < last ? q.vma_end : last;
   regions_unregister(a, start, to - start);
-  /* It may have grown just now. */
-  if (to < last && ask(a, to, &q) && q.start == to) regions_unregister(a, to, (q.end < last ? q.end : last) - to);
+  /* It may have grown since. */
+  if (to < last && find_mapping(a, to, &q) && q.vma_start == to)
+    regions_unregister(a, to, (q.vma_end < last ? q.vma_end : last) - to);
 }
 
 struct region *regions_find(struct agent *a, u64 page) {
@@ -68,12 +69,12 @@ struct region *regions_find(struct agent *a, u64 page) {
   return 0;
 }
 
-/* A page was touched for the first time, of a region or of what one has grown by. */
+/* Counts a first touch of a page of a region, or of memory by which its mapping has grown. */
 void regions_touch(struct agent *a, u64 page) {
-  struct region *of = 0;
+  struct region *nearest = 0;
   for (struct region *r = a->region; r < a->region + a->regions; r++)
-    if (r->start <= page && (!of || r->start > of->start)) of = r;
-  if (of) of->natural++;
+    if (r->start <= page && (!nearest || r->start > nearest->start)) nearest = r;
+  if (nearest) nearest->natural++;
 }
 
 static void forget(struct agent *a, struct region *region) { *region = a->region[--a->regions]; }
@@ -89,20 +90,20 @@ int regions_add(struct agent *a, u64 start, u64 end, int closing) {
   return 0;
 }
 
-/* Whether the range is known to be no mapping: it has grown since hither looked. */
+/* Whether the range is not exactly one mapping, which has grown since hither read it. */
 static int is_other(const struct agent *a, u64 start, u64 length) {
-  struct mapping_query q;
-  return ask(a, start, &q) && (q.start != start || q.end != start + length);
+  struct procmap_query q;
+  return find_mapping(a, start, &q) && (q.vma_start != start || q.vma_end != start + length);
 }
 
 int regions_open(struct agent *a, u64 start, u64 length) {
-  /* Twice the same would be two to close. */
+  /* Regions must not overlap: each is closed separately. */
   for (u32 i = 0; i < a->regions; i++)
     if (start < a->region[i].end && a->region[i].start < start + length) return EEXIST;
-  /* What we need to answer the fault must not be what is away. */
+  /* The agent's own memory must not be away, since it has to answer the fault. */
   if (start < a->memory + a->length && a->memory < start + length) return EINVAL;
   if (start < a->stash + HI_AGENT_OUT * (u64)PAGE && a->stash < start + length) return EINVAL;
-  /* One is kept for what events cut in two. */
+  /* One entry is kept free for a region that an event splits in two. */
   if (a->leaving || a->regions + 1 >= HI_AGENT_REGIONS) return ENOSPC;
   if (is_other(a, start, length)) return EAGAIN;
   long got = regions_register(a, start, length);
@@ -120,7 +121,7 @@ void regions_close(struct agent *a, u64 start, u64 end, int why) {
   }
 }
 
-/* The range is no longer of the mappings that it was of. */
+/* Removes a range that was unmapped or moved from the regions. */
 void regions_cut(struct agent *a, u64 start, u64 end) {
   for (u32 i = 0; i < a->regions;) {
     struct region *r = &a->region[i];
@@ -129,11 +130,11 @@ void regions_cut(struct agent *a, u64 start, u64 end) {
       continue;
     }
     struct region old = *r;
-    orders_tell(a, HI_REPORT_CLOSED, HI_CLOSED_GONE, start > old.start ? start : old.start,
-                (end < old.end ? end : old.end) - (start > old.start ? start : old.start));
+    orders_report(a, HI_REPORT_CLOSED, HI_CLOSED_GONE, start > old.start ? start : old.start,
+                  (end < old.end ? end : old.end) - (start > old.start ? start : old.start));
     if (old.start < start) {
       r->end = start;
-      /* Without room for the rest it stays watched, which costs and harms not. */
+      /* Without room for the rest, it stays registered, which costs time but does no harm. */
       if (end < old.end && regions_add(a, end, old.end, (int)old.closing) == 0) a->region[a->regions - 1].why = old.why;
       i++;
     } else if (end < old.end) {
@@ -151,15 +152,15 @@ static int holds_pages(struct agent *a, const struct region *r) {
   return 0;
 }
 
-/* Whether the kernel is telling of no change just now: until it has, a range may hold what
- * we know by another address. */
+/* Whether no event is pending in the kernel: until the agent has read it, a page may be at another
+ * address than its slot says. */
 static int is_settled(const struct agent *a) {
-  struct move nothing = {a->stash, a->stash, PAGE, 0, 0};
-  return call3(__NR_ioctl, (u64)a->faults, IOCTL_MOVE, (u64)&nothing) != -EAGAIN;
+  struct uffdio_move nothing = {.dst = a->stash, .src = a->stash, .len = PAGE};
+  return call3(__NR_ioctl, (u64)a->faults, UFFDIO_MOVE, (u64)&nothing) != -EAGAIN;
 }
 
-/* Now and then: lets go of those that close and hold nothing of ours any more. */
-void regions_look(struct agent *a) {
+/* Every TICK: unregisters the closing regions of which no page is away any more. */
+void regions_check(struct agent *a) {
   for (u32 i = 0; i < a->regions;) {
     struct region *r = &a->region[i];
     if (r->natural > FILLING) regions_close(a, r->start, r->end, HI_CLOSED_FILLING);
@@ -171,6 +172,6 @@ void regions_look(struct agent *a) {
     struct region old = *r;
     forget(a, r);
     release(a, old.start, old.end);
-    orders_tell(a, HI_REPORT_CLOSED, old.why, old.start, old.end - old.start);
+    orders_report(a, HI_REPORT_CLOSED, old.why, old.start, old.end - old.start);
   }
 }

@@ -1,27 +1,28 @@
-/* cache_lean.c: a thread's line cache: what happens when inline code finds the line missing.
+/* cache_lean.c: a thread's line cache: misses, evictions and sharers.
  *
- * A hit is counted inline, in the entry. A miss evicts the entry's old line (its counts go
- * to the page, its events to the threads it shared the line with) and registers the thread
- * as a sharer of the new line in the shadow:
+ * Inline code counts a hit in the entry. A miss evicts the entry's old line (its counts are
+ * added to the page, its communication events to the threads that shared the line) and
+ * registers the thread as a sharer of the new line in the shadow:
  *
  *   shadow word = slice << 32 | second-last thread << 16 | last thread
  *
  * An access owes one event to each other thread among the last two that touched the line
- * in this slice (OPT 6.1, Locality and Balance 3.1, K = 2). The first access owes those
- * found here; after it only one other thread is left in the set, so every hit owes one.
- * A thread that joins leaves its name in the entries of the sharers it finds. */
+ * in this slice (OPT 6.1, Locality and Balance 3.1, K = 2). The first access owes one to each
+ * thread in the shadow word; after it the set holds only one other thread, so every hit owes
+ * one event. A thread that joins a line writes its index into the side records of the sharers
+ * that it finds. */
 #include "credit.h"
-#include "record.h"
-#include "reveal.h"
-#include "sample.h"
+#include "burst_record.h"
+#include "line_observation.h"
+#include "eviction_sample.h"
 
-#define STREAM_LINES 8 /* lines entered ahead of a thread that walks upwards */
+#define STREAM_LINES 8 /* lines entered ahead of a thread with ascending accesses */
 
 static struct hi_sample sample_of(const struct hi_entry *e, const struct hi_side *s) {
   return (struct hi_sample){e->tag & ~HI_STALE, s->site, e->reads, e->writes, 1};
 }
 
-/* An entry made ahead of a stream that was never reached: take the sharer back out. */
+/* An entry that stream() made ahead and that was never accessed: the thread is no sharer. */
 static void evict_unused(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   if (!s->page) return;
   uint64_t *word = hi_shadow_word(s->page, e->tag & ~HI_STALE);
@@ -50,10 +51,10 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
     evict_unused(t, e, s);
     return;
   }
-  if (HI_UNLIKELY(!s->page)) return; /* counted while tracing was switched off */
+  if (HI_UNLIKELY(!s->page)) return; /* entered while tracing was switched off */
   hi_add_counts(t, s->page, e->reads, e->writes);
   hi_credit(t, s, n);
-  if (s->x | s->z1) hi_see_shared(t, s->page, e->tag & ~HI_STALE, s->x ? n : n - (s->s1 < n ? s->s1 : n));
+  if (s->x | s->z1) hi_observe_shared(t, s->page, e->tag & ~HI_STALE, s->x ? n : n - (s->s1 < n ? s->s1 : n));
   if (HI_UNLIKELY(n >= HI_SAMPLE_LARGE)) hi_take_sample(t, sample_of(e, s));
   else if (HI_UNLIKELY(--t->sample_left == 0)) hi_sample_due(t, sample_of(e, s));
 }
@@ -75,8 +76,8 @@ void hi_flush(struct hi_local *t) {
     for (; used[word]; used[word] &= used[word] - 1) flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(used[word]));
 }
 
-/* Counts what the thread did on a page that is going away, so that what is mapped there
- * next starts anew. */
+/* Evicts the lines of a page that is being unmapped, so that the next mapping there starts
+ * with no counts. */
 void hi_forget_page(struct hi_local *t, uint64_t page) {
   uint64_t step = 1ull << hi_run.line_log2;
   for (uint64_t line = page << HI_PAGE_SHIFT; line < (page + 1) << HI_PAGE_SHIFT; line += step) {
@@ -91,22 +92,22 @@ static inline void mark_used(struct hi_local *t, uint64_t at) {
   t->shared->used[at / HI_GROUP / 64] |= 1ull << (at / HI_GROUP % 64);
 }
 
-/* Takes over the line cache that base_slot names, for the current slice. */
+/* Moves the thread to the current slice and to the line cache that base_slot points to. */
 void hi_switch(struct hi_local *t) {
   uint32_t which = (struct hi_entry *)*t->base_slot == t->entries[1];
   if (t->current != t->entries[which]) hi_flush(t);
   struct hi_thread *shared = t->shared;
-  __atomic_store_n(&shared->epoch, 0, __ATOMIC_RELEASE); /* joiners keep out meanwhile */
+  __atomic_store_n(&shared->epoch, 0, __ATOMIC_RELEASE); /* keeps joining threads out meanwhile */
   t->current = t->entries[which];
   t->current_side = t->side[which];
   t->epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
   t->comm = &hi_run.comm[HI_COMM_ROW(t->index, t->epoch & 1)];
-  hi_reveal_slice(t);
+  hi_observe_slice(t);
   shared->cache = which;
   hi_publish_instructions(t);
   __atomic_store_n(&shared->epoch, t->epoch, __ATOMIC_RELEASE);
   __atomic_store_n(&shared->flipped, 0, __ATOMIC_RELEASE);
-  if (t->recorder) hi_record_notice(t);
+  if (t->recorder) hi_record_update(t);
 }
 
 /* Address of the line in the address space of thread `other`, 0 if not known. */
@@ -119,7 +120,8 @@ static uint64_t line_in(const struct hi_thread *other, uint32_t page, uint64_t l
   return ((base + (shared - 1) % HI_CHUNK_PAGES) << HI_PAGE_SHIFT) | (line & (HI_PAGE_BYTES - 1));
 }
 
-/* The entry in which `other` counts the line in this slice, and what goes with it. */
+/* The entry in which `other` counts the line in this slice, with its side record; NULL if it
+ * has none. */
 static struct hi_entry *entry_of(const struct hi_local *t, uint32_t other, uint32_t page, uint64_t line,
                                  struct hi_side **side) {
   if (other == 0 || other >= HI_MAX_THREADS) return NULL;
@@ -135,7 +137,8 @@ static struct hi_entry *entry_of(const struct hi_local *t, uint32_t other, uint3
   return e;
 }
 
-/* Tells a sharer, in its own entry, that this thread joined and when. */
+/* Notes in the side record of a sharer that this thread joined the line, and after how many of
+ * the sharer's accesses. */
 static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
   struct hi_side *s;
   struct hi_entry *e = entry_of(t, other, page, line, &s);
@@ -150,28 +153,30 @@ static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t lin
   }
 }
 
-/* `other` is no longer among the last two: its next access has to join anew. */
-static void displace(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  struct hi_side *s;
-  struct hi_entry *e = entry_of(t, other, page, line, &s);
-  if (!e) return;
-  uint64_t tag = e->tag;
-  if (!(tag & HI_STALE))
-    __atomic_compare_exchange_n(&e->tag, &tag, tag | HI_STALE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-
-/* A line that `other` entered ahead of its walk and has not reached is not shared with it.
- * Its entry is made stale, so that it misses, and joins, should it come by after all. */
-static bool withdraw(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  struct hi_side *s;
-  struct hi_entry *e = entry_of(t, other, page, line, &s);
-  if (!e || e->reads + e->writes) return false;
+/* Makes the owner's next access to the line miss; false if the entry was stale or has changed. */
+static bool make_stale(struct hi_entry *e) {
   uint64_t tag = e->tag;
   return !(tag & HI_STALE) &&
          __atomic_compare_exchange_n(&e->tag, &tag, tag | HI_STALE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Registers the thread as last sharer of the line; fills who its accesses owe. */
+/* `other` is no longer among the last two sharers: its next access has to miss and join again. */
+static void displace(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+  struct hi_side *s;
+  struct hi_entry *e = entry_of(t, other, page, line, &s);
+  if (e) make_stale(e);
+}
+
+/* If stream() entered the line ahead for `other`, which has not accessed it yet, the line is
+ * not shared with `other`: makes the entry stale, so that an access misses and joins. */
+static bool withdraw(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+  struct hi_side *s;
+  struct hi_entry *e = entry_of(t, other, page, line, &s);
+  return e && !(e->reads + e->writes) && make_stale(e);
+}
+
+/* Registers the thread as the last sharer of the line and fills the side record with the
+ * threads that its accesses owe events to. */
 static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, uint64_t line) {
   uint64_t v = __atomic_load_n(word, __ATOMIC_RELAXED);
   uint32_t me = t->index;
@@ -199,9 +204,9 @@ static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, 
   }
 }
 
-/* A thread that walks upwards misses on every line it enters. Lines nobody touched in
- * this slice are entered ahead, which makes those misses one in STREAM_LINES. Lines that
- * others touched are left to a miss of their own, so sharing stays exact. */
+/* A thread with ascending accesses misses on every line. The next lines are entered ahead if no
+ * thread has touched them in this slice, so that one line in STREAM_LINES misses. A line that
+ * another thread touched is left to a miss of its own, so that sharing stays exact. */
 static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t site) {
   uint64_t step = 1ull << hi_run.line_log2;
   uint64_t left = (HI_PAGE_BYTES - 1 - (line & (HI_PAGE_BYTES - 1))) >> hi_run.line_log2;
@@ -228,18 +233,20 @@ static inline bool walks_up(const struct hi_local *t, uint64_t line) {
   return t->current[hi_index(one)].tag == one && t->current[hi_index(two)].tag == two;
 }
 
-/* The access that just joined others on a line, or found them there still, is revealed,
- * and with it some of those that follow, of the thread and of the one it met. */
-static void reveal(struct hi_local *t, struct hi_entry *e, const struct hi_side *s, uint64_t line, bool again,
-                   struct hi_seen seen) {
-  if (!hi_reveal(t, seen)) return;
+/* Observes an access that found another sharer of its line. Most often the next accesses to the
+ * line are observed too, of this thread and, if it has just joined, of that sharer: their
+ * entries are made stale. */
+static void observe(struct hi_local *t, struct hi_entry *e, const struct hi_side *s, uint64_t line, bool again,
+                    struct hi_observation observation) {
+  if (!hi_observe(t, observation)) return;
   uint64_t tag = line;
   __atomic_compare_exchange_n(&e->tag, &tag, line | HI_STALE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   if (!again) displace(t, s->x, s->page, line);
 }
 
-/* An access whose line was not in the current line cache; `what` it touched, but for the place. */
-static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, struct hi_seen what) {
+/* An access whose line was not in the current line cache. `what` describes it, without page and
+ * offset. */
+static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, struct hi_observation what) {
   address &= HI_ADDRESS_MASK;
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
   if (HI_UNLIKELY(epoch != t->epoch && t->index)) hi_tick(t, epoch);
@@ -247,7 +254,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   uint64_t line = hi_line_of(address);
   uint64_t at = hi_index(line);
   struct hi_entry *e = &t->current[at];
-  if (HI_UNLIKELY(e->tag == line)) { /* the cache was switched under the inline code */
+  if (HI_UNLIKELY(e->tag == line)) { /* the base was flipped after the inline code had read it */
     e->reads += HI_READS(counts);
     e->writes += HI_WRITES(counts);
     return;
@@ -255,7 +262,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   struct hi_side *s = &t->current_side[at];
   t->shared->misses++;
   uint32_t page = HI_LIKELY(hi_counting(t)) ? hi_page_of(t, address) : HI_PAGE_NONE;
-  /* The word is often in another processor's cache: it travels while the old line is evicted. */
+  /* The word is often in another processor's cache: it is fetched while the old line is evicted. */
   uint64_t *word = hi_shadow_word(page, address);
   __builtin_prefetch(word, 1);
   bool again = e->tag == (line | HI_STALE);
@@ -267,28 +274,29 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   e->tag = line;
   if (HI_UNLIKELY(!page)) return;
   share(t, s, word, line);
-  if (HI_UNLIKELY(s->x) && t->reveals_left) {
+  if (HI_UNLIKELY(s->x) && t->observations_left) {
     what.page = page;
     what.at = (uint16_t)(address & (HI_PAGE_BYTES - 1));
-    reveal(t, e, s, line, again, what);
+    observe(t, e, s, line, again, what);
   }
   if (walks_up(t, line)) stream(t, line, s->page, what.site);
 }
 
-/* Called with the address whose line was not in the current line cache. */
+/* Called by stub.c with an address whose line was not in the current line cache. */
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
-  uint16_t kind = site & HI_SITE_UPPER ? HI_SEEN_UPPER : HI_SEEN_LOW;
-  miss(t, address, counts, (struct hi_seen){.site = site & ~HI_SITE_UPPER, .kind = kind});
+  uint16_t kind = site & HI_SITE_UPPER ? HI_OBSERVED_UPPER : HI_OBSERVED_LOW;
+  miss(t, address, counts, (struct hi_observation){.site = site & ~HI_SITE_UPPER, .kind = kind});
 }
 
-/* One access to every line of [address, address + bytes): what a string instruction does. */
+/* One access to every line of [address, address + bytes), as by a string instruction. */
 void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site) {
   if (bytes == 0) return;
   uint64_t step = 1ull << hi_run.line_log2;
   uint64_t end = address + bytes;
   for (uint64_t line = hi_line_of(address); line < end; line += step) {
     uint64_t from = line < address ? address : line, to = line + step < end ? line + step : end;
-    struct hi_seen what = {.site = site, .kind = write ? HI_SEEN_WRITE : HI_SEEN_READ, .n = (uint32_t)(to - from)};
+    struct hi_observation what = {
+        .site = site, .kind = write ? HI_OBSERVED_WRITE : HI_OBSERVED_READ, .n = (uint32_t)(to - from)};
     miss(t, from, write ? 1ull << 32 : 1, what);
   }
 }

@@ -1,8 +1,10 @@
-/* credit.h: who an evicted line's accesses communicated with, see struct hi_side. */
+/* credit.h: credits communication events to the threads with which the accesses of an evicted
+ * entry shared the line, see struct hi_side. */
 #ifndef HITHER_CREDIT_H
 #define HITHER_CREDIT_H
 #include "state.h"
 
+/* Adds sixths of an event to the cell of thread `other`; marks the cell's group as changed. */
 static inline void hi_owe(struct hi_local *t, uint32_t other, uint64_t sixths) {
   if (other == 0 || other >= HI_MAX_THREADS || sixths == 0) return;
   t->comm[other] += sixths;
@@ -11,7 +13,7 @@ static inline void hi_owe(struct hi_local *t, uint32_t other, uint64_t sixths) {
   if (!(*dirty & bit)) __atomic_or_fetch(dirty, bit, __ATOMIC_RELAXED);
 }
 
-/* The accesses after somebody else joined the line, see struct hi_side. */
+/* The accesses from the second on, where other threads joined the line in between. */
 static inline void hi_credit_joined(struct hi_local *t, const struct hi_side *s, uint64_t n) {
   uint32_t x = s->x, z1 = s->z1, z2 = s->z2;
   uint64_t p1 = s->s1 < 1 ? 1 : s->s1 > n ? n : s->s1;
@@ -23,7 +25,7 @@ static inline void hi_credit_joined(struct hi_local *t, const struct hi_side *s,
   hi_owe(t, z2, third);
 }
 
-/* Credits all n accesses that an entry counted. */
+/* Credits the n accesses that an entry counted. */
 static inline void hi_credit(struct hi_local *t, const struct hi_side *s, uint64_t n) {
   if (HI_LIKELY(!(s->x | s->y | s->z1))) return;
   hi_owe(t, s->x, HI_COMM_UNIT);

@@ -1,10 +1,15 @@
 /* pages_lean.c: gives every touched page a dense id, over all processes.
  *
- * Private pages get an id from the 64 that the touching thread reserved last: pages
- * touched together stay together in the shadow and in the count blocks, whoever
- * counts them later. Shared pages get the id that belongs to (object, page in it), so
+ * A private page gets an id from the HI_BLOCK_PAGES that the touching thread reserved last:
+ * pages that are touched together have neighbouring ids, in the shadow and in the page-count
+ * blocks of all threads. A shared page has the id that belongs to (object, page in it), so that
  * every process that maps the object counts the same page. */
 #include "state.h"
+
+#define SPIN_TRIES 100000
+#define ALIAS_TRIES 64 /* slots that are searched for an alias */
+
+enum { CHUNK_FREE, CHUNK_WRITING, CHUNK_VALID }; /* hi_chunk.state */
 
 static uint32_t reserve(uint32_t pages) {
   uint32_t id = __atomic_fetch_add(&hi_run.header->next_page, pages, __ATOMIC_RELAXED);
@@ -13,7 +18,7 @@ static uint32_t reserve(uint32_t pages) {
   return HI_PAGE_NONE;
 }
 
-/* Fills the page's record if nobody has yet: the first to do so touched it first. */
+/* Fills the record of a page; the calling thread counts as the first to touch it. */
 static void describe(struct hi_local *t, uint32_t id, uint64_t page, uint64_t shared) {
   struct hi_page *p = &hi_run.pages[id];
   p->va = page;
@@ -25,42 +30,43 @@ static void describe(struct hi_local *t, uint32_t id, uint64_t page, uint64_t sh
 }
 
 static uint64_t mix(uint64_t x) {
-  x *= 0x9e3779b97f4a7c15ull;
+  x *= HI_HASH_MULTIPLIER;
   return x ^ (x >> 29);
 }
 
-/* Ordinal of the chunk of a shared object, made on demand; HI_CHUNKS when there is no room. */
+/* Ordinal of the chunk of a shared object, created on demand; HI_CHUNKS when the table is full. */
 static uint32_t chunk_of(uint64_t dev, uint64_t ino, uint64_t chunk) {
   uint64_t hash = mix(dev * 31 + ino * 1000003 + chunk * 7);
   for (uint32_t i = 0; i < HI_CHUNKS; i++) {
     uint32_t at = (uint32_t)((hash + i) & (HI_CHUNKS - 1));
     struct hi_chunk *c = &hi_run.chunks[at];
     uint32_t state = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
-    if (state == 0) {
-      uint32_t free_state = 0;
-      if (__atomic_compare_exchange_n(&c->state, &free_state, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (state == CHUNK_FREE) {
+      uint32_t expected = CHUNK_FREE;
+      if (__atomic_compare_exchange_n(&c->state, &expected, CHUNK_WRITING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         c->dev = dev;
         c->ino = ino;
         c->chunk = chunk;
         c->base_page = reserve(HI_CHUNK_PAGES);
-        __atomic_store_n(&c->state, 2, __ATOMIC_RELEASE);
+        __atomic_store_n(&c->state, CHUNK_VALID, __ATOMIC_RELEASE);
         return at;
       }
-      state = free_state;
+      state = expected;
     }
-    /* A writer needs nanoseconds; one that was killed there must not stop us. */
-    for (int spin = 0; state == 1 && spin < 100000; spin++) {
+    /* Writing takes nanoseconds; the limit is for a writer that was killed in between. */
+    for (int spin = 0; state == CHUNK_WRITING && spin < SPIN_TRIES; spin++) {
       __builtin_ia32_pause();
       state = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
     }
-    if (state == 2 && c->dev == dev && c->ino == ino && c->chunk == chunk) return at;
+    if (state == CHUNK_VALID && c->dev == dev && c->ino == ino && c->chunk == chunk) return at;
   }
   return HI_CHUNKS;
 }
 
+/* NULL if there is no such alias and `make` is false, or no free slot. */
 static struct hi_alias *alias_slot(uint64_t key, bool make) {
   uint64_t hash = mix(key);
-  for (uint32_t i = 0; i < 64; i++) {
+  for (uint32_t i = 0; i < ALIAS_TRIES; i++) {
     struct hi_alias *a = &hi_run.aliases[(hash + i) & (HI_ALIASES - 1)];
     uint64_t found = __atomic_load_n(&a->key, __ATOMIC_ACQUIRE);
     if (found == key) return a;
@@ -73,7 +79,7 @@ static struct hi_alias *alias_slot(uint64_t key, bool make) {
   return NULL;
 }
 
-/* Page number at which `process` maps page 0 of the chunk, 0 if it is not known to. */
+/* Page number at which `process` maps page 0 of the chunk, 0 if it has not touched the chunk. */
 uint64_t hi_alias_of(uint32_t process, uint32_t chunk) {
   struct hi_alias *a = alias_slot(1 + ((uint64_t)process << 32 | chunk), false);
   return a ? __atomic_load_n(&a->va, __ATOMIC_RELAXED) : 0;
@@ -96,7 +102,8 @@ static uint32_t shared_page(struct hi_local *t, uint64_t page, const struct hi_s
   return id;
 }
 
-/* Id of a page this process has not touched yet; HI_PAGE_NONE when ids have run out. */
+/* Id of a page that this process touches for the first time; HI_PAGE_NONE when ids have run
+ * out. */
 uint32_t hi_new_page(struct hi_local *t, uint64_t page) {
   struct hi_shared_map map;
   if (hi_shared_find(page, &map)) return shared_page(t, page, &map);
@@ -116,7 +123,8 @@ uint32_t hi_new_page(struct hi_local *t, uint64_t page) {
   return id;
 }
 
-/* The thread's counts of the page, in a block made on demand; NULL when blocks have run out. */
+/* Gives the thread a count block for the page and its neighbours; returns the counts of the
+ * page, NULL when blocks have run out. */
 struct hi_count *hi_new_block(struct hi_local *t, uint32_t page) {
   uint32_t block = __atomic_fetch_add(&hi_run.header->next_block, 1, __ATOMIC_RELAXED);
   if (block >= HI_MAX_BLOCKS) {

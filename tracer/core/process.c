@@ -1,4 +1,4 @@
-/* process.c: one process image of the run. */
+/* process.c: the process image in the segment. */
 #include "state.h"
 #include <time.h>
 
@@ -8,7 +8,7 @@ uint64_t hi_now(void) {
   return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-/* Enters this process in the run. False when the run has too many already. */
+/* Enters this process in the segment. False when the run has HI_MAX_PROCESSES already. */
 bool hi_process_start(int pid, int parent_pid, uint32_t parent, bool forked, const char *executable, uint64_t stack_top,
                       uint64_t stack_limit) {
   struct hi_header *h = hi_run.header;

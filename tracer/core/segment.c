@@ -19,7 +19,7 @@ static void locate(struct hi_header *h) {
   hi_run.sites = at(h->off_sites);
   hi_run.events = at(h->off_events);
   hi_run.samples = at(h->off_samples);
-  hi_run.seen = at(h->off_seen);
+  hi_run.observations = at(h->off_observations);
   hi_run.directory = at(h->off_directory);
   hi_run.comm = at(h->off_comm);
   hi_run.pages = at(h->off_pages);
@@ -37,16 +37,16 @@ static void locate(struct hi_header *h) {
   hi_run.index_mask = (1u << h->cache_log2) - 1;
 }
 
-/* Whether this tracer can work with what the collector configured. */
+/* Whether the segment has this tracer's version and a supported size of line cache. */
 static bool fits(const struct hi_header *h) {
   return h->magic == HI_MAGIC && h->version == HI_VERSION && h->header_size == sizeof *h &&
          h->cache_log2 >= HI_CACHE_LOG2_MIN && h->cache_log2 <= HI_CACHE_LOG2_MAX;
 }
 
-/* Maps the segment named by `path` and this process' page map. False: the run is over
- * or memory cannot be had; the program then runs untraced. */
+/* Maps the segment at `path` and this process' page map. False if the run is over or memory
+ * is short: the program then runs untraced. */
 bool hi_attach(const char *path) {
-  /* Not open(): a host may bring its own, and DynamoRIO's creates and truncates. */
+  /* Not open(): in a DynamoRIO client that is DynamoRIO's own, which creates and truncates. */
   int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
   if (fd < 0) return false;
   struct hi_header *h = mmap(NULL, sizeof *h, PROT_READ, MAP_SHARED, fd, 0);
@@ -64,12 +64,12 @@ bool hi_attach(const char *path) {
     munmap(map, size);
     return false;
   }
-  /* Sparse by nature: a huge page per touched megabyte would cost more than the target. */
+  /* The page map is sparse: huge pages would take more memory than the target itself. */
   madvise(pages, HI_MAP_PAGES * sizeof(uint32_t), MADV_NOHUGEPAGE);
   hi_run.pagemap = pages;
   locate(map);
   return true;
 }
 
-/* A forked child has private copies of its parent's pages: they are pages of their own. */
+/* In the child of a fork: its copies of the parent's pages are pages with ids of their own. */
 void hi_process_wipe_map(void) { madvise(hi_run.pagemap, HI_MAP_PAGES * sizeof(uint32_t), MADV_DONTNEED); }

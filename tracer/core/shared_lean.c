@@ -1,8 +1,8 @@
-/* shared_lean.c: the mappings other processes may share, and what happens to the page
- * map when memory goes away.
+/* shared_lean.c: the list of mappings that other processes may share, and the update of the
+ * page map when memory is unmapped.
  *
- * The list is short (a few dozen) and changes rarely, so readers scan it under a
- * sequence count and writers, who come from system calls, take a spin lock. */
+ * The list is short (a few dozen) and changes rarely: readers scan it under a sequence count,
+ * and writers, which are in system calls, take a spin lock. */
 #include "state.h"
 
 #define MAX_SHARED 1024
@@ -10,13 +10,13 @@ static struct hi_shared_map maps[MAX_SHARED];
 static uint32_t nmaps, sequence, writer;
 
 static void begin_write(void) {
-  while (__atomic_exchange_n(&writer, 1, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
+  hi_spin_lock(&writer);
   __atomic_add_fetch(&sequence, 1, __ATOMIC_SEQ_CST);
 }
 
 static void end_write(void) {
   __atomic_add_fetch(&sequence, 1, __ATOMIC_SEQ_CST);
-  __atomic_store_n(&writer, 0, __ATOMIC_RELEASE);
+  hi_spin_unlock(&writer);
 }
 
 static void push(struct hi_shared_map map) {
@@ -71,9 +71,9 @@ bool hi_shared_find(uint64_t page, struct hi_shared_map *out) {
   }
 }
 
-/* Forgets the page ids of memory that is going away, so that whatever is mapped there
- * next gets its own. Lines in other threads' caches keep counting for the old page until
- * the slice ends. */
+/* Clears the page ids of memory that is being unmapped, so that the next mapping there gets new
+ * ones. Lines in the caches of other threads are counted for the old page until the slice
+ * ends. */
 void hi_unmap_pages(struct hi_local *t, uint64_t address, uint64_t length) {
   uint64_t page = (address & HI_ADDRESS_MASK) >> HI_PAGE_SHIFT;
   uint64_t pages = (length + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT;

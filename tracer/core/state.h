@@ -1,10 +1,10 @@
-/* state.h: what one traced process knows. Nothing here depends on how accesses are
- * caught (DynamoRIO today); dynamorio/ calls into core/, never the other way round.
+/* state.h: the state of one traced process and its threads. Nothing in core/ depends on how
+ * accesses are intercepted (by DynamoRIO today): dynamorio/ calls core/, never the other way
+ * round.
  *
- * Lean code (files named *_lean.c) is reached from code that saved only the general
- * registers: it is compiled without vector registers, allocates nothing, takes no lock
- * that a descheduled thread could hold for long, and makes no system call except where
- * a page is seen for the first time. */
+ * Lean code (files named *_lean.c) is called with only the general registers saved: it is
+ * compiled without vector registers, allocates nothing, takes no lock that a descheduled
+ * thread could hold for long, and makes no system call except to read clocks for recording. */
 #ifndef HITHER_STATE_H
 #define HITHER_STATE_H
 #include "wire.h"
@@ -14,12 +14,14 @@
 #define HI_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HI_ADDRESS_MASK ((1ull << 47) - 1)
-#define HI_FOLD 10                      /* see hi_index */
-#define HI_COUNT_RECORDING (1ull << 63) /* in the first counter of instructions, see hi_record_turn */
+#define HI_FOLD 10                               /* see hi_index */
+#define HI_COUNT_RECORDING (1ull << 63)          /* flag in the first instruction counter, see hi_record_enable */
+#define HI_HASH_MULTIPLIER 0x9e3779b97f4a7c15ull /* 2^64 / golden ratio: Fibonacci hashing */
+#define HI_NO_BIT (~0u)
 #define HI_PAGE_SHIFT 12
 #define HI_PAGE_BYTES 4096ull
 
-/* The segment, seen from this process, and this process' part in it. */
+/* The segment as mapped in this process, and the process' own part of it. */
 struct hi_run {
   struct hi_header *header;
   struct hi_thread *threads;
@@ -28,7 +30,7 @@ struct hi_run {
   struct hi_site *sites;
   struct hi_event *events;
   struct hi_sample *samples;
-  struct hi_seen *seen;
+  struct hi_observation *observations;
   uint32_t *directory;
   uint64_t *comm;
   struct hi_page *pages;
@@ -49,27 +51,28 @@ struct hi_run {
 };
 extern struct hi_run hi_run;
 
-/* What a thread knows of itself. */
+/* The state of one thread. */
 struct hi_local {
-  struct hi_entry *current; /* the line cache that counts now... */
+  struct hi_entry *current; /* the line cache in use... */
   struct hi_side *current_side;
-  uint64_t volatile *base_slot; /* ...and where inline code finds it; another thread may flip it */
-  uint64_t *comm;               /* row of the current slice's parity */
+  uint64_t volatile *base_slot; /* ...and where inline code reads its address; other threads may flip it */
+  uint64_t *comm;               /* its comm row for the parity of the current slice */
   uint32_t *directory;
   struct hi_thread *shared;
   uint32_t index, epoch;
-  uint32_t child_index; /* reserved for the child of the fork in progress */
-  uint32_t only_depth;  /* functions of --only-functions it is inside of */
-  uint32_t sample_left;
+  uint32_t child_index; /* thread index reserved for the child of the fork in progress */
+  uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
+  uint32_t sample_left; /* small evictions until the next eviction sample */
   uint32_t random;
-  int64_t shared_left;          /* accesses to shared lines until one is kept, see reveal.h */
-  uint32_t reveals_left;        /* in this slice */
-  uint32_t next_page, page_end; /* page ids reserved and not used yet */
+  int64_t shared_left;          /* accesses to shared lines until some are reported, see line_observation.h */
+  uint32_t observations_left;   /* budget of line observations for this slice */
+  uint32_t next_page, page_end; /* page ids that are reserved and not used yet */
   struct hi_entry *entries[2];
   struct hi_side *side[2];
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
-  uint64_t volatile
-      *instructions; /* three counters in thread-local storage: blocks that exist once; traced; not traced */
+  /* Three counters in thread-local storage: instructions of blocks that exist once, of traced
+   * copies, and of untraced copies. */
+  uint64_t volatile *instructions;
 };
 
 /* Reads in the low half, writes in the high half. */
@@ -79,9 +82,9 @@ typedef uint64_t hi_counts;
 
 static inline uint64_t hi_line_of(uint64_t address) { return address & ~((1ull << hi_run.line_log2) - 1); }
 
-/* Where a line lives in a line cache. Neighbouring lines are neighbours there too, but
- * arrays a power of two apart are not stacked on one another: the bits just above the
- * index are folded into it. probe.c computes the same inline. */
+/* Index of a line in a line cache. Neighbouring lines have neighbouring entries. The bits just
+ * above the index are folded into it, so that arrays a power of two apart do not conflict.
+ * dynamorio/probe.c computes the same inline. */
 static inline uint64_t hi_index(uint64_t line) {
   return ((line ^ line >> HI_FOLD) >> hi_run.line_log2) & hi_run.index_mask;
 }
@@ -92,7 +95,7 @@ static inline uint64_t *hi_shadow_word(uint32_t page, uint64_t address) {
   return &hi_run.shadow[((uint64_t)page << lines_log2) + line];
 }
 
-/* May this thread's accesses count now? Those of a mute thread, whose index is 0, never do. */
+/* Whether this thread's accesses count now. Those of an untraced thread (index 0) never do. */
 static inline bool hi_counting(const struct hi_local *t) {
   return t->index && (hi_run.header->active || t->only_depth) && !hi_run.header->closed;
 }
@@ -101,6 +104,35 @@ static inline void hi_publish_instructions(struct hi_local *t) {
   t->shared->instructions = (t->instructions[0] & ~HI_COUNT_RECORDING) + t->instructions[1] + t->instructions[2];
   t->shared->traced_instructions = t->instructions[1];
   t->shared->untraced_instructions = t->instructions[2];
+}
+
+static inline uint32_t hi_random(struct hi_local *t) {
+  t->random = t->random * 1664525u + 1013904223u; /* Numerical Recipes' linear congruential generator */
+  return t->random >> 16;
+}
+
+static inline void hi_spin_lock(uint32_t *lock) {
+  while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
+}
+
+static inline void hi_spin_unlock(uint32_t *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+
+/* Sets the first clear bit of a bitmap of the segment; returns its number, or HI_NO_BIT. */
+static inline uint32_t hi_take_bit(uint64_t *bitmap, uint32_t words) {
+  for (uint32_t word = 0; word < words; word++) {
+    uint64_t bits = __atomic_load_n(&bitmap[word], __ATOMIC_RELAXED);
+    while (~bits) {
+      uint32_t bit = (uint32_t)__builtin_ctzll(~bits);
+      if (__atomic_compare_exchange_n(&bitmap[word], &bits, bits | 1ull << bit, false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_RELAXED))
+        return word * 64 + bit;
+    }
+  }
+  return HI_NO_BIT;
+}
+
+static inline void hi_give_bit(uint64_t *bitmap, uint32_t bit) {
+  __atomic_and_fetch(&bitmap[bit / 64], ~(1ull << (bit % 64)), __ATOMIC_RELEASE);
 }
 
 /* segment.c */
@@ -115,6 +147,7 @@ uint64_t hi_now(void);
 
 /* threads.c */
 uint32_t hi_thread_reserve(void);
+void hi_place_caches(struct hi_local *t, void *memory);
 bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creator, uint64_t stack_pointer,
                      uint64_t volatile *base_slot, uint64_t volatile *instructions);
 void hi_thread_end(struct hi_local *t);
@@ -148,7 +181,7 @@ static inline uint32_t hi_page_of(struct hi_local *t, uint64_t address) {
   return HI_LIKELY(id) ? id : hi_new_page(t, address >> HI_PAGE_SHIFT);
 }
 
-/* shared_lean.c: the mappings of this process that other processes may share */
+/* shared_lean.c: mappings of this process that other processes may share */
 struct hi_shared_map {
   uint64_t page, pages, dev, ino, first;
 };

@@ -1,15 +1,20 @@
-/* alloc.c: reports heap blocks: who allocated them, from where, how large.
+/* alloc.c: reports heap blocks: address, size and callers.
  *
- * Only the outermost allocation function counts (operator new calls malloc). Blocks below
- * header.alloc_min are not reported, nor is their free: a table of reported addresses
- * keeps programs that live on small blocks fast. */
+ * Only the outermost allocation function counts (operator new calls malloc). Blocks smaller than
+ * header.alloc_min are not reported, and neither is their free: a table of reported addresses
+ * keeps the cost low for programs that allocate many small blocks. */
 #include "host.h"
 
-#define TRACKED (1u << 20)
+#define TRACKED_LOG2 20
+#define TRACKED (1u << TRACKED_LOG2)
+#define REMOVED 1 /* a removed entry of `tracked` */
 #define FRAMES 4
 #define STACK_WORDS 96
 
-static uint64_t tracked[TRACKED]; /* open addressing; 1 marks a removed entry */
+/* Call instructions, by their first byte, and by the reg field of the second for CALL_INDIRECT. */
+enum { CALL_NEAR = 0xe8, CALL_NEAR_BYTES = 5, CALL_INDIRECT = 0xff, CALL_INDIRECT_REG = 2, LONGEST_CALL = 7 };
+
+static uint64_t tracked[TRACKED]; /* open addressing */
 static uint32_t ntracked, tracked_lock;
 static int depth_slot;
 
@@ -21,58 +26,50 @@ struct request {
   uint64_t frames[FRAMES];
 };
 
-static uint32_t slot_of(uint64_t address) {
-  return (uint32_t)((address * 0x9e3779b97f4a7c15ull) >> 44) & (TRACKED - 1);
-}
-
-static void lock_tracked(void) {
-  while (__atomic_exchange_n(&tracked_lock, 1, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
-}
-
-static void unlock_tracked(void) { __atomic_store_n(&tracked_lock, 0, __ATOMIC_RELEASE); }
+static uint32_t slot_of(uint64_t address) { return (uint32_t)(address * HI_HASH_MULTIPLIER >> (64 - TRACKED_LOG2)); }
 
 static bool track(uint64_t address) {
-  lock_tracked();
+  hi_spin_lock(&tracked_lock);
   uint32_t i = slot_of(address);
-  while (tracked[i] > 1) i = (i + 1) & (TRACKED - 1);
-  /* What was removed is used again even in a full table: it fills with removed entries. */
-  bool room = tracked[i] == 1 || ntracked < TRACKED / 2;
+  while (tracked[i] > REMOVED) i = (i + 1) & (TRACKED - 1);
+  /* A removed entry is reused even if the table is full, since it is counted in ntracked. */
+  bool room = tracked[i] == REMOVED || ntracked < TRACKED / 2;
   if (room) {
     if (tracked[i] == 0) ntracked++;
     tracked[i] = address;
   }
-  unlock_tracked();
+  hi_spin_unlock(&tracked_lock);
   return room;
 }
 
 static bool untrack(uint64_t address) {
   bool found = false;
   uint32_t i = slot_of(address);
-  /* An unlocked look first: most frees are of blocks never reported. */
+  /* Checked first without the lock: most freed blocks were never reported. */
   if (__atomic_load_n(&tracked[i], __ATOMIC_RELAXED) == 0) return false;
-  lock_tracked();
+  hi_spin_lock(&tracked_lock);
   for (; tracked[i] && !found; i = (i + 1) & (TRACKED - 1))
     if (tracked[i] == address) {
-      tracked[i] = 1;
+      tracked[i] = REMOVED;
       found = true;
     }
-  unlock_tracked();
+  hi_spin_unlock(&tracked_lock);
   return found;
 }
 
-/* Was there a call just before `pc`? */
+/* Whether there is a call instruction just before `pc`. */
 static bool follows_call(uint64_t pc) {
-  byte code[7];
+  byte code[LONGEST_CALL];
   size_t got;
   if (!modules_executable(pc - sizeof code) || !modules_executable(pc)) return false;
   if (!dr_safe_read((void *)(pc - sizeof code), sizeof code, code, &got)) return false;
-  if (code[2] == 0xe8) return true;
-  for (int at = 0; at <= 5; at++)
-    if (code[at] == 0xff && ((code[at + 1] >> 3) & 7) == 2) return true;
+  if (code[LONGEST_CALL - CALL_NEAR_BYTES] == CALL_NEAR) return true;
+  for (int at = 0; at + 2 <= LONGEST_CALL; at++)
+    if (code[at] == CALL_INDIRECT && ((code[at + 1] >> 3) & 7) == CALL_INDIRECT_REG) return true;
   return false;
 }
 
-/* The callers, innermost first: what on the stack looks like a return address. */
+/* The callers, innermost first: words on the stack that look like return addresses. */
 static void find_frames(void *wrap, uint64_t frames[FRAMES]) {
   memset(frames, 0, FRAMES * sizeof frames[0]);
   frames[0] = (uint64_t)drwrap_get_retaddr(wrap);
@@ -117,8 +114,8 @@ static void fill_request(void *wrap, struct request *r, uint32_t which) {
   }
 }
 
-/* `*data` arrives as the kind of function and leaves as the request, or NULL for one
- * that needs no look at its result. */
+/* `*data` is the kind of function on entry; it becomes the request, or NULL if the result is not
+ * needed. */
 static void before(void *wrap, void **data) {
   void *dc = drwrap_get_drcontext(wrap);
   uint32_t which = (uint32_t)(ptr_uint_t)*data;
@@ -184,13 +181,13 @@ void alloc_wrap_hook(app_pc function, uint32_t which) {
   else drwrap_wrap_ex(function, before, after, (void *)(ptr_uint_t)which, DRWRAP_UNWIND_ON_EXCEPTION);
 }
 
-/* After a fork: a thread that held the lock is not there to release it. */
-void alloc_forget_lock(void) { unlock_tracked(); }
+/* In the child of a fork: the thread that may have held the lock does not exist here. */
+void alloc_forget_lock(void) { hi_spin_unlock(&tracked_lock); }
 
 void alloc_init(void) { depth_slot = drmgr_register_tls_field(); }
 
 void alloc_wrap(const module_data_t *m) {
-  /* ld.so has allocators of its own, used before libc's are there and never freed. */
+  /* ld.so has allocators of its own for use before those of libc; their blocks are never freed. */
   const char *name = dr_module_preferred_name(m);
   if (name && strncmp(name, "ld-linux", 8) == 0) return;
   for (size_t i = 0; i < sizeof allocators / sizeof allocators[0]; i++) {

@@ -1,15 +1,16 @@
-/* block.c: finds the memory accesses of a basic block and groups those that provably
- * fall into a window of one line's length, so that one probe counts them all.
+/* block.c: finds the memory accesses of a basic block and groups those that start within 64
+ * bytes of each other, so that one probe counts them all.
  *
- * Within a block, registers are followed symbolically: a register is (generation, delta),
- * and adding a constant changes only the delta. Accesses with the same registers in the
- * same generations differ by a constant; sorted by it they are cut into windows of at
- * most 64 bytes. A window may still straddle two lines at run time: probe.c then splits
- * the counts exactly. */
+ * Within a block, registers are tracked symbolically: the value of a register is (generation,
+ * delta), and adding a constant changes only the delta. The addresses of accesses with the same
+ * registers in the same generations differ by constants; sorted by these, the accesses are cut
+ * into windows of at most WINDOW_BYTES. A window may still straddle two lines at run time:
+ * probe.c then splits the counts exactly. */
 #include "host.h"
 
-#define REGISTERS 16
 #define WINDOW_BYTES 64
+#define MASK_BYTES (8 * sizeof((struct hi_site *)0)->reads)
+#define FIRST_GENERATION 100 /* of values computed in the block; below: those at its entry */
 
 struct symbolic {
   uint32_t generation[REGISTERS + 1];
@@ -17,7 +18,7 @@ struct symbolic {
   uint32_t next;
 };
 
-/* Instructions of the rep-prefixed string kind that touch a known range. */
+/* String instructions with a rep prefix whose range is known before they execute. */
 bool block_is_string(instr_t *in) {
   switch (instr_get_opcode(in)) {
   case OP_rep_movs:
@@ -27,7 +28,7 @@ bool block_is_string(instr_t *in) {
   }
 }
 
-/* Operands larger than any line window: state saves and the like. */
+/* Instructions that save or restore register state: their operands are larger than a window. */
 bool block_is_wide(instr_t *in) {
   switch (instr_get_opcode(in)) {
   case OP_fxsave32:
@@ -51,6 +52,8 @@ static int slot_of(reg_id_t reg) {
   return reg >= DR_REG_START_64 && reg < DR_REG_START_64 + REGISTERS ? (int)(reg - DR_REG_START_64) : -1;
 }
 
+static uint32_t generation_of(uint32_t base, uint32_t index) { return base * 100003u + index; }
+
 static void classify(struct host_access *a, const struct symbolic *s) {
   opnd_t o = a->operand;
   a->key = KEY_ALONE;
@@ -70,29 +73,21 @@ static void classify(struct host_access *a, const struct symbolic *s) {
   if (base < 0 || index < 0) return;
   a->key = KEY_RELATIVE;
   a->disp = opnd_get_disp(o) + s->delta[base] + (a->index == DR_REG_NULL ? 0 : s->delta[index] * a->scale);
-  a->generation = s->generation[base] * 100003u + s->generation[index];
+  a->generation = generation_of(s->generation[base], s->generation[index]);
 }
 
 static void add_access(void *dc, struct host_block *b, instr_t *in, opnd_t o, bool write, const struct symbolic *s) {
   if (!opnd_is_memory_reference(o)) return;
-  if (opnd_is_base_disp(o) && reg_is_simd(opnd_get_index(o))) return; /* expanded before, or AVX-512 mask forms */
-  if (b->n == b->capacity) {
-    int capacity = b->capacity ? 2 * b->capacity : 32;
-    struct host_access *more = dr_thread_alloc(dc, (size_t)capacity * sizeof *more);
-    if (b->n) {
-      memcpy(more, b->accesses, (size_t)b->n * sizeof *more);
-      dr_thread_free(dc, b->accesses, (size_t)b->capacity * sizeof *more);
-    }
-    b->accesses = more;
-    b->capacity = capacity;
-  }
+  if (opnd_is_base_disp(o) && reg_is_simd(opnd_get_index(o)))
+    return; /* gathers are expanded before; left are forms of AVX-512 */
+  b->accesses = host_grow(dc, b->accesses, b->n, &b->capacity, sizeof *b->accesses);
   struct host_access *a = &b->accesses[b->n++];
   uint32_t bytes = drutil_opnd_mem_size_in_bytes(o, in);
   *a = (struct host_access){.instr = in, .operand = o, .write = write, .bytes = bytes ? bytes : 1, .window = -1};
   classify(a, s);
 }
 
-/* Does `in` only add a constant to `reg`? */
+/* Whether all that `in` does to `reg` is to add a constant. */
 static bool adds_constant(instr_t *in, reg_id_t reg, int64_t *by) {
   int op = instr_get_opcode(in);
   bool first_dst =
@@ -140,7 +135,7 @@ static void follow(struct symbolic *s, instr_t *in) {
 }
 
 static void collect(void *dc, struct host_block *b, instrlist_t *bb) {
-  struct symbolic s = {.next = 100};
+  struct symbolic s = {.next = FIRST_GENERATION};
   for (uint32_t i = 0; i <= REGISTERS; i++) s.generation[i] = i;
   for (instr_t *in = instrlist_first_app(bb); in; in = instr_get_next_app(in)) {
     b->instructions++;
@@ -157,19 +152,27 @@ static void collect(void *dc, struct host_block *b, instrlist_t *bb) {
   b->moves_stack = s.generation[rsp] == (uint32_t)rsp ? s.delta[rsp] : 0;
 }
 
-/* drbbdup analyses copies of a block with a last instruction that it throws away: `last` is
- * the one that stands for it when the block is instrumented. */
-void block_meet_last(struct host_block *b, instr_t *last) {
+/* drbbdup removes the last instruction of a copy between analysis and instrumentation: `last` is
+ * its replacement. */
+void block_set_last(struct host_block *b, instr_t *last) {
   for (int i = 0; i < b->n; i++)
     if (b->accesses[i].instr == b->last) b->accesses[i].instr = last;
   b->last = last;
 }
 
-/* Is its address the stack pointer at the block's entry and a constant? */
+/* Whether the block has a loop inside (an expanded string instruction). Its accesses are then not
+ * merged into windows. */
+bool block_has_loop(instrlist_t *bb) {
+  for (instr_t *in = instrlist_first(bb); in; in = instr_get_next(in))
+    if (instr_is_cti(in) && instr_num_srcs(in) && opnd_is_instr(instr_get_src(in, 0))) return true;
+  return false;
+}
+
+/* Whether its address is the stack pointer at the block's entry plus a constant. */
 bool block_on_stack(const struct host_access *a) {
   int rsp = DR_REG_RSP - DR_REG_START_64;
   return a->key == KEY_RELATIVE && a->base == DR_REG_RSP && a->index == DR_REG_NULL &&
-         a->generation == (uint32_t)rsp * 100003u + REGISTERS;
+         a->generation == generation_of((uint32_t)rsp, REGISTERS);
 }
 
 bool block_same_key(const struct host_access *a, const struct host_access *b) {
@@ -183,7 +186,8 @@ static bool fits(const struct host_window *w, const struct host_access *a) {
   return true;
 }
 
-/* Cuts the accesses order[0..n), all of one key and sorted by displacement, into windows. */
+/* Cuts the accesses order[0..n), which have the same key and are sorted by displacement, into
+ * windows. */
 static void cut_windows(struct host_block *b, const int *order, int n) {
   for (int i = 0; i < n;) {
     struct host_window *w = &b->windows[b->nwindows];
@@ -245,7 +249,7 @@ struct host_block *block_analyse(void *dc, instrlist_t *bb, bool merge) {
   return b;
 }
 
-/* The bytes that the accesses of a window touch, from its lowest address on. */
+/* Fills the site's masks: the bytes that the accesses of a window cover. */
 void block_masks(const struct host_block *b, int window, struct hi_site *site) {
   const struct host_window *w = &b->windows[window];
   site->span = (uint32_t)(w->high - w->low);
@@ -254,7 +258,7 @@ void block_masks(const struct host_block *b, int window, struct hi_site *site) {
     if (a->window != window) continue;
     uint64_t *mask = a->write ? site->writes : site->reads;
     uint64_t first = (uint64_t)(a->disp - w->low);
-    for (uint64_t at = first; at < first + a->bytes && at < 128; at++) mask[at / 64] |= 1ull << (at % 64);
+    for (uint64_t at = first; at < first + a->bytes && at < MASK_BYTES; at++) mask[at / 64] |= 1ull << (at % 64);
   }
 }
 

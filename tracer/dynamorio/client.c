@@ -1,7 +1,8 @@
-/* client.c: the DynamoRIO client: joins the run, instruments, and keeps out of the way.
+/* client.c: the DynamoRIO client: maps the segment, registers processes and threads, and starts
+ * the instrumentation.
  *
- * One argument: the path of the run's segment. If it cannot be opened the run is over (or
- * was never there) and the program runs on untraced. No client threads: they hang exits. */
+ * One argument: the path of the run's segment. If it cannot be opened the run is over and the
+ * program runs on untraced. There are no client threads: they make exits hang. */
 #include "host.h"
 #include <elf.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ static int local_slot;
 struct thread_memory {
   struct hi_local local;
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
-  struct hi_thread mute;
+  struct hi_thread untraced;    /* in place of the slot in the segment */
   char stack[STACK_BYTES] __attribute__((aligned(64)));
 };
 
@@ -31,6 +32,19 @@ struct hi_local *host_local(void *dc) {
   return drmgr_get_tls_field(dc, local_slot);
 }
 
+void *host_grow(void *dc, void *array, int n, int *capacity, size_t element) {
+  enum { FIRST_CAPACITY = 32 };
+  if (n < *capacity) return array;
+  int old = *capacity;
+  *capacity = old ? 2 * old : FIRST_CAPACITY;
+  void *more = dr_thread_alloc(dc, (size_t)*capacity * element);
+  if (old) {
+    memcpy(more, array, (size_t)old * element);
+    dr_thread_free(dc, array, (size_t)old * element);
+  }
+  return more;
+}
+
 static uint64_t volatile *slots_here(void) {
   return (uint64_t volatile *)(void *)((byte *)dr_get_dr_segment_base(host_segment) + host_slots);
 }
@@ -39,20 +53,14 @@ static size_t caches_size(void) {
   return 2 * ((size_t)hi_run.index_mask + 1) * (sizeof(struct hi_entry) + sizeof(struct hi_side));
 }
 
-/* A thread past the limits still runs the inline code: it gets caches nobody reads. */
-static void start_mute(struct thread_memory *m, uint64_t volatile *slots) {
+/* A thread beyond the limits runs the inline code too: it gets line caches outside the segment. */
+static void start_untraced(struct thread_memory *m, uint64_t volatile *slots) {
   struct hi_local *t = &m->local;
-  size_t entries = (size_t)hi_run.index_mask + 1;
   char *caches = dr_raw_mem_alloc(caches_size(), DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
   if (!caches) dr_abort();
   memset(t, 0, sizeof *t);
-  t->entries[0] = (struct hi_entry *)caches;
-  t->entries[1] = t->entries[0] + entries;
-  t->side[0] = (struct hi_side *)(t->entries[1] + entries);
-  t->side[1] = t->side[0] + entries;
-  t->current = t->entries[0];
-  t->current_side = t->side[0];
-  t->shared = &m->mute;
+  hi_place_caches(t, caches);
+  t->shared = &m->untraced;
   t->directory = hi_run.directory;
   t->comm = hi_run.comm;
   t->sample_left = ~0u;
@@ -66,12 +74,12 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
   struct hi_local *t = &m->local;
   slots[SLOT_LOCAL] = (uint64_t)t;
   slots[SLOT_STACK] = (uint64_t)(m->stack + STACK_BYTES);
-  slots[SLOT_IDLE] = 1; /* after a fork they are the parent's */
+  slots[SLOT_IDLE] = 1; /* after a fork its value is the parent's */
   slots[SLOT_INSTRUCTIONS] = 0;
   bool traced = hi_run.process && index &&
                 hi_thread_start(t, index, (int)dr_get_thread_id(dc), creator, stack_pointer, &slots[SLOT_BASE],
                                 &slots[SLOT_INSTRUCTIONS]);
-  if (!traced) start_mute(m, slots);
+  if (!traced) start_untraced(m, slots);
   drmgr_set_tls_field(dc, local_slot, t);
   if (traced && m->recorder) {
     slots[SLOT_RAW_END] = (uint64_t)(m->recorder->raw + HI_RAW_WORDS);
@@ -100,7 +108,8 @@ static void on_thread_init(void *dc) {
   enter_thread(dc, m, index, creator, stack_pointer);
 }
 
-/* In a fork's child DynamoRIO ends the parent's other threads; over there they run on. */
+/* False for a thread of the parent that DynamoRIO ends in the child of a fork: in the parent it
+ * runs on. */
 static bool is_of_this_process(const struct hi_local *t) {
   return hi_run.processes[t->shared->process].pid == getpid();
 }
@@ -114,19 +123,19 @@ static void on_thread_exit(void *dc) {
   } else if (!t->index) {
     dr_raw_mem_free(t->entries[0], caches_size());
   } else if (hi_locals[t->index] == t) {
-    /* A vfork'ed child shares this memory under another pid. What it counted stays in the
-     * segment for the collector; only nobody may flip it any more. */
+    /* A vfork'ed child shares this memory under another pid. Its counts stay in the segment for
+     * the collector, but its base must not be flipped any more. */
     hi_tick_lock();
     hi_locals[t->index] = NULL;
     hi_tick_unlock();
   }
-  /* Process exit tears everything down at once; memory matters only for threads that come and go. */
+  /* Only for threads that end before the process: at its exit all memory is freed anyway. */
   struct thread_memory *m = (struct thread_memory *)t;
   if (m->recorder) dr_raw_mem_free(m->recorder, sizeof *m->recorder);
   dr_raw_mem_free(m, sizeof *m);
 }
 
-/* Reads a small file of /proc whole; returns its length, always terminated. */
+/* Reads a small file of /proc and terminates it with 0; returns its length. */
 static size_t read_text(const char *path, char *to, size_t size) {
   file_t f = dr_open_file(path, DR_FILE_READ);
   size_t n = 0;
@@ -138,9 +147,9 @@ static size_t read_text(const char *path, char *to, size_t size) {
   return n;
 }
 
-/* The bounds of the main stack, as the kernel names it. */
+/* The bounds of the main stack: the mapping [stack], extended down to its limit. */
 static void main_stack(uint64_t *top, uint64_t *limit) {
-  enum { MAPS_BYTES = 1 << 20 };
+  enum { MAPS_BYTES = 1 << 20, DEFAULT_STACK = 8 << 20 };
   *top = *limit = 0;
   char *maps = dr_raw_mem_alloc(MAPS_BYTES, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL);
   if (!maps) return;
@@ -150,14 +159,14 @@ static void main_stack(uint64_t *top, uint64_t *limit) {
   unsigned long start, end;
   if (line && sscanf(line, "%lx-%lx", &start, &end) == 2) {
     struct rlimit r;
-    uint64_t room = getrlimit(RLIMIT_STACK, &r) == 0 && r.rlim_cur != RLIM_INFINITY ? r.rlim_cur : 8ull << 20;
+    uint64_t room = getrlimit(RLIMIT_STACK, &r) == 0 && r.rlim_cur != RLIM_INFINITY ? r.rlim_cur : DEFAULT_STACK;
     *top = end;
     *limit = end - start > room ? start : end - room;
   }
   dr_raw_mem_free(maps, MAPS_BYTES);
 }
 
-/* A process that was this pid's image before an exec has ended by it. */
+/* Ends the process image that this pid had before an exec; returns its ordinal, 0 if none. */
 static uint32_t replaced_image(int pid) {
   uint32_t found = 0, n = hi_run.header->next_process;
   for (uint32_t i = 1; i < n && i < HI_MAX_PROCESSES; i++)
@@ -193,7 +202,7 @@ static void on_fork(void *dc) {
   enter_thread(dc, m, hi_run.process ? index : 0, 0, stack_pointer_of(dc));
 }
 
-/* Threads named from outside (pthread_setname_np on another thread) tell only /proc. */
+/* The names of threads that another thread has named (pthread_setname_np) are only in /proc. */
 static void read_names(void) {
   for (uint32_t i = 1; i < HI_MAX_THREADS; i++) {
     struct hi_local *t = hi_locals[i];
@@ -223,12 +232,12 @@ static void start_extensions(bool copies) {
   if (!dr_raw_tls_calloc(&host_segment, &host_slots, SLOTS, 0)) dr_abort();
 }
 
-/* The program must not see the variables that brought us here. DynamoRIO has read them and
- * passes them to exec'ed children itself. The auxiliary vector follows the environment on
- * the stack, so it moves along with the end of what is left. */
+/* Hides the variables that started DynamoRIO from the program. DynamoRIO has read them and
+ * passes them to exec'ed children itself. The auxiliary vector must follow the environment on
+ * the stack, so it is moved down behind the variables that are left. */
 static void hide_environment(void) {
   static const char prefix[] = "DYNAMORIO_";
-  static const char blanked[] = "__disabled__"; /* what it makes of one it unsets */
+  static const char blanked[] = "__disabled__"; /* how DynamoRIO overwrites a variable that it unsets */
   char **from = environ, **to = environ;
   if (!from) return;
   for (; *from; from++)
@@ -258,15 +267,15 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   exec_init();
   modules_init();
   regions_init();
-  if (recording()) record_wait_init();
+  if (recording()) waits_init();
   drmgr_register_thread_exit_event(on_thread_exit);
   dr_register_fork_init_event(on_fork);
   dr_register_exit_event(on_process_exit);
-  /* Exit must not wait for, or run events of, threads that still run: what they counted
-   * is in the segment. */
+  /* Process exit does not wait for other threads, nor call their exit events: their counts are
+   * in the segment. */
   dr_set_process_exit_behavior(DR_EXIT_SKIP_THREAD_EXIT | DR_EXIT_MULTI_THREAD);
-  if (sampling) burst_init(argv[1]);
-  else if (recording()) record_init();
+  if (sampling) sample_init(argv[1]);
+  else if (recording()) burst_record_init();
   else drmgr_register_bb_instrumentation_ex_event(insert_app2app, insert_analysis, insert_instr, insert_done, NULL);
   enter_process(replaced_image(getpid()), false);
 }

@@ -1,6 +1,7 @@
-/* depend.c: which registers hold what the accesses of a block read, so that it is known
- * which access an address had to wait for. What is computed from several values waits for the
- * latest; the stack pointer, vector registers and flags count as known. */
+/* depend.c: data dependences in a block: which reads the addresses and the registers at its end
+ * depend on. The simulator lets an access wait for the read that its address comes from. A value
+ * computed from several reads depends on the latest; the stack pointer, vector registers and
+ * flags count as known. */
 #include "host.h"
 
 static int slot_of(reg_id_t reg) {
@@ -25,14 +26,14 @@ static struct depend of_address(const struct depend *now, opnd_t o) {
   return d;
 }
 
-/* xor r, r and its like: nothing is waited for. */
+/* xor r, r or sub r, r: depends on nothing. */
 static bool makes_zero(instr_t *in) {
   int op = instr_get_opcode(in);
   return (op == OP_xor || op == OP_sub) && opnd_is_reg(instr_get_src(in, 0)) &&
          opnd_same(instr_get_src(in, 0), instr_get_src(in, 1));
 }
 
-/* What the instruction computes, from its operands and the accesses [first, end) it makes. */
+/* What the result of the instruction depends on: its operands and its accesses [first, end). */
 static struct depend result_of(instr_t *in, const struct plan *p, int first, int end, const struct depend *now) {
   struct depend d = {0};
   int op = instr_get_opcode(in);
@@ -47,6 +48,7 @@ static struct depend result_of(instr_t *in, const struct plan *p, int first, int
   return d;
 }
 
+/* An instruction with a predicate, or one that writes 8 or 16 bits, keeps the old dependence too. */
 static void set(instr_t *in, struct depend d, struct depend *now) {
   for (int i = 0; i < instr_num_dsts(in); i++) {
     opnd_t o = instr_get_dst(in, i);
@@ -59,7 +61,7 @@ static void set(instr_t *in, struct depend d, struct depend *now) {
 }
 
 void depend_follow(instrlist_t *bb, const struct plan *p, struct depend *of_access, struct depend *now) {
-  for (int r = 0; r < 16; r++) now[r] = (struct depend){.registers = 1u << r};
+  for (int r = 0; r < REGISTERS; r++) now[r] = (struct depend){.registers = 1u << r};
   int first = 0;
   for (instr_t *in = instrlist_first_app(bb); in; in = instr_get_next_app(in)) {
     int end = first;

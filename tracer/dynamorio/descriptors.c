@@ -1,26 +1,26 @@
-/* descriptors.c: closing all descriptors above some number, as runtimes do before they
- * execute another program.
+/* descriptors.c: close_range, by which runtimes close all descriptors before they execute another
+ * program.
  *
- * close_range(3, ~0u) is one call for the kernel. DynamoRIO goes through the numbers one by
- * one to spare its own, which takes minutes for four billion; so they end here where the
- * process' table does. */
+ * close_range(3, ~0u) is a single call for the kernel. DynamoRIO closes the numbers one by one,
+ * to spare its own descriptors, which takes minutes for four billion of them. So the range is
+ * cut at the size of the process' descriptor table. */
 #include "host.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int slot; /* the last number that the program asked for */
+static int slot; /* the program's argument `last` of the call in progress */
 
 static bool wanted(void *dc, int number) {
   (void)dc;
   return number == SYS_close_range;
 }
 
-/* Descriptors that the process' table has room for, 0 if that cannot be told. */
+/* Size of the process' descriptor table, 0 if it cannot be read. */
 static uint64_t table_size(void) {
   char status[4096];
-  /* Inside a client the C library's open() is DynamoRIO's. */
+  /* Not open(): in a client that is DynamoRIO's own. */
   int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
   ssize_t n = fd < 0 ? 0 : syscall(SYS_read, fd, status, sizeof status - 1);
   if (fd >= 0) syscall(SYS_close, fd);
@@ -38,7 +38,7 @@ static bool before_syscall(void *dc, int number) {
   return true;
 }
 
-/* A system call leaves its arguments in their registers. */
+/* A system call does not change its argument registers: restores the program's argument. */
 static void after_syscall(void *dc, int number) {
   dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_INTEGER};
   if (number != SYS_close_range || !dr_get_mcontext(dc, &mc)) return;

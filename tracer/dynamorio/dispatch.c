@@ -9,15 +9,16 @@
  *   counted:
  *     mov  rcx, gs:[spilled] ; add gs:[SLOT_INSTRUCTIONS], n ; ...
  *
- * without the moves of rcx where nobody needs it. Where both copies count first of all, which
- * says that flags are free, the counter's sign tells the same, see hi_record_turn:
+ * and leaves out the moves of rcx if rcx is dead. If both copies start with the count, so that
+ * the flags are dead too, the sign of the counter can be tested instead of SLOT_IDLE, see
+ * hi_record_enable:
  *
  *     add  gs:[SLOT_INSTRUCTIONS], n ; jns counted
  *
- * Everything else stays as drbbdup made it. */
+ * Other blocks are left as drbbdup made them. */
 #include "host.h"
 
-/* The instructions above; `spill` and `restores` NULL where rcx is free. */
+/* The instructions above; `spill` and `restores` are NULL if rcx is dead. */
 struct dispatch {
   instr_t *spill, *load, *test, *jump;
   instr_t *restores[2], *counts[2];

@@ -1,9 +1,10 @@
-/* exec.c: the heap that the kernel keeps for every program, left to the program.
+/* exec.c: keeps the kernel's brk heap, also across execve.
  *
- * DynamoRIO would emulate brk by a mapping that soon has neighbours and cannot grow; the C
- * library goes over to other mappings then, and the profile has regions that the next run
- * has not. The kernel's own heap does as well, since it lies far from DynamoRIO. DynamoRIO
- * leaves it alone where a variable says so, but does not pass that variable on. */
+ * DynamoRIO would emulate brk by a mapping that soon has neighbours and cannot grow. The C
+ * library then falls back to other mappings, so that the profile would have regions that the
+ * next run does not have. The kernel's own heap can be used, since it is far from DynamoRIO's
+ * memory. A variable makes DynamoRIO leave brk alone, but DynamoRIO does not pass it on to
+ * exec'ed programs. */
 #include "host.h"
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -12,20 +13,20 @@
 #define MOST_VARIABLES 65536
 
 static const char keep_heap[] = "DYNAMORIO_NO_EMULATE_BRK=1";
-/* On a page that DynamoRIO does not know: of what it does, it frees every variable that a
- * failed exec was given. */
+/* On a page of its own: after a failed exec DynamoRIO frees every variable of the environment
+ * that lies in its memory. */
 static char *variable;
 static int undo_slot;
 
-/* What an exec that fails has to put back. */
+/* What to restore after an exec that failed. */
 struct undo {
   uint64_t given;
   char **copy;
   size_t size;
 };
 
-/* DynamoRIO moves the end of the heap by one byte to keep it. */
-static void straighten(void) {
+/* Undoes DynamoRIO's move of the program break by one byte. */
+static void restore_break(void) {
   uint64_t end = (uint64_t)syscall(SYS_brk, 0);
   if ((end & (HI_PAGE_BYTES - 1)) == 1) syscall(SYS_brk, end - 1);
 }
@@ -40,7 +41,7 @@ static size_t variables(char *const *environment) {
 
 static int environment_argument(int number) { return number == SYS_execve ? 2 : 3; }
 
-/* Gives the new image our variable too, unless it is left alone. */
+/* Adds the variable to the environment of the new image, if exec'ed programs are traced. */
 void exec_before(void *dc, int number) {
   if (!(hi_run.header->flags & HI_FLAG_FOLLOW)) return;
   struct undo *undo = drmgr_get_tls_field(dc, undo_slot);
@@ -57,7 +58,7 @@ void exec_before(void *dc, int number) {
   dr_syscall_set_param(dc, at, (reg_t)undo->copy);
 }
 
-/* The exec failed. */
+/* Called after an exec that failed: restores its argument. */
 void exec_after(void *dc, int number) {
   struct undo *undo = drmgr_get_tls_field(dc, undo_slot);
   if (!undo->copy) return;
@@ -79,7 +80,7 @@ static void on_thread_init(void *dc) {
 static void on_thread_exit(void *dc) { dr_thread_free(dc, drmgr_get_tls_field(dc, undo_slot), sizeof(struct undo)); }
 
 void exec_init(void) {
-  straighten();
+  restore_break();
   variable = mmap(NULL, HI_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (variable == MAP_FAILED) dr_abort();
   memcpy(variable, keep_heap, sizeof keep_heap);

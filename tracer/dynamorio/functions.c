@@ -1,5 +1,5 @@
-/* functions.c: functions that switch tracing on and off (--from, --until,
- * --only-functions) and those where threads wait for one another. */
+/* functions.c: functions that switch tracing on and off (--from, --until, --only-functions), and
+ * synchronisation points, whose calls are counted. */
 #include "host.h"
 #include <sys/stat.h>
 
@@ -24,7 +24,7 @@ static const struct {
     {"mpi_barrier_", HI_SYNC_MPI_BARRIER},
 };
 
-/* Counts in parts of the run that are not traced too: these counts tell how far it is. */
+/* Counts also while tracing is switched off: the counts are the progress of the run. */
 static void on_sync(void *wrap, void **data) {
   struct hi_local *t = host_local(drwrap_get_drcontext(wrap));
   if (t->index && !hi_run.header->closed) t->shared->sync[(ptr_uint_t)*data]++;
@@ -52,7 +52,7 @@ static void after_only(void *wrap, void *data) {
   if (t->only_depth && --t->only_depth == 0) hi_flip_all();
 }
 
-/* Acts on one function the collector named. */
+/* Wraps a function that the collector named. */
 void functions_hook(app_pc function, const struct hi_hook *hook) {
   switch (hook->kind) {
   case HI_HOOK_FROM: drwrap_wrap(function, on_from, NULL); break;

@@ -1,7 +1,7 @@
-/* host.h: what the parts of the DynamoRIO client share. */
+/* host.h: declarations shared by the files of the DynamoRIO client. */
 #ifndef HITHER_HOST_H
 #define HITHER_HOST_H
-#include "../core/record.h"
+#include "../core/burst_record.h"
 #include "../core/state.h"
 #define DR_DO_NOT_DEFINE_bool /* stdbool.h's is the same type */
 #include "dr_api.h"
@@ -12,8 +12,8 @@
 #include "drx.h"
 #include <string.h>
 
-/* Slots of raw thread-local storage, reached by one segment-relative access. From
- * SLOT_INSTRUCTIONS on there are the three counters hi_local.instructions points to. */
+/* Slots of raw thread-local storage, accessed relative to a segment register. SLOT_INSTRUCTIONS,
+ * SLOT_TRACED and SLOT_UNTRACED are the three counters that hi_local.instructions points to. */
 enum {
   SLOT_BASE,
   SLOT_LOCAL,
@@ -26,7 +26,7 @@ enum {
   SLOT_INSTRUCTIONS,
   SLOT_TRACED,
   SLOT_UNTRACED,
-  SLOT_IDLE, /* what hi_record_slots points to */
+  SLOT_IDLE, /* SLOT_IDLE and SLOT_RAW: hi_record_slots points to them */
   SLOT_RAW,
   SLOT_RAW_END,
   SLOTS
@@ -35,11 +35,15 @@ extern reg_id_t host_segment;
 extern uint host_slots;
 opnd_t host_slot(void *dc, int slot);
 
-/* The calling thread. Never NULL: a thread beyond the limits gets a mute one. */
+/* The calling thread. Never NULL: a thread beyond the limits has the state of an untraced one. */
 struct hi_local *host_local(void *dc);
 
-/* block.c: where a basic block touches memory, and which accesses one probe can count */
-#define SAME_PLACE 3 /* accesses of one kind at one displacement that a split can tell apart */
+/* Makes room for an element n in an array allocated by dr_thread_alloc; returns the array. */
+void *host_grow(void *dc, void *array, int n, int *capacity, size_t element);
+
+/* block.c: the memory accesses of a basic block, grouped by those that one probe can count */
+#define REGISTERS 16 /* general registers */
+#define SAME_PLACE 3 /* accesses of one kind at one displacement that a split can count */
 enum host_key { KEY_ALONE, KEY_ABSOLUTE, KEY_RELATIVE };
 struct host_access {
   instr_t *instr;
@@ -50,11 +54,11 @@ struct host_access {
   int scale;
   uint32_t bytes;
   int64_t disp;        /* relative to the registers' values at the start of the block */
-  uint32_t generation; /* which values of base and index it uses */
+  uint32_t generation; /* identifies the values of base and index that it uses */
   int window;
 };
 struct host_window {
-  int leader; /* its first access in program order: the probe stands there */
+  int leader; /* its first access in program order: the probe is inserted there */
   uint32_t reads, writes;
   int64_t low, high; /* displacements */
 };
@@ -63,15 +67,16 @@ struct host_block {
   struct host_window *windows;
   int n, nwindows, capacity;
   uint32_t instructions;
-  int64_t moves_stack; /* what it adds to the stack pointer, 0 if that is not known */
+  int64_t moves_stack; /* constant that it adds to the stack pointer, 0 if unknown */
   instr_t *last;
   bool counted;
 };
 struct host_block *block_analyse(void *dc, instrlist_t *bb, bool merge);
-void block_meet_last(struct host_block *b, instr_t *last);
+void block_set_last(struct host_block *b, instr_t *last);
 void block_free(void *dc, struct host_block *b);
 void block_masks(const struct host_block *b, int window, struct hi_site *site);
 bool block_same_key(const struct host_access *a, const struct host_access *b);
+bool block_has_loop(instrlist_t *bb);
 bool block_on_stack(const struct host_access *a);
 bool block_is_string(instr_t *in);
 bool block_is_wide(instr_t *in);
@@ -82,11 +87,12 @@ bool probe_can_split(void);
 void probe_window(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int window, uint32_t site);
 bool probe_address(void *dc, instrlist_t *bb, instr_t *where, opnd_t operand, int64_t shift, reg_id_t r1, reg_id_t r2);
 
-/* stub.c: from inline code to hi_miss */
+/* stub.c: code through which inline code calls hi_miss and hi_record_flush */
 void stub_init(void);
 void stub_forget_lock(void);
 void stub_exit(void);
 byte *stub_record(void);
+void stub_insert_call(void *dc, instrlist_t *bb, instr_t *where, byte *stub);
 byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes);
 
 /* insert.c: instruments a block */
@@ -100,23 +106,21 @@ void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struc
 void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int slot, bool last);
 bool insert_expand(void *dc, instrlist_t *bb);
 
-/* burst.c: with --sample, two copies of each block */
-void burst_init(const char *path);
-dr_emit_flags_t burst_expand(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating);
-bool burst_has_loop(instrlist_t *bb);
+/* sample.c: slice sampling (--sample): two copies of each block, one of which has probes */
+void sample_init(const char *path);
 
-/* plan.c: what a recorded execution of a block says, and the description of the rest */
+/* plan.c: the sites of a recorded block, and its description */
 #define NO_SITE (-1)
 struct plan_access {
   instr_t *instr;
   opnd_t operand;
   bool write, string;
   enum host_key key;
-  uint32_t bytes;  /* 0: site `length` says */
+  uint32_t bytes;  /* 0: the value of site `length` */
   uint32_t number; /* of its instruction, from 1 */
   int site, length;
   int64_t offset;
-  const struct host_access *same; /* NULL for those that no probe counts */
+  const struct host_access *same; /* the access in the host_block; NULL for string and wide instructions */
 };
 struct plan_text {
   uint8_t *bytes;
@@ -125,7 +129,7 @@ struct plan_text {
 struct plan {
   struct plan_access *accesses;
   int n, capacity, sites, lengths;
-  int *leaders; /* by site that is an address: the access whose address it is */
+  int *leaders; /* for each site that is an address: the access that has this address */
   bool has_stack;
   uint32_t instructions;
   int64_t stack, moves_stack;
@@ -135,21 +139,24 @@ struct plan *plan_make(void *dc, instrlist_t *bb, const struct host_block *b, bo
 void plan_free(void *dc, struct plan *plan);
 uint32_t plan_publish(const struct plan *plan);
 
-/* depend.c: which registers hold what the block's accesses read */
+/* depend.c: data dependences from the block's reads to addresses and registers */
 struct depend {
-  uint32_t read;      /* 1 + the access, 0 none */
-  uint32_t registers; /* else a bit for each register at the block's entry */
+  uint32_t read;      /* 1 + the access that is waited for, 0: none */
+  uint32_t registers; /* without a read: bit per register, by its value at the block's entry */
 };
 void depend_follow(instrlist_t *bb, const struct plan *plan, struct depend *of_access, struct depend *at_end);
 
-/* record.c: --bursts and --full, two copies of each block, one of which records */
-void record_init(void);
-void record_wait_init(void);
+/* burst_record.c: burst recording (--bursts, --full): two copies of each block, one of which
+ * records */
+void burst_record_init(void);
 
-/* dispatch.c: the choice between them */
+/* waits.c: time that recorded threads wait in the kernel */
+void waits_init(void);
+
+/* dispatch.c: the choice between the copies of a recorded block */
 void dispatch_init(void);
 
-/* strings.c: instructions that touch a range */
+/* strings.c: instructions that access a range */
 void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site);
 
 /* regions.c: system calls that change the address space, create threads or replace the image */
@@ -158,23 +165,24 @@ void regions_initial(void);
 uint32_t regions_take_pending(uint64_t stack_pointer, uint32_t *creator);
 void regions_forget_pending(void);
 
-/* descriptors.c */
+/* descriptors.c: close_range */
 void descriptors_init(void);
 
 /* signals.c: signals that the program ignores stay ignored across execve */
 void signals_init(void);
 
-/* modules.c */
+/* exec.c: the brk heap, across execve too */
 void exec_init(void);
 void exec_before(void *dc, int number);
 void exec_after(void *dc, int number);
 
+/* modules.c: loaded ELF files */
 void modules_init(void);
 void modules_forget_lock(void);
 bool modules_contain(uint64_t address, uint64_t length);
 bool modules_executable(uint64_t address);
 
-/* alloc.c */
+/* alloc.c: heap blocks */
 void alloc_init(void);
 void alloc_forget_lock(void);
 void alloc_wrap(const module_data_t *module);

@@ -1,9 +1,9 @@
-/* insert.c: instruments one basic block: probes, the instruction count, the oracle. */
+/* insert.c: instruments a basic block with probes or oracle calls, and the instruction count. */
 #include "host.h"
 
 #define PUT(i) instrlist_meta_preinsert(bb, where, (i))
 
-/* What drmgr carries from phase to phase of one block. */
+/* Passed by drmgr from phase to phase of a block's instrumentation. */
 struct block_box {
   struct host_block *block;
   bool loops;
@@ -14,8 +14,8 @@ static bool stops_early(instr_t *in) {
   return op == OP_rep_cmps || op == OP_repne_cmps || op == OP_rep_scas || op == OP_repne_scas;
 }
 
-/* Conditional string instructions stop at a count nobody knows before: they become
- * loops. Gathers and scatters become scalar accesses. True if the block changed. */
+/* String instructions that end on a condition become loops, since their length is not known
+ * before. Gathers and scatters become scalar accesses. True if the block has changed. */
 bool insert_expand(void *dc, instrlist_t *bb) {
   bool expanded = false, scattered = false, early = false;
   for (instr_t *in = instrlist_first_app(bb); in && !early; in = instr_get_next_app(in)) early = stops_early(in);
@@ -32,7 +32,7 @@ dr_emit_flags_t insert_app2app(void *dc, void *tag, instrlist_t *bb, bool for_tr
   return DR_EMIT_DEFAULT;
 }
 
-/* `masks`: what its accesses touch. */
+/* `masks`: the bytes that its accesses cover. */
 static uint32_t new_site(app_pc pc, const struct hi_site *masks) {
   uint32_t site = __atomic_fetch_add(&hi_run.header->next_site, 1, __ATOMIC_RELAXED);
   if (site >= HI_MAX_SITES) {
@@ -64,8 +64,8 @@ static void insert_oracle(void *dc, instrlist_t *bb, instr_t *where, const struc
   drreg_unreserve_register(dc, bb, where, r2);
 }
 
-/* Adds the block's instructions to a counter where the flags are free, at the latest at
- * its end. */
+/* Adds the block's instructions to a counter, at the first place where the flags are dead or
+ * else at the end of the block. */
 void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int slot, bool last) {
   bool dead = false;
   if (b->counted) return;
@@ -83,7 +83,7 @@ static uint32_t window_site(instr_t *in, const struct host_block *b, int window)
   return new_site(instr_get_app_pc(in), &masks);
 }
 
-/* Counts what `in` touches and what it leads. */
+/* Inserts the probes of the windows whose leader is `in`, or oracle calls for its accesses. */
 void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struct host_block *b) {
   if (hi_run.header->flags & HI_FLAG_ORACLE) {
     for (int i = 0; i < b->n; i++)

@@ -1,4 +1,4 @@
-/* modules.c: ELF files in the address space. */
+/* modules.c: the ELF files that the process has loaded. */
 #include "host.h"
 #include <sys/stat.h>
 
@@ -7,7 +7,7 @@ static struct { uint64_t start, end, code_start, code_end; } modules[MAX_MODULES
 static uint32_t nmodules;
 static void *lock;
 
-/* Bounds of the executable part, to tell return addresses from other numbers. */
+/* Bounds of the executable segments, by which return addresses are recognised. */
 static void code_bounds(const module_data_t *m, uint64_t *start, uint64_t *end) {
   *start = ~0ull, *end = 0;
   for (uint i = 0; i < m->num_segments; i++) {
@@ -46,7 +46,7 @@ static void on_unload(void *dc, const module_data_t *m) {
   dr_mutex_unlock(lock);
 }
 
-/* After a fork: a thread that held the lock is not there to release it. */
+/* In the child of a fork: the thread that may have held the lock does not exist here. */
 void modules_forget_lock(void) { lock = dr_mutex_create(); }
 
 void modules_init(void) {
@@ -55,7 +55,7 @@ void modules_init(void) {
   drmgr_register_module_unload_event(on_unload);
 }
 
-/* Is the range part of a loaded ELF file? Its segments are then no mappings of their own. */
+/* Whether the range is part of a loaded ELF file, whose segments are not reported as mappings. */
 bool modules_contain(uint64_t address, uint64_t length) {
   bool found = false;
   dr_mutex_lock(lock);
@@ -66,7 +66,8 @@ bool modules_contain(uint64_t address, uint64_t length) {
   return found;
 }
 
-/* Does the address lie in code? Racy reads are fine: the answer only names a call site. */
+/* Whether the address is in code. Reads without the lock: an error only affects the name of an
+ * allocation site. */
 bool modules_executable(uint64_t address) {
   uint32_t n = __atomic_load_n(&nmodules, __ATOMIC_ACQUIRE);
   for (uint32_t i = 0; i < n; i++)

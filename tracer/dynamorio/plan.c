@@ -1,29 +1,24 @@
-/* plan.c: what a recorded execution of a block says.
+/* plan.c: which values are recorded at each execution of a block.
  *
- * Accesses whose registers have the same values differ by constants, so the address of the
- * first of them, a site, tells those of all; absolute addresses need none. String
- * instructions and what lies in a loop inside the block have a length as a site of its own,
- * which is 0 where they did not happen. What never changes is described once, for
- * crates/profile/src/bursts/block.rs. */
+ * The addresses of accesses whose registers have the same values differ by constants, so one
+ * recorded value, a site, gives the addresses of all of them; absolute addresses need no site.
+ * String instructions and accesses in a loop inside the block have a second site for their
+ * length, which is 0 if they were not executed. What is the same in all executions is in the
+ * block's description, which crates/profile/src/bursts/block.rs reads. */
 #include "host.h"
+
+/* Upper bounds of the parts of a description. */
+enum { HEADER_BYTES = 128, ACCESS_BYTES = 40, REGISTER_BYTES = 12 };
 
 static struct plan_access *add(void *dc, struct plan *p, struct plan_access a) {
   if (p->n == (int)HI_RECORD_ACCESSES || p->sites + p->lengths + 2 > (int)HI_RECORD_SITES) return NULL;
-  if (p->n == p->capacity) {
-    int capacity = p->capacity ? 2 * p->capacity : 32;
-    struct plan_access *more = dr_thread_alloc(dc, (size_t)capacity * sizeof *more);
-    if (p->n) {
-      memcpy(more, p->accesses, (size_t)p->n * sizeof *more);
-      dr_thread_free(dc, p->accesses, (size_t)p->capacity * sizeof *more);
-    }
-    p->accesses = more;
-    p->capacity = capacity;
-  }
+  p->accesses = host_grow(dc, p->accesses, p->n, &p->capacity, sizeof *p->accesses);
   p->accesses[p->n] = a;
   return &p->accesses[p->n++];
 }
 
-/* Takes the site of an access with the same registers, or a new one. */
+/* Gives the access the site of an access with the same registers, or a new one (always if
+ * `alone`). */
 static void give_site(struct plan *p, struct plan_access *a, bool alone) {
   if (a->key == KEY_ABSOLUTE && !alone) {
     a->site = NO_SITE;
@@ -58,7 +53,7 @@ static void add_normal(void *dc, struct plan *p, const struct host_access *h, ui
 static void add_operand(void *dc, struct plan *p, instr_t *in, opnd_t o, bool write, uint32_t number) {
   if (!opnd_is_memory_reference(o)) return;
   uint32_t bytes = block_is_string(in) ? 0 : drutil_opnd_mem_size_in_bytes(o, in);
-  if (!bytes && !block_is_string(in)) return; /* of unknown size: not counted either */
+  if (!bytes && !block_is_string(in)) return; /* unknown size: the probes do not count it either */
   struct plan_access *a = add(dc, p,
                               (struct plan_access){.instr = in,
                                                    .operand = o,
@@ -72,7 +67,7 @@ static void add_operand(void *dc, struct plan *p, instr_t *in, opnd_t o, bool wr
   if (!bytes) p->lengths++;
 }
 
-/* Lengths come after all addresses. */
+/* Numbers the sites that are lengths after those that are addresses. */
 static void number_lengths(struct plan *p) {
   int next = p->sites;
   for (int i = 0; i < p->n; i++)
@@ -88,10 +83,10 @@ static void put(struct plan_text *t, uint64_t value) {
 
 static void put_signed(struct plan_text *t, int64_t value) { put(t, (uint64_t)value << 1 ^ (uint64_t)(value >> 63)); }
 
-/* At most two sources: of more registers the rest is left out. */
+/* A read, or up to two registers; further registers are left out. */
 static void put_sources(struct plan_text *t, struct depend d) {
   if (d.read) {
-    put(t, 16 + d.read);
+    put(t, REGISTERS + d.read);
     put(t, 0);
     return;
   }
@@ -126,9 +121,9 @@ static void describe(struct plan_text *t, const struct plan *p, const struct dep
     before = p->accesses[i].number;
   }
   uint64_t changes = 0;
-  for (int r = 0; r < 16; r++) changes += !unchanged(at_end[r], r);
+  for (int r = 0; r < REGISTERS; r++) changes += !unchanged(at_end[r], r);
   put(t, changes);
-  for (int r = 0; r < 16; r++)
+  for (int r = 0; r < REGISTERS; r++)
     if (!unchanged(at_end[r], r)) {
       put(t, (uint64_t)r);
       put_sources(t, at_end[r]);
@@ -137,8 +132,8 @@ static void describe(struct plan_text *t, const struct plan *p, const struct dep
 
 static void describe_whole(void *dc, struct plan *p, instrlist_t *bb) {
   size_t n = (size_t)p->n * sizeof(struct depend);
-  struct depend *of_access = n ? dr_thread_alloc(dc, n) : NULL, at_end[16];
-  p->text.size = 128 + (size_t)p->n * 40 + 16 * 12;
+  struct depend *of_access = n ? dr_thread_alloc(dc, n) : NULL, at_end[REGISTERS];
+  p->text.size = HEADER_BYTES + (size_t)p->n * ACCESS_BYTES + REGISTERS * REGISTER_BYTES;
   p->text.bytes = dr_thread_alloc(dc, p->text.size);
   depend_follow(bb, p, of_access, at_end);
   describe(&p->text, p, of_access, at_end);
@@ -151,7 +146,7 @@ struct plan *plan_make(void *dc, instrlist_t *bb, const struct host_block *b, bo
   p->leaders = dr_thread_alloc(dc, HI_RECORD_SITES * sizeof *p->leaders);
   p->instructions = b->instructions;
   p->moves_stack = b->moves_stack;
-  /* Site 0 is the one that follows the stack pointer, if there is one. */
+  /* Site 0 is the stack pointer if an access uses it: its value is predicted from block to block. */
   for (int i = 0; i < b->n && !p->has_stack && !loops; i++)
     if (block_on_stack(&b->accesses[i])) {
       p->has_stack = true;
@@ -187,7 +182,7 @@ static uint32_t reserve(void) {
   return 0;
 }
 
-/* Enters the block into the segment; its number, or 0 where there is no room for it. */
+/* Writes the block into the segment; returns its number, or 0 if the areas are full. */
 uint32_t plan_publish(const struct plan *p) {
   const struct plan_text *t = &p->text;
   uint64_t offset = __atomic_fetch_add(&hi_run.header->record_top, t->n, __ATOMIC_RELAXED);

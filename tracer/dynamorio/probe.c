@@ -3,23 +3,27 @@
  *     lea  r1, [lowest address]
  *     rorx r2, r1, fold ; xor r2, r1 ; shr r2, line_log2 - 4
  *     and  r2d, mask ; add r2, gs:[base]                                 r2 = entry
- *     sub  r1, [r2]              ; cmp r1, line - 1 - span               in this line, all of it?
+ *     sub  r1, [r2]              ; cmp r1, line - 1 - span               all of the window in this line?
  *     jbe  hit
- *     (miss or straddle: out of the window's fast path)
+ *     (miss or straddle: the slow path)
  *   hit:
  *     add  dword [r2+8], reads   ; add dword [r2+12], writes
  *
- * A window that may straddle two lines splits its counts: bit o of a constant bitmap says
- * that an access starts o bytes above the lowest; shifted by the address, the bits that
- * stay in 64 are those of the first line. */
+ * The counts of a window that straddles two lines are split: bit n of a constant bitmap says
+ * that an access starts n bytes above the lowest. The bitmap is shifted left by the offset of
+ * the lowest address in its line; the bits that remain among the 64 belong to the first line. */
 #include "host.h"
+
+enum { CPUID_EXTENDED_FEATURES = 7, CPUID_EBX_BMI2 = 8 }; /* leaf, bit */
+enum { ENTRY_LOG2 = 4, READS_AT = offsetof(struct hi_entry, reads), WRITES_AT = offsetof(struct hi_entry, writes) };
+_Static_assert(sizeof(struct hi_entry) == 1 << ENTRY_LOG2, "size of an entry");
 
 static bool has_bmi2;
 
 void probe_init(void) {
-  uint32_t a = 7, b, c = 0, d;
+  uint32_t a = CPUID_EXTENDED_FEATURES, b, c = 0, d;
   __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-  has_bmi2 = b >> 8 & 1;
+  has_bmi2 = b >> CPUID_EBX_BMI2 & 1;
 }
 
 /* Splitting needs shlx; without it every access gets a probe of its own. */
@@ -51,29 +55,28 @@ static void find_entry(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1, r
     PUT(INSTR_CREATE_shr(dc, REG(r2), OPND_CREATE_INT8(HI_FOLD)));
   }
   PUT(INSTR_CREATE_xor(dc, REG(r2), REG(r1)));
-  PUT(INSTR_CREATE_shr(dc, REG(r2), OPND_CREATE_INT8((int)hi_run.line_log2 - 4))); /* entries have 16 bytes */
-  PUT(INSTR_CREATE_and(dc, REG(reg_64_to_32(r2)), OPND_CREATE_INT32((int)(hi_run.index_mask << 4))));
+  PUT(INSTR_CREATE_shr(dc, REG(r2), OPND_CREATE_INT8((int)hi_run.line_log2 - ENTRY_LOG2)));
+  PUT(INSTR_CREATE_and(dc, REG(reg_64_to_32(r2)), OPND_CREATE_INT32((int)(hi_run.index_mask << ENTRY_LOG2))));
   PUT(INSTR_CREATE_add(dc, REG(r2), host_slot(dc, SLOT_BASE)));
 }
 
-/* compares r1's line and room for `span` more bytes with the entry's */
+/* "Below or equal" if the bytes from r1 to r1 + span are in the line of entry r2. */
 static void compare(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1, reg_id_t r2, int span) {
   int limit = (1 << hi_run.line_log2) - 1 - span;
   PUT(INSTR_CREATE_sub(dc, REG(r1), OPND_CREATE_MEMPTR(r2, 0)));
-  if (limit <= 127) PUT(INSTR_CREATE_cmp(dc, REG(r1), OPND_CREATE_INT8(limit)));
+  if (limit <= INT8_MAX) PUT(INSTR_CREATE_cmp(dc, REG(r1), OPND_CREATE_INT8(limit)));
   else PUT(INSTR_CREATE_cmp(dc, REG(r1), OPND_CREATE_INT32(limit)));
 }
 
 static void call_stub(void *dc, instrlist_t *bb, instr_t *where, byte *stub, uint32_t site) {
-  PUT(INSTR_CREATE_lea(dc, REG(DR_REG_RSP), opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, -128, OPSZ_lea)));
-  PUT(INSTR_CREATE_call(dc, opnd_create_pc(stub)));
+  stub_insert_call(dc, bb, where, stub);
   PUT(INSTR_CREATE_test(dc, REG(DR_REG_EAX), OPND_CREATE_INT32((int)site)));
 }
 
 static void add_constant(void *dc, instrlist_t *bb, instr_t *where, reg_id_t entry, int offset, uint32_t by) {
   if (by == 0) return;
   opnd_t to = OPND_CREATE_MEM32(entry, offset);
-  if (by < 128) PUT(INSTR_CREATE_add(dc, to, OPND_CREATE_INT8((int)by)));
+  if (by <= INT8_MAX) PUT(INSTR_CREATE_add(dc, to, OPND_CREATE_INT8((int)by)));
   else PUT(INSTR_CREATE_add(dc, to, OPND_CREATE_INT32((int)by)));
 }
 
@@ -87,8 +90,8 @@ static void probe_line(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1, r
   call_stub(dc, bb, where, stub_for(dc, r1, r2, DR_REG_NULL, reads, writes), site);
   PUT(INSTR_CREATE_jmp_short(dc, opnd_create_instr(done)));
   PUT(hit);
-  add_constant(dc, bb, where, r2, 8, reads);
-  add_constant(dc, bb, where, r2, 12, writes);
+  add_constant(dc, bb, where, r2, READS_AT, reads);
+  add_constant(dc, bb, where, r2, WRITES_AT, writes);
   PUT(done);
 }
 
@@ -101,11 +104,11 @@ static void probe_counted(void *dc, instrlist_t *bb, instr_t *where, reg_id_t r1
   call_stub(dc, bb, where, stub_for(dc, r1, r2, r3, 0, 0), site);
   PUT(INSTR_CREATE_jmp_short(dc, opnd_create_instr(done)));
   PUT(hit);
-  PUT(INSTR_CREATE_add(dc, OPND_CREATE_MEMPTR(r2, 8), REG(r3)));
+  PUT(INSTR_CREATE_add(dc, OPND_CREATE_MEMPTR(r2, READS_AT), REG(r3))); /* hi_counts: writes are in the high half */
   PUT(done);
 }
 
-/* Which displacements above the lowest are accessed, once, twice, three times. */
+/* Displacements above the lowest at which there is a first, a second and a third access. */
 struct bitmaps {
   uint64_t reads[SAME_PLACE], writes[SAME_PLACE];
 };
@@ -122,7 +125,8 @@ static void fill_bitmaps(struct bitmaps *m, const struct host_block *b, int wind
   }
 }
 
-/* total += popcount of each level's bits that stay below 64 when shifted by r1 */
+/* total += number of bits of each level that remain after a left shift by r1; `fresh`: total is
+ * not set yet */
 static bool add_levels(void *dc, instrlist_t *bb, instr_t *where, const uint64_t *levels, reg_id_t r1, reg_id_t total,
                        reg_id_t scratch, bool fresh) {
   for (int i = 0; i < SAME_PLACE && levels[i]; i++) {
@@ -142,8 +146,8 @@ static reg_id_t other_register(reg_id_t a, reg_id_t b, reg_id_t c) {
     if (candidates[i] != a && candidates[i] != b && candidates[i] != c) return candidates[i];
 }
 
-/* The window missed or straddles: counts what falls in the first line, then the rest.
- * On entry r1 = lowest address - tag of entry r2. */
+/* The window misses or straddles two lines: counts the accesses to the first line, then the
+ * others. On entry r1 = lowest address - tag of entry r2. */
 static void split(void *dc, instrlist_t *bb, instr_t *where, const struct host_block *b, int window, reg_id_t r1,
                   reg_id_t r2, uint32_t site) {
   const struct host_window *w = &b->windows[window];
@@ -191,8 +195,8 @@ void probe_window(void *dc, instrlist_t *bb, instr_t *where, struct host_block *
       find_entry(dc, bb, where, r1, r2);
       compare(dc, bb, where, r1, r2, span);
       PUT(INSTR_CREATE_jcc(dc, OP_ja, opnd_create_instr(apart)));
-      add_constant(dc, bb, where, r2, 8, w->reads);
-      add_constant(dc, bb, where, r2, 12, w->writes);
+      add_constant(dc, bb, where, r2, READS_AT, w->reads);
+      add_constant(dc, bb, where, r2, WRITES_AT, w->writes);
       PUT(INSTR_CREATE_jmp(dc, opnd_create_instr(done)));
       PUT(apart);
       split(dc, bb, where, b, window, r1, r2, site);

@@ -14,12 +14,13 @@
 #define DEV_SYSV (~1ull)
 #define ARGS 6
 #define PENDING 256
+#define MAX_ERRNO 4095 /* the kernel's: results from -MAX_ERRNO to -1 are errors */
 
 static int args_slot; /* the arguments of the system call in progress */
 static uint64_t initial_break;
 
-/* Threads about to be created, so that indices follow the order of creation and not the
- * order in which the new threads happen to run. Matched by the child's stack pointer. */
+/* Threads about to be created: their indices follow the order of creation, not the order in which
+ * the new threads start to run. Matched by the child's stack pointer. */
 static struct {
   uint64_t stack;
   uint32_t index, creator;
@@ -53,8 +54,8 @@ uint32_t regions_take_pending(uint64_t stack_pointer, uint32_t *creator) {
   return index;
 }
 
-/* After a fork: the threads that were about to be created, and who held the lock, are not
- * there. */
+/* In the child of a fork: neither the threads that were about to be created nor the thread that
+ * may have held the lock exist here. */
 void regions_forget_pending(void) {
   memset(pending, 0, sizeof pending);
   pending_lock = dr_mutex_create();
@@ -103,8 +104,8 @@ static uint64_t sysv_length(uint64_t address) {
   return found ? info.size : 0;
 }
 
-/* Whom an exec ends: all threads of the process, NULL, unless it is a child of vfork, which
- * runs in its parent's memory. */
+/* The thread that an exec ends, NULL for all threads of the process. A child of vfork, which runs
+ * in its parent's memory, ends only itself. */
 static const struct hi_local *leaving(const struct hi_local *t) {
   return hi_run.processes[hi_run.process].pid == getpid() ? NULL : t;
 }
@@ -131,7 +132,7 @@ static bool before_syscall(void *dc, int number) {
   case SYS_execve:
   case SYS_execveat:
     hi_switch(t);
-    hi_flush(t); /* if the call succeeds nobody will come back here */
+    hi_flush(t); /* if the call succeeds it does not return */
     hi_record_encode(t);
     hi_threads_close(leaving(t));
     exec_before(dc, number);
@@ -186,7 +187,7 @@ static void attached(struct hi_local *t, const uint64_t *a, uint64_t address) {
   hi_emit(t, HI_EV_MAP, HI_MAP_SYSV, e, 6, NULL);
 }
 
-/* The pages move with their counts: the ids follow them to the new place. */
+/* The pages keep their ids, and so their counts, at the new address. */
 static void remapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
   uint64_t from = a[0] >> HI_PAGE_SHIFT, to = address >> HI_PAGE_SHIFT;
   uint64_t old_pages = (a[1] + HI_PAGE_BYTES - 1) >> HI_PAGE_SHIFT,
@@ -228,7 +229,7 @@ static void after_syscall(void *dc, int number) {
     exec_after(dc, number);
     hi_threads_reopen(leaving(t));
   }
-  if (result < 0 && result > -4096) return;
+  if (result < 0 && result >= -MAX_ERRNO) return;
   char name[16];
   switch (number) {
   case SYS_mmap: mapped(t, a, (uint64_t)result); break;

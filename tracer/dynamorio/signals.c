@@ -1,11 +1,12 @@
 /* signals.c: signals that the program ignores stay ignored across execve.
  *
- * For the kernel DynamoRIO handles every signal, whatever the program made of it, and a new
- * image starts with the default for signals that were handled. So this file keeps count of
- * those that the program ignores, and ignores them for the kernel too while it executes.
+ * DynamoRIO installs handlers of its own for all signals, also for those that the program
+ * ignores, and execve resets signals with a handler to their default action. So this file keeps
+ * the set of signals that the program ignores, and sets them to SIG_IGN in the kernel for the
+ * duration of execve.
  *
- * Left out are SIGSEGV and SIGBUS: DynamoRIO needs its handlers for them at all times, and
- * keeps from a program that it inherits these two ignored. */
+ * SIGSEGV and SIGBUS are left out: DynamoRIO needs its handlers for them at all times, and a
+ * program under it never inherits these two ignored. */
 #include "host.h"
 #include <signal.h>
 #include <sys/syscall.h>
@@ -21,12 +22,12 @@ struct kernel_action {
   uint64_t mask;
 };
 
-/* What a thread knows. The ignored signals are its process': a vfork'ed child has
- * dispositions of its own, yet shares this memory as if it were a thread. */
+/* The state of a thread. The set of ignored signals belongs to the process. A vfork'ed child has
+ * dispositions of its own but shares this memory, as a thread does. */
 struct signals {
   uint64_t *ignored; /* a bit per signal, signal 1 the lowest */
   uint64_t own;      /* where `ignored` points in a vfork'ed child */
-  int changing;      /* the signal whose action the system call in progress sets; 0 none */
+  int changing;      /* the signal whose action the system call in progress sets; 0: none */
   bool ignoring;
   uint64_t replaced; /* signals whose action in the kernel execve has set aside */
   struct kernel_action actions[SIGNALS];
@@ -59,7 +60,7 @@ static bool wanted(void *dc, int number) {
   }
 }
 
-/* The new action is read now: the call may write the old one over it. */
+/* Reads the new action before the call, which may overwrite it with the old one. */
 static void note_change(void *dc, struct signals *s) {
   int signal = (int)dr_syscall_get_param(dc, 0);
   const void *new = (const void *)dr_syscall_get_param(dc, 1);
@@ -131,8 +132,8 @@ static void on_fork(void *dc) {
   process = getpid();
 }
 
-/* DynamoRIO installs its handlers only once the program starts, so the kernel still tells
- * what the program inherits. */
+/* DynamoRIO installs its handlers when the program starts, after this: the kernel still has the
+ * actions that the program inherits. */
 void signals_init(void) {
   process = getpid();
   for (int signal = 1; signal <= SIGNALS; signal++) {

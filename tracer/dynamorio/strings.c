@@ -1,6 +1,6 @@
-/* strings.c: instructions that touch a range of memory at once: rep movs, stos and lods,
- * and the saving and restoring of register state. One such instruction counts as one
- * access to each line of its range, which is how the hardware moves it. */
+/* strings.c: instructions that access a range of memory: rep movs, stos and lods, and those that
+ * save or restore register state. Such an instruction counts as one access to each line of its
+ * range, since the hardware moves whole lines. */
 #include "host.h"
 
 struct range {

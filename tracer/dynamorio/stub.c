@@ -1,16 +1,19 @@
-/* stub.c: code shared by all probes that takes a miss to hi_miss on a private stack.
+/* stub.c: out-of-line code that is shared by all probes and calls hi_miss on a private stack.
  *
  * Inline, a probe that misses runs
- *     lea  rsp, [rsp-128]         leave the application's red zone alone
+ *     lea  rsp, [rsp-128]         skip the application's red zone
  *     call stub
- *     test eax, SITE              never matters: flags are free; tells the stub who called
- * and the stub returns with `ret 128`. One stub exists per (registers, counts), so that
- * the inline part needs no arguments. */
+ *     test eax, SITE              no effect, since the flags are dead; its operand is the site
+ * and the stub returns with `ret 128`. There is one stub per (registers, counts), so that
+ * the inline code passes no arguments. */
 #include "host.h"
 
 #define STUB_AREA (4u << 20)
-#define STUB_BYTES 256
+#define STUB_BYTES 256 /* most that a stub takes */
+#define STUB_ALIGN 16
 #define STUBS 16384
+#define RED_ZONE 128    /* bytes below rsp that the application may use (System V ABI) */
+#define TEST_EAX_SITE 1 /* offset of the site in `test eax, SITE` */
 
 static byte *area, *next_stub;
 static struct {
@@ -28,21 +31,42 @@ void stub_exit(void) {
   dr_mutex_destroy(stub_lock);
 }
 
-/* After a fork: a thread that held the lock is not there to release it. */
+/* In the child of a fork: the thread that may have held the lock does not exist here. */
 void stub_forget_lock(void) { stub_lock = dr_mutex_create(); }
 
 static void append_move(void *dc, instrlist_t *il, reg_id_t to, reg_id_t from) {
   if (to != from) instrlist_meta_append(il, INSTR_CREATE_mov_ld(dc, opnd_create_reg(to), opnd_create_reg(from)));
 }
 
-static byte *emit(void *dc, byte *at, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads,
-                  uint32_t writes) {
-  instrlist_t *il = instrlist_create(dc);
 #define ADD(i) instrlist_meta_append(il, (i))
 #define REG(r) opnd_create_reg(r)
+
+/* Switches to the private stack and saves the registers that a call may change. */
+static instrlist_t *begin_stub(void *dc) {
+  instrlist_t *il = instrlist_create(dc);
   ADD(XINST_CREATE_store(dc, host_slot(dc, SLOT_STACK_APP), REG(DR_REG_RSP)));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK)));
   for (size_t i = 0; i < SAVED; i++) ADD(INSTR_CREATE_push(dc, REG(saved[i])));
+  return il;
+}
+
+/* Calls `function` with the thread as its first argument, restores the registers and returns.
+ * Encodes the stub at `at` and returns its end. */
+static byte *end_stub(void *dc, instrlist_t *il, ptr_int_t function, byte *at) {
+  ADD(XINST_CREATE_load(dc, REG(DR_REG_RDI), host_slot(dc, SLOT_LOCAL)));
+  ADD(INSTR_CREATE_mov_imm(dc, REG(DR_REG_RAX), OPND_CREATE_INT64(function)));
+  ADD(INSTR_CREATE_call_ind(dc, REG(DR_REG_RAX)));
+  for (size_t i = SAVED; i-- > 0;) ADD(INSTR_CREATE_pop(dc, REG(saved[i])));
+  ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK_APP)));
+  ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(RED_ZONE)));
+  byte *end = instrlist_encode(dc, il, at, false);
+  instrlist_clear_and_destroy(dc, il);
+  return end;
+}
+
+static byte *emit_miss(void *dc, byte *at, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads,
+                       uint32_t writes) {
+  instrlist_t *il = begin_stub(dc);
   /* The probe subtracted the entry's tag from the address. */
   ADD(INSTR_CREATE_add(dc, REG(address), OPND_CREATE_MEMPTR(entry, 0)));
   append_move(dc, il, DR_REG_RSI, address);
@@ -50,67 +74,47 @@ static byte *emit(void *dc, byte *at, reg_id_t address, reg_id_t entry, reg_id_t
   else ADD(INSTR_CREATE_mov_imm(dc, REG(DR_REG_RDX), OPND_CREATE_INT64((uint64_t)writes << 32 | reads)));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RCX), host_slot(dc, SLOT_STACK_APP)));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RCX), OPND_CREATE_MEMPTR(DR_REG_RCX, 0)));
-  ADD(INSTR_CREATE_mov_ld(dc, REG(DR_REG_ECX), OPND_CREATE_MEM32(DR_REG_RCX, 1)));
-  ADD(XINST_CREATE_load(dc, REG(DR_REG_RDI), host_slot(dc, SLOT_LOCAL)));
-  ADD(INSTR_CREATE_mov_imm(dc, REG(DR_REG_RAX), OPND_CREATE_INT64((ptr_int_t)hi_miss)));
-  ADD(INSTR_CREATE_call_ind(dc, REG(DR_REG_RAX)));
-  for (size_t i = SAVED; i-- > 0;) ADD(INSTR_CREATE_pop(dc, REG(saved[i])));
-  ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK_APP)));
-  ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(128)));
-#undef REG
-#undef ADD
-  byte *end = instrlist_encode(dc, il, at, false);
-  instrlist_clear_and_destroy(dc, il);
-  return end;
+  ADD(INSTR_CREATE_mov_ld(dc, REG(DR_REG_ECX), OPND_CREATE_MEM32(DR_REG_RCX, TEST_EAX_SITE)));
+  return end_stub(dc, il, (ptr_int_t)hi_miss, at);
 }
 
-/* The way to hi_record_flush, for whoever runs with flags and registers that matter. */
-static byte *emit_record(void *dc, byte *at) {
-  instrlist_t *il = instrlist_create(dc);
-#define ADD(i) instrlist_meta_append(il, (i))
-#define REG(r) opnd_create_reg(r)
-  ADD(XINST_CREATE_store(dc, host_slot(dc, SLOT_STACK_APP), REG(DR_REG_RSP)));
-  ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK)));
-  for (size_t i = 0; i < SAVED; i++) ADD(INSTR_CREATE_push(dc, REG(saved[i])));
-  ADD(XINST_CREATE_load(dc, REG(DR_REG_RDI), host_slot(dc, SLOT_LOCAL)));
-  ADD(INSTR_CREATE_mov_imm(dc, REG(DR_REG_RAX), OPND_CREATE_INT64((ptr_int_t)hi_record_flush)));
-  ADD(INSTR_CREATE_call_ind(dc, REG(DR_REG_RAX)));
-  for (size_t i = SAVED; i-- > 0;) ADD(INSTR_CREATE_pop(dc, REG(saved[i])));
-  ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK_APP)));
-  ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(128)));
 #undef REG
 #undef ADD
-  byte *end = instrlist_encode(dc, il, at, false);
-  instrlist_clear_and_destroy(dc, il);
-  return end;
-}
 
 static byte *record_stub;
 
+/* The stub that calls hi_record_flush. It saves no flags. */
 byte *stub_record(void) { return record_stub; }
+
+void stub_insert_call(void *dc, instrlist_t *bb, instr_t *where, byte *stub) {
+  opnd_t rsp = opnd_create_reg(DR_REG_RSP);
+  opnd_t below = opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, -RED_ZONE, OPSZ_lea);
+  instrlist_meta_preinsert(bb, where, INSTR_CREATE_lea(dc, rsp, below));
+  instrlist_meta_preinsert(bb, where, INSTR_CREATE_call(dc, opnd_create_pc(stub)));
+}
 
 void stub_init(void) {
   stub_lock = dr_mutex_create();
   area = next_stub = dr_nonheap_alloc(STUB_AREA, DR_MEMPROT_READ | DR_MEMPROT_WRITE | DR_MEMPROT_EXEC);
   record_stub = next_stub;
-  next_stub = emit_record(GLOBAL_DCONTEXT, next_stub);
+  next_stub = end_stub(GLOBAL_DCONTEXT, begin_stub(GLOBAL_DCONTEXT), (ptr_int_t)hi_record_flush, next_stub);
 }
 
-/* The stub for these registers and counts; `counts` DR_REG_NULL: the constants are used. */
+/* The stub for these registers and counts. If `counts` is DR_REG_NULL the constants are used. */
 byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes) {
   uint64_t key = 1ull << 63 | (uint64_t)(address - DR_REG_START_64) << 56 | (uint64_t)(entry - DR_REG_START_64) << 48 |
                  (uint64_t)(counts == DR_REG_NULL ? 0 : 1 + counts - DR_REG_START_64) << 40 | (uint64_t)writes << 20 |
                  reads;
   dr_mutex_lock(stub_lock);
-  uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) % STUBS;
+  uint32_t at = (uint32_t)(key * HI_HASH_MULTIPLIER >> 40) % STUBS;
   while (stubs[at].key && stubs[at].key != key) at = (at + 1) % STUBS;
   if (!stubs[at].key) {
-    /* Counts are at most a block's accesses, so the area holds every stub there can be in
-     * practice; a program that needed more would stop here rather than miscount. */
+    /* Counts are at most the accesses of a block, so in practice the area holds all stubs. A
+     * program that needs more is aborted here rather than miscounted. */
     if (next_stub + STUB_BYTES > area + STUB_AREA) dr_abort();
     stubs[at].code = next_stub;
-    byte *end = emit(dc, next_stub, address, entry, counts, reads, writes);
-    next_stub = (byte *)(((ptr_uint_t)end + 15) & ~(ptr_uint_t)15);
+    byte *end = emit_miss(dc, next_stub, address, entry, counts, reads, writes);
+    next_stub = (byte *)(((ptr_uint_t)end + STUB_ALIGN - 1) & ~(ptr_uint_t)(STUB_ALIGN - 1));
     stubs[at].key = key;
   }
   byte *code = stubs[at].code;

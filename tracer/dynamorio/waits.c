@@ -1,9 +1,9 @@
-/* waits.c: --bursts and --full: how long a recorded thread waits in the kernel. Its pieces end
- * where it begins to wait, since what follows happens after what others did meanwhile. */
+/* waits.c: burst recording: the time that a recorded thread waits in the kernel. A piece ends where
+ * a wait begins, because later accesses come after those of other threads during the wait. */
 #include "host.h"
 #include <sys/syscall.h>
 
-/* A call that took less did not wait. */
+/* A shorter system call counts as no wait. */
 #define WAIT_NS 20000u
 
 static int slot;
@@ -53,9 +53,10 @@ static bool wanted(void *dc, int number) {
   }
 }
 
+/* Start of the system call in progress, 0: none. */
 static void note(void *dc, uint64_t since) { drmgr_set_tls_field(dc, slot, (void *)since); }
 
-/* Threads in these calls may never come back: what they did is encoded before. */
+/* Encodes the raw buffer first: a thread may never return from these calls. */
 static bool before_syscall(void *dc, int number) {
   struct hi_local *t = host_local(dc);
   if (!wanted(dc, number)) return true;
@@ -74,7 +75,7 @@ static void after_syscall(void *dc, int number) {
   if (now - since >= WAIT_NS) hi_record_waited(t, since, now);
 }
 
-void record_wait_init(void) {
+void waits_init(void) {
   slot = drmgr_register_tls_field();
   dr_register_filter_syscall_event(wanted);
   drmgr_register_pre_syscall_event(before_syscall);

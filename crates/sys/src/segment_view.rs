@@ -37,7 +37,7 @@ impl Segment {
 
     /// With sampling: whether this slice is traced.
     pub fn set_slice_traced(&self, traced: bool) {
-        self.store_u64(header_at!(burst), u64::from(traced));
+        self.store_u64(header_at!(slice_traced), u64::from(traced));
     }
 
     /// Tells the target that the collector reads no more.
@@ -209,14 +209,16 @@ impl Segment {
         mut each: impl FnMut(wire::LineObservation),
     ) {
         let at = self.thread_offset(thread);
-        let head = self.load_u32(at + offset_of!(wire::SegmentThread, seen_head) as u64);
-        let tail_at = at + offset_of!(wire::SegmentThread, seen_tail) as u64;
-        let waiting = head.wrapping_sub(self.load_u32(tail_at)).min(wire::SEEN);
+        let head = self.load_u32(at + offset_of!(wire::SegmentThread, observation_head) as u64);
+        let tail_at = at + offset_of!(wire::SegmentThread, observation_tail) as u64;
+        let waiting = head
+            .wrapping_sub(self.load_u32(tail_at))
+            .min(wire::OBSERVATIONS);
         let size = size_of::<wire::LineObservation>() as u64;
-        let room = u64::from(wire::SEEN) * size;
+        let room = u64::from(wire::OBSERVATIONS) * size;
         let ring = self.slot_offset(self.layout().seen, thread.into(), wire::MAX_THREADS, room);
         for n in 0..waiting {
-            let index = head.wrapping_sub(waiting).wrapping_add(n) % wire::SEEN;
+            let index = head.wrapping_sub(waiting).wrapping_add(n) % wire::OBSERVATIONS;
             each(self.read(ring.saturating_add(u64::from(index) * size)));
         }
         if waiting > 0 {

@@ -12,7 +12,7 @@ pub const MAX_SITES: u32 = 1 << 22;
 pub const MAX_HOOKS: u32 = 64;
 pub const EVENTS: u32 = 1 << 16;
 pub const SAMPLES: u32 = 1024;
-pub const SEEN: u32 = 2048;
+pub const OBSERVATIONS: u32 = 2048;
 pub const CHUNKS: u32 = 1 << 16;
 pub const CHUNK_PAGES: u32 = 1024;
 pub const ALIASES: u32 = 1 << 18;
@@ -78,11 +78,11 @@ pub const STALE: u64 = 1 << 63;
 pub const SAMPLE_LARGE: u32 = 4096;
 
 pub const SHARED_PERIOD: u32 = 2048;
-pub const SEEN_LOW: u16 = 0;
-pub const SEEN_UPPER: u16 = 1;
-pub const SEEN_READ: u16 = 2;
-pub const SEEN_WRITE: u16 = 3;
-pub const SEEN_COUNT: u16 = 4;
+pub const OBSERVED_LOW: u16 = 0;
+pub const OBSERVED_UPPER: u16 = 1;
+pub const OBSERVED_READ: u16 = 2;
+pub const OBSERVED_WRITE: u16 = 3;
+pub const OBSERVED_COUNT: u16 = 4;
 
 pub const READY: u32 = 0x4859_5244;
 pub const EV_PROCESS: u8 = 1;
@@ -124,7 +124,7 @@ pub struct SegmentHeader {
     pub active: u32,
     pub closed: u32,
     pub collector_pid: i32,
-    pub burst: u64,
+    pub slice_traced: u64,
     pub record_window: u32,
     pub record_open: u32,
     pub record_ns: u64,
@@ -156,7 +156,7 @@ pub struct SegmentHeader {
     pub off_sites: u64,
     pub off_events: u64,
     pub off_samples: u64,
-    pub off_seen: u64,
+    pub off_observations: u64,
     pub off_directory: u64,
     pub off_comm: u64,
     pub off_pages: u64,
@@ -201,8 +201,8 @@ pub struct SegmentThread {
     pub used: [u64; 8],
     pub flipped: u32,
     pub recorded: u32,
-    pub seen_head: u32,
-    pub seen_tail: u32,
+    pub observation_head: u32,
+    pub observation_tail: u32,
 }
 
 #[repr(C)]

@@ -1,4 +1,4 @@
-//! Executions of blocks -> the code of pieces: what `tracer/core/record_lean.c` does in the
+//! Executions of blocks -> the code of pieces: what `tracer/core/burst_record_lean.c` does in the
 //! target, for streams that come from elsewhere. `decode.rs` explains the code.
 use super::block::BasicBlock;
 use super::decode::{SitePredictor, MAX_LOCALS, MAX_LOCAL_SITES};

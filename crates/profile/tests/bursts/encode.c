@@ -2,7 +2,7 @@
  * each its sites, lengths, accesses, instructions, whether it follows the stack, from where,
  * and what it adds to it; then for each execution the block and the values of its sites.
  * Writes for each piece: accesses, instructions, flags, bytes, and these. */
-#include "record.h"
+#include "burst_record.h"
 #include <stdio.h>
 #include <stdlib.h>
 

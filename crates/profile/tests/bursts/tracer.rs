@@ -18,7 +18,7 @@ fn program() -> PathBuf {
         cc.arg("-I").arg(tracer.join("core"));
         cc.arg("-o").arg(folder.path().join("encode"));
         cc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bursts/encode.c"));
-        cc.arg(tracer.join("core/record_lean.c"));
+        cc.arg(tracer.join("core/burst_record_lean.c"));
         assert!(cc.status().expect("cc").success());
         folder
     });

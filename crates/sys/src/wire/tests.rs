@@ -50,25 +50,25 @@ fn layout() -> Both {
         c: String::new(),
     };
     compare!(b, "hi_header", SegmentHeader: magic, version, header_size, line_log2, sharers,
-        cache_log2, flags, nhooks, alloc_min, slice_ns, epoch, active, closed, burst, record_window, record_open,
+        cache_log2, flags, nhooks, alloc_min, slice_ns, epoch, active, closed, slice_traced, record_window, record_open,
         record_ns,
         collector_pid, next_thread, next_process, next_page, next_block, next_site,
         next_chunk_object, lost_threads, lost_processes, lost_pages, lost_blocks, lost_sites,
         lost_chunks, lost_events, event_head, event_tail, arena_busy, record_top, next_record_block,
         lost_record_blocks, lost_pieces, piece_busy, off_threads,
-        off_processes, off_hooks, off_sites, off_events, off_samples, off_seen, off_directory, off_comm,
+        off_processes, off_hooks, off_sites, off_events, off_samples, off_observations, off_directory, off_comm,
         off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
         off_arenas, off_record_blocks, off_record_bytes, off_pieces, total_size, arena_size);
     compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
         sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions,
-        untraced_instructions, used, flipped, recorded, seen_head, seen_tail);
+        untraced_instructions, used, flipped, recorded, observation_head, observation_tail);
     compare!(b, "hi_process", SegmentProcess: state, pid, parent_pid, parent, generation,
         start_ns, end_ns);
     compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);
     compare!(b, "hi_site", CodeSite: pc, process, generation, span, reads, writes);
     compare!(b, "hi_sample", EvictionSample: address, site, reads, writes, weight);
-    compare!(b, "hi_seen", LineObservation: page, site, at, kind, n);
+    compare!(b, "hi_observation", LineObservation: page, site, at, kind, n);
     compare!(b, "hi_event", SegmentEvent: ready, kind, more, process, thread, aux, generation, a);
     compare!(b, "hi_page", SegmentPage: va, process, generation, first_thread, first_epoch, shared);
     compare!(b, "hi_chunk", SharedChunk: state, base_page, dev, ino, chunk);
@@ -109,13 +109,13 @@ fn constants(b: &mut Both) {
         ("HI_MAX_HOOKS", MAX_HOOKS),
         ("HI_EVENTS", EVENTS),
         ("HI_SAMPLES", SAMPLES),
-        ("HI_SEEN", SEEN),
+        ("HI_OBSERVATIONS", OBSERVATIONS),
         ("HI_SHARED_PERIOD", SHARED_PERIOD),
-        ("HI_SEEN_LOW", u32::from(SEEN_LOW)),
-        ("HI_SEEN_UPPER", u32::from(SEEN_UPPER)),
-        ("HI_SEEN_READ", u32::from(SEEN_READ)),
-        ("HI_SEEN_WRITE", u32::from(SEEN_WRITE)),
-        ("HI_SEEN_COUNT", u32::from(SEEN_COUNT)),
+        ("HI_OBSERVED_LOW", u32::from(OBSERVED_LOW)),
+        ("HI_OBSERVED_UPPER", u32::from(OBSERVED_UPPER)),
+        ("HI_OBSERVED_READ", u32::from(OBSERVED_READ)),
+        ("HI_OBSERVED_WRITE", u32::from(OBSERVED_WRITE)),
+        ("HI_OBSERVED_COUNT", u32::from(OBSERVED_COUNT)),
         ("HI_CHUNKS", CHUNKS),
         ("HI_CHUNK_PAGES", CHUNK_PAGES),
         ("HI_ALIASES", ALIASES),

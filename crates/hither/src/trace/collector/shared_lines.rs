@@ -1,8 +1,8 @@
 //! What threads do with lines that they share: which bytes each touches, and how often.
 //!
-//! The tracer tells some accesses to such lines with their bytes, and of the rest only how
-//! many there were (reveal.h). Bytes are counted, not only marked, so that an initialisation
-//! or a last sum does not hide that a thread otherwise keeps to its own.
+//! The tracer reports the bytes of some accesses to such lines, and of the rest only their
+//! number (tracer/core/line_observation.h). Bytes are counted, not only marked, so that an
+//! initialisation or a last sum does not hide that a thread otherwise keeps to its own.
 use super::pages::PageReader;
 use super::regions::{PageName, PAGE_BITS};
 use hither_sys::{wire, Segment};
@@ -144,14 +144,14 @@ impl SharedLines {
         let id = (seen.page, at >> self.line_log2);
         let in_line = i64::from(at) % (1 << self.line_log2);
         let masks = match seen.kind {
-            wire::SEEN_COUNT => {
+            wire::OBSERVED_COUNT => {
                 return self.count_accesses(id, thread, seen.n.into());
             }
-            wire::SEEN_READ => [self.parts_of_range(in_line, seen.n), 0],
-            wire::SEEN_WRITE => [0, self.parts_of_range(in_line, seen.n)],
-            wire::SEEN_LOW | wire::SEEN_UPPER => {
+            wire::OBSERVED_READ => [self.parts_of_range(in_line, seen.n), 0],
+            wire::OBSERVED_WRITE => [0, self.parts_of_range(in_line, seen.n)],
+            wire::OBSERVED_LOW | wire::OBSERVED_UPPER => {
                 let site = segment.site(seen.site);
-                let upper = seen.kind == wire::SEEN_UPPER;
+                let upper = seen.kind == wire::OBSERVED_UPPER;
                 let span = if upper { site.span.min(127) } else { 0 };
                 let first = in_line - i64::from(span);
                 [site.reads, site.writes]

@@ -336,10 +336,11 @@ impl Fake {
 
     /// Tells what a thread saw of a line.
     pub fn seen(&mut self, thread: u32, seen: wire::LineObservation) {
-        let head_at = self.thread_at(thread) + offset_of!(SegmentThread, seen_head) as u64;
+        let head_at = self.thread_at(thread) + offset_of!(SegmentThread, observation_head) as u64;
         let head = self.engine.segment.load_u32(head_at);
         let size = size_of::<wire::LineObservation>() as u64;
-        let ring = u64::from(thread) * u64::from(wire::SEEN) + u64::from(head % wire::SEEN);
+        let ring = u64::from(thread) * u64::from(wire::OBSERVATIONS)
+            + u64::from(head % wire::OBSERVATIONS);
         let at = self.engine.segment.layout().seen + ring * size;
         self.put32(at, seen.page);
         self.put32(at + 4, seen.site);
@@ -374,7 +375,7 @@ impl Fake {
             (l.processes, processes * 64),
             (l.hooks, 2048),
             (l.sites, sites * size_of::<wire::CodeSite>() as u64),
-            (l.seen, threads.min(4) * u64::from(wire::SEEN) * 16),
+            (l.seen, threads.min(4) * u64::from(wire::OBSERVATIONS) * 16),
             (l.samples, threads.min(4) * u64::from(wire::SAMPLES) * 24),
             (l.comm, threads.min(8) * u64::from(wire::MAX_THREADS) * 16),
             (l.pages, (pages + 64) * 32),

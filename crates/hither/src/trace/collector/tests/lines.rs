@@ -55,13 +55,13 @@ fn masks_of_sites_and_ranges() {
     f.site(2, 0x1004);
     // From the lowest address on: reads 8 bytes, and 8 more 16 above, where the second starts.
     f.site_touches(2, 16, [0xff << 16 | 0xff, 0], [0, 0]);
-    f.seen(1, at(64, 64, 1, wire::SEEN_LOW, 0));
+    f.seen(1, at(64, 64, 1, wire::OBSERVED_LOW, 0));
     // 8 bytes before the end of a line: the rest belongs to the next, which has its own record.
-    f.seen(1, at(64, 128 - 8, 2, wire::SEEN_LOW, 0));
-    f.seen(1, at(64, 128 - 8 + 16, 2, wire::SEEN_UPPER, 0));
-    f.seen(2, at(64, 64 + 20, 0, wire::SEEN_WRITE, 4));
-    f.seen(2, at(64, 128 + 60, 0, wire::SEEN_WRITE, 400));
-    f.seen(2, at(64, 64, 0, wire::SEEN_COUNT, 2048));
+    f.seen(1, at(64, 128 - 8, 2, wire::OBSERVED_LOW, 0));
+    f.seen(1, at(64, 128 - 8 + 16, 2, wire::OBSERVED_UPPER, 0));
+    f.seen(2, at(64, 64 + 20, 0, wire::OBSERVED_WRITE, 4));
+    f.seen(2, at(64, 128 + 60, 0, wire::OBSERVED_WRITE, 400));
+    f.seen(2, at(64, 64, 0, wire::OBSERVED_COUNT, 2048));
     let high = 0xff << 56;
     assert_eq!(
         rows(f),
@@ -77,8 +77,8 @@ fn masks_of_sites_and_ranges() {
 #[test]
 fn long_lines_have_parts_of_several_bytes() {
     let mut f = fake(256);
-    f.seen(1, at(65, 0x105, 0, wire::SEEN_READ, 1));
-    f.seen(2, at(65, 0x1f0, 0, wire::SEEN_WRITE, 100));
+    f.seen(1, at(65, 0x105, 0, wire::OBSERVED_READ, 1));
+    f.seen(2, at(65, 0x1f0, 0, wire::OBSERVED_WRITE, 100));
     assert_eq!(
         rows(f),
         [(0x3100, 0, 1, 2, 0, 1), (0x3100, 1, 1, 0, 0xf << 60, 1)]
@@ -88,9 +88,9 @@ fn long_lines_have_parts_of_several_bytes() {
 #[test]
 fn only_lines_of_several_threads_that_one_writes() {
     let mut f = fake(64);
-    f.seen(1, at(64, 0, 0, wire::SEEN_WRITE, 8));
-    f.seen(1, at(64, 64, 0, wire::SEEN_READ, 8));
-    f.seen(2, at(64, 64, 0, wire::SEEN_READ, 8));
+    f.seen(1, at(64, 0, 0, wire::OBSERVED_WRITE, 8));
+    f.seen(1, at(64, 64, 0, wire::OBSERVED_READ, 8));
+    f.seen(2, at(64, 64, 0, wire::OBSERVED_READ, 8));
     assert_eq!(rows(f), []);
 }
 
@@ -99,9 +99,9 @@ fn strays_are_left_out() {
     let mut f = fake(64);
     for n in 0..600 {
         let byte = if n % 300 == 0 { 32 } else { 0 };
-        f.seen(1, at(64, byte, 0, wire::SEEN_WRITE, 8));
+        f.seen(1, at(64, byte, 0, wire::OBSERVED_WRITE, 8));
     }
-    f.seen(2, at(64, 16, 0, wire::SEEN_READ, 8));
+    f.seen(2, at(64, 16, 0, wire::OBSERVED_READ, 8));
     assert_eq!(
         rows(f),
         [
@@ -116,11 +116,11 @@ fn counts_survive_a_full_counter() {
     let mut f = fake(64);
     for _ in 0..60 {
         for _ in 0..2000 {
-            f.seen(1, at(64, 0, 0, wire::SEEN_WRITE, 8));
+            f.seen(1, at(64, 0, 0, wire::OBSERVED_WRITE, 8));
         }
         f.engine.end_slice();
     }
-    f.seen(2, at(64, 16, 0, wire::SEEN_READ, 8));
+    f.seen(2, at(64, 16, 0, wire::OBSERVED_READ, 8));
     assert_eq!(rows(f)[0], (0x1000, 0, 120_000, 0, 0xff, 120_000));
 }
 
@@ -131,12 +131,12 @@ fn many_lines_leave_those_used_most() {
         f.page(page, BASE + 0x8000 + u64::from(page) * 4096, 1, 1);
     }
     let mut lines = (66..2166).flat_map(|page| (0..64).map(move |line| (page, line * 64)));
-    f.seen(1, at(64, 0, 0, wire::SEEN_COUNT, 1 << 20));
-    f.seen(1, at(64, 0, 0, wire::SEEN_WRITE, 8));
-    f.seen(2, at(64, 0, 0, wire::SEEN_READ, 8));
+    f.seen(1, at(64, 0, 0, wire::OBSERVED_COUNT, 1 << 20));
+    f.seen(1, at(64, 0, 0, wire::OBSERVED_WRITE, 8));
+    f.seen(2, at(64, 0, 0, wire::OBSERVED_READ, 8));
     for _ in 0..50 {
         for (page, line) in lines.by_ref().take(1900) {
-            f.seen(1, at(page, line, 0, wire::SEEN_WRITE, 8));
+            f.seen(1, at(page, line, 0, wire::OBSERVED_WRITE, 8));
         }
         f.engine.end_slice();
     }
@@ -146,8 +146,8 @@ fn many_lines_leave_those_used_most() {
 #[test]
 fn what_a_killed_thread_left_is_counted() {
     let mut f = fake(64);
-    f.seen(1, at(64, 0x40, 0, wire::SEEN_WRITE, 8));
-    f.seen(2, at(64, 0x40, 0, wire::SEEN_READ, 8));
+    f.seen(1, at(64, 0x40, 0, wire::OBSERVED_WRITE, 8));
+    f.seen(2, at(64, 0x40, 0, wire::OBSERVED_READ, 8));
     f.engine.end_slice();
     // The line at 0x40 of its page, shared with thread 2 from the start.
     f.entry(1, 3, 64, (80, 20), [2, 0, 0, 0]);
@@ -168,8 +168,8 @@ fn variables_in_shared_lines_are_kept() {
         f.site(1, 0x401010);
         f.sample(1, 0x406000, 1, 10, 1);
         if shared {
-            f.seen(1, at(64, 0x40, 0, wire::SEEN_WRITE, 8));
-            f.seen(2, at(64, 0x48, 0, wire::SEEN_WRITE, 8));
+            f.seen(1, at(64, 0x40, 0, wire::OBSERVED_WRITE, 8));
+            f.seen(2, at(64, 0x48, 0, wire::OBSERVED_WRITE, 8));
         }
         let p = f.finish(&mut super::Names);
         let right = p.objects.iter().find(|o| o.name == "right");
@@ -185,13 +185,13 @@ fn variables_in_shared_lines_are_kept() {
 fn nonsense_is_left_out() {
     let mut f = fake(64);
     for (page, offset, site, kind, n) in [
-        (0, 0, 0, wire::SEEN_WRITE, 8),
-        (u32::MAX, 0, 0, wire::SEEN_WRITE, 8),
-        (64, u16::MAX, u32::MAX, wire::SEEN_LOW, 8),
-        (64, u16::MAX, u32::MAX, wire::SEEN_UPPER, 8),
+        (0, 0, 0, wire::OBSERVED_WRITE, 8),
+        (u32::MAX, 0, 0, wire::OBSERVED_WRITE, 8),
+        (64, u16::MAX, u32::MAX, wire::OBSERVED_LOW, 8),
+        (64, u16::MAX, u32::MAX, wire::OBSERVED_UPPER, 8),
         (64, 0, 0, 77, 8),
-        (64, 0, 0, wire::SEEN_READ, 0),
-        (64, u16::MAX, 0, wire::SEEN_COUNT, u32::MAX),
+        (64, 0, 0, wire::OBSERVED_READ, 0),
+        (64, u16::MAX, 0, wire::OBSERVED_COUNT, u32::MAX),
     ] {
         f.seen(1, at(page, offset, site, kind, n));
         f.seen(2, at(page, offset, site, kind, n));

@@ -1,21 +1,27 @@
-/* record_lean.c: windows of a thread, and its raw buffer -> the code of a piece.
+/* burst_record_lean.c: burst recording of a thread: when it enters and leaves a window, and the
+ * encoding of its raw buffer into pieces.
  *
- * The code is that of crates/profile/src/bursts/decode.rs; encode.rs there does the same. */
-#include "record.h"
+ * crates/profile/src/bursts/decode.rs defines the code; encode.rs there is the same encoder. */
+#include "burst_record.h"
+#include <sys/syscall.h>
 #include <time.h>
 
 #define NONE (~0u)
 #define PIECE_ACCESSES 4096u
 #define PIECE_EXECUTIONS (1u << 16)
 #define ESCAPE 31u
-#define TOO_FAR (1ull << 61)
-#define VARINT 10u /* bytes at most */
+#define MAX_DELTA (1ull << 61)
+#define MAX_VARINT 10u /* bytes */
+#define MAX_RUN_IN_TAG 7u
 
 static uint64_t clock_ns(long id) {
   struct timespec now = {0, 0};
   long result;
-  /* Not the C library's, which may use vector registers. */
-  __asm__ volatile("syscall" : "=a"(result) : "a"(228L), "D"(id), "S"(&now) : "rcx", "r11", "memory");
+  /* Not the C library's clock_gettime, which may use vector registers. */
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"((long)SYS_clock_gettime), "D"(id), "S"(&now)
+                   : "rcx", "r11", "memory");
   return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
@@ -37,14 +43,15 @@ static void put_delta(struct hi_piece *p, uint64_t delta) {
   put(p, eighth ? zigzag << 1 : zigzag << 1 | 1);
 }
 
-/* Tells of the run so far and what comes after it. */
+/* The length of the run of executions as predicted, and what follows it. */
 static void put_tag(struct hi_recorder *r, uint32_t what) {
-  put_byte(r->piece, what << 3 | (r->run < 7 ? r->run : 7));
-  if (r->run >= 7) put(r->piece, r->run - 7);
+  put_byte(r->piece, what << 3 | (r->run < MAX_RUN_IN_TAG ? r->run : MAX_RUN_IN_TAG));
+  if (r->run >= MAX_RUN_IN_TAG) put(r->piece, r->run - MAX_RUN_IN_TAG);
   r->run = 0;
 }
 
-static void forget(struct hi_recorder *r) {
+/* Empties the tables of blocks and sites, as the decoder does at a piece marked FRESH. */
+static void reset_tables(struct hi_recorder *r) {
   for (uint32_t i = 0; i < r->nlocals; i++) r->local_of[r->locals[i].block] = 0;
   r->nlocals = r->nsites = 0;
   r->last = NONE;
@@ -55,28 +62,20 @@ static void forget(struct hi_recorder *r) {
 /* --- pieces */
 
 static struct hi_piece *take_piece(void) {
-  uint64_t *busy = hi_run.header->piece_busy;
-  for (uint32_t word = 0; word < HI_PIECES / 64; word++) {
-    uint64_t bits = __atomic_load_n(&busy[word], __ATOMIC_RELAXED);
-    while (~bits) {
-      uint32_t bit = (uint32_t)__builtin_ctzll(~bits);
-      if (!__atomic_compare_exchange_n(&busy[word], &bits, bits | 1ull << bit, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED))
-        continue;
-      struct hi_piece *p = &hi_run.pieces[word * 64 + bit];
-      p->process = hi_run.process; /* whose death gives it back */
-      __atomic_store_n(&p->state, HI_PIECE_FILLING, __ATOMIC_RELEASE);
-      return p;
-    }
+  uint32_t free = hi_take_bit(hi_run.header->piece_busy, HI_PIECES / 64);
+  if (free == HI_NO_BIT) {
+    __atomic_add_fetch(&hi_run.header->lost_pieces, 1, __ATOMIC_RELAXED);
+    return NULL;
   }
-  __atomic_add_fetch(&hi_run.header->lost_pieces, 1, __ATOMIC_RELAXED);
-  return NULL;
+  struct hi_piece *p = &hi_run.pieces[free];
+  p->process = hi_run.process; /* at whose end the collector frees it */
+  __atomic_store_n(&p->state, HI_PIECE_FILLING, __ATOMIC_RELEASE);
+  return p;
 }
 
 static void give_piece(struct hi_piece *p) {
-  uint32_t at = (uint32_t)(p - hi_run.pieces);
   __atomic_store_n(&p->state, HI_PIECE_FREE, __ATOMIC_RELAXED);
-  __atomic_and_fetch(&hi_run.header->piece_busy[at / 64], ~(1ull << (at % 64)), __ATOMIC_RELEASE);
+  hi_give_bit(hi_run.header->piece_busy, (uint32_t)(p - hi_run.pieces));
 }
 
 static void begin_piece(struct hi_local *t, uint64_t start) {
@@ -92,7 +91,8 @@ static void begin_piece(struct hi_local *t, uint64_t start) {
   r->waited = r->fresh = r->gap = false;
 }
 
-/* Hands the piece over and takes the next. False: there is none, and this one says so. */
+/* Hands the piece over to the collector and, with `more`, takes the next. If none is free the
+ * piece is marked as CUT. Returns whether there is a piece to go on with. */
 static bool end_piece(struct hi_recorder *r, uint64_t end, bool more) {
   struct hi_piece *p = r->piece;
   if (r->run) put_tag(r, 0);
@@ -106,6 +106,7 @@ static bool end_piece(struct hi_recorder *r, uint64_t end, bool more) {
 
 /* --- one block */
 
+/* Enters a block in the tables; false when they are full. */
 static bool enter(struct hi_recorder *r, uint32_t block, uint32_t sites) {
   if (r->nlocals == HI_LOCALS || r->nsites + sites > HI_LOCAL_SITES) return false;
   uint32_t next = r->nlocals++;
@@ -113,15 +114,15 @@ static bool enter(struct hi_recorder *r, uint32_t block, uint32_t sites) {
   for (uint32_t i = 0; i < sites; i++) {
     struct hi_record_site *s = &r->sites[r->nsites + i];
     s->last = s->stride = s->before = 0;
-    __asm__ volatile("" : : : "memory"); /* no call of memset */
+    __asm__ volatile("" : : : "memory"); /* keeps the compiler from calling memset */
   }
   r->nsites += sites;
   r->local_of[block] = next + 1;
   return true;
 }
 
-/* Compares the sites' values with what is predicted; fills mask and deltas, and returns how
- * many are different. */
+/* Compares the values of the sites with their predictions; fills mask and deltas, and returns
+ * how many differ. */
 static uint32_t compare(struct hi_recorder *r, const struct hi_record_block *b, struct hi_record_site *site,
                         const uint64_t *values, uint8_t *mask, uint64_t *deltas) {
   uint32_t n = 0;
@@ -130,7 +131,7 @@ static uint32_t compare(struct hi_recorder *r, const struct hi_record_block *b, 
     uint64_t predicted = stack ? r->stack + (uint64_t)b->stack : site->last + site->stride;
     uint64_t value = values[i], delta = value - predicted;
     if (i % 8 == 0) mask[i / 8] = 0;
-    if (HI_UNLIKELY(delta + TOO_FAR > 2 * TOO_FAR)) value = predicted;
+    if (HI_UNLIKELY(delta + MAX_DELTA > 2 * MAX_DELTA)) value = predicted;
     if (value != predicted) {
       mask[i / 8] |= (uint8_t)(1u << (i % 8));
       deltas[n++] = delta;
@@ -145,6 +146,7 @@ static uint32_t compare(struct hi_recorder *r, const struct hi_record_block *b, 
   return n;
 }
 
+/* Whether at most the first four sites differ: the tag then holds the mask. */
 static bool only_first_four(const struct hi_record_block *b, const uint8_t *mask) {
   if (b->sites && mask[0] >= 16) return false;
   for (uint32_t i = 1; i < (b->sites + 7u) / 8; i++)
@@ -152,7 +154,7 @@ static bool only_first_four(const struct hi_record_block *b, const uint8_t *mask
   return true;
 }
 
-/* One execution of a block the thread knows; `entered`: since now. */
+/* Encodes one execution of a block in the tables; `entered`: this is its first. */
 static void execute(struct hi_recorder *r, const struct hi_record_block *b, uint32_t next, const uint64_t *values,
                     bool entered) {
   uint8_t mask[(HI_RECORD_SITES + 7) / 8];
@@ -187,7 +189,7 @@ static uint32_t accesses_made(const struct hi_record_block *b, const uint64_t *v
   return n;
 }
 
-/* Bytes of the accesses that have a length; what is beyond the limit is left out. */
+/* Bytes that the accesses with a length touch; cuts lengths beyond the limit. */
 static uint64_t reach_of(const struct hi_record_block *b, uint64_t *values) {
   uint64_t bytes = 0;
   for (uint32_t i = b->sites - b->lengths; i < b->sites; i++) {
@@ -199,7 +201,7 @@ static uint64_t reach_of(const struct hi_record_block *b, uint64_t *values) {
 
 /* --- the raw buffer */
 
-/* Encodes [raw, head), made between r->since and `end`. False when there is no piece left. */
+/* Encodes [raw, head), recorded between r->since and `end`. False when no piece is left. */
 static bool encode(struct hi_local *t, uint64_t end) {
   struct hi_recorder *r = t->recorder;
   uint64_t *at = r->raw, *stop = (uint64_t *)*r->slots.head;
@@ -215,13 +217,13 @@ static bool encode(struct hi_local *t, uint64_t end) {
     bool tables_full = !local && (r->nlocals == HI_LOCALS || r->nsites + b->sites > HI_LOCAL_SITES);
     if (r->executions) {
       struct hi_piece *p = r->piece;
-      uint64_t room = sizeof p->code - p->length, worst = 5 * VARINT + b->sites * (VARINT + 1ull);
+      uint64_t room = sizeof p->code - p->length, worst = 5 * MAX_VARINT + b->sites * (MAX_VARINT + 1ull);
       bool full = (p->accesses && p->accesses + made > PIECE_ACCESSES) || r->executions >= PIECE_EXECUTIONS ||
                   r->reach + reach > HI_RECORD_REACH;
       if ((full || tables_full || room < worst) && !end_piece(r, now, true)) return false;
     }
     if (tables_full) {
-      forget(r);
+      reset_tables(r);
       local = 0;
     }
     if (!r->executions) begin_piece(t, now);
@@ -239,8 +241,8 @@ static bool encode(struct hi_local *t, uint64_t end) {
 
 /* --- windows
  *
- * Whoever touches the piece holds the lock: the thread itself, or whoever ends its process. A
- * thread that cannot have it drops what it recorded. */
+ * The lock protects the piece. It is taken by the thread itself, and by the thread that ends
+ * the process. A thread that cannot take it drops the contents of its raw buffer. */
 
 static bool is_open(void) { return __atomic_load_n(&hi_run.header->record_open, __ATOMIC_ACQUIRE); }
 
@@ -254,7 +256,7 @@ static bool try_lock(struct hi_recorder *r) { return !__atomic_exchange_n(&r->lo
 
 static void unlock(struct hi_recorder *r) { __atomic_store_n(&r->lock, 0, __ATOMIC_RELEASE); }
 
-/* Takes the lock, between two blocks. */
+/* Takes the lock, or empties the raw buffer; called between two blocks. */
 static bool lock_or_drop(struct hi_recorder *r) {
   if (try_lock(r)) return true;
   if (r->pause == HI_RUNNING) {
@@ -264,6 +266,7 @@ static bool lock_or_drop(struct hi_recorder *r) {
   return false;
 }
 
+/* Enters the newest window, if a piece is free. */
 static void begin(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   struct hi_header *h = hi_run.header;
@@ -274,35 +277,35 @@ static void begin(struct hi_local *t) {
     t->shared->recorded = 2 * r->window + 1;
     return;
   }
-  forget(r);
+  reset_tables(r);
   r->sequence = r->executions = r->run = 0;
   r->waited = r->gap = false;
   r->since = hi_record_now();
   r->share_end = h->record_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) + h->record_ns : ~0ull;
   empty(r);
-  hi_record_turn(t, true);
+  hi_record_enable(t, true);
 }
 
-/* The collector gets the piece if there is anything in it. */
+/* Hands the piece over to the collector, or frees it if it is empty. */
 static void hand_over(struct hi_recorder *r) {
   if (r->piece && r->executions) end_piece(r, r->since, false);
   else if (r->piece) give_piece(r->piece);
   r->piece = NULL;
 }
 
-/* The thread leaves its window; what was not encoded is lost. */
+/* Leaves the window; records that are not encoded are lost. */
 static void leave(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
-  hi_record_turn(t, false);
+  hi_record_enable(t, false);
   r->pause = HI_RUNNING;
   empty(r);
   hand_over(r);
   t->shared->recorded = 2 * r->window + 1;
 }
 
-/* Encodes what was recorded up to `end`, or to the pause; between two blocks. False when the
- * thread has left its window for want of pieces. */
-static bool settle(struct hi_local *t, uint64_t end) {
+/* Encodes the records up to `end`, or up to the pause; called between two blocks. False when
+ * the thread has left its window because no piece was free. */
+static bool encode_pending(struct hi_local *t, uint64_t end) {
   struct hi_recorder *r = t->recorder;
   bool more = r->piece;
   if (r->pause == HI_STOPPING) {
@@ -317,23 +320,25 @@ static bool settle(struct hi_local *t, uint64_t end) {
   return more;
 }
 
-/* What follows does not count (--until). Maybe within a block that goes on recording. */
+/* Tracing was switched off (--until): the records that follow do not count. May be called
+ * within a block whose copy goes on recording. */
 static void stop_recording(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   r->stop = (uint64_t *)*r->slots.head;
   r->stopped = hi_record_now();
   r->pause = HI_STOPPING;
-  hi_record_turn(t, false);
+  hi_record_enable(t, false);
 }
 
-/* Goes on in the window of before; what others did meanwhile comes first. */
+/* Goes on in the same window. The next piece is marked as WAITED: it comes after the pieces of
+ * other threads from the time of the pause. */
 static void resume(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
-  if (!settle(t, 0)) return;
+  if (!encode_pending(t, 0)) return;
   r->pause = HI_RUNNING;
   r->waited = true;
   r->since = hi_record_now();
-  hi_record_turn(t, true);
+  hi_record_enable(t, true);
 }
 
 void hi_record_start(struct hi_local *t, struct hi_recorder *r, struct hi_record_slots slots) {
@@ -343,14 +348,15 @@ void hi_record_start(struct hi_local *t, struct hi_recorder *r, struct hi_record
   r->closed = false;
   r->pause = HI_RUNNING;
   r->window = 0;
-  r->piece = NULL; /* after a fork it is the parent's */
-  hi_record_turn(t, false);
+  r->piece = NULL; /* after a fork the piece is the parent's */
+  hi_record_enable(t, false);
   *slots.head = (uint64_t)r->raw;
-  hi_record_notice(t);
+  hi_record_update(t);
 }
 
-/* Called where a thread looks at the slice, within a block: has recording begun or ended? */
-void hi_record_notice(struct hi_local *t) {
+/* Enters, pauses, resumes or leaves a window where that is due; called at a change of slice,
+ * within a block. */
+void hi_record_update(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   bool open = is_open(), newest = is_newest(r);
   if (hi_recording(t)) {
@@ -361,37 +367,39 @@ void hi_record_notice(struct hi_local *t) {
   bool over = r->pause != HI_RUNNING && (!open || !newest);
   bool starts = open && hi_counting(t) && (r->pause != HI_RUNNING || !newest);
   if (stopping_here || !(over || starts) || !try_lock(r)) return;
-  if (over && settle(t, 0)) leave(t);
+  if (over && encode_pending(t, 0)) leave(t);
   if (starts && r->pause != HI_RUNNING) resume(t);
   else if (starts && !newest) begin(t);
   unlock(r);
 }
 
-/* Called with a full raw buffer, between two blocks. */
+/* Called when the raw buffer is full, between two blocks. */
 void hi_record_flush(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   if (!lock_or_drop(r)) return;
-  if (settle(t, hi_record_now()) && hi_recording(t)) {
+  if (encode_pending(t, hi_record_now()) && hi_recording(t)) {
     if (!is_open() || !is_newest(r) || clock_ns(CLOCK_THREAD_CPUTIME_ID) >= r->share_end) {
       leave(t);
     } else if (!hi_counting(t)) {
-      hi_record_turn(t, false);
+      hi_record_enable(t, false);
       r->pause = HI_PAUSED;
     }
   }
   unlock(r);
-  if (!hi_recording(t)) hi_record_notice(t);
+  if (!hi_recording(t)) hi_record_update(t);
 }
 
-/* Encodes what there is, in case the thread does not come back soon. */
+/* Encodes the raw buffer before a system call that may block or not return. */
 void hi_record_encode(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   if (!r || !r->piece || !lock_or_drop(r)) return;
-  settle(t, hi_record_now());
+  encode_pending(t, hi_record_now());
   unlock(r);
 }
 
-/* The thread was in the kernel that long; its raw buffer is empty. */
+/* The thread waited in the kernel from `from` to `to`; its raw buffer is empty. Ends the piece,
+ * so that the order of accesses is right: those that follow come after what others did
+ * meanwhile. */
 void hi_record_waited(struct hi_local *t, uint64_t from, uint64_t to) {
   struct hi_recorder *r = t->recorder;
   if (!hi_recording(t) || !lock_or_drop(r)) return;
@@ -403,16 +411,16 @@ void hi_record_waited(struct hi_local *t, uint64_t from, uint64_t to) {
   if (hi_recording(t)) hi_record_flush(t);
 }
 
-/* The thread ends. */
+/* Called at the end of the thread. */
 void hi_record_end(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   if (!r || !r->piece || !lock_or_drop(r)) return;
-  if (settle(t, hi_record_now())) leave(t);
+  if (encode_pending(t, hi_record_now())) leave(t);
   unlock(r);
 }
 
-/* The process ends while the thread may still run: what it has encoded is handed over, and it
- * finds the lock taken. */
+/* Called at the end of the process, while the thread may still run: hands its piece over and
+ * keeps the lock, so that the thread can encode nothing more. */
 void hi_record_close(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   if (!r || !try_lock(r)) return;
@@ -420,7 +428,8 @@ void hi_record_close(struct hi_local *t) {
   hand_over(r);
 }
 
-/* The process goes on after all. A thread that gets no piece will leave its window. */
+/* Undoes hi_record_close after an exec that failed. A thread that gets no piece leaves its
+ * window later. */
 void hi_record_reopen(struct hi_local *t) {
   struct hi_recorder *r = t->recorder;
   if (!r || !r->closed) return;

@@ -1,9 +1,10 @@
-/* sample.h: evictions kept with the place in the code that caused them, see hi_sample. */
-#ifndef HITHER_SAMPLE_H
-#define HITHER_SAMPLE_H
+/* eviction_sample.h: eviction samples: some evicted entries are kept with the code site that
+ * entered the line, see struct hi_sample. */
+#ifndef HITHER_EVICTION_SAMPLE_H
+#define HITHER_EVICTION_SAMPLE_H
 #include "state.h"
 
-/* Appends to the thread's ring, unless the collector is behind. */
+/* Appends to the thread's ring; if the ring is full the sample is counted as lost. */
 static inline void hi_take_sample(struct hi_local *t, struct hi_sample sample) {
   struct hi_thread *shared = t->shared;
   uint64_t head = shared->sample_head;
@@ -15,11 +16,11 @@ static inline void hi_take_sample(struct hi_local *t, struct hi_sample sample) {
   __atomic_store_n(&shared->sample_head, head + 1, __ATOMIC_RELEASE);
 }
 
-/* Takes one that stands for a period of others, and draws when the next is due: the mean
- * is the period, so that loops in step with it are not favoured. */
+/* Takes a sample that stands for HI_SAMPLE_PERIOD evictions and draws the distance to the next.
+ * The distance is random, with the period as its mean, so that a loop in step with the period
+ * is not sampled more often than others. */
 static inline void hi_sample_due(struct hi_local *t, struct hi_sample sample) {
-  t->random = t->random * 1664525u + 1013904223u;
-  t->sample_left = 1 + (t->random >> 16) % (2 * HI_SAMPLE_PERIOD - 1);
+  t->sample_left = 1 + hi_random(t) % (2 * HI_SAMPLE_PERIOD - 1);
   sample.weight = HI_SAMPLE_PERIOD;
   hi_take_sample(t, sample);
 }

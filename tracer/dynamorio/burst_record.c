@@ -1,13 +1,12 @@
-/* record.c: --bursts and --full. Each block exists twice: as it always is, and as a copy that
- * counts the same and also appends what it touches to the thread's raw buffer:
+/* burst_record.c: burst recording (--bursts, --full). Each block has two copies: both count its
+ * accesses, and one also appends a record to the thread's raw buffer:
  *
  *     raw[0] = number of the block     raw[1 + n] = value of its site n
  *
- * SLOT_IDLE decides at the head of a block which copy runs, for each thread of its own. */
-#include "host.h"
-#include "drbbdup.h"
+ * SLOT_IDLE selects the copy at the head of a block, for each thread separately. */
+#include "copies.h"
 
-enum { CASE_RECORDED = 0, CASE_COUNTED = 1 }; /* drbbdup has the shorter way to a case that is not 0 */
+enum { CASE_RECORDED = 0, CASE_COUNTED = 1 }; /* drbbdup's jump to a case that is not 0 is shorter */
 
 /* A copy being instrumented. */
 struct copy {
@@ -30,7 +29,7 @@ static uintptr_t set_up(void *context, void *dc, void *tag, instrlist_t *bb, boo
 
 static void analyse(void *dc, void *tag, instrlist_t *bb, uintptr_t which, void *data, void *block, void **out) {
   (void)tag, (void)data, (void)block;
-  bool loops = burst_has_loop(bb);
+  bool loops = block_has_loop(bb);
   struct copy *copy = dr_thread_alloc(dc, sizeof *copy);
   copy->block = block_analyse(dc, bb, probe_can_split() && !loops);
   copy->plan = which == CASE_RECORDED ? plan_make(dc, bb, copy->block, loops) : NULL;
@@ -53,7 +52,7 @@ static void reserve(void *dc, instrlist_t *bb, instr_t *where, reg_id_t *reg) {
 
 static opnd_t word(reg_id_t raw, int site) { return OPND_CREATE_MEMPTR(raw, 8 * (1 + site)); }
 
-/* Lengths are 0 until the accesses they belong to are made. */
+/* Sets the lengths to 0: they stay 0 for accesses that are not made. */
 static void insert_begin(void *dc, instrlist_t *bb, instr_t *where, const struct plan *p) {
   if (!p->lengths) return;
   reg_id_t raw;
@@ -76,7 +75,7 @@ static void insert_site(void *dc, instrlist_t *bb, instr_t *where, const struct 
   drreg_unreserve_register(dc, bb, where, raw);
 }
 
-/* A string instruction at work: where its range begins and how long it is. */
+/* Called before a string instruction: records the start and the length of its range. */
 static void on_string(uint32_t element, uint32_t write, uint32_t site, uint32_t length) {
   void *dc = dr_get_current_drcontext();
   dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_INTEGER | DR_MC_CONTROL};
@@ -101,7 +100,7 @@ static void insert_sites(void *dc, instrlist_t *bb, instr_t *in, instr_t *where,
   }
 }
 
-/* The record is whole: the next goes behind it. */
+/* Completes the record; calls hi_record_flush if the buffer is full then. */
 static void insert_end(void *dc, instrlist_t *bb, instr_t *where, const struct plan *p, uint32_t number) {
   reg_id_t raw;
   instr_t *room = INSTR_CREATE_label(dc);
@@ -114,16 +113,16 @@ static void insert_end(void *dc, instrlist_t *bb, instr_t *where, const struct p
   PUT(XINST_CREATE_store(dc, host_slot(dc, SLOT_RAW), REG(raw)));
   PUT(INSTR_CREATE_cmp(dc, REG(raw), host_slot(dc, SLOT_RAW_END)));
   PUT(INSTR_CREATE_jcc(dc, OP_jb, opnd_create_instr(room)));
-  PUT(INSTR_CREATE_lea(dc, REG(DR_REG_RSP), opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, -128, OPSZ_lea)));
-  PUT(INSTR_CREATE_call(dc, opnd_create_pc(stub_record())));
+  stub_insert_call(dc, bb, where, stub_record());
   PUT(room);
   drreg_unreserve_register(dc, bb, where, raw);
   drreg_unreserve_aflags(dc, bb, where);
 }
 
-static void meet_last(struct copy *copy, instr_t *last) {
+/* See block_set_last. */
+static void set_last(struct copy *copy, instr_t *last) {
   instr_t *before = copy->block->last;
-  block_meet_last(copy->block, last);
+  block_set_last(copy->block, last);
   for (int i = 0; copy->plan && i < copy->plan->n; i++)
     if (copy->plan->accesses[i].instr == before) copy->plan->accesses[i].instr = last;
 }
@@ -136,7 +135,7 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   bool last = false;
   if (!instr_is_app(in) || !copy) return flags;
   drbbdup_is_last_instr(dc, in, &last);
-  if (last) meet_last(copy, in);
+  if (last) set_last(copy, in);
   insert_count(dc, bb, where, copy->block, SLOT_INSTRUCTIONS, last);
   insert_probes(dc, bb, in, where, copy->block);
   struct plan *p = copy->plan;
@@ -145,26 +144,21 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   copy->begun = true;
   insert_sites(dc, bb, in, where, p);
   if (last) {
-    /* A block that is only translated has its number already; any other is as long. */
+    /* A block that is only translated has a number already: 1 gives code of the same length. */
     uint32_t number = translating ? 1 : plan_publish(p);
     if (number) insert_end(dc, bb, where, p, number);
   }
   return flags;
 }
 
-void record_init(void) {
+void burst_record_init(void) {
   drbbdup_options_t options = {
-      .struct_size = sizeof options,
       .set_up_bb_dups = set_up,
       .analyze_case = analyse,
       .destroy_case_analysis = forget,
       .instrument_instr_ex = instrument,
       .runtime_case_opnd = host_slot(GLOBAL_DCONTEXT, SLOT_IDLE),
-      .non_default_case_limit = 1,
-      .max_case_encoding = CASE_COUNTED,
-      .never_enable_dynamic_handling = true,
   };
-  drmgr_priority_t before = {.struct_size = sizeof before, .name = "hither-expand", .priority = -7000};
-  if (!drmgr_register_bb_app2app_event(burst_expand, &before) || drbbdup_init(&options) != DRBBDUP_SUCCESS) dr_abort();
+  copies_init(&options);
   dispatch_init();
 }
