@@ -18,9 +18,30 @@ pub fn strip_control_characters(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// A word as a POSIX shell takes it, in single quotes where it needs them, on one line.
+#[must_use]
+pub fn shell_quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let quoted = strip_control_characters(word).replace('\'', "'\\''");
+    format!("'{quoted}'")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::strip_control_characters;
+    use super::{shell_quote, strip_control_characters};
+
+    #[test]
+    fn words_are_quoted_for_the_shell() {
+        let check = |word: &str, expected: &str| assert_eq!(shell_quote(word), expected);
+        check("./app", "./app");
+        check("--n=3", "--n=3");
+        check("a b", "'a b'");
+        check("it's", "'it'\\''s'");
+        check("", "''");
+    }
 
     #[test]
     fn what_steers_terminals_is_replaced() {

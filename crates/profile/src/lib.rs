@@ -34,7 +34,7 @@ pub mod prediction;
 pub mod tables;
 
 pub use artefact::ArtefactError;
-pub use clean::{is_hidden_char, strip_control_characters};
+pub use clean::{is_hidden_char, shell_quote, strip_control_characters};
 pub use comm::CommMatrix;
 pub use figure::{BetterWhen, FigureUnit, RunFigure};
 pub use finding::{Finding, FindingKind, FindingLine, FindingPicture, SuggestedFix};

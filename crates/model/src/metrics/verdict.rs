@@ -3,6 +3,7 @@
 use super::communication::CommunicationMetrics;
 use super::exclusivity::ExclusivityMetrics;
 use super::placement_accuracy::PlacementAccuracy;
+use crate::units;
 use serde::Serialize;
 
 /// Least C_H worth a thread mapping (OPT 6.2.2), with up to [`H_MIN_THREADS`] threads.
@@ -213,8 +214,8 @@ fn data_mapping(e: &VerdictInput) -> (bool, String) {
     if e.cache_bytes > 0 && e.footprint <= e.cache_bytes {
         let why = format!(
             "Data: all of it, {}, fits in the caches, {} (eq. 7); pages matter little.",
-            format_mib(e.footprint),
-            format_mib(e.cache_bytes)
+            units::show_bytes(e.footprint),
+            units::show_bytes(e.cache_bytes)
         );
         return (false, why);
     }
@@ -252,22 +253,10 @@ fn data_mapping(e: &VerdictInput) -> (bool, String) {
     (true, why)
 }
 
-/// `1.62 M`, for people: three digits and a unit from 100 000 on.
+/// `24311` or, from 100 000 on, `1.62 M`.
 fn format_rate(value: f64) -> String {
-    let (value, unit) = match value {
-        v if v >= 999_500_000.0 => (v / 1e9, " G"),
-        v if v >= 999_500.0 => (v / 1e6, " M"),
-        v if v >= 99_999.5 => (v / 1e3, " k"),
-        v => return format!("{v:.0}"),
-    };
-    let digits = match value {
-        v if v >= 99.95 => 0,
-        v if v >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$}{unit}")
-}
-
-fn format_mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+    match value {
+        v if v < 99_999.5 => format!("{v:.0}"),
+        v => units::count(v as u64),
+    }
 }

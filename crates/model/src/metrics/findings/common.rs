@@ -233,22 +233,6 @@ pub fn format_percent(share: f64) -> String {
     }
 }
 
-/// Bytes as people read them.
-pub fn format_bytes(count: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = count as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{count} B")
-    } else {
-        format!("{value:.1} {}", units[unit])
-    }
-}
-
 /// Does all data fit in the caches (OPT eq. 7)? Then it matters little where pages lie, and
 /// what is about pages alone stays silent.
 pub fn fits_in_caches(case: &FindingContext) -> bool {

@@ -3,14 +3,15 @@
 //! more of them than its part, or they belong to no node. What is hot in each thread's own
 //! part alike does none. Severity: the accesses to hot pages beyond an even spread.
 use super::common::{
-    app_exclusivity, format_bytes, format_percent, limit_findings, placeable_structures,
-    ratio_or_zero_f64, structure_finding, structure_label, thread_label, LEAST_PAGES,
+    app_exclusivity, format_percent, limit_findings, placeable_structures, ratio_or_zero_f64,
+    structure_finding, structure_label, thread_label, LEAST_PAGES,
 };
 use super::fix_snippets::{interleave_fix, uses_openmp};
 use super::shared_by_all::split_schedule;
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::verdict::E_HIGH;
+use crate::units::show_bytes;
 use hither_profile::{Finding, FindingKind, SuggestedFix, ThreadIx, PAGE_SIZE};
 
 /// Share of the accesses beyond an even spread that go to pages used more than the average.
@@ -145,8 +146,8 @@ fn hot_pages_evidence(
     format!(
         "{} of {pages} pages ({} of {}){lie} take {} of the accesses; spread evenly it would be {}.",
         hot.len(),
-        format_bytes(hot.len() as u64 * PAGE_SIZE),
-        format_bytes(pages as u64 * PAGE_SIZE),
+        show_bytes(hot.len() as u64 * PAGE_SIZE),
+        show_bytes(pages as u64 * PAGE_SIZE),
         format_percent(share),
         format_percent(ratio_or_zero_f64(hot.len() as f64, pages as f64))
     )

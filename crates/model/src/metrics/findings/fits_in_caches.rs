@@ -1,7 +1,8 @@
 //! All data fits in the caches (OPT eq. 7): pages matter little wherever they lie. With one
 //! node they do not matter anyway.
-use super::common::{fits_in_caches, format_bytes};
+use super::common::fits_in_caches;
 use super::FindingContext;
+use crate::units::show_bytes;
 use hither_profile::{Finding, FindingKind, FindingPicture, SuggestedFix};
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
@@ -23,8 +24,8 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
         title: "All data fits in the caches: placing pages gains little".to_owned(),
         evidence: vec![format!(
             "The run uses {at_least}{} of memory; the caches together hold {} (eq. 7 of OPT).",
-            format_bytes(report.run.footprint),
-            format_bytes(report.setup.cache_bytes)
+            show_bytes(report.run.footprint),
+            show_bytes(report.setup.cache_bytes)
         )],
         object: None,
         lines: Vec::new(),

@@ -3,13 +3,14 @@
 //! only while it is initialised can be duplicated). Severity: 1 - E_app of its share, the
 //! accesses that are remote wherever its pages lie and would be local with copies.
 use super::common::{
-    app_exclusivity, filled_once, format_bytes, format_percent, limit_findings,
-    placeable_structures, structure_finding, structure_label, write_share,
+    app_exclusivity, filled_once, format_percent, limit_findings, placeable_structures,
+    structure_finding, structure_label, write_share,
 };
 use super::fix_snippets::{describe_allocation, is_fortran, variable_name};
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::verdict::E_HIGH;
+use crate::units::show_bytes;
 use hither_profile::{Finding, FindingKind, SuggestedFix, PAGE_SIZE};
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
@@ -63,15 +64,15 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
 fn cache_size_evidence(size: u64, cache: u64, nodes: u64) -> String {
     let copies = format!(
         "{nodes} copies take {}",
-        format_bytes(size.saturating_mul(nodes))
+        show_bytes(size.saturating_mul(nodes))
     );
     if cache == 0 {
-        return format!("It is {} large; {copies}.", format_bytes(size));
+        return format!("It is {} large; {copies}.", show_bytes(size));
     }
     format!(
         "It is {} large, more than the {} of a node's caches; {copies}.",
-        format_bytes(size),
-        format_bytes(cache)
+        show_bytes(size),
+        show_bytes(cache)
     )
 }
 

@@ -227,7 +227,7 @@ fn what_a_nodes_caches_hold_needs_no_copy() {
         made
     };
     let found = made(65).finds(read_mostly::find);
-    assert!(found.evidence[2].contains("260.0 KiB large, more than the 256.0 KiB"));
+    assert!(found.evidence[2].contains("260 KiB large, more than the 256 KiB"));
     made(64).finds_nothing(read_mostly::find);
 }
 

@@ -17,7 +17,7 @@ fn what_is_as_large_as_the_caches_fits() {
     made.cache_bytes += 1;
     made.profile.meta.sampling_error = 0.02;
     let found = made.finds(fits_in_caches::find);
-    assert!(found.evidence[0].starts_with("The run uses at least 40.0 KiB of memory"));
+    assert!(found.evidence[0].starts_with("The run uses at least 40 KiB of memory"));
     made.nodes = 1;
     made.finds_nothing(fits_in_caches::find);
     made.nodes = 2;
