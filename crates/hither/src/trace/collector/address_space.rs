@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 /// Unmapped intervals remembered per process.
 const REMEMBERED: usize = 65_536;
 
+/// A page named for the profile: (region, page number in it).
+pub type PageName = (u32, u32);
+
 /// Pages [start, end) of the address space that lie at `offset` of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionInterval {

@@ -1,6 +1,5 @@
 //! Mappings that turned out to be segments of a module after their pages had been named.
-use super::address_space::RegionInterval;
-use super::regions::PageName;
+use super::address_space::{PageName, RegionInterval};
 use std::collections::HashMap;
 
 /// By region: the interval, the module, and where the interval starts in it, in pages.

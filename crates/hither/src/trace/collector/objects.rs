@@ -4,10 +4,10 @@
 //! A page that only one structure lies on counts for it exactly. Several structures on a
 //! page share its counts in the proportion of the samples taken of them there, or of
 //! their bytes when there are none; they are then marked as estimated.
+use super::address_space::PageName;
 use super::heap::{keep_largest_ranges, HeapTracker};
-use super::profile_rows::keep_most_accessed;
-use super::regions::{PageName, RegionMap, PAGE_BITS};
-use super::samples::{SampleCode, SampleTally, SampleTarget, DATA_UNIT_BYTES};
+use super::regions::{RegionMap, PAGE_BITS};
+use super::samples::{keep_most_accessed, SampleCode, SampleTally, SampleTarget, DATA_UNIT_BYTES};
 use super::shared_lines::LineRows;
 use crate::trace::symbolizer::{AllocationName, SourceLine, StaticObject, Symbolizer};
 use hither_profile::{

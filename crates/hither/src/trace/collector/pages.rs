@@ -1,5 +1,6 @@
 //! The page pass: which thread read and wrote which page since the last pass.
-use super::regions::{PageName, RegionMap};
+use super::address_space::PageName;
+use super::regions::RegionMap;
 use hither_profile::binned::{sort_and_sum, CountRow};
 use hither_sys::{wire, Segment};
 

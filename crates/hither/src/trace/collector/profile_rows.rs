@@ -1,9 +1,10 @@
 //! The end of the run: what the engine gathered -> the tables of a [`Profile`].
+use super::address_space::PageName;
 use super::comm::pair_slots;
 use super::engine::CollectorEngine;
 use super::objects::{self, ObjectInput, ObjectTables};
 use super::pages::page_and_thread;
-use super::regions::{KnownRegion, PageName};
+use super::regions::KnownRegion;
 use super::shared_lines::{LineKey, LineRow};
 use super::window_regions::{named_pages, ChunkAliasMap};
 use super::CollectedRun;
@@ -12,8 +13,8 @@ use hither_profile::binned::{sort_and_sum, BinnedCounts, CountRow};
 use hither_profile::bursts::BurstWriter;
 use hither_profile::{
     LineUse, ObjectRange, PageFirstTouch, PageNo, PageUse, PairComm, Process, ProcessIx, Profile,
-    ProfileMeta, Region, RegionIx, RunEnd, SliceIx, SourceSite, Thread, ThreadIx, TraceCost,
-    FORMAT_VERSION, PAGE_SIZE,
+    ProfileMeta, Region, RegionIx, RunEnd, SliceIx, Thread, ThreadIx, TraceCost, FORMAT_VERSION,
+    PAGE_SIZE,
 };
 use hither_sys::wire;
 use std::collections::{BTreeMap, HashMap};
@@ -470,29 +471,4 @@ fn limits(engine: &CollectorEngine, cost: &TraceCost) -> Vec<String> {
     say(comm > 1, format!(
         "Communication over time is kept for groups of {comm} slices, to stay within the size budget; totals and the metrics of each slice are exact."));
     found
-}
-
-/// Keeps the site rows that make up most of the accesses.
-pub fn keep_most_accessed(mut sites: Vec<SourceSite>, share: f64) -> Vec<SourceSite> {
-    let accesses = |s: &SourceSite| s.reads.saturating_add(s.writes);
-    let key = |s: &SourceSite| {
-        (
-            std::cmp::Reverse(accesses(s)),
-            s.object,
-            s.file.clone(),
-            s.line,
-            s.function.clone(),
-        )
-    };
-    sites.sort_by_cached_key(key);
-    let total: f64 = sites.iter().map(|s| accesses(s) as f64).sum();
-    let mut sum = 0.0;
-    let needed = sites.iter().take_while(|s| {
-        let wanted = sum < total * share;
-        sum += accesses(s) as f64;
-        wanted
-    });
-    let needed = needed.count();
-    sites.truncate(needed);
-    sites
 }

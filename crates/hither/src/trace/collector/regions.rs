@@ -2,7 +2,7 @@
 //!
 //! A page is named by (region, page number in it). A forked child shares its parent's
 //! intervals; a private region becomes the child's own when the child is seen to use it.
-use super::address_space::{AddressSpaceHistory, RegionInterval};
+use super::address_space::{AddressSpaceHistory, PageName, RegionInterval};
 use super::late_modules::LateModules;
 use hither_profile::{ProcessIx, Region, RegionKind, ThreadIx};
 use hither_sys::{wire, Segment};
@@ -23,9 +23,6 @@ pub struct KnownRegion {
     /// Heap blocks were handed out from it.
     pub has_blocks: bool,
 }
-
-/// A page named for the profile: (region, page number in it).
-pub type PageName = (u32, u32);
 
 #[derive(Default)]
 pub struct RegionMap {

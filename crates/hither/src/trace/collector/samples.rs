@@ -4,7 +4,7 @@
 //! everything else is known when the sample is drained.
 use super::heap::HeapTracker;
 use super::regions::{RegionMap, PAGE_BITS};
-use hither_profile::RegionKind;
+use hither_profile::{RegionKind, SourceSite};
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
 
@@ -121,4 +121,29 @@ fn add_if_room<K: std::hash::Hash + Eq>(
     sum[0] = sum[0].saturating_add(counts[0]);
     sum[1] = sum[1].saturating_add(counts[1]);
     true
+}
+
+/// Keeps the site rows that make up most of the accesses.
+pub fn keep_most_accessed(mut sites: Vec<SourceSite>, share: f64) -> Vec<SourceSite> {
+    let accesses = |s: &SourceSite| s.reads.saturating_add(s.writes);
+    let key = |s: &SourceSite| {
+        (
+            std::cmp::Reverse(accesses(s)),
+            s.object,
+            s.file.clone(),
+            s.line,
+            s.function.clone(),
+        )
+    };
+    sites.sort_by_cached_key(key);
+    let total: f64 = sites.iter().map(|s| accesses(s) as f64).sum();
+    let mut sum = 0.0;
+    let needed = sites.iter().take_while(|s| {
+        let wanted = sum < total * share;
+        sum += accesses(s) as f64;
+        wanted
+    });
+    let needed = needed.count();
+    sites.truncate(needed);
+    sites
 }

@@ -3,8 +3,9 @@
 //! The tracer reports the bytes of some accesses to such lines, and of the rest only their
 //! number (tracer/core/line_observation.h). Bytes are counted, not only marked, so that an
 //! initialisation or a last sum does not hide that a thread otherwise keeps to its own.
+use super::address_space::PageName;
 use super::pages::PageReader;
-use super::regions::{PageName, PAGE_BITS};
+use super::regions::PAGE_BITS;
 use hither_sys::{wire, Segment};
 use std::collections::{BTreeMap, HashMap, HashSet};
 

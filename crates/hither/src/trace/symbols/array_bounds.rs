@@ -1,6 +1,5 @@
 //! Dimensions of arrays. Fortran counts from 1 where it does not say.
-use super::dwarf::{DebugInfo, DieRef, DwarfReader};
-use super::type_text::for_each_child;
+use super::dwarf::{for_each_child, DebugInfo, DieRef, DwarfReader};
 use gimli::AttributeValue as Value;
 
 const MAX_DIMENSIONS: usize = 15;

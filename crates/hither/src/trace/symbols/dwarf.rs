@@ -2,7 +2,7 @@
 //! (unit, offset), attributes picked into a struct. Nothing is parsed before it is asked.
 use super::attrs::DieAttrs;
 use super::elf::ElfImage;
-use gimli::{AttributeValue as Value, Reader};
+use gimli::{AttributeValue as Value, Operation, Reader};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -267,6 +267,64 @@ impl UnitSlot {
             unit: OnceCell::new(),
             shallow: OnceCell::new(),
             language: OnceCell::new(),
+        }
+    }
+}
+
+/// A location that is one fixed address; anything computed (thread-local storage, the
+/// stack, registers) is not static.
+pub fn fixed_address(
+    debug: &DebugInfo,
+    unit: usize,
+    location: &Option<Value<DwarfReader>>,
+) -> Option<u64> {
+    let Some(Value::Exprloc(expression)) = location.clone() else {
+        return None;
+    };
+    let parsed = debug.unit(unit)?;
+    let mut operations = expression.operations(parsed.encoding());
+    let base = match operations.next().ok()?? {
+        Operation::Address { address } => address,
+        Operation::AddressIndex { index, .. } => debug.dwarf.address(parsed, index).ok()?,
+        _ => return None,
+    };
+    match operations.next().ok()? {
+        None => Some(base),
+        Some(Operation::PlusConstant { value }) => {
+            let end = operations.next().ok()?.is_none();
+            base.checked_add(value).filter(|_| end)
+        }
+        Some(_) => None,
+    }
+}
+
+/// Calls `each` with the direct children of an entry until it says no.
+pub fn for_each_child(
+    debug: &DebugInfo,
+    at: DieRef,
+    mut each: impl FnMut(DieRef, gimli::DwTag, &DieAttrs) -> bool,
+) {
+    let Some(Ok(mut raw)) = debug.unit(at.unit).map(|u| u.entries_raw(Some(at.offset))) else {
+        return;
+    };
+    let mut entry = gimli::DebuggingInformationEntry::null();
+    if !matches!(raw.read_entry(&mut entry), Ok(true)) || !entry.has_children() {
+        return;
+    }
+    let level = raw.next_depth();
+    while !raw.is_empty() && raw.next_depth() >= level {
+        match raw.read_entry(&mut entry) {
+            Ok(true) if entry.depth() == level => {
+                let die = DieRef {
+                    unit: at.unit,
+                    offset: entry.offset(),
+                };
+                if !each(die, entry.tag(), &DieAttrs::from_attributes(entry.attrs())) {
+                    return;
+                }
+            }
+            Ok(_) => {}
+            Err(_) => return,
         }
     }
 }

@@ -3,9 +3,8 @@
 //! elements (`-falign-commons`, the default).
 use super::attrs::DieAttrs;
 use super::die_tree::DieTree;
-use super::dwarf::{DebugInfo, DieOffset, DieRef};
+use super::dwarf::{fixed_address, for_each_child, DebugInfo, DieOffset, DieRef};
 use super::elf::ElfImage;
-use super::statics::fixed_address;
 use super::type_text::{strip_typedefs, type_text};
 
 /// The members of COMMON blocks that have no location of their own, with addresses.
@@ -73,7 +72,7 @@ fn member_alignment(debug: &DebugInfo, at: DieRef) -> u64 {
             (gimli::DW_TAG_string_type, _) => return 1,
             (gimli::DW_TAG_structure_type, _) => {
                 let mut widest = 1;
-                super::type_text::for_each_child(debug, here, |die, tag, attrs| {
+                for_each_child(debug, here, |die, tag, attrs| {
                     if let (gimli::DW_TAG_member, Some(of)) =
                         (tag, debug.referenced_die(die.unit, &attrs.type_))
                     {

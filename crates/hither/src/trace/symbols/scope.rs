@@ -1,9 +1,9 @@
 //! The type of a variable as seen from an instruction: its function's locals and
 //! parameters, then members of `this`, then the unit's globals.
 use super::attrs::DieAttrs;
-use super::dwarf::{DebugInfo, DieRef};
+use super::dwarf::{for_each_child, DebugInfo, DieRef};
 use super::source::{Lvalue, LvalueStep};
-use super::type_text::{for_each_child, strip_typedefs, type_text};
+use super::type_text::{strip_typedefs, type_text};
 
 const MAX_BASES: u32 = 8;
 

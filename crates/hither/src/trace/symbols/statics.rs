@@ -2,12 +2,11 @@
 use super::attrs::DieAttrs;
 use super::demangle::demangle;
 use super::die_tree::{DieForest, DieTree};
-use super::dwarf::{DebugInfo, DieRef, DwarfReader};
+use super::dwarf::{fixed_address, for_each_child, DebugInfo, DieRef};
 use super::elf::ElfImage;
 use super::fortran_common;
 use super::type_text::type_text;
 use crate::trace::symbolizer::{StaticObject, StructField};
-use gimli::{AttributeValue as Value, Operation};
 
 const MAX_OBJECTS: usize = 1 << 20;
 
@@ -147,33 +146,6 @@ fn object(
     })
 }
 
-/// A location that is one fixed address; anything computed (thread-local storage, the
-/// stack, registers) is not static.
-pub fn fixed_address(
-    debug: &DebugInfo,
-    unit: usize,
-    location: &Option<Value<DwarfReader>>,
-) -> Option<u64> {
-    let Some(Value::Exprloc(expression)) = location.clone() else {
-        return None;
-    };
-    let parsed = debug.unit(unit)?;
-    let mut operations = expression.operations(parsed.encoding());
-    let base = match operations.next().ok()?? {
-        Operation::Address { address } => address,
-        Operation::AddressIndex { index, .. } => debug.dwarf.address(parsed, index).ok()?,
-        _ => return None,
-    };
-    match operations.next().ok()? {
-        None => Some(base),
-        Some(Operation::PlusConstant { value }) => {
-            let end = operations.next().ok()?.is_none();
-            base.checked_add(value).filter(|_| end)
-        }
-        Some(_) => None,
-    }
-}
-
 /// The fields of a structure or of the elements of an array of them.
 pub fn members(debug: &DebugInfo, type_at: DieRef) -> Vec<StructField> {
     const MAX_MEMBERS: usize = 4096;
@@ -189,7 +161,7 @@ pub fn members(debug: &DebugInfo, type_at: DieRef) -> Vec<StructField> {
         }
     }
     let mut found = Vec::new();
-    super::type_text::for_each_child(debug, at, |die, tag, attrs: &DieAttrs| {
+    for_each_child(debug, at, |die, tag, attrs: &DieAttrs| {
         if let (gimli::DW_TAG_member, Some(offset)) = (tag, attrs.member_at) {
             let described = type_text(debug, debug.referenced_die(die.unit, &attrs.type_));
             found.push(StructField {

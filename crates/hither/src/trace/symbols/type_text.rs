@@ -269,34 +269,3 @@ fn array(
         },
     }
 }
-
-/// Calls `each` with the direct children of an entry until it says no.
-pub fn for_each_child(
-    debug: &DebugInfo,
-    at: DieRef,
-    mut each: impl FnMut(DieRef, gimli::DwTag, &DieAttrs) -> bool,
-) {
-    let Some(Ok(mut raw)) = debug.unit(at.unit).map(|u| u.entries_raw(Some(at.offset))) else {
-        return;
-    };
-    let mut entry = gimli::DebuggingInformationEntry::null();
-    if !matches!(raw.read_entry(&mut entry), Ok(true)) || !entry.has_children() {
-        return;
-    }
-    let level = raw.next_depth();
-    while !raw.is_empty() && raw.next_depth() >= level {
-        match raw.read_entry(&mut entry) {
-            Ok(true) if entry.depth() == level => {
-                let die = DieRef {
-                    unit: at.unit,
-                    offset: entry.offset(),
-                };
-                if !each(die, entry.tag(), &DieAttrs::from_attributes(entry.attrs())) {
-                    return;
-                }
-            }
-            Ok(_) => {}
-            Err(_) => return,
-        }
-    }
-}
