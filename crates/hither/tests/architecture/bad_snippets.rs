@@ -183,3 +183,14 @@ fn core_includes() {
     ];
     check(|file, text| rules::core_includes(file, text, &ours), &cases);
 }
+
+#[test]
+fn missing_files() {
+    let files = ["crates/a/src/b/c.rs", "docs/d.md"];
+    let check = |text: &str, gone: &[&str]| {
+        assert_eq!(rules::missing_files(text, &files), gone, "{text}");
+    };
+    check("`b/c.rs`, `c.rs`, `b/`, `d.md`, `x.json`, `a b.rs`", &[]);
+    check("`x.rs` and `x/`, not x.c", &["x.rs", "x/"]);
+    check("`/c.rs` `.rs`", &["/c.rs"]);
+}

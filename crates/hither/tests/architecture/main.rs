@@ -7,6 +7,7 @@ mod source;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// Folders with sources of ours; those that a checkout lacks are passed over.
 const FOLDERS: &[&str] = &[
@@ -142,4 +143,29 @@ fn no_compiled_code_is_kept_beside_the_tracer() {
     let mut other = files_in(&tracer);
     other.retain(|name| !sources.iter().any(|end| name.ends_with(end)));
     assert!(other.is_empty(), "neither C nor a linker script: {other:?}");
+}
+
+/// The documents that send a reader through the tree name files that are there.
+#[test]
+fn documents_name_files_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let listing = Command::new("git")
+        .arg("ls-files")
+        .current_dir(&root)
+        .output();
+    let Ok(listing) = listing else { return };
+    let listing = String::from_utf8_lossy(&listing.stdout);
+    let files: Vec<&str> = listing.lines().collect();
+    if files.is_empty() {
+        println!("skipped: not a checkout of git");
+        return;
+    }
+    for document in ["docs/ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = fs::read_to_string(root.join(document)).expect("a document");
+        let gone = rules::missing_files(&text, &files);
+        assert!(
+            gone.is_empty(),
+            "{document} names what is not there: {gone:?}"
+        );
+    }
 }

@@ -40,7 +40,10 @@ pub const LAYERS: &[Layer] = &[
     pure("model/rng", &[]),
     pure("model/units", &[]),
     layer("model/topology", &["profile"]),
-    pure("model/metrics", &["profile", "model/rng", "model/topology"]),
+    pure(
+        "model/metrics",
+        &["profile", "model/rng", "model/units", "model/topology"],
+    ),
     pure(
         "model/map",
         &["profile", "sys/scotch", "model/rng", "model/topology"],
@@ -325,4 +328,33 @@ fn included(line: &str) -> Option<Include<'_>> {
     }
     let name = rest.strip_prefix('<')?;
     Some(Include::System(name.split('>').next()?))
+}
+
+/// Sources, tests and documents that a text names in backquotes and that are not in the tree,
+/// by the ends of their paths: `app/check.rs`, `map/threads/`.
+pub fn missing_files(text: &str, files: &[&str]) -> Vec<String> {
+    const ENDINGS: [&str; 6] = [".rs", ".c", ".h", ".md", ".ts", "/"];
+    let quoted = text.split('`').skip(1).step_by(2);
+    let named = quoted.filter(|word| {
+        let path = word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+        path && ENDINGS
+            .iter()
+            .any(|end| word.ends_with(end) && word.len() > end.len())
+    });
+    let is_there = |name: &str| {
+        let inside = format!("/{name}");
+        files.iter().any(|file| {
+            let file = format!("/{file}");
+            match name.ends_with('/') {
+                true => file.contains(&inside),
+                false => file.ends_with(&inside),
+            }
+        })
+    };
+    named
+        .filter(|name| !is_there(name))
+        .map(str::to_owned)
+        .collect()
 }
