@@ -194,3 +194,13 @@ fn missing_files() {
     check("`x.rs` and `x/`, not x.c", &["x.rs", "x/"]);
     check("`/c.rs` `.rs`", &["/c.rs"]);
 }
+
+#[test]
+fn missing_names() {
+    let source = ["const ALL: Kind = Kind::A; // Gone_"];
+    let check = |text: &str, gone: &[&str]| {
+        assert_eq!(rules::missing_names(text, &source), gone, "{text}");
+    };
+    check("`ALL` of `Kind`, `lower`, `NAME.md`, Other", &[]);
+    check("`Gone` and `KIND`", &["Gone", "KIND"]);
+}

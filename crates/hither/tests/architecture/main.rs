@@ -145,9 +145,10 @@ fn no_compiled_code_is_kept_beside_the_tracer() {
     assert!(other.is_empty(), "neither C nor a linker script: {other:?}");
 }
 
-/// The documents that send a reader through the tree name files that are there.
+/// The documents that send a reader through the tree name files, types and constants that
+/// are there.
 #[test]
-fn documents_name_files_that_exist() {
+fn documents_name_what_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let listing = Command::new("git")
         .arg("ls-files")
@@ -160,6 +161,8 @@ fn documents_name_files_that_exist() {
         println!("skipped: not a checkout of git");
         return;
     }
+    let sources = sources(&["rs", "c", "h", "ts"]);
+    let sources: Vec<&str> = sources.iter().map(|file| file.text.as_str()).collect();
     for document in ["docs/ARCHITECTURE.md", "CONTRIBUTING.md"] {
         let text = fs::read_to_string(root.join(document)).expect("a document");
         let gone = rules::missing_files(&text, &files);

@@ -1,6 +1,7 @@
 //! The rules, each a pure function from a file's place and text to sentences about
 //! what breaks it.
 use crate::source::{code_only, paths};
+use std::collections::HashSet;
 
 /// A crate or a module of the program, and what of ours it may name.
 pub struct Layer {
@@ -355,6 +356,20 @@ pub fn missing_files(text: &str, files: &[&str]) -> Vec<String> {
     };
     named
         .filter(|name| !is_there(name))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Names of types and constants that a text has in backquotes and that no source knows.
+pub fn missing_names(text: &str, sources: &[&str]) -> Vec<String> {
+    let known: HashSet<&str> = sources.iter().flat_map(|source| words(source)).collect();
+    let quoted = text.split('`').skip(1).step_by(2);
+    let named = quoted.filter(|word| {
+        let is_name = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        is_name && word.starts_with(|c: char| c.is_ascii_uppercase())
+    });
+    named
+        .filter(|name| !known.contains(name))
         .map(str::to_owned)
         .collect()
 }
