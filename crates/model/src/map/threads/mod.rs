@@ -23,7 +23,9 @@ pub trait ThreadPolicy: Sync {
     fn name(&self) -> &'static str;
     /// One line: what it does, and whose it is.
     fn about(&self) -> &'static str;
-    /// A unit for every thread, none above capacity.
+    /// A unit for every thread, none above `problem.capacity`. Unless `problem.siblings` asks for
+    /// it, no core and no unit has two threads while another has none. The same problem gives
+    /// the same placement.
     ///
     /// # Errors
     /// A sentence that says why it cannot place this problem, and what can.
