@@ -165,7 +165,11 @@ fn documents_name_what_exists() {
     let sources: Vec<&str> = sources.iter().map(|file| file.text.as_str()).collect();
     for document in ["docs/ARCHITECTURE.md", "CONTRIBUTING.md"] {
         let text = fs::read_to_string(root.join(document)).expect("a document");
-        let gone = rules::missing_files(&text, &files);
+        let gone = [
+            rules::missing_files(&text, &files),
+            rules::missing_names(&text, &sources),
+        ]
+        .concat();
         assert!(
             gone.is_empty(),
             "{document} names what is not there: {gone:?}"
