@@ -140,7 +140,7 @@ pub fn wait_with_callback(
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error).context("cannot wait for the program"),
         }
-        let continued = signals.forward(child, follower);
+        let mut continued = signals.forward(child, follower);
         while let Some(change) =
             child_state_change(child.as_raw()).context("cannot wait for the program")?
         {
@@ -149,6 +149,7 @@ pub fn wait_with_callback(
                 ChildStateChange::Killed(signal) => return Ok(RunEnd::Signaled { signal }),
                 ChildStateChange::Continued => stopped = false,
                 ChildStateChange::Stopped(signal) => {
+                    continued = false;
                     tick(WaitEvent::Stopping);
                     stopped = stop_like_child(child, follower, signal, signals)?;
                     tick(WaitEvent::GoingOn);
@@ -188,12 +189,14 @@ fn stop_like_child(
     Ok(true)
 }
 
-/// Continues the child, unless the SIGCONT that continued us reached it, too.
+/// Continues the child, unless the SIGCONT that continued us reached it, too: then it has
+/// been continued, or even stopped again, which is for the caller to hear.
 fn continue_child(child: Pid) -> Result<()> {
     std::thread::sleep(GROUP_DELAY);
     let flags = WaitPidFlag::WNOHANG
         | WaitPidFlag::WNOWAIT
         | WaitPidFlag::WEXITED
+        | WaitPidFlag::WSTOPPED
         | WaitPidFlag::WCONTINUED;
     if waitid(Id::Pid(child), flags) == Ok(WaitStatus::StillAlive) {
         process::send_signal(child.as_raw(), Signal::SIGCONT as i32).context("cannot go on")?;

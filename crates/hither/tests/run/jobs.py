@@ -139,6 +139,23 @@ def run_stop(shell, front, tools):
     say("waited", tidy(shell.do("wait %1; echo $?"), front.split()))
 
 
+def run_restop(shell, front, tools):
+    """Stopped again by the terminal just after it was continued."""
+    forget()
+    shell.start(f"{front}{tools}/notice count 1000000")
+    counting()
+    shell.type("\x1a")
+    shell.expect("Stopped")
+    for _ in range(10):
+        shell.expect(PROMPT)
+        shell.start("fg")
+        time.sleep(0.003)
+        shell.type("\x1a")
+        shell.expect("Stopped")
+    shell.expect(PROMPT)
+    say(stands_still(), shell.do("kill %1; fg; echo $?").splitlines()[-1])
+
+
 def run_input(shell, front, tools):
     """Reading from the terminal: in front, and in the background, which stops it."""
     shell.start(f"{front}cat")

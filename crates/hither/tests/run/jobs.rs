@@ -37,6 +37,11 @@ fn stop_foreground_background() {
 }
 
 #[test]
+fn stopped_again_at_once() {
+    check_scenario("restop");
+}
+
+#[test]
 fn reading_from_the_terminal() {
     check_scenario("input");
 }
