@@ -8,7 +8,7 @@
  *
  *   header | threads | processes | hooks | sites | events | samples | observations | directory
  *          | comm | pages | shared chunks | aliases | owners | dirty | blocks | shadow | arenas
- *          | recorded blocks | their descriptions | pieces
+ *          | recorded blocks | their descriptions | pieces | objects | object counts | their use
  *
  * Writers: only the thread itself writes its slot, comm rows, page-count blocks, samples,
  * line observations and arena, with one exception: a thread that joins a line writes the
@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 3u
+#define HI_VERSION 4u
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u   /* slot 0 is "no thread"; indices 1.. in order of creation */
@@ -32,10 +32,14 @@
 #define HI_MAX_BLOCKS (1u << 24)
 #define HI_MAX_SITES (1u << 22)
 #define HI_MAX_HOOKS 64u
-#define HI_EVENTS (1u << 16)  /* ring slots, power of two */
-#define HI_SAMPLES 1024u      /* per thread, power of two */
-#define HI_OBSERVATIONS 2048u /* per thread, power of two */
-#define HI_CHUNKS (1u << 16)  /* shared-object chunks of HI_CHUNK_PAGES pages */
+#define HI_MAX_OBJECTS (1u << 20)     /* records of data structures, of all processes */
+#define HI_PROCESS_OBJECTS (1u << 15) /* ids of data structures in one process */
+#define HI_OBJECT_GROUP 64u           /* ids per bit of the object-use bitmap */
+#define HI_FRAMES 4u                  /* return addresses kept of an allocation site */
+#define HI_EVENTS (1u << 16)          /* ring slots, power of two */
+#define HI_SAMPLES 1024u              /* per thread, power of two */
+#define HI_OBSERVATIONS 2048u         /* per thread, power of two */
+#define HI_CHUNKS (1u << 16)          /* shared-object chunks of HI_CHUNK_PAGES pages */
 #define HI_CHUNK_PAGES 1024u
 #define HI_ALIASES (1u << 18)       /* (process, chunk) -> address */
 #define HI_BLOCK_PAGES 64u          /* pages per page-count block, and per page-id reservation */
@@ -70,7 +74,7 @@ struct hi_header {
   uint32_t cache_log2; /* entries of one line cache, log2 */
   uint32_t flags;
   uint32_t nhooks;
-  uint32_t alloc_min; /* heap blocks below this many bytes are not reported */
+  uint32_t alloc_min; /* heap blocks below this many bytes are counted by site, but not reported one by one */
   uint64_t slice_ns;
   /* live */
   uint32_t epoch;  /* collector: current slice + 1; never 0 */
@@ -96,14 +100,15 @@ struct hi_header {
   uint64_t arena_busy[(HI_MAX_THREADS + 63) / 64]; /* bit per arena in use */
   uint64_t record_top;                             /* bytes in use of the area of descriptions */
   uint32_t next_record_block;                      /* starts at 1 */
-  uint32_t lost_record_blocks, lost_pieces, pad0;
+  uint32_t lost_record_blocks, lost_pieces;
+  uint32_t next_object;                /* record, starts at 1 */
   uint64_t piece_busy[HI_PIECES / 64]; /* bit per piece; the collector clears it once drained */
   /* area offsets in bytes, written by the collector */
   uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples, off_observations;
   uint64_t off_directory, off_comm, off_pages, off_chunks, off_aliases, off_owners;
   uint64_t off_dirty, off_blocks, off_shadow, off_arenas;
-  uint64_t off_record_blocks, off_record_bytes, off_pieces, total_size;
-  uint64_t arena_size;
+  uint64_t off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used;
+  uint64_t total_size, arena_size;
 };
 
 enum { HI_THREAD_FREE = 0, HI_THREAD_LIVE = 1, HI_THREAD_ENDED = 2 };
@@ -144,9 +149,9 @@ enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCE
 struct hi_process {
   uint32_t state;
   int32_t pid, parent_pid;
-  uint32_t parent;     /* process ordinal forked or exec'ed from, 0 if unknown */
-  uint32_t generation; /* incremented before every change of the address space */
-  uint32_t pad0;
+  uint32_t parent;            /* process ordinal forked or exec'ed from, 0 if unknown */
+  uint32_t generation;        /* incremented before every change of the address space */
+  uint32_t inherited_objects; /* after a fork: ids below this mean the parent's objects */
   uint64_t start_ns, end_ns;
   uint64_t pad[3];
 };
@@ -185,7 +190,7 @@ struct hi_sample {
   uint64_t address; /* of the line, in the process' address space */
   uint32_t site;
   uint32_t reads, writes;
-  uint32_t weight;
+  uint16_t weight, object;
 };
 
 /* A line observation: what a thread does on a line that other threads use in the same slice,
@@ -217,12 +222,12 @@ enum {
   HI_EV_EXIT,   /* the process exited; a[0]=0 */
   HI_EV_MODULE, /* a[0]=start a[1]=end a[2]=dev a[3]=ino a[4]=load bias (address - ELF vaddr); string: path */
   HI_EV_MAP, /* a[0]=address a[1]=length a[2]=prot a[3]=flags a[4]=dev a[5]=ino; string: path if a file; aux: HI_MAP_* */
-  HI_EV_UNMAP, /* a[0]=address a[1]=length */
-  HI_EV_REMAP, /* a[0]=old a[1]=old length a[2]=new a[3]=new length */
-  HI_EV_BRK,   /* a[0]=heap start a[1]=new end */
-  HI_EV_ALLOC, /* a[0]=address a[1]=size a[2..5]=return addresses, innermost first, 0 if none; aux: HI_ALLOC_* */
-  HI_EV_FREE,  /* a[0]=address */
-  HI_EV_LOST,  /* a[0]: HI_LOST_*: something could not be traced */
+  HI_EV_UNMAP,  /* a[0]=address a[1]=length */
+  HI_EV_REMAP,  /* a[0]=old a[1]=old length a[2]=new a[3]=new length */
+  HI_EV_BRK,    /* a[0]=heap start a[1]=new end */
+  HI_EV_ALLOC,  /* a block of header.alloc_min bytes or more: a[0]=address a[1]=size a[2]=record of its object */
+  HI_EV_BLOCKS, /* heap blocks lie in the mapping around a[0] */
+  HI_EV_LOST,   /* a[0]: HI_LOST_*: something could not be traced */
 };
 enum { HI_MAP_PRIVATE = 0, HI_MAP_SHARED_FILE = 1, HI_MAP_SHARED_ANON = 2, HI_MAP_SYSV = 3, HI_MAP_INITIAL = 4 };
 enum {
@@ -281,6 +286,29 @@ struct hi_block {
   struct hi_count page[HI_BLOCK_PAGES];
 };
 
+/* A data structure that lies at addresses known to the tracer: all blocks of an allocation
+ * site, a variable, or the bytes of an ELF segment that are no variable's. Its id is unique in
+ * its process and inherited by forked children. kind is written last. Two ids have no record:
+ * HI_OBJECT_NONE is memory of which the tracer knows nothing, HI_OBJECT_FREE is on a page with
+ * heap blocks, but in none that lives. */
+enum { HI_OBJECT_NONE = 0, HI_OBJECT_FREE = 1, HI_OBJECT_FIRST = 2 };
+enum { HI_OBJECT_SITE = 1, HI_OBJECT_VARIABLE, HI_OBJECT_CONSTANTS, HI_OBJECT_UNNAMED };
+struct hi_object {
+  uint32_t kind, process, id;
+  uint32_t generation; /* of the process, when the object was found */
+  uint64_t address, size;
+  /* of an allocation site: return addresses, innermost first, 0 if none */
+  uint64_t frames[HI_FRAMES];
+  uint32_t thread, pad;          /* that allocated first */
+  uint64_t blocks, bytes;        /* allocated so far */
+  uint64_t granules, live, peak; /* the same bytes as units of the object map; how many live, at most lived */
+};
+/* Accesses of one thread to one object. guessed: how many of them hit a line on which several
+ * objects lie, and are counted for the one that entered the line. */
+struct hi_object_count {
+  uint64_t reads, writes, guessed;
+};
+
 /* One entry of a thread's line cache; tag is the line's address, 0 when empty.
  * A thread that only hits never reads the epoch. If no thread of its process has flipped its
  * base half a millisecond into a slice, the collector sets HI_STALE in its tags (compare-and-
@@ -297,12 +325,21 @@ struct hi_entry {
  * thread y. Each further access owes one event to the thread that joined the line last: to x
  * up to access s1, then to z1, and from access s2 on to z2. A third thread to join displaces
  * the first, whose next access misses and joins again, see displace in core/cache_lean.c.
- * The joining thread writes z1, z2, s1 and s2. */
+ * The joining thread writes z1, z2, s1 and s2.
+ * line: page id, code site and object of the access that entered the line, see hi_side_line. */
 struct hi_side {
-  uint32_t page, site;
+  uint64_t line;
   uint16_t x, y, z1, z2;
   uint32_t s1, s2;
 };
+
+#define HI_SIDE_SITE 26u   /* bits of hi_side.line below the code site: the page id */
+#define HI_SIDE_OBJECT 48u /* below the object: its id, and HI_SIDE_SPLIT if others lie on the line */
+#define HI_SIDE_SPLIT HI_PROCESS_OBJECTS
+
+static inline uint64_t hi_side_line(uint32_t page, uint32_t site, uint32_t object) {
+  return (uint64_t)object << HI_SIDE_OBJECT | (uint64_t)site << HI_SIDE_SITE | page;
+}
 
 /* A basic block that can be recorded. Its description, `length` bytes at `offset` of the area
  * of descriptions, is read by crates/profile/src/bursts/block.rs; the other fields are for
@@ -335,6 +372,9 @@ struct hi_piece {
 /* directory: uint32_t[HI_MAX_THREADS][HI_MAX_PAGES / HI_BLOCK_PAGES]: block ordinal, 0: none */
 /* owners: struct hi_owner[HI_MAX_BLOCKS]; dirty: uint8_t[HI_MAX_BLOCKS], set by the
  * owner after a change, cleared by the collector before it reads the block */
+/* object counts: struct hi_object_count[HI_MAX_THREADS][HI_PROCESS_OBJECTS], by the thread's
+ * index and the id in its process; object use: a bit per HI_OBJECT_GROUP ids of each thread,
+ * set once one of them has been counted */
 /* shadow: uint64_t per line: epoch << 32 | second-last thread << 16 | last thread;
  * (4096 >> line_log2) words per page id */
 
@@ -352,6 +392,10 @@ _Static_assert(sizeof(struct hi_page) == 32, "page");
 _Static_assert(sizeof(struct hi_chunk) == 32, "chunk");
 _Static_assert(sizeof(struct hi_alias) == 16, "alias");
 _Static_assert(sizeof(struct hi_side) == 24, "side record");
+_Static_assert(HI_MAX_PAGES <= 1u << HI_SIDE_SITE && HI_MAX_SITES <= 1u << (HI_SIDE_OBJECT - HI_SIDE_SITE),
+               "a page id and a code site fit in hi_side.line");
+_Static_assert(sizeof(struct hi_object) == 112, "object");
+_Static_assert(sizeof(struct hi_object_count) == 24, "object count");
 _Static_assert(sizeof(struct hi_record_block) == 48, "recorded block");
 _Static_assert(sizeof(struct hi_piece) == HI_PIECE_BYTES, "piece");
 #endif

@@ -15,17 +15,19 @@
 #include "burst_record.h"
 #include "line_observation.h"
 #include "eviction_sample.h"
+#include "object_map.h"
 
 #define STREAM_LINES 8 /* lines entered ahead of a thread with ascending accesses */
 
 static struct hi_sample sample_of(const struct hi_entry *e, const struct hi_side *s) {
-  return (struct hi_sample){e->tag & ~HI_STALE, s->site, e->reads, e->writes, 1};
+  uint16_t object = hi_side_object(s) & (HI_PROCESS_OBJECTS - 1);
+  return (struct hi_sample){e->tag & ~HI_STALE, hi_side_site(s), e->reads, e->writes, 1, object};
 }
 
 /* An entry that stream() made ahead and that was never accessed: the thread is no sharer. */
 static void evict_unused(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
-  if (!s->page) return;
-  uint64_t *word = hi_shadow_word(s->page, e->tag & ~HI_STALE);
+  if (!hi_side_page(s)) return;
+  uint64_t *word = hi_shadow_word(hi_side_page(s), e->tag & ~HI_STALE);
   uint64_t mine = (uint64_t)t->epoch << 32 | t->index;
   __atomic_compare_exchange_n(word, &mine, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -51,10 +53,12 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
     evict_unused(t, e, s);
     return;
   }
-  if (HI_UNLIKELY(!s->page)) return; /* entered while tracing was switched off */
-  hi_add_counts(t, s->page, e->reads, e->writes);
+  uint32_t page = hi_side_page(s), object = hi_side_object(s);
+  if (HI_UNLIKELY(!page)) return; /* entered while tracing was switched off */
+  hi_add_counts(t, page, e->reads, e->writes);
+  if (object) hi_count_object(t, object, e->reads, e->writes);
   hi_credit(t, s, n);
-  if (s->x | s->z1) hi_observe_shared(t, s->page, e->tag & ~HI_STALE, s->x ? n : n - (s->s1 < n ? s->s1 : n));
+  if (s->x | s->z1) hi_observe_shared(t, page, e->tag & ~HI_STALE, s->x ? n : n - (s->s1 < n ? s->s1 : n));
   if (HI_UNLIKELY(n >= HI_SAMPLE_LARGE)) hi_take_sample(t, sample_of(e, s));
   else if (HI_UNLIKELY(--t->sample_left == 0)) hi_sample_due(t, sample_of(e, s));
 }
@@ -103,6 +107,7 @@ void hi_switch(struct hi_local *t) {
   t->epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
   t->comm = &hi_run.comm[HI_COMM_ROW(t->index, t->epoch & 1)];
   hi_observe_slice(t);
+  t->splits_left = HI_SPLITS;
   shared->cache = which;
   hi_publish_instructions(t);
   __atomic_store_n(&shared->epoch, t->epoch, __ATOMIC_RELEASE);
@@ -167,6 +172,35 @@ static void displace(struct hi_local *t, uint32_t other, uint32_t page, uint64_t
   if (e) make_stale(e);
 }
 
+/* The objects in a range change: further accesses to its lines have to miss and find the new
+ * ones. Entries of this thread are evicted, those of the other threads that used a line in this
+ * slice are made stale. */
+void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes) {
+  uint64_t step = 1ull << hi_run.line_log2, end = (address + bytes) & HI_ADDRESS_MASK;
+  uint32_t page = HI_PAGE_NONE;
+  uint64_t line = hi_line_of(address & HI_ADDRESS_MASK);
+  for (uint64_t next = 0; line < end; line += step) {
+    if (line >= next) {
+      page = hi_run.pagemap[line >> HI_PAGE_SHIFT];
+      next = ((line >> HI_PAGE_SHIFT) + 1) << HI_PAGE_SHIFT;
+    }
+    if (page == HI_PAGE_NONE) {
+      line = next - step; /* never touched */
+      continue;
+    }
+    struct hi_entry *e = &t->current[hi_index(line)];
+    if ((e->tag & ~HI_STALE) == line) {
+      evict(t, e, &t->current_side[hi_index(line)]);
+      e->tag = 0;
+    }
+    uint64_t v = __atomic_load_n(hi_shadow_word(page, line), __ATOMIC_RELAXED);
+    if (v >> 32 != t->epoch) continue;
+    uint32_t last = v & 0xffff, before = (v >> 16) & 0xffff;
+    if (last != t->index) displace(t, last, page, line);
+    if (before && before != t->index) displace(t, before, page, line);
+  }
+}
+
 /* If stream() entered the line ahead for `other`, which has not accessed it yet, the line is
  * not shared with `other`: makes the entry stale, so that an access misses and joins. */
 static bool withdraw(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
@@ -190,17 +224,17 @@ static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, 
     s->x = (uint16_t)before;
     return;
   }
-  if (!before && withdraw(t, last, s->page, line)) {
+  if (!before && withdraw(t, last, hi_side_page(s), line)) {
     __atomic_store_n(word, slice | me, __ATOMIC_RELAXED);
     return;
   }
   __atomic_store_n(word, slice | (uint64_t)last << 16 | me, __ATOMIC_RELAXED);
   s->x = (uint16_t)last;
   if (before == me) return;
-  join(t, last, s->page, line);
+  join(t, last, hi_side_page(s), line);
   if (before) {
     s->y = (uint16_t)before;
-    displace(t, before, s->page, line);
+    displace(t, before, hi_side_page(s), line);
   }
 }
 
@@ -216,12 +250,14 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
   for (uint64_t i = 1; i <= left; i++) {
     line += step;
     if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) >> 32 == t->epoch) return;
+    uint32_t object = hi_object_at(line);
+    if (HI_UNLIKELY(object & HI_SIDE_SPLIT)) return; /* which of them is known by a miss only */
     uint64_t at = hi_index(line);
     struct hi_entry *e = &t->current[at];
     struct hi_side *s = &t->current_side[at];
     if (e->tag) evict(t, e, s);
     mark_used(t, at);
-    *s = (struct hi_side){.page = page, .site = site};
+    *s = (struct hi_side){.line = hi_side_line(page, site, object)};
     e->reads = e->writes = 0;
     e->tag = line;
     __atomic_store_n(&word[i], mine, __ATOMIC_RELAXED);
@@ -241,7 +277,7 @@ static void observe(struct hi_local *t, struct hi_entry *e, const struct hi_side
   if (!hi_observe(t, observation)) return;
   uint64_t tag = line;
   __atomic_compare_exchange_n(&e->tag, &tag, line | HI_STALE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  if (!again) displace(t, s->x, s->page, line);
+  if (!again) displace(t, s->x, hi_side_page(s), line);
 }
 
 /* An access whose line was not in the current line cache. `what` describes it, without page and
@@ -268,10 +304,15 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   bool again = e->tag == (line | HI_STALE);
   if (e->tag) evict(t, e, s);
   else mark_used(t, at);
-  *s = (struct hi_side){.page = page, .site = what.site};
+  uint32_t object = hi_object_at(address);
+  *s = (struct hi_side){.line = hi_side_line(page, what.site, object)};
   e->reads = HI_READS(counts);
   e->writes = HI_WRITES(counts);
   e->tag = line;
+  if (HI_UNLIKELY(object & HI_SIDE_SPLIT) && t->splits_left) {
+    t->splits_left--;
+    e->tag = line | HI_STALE; /* the next access may be to another object */
+  }
   if (HI_UNLIKELY(!page)) return;
   share(t, s, word, line);
   if (HI_UNLIKELY(s->x) && t->observations_left) {
@@ -279,7 +320,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
     what.at = (uint16_t)(address & (HI_PAGE_BYTES - 1));
     observe(t, e, s, line, again, what);
   }
-  if (walks_up(t, line)) stream(t, line, s->page, what.site);
+  if (walks_up(t, line)) stream(t, line, page, what.site);
 }
 
 /* Called by stub.c with an address whose line was not in the current line cache. */

@@ -6,6 +6,7 @@
 #include "credit.h"
 #include "line_observation.h"
 #include "eviction_sample.h"
+#include "object_map.h"
 
 #define MAX_SHARERS 4
 #define THREAD_BITS 12
@@ -47,6 +48,8 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   uint32_t page = hi_page_of(t, address);
   if (!page) return;
   hi_add_counts(t, page, !write, write);
+  uint32_t object = hi_object_at(address) & (HI_PROCESS_OBJECTS - 1);
+  if (object) hi_count_object(t, object, !write, write);
   uint64_t *word = hi_shadow_word(page, address);
   uint64_t slice = epoch & 0xffff, v = __atomic_load_n(word, __ATOMIC_RELAXED);
   uint32_t sharers = hi_run.header->sharers < MAX_SHARERS ? hi_run.header->sharers : MAX_SHARERS;
@@ -58,5 +61,6 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   touch(t, v, slice, sharers, true);
   bool shared = (v >> LIST_BITS) == slice && (v & LIST_MASK) != t->index && (v & LIST_MASK);
   if (shared) observe(t, page, address, site);
-  if (--t->sample_left == 0) hi_sample_due(t, (struct hi_sample){hi_line_of(address), site, !write, write, 1});
+  if (--t->sample_left == 0)
+    hi_sample_due(t, (struct hi_sample){hi_line_of(address), site, !write, write, 1, (uint16_t)object});
 }

@@ -1,5 +1,5 @@
 /* process.c: the process image in the segment. */
-#include "state.h"
+#include "object_map.h"
 #include <time.h>
 
 uint64_t hi_now(void) {
@@ -24,6 +24,7 @@ bool hi_process_start(int pid, int parent_pid, uint32_t parent, bool forked, con
   p->parent_pid = parent_pid;
   p->parent = parent;
   p->start_ns = hi_now();
+  p->inherited_objects = forked ? hi_objects.next_id : 0;
   hi_run.process = ordinal;
   __atomic_store_n(&p->state, HI_PROCESS_LIVE, __ATOMIC_RELEASE);
   uint64_t a[] = {(uint64_t)pid, parent, forked, stack_top, stack_limit};

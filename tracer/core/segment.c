@@ -33,6 +33,9 @@ static void locate(struct hi_header *h) {
   hi_run.record_blocks = at(h->off_record_blocks);
   hi_run.record_bytes = at(h->off_record_bytes);
   hi_run.pieces = at(h->off_pieces);
+  hi_run.objects = at(h->off_objects);
+  hi_run.object_counts = at(h->off_object_counts);
+  hi_run.object_used = at(h->off_object_used);
   hi_run.line_log2 = h->line_log2;
   hi_run.index_mask = (1u << h->cache_log2) - 1;
 }

@@ -44,6 +44,9 @@ struct hi_run {
   struct hi_record_block *record_blocks;
   char *record_bytes;
   struct hi_piece *pieces;
+  struct hi_object *objects;
+  struct hi_object_count *object_counts;
+  uint64_t *object_used;
   uint32_t *pagemap; /* page number -> page id; private to the process, wiped on fork */
   uint32_t line_log2;
   uint32_t index_mask; /* entries in a line cache - 1 */
@@ -59,6 +62,8 @@ struct hi_local {
   uint64_t *comm;               /* its comm row for the parity of the current slice */
   uint32_t *directory;
   struct hi_thread *shared;
+  struct hi_object_count *object_counts; /* by the id in this process */
+  uint64_t *object_used;
   uint32_t index, epoch;
   uint32_t child_index; /* thread index reserved for the child of the fork in progress */
   uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
@@ -66,6 +71,7 @@ struct hi_local {
   uint32_t random;
   int64_t shared_left;          /* accesses to shared lines until some are reported, see line_observation.h */
   uint32_t observations_left;   /* budget of line observations for this slice */
+  uint32_t splits_left;         /* budget of accesses to split lines that miss, for this slice */
   uint32_t next_page, page_end; /* page ids that are reserved and not used yet */
   struct hi_entry *entries[2];
   struct hi_side *side[2];
@@ -74,6 +80,12 @@ struct hi_local {
    * copies, and of untraced copies. */
   uint64_t volatile *instructions;
 };
+
+static inline uint32_t hi_side_page(const struct hi_side *s) { return s->line & ((1u << HI_SIDE_SITE) - 1); }
+static inline uint32_t hi_side_site(const struct hi_side *s) {
+  return (uint32_t)(s->line >> HI_SIDE_SITE) & ((1u << (HI_SIDE_OBJECT - HI_SIDE_SITE)) - 1);
+}
+static inline uint32_t hi_side_object(const struct hi_side *s) { return (uint32_t)(s->line >> HI_SIDE_OBJECT); }
 
 /* Reads in the low half, writes in the high half. */
 typedef uint64_t hi_counts;
@@ -161,6 +173,7 @@ void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t si
 void hi_flush(struct hi_local *t);
 void hi_switch(struct hi_local *t);
 void hi_forget_page(struct hi_local *t, uint64_t page);
+void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes);
 void hi_add_counts(struct hi_local *t, uint32_t page, uint32_t reads, uint32_t writes);
 void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site);
 

@@ -1,6 +1,7 @@
 /* threads.c: a thread's slot and line caches, from its start to its end. */
 #include "burst_record.h"
 #include "line_observation.h"
+#include "object_map.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -43,12 +44,15 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   t->base_slot = base_slot;
   t->instructions = instructions;
   t->directory = hi_run.directory + (uint64_t)index * (HI_MAX_PAGES / HI_BLOCK_PAGES);
+  t->object_counts = hi_run.object_counts + (uint64_t)index * HI_PROCESS_OBJECTS;
+  t->object_used = hi_run.object_used + (uint64_t)index * (HI_PROCESS_OBJECTS / HI_OBJECT_GROUP / 64);
   t->epoch = __atomic_load_n(&h->epoch, __ATOMIC_RELAXED);
   t->comm = &hi_run.comm[HI_COMM_ROW(index, t->epoch & 1)];
   t->random = index * 2654435761u + 1;
   t->sample_left = 1 + t->random % HI_SAMPLE_PERIOD;
   t->shared_left = 1 + t->random % HI_SHARED_PERIOD;
   hi_observe_slice(t);
+  t->splits_left = HI_SPLITS;
   struct hi_thread *s = t->shared = &hi_run.threads[index];
   s->process = hi_run.process;
   s->creator = creator;

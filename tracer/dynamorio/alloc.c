@@ -1,21 +1,28 @@
-/* alloc.c: reports heap blocks: address, size and callers.
+/* alloc.c: heap blocks: where they lie, and which calls allocated them.
  *
- * Only the outermost allocation function counts (operator new calls malloc). Blocks smaller than
- * header.alloc_min are not reported, and neither is their free: a table of reported addresses
- * keeps the cost low for programs that allocate many small blocks. */
+ * Only the outermost allocation function counts (operator new calls malloc). Blocks that the same
+ * calls allocate are one object of the object map; those of header.alloc_min bytes or more are
+ * also reported one by one. */
+#include "../core/object_map.h"
 #include "host.h"
 
-#define TRACKED_LOG2 20
-#define TRACKED (1u << TRACKED_LOG2)
-#define REMOVED 1 /* a removed entry of `tracked` */
-#define FRAMES 4
+#define FRAMES HI_FRAMES
 #define STACK_WORDS 96
+#define MAX_PATHS (1u << 15)
+#define PATH_HEADS (1u << 12)
+#define PATHS_OF_CALL 32 /* call paths that are told apart for one return address */
 
 /* Call instructions, by their first byte, and by the reg field of the second for CALL_INDIRECT. */
 enum { CALL_NEAR = 0xe8, CALL_NEAR_BYTES = 5, CALL_INDIRECT = 0xff, CALL_INDIRECT_REG = 2, LONGEST_CALL = 7 };
 
-static uint64_t tracked[TRACKED]; /* open addressing */
-static uint32_t ntracked, tracked_lock;
+/* A call path: return addresses, and where on the stack they were found. */
+struct path {
+  uint64_t frames[FRAMES];
+  uint16_t at[FRAMES]; /* words above the first return address; 0: none */
+  uint32_t object, next;
+};
+static struct path paths[MAX_PATHS];
+static uint32_t npaths, heads[PATH_HEADS], paths_lock; /* numbers of paths, 0: none */
 static int depth_slot;
 
 struct request {
@@ -23,39 +30,8 @@ struct request {
   uint64_t size;
   uint64_t out;
   uint64_t old;
-  uint64_t frames[FRAMES];
+  uint32_t object;
 };
-
-static uint32_t slot_of(uint64_t address) { return (uint32_t)(address * HI_HASH_MULTIPLIER >> (64 - TRACKED_LOG2)); }
-
-static bool track(uint64_t address) {
-  hi_spin_lock(&tracked_lock);
-  uint32_t i = slot_of(address);
-  while (tracked[i] > REMOVED) i = (i + 1) & (TRACKED - 1);
-  /* A removed entry is reused even if the table is full, since it is counted in ntracked. */
-  bool room = tracked[i] == REMOVED || ntracked < TRACKED / 2;
-  if (room) {
-    if (tracked[i] == 0) ntracked++;
-    tracked[i] = address;
-  }
-  hi_spin_unlock(&tracked_lock);
-  return room;
-}
-
-static bool untrack(uint64_t address) {
-  bool found = false;
-  uint32_t i = slot_of(address);
-  /* Checked first without the lock: most freed blocks were never reported. */
-  if (__atomic_load_n(&tracked[i], __ATOMIC_RELAXED) == 0) return false;
-  hi_spin_lock(&tracked_lock);
-  for (; tracked[i] && !found; i = (i + 1) & (TRACKED - 1))
-    if (tracked[i] == address) {
-      tracked[i] = REMOVED;
-      found = true;
-    }
-  hi_spin_unlock(&tracked_lock);
-  return found;
-}
 
 /* Whether there is a call instruction just before `pc`. */
 static bool follows_call(uint64_t pc) {
@@ -70,32 +46,77 @@ static bool follows_call(uint64_t pc) {
 }
 
 /* The callers, innermost first: words on the stack that look like return addresses. */
-static void find_frames(void *wrap, uint64_t frames[FRAMES]) {
-  memset(frames, 0, FRAMES * sizeof frames[0]);
-  frames[0] = (uint64_t)drwrap_get_retaddr(wrap);
-  dr_mcontext_t *mc = drwrap_get_mcontext_ex(wrap, DR_MC_INTEGER | DR_MC_CONTROL);
+static void find_frames(struct path *path, const uint64_t *words, size_t n) {
+  uint32_t found = 1;
+  for (size_t i = 0; i < n && found < FRAMES; i++)
+    if (follows_call(words[i])) {
+      path->frames[found] = words[i];
+      path->at[found++] = (uint16_t)(i + 1);
+    }
+}
+
+static bool matches(const struct path *path, const uint64_t *words, size_t n) {
+  for (uint32_t i = 1; i < FRAMES && path->at[i]; i++)
+    if (path->at[i] > n || words[path->at[i] - 1] != path->frames[i]) return false;
+  return true;
+}
+
+static uint32_t new_path(struct hi_local *t, struct path path, uint32_t *head) {
+  struct hi_object site = {.kind = HI_OBJECT_SITE, .thread = t->index};
+  memcpy(site.frames, path.frames, sizeof site.frames);
+  path.object = hi_object_new(site);
+  hi_spin_lock(&paths_lock);
+  if (npaths + 1 < MAX_PATHS) {
+    path.next = *head;
+    paths[++npaths] = path;
+    __atomic_store_n(head, npaths, __ATOMIC_RELEASE);
+  }
+  hi_spin_unlock(&paths_lock);
+  return path.object;
+}
+
+/* The object of the blocks that the callers allocate. */
+static uint32_t object_of_callers(void *dc, void *wrap) {
+  struct path path = {.frames = {(uint64_t)drwrap_get_retaddr(wrap)}};
   uint64_t words[STACK_WORDS];
   size_t got = 0;
+  dr_mcontext_t *mc = drwrap_get_mcontext_ex(wrap, DR_MC_INTEGER | DR_MC_CONTROL);
   if (!dr_safe_read((void *)(mc->xsp + 8), sizeof words, words, &got)) got = 0;
-  int n = 1;
-  for (size_t i = 0; i < got / 8 && n < FRAMES; i++)
-    if (follows_call(words[i])) frames[n++] = words[i];
+  uint32_t *head = &heads[path.frames[0] * HI_HASH_MULTIPLIER >> 32 & (PATH_HEADS - 1)];
+  uint32_t same = 0, last = 0;
+  for (uint32_t i = __atomic_load_n(head, __ATOMIC_ACQUIRE); i; i = paths[i].next) {
+    if (paths[i].frames[0] != path.frames[0]) continue;
+    if (matches(&paths[i], words, got / 8)) return paths[i].object;
+    same++;
+    last = i;
+  }
+  if (same >= PATHS_OF_CALL) return paths[last].object;
+  find_frames(&path, words, got / 8);
+  return new_path(host_local(dc), path, head);
 }
 
 static void report(void *dc, uint64_t address, const struct request *r) {
-  if (!address || r->size < hi_run.header->alloc_min || !track(address)) return;
-  uint64_t a[6] = {address, r->size};
-  memcpy(a + 2, r->frames, sizeof r->frames);
-  hi_emit(host_local(dc), HI_EV_ALLOC, (uint16_t)r->which, a, 6, NULL);
+  if (!address || !r->object) return;
+  struct hi_local *t = host_local(dc);
+  uint64_t size = r->size ? r->size : 1;
+  hi_forget_lines(t, address, size);
+  bool tables = hi_object_place(address, size, r->object);
+  hi_object_allocated(r->object, size);
+  uint64_t a[] = {address, size, hi_objects.record[r->object]};
+  if (size >= hi_run.header->alloc_min) hi_emit(t, HI_EV_ALLOC, (uint16_t)r->which, a, 3, NULL);
+  else if (tables) hi_emit(t, HI_EV_BLOCKS, 0, a, 1, NULL);
 }
 
 static void forget(void *dc, uint64_t address) {
-  if (address && untrack(address)) hi_emit(host_local(dc), HI_EV_FREE, 0, &address, 1, NULL);
+  if (!address) return;
+  struct hi_local *t = host_local(dc);
+  uint64_t size;
+  uint32_t object = hi_object_remove(t, address, &size);
+  if (!object) return;
+  hi_object_freed(object, size);
 }
 
 static uint64_t argument(void *wrap, int i) { return (uint64_t)drwrap_get_arg(wrap, i); }
-
-static bool large(uint64_t size) { return size >= hi_run.header->alloc_min; }
 
 static void fill_request(void *wrap, struct request *r, uint32_t which) {
   r->which = which;
@@ -125,9 +146,8 @@ static void before(void *wrap, void **data) {
   if (depth) return;
   struct request r = {0};
   fill_request(wrap, &r, which);
-  if (!large(r.size) && !r.old) return;
+  r.object = object_of_callers(dc, wrap);
   struct request *keep = dr_thread_alloc(dc, sizeof *keep);
-  if (large(r.size)) find_frames(wrap, r.frames);
   *keep = r;
   *data = keep;
 }
@@ -182,7 +202,10 @@ void alloc_wrap_hook(app_pc function, uint32_t which) {
 }
 
 /* In the child of a fork: the thread that may have held the lock does not exist here. */
-void alloc_forget_lock(void) { hi_spin_unlock(&tracked_lock); }
+void alloc_forget_lock(void) {
+  hi_spin_unlock(&paths_lock);
+  hi_objects_forget_lock();
+}
 
 void alloc_init(void) { depth_slot = drmgr_register_tls_field(); }
 

@@ -3,6 +3,7 @@
  *
  * One argument: the path of the run's segment. If it cannot be opened the run is over and the
  * program runs on untraced. There are no client threads: they make exits hang. */
+#include "../core/object_map.h"
 #include "host.h"
 #include <elf.h>
 #include <stdio.h>
@@ -257,6 +258,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   signals_init();
   descriptors_init();
   if (argc < 2 || !hi_attach(argv[1])) return;
+  if (!hi_objects_init()) dr_abort();
   bool sampling = hi_run.header->flags & HI_FLAG_SAMPLE;
   start_extensions(sampling || recording());
   local_slot = drmgr_register_tls_field();

@@ -188,6 +188,10 @@ void alloc_forget_lock(void);
 void alloc_wrap(const module_data_t *module);
 void alloc_wrap_hook(app_pc function, uint32_t which);
 
+/* variables.c: the variables of loaded ELF files */
+void variables_load(const module_data_t *module);
+void variables_unload(const module_data_t *module);
+
 /* functions.c: functions that switch tracing or are synchronisation points */
 void functions_wrap(const module_data_t *module);
 void functions_hook(app_pc function, const struct hi_hook *hook);

@@ -34,12 +34,14 @@ static void on_load(void *dc, const module_data_t *m, bool loaded) {
   hi_bump_generation();
   uint64_t a[] = {(uint64_t)m->start, (uint64_t)m->end, st.st_dev, st.st_ino, (uint64_t)(m->start - m->preferred_base)};
   hi_emit(dc ? host_local(dc) : NULL, HI_EV_MODULE, 0, a, 5, path);
+  variables_load(m);
   alloc_wrap(m);
   functions_wrap(m);
 }
 
 static void on_unload(void *dc, const module_data_t *m) {
   (void)dc;
+  variables_unload(m);
   dr_mutex_lock(lock);
   for (uint32_t i = 0; i < nmodules; i++)
     if (modules[i].start == (uint64_t)m->start) modules[i] = modules[--nmodules];

@@ -1,5 +1,6 @@
 /* regions.c: system calls that change the address space, create threads, rename them or
  * replace the image. */
+#include "../core/object_map.h"
 #include "host.h"
 #include <linux/sched.h>
 #include <stdio.h>
@@ -93,6 +94,7 @@ static bool wanted(void *dc, int number) {
 static void unmapped(struct hi_local *t, uint64_t address, uint64_t length) {
   if (length == 0 || address + length < address) return;
   hi_unmap_pages(t, address, length);
+  hi_object_clear(address, length);
   hi_bump_generation();
   uint64_t a[] = {address, length};
   hi_emit(t, HI_EV_UNMAP, 0, a, 2, NULL);
@@ -158,6 +160,7 @@ static void file_of(int fd, uint64_t *dev, uint64_t *ino, char *path, size_t siz
 static void mapped(struct hi_local *t, const uint64_t *a, uint64_t address) {
   uint64_t length = (a[1] + HI_PAGE_BYTES - 1) & ~(HI_PAGE_BYTES - 1);
   if (modules_contain(address, length)) return;
+  hi_object_clear(address, length); /* a block that was moved away by mremap */
   char path[512] = "";
   uint64_t dev = 0, ino = 0, first = a[5] >> HI_PAGE_SHIFT;
   uint16_t kind = HI_MAP_PRIVATE;

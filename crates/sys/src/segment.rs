@@ -71,6 +71,9 @@ pub struct SegmentLayout {
     pub record_blocks: u64,
     pub record_bytes: u64,
     pub pieces: u64,
+    pub objects: u64,
+    pub object_counts: u64,
+    pub object_used: u64,
     pub total: u64,
     pub arena_size: u64,
     pub cache_entries: u64,
@@ -113,6 +116,11 @@ impl SegmentLayout {
             ),
             record_bytes: area(wire::RECORD_BYTES.into()),
             pieces: area(u64::from(wire::PIECES) * u64::from(wire::PIECE_BYTES)),
+            objects: area(u64::from(wire::MAX_OBJECTS) * size_of::<wire::TargetObject>() as u64),
+            object_counts: area(
+                threads * u64::from(wire::PROCESS_OBJECTS) * size_of::<wire::ObjectCount>() as u64,
+            ),
+            object_used: area(threads * u64::from(wire::PROCESS_OBJECTS / wire::OBJECT_GROUP / 8)),
             total: 0,
             arena_size,
             cache_entries,
@@ -201,6 +209,7 @@ impl Segment {
             next_site = 1,
             next_chunk_object = 1,
             next_record_block = 1,
+            next_object = 1,
         );
         put64!(
             slice_ns = c.slice_ns,
@@ -224,6 +233,9 @@ impl Segment {
             off_record_blocks = l.record_blocks,
             off_record_bytes = l.record_bytes,
             off_pieces = l.pieces,
+            off_objects = l.objects,
+            off_object_counts = l.object_counts,
+            off_object_used = l.object_used,
             total_size = l.total,
             arena_size = l.arena_size,
         );

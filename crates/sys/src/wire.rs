@@ -3,15 +3,26 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 4096;
 pub const MAX_PAGES: u32 = 1 << 26;
 pub const MAX_BLOCKS: u32 = 1 << 24;
 pub const MAX_SITES: u32 = 1 << 22;
 pub const MAX_HOOKS: u32 = 64;
+pub const MAX_OBJECTS: u32 = 1 << 20;
+pub const PROCESS_OBJECTS: u32 = 1 << 15;
+pub const OBJECT_GROUP: u32 = 64;
+pub const FRAMES: usize = 4;
 pub const EVENTS: u32 = 1 << 16;
 pub const SAMPLES: u32 = 1024;
+pub const SIDE_SITE: u32 = 26;
+pub const SIDE_OBJECT: u32 = 48;
+pub const OBJECT_FREE: u32 = 1;
+pub const OBJECT_SITE: u32 = 1;
+pub const OBJECT_VARIABLE: u32 = 2;
+pub const OBJECT_CONSTANTS: u32 = 3;
+pub const OBJECT_UNNAMED: u32 = 4;
 pub const OBSERVATIONS: u32 = 2048;
 pub const CHUNKS: u32 = 1 << 16;
 pub const CHUNK_PAGES: u32 = 1024;
@@ -93,7 +104,7 @@ pub const EV_UNMAP: u8 = 5;
 pub const EV_REMAP: u8 = 6;
 pub const EV_BRK: u8 = 7;
 pub const EV_ALLOC: u8 = 8;
-pub const EV_FREE: u8 = 9;
+pub const EV_BLOCKS: u8 = 9;
 pub const EV_LOST: u8 = 10;
 
 pub const MAP_PRIVATE: u16 = 0;
@@ -148,7 +159,7 @@ pub struct SegmentHeader {
     pub next_record_block: u32,
     pub lost_record_blocks: u32,
     pub lost_pieces: u32,
-    pub pad0: u32,
+    pub next_object: u32,
     pub piece_busy: [u64; PIECES as usize / 64],
     pub off_threads: u64,
     pub off_processes: u64,
@@ -170,6 +181,9 @@ pub struct SegmentHeader {
     pub off_record_blocks: u64,
     pub off_record_bytes: u64,
     pub off_pieces: u64,
+    pub off_objects: u64,
+    pub off_object_counts: u64,
+    pub off_object_used: u64,
     pub total_size: u64,
     pub arena_size: u64,
 }
@@ -213,7 +227,7 @@ pub struct SegmentProcess {
     pub parent_pid: i32,
     pub parent: u32,
     pub generation: u32,
-    pub pad0: u32,
+    pub inherited_objects: u32,
     pub start_ns: u64,
     pub end_ns: u64,
     pub pad: [u64; 3],
@@ -248,7 +262,8 @@ pub struct EvictionSample {
     pub site: u32,
     pub reads: u32,
     pub writes: u32,
-    pub weight: u32,
+    pub weight: u16,
+    pub object: u16,
 }
 
 #[repr(C)]
@@ -333,14 +348,61 @@ pub struct LineCacheEntry {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideRecord {
-    pub page: u32,
-    pub site: u32,
+    pub line: u64,
     pub x: u16,
     pub y: u16,
     pub z1: u16,
     pub z2: u16,
     pub s1: u32,
     pub s2: u32,
+}
+
+impl SideRecord {
+    /// Page id of the line.
+    #[must_use]
+    pub fn page(&self) -> u32 {
+        (self.line & ((1 << SIDE_SITE) - 1)) as u32
+    }
+
+    /// Id of the object that entered the line, in its process.
+    #[must_use]
+    pub fn object(&self) -> u32 {
+        (self.line >> SIDE_OBJECT) as u32 & (PROCESS_OBJECTS - 1)
+    }
+
+    /// Whether other objects lie on the line.
+    #[must_use]
+    pub fn is_split(&self) -> bool {
+        (self.line >> SIDE_OBJECT) as u32 & PROCESS_OBJECTS != 0
+    }
+}
+
+/// A data structure in the target, as the tracer knows it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TargetObject {
+    pub kind: u32,
+    pub process: u32,
+    pub id: u32,
+    pub generation: u32,
+    pub address: u64,
+    pub size: u64,
+    pub frames: [u64; FRAMES],
+    pub thread: u32,
+    pub pad: u32,
+    pub blocks: u64,
+    pub bytes: u64,
+    pub granules: u64,
+    pub live: u64,
+    pub peak: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectCount {
+    pub reads: u64,
+    pub writes: u64,
+    pub guessed: u64,
 }
 
 #[repr(C)]
@@ -406,6 +468,8 @@ records!(
     PageCountBlock = 1024,
     LineCacheEntry = 16,
     SideRecord = 24,
+    TargetObject = 112,
+    ObjectCount = 24,
     RecordedBlock = 48,
     SegmentPiece = 56,
     [u64; 64] = 512,

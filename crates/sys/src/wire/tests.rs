@@ -58,16 +58,20 @@ fn layout() -> Both {
         lost_record_blocks, lost_pieces, piece_busy, off_threads,
         off_processes, off_hooks, off_sites, off_events, off_samples, off_observations, off_directory, off_comm,
         off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
-        off_arenas, off_record_blocks, off_record_bytes, off_pieces, total_size, arena_size);
+        off_arenas, off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used,
+        total_size, arena_size, next_object);
     compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
         sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions,
         untraced_instructions, used, flipped, recorded, observation_head, observation_tail);
-    compare!(b, "hi_process", SegmentProcess: state, pid, parent_pid, parent, generation,
+    compare!(b, "hi_process", SegmentProcess: state, pid, parent_pid, parent, generation, inherited_objects,
         start_ns, end_ns);
     compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);
     compare!(b, "hi_site", CodeSite: pc, process, generation, span, reads, writes);
-    compare!(b, "hi_sample", EvictionSample: address, site, reads, writes, weight);
+    compare!(b, "hi_sample", EvictionSample: address, site, reads, writes, weight, object);
+    compare!(b, "hi_object", TargetObject: kind, process, id, generation, address, size, frames,
+        thread, blocks, bytes, granules, live, peak);
+    compare!(b, "hi_object_count", ObjectCount: reads, writes, guessed);
     compare!(b, "hi_observation", LineObservation: page, site, at, kind, n);
     compare!(b, "hi_event", SegmentEvent: ready, kind, more, process, thread, aux, generation, a);
     compare!(b, "hi_page", SegmentPage: va, process, generation, first_thread, first_epoch, shared);
@@ -77,7 +81,7 @@ fn layout() -> Both {
     compare!(b, "hi_count", AccessCount: reads, writes);
     compare!(b, "hi_block", PageCountBlock: page);
     compare!(b, "hi_entry", LineCacheEntry: tag, reads, writes);
-    compare!(b, "hi_side", SideRecord: page, site, x, y, z1, z2, s1, s2);
+    compare!(b, "hi_side", SideRecord: line, x, y, z1, z2, s1, s2);
     compare!(b, "hi_record_block", RecordedBlock: offset, stack, moves_stack, length,
         instructions, sites, lengths, accesses, has_stack, ready);
     // Its code follows, which the mirror does not hold.
@@ -102,6 +106,17 @@ fn constants(b: &mut Both) {
     for (name, value) in [
         ("HI_VERSION", VERSION),
         ("HI_MAX_THREADS", MAX_THREADS),
+        ("HI_MAX_OBJECTS", MAX_OBJECTS),
+        ("HI_PROCESS_OBJECTS", PROCESS_OBJECTS),
+        ("HI_OBJECT_GROUP", OBJECT_GROUP),
+        ("HI_FRAMES", FRAMES as u32),
+        ("HI_SIDE_SITE", SIDE_SITE),
+        ("HI_SIDE_OBJECT", SIDE_OBJECT),
+        ("HI_OBJECT_FREE", OBJECT_FREE),
+        ("HI_OBJECT_SITE", OBJECT_SITE),
+        ("HI_OBJECT_VARIABLE", OBJECT_VARIABLE),
+        ("HI_OBJECT_CONSTANTS", OBJECT_CONSTANTS),
+        ("HI_OBJECT_UNNAMED", OBJECT_UNNAMED),
         ("HI_MAX_PROCESSES", MAX_PROCESSES),
         ("HI_MAX_PAGES", MAX_PAGES),
         ("HI_MAX_BLOCKS", MAX_BLOCKS),

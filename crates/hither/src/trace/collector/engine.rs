@@ -20,7 +20,7 @@ use hither_profile::comm::amount_and_heterogeneity;
 use hither_profile::Slice;
 use hither_sys::{wire, Segment};
 use nix::time::{clock_gettime, ClockId};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +56,8 @@ pub struct CollectorEngine {
     pub samples: SampleTally,
     pub lines: SharedLines,
     pub recorder: Option<BurstRecorder>,
+    /// What threads that could not flush themselves did, by thread and id of the structure.
+    unflushed_objects: BTreeMap<(u32, u32), wire::ObjectCount>,
     comm_reader: CommReader,
     schedule: SamplingSchedule,
     /// The slice that runs now: number, start, whether traced.
@@ -116,6 +118,7 @@ impl CollectorEngine {
             samples: SampleTally::default(),
             lines: SharedLines::new(config.options.line),
             recorder: None,
+            unflushed_objects: BTreeMap::new(),
             comm_reader: CommReader::default(),
             schedule,
             current: 0,
@@ -276,12 +279,10 @@ impl CollectorEngine {
 
     fn drain_samples(&mut self) {
         for (slot, process) in self.threads.running() {
-            let (heap, regions) = (&self.target_state.heap, &mut self.target_state.regions);
-            self.samples
-                .drain(&self.segment, slot, process, heap, regions);
+            let regions = &mut self.target_state.regions;
+            self.samples.drain(&self.segment, slot, process, regions);
             self.lines.drain(&self.segment, slot);
         }
-        self.target_state.heap.forget_freed();
     }
 
     /// Reads the pages when a page slice is complete, if there is CPU time for it; else
@@ -353,6 +354,12 @@ impl CollectorEngine {
             let thread = self.segment.thread(slot);
             for_each_unflushed(&self.segment, &thread, |left| {
                 let counts = [left.reads, left.writes];
+                if let Some((id, count)) = left.object_count() {
+                    let sum = self.unflushed_objects.entry((slot, id)).or_default();
+                    sum.reads += count.reads;
+                    sum.writes += count.writes;
+                    sum.guessed += count.guessed;
+                }
                 self.page_reader
                     .add_unflushed(&self.segment, left.page, slot, counts, &mut rows);
                 let others = shared_accesses(left.reads + left.writes, &left.side);
@@ -369,6 +376,13 @@ impl CollectorEngine {
         self.page_reader
             .add_totals(&self.segment, &mut self.target_state.regions, &rows);
         self.add_page_rows(slice, rows);
+    }
+
+    /// The accesses of a thread to the structures that the tracer tells apart, by id.
+    pub fn object_counts(&self, slot: u32, mut each: impl FnMut(u32, wire::ObjectCount)) {
+        self.segment.for_each_object_count(slot, &mut each);
+        let own = self.unflushed_objects.range((slot, 0)..(slot + 1, 0));
+        own.for_each(|(&(_, id), &count)| each(id, count));
     }
 
     pub fn live_status(&self) -> LiveStatus {

@@ -31,7 +31,7 @@ impl TargetState {
                 break;
             };
             self.waiting_since = None;
-            self.apply_event(&record);
+            self.apply_event(&record, segment);
         }
         if segment.events_waiting() == 0 {
             self.waiting_since = None;
@@ -58,7 +58,7 @@ impl TargetState {
         }
     }
 
-    fn apply_event(&mut self, record: &EventRecord) {
+    fn apply_event(&mut self, record: &EventRecord, segment: &Segment) {
         let (event, text) = (&record.event, record.text.as_str());
         let process = u32::from(event.process);
         let (a, generation) = (&event.a, event.generation);
@@ -72,8 +72,8 @@ impl TargetState {
             wire::EV_UNMAP => self.regions.unmap(process, a[0], a[1]),
             wire::EV_REMAP => self.regions.remap(process, a, generation),
             wire::EV_BRK => self.regions.set_brk(process, a[0], a[1], generation),
-            wire::EV_ALLOC => self.heap.allocate(event, &mut self.regions),
-            wire::EV_FREE => self.heap.free(process, a[0]),
+            wire::EV_ALLOC => self.heap.allocate(event, segment, &mut self.regions),
+            wire::EV_BLOCKS => self.regions.has_blocks_at(process, a[0]),
             wire::EV_LOST => {
                 self.lost.insert(a[0]);
             }
@@ -86,9 +86,6 @@ impl TargetState {
         let forked_from = parent.filter(|_| a[2] == 1);
         self.regions
             .add_process_image(process, forked_from, (a[3], a[4]), generation);
-        if let Some(parent) = forked_from {
-            self.heap.fork(parent, process);
-        }
         self.executables.insert(process, executable.to_owned());
         // Must be asked while the process lives; ranks live long enough.
         let pid = i32::try_from(a[0]).ok();

@@ -1,12 +1,12 @@
-//! Heap blocks by the call stack that allocated them.
+//! Heap blocks by the calls that allocated them.
 use super::regions::RegionMap;
-use hither_sys::wire;
-use std::collections::{BTreeMap, HashMap};
+use hither_sys::{wire, Segment};
+use std::collections::HashMap;
 
 /// Ranges kept per allocation site, the largest.
 pub const MAX_RANGES: usize = 10_000;
 
-/// One call stack that allocates, in one process.
+/// One call path that allocates, in one process.
 #[derive(Default)]
 pub struct AllocationSite {
     pub process: u32,
@@ -15,43 +15,34 @@ pub struct AllocationSite {
     /// (module's region, ELF address) of each call, innermost first.
     pub frames: Vec<(u32, u64)>,
     pub count: u64,
-    pub bytes: u64,
-    /// (region, offset, length) of its blocks.
+    /// Bytes of its blocks that lived at the same time, at most.
+    pub peak: u64,
+    /// (region, offset, length) of its large blocks.
     pub ranges: Vec<(u32, u64, u64)>,
 }
 
-#[derive(Clone, Copy)]
-struct HeapBlock {
-    end: u64,
-    site: u32,
-}
-
+/// Allocation sites, by process and the record of the tracer's object.
 #[derive(Default)]
 pub struct HeapTracker {
     pub sites: Vec<AllocationSite>,
-    by_stack: HashMap<(u32, [u64; 4]), u32>,
-    live: HashMap<u32, BTreeMap<u64, HeapBlock>>,
-    /// Freed since the last drain of samples: (process, start, block).
-    freed: Vec<(u32, u64, HeapBlock)>,
+    by_record: HashMap<(u32, u32), u32>,
 }
 
 impl HeapTracker {
-    pub fn fork(&mut self, parent: u32, child: u32) {
-        let copy = self.live.get(&parent).cloned().unwrap_or_default();
-        self.live.insert(child, copy);
-    }
-
-    pub fn allocate(&mut self, event: &wire::SegmentEvent, regions: &mut RegionMap) {
+    /// A block that was reported: a large one.
+    pub fn allocate(
+        &mut self,
+        event: &wire::SegmentEvent,
+        segment: &Segment,
+        regions: &mut RegionMap,
+    ) {
         let process = u32::from(event.process);
-        let [address, size, f0, f1, f2, f3] = event.a;
-        let frames = [f0, f1, f2, f3];
-        let site = match self.by_stack.get(&(process, frames)) {
-            Some(&site) => site,
-            None => self.new_site(event, frames, regions),
+        let [address, size, record, ..] = event.a;
+        let record = u32::try_from(record).unwrap_or(0);
+        let Some(site) = self.site_of(process, record, segment, regions) else {
+            return;
         };
         let entry = &mut self.sites[site as usize];
-        entry.count = entry.count.saturating_add(1);
-        entry.bytes = entry.bytes.saturating_add(size);
         if let Some((region, offset)) = regions.locate(process, address) {
             regions.all[region as usize].has_blocks = true;
             entry.ranges.push((region, offset, size));
@@ -59,60 +50,54 @@ impl HeapTracker {
                 keep_largest_ranges(&mut entry.ranges);
             }
         }
-        let block = HeapBlock {
-            end: address.saturating_add(size),
-            site,
-        };
-        self.live.entry(process).or_default().insert(address, block);
     }
 
-    fn new_site(
+    /// The site of a process whose blocks are this object; `None` if it is none of a site.
+    pub fn site_of(
         &mut self,
-        event: &wire::SegmentEvent,
-        frames: [u64; 4],
+        process: u32,
+        record: u32,
+        segment: &Segment,
         regions: &mut RegionMap,
-    ) -> u32 {
-        let process = u32::from(event.process);
-        let calls = frames.iter().take_while(|&&pc| pc != 0);
-        let frames_found = calls
-            .filter_map(|pc| regions.locate_code(process, pc - 1, None))
+    ) -> Option<u32> {
+        if let Some(&site) = self.by_record.get(&(process, record)) {
+            return Some(site);
+        }
+        let object = segment.target_object(record);
+        if object.kind != wire::OBJECT_SITE {
+            return None;
+        }
+        let calls = object.frames.iter().take_while(|&&pc| pc != 0);
+        let generation = Some(object.generation);
+        let frames = calls
+            .filter_map(|pc| regions.locate_code(object.process, pc - 1, generation))
             .collect();
         let site = self.sites.len() as u32;
         self.sites.push(AllocationSite {
             process,
-            thread: event.thread.into(),
-            frames: frames_found,
+            thread: object.thread,
+            frames,
             ..AllocationSite::default()
         });
-        self.by_stack.insert((process, frames), site);
-        site
+        self.by_record.insert((process, record), site);
+        Some(site)
     }
 
-    pub fn free(&mut self, process: u32, address: u64) {
-        let live = self.live.get_mut(&process);
-        if let Some(block) = live.and_then(|blocks| blocks.remove(&address)) {
-            self.freed.push((process, address, block));
+    /// Takes over how much was allocated at each site. A forked child's blocks count for the
+    /// parent's site, as both have the same record.
+    pub fn read_totals(&mut self, segment: &Segment) {
+        for (&(process, record), &site) in &self.by_record {
+            let object = segment.target_object(record);
+            let site = &mut self.sites[site as usize];
+            if object.process == process {
+                let rounding = object.bytes as f64 / object.granules.max(1) as f64;
+                site.peak = (object.peak as f64 * rounding).round() as u64;
+                site.count = object.blocks;
+            }
+            let reported: u64 = site.ranges.iter().map(|r| r.2).max().unwrap_or(0);
+            site.count = site.count.max(1);
+            site.peak = site.peak.max(reported);
         }
-    }
-
-    /// The allocation site of the block around an address, freed ones included until
-    /// [`HeapTracker::forget_freed`]: a sample may be older than the block's end.
-    pub fn site_at(&self, process: u32, line: u64, line_size: u64) -> Option<u32> {
-        let end = line.saturating_add(line_size);
-        let live = self.live.get(&process);
-        let around = live.and_then(|blocks| blocks.range(..end).next_back());
-        let found = around.filter(|(_, block)| block.end > line);
-        found.map(|(_, block)| block.site).or_else(|| {
-            let freed = self.freed.iter().rev();
-            freed
-                .filter(|(p, start, block)| *p == process && *start < end && block.end > line)
-                .map(|(_, _, block)| block.site)
-                .next()
-        })
-    }
-
-    pub fn forget_freed(&mut self) {
-        self.freed.clear();
     }
 }
 

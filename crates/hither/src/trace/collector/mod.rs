@@ -15,6 +15,7 @@ mod engine;
 mod events;
 mod heap;
 mod late_modules;
+mod object_accesses;
 mod objects;
 mod pages;
 mod profile_rows;
@@ -22,6 +23,7 @@ mod regions;
 mod samples;
 mod shared_lines;
 mod slices;
+mod target_objects;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -41,7 +43,8 @@ use std::time::Duration;
 
 /// Entries of a thread's line cache, log2: the size findings measured best.
 const CACHE_LOG2: u32 = 16;
-/// Heap blocks below this size are not reported: none is seen apart on a 4 KiB page.
+/// Heap blocks below this size are counted by allocation site, but not reported one by one:
+/// none is seen apart on a 4 KiB page.
 const ALLOC_MIN: u32 = 1024;
 /// How long a process has to notice a new slice by itself, see `HI_STALE` in wire.h.
 const SLICE_GRACE: Duration = Duration::from_micros(500);

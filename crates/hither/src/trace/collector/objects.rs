@@ -1,30 +1,28 @@
 //! Data structures: statics, heap blocks by allocation site, mappings, stacks, shared
-//! memory; their reads and writes, and the source lines that make them.
-//!
-//! A page that only one structure lies on counts for it exactly. Several structures on a
-//! page share its counts in the proportion of the samples taken of them there, or of
-//! their bytes when there are none; they are then marked as estimated.
+//! memory. Their accesses and source lines: object_accesses.rs.
 use super::address_space::PageName;
 use super::heap::{keep_largest_ranges, HeapTracker};
 use super::regions::{RegionMap, PAGE_BITS};
-use super::samples::{keep_most_accessed, SampleCode, SampleTally, SampleTarget, DATA_UNIT_BYTES};
+use super::samples::SampleTally;
 use super::shared_lines::LineRows;
-use crate::trace::symbolizer::{AllocationName, SourceLine, StaticObject, Symbolizer};
+use super::target_objects::{AccessesById, ObjectIds};
+use crate::trace::symbolizer::{AllocationName, StaticObject, Symbolizer};
 use hither_profile::{
     Object, ObjectIx, ObjectKind, ObjectMember, ProcessIx, Region, RegionKind, SourceSite, ThreadIx,
 };
-use std::collections::{BTreeMap, HashMap};
+use hither_sys::Segment;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Anonymous mappings of at least this many bytes are structures of their own.
 const MIN_MAPPING: u64 = 64 << 10;
-/// Share of the samples whose source lines are kept.
-const LINES_KEPT: f64 = 0.999;
-const PAGE: u64 = 1 << PAGE_BITS;
 
 pub struct ObjectInput<'a> {
-    pub regions: &'a RegionMap,
+    pub segment: &'a Segment,
+    pub ids: &'a ObjectIds,
+    pub accesses: &'a AccessesById,
+    pub regions: &'a mut RegionMap,
     pub heap: &'a mut HeapTracker,
     pub samples: &'a SampleTally,
     /// Totals per page, sorted.
@@ -50,13 +48,17 @@ pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> Obj
         found: ObjectTables::default(),
         by_site: Vec::new(),
         by_region: HashMap::new(),
+        by_id: HashMap::new(),
         statics: HashMap::new(),
         static_objects: HashMap::new(),
+        unnamed: HashMap::new(),
     };
+    builder.find_sites();
     builder.add_heap_objects(naming);
     builder.add_static_objects(naming);
     builder.add_region_objects();
-    builder.attribute_accesses();
+    builder.count_regions();
+    builder.count_objects(naming);
     let lines = builder.source_sites(naming);
     builder.found.sites = lines;
     builder.drop_unused();
@@ -64,31 +66,63 @@ pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> Obj
     builder.found
 }
 
-struct ObjectBuilder<'a> {
-    input: ObjectInput<'a>,
-    found: ObjectTables,
+pub struct ObjectBuilder<'a> {
+    pub input: ObjectInput<'a>,
+    pub found: ObjectTables,
     /// Object of each allocation site.
-    by_site: Vec<u32>,
+    pub by_site: Vec<u32>,
+    /// What an id of a process means.
+    pub by_id: HashMap<(u32, u32), Option<Meaning>>,
     /// Object that a whole region is.
-    by_region: HashMap<u32, u32>,
+    pub by_region: HashMap<u32, u32>,
     /// Variables of a file, sorted by address.
-    statics: HashMap<String, Rc<Vec<StaticObject>>>,
+    pub statics: HashMap<String, Rc<Vec<StaticObject>>>,
     /// (file, number in `statics`) -> object
-    static_objects: HashMap<(String, usize), u32>,
+    pub static_objects: HashMap<(String, usize), u32>,
+    /// Bytes without a name, and variables too close to each other to be told apart, by that
+    /// name and process.
+    pub unnamed: HashMap<(String, u32), u32>,
+}
+
+/// What the tracer takes for one structure.
+#[derive(Clone)]
+pub enum Meaning {
+    One(u32),
+    /// Variables in one symbol (a common block) -> their shares of its accesses, by their bytes
+    /// on its pages.
+    Several(Rc<[(u32, f64)]>),
 }
 
 impl ObjectBuilder<'_> {
-    fn add(&mut self, object: Object) -> u32 {
+    pub fn add(&mut self, object: Object) -> u32 {
         self.found.objects.push(object);
         (self.found.objects.len() - 1) as u32
     }
 
-    fn region(&self, region: u32) -> Option<&Region> {
+    pub fn region(&self, region: u32) -> Option<&Region> {
         self.input
             .regions
             .all
             .get(region as usize)
             .map(|k| &k.region)
+    }
+
+    /// Allocation sites whose blocks were all too small to be reported.
+    fn find_sites(&mut self) {
+        let ObjectInput {
+            segment,
+            ids,
+            accesses,
+            regions,
+            heap,
+            ..
+        } = &mut self.input;
+        for &(process, id) in accesses.keys() {
+            if let Some(record) = ids.record(process, id) {
+                heap.site_of(process, record, segment, regions);
+            }
+        }
+        heap.read_totals(segment);
     }
 
     /// One object per allocating place and process.
@@ -103,7 +137,7 @@ impl ObjectBuilder<'_> {
                 .entry((site.process, AllocationKey::of(&name)))
                 .or_insert_with(|| self.add(heap_object(name, site.process, site.thread)));
             let sum = &mut self.found.objects[object as usize];
-            sum.size = sum.size.saturating_add(site.bytes);
+            sum.size = sum.size.saturating_add(site.peak);
             sum.count = sum.count.saturating_add(site.count);
             keep_largest_ranges(&mut site.ranges);
             let ranges = site
@@ -146,7 +180,11 @@ impl ObjectBuilder<'_> {
         }
     }
 
-    fn file_variables(&mut self, file: &str, naming: &mut dyn Symbolizer) -> Rc<Vec<StaticObject>> {
+    pub fn file_variables(
+        &mut self,
+        file: &str,
+        naming: &mut dyn Symbolizer,
+    ) -> Rc<Vec<StaticObject>> {
         let read = || {
             let mut found = naming.static_objects(&PathBuf::from(file));
             found.retain(|v| v.size > 0);
@@ -164,7 +202,7 @@ impl ObjectBuilder<'_> {
         pages.get(first).is_some_and(|p| u64::from(p.0 .1) <= last)
     }
 
-    fn static_object(&mut self, region: &Region, n: usize, variable: &StaticObject) -> u32 {
+    pub fn static_object(&mut self, region: &Region, n: usize, variable: &StaticObject) -> u32 {
         let key = (region.file.clone(), n);
         if let Some(&known) = self.static_objects.get(&key) {
             return known;
@@ -221,123 +259,6 @@ impl ObjectBuilder<'_> {
         }
     }
 
-    /// Shares the counts of each page out among the objects on it.
-    fn attribute_accesses(&mut self) {
-        let mut on_page: Vec<(usize, u32, u64)> = Vec::new();
-        for &(object, region, offset, length) in &self.found.ranges {
-            let end = offset.saturating_add(length);
-            let first = self.input.pages.partition_point(|p| {
-                p.0 < (region, (offset >> PAGE_BITS).min(u32::MAX.into()) as u32)
-            });
-            for (n, (page, _)) in self.input.pages.iter().enumerate().skip(first) {
-                let start = u64::from(page.1) * PAGE;
-                if page.0 != region || start >= end {
-                    break;
-                }
-                let bytes = end.min(start + PAGE).saturating_sub(offset.max(start));
-                on_page.push((n, object, bytes));
-            }
-        }
-        on_page.sort_unstable();
-        let samples = self.samples_by_page();
-        for group in on_page.chunk_by(|a, b| a.0 == b.0) {
-            let (page, counts) = self.input.pages[group[0].0];
-            let mut shares: BTreeMap<u32, u64> = BTreeMap::new();
-            for &(_, object, bytes) in group {
-                *shares.entry(object).or_insert(0) += bytes;
-            }
-            distribute_counts(&mut self.found.objects, page, counts, &shares, &samples);
-        }
-    }
-
-    /// Sampled accesses of (page, object).
-    fn samples_by_page(&self) -> HashMap<(PageName, u32), u64> {
-        let mut sums: HashMap<(PageName, u32), u64> = HashMap::new();
-        let mut add = |region: u32, page: u64, object: u32, counts: [u64; 2]| {
-            let sum = sums.entry(((region, page as u32), object)).or_insert(0);
-            *sum = sum.saturating_add(counts[0]).saturating_add(counts[1]);
-        };
-        for (&(region, page, site), &counts) in &self.input.samples.heap_pages {
-            if let Some(&object) = self.by_site.get(site as usize) {
-                add(region, page, object, counts);
-            }
-        }
-        for (&(target, _), &counts) in &self.input.samples.lines {
-            if let SampleTarget::File { region, unit } = target {
-                if let Some(object) = self.object_of(target) {
-                    let page = (unit * DATA_UNIT_BYTES) >> PAGE_BITS;
-                    add(region, page, object, counts);
-                }
-            }
-        }
-        sums
-    }
-
-    fn object_of(&self, target: SampleTarget) -> Option<u32> {
-        match target {
-            SampleTarget::Heap(site) => self.by_site.get(site as usize).copied(),
-            SampleTarget::Region(region) => self.by_region.get(&region).copied(),
-            SampleTarget::File { region, unit } => self.variable_at(region, unit * DATA_UNIT_BYTES),
-            SampleTarget::Unknown => None,
-        }
-    }
-
-    /// The variable that fills most of a unit of a file's region.
-    fn variable_at(&self, number: u32, offset: u64) -> Option<u32> {
-        let region = self.region(number)?;
-        let variables = self.statics.get(&region.file)?;
-        let start = region.file_offset.wrapping_add(offset);
-        let end = start.saturating_add(DATA_UNIT_BYTES);
-        let behind = variables.partition_point(|v| v.vaddr < end);
-        let overlap = |v: &StaticObject| {
-            v.vaddr
-                .saturating_add(v.size)
-                .min(end)
-                .saturating_sub(v.vaddr.max(start))
-        };
-        let here = (0..behind)
-            .rev()
-            .take(DATA_UNIT_BYTES as usize)
-            .map(|n| (overlap(&variables[n]), n));
-        let (bytes, n) = here.max()?;
-        (bytes > 0).then(|| self.static_objects.get(&(region.file.clone(), n)).copied())?
-    }
-
-    /// Samples by object and source line.
-    fn source_sites(&self, naming: &mut dyn Symbolizer) -> Vec<SourceSite> {
-        let mut number_of: HashMap<SampleCode, usize> = HashMap::new();
-        let mut lines = SourceLineTable::default();
-        let mut sums: HashMap<(Option<u32>, usize), [u64; 2]> = HashMap::new();
-        for (&(target, code), counts) in &self.input.samples.lines {
-            let line = *number_of
-                .entry(code)
-                .or_insert_with(|| lines.add(self.source_line(code, naming)));
-            let sum = sums.entry((self.object_of(target), line)).or_insert([0; 2]);
-            sum[0] = sum[0].saturating_add(counts[0]);
-            sum[1] = sum[1].saturating_add(counts[1]);
-        }
-        let scaled = |count: u64| (count as f64 * self.input.scale).round() as u64;
-        let row = |((object, line), counts): ((Option<u32>, usize), [u64; 2])| SourceSite {
-            object: object.map(ObjectIx),
-            reads: scaled(counts[0]),
-            writes: scaled(counts[1]),
-            ..lines.site(line)
-        };
-        keep_most_accessed(sums.into_iter().map(row).collect(), LINES_KEPT)
-    }
-
-    fn source_line(&self, code: SampleCode, naming: &mut dyn Symbolizer) -> SourceLine {
-        let file =
-            code.and_then(|(region, vaddr)| Some((self.region(region)?.file.clone(), vaddr)));
-        let known = file
-            .as_ref()
-            .and_then(|(file, vaddr)| naming.source_line(&PathBuf::from(file), *vaddr));
-        known.unwrap_or_else(|| SourceLine {
-            file: file.map(|f| f.0).unwrap_or_default(),
-            ..SourceLine::default()
-        })
-    }
-
     /// Variables that only lie on touched pages and were not accessed are no use to anyone.
     fn drop_unused(&mut self) {
         let shared = self.input.lines.touched_objects(&self.found.ranges);
@@ -392,33 +313,6 @@ impl ObjectBuilder<'_> {
     }
 }
 
-/// Source lines, each once.
-#[derive(Default)]
-struct SourceLineTable {
-    all: Vec<SourceLine>,
-    numbers: HashMap<(String, u32, String), usize>,
-}
-
-impl SourceLineTable {
-    fn add(&mut self, line: SourceLine) -> usize {
-        let key = (line.file.clone(), line.line, line.function.clone());
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.all.push(line);
-            self.all.len() - 1
-        })
-    }
-
-    fn site(&self, number: usize) -> SourceSite {
-        let line = &self.all[number];
-        SourceSite {
-            file: line.file.clone(),
-            line: line.line,
-            function: line.function.clone(),
-            ..SourceSite::default()
-        }
-    }
-}
-
 #[derive(PartialEq, Eq, Hash)]
 struct AllocationKey(String, String, String, u32, String);
 
@@ -463,38 +357,5 @@ fn stack_name(region: &Region) -> String {
     match region.thread {
         Some(thread) => format!("stack of thread {thread}"),
         None => format!("stack of process {}", region.process),
-    }
-}
-
-fn distribute_counts(
-    objects: &mut [Object],
-    page: PageName,
-    counts: [u64; 2],
-    bytes: &BTreeMap<u32, u64>,
-    samples: &HashMap<(PageName, u32), u64>,
-) {
-    let sampled: BTreeMap<u32, u64> = bytes
-        .keys()
-        .filter_map(|&object| Some((object, *samples.get(&(page, object))?)))
-        .filter(|s| s.1 > 0)
-        .collect();
-    let weights = if sampled.is_empty() { bytes } else { &sampled };
-    let several = bytes.len() > 1;
-    let (mut rest, mut weight) = (counts, weights.values().map(|&w| w as f64).sum::<f64>());
-    for (&object, &own) in weights {
-        let share = if weight > 0.0 {
-            (own as f64 / weight).min(1.0)
-        } else {
-            1.0
-        };
-        weight -= own as f64;
-        let part = rest.map(|c| ((c as f64 * share).round() as u64).min(c));
-        let last = weights.last_key_value().is_some_and(|l| *l.0 == object);
-        let part = if last { rest } else { part };
-        rest = [rest[0] - part[0], rest[1] - part[1]];
-        let sum = &mut objects[object as usize];
-        sum.reads = sum.reads.saturating_add(part[0]);
-        sum.writes = sum.writes.saturating_add(part[1]);
-        sum.estimated |= several;
     }
 }

@@ -6,6 +6,7 @@ use super::objects::{self, ObjectInput, ObjectTables};
 use super::pages::page_and_thread;
 use super::regions::KnownRegion;
 use super::shared_lines::{LineKey, LineRow};
+use super::target_objects::{AccessesById, ObjectIds};
 use super::window_regions::{named_pages, ChunkAliasMap};
 use super::CollectedRun;
 use crate::trace::symbolizer::Symbolizer;
@@ -85,9 +86,13 @@ pub fn build_profile(
     let lines = engine
         .lines
         .rows(pages, threads.len(), |slot, n| scale.scale_count(slot, n));
+    let accesses = object_accesses(&engine, &scale);
     let input = ObjectInput {
+        segment: &engine.segment,
+        ids: &ObjectIds::read(&engine.segment),
+        accesses: &accesses,
         lines: &lines,
-        regions: &engine.target_state.regions,
+        regions: &mut engine.target_state.regions,
         heap: &mut engine.target_state.heap,
         samples: &engine.samples,
         pages: &totals,
@@ -260,6 +265,19 @@ fn comm(engine: &mut CollectorEngine, scale: &SamplingScale, threads: usize) -> 
         })
     });
     rows.collect()
+}
+
+/// What the threads of each process did, by id of the structure there.
+fn object_accesses(engine: &CollectorEngine, scale: &SamplingScale) -> AccessesById {
+    let mut sums = AccessesById::new();
+    for slot in 1..engine.segment.next_thread() {
+        let process = engine.segment.thread(slot).process;
+        engine.object_counts(slot, |id, count| {
+            let sum = sums.entry((process, id)).or_default();
+            sum.add(count, |n| scale.scale_count(slot, n));
+        });
+    }
+    sums
 }
 
 /// A row of the `pages` table before regions are numbered.

@@ -2,28 +2,29 @@
 //!
 //! Symbols are read only at the end, so lines of program files stay numbers until then;
 //! everything else is known when the sample is drained.
-use super::heap::HeapTracker;
-use super::regions::{RegionMap, PAGE_BITS};
+use super::regions::RegionMap;
 use hither_profile::{RegionKind, SourceSite};
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
 
-/// Bytes per unit of a program file's data.
-pub const DATA_UNIT_BYTES: u64 = 64;
+/// Variables of program files are told apart by this many bytes.
+pub const LINE_BYTES: u64 = 64;
 /// Distinct keys kept; samples of new ones are dropped after that.
 const MAX_KEYS: usize = 1 << 20;
 
 /// What data a sample touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SampleTarget {
-    /// A block of an allocation site.
-    Heap(u32),
-    /// A 64-byte unit of a program file's region.
-    File {
+    /// A data structure that the tracer knows: process, id there.
+    Object(u32, u32),
+    /// The same in a program file: what the tracer takes for one may be several variables.
+    Variable {
+        process: u32,
+        id: u32,
         region: u32,
-        unit: u64,
+        line: u64,
     },
-    /// Somewhere in another region.
+    /// Somewhere in a region, in no such structure.
     Region(u32),
     Unknown,
 }
@@ -35,25 +36,15 @@ pub type SampleCode = Option<(u32, u64)>;
 pub struct SampleTally {
     /// Weighted reads and writes.
     pub lines: HashMap<(SampleTarget, SampleCode), [u64; 2]>,
-    /// The same of heap blocks, by page: (region, page, allocation site).
-    pub heap_pages: HashMap<(u32, u64, u32), [u64; 2]>,
     codes: HashMap<u32, SampleCode>,
     pub overwritten: u64,
     pub dropped: u64,
 }
 
 impl SampleTally {
-    pub fn drain(
-        &mut self,
-        segment: &Segment,
-        thread: u32,
-        process: u32,
-        heap: &HeapTracker,
-        regions: &mut RegionMap,
-    ) {
-        let mut overwritten = 0;
-        overwritten += segment.drain_samples(thread, |sample| {
-            self.add(segment, process, &sample, heap, regions);
+    pub fn drain(&mut self, segment: &Segment, thread: u32, process: u32, regions: &mut RegionMap) {
+        let overwritten = segment.drain_samples(thread, |sample| {
+            self.add(segment, process, &sample, regions);
         });
         self.overwritten = self.overwritten.saturating_add(overwritten);
     }
@@ -63,38 +54,29 @@ impl SampleTally {
         segment: &Segment,
         process: u32,
         sample: &wire::EvictionSample,
-        heap: &HeapTracker,
         regions: &mut RegionMap,
     ) {
         let weight = u64::from(sample.weight);
         let counts = [sample.reads, sample.writes].map(|c| u64::from(c) * weight);
         let place = regions.locate(process, sample.address);
-        let target = match (
-            heap.site_at(process, sample.address, DATA_UNIT_BYTES),
-            place,
-        ) {
-            (Some(site), _) => SampleTarget::Heap(site),
-            (None, None) => SampleTarget::Unknown,
-            (None, Some((region, offset))) => {
-                let kind = regions.all[region as usize].region.kind;
-                let unit = offset / DATA_UNIT_BYTES;
-                if kind == RegionKind::Elf {
-                    SampleTarget::File { region, unit }
-                } else {
-                    SampleTarget::Region(region)
+        let target = match (u32::from(sample.object), place) {
+            (0, None) => SampleTarget::Unknown,
+            (0, Some((region, _))) => SampleTarget::Region(region),
+            (id, Some((region, offset)))
+                if regions.all[region as usize].region.kind == RegionKind::Elf =>
+            {
+                SampleTarget::Variable {
+                    process,
+                    id,
+                    region,
+                    line: offset / LINE_BYTES,
                 }
             }
+            (id, _) => SampleTarget::Object(process, id),
         };
         let code = self.code(segment, sample.site, regions);
         let kept = add_if_room(&mut self.lines, (target, code), counts);
         self.dropped += u64::from(!kept);
-        if let (SampleTarget::Heap(site), Some((region, offset))) = (target, place) {
-            add_if_room(
-                &mut self.heap_pages,
-                (region, offset >> PAGE_BITS, site),
-                counts,
-            );
-        }
     }
 
     fn code(&mut self, segment: &Segment, site: u32, regions: &mut RegionMap) -> SampleCode {

@@ -223,27 +223,44 @@ fn a_segment_touched_before_its_module_is_known_belongs_to_it() {
     assert_eq!(pages_of(&p, 0), [(0, 5, 5, 0), (0, 4, 6, 0)]);
 }
 
+/// Two variables, the bytes between them, blocks of a site, a stack: each has what the tracer
+/// counted for it, whatever else is on its pages.
 #[test]
-fn structures_share_pages_by_samples() {
+fn structures_have_their_own_counts() {
     let mut f = Fake::new(|_| {});
     f.process(1, 0);
     f.module(1, 0x400000, 0x40_9000, "/bin/app");
     f.thread(1, 1, 0);
     f.map(1, 1, 0x7f00_0000_0000, MIB);
-    f.allocation(1, 1, 0x7f00_0000_0010, 4096, 0x401234);
+    f.object(2, wire::OBJECT_VARIABLE, 1, 0x404000, 0x2000);
+    f.object(3, wire::OBJECT_VARIABLE, 1, 0x406000, 64);
+    f.object(4, wire::OBJECT_VARIABLE, 1, 0x406040, 64);
+    f.object(5, wire::OBJECT_UNNAMED, 1, 0x400000, 0x9000);
+    f.object(7, wire::OBJECT_VARIABLE, 1, 0x406038, 16);
+    f.allocation(6, 1, 0x7f00_0000_0010, 4096, 0x401234);
     f.page(64, 0x404000, 1, 1);
     f.page(65, 0x406000, 1, 1);
     f.page(66, 0x7f00_0000_0000, 1, 1);
     f.page(67, 0x7ffe_ffff_f000, 1, 1);
-    f.page(68, 0x408000, 1, 1);
     f.count(1, 1, 64, 1000, 0);
     f.count(1, 1, 65, 400, 40);
     f.count(1, 1, 66, 50, 6);
     f.count(1, 1, 67, 9, 9);
+    for (id, counts) in [
+        (2, [1000, 0, 0]),
+        (3, [300, 30, 1]),
+        (4, [90, 9, 90]),
+        (5, [7, 1, 0]),
+        (7, [3, 0, 0]),
+        (6, [45, 6, 0]),
+        (wire::OBJECT_FREE, [5, 0, 0]),
+    ] {
+        f.object_count(1, id, counts);
+    }
     f.site(1, 0x401010);
-    f.sample(1, 0x406000, 1, 30, 1);
-    f.sample(1, 0x406040, 1, 10, 1);
-    f.sample(1, 0x7f00_0000_0040, 1, 5, 64);
+    f.sample(1, (0x406000, 3), 1, 30, 1);
+    f.sample(1, (0x7f00_0000_0040, 6), 1, 5, 64);
+    f.sample(1, (0x7ffe_ffff_f000, 0), 1, 5, 1);
     f.engine.end_slice();
     let p = f.finish(&mut Names);
     let object = |name: &str| p.objects.iter().find(|o| o.name == name);
@@ -254,10 +271,16 @@ fn structures_share_pages_by_samples() {
     let fields: Vec<_> = fields.map(|m| (m.name.as_str(), m.offset)).collect();
     assert_eq!(fields, [("x", 0), ("y", 4)]);
     assert_eq!(p.members.len(), 2);
-    assert_eq!(counts("left"), Some((300, 30, true)));
-    assert_eq!(counts("right"), Some((100, 10, true)));
+    assert_eq!(counts("left"), Some((300, 30, false)));
+    assert_eq!(counts("right"), Some((90, 9, true)));
+    assert_eq!(counts("left, right"), Some((3, 0, false)));
+    assert_eq!(counts("data of /bin/app"), Some((7, 1, false)));
     assert_eq!(counts("unused"), None);
-    assert_eq!(counts("buffer"), Some((50, 6, false)));
+    assert_eq!(counts("buffer"), Some((45, 6, false)));
+    let buffer = object("buffer").map(|o| (o.size, o.count));
+    assert_eq!(buffer, Some((4096, 1)));
+    let free = "the allocator's own and freed memory";
+    assert_eq!(counts(free), Some((5, 0, false)));
     assert_eq!(counts("stack of thread 0"), Some((9, 9, false)));
     assert_eq!(p.sites[0].reads, 5 * 64);
     assert_eq!(
@@ -267,6 +290,31 @@ fn structures_share_pages_by_samples() {
     let first = p.sites[0].object.map(|o| p.objects[o.at()].name.as_str());
     assert_eq!(first, Some("buffer"));
     assert_eq!(p.sites.len(), 3);
+}
+
+/// What a forked child inherits are its parent's objects; what both find later is their own.
+#[test]
+fn ids_of_a_forked_child_are_those_of_its_parent() {
+    let mut f = Fake::new(|_| {});
+    f.process(1, 0);
+    f.module(1, 0x400000, 0x40_9000, "/bin/app");
+    f.thread(1, 1, 0);
+    f.object(2, wire::OBJECT_VARIABLE, 1, 0x406000, 64);
+    f.process(2, 1);
+    f.inherit_objects(2, 3);
+    f.thread(2, 2, 1);
+    f.object(3, wire::OBJECT_VARIABLE, 1, 0x406040, 64);
+    f.object_count(1, 2, [1, 0, 0]);
+    f.object_count(1, 3, [2, 0, 0]);
+    f.object_count(2, 2, [4, 0, 0]);
+    f.object_count(2, 3, [8, 0, 0]);
+    let p = f.finish(&mut Names);
+    let counts: Vec<_> = p
+        .objects
+        .iter()
+        .map(|o| (o.name.as_str(), o.reads))
+        .collect();
+    assert_eq!(counts, [("left", 5), ("right", 2)]);
 }
 
 #[test]

@@ -56,6 +56,24 @@ pub struct UnflushedEntry {
     pub side: wire::SideRecord,
 }
 
+impl UnflushedEntry {
+    /// What it counts for the structure that it was entered for, and that structure's id.
+    pub fn object_count(&self) -> Option<(u32, wire::ObjectCount)> {
+        let (id, n) = (self.side.object(), self.reads + self.writes);
+        let guessed = if self.side.is_split() {
+            n.saturating_sub(1)
+        } else {
+            0
+        };
+        let count = wire::ObjectCount {
+            reads: self.reads,
+            writes: self.writes,
+            guessed,
+        };
+        (id != 0 && self.page != 0 && n > 0).then_some((id, count))
+    }
+}
+
 /// Everything left in the caches of a thread that still owns its arena.
 pub fn for_each_unflushed(
     segment: &Segment,
@@ -67,7 +85,7 @@ pub fn for_each_unflushed(
     }
     segment.for_each_unflushed_entry(thread, |entry, side| {
         each(UnflushedEntry {
-            page: side.page,
+            page: side.page(),
             line: entry.tag & !wire::STALE,
             reads: entry.reads.into(),
             writes: entry.writes.into(),

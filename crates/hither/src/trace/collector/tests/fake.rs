@@ -109,6 +109,13 @@ impl Fake {
         self.event(wire::EV_PROCESS, slot, 0, 0, a, "/bin/app");
     }
 
+    /// A forked child knows its parent's objects below an id.
+    pub fn inherit_objects(&mut self, slot: u16, below: u32) {
+        let at = self.engine.segment.layout().processes + u64::from(slot) * 64;
+        let field = offset_of!(SegmentProcess, inherited_objects) as u64;
+        self.put32(at + field, below);
+    }
+
     pub fn set_pid(&mut self, slot: u16, pid: i32) {
         let at = self.engine.segment.layout().processes + u64::from(slot) * 64;
         self.put32(at + 4, pid as u32);
@@ -205,15 +212,53 @@ impl Fake {
         );
     }
 
-    pub fn allocation(&mut self, process: u16, thread: u16, address: u64, size: u64, caller: u64) {
-        self.event(
-            wire::EV_ALLOC,
-            process,
-            thread,
-            1,
-            [address, size, caller, 0, 0, 0],
-            "",
-        );
+    /// An object of the object map, whose id is its record's number.
+    pub fn object(&mut self, record: u32, kind: u32, process: u32, address: u64, size: u64) {
+        let at = self.object_at(record);
+        self.put32(at + 4, process);
+        self.put32(at + 8, record);
+        self.put32(at + 12, self.generation);
+        self.put64(at + 16, address);
+        self.put64(at + 24, size);
+        self.at_least(offset_of!(SegmentHeader, next_object), record + 1);
+        self.put32(at, kind);
+    }
+
+    fn object_at(&self, record: u32) -> u64 {
+        let size = size_of::<wire::TargetObject>() as u64;
+        self.engine.segment.layout().objects + u64::from(record) * size
+    }
+
+    /// A large block of the allocation site `record`, which `caller` allocated.
+    pub fn allocation(&mut self, record: u32, process: u16, address: u64, size: u64, caller: u64) {
+        self.object(record, wire::OBJECT_SITE, process.into(), 0, 0);
+        let at = self.object_at(record);
+        self.put64(at + offset_of!(wire::TargetObject, frames) as u64, caller);
+        self.put32(at + offset_of!(wire::TargetObject, thread) as u64, 1);
+        for (field, value) in [
+            (offset_of!(wire::TargetObject, blocks), 1),
+            (offset_of!(wire::TargetObject, bytes), size),
+            (offset_of!(wire::TargetObject, granules), size / 16),
+            (offset_of!(wire::TargetObject, peak), size / 16),
+        ] {
+            self.put64(at + field as u64, value);
+        }
+        let a = [address, size, record.into(), 0, 0, 0];
+        self.event(wire::EV_ALLOC, process, 1, 1, a, "");
+    }
+
+    /// Sets what a thread did to an object.
+    pub fn object_count(&mut self, thread: u32, id: u32, [reads, writes, guessed]: [u64; 3]) {
+        let l = *self.engine.segment.layout();
+        let row = u64::from(thread) * u64::from(wire::PROCESS_OBJECTS) + u64::from(id);
+        let at = l.object_counts + row * size_of::<wire::ObjectCount>() as u64;
+        self.put64(at, reads);
+        self.put64(at + 8, writes);
+        self.put64(at + 16, guessed);
+        let words = u64::from(wire::PROCESS_OBJECTS / wire::OBJECT_GROUP / 64);
+        let used = l.object_used + u64::from(thread) * words * 8;
+        let bit = 1 << (id / wire::OBJECT_GROUP);
+        self.put64(used, self.engine.segment.load_u64(used) | bit);
     }
 
     pub fn page(&mut self, id: u32, address: u64, process: u32, first_thread: u32) {
@@ -308,14 +353,21 @@ impl Fake {
         self.put32(at + 12, self.generation);
     }
 
-    pub fn sample(&mut self, thread: u32, address: u64, site: u32, reads: u32, weight: u32) {
+    pub fn sample(
+        &mut self,
+        thread: u32,
+        (address, object): (u64, u16),
+        site: u32,
+        reads: u32,
+        weight: u16,
+    ) {
         let ring = self.engine.segment.layout().samples
             + u64::from(thread) * u64::from(wire::SAMPLES) * 24;
         let at = ring + self.samples * 24;
         self.put64(at, address);
         self.put32(at + 8, site);
         self.put32(at + 12, reads);
-        self.put32(at + 20, weight);
+        self.put32(at + 20, u32::from(weight) | u32::from(object) << 16);
         self.samples += 1;
         self.put64(
             self.thread_at(thread) + offset_of!(SegmentThread, sample_head) as u64,
@@ -362,13 +414,14 @@ impl Fake {
                 word & 0x0000_003f_0000_0007
             }
         };
-        let [threads, processes, pages, blocks, sites, _] = counters.map(u64::from);
+        let [threads, processes, pages, blocks, sites, objects] = counters.map(u64::from);
         let fields = [
             (offset_of!(SegmentHeader, next_thread), threads),
             (offset_of!(SegmentHeader, next_process), processes),
             (offset_of!(SegmentHeader, next_page), pages + 64),
             (offset_of!(SegmentHeader, next_block), blocks),
             (offset_of!(SegmentHeader, next_site), sites),
+            (offset_of!(SegmentHeader, next_object), objects),
         ];
         let areas = [
             (l.threads, threads * 256),
@@ -385,6 +438,9 @@ impl Fake {
             (l.dirty, blocks),
             (l.blocks, blocks * 1024),
             (l.arenas, threads * l.arena_size),
+            (l.objects, objects * size_of::<wire::TargetObject>() as u64),
+            (l.object_counts, 3 * u64::from(wire::PROCESS_OBJECTS) * 24),
+            (l.object_used, threads * 64),
             (l.events, 256 * 64),
         ];
         for (start, length) in areas {

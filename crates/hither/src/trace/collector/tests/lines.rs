@@ -154,7 +154,7 @@ fn what_a_killed_thread_left_is_counted() {
     assert_eq!(rows(f)[0], (0x1040, 0, 1, 0, 0xff, 100));
 }
 
-/// All samples of the page are of `left`; `right` is there for its line alone.
+/// All accesses are to `left`; `right` is there for its line alone.
 #[test]
 fn variables_in_shared_lines_are_kept() {
     let check = |shared: bool| {
@@ -165,8 +165,8 @@ fn variables_in_shared_lines_are_kept() {
         f.module(1, 0x400000, 0x40a000, "/bin/app");
         f.page(64, 0x406000, 1, 1);
         f.count(1, 1, 64, 10, 0);
-        f.site(1, 0x401010);
-        f.sample(1, 0x406000, 1, 10, 1);
+        f.object(2, wire::OBJECT_VARIABLE, 1, 0x406000, 64);
+        f.object_count(1, 2, [10, 0, 0]);
         if shared {
             f.seen(1, at(64, 0x40, 0, wire::OBSERVED_WRITE, 8));
             f.seen(2, at(64, 0x48, 0, wire::OBSERVED_WRITE, 8));

@@ -1,0 +1,318 @@
+//! Accesses and source lines of data structures.
+//!
+//! The tracer counts accesses to variables and heap blocks by the structure at their address;
+//! mappings, stacks and shared memory have the counts of their pages. On a line with several
+//! structures, hits count for the one whose access entered the line, except for a sample that
+//! is told apart; structures with many such hits are marked as estimated.
+use super::objects::{Meaning, ObjectBuilder, ObjectInput};
+use super::regions::PAGE_BITS;
+use super::samples::{keep_most_accessed, SampleCode, SampleTarget, LINE_BYTES};
+use crate::trace::symbolizer::{SourceLine, StaticObject, Symbolizer};
+use hither_profile::{Object, ObjectIx, ObjectKind, ProcessIx, Region, SourceSite};
+use hither_sys::wire;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// Variables before an address that are looked at for one that goes on behind it.
+const MAX_BEFORE: usize = 32;
+/// What the tracer tells apart at least, in bytes: HI_GRANULE_SHIFT of the object map.
+const GRANULE: u64 = 16;
+/// Share of the samples whose source lines are kept.
+const LINES_KEPT: f64 = 0.999;
+/// Above this share of hits that may be another structure's, counts are called estimated.
+const EXACT: f64 = 0.01;
+
+impl ObjectBuilder<'_> {
+    /// Mappings, stacks and shared memory have what was counted on their pages.
+    pub fn count_regions(&mut self) {
+        for &((region, _), [reads, writes]) in self.input.pages {
+            if let Some(&object) = self.by_region.get(&region) {
+                let sum = &mut self.found.objects[object as usize];
+                sum.reads = sum.reads.saturating_add(reads);
+                sum.writes = sum.writes.saturating_add(writes);
+            }
+        }
+    }
+
+    /// Gives the tracer's counts to what their ids mean.
+    pub fn count_objects(&mut self, naming: &mut dyn Symbolizer) {
+        let mut guessed: HashMap<u32, f64> = HashMap::new();
+        for (&(process, id), accesses) in self.input.accesses {
+            let Some(meaning) = self.meaning_of(process, id, naming) else {
+                continue;
+            };
+            let one = |object| Rc::from([(object, 1.0)]);
+            let (shares, uncertain) = match meaning {
+                Meaning::One(object) => (one(object), accesses.guessed as f64),
+                Meaning::Several(shares) => (shares, f64::INFINITY),
+            };
+            for &(object, share) in shares.iter() {
+                let part = |count: u64| {
+                    if share == 1.0 {
+                        count
+                    } else {
+                        (count as f64 * share).round() as u64
+                    }
+                };
+                let sum = &mut self.found.objects[object as usize];
+                sum.reads = sum.reads.saturating_add(part(accesses.reads));
+                sum.writes = sum.writes.saturating_add(part(accesses.writes));
+                *guessed.entry(object).or_default() += uncertain;
+            }
+        }
+        for (object, guessed) in guessed {
+            let sum = &mut self.found.objects[object as usize];
+            sum.estimated = guessed > EXACT * (sum.reads as f64 + sum.writes as f64);
+        }
+    }
+
+    fn meaning_of(
+        &mut self,
+        process: u32,
+        id: u32,
+        naming: &mut dyn Symbolizer,
+    ) -> Option<Meaning> {
+        if let Some(known) = self.by_id.get(&(process, id)) {
+            return known.clone();
+        }
+        let meaning = if id == wire::OBJECT_FREE {
+            let name = "the allocator's own and freed memory";
+            Some(Meaning::One(self.unnamed_object(
+                ObjectKind::Heap,
+                name,
+                process,
+            )))
+        } else {
+            let record = self.input.ids.record(process, id);
+            record.and_then(|record| self.meaning_of_record(process, record, naming))
+        };
+        self.by_id.insert((process, id), meaning.clone());
+        meaning
+    }
+
+    /// The object of a sample.
+    fn object_of(&mut self, target: SampleTarget, naming: &mut dyn Symbolizer) -> Option<u32> {
+        match target {
+            SampleTarget::Region(region) => self.by_region.get(&region).copied(),
+            SampleTarget::Unknown => None,
+            SampleTarget::Object(process, id) => match self.meaning_of(process, id, naming)? {
+                Meaning::One(object) => Some(object),
+                Meaning::Several(_) => None,
+            },
+            SampleTarget::Variable {
+                process,
+                id,
+                region,
+                line,
+            } => match self.meaning_of(process, id, naming)? {
+                Meaning::One(object) => Some(object),
+                Meaning::Several(_) => self.variable_on(region, line * LINE_BYTES),
+            },
+        }
+    }
+
+    /// The variable that fills most of a line of a file's region.
+    fn variable_on(&self, region: u32, offset: u64) -> Option<u32> {
+        let region = self.region(region)?;
+        let start = region.file_offset.wrapping_add(offset);
+        let bytes = |v: &StaticObject| overlap((v.vaddr, v.size), (start, LINE_BYTES));
+        let here = variables_in(self.statics.get(&region.file)?, start, LINE_BYTES);
+        let (n, _) = here.max_by_key(|(_, v)| bytes(v))?;
+        self.static_objects.get(&(region.file.clone(), n)).copied()
+    }
+
+    fn meaning_of_record(
+        &mut self,
+        process: u32,
+        record: u32,
+        naming: &mut dyn Symbolizer,
+    ) -> Option<Meaning> {
+        let ObjectInput {
+            segment,
+            regions,
+            heap,
+            ..
+        } = &mut self.input;
+        let object = segment.target_object(record);
+        if let Some(site) = heap.site_of(process, record, segment, regions) {
+            return self.by_site.get(site as usize).copied().map(Meaning::One);
+        }
+        let generation = Some(object.generation);
+        let (number, vaddr) = regions.locate_code(object.process, object.address, generation)?;
+        let region = self.region(number)?.clone();
+        if object.kind == wire::OBJECT_VARIABLE {
+            let found = self.variables_at((number, &region), (vaddr, object.size), process, naming);
+            if found.is_some() {
+                return found;
+            }
+        }
+        let name = match object.kind {
+            wire::OBJECT_CONSTANTS => format!("constants of {}", region.file),
+            _ => format!("data of {}", region.file),
+        };
+        Some(Meaning::One(self.unnamed_object(
+            ObjectKind::Static,
+            &name,
+            process,
+        )))
+    }
+
+    /// What a symbol at these bytes of a file means: a variable, several in a common block, or
+    /// several that share a few bytes.
+    fn variables_at(
+        &mut self,
+        (number, region): (u32, &Region),
+        (vaddr, size): (u64, u64),
+        process: u32,
+        naming: &mut dyn Symbolizer,
+    ) -> Option<Meaning> {
+        let all = self.file_variables(&region.file, naming);
+        let here: Vec<_> = variables_in(&all, vaddr, size).collect();
+        let exact = here
+            .iter()
+            .find(|(_, v)| (v.vaddr, v.size) == (vaddr, size));
+        let single = exact.or(here.first().filter(|_| here.len() == 1));
+        if let Some(&(n, variable)) = single {
+            return Some(Meaning::One(self.static_object(region, n, variable)));
+        }
+        if here.is_empty() {
+            return None;
+        }
+        if size > GRANULE {
+            return Some(self.shares_of(number, region, &here));
+        }
+        let names: Vec<_> = here.iter().map(|(_, v)| v.name.as_str()).collect();
+        let object = self.unnamed_object(ObjectKind::Static, &names.join(", "), process);
+        Some(Meaning::One(object))
+    }
+
+    /// Shares the pages of a symbol out among the variables in it.
+    fn shares_of(
+        &mut self,
+        number: u32,
+        region: &Region,
+        here: &[(usize, &StaticObject)],
+    ) -> Meaning {
+        let pages = self.input.pages;
+        let mut weights = vec![0.0; here.len()];
+        let first = pages.partition_point(|p| p.0 .0 < number);
+        for &((_, page), counts) in pages[first..].iter().take_while(|p| p.0 .0 == number) {
+            let start = region
+                .file_offset
+                .wrapping_add(u64::from(page) << PAGE_BITS);
+            let bytes = here
+                .iter()
+                .map(|(_, v)| overlap((v.vaddr, v.size), (start, 1 << PAGE_BITS)));
+            let bytes: Vec<u64> = bytes.collect();
+            let all = bytes.iter().sum::<u64>().max(1);
+            for (weight, bytes) in weights.iter_mut().zip(bytes) {
+                *weight += (counts[0] as f64 + counts[1] as f64) * bytes as f64 / all as f64;
+            }
+        }
+        let all = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let shares = here.iter().zip(weights);
+        let shares =
+            shares.map(|(&(n, v), weight)| (self.static_object(region, n, v), weight / all));
+        Meaning::Several(shares.collect())
+    }
+
+    fn unnamed_object(&mut self, kind: ObjectKind, name: &str, process: u32) -> u32 {
+        if let Some(&known) = self.unnamed.get(&(name.to_owned(), process)) {
+            return known;
+        }
+        let object = self.add(Object {
+            name: name.to_owned(),
+            kind,
+            count: 1,
+            process: ProcessIx(process.saturating_sub(1)),
+            ..Object::default()
+        });
+        self.unnamed.insert((name.to_owned(), process), object);
+        object
+    }
+
+    /// Samples by object and source line.
+    pub fn source_sites(&mut self, naming: &mut dyn Symbolizer) -> Vec<SourceSite> {
+        let mut number_of: HashMap<SampleCode, usize> = HashMap::new();
+        let mut lines = SourceLineTable::default();
+        let mut sums: HashMap<(Option<u32>, usize), [u64; 2]> = HashMap::new();
+        for (&(target, code), counts) in &self.input.samples.lines {
+            let line = *number_of
+                .entry(code)
+                .or_insert_with(|| lines.add(self.source_line(code, naming)));
+            let object = self.object_of(target, naming);
+            let sum = sums.entry((object, line)).or_insert([0; 2]);
+            sum[0] = sum[0].saturating_add(counts[0]);
+            sum[1] = sum[1].saturating_add(counts[1]);
+        }
+        let scale = self.input.scale;
+        let scaled = |count: u64| (count as f64 * scale).round() as u64;
+        let row = |((object, line), counts): ((Option<u32>, usize), [u64; 2])| SourceSite {
+            object: object.map(ObjectIx),
+            reads: scaled(counts[0]),
+            writes: scaled(counts[1]),
+            ..lines.site(line)
+        };
+        keep_most_accessed(sums.into_iter().map(row).collect(), LINES_KEPT)
+    }
+
+    fn source_line(&self, code: SampleCode, naming: &mut dyn Symbolizer) -> SourceLine {
+        let file =
+            code.and_then(|(region, vaddr)| Some((self.region(region)?.file.clone(), vaddr)));
+        let known = file
+            .as_ref()
+            .and_then(|(file, vaddr)| naming.source_line(&PathBuf::from(file), *vaddr));
+        known.unwrap_or_else(|| SourceLine {
+            file: file.map(|f| f.0).unwrap_or_default(),
+            ..SourceLine::default()
+        })
+    }
+}
+
+/// Source lines, each once.
+#[derive(Default)]
+struct SourceLineTable {
+    all: Vec<SourceLine>,
+    numbers: HashMap<(String, u32, String), usize>,
+}
+
+impl SourceLineTable {
+    fn add(&mut self, line: SourceLine) -> usize {
+        let key = (line.file.clone(), line.line, line.function.clone());
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.all.push(line);
+            self.all.len() - 1
+        })
+    }
+
+    fn site(&self, number: usize) -> SourceSite {
+        let line = &self.all[number];
+        SourceSite {
+            file: line.file.clone(),
+            line: line.line,
+            function: line.function.clone(),
+            ..SourceSite::default()
+        }
+    }
+}
+
+/// The variables of a file that lie in a range, with their numbers, by address.
+fn variables_in(
+    all: &[StaticObject],
+    vaddr: u64,
+    size: u64,
+) -> impl Iterator<Item = (usize, &StaticObject)> {
+    let behind = all.partition_point(|v| v.vaddr < vaddr.saturating_add(size));
+    let from = all.partition_point(|v| v.vaddr < vaddr);
+    let from = from.saturating_sub(MAX_BEFORE);
+    let near = all[from..behind].iter().zip(from..);
+    near.filter(move |(v, _)| v.vaddr.saturating_add(v.size) > vaddr)
+        .map(|(v, n)| (n, v))
+}
+
+/// How many bytes two ranges (start, length) share.
+fn overlap(a: (u64, u64), b: (u64, u64)) -> u64 {
+    let end = a.0.saturating_add(a.1).min(b.0.saturating_add(b.1));
+    end.saturating_sub(a.0.max(b.0))
+}

@@ -1,0 +1,61 @@
+//! The data structures that the tracer tells apart (`tracer/core/object_map.h`): what an id of
+//! a process means, and how often it was accessed.
+use hither_sys::{wire, Segment};
+use std::collections::{BTreeMap, HashMap};
+
+/// Reads, writes, and how many of both may be another structure's on the same line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectAccesses {
+    pub reads: u64,
+    pub writes: u64,
+    pub guessed: u64,
+}
+
+impl ObjectAccesses {
+    /// Adds `other`, each count as `scale` makes it.
+    pub fn add(&mut self, other: wire::ObjectCount, scale: impl Fn(u64) -> u64) {
+        self.reads = self.reads.saturating_add(scale(other.reads));
+        self.writes = self.writes.saturating_add(scale(other.writes));
+        self.guessed = self.guessed.saturating_add(scale(other.guessed));
+    }
+}
+
+/// By process and id there.
+pub type AccessesById = BTreeMap<(u32, u32), ObjectAccesses>;
+
+/// Process and id -> record of the segment.
+#[derive(Default)]
+pub struct ObjectIds {
+    records: HashMap<(u32, u32), u32>,
+    /// Of forked processes: the parent, and below which id its objects are meant.
+    parents: HashMap<u32, (u32, u32)>,
+}
+
+impl ObjectIds {
+    pub fn read(segment: &Segment) -> ObjectIds {
+        let mut ids = ObjectIds::default();
+        for record in 1..segment.next_object() {
+            let object = segment.target_object(record);
+            if object.kind != 0 {
+                ids.records.insert((object.process, object.id), record);
+            }
+        }
+        for slot in 1..segment.next_process() {
+            let process = segment.process(slot);
+            // A parent is older, so following parents comes to an end.
+            if process.parent < slot {
+                let inherited = process.inherited_objects;
+                ids.parents.insert(slot, (process.parent, inherited));
+            }
+        }
+        ids
+    }
+
+    pub fn record(&self, process: u32, id: u32) -> Option<u32> {
+        let mut owner = process;
+        while let Some(&(parent, _)) = self.parents.get(&owner).filter(|p| id < p.1) {
+            owner = parent;
+        }
+        self.records.get(&(owner, id)).copied()
+    }
+}
