@@ -19,9 +19,8 @@ mod functions;
 mod line_table;
 mod scope;
 mod source;
-mod source_c;
 mod source_fortran;
-mod statement;
+mod source_tree;
 mod statics;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
-//! Which variable receives a block, from the text of the allocating statement.
+//! Which variable receives a block, from the source of the allocating statement.
 //!
-//! This is reading, not parsing: the statement around the line, without comments and
-//! string contents, then the few forms in which programs allocate. A wrong file (edited
-//! since it was compiled) can give a wrong name but no more than that.
+//! A wrong file (edited since it was compiled) can give a wrong name but no more than that.
 use super::elf::open_regular;
+use super::source_tree::SourceTree;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
@@ -37,41 +37,57 @@ pub enum AllocationReceiver {
     Unknown,
 }
 
+/// A file, read once; its syntax tree is made when it is asked for.
+#[derive(Default)]
+struct SourceFile {
+    lines: Vec<String>,
+    tree: OnceCell<Option<SourceTree>>,
+}
+
 /// Source files, read once.
 #[derive(Default)]
 pub struct SourceFiles {
-    files: HashMap<String, Vec<String>>,
+    files: HashMap<String, SourceFile>,
 }
 
 impl SourceFiles {
-    fn lines(&mut self, file: &str) -> &[String] {
+    fn file(&mut self, file: &str) -> &SourceFile {
         if self.files.len() >= MAX_FILES && !self.files.contains_key(file) {
             self.files.clear();
         }
         self.files
             .entry(file.to_owned())
-            .or_insert_with(|| read_source_lines(Path::new(file)).unwrap_or_default())
+            .or_insert_with(|| SourceFile {
+                lines: read_source_lines(Path::new(file)).unwrap_or_default(),
+                tree: OnceCell::new(),
+            })
     }
 
     pub fn receiver(&mut self, file: &str, line: u32, column: u32) -> AllocationReceiver {
-        let lines = self.lines(file);
-        let Some(at) = (line as usize)
-            .checked_sub(1)
-            .filter(|at| *at < lines.len())
-        else {
+        let source = self.file(file);
+        let at = (line as usize).checked_sub(1);
+        let Some(at) = at.filter(|at| *at < source.lines.len()) else {
             return AllocationReceiver::Unknown;
         };
-        match Path::new(file).extension().and_then(|e| e.to_str()) {
-            Some(e) if is_fortran(e) => super::source_fortran::receiver(lines, at),
-            Some("rs") => super::source_c::receiver(lines, at, column as usize, true),
-            _ => super::source_c::receiver(lines, at, column as usize, false),
+        let extension = Path::new(file).extension().and_then(|e| e.to_str());
+        if extension.is_some_and(is_fortran) {
+            return super::source_fortran::receiver(&source.lines, at);
         }
+        let rust = extension == Some("rs");
+        let parse = || SourceTree::parse(source.lines.join("\n"), rust);
+        let tree = source.tree.get_or_init(parse).as_ref();
+        tree.map_or(AllocationReceiver::Unknown, |t| t.receiver(line, column))
     }
 
     /// Whether the rest of the function at `line` returns `variable`.
     pub fn returns(&mut self, file: &str, line: u32, variable: &str) -> bool {
         const MAX_REST: usize = 200;
-        let rest = self.lines(file).iter().skip(line as usize).take(MAX_REST);
+        let rest = self
+            .file(file)
+            .lines
+            .iter()
+            .skip(line as usize)
+            .take(MAX_REST);
         rest.take_while(|l| !l.starts_with('}')).any(|l| {
             let statement = l.rsplit_once("return ").map_or("", |(_, value)| value);
             let value = statement.split(';').next().unwrap_or("");

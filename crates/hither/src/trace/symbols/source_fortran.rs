@@ -6,15 +6,11 @@ const AHEAD: usize = 16;
 
 pub fn receiver(lines: &[String], at: usize) -> AllocationReceiver {
     let text = statement(lines, at);
-    let lower = text.to_ascii_lowercase();
-    if let Some(list) = allocate_list(&text, &lower) {
-        let found: Vec<Lvalue> = split_top(list, b',')
-            .into_iter()
-            .filter_map(parse_list_item)
-            .collect();
-        if !found.is_empty() {
-            return AllocationReceiver::Variables(found);
-        }
+    let lists = allocate_lists(&text);
+    let items = lists.into_iter().flat_map(|list| split_top(list, b','));
+    let found: Vec<Lvalue> = items.filter_map(parse_list_item).collect();
+    if !found.is_empty() {
+        return AllocationReceiver::Variables(found);
     }
     // `a = b + c` allocates an allocatable a.
     match text.split_once('=') {
@@ -87,19 +83,19 @@ fn strip_comment(line: &str) -> String {
     out
 }
 
-fn allocate_list<'t>(text: &'t str, lower: &str) -> Option<&'t str> {
-    let mut from = 0;
-    loop {
-        let at = from + lower.get(from..)?.find("allocate")?;
-        from = at + "allocate".len();
+/// The lists of all `allocate` statements in the text, which `;` may separate.
+fn allocate_lists(text: &str) -> Vec<&str> {
+    let lower = text.to_ascii_lowercase();
+    let found = lower.match_indices("allocate").filter_map(|(at, word)| {
         // Not "deallocate".
         let own = !lower[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        let open = from + (lower[from..].len() - lower[from..].trim_start().len());
-        if own && lower.as_bytes().get(open) == Some(&b'(') {
-            let close = matching_close(text.as_bytes(), open).unwrap_or(text.len());
-            return text.get(open + 1..close);
-        }
-    }
+        let behind = &lower[at + word.len()..];
+        let open = at + word.len() + (behind.len() - behind.trim_start().len());
+        let list = own && lower.as_bytes().get(open) == Some(&b'(');
+        let close = matching_close(text.as_bytes(), open).unwrap_or(text.len());
+        list.then(|| text.get(open + 1..close))?
+    });
+    found.collect()
 }
 
 /// One object of the list; its shape and options such as `stat=` dropped.

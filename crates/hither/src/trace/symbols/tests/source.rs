@@ -1,5 +1,6 @@
 use crate::trace::symbols::source::{parse_lvalue, AllocationReceiver, LvalueStep};
-use crate::trace::symbols::{source_c, source_fortran};
+use crate::trace::symbols::source_fortran;
+use crate::trace::symbols::source_tree::SourceTree;
 
 /// The names the statement at the line with `@` gives; the cursor is where `@` stands.
 fn names(text: &str, read: impl Fn(&[String], usize, usize) -> AllocationReceiver) -> String {
@@ -18,6 +19,11 @@ fn names(text: &str, read: impl Fn(&[String], usize, usize) -> AllocationReceive
         AllocationReceiver::Returned => "(returned)".into(),
         AllocationReceiver::Unknown => "(unknown)".into(),
     }
+}
+
+fn by_tree(lines: &[String], at: usize, column: usize, rust: bool) -> AllocationReceiver {
+    let tree = SourceTree::parse(lines.join("\n"), rust).expect("a tree");
+    tree.receiver(at as u32 + 1, column as u32)
 }
 
 #[test]
@@ -69,8 +75,32 @@ fn c_and_cpp_statements() {
             "data",
         ),
         ("Grid::Grid(int n) : data{@new double[n]} {}", "data"),
-        ("    : flags(new int[n]), data(n@) {", "data"),
-        ("    : rows(n),\n      data@(n) {", "data"),
+        (
+            "Grid::Grid(int n)\n    : flags(new int[n]), data(n@) {}",
+            "data",
+        ),
+        (
+            "Grid::Grid(int n)\n    : rows(n),\n      data@(n) {}",
+            "data",
+        ),
+        ("static T (*u0)=(T*)@malloc(n);", "u0"),
+        (
+            "static double (*u)[M+1][5]=(double(*)[M+1][5])@malloc(n);",
+            "u",
+        ),
+        ("  double (*B)[N] = @malloc(n);", "B"),
+        ("void f(int **out) { *out = @malloc(n); }", "*out"),
+        ("  auto p = std::@make_unique<T[]>(n);", "p"),
+        ("struct S s = { .cells = @malloc(n) };", "cells"),
+        ("struct S s = { 1, @malloc(n) };", "s"),
+        ("class C { double *p = @new double[8]; };", "p"),
+        ("auto f = [p = @malloc(n)] { return p; };", "p"),
+        ("auto f = [=] { work(@malloc(n)); };", "(unknown)"),
+        ("void f() { if (int *p = (int *)@malloc(4)) free(p); }", "p"),
+        ("int *a = f(), &b = *@new int;", "b"),
+        ("  x->y = std::vector<int>@(n);", "x->y"),
+        ("  EXPORT(int) g;\n  WRAP(a) = @malloc(n);", "WRAP(a)"),
+        ("  a += @alloc(n);", "(unknown)"),
         ("  auto p = std::@make_unique<double[]>(n);", "p"),
         ("  p.@reset(new double[n]);", "p"),
         ("  // b = malloc(1)\n  a = @malloc(n); // c = d", "a"),
@@ -94,7 +124,7 @@ fn c_and_cpp_statements() {
         ("  = @malloc(n);", "(unknown)"),
         ("  \u{e4}\u{f6} = @malloc(n);", "\u{e4}\u{f6}"),
     ] {
-        let read = |l: &[String], at, c| source_c::receiver(l, at, c, false);
+        let read = |l: &[String], at, c| by_tree(l, at, c, false);
         assert_eq!(names(text, read), expected, "{text}");
     }
 }
@@ -109,8 +139,12 @@ fn rust_statements() {
         ("    Grid {\n        cells: @vec![0; n],\n    }", "cells"),
         ("    let b =\n        Box::@new([0; 64]);", "b"),
         ("    @vec![0; n]", "(unknown)"),
+        ("fn f() { return @vec![0; n]; }", "(returned)"),
+        ("fn f() { let (a, b) = (1, @vec![0; n]); }", "(unknown)"),
+        ("fn f() { rows[i] = @vec![0; n]; }", "rows[i]"),
+        ("fn f() { let c = move || { @vec![0; n] }; }", "(unknown)"),
     ] {
-        let read = |l: &[String], at, c| source_c::receiver(l, at, c, true);
+        let read = |l: &[String], at, c| by_tree(l, at, c, true);
         assert_eq!(names(text, read), expected, "{text}");
     }
 }
@@ -134,6 +168,7 @@ fn fortran_statements() {
         ("  allocate(@a(n), &\n           b(n))", "a, b"),
         ("      allocate(@a(n),\n     &  b(n))", "a, b"),
         ("  allocate(@a, source=b)", "a"),
+        ("  allocate(@a(n),b(n)); allocate(c(n))", "a, b, c"),
         ("  deallocate(@a)", "(unknown)"),
         ("  a = @b + c", "a"),
         ("  if (a == @b) stop", "(unknown)"),
@@ -173,8 +208,8 @@ proptest::proptest! {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.push("x = malloc(".into());
         let at = at.min(lines.len() - 1);
-        source_c::receiver(&lines, at, column, false);
-        source_c::receiver(&lines, at, column, true);
+        by_tree(&lines, at, column, false);
+        by_tree(&lines, at, column, true);
         source_fortran::receiver(&lines, at);
     }
 
@@ -182,8 +217,8 @@ proptest::proptest! {
     fn no_brackets_are_too_strange(text in "[a(){}=;:,&.>\\[\\]*\"/!ä \n-]{0,80}alloc[a(){}=;:,&%.ä \n]{0,40}", column in 0usize..90) {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         for at in 0..lines.len() {
-            source_c::receiver(&lines, at, column, false);
-            source_c::receiver(&lines, at, column, true);
+            by_tree(&lines, at, column, false);
+            by_tree(&lines, at, column, true);
             source_fortran::receiver(&lines, at);
         }
     }
