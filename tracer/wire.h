@@ -257,7 +257,9 @@ struct hi_page {
   uint32_t generation; /* of that process at the first touch */
   uint32_t first_thread;
   uint32_t first_epoch;
-  uint64_t shared; /* 0 private; else 1 + (chunk ordinal * HI_CHUNK_PAGES + page in chunk) */
+  uint64_t shared;          /* 0 private; else 1 + (chunk ordinal * HI_CHUNK_PAGES + page in chunk) */
+  uint32_t first_site, pad; /* code site of the first touch */
+  uint64_t first_caller;    /* the word on top of the stack then: in memset and the like, the return address; or 0 */
 };
 
 /* HI_CHUNK_PAGES pages of a shared object. (dev, ino) are the file's; anonymous shared
@@ -303,10 +305,9 @@ struct hi_object {
   uint64_t blocks, bytes;        /* allocated so far */
   uint64_t granules, live, peak; /* the same bytes as units of the object map; how many live, at most lived */
 };
-/* Accesses of one thread to one object. guessed: how many of them hit a line on which several
- * objects lie, and are counted for the one that entered the line. */
+/* Accesses of one thread to one object. */
 struct hi_object_count {
-  uint64_t reads, writes, guessed;
+  uint64_t reads, writes;
 };
 
 /* One entry of a thread's line cache; tag is the line's address, 0 when empty.
@@ -315,6 +316,10 @@ struct hi_object_count {
  * swap, once per epoch that the thread lags behind): its next access then misses, and the
  * thread notices the new slice. */
 #define HI_STALE (1ull << 63)
+/* In a tag: several objects lie on the line, so that each access has to miss and counts for the
+ * object at its address; what the entry counts has been added to those already. */
+#define HI_EXACT (1ull << 62)
+#define HI_TAG_LINE (~(HI_STALE | HI_EXACT))
 struct hi_entry {
   uint64_t tag;
   uint32_t reads, writes;
@@ -334,8 +339,7 @@ struct hi_side {
 };
 
 #define HI_SIDE_SITE 26u   /* bits of hi_side.line below the code site: the page id */
-#define HI_SIDE_OBJECT 48u /* below the object: its id, and HI_SIDE_SPLIT if others lie on the line */
-#define HI_SIDE_SPLIT HI_PROCESS_OBJECTS
+#define HI_SIDE_OBJECT 48u /* below the object's id */
 
 static inline uint64_t hi_side_line(uint32_t page, uint32_t site, uint32_t object) {
   return (uint64_t)object << HI_SIDE_OBJECT | (uint64_t)site << HI_SIDE_SITE | page;
@@ -388,14 +392,14 @@ _Static_assert(sizeof(struct hi_site) == 56, "site");
 _Static_assert(sizeof(struct hi_observation) == 16, "line observation");
 _Static_assert(sizeof(struct hi_sample) == 24, "sample");
 _Static_assert(sizeof(struct hi_event) == 64, "event");
-_Static_assert(sizeof(struct hi_page) == 32, "page");
+_Static_assert(sizeof(struct hi_page) == 48, "page");
 _Static_assert(sizeof(struct hi_chunk) == 32, "chunk");
 _Static_assert(sizeof(struct hi_alias) == 16, "alias");
 _Static_assert(sizeof(struct hi_side) == 24, "side record");
 _Static_assert(HI_MAX_PAGES <= 1u << HI_SIDE_SITE && HI_MAX_SITES <= 1u << (HI_SIDE_OBJECT - HI_SIDE_SITE),
                "a page id and a code site fit in hi_side.line");
 _Static_assert(sizeof(struct hi_object) == 112, "object");
-_Static_assert(sizeof(struct hi_object_count) == 24, "object count");
+_Static_assert(sizeof(struct hi_object_count) == 16, "object count");
 _Static_assert(sizeof(struct hi_record_block) == 48, "recorded block");
 _Static_assert(sizeof(struct hi_piece) == HI_PIECE_BYTES, "piece");
 #endif

@@ -20,14 +20,14 @@
 #define STREAM_LINES 8 /* lines entered ahead of a thread with ascending accesses */
 
 static struct hi_sample sample_of(const struct hi_entry *e, const struct hi_side *s) {
-  uint16_t object = hi_side_object(s) & (HI_PROCESS_OBJECTS - 1);
-  return (struct hi_sample){e->tag & ~HI_STALE, hi_side_site(s), e->reads, e->writes, 1, object};
+  uint16_t object = (uint16_t)hi_side_object(s);
+  return (struct hi_sample){e->tag & HI_TAG_LINE, hi_side_site(s), e->reads, e->writes, 1, object};
 }
 
 /* An entry that stream() made ahead and that was never accessed: the thread is no sharer. */
 static void evict_unused(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   if (!hi_side_page(s)) return;
-  uint64_t *word = hi_shadow_word(hi_side_page(s), e->tag & ~HI_STALE);
+  uint64_t *word = hi_shadow_word(hi_side_page(s), e->tag & HI_TAG_LINE);
   uint64_t mine = (uint64_t)t->epoch << 32 | t->index;
   __atomic_compare_exchange_n(word, &mine, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -56,9 +56,9 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
   uint32_t page = hi_side_page(s), object = hi_side_object(s);
   if (HI_UNLIKELY(!page)) return; /* entered while tracing was switched off */
   hi_add_counts(t, page, e->reads, e->writes);
-  if (object) hi_count_object(t, object, e->reads, e->writes);
+  if (object && !(e->tag & HI_EXACT)) hi_count_object(t, object, e->reads, e->writes);
   hi_credit(t, s, n);
-  if (s->x | s->z1) hi_observe_shared(t, page, e->tag & ~HI_STALE, s->x ? n : n - (s->s1 < n ? s->s1 : n));
+  if (s->x | s->z1) hi_observe_shared(t, page, e->tag & HI_TAG_LINE, s->x ? n : n - (s->s1 < n ? s->s1 : n));
   if (HI_UNLIKELY(n >= HI_SAMPLE_LARGE)) hi_take_sample(t, sample_of(e, s));
   else if (HI_UNLIKELY(--t->sample_left == 0)) hi_sample_due(t, sample_of(e, s));
 }
@@ -86,7 +86,7 @@ void hi_forget_page(struct hi_local *t, uint64_t page) {
   uint64_t step = 1ull << hi_run.line_log2;
   for (uint64_t line = page << HI_PAGE_SHIFT; line < (page + 1) << HI_PAGE_SHIFT; line += step) {
     struct hi_entry *e = &t->current[hi_index(line)];
-    if ((e->tag & ~HI_STALE) != line) continue;
+    if ((e->tag & HI_TAG_LINE) != line) continue;
     evict(t, e, &t->current_side[hi_index(line)]);
     e->tag = 0;
   }
@@ -107,7 +107,6 @@ void hi_switch(struct hi_local *t) {
   t->epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
   t->comm = &hi_run.comm[HI_COMM_ROW(t->index, t->epoch & 1)];
   hi_observe_slice(t);
-  t->splits_left = HI_SPLITS;
   shared->cache = which;
   hi_publish_instructions(t);
   __atomic_store_n(&shared->epoch, t->epoch, __ATOMIC_RELEASE);
@@ -137,7 +136,7 @@ static struct hi_entry *entry_of(const struct hi_local *t, uint32_t other, uint3
   char *arena = hi_run.arenas + hi_run.header->arena_size * o->arena;
   uint64_t at = hi_index(line);
   struct hi_entry *e = (struct hi_entry *)arena + (o->cache & 1) * entries + at;
-  if (e->tag != line || !line) return NULL;
+  if ((e->tag & ~HI_EXACT) != line || !line) return NULL;
   *side = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
   return e;
 }
@@ -189,7 +188,7 @@ void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes) {
       continue;
     }
     struct hi_entry *e = &t->current[hi_index(line)];
-    if ((e->tag & ~HI_STALE) == line) {
+    if ((e->tag & HI_TAG_LINE) == line) {
       evict(t, e, &t->current_side[hi_index(line)]);
       e->tag = 0;
     }
@@ -251,7 +250,7 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
     line += step;
     if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) >> 32 == t->epoch) return;
     uint32_t object = hi_object_at(line);
-    if (HI_UNLIKELY(object & HI_SIDE_SPLIT)) return; /* which of them is known by a miss only */
+    if (HI_UNLIKELY(object & HI_SPLIT)) return; /* which of them is known by a miss only */
     uint64_t at = hi_index(line);
     struct hi_entry *e = &t->current[at];
     struct hi_side *s = &t->current_side[at];
@@ -280,6 +279,14 @@ static void observe(struct hi_local *t, struct hi_entry *e, const struct hi_side
   if (!again) displace(t, s->x, hi_side_page(s), line);
 }
 
+/* A line with several objects: the inline code misses on every access, which costs some ten times
+ * as much as a hit, and less than entering the line. */
+static inline void count_exact(struct hi_local *t, struct hi_entry *e, uint64_t address, hi_counts counts) {
+  e->reads += HI_READS(counts);
+  e->writes += HI_WRITES(counts);
+  hi_count_object(t, hi_object_at(address) & (HI_SPLIT - 1), HI_READS(counts), HI_WRITES(counts));
+}
+
 /* An access whose line was not in the current line cache. `what` describes it, without page and
  * offset. */
 static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, struct hi_observation what) {
@@ -295,9 +302,13 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
     e->writes += HI_WRITES(counts);
     return;
   }
+  if (HI_UNLIKELY(e->tag == (line | HI_EXACT))) {
+    count_exact(t, e, address, counts);
+    return;
+  }
   struct hi_side *s = &t->current_side[at];
   t->shared->misses++;
-  uint32_t page = HI_LIKELY(hi_counting(t)) ? hi_page_of(t, address) : HI_PAGE_NONE;
+  uint32_t page = HI_LIKELY(hi_counting(t)) ? hi_page_of(t, address, what.site) : HI_PAGE_NONE;
   /* The word is often in another processor's cache: it is fetched while the old line is evicted. */
   uint64_t *word = hi_shadow_word(page, address);
   __builtin_prefetch(word, 1);
@@ -305,14 +316,10 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   if (e->tag) evict(t, e, s);
   else mark_used(t, at);
   uint32_t object = hi_object_at(address);
-  *s = (struct hi_side){.line = hi_side_line(page, what.site, object)};
+  *s = (struct hi_side){.line = hi_side_line(page, what.site, object & (HI_SPLIT - 1))};
   e->reads = HI_READS(counts);
   e->writes = HI_WRITES(counts);
   e->tag = line;
-  if (HI_UNLIKELY(object & HI_SIDE_SPLIT) && t->splits_left) {
-    t->splits_left--;
-    e->tag = line | HI_STALE; /* the next access may be to another object */
-  }
   if (HI_UNLIKELY(!page)) return;
   share(t, s, word, line);
   if (HI_UNLIKELY(s->x) && t->observations_left) {
@@ -320,13 +327,19 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
     what.at = (uint16_t)(address & (HI_PAGE_BYTES - 1));
     observe(t, e, s, line, again, what);
   }
+  if (HI_UNLIKELY(object & HI_SPLIT) && e->tag == line) {
+    hi_count_object(t, object - HI_SPLIT, e->reads, e->writes);
+    e->tag = line | HI_EXACT;
+  }
   if (walks_up(t, line)) stream(t, line, page, what.site);
 }
 
 /* Called by stub.c with an address whose line was not in the current line cache. */
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
   uint16_t kind = site & HI_SITE_UPPER ? HI_OBSERVED_UPPER : HI_OBSERVED_LOW;
+  t->stack = *t->stack_slot;
   miss(t, address, counts, (struct hi_observation){.site = site & ~HI_SITE_UPPER, .kind = kind});
+  t->stack = 0;
 }
 
 /* One access to every line of [address, address + bytes), as by a string instruction. */

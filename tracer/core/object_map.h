@@ -10,11 +10,11 @@
 
 #define HI_GRANULE_SHIFT 4 /* 16 bytes: how blocks are aligned */
 #define HI_GRANULES (HI_PAGE_BYTES >> HI_GRANULE_SHIFT)
-#define HI_SPLITS 4096u  /* per slice and thread: accesses to lines with several objects that miss one by one */
 #define HI_LEAF_SHIFT 18 /* pages of a leaf, log2 */
 #define HI_LEAVES (1u << (47 - HI_PAGE_SHIFT - HI_LEAF_SHIFT))
-#define HI_OBJECT_START (1u << 31) /* of an entry: a block starts at the page's first byte */
-#define HI_OBJECT_TABLE (1u << 30) /* of an entry: the number of a table, not of an object */
+#define HI_SPLIT HI_PROCESS_OBJECTS /* flag beside an object's id, see hi_object_at */
+#define HI_OBJECT_START (1u << 31)  /* of an entry: a block starts at the page's first byte */
+#define HI_OBJECT_TABLE (1u << 30)  /* of an entry: the number of a table, not of an object */
 
 struct hi_object_table {
   uint16_t object[HI_GRANULES] __attribute__((aligned(8)));
@@ -41,8 +41,8 @@ void hi_object_clear(uint64_t address, uint64_t size);
 void hi_object_allocated(uint32_t object, uint64_t bytes);
 void hi_object_freed(uint32_t object, uint64_t bytes);
 
-/* The object at an address; with HI_SIDE_SPLIT if another object lies on the same line, so that
- * further accesses to the line may be to that one. On a line with one object all bytes count as
+/* The object at an address; with HI_SPLIT if another object lies on the same line, so that further
+ * accesses to the line may be to that one. On a line with one object all bytes count as
  * its own, the allocator's headers between blocks included. */
 static inline uint32_t hi_object_at(uint64_t address) {
   const uint32_t *leaf = hi_objects.leaf[address >> (HI_PAGE_SHIFT + HI_LEAF_SHIFT)];
@@ -55,20 +55,17 @@ static inline uint32_t hi_object_at(uint64_t address) {
   uint32_t first = here & ~(per_line - 1), found = object[here];
   for (uint32_t i = first; i < first + per_line; i++) {
     if (object[i] == found || object[i] <= HI_OBJECT_FREE) continue;
-    if (found > HI_OBJECT_FREE) return found | HI_SIDE_SPLIT;
+    if (found > HI_OBJECT_FREE) return found | HI_SPLIT;
     found = object[i];
   }
   return found;
 }
 
-/* Adds to the counts of the object that a side record names. */
-static inline void hi_count_object(struct hi_local *t, uint32_t object, uint32_t reads, uint32_t writes) {
-  uint32_t id = object & (HI_PROCESS_OBJECTS - 1);
+static inline void hi_count_object(struct hi_local *t, uint32_t id, uint32_t reads, uint32_t writes) {
   struct hi_object_count *c = &t->object_counts[id];
   if (HI_UNLIKELY(!(c->reads | c->writes)))
     t->object_used[id / HI_OBJECT_GROUP / 64] |= 1ull << (id / HI_OBJECT_GROUP % 64);
   c->reads += reads;
   c->writes += writes;
-  if (HI_UNLIKELY(object & HI_SIDE_SPLIT)) c->guessed += (uint64_t)reads + writes - 1;
 }
 #endif

@@ -45,10 +45,10 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
     hi_publish_instructions(t);
   }
   if (!hi_counting(t) || t->index >> THREAD_BITS) return;
-  uint32_t page = hi_page_of(t, address);
+  uint32_t page = hi_page_of(t, address, site);
   if (!page) return;
   hi_add_counts(t, page, !write, write);
-  uint32_t object = hi_object_at(address) & (HI_PROCESS_OBJECTS - 1);
+  uint32_t object = hi_object_at(address) & (HI_SPLIT - 1);
   if (object) hi_count_object(t, object, !write, write);
   uint64_t *word = hi_shadow_word(page, address);
   uint64_t slice = epoch & 0xffff, v = __atomic_load_n(word, __ATOMIC_RELAXED);

@@ -18,14 +18,23 @@ static uint32_t reserve(uint32_t pages) {
   return HI_PAGE_NONE;
 }
 
+/* The word that the program's stack pointer points to; 0 if it is not known, or may be the end of
+ * the stack. */
+static uint64_t top_of_stack(const struct hi_local *t) {
+  uint64_t at = t->stack ? t->stack + HI_STACK_SHIFT : 0;
+  return at % HI_PAGE_BYTES && at % 8 == 0 ? *(uint64_t *)at : 0;
+}
+
 /* Fills the record of a page; the calling thread counts as the first to touch it. */
-static void describe(struct hi_local *t, uint32_t id, uint64_t page, uint64_t shared) {
+static void describe(struct hi_local *t, uint32_t id, uint64_t page, uint64_t shared, uint32_t site) {
   struct hi_page *p = &hi_run.pages[id];
   p->va = page;
   p->process = hi_run.process;
   p->generation = __atomic_load_n(&hi_run.processes[hi_run.process].generation, __ATOMIC_SEQ_CST);
   p->first_epoch = t->epoch;
   p->shared = shared;
+  p->first_site = site;
+  p->first_caller = top_of_stack(t);
   __atomic_store_n(&p->first_thread, t->index, __ATOMIC_RELEASE);
 }
 
@@ -85,7 +94,7 @@ uint64_t hi_alias_of(uint32_t process, uint32_t chunk) {
   return a ? __atomic_load_n(&a->va, __ATOMIC_RELAXED) : 0;
 }
 
-static uint32_t shared_page(struct hi_local *t, uint64_t page, const struct hi_shared_map *map) {
+static uint32_t shared_page(struct hi_local *t, uint64_t page, uint32_t site, const struct hi_shared_map *map) {
   uint64_t in_object = map->first + (page - map->page);
   uint32_t within = (uint32_t)(in_object % HI_CHUNK_PAGES);
   uint32_t chunk = chunk_of(map->dev, map->ino, in_object / HI_CHUNK_PAGES);
@@ -97,16 +106,16 @@ static uint32_t shared_page(struct hi_local *t, uint64_t page, const struct hi_s
   struct hi_alias *alias = alias_slot(1 + ((uint64_t)hi_run.process << 32 | chunk), true);
   if (alias) __atomic_store_n(&alias->va, page - within, __ATOMIC_RELAXED);
   if (!__atomic_load_n(&hi_run.pages[id].first_thread, __ATOMIC_ACQUIRE))
-    describe(t, id, page, 1 + (uint64_t)chunk * HI_CHUNK_PAGES + within);
+    describe(t, id, page, 1 + (uint64_t)chunk * HI_CHUNK_PAGES + within, site);
   __atomic_store_n(&hi_run.pagemap[page], id, __ATOMIC_RELEASE);
   return id;
 }
 
 /* Id of a page that this process touches for the first time; HI_PAGE_NONE when ids have run
  * out. */
-uint32_t hi_new_page(struct hi_local *t, uint64_t page) {
+uint32_t hi_new_page(struct hi_local *t, uint64_t page, uint32_t site) {
   struct hi_shared_map map;
-  if (hi_shared_find(page, &map)) return shared_page(t, page, &map);
+  if (hi_shared_find(page, &map)) return shared_page(t, page, site, &map);
   if (t->next_page == t->page_end) {
     t->next_page = reserve(HI_BLOCK_PAGES);
     t->page_end = t->next_page ? t->next_page + HI_BLOCK_PAGES : 0;
@@ -119,7 +128,7 @@ uint32_t hi_new_page(struct hi_local *t, uint64_t page) {
   if (!__atomic_compare_exchange_n(&hi_run.pagemap[page], &found, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     return found;
   t->next_page++;
-  describe(t, id, page, 0);
+  describe(t, id, page, 0, site);
   return id;
 }
 

@@ -17,6 +17,8 @@
 #define HI_FOLD 10                               /* see hi_index */
 #define HI_COUNT_RECORDING (1ull << 63)          /* flag in the first instruction counter, see hi_record_enable */
 #define HI_HASH_MULTIPLIER 0x9e3779b97f4a7c15ull /* 2^64 / golden ratio: Fibonacci hashing */
+#define HI_RED_ZONE 128                          /* below the stack pointer: the program may use it */
+#define HI_STACK_SHIFT (HI_RED_ZONE + 8)
 #define HI_NO_BIT (~0u)
 #define HI_PAGE_SHIFT 12
 #define HI_PAGE_BYTES 4096ull
@@ -64,6 +66,8 @@ struct hi_local {
   struct hi_thread *shared;
   struct hi_object_count *object_counts; /* by the id in this process */
   uint64_t *object_used;
+  uint64_t volatile *stack_slot; /* where inline code left the program's stack pointer, HI_STACK_SHIFT lower */
+  uint64_t stack;                /* that pointer while a miss of inline code is handled, else 0 */
   uint32_t index, epoch;
   uint32_t child_index; /* thread index reserved for the child of the fork in progress */
   uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
@@ -71,7 +75,6 @@ struct hi_local {
   uint32_t random;
   int64_t shared_left;          /* accesses to shared lines until some are reported, see line_observation.h */
   uint32_t observations_left;   /* budget of line observations for this slice */
-  uint32_t splits_left;         /* budget of accesses to split lines that miss, for this slice */
   uint32_t next_page, page_end; /* page ids that are reserved and not used yet */
   struct hi_entry *entries[2];
   struct hi_side *side[2];
@@ -185,13 +188,13 @@ void hi_tick_lock(void);
 void hi_tick_unlock(void);
 
 /* pages_lean.c */
-uint32_t hi_new_page(struct hi_local *t, uint64_t page);
+uint32_t hi_new_page(struct hi_local *t, uint64_t page, uint32_t site);
 struct hi_count *hi_new_block(struct hi_local *t, uint32_t page);
 uint64_t hi_alias_of(uint32_t process, uint32_t chunk);
 
-static inline uint32_t hi_page_of(struct hi_local *t, uint64_t address) {
+static inline uint32_t hi_page_of(struct hi_local *t, uint64_t address, uint32_t site) {
   uint32_t id = __atomic_load_n(&hi_run.pagemap[address >> HI_PAGE_SHIFT], __ATOMIC_RELAXED);
-  return HI_LIKELY(id) ? id : hi_new_page(t, address >> HI_PAGE_SHIFT);
+  return HI_LIKELY(id) ? id : hi_new_page(t, address >> HI_PAGE_SHIFT, site);
 }
 
 /* shared_lean.c: mappings of this process that other processes may share */

@@ -1,7 +1,6 @@
 /* threads.c: a thread's slot and line caches, from its start to its end. */
 #include "burst_record.h"
 #include "line_observation.h"
-#include "object_map.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -52,7 +51,6 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   t->sample_left = 1 + t->random % HI_SAMPLE_PERIOD;
   t->shared_left = 1 + t->random % HI_SHARED_PERIOD;
   hi_observe_slice(t);
-  t->splits_left = HI_SPLITS;
   struct hi_thread *s = t->shared = &hi_run.threads[index];
   s->process = hi_run.process;
   s->creator = creator;

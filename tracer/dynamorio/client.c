@@ -81,6 +81,7 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
                 hi_thread_start(t, index, (int)dr_get_thread_id(dc), creator, stack_pointer, &slots[SLOT_BASE],
                                 &slots[SLOT_INSTRUCTIONS]);
   if (!traced) start_untraced(m, slots);
+  t->stack_slot = &slots[SLOT_STACK_APP];
   drmgr_set_tls_field(dc, local_slot, t);
   if (traced && m->recorder) {
     slots[SLOT_RAW_END] = (uint64_t)(m->recorder->raw + HI_RAW_WORDS);

@@ -12,7 +12,6 @@
 #define STUB_BYTES 256 /* most that a stub takes */
 #define STUB_ALIGN 16
 #define STUBS 16384
-#define RED_ZONE 128    /* bytes below rsp that the application may use (System V ABI) */
 #define TEST_EAX_SITE 1 /* offset of the site in `test eax, SITE` */
 
 static byte *area, *next_stub;
@@ -58,7 +57,7 @@ static byte *end_stub(void *dc, instrlist_t *il, ptr_int_t function, byte *at) {
   ADD(INSTR_CREATE_call_ind(dc, REG(DR_REG_RAX)));
   for (size_t i = SAVED; i-- > 0;) ADD(INSTR_CREATE_pop(dc, REG(saved[i])));
   ADD(XINST_CREATE_load(dc, REG(DR_REG_RSP), host_slot(dc, SLOT_STACK_APP)));
-  ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(RED_ZONE)));
+  ADD(INSTR_CREATE_ret_imm(dc, OPND_CREATE_INT16(HI_RED_ZONE)));
   byte *end = instrlist_encode(dc, il, at, false);
   instrlist_clear_and_destroy(dc, il);
   return end;
@@ -88,7 +87,7 @@ byte *stub_record(void) { return record_stub; }
 
 void stub_insert_call(void *dc, instrlist_t *bb, instr_t *where, byte *stub) {
   opnd_t rsp = opnd_create_reg(DR_REG_RSP);
-  opnd_t below = opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, -RED_ZONE, OPSZ_lea);
+  opnd_t below = opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, -HI_RED_ZONE, OPSZ_lea);
   instrlist_meta_preinsert(bb, where, INSTR_CREATE_lea(dc, rsp, below));
   instrlist_meta_preinsert(bb, where, INSTR_CREATE_call(dc, opnd_create_pc(stub)));
 }

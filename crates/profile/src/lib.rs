@@ -72,6 +72,8 @@ pub struct Profile {
     pub members: Vec<ObjectMember>,
     /// Accesses by source line, from samples.
     pub sites: Vec<SourceSite>,
+    /// Which source lines touched the pages of data structures first.
+    pub first_touch_lines: Vec<FirstTouchLine>,
     /// Lines that several threads use, at least one of them writing.
     pub lines: Vec<LineUse>,
     /// Moves of threads by `hither auto`.

@@ -285,6 +285,23 @@ pub struct SourceSite {
     pub writes: u64,
 }
 
+/// A source line whose accesses were the first to pages of an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FirstTouchLine {
+    /// The data structure.
+    pub object: ObjectIx,
+    /// Thread that touched.
+    pub thread: ThreadIx,
+    /// Source file; for a library's function without source, such as memset, that of its caller.
+    pub file: String,
+    /// Line there; 0 where unknown.
+    pub line: u32,
+    /// Function; empty where unknown.
+    pub function: String,
+    /// Pages.
+    pub pages: u64,
+}
+
 /// A process image of the run. Row number = [`ProcessIx`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {

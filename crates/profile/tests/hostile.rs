@@ -84,6 +84,7 @@ fn small() -> Profile {
         object_ranges: vec![ObjectRange::default()],
         members: vec![ObjectMember::default()],
         sites: vec![SourceSite::default()],
+        first_touch_lines: vec![FirstTouchLine::default()],
         lines: vec![LineUse::default()],
         thread_moves: vec![ThreadMove::default()],
         page_moves: vec![PageMove::default()],

@@ -103,7 +103,7 @@ impl SegmentLayout {
             ),
             directory: area(threads * (pages / u64::from(wire::BLOCK_PAGES)) * 4),
             comm: area(threads * 2 * threads * 8),
-            pages: area(pages * 32),
+            pages: area(pages * size_of::<wire::SegmentPage>() as u64),
             chunks: area(u64::from(wire::CHUNKS) * 32),
             aliases: area(u64::from(wire::ALIASES) * 16),
             owners: area(blocks * 8),

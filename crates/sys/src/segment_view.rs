@@ -171,7 +171,8 @@ impl Segment {
 
     #[must_use]
     pub fn page(&self, page: u32) -> wire::SegmentPage {
-        self.read(self.slot_offset(self.layout().pages, page.into(), wire::MAX_PAGES, 32))
+        let size = size_of::<wire::SegmentPage>() as u64;
+        self.read(self.slot_offset(self.layout().pages, page.into(), wire::MAX_PAGES, size))
     }
 
     #[must_use]

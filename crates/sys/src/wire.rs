@@ -86,6 +86,7 @@ pub const CACHE_LOG2_MIN: u32 = 8;
 pub const CACHE_LOG2_MAX: u32 = 17;
 /// In a tag: makes the owner's next access miss.
 pub const STALE: u64 = 1 << 63;
+pub const EXACT: u64 = 1 << 62;
 pub const SAMPLE_LARGE: u32 = 4096;
 
 pub const SHARED_PERIOD: u32 = 2048;
@@ -298,6 +299,9 @@ pub struct SegmentPage {
     pub first_thread: u32,
     pub first_epoch: u32,
     pub shared: u64,
+    pub first_site: u32,
+    pub pad: u32,
+    pub first_caller: u64,
 }
 
 #[repr(C)]
@@ -367,13 +371,7 @@ impl SideRecord {
     /// Id of the object that entered the line, in its process.
     #[must_use]
     pub fn object(&self) -> u32 {
-        (self.line >> SIDE_OBJECT) as u32 & (PROCESS_OBJECTS - 1)
-    }
-
-    /// Whether other objects lie on the line.
-    #[must_use]
-    pub fn is_split(&self) -> bool {
-        (self.line >> SIDE_OBJECT) as u32 & PROCESS_OBJECTS != 0
+        (self.line >> SIDE_OBJECT) as u32
     }
 }
 
@@ -402,7 +400,6 @@ pub struct TargetObject {
 pub struct ObjectCount {
     pub reads: u64,
     pub writes: u64,
-    pub guessed: u64,
 }
 
 #[repr(C)]
@@ -460,7 +457,7 @@ records!(
     EvictionSample = 24,
     LineObservation = 16,
     SegmentEvent = 64,
-    SegmentPage = 32,
+    SegmentPage = 48,
     SharedChunk = 32,
     ChunkAlias = 16,
     BlockOwner = 8,
@@ -469,7 +466,7 @@ records!(
     LineCacheEntry = 16,
     SideRecord = 24,
     TargetObject = 112,
-    ObjectCount = 24,
+    ObjectCount = 16,
     RecordedBlock = 48,
     SegmentPiece = 56,
     [u64; 64] = 512,

@@ -25,7 +25,7 @@ pub struct StructField {
 }
 
 /// Where an instruction comes from.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLine {
     pub file: String,
     pub line: u32,
@@ -48,6 +48,9 @@ pub trait Symbolizer {
     /// The fields of a variable that is a structure or an array of them.
     fn members(&mut self, file: &Path, object: &StaticObject) -> Vec<StructField>;
     fn source_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine>;
+    /// The line of the program's own source: of code that was inlined from a library's header,
+    /// where it was; `None` in a library of the system.
+    fn program_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine>;
     /// `frames`: (module file, vaddr of the call instruction), innermost first.
     fn allocation_name(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName;
 }

@@ -17,5 +17,6 @@ mod run;
 mod sampled;
 mod shared;
 mod slices;
+mod structures;
 mod threads;
 mod view;

@@ -47,6 +47,21 @@ pub struct StructureMetrics {
     pub first_touch_accuracy: Option<f64>,
     /// Threads that touched its pages first, with how many, most first.
     pub first_touch: Vec<(ThreadIx, u64)>,
+    /// The source line that touched most of its pages first.
+    pub first_touch_line: Option<TouchingLine>,
+}
+
+/// A source line that touched pages first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TouchingLine {
+    /// Source file.
+    pub file: String,
+    /// Line in it.
+    pub line: u32,
+    /// Function it belongs to; empty where unknown.
+    pub function: String,
+    /// How many of the pages, of 4 KiB.
+    pub pages: u64,
 }
 
 impl StructureMetrics {
@@ -184,7 +199,25 @@ fn metrics_of_structure(
         first_touch_accuracy: accuracy_of(pages.table, each(), nodes, node_of, place)
             .map(|a| a.app),
         first_touch,
+        first_touch_line: first_touch_line(profile, object),
     }
+}
+
+/// The line that touched most pages of an object first, whatever thread ran it.
+fn first_touch_line(profile: &Profile, object: usize) -> Option<TouchingLine> {
+    let own = profile.first_touch_lines.iter();
+    let own = own.filter(|l| l.object.at() == object && l.line > 0);
+    let mut lines: BTreeMap<(&str, u32, &str), u64> = BTreeMap::new();
+    for l in own {
+        *lines.entry((&l.file, l.line, &l.function)).or_default() += l.pages;
+    }
+    let most = lines.into_iter().max_by_key(|&(_, pages)| pages);
+    most.map(|((file, line, function), pages)| TouchingLine {
+        file: file.to_owned(),
+        line,
+        function: function.to_owned(),
+        pages,
+    })
 }
 
 /// All source lines seen, most accesses first.

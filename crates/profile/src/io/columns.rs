@@ -2,8 +2,8 @@
 //! this list. `docs/format.md` explains the columns.
 use super::cell::{IndexedTable, ParquetCell};
 use crate::tables::{
-    LineUse, Object, ObjectMember, ObjectRange, PageFirstTouch, PageMove, PageUse, PairComm,
-    Region, Slice, SourceSite, Thread, ThreadMove,
+    FirstTouchLine, LineUse, Object, ObjectMember, ObjectRange, PageFirstTouch, PageMove, PageUse,
+    PairComm, Region, Slice, SourceSite, Thread, ThreadMove,
 };
 
 /// What else a number must satisfy, so that arithmetic on it cannot overflow.
@@ -187,6 +187,15 @@ table!(SourceSite = "sites", at most 10 * MILLION, sorted by |_| () => (), {
     "function" = function: Free,
     "reads" = reads: Sum,
     "writes" = writes: Sum,
+});
+
+table!(FirstTouchLine = "first_touch_lines", at most 10 * MILLION, sorted by |_| () => (), {
+    "object" = object: Free,
+    "thread" = thread: Free,
+    "file" = file: Free,
+    "line" = line: Free,
+    "function" = function: Free,
+    "pages" = pages: Sum,
 });
 
 table!(LineUse = "lines", at most 10 * MILLION,

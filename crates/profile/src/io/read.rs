@@ -16,13 +16,14 @@ use std::path::Path;
 /// Largest `profile.json`, in bytes: most of it is the machine's topology.
 const MAX_JSON: u64 = 64 << 20;
 
-pub(crate) const TABLES: [&str; 13] = [
+pub(crate) const TABLES: [&str; 14] = [
     "threads",
     "slices",
     "comm",
     "regions",
     "objects",
     "sites",
+    "first_touch_lines",
     "first_touch",
     "pages",
     "object_ranges",
@@ -60,6 +61,7 @@ pub fn read(dir: &Path) -> Result<Profile, ProfileError> {
         regions: source.table()?,
         objects: source.table()?,
         sites: source.table()?,
+        first_touch_lines: source.table()?,
         first_touch: source.table()?,
         pages: source.table()?,
         object_ranges: source.table()?,

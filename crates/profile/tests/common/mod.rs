@@ -116,6 +116,16 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             writes: r.count(),
         });
     }
+    for _ in 0..sites {
+        p.first_touch_lines.push(FirstTouchLine {
+            object: ObjectIx(r.ix(objects)),
+            thread: ThreadIx(r.ix(threads)),
+            file: r.text(),
+            line: r.next() as u32,
+            function: r.text(),
+            pages: r.count(),
+        });
+    }
     for _ in 0..ranges {
         p.lines.push(LineUse {
             region: RegionIx(r.ix(regions)),

@@ -71,10 +71,11 @@ fn layout() -> Both {
     compare!(b, "hi_sample", EvictionSample: address, site, reads, writes, weight, object);
     compare!(b, "hi_object", TargetObject: kind, process, id, generation, address, size, frames,
         thread, blocks, bytes, granules, live, peak);
-    compare!(b, "hi_object_count", ObjectCount: reads, writes, guessed);
+    compare!(b, "hi_object_count", ObjectCount: reads, writes);
     compare!(b, "hi_observation", LineObservation: page, site, at, kind, n);
     compare!(b, "hi_event", SegmentEvent: ready, kind, more, process, thread, aux, generation, a);
-    compare!(b, "hi_page", SegmentPage: va, process, generation, first_thread, first_epoch, shared);
+    compare!(b, "hi_page", SegmentPage: va, process, generation, first_thread, first_epoch, shared,
+        first_site, first_caller);
     compare!(b, "hi_chunk", SharedChunk: state, base_page, dev, ino, chunk);
     compare!(b, "hi_alias", ChunkAlias: key, va);
     compare!(b, "hi_owner", BlockOwner: thread, page_block);

@@ -186,6 +186,10 @@ mod tests {
             Vec::new()
         }
 
+        fn program_line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
+            None
+        }
+
         fn source_line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
             None
         }

@@ -358,7 +358,6 @@ impl CollectorEngine {
                     let sum = self.unflushed_objects.entry((slot, id)).or_default();
                     sum.reads += count.reads;
                     sum.writes += count.writes;
-                    sum.guessed += count.guessed;
                 }
                 self.page_reader
                     .add_unflushed(&self.segment, left.page, slot, counts, &mut rows);

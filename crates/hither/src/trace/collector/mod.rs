@@ -13,6 +13,7 @@ mod burst_recorder;
 mod comm;
 mod engine;
 mod events;
+mod first_touch_lines;
 mod heap;
 mod late_modules;
 mod object_accesses;

@@ -1,16 +1,16 @@
 //! Accesses and source lines of data structures.
 //!
 //! The tracer counts accesses to variables and heap blocks by the structure at their address;
-//! mappings, stacks and shared memory have the counts of their pages. On a line with several
-//! structures, hits count for the one whose access entered the line, except for a sample that
-//! is told apart; structures with many such hits are marked as estimated.
+//! mappings, stacks and shared memory have the counts of their pages. Variables that are one
+//! symbol for the tracer (a common block) share its counts by the pages they lie on, and are
+//! marked as estimated.
 use super::objects::{Meaning, ObjectBuilder, ObjectInput};
 use super::regions::PAGE_BITS;
 use super::samples::{keep_most_accessed, SampleCode, SampleTarget, LINE_BYTES};
 use crate::trace::symbolizer::{SourceLine, StaticObject, Symbolizer};
-use hither_profile::{Object, ObjectIx, ObjectKind, ProcessIx, Region, SourceSite};
+use hither_profile::{Object, ObjectIx, ObjectKind, ProcessIx, Region, RegionKind, SourceSite};
 use hither_sys::wire;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -20,50 +20,62 @@ const MAX_BEFORE: usize = 32;
 const GRANULE: u64 = 16;
 /// Share of the samples whose source lines are kept.
 const LINES_KEPT: f64 = 0.999;
-/// Above this share of hits that may be another structure's, counts are called estimated.
-const EXACT: f64 = 0.01;
 
 impl ObjectBuilder<'_> {
-    /// Mappings, stacks and shared memory have what was counted on their pages.
+    /// Mappings, stacks and shared memory have what was counted on their pages; a program file
+    /// has what the tracer counted for none of its variables: accesses of the dynamic linker,
+    /// before the tracer knew the file. Call it last.
     pub fn count_regions(&mut self) {
-        for &((region, _), [reads, writes]) in self.input.pages {
-            if let Some(&object) = self.by_region.get(&region) {
-                let sum = &mut self.found.objects[object as usize];
-                sum.reads = sum.reads.saturating_add(reads);
-                sum.writes = sum.writes.saturating_add(writes);
-            }
+        let mut left: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+        for &((region, _), counts) in self.input.pages {
+            let sum = left.entry(region).or_default();
+            *sum = [0, 1].map(|n: usize| sum[n].saturating_add(counts[n]));
         }
+        for (region, counts) in left {
+            let counted = self.counted.get(&region).copied().unwrap_or_default();
+            let counts = [0, 1].map(|n| counts[n].saturating_sub(counted[n]));
+            let file = self.region(region).filter(|r| r.kind == RegionKind::Elf);
+            let file = file.map(|r| (constants_of(&r.file), r.process.0 + 1));
+            let object = match (self.by_region.get(&region), file) {
+                (Some(&object), _) => object,
+                (None, Some((name, process))) if counts != [0, 0] => {
+                    self.unnamed_object(ObjectKind::Static, &name, process)
+                }
+                _ => continue,
+            };
+            self.add_counts(object, counts);
+        }
+    }
+
+    fn add_counts(&mut self, object: u32, [reads, writes]: [u64; 2]) {
+        let sum = &mut self.found.objects[object as usize];
+        sum.reads = sum.reads.saturating_add(reads);
+        sum.writes = sum.writes.saturating_add(writes);
     }
 
     /// Gives the tracer's counts to what their ids mean.
     pub fn count_objects(&mut self, naming: &mut dyn Symbolizer) {
-        let mut guessed: HashMap<u32, f64> = HashMap::new();
         for (&(process, id), accesses) in self.input.accesses {
             let Some(meaning) = self.meaning_of(process, id, naming) else {
                 continue;
             };
-            let one = |object| Rc::from([(object, 1.0)]);
-            let (shares, uncertain) = match meaning {
-                Meaning::One(object) => (one(object), accesses.guessed as f64),
-                Meaning::Several(shares) => (shares, f64::INFINITY),
+            let (shares, estimated) = match meaning {
+                Meaning::One(object) => (Rc::from([(object, 1.0)]), false),
+                Meaning::Several(shares) => (shares, true),
             };
             for &(object, share) in shares.iter() {
-                let part = |count: u64| {
-                    if share == 1.0 {
-                        count
-                    } else {
-                        (count as f64 * share).round() as u64
-                    }
+                let part = |count: u64| match estimated {
+                    true => (count as f64 * share).round() as u64,
+                    false => count,
                 };
-                let sum = &mut self.found.objects[object as usize];
-                sum.reads = sum.reads.saturating_add(part(accesses.reads));
-                sum.writes = sum.writes.saturating_add(part(accesses.writes));
-                *guessed.entry(object).or_default() += uncertain;
+                self.add_counts(object, [part(accesses.reads), part(accesses.writes)]);
+                self.found.objects[object as usize].estimated |= estimated;
             }
-        }
-        for (object, guessed) in guessed {
-            let sum = &mut self.found.objects[object as usize];
-            sum.estimated = guessed > EXACT * (sum.reads as f64 + sum.writes as f64);
+            if let Some(&region) = self.file_of.get(&(process, id)) {
+                let sum = self.counted.entry(region).or_default();
+                sum[0] = sum[0].saturating_add(accesses.reads);
+                sum[1] = sum[1].saturating_add(accesses.writes);
+            }
         }
     }
 
@@ -85,7 +97,7 @@ impl ObjectBuilder<'_> {
             )))
         } else {
             let record = self.input.ids.record(process, id);
-            record.and_then(|record| self.meaning_of_record(process, record, naming))
+            record.and_then(|record| self.meaning_of_record((process, id), record, naming))
         };
         self.by_id.insert((process, id), meaning.clone());
         meaning
@@ -124,7 +136,7 @@ impl ObjectBuilder<'_> {
 
     fn meaning_of_record(
         &mut self,
-        process: u32,
+        (process, id): (u32, u32),
         record: u32,
         naming: &mut dyn Symbolizer,
     ) -> Option<Meaning> {
@@ -140,6 +152,7 @@ impl ObjectBuilder<'_> {
         }
         let generation = Some(object.generation);
         let (number, vaddr) = regions.locate_code(object.process, object.address, generation)?;
+        self.file_of.insert((process, id), number);
         let region = self.region(number)?.clone();
         if object.kind == wire::OBJECT_VARIABLE {
             let found = self.variables_at((number, &region), (vaddr, object.size), process, naming);
@@ -148,7 +161,7 @@ impl ObjectBuilder<'_> {
             }
         }
         let name = match object.kind {
-            wire::OBJECT_CONSTANTS => format!("constants of {}", region.file),
+            wire::OBJECT_CONSTANTS => constants_of(&region.file),
             _ => format!("data of {}", region.file),
         };
         Some(Meaning::One(self.unnamed_object(
@@ -184,6 +197,7 @@ impl ObjectBuilder<'_> {
         }
         let names: Vec<_> = here.iter().map(|(_, v)| v.name.as_str()).collect();
         let object = self.unnamed_object(ObjectKind::Static, &names.join(", "), process);
+        self.found.objects[object as usize].size = size;
         Some(Meaning::One(object))
     }
 
@@ -217,7 +231,7 @@ impl ObjectBuilder<'_> {
         Meaning::Several(shares.collect())
     }
 
-    fn unnamed_object(&mut self, kind: ObjectKind, name: &str, process: u32) -> u32 {
+    pub fn unnamed_object(&mut self, kind: ObjectKind, name: &str, process: u32) -> u32 {
         if let Some(&known) = self.unnamed.get(&(name.to_owned(), process)) {
             return known;
         }
@@ -295,6 +309,10 @@ impl SourceLineTable {
             ..SourceSite::default()
         }
     }
+}
+
+fn constants_of(file: &str) -> String {
+    format!("constants of {file}")
 }
 
 /// The variables of a file that lie in a range, with their numbers, by address.

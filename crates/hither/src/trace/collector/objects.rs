@@ -17,6 +17,7 @@ use std::rc::Rc;
 
 /// Anonymous mappings of at least this many bytes are structures of their own.
 const MIN_MAPPING: u64 = 64 << 10;
+const SMALL_MAPPINGS: &str = "mappings below 64 KiB";
 
 pub struct ObjectInput<'a> {
     pub segment: &'a Segment,
@@ -52,13 +53,15 @@ pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> Obj
         statics: HashMap::new(),
         static_objects: HashMap::new(),
         unnamed: HashMap::new(),
+        file_of: HashMap::new(),
+        counted: HashMap::new(),
     };
     builder.find_sites();
     builder.add_heap_objects(naming);
     builder.add_static_objects(naming);
     builder.add_region_objects();
-    builder.count_regions();
     builder.count_objects(naming);
+    builder.count_regions();
     let lines = builder.source_sites(naming);
     builder.found.sites = lines;
     builder.drop_unused();
@@ -82,6 +85,10 @@ pub struct ObjectBuilder<'a> {
     /// Bytes without a name, and variables too close to each other to be told apart, by that
     /// name and process.
     pub unnamed: HashMap<(String, u32), u32>,
+    /// Region of the program file in which an id of a process lies.
+    pub file_of: HashMap<(u32, u32), u32>,
+    /// Reads and writes given to the variables of such a region.
+    pub counted: HashMap<u32, [u64; 2]>,
 }
 
 /// What the tracer takes for one structure.
@@ -232,9 +239,16 @@ impl ObjectBuilder<'_> {
                 continue;
             };
             let region = &known.region;
-            let large = known.anonymous && !known.has_blocks && region.size >= MIN_MAPPING;
+            let mapping = known.anonymous && !known.has_blocks;
+            if region.kind == RegionKind::Mmap && mapping && region.size < MIN_MAPPING {
+                let (process, size) = (region.process.0 + 1, region.size);
+                let object = self.unnamed_object(ObjectKind::Mmap, SMALL_MAPPINGS, process);
+                self.found.objects[object as usize].size += size;
+                self.by_region.insert(number, object);
+                continue;
+            }
             let (kind, name) = match region.kind {
-                RegionKind::Mmap if large => (ObjectKind::Mmap, mapping_name(region)),
+                RegionKind::Mmap if mapping => (ObjectKind::Mmap, mapping_name(region)),
                 RegionKind::Stack => (ObjectKind::Stack, stack_name(region)),
                 RegionKind::Shared if region.file.is_empty() => {
                     anonymous += 1;

@@ -20,6 +20,10 @@ pub struct FirstToucher {
     pub name: PageName,
     pub thread: u32,
     pub epoch: u32,
+    /// Code site of the first touch.
+    pub site: u32,
+    /// Where the program goes on behind the function of that site, if that is one like memset.
+    pub caller: u64,
 }
 
 #[derive(Default)]
@@ -162,6 +166,8 @@ impl PageReader {
             name,
             thread: record.first_thread,
             epoch: record.first_epoch,
+            site: record.first_site,
+            caller: record.first_caller,
         });
     }
 

@@ -2,6 +2,7 @@
 use super::address_space::PageName;
 use super::comm::pair_slots;
 use super::engine::CollectorEngine;
+use super::first_touch_lines::{first_touch_lines, FirstTouchInput};
 use super::objects::{self, ObjectInput, ObjectTables};
 use super::pages::page_and_thread;
 use super::regions::KnownRegion;
@@ -99,6 +100,16 @@ pub fn build_profile(
         scale: scale.mean_factor(),
     };
     let found = objects::build_objects(input, naming);
+    let first_touch_lines = first_touch_lines(
+        FirstTouchInput {
+            segment: &engine.segment,
+            regions: &mut engine.target_state.regions,
+            found: &found,
+            touchers: engine.page_reader.first_touchers().collect(),
+            threads: threads.len(),
+        },
+        naming,
+    );
     let touches = first_touch(&engine, threads.len());
     if engine.samples.dropped > 0 {
         meta.limits.push(
@@ -121,6 +132,7 @@ pub fn build_profile(
         object_ranges: numbers.ranges(&found),
         objects: found.objects,
         sites: found.sites,
+        first_touch_lines,
         members: found.members,
         lines: lines.into_iter().map(|l| numbers.line(l)).collect(),
         threads,
@@ -273,8 +285,13 @@ fn object_accesses(engine: &CollectorEngine, scale: &SamplingScale) -> AccessesB
     for slot in 1..engine.segment.next_thread() {
         let process = engine.segment.thread(slot).process;
         engine.object_counts(slot, |id, count| {
-            let sum = sums.entry((process, id)).or_default();
-            sum.add(count, |n| scale.scale_count(slot, n));
+            let sum: &mut wire::ObjectCount = sums.entry((process, id)).or_default();
+            sum.reads = sum
+                .reads
+                .saturating_add(scale.scale_count(slot, count.reads));
+            sum.writes = sum
+                .writes
+                .saturating_add(scale.scale_count(slot, count.writes));
         });
     }
     sums

@@ -3,25 +3,8 @@
 use hither_sys::{wire, Segment};
 use std::collections::{BTreeMap, HashMap};
 
-/// Reads, writes, and how many of both may be another structure's on the same line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ObjectAccesses {
-    pub reads: u64,
-    pub writes: u64,
-    pub guessed: u64,
-}
-
-impl ObjectAccesses {
-    /// Adds `other`, each count as `scale` makes it.
-    pub fn add(&mut self, other: wire::ObjectCount, scale: impl Fn(u64) -> u64) {
-        self.reads = self.reads.saturating_add(scale(other.reads));
-        self.writes = self.writes.saturating_add(scale(other.writes));
-        self.guessed = self.guessed.saturating_add(scale(other.guessed));
-    }
-}
-
-/// By process and id there.
-pub type AccessesById = BTreeMap<(u32, u32), ObjectAccesses>;
+/// Accesses by process and id there.
+pub type AccessesById = BTreeMap<(u32, u32), wire::ObjectCount>;
 
 /// Process and id -> record of the segment.
 #[derive(Default)]

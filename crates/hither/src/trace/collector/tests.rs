@@ -43,6 +43,10 @@ impl Symbolizer for Names {
         ]
     }
 
+    fn program_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
+        self.source_line(file, vaddr)
+    }
+
     fn source_line(&mut self, _: &Path, vaddr: u64) -> Option<SourceLine> {
         Some(SourceLine {
             file: "app.c".into(),
@@ -247,13 +251,13 @@ fn structures_have_their_own_counts() {
     f.count(1, 1, 66, 50, 6);
     f.count(1, 1, 67, 9, 9);
     for (id, counts) in [
-        (2, [1000, 0, 0]),
-        (3, [300, 30, 1]),
-        (4, [90, 9, 90]),
-        (5, [7, 1, 0]),
-        (7, [3, 0, 0]),
-        (6, [45, 6, 0]),
-        (wire::OBJECT_FREE, [5, 0, 0]),
+        (2, [1000, 0]),
+        (3, [300, 30]),
+        (4, [90, 9]),
+        (5, [7, 1]),
+        (7, [3, 0]),
+        (6, [45, 6]),
+        (wire::OBJECT_FREE, [5, 0]),
     ] {
         f.object_count(1, id, counts);
     }
@@ -272,7 +276,7 @@ fn structures_have_their_own_counts() {
     assert_eq!(fields, [("x", 0), ("y", 4)]);
     assert_eq!(p.members.len(), 2);
     assert_eq!(counts("left"), Some((300, 30, false)));
-    assert_eq!(counts("right"), Some((90, 9, true)));
+    assert_eq!(counts("right"), Some((90, 9, false)));
     assert_eq!(counts("left, right"), Some((3, 0, false)));
     assert_eq!(counts("data of /bin/app"), Some((7, 1, false)));
     assert_eq!(counts("unused"), None);
@@ -304,10 +308,10 @@ fn ids_of_a_forked_child_are_those_of_its_parent() {
     f.inherit_objects(2, 3);
     f.thread(2, 2, 1);
     f.object(3, wire::OBJECT_VARIABLE, 1, 0x406040, 64);
-    f.object_count(1, 2, [1, 0, 0]);
-    f.object_count(1, 3, [2, 0, 0]);
-    f.object_count(2, 2, [4, 0, 0]);
-    f.object_count(2, 3, [8, 0, 0]);
+    f.object_count(1, 2, [1, 0]);
+    f.object_count(1, 3, [2, 0]);
+    f.object_count(2, 2, [4, 0]);
+    f.object_count(2, 3, [8, 0]);
     let p = f.finish(&mut Names);
     let counts: Vec<_> = p
         .objects
@@ -447,6 +451,10 @@ impl Symbolizer for NoNames {
 
     fn members(&mut self, _: &Path, _: &StaticObject) -> Vec<StructField> {
         Vec::new()
+    }
+
+    fn program_line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {
+        None
     }
 
     fn source_line(&mut self, _: &Path, _: u64) -> Option<SourceLine> {

@@ -51,6 +51,8 @@ pub struct UnflushedEntry {
     pub page: u32,
     /// Address of the line.
     pub line: u64,
+    /// Its accesses were counted for their structures one by one.
+    pub exact: bool,
     pub reads: u64,
     pub writes: u64,
     pub side: wire::SideRecord,
@@ -60,17 +62,11 @@ impl UnflushedEntry {
     /// What it counts for the structure that it was entered for, and that structure's id.
     pub fn object_count(&self) -> Option<(u32, wire::ObjectCount)> {
         let (id, n) = (self.side.object(), self.reads + self.writes);
-        let guessed = if self.side.is_split() {
-            n.saturating_sub(1)
-        } else {
-            0
-        };
         let count = wire::ObjectCount {
             reads: self.reads,
             writes: self.writes,
-            guessed,
         };
-        (id != 0 && self.page != 0 && n > 0).then_some((id, count))
+        (id != 0 && self.page != 0 && n > 0 && !self.exact).then_some((id, count))
     }
 }
 
@@ -86,7 +82,8 @@ pub fn for_each_unflushed(
     segment.for_each_unflushed_entry(thread, |entry, side| {
         each(UnflushedEntry {
             page: side.page(),
-            line: entry.tag & !wire::STALE,
+            line: entry.tag & !(wire::STALE | wire::EXACT),
+            exact: entry.tag & wire::EXACT != 0,
             reads: entry.reads.into(),
             writes: entry.writes.into(),
             side,

@@ -125,6 +125,19 @@ impl Symbolizer for ProgramSymbols {
         self.module(file).map(objects).unwrap_or_default()
     }
 
+    fn program_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
+        if frame_filter::is_system(file) {
+            return None;
+        }
+        let frames = self.module(file)?.frames(vaddr);
+        let own = frames.into_iter().find(frame_filter::is_program_frame)?;
+        Some(SourceLine {
+            file: own.file,
+            line: own.line,
+            function: own.function,
+        })
+    }
+
     fn source_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine> {
         let module = self.module(file)?;
         let innermost = module.frames(vaddr).into_iter().next().unwrap_or_default();

@@ -158,6 +158,7 @@ fn exclusive_pages_finding(
             format_percent(facts.exclusive)
         ),
     ];
+    finding.evidence.extend(touching_line_text(structure));
     finding.fixes = vec![
         parallel_init_fix(case, structure),
         hither_run_fix(
@@ -200,6 +201,7 @@ fn shared_pages_finding(
             facts.exclusive
         ),
     ];
+    finding.evidence.extend(touching_line_text(structure));
     finding.fixes = vec![
         interleave_fix(
             case,
@@ -223,6 +225,20 @@ fn title(structure: &StructureMetrics, facts: &FirstTouchStats) -> String {
         let first = format_percent(ratio_or_zero_f64(facts.first as f64, facts.known as f64));
         format!("One thread touches {first} of {name} first, others make {others} of the accesses")
     }
+}
+
+/// The line to edit, if it is known.
+fn touching_line_text(structure: &StructureMetrics) -> Option<String> {
+    let line = structure.first_touch_line.as_ref()?;
+    let function = match line.function.as_str() {
+        "" => String::new(),
+        name => format!(", in {name}"),
+    };
+    let file = line.file.rsplit('/').next().unwrap_or(&line.file);
+    Some(format!(
+        "The first touch is at {file}:{}{function}: that is the line to change.",
+        line.line
+    ))
 }
 
 fn toucher_text(case: &FindingContext, facts: &FirstTouchStats) -> String {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 pub const MIB: u64 = 1 << 20;
 const CACHE_LOG2: u32 = 8;
+const PAGE_RECORD: u64 = size_of::<wire::SegmentPage>() as u64;
 
 pub struct Fake {
     pub engine: CollectorEngine,
@@ -248,13 +249,12 @@ impl Fake {
     }
 
     /// Sets what a thread did to an object.
-    pub fn object_count(&mut self, thread: u32, id: u32, [reads, writes, guessed]: [u64; 3]) {
+    pub fn object_count(&mut self, thread: u32, id: u32, [reads, writes]: [u64; 2]) {
         let l = *self.engine.segment.layout();
         let row = u64::from(thread) * u64::from(wire::PROCESS_OBJECTS) + u64::from(id);
         let at = l.object_counts + row * size_of::<wire::ObjectCount>() as u64;
         self.put64(at, reads);
         self.put64(at + 8, writes);
-        self.put64(at + 16, guessed);
         let words = u64::from(wire::PROCESS_OBJECTS / wire::OBJECT_GROUP / 64);
         let used = l.object_used + u64::from(thread) * words * 8;
         let bit = 1 << (id / wire::OBJECT_GROUP);
@@ -262,7 +262,7 @@ impl Fake {
     }
 
     pub fn page(&mut self, id: u32, address: u64, process: u32, first_thread: u32) {
-        let at = self.engine.segment.layout().pages + u64::from(id) * 32;
+        let at = self.engine.segment.layout().pages + u64::from(id) * PAGE_RECORD;
         self.put64(at, address >> 12);
         self.put32(at + 8, process);
         self.put32(at + 12, self.generation);
@@ -288,7 +288,7 @@ impl Fake {
         self.put64(chunk + 16, ino);
         self.put32(chunk, 2);
         self.page(id, address, process, first_thread);
-        let at = self.engine.segment.layout().pages + u64::from(id) * 32;
+        let at = self.engine.segment.layout().pages + u64::from(id) * PAGE_RECORD;
         self.put64(at + 24, 1 + 3 * u64::from(wire::CHUNK_PAGES) + page);
     }
 
@@ -431,7 +431,7 @@ impl Fake {
             (l.seen, threads.min(4) * u64::from(wire::OBSERVATIONS) * 16),
             (l.samples, threads.min(4) * u64::from(wire::SAMPLES) * 24),
             (l.comm, threads.min(8) * u64::from(wire::MAX_THREADS) * 16),
-            (l.pages, (pages + 64) * 32),
+            (l.pages, (pages + 64) * PAGE_RECORD),
             (l.chunks, 4096),
             (l.aliases, 4096),
             (l.owners, blocks * 8),
@@ -439,7 +439,7 @@ impl Fake {
             (l.blocks, blocks * 1024),
             (l.arenas, threads * l.arena_size),
             (l.objects, objects * size_of::<wire::TargetObject>() as u64),
-            (l.object_counts, 3 * u64::from(wire::PROCESS_OBJECTS) * 24),
+            (l.object_counts, 3 * u64::from(wire::PROCESS_OBJECTS) * 16),
             (l.object_used, threads * 64),
             (l.events, 256 * 64),
         ];

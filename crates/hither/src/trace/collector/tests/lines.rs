@@ -166,7 +166,7 @@ fn variables_in_shared_lines_are_kept() {
         f.page(64, 0x406000, 1, 1);
         f.count(1, 1, 64, 10, 0);
         f.object(2, wire::OBJECT_VARIABLE, 1, 0x406000, 64);
-        f.object_count(1, 2, [10, 0, 0]);
+        f.object_count(1, 2, [10, 0]);
         if shared {
             f.seen(1, at(64, 0x40, 0, wire::OBSERVED_WRITE, 8));
             f.seen(2, at(64, 0x48, 0, wire::OBSERVED_WRITE, 8));

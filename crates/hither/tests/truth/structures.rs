@@ -1,0 +1,107 @@
+//! Accesses by structure against the oracle, which looks each address up, and against the
+//! source: structures that share pages, lines and, one after the other, addresses.
+use hither_profile::{Object, ObjectKind, Profile};
+use std::collections::BTreeMap;
+
+use crate::run::run;
+use crate::view::*;
+
+/// Below this share of the accesses a structure is nobody's headline.
+const SMALL: f64 = 0.01;
+/// What the project allows.
+const OFF: f64 = 0.05;
+
+fn accesses(o: &Object) -> u64 {
+    o.reads + o.writes
+}
+
+/// Shares by name; stacks are one, as how much waiting threads do on theirs is their own.
+fn shares(p: &Profile) -> BTreeMap<String, f64> {
+    let total: u64 = p.threads.iter().map(|t| t.reads + t.writes).sum();
+    let mut sums = BTreeMap::new();
+    for o in &p.objects {
+        let name = match o.kind {
+            ObjectKind::Stack => "stacks".to_owned(),
+            _ => o.name.clone(),
+        };
+        *sums.entry(name).or_default() += accesses(o) as f64 / total as f64;
+    }
+    sums
+}
+
+#[track_caller]
+fn check_against_oracle(line: &str) {
+    let fast = shares(&run(line).profile());
+    let oracle = shares(&run(line).with("--oracle").profile());
+    for name in fast.keys().chain(oracle.keys()) {
+        let [f, o] = [&fast, &oracle].map(|s| s.get(name).copied().unwrap_or(0.0));
+        let small = f.max(o) < SMALL;
+        assert!(
+            small || (f - o).abs() <= o * OFF,
+            "{line}: {name} has {f:.4}, the oracle {o:.4}"
+        );
+    }
+    assert!(oracle.values().sum::<f64>() > 0.95, "{line}: {oracle:?}");
+}
+
+#[test]
+fn structures_count_as_the_oracle_says() {
+    for line in [
+        "pieces 10",
+        "cpp_structs 2",
+        "common 20",
+        "stencil2d 128 10",
+        "ondes 24 4",
+        "reuse",
+        "counted",
+    ] {
+        check_against_oracle(line);
+    }
+}
+
+#[test]
+fn structures_that_share_pages_and_lines_have_their_own_counts() {
+    let rounds = 10;
+    let p = run(&format!("pieces {rounds}")).profile();
+    let counts = |name: &str| {
+        let (_, object) = named(&p, name)[0];
+        (object.reads, object.writes)
+    };
+    // 32 times two fields of each node; made once, linked in.
+    let nodes = 500;
+    let (reads, writes) = counts("node");
+    assert_eq!(reads, rounds * 32 * 2 * nodes);
+    assert!((2 * nodes..3 * nodes).contains(&writes), "{writes}");
+    let (_, written) = counts("small");
+    // And the allocator's own, at the head of the block.
+    assert_within(written, rounds * 20_000, 0.0001, "small");
+    // One object if the linker put both into the same 16 bytes.
+    let near = p.objects.iter().filter(|o| o.name.contains("near_"));
+    assert_eq!(near.map(|o| o.writes).sum::<u64>(), rounds * 2 * 1000);
+    let (_, label) = named(&p, "label")[0];
+    assert_eq!((label.count, label.size), (500, 500 * 22));
+    let (_, small) = named(&p, "small")[0];
+    assert_eq!((small.count, small.size), (1, 85 * 8));
+}
+
+/// memset's own code is in libc: the line that calls it is the one to change.
+#[test]
+fn the_line_that_touches_first_is_known() {
+    let p = run("pieces 2").profile();
+    let lines_of = |name: &str| {
+        let (object, _) = named(&p, name)[0];
+        let own = p.first_touch_lines.iter();
+        let own = own.filter(move |l| l.object.at() == object);
+        own.max_by_key(|l| l.pages).expect("a line")
+    };
+    for (name, at, pages) in [
+        ("touched", "memset(touched", 250..=257),
+        ("shares", "shares[i] = total", 7..=9),
+    ] {
+        let line = lines_of(name);
+        assert_eq!(line.line, line_of("pieces.c", at), "{name}");
+        assert!(line.file.ends_with("pieces.c"), "{}", line.file);
+        assert_eq!((line.function.as_str(), line.thread.0), ("main", 0));
+        assert!(pages.contains(&line.pages), "{name}: {} pages", line.pages);
+    }
+}
