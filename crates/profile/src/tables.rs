@@ -218,7 +218,7 @@ pub struct Object {
     pub type_name: String,
     /// What it is.
     pub kind: ObjectKind,
-    /// Bytes, summed over `count` blocks.
+    /// Bytes: of a site, of its blocks that lived at the same time, at most.
     pub size: u64,
     /// Blocks allocated at this site (1 for statics).
     pub count: u64,
@@ -236,7 +236,7 @@ pub struct Object {
     pub reads: u64,
     /// Writes; with sampling, an estimate for the whole run.
     pub writes: u64,
-    /// True when reads and writes are estimated from samples (it shares pages).
+    /// True when it shares one symbol with other variables, and they its reads and writes.
     pub estimated: bool,
 }
 

@@ -35,7 +35,7 @@ pub struct StructureMetrics {
     pub writes: u64,
     /// Of the accesses of the run.
     pub share: f64,
-    /// Reads and writes come from samples.
+    /// Reads and writes are a share of what several variables in one symbol have.
     pub estimated: bool,
     /// Pages used that hold a part of it.
     pub pages: u64,
