@@ -1,5 +1,5 @@
 //! The event ring -> regions, heap and processes, in the order things happened.
-use super::heap::HeapTracker;
+use super::heap::{self, HeapTracker};
 use super::regions::RegionMap;
 use crate::program::mpi;
 use hither_sys::{wire, EventRecord, Segment};
@@ -73,7 +73,9 @@ impl TargetState {
             wire::EV_REMAP => self.regions.remap(process, a, generation),
             wire::EV_BRK => self.regions.set_brk(process, a[0], a[1], generation),
             wire::EV_ALLOC => self.heap.allocate(event, segment, &mut self.regions),
-            wire::EV_BLOCKS => self.regions.has_blocks_at(process, a[0]),
+            wire::EV_BLOCKS => {
+                heap::mark_blocks(process, a[0], &mut self.regions);
+            }
             wire::EV_LOST => {
                 self.lost.insert(a[0]);
             }

@@ -43,8 +43,7 @@ impl HeapTracker {
             return;
         };
         let entry = &mut self.sites[site as usize];
-        if let Some((region, offset)) = regions.locate(process, address) {
-            regions.all[region as usize].has_blocks = true;
+        if let Some((region, offset)) = mark_blocks(process, address, regions) {
             entry.ranges.push((region, offset, size));
             if entry.ranges.len() > 2 * MAX_RANGES {
                 keep_largest_ranges(&mut entry.ranges);
@@ -99,6 +98,13 @@ impl HeapTracker {
             site.peak = site.peak.max(reported);
         }
     }
+}
+
+/// Heap blocks lie in the mapping around an address: (its region, offset there).
+pub fn mark_blocks(process: u32, address: u64, regions: &mut RegionMap) -> Option<(u32, u64)> {
+    let place = regions.locate(process, address)?;
+    regions.all[place.0 as usize].has_blocks = true;
+    Some(place)
 }
 
 /// Same block again and again counts once; then the largest stay.

@@ -7,7 +7,7 @@ use super::objects::{self, ObjectInput, ObjectTables};
 use super::pages::page_and_thread;
 use super::regions::KnownRegion;
 use super::shared_lines::{LineKey, LineRow};
-use super::target_objects::{AccessesById, ObjectIds};
+use super::target_objects::{accesses_by_id, ObjectIds};
 use super::window_regions::{named_pages, ChunkAliasMap};
 use super::CollectedRun;
 use crate::trace::symbolizer::Symbolizer;
@@ -87,7 +87,7 @@ pub fn build_profile(
     let lines = engine
         .lines
         .rows(pages, threads.len(), |slot, n| scale.scale_count(slot, n));
-    let accesses = object_accesses(&engine, &scale);
+    let accesses = accesses_by_id(&engine, |slot, n| scale.scale_count(slot, n));
     let input = ObjectInput {
         segment: &engine.segment,
         ids: &ObjectIds::read(&engine.segment),
@@ -277,24 +277,6 @@ fn comm(engine: &mut CollectorEngine, scale: &SamplingScale, threads: usize) -> 
         })
     });
     rows.collect()
-}
-
-/// What the threads of each process did, by id of the structure there.
-fn object_accesses(engine: &CollectorEngine, scale: &SamplingScale) -> AccessesById {
-    let mut sums = AccessesById::new();
-    for slot in 1..engine.segment.next_thread() {
-        let process = engine.segment.thread(slot).process;
-        engine.object_counts(slot, |id, count| {
-            let sum: &mut wire::ObjectCount = sums.entry((process, id)).or_default();
-            sum.reads = sum
-                .reads
-                .saturating_add(scale.scale_count(slot, count.reads));
-            sum.writes = sum
-                .writes
-                .saturating_add(scale.scale_count(slot, count.writes));
-        });
-    }
-    sums
 }
 
 /// A row of the `pages` table before regions are numbered.

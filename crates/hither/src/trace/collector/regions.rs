@@ -419,13 +419,6 @@ impl RegionMap {
         ))
     }
 
-    /// Heap blocks lie in the mapping around an address.
-    pub fn has_blocks_at(&mut self, process: u32, address: u64) {
-        if let Some((region, _)) = self.locate(process, address) {
-            self.all[region as usize].has_blocks = true;
-        }
-    }
-
     /// (region, ELF address) of code that ran in a generation, or of a variable there.
     pub fn locate_code(
         &mut self,
