@@ -199,7 +199,7 @@ struct hi_sample {
  * HI_SHARED_PERIOD). */
 #define HI_SHARED_PERIOD 2048u
 enum {
-  HI_OBSERVED_LOW,   /* the bytes in the site's masks; `at` is the lowest address */
+  HI_OBSERVED_LOW,   /* the bytes in the site's masks; `at` is the lowest address; n: the object there */
   HI_OBSERVED_UPPER, /* the same; `at` is the address that HI_SITE_UPPER means */
   HI_OBSERVED_READ,  /* n bytes */
   HI_OBSERVED_WRITE, /* n bytes */

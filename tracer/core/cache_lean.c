@@ -325,6 +325,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   if (HI_UNLIKELY(s->x) && t->observations_left) {
     what.page = page;
     what.at = (uint16_t)(address & (HI_PAGE_BYTES - 1));
+    if (what.kind <= HI_OBSERVED_UPPER) what.n = object & (HI_SPLIT - 1);
     observe(t, e, s, line, again, what);
   }
   if (HI_UNLIKELY(object & HI_SPLIT) && e->tag == line) {

@@ -29,8 +29,8 @@ static uint64_t touch(struct hi_local *t, uint64_t v, uint64_t slice, uint32_t s
 }
 
 /* Observes every access to a shared line, as far as the budget of the slice goes. */
-static void observe(struct hi_local *t, uint32_t page, uint64_t address, uint32_t site) {
-  struct hi_observation bytes = {page, site, (uint16_t)(address & (HI_PAGE_BYTES - 1)), HI_OBSERVED_LOW, 0};
+static void observe(struct hi_local *t, uint32_t page, uint64_t address, uint32_t site, uint32_t object) {
+  struct hi_observation bytes = {page, site, (uint16_t)(address & (HI_PAGE_BYTES - 1)), HI_OBSERVED_LOW, object};
   if (t->observations_left) hi_observe(t, bytes);
   hi_observe_shared(t, page, hi_line_of(address), 1);
 }
@@ -60,7 +60,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   }
   touch(t, v, slice, sharers, true);
   bool shared = (v >> LIST_BITS) == slice && (v & LIST_MASK) != t->index && (v & LIST_MASK);
-  if (shared) observe(t, page, address, site);
+  if (shared) observe(t, page, address, site, object);
   if (--t->sample_left == 0)
     hi_sample_due(t, (struct hi_sample){hi_line_of(address), site, !write, write, 1, (uint16_t)object});
 }

@@ -281,7 +281,7 @@ impl CollectorEngine {
         for (slot, process) in self.threads.running() {
             let regions = &mut self.target_state.regions;
             self.samples.drain(&self.segment, slot, process, regions);
-            self.lines.drain(&self.segment, slot);
+            self.lines.drain(&self.segment, slot, process);
         }
     }
 

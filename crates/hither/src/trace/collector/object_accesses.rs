@@ -47,6 +47,28 @@ impl ObjectBuilder<'_> {
         }
     }
 
+    /// Small blocks were not reported one by one: those that lie on shared lines get ranges here,
+    /// so that the lines can be told whose they are.
+    pub fn add_shared_ranges(&mut self, naming: &mut dyn Symbolizer) {
+        let mut known: Vec<_> = self.found.ranges.clone();
+        known.sort_unstable_by_key(|&(object, region, offset, _)| (object, region, offset));
+        for &((region, page), in_page, process, id) in &self.input.lines.objects {
+            let Some(Meaning::One(object)) = self.meaning_of(process, id, naming) else {
+                continue;
+            };
+            let offset = (u64::from(page) << PAGE_BITS) + in_page;
+            let behind = known.partition_point(|r| (r.0, r.1, r.2) <= (object, region, offset));
+            let covered = behind.checked_sub(1).is_some_and(|n| {
+                let (o, r, start, length) = known[n];
+                (o, r) == (object, region) && offset < start.saturating_add(length)
+            });
+            let heap = self.found.objects[object as usize].kind == ObjectKind::Heap;
+            if heap && !covered && id != wire::OBJECT_FREE {
+                self.found.ranges.push((object, region, offset, GRANULE));
+            }
+        }
+    }
+
     fn add_counts(&mut self, object: u32, [reads, writes]: [u64; 2]) {
         let sum = &mut self.found.objects[object as usize];
         sum.reads = sum.reads.saturating_add(reads);

@@ -440,11 +440,15 @@ impl RegionMap {
 
     /// A thread started with its stack pointer here: what it points into is its stack.
     pub fn add_thread_stack(&mut self, process: u32, thread: u32, stack_pointer: u64) {
-        let Some((region, _)) = self.locate(process, stack_pointer.saturating_sub(1)) else {
+        let Some((region, offset)) = self.locate(process, stack_pointer.saturating_sub(1)) else {
             return;
         };
         let known = &mut self.all[region as usize];
         let stack = &mut known.region;
+        // Stacks grow down from the end of their mapping; Go's lie somewhere in its heap.
+        if offset < stack.size / 2 {
+            return;
+        }
         let free = stack.kind == RegionKind::Mmap
             || stack.kind == RegionKind::Stack && stack.thread.is_none();
         if free && known.anonymous {

@@ -85,6 +85,8 @@ pub type LineKey = (PageName, u32, u32);
 /// The rows of the `lines` table.
 pub struct LineRows {
     rows: BTreeMap<LineKey, LineRow>,
+    /// Structures on the lines: page, offset of 16 bytes in it, process, id.
+    pub objects: Vec<(PageName, u64, u32, u32)>,
     /// Bytes of a part of a line.
     part: u64,
 }
@@ -117,8 +119,14 @@ impl LineRows {
     }
 }
 
+/// Page id and number of 16 bytes in it, which the tracer tells apart.
+type GranuleId = (u32, u32);
+const GRANULE_LOG2: u32 = 4;
+
 pub struct SharedLines {
     line_log2: u32,
+    /// What lies at some of the bytes seen: process, and id of the structure there.
+    objects: HashMap<GranuleId, (u32, u32)>,
     uses: HashMap<LineId, Vec<ThreadLineUse>>,
     count: usize,
 }
@@ -127,14 +135,26 @@ impl SharedLines {
     pub fn new(line: u32) -> SharedLines {
         SharedLines {
             line_log2: line.trailing_zeros().clamp(LINE_PARTS_LOG2, PAGE_BITS),
+            objects: HashMap::new(),
             uses: HashMap::new(),
             count: 0,
         }
     }
 
     /// Takes what a thread saw since the last call.
-    pub fn drain(&mut self, segment: &Segment, thread: u32) {
-        segment.drain_line_observations(thread, |seen| self.add(segment, thread, &seen));
+    pub fn drain(&mut self, segment: &Segment, thread: u32, process: u32) {
+        segment.drain_line_observations(thread, |seen| {
+            self.add(segment, thread, &seen);
+            self.add_object(process, &seen);
+        });
+    }
+
+    fn add_object(&mut self, process: u32, seen: &wire::LineObservation) {
+        let known = matches!(seen.kind, wire::OBSERVED_LOW | wire::OBSERVED_UPPER) && seen.n != 0;
+        if known && self.objects.len() < MAX_USES {
+            let granule = u32::from(seen.at) >> GRANULE_LOG2;
+            self.objects.insert((seen.page, granule), (process, seen.n));
+        }
     }
 
     fn add(&mut self, segment: &Segment, thread: u32, seen: &wire::LineObservation) {
@@ -270,6 +290,21 @@ impl SharedLines {
             threads >= 2 && written
         });
         let part = 1 << (self.line_log2 - LINE_PARTS_LOG2);
-        LineRows { rows, part }
+        let line_of = |granule: u32| granule << GRANULE_LOG2 >> self.line_log2 << self.line_log2;
+        let objects = self
+            .objects
+            .iter()
+            .filter_map(|(&(page, granule), &(process, id))| {
+                let page = pages.first_toucher(page)?.name;
+                let line = (page, line_of(granule), 0)..=(page, line_of(granule), u32::MAX);
+                let kept = rows.range(line).next().is_some();
+                kept.then_some((page, u64::from(granule) << GRANULE_LOG2, process, id))
+            });
+        let objects = objects.collect();
+        LineRows {
+            rows,
+            objects,
+            part,
+        }
     }
 }

@@ -297,7 +297,7 @@ fn region_name(case: &FindingContext, region: RegionIx) -> String {
         None => String::new(),
     };
     match region.kind {
-        RegionKind::Brk => "the heap (blocks below 1 KiB are not told apart)".to_owned(),
+        RegionKind::Brk => "the heap (in no block that is known)".to_owned(),
         RegionKind::Stack => format!("the stack{}", of(region.thread)),
         RegionKind::Elf => format!("the unnamed data of {}", region.file),
         RegionKind::Shared => format!("the shared memory {}", region.file),

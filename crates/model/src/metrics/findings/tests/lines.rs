@@ -236,7 +236,7 @@ fn memory_without_a_name() {
     let found = made.finds(find);
     assert!(found
         .title
-        .ends_with("of the heap (blocks below 1 KiB are not told apart)"));
+        .ends_with("of the heap (in no block that is known)"));
     assert!(found.fixes[0].copy.contains("aligned_alloc(64"));
     assert_eq!(
         (found.object, found.picture),
