@@ -446,7 +446,7 @@ impl RegionMap {
         let known = &mut self.all[region as usize];
         let stack = &mut known.region;
         // Stacks grow down from the end of their mapping; Go's lie somewhere in its heap.
-        if offset < stack.size / 2 {
+        if offset < stack.size / 4 * 3 {
             return;
         }
         let free = stack.kind == RegionKind::Mmap
