@@ -46,7 +46,11 @@ uint32_t hi_object_new(struct hi_object object) {
     hi_objects.record[id] = record;
     hi_objects.next_id = id + 1;
   }
+  bool first = !id && !hi_objects.full;
+  hi_objects.full |= first;
   hi_spin_unlock(&hi_objects.lock);
+  uint64_t a[] = {HI_LOST_OBJECTS};
+  if (first) hi_emit(NULL, HI_EV_LOST, 0, a, 1, NULL);
   return id;
 }
 

@@ -26,6 +26,7 @@ struct hi_object_map {
   struct hi_object_table *tables;
   uint32_t ntables, lock;
   uint32_t free_table;                 /* 1 + the number of the first unused one below ntables */
+  bool full;                           /* an object had no room, which has been reported */
   uint32_t next_id;                    /* of this process */
   uint32_t record[HI_PROCESS_OBJECTS]; /* id -> record in the segment */
 };

@@ -118,6 +118,7 @@ pub const LOST_CHILD_32BIT: u64 = 1;
 pub const LOST_THREADS: u64 = 2;
 pub const LOST_PROCESSES: u64 = 3;
 pub const LOST_MEMORY: u64 = 4;
+pub const LOST_OBJECTS: u64 = 5;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -478,6 +478,10 @@ fn limits(engine: &CollectorEngine, cost: &TraceCost) -> Vec<String> {
             lost.sites
         ),
     );
+    say(
+        told(wire::LOST_OBJECTS),
+        "A process has more data structures than the tracer tells apart: the last ones found have no counts.".into(),
+    );
     say(cost.lost_events > 0, format!(
         "{} events (mappings, allocations) were lost: some pages and data structures have no name.", cost.lost_events));
     say(cost.lost_samples > 0, format!(
