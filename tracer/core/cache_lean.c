@@ -312,7 +312,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   /* The word is often in another processor's cache: it is fetched while the old line is evicted. */
   uint64_t *word = hi_shadow_word(page, address);
   __builtin_prefetch(word, 1);
-  bool again = e->tag == (line | HI_STALE);
+  bool again = (e->tag & ~HI_EXACT) == (line | HI_STALE);
   if (e->tag) evict(t, e, s);
   else mark_used(t, at);
   uint32_t object = hi_object_at(address);
@@ -328,10 +328,10 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
     if (what.kind <= HI_OBSERVED_UPPER) what.n = object & (HI_SPLIT - 1);
     observe(t, e, s, line, again, what);
   }
-  if (HI_UNLIKELY(object & HI_SPLIT) && e->tag == line) {
+  uint64_t tag = line; /* another thread may make the entry stale meanwhile */
+  if (HI_UNLIKELY(object & HI_SPLIT) &&
+      __atomic_compare_exchange_n(&e->tag, &tag, line | HI_EXACT, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     hi_count_object(t, object - HI_SPLIT, e->reads, e->writes);
-    e->tag = line | HI_EXACT;
-  }
   if (walks_up(t, line)) stream(t, line, page, what.site);
 }
 

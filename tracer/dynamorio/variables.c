@@ -41,7 +41,10 @@ static bool is_constant(const module_data_t *m, uint64_t address) {
   return false;
 }
 
-static bool is_variable(const Elf64_Sym *s, uint64_t least) {
+/* Of at least so many bytes, all of them in the file as it was loaded. */
+static bool is_variable(const module_data_t *m, const Elf64_Sym *s, uint64_t least) {
+  uint64_t at = (uint64_t)(m->start - m->preferred_base) + s->st_value, end = (uint64_t)m->end;
+  if (at < (uint64_t)m->start || at >= end || s->st_size > end - at) return false;
   return ELF64_ST_TYPE(s->st_info) == STT_OBJECT && s->st_shndx != SHN_UNDEF && s->st_shndx < SHN_LORESERVE &&
          s->st_size >= least;
 }
@@ -54,7 +57,7 @@ static uint32_t copy(const module_data_t *m, const struct elf *f, const Elf64_Sh
   const Elf64_Sym *symbols = elf_at(f, table->sh_offset, table->sh_size);
   uint32_t n = 0;
   for (uint64_t i = 0; i < table->sh_size / sizeof *symbols; i++)
-    if (is_variable(&symbols[i], least) &&
+    if (is_variable(m, &symbols[i], least) &&
         (symbols[i].st_size >= 1u << HI_GRANULE_SHIFT || !is_constant(m, bias + symbols[i].st_value))) {
       if (n < MAX_VARIABLES) to[n] = (struct variable){bias + symbols[i].st_value, symbols[i].st_size};
       n++;
@@ -113,8 +116,7 @@ static void place_file(const module_data_t *m, const struct elf *f) {
   dr_raw_mem_free(v, bytes);
 }
 
-/* Whether a file's variables are in these segments is not checked: memory outside that is
- * mapped to something else becomes that when it is. */
+/* Each segment is one object, in which the variables are placed afterwards. */
 static void place_segments(const module_data_t *m) {
   for (uint i = 0; i < m->num_segments; i++) {
     uint64_t from = (uint64_t)m->segments[i].start, to = (uint64_t)m->segments[i].end;

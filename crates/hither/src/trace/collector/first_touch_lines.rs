@@ -42,15 +42,9 @@ pub fn first_touch_lines(
     for ((object, thread, code), pages) in count_pages(found, touchers) {
         let known = lines.entry(code);
         let known = known.or_insert_with(|| program_line(code, segment, regions, naming));
-        let line = known.clone().unwrap_or_else(|| {
-            // A library's function that calls another, as calloc does: the allocation itself.
-            let o = &found.objects[object as usize];
-            SourceLine {
-                file: o.file.clone(),
-                line: o.line,
-                function: o.function.clone(),
-            }
-        });
+        let Some(line) = known.clone() else {
+            continue;
+        };
         if line.line > 0 && (thread as usize) <= threads && thread > 0 {
             *sums.entry((object, thread - 1, line)).or_default() += pages;
         }
