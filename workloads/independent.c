@@ -15,14 +15,20 @@
 
 static int threads;
 static long rounds, pages, wrong[TEAM_MAX];
+static struct gate gate;
 
 static void body(int me) {
+  struct gate g = gate;
+  g.member = me;
   long turns = rounds, count = pages * PAGE_CELLS;
   cell *block = aligned_alloc(PAGE, (size_t)count * sizeof(cell));
   for (long k = 0; k < count; k++) block[k] = me;
   for (long round = 0; round < turns; round++)
     for (long k = 0; k < count; k++) block[k] += 1;
   wrong[me] = block[0] != me + turns;
+  /* None is freed before all are there: on a busy machine one thread may be done before
+     the next begins, and then the blocks would never all be live at once. */
+  pass(&g);
   free((void *)block);
 }
 
@@ -30,6 +36,7 @@ int main(int argc, char **argv) {
   threads = (int)number(argc, argv, 1, 8, 1, TEAM_MAX);
   rounds = number(argc, argv, 2, 4000, 1, 1000000000);
   pages = number(argc, argv, 3, 64, 1, 1000000);
+  gate = new_gate(threads);
   run_team(threads, body);
   long bad = 0;
   for (int i = 0; i < threads; i++) bad += wrong[i];
