@@ -259,6 +259,8 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   signals_init();
   descriptors_init();
   if (argc < 2 || !hi_attach(argv[1])) return;
+  uint32_t replaced = replaced_image(getpid());
+  jvm_leave();
   if (!hi_objects_init()) dr_abort();
   bool sampling = hi_run.header->flags & HI_FLAG_SAMPLE;
   start_extensions(sampling || recording());
@@ -280,5 +282,5 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   if (sampling) sample_init(argv[1]);
   else if (recording()) burst_record_init();
   else drmgr_register_bb_instrumentation_ex_event(insert_app2app, insert_analysis, insert_instr, insert_done, NULL);
-  enter_process(replaced_image(getpid()), false);
+  enter_process(replaced, false);
 }

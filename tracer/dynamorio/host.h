@@ -173,8 +173,12 @@ void signals_init(void);
 
 /* exec.c: the brk heap, across execve too */
 void exec_init(void);
+
 void exec_before(void *dc, int number);
 void exec_after(void *dc, int number);
+
+/* jvm.c: leaves a Java virtual machine that a traced program executes to itself */
+void jvm_leave(void);
 
 /* modules.c: loaded ELF files */
 void modules_init(void);

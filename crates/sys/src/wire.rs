@@ -119,6 +119,7 @@ pub const LOST_THREADS: u64 = 2;
 pub const LOST_PROCESSES: u64 = 3;
 pub const LOST_MEMORY: u64 = 4;
 pub const LOST_OBJECTS: u64 = 5;
+pub const LOST_JVM: u64 = 6;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -26,6 +26,7 @@ use crate::trace::launch::{already_traced, DynamoRioTracer};
 use crate::trace::leader_split::{self, HalfLink, LeaderHalf};
 use crate::trace::rank_join::{self, RankLeader, RankRole};
 use crate::trace::symbols::ProgramSymbols;
+use crate::trace::unsupported;
 
 /// Traces the command; the result is its exit status.
 ///
@@ -39,6 +40,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     output::refuse_stdout(args.output.as_deref())?;
     let options = args.options()?;
     let target = target::resolve_target(&args.command, std::env::var_os("PATH").as_deref())?;
+    unsupported::check(&target)?;
     let tracer = DynamoRioTracer::locate_installed()?;
     let job = mpi::mpi_job(
         |name| std::env::var(name).ok(),

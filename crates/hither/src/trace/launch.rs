@@ -12,6 +12,7 @@ use std::process::{Child, Command};
 use anyhow::{bail, Context, Result};
 use nix::sys::signal::SigSet;
 
+use super::unsupported::is_jvm;
 use crate::program::target::TargetProgram;
 
 /// `-code_api`: let the client see all code. `-disable_traces`: with the tracer's code
@@ -19,6 +20,8 @@ use crate::program::target::TargetProgram;
 /// kernel's. DynamoRIO's defaults do the rest: the release build writes no logs and prints
 /// only when it cannot go on.
 const DYNAMORIO_OPTIONS: &str = "-code_api -disable_traces -no_emulate_brk";
+/// Added for a Java virtual machine, see `unsupported.rs`.
+const JVM_OPTIONS: &str = " -no_hw_cache_consistency";
 /// Longest option string that DynamoRIO reads.
 const MAX_OPTION_STRING: usize = 2047;
 
@@ -104,7 +107,7 @@ impl DynamoRioTracer {
         std::env::set_var("DYNAMORIO_CONFIGDIR", "/dev/null");
         std::env::set_var(
             "DYNAMORIO_OPTIONS",
-            option_string(&self.client, attach, follow)?,
+            option_string(&self.client, attach, follow, is_jvm(&target.executable))?,
         );
         Ok(command)
     }
@@ -117,13 +120,16 @@ fn set_up_child(command: &mut Command, mask: SigSet) {
 
 /// The option string. DynamoRIO splits it at blanks outside quotes, and the client's
 /// part at semicolons; it knows no escapes.
-fn option_string(client: &Path, attach: &str, follow: bool) -> Result<OsString> {
+fn option_string(client: &Path, attach: &str, follow: bool, jvm: bool) -> Result<OsString> {
     let path = client.as_os_str().as_bytes();
     let quote = [b'\'', b'"', b'`'].into_iter().find(|q| !path.contains(q));
     let (Some(quote), false) = (quote, path.contains(&b';')) else {
         bail!("DynamoRIO cannot load {}: the path has a semicolon or too many kinds of quotes in it; install hither elsewhere", client.display());
     };
     let mut text = DYNAMORIO_OPTIONS.as_bytes().to_vec();
+    if jvm {
+        text.extend(JVM_OPTIONS.as_bytes());
+    }
     if !follow {
         text.extend(b" -no_follow_children");
     }
@@ -154,7 +160,7 @@ mod tests {
 
     #[track_caller]
     fn check(client: &str, follow: bool, expected: Option<&str>) {
-        let got = option_string(Path::new(client), "/proc/7/fd/3", follow).ok();
+        let got = option_string(Path::new(client), "/proc/7/fd/3", follow, false).ok();
         assert_eq!(got.as_deref(), expected.map(OsStr::new));
     }
 

@@ -6,3 +6,4 @@ pub mod leader_split;
 pub mod rank_join;
 pub mod symbolizer;
 pub mod symbols;
+pub mod unsupported;

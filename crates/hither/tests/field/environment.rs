@@ -56,6 +56,27 @@ fn a_process_sees_itself() {
     assert_eq!(text(&native.stdout), text(&traced.stdout));
 }
 
+#[test]
+fn a_java_virtual_machine_that_a_program_starts_runs_untraced() {
+    let place = Place::new();
+    let launcher = built("launcher");
+    for how in [
+        format!("{launcher} a 'b c'; exit $?"),
+        format!("trap '' USR2 INT; exec {launcher}"),
+    ] {
+        let line = ["sh", "-c", &how];
+        let expected = Expected {
+            processes: 1,
+            threads: 1,
+        };
+        let profile = check_in(&place, &line, &expected);
+        let told = profile.meta.limits.iter().any(|l| l.contains("Java"));
+        assert!(told, "{:?}", profile.meta.limits);
+        let mut images = profile.meta.processes.iter().map(|p| &p.executable);
+        assert!(images.all(|image| !image.ends_with("launcher")));
+    }
+}
+
 /// Those that somebody outside ignores, and those that the programs change.
 #[test]
 fn signals_stay_ignored_in_what_a_program_executes() {

@@ -188,3 +188,36 @@ fn go() {
         },
     );
 }
+
+const JAVA: &str = "
+class Sum extends Thread {
+    static long[] numbers = new long[1 << 16];
+    long sum;
+    public void run() { for (long n : numbers) sum += n; }
+    public static void main(String[] args) throws Exception {
+        for (int i = 0; i < numbers.length; i++) numbers[i] = i;
+        Sum[] all = new Sum[4];
+        for (int i = 0; i < 4; i++) { all[i] = new Sum(); all[i].start(); }
+        long total = 0;
+        for (Sum one : all) { one.join(); total += one.sum; }
+        System.out.println(total);
+    }
+}
+";
+
+#[test]
+fn java_interpreted() {
+    let place = Place::new();
+    fs::write(place.path("Sum.java"), JAVA).expect("write");
+    if !place.shell("command -v javac").status.success() {
+        eprintln!("skipped: javac is not installed");
+        return;
+    }
+    let built = place.shell("javac Sum.java");
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let expected = Expected {
+        processes: 1,
+        threads: 5,
+    };
+    check_in(&place, &["java", "-Xint", "-cp", ".", "Sum"], &expected);
+}

@@ -26,6 +26,14 @@ fn programs() {
 }
 
 #[test]
+fn what_dynamorio_cannot_follow() {
+    check_refused("cp /bin/true gdb", &["./gdb"], 2, "ptrace");
+    let launcher = built("launcher");
+    let instead = format!("hither auto -- {launcher}");
+    check_refused("true", &[&launcher], 2, &instead);
+}
+
+#[test]
 fn nested() {
     check_nested("nested", "itself being traced");
 }

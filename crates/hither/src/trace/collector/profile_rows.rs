@@ -462,6 +462,10 @@ fn limits(engine: &CollectorEngine, cost: &TraceCost) -> Vec<String> {
         told(wire::LOST_CHILD_32BIT),
         "A 32-bit child process was not traced.".into(),
     );
+    say(
+        told(wire::LOST_JVM),
+        "A Java virtual machine that the program started was not traced.".into(),
+    );
     say(lost.pages > 0 || lost.blocks > 0 || told(wire::LOST_MEMORY), format!(
         "Accesses to some pages were not counted: {} pages and {} page-count blocks past the tracer's limits.", lost.pages, lost.blocks));
     say(
