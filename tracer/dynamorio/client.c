@@ -256,6 +256,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   (void)id;
   hide_environment();
   if (!drmgr_init()) dr_abort();
+  seccomp_init();
   signals_init();
   descriptors_init();
   if (argc < 2 || !hi_attach(argv[1])) return;

@@ -30,7 +30,7 @@ static uint64_t table_size(void) {
 }
 
 static bool before_syscall(void *dc, int number) {
-  if (number != SYS_close_range) return true;
+  if (number != SYS_close_range || seccomp_refused(dc)) return true;
   uint64_t first = dr_syscall_get_param(dc, 0), last = dr_syscall_get_param(dc, 1), size = table_size();
   drmgr_set_tls_field(dc, slot, (void *)last);
   if (size == 0 || (uint32_t)first > (uint32_t)last || (uint32_t)last < size) return true;

@@ -171,6 +171,11 @@ void descriptors_init(void);
 /* signals.c: signals that the program ignores stay ignored across execve */
 void signals_init(void);
 
+/* seccomp.c: the program's filters; whether the system call in progress is skipped. The callbacks
+ * before it are called all the same, and must then do nothing, as no callback comes after it. */
+void seccomp_init(void);
+bool seccomp_refused(void *dc);
+
 /* exec.c: the brk heap, across execve too */
 void exec_init(void);
 

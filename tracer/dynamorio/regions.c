@@ -113,6 +113,7 @@ static const struct hi_local *leaving(const struct hi_local *t) {
 }
 
 static bool before_syscall(void *dc, int number) {
+  if (seccomp_refused(dc)) return true;
   struct hi_local *t = host_local(dc);
   uint64_t *a = drmgr_get_tls_field(dc, args_slot);
   for (int i = 0; i < ARGS; i++) a[i] = dr_syscall_get_param(dc, i);

@@ -96,6 +96,7 @@ static void handle_in_kernel(struct signals *s) {
 
 static bool before_syscall(void *dc, int number) {
   struct signals *s = drmgr_get_tls_field(dc, slot);
+  if (seccomp_refused(dc)) return true;
   switch (number) {
   case SYS_rt_sigaction: note_change(dc, s); break;
   case SYS_clone:

@@ -59,7 +59,7 @@ static void note(void *dc, uint64_t since) { drmgr_set_tls_field(dc, slot, (void
 /* Encodes the raw buffer first: a thread may never return from these calls. */
 static bool before_syscall(void *dc, int number) {
   struct hi_local *t = host_local(dc);
-  if (!wanted(dc, number)) return true;
+  if (!wanted(dc, number) || seccomp_refused(dc)) return true;
   hi_record_encode(t);
   if (hi_recording(t)) note(dc, hi_record_now());
   return true;

@@ -104,6 +104,7 @@ fn built(name: &str) -> String {
             "set -e; gcc -std=gnu11 -O1 -g -pthread -o abuse {SOURCES}/abuse.c
              gcc -static -std=gnu11 -O1 -g -pthread -o abuse-static {SOURCES}/abuse.c
              g++ -std=c++17 -O1 -g -pthread -o throws {SOURCES}/throws.cpp -ldl
+             gcc -std=gnu11 -O1 -g -pthread -o filters {SOURCES}/filters.c
              gcc -DLIBRARY -shared -fPIC -o libjli.so {SOURCES}/launcher.c
              gcc -o launcher {SOURCES}/launcher.c -L. -ljli -Wl,-rpath,$PWD; chmod 755 ."
         );

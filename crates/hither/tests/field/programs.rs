@@ -58,6 +58,16 @@ fn address_spaces_that_change() {
 }
 
 /// Python's subprocess does so before each exec; it took minutes.
+/// Under filters that would not let the tracer itself go on.
+#[test]
+fn programs_that_forbid_themselves_system_calls() {
+    for case in [
+        "errors", "ended", "traps", "strict", "several", "wrong", "inherit",
+    ] {
+        check(&[&built("filters"), case], 1, 1);
+    }
+}
+
 #[test]
 fn closing_all_descriptors() {
     check(&[&built("abuse"), "closing"], 1, 1);
