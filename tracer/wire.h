@@ -134,14 +134,14 @@ struct hi_thread {
   uint64_t sample_tail; /* collector */
   uint64_t lost_samples;
   char name[16];
-  uint64_t comm_dirty[2];         /* unused high threads share bits: bit (j / 64) % 64 of row parity p */
-  uint64_t traced_instructions;   /* with HI_FLAG_SAMPLE: instructions of blocks that access memory, */
-  uint64_t untraced_instructions; /* in slices that are traced, and in the others */
-  uint64_t used[8];               /* bit per group of HI_GROUP entries of the current line cache: holds lines */
-  uint32_t flipped;               /* 1 from the flip of its base until it has flushed its old cache */
-  uint32_t recorded;              /* with HI_FLAG_RECORD: 2 * window, + 1 once it has left that window */
-  uint32_t observation_head;      /* next observation slot to write (monotonic, wraps) */
-  uint32_t observation_tail;      /* collector */
+  uint64_t comm_dirty[2];     /* unused high threads share bits: bit (j / 64) % 64 of row parity p */
+  uint64_t traced_accesses;   /* with HI_FLAG_SAMPLE: accesses by their instructions (a rep counts */
+  uint64_t untraced_accesses; /* once) in slices that are traced, and in the others */
+  uint64_t used[8];           /* bit per group of HI_GROUP entries of the current line cache: holds lines */
+  uint32_t flipped;           /* 1 from the flip of its base until it has flushed its old cache */
+  uint32_t recorded;          /* with HI_FLAG_RECORD: 2 * window, + 1 once it has left that window */
+  uint32_t observation_head;  /* next observation slot to write (monotonic, wraps) */
+  uint32_t observation_tail;  /* collector */
 };
 
 enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCESS_EXECED = 3 };

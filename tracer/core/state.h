@@ -79,8 +79,8 @@ struct hi_local {
   struct hi_entry *entries[2];
   struct hi_side *side[2];
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
-  /* Three counters in thread-local storage: instructions of blocks that exist once, of traced
-   * copies, and of untraced copies. */
+  /* Three counters in thread-local storage: instructions, and with HI_FLAG_SAMPLE the accesses of
+   * traced and of untraced copies of blocks. */
   uint64_t volatile *instructions;
 };
 
@@ -116,9 +116,9 @@ static inline bool hi_counting(const struct hi_local *t) {
 }
 
 static inline void hi_publish_instructions(struct hi_local *t) {
-  t->shared->instructions = (t->instructions[0] & ~HI_COUNT_RECORDING) + t->instructions[1] + t->instructions[2];
-  t->shared->traced_instructions = t->instructions[1];
-  t->shared->untraced_instructions = t->instructions[2];
+  t->shared->instructions = t->instructions[0] & ~HI_COUNT_RECORDING;
+  t->shared->traced_accesses = t->instructions[1];
+  t->shared->untraced_accesses = t->instructions[2];
 }
 
 static inline uint32_t hi_random(struct hi_local *t) {

@@ -64,15 +64,16 @@ static void insert_oracle(void *dc, instrlist_t *bb, instr_t *where, const struc
   drreg_unreserve_register(dc, bb, where, r2);
 }
 
-/* Adds the block's instructions to a counter, at the first place where the flags are dead or
- * else at the end of the block. */
-void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int slot, bool last) {
+/* Adds the block's instructions to their counter and its accesses to that of slot `accesses`, if
+ * not 0, at the first place where the flags are dead or else at the end of the block. */
+void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int accesses, bool last) {
   bool dead = false;
   if (b->counted) return;
   if (drreg_are_aflags_dead(dc, where, &dead) != DRREG_SUCCESS) dead = false;
   if (!dead && !last) return;
   if (drreg_reserve_aflags(dc, bb, where) != DRREG_SUCCESS) dr_abort();
-  PUT(INSTR_CREATE_add(dc, host_slot(dc, slot), OPND_CREATE_INT32((int)b->instructions)));
+  PUT(INSTR_CREATE_add(dc, host_slot(dc, SLOT_INSTRUCTIONS), OPND_CREATE_INT32((int)b->instructions)));
+  if (accesses && b->n) PUT(INSTR_CREATE_add(dc, host_slot(dc, accesses), OPND_CREATE_INT32(b->n)));
   drreg_unreserve_aflags(dc, bb, where);
   b->counted = true;
 }
@@ -111,7 +112,7 @@ dr_emit_flags_t insert_instr(void *dc, void *tag, instrlist_t *bb, instr_t *in, 
   (void)tag, (void)for_trace, (void)translating;
   struct host_block *b = ((struct block_box *)data)->block;
   if (!instr_is_app(in)) return DR_EMIT_DEFAULT;
-  insert_count(dc, bb, in, b, SLOT_INSTRUCTIONS, drmgr_is_last_instr(dc, in));
+  insert_count(dc, bb, in, b, 0, drmgr_is_last_instr(dc, in));
   insert_probes(dc, bb, in, in, b);
   return DR_EMIT_DEFAULT;
 }

@@ -1,8 +1,9 @@
 /* sample.c: slice sampling (--sample). Each block that accesses memory has two copies: one
  * without and one with probes. header.slice_traced, which the collector sets for whole slices,
  * selects the copy at the head of a block, in all threads and processes at the same time, so
- * that all sharing within a traced slice is seen. Instructions are counted in both copies:
- * their ratio is the sampling factor of a thread. */
+ * that all sharing within a traced slice is seen. Accesses are counted in both copies by their
+ * instructions: their ratio is the sampling factor of a thread. (By instructions alone, code that
+ * accesses much would count for too little, as tracing slows it most.) */
 #include "copies.h"
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -50,8 +51,7 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   if (!instr_is_app(in) || !b) return flags;
   drbbdup_is_last_instr(dc, in, &last);
   if (last) block_set_last(b, in);
-  int slot = which == CASE_TRACED ? SLOT_TRACED : b->n ? SLOT_UNTRACED : SLOT_INSTRUCTIONS;
-  insert_count(dc, bb, where, b, slot, last);
+  insert_count(dc, bb, where, b, which == CASE_TRACED ? SLOT_TRACED : SLOT_UNTRACED, last);
   if (which == CASE_TRACED) insert_probes(dc, bb, in, where, b);
   return flags;
 }

@@ -62,8 +62,8 @@ fn layout() -> Both {
         total_size, arena_size, next_object);
     compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
-        sample_head, sample_tail, lost_samples, name, comm_dirty, traced_instructions,
-        untraced_instructions, used, flipped, recorded, observation_head, observation_tail);
+        sample_head, sample_tail, lost_samples, name, comm_dirty, traced_accesses,
+        untraced_accesses, used, flipped, recorded, observation_head, observation_tail);
     compare!(b, "hi_process", SegmentProcess: state, pid, parent_pid, parent, generation, inherited_objects,
         start_ns, end_ns);
     compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);

@@ -11,7 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   hither trace -- ./app --size 1000          profile in app.hither
   hither trace -o run1 -- ./app              profile in run1.hither
-  hither trace --sample -- ./app             about 5 % of the time, much faster
+  hither trace --sample -- ./app             in long runs 5 % of the time, much faster
   hither trace --bursts -- ./app             with windows of all accesses, for hither sim
   hither trace --bursts 20ms/2s -- ./app     windows of 20 ms, one in 2 s
   hither trace --full -- ./small             every access of the run
@@ -44,7 +44,8 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=4))]
     sharers: u32,
 
-    /// Trace only this share of the time and estimate the rest
+    /// Trace only this share of the time and estimate the rest; all of the first 100 slices, then
+    /// fewer and fewer
     #[arg(long, value_name = "RATIO", num_args = 0..=1, default_missing_value = "0.05", value_parser = ratio)]
     sample: Option<f64>,
 

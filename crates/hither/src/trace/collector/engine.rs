@@ -9,8 +9,9 @@ use super::comm::{pair_slots, CommReader};
 use super::events::TargetState;
 use super::pages::PageReader;
 use super::samples::SampleTally;
+use super::sampling::{SamplingSchedule, StageStart};
 use super::shared_lines::SharedLines;
-use super::slices::{SamplingSchedule, SliceRows};
+use super::slices::SliceRows;
 use super::threads::ThreadTracker;
 use super::unflushed::{credit_sharers, for_each_unflushed, shared_accesses};
 use super::{CollectorConfig, LiveStatus};
@@ -60,6 +61,8 @@ pub struct CollectorEngine {
     unflushed_objects: BTreeMap<(u32, u32), wire::ObjectCount>,
     comm_reader: CommReader,
     schedule: SamplingSchedule,
+    /// Where the stages of sampling began, but for the first.
+    pub stages: Vec<StageStart>,
     /// The slice that runs now: number, start, whether traced.
     current: u32,
     /// Traced slices that began before the latest; and the last two of them. The epoch
@@ -121,6 +124,7 @@ impl CollectorEngine {
             unflushed_objects: BTreeMap::new(),
             comm_reader: CommReader::default(),
             schedule,
+            stages: Vec::new(),
             current: 0,
             traced_count: 0,
             last_traced,
@@ -199,7 +203,12 @@ impl CollectorEngine {
             self.close_comm(slice);
         }
         self.drain_samples();
-        self.page_pass(closing);
+        if self.schedule.begins_stage(self.current) {
+            self.read_pages(closing.saturating_sub(1));
+            self.stages.push(StageStart::now(self, self.current));
+        } else {
+            self.page_pass(closing);
+        }
         self.record_bursts_of_slice();
     }
 

@@ -22,6 +22,7 @@ mod pages;
 mod profile_rows;
 mod regions;
 mod samples;
+mod sampling;
 mod shared_lines;
 mod slices;
 mod target_objects;

@@ -6,6 +6,7 @@ use super::first_touch_lines::{first_touch_lines, FirstTouchInput};
 use super::objects::{self, ObjectInput, ObjectTables};
 use super::pages::page_and_thread;
 use super::regions::KnownRegion;
+use super::sampling::{scaled, SamplingScale};
 use super::shared_lines::{LineKey, LineRow};
 use super::target_objects::{accesses_by_id, ObjectIds};
 use super::window_regions::{named_pages, ChunkAliasMap};
@@ -21,55 +22,8 @@ use hither_profile::{
 use hither_sys::wire;
 use std::collections::{BTreeMap, HashMap};
 
-/// What sampling left out, by thread slot: a count is multiplied by its thread's factor.
-struct SamplingScale(Vec<f64>);
-
-impl SamplingScale {
-    fn from_engine(engine: &CollectorEngine) -> SamplingScale {
-        let sampled = engine.config.options.sample.is_some();
-        let slots = 0..engine.segment.next_thread();
-        let factor = |slot| {
-            let thread = engine.segment.thread(slot);
-            let traced = thread.traced_instructions;
-            if sampled && traced > 0 {
-                1.0 + thread.untraced_instructions as f64 / traced as f64
-            } else {
-                1.0
-            }
-        };
-        SamplingScale(slots.map(factor).collect())
-    }
-
-    fn factor(&self, slot: u32) -> f64 {
-        self.0.get(slot as usize).copied().unwrap_or(1.0)
-    }
-
-    fn scale_count(&self, slot: u32, count: u64) -> u64 {
-        scaled(count, self.factor(slot))
-    }
-
-    /// Pairs grow by the geometric mean of both threads' factors.
-    fn scale_pair(&self, a: u32, b: u32, count: u64) -> u64 {
-        scaled(count, (self.factor(a) * self.factor(b)).sqrt())
-    }
-
-    fn mean_factor(&self) -> f64 {
-        let threads = self.0.len().saturating_sub(1);
-        if threads == 0 {
-            1.0
-        } else {
-            self.0.iter().skip(1).sum::<f64>() / threads as f64
-        }
-    }
-}
-
-fn scaled(count: u64, factor: f64) -> u64 {
-    if factor == 1.0 {
-        count
-    } else {
-        (count as f64 * factor).round() as u64
-    }
-}
+/// Share of the accesses that sampling may leave out of the totals without a word.
+const MOST_UNSEEN: f64 = 0.05;
 
 /// Builds the profile; symbols are read here, while the files are still those that ran.
 pub fn build_profile(
@@ -77,17 +31,17 @@ pub fn build_profile(
     end: RunEnd,
     naming: &mut dyn Symbolizer,
 ) -> CollectedRun {
-    let scale = SamplingScale::from_engine(&engine);
-    let mut meta = meta(&engine, end);
+    let scale = SamplingScale::of_run(&mut engine);
+    let mut meta = meta(&engine, &scale, end);
     let threads = threads(&engine, &scale, meta.processes.len());
     let comm = comm(&mut engine, &scale, threads.len());
     let uses = page_uses(&mut engine, &scale, threads.len());
     let totals = page_totals(&uses);
     let pages = &engine.page_reader;
-    let lines = engine
-        .lines
-        .rows(pages, threads.len(), |slot, n| scale.scale_count(slot, n));
-    let accesses = accesses_by_id(&engine, |slot, n| scale.scale_count(slot, n));
+    let lines = engine.lines.rows(pages, threads.len(), |slot, n| {
+        scaled(n, scale.mean_factor(slot))
+    });
+    let accesses = accesses_by_id(&engine.segment, scale.object_counts());
     let input = ObjectInput {
         segment: &engine.segment,
         ids: &ObjectIds::read(&engine.segment),
@@ -97,7 +51,7 @@ pub fn build_profile(
         heap: &mut engine.target_state.heap,
         samples: &engine.samples,
         pages: &totals,
-        scale: scale.mean_factor(),
+        scale: scale.overall_factor(),
     };
     let found = objects::build_objects(input, naming);
     let first_touch_lines = first_touch_lines(
@@ -159,7 +113,7 @@ fn finish_bursts(
     Some(writer)
 }
 
-fn meta(engine: &CollectorEngine, end: RunEnd) -> ProfileMeta {
+fn meta(engine: &CollectorEngine, scale: &SamplingScale, end: RunEnd) -> ProfileMeta {
     let slots = 1..engine.segment.next_thread();
     let lost_samples = slots.clone().map(|s| engine.segment.thread(s).lost_samples);
     let misses = slots.map(|s| engine.segment.thread(s).misses);
@@ -188,14 +142,11 @@ fn meta(engine: &CollectorEngine, end: RunEnd) -> ProfileMeta {
         options: engine.config.options.clone(),
         processes: processes(engine),
         end,
-        limits: limits(engine, &cost),
+        limits: limits(engine, scale, &cost),
         comm_slices: engine.comm.factor(),
         page_slices: engine.pages.factor(),
-        sampling_error: if engine.config.options.sample.is_some() {
-            engine.slices.sampling_error()
-        } else {
-            0.0
-        },
+        sampling_error: (engine.config.options.sample)
+            .map_or(0.0, |share| engine.slices.sampling_error(share)),
         cost,
         ..ProfileMeta::default()
     }
@@ -240,8 +191,7 @@ fn threads(engine: &CollectorEngine, scale: &SamplingScale, processes: usize) ->
         let t = engine.segment.thread(slot);
         let seen = engine.threads.seen.get(slot as usize);
         let end = seen.and_then(|s| s.end).unwrap_or(engine.ended);
-        let totals = engine.page_reader.totals.get(slot as usize);
-        let [reads, writes] = totals.copied().unwrap_or_default();
+        let [reads, writes] = scale.thread_accesses(slot);
         let name = t.name.split(|&b| b == 0).next().unwrap_or_default();
         Thread {
             process: ProcessIx(t.process.saturating_sub(1).min(last_process)),
@@ -255,8 +205,8 @@ fn threads(engine: &CollectorEngine, scale: &SamplingScale, processes: usize) ->
             start: run_time(engine, t.start_ns),
             end: run_time(engine, end).max(run_time(engine, t.start_ns)),
             instructions: t.instructions,
-            reads: scale.scale_count(slot, reads),
-            writes: scale.scale_count(slot, writes),
+            reads,
+            writes,
         }
     };
     (1..next).map(row).collect()
@@ -272,7 +222,7 @@ fn comm(engine: &mut CollectorEngine, scale: &SamplingScale, threads: usize) -> 
                 slice: SliceIx(slice),
                 i: ThreadIx(i - 1),
                 j: ThreadIx(j - 1),
-                events: scale.scale_pair(i, j, events),
+                events: scale.scale_pair(i, j, slice, events),
             })
         })
     });
@@ -303,8 +253,8 @@ fn page_uses(
             };
             if slot >= 1 && slot as usize <= threads {
                 let sum = bin.entry((touched.name, slot - 1)).or_insert([0; 2]);
-                sum[0] = sum[0].saturating_add(scale.scale_count(slot, reads));
-                sum[1] = sum[1].saturating_add(scale.scale_count(slot, writes));
+                sum[0] = sum[0].saturating_add(scale.scale_count(slot, slice, reads));
+                sum[1] = sum[1].saturating_add(scale.scale_count(slot, slice, writes));
             }
         }
         uses.extend(bin.into_iter().map(|((page, thread), counts)| PageUseRow {
@@ -314,7 +264,29 @@ fn page_uses(
             counts,
         }));
     }
+    fit_to_totals(&mut uses, scale);
     uses
+}
+
+/// With page slices longer than slices, one may lie in two stages of sampling: then the sum of a
+/// thread's pages is not what it accessed.
+fn fit_to_totals(uses: &mut [PageUseRow], scale: &SamplingScale) {
+    if !scale.has_stages() {
+        return;
+    }
+    let mut sums: HashMap<u32, u64> = HashMap::new();
+    for row in uses.iter() {
+        let sum = sums.entry(row.thread).or_default();
+        *sum = sum
+            .saturating_add(row.counts[0])
+            .saturating_add(row.counts[1]);
+    }
+    for row in uses {
+        let [reads, writes] = scale.thread_accesses(row.thread + 1);
+        let sum = sums.get(&row.thread).copied().unwrap_or_default().max(1);
+        let factor = reads.saturating_add(writes) as f64 / sum as f64;
+        row.counts = row.counts.map(|count| scaled(count, factor));
+    }
 }
 
 /// Reads and writes per page over the run, sorted by page.
@@ -433,7 +405,7 @@ impl RegionNumbers {
 }
 
 /// What could not be seen, a sentence each.
-fn limits(engine: &CollectorEngine, cost: &TraceCost) -> Vec<String> {
+fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost) -> Vec<String> {
     let lost = engine.segment.lost();
     let told = |kind| engine.target_state.lost.contains(&kind);
     let mut found = Vec::new();
@@ -490,6 +462,8 @@ fn limits(engine: &CollectorEngine, cost: &TraceCost) -> Vec<String> {
         "{} events (mappings, allocations) were lost: some pages and data structures have no name.", cost.lost_events));
     say(cost.lost_samples > 0, format!(
         "{} samples were lost: source lines and estimated counts of data structures are less sure.", cost.lost_samples));
+    say(scale.unseen > MOST_UNSEEN, format!(
+        "Totals are too low: {:.0} % of the accesses were made by threads that slept or had ended whenever a slice was traced; trace without --sample.", scale.unseen * 100.0));
     let (pages, comm) = (engine.pages.factor(), engine.comm.factor());
     say(pages > 1, format!(
         "Page usage over time is kept for groups of {pages} slices, to stay within the budgets of size and collector time; totals are exact."));

@@ -1,39 +1,7 @@
-//! The rows of the `slices` table as they grow, and which slices are traced.
-use hither_model::rng::Rng;
+//! The rows of the `slices` table as they grow.
+use super::sampling::stage_start;
 use hither_profile::Slice;
-
-/// Which slices `--sample` traces: of each group of 1/p slices exactly one, chosen at
-/// random, so that totals are unbiased and no stretch of the run goes unseen.
-pub struct SamplingSchedule {
-    group: u32,
-    chosen: u32,
-    rng: Rng,
-}
-
-impl SamplingSchedule {
-    pub fn new(share: Option<f64>, seed: u64) -> SamplingSchedule {
-        let group = share.map_or(1.0, |p| (1.0 / p.clamp(0.0001, 1.0)).round()) as u32;
-        let mut schedule = SamplingSchedule {
-            group,
-            chosen: 0,
-            rng: Rng::new(seed),
-        };
-        schedule.choose_next();
-        schedule
-    }
-
-    fn choose_next(&mut self) {
-        self.chosen = self.rng.below(self.group as usize) as u32;
-    }
-
-    /// Whether a slice is traced; ask once per slice, in order.
-    pub fn is_traced(&mut self, slice: u32) -> bool {
-        if slice > 0 && slice.is_multiple_of(self.group) {
-            self.choose_next();
-        }
-        slice % self.group == self.chosen
-    }
-}
+use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub struct SliceRows {
@@ -62,40 +30,37 @@ impl SliceRows {
         self.uncounted = end;
     }
 
-    /// Relative standard error of a total that was scaled up from the traced slices:
-    /// s / (mean √n), with the finite-population factor √(1 - n/N) (Cochran 1977, 2.6).
-    pub fn sampling_error(&self) -> f64 {
-        let traced: Vec<f64> = self
-            .rows
-            .iter()
-            .filter(|r| r.traced)
-            .map(|r| r.accesses as f64)
-            .collect();
-        let n = traced.len() as f64;
-        let mean = traced.iter().sum::<f64>() / n;
-        if traced.len() < 2 || mean == 0.0 {
+    /// Relative standard error of a total that was scaled up from the traced slices, stage by
+    /// stage: the root of the sum of N² s²/n (1 - n/N), over the total (Cochran 1977, 5.3).
+    /// 1 where a stage has too few traced slices to tell.
+    pub fn sampling_error(&self, share: f64) -> f64 {
+        let mut stages: BTreeMap<u32, (f64, Vec<f64>)> = BTreeMap::new();
+        for (slice, row) in (0..).zip(&self.rows) {
+            let stage = stages.entry(stage_start(slice, share)).or_default();
+            stage.0 += 1.0;
+            stage.1.extend(row.traced.then_some(row.accesses as f64));
+        }
+        let (mut total, mut variance) = (0.0, 0.0);
+        for (all, traced) in stages.into_values() {
+            let n = traced.len() as f64;
+            if traced.is_empty() || (n < 2.0 && n < all) {
+                return 1.0;
+            }
+            let mean = traced.iter().sum::<f64>() / n;
+            let squares: f64 = traced.iter().map(|x| (x - mean).powi(2)).sum();
+            total += all * mean;
+            variance += all * all * squares / (n - 1.0).max(1.0) / n * (1.0 - n / all);
+        }
+        if total == 0.0 {
             return 1.0;
         }
-        let variance = traced.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        let unseen = 1.0 - n / self.rows.len() as f64;
-        (variance / n * unseen).sqrt() / mean
+        variance.sqrt() / total
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_slice_of_each_group_is_traced() {
-        let mut schedule = SamplingSchedule::new(Some(0.1), 42);
-        let traced: Vec<bool> = (0..1000).map(|s| schedule.is_traced(s)).collect();
-        assert!(traced
-            .chunks(10)
-            .all(|group| group.iter().filter(|&&t| t).count() == 1));
-        let mut all = SamplingSchedule::new(None, 42);
-        assert!((0..100).all(|s| all.is_traced(s)));
-    }
 
     #[test]
     fn spreading_keeps_the_total() {

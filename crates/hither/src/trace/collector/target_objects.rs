@@ -1,22 +1,21 @@
 //! The data structures that the tracer tells apart (`tracer/core/object_map.h`): what an id of
 //! a process means, and how often it was accessed.
-use super::engine::CollectorEngine;
 use hither_sys::{wire, Segment};
 use std::collections::{BTreeMap, HashMap};
 
 /// Accesses by process and id there.
 pub type AccessesById = BTreeMap<(u32, u32), wire::ObjectCount>;
 
-/// What the threads of each process did; `scale` makes a thread's counts those of the whole run.
-pub fn accesses_by_id(engine: &CollectorEngine, scale: impl Fn(u32, u64) -> u64) -> AccessesById {
+/// What the threads of each process did, of counts by thread slot and id.
+pub fn accesses_by_id(
+    segment: &Segment,
+    counts: BTreeMap<(u32, u32), wire::ObjectCount>,
+) -> AccessesById {
     let mut sums = AccessesById::new();
-    for slot in 1..engine.segment.next_thread() {
-        let process = engine.segment.thread(slot).process;
-        engine.object_counts(slot, |id, count| {
-            let sum = sums.entry((process, id)).or_default();
-            sum.reads = sum.reads.saturating_add(scale(slot, count.reads));
-            sum.writes = sum.writes.saturating_add(scale(slot, count.writes));
-        });
+    for ((slot, id), count) in counts {
+        let sum = sums.entry((segment.thread(slot).process, id)).or_default();
+        sum.reads = sum.reads.saturating_add(count.reads);
+        sum.writes = sum.writes.saturating_add(count.writes);
     }
     sums
 }

@@ -2,6 +2,7 @@
 mod bursts;
 mod fake;
 mod lines;
+mod sampling;
 
 use super::*;
 use crate::trace::symbolizer::{AllocationName, SourceLine, StaticObject, StructField};
@@ -319,26 +320,6 @@ fn ids_of_a_forked_child_are_those_of_its_parent() {
         .map(|o| (o.name.as_str(), o.reads))
         .collect();
     assert_eq!(counts, [("left", 5), ("right", 2)]);
-}
-
-#[test]
-fn sampled_counts_are_scaled_per_thread() {
-    let mut f = Fake::new(|options| options.sample = Some(0.5));
-    f.process(1, 0);
-    f.thread(1, 1, 0);
-    f.thread(2, 1, 0);
-    f.instructions(1, 400, 100);
-    f.map(1, 1, 0x7f00_0000_0000, MIB);
-    f.page(64, 0x7f00_0000_0000, 1, 1);
-    f.count(1, 1, 64, 10, 5);
-    f.count(2, 2, 64, 10, 5);
-    f.owe(1, 2, 1, 60);
-    let p = f.finish(&mut NoNames);
-    assert_eq!((p.threads[0].reads, p.threads[0].writes), (40, 20));
-    assert_eq!(p.threads[1].reads, 10);
-    assert_eq!(p.matrix().get(0, 1), 20);
-    assert_eq!(p.pages.iter().map(|u| u.reads).sum::<u64>(), 50);
-    assert!(p.meta.sampling_error > 0.0);
 }
 
 #[test]

@@ -168,15 +168,13 @@ impl Fake {
         self.put32(at, wire::THREAD_ENDED);
     }
 
-    pub fn instructions(&mut self, slot: u32, all: u64, traced: u64) {
+    /// Accesses by their instructions, all and in traced slices.
+    pub fn executed(&mut self, slot: u32, all: u64, traced: u64) {
         let at = self.thread_at(slot);
-        self.put64(at + offset_of!(SegmentThread, instructions) as u64, all);
-        self.put64(
-            at + offset_of!(SegmentThread, traced_instructions) as u64,
-            traced,
-        );
-        let untraced = at + offset_of!(SegmentThread, untraced_instructions) as u64;
-        self.put64(untraced, all - traced);
+        let counted = offset_of!(SegmentThread, traced_accesses) as u64;
+        self.put64(at + counted, traced);
+        let untraced = offset_of!(SegmentThread, untraced_accesses) as u64;
+        self.put64(at + untraced, all - traced);
     }
 
     pub fn map(&mut self, process: u16, thread: u16, address: u64, length: u64) {
