@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=4))]
     sharers: u32,
 
-    /// Trace only this share of the time and estimate the rest; all of the first 100 slices, then
+    /// Trace only this share of the time and estimate the rest; all of the first 50 slices, then
     /// fewer and fewer
     #[arg(long, value_name = "RATIO", num_args = 0..=1, default_missing_value = "0.05", value_parser = ratio)]
     sample: Option<f64>,

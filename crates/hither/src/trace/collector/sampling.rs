@@ -10,7 +10,7 @@ use hither_sys::wire::{ObjectCount, SegmentThread};
 use std::collections::BTreeMap;
 
 /// Slices at the start of a run that are all traced.
-const FULL_SLICES: u32 = 100;
+const FULL_SLICES: u32 = 50;
 
 /// One slice of so many is traced in the end.
 fn largest_group(share: f64) -> u32 {
@@ -254,15 +254,15 @@ mod tests {
         let mut schedule = SamplingSchedule::new(Some(0.05), 42);
         let traced: Vec<bool> = (0..4000).map(|s| schedule.is_traced(s)).collect();
         let stages = [
-            (0, 100, 1),
-            (100, 200, 2),
-            (200, 400, 4),
-            (400, 800, 8),
-            (800, 1600, 16),
-            (1600, 4000, 20),
+            (0, 50, 1),
+            (50, 100, 2),
+            (100, 200, 4),
+            (200, 400, 8),
+            (400, 800, 16),
+            (800, 4000, 20),
         ];
         for (first, end, group) in stages {
-            let mut groups = traced[first..end].chunks(group);
+            let mut groups = traced[first..end].chunks_exact(group);
             assert!(groups.all(|g| g.iter().filter(|&&t| t).count() == 1));
             assert!(schedule.begins_stage(first as u32) == (first > 0));
             assert!(!schedule.begins_stage(first as u32 + 1));

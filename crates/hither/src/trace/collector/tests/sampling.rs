@@ -22,7 +22,7 @@ fn sampled_counts_are_scaled_per_thread() {
     assert_eq!(p.pages.iter().map(|u| u.reads).sum::<u64>(), 50);
 }
 
-/// The first hundred slices are all traced, after that one of two.
+/// The first fifty slices are all traced, after that one of two.
 #[test]
 fn counts_are_scaled_by_what_their_stage_left_out() {
     let mut f = Fake::new(|options| options.sample = Some(0.5));
@@ -35,7 +35,7 @@ fn counts_are_scaled_by_what_their_stage_left_out() {
     f.executed(1, 100, 100);
     f.count(1, 1, 64, 10, 5);
     f.object_count(1, 2, [10, 5]);
-    (0..110).for_each(|_| f.engine.end_slice());
+    (0..60).for_each(|_| f.engine.end_slice());
     // Of 300 accesses more, a third in traced slices.
     f.executed(1, 400, 200);
     f.count(1, 1, 64, 14, 5);
