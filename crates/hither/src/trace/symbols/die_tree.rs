@@ -115,6 +115,12 @@ impl<'a> DieForest<'a> {
         self.trees.entry(unit).or_insert_with(read)
     }
 
+    /// Drops the tree of a unit that is done with: those of all units of a large program are
+    /// hundreds of megabytes.
+    pub fn forget(&mut self, unit: usize) {
+        self.trees.remove(&unit);
+    }
+
     /// The entry a definition refers to: its declaration or abstract instance.
     pub fn origin(&mut self, die: DieRef) -> Option<DieRef> {
         let debug = self.debug;

@@ -89,6 +89,7 @@ fn statics_from_dwarf(elf: &ElfImage, debug: &DebugInfo) -> Vec<TypedStatic> {
         for (die, vaddr) in placed {
             found.extend(object(elf, debug, &mut forest, die, vaddr));
         }
+        forest.forget(unit);
         if found.len() > MAX_OBJECTS {
             break;
         }
