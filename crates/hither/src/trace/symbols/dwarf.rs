@@ -3,7 +3,7 @@
 use super::attrs::DieAttrs;
 use super::elf::ElfImage;
 use gimli::{AttributeValue as Value, Operation, Reader};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ pub struct DebugInfo {
 
 struct UnitSlot {
     header: gimli::UnitHeader<DwarfReader>,
-    unit: OnceCell<Option<DwarfUnit>>,
+    /// While it is in use, see [`DebugInfo::forget`].
+    unit: RefCell<Option<Arc<DwarfUnit>>>,
     shallow: OnceCell<bool>,
     language: OnceCell<Option<gimli::DwLang>>,
 }
@@ -86,16 +87,27 @@ impl DebugInfo {
         self.slots.len()
     }
 
-    pub fn unit(&self, index: usize) -> Option<&DwarfUnit> {
+    pub fn unit(&self, index: usize) -> Option<Arc<DwarfUnit>> {
         let slot = self.slots.get(index)?;
-        let parse = || self.dwarf.unit(slot.header.clone()).ok();
-        slot.unit.get_or_init(parse).as_ref()
+        let mut kept = slot.unit.borrow_mut();
+        if kept.is_none() {
+            *kept = self.dwarf.unit(slot.header.clone()).ok().map(Arc::new);
+        }
+        kept.clone()
+    }
+
+    /// Drops what was parsed of a unit; it is parsed again when asked for.
+    pub fn forget(&self, index: usize) {
+        if let Some(slot) = self.slots.get(index) {
+            slot.unit.take();
+        }
     }
 
     /// Whether the entries of a unit nest no deeper than [`MAX_DEPTH`].
     pub fn is_shallow(&self, index: usize) -> bool {
         let check = || {
-            let Some(mut raw) = self.unit(index).and_then(|u| u.entries_raw(None).ok()) else {
+            let unit = self.unit(index);
+            let Some(mut raw) = unit.as_ref().and_then(|u| u.entries_raw(None).ok()) else {
                 return false;
             };
             while !raw.is_empty() {
@@ -118,7 +130,8 @@ impl DebugInfo {
 
     /// The attributes and tag of one entry.
     pub fn entry(&self, die: DieRef) -> Option<(gimli::DwTag, DieAttrs)> {
-        let mut raw = self.unit(die.unit)?.entries_raw(Some(die.offset)).ok()?;
+        let unit = self.unit(die.unit)?;
+        let mut raw = unit.entries_raw(Some(die.offset)).ok()?;
         let mut entry = gimli::DebuggingInformationEntry::null();
         raw.read_entry(&mut entry).ok()?.then_some(())?;
         Some((entry.tag(), DieAttrs::from_attributes(entry.attrs())))
@@ -151,7 +164,8 @@ impl DebugInfo {
         value: &Option<Value<DwarfReader>>,
     ) -> Option<String> {
         let value = value.as_ref()?.clone();
-        let mut slice = self.dwarf.attr_string(self.unit(unit)?, value).ok()?;
+        let unit = self.unit(unit)?;
+        let mut slice = self.dwarf.attr_string(&unit, value).ok()?;
         if slice.len() > MAX_NAME {
             slice.truncate(MAX_NAME).ok()?;
         }
@@ -204,14 +218,14 @@ impl DebugInfo {
         };
         if let Some(value) = attrs.ranges.clone() {
             let mut found = Vec::new();
-            if let Ok(Some(mut list)) = self.dwarf.attr_ranges(parsed, value) {
+            if let Ok(Some(mut list)) = self.dwarf.attr_ranges(&parsed, value) {
                 while let (Ok(Some(r)), true) = (list.next(), found.len() < MAX_RANGES) {
                     found.push((r.begin, r.end));
                 }
             }
             return found;
         }
-        let address = |v: &Value<DwarfReader>| self.dwarf.attr_address(parsed, v.clone()).ok()?;
+        let address = |v: &Value<DwarfReader>| self.dwarf.attr_address(&parsed, v.clone()).ok()?;
         let low = attrs.low.as_ref().and_then(address);
         let high = match (&attrs.high, low) {
             (Some(Value::Addr(high)), _) => Some(*high),
@@ -264,7 +278,7 @@ impl UnitSlot {
     fn new(header: gimli::UnitHeader<DwarfReader>) -> UnitSlot {
         UnitSlot {
             header,
-            unit: OnceCell::new(),
+            unit: RefCell::default(),
             shallow: OnceCell::new(),
             language: OnceCell::new(),
         }
@@ -285,7 +299,7 @@ pub fn fixed_address(
     let mut operations = expression.operations(parsed.encoding());
     let base = match operations.next().ok()?? {
         Operation::Address { address } => address,
-        Operation::AddressIndex { index, .. } => debug.dwarf.address(parsed, index).ok()?,
+        Operation::AddressIndex { index, .. } => debug.dwarf.address(&parsed, index).ok()?,
         _ => return None,
     };
     match operations.next().ok()? {
@@ -304,7 +318,8 @@ pub fn for_each_child(
     at: DieRef,
     mut each: impl FnMut(DieRef, gimli::DwTag, &DieAttrs) -> bool,
 ) {
-    let Some(Ok(mut raw)) = debug.unit(at.unit).map(|u| u.entries_raw(Some(at.offset))) else {
+    let unit = debug.unit(at.unit);
+    let Some(Ok(mut raw)) = unit.as_ref().map(|u| u.entries_raw(Some(at.offset))) else {
         return;
     };
     let mut entry = gimli::DebuggingInformationEntry::null();

@@ -90,6 +90,7 @@ fn statics_from_dwarf(elf: &ElfImage, debug: &DebugInfo) -> Vec<TypedStatic> {
             found.extend(object(elf, debug, &mut forest, die, vaddr));
         }
         forest.forget(unit);
+        debug.forget(unit);
         if found.len() > MAX_OBJECTS {
             break;
         }
