@@ -136,7 +136,7 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   if (!instr_is_app(in) || !copy) return flags;
   drbbdup_is_last_instr(dc, in, &last);
   if (last) set_last(copy, in);
-  insert_count(dc, bb, where, copy->block, SLOT_INSTRUCTIONS, last);
+  insert_count(dc, bb, where, copy->block, 0, last);
   insert_probes(dc, bb, in, where, copy->block);
   struct plan *p = copy->plan;
   if (!p) return flags;
