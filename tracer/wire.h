@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 4u
+#define HI_VERSION 5u
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u   /* slot 0 is "no thread"; indices 1.. in order of creation */
@@ -35,7 +35,7 @@
 #define HI_MAX_OBJECTS (1u << 20)     /* records of data structures, of all processes */
 #define HI_PROCESS_OBJECTS (1u << 15) /* ids of data structures in one process */
 #define HI_OBJECT_GROUP 64u           /* ids per bit of the object-use bitmap */
-#define HI_FRAMES 4u                  /* return addresses kept of an allocation site */
+#define HI_FRAMES 8u                  /* return addresses kept of an allocation site */
 #define HI_EVENTS (1u << 16)          /* ring slots, power of two */
 #define HI_SAMPLES 1024u              /* per thread, power of two */
 #define HI_OBSERVATIONS 2048u         /* per thread, power of two */
@@ -169,22 +169,28 @@ struct hi_hook {
 /* A code site: an instruction that accesses memory, with the bytes that its accesses cover:
  * bit n of a mask is the byte n above the lowest address. span: distance from the lowest
  * address to the highest at which an access starts. String instructions and others that
- * access a range have masks of 0. */
+ * access a range have masks of 0. caller: of code in a library of the system, the return address
+ * of the program's call that led there; else 0. */
 struct hi_site {
   uint64_t pc; /* application address */
   uint32_t process;
   uint32_t generation;
   uint32_t span, pad;
   uint64_t reads[2], writes[2];
+  uint64_t caller;
 };
 /* Flag in the site number that a probe passes: the address is the highest at which an access
  * starts, not the lowest, and only the accesses to its line are meant. */
 #define HI_SITE_UPPER (1u << 31)
+/* Another: the code is in a library of the system. */
+#define HI_SITE_LIBRARY (1u << 30)
+#define HI_SITE_FLAGS (HI_SITE_UPPER | HI_SITE_LIBRARY)
 
-/* An eviction sample: the counts of an evicted line and the code site whose miss entered the
- * line. weight: how many evictions it stands for (1 in HI_SAMPLE_PERIOD of those with fewer
- * than HI_SAMPLE_LARGE accesses is kept, and all of the others). */
-#define HI_SAMPLE_PERIOD 1024u
+/* An eviction sample: the counts of an evicted line and the code site that made them. weight: how
+ * many lines it stands for. One line in HI_SAMPLE_PERIOD of those that are entered is followed
+ * (HI_FOLLOWED); of the others those are kept that have HI_SAMPLE_LARGE accesses or more, and had as
+ * many before. */
+#define HI_SAMPLE_PERIOD 2048u
 #define HI_SAMPLE_LARGE 4096u
 struct hi_sample {
   uint64_t address; /* of the line, in the process' address space */
@@ -259,7 +265,6 @@ struct hi_page {
   uint32_t first_epoch;
   uint64_t shared;          /* 0 private; else 1 + (chunk ordinal * HI_CHUNK_PAGES + page in chunk) */
   uint32_t first_site, pad; /* code site of the first touch */
-  uint64_t first_caller;    /* the word on top of the stack then: in memset and the like, the return address; or 0 */
 };
 
 /* HI_CHUNK_PAGES pages of a shared object. (dev, ino) are the file's; anonymous shared
@@ -303,6 +308,7 @@ struct hi_object {
   uint64_t frames[HI_FRAMES];
   uint32_t thread, pad;          /* that allocated first */
   uint64_t blocks, bytes;        /* allocated so far */
+  uint64_t smallest, largest;    /* of these blocks, bytes; 0 before the first */
   uint64_t granules, live, peak; /* the same bytes as units of the object map; how many live, at most lived */
 };
 /* Accesses of one thread to one object. */
@@ -319,7 +325,13 @@ struct hi_object_count {
 /* In a tag: several objects lie on the line, so that each access has to miss and counts for the
  * object at its address; what the entry counts has been added to those already. */
 #define HI_EXACT (1ull << 62)
-#define HI_TAG_LINE (~(HI_STALE | HI_EXACT))
+/* More flags in an exact tag. FOLLOWED: the entry counts accesses of one code site to one object,
+ * and is evicted and entered again at an access of another. DRAW: of a line with many accesses, of
+ * which a random one will be that whose site stands for the rest. */
+#define HI_FOLLOWED (1ull << 61)
+#define HI_DRAW (1ull << 60)
+#define HI_TAG_FLAGS (HI_STALE | HI_EXACT | HI_FOLLOWED | HI_DRAW)
+#define HI_TAG_LINE (~HI_TAG_FLAGS)
 struct hi_entry {
   uint64_t tag;
   uint32_t reads, writes;
@@ -388,17 +400,17 @@ _Static_assert(sizeof((struct hi_thread *)0)->used * 8 * HI_GROUP >= 1u << HI_CA
 _Static_assert(HI_GROUP <= 1u << HI_CACHE_LOG2_MIN, "the smallest line cache is at least a group");
 _Static_assert(sizeof(struct hi_process) == 64, "process slot");
 _Static_assert(sizeof(struct hi_hook) == 32, "hook");
-_Static_assert(sizeof(struct hi_site) == 56, "site");
+_Static_assert(sizeof(struct hi_site) == 64, "site");
 _Static_assert(sizeof(struct hi_observation) == 16, "line observation");
 _Static_assert(sizeof(struct hi_sample) == 24, "sample");
 _Static_assert(sizeof(struct hi_event) == 64, "event");
-_Static_assert(sizeof(struct hi_page) == 48, "page");
+_Static_assert(sizeof(struct hi_page) == 40, "page");
 _Static_assert(sizeof(struct hi_chunk) == 32, "chunk");
 _Static_assert(sizeof(struct hi_alias) == 16, "alias");
 _Static_assert(sizeof(struct hi_side) == 24, "side record");
 _Static_assert(HI_MAX_PAGES <= 1u << HI_SIDE_SITE && HI_MAX_SITES <= 1u << (HI_SIDE_OBJECT - HI_SIDE_SITE),
                "a page id and a code site fit in hi_side.line");
-_Static_assert(sizeof(struct hi_object) == 112, "object");
+_Static_assert(sizeof(struct hi_object) == 160, "object");
 _Static_assert(sizeof(struct hi_object_count) == 16, "object count");
 _Static_assert(sizeof(struct hi_record_block) == 48, "recorded block");
 _Static_assert(sizeof(struct hi_piece) == HI_PIECE_BYTES, "piece");

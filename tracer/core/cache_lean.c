@@ -59,8 +59,7 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
   if (object && !(e->tag & HI_EXACT)) hi_count_object(t, object, e->reads, e->writes);
   hi_credit(t, s, n);
   if (s->x | s->z1) hi_observe_shared(t, page, e->tag & HI_TAG_LINE, s->x ? n : n - (s->s1 < n ? s->s1 : n));
-  if (HI_UNLIKELY(n >= HI_SAMPLE_LARGE)) hi_take_sample(t, sample_of(e, s));
-  else if (HI_UNLIKELY(--t->sample_left == 0)) hi_sample_due(t, sample_of(e, s));
+  hi_sample_evicted(t, e->tag, n, sample_of(e, s));
 }
 
 static void flush_group(struct hi_local *t, uint32_t group) {
@@ -136,7 +135,7 @@ static struct hi_entry *entry_of(const struct hi_local *t, uint32_t other, uint3
   char *arena = hi_run.arenas + hi_run.header->arena_size * o->arena;
   uint64_t at = hi_index(line);
   struct hi_entry *e = (struct hi_entry *)arena + (o->cache & 1) * entries + at;
-  if ((e->tag & ~HI_EXACT) != line || !line) return NULL;
+  if ((e->tag & (HI_STALE | HI_TAG_LINE)) != line || !line) return NULL;
   *side = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
   return e;
 }
@@ -258,7 +257,7 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
     mark_used(t, at);
     *s = (struct hi_side){.line = hi_side_line(page, site, object)};
     e->reads = e->writes = 0;
-    e->tag = line;
+    e->tag = line | hi_choose_sample(t, line);
     __atomic_store_n(&word[i], mine, __ATOMIC_RELAXED);
   }
 }
@@ -279,16 +278,20 @@ static void observe(struct hi_local *t, struct hi_entry *e, const struct hi_side
   if (!again) displace(t, s->x, hi_side_page(s), line);
 }
 
-/* A line with several objects: the inline code misses on every access, which costs some ten times
- * as much as a hit, and less than entering the line. */
-static inline void count_exact(struct hi_local *t, struct hi_entry *e, uint64_t address, hi_counts counts) {
+/* An exact entry: the inline code misses on every access, which costs some ten times as much as a
+ * hit, and less than entering the line. False if the line has to be entered anew. */
+static inline bool count_exact(struct hi_local *t, struct hi_entry *e, const struct hi_side *s, uint64_t address,
+                               uint32_t site, hi_counts counts) {
+  uint32_t object = hi_object_at(address) & (HI_SPLIT - 1);
+  if (!hi_sample_goes_on(t, e->tag, s, site, object)) return false;
   e->reads += HI_READS(counts);
   e->writes += HI_WRITES(counts);
-  hi_count_object(t, hi_object_at(address) & (HI_SPLIT - 1), HI_READS(counts), HI_WRITES(counts));
+  hi_count_object(t, object, HI_READS(counts), HI_WRITES(counts));
+  return true;
 }
 
 /* An access whose line was not in the current line cache. `what` describes it, without page and
- * offset. */
+ * offset; its site is as the probe passed it. */
 static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, struct hi_observation what) {
   address &= HI_ADDRESS_MASK;
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
@@ -302,17 +305,17 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
     e->writes += HI_WRITES(counts);
     return;
   }
-  if (HI_UNLIKELY(e->tag == (line | HI_EXACT))) {
-    count_exact(t, e, address, counts);
-    return;
-  }
   struct hi_side *s = &t->current_side[at];
+  what.site = hi_site_of(t, what.site);
+  bool here = (e->tag & HI_TAG_LINE) == line;
+  if (HI_UNLIKELY(here && !(e->tag & HI_STALE) && count_exact(t, e, s, address, what.site, counts))) return;
   t->shared->misses++;
   uint32_t page = HI_LIKELY(hi_counting(t)) ? hi_page_of(t, address, what.site) : HI_PAGE_NONE;
   /* The word is often in another processor's cache: it is fetched while the old line is evicted. */
   uint64_t *word = hi_shadow_word(page, address);
   __builtin_prefetch(word, 1);
-  bool again = (e->tag & ~HI_EXACT) == (line | HI_STALE);
+  bool again = here && e->tag & HI_STALE;
+  uint64_t flags = HI_UNLIKELY(here) ? hi_continue_sample(t, e->tag) : hi_choose_sample(t, line);
   if (e->tag) evict(t, e, s);
   else mark_used(t, at);
   uint32_t object = hi_object_at(address);
@@ -328,19 +331,18 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
     if (what.kind <= HI_OBSERVED_UPPER) what.n = object & (HI_SPLIT - 1);
     observe(t, e, s, line, again, what);
   }
+  if (HI_UNLIKELY(object & HI_SPLIT)) flags |= HI_EXACT;
   uint64_t tag = line; /* another thread may make the entry stale meanwhile */
-  if (HI_UNLIKELY(object & HI_SPLIT) &&
-      __atomic_compare_exchange_n(&e->tag, &tag, line | HI_EXACT, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    hi_count_object(t, object - HI_SPLIT, e->reads, e->writes);
+  if (HI_UNLIKELY(flags) &&
+      __atomic_compare_exchange_n(&e->tag, &tag, line | flags, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    hi_count_object(t, object & (HI_SPLIT - 1), e->reads, e->writes);
   if (walks_up(t, line)) stream(t, line, page, what.site);
 }
 
 /* Called by stub.c with an address whose line was not in the current line cache. */
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site) {
   uint16_t kind = site & HI_SITE_UPPER ? HI_OBSERVED_UPPER : HI_OBSERVED_LOW;
-  t->stack = *t->stack_slot;
-  miss(t, address, counts, (struct hi_observation){.site = site & ~HI_SITE_UPPER, .kind = kind});
-  t->stack = 0;
+  miss(t, address, counts, (struct hi_observation){.site = site, .kind = kind});
 }
 
 /* One access to every line of [address, address + bytes), as by a string instruction. */

@@ -213,6 +213,12 @@ void hi_object_allocated(uint32_t object, uint64_t bytes) {
   uint64_t peak = __atomic_load_n(&o->peak, __ATOMIC_RELAXED);
   while (live > peak && (int64_t)live > 0 &&
          !__atomic_compare_exchange_n(&o->peak, &peak, live, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+  uint64_t smallest = __atomic_load_n(&o->smallest, __ATOMIC_RELAXED);
+  while ((!smallest || bytes < smallest) &&
+         !__atomic_compare_exchange_n(&o->smallest, &smallest, bytes, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+  uint64_t largest = __atomic_load_n(&o->largest, __ATOMIC_RELAXED);
+  while (bytes > largest &&
+         !__atomic_compare_exchange_n(&o->largest, &largest, bytes, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 
 /* One was freed: `bytes` as hi_object_remove gave them. */

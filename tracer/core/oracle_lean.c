@@ -37,6 +37,7 @@ static void observe(struct hi_local *t, uint32_t page, uint64_t address, uint32_
 
 void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t site) {
   address &= HI_ADDRESS_MASK;
+  site = hi_site_of(t, site);
   uint32_t epoch = __atomic_load_n(&hi_run.header->epoch, __ATOMIC_RELAXED);
   if (epoch != t->epoch) {
     t->epoch = epoch;
@@ -61,6 +62,8 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   touch(t, v, slice, sharers, true);
   bool shared = (v >> LIST_BITS) == slice && (v & LIST_MASK) != t->index && (v & LIST_MASK);
   if (shared) observe(t, page, address, site, object);
-  if (--t->sample_left == 0)
-    hi_sample_due(t, (struct hi_sample){hi_line_of(address), site, !write, write, 1, (uint16_t)object});
+  if (--t->sample_left == 0) {
+    hi_next_sample(t);
+    hi_take_sample(t, (struct hi_sample){hi_line_of(address), site, !write, write, HI_SAMPLE_PERIOD, (uint16_t)object});
+  }
 }

@@ -18,13 +18,6 @@ static uint32_t reserve(uint32_t pages) {
   return HI_PAGE_NONE;
 }
 
-/* The word that the program's stack pointer points to; 0 if it is not known, or may be the end of
- * the stack. */
-static uint64_t top_of_stack(const struct hi_local *t) {
-  uint64_t at = t->stack ? t->stack + HI_STACK_SHIFT : 0;
-  return at % HI_PAGE_BYTES && at % 8 == 0 ? *(uint64_t *)at : 0;
-}
-
 /* Fills the record of a page; the calling thread counts as the first to touch it. */
 static void describe(struct hi_local *t, uint32_t id, uint64_t page, uint64_t shared, uint32_t site) {
   struct hi_page *p = &hi_run.pages[id];
@@ -34,7 +27,6 @@ static void describe(struct hi_local *t, uint32_t id, uint64_t page, uint64_t sh
   p->first_epoch = t->epoch;
   p->shared = shared;
   p->first_site = site;
-  p->first_caller = top_of_stack(t);
   __atomic_store_n(&p->first_thread, t->index, __ATOMIC_RELEASE);
 }
 

@@ -18,8 +18,8 @@
 #define HI_COUNT_RECORDING (1ull << 63)          /* flag in the first instruction counter, see hi_record_enable */
 #define HI_HASH_MULTIPLIER 0x9e3779b97f4a7c15ull /* 2^64 / golden ratio: Fibonacci hashing */
 #define HI_RED_ZONE 128                          /* below the stack pointer: the program may use it */
-#define HI_STACK_SHIFT (HI_RED_ZONE + 8)
 #define HI_NO_BIT (~0u)
+#define HI_HOT_LINES 64u
 #define HI_PAGE_SHIFT 12
 #define HI_PAGE_BYTES 4096ull
 
@@ -66,12 +66,12 @@ struct hi_local {
   struct hi_thread *shared;
   struct hi_object_count *object_counts; /* by the id in this process */
   uint64_t *object_used;
-  uint64_t volatile *stack_slot; /* where inline code left the program's stack pointer, HI_STACK_SHIFT lower */
-  uint64_t stack;                /* that pointer while a miss of inline code is handled, else 0 */
+  /* Return address of the last call by which the thread left the program's own files, 0: none. */
+  uint64_t volatile *program_call;
   uint32_t index, epoch;
   uint32_t child_index; /* thread index reserved for the child of the fork in progress */
   uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
-  uint32_t sample_left; /* small evictions until the next eviction sample */
+  uint32_t sample_left; /* lines to enter until the next that is followed */
   uint32_t random;
   int64_t shared_left;          /* accesses to shared lines until some are reported, see line_observation.h */
   uint32_t observations_left;   /* budget of line observations for this slice */
@@ -82,6 +82,7 @@ struct hi_local {
   /* Three counters in thread-local storage: instructions, and with HI_FLAG_SAMPLE the accesses of
    * traced and of untraced copies of blocks. */
   uint64_t volatile *instructions;
+  uint64_t hot[HI_HOT_LINES]; /* lines that had HI_SAMPLE_LARGE accesses in a slice, by hash */
 };
 
 static inline uint32_t hi_side_page(const struct hi_side *s) { return s->line & ((1u << HI_SIDE_SITE) - 1); }
@@ -170,6 +171,16 @@ void hi_threads_forget(void);
 void hi_threads_close(const struct hi_local *only);
 void hi_threads_reopen(const struct hi_local *only);
 void hi_thread_name(struct hi_local *t, const char *name);
+
+/* sites_lean.c */
+uint32_t hi_site_new(struct hi_site site);
+uint32_t hi_site_called(const struct hi_local *t, uint32_t code);
+
+/* The site that an access counts for. `passed`: what its probe passed. */
+static inline uint32_t hi_site_of(const struct hi_local *t, uint32_t passed) {
+  uint32_t site = passed & ~HI_SITE_FLAGS;
+  return HI_UNLIKELY(passed & HI_SITE_LIBRARY) ? hi_site_called(t, site) : site;
+}
 
 /* cache_lean.c */
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site);

@@ -138,6 +138,7 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   if (last) set_last(copy, in);
   insert_count(dc, bb, where, copy->block, 0, last);
   insert_probes(dc, bb, in, where, copy->block);
+  insert_leave(dc, bb, in, where);
   struct plan *p = copy->plan;
   if (!p) return flags;
   if (!copy->begun) insert_begin(dc, bb, where, p);

@@ -22,6 +22,7 @@ enum {
   SLOT_SAVE1,
   SLOT_SAVE2,
   SLOT_ADDRESS,
+  SLOT_PROGRAM_CALL, /* hi_local.program_call points to it */
   SLOT_COUNTS,
   SLOT_INSTRUCTIONS,
   SLOT_TRACED,
@@ -104,6 +105,7 @@ dr_emit_flags_t insert_done(void *dc, void *tag, instrlist_t *bb, bool for_trace
 
 void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struct host_block *b);
 void insert_count(void *dc, instrlist_t *bb, instr_t *where, struct host_block *b, int slot, bool last);
+void insert_leave(void *dc, instrlist_t *bb, instr_t *in, instr_t *where);
 bool insert_expand(void *dc, instrlist_t *bb);
 
 /* sample.c: slice sampling (--sample): two copies of each block, one of which has probes */
@@ -190,6 +192,7 @@ void modules_init(void);
 void modules_forget_lock(void);
 bool modules_contain(uint64_t address, uint64_t length);
 bool modules_executable(uint64_t address);
+bool modules_system(uint64_t address);
 
 /* alloc.c: heap blocks */
 void alloc_init(void);

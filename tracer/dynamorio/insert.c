@@ -32,20 +32,12 @@ dr_emit_flags_t insert_app2app(void *dc, void *tag, instrlist_t *bb, bool for_tr
   return DR_EMIT_DEFAULT;
 }
 
-/* `masks`: the bytes that its accesses cover. */
+/* The site to pass to probes. `masks`: the bytes that its accesses cover. */
 static uint32_t new_site(app_pc pc, const struct hi_site *masks) {
-  uint32_t site = __atomic_fetch_add(&hi_run.header->next_site, 1, __ATOMIC_RELAXED);
-  if (site >= HI_MAX_SITES) {
-    __atomic_store_n(&hi_run.header->next_site, HI_MAX_SITES, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&hi_run.header->lost_sites, 1, __ATOMIC_RELAXED);
-    return HI_SITE_NONE;
-  }
-  struct hi_site *s = &hi_run.sites[site];
-  *s = *masks;
-  s->pc = (uint64_t)pc;
-  s->process = hi_run.process;
-  s->generation = hi_run.processes[hi_run.process].generation;
-  return site;
+  struct hi_site site = *masks;
+  site.pc = (uint64_t)pc;
+  uint32_t number = hi_site_new(site);
+  return number && modules_system(site.pc) ? number | HI_SITE_LIBRARY : number;
 }
 
 static void oracle_call(uint64_t address, uint32_t write, uint32_t site) {
@@ -99,6 +91,29 @@ void insert_probes(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, struc
     strings_insert(dc, bb, in, where, new_site(instr_get_app_pc(in), &none));
 }
 
+/* So the PLT calls the dynamic linker: the return address is not on top of the stack. */
+static bool follows_push(instr_t *in) {
+  instr_t *before = instr_get_prev_app(in);
+  return before && (instr_get_opcode(before) == OP_push || instr_get_opcode(before) == OP_push_imm);
+}
+
+/* Where `in` calls from one of the program's own files into another file, or may: by a pointer, or by
+ * an entry of the PLT. Keeps the return address for what the library accesses. */
+void insert_leave(void *dc, instrlist_t *bb, instr_t *in, instr_t *where) {
+  if (!instr_is_mbr(in) || instr_is_return(in)) return;
+  app_pc pc = instr_get_app_pc(in);
+  bool call = instr_is_call(in);
+  if (!call && (!opnd_is_rel_addr(instr_get_target(in)) || follows_push(in))) return; /* a switch; the lazy linker */
+  if (modules_system((uint64_t)pc)) return;
+  reg_id_t reg;
+  if (drreg_reserve_register(dc, bb, where, NULL, &reg) != DRREG_SUCCESS) dr_abort();
+  opnd_t address = opnd_create_reg(reg);
+  if (call) instrlist_insert_mov_immed_ptrsz(dc, (ptr_int_t)decode_next_pc(dc, pc), address, bb, where, NULL, NULL);
+  else PUT(XINST_CREATE_load(dc, address, OPND_CREATE_MEMPTR(DR_REG_RSP, 0)));
+  PUT(XINST_CREATE_store(dc, host_slot(dc, SLOT_PROGRAM_CALL), address));
+  drreg_unreserve_register(dc, bb, where, reg);
+}
+
 dr_emit_flags_t insert_analysis(void *dc, void *tag, instrlist_t *bb, bool for_trace, bool translating, void *data) {
   (void)tag, (void)for_trace, (void)translating;
   struct block_box *box = data;
@@ -114,6 +129,7 @@ dr_emit_flags_t insert_instr(void *dc, void *tag, instrlist_t *bb, instr_t *in, 
   if (!instr_is_app(in)) return DR_EMIT_DEFAULT;
   insert_count(dc, bb, in, b, 0, drmgr_is_last_instr(dc, in));
   insert_probes(dc, bb, in, in, b);
+  insert_leave(dc, bb, in, in);
   return DR_EMIT_DEFAULT;
 }
 

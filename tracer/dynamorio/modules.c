@@ -3,7 +3,10 @@
 #include <sys/stat.h>
 
 #define MAX_MODULES 4096
-static struct { uint64_t start, end, code_start, code_end; } modules[MAX_MODULES];
+static struct {
+  uint64_t start, end, code_start, code_end;
+  bool system;
+} modules[MAX_MODULES];
 static uint32_t nmodules;
 static void *lock;
 
@@ -18,12 +21,21 @@ static void code_bounds(const module_data_t *m, uint64_t *start, uint64_t *end) 
   }
 }
 
+/* Whether a file is a library of the system, where users change nothing; frame_filter.rs has the same
+ * rule, and more names. */
+static bool is_system(const char *path) {
+  bool folder = strncmp(path, "/lib", 4) == 0 || strncmp(path, "/usr/lib", 8) == 0;
+  const char *name = strrchr(path, '/');
+  return folder && strstr(name, ".so");
+}
+
 static void on_load(void *dc, const module_data_t *m, bool loaded) {
   (void)loaded;
   dr_mutex_lock(lock);
   if (nmodules < MAX_MODULES) {
     modules[nmodules].start = (uint64_t)m->start;
     modules[nmodules].end = (uint64_t)m->end;
+    modules[nmodules].system = m->full_path && is_system(m->full_path);
     code_bounds(m, &modules[nmodules].code_start, &modules[nmodules].code_end);
     __atomic_store_n(&nmodules, nmodules + 1, __ATOMIC_RELEASE);
   }
@@ -68,11 +80,20 @@ bool modules_contain(uint64_t address, uint64_t length) {
   return found;
 }
 
-/* Whether the address is in code. Reads without the lock: an error only affects the name of an
- * allocation site. */
-bool modules_executable(uint64_t address) {
+/* The module whose code has the address, or MAX_MODULES. Reads without the lock: an error only affects
+ * what an access is named after. */
+static uint32_t module_with(uint64_t address) {
   uint32_t n = __atomic_load_n(&nmodules, __ATOMIC_ACQUIRE);
   for (uint32_t i = 0; i < n; i++)
-    if (address >= modules[i].code_start && address < modules[i].code_end) return true;
-  return false;
+    if (address >= modules[i].code_start && address < modules[i].code_end) return i;
+  return MAX_MODULES;
+}
+
+/* Whether the address is in code. */
+bool modules_executable(uint64_t address) { return module_with(address) < MAX_MODULES; }
+
+/* Whether the address is in the code of a library of the system. */
+bool modules_system(uint64_t address) {
+  uint32_t module = module_with(address);
+  return module < MAX_MODULES && modules[module].system;
 }

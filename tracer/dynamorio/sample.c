@@ -53,6 +53,7 @@ static dr_emit_flags_t instrument(void *dc, void *tag, instrlist_t *bb, instr_t 
   if (last) block_set_last(b, in);
   insert_count(dc, bb, where, b, which == CASE_TRACED ? SLOT_TRACED : SLOT_UNTRACED, last);
   if (which == CASE_TRACED) insert_probes(dc, bb, in, where, b);
+  insert_leave(dc, bb, in, where);
   return flags;
 }
 

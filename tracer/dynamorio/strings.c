@@ -35,10 +35,8 @@ static void on_string(uint32_t opcode, uint32_t element, uint32_t site) {
   bool down = mc.xflags & EFLAGS_DF;
   uint64_t back = down && bytes ? bytes - element : 0;
   struct hi_local *t = host_local(dc);
-  t->stack = mc.xsp - HI_STACK_SHIFT;
   if (r.reads_rsi) count(t, mc.xsi - back, bytes, false, site);
   if (r.writes_rdi) count(t, mc.xdi - back, bytes, true, site);
-  t->stack = 0;
 }
 
 static void on_wide(uint64_t address, uint32_t bytes, uint32_t write, uint32_t site) {

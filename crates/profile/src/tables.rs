@@ -279,10 +279,25 @@ pub struct SourceSite {
     pub line: u32,
     /// Function; empty where unknown.
     pub function: String,
+    /// Function of a library that accesses on behalf of this line, such as memset; empty where the
+    /// line itself does.
+    pub callee: String,
     /// Reads; with sampling, an estimate for the whole run.
     pub reads: u64,
     /// Writes; with sampling, an estimate for the whole run.
     pub writes: u64,
+}
+
+impl SourceSite {
+    /// The function for people: `main`, or `main, in memset`.
+    #[must_use]
+    pub fn function_and_callee(&self) -> String {
+        match (self.function.as_str(), self.callee.as_str()) {
+            (function, "") => function.to_owned(),
+            ("", callee) => format!("in {callee}"),
+            (function, callee) => format!("{function}, in {callee}"),
+        }
+    }
 }
 
 /// A source line whose accesses were the first to pages of an object.

@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 4096;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -13,7 +13,7 @@ pub const MAX_HOOKS: u32 = 64;
 pub const MAX_OBJECTS: u32 = 1 << 20;
 pub const PROCESS_OBJECTS: u32 = 1 << 15;
 pub const OBJECT_GROUP: u32 = 64;
-pub const FRAMES: usize = 4;
+pub const FRAMES: usize = 8;
 pub const EVENTS: u32 = 1 << 16;
 pub const SAMPLES: u32 = 1024;
 pub const SIDE_SITE: u32 = 26;
@@ -77,7 +77,7 @@ pub const SYNC_OMP_PARALLEL: u32 = 2;
 pub const SYNC_MPI_BARRIER: u32 = 3;
 
 pub const SYNCS: usize = 4;
-pub const SAMPLE_PERIOD: u32 = 1024;
+pub const SAMPLE_PERIOD: u32 = 2048;
 /// Entries of a line cache per bit of [`SegmentThread::used`].
 pub const CACHE_GROUP: u32 = 256;
 /// Of [`SegmentHeader::cache_log2`]: the smallest line cache is one group, the largest has as many
@@ -87,6 +87,9 @@ pub const CACHE_LOG2_MAX: u32 = 17;
 /// In a tag: makes the owner's next access miss.
 pub const STALE: u64 = 1 << 63;
 pub const EXACT: u64 = 1 << 62;
+pub const FOLLOWED: u64 = 1 << 61;
+pub const DRAW: u64 = 1 << 60;
+pub const TAG_LINE: u64 = !(STALE | EXACT | FOLLOWED | DRAW);
 pub const SAMPLE_LARGE: u32 = 4096;
 
 pub const SHARED_PERIOD: u32 = 2048;
@@ -256,6 +259,7 @@ pub struct CodeSite {
     pub pad: u32,
     pub reads: [u64; 2],
     pub writes: [u64; 2],
+    pub caller: u64,
 }
 
 #[repr(C)]
@@ -303,7 +307,6 @@ pub struct SegmentPage {
     pub shared: u64,
     pub first_site: u32,
     pub pad: u32,
-    pub first_caller: u64,
 }
 
 #[repr(C)]
@@ -392,6 +395,8 @@ pub struct TargetObject {
     pub pad: u32,
     pub blocks: u64,
     pub bytes: u64,
+    pub smallest: u64,
+    pub largest: u64,
     pub granules: u64,
     pub live: u64,
     pub peak: u64,
@@ -455,11 +460,11 @@ records!(
     SegmentThread = 256,
     SegmentProcess = 64,
     SegmentHook = 32,
-    CodeSite = 56,
+    CodeSite = 64,
     EvictionSample = 24,
     LineObservation = 16,
     SegmentEvent = 64,
-    SegmentPage = 48,
+    SegmentPage = 40,
     SharedChunk = 32,
     ChunkAlias = 16,
     BlockOwner = 8,
@@ -467,7 +472,7 @@ records!(
     PageCountBlock = 1024,
     LineCacheEntry = 16,
     SideRecord = 24,
-    TargetObject = 112,
+    TargetObject = 160,
     ObjectCount = 16,
     RecordedBlock = 48,
     SegmentPiece = 56,

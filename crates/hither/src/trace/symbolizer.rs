@@ -25,11 +25,13 @@ pub struct StructField {
 }
 
 /// Where an instruction comes from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceLine {
     pub file: String,
     pub line: u32,
     pub function: String,
+    /// Function of a library that has the instruction, where the line is that of its caller.
+    pub callee: String,
 }
 
 /// What a heap block is called after.

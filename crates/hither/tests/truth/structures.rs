@@ -105,3 +105,55 @@ fn the_line_that_touches_first_is_known() {
         assert!(pages.contains(&line.pages), "{name}: {} pages", line.pages);
     }
 }
+
+/// One array and one counter, accessed by several lines in turn, within a slice and while the line
+/// cache holds them: each line is credited with its own, and with what a library does for it.
+#[test]
+fn lines_are_credited_with_their_own_accesses() {
+    let rounds = 800;
+    let p = run(&format!("lines {rounds}")).profile();
+    let (length, counts) = (16384, 40_000);
+    let site = |object: &str, text: &str| {
+        let (at, _) = named(&p, object)[0];
+        let line = line_of("lines.c", text);
+        let own = p.sites.iter().filter(|s| s.line == line);
+        let own = own.filter(|s| s.object.is_some_and(|o| o.at() == at));
+        let found: Vec<_> = own.collect();
+        assert_eq!(found.len(), 1, "{object}, {text}: {found:?}");
+        (found[0].reads, found[0].writes, found[0].callee.as_str())
+    };
+    let all = rounds * length;
+    let (reads, writes, callee) = site("table", "/* once */");
+    assert_within(reads, all, 0.2, "read once");
+    assert!(writes < all / 100 && callee.is_empty(), "{writes} {callee}");
+    assert_within(site("table", "/* thrice */").0, 3 * all, 0.1, "read thrice");
+    let (reads, writes, _) = site("table", "/* adds */");
+    assert_within(reads, all, 0.2, "read and added to");
+    assert_within(writes, all, 0.2, "added to");
+    let (reads, writes, callee) = site("table", "memset((void *)table");
+    assert_eq!((reads, callee), (0, "memset"));
+    assert!(
+        writes < all && writes >= rounds * length * 8 / 64 / 2,
+        "{writes} of memset"
+    );
+    // As deep in libc as its authors like.
+    let sorts = site("table", "qsort((void *)table");
+    assert!(!sorts.2.is_empty(), "{sorts:?}");
+    // A line with very many accesses: by samples of time, of which a short run has few.
+    let counter = p
+        .objects
+        .iter()
+        .find(|o| o.name.contains("counter"))
+        .expect("counter");
+    let (often, seldom) = (
+        site(&counter.name, "/* often */").1,
+        site(&counter.name, "/* seldom */").1,
+    );
+    assert_within(
+        often + seldom,
+        rounds * (counts + counts / 3),
+        0.5,
+        "counts",
+    );
+    assert!(often > seldom, "{often} and {seldom}");
+}

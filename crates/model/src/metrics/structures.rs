@@ -79,7 +79,7 @@ pub struct HotLine {
     pub file: String,
     /// Line in it.
     pub line: u32,
-    /// Function it belongs to; empty where unknown.
+    /// Function it belongs to, and that of a library which accesses for it; empty where unknown.
     pub function: String,
     /// The data structure it uses, or an empty string.
     pub structure: String,
@@ -234,7 +234,7 @@ pub fn hot_lines(profile: &Profile) -> Vec<HotLine> {
         .map(|s| HotLine {
             file: s.file.clone(),
             line: s.line,
-            function: s.function.clone(),
+            function: s.function_and_callee(),
             structure: name(s.object),
             reads: s.reads,
             writes: s.writes,

@@ -37,6 +37,8 @@ pub(crate) trait TableRow: Clone + Default + PartialEq {
     const NAME: &'static str;
     /// More rows than any run makes: beyond it the file is damaged or hostile.
     const MAX_ROWS: usize;
+    /// Columns that older profiles lack.
+    const LATER: &'static [&'static str] = &[];
     /// What row numbers of this table are the index of.
     const DEFINES: Option<IndexedTable> = None;
     /// Rows are written in this order; `()` keeps the order, as it must be where row
@@ -185,9 +187,12 @@ table!(SourceSite = "sites", at most 10 * MILLION, sorted by |_| () => (), {
     "file" = file: Free,
     "line" = line: Free,
     "function" = function: Free,
+    "callee" = callee: Free,
     "reads" = reads: Sum,
     "writes" = writes: Sum,
-});
+}
+    const LATER: &'static [&'static str] = &["callee"];
+);
 
 table!(FirstTouchLine = "first_touch_lines", at most 10 * MILLION, sorted by |_| () => (), {
     "object" = object: Free,

@@ -86,8 +86,9 @@ pub(crate) fn decode_table<T: TableRow>(
     Ok(decoder.rows)
 }
 
-/// Where each column of `T` is in the file. Columns of later writers are passed over.
-fn find_columns<T: TableRow>(found: &Type) -> Result<Vec<usize>, String> {
+/// Where each column of `T` is in the file; `None` where an older writer had none. Columns of later
+/// writers are passed over.
+fn find_columns<T: TableRow>(found: &Type) -> Result<Vec<Option<usize>>, String> {
     let (wanted, _) = schema::<T>().map_err(|e| e.to_string())?;
     if found.is_primitive() || found.get_fields().iter().any(|f| f.is_group()) {
         return Err("its columns are nested".to_string());
@@ -95,13 +96,18 @@ fn find_columns<T: TableRow>(found: &Type) -> Result<Vec<usize>, String> {
     let position = |want: &Type| {
         let name = want.name();
         let at = found.get_fields().iter().position(|f| f.name() == name);
-        let at = at.ok_or_else(|| format!("column {name} is missing"))?;
+        let Some(at) = at else {
+            let later = T::LATER.contains(&name);
+            return later
+                .then_some(None)
+                .ok_or_else(|| format!("column {name} is missing"));
+        };
         let have = &found.get_fields()[at];
         let alike = have.get_physical_type() == want.get_physical_type()
             && have.get_basic_info().has_repetition()
             && have.get_basic_info().repetition() == want.get_basic_info().repetition();
         if alike {
-            Ok(at)
+            Ok(Some(at))
         } else {
             Err(format!("column {name} has another type"))
         }
@@ -116,7 +122,7 @@ struct TableDecoder<'a, R> {
     end: usize,
     /// Which column is next, and where each is in the file.
     column: usize,
-    order: Vec<usize>,
+    order: Vec<Option<usize>>,
     /// Sum of the numbers and bytes of text so far, by column.
     totals: Vec<(u64, usize)>,
     counts: RowCounts,
@@ -172,8 +178,11 @@ impl<R: Default> ColumnVisitor<R> for TableDecoder<'_, R> {
         _: impl Fn(&R) -> &C,
         get_mut: impl Fn(&mut R) -> &mut C,
     ) -> Result<(), ProfileError> {
-        let group = self.group.as_ref();
-        let reader = group.map(|g| g.get_column_reader(self.order[self.column]));
+        let Some(at) = self.order[self.column] else {
+            self.column += 1;
+            return Ok(());
+        };
+        let reader = self.group.as_ref().map(|g| g.get_column_reader(at));
         let reader = match reader {
             Some(Ok(reader)) => reader,
             Some(Err(e)) => return Err(self.damaged(name, e)),

@@ -116,7 +116,7 @@ fn hottest_lines(profile: &Profile) -> HashMap<ObjectIx, Vec<SourceLineRow>> {
             site: DeclarationSite {
                 file: plain_text(&s.file),
                 line: s.line,
-                function: plain_text(&s.function),
+                function: plain_text(&s.function_and_callee()),
             },
             reads: s.reads,
             writes: s.writes,

@@ -258,6 +258,7 @@ fn small() -> Profile {
             file: "/src/sample.c".to_owned(),
             line: 42,
             function: "step".to_owned(),
+            callee: String::new(),
             reads: 500,
             writes: 100,
         }],

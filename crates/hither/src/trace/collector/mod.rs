@@ -10,6 +10,7 @@
 //! Invariant: whatever the target writes into the segment, nothing here panics.
 mod address_space;
 mod burst_recorder;
+mod code_lines;
 mod comm;
 mod engine;
 mod events;

@@ -4,14 +4,14 @@
 //! mappings, stacks and shared memory have the counts of their pages. Variables that are one
 //! symbol for the tracer (a common block) share its counts by the pages they lie on, and are
 //! marked as estimated.
+use super::code_lines::CodePlace;
 use super::objects::{Meaning, ObjectBuilder, ObjectInput};
 use super::regions::PAGE_BITS;
-use super::samples::{keep_most_accessed, SampleCode, SampleTarget, LINE_BYTES};
+use super::samples::{keep_most_accessed, SampleTarget, LINE_BYTES};
 use crate::trace::symbolizer::{SourceLine, StaticObject, Symbolizer};
 use hither_profile::{Object, ObjectIx, ObjectKind, ProcessIx, Region, RegionKind, SourceSite};
 use hither_sys::wire;
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::rc::Rc;
 
 /// Variables before an address that are looked at for one that goes on behind it.
@@ -270,66 +270,87 @@ impl ObjectBuilder<'_> {
 
     /// Samples by object and source line.
     pub fn source_sites(&mut self, naming: &mut dyn Symbolizer) -> Vec<SourceSite> {
-        let mut number_of: HashMap<SampleCode, usize> = HashMap::new();
-        let mut lines = SourceLineTable::default();
-        let mut sums: HashMap<(Option<u32>, usize), [u64; 2]> = HashMap::new();
+        let mut known: HashMap<CodePlace, SourceLine> = HashMap::new();
+        let mut sums = SourceLineSums::default();
         for (&(target, code), counts) in &self.input.samples.lines {
-            let line = *number_of
+            let line = known
                 .entry(code)
-                .or_insert_with(|| lines.add(self.source_line(code, naming)));
-            let object = self.object_of(target, naming);
-            let sum = sums.entry((object, line)).or_insert([0; 2]);
-            sum[0] = sum[0].saturating_add(counts[0]);
-            sum[1] = sum[1].saturating_add(counts[1]);
+                .or_insert_with(|| code.source_line(self.input.regions, naming))
+                .clone();
+            sums.add(self.object_of(target, naming), line, *counts);
         }
-        let scale = self.input.scale;
-        let scaled = |count: u64| (count as f64 * scale).round() as u64;
-        let row = |((object, line), counts): ((Option<u32>, usize), [u64; 2])| SourceSite {
-            object: object.map(ObjectIx),
-            reads: scaled(counts[0]),
-            writes: scaled(counts[1]),
-            ..lines.site(line)
+        let mut rows = sums.rows(self.input.scale);
+        share_out(&self.found.objects, &mut rows);
+        keep_most_accessed(rows, LINES_KEPT)
+    }
+}
+
+/// What an object was accessed is counted; only how its lines share that is from samples. So the
+/// reads of its rows add up to its reads, and the writes likewise.
+fn share_out(objects: &[Object], rows: &mut [SourceSite]) {
+    let mut sums = vec![[0.0; 2]; objects.len()];
+    for row in &*rows {
+        if let Some(sum) = row.object.and_then(|o| sums.get_mut(o.at())) {
+            sum[0] += row.reads as f64;
+            sum[1] += row.writes as f64;
+        }
+    }
+    for row in rows {
+        let Some(at) = row
+            .object
+            .map(ObjectIx::at)
+            .filter(|&at| at < objects.len())
+        else {
+            continue;
         };
-        keep_most_accessed(sums.into_iter().map(row).collect(), LINES_KEPT)
-    }
-
-    fn source_line(&self, code: SampleCode, naming: &mut dyn Symbolizer) -> SourceLine {
-        let file =
-            code.and_then(|(region, vaddr)| Some((self.region(region)?.file.clone(), vaddr)));
-        let known = file
-            .as_ref()
-            .and_then(|(file, vaddr)| naming.source_line(&PathBuf::from(file), *vaddr));
-        known.unwrap_or_else(|| SourceLine {
-            file: file.map(|f| f.0).unwrap_or_default(),
-            ..SourceLine::default()
-        })
+        let part = |sampled: u64, n: usize, counted: u64| {
+            (sampled as f64 / sums[at][n].max(1.0) * counted as f64).round() as u64
+        };
+        row.reads = part(row.reads, 0, objects[at].reads);
+        row.writes = part(row.writes, 1, objects[at].writes);
     }
 }
 
-/// Source lines, each once.
+/// Samples of a line by the library function that accesses for it.
+type ByCallee = BTreeMap<String, [u64; 2]>;
+
+/// Samples by object and line; those that a library makes for the line are apart.
 #[derive(Default)]
-struct SourceLineTable {
-    all: Vec<SourceLine>,
-    numbers: HashMap<(String, u32, String), usize>,
+struct SourceLineSums {
+    sums: BTreeMap<(Option<u32>, SourceLine, bool), ByCallee>,
 }
 
-impl SourceLineTable {
-    fn add(&mut self, line: SourceLine) -> usize {
-        let key = (line.file.clone(), line.line, line.function.clone());
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.all.push(line);
-            self.all.len() - 1
-        })
+impl SourceLineSums {
+    fn add(&mut self, object: Option<u32>, mut line: SourceLine, counts: [u64; 2]) {
+        let callee = std::mem::take(&mut line.callee);
+        let of_line = self.sums.entry((object, line, !callee.is_empty()));
+        let sum = of_line.or_default().entry(callee).or_default();
+        *sum = [0, 1].map(|n: usize| sum[n].saturating_add(counts[n]));
     }
 
-    fn site(&self, number: usize) -> SourceSite {
-        let line = &self.all[number];
-        SourceSite {
-            file: line.file.clone(),
-            line: line.line,
-            function: line.function.clone(),
-            ..SourceSite::default()
-        }
+    /// A row has the name of the callee that accesses most.
+    fn rows(self, scale: f64) -> Vec<SourceSite> {
+        let scaled = |count: u64| (count as f64 * scale).round() as u64;
+        let total = |sums: &ByCallee, n: usize| {
+            sums.values()
+                .fold(0, |all: u64, s| all.saturating_add(s[n]))
+        };
+        let row = |((object, line, _), sums): ((Option<u32>, SourceLine, bool), ByCallee)| {
+            let [reads, writes] = [0, 1].map(|n| scaled(total(&sums, n)));
+            let most = sums
+                .into_iter()
+                .max_by_key(|(_, s)| s[0].saturating_add(s[1]));
+            SourceSite {
+                object: object.map(ObjectIx),
+                file: line.file,
+                line: line.line,
+                function: line.function,
+                callee: most.map(|(callee, _)| callee).unwrap_or_default(),
+                reads,
+                writes,
+            }
+        };
+        self.sums.into_iter().map(row).collect()
     }
 }
 

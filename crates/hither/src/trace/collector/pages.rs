@@ -22,8 +22,6 @@ pub struct FirstToucher {
     pub epoch: u32,
     /// Code site of the first touch.
     pub site: u32,
-    /// Where the program goes on behind the function of that site, if that is one like memset.
-    pub caller: u64,
 }
 
 #[derive(Default)]
@@ -167,7 +165,6 @@ impl PageReader {
             thread: record.first_thread,
             epoch: record.first_epoch,
             site: record.first_site,
-            caller: record.first_caller,
         });
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Symbols are read only at the end, so lines of program files stay numbers until then;
 //! everything else is known when the sample is drained.
+use super::code_lines::CodePlace;
 use super::regions::RegionMap;
 use hither_profile::{RegionKind, SourceSite};
 use hither_sys::{wire, Segment};
@@ -29,14 +30,11 @@ pub enum SampleTarget {
     Unknown,
 }
 
-/// Code by (region of its file, ELF address).
-pub type SampleCode = Option<(u32, u64)>;
-
 #[derive(Default)]
 pub struct SampleTally {
     /// Weighted reads and writes.
-    pub lines: HashMap<(SampleTarget, SampleCode), [u64; 2]>,
-    codes: HashMap<u32, SampleCode>,
+    pub lines: HashMap<(SampleTarget, CodePlace), [u64; 2]>,
+    codes: HashMap<u32, CodePlace>,
     pub overwritten: u64,
     pub dropped: u64,
 }
@@ -79,12 +77,11 @@ impl SampleTally {
         self.dropped += u64::from(!kept);
     }
 
-    fn code(&mut self, segment: &Segment, site: u32, regions: &mut RegionMap) -> SampleCode {
+    fn code(&mut self, segment: &Segment, site: u32, regions: &mut RegionMap) -> CodePlace {
         if let Some(&known) = self.codes.get(&site) {
             return known;
         }
-        let record = segment.site(site);
-        let code = regions.locate_code(record.process, record.pc, Some(record.generation));
+        let code = CodePlace::of_site(site, segment, regions);
         self.codes.insert(site, code);
         code
     }
@@ -115,6 +112,7 @@ pub fn keep_most_accessed(mut sites: Vec<SourceSite>, share: f64) -> Vec<SourceS
             s.file.clone(),
             s.line,
             s.function.clone(),
+            s.callee.clone(),
         )
     };
     sites.sort_by_cached_key(key);

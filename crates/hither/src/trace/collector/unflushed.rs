@@ -82,7 +82,7 @@ pub fn for_each_unflushed(
     segment.for_each_unflushed_entry(thread, |entry, side| {
         each(UnflushedEntry {
             page: side.page(),
-            line: entry.tag & !(wire::STALE | wire::EXACT),
+            line: entry.tag & wire::TAG_LINE,
             exact: entry.tag & wire::EXACT != 0,
             reads: entry.reads.into(),
             writes: entry.writes.into(),

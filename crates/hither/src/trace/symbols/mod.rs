@@ -130,11 +130,14 @@ impl Symbolizer for ProgramSymbols {
             return None;
         }
         let frames = self.module(file)?.frames(vaddr);
-        let own = frames.into_iter().find(frame_filter::is_program_frame)?;
+        let at = frames.iter().position(frame_filter::is_program_frame)?;
+        let callee = frames[..at].first().map(|inlined| inlined.function.clone());
+        let own = frames.into_iter().nth(at)?;
         Some(SourceLine {
             file: own.file,
             line: own.line,
             function: own.function,
+            callee: callee.unwrap_or_default(),
         })
     }
 
@@ -150,6 +153,7 @@ impl Symbolizer for ProgramSymbols {
             file: innermost.file,
             line: innermost.line,
             function,
+            callee: String::new(),
         })
     }
 

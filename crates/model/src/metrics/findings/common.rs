@@ -199,7 +199,7 @@ pub fn hottest_lines(case: &FindingContext, object: ObjectIx) -> Vec<FindingLine
     let lines = sites.map(|s| FindingLine {
         file: s.file.clone(),
         line: s.line,
-        function: s.function.clone(),
+        function: s.function_and_callee(),
         share: ratio_or_zero_f64(accesses(s) as f64, all),
     });
     lines.collect()

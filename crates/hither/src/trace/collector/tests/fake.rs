@@ -351,6 +351,13 @@ impl Fake {
         self.put32(at + 12, self.generation);
     }
 
+    /// The site is in a library, which the program called from there.
+    pub fn site_called_from(&mut self, site: u32, returns_to: u64) {
+        let at = self.engine.segment.layout().sites
+            + u64::from(site) * size_of::<wire::CodeSite>() as u64;
+        self.put64(at + offset_of!(wire::CodeSite, caller) as u64, returns_to);
+    }
+
     pub fn sample(
         &mut self,
         thread: u32,

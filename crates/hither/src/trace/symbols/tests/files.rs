@@ -83,6 +83,7 @@ fn lines_name_the_innermost_inlined_function() {
             file: shop.path("c.c").to_string_lossy().into_owned(),
             line: line_of(C, "int inner"),
             function: "inner".into(),
+            ..SourceLine::default()
         };
         assert_eq!(symbols.source_line(&program, inner), Some(expected));
         let main = super::super::function_addresses(&program, "main").expect("it is there")[0];

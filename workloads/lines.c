@@ -1,0 +1,44 @@
+/* Lines of a program that access the same memory one after the other, some of them through
+ * functions of libraries.
+ *
+ *   lines ROUNDS
+ *
+ * Per round: the table, of 16,384 longs, is set by memset (its writes), read once in one line and
+ * three times in another, and added to in a third (a read and a write of each element). In every
+ * hundredth round it is sorted by qsort, which calls back. One counter is written by two lines in
+ * turn, one of them three times as often. */
+#include "team.h"
+#include <string.h>
+
+enum { LENGTH = 16384, COUNTS = 40000 };
+
+static volatile long table[LENGTH];
+static volatile long counter;
+static volatile long sum;
+
+static int ascending(const void *a, const void *b) {
+  long x = *(const long *)a, y = *(const long *)b;
+  return (x > y) - (x < y);
+}
+
+static void count_up(void) {
+  for (long i = 0; i < COUNTS; i++) {
+    counter = i;                  /* often */
+    if (i % 3 == 0) counter = -i; /* seldom */
+  }
+}
+
+int main(int argc, char **argv) {
+  long rounds = number(argc, argv, 1, 40, 1, 100000);
+  for (long r = 0; r < rounds; r++) {
+    memset((void *)table, (int)r, sizeof table);
+    for (long i = 0; i < LENGTH; i++) sum = table[i]; /* once */
+    for (long again = 0; again < 3; again++)
+      for (long i = 0; i < LENGTH; i++) sum = table[i];       /* thrice */
+    for (long i = 0; i < LENGTH; i++) table[i] += LENGTH - i; /* adds */
+    count_up();
+    if (r % 100 == 0) qsort((void *)table, LENGTH, sizeof table[0], ascending);
+  }
+  printf("%ld %ld\n", table[0], counter);
+  return 0;
+}
