@@ -9,6 +9,7 @@
 #include "state.h"
 
 #define HI_DRAW_MEAN 8u     /* accesses looked at until one is drawn */
+#define HI_HOT_SLICES 16u   /* that a line counts as one with many accesses, in the mean */
 #define HI_MEAN_PIECES 256u /* of a line that is followed: changes of its site */
 
 /* Appends to the thread's ring; if the ring is full the sample is counted as lost. */
@@ -36,7 +37,11 @@ static inline uint64_t *hi_hot_slot(struct hi_local *t, uint64_t line) {
 
 /* How the accesses to a line that is entered are credited to code sites: flags for its tag. */
 static inline uint64_t hi_choose_sample(struct hi_local *t, uint64_t line) {
-  if (HI_UNLIKELY(*hi_hot_slot(t, line) == line)) return hi_random(t) % HI_DRAW_MEAN ? HI_EXACT | HI_DRAW : 0;
+  uint64_t *hot = hi_hot_slot(t, line);
+  if (HI_UNLIKELY(*hot == line)) {
+    if (!(hi_random(t) % HI_HOT_SLICES)) *hot = 0; /* it need not be any more */
+    else return hi_random(t) % HI_DRAW_MEAN ? HI_EXACT | HI_DRAW : 0;
+  }
   if (HI_LIKELY(--t->sample_left)) return 0;
   hi_next_sample(t);
   return HI_EXACT | HI_FOLLOWED;
@@ -59,12 +64,13 @@ static inline uint64_t hi_continue_sample(struct hi_local *t, uint64_t tag) {
  * them, so this time it is not sampled. One that is followed then has less weight, lest it outweigh
  * all others. */
 static inline void hi_sample_evicted(struct hi_local *t, uint64_t tag, uint64_t n, struct hi_sample sample) {
+  bool large = n >= HI_SAMPLE_LARGE;
+  if (HI_LIKELY(!large && !(tag & HI_FOLLOWED))) return;
   uint64_t line = tag & HI_TAG_LINE, *hot = hi_hot_slot(t, line);
-  bool large = n >= HI_SAMPLE_LARGE, known = *hot == line;
-  if (HI_UNLIKELY(large)) *hot = line;
-  if (HI_UNLIKELY(tag & HI_FOLLOWED)) sample.weight = large ? HI_SAMPLE_PERIOD * HI_SAMPLE_LARGE / n : HI_SAMPLE_PERIOD;
-  else if (HI_LIKELY(!known)) return;
-  else if (!large && !(tag & HI_DRAW)) *hot = 0;
-  if (sample.weight && (large || tag & HI_FOLLOWED)) hi_take_sample(t, sample);
+  bool known = *hot == line;
+  if (large) *hot = line;
+  if (tag & HI_FOLLOWED) sample.weight = large ? HI_SAMPLE_PERIOD * HI_SAMPLE_LARGE / n : HI_SAMPLE_PERIOD;
+  else if (!known) return;
+  if (sample.weight) hi_take_sample(t, sample);
 }
 #endif
