@@ -188,7 +188,7 @@ export interface Structure {
   kind: ObjectKind;
   process: number;
   size: number;
-  count: number;
+  blocks: string;
   site: Site | null;
   reads: number;
   writes: number;

@@ -640,7 +640,7 @@ export const page: Page = {
           "kind": "static",
           "process": 0,
           "size": 32768,
-          "count": 1,
+          "blocks": "32.0 KiB",
           "site": {
             "file": "/src/sample.c",
             "line": 12,
@@ -716,7 +716,7 @@ export const page: Page = {
           "kind": "heap",
           "process": 0,
           "size": 32768,
-          "count": 1,
+          "blocks": "32.0 KiB",
           "site": {
             "file": "/src/sample.c",
             "line": 12,
@@ -738,7 +738,7 @@ export const page: Page = {
           "kind": "mmap",
           "process": 0,
           "size": 32768,
-          "count": 1,
+          "blocks": "32.0 KiB",
           "site": {
             "file": "/src/sample.c",
             "line": 12,
@@ -760,7 +760,7 @@ export const page: Page = {
           "kind": "stack",
           "process": 0,
           "size": 32768,
-          "count": 1,
+          "blocks": "32.0 KiB",
           "site": {
             "file": "/src/sample.c",
             "line": 12,
@@ -782,7 +782,7 @@ export const page: Page = {
           "kind": "shared",
           "process": 0,
           "size": 32768,
-          "count": 1,
+          "blocks": "32.0 KiB",
           "site": {
             "file": "/src/sample.c",
             "line": 12,

@@ -10,7 +10,7 @@
 #define STACK_WORDS 96
 #define MAX_PATHS (1u << 15)
 #define PATH_HEADS (1u << 12)
-#define PATHS_OF_CALL 32 /* call paths that are told apart for one return address */
+#define PATHS_OF_CALL 256 /* call paths that are told apart for one return address */
 
 /* Call instructions, by their first byte, and by the reg field of the second for CALL_INDIRECT. */
 enum { CALL_NEAR = 0xe8, CALL_NEAR_BYTES = 5, CALL_INDIRECT = 0xff, CALL_INDIRECT_REG = 2, LONGEST_CALL = 7 };
@@ -83,15 +83,15 @@ static uint32_t object_of_callers(void *dc, void *wrap) {
   dr_mcontext_t *mc = drwrap_get_mcontext_ex(wrap, DR_MC_INTEGER | DR_MC_CONTROL);
   if (!dr_safe_read((void *)(mc->xsp + 8), sizeof words, words, &got)) got = 0;
   uint32_t *head = &heads[path.frames[0] * HI_HASH_MULTIPLIER >> 32 & (PATH_HEADS - 1)];
-  uint32_t same = 0, last = 0;
+  uint32_t same = 0, others = 0; /* others: all paths that are not told apart */
   for (uint32_t i = __atomic_load_n(head, __ATOMIC_ACQUIRE); i; i = paths[i].next) {
     if (paths[i].frames[0] != path.frames[0]) continue;
-    if (matches(&paths[i], words, got / 8)) return paths[i].object;
+    if (!paths[i].at[1]) others = i;
+    else if (matches(&paths[i], words, got / 8)) return paths[i].object;
     same++;
-    last = i;
   }
-  if (same >= PATHS_OF_CALL) return paths[last].object;
-  find_frames(&path, words, got / 8);
+  if (same < PATHS_OF_CALL) find_frames(&path, words, got / 8);
+  if (!path.at[1] && others) return paths[others].object;
   return new_path(host_local(dc), path, head);
 }
 

@@ -131,9 +131,26 @@ fn with_pages() -> Profile {
         file: "pairs.c".to_owned(),
         line: 42,
         function: "relax".to_owned(),
+        callee: "memcpy".to_owned(),
         reads: 90,
         writes: 10,
     });
+    for (path, reads) in [
+        ("main (pairs.c:9);make (pairs.c:10)", 750_000),
+        ("", 250_000),
+    ] {
+        profile.allocation_paths.push(AllocationPath {
+            object: ObjectIx(0),
+            path: path.to_owned(),
+            count: 20,
+            size: 400 * PAGE_SIZE,
+            allocated: 8000 * PAGE_SIZE,
+            smallest: 400 * PAGE_SIZE,
+            largest: 400 * PAGE_SIZE,
+            reads,
+            writes: 0,
+        });
+    }
     profile
 }
 
@@ -196,6 +213,18 @@ fn report() {
         text.lines().all(|l| l.chars().count() <= 80),
         "fits in 80 columns"
     );
+}
+
+#[test]
+fn allocation_paths() {
+    let folder = Folder::with(&profile());
+    check("sites.txt", &folder.says(&["--sites", "app.hither"]));
+    let mut none = profile();
+    none.allocation_paths.clear();
+    let folder = Folder::with(&none);
+    assert!(folder
+        .says(&["--sites", "app.hither"])
+        .starts_with("No heap blocks were seen."));
 }
 
 #[test]
@@ -336,7 +365,9 @@ fn a_closed_pipe_is_success() {
 fn names_from_the_program_cannot_steer_the_terminal() {
     let mut hostile = profile();
     hostile.objects[0].name = "evil\x1b[2J".to_owned();
+    hostile.allocation_paths[0].path = "\x1b[2J;main".to_owned();
     hostile.meta.command = vec!["\x1b]0;x\x07".to_owned()];
     let folder = Folder::with(&hostile);
     assert!(!folder.says(&["app.hither"]).contains('\x1b'));
+    assert!(!folder.says(&["--sites", "app.hither"]).contains('\x1b'));
 }

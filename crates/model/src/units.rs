@@ -102,6 +102,45 @@ pub fn bytes(n: u64) -> String {
     )
 }
 
+/// The blocks of an allocation site: `20 times, 211 KiB each, 4.12 MiB in all`, or
+/// `96.0 KiB in 4,096 blocks of 24 B to 64 B`; `size` is what lived at the same time, at most.
+pub fn heap_blocks(
+    blocks: u64,
+    size: u64,
+    allocated: u64,
+    (smallest, largest): (u64, u64),
+) -> String {
+    if blocks <= 1 {
+        return bytes(size);
+    }
+    let number = with_commas(blocks);
+    // Sizes are rounded up to what the tracer tells apart.
+    let again = allocated > size + size / 100;
+    if smallest == largest && largest > 0 && size < 2 * largest && again {
+        let [each, all] = [largest, allocated].map(bytes);
+        return format!("{number} times, {each} each, {all} in all");
+    }
+    let of = match (smallest, largest) {
+        (0, _) => String::new(),
+        (a, b) if a == b => format!(" of {}", bytes(a)),
+        (a, b) => format!(" of {} to {}", bytes(a), bytes(b)),
+    };
+    let all = if again {
+        format!(", {} in all", bytes(allocated))
+    } else {
+        String::new()
+    };
+    format!("{} in {number} blocks{of}{all}", bytes(size))
+}
+
+/// `4,096`.
+fn with_commas(n: u64) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    let texts = groups.iter().map(|g| String::from_utf8_lossy(g));
+    texts.collect::<Vec<_>>().join(",")
+}
+
 fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
     let mut unit = 0;
     // What would be written as 1000 of a unit is 1 of the next.
@@ -166,6 +205,37 @@ mod tests {
         check("big", None);
         check("", None);
         check("1X", None);
+    }
+
+    #[test]
+    fn blocks_of_a_site() {
+        for (blocks, size, allocated, range, expected) in [
+            (1, 4096, 4096, (4096, 4096), "4.00 KiB"),
+            (
+                20,
+                216_064,
+                4_321_280,
+                (216_064, 216_064),
+                "20 times, 211 KiB each, 4.12 MiB in all",
+            ),
+            (
+                4096,
+                98304,
+                98304,
+                (24, 24),
+                "96.0 KiB in 4,096 blocks of 24 B",
+            ),
+            (
+                4096,
+                98304,
+                180_000,
+                (24, 64),
+                "96.0 KiB in 4,096 blocks of 24 B to 64 B, 176 KiB in all",
+            ),
+            (1_000_000, 98304, 0, (0, 0), "96.0 KiB in 1,000,000 blocks"),
+        ] {
+            assert_eq!(heap_blocks(blocks, size, allocated, range), expected);
+        }
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub struct Profile {
     pub sites: Vec<SourceSite>,
     /// Which source lines touched the pages of data structures first.
     pub first_touch_lines: Vec<FirstTouchLine>,
+    /// Call paths that allocate heap blocks.
+    pub allocation_paths: Vec<AllocationPath>,
     /// Lines that several threads use, at least one of them writing.
     pub lines: Vec<LineUse>,
     /// Moves of threads by `hither auto`.

@@ -222,6 +222,12 @@ pub struct Object {
     pub size: u64,
     /// Blocks allocated at this site (1 for statics).
     pub count: u64,
+    /// Bytes of all these blocks together; 0 for others than heap blocks, and in older profiles.
+    pub allocated: u64,
+    /// Bytes of the smallest of them.
+    pub smallest: u64,
+    /// Bytes of the largest of them.
+    pub largest: u64,
     /// Declaration or allocation site.
     pub file: String,
     /// Line there; 0 where unknown.
@@ -238,6 +244,29 @@ pub struct Object {
     pub writes: u64,
     /// True when it shares one symbol with other variables, and they its reads and writes.
     pub estimated: bool,
+}
+
+/// One of the call paths by which the blocks of an object are allocated.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AllocationPath {
+    /// The data structure.
+    pub object: ObjectIx,
+    /// `function (file:line)` of each call, the outermost first, separated by `;`: a folded stack.
+    pub path: String,
+    /// Blocks allocated by it.
+    pub count: u64,
+    /// Bytes of its blocks that lived at the same time, at most.
+    pub size: u64,
+    /// Bytes of all its blocks together.
+    pub allocated: u64,
+    /// Bytes of the smallest of them.
+    pub smallest: u64,
+    /// Bytes of the largest of them.
+    pub largest: u64,
+    /// Reads of its blocks; with sampling, an estimate for the whole run.
+    pub reads: u64,
+    /// Writes to its blocks; with sampling, an estimate for the whole run.
+    pub writes: u64,
 }
 
 /// A byte range of a region that belongs to an object.

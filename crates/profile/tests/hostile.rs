@@ -85,6 +85,7 @@ fn small() -> Profile {
         members: vec![ObjectMember::default()],
         sites: vec![SourceSite::default()],
         first_touch_lines: vec![FirstTouchLine::default()],
+        allocation_paths: vec![AllocationPath::default()],
         lines: vec![LineUse::default()],
         thread_moves: vec![ThreadMove::default()],
         page_moves: vec![PageMove::default()],
@@ -217,7 +218,7 @@ fn bad_folders_are_named() {
     );
     check(
         |d| json(d, "\"rows\": 1", "\"rows\": 300000000"),
-        "300000000 rows are more than the 200000000 possible",
+        "300000000 rows are more than the 10000000 possible",
     );
     check(
         |d| json(d, "\"rows\": 1", "\"rows\": 0"),

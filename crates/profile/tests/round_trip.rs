@@ -148,7 +148,7 @@ fn files_are_never_writable_by_everybody() {
     write(&common::profile(1, 5), &path).unwrap();
     let mut all = vec![path.clone()];
     all.extend(fs::read_dir(&path).unwrap().map(|f| f.unwrap().path()));
-    assert_eq!(all.len(), 16);
+    assert_eq!(all.len(), 17);
     for file in all {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o2, 0, "{file:?}: {mode:o}");

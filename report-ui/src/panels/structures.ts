@@ -101,7 +101,7 @@ function details(structure: Structure, subject: Subject): HTMLElement[] {
   const facts = [
     subject.processes.length > 1 ? processName(subject, structure.process) : null,
     structure.type_name,
-    structure.count > 1 ? `${bytes(structure.size)} in ${many(structure.count, "block")}` : bytes(structure.size),
+    structure.blocks,
     map && map.unused ? `${whole(map.unused)} pages never used, left out` : null,
   ];
   const title = h("h3", { class: "structure-title" }, h("code", {}, structure.name));

@@ -13,6 +13,7 @@ mod render_comparison;
 mod render_findings;
 mod render_matrix;
 mod render_report;
+mod render_sites;
 mod render_slices;
 mod render_topo;
 mod report;

@@ -1,6 +1,6 @@
 //! `hither stat`: what a profile says, for people and for programs.
-use super::style::TerminalStyle;
-use super::{render_compare, render_report, render_slices};
+use super::style::{shell_line, TerminalStyle};
+use super::{render_compare, render_report, render_sites, render_slices};
 use crate::app::assessment::setup::{setup, MAX_NODES};
 use anyhow::{Context, Result};
 use hither_model::metrics::{MetricsReport, PageSize};
@@ -14,6 +14,7 @@ Examples:
   hither stat app.hither --slices                  the same over the time of the run
   hither stat app.hither --topology xeon-x7550x4   counted on another machine
   hither stat old.hither app.hither                what changed from one profile to the next
+  hither stat app.hither --sites                   call paths that allocate what is accessed
   hither stat app.hither --page-size 2m            as if pages were huge
   hither stat app.hither --slices --csv            a row per slice, for a plot
   hither stat app.hither --json                    everything, for scripts";
@@ -35,6 +36,9 @@ pub struct Args {
     /// Show the run over time
     #[arg(long)]
     slices: bool,
+    /// Show the call paths by which heap blocks are allocated
+    #[arg(long, conflicts_with_all = ["slices", "json"])]
+    sites: bool,
     /// With --slices: every slice as comma-separated values
     #[arg(long, requires = "slices", conflicts_with = "json")]
     csv: bool,
@@ -44,7 +48,7 @@ pub struct Args {
     /// Everything as JSON (names: docs/metrics.md)
     #[arg(long)]
     json: bool,
-    /// Data structures and source lines to show
+    /// Data structures, source lines and call paths to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     top: usize,
 }
@@ -96,12 +100,29 @@ fn text(
             slices(other, args, style)
         ),
         None if args.slices => slices(report, args, style),
+        Some(other) if args.sites => format!(
+            "A\n{}B\n{}",
+            sites(report, args, style),
+            sites(other, args, style)
+        ),
+        None if args.sites => {
+            let name = args.profile.display().to_string();
+            let next = shell_line([name.as_str()].into_iter());
+            format!(
+                "{}\nnext: hither report {next}\n",
+                sites(report, args, style)
+            )
+        }
         Some(other) => render_compare::render(report, other, args.top, style),
         None => {
             let name = args.profile.display().to_string();
             render_report::render(report, &name, args.top, style)
         }
     })
+}
+
+fn sites(report: &MetricsReport, args: &Args, style: TerminalStyle) -> String {
+    render_sites::render(&report.allocation_paths, args.top, style)
 }
 
 fn slices(report: &MetricsReport, args: &Args, style: TerminalStyle) -> String {

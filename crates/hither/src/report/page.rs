@@ -232,8 +232,8 @@ pub struct StructureRow {
     pub kind: ObjectKind,
     pub process: u32,
     pub size: u64,
-    /// Blocks.
-    pub count: u64,
+    /// Its size, and in what blocks.
+    pub blocks: String,
     pub site: Option<DeclarationSite>,
     pub reads: u64,
     pub writes: u64,

@@ -55,4 +55,8 @@ pub trait Symbolizer {
     fn program_line(&mut self, file: &Path, vaddr: u64) -> Option<SourceLine>;
     /// `frames`: (module file, vaddr of the call instruction), innermost first.
     fn allocation_name(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName;
+    /// The same frames with those that were inlined, innermost first.
+    fn call_path(&mut self, _frames: &[(PathBuf, u64)]) -> Vec<SourceLine> {
+        Vec::new()
+    }
 }

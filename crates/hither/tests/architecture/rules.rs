@@ -109,7 +109,7 @@ pub const LAYERS: &[Layer] = &[
             "hither/follow",
         ],
     ),
-    layer("hither/report", &["profile", "model/topology"]),
+    layer("hither/report", &["profile", "model/topology", "model/units"]),
 ];
 
 /// `crates/hither/src/trace/elf.rs` -> ("hither/trace", ["trace", "elf"]).

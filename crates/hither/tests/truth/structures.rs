@@ -157,3 +157,38 @@ fn lines_are_credited_with_their_own_accesses() {
     );
     assert!(often > seldom, "{often} and {seldom}");
 }
+
+/// A list's nodes and their labels are told apart by who called, and add up to their structures.
+#[test]
+fn call_paths_that_allocate_are_known() {
+    let p = run("pieces 10").profile();
+    for (name, made, blocks, bytes) in [
+        ("node", "malloc(sizeof *node)", 500, 16),
+        ("label", "strdup(", 500, 22),
+    ] {
+        let (at, object) = named(&p, name)[0];
+        let paths = p.allocation_paths.iter().filter(|a| a.object.at() == at);
+        let paths: Vec<_> = paths.collect();
+        let [path] = paths.as_slice() else {
+            panic!("{name}: {paths:?}")
+        };
+        let called = line_of("pieces.c", "= list_of(NODES)");
+        let made = line_of("pieces.c", made);
+        assert_eq!(
+            path.path.split(';').take(2).collect::<Vec<_>>(),
+            [
+                format!("main (pieces.c:{called})"),
+                format!("list_of (pieces.c:{made})")
+            ]
+        );
+        assert_eq!(
+            (path.count, path.smallest, path.largest),
+            (blocks, bytes, bytes)
+        );
+        assert_eq!(
+            (path.allocated, object.allocated),
+            (blocks * bytes, blocks * bytes)
+        );
+        assert_eq!((path.reads, path.writes), (object.reads, object.writes));
+    }
+}

@@ -1,5 +1,6 @@
 //! Every metric of one profile, put together. Serialised as it stands by `stat --json`:
 //! the names of its fields are the documented names.
+use super::allocation_paths::{allocation_paths, AllocationPathMetrics};
 use super::communication::{communication_metrics, percent_imbalance, CommunicationMetrics};
 use super::exclusivity::{exclusivity, ExclusivityMetrics};
 use super::node_assignment::best_and_worst_assignment;
@@ -188,6 +189,8 @@ pub struct MetricsReport {
     pub structures: Vec<StructureMetrics>,
     /// Source lines with accesses, most first.
     pub lines: Vec<HotLine>,
+    /// Call paths that allocate, most accesses to their blocks first.
+    pub allocation_paths: Vec<AllocationPathMetrics>,
     /// What could not be seen, a sentence each.
     pub limits: Vec<String>,
 }
@@ -268,6 +271,7 @@ impl ProfileAnalysis {
             threads: thread_rows(profile, &best),
             structures: structure_metrics(profile, &view, &pages_of_object),
             lines: hot_lines(profile),
+            allocation_paths: allocation_paths(profile),
             limits: profile.meta.limits.clone(),
             pages,
             run,

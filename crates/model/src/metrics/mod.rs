@@ -1,6 +1,7 @@
 //! Profile -> what it means: communication, page usage, phases, suitability. Pure: no
 //! input or output, no clock, the same report for the same profile. `docs/metrics.md`
 //! explains every value for its readers.
+pub mod allocation_paths;
 pub mod communication;
 pub mod exclusivity;
 pub mod figures;

@@ -23,6 +23,12 @@ pub struct StructureMetrics {
     pub size: u64,
     /// Blocks.
     pub count: u64,
+    /// Bytes of all blocks that were ever allocated at its site; 0 for others than heap blocks.
+    pub allocated: u64,
+    /// Bytes of the smallest of them.
+    pub smallest: u64,
+    /// Bytes of the largest of them.
+    pub largest: u64,
     /// Source file that defines or allocates it; empty where unknown.
     pub file: String,
     /// Line there; 0 where unknown.
@@ -186,6 +192,9 @@ fn metrics_of_structure(
         kind: o.kind,
         size: o.size,
         count: o.count,
+        allocated: o.allocated,
+        smallest: o.smallest,
+        largest: o.largest,
         file: o.file.clone(),
         line: o.line,
         function: o.function.clone(),

@@ -2,8 +2,8 @@
 //! this list. `docs/format.md` explains the columns.
 use super::cell::{IndexedTable, ParquetCell};
 use crate::tables::{
-    FirstTouchLine, LineUse, Object, ObjectMember, ObjectRange, PageFirstTouch, PageMove, PageUse,
-    PairComm, Region, Slice, SourceSite, Thread, ThreadMove,
+    AllocationPath, FirstTouchLine, LineUse, Object, ObjectMember, ObjectRange, PageFirstTouch,
+    PageMove, PageUse, PairComm, Region, Slice, SourceSite, Thread, ThreadMove,
 };
 
 /// What else a number must satisfy, so that arithmetic on it cannot overflow.
@@ -156,6 +156,9 @@ table!(Object = "objects", at most 10 * MILLION, index of Objects, sorted by |_|
     "kind" = kind: Free,
     "size" = size: Each,
     "count" = count: Each,
+    "allocated" = allocated: Each,
+    "smallest" = smallest: Each,
+    "largest" = largest: Each,
     "file" = file: Free,
     "line" = line: Free,
     "function" = function: Free,
@@ -164,6 +167,20 @@ table!(Object = "objects", at most 10 * MILLION, index of Objects, sorted by |_|
     "reads" = reads: Sum,
     "writes" = writes: Sum,
     "estimated" = estimated: Free,
+}
+    const LATER: &'static [&'static str] = &["allocated", "smallest", "largest"];
+);
+
+table!(AllocationPath = "allocation_paths", at most 10 * MILLION, sorted by |_| () => (), {
+    "object" = object: Free,
+    "path" = path: Free,
+    "count" = count: Each,
+    "size" = size: Each,
+    "allocated" = allocated: Each,
+    "smallest" = smallest: Each,
+    "largest" = largest: Each,
+    "reads" = reads: Sum,
+    "writes" = writes: Sum,
 });
 
 table!(ObjectRange = "object_ranges", at most 200 * MILLION,
@@ -249,4 +266,53 @@ pub(crate) fn referenced_tables<T: TableRow>() -> Vec<IndexedTable> {
     let Ok(()) = T::visit(&mut collect);
     collect.0.retain(|t| Some(*t) != T::DEFINES);
     collect.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::IndexedTable;
+    use super::super::decode::decode_table;
+    use super::super::encode::encode_table;
+    use super::*;
+    use crate::ids::ObjectIx;
+    use std::path::Path;
+
+    /// A source line as the first profiles had it.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    struct EarlySite {
+        object: Option<ObjectIx>,
+        file: String,
+        line: u32,
+        function: String,
+        reads: u64,
+        writes: u64,
+    }
+
+    table!(EarlySite = "sites", at most 10, sorted by |_| () => (), {
+        "object" = object: Free,
+        "file" = file: Free,
+        "line" = line: Free,
+        "function" = function: Free,
+        "reads" = reads: Sum,
+        "writes" = writes: Sum,
+    });
+
+    #[test]
+    fn columns_that_older_profiles_lack_are_empty() {
+        let early = EarlySite {
+            line: 7,
+            reads: 5,
+            ..EarlySite::default()
+        };
+        let mut file = tempfile::tempfile().unwrap();
+        encode_table(&[early], &mut file).unwrap();
+        let mut counts = [Some(0); IndexedTable::COUNT];
+        let read = decode_table::<SourceSite>(file, Path::new("sites"), 1, &mut counts);
+        let expected = SourceSite {
+            line: 7,
+            reads: 5,
+            ..SourceSite::default()
+        };
+        assert_eq!(read.unwrap(), [expected]);
+    }
 }

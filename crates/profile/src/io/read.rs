@@ -16,7 +16,7 @@ use std::path::Path;
 /// Largest `profile.json`, in bytes: most of it is the machine's topology.
 const MAX_JSON: u64 = 64 << 20;
 
-pub(crate) const TABLES: [&str; 14] = [
+pub(crate) const TABLES: [&str; 15] = [
     "threads",
     "slices",
     "comm",
@@ -24,6 +24,7 @@ pub(crate) const TABLES: [&str; 14] = [
     "objects",
     "sites",
     "first_touch_lines",
+    "allocation_paths",
     "first_touch",
     "pages",
     "object_ranges",
@@ -62,6 +63,7 @@ pub fn read(dir: &Path) -> Result<Profile, ProfileError> {
         objects: source.table()?,
         sites: source.table()?,
         first_touch_lines: source.table()?,
+        allocation_paths: source.table()?,
         first_touch: source.table()?,
         pages: source.table()?,
         object_ranges: source.table()?,

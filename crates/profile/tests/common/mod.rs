@@ -112,6 +112,20 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             file: r.text(),
             line: r.next() as u32,
             function: r.text(),
+            callee: r.text(),
+            reads: r.count(),
+            writes: r.count(),
+        });
+    }
+    for _ in 0..sites {
+        p.allocation_paths.push(AllocationPath {
+            object: ObjectIx(r.ix(objects)),
+            path: r.text(),
+            count: r.count(),
+            size: r.count(),
+            allocated: r.count(),
+            smallest: r.count(),
+            largest: r.count(),
             reads: r.count(),
             writes: r.count(),
         });
@@ -255,6 +269,9 @@ fn object(r: &mut Random, processes: usize, threads: usize) -> Object {
         kind: [Static, Heap, Mmap, Stack, Shared][r.below(5) as usize],
         size: r.count(),
         count: r.count(),
+        allocated: r.count(),
+        smallest: r.count(),
+        largest: r.count(),
         file: r.text(),
         line: r.next() as u32,
         function: r.text(),

@@ -7,6 +7,7 @@ use crate::report::page::{
     UnlistedStructures,
 };
 use crate::report::sparse_table::SparseTable;
+use hither_model::units::heap_blocks;
 use hither_profile::{
     Object, ObjectIx, ObjectRange, PageFirstTouch, PageNo, Profile, RegionIx, PAGE_SIZE,
 };
@@ -94,7 +95,12 @@ fn structure_row(at: ObjectIx, object: &Object) -> StructureRow {
         kind: object.kind,
         process: object.process.0,
         size: object.size,
-        count: object.count,
+        blocks: heap_blocks(
+            object.count,
+            object.size,
+            object.allocated,
+            (object.smallest, object.largest),
+        ),
         site: (!object.file.is_empty()).then_some(site),
         reads: object.reads,
         writes: object.writes,

@@ -17,6 +17,12 @@ pub struct AllocationSite {
     pub count: u64,
     /// Bytes of its blocks that lived at the same time, at most.
     pub peak: u64,
+    /// Of all its blocks together, of the smallest and of the largest.
+    pub allocated: u64,
+    pub smallest: u64,
+    pub largest: u64,
+    /// Reads and writes of its blocks.
+    pub accesses: [u64; 2],
     /// (region, offset, length) of its large blocks.
     pub ranges: Vec<(u32, u64, u64)>,
 }
@@ -92,6 +98,9 @@ impl HeapTracker {
                 let rounding = object.bytes as f64 / object.granules.max(1) as f64;
                 site.peak = (object.peak as f64 * rounding).round() as u64;
                 site.count = object.blocks;
+                site.allocated = object.bytes;
+                site.smallest = object.smallest;
+                site.largest = object.largest;
             }
             let reported: u64 = site.ranges.iter().map(|r| r.2).max().unwrap_or(0);
             site.count = site.count.max(1);

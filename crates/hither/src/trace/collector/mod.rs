@@ -9,6 +9,7 @@
 //! ```
 //! Invariant: whatever the target writes into the segment, nothing here panics.
 mod address_space;
+mod allocation_paths;
 mod burst_recorder;
 mod code_lines;
 mod comm;

@@ -1,6 +1,7 @@
 //! Data structures: statics, heap blocks by allocation site, mappings, stacks, shared
 //! memory. Their accesses and source lines: object_accesses.rs.
 use super::address_space::PageName;
+use super::allocation_paths::{smaller, AllocationPaths};
 use super::heap::{keep_largest_ranges, HeapTracker};
 use super::regions::{RegionMap, PAGE_BITS};
 use super::samples::SampleTally;
@@ -8,7 +9,8 @@ use super::shared_lines::LineRows;
 use super::target_objects::{AccessesById, ObjectIds};
 use crate::trace::symbolizer::{AllocationName, StaticObject, Symbolizer};
 use hither_profile::{
-    Object, ObjectIx, ObjectKind, ObjectMember, ProcessIx, Region, RegionKind, SourceSite, ThreadIx,
+    AllocationPath, Object, ObjectIx, ObjectKind, ObjectMember, ProcessIx, Region, RegionKind,
+    SourceSite, ThreadIx,
 };
 use hither_sys::Segment;
 use std::collections::HashMap;
@@ -41,6 +43,7 @@ pub struct ObjectTables {
     pub ranges: Vec<(u32, u32, u64, u64)>,
     pub sites: Vec<SourceSite>,
     pub members: Vec<ObjectMember>,
+    pub paths: Vec<AllocationPath>,
 }
 
 pub fn build_objects(input: ObjectInput<'_>, naming: &mut dyn Symbolizer) -> ObjectTables {
@@ -115,7 +118,7 @@ impl ObjectBuilder<'_> {
             .map(|k| &k.region)
     }
 
-    /// Allocation sites whose blocks were all too small to be reported.
+    /// Allocation sites whose blocks were all too small to be reported; and the accesses of all.
     fn find_sites(&mut self) {
         let ObjectInput {
             segment,
@@ -125,9 +128,12 @@ impl ObjectBuilder<'_> {
             heap,
             ..
         } = &mut self.input;
-        for &(process, id) in accesses.keys() {
-            if let Some(record) = ids.record(process, id) {
-                heap.site_of(process, record, segment, regions);
+        for (&(process, id), count) in *accesses {
+            let site = ids
+                .record(process, id)
+                .and_then(|record| heap.site_of(process, record, segment, regions));
+            if let Some(site) = site {
+                heap.sites[site as usize].accesses = [count.reads, count.writes];
             }
         }
         heap.read_totals(segment);
@@ -136,17 +142,23 @@ impl ObjectBuilder<'_> {
     /// One object per allocating place and process.
     fn add_heap_objects(&mut self, naming: &mut dyn Symbolizer) {
         let mut objects: HashMap<(u32, AllocationKey), u32> = HashMap::new();
+        let mut paths = AllocationPaths::default();
         for mut site in std::mem::take(&mut self.input.heap.sites) {
             let frames = site.frames.iter().filter_map(|&(region, vaddr)| {
                 self.region(region).map(|r| (PathBuf::from(&r.file), vaddr))
             });
-            let name = naming.allocation_name(&frames.collect::<Vec<_>>());
+            let frames: Vec<_> = frames.collect();
+            let name = naming.allocation_name(&frames);
             let object = *objects
                 .entry((site.process, AllocationKey::of(&name)))
                 .or_insert_with(|| self.add(heap_object(name, site.process, site.thread)));
             let sum = &mut self.found.objects[object as usize];
             sum.size = sum.size.saturating_add(site.peak);
             sum.count = sum.count.saturating_add(site.count);
+            sum.allocated = sum.allocated.saturating_add(site.allocated);
+            sum.largest = sum.largest.max(site.largest);
+            sum.smallest = smaller(sum.smallest, site.smallest);
+            paths.add(object, &naming.call_path(&frames), &site);
             keep_largest_ranges(&mut site.ranges);
             let ranges = site
                 .ranges
@@ -155,6 +167,7 @@ impl ObjectBuilder<'_> {
             self.found.ranges.extend(ranges);
             self.by_site.push(object);
         }
+        self.found.paths = paths.rows();
     }
 
     /// The variables that lie on touched pages of program files.
@@ -301,6 +314,11 @@ impl ObjectBuilder<'_> {
                 range.0 = n;
                 true
             })
+        });
+        self.found.paths.retain_mut(|path| {
+            let object = renumber(path.object.0).map(ObjectIx);
+            path.object = object.unwrap_or_default();
+            object.is_some()
         });
         for site in &mut self.found.sites {
             site.object = site.object.and_then(|o| renumber(o.0)).map(ObjectIx);

@@ -88,6 +88,7 @@ pub fn build_profile(
         sites: found.sites,
         first_touch_lines,
         members: found.members,
+        allocation_paths: found.paths,
         lines: lines.into_iter().map(|l| numbers.line(l)).collect(),
         threads,
         meta,

@@ -63,6 +63,12 @@ pub fn is_runtime(file: &Path) -> bool {
     RUNTIMES.iter().any(|r| name.starts_with(r))
 }
 
+/// Code of DynamoRIO or of hither in the program.
+pub fn is_tracer(file: &Path) -> bool {
+    let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    name.starts_with("libdynamorio") || name.starts_with("libhither")
+}
+
 /// A library of the system: not what the user can change.
 pub fn is_system(file: &Path) -> bool {
     let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");

@@ -8,6 +8,7 @@
 mod allocation_name;
 mod array_bounds;
 mod attrs;
+mod call_path;
 mod debug_file;
 mod demangle;
 mod die_tree;
@@ -159,5 +160,9 @@ impl Symbolizer for ProgramSymbols {
 
     fn allocation_name(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
         self.name_allocation(frames)
+    }
+
+    fn call_path(&mut self, frames: &[(PathBuf, u64)]) -> Vec<SourceLine> {
+        call_path::call_path(self, frames)
     }
 }

@@ -1,0 +1,77 @@
+//! The call paths by which heap blocks are allocated.
+use super::heap::AllocationSite;
+use crate::trace::symbolizer::SourceLine;
+use hither_profile::{AllocationPath, ObjectIx};
+use std::collections::BTreeMap;
+
+/// Calls of a path that are kept, innermost first.
+const MAX_FRAMES: usize = 8;
+
+/// Sums by object and path: several sites of the tracer may read the same.
+#[derive(Default)]
+pub struct AllocationPaths {
+    rows: BTreeMap<(u32, String), AllocationPath>,
+}
+
+impl AllocationPaths {
+    /// `calls`: innermost first.
+    pub fn add(&mut self, object: u32, calls: &[SourceLine], site: &AllocationSite) {
+        let path = folded(calls);
+        let row = self.rows.entry((object, path.clone()));
+        let row = row.or_insert_with(|| AllocationPath {
+            object: ObjectIx(object),
+            path,
+            ..AllocationPath::default()
+        });
+        for (sum, part) in [
+            (&mut row.count, site.count),
+            (&mut row.size, site.peak),
+            (&mut row.allocated, site.allocated),
+            (&mut row.reads, site.accesses[0]),
+            (&mut row.writes, site.accesses[1]),
+        ] {
+            *sum = sum.saturating_add(part);
+        }
+        row.smallest = smaller(row.smallest, site.smallest);
+        row.largest = row.largest.max(site.largest);
+    }
+
+    /// Most accesses first.
+    pub fn rows(self) -> Vec<AllocationPath> {
+        let mut rows: Vec<_> = self.rows.into_values().collect();
+        rows.sort_by_key(|r| std::cmp::Reverse(r.reads.saturating_add(r.writes)));
+        rows
+    }
+}
+
+/// Of two sizes, of which 0 is none.
+pub fn smaller(a: u64, b: u64) -> u64 {
+    match (a, b) {
+        (0, n) | (n, 0) => n,
+        (a, b) => a.min(b),
+    }
+}
+
+/// `main (app.c:12);make (lib.c:30)`.
+fn folded(calls: &[SourceLine]) -> String {
+    let kept = &calls[..calls.len().min(MAX_FRAMES)];
+    let call = |l: &SourceLine| {
+        let file = l
+            .file
+            .rsplit('/')
+            .next()
+            .unwrap_or(&l.file)
+            .replace(';', ",");
+        let function = match l.function.as_str() {
+            "" => "?".to_owned(),
+            name => name.replace(';', ","),
+        };
+        match l.line {
+            0 if file.is_empty() => function,
+            0 => format!("{function} ({file})"),
+            line => format!("{function} ({file}:{line})"),
+        }
+    };
+    let texts: Vec<String> = kept.iter().rev().map(call).collect();
+    texts.join(";")
+}

@@ -1,0 +1,56 @@
+//! The call paths by which heap blocks are allocated, as perf shows call chains: a structure of an
+//! allocator class or of `xmalloc` is told by who called it.
+use hither_profile::Profile;
+use serde::Serialize;
+
+/// A call path, and what was allocated by it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AllocationPathMetrics {
+    /// Name of the structure.
+    pub structure: String,
+    /// `function (file:line)` of the calls, innermost first.
+    pub calls: Vec<String>,
+    /// Blocks allocated.
+    pub count: u64,
+    /// Bytes of blocks that lived at the same time, at most.
+    pub size: u64,
+    /// Bytes of all blocks together.
+    pub allocated: u64,
+    /// Bytes of the smallest of them.
+    pub smallest: u64,
+    /// Bytes of the largest of them.
+    pub largest: u64,
+    /// Reads of these blocks.
+    pub reads: u64,
+    /// Writes to these blocks.
+    pub writes: u64,
+    /// Of the accesses of the run.
+    pub share: f64,
+}
+
+/// All paths, most accesses first.
+#[must_use]
+pub fn allocation_paths(profile: &Profile) -> Vec<AllocationPathMetrics> {
+    let total: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
+    let mut paths: Vec<_> = profile.allocation_paths.iter().collect();
+    paths.sort_by_key(|p| std::cmp::Reverse(p.reads + p.writes));
+    let metrics = paths.into_iter().map(|p| AllocationPathMetrics {
+        structure: profile.objects[p.object.at()].name.clone(),
+        calls: calls(&p.path),
+        count: p.count,
+        size: p.size,
+        allocated: p.allocated,
+        smallest: p.smallest,
+        largest: p.largest,
+        reads: p.reads,
+        writes: p.writes,
+        share: (p.reads + p.writes) as f64 / total.max(1) as f64,
+    });
+    metrics.collect()
+}
+
+/// A folded stack taken apart, innermost first.
+fn calls(path: &str) -> Vec<String> {
+    let calls = path.split(';').rev().filter(|call| !call.is_empty());
+    calls.map(str::to_owned).collect()
+}
