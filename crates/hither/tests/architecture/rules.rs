@@ -109,7 +109,10 @@ pub const LAYERS: &[Layer] = &[
             "hither/follow",
         ],
     ),
-    layer("hither/report", &["profile", "model/topology", "model/units"]),
+    layer(
+        "hither/report",
+        &["profile", "model/topology", "model/units"],
+    ),
 ];
 
 /// `crates/hither/src/trace/elf.rs` -> ("hither/trace", ["trace", "elf"]).
