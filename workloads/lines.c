@@ -6,13 +6,14 @@
  * Per round: the table, of 16,384 longs, is set by memset (its writes), read once in one line and
  * three times in another, and added to in a third (a read and a write of each element). In every
  * hundredth round it is sorted by qsort, which calls back. One counter is written by two lines in
- * turn, one of them three times as often. */
+ * turn, one of them three times as often. At the end memmove, called this once, moves 8 MiB. */
 #include "team.h"
 #include <string.h>
 
 enum { LENGTH = 16384, COUNTS = 40000 };
 
 static volatile long table[LENGTH];
+static volatile long large[1 << 20];
 static volatile long counter;
 static volatile long sum;
 
@@ -39,6 +40,7 @@ int main(int argc, char **argv) {
     count_up();
     if (r % 100 == 0) qsort((void *)table, LENGTH, sizeof table[0], ascending);
   }
-  printf("%ld %ld\n", table[0], counter);
+  memmove((void *)(large + 8), (const void *)large, sizeof large - 64);
+  printf("%ld %ld %ld\n", table[0], counter, large[9]);
   return 0;
 }

@@ -131,10 +131,16 @@ fn lines_are_credited_with_their_own_accesses() {
     assert_within(reads, all, 0.2, "read and added to");
     assert_within(writes, all, 0.2, "added to");
     let (reads, writes, callee) = site("table", "memset((void *)table");
-    assert_eq!((reads, callee), (0, "memset"));
+    assert!(reads < all / 100 && callee == "memset", "{reads} {callee}");
     assert!(
         writes < all && writes >= rounds * length * 8 / 64 / 2,
         "{writes} of memset"
+    );
+    // Called once, and so through the dynamic linker.
+    let (reads, writes, callee) = site("large", "memmove((void *)");
+    assert!(
+        reads > 0 && writes > 0 && !callee.is_empty(),
+        "{reads} {writes} {callee}"
     );
     // As deep in libc as its authors like.
     let sorts = site("table", "qsort((void *)table");
