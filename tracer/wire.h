@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 5u
+#define HI_VERSION 6u
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u   /* slot 0 is "no thread"; indices 1.. in order of creation */
@@ -74,7 +74,8 @@ struct hi_header {
   uint32_t cache_log2; /* entries of one line cache, log2 */
   uint32_t flags;
   uint32_t nhooks;
-  uint32_t alloc_min; /* heap blocks below this many bytes are counted by site, but not reported one by one */
+  uint32_t fetch_sets; /* of the sampled part of a private cache, see core/private_cache.h */
+  uint32_t alloc_min;  /* heap blocks below this many bytes are counted by site, but not reported one by one */
   uint64_t slice_ns;
   /* live */
   uint32_t epoch;  /* collector: current slice + 1; never 0 */
@@ -187,7 +188,8 @@ struct hi_site {
 #define HI_SITE_FLAGS (HI_SITE_UPPER | HI_SITE_LIBRARY)
 
 /* An eviction sample: the counts of an evicted line and the code site that made them. weight: how
- * many lines it stands for. One line in HI_SAMPLE_PERIOD of those that are entered is followed
+ * many lines it stands for. Without accesses it is a sample of fetches (core/private_cache.h), and
+ * weight how many it stands for. One line in HI_SAMPLE_PERIOD of those that are entered is followed
  * (HI_FOLLOWED); of the others those are kept that have HI_SAMPLE_LARGE accesses or more, and had as
  * many before. */
 #define HI_SAMPLE_PERIOD 2048u
@@ -291,6 +293,7 @@ struct hi_count {
 };
 struct hi_block {
   struct hi_count page[HI_BLOCK_PAGES];
+  uint32_t fetches[HI_BLOCK_PAGES]; /* wrap */
 };
 
 /* A data structure that lies at addresses known to the tracer: all blocks of an allocation
@@ -313,7 +316,7 @@ struct hi_object {
 };
 /* Accesses of one thread to one object. */
 struct hi_object_count {
-  uint64_t reads, writes;
+  uint64_t reads, writes, fetches;
 };
 
 /* One entry of a thread's line cache; tag is the line's address, 0 when empty.
@@ -330,7 +333,9 @@ struct hi_object_count {
  * which a random one will be that whose site stands for the rest. */
 #define HI_FOLLOWED (1ull << 61)
 #define HI_DRAW (1ull << 60)
-#define HI_TAG_FLAGS (HI_STALE | HI_EXACT | HI_FOLLOWED | HI_DRAW)
+/* WATCHED: of a sampled line that other threads use as well, see core/private_cache.h. */
+#define HI_WATCHED (1ull << 59)
+#define HI_TAG_FLAGS (HI_STALE | HI_EXACT | HI_FOLLOWED | HI_DRAW | HI_WATCHED)
 #define HI_TAG_LINE (~HI_TAG_FLAGS)
 struct hi_entry {
   uint64_t tag;
@@ -380,7 +385,13 @@ struct hi_piece {
   uint8_t code[HI_PIECE_BYTES - HI_PIECE_HEAD];
 };
 
-/* Arena of one thread: entries[0], entries[1], side[0], side[1], each 1 << cache_log2. */
+/* The private cache of a thread, of which it counts the fetches: one line in HI_FETCH_PERIOD. */
+#define HI_FETCH_PERIOD_LOG2 6u
+#define HI_FETCH_PERIOD (1u << HI_FETCH_PERIOD_LOG2)
+#define HI_FETCH_WAYS 16u
+
+/* Arena of one thread: entries[0], entries[1], side[0], side[1], each 1 << cache_log2, then
+ * uint64_t[fetch_sets][HI_FETCH_WAYS]. */
 
 #define HI_COMM_ROW(thread, parity) ((((uint64_t)(thread)) * 2 + (parity)) * HI_MAX_THREADS)
 /* comm: uint64_t[HI_MAX_THREADS][2][HI_MAX_THREADS], cumulative, in sixths of an event.
@@ -391,8 +402,13 @@ struct hi_piece {
 /* object counts: struct hi_object_count[HI_MAX_THREADS][HI_PROCESS_OBJECTS], by the thread's
  * index and the id in its process; object use: a bit per HI_OBJECT_GROUP ids of each thread,
  * set once one of them has been counted */
-/* shadow: uint64_t per line: epoch << 32 | second-last thread << 16 | last thread;
- * (4096 >> line_log2) words per page id */
+/* shadow: uint64_t per line: epoch << 32 | second-last thread << 16 | last thread, and the line's
+ * version in the bits that thread numbers leave free; (4096 >> line_log2) words per page id */
+#define HI_SHADOW_THREAD 0x1fffull
+#define HI_VERSION_LOW 13u
+#define HI_VERSION_HIGH 29u
+#define HI_VERSION_BITS (7ull << HI_VERSION_LOW | 7ull << HI_VERSION_HIGH)
+_Static_assert(HI_MAX_THREADS <= HI_SHADOW_THREAD, "a thread number fits in a shadow word");
 
 _Static_assert(sizeof(struct hi_thread) == 256, "thread slot");
 _Static_assert(sizeof((struct hi_thread *)0)->used * 8 * HI_GROUP >= 1u << HI_CACHE_LOG2_MAX,
@@ -411,7 +427,7 @@ _Static_assert(sizeof(struct hi_side) == 24, "side record");
 _Static_assert(HI_MAX_PAGES <= 1u << HI_SIDE_SITE && HI_MAX_SITES <= 1u << (HI_SIDE_OBJECT - HI_SIDE_SITE),
                "a page id and a code site fit in hi_side.line");
 _Static_assert(sizeof(struct hi_object) == 160, "object");
-_Static_assert(sizeof(struct hi_object_count) == 16, "object count");
+_Static_assert(sizeof(struct hi_object_count) == 24, "object count");
 _Static_assert(sizeof(struct hi_record_block) == 48, "recorded block");
 _Static_assert(sizeof(struct hi_piece) == HI_PIECE_BYTES, "piece");
 #endif

@@ -4,7 +4,7 @@
  * added to the page, its communication events to the threads that shared the line) and
  * registers the thread as a sharer of the new line in the shadow:
  *
- *   shadow word = slice << 32 | second-last thread << 16 | last thread
+ *   shadow word = slice << 32 | second-last thread << 16 | last thread, and the line's version
  *
  * An access owes one event to each other thread among the last two that touched the line
  * in this slice (OPT 6.1, Locality and Balance 3.1, K = 2). The first access owes one to each
@@ -15,7 +15,9 @@
 #include "burst_record.h"
 #include "line_observation.h"
 #include "eviction_sample.h"
-#include "object_map.h"
+#include "private_cache.h"
+
+struct hi_contended_line hi_contended_lines[1u << HI_CONTENDED_LOG2];
 
 #define STREAM_LINES 8 /* lines entered ahead of a thread with ascending accesses */
 
@@ -28,23 +30,43 @@ static struct hi_sample sample_of(const struct hi_entry *e, const struct hi_side
 static void evict_unused(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   if (!hi_side_page(s)) return;
   uint64_t *word = hi_shadow_word(hi_side_page(s), e->tag & HI_TAG_LINE);
-  uint64_t mine = (uint64_t)t->epoch << 32 | t->index;
-  __atomic_compare_exchange_n(word, &mine, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  uint64_t v = __atomic_load_n(word, __ATOMIC_RELAXED), version = v & HI_VERSION_BITS;
+  if ((v ^ version) == ((uint64_t)t->epoch << 32 | t->index))
+    __atomic_compare_exchange_n(word, &v, version, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* The thread's counts of a page and those around it, which are about to change; 0: no room. */
+static inline uint32_t changed_block(struct hi_local *t, uint32_t page) {
+  uint32_t block = t->directory[page / HI_BLOCK_PAGES];
+  if (HI_UNLIKELY(!block)) {
+    if (!hi_new_block(t, page)) return 0;
+    block = t->directory[page / HI_BLOCK_PAGES];
+  }
+  if (!hi_run.dirty[block]) hi_run.dirty[block] = 1;
+  return block;
 }
 
 void hi_add_counts(struct hi_local *t, uint32_t page, uint32_t reads, uint32_t writes) {
-  uint32_t block = t->directory[page / HI_BLOCK_PAGES];
-  struct hi_count *c;
-  if (HI_LIKELY(block)) {
-    c = &hi_run.blocks[block].page[page % HI_BLOCK_PAGES];
-  } else {
-    c = hi_new_block(t, page);
-    if (!c) return;
-    block = t->directory[page / HI_BLOCK_PAGES];
-  }
+  uint32_t block = changed_block(t, page);
+  if (HI_UNLIKELY(!block)) return;
+  struct hi_count *c = &hi_run.blocks[block].page[page % HI_BLOCK_PAGES];
   c->reads += reads;
   c->writes += writes;
-  if (!hi_run.dirty[block]) hi_run.dirty[block] = 1;
+}
+
+void hi_add_fetches(struct hi_local *t, uint32_t page, uint32_t fetches) {
+  uint32_t block = changed_block(t, page);
+  if (HI_LIKELY(block)) hi_run.blocks[block].fetches[page % HI_BLOCK_PAGES] += fetches;
+}
+
+/* What an entry leaves behind for the count of fetches. */
+static inline void evict_fetched(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s, uint64_t n) {
+  uint64_t line = e->tag & HI_TAG_LINE;
+  bool shared = s->x | s->z1;
+  if (HI_LIKELY(!shared && (!e->writes || !hi_fetch_sampled(line)))) return;
+  uint64_t *word = hi_shadow_word(hi_side_page(s), line);
+  if (shared) hi_note_contended(line, n);
+  if (e->writes && !(e->tag & HI_WATCHED) && hi_remembered(t, line)) hi_new_version(t, line, word);
 }
 
 static inline void evict(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
@@ -56,9 +78,10 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
   uint32_t page = hi_side_page(s), object = hi_side_object(s);
   if (HI_UNLIKELY(!page)) return; /* entered while tracing was switched off */
   hi_add_counts(t, page, e->reads, e->writes);
-  if (object && !(e->tag & HI_EXACT)) hi_count_object(t, object, e->reads, e->writes);
+  if (object && !(e->tag & HI_EXACT)) hi_count_object(t, object, (struct hi_object_count){e->reads, e->writes, 0});
   hi_credit(t, s, n);
   if (s->x | s->z1) hi_observe_shared(t, page, e->tag & HI_TAG_LINE, s->x ? n : n - (s->s1 < n ? s->s1 : n));
+  evict_fetched(t, e, s, n);
   hi_sample_evicted(t, e->tag, n, sample_of(e, s));
 }
 
@@ -193,7 +216,7 @@ void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes) {
     }
     uint64_t v = __atomic_load_n(hi_shadow_word(page, line), __ATOMIC_RELAXED);
     if (v >> 32 != t->epoch) continue;
-    uint32_t last = v & 0xffff, before = (v >> 16) & 0xffff;
+    uint32_t last = v & HI_SHADOW_THREAD, before = (v >> 16) & HI_SHADOW_THREAD;
     if (last != t->index) displace(t, last, page, line);
     if (before && before != t->index) displace(t, before, page, line);
   }
@@ -212,12 +235,12 @@ static bool withdraw(struct hi_local *t, uint32_t other, uint32_t page, uint64_t
 static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, uint64_t line) {
   uint64_t v = __atomic_load_n(word, __ATOMIC_RELAXED);
   uint32_t me = t->index;
-  uint64_t slice = (uint64_t)t->epoch << 32;
+  uint64_t slice = (uint64_t)t->epoch << 32 | (v & HI_VERSION_BITS);
   if (HI_LIKELY((v >> 32) != t->epoch)) {
     __atomic_store_n(word, slice | me, __ATOMIC_RELAXED);
     return;
   }
-  uint32_t last = v & 0xffff, before = (v >> 16) & 0xffff;
+  uint32_t last = v & HI_SHADOW_THREAD, before = (v >> 16) & HI_SHADOW_THREAD;
   if (last == me) {
     s->x = (uint16_t)before;
     return;
@@ -247,7 +270,8 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
   uint64_t mine = (uint64_t)t->epoch << 32 | t->index;
   for (uint64_t i = 1; i <= left; i++) {
     line += step;
-    if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) >> 32 == t->epoch) return;
+    uint64_t v = __atomic_load_n(&word[i], __ATOMIC_RELAXED);
+    if (v >> 32 == t->epoch) return;
     uint32_t object = hi_object_at(line);
     if (HI_UNLIKELY(object & HI_SPLIT)) return; /* which of them is known by a miss only */
     uint64_t at = hi_index(line);
@@ -258,7 +282,8 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
     *s = (struct hi_side){.line = hi_side_line(page, site, object)};
     e->reads = e->writes = 0;
     e->tag = line | hi_choose_sample(t, line);
-    __atomic_store_n(&word[i], mine, __ATOMIC_RELAXED);
+    __atomic_store_n(&word[i], mine | (v & HI_VERSION_BITS), __ATOMIC_RELAXED);
+    if (HI_UNLIKELY(hi_fetch_sampled(line))) hi_use_line(t, s, line, v, false);
   }
 }
 
@@ -278,15 +303,58 @@ static void observe(struct hi_local *t, struct hi_entry *e, const struct hi_side
   if (!again) displace(t, s->x, hi_side_page(s), line);
 }
 
+/* Makes entries of the other threads that use a line in this slice miss at their next access: all
+ * of them, or those that have written it without a new version. Whether there was one of the latter. */
+static bool recall(struct hi_local *t, const struct hi_side *s, uint64_t line, bool all) {
+  bool written = false;
+  const uint32_t others[] = {s->x, s->y};
+  for (int i = 0; i < 2; i++) {
+    struct hi_side *side;
+    struct hi_entry *e = entry_of(t, others[i], hi_side_page(s), line, &side);
+    if (!e) continue;
+    bool writer = e->writes && !(e->tag & HI_WATCHED);
+    if (writer || all) make_stale(e);
+    written |= writer;
+  }
+  return written;
+}
+
+/* An access to a line that the thread has entered, `joined`: for the first time in this slice.
+ * Whether the next ones are to be looked at one by one. */
+static inline bool fetch(struct hi_local *t, const struct hi_side *s, uint64_t line, uint64_t *word, bool write,
+                         bool joined) {
+  bool sampled = hi_fetch_sampled(line), shared = s->x;
+  if (HI_LIKELY(!sampled && !shared)) return false;
+  if (!sampled && !hi_contended(line)) return false;
+  bool unseen = shared && recall(t, s, line, write || joined);
+  hi_use_line(t, s, line, __atomic_load_n(word, __ATOMIC_RELAXED), unseen);
+  if (shared && write) hi_new_version(t, line, word);
+  return shared;
+}
+
+/* A further access to such a line; whether the next ones are to be looked at as well. */
+static bool watch_access(struct hi_local *t, uint64_t line, const struct hi_side *s, bool write) {
+  if (write) {
+    recall(t, s, line, true);
+    hi_new_version(t, line, hi_shadow_word(hi_side_page(s), line));
+  }
+  return !hi_left_alone(t, line, write);
+}
+
 /* An exact entry: the inline code misses on every access, which costs some ten times as much as a
- * hit, and less than entering the line. False if the line has to be entered anew. */
+ * hit, and less than entering the line. False if the line has to be entered anew; `*watch` is
+ * cleared if its fetches need not be looked at any more. */
 static inline bool count_exact(struct hi_local *t, struct hi_entry *e, const struct hi_side *s, uint64_t address,
-                               uint32_t site, hi_counts counts) {
+                               uint32_t site, hi_counts counts, bool *watch) {
   uint32_t object = hi_object_at(address) & (HI_SPLIT - 1);
   if (!hi_sample_goes_on(t, e->tag, s, site, object)) return false;
+  if (e->tag & HI_WATCHED && !watch_access(t, e->tag & HI_TAG_LINE, s, HI_WRITES(counts))) {
+    *watch = false;
+    return false;
+  }
   e->reads += HI_READS(counts);
   e->writes += HI_WRITES(counts);
-  hi_count_object(t, object, HI_READS(counts), HI_WRITES(counts));
+  hi_count_object(t, object, (struct hi_object_count){HI_READS(counts), HI_WRITES(counts), 0});
   return true;
 }
 
@@ -308,7 +376,8 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   struct hi_side *s = &t->current_side[at];
   what.site = hi_site_of(t, what.site);
   bool here = (e->tag & HI_TAG_LINE) == line;
-  if (HI_UNLIKELY(here && !(e->tag & HI_STALE) && count_exact(t, e, s, address, what.site, counts))) return;
+  bool watch = true;
+  if (HI_UNLIKELY(here && !(e->tag & HI_STALE) && count_exact(t, e, s, address, what.site, counts, &watch))) return;
   t->shared->misses++;
   uint32_t page = HI_LIKELY(hi_counting(t)) ? hi_page_of(t, address, what.site) : HI_PAGE_NONE;
   /* The word is often in another processor's cache: it is fetched while the old line is evicted. */
@@ -331,11 +400,13 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
     if (what.kind <= HI_OBSERVED_UPPER) what.n = object & (HI_SPLIT - 1);
     observe(t, e, s, line, again, what);
   }
+  if (HI_LIKELY(watch) && HI_UNLIKELY(fetch(t, s, line, word, HI_WRITES(counts), !here)))
+    flags |= HI_EXACT | HI_WATCHED;
   if (HI_UNLIKELY(object & HI_SPLIT)) flags |= HI_EXACT;
   uint64_t tag = line; /* another thread may make the entry stale meanwhile */
   if (HI_UNLIKELY(flags) &&
       __atomic_compare_exchange_n(&e->tag, &tag, line | flags, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    hi_count_object(t, object & (HI_SPLIT - 1), e->reads, e->writes);
+    hi_count_object(t, object & (HI_SPLIT - 1), (struct hi_object_count){e->reads, e->writes, 0});
   if (walks_up(t, line)) stream(t, line, page, what.site);
 }
 

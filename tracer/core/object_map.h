@@ -62,11 +62,12 @@ static inline uint32_t hi_object_at(uint64_t address) {
   return found;
 }
 
-static inline void hi_count_object(struct hi_local *t, uint32_t id, uint32_t reads, uint32_t writes) {
+static inline void hi_count_object(struct hi_local *t, uint32_t id, struct hi_object_count more) {
   struct hi_object_count *c = &t->object_counts[id];
   if (HI_UNLIKELY(!(c->reads | c->writes)))
     t->object_used[id / HI_OBJECT_GROUP / 64] |= 1ull << (id / HI_OBJECT_GROUP % 64);
-  c->reads += reads;
-  c->writes += writes;
+  c->reads += more.reads;
+  c->writes += more.writes;
+  c->fetches += more.fetches;
 }
 #endif

@@ -50,7 +50,7 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
   if (!page) return;
   hi_add_counts(t, page, !write, write);
   uint32_t object = hi_object_at(address) & (HI_SPLIT - 1);
-  if (object) hi_count_object(t, object, !write, write);
+  if (object) hi_count_object(t, object, (struct hi_object_count){.reads = !write, .writes = write});
   uint64_t *word = hi_shadow_word(page, address);
   uint64_t slice = epoch & 0xffff, v = __atomic_load_n(word, __ATOMIC_RELAXED);
   uint32_t sharers = hi_run.header->sharers < MAX_SHARERS ? hi_run.header->sharers : MAX_SHARERS;

@@ -38,6 +38,7 @@ static void locate(struct hi_header *h) {
   hi_run.object_used = at(h->off_object_used);
   hi_run.line_log2 = h->line_log2;
   hi_run.index_mask = (1u << h->cache_log2) - 1;
+  hi_run.fetch_sets = h->fetch_sets;
 }
 
 /* Whether the segment has this tracer's version and a supported size of line cache. */

@@ -20,6 +20,7 @@
 #define HI_RED_ZONE 128                          /* below the stack pointer: the program may use it */
 #define HI_NO_BIT (~0u)
 #define HI_HOT_LINES 64u
+#define HI_CONTENDED_LOG2 4u
 #define HI_PAGE_SHIFT 12
 #define HI_PAGE_BYTES 4096ull
 
@@ -52,7 +53,8 @@ struct hi_run {
   uint32_t *pagemap; /* page number -> page id; private to the process, wiped on fork */
   uint32_t line_log2;
   uint32_t index_mask; /* entries in a line cache - 1 */
-  uint32_t process;    /* ordinal of this process, 0: not traced */
+  uint32_t fetch_sets;
+  uint32_t process; /* ordinal of this process, 0: not traced */
 };
 extern struct hi_run hi_run;
 
@@ -83,6 +85,9 @@ struct hi_local {
    * traced and of untraced copies of blocks. */
   uint64_t volatile *instructions;
   uint64_t hot[HI_HOT_LINES]; /* lines that had HI_SAMPLE_LARGE accesses in a slice, by hash */
+  /* Lines with their versions, see private_cache.h: in the private cache, and contended ones by hash */
+  uint64_t *cached, contended[1u << HI_CONTENDED_LOG2];
+  int32_t fetches_left; /* until the next that is sampled */
 };
 
 static inline uint32_t hi_side_page(const struct hi_side *s) { return s->line & ((1u << HI_SIDE_SITE) - 1); }
@@ -109,6 +114,12 @@ static inline uint64_t *hi_shadow_word(uint32_t page, uint64_t address) {
   uint32_t lines_log2 = HI_PAGE_SHIFT - hi_run.line_log2;
   uint64_t line = (address & (HI_PAGE_BYTES - 1)) >> hi_run.line_log2;
   return &hi_run.shadow[((uint64_t)page << lines_log2) + line];
+}
+
+/* The set of the private cache in which a line is. */
+static inline uint64_t *hi_cache_set(const struct hi_local *t, uint64_t line) {
+  uint64_t hash = ((line >> (hi_run.line_log2 + HI_FETCH_PERIOD_LOG2)) * HI_HASH_MULTIPLIER) >> 32;
+  return &t->cached[(hash * hi_run.fetch_sets >> 32) * HI_FETCH_WAYS];
 }
 
 /* Whether this thread's accesses count now. Those of an untraced thread (index 0) never do. */
@@ -189,6 +200,9 @@ void hi_switch(struct hi_local *t);
 void hi_forget_page(struct hi_local *t, uint64_t page);
 void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes);
 void hi_add_counts(struct hi_local *t, uint32_t page, uint32_t reads, uint32_t writes);
+/* Of this process, by hash. uses: accesses of a thread in a slice, at most. */
+extern struct hi_contended_line { uint64_t line, uses; } hi_contended_lines[1u << HI_CONTENDED_LOG2];
+void hi_add_fetches(struct hi_local *t, uint32_t page, uint32_t fetches);
 void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site);
 
 /* tick_lean.c */

@@ -24,6 +24,7 @@ void hi_place_caches(struct hi_local *t, void *memory) {
   t->entries[1] = t->entries[0] + entries;
   t->side[0] = (struct hi_side *)(t->entries[1] + entries);
   t->side[1] = t->side[0] + entries;
+  t->cached = (uint64_t *)(t->side[1] + entries);
   t->current = t->entries[0];
   t->current_side = t->side[0];
 }
@@ -50,6 +51,7 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   t->random = index * 2654435761u + 1;
   t->sample_left = 1 + t->random % HI_SAMPLE_PERIOD;
   t->shared_left = 1 + t->random % HI_SHARED_PERIOD;
+  t->fetches_left = 1 + (int32_t)(t->random % HI_SAMPLE_PERIOD);
   hi_observe_slice(t);
   struct hi_thread *s = t->shared = &hi_run.threads[index];
   s->process = hi_run.process;
@@ -79,6 +81,7 @@ void hi_thread_end(struct hi_local *t) {
   hi_record_end(t);
   hi_switch(t); /* flushes the old cache if another thread has flipped the base */
   hi_flush(t);
+  memset(t->cached, 0, (size_t)hi_run.fetch_sets * HI_FETCH_WAYS * sizeof *t->cached);
   hi_publish_instructions(t);
   __atomic_store_n(&s->epoch, 0, __ATOMIC_RELEASE);
   s->end_ns = hi_now();

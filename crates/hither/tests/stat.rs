@@ -134,6 +134,7 @@ fn with_pages() -> Profile {
         callee: "memcpy".to_owned(),
         reads: 90,
         writes: 10,
+        fetches: 0,
     });
     for (path, reads) in [
         ("main (pairs.c:9);make (pairs.c:10)", 750_000),
@@ -149,6 +150,7 @@ fn with_pages() -> Profile {
             largest: 400 * PAGE_SIZE,
             reads,
             writes: 0,
+            fetches: 0,
         });
     }
     profile

@@ -76,6 +76,12 @@ impl ProfileMeta {
     pub fn is_online(&self) -> bool {
         self.online.is_some()
     }
+
+    /// Whether fetches were counted. `--oracle` and `hither auto` do not.
+    #[must_use]
+    pub fn has_fetches(&self) -> bool {
+        self.options.cache > 0 && !self.options.oracle && !self.is_online()
+    }
 }
 
 /// How a run was observed and placed while it ran.
@@ -138,6 +144,9 @@ pub struct TraceOptions {
     pub only_functions: Vec<String>,
     /// Bytes.
     pub max_size: u64,
+    /// Bytes of the private cache whose fetches are counted; 0 in older profiles, which have none.
+    #[serde(default)]
+    pub cache: u64,
     /// Windows recorded access by access; `None` where none were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<BurstOptions>,
@@ -156,6 +165,7 @@ impl Default for TraceOptions {
             until: None,
             only_functions: Vec::new(),
             max_size: 80 << 20,
+            cache: 1 << 20,
             bursts: None,
         }
     }

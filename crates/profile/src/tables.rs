@@ -90,6 +90,8 @@ pub struct PageUse {
     pub reads: u64,
     /// Writes; with sampling, an estimate for the whole run.
     pub writes: u64,
+    /// Times it had to be brought into a private cache, see [`crate::TraceOptions::cache`]; an estimate.
+    pub fetches: u64,
 }
 
 /// What one thread does with a line that several threads use, at least one of them writing.
@@ -242,6 +244,8 @@ pub struct Object {
     pub reads: u64,
     /// Writes; with sampling, an estimate for the whole run.
     pub writes: u64,
+    /// Times it had to be brought into a private cache, see [`crate::TraceOptions::cache`]; an estimate.
+    pub fetches: u64,
     /// True when it shares one symbol with other variables, and they its reads and writes.
     pub estimated: bool,
 }
@@ -267,6 +271,8 @@ pub struct AllocationPath {
     pub reads: u64,
     /// Writes to its blocks; with sampling, an estimate for the whole run.
     pub writes: u64,
+    /// Times it had to be brought into a private cache, see [`crate::TraceOptions::cache`]; an estimate.
+    pub fetches: u64,
 }
 
 /// A byte range of a region that belongs to an object.
@@ -315,6 +321,8 @@ pub struct SourceSite {
     pub reads: u64,
     /// Writes; with sampling, an estimate for the whole run.
     pub writes: u64,
+    /// Times it had to be brought into a private cache, see [`crate::TraceOptions::cache`]; an estimate.
+    pub fetches: u64,
 }
 
 impl SourceSite {

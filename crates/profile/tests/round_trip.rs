@@ -95,6 +95,7 @@ fn stencil(rows: usize) -> Profile {
                     thread: ThreadIx(((owner + k) % threads) as u32),
                     reads: 2500 + r.below(500),
                     writes: (500 + r.below(100)) * (1 - k as u64),
+                    fetches: 0,
                 });
             }
         }

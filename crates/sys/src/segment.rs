@@ -42,6 +42,8 @@ pub struct SegmentConfig {
     pub sharers: u32,
     pub cache_log2: u32,
     pub flags: u32,
+    /// Sets of the sampled part of a private cache, see [`wire::FETCH_PERIOD`].
+    pub fetch_sets: u32,
     pub alloc_min: u32,
     pub slice_ns: u64,
     pub active: bool,
@@ -80,7 +82,7 @@ pub struct SegmentLayout {
 }
 
 impl SegmentLayout {
-    fn new(line_log2: u32, cache_log2: u32) -> SegmentLayout {
+    fn new(line_log2: u32, cache_log2: u32, fetch_sets: u32) -> SegmentLayout {
         let mut end = page_up(size_of::<SegmentHeader>() as u64);
         let mut area = |bytes: u64| {
             let start = end;
@@ -90,7 +92,8 @@ impl SegmentLayout {
         let [threads, pages, blocks] =
             [wire::MAX_THREADS, wire::MAX_PAGES, wire::MAX_BLOCKS].map(u64::from);
         let cache_entries = 1u64 << cache_log2;
-        let arena_size = page_up(2 * cache_entries * (16 + 24));
+        let fetch_lines = u64::from(fetch_sets) * u64::from(wire::FETCH_WAYS);
+        let arena_size = page_up(2 * cache_entries * (16 + 24) + fetch_lines * 8);
         let mut l = SegmentLayout {
             threads: area(threads * 256),
             processes: area(u64::from(wire::MAX_PROCESSES) * 64),
@@ -108,7 +111,7 @@ impl SegmentLayout {
             aliases: area(u64::from(wire::ALIASES) * 16),
             owners: area(blocks * 8),
             dirty: area(blocks),
-            blocks: area(blocks * 1024),
+            blocks: area(blocks * size_of::<wire::PageCountBlock>() as u64),
             shadow: area(pages * (4096 >> line_log2) * 8),
             arenas: area(threads * arena_size),
             record_blocks: area(
@@ -165,7 +168,11 @@ impl Segment {
         if !(wire::CACHE_LOG2_MIN..=wire::CACHE_LOG2_MAX).contains(&config.cache_log2) {
             return Err(SegmentError::Cache(config.cache_log2));
         }
-        let layout = SegmentLayout::new(config.line.trailing_zeros(), config.cache_log2);
+        let layout = SegmentLayout::new(
+            config.line.trailing_zeros(),
+            config.cache_log2,
+            config.fetch_sets,
+        );
         let fail = |call| move |errno| SegmentError::Create { call, errno };
         let file = memfd_create(c"hither", MFdFlags::MFD_CLOEXEC).map_err(fail("memfd_create"))?;
         nix::unistd::ftruncate(&file, layout.total as i64).map_err(fail("ftruncate"))?;
@@ -197,6 +204,7 @@ impl Segment {
             cache_log2 = c.cache_log2,
             flags = c.flags,
             nhooks = c.hooks.len() as u32,
+            fetch_sets = c.fetch_sets,
             alloc_min = c.alloc_min,
             epoch = 1,
             active = u32::from(c.active),
@@ -391,6 +399,7 @@ mod tests {
             sharers: 2,
             cache_log2,
             flags: 0,
+            fetch_sets: 64,
             alloc_min: 4096,
             slice_ns: 10_000_000,
             active: true,

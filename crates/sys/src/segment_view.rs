@@ -192,7 +192,12 @@ impl Segment {
 
     #[must_use]
     pub fn block(&self, block: u32) -> wire::PageCountBlock {
-        self.read(self.slot_offset(self.layout().blocks, block.into(), wire::MAX_BLOCKS, 1024))
+        self.read(self.slot_offset(
+            self.layout().blocks,
+            block.into(),
+            wire::MAX_BLOCKS,
+            size_of::<wire::PageCountBlock>() as u64,
+        ))
     }
 
     /// Eight blocks' dirty flags at once; `first` is a multiple of 8.

@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 4096;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -89,7 +89,11 @@ pub const STALE: u64 = 1 << 63;
 pub const EXACT: u64 = 1 << 62;
 pub const FOLLOWED: u64 = 1 << 61;
 pub const DRAW: u64 = 1 << 60;
-pub const TAG_LINE: u64 = !(STALE | EXACT | FOLLOWED | DRAW);
+pub const WATCHED: u64 = 1 << 59;
+pub const TAG_LINE: u64 = !(STALE | EXACT | FOLLOWED | DRAW | WATCHED);
+/// The private cache whose fetches a thread counts: lines that a sampled one stands for, and ways.
+pub const FETCH_PERIOD: u32 = 64;
+pub const FETCH_WAYS: u32 = 16;
 pub const SAMPLE_LARGE: u32 = 4096;
 
 pub const SHARED_PERIOD: u32 = 2048;
@@ -135,6 +139,7 @@ pub struct SegmentHeader {
     pub cache_log2: u32,
     pub flags: u32,
     pub nhooks: u32,
+    pub fetch_sets: u32,
     pub alloc_min: u32,
     pub slice_ns: u64,
     pub epoch: u32,
@@ -344,6 +349,7 @@ pub struct AccessCount {
 #[derive(Clone, Copy, Debug)]
 pub struct PageCountBlock {
     pub page: [AccessCount; BLOCK_PAGES as usize],
+    pub fetches: [u32; BLOCK_PAGES as usize],
 }
 
 #[repr(C)]
@@ -407,6 +413,7 @@ pub struct TargetObject {
 pub struct ObjectCount {
     pub reads: u64,
     pub writes: u64,
+    pub fetches: u64,
 }
 
 #[repr(C)]
@@ -469,11 +476,11 @@ records!(
     ChunkAlias = 16,
     BlockOwner = 8,
     AccessCount = 16,
-    PageCountBlock = 1024,
+    PageCountBlock = 1280,
     LineCacheEntry = 16,
     SideRecord = 24,
     TargetObject = 160,
-    ObjectCount = 16,
+    ObjectCount = 24,
     RecordedBlock = 48,
     SegmentPiece = 56,
     [u64; 64] = 512,

@@ -287,12 +287,13 @@ fn structures(report: &MetricsReport, top: usize, style: TerminalStyle) -> Strin
             "accesses"
         },
         "share",
+        "fetches",
         "size",
         "first touch",
         "E",
         "right",
     ];
-    let mut out = style.table(&header, rows, &[1, 2, 3, 5, 6]);
+    let mut out = style.table(&header, rows, &[1, 2, 3, 4, 6, 7]);
     let left = report.structures.len().saturating_sub(top);
     if left > 0 {
         out.push_str(&format!(
@@ -313,6 +314,7 @@ fn structure_row(s: &StructureMetrics) -> Vec<String> {
             count(s.accesses())
         ),
         percent(s.share),
+        number(s.fetch_share),
         bytes(s.size),
         first_touch(&s.first_touch, s.pages),
         number(s.exclusivity),

@@ -24,6 +24,8 @@ pub struct AllocationPathMetrics {
     pub reads: u64,
     /// Writes to these blocks.
     pub writes: u64,
+    /// Times that a thread brought a line of them into its private cache, an estimate.
+    pub fetches: u64,
     /// Of the accesses of the run.
     pub share: f64,
 }
@@ -44,6 +46,7 @@ pub fn allocation_paths(profile: &Profile) -> Vec<AllocationPathMetrics> {
         largest: p.largest,
         reads: p.reads,
         writes: p.writes,
+        fetches: p.fetches,
         share: (p.reads + p.writes) as f64 / total.max(1) as f64,
     });
     metrics.collect()

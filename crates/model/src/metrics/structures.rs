@@ -41,6 +41,10 @@ pub struct StructureMetrics {
     pub writes: u64,
     /// Of the accesses of the run.
     pub share: f64,
+    /// Times that a thread brought one of its lines into its private cache, an estimate.
+    pub fetches: u64,
+    /// Of the fetches of the run; `None` where they were not counted.
+    pub fetch_share: Option<f64>,
     /// Reads and writes are a share of what several variables in one symbol have.
     pub estimated: bool,
     /// Pages used that hold a part of it.
@@ -93,6 +97,8 @@ pub struct HotLine {
     pub reads: u64,
     /// Writes from this line.
     pub writes: u64,
+    /// Fetches from this line, from samples.
+    pub fetches: u64,
     /// Of the accesses of all lines.
     pub share: f64,
 }
@@ -201,6 +207,8 @@ fn metrics_of_structure(
         reads: o.reads,
         writes: o.writes,
         share: ratio_or_zero(o.reads + o.writes, total),
+        fetches: o.fetches,
+        fetch_share: fetch_share(profile, o.fetches),
         estimated: o.estimated,
         pages: held.len() as u64,
         threads: users.len() as u64,
@@ -210,6 +218,13 @@ fn metrics_of_structure(
         first_touch,
         first_touch_line: first_touch_line(profile, object),
     }
+}
+
+/// Part of the fetches of all structures; `None` where they were not counted.
+fn fetch_share(profile: &Profile, fetches: u64) -> Option<f64> {
+    let all = || profile.objects.iter().map(|o| o.fetches).sum();
+    let counted = profile.meta.has_fetches();
+    counted.then(|| ratio_or_zero(fetches, all()))
 }
 
 /// The line that touched most pages of an object first, whatever thread ran it.
@@ -247,6 +262,7 @@ pub fn hot_lines(profile: &Profile) -> Vec<HotLine> {
             structure: name(s.object),
             reads: s.reads,
             writes: s.writes,
+            fetches: s.fetches,
             share: ratio_or_zero(s.reads + s.writes, total),
         })
         .collect();

@@ -129,7 +129,10 @@ table!(PageUse = "pages", at most 200 * MILLION,
     "thread" = thread: Free,
     "reads" = reads: Sum,
     "writes" = writes: Sum,
-});
+    "fetches" = fetches: Sum,
+}
+    const LATER: &'static [&'static str] = &["fetches"];
+);
 
 table!(PageFirstTouch = "first_touch", at most 200 * MILLION,
     sorted by |r| (r.region.0, r.page.0) => (u32, u32), {
@@ -166,9 +169,10 @@ table!(Object = "objects", at most 10 * MILLION, index of Objects, sorted by |_|
     "owner" = owner: Free,
     "reads" = reads: Sum,
     "writes" = writes: Sum,
+    "fetches" = fetches: Sum,
     "estimated" = estimated: Free,
 }
-    const LATER: &'static [&'static str] = &["allocated", "smallest", "largest"];
+    const LATER: &'static [&'static str] = &["allocated", "smallest", "largest", "fetches"];
 );
 
 table!(AllocationPath = "allocation_paths", at most 10 * MILLION, sorted by |_| () => (), {
@@ -181,7 +185,10 @@ table!(AllocationPath = "allocation_paths", at most 10 * MILLION, sorted by |_| 
     "largest" = largest: Each,
     "reads" = reads: Sum,
     "writes" = writes: Sum,
-});
+    "fetches" = fetches: Sum,
+}
+    const LATER: &'static [&'static str] = &["fetches"];
+);
 
 table!(ObjectRange = "object_ranges", at most 200 * MILLION,
     sorted by |r| (r.object.0, r.region.0, r.offset) => (u32, u32, u64), {
@@ -207,8 +214,9 @@ table!(SourceSite = "sites", at most 10 * MILLION, sorted by |_| () => (), {
     "callee" = callee: Free,
     "reads" = reads: Sum,
     "writes" = writes: Sum,
+    "fetches" = fetches: Sum,
 }
-    const LATER: &'static [&'static str] = &["callee"];
+    const LATER: &'static [&'static str] = &["callee", "fetches"];
 );
 
 table!(FirstTouchLine = "first_touch_lines", at most 10 * MILLION, sorted by |_| () => (), {

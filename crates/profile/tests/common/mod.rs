@@ -79,6 +79,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             thread: ThreadIx(r.ix(threads)),
             reads: r.count(),
             writes: r.count(),
+            fetches: r.count(),
         });
     }
     for _ in 0..touches {
@@ -115,6 +116,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             callee: r.text(),
             reads: r.count(),
             writes: r.count(),
+            fetches: r.count(),
         });
     }
     for _ in 0..sites {
@@ -128,6 +130,7 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             largest: r.count(),
             reads: r.count(),
             writes: r.count(),
+            fetches: r.count(),
         });
     }
     for _ in 0..sites {
@@ -279,6 +282,7 @@ fn object(r: &mut Random, processes: usize, threads: usize) -> Object {
         owner: (r.below(2) > 0).then(|| ThreadIx(r.ix(threads))),
         reads: r.count(),
         writes: r.count(),
+        fetches: r.count(),
         estimated: r.below(2) > 0,
     }
 }

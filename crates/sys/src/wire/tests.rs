@@ -50,7 +50,7 @@ fn layout() -> Both {
         c: String::new(),
     };
     compare!(b, "hi_header", SegmentHeader: magic, version, header_size, line_log2, sharers,
-        cache_log2, flags, nhooks, alloc_min, slice_ns, epoch, active, closed, slice_traced, record_window, record_open,
+        cache_log2, flags, nhooks, fetch_sets, alloc_min, slice_ns, epoch, active, closed, slice_traced, record_window, record_open,
         record_ns,
         collector_pid, next_thread, next_process, next_page, next_block, next_site,
         next_chunk_object, lost_threads, lost_processes, lost_pages, lost_blocks, lost_sites,
@@ -71,7 +71,7 @@ fn layout() -> Both {
     compare!(b, "hi_sample", EvictionSample: address, site, reads, writes, weight, object);
     compare!(b, "hi_object", TargetObject: kind, process, id, generation, address, size, frames,
         thread, blocks, bytes, smallest, largest, granules, live, peak);
-    compare!(b, "hi_object_count", ObjectCount: reads, writes);
+    compare!(b, "hi_object_count", ObjectCount: reads, writes, fetches);
     compare!(b, "hi_observation", LineObservation: page, site, at, kind, n);
     compare!(b, "hi_event", SegmentEvent: ready, kind, more, process, thread, aux, generation, a);
     compare!(b, "hi_page", SegmentPage: va, process, generation, first_thread, first_epoch, shared,
@@ -80,7 +80,7 @@ fn layout() -> Both {
     compare!(b, "hi_alias", ChunkAlias: key, va);
     compare!(b, "hi_owner", BlockOwner: thread, page_block);
     compare!(b, "hi_count", AccessCount: reads, writes);
-    compare!(b, "hi_block", PageCountBlock: page);
+    compare!(b, "hi_block", PageCountBlock: page, fetches);
     compare!(b, "hi_entry", LineCacheEntry: tag, reads, writes);
     compare!(b, "hi_side", SideRecord: line, x, y, z1, z2, s1, s2);
     compare!(b, "hi_record_block", RecordedBlock: offset, stack, moves_stack, length,
@@ -114,6 +114,8 @@ fn constants(b: &mut Both) {
         ("HI_SIDE_SITE", SIDE_SITE),
         ("HI_SIDE_OBJECT", SIDE_OBJECT),
         ("HI_SAMPLE_PERIOD", SAMPLE_PERIOD),
+        ("HI_FETCH_PERIOD", FETCH_PERIOD),
+        ("HI_FETCH_WAYS", FETCH_WAYS),
         ("HI_SAMPLE_LARGE", SAMPLE_LARGE),
         ("HI_OBJECT_FREE", OBJECT_FREE),
         ("HI_OBJECT_SITE", OBJECT_SITE),

@@ -314,6 +314,7 @@ fn build_pages(slices: &RecordedSlices, names: &[ProfilePage]) -> Vec<PageUse> {
                 thread,
                 reads,
                 writes: 0,
+                fetches: 0,
             })
         });
     let mut rows: Vec<_> = rows.collect();

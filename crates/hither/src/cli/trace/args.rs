@@ -39,6 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line)]
     line: u32,
 
+    /// Size of a private cache: a fetch brings a line into it. 1M is the L2 of a modern core
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = cache)]
+    cache: u64,
+
     /// An access communicates with at most this many threads that used the line before:
     /// other values than 2 need --oracle
     #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=4))]
@@ -131,6 +135,13 @@ fn ratio(text: &str) -> Result<f64, String> {
     }
 }
 
+fn cache(text: &str) -> Result<u64, String> {
+    match units::parse_bytes(text)? {
+        size if (64 << 10..=1 << 30).contains(&size) => Ok(size),
+        _ => Err("a private cache has from 64K to 1G".to_string()),
+    }
+}
+
 fn max_size(text: &str) -> Result<u64, String> {
     match units::parse_bytes(text)? {
         size if size >= 1 << 20 => Ok(size),
@@ -173,6 +184,14 @@ impl Args {
                 self.sharers
             );
         }
+        let least = 1024 * u64::from(self.line);
+        if self.cache < least {
+            bail!(
+                "--cache {} has too few lines of {} bytes: use --cache {least} or more, or smaller lines",
+                self.cache,
+                self.line
+            );
+        }
         let only = self.only_functions.clone();
         Ok(TraceOptions {
             slice: self.slice,
@@ -185,6 +204,7 @@ impl Args {
             until: self.until.clone(),
             only_functions: only.map(|f| f.0).unwrap_or_default(),
             max_size: self.max_size,
+            cache: self.cache,
             bursts: match self.full {
                 true => Some(BurstOptions::default()),
                 false => self.bursts,
@@ -233,5 +253,8 @@ mod tests {
         assert_eq!(windows("2min/3min"), None);
         assert_eq!(max_size("80M"), Ok(80 << 20));
         assert!(max_size("80k").is_err());
+        assert_eq!(cache("256K"), Ok(256 << 10));
+        assert!(cache("32K").is_err());
+        assert!(cache("2G").is_err());
     }
 }

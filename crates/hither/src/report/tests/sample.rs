@@ -261,6 +261,7 @@ fn small() -> Profile {
             callee: String::new(),
             reads: 500,
             writes: 100,
+            fetches: 0,
         }],
         ..Profile::default()
     }

@@ -27,8 +27,9 @@ impl AllocationPaths {
             (&mut row.count, site.count),
             (&mut row.size, site.peak),
             (&mut row.allocated, site.allocated),
-            (&mut row.reads, site.accesses[0]),
-            (&mut row.writes, site.accesses[1]),
+            (&mut row.reads, site.counts[0]),
+            (&mut row.writes, site.counts[1]),
+            (&mut row.fetches, site.counts[2]),
         ] {
             *sum = sum.saturating_add(part);
         }

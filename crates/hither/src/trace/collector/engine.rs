@@ -52,7 +52,7 @@ pub struct CollectorEngine {
     pub threads: ThreadTracker,
     pub slices: SliceRows,
     pub comm: BinnedCounts<1>,
-    pub pages: BinnedCounts<2>,
+    pub pages: BinnedCounts<3>,
     pub page_reader: PageReader,
     pub samples: SampleTally,
     pub lines: SharedLines,
@@ -316,7 +316,7 @@ impl CollectorEngine {
     }
 
     /// Gives the accesses that no slice has yet to the slices up to this one.
-    fn add_page_rows(&mut self, slice: u32, rows: Vec<CountRow<2>>) {
+    fn add_page_rows(&mut self, slice: u32, rows: Vec<CountRow<3>>) {
         let new = self.page_reader.accesses - self.spread;
         self.spread = self.page_reader.accesses;
         self.slices.spread_accesses(slice as usize, new);
@@ -362,7 +362,7 @@ impl CollectorEngine {
         for slot in 1..self.segment.next_thread() {
             let thread = self.segment.thread(slot);
             for_each_unflushed(&self.segment, &thread, |left| {
-                let counts = [left.reads, left.writes];
+                let counts = [left.reads, left.writes, 0];
                 if let Some((id, count)) = left.object_count() {
                     let sum = self.unflushed_objects.entry((slot, id)).or_default();
                     sum.reads += count.reads;

@@ -21,8 +21,8 @@ pub struct AllocationSite {
     pub allocated: u64,
     pub smallest: u64,
     pub largest: u64,
-    /// Reads and writes of its blocks.
-    pub accesses: [u64; 2],
+    /// Reads, writes and fetches of its blocks.
+    pub counts: [u64; 3],
     /// (region, offset, length) of its large blocks.
     pub ranges: Vec<(u32, u64, u64)>,
 }

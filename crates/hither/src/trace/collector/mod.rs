@@ -130,6 +130,12 @@ pub struct CollectedRun {
     pub bursts: Option<BurstWriter>,
 }
 
+/// Sets of the part of a private cache that is looked at.
+fn fetch_sets(options: &TraceOptions) -> u32 {
+    let set = u64::from(options.line) * u64::from(wire::FETCH_PERIOD * wire::FETCH_WAYS);
+    (options.cache / set).clamp(1, 1 << 20) as u32
+}
+
 impl Collector {
     /// # Errors
     /// When the segment cannot be created.
@@ -148,6 +154,7 @@ impl Collector {
                 | flag(o.sample.is_some(), wire::FLAG_SAMPLE)
                 | flag(o.follow, wire::FLAG_FOLLOW)
                 | flag(o.bursts.is_some(), wire::FLAG_RECORD),
+            fetch_sets: fetch_sets(o),
             alloc_min: ALLOC_MIN,
             slice_ns: o.slice,
             active: o.from.is_none() && o.only_functions.is_empty(),

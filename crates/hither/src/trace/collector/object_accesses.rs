@@ -26,19 +26,19 @@ impl ObjectBuilder<'_> {
     /// has what the tracer counted for none of its variables: accesses of the dynamic linker,
     /// before the tracer knew the file. Call it last.
     pub fn count_regions(&mut self) {
-        let mut left: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+        let mut left: BTreeMap<u32, [u64; 3]> = BTreeMap::new();
         for &((region, _), counts) in self.input.pages {
             let sum = left.entry(region).or_default();
-            *sum = [0, 1].map(|n: usize| sum[n].saturating_add(counts[n]));
+            *sum = add(*sum, counts);
         }
         for (region, counts) in left {
             let counted = self.counted.get(&region).copied().unwrap_or_default();
-            let counts = [0, 1].map(|n| counts[n].saturating_sub(counted[n]));
+            let counts = [0, 1, 2].map(|n: usize| counts[n].saturating_sub(counted[n]));
             let file = self.region(region).filter(|r| r.kind == RegionKind::Elf);
             let file = file.map(|r| (constants_of(&r.file), r.process.0 + 1));
             let object = match (self.by_region.get(&region), file) {
                 (Some(&object), _) => object,
-                (None, Some((name, process))) if counts != [0, 0] => {
+                (None, Some((name, process))) if counts[..2] != [0, 0] => {
                     self.unnamed_object(ObjectKind::Static, &name, process)
                 }
                 _ => continue,
@@ -69,15 +69,17 @@ impl ObjectBuilder<'_> {
         }
     }
 
-    fn add_counts(&mut self, object: u32, [reads, writes]: [u64; 2]) {
+    fn add_counts(&mut self, object: u32, [reads, writes, fetches]: [u64; 3]) {
         let sum = &mut self.found.objects[object as usize];
         sum.reads = sum.reads.saturating_add(reads);
         sum.writes = sum.writes.saturating_add(writes);
+        sum.fetches = sum.fetches.saturating_add(fetches);
     }
 
     /// Gives the tracer's counts to what their ids mean.
     pub fn count_objects(&mut self, naming: &mut dyn Symbolizer) {
-        for (&(process, id), accesses) in self.input.accesses {
+        for (&(process, id), count) in self.input.accesses {
+            let counts = [count.reads, count.writes, count.fetches];
             let Some(meaning) = self.meaning_of(process, id, naming) else {
                 continue;
             };
@@ -90,13 +92,12 @@ impl ObjectBuilder<'_> {
                     true => (count as f64 * share).round() as u64,
                     false => count,
                 };
-                self.add_counts(object, [part(accesses.reads), part(accesses.writes)]);
+                self.add_counts(object, counts.map(part));
                 self.found.objects[object as usize].estimated |= estimated;
             }
             if let Some(&region) = self.file_of.get(&(process, id)) {
                 let sum = self.counted.entry(region).or_default();
-                sum[0] = sum[0].saturating_add(accesses.reads);
-                sum[1] = sum[1].saturating_add(accesses.writes);
+                *sum = add(*sum, counts);
             }
         }
     }
@@ -286,13 +287,14 @@ impl ObjectBuilder<'_> {
 }
 
 /// What an object was accessed is counted; only how its lines share that is from samples. So the
-/// reads of its rows add up to its reads, and the writes likewise.
+/// reads of its rows add up to its reads, and the writes and fetches likewise.
 fn share_out(objects: &[Object], rows: &mut [SourceSite]) {
-    let mut sums = vec![[0.0; 2]; objects.len()];
+    let mut sums = vec![[0.0; 3]; objects.len()];
     for row in &*rows {
         if let Some(sum) = row.object.and_then(|o| sums.get_mut(o.at())) {
             sum[0] += row.reads as f64;
             sum[1] += row.writes as f64;
+            sum[2] += row.fetches as f64;
         }
     }
     for row in rows {
@@ -308,11 +310,12 @@ fn share_out(objects: &[Object], rows: &mut [SourceSite]) {
         };
         row.reads = part(row.reads, 0, objects[at].reads);
         row.writes = part(row.writes, 1, objects[at].writes);
+        row.fetches = part(row.fetches, 2, objects[at].fetches);
     }
 }
 
 /// Samples of a line by the library function that accesses for it.
-type ByCallee = BTreeMap<String, [u64; 2]>;
+type ByCallee = BTreeMap<String, [u64; 3]>;
 
 /// Samples by object and line; those that a library makes for the line are apart.
 #[derive(Default)]
@@ -321,11 +324,11 @@ struct SourceLineSums {
 }
 
 impl SourceLineSums {
-    fn add(&mut self, object: Option<u32>, mut line: SourceLine, counts: [u64; 2]) {
+    fn add(&mut self, object: Option<u32>, mut line: SourceLine, counts: [u64; 3]) {
         let callee = std::mem::take(&mut line.callee);
         let of_line = self.sums.entry((object, line, !callee.is_empty()));
         let sum = of_line.or_default().entry(callee).or_default();
-        *sum = [0, 1].map(|n: usize| sum[n].saturating_add(counts[n]));
+        *sum = add(*sum, counts);
     }
 
     /// A row has the name of the callee that accesses most.
@@ -336,7 +339,7 @@ impl SourceLineSums {
                 .fold(0, |all: u64, s| all.saturating_add(s[n]))
         };
         let row = |((object, line, _), sums): ((Option<u32>, SourceLine, bool), ByCallee)| {
-            let [reads, writes] = [0, 1].map(|n| scaled(total(&sums, n)));
+            let [reads, writes, fetches] = [0, 1, 2].map(|n| scaled(total(&sums, n)));
             let most = sums
                 .into_iter()
                 .max_by_key(|(_, s)| s[0].saturating_add(s[1]));
@@ -348,10 +351,16 @@ impl SourceLineSums {
                 callee: most.map(|(callee, _)| callee).unwrap_or_default(),
                 reads,
                 writes,
+                fetches,
             }
         };
         self.sums.into_iter().map(row).collect()
     }
+}
+
+/// Reads, writes and fetches.
+fn add(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
+    [0, 1, 2].map(|n: usize| a[n].saturating_add(b[n]))
 }
 
 fn constants_of(file: &str) -> String {

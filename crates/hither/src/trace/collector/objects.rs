@@ -29,7 +29,7 @@ pub struct ObjectInput<'a> {
     pub heap: &'a mut HeapTracker,
     pub samples: &'a SampleTally,
     /// Totals per page, sorted.
-    pub pages: &'a [(PageName, [u64; 2])],
+    pub pages: &'a [(PageName, [u64; 3])],
     /// Bytes of shared lines that were touched.
     pub lines: &'a LineRows,
     /// What a sampled count stands for.
@@ -91,8 +91,8 @@ pub struct ObjectBuilder<'a> {
     pub unnamed: HashMap<(String, u32), u32>,
     /// Region of the program file in which an id of a process lies.
     pub file_of: HashMap<(u32, u32), u32>,
-    /// Reads and writes given to the variables of such a region.
-    pub counted: HashMap<u32, [u64; 2]>,
+    /// Reads, writes and fetches given to the variables of such a region.
+    pub counted: HashMap<u32, [u64; 3]>,
 }
 
 /// What the tracer takes for one structure.
@@ -133,7 +133,7 @@ impl ObjectBuilder<'_> {
                 .record(process, id)
                 .and_then(|record| heap.site_of(process, record, segment, regions));
             if let Some(site) = site {
-                heap.sites[site as usize].accesses = [count.reads, count.writes];
+                heap.sites[site as usize].counts = [count.reads, count.writes, count.fetches];
             }
         }
         heap.read_totals(segment);

@@ -45,7 +45,7 @@ impl PageReader {
         &mut self,
         segment: &Segment,
         regions: &mut RegionMap,
-    ) -> Vec<CountRow<2>> {
+    ) -> Vec<CountRow<3>> {
         let mut rows = Vec::new();
         for number in 1..segment.next_block() {
             self.read_block(segment, number, &mut rows);
@@ -60,7 +60,7 @@ impl PageReader {
         &mut self,
         segment: &Segment,
         regions: &mut RegionMap,
-    ) -> Vec<CountRow<2>> {
+    ) -> Vec<CountRow<3>> {
         let mut rows = Vec::new();
         let blocks = segment.next_block();
         for first in (0..blocks).step_by(8) {
@@ -78,7 +78,7 @@ impl PageReader {
         rows
     }
 
-    fn read_block(&mut self, segment: &Segment, number: u32, rows: &mut Vec<CountRow<2>>) {
+    fn read_block(&mut self, segment: &Segment, number: u32, rows: &mut Vec<CountRow<3>>) {
         let owner = segment.owner(number);
         let known = owner.thread > 0 && owner.thread < segment.next_thread();
         if !known || owner.page_block > (segment.next_page().saturating_sub(1)) / wire::BLOCK_PAGES
@@ -93,14 +93,19 @@ impl PageReader {
         let before = self.seen[at].get_or_insert_with(|| {
             Box::new(wire::PageCountBlock {
                 page: [wire::AccessCount::default(); wire::BLOCK_PAGES as usize],
+                fetches: [0; wire::BLOCK_PAGES as usize],
             })
         });
         let first = owner.page_block * wire::BLOCK_PAGES;
-        for (page, (now, before)) in (first..).zip(now.page.iter().zip(&before.page)) {
-            let reads = now.reads.saturating_sub(before.reads);
-            let writes = now.writes.saturating_sub(before.writes);
-            if reads | writes != 0 {
-                rows.push((page_thread_key(page, owner.thread), [reads, writes]));
+        for at in 0..now.page.len() {
+            let (to, from) = (now.page[at], before.page[at]);
+            let reads = to.reads.saturating_sub(from.reads);
+            let writes = to.writes.saturating_sub(from.writes);
+            // Counts wrap, and cannot grow by 2^32 between two passes.
+            let fetches = now.fetches[at].wrapping_sub(before.fetches[at]).into();
+            if reads | writes | fetches != 0 {
+                let key = page_thread_key(first + at as u32, owner.thread);
+                rows.push((key, [reads, writes, fetches]));
             }
         }
         **before = now;
@@ -112,18 +117,18 @@ impl PageReader {
         segment: &Segment,
         page: u32,
         thread: u32,
-        counts: [u64; 2],
-        rows: &mut Vec<CountRow<2>>,
+        counts: [u64; 3],
+        rows: &mut Vec<CountRow<3>>,
     ) {
-        if page > 0 && page < segment.next_page() && counts != [0, 0] {
+        if page > 0 && page < segment.next_page() && counts != [0; 3] {
             rows.push((page_thread_key(page, thread), counts));
         }
     }
 
     /// Sums the rows up per thread and names their pages.
-    pub fn add_totals(&mut self, segment: &Segment, regions: &mut RegionMap, rows: &[CountRow<2>]) {
+    pub fn add_totals(&mut self, segment: &Segment, regions: &mut RegionMap, rows: &[CountRow<3>]) {
         let mut pages = std::mem::take(&mut self.unnamed);
-        for &(key, [reads, writes]) in rows {
+        for &(key, [reads, writes, _]) in rows {
             let (page, thread) = page_and_thread(key);
             let thread = thread as usize;
             if thread >= self.totals.len() {

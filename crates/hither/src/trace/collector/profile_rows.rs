@@ -235,7 +235,8 @@ pub struct PageUseRow {
     pub slice: u32,
     pub page: PageName,
     pub thread: u32,
-    pub counts: [u64; 2],
+    /// Reads, writes, fetches.
+    pub counts: [u64; 3],
 }
 
 fn page_uses(
@@ -246,16 +247,17 @@ fn page_uses(
     let taken = std::mem::replace(&mut engine.pages, BinnedCounts::new(1));
     let mut uses: Vec<PageUseRow> = Vec::new();
     for (slice, rows) in taken.into_bins() {
-        let mut bin: BTreeMap<(PageName, u32), [u64; 2]> = BTreeMap::new();
-        for (key, [reads, writes]) in rows {
+        let mut bin: BTreeMap<(PageName, u32), [u64; 3]> = BTreeMap::new();
+        for (key, counts) in rows {
             let (page, slot) = page_and_thread(key);
             let Some(touched) = engine.page_reader.first_toucher(page) else {
                 continue;
             };
             if slot >= 1 && slot as usize <= threads {
-                let sum = bin.entry((touched.name, slot - 1)).or_insert([0; 2]);
-                sum[0] = sum[0].saturating_add(scale.scale_count(slot, slice, reads));
-                sum[1] = sum[1].saturating_add(scale.scale_count(slot, slice, writes));
+                let sum = bin.entry((touched.name, slot - 1)).or_insert([0; 3]);
+                for (sum, count) in sum.iter_mut().zip(counts) {
+                    *sum = sum.saturating_add(scale.scale_count(slot, slice, count));
+                }
             }
         }
         uses.extend(bin.into_iter().map(|((page, thread), counts)| PageUseRow {
@@ -290,10 +292,10 @@ fn fit_to_totals(uses: &mut [PageUseRow], scale: &SamplingScale) {
     }
 }
 
-/// Reads and writes per page over the run, sorted by page.
-fn page_totals(uses: &[PageUseRow]) -> Vec<(PageName, [u64; 2])> {
+/// Reads, writes and fetches per page over the run, sorted by page.
+fn page_totals(uses: &[PageUseRow]) -> Vec<(PageName, [u64; 3])> {
     let key = |(region, page): PageName| u64::from(region) << 32 | u64::from(page);
-    let mut rows: Vec<CountRow<2>> = uses.iter().map(|u| (key(u.page), u.counts)).collect();
+    let mut rows: Vec<CountRow<3>> = uses.iter().map(|u| (key(u.page), u.counts)).collect();
     sort_and_sum(&mut rows);
     rows.into_iter()
         .map(|(key, counts)| (((key >> 32) as u32, key as u32), counts))
@@ -370,6 +372,7 @@ impl RegionNumbers {
             thread: ThreadIx(u.thread),
             reads: u.counts[0],
             writes: u.counts[1],
+            fetches: u.counts[2],
         }
     }
 

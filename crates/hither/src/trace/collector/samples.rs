@@ -32,8 +32,8 @@ pub enum SampleTarget {
 
 #[derive(Default)]
 pub struct SampleTally {
-    /// Weighted reads and writes.
-    pub lines: HashMap<(SampleTarget, CodePlace), [u64; 2]>,
+    /// Weighted reads, writes and fetches.
+    pub lines: HashMap<(SampleTarget, CodePlace), [u64; 3]>,
     codes: HashMap<u32, CodePlace>,
     pub overwritten: u64,
     pub dropped: u64,
@@ -55,7 +55,10 @@ impl SampleTally {
         regions: &mut RegionMap,
     ) {
         let weight = u64::from(sample.weight);
-        let counts = [sample.reads, sample.writes].map(|c| u64::from(c) * weight);
+        let counts = match [sample.reads, sample.writes].map(u64::from) {
+            [0, 0] => [0, 0, weight],
+            [reads, writes] => [reads * weight, writes * weight, 0],
+        };
         let place = regions.locate(process, sample.address);
         let target = match (u32::from(sample.object), place) {
             (0, None) => SampleTarget::Unknown,
@@ -89,16 +92,17 @@ impl SampleTally {
 
 /// Adds to a key, if there is room for it.
 fn add_if_room<K: std::hash::Hash + Eq>(
-    map: &mut HashMap<K, [u64; 2]>,
+    map: &mut HashMap<K, [u64; 3]>,
     key: K,
-    counts: [u64; 2],
+    counts: [u64; 3],
 ) -> bool {
     if map.len() >= MAX_KEYS && !map.contains_key(&key) {
         return false;
     }
-    let sum = map.entry(key).or_insert([0; 2]);
-    sum[0] = sum[0].saturating_add(counts[0]);
-    sum[1] = sum[1].saturating_add(counts[1]);
+    let sum = map.entry(key).or_insert([0; 3]);
+    for (sum, count) in sum.iter_mut().zip(counts) {
+        *sum = sum.saturating_add(count);
+    }
     true
 }
 

@@ -87,6 +87,7 @@ impl StageStart {
                 let sum = objects.entry((slot, id)).or_default();
                 sum.reads = sum.reads.saturating_add(count.reads);
                 sum.writes = sum.writes.saturating_add(count.writes);
+                sum.fetches = sum.fetches.saturating_add(count.fetches);
             });
         }
         StageStart {
@@ -215,6 +216,7 @@ impl SamplingScale {
                 let grown = |to: u64, from: u64| scaled(to.saturating_sub(from), factor);
                 sum.reads = sum.reads.saturating_add(grown(to.reads, from.reads));
                 sum.writes = sum.writes.saturating_add(grown(to.writes, from.writes));
+                sum.fetches = sum.fetches.saturating_add(grown(to.fetches, from.fetches));
             }
         }
         sums

@@ -16,6 +16,7 @@ pub fn accesses_by_id(
         let sum = sums.entry((segment.thread(slot).process, id)).or_default();
         sum.reads = sum.reads.saturating_add(count.reads);
         sum.writes = sum.writes.saturating_add(count.writes);
+        sum.fetches = sum.fetches.saturating_add(count.fetches);
     }
     sums
 }

@@ -65,6 +65,7 @@ impl UnflushedEntry {
         let count = wire::ObjectCount {
             reads: self.reads,
             writes: self.writes,
+            fetches: 0,
         };
         (id != 0 && self.page != 0 && n > 0 && !self.exact).then_some((id, count))
     }

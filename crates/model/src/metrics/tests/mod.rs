@@ -23,6 +23,7 @@ fn uses(slice: u32, rows: &[&[u64]]) -> Vec<PageUse> {
         thread: ThreadIx(thread as u32),
         reads,
         writes: 0,
+        fetches: 0,
     };
     let rows = rows.iter().enumerate();
     rows.flat_map(|(p, row)| row.iter().enumerate().map(move |(t, &n)| cell(p, t, n)))

@@ -296,7 +296,9 @@ impl Fake {
         let owner = l.owners + u64::from(block) * 8;
         self.put32(owner, thread);
         self.put32(owner + 4, page / 64);
-        let at = l.blocks + u64::from(block) * 1024 + u64::from(page % 64) * 16;
+        let at = l.blocks
+            + u64::from(block) * size_of::<wire::PageCountBlock>() as u64
+            + u64::from(page % 64) * 16;
         self.put64(at, reads);
         self.put64(at + 8, writes);
         self.at_least(offset_of!(SegmentHeader, next_block), block + 1);
@@ -441,7 +443,7 @@ impl Fake {
             (l.aliases, 4096),
             (l.owners, blocks * 8),
             (l.dirty, blocks),
-            (l.blocks, blocks * 1024),
+            (l.blocks, blocks * size_of::<wire::PageCountBlock>() as u64),
             (l.arenas, threads * l.arena_size),
             (l.objects, objects * size_of::<wire::TargetObject>() as u64),
             (l.object_counts, 3 * u64::from(wire::PROCESS_OBJECTS) * 16),

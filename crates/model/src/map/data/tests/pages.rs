@@ -9,6 +9,7 @@ fn row(slice: u32, page: u32, thread: u32, reads: u64, writes: u64) -> PageUse {
         thread: ThreadIx(thread),
         reads,
         writes,
+        fetches: 0,
     }
 }
 
