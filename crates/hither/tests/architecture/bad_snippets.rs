@@ -196,6 +196,20 @@ fn missing_files() {
 }
 
 #[test]
+fn missing_sources() {
+    let check = |text: &str, gone: usize| {
+        let files = ["crates/a/src/b/c.rs"];
+        assert_eq!(
+            rules::missing_sources("f", text, &files).len(),
+            gone,
+            "{text}"
+        );
+    };
+    check("//! `b/c.rs`: as c.rs.\nlet x = \"d.rs\"; // .rs", 0);
+    check("/// a/c.rs and d.rs, x.c", 2);
+}
+
+#[test]
 fn missing_names() {
     let source = ["const ALL: Kind = Kind::A; // Gone_"];
     let check = |text: &str, gone: &[&str]| {

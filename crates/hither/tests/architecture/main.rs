@@ -176,3 +176,17 @@ fn documents_name_what_exists() {
         );
     }
 }
+
+/// So do comments: a file that was renamed is named by its new name.
+#[test]
+fn comments_name_files_that_exist() {
+    let files = sources(&["rs"]);
+    let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    check(&["rs"], |file, text| {
+        // Its texts are breaches.
+        match file.ends_with("bad_snippets.rs") || file.ends_with("architecture/rules.rs") {
+            true => Vec::new(),
+            false => rules::missing_sources(file, text, &names),
+        }
+    });
+}

@@ -363,6 +363,25 @@ pub fn missing_files(text: &str, files: &[&str]) -> Vec<String> {
         .collect()
 }
 
+/// Rust files that the comments of a source name and that are not in the tree.
+pub fn missing_sources(file: &str, text: &str, files: &[&str]) -> Vec<String> {
+    let comments = text.lines().filter_map(|line| line.split_once("//"));
+    let named = comments.flat_map(|(_, comment)| {
+        comment.split(|c: char| !(c.is_ascii_alphanumeric() || "._/".contains(c)))
+    });
+    let named = named.map(|word| word.trim_end_matches('.'));
+    let named = named.filter(|word| word.len() > 3 && word.ends_with(".rs"));
+    let is_there = |name: &str| {
+        files
+            .iter()
+            .any(|f| format!("/{f}").ends_with(&format!("/{name}")))
+    };
+    named
+        .filter(|name| !is_there(name))
+        .map(|name| format!("{file}: a comment names {name}, which is not there"))
+        .collect()
+}
+
 /// Names of types and constants that a text has in backquotes and that no source knows.
 pub fn missing_names(text: &str, sources: &[&str]) -> Vec<String> {
     let known: HashSet<&str> = sources.iter().flat_map(|source| words(source)).collect();

@@ -1,7 +1,7 @@
 //! When a change of the communication justifies a new mapping: the communication filter of
 //! SPCD (Diener, Cruz, Navaux, IPDPS 2013, section IV.A). Each thread has one partner, the
 //! thread it communicates most with. When at least two threads have changed theirs, they
-//! probably began to communicate with one another, and the mapping is due.
+//! probably began to communicate with one another, and a new mapping is due.
 use super::CommGraph;
 
 /// SPCD's threshold.
@@ -31,12 +31,12 @@ impl CommunicationFilter {
         }
     }
 
-    /// Whether to map now. If so, the partners of now are what later ones are compared with;
-    /// if not, those before stay, so that slow change counts as much as sudden one.
+    /// Whether to map now. If so, later partners are compared with the current ones; if not, with
+    /// those of the last mapping, so that a slow change counts as much as a sudden one.
     ///
-    /// A thread that still communicates as much with its partner as with any other keeps it,
-    /// and so does one that fell silent. Threads may have been added; one that is gone for
-    /// good is silent.
+    /// A thread keeps its partner while it communicates as much with it as with any other, and when
+    /// it stops communicating. Threads may have been added; one that has ended no longer
+    /// communicates.
     pub fn is_due(&mut self, comm: &CommGraph) -> bool {
         let known = comm.threads().max(self.partner.len());
         self.partner.resize(known, None);
@@ -53,7 +53,8 @@ impl CommunicationFilter {
     }
 }
 
-/// Whom a thread communicates most with: `before` if that is one of several, else the first.
+/// The thread with which a thread communicates most: `before` if it is among several, else the
+/// first.
 fn main_partner(comm: &CommGraph, thread: usize, before: Option<u32>) -> Option<u32> {
     if thread >= comm.threads() {
         return before;

@@ -7,7 +7,7 @@ use hither_profile::NodeIx;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A run as it is placed, or was.
+/// A run with its placement.
 #[derive(Clone, Copy)]
 pub struct PlacedRun<'a> {
     /// The machine.
@@ -27,8 +27,8 @@ pub struct PlacedRun<'a> {
 pub struct LevelShare {
     /// "core", "L2", "L3", "node", "machine", ...
     pub level: &'static str,
-    /// Share of the communication between threads that are both inside one of these, 0 to
-    /// 1; loose levels contain close ones.
+    /// Share of the communication between threads that are inside the same one of these, 0 to 1;
+    /// outer levels include inner ones.
     pub inside: f64,
     /// Share for which this is the closest level that holds both threads; these add up to 1.
     pub closest: f64,
@@ -62,15 +62,15 @@ pub struct PlacementQuality {
 /// Before and after, and what moves between.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlacementExplanation {
-    /// `None` when nothing is known about before.
+    /// `None` without a placement before.
     pub before: Option<PlacementQuality>,
     /// With the placement explained.
     pub after: PlacementQuality,
-    /// Threads on another unit than before; all when nothing is known about before.
+    /// Threads on another unit than before; all without a placement before.
     pub threads_moved: usize,
     /// Threads placed.
     pub threads: usize,
-    /// Pages on another node than before; all when nothing is known about before.
+    /// Pages on another node than before; all without a placement before.
     pub pages_moved: usize,
     /// Pages placed.
     pub pages: usize,

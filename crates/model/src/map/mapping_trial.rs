@@ -1,33 +1,32 @@
-//! Whether a mapping is worth it, by what happens after it was proposed. Any few events have
-//! a mapping that suits them, even if they are chance; so a proposal is not judged by the
-//! events that it was made from, but by how much it would have shortened the way of those
-//! that came next.
+//! Whether a mapping is worth it, judged by the events after it was proposed. For a few events
+//! there is always a mapping that suits them, even if they are random; so a proposal is not judged
+//! by the events that it was made from, but by how much shorter the distances of the next ones
+//! would have been.
 //!
-//! Over the events e of all proposals, with d(e) the distance between its threads as they
-//! sit and p(e) that as proposed, moving m of T threads pays when
+//! Over the events e of all proposals, with d(e) the current distance between its threads and p(e)
+//! the proposed one, moving m of T threads is worth it when
 //!
 //!   sum (d - p) > (GAIN + MOVES * m / T) * sum d  +  SIGMAS * sqrt(sum (d - p)^2)
 //!
-//! The root is the standard error of the sum where events are independent. They are not
-//! quite within one interval, when threads take turns; so an interval counts as a few
-//! observations at most.
+//! The root is the standard error of the sum if events are independent. Within an interval they are
+//! not quite, because threads take turns; so an interval counts as a few observations at most.
 
 /// Share of the distance that a new mapping saves at least.
 const MIN_GAIN: f64 = 0.05;
-/// Share of the distance that moving all threads has to save on top of that. In an
-/// all-to-all pattern the scheduler makes favourites: threads that happen to run at the same time
-/// seem to share, for seconds, up to a fifth of all events, and following them saves that. Patterns that are
-/// there save half of it and more.
+/// Share of the distance that moving all threads has to save on top of that. In an all-to-all
+/// pattern, threads that happen to be scheduled at the same time seem to share, for seconds, up to
+/// a fifth of all events, and following them saves that. Real patterns save half of the distance
+/// and more.
 const GAIN_PER_MOVED_SHARE: f64 = 0.15;
-/// Standard errors between what is seen and chance: at ten looks a second it is mistaken
-/// less than once in hours.
+/// Standard errors by which the gain must exceed chance: at ten decisions a second it is wrong less
+/// than once in hours.
 const SIGMAS: f64 = 4.0;
 /// What is kept of earlier intervals.
 const DECAY: f64 = 31.0 / 32.0;
 /// Observations that an interval counts as at most.
 const BURST: f64 = 8.0;
 
-/// What became of proposals.
+/// The outcome of proposals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MappingTrial {
     distance: f64,

@@ -32,11 +32,11 @@ pub struct ThreadProblem<'a> {
     pub capacity: u32,
     /// Whether threads may share a core, or a unit, while another is idle. If not, every core
     /// gets a thread before any gets two, and every unit before any gets two: two threads
-    /// on one core halve each other's speed, which costs more than talking does.
+    /// on one core halve each other's speed, which costs more than communication does.
     pub siblings: bool,
     /// Where the threads are now, if that is known.
     pub current: Option<&'a [u32]>,
-    /// Where chance plays a part: the same seed, the same placement.
+    /// For policies that use random numbers: the same seed gives the same placement.
     pub seed: u64,
 }
 

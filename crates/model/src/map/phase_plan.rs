@@ -5,8 +5,8 @@
 //!   threads  ^ start             ^ all five conditions hold
 //!   pages    ^ start        ^ 10 s later       ^ ...
 //! ```
-//! Where the phases are is found elsewhere; here is decided which of them get a placement of
-//! their own, and in `page_plan` which pages move when.
+//! Phases are detected elsewhere. This module decides which of them get a placement of their own,
+//! and `page_plan` which pages move when.
 mod page_plan;
 
 pub use page_plan::{plan_pages, PagePlan, PageStep};

@@ -1,5 +1,5 @@
-//! The call paths by which heap blocks are allocated, as perf shows call chains: a structure of an
-//! allocator class or of `xmalloc` is told by who called it.
+//! The call paths by which heap blocks are allocated, as perf shows call chains: structures
+//! allocated by an allocator class or `xmalloc` are told apart by their callers.
 use hither_profile::Profile;
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub struct AllocationPathMetrics {
     pub calls: Vec<String>,
     /// Blocks allocated.
     pub count: u64,
-    /// Bytes of blocks that lived at the same time, at most.
+    /// Peak of the bytes that are live at the same time.
     pub size: u64,
     /// Bytes of all blocks together.
     pub allocated: u64,

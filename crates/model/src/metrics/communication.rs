@@ -1,4 +1,4 @@
-//! What the communication matrix says: OPT eq. 1-3, Locality and Balance eq. 1-4, kMAF eq. 1.
+//! Metrics of the communication matrix: OPT eq. 1-3, Locality and Balance eq. 1-4, kMAF eq. 1.
 use hither_profile::CommMatrix;
 use serde::Serialize;
 
@@ -63,8 +63,8 @@ pub fn percent_imbalance(values: impl Iterator<Item = u64>) -> f64 {
 /// C_H with the diagonal left out: mean over rows of the variance of the T - 1 cells j != i,
 /// after scaling the largest cell to 100.
 ///
-/// OPT's C_H counts the zero diagonal, so threads that all share alike do not get 0 but
-/// 10^4 (T-1)/T^2: 1875 with 4 threads, 154 with 64, above H_min. This value is 0 for them.
+/// OPT's C_H includes the zero diagonal, so uniform sharing does not give 0 but 10^4 (T-1)/T^2:
+/// 1875 with 4 threads, 154 with 64, above H_min. This value is 0 for them.
 #[must_use]
 pub fn pair_heterogeneity(matrix: &CommMatrix) -> f64 {
     let (threads, max) = (matrix.threads(), matrix.max());

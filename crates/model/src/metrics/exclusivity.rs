@@ -16,7 +16,7 @@ pub fn accesses_per_node(uses: &[ThreadPageAccesses], node_of: &[NodeIx], per_no
     }
 }
 
-/// E_page (OPT eq. 5), 1/N to 1; `None` for a page nobody accessed.
+/// E_page (OPT eq. 5), 1/N to 1; `None` for a page without accesses.
 #[must_use]
 pub fn page_exclusivity(per_node: &[u64]) -> Option<f64> {
     let total: u64 = per_node.iter().sum();

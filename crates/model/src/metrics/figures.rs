@@ -5,9 +5,9 @@
 //! cyclic` and `is dynamic`, four threads on two cores that others used too. Shares of
 //! accesses differed by at most 4.9 points where threads take work as they come (`is
 //! dynamic`), by 0.8 points else; there the shares of what is on the right node by 12.5 points,
-//! since whole pages change sides; totals by 0.1 %; but what is shared within a slice depends
-//! on who runs when, and with more threads than cores C_A differed by a factor of seven.
-//! A spread is the largest seen, rounded up.
+//! since whole pages change sides; totals by 0.1 %. What is shared within a slice depends on which
+//! threads run at the same time: with more threads than cores C_A differed by a factor of seven. A
+//! spread is the largest seen, rounded up.
 use super::metrics_report::{MetricsReport, PageReport, ProfileAnalysis};
 use super::residence::NodeResidence;
 use hither_profile::{BetterWhen, FigureUnit, RunFigure};

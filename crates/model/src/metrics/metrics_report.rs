@@ -18,12 +18,12 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the metrics are computed for.
+/// The machine and page size that the metrics are computed for.
 #[derive(Clone, Debug, Serialize)]
 pub struct MetricsSetup {
     /// NUMA nodes N.
     pub nodes: usize,
-    /// Where N comes from, for people.
+    /// Where N comes from, as printed.
     pub nodes_from: String,
     /// Sum of all caches; 0 when unknown.
     pub cache_bytes: u64,
@@ -31,7 +31,7 @@ pub struct MetricsSetup {
     pub page_size: PageSize,
 }
 
-/// What ran, and how much it did.
+/// The run and its totals.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunSummary {
     /// Command line.
@@ -56,7 +56,7 @@ pub struct RunSummary {
     pub end: RunEnd,
     /// Relative standard error of totals when sampled, else 0.
     pub sampling_error: f64,
-    /// What is counted are page faults, seen while it ran at its own speed.
+    /// Page faults were counted, without the tracer.
     pub online: bool,
 }
 
@@ -113,7 +113,7 @@ pub struct PageReport {
     pub best: ExclusivityMetrics,
     /// With the threads where E_app is lowest.
     pub worst: ExclusivityMetrics,
-    /// Of first touch, threads at their best.
+    /// Accuracy of first touch, with threads where E_app is highest.
     pub first_touch: Option<PlacementAccuracy>,
     /// E_app and moves of pages over time.
     pub timeline: PageMigrationTimeline,
@@ -160,14 +160,14 @@ pub struct SliceMetrics {
     pub sync: [u64; 4],
 }
 
-/// Everything `hither stat` knows of a profile.
+/// All metrics of a profile, as `hither stat` prints them.
 #[derive(Clone, Debug, Serialize)]
 pub struct MetricsReport {
     /// What ran.
     pub run: RunSummary,
-    /// What it is judged for.
+    /// Machine and page size.
     pub setup: MetricsSetup,
-    /// Is it worth placing?
+    /// Whether placing threads or pages would help.
     pub verdict: MappingVerdict,
     /// H, C_H and A of the whole run (OPT eqs. 1 and 2).
     pub communication: CommunicationMetrics,
@@ -191,7 +191,7 @@ pub struct MetricsReport {
     pub lines: Vec<HotLine>,
     /// Call paths that allocate, most accesses to their blocks first.
     pub allocation_paths: Vec<AllocationPathMetrics>,
-    /// What could not be seen, a sentence each.
+    /// What could not be observed, one sentence each.
     pub limits: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
-//! Profile -> what it means: communication, page usage, phases, suitability. Pure: no
-//! input or output, no clock, the same report for the same profile. `docs/metrics.md`
-//! explains every value for its readers.
+//! Metrics of a profile: communication, page usage, phases, suitability. Pure: no input or output,
+//! no clock, the same report for the same profile. `docs/metrics.md` explains every value for its
+//! readers.
 pub mod allocation_paths;
 pub mod communication;
 pub mod exclusivity;

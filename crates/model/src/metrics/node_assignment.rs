@@ -54,7 +54,8 @@ pub fn best_and_worst_assignment(
     let best = multi_start_search(&groups, threads, nodes, ExclusivityGoal::Maximise);
     let worst = multi_start_search(&groups, threads, nodes, ExclusivityGoal::Minimise);
     let app = |of: &[NodeIx]| exclusivity(table, nodes, of).map_or(0.0, |e| e.app);
-    // The search works on groups of pages: where nothing matters they may come out reversed.
+    // The search works on groups of pages: if all assignments are equal, best and worst may be
+    // swapped.
     if app(&best) < app(&worst) {
         (worst, best)
     } else {
@@ -165,7 +166,7 @@ impl AssignmentSearch {
         }
     }
 
-    /// Threads in order of accesses, each to the node where it does most good now.
+    /// Threads in order of accesses, each to the node where it gains most at that moment.
     fn greedy_start(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.slots()).collect();
         let weight = |t: &usize| self.touches[*t].iter().map(|c| c.1).sum::<i64>();

@@ -70,7 +70,7 @@ pub struct PageId {
     pub number: u64,
 }
 
-/// What one thread did to one page.
+/// The accesses of one thread to one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadPageAccesses {
     /// The thread that made the accesses.
@@ -179,7 +179,7 @@ impl PageAccessTable {
         self.len() == 0
     }
 
-    /// What the page at a position of the table is called.
+    /// The page at a position of the table.
     #[must_use]
     pub fn id(&self, page: usize) -> PageId {
         self.ids[page]

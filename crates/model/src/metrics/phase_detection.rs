@@ -1,8 +1,8 @@
 //! Phases of communication (OPT eq. 4): a new phase starts where the mean heterogeneity of
 //! n slices differs from that of the n slices before by at least diff_min of itself.
 //!
-//! The condition holds over a stretch of slices around a change. The boundary is put where
-//! the two windows differ most, which for a step is the step itself:
+//! The condition holds for several slices around a change. The boundary is placed where the two
+//! windows differ most, which for a step is the step itself:
 //!
 //! ```text
 //!   C_H   ____________/~~~~~~~~~~~~

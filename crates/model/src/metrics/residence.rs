@@ -1,5 +1,5 @@
-//! Where threads run and pages lie, by which accesses are local or remote: as a placement
-//! says, else each thread where E_app is highest and each page where it was touched first.
+//! The node of each thread and page, which decides whether an access is local or remote: as a
+//! placement says, else threads where E_app is highest and pages where they were touched first.
 use super::metrics_report::ProfileAnalysis;
 use super::page_access::{PageAccessTable, PageId, ThreadPageAccesses};
 use hither_profile::{NodeIx, Placement, Profile};
@@ -13,7 +13,7 @@ pub struct NodeResidence {
     /// By thread.
     pub threads: Vec<NodeIx>,
     pages: HashMap<PageId, NodeIx>,
-    /// It is a placement's; else it is what first touch makes of the best assignment of threads.
+    /// Whether it is from a placement; else it is first touch with the best assignment of threads.
     pub from_placement: bool,
 }
 
@@ -126,14 +126,14 @@ impl NodeTraffic {
         self.cells.iter().fold(0, |sum, &c| sum.saturating_add(c))
     }
 
-    /// Accesses by threads of a node, to whatever memory.
+    /// Accesses by threads of a node, to any memory.
     #[must_use]
     pub fn made_by(&self, by: NodeIx) -> u64 {
         let row = &self.cells[by.at() * self.nodes..][..self.nodes];
         row.iter().fold(0, |sum, &c| sum.saturating_add(c))
     }
 
-    /// Accesses that the memory of a node serves, from wherever.
+    /// Accesses that the memory of a node serves, from any node.
     #[must_use]
     pub fn served_by(&self, by: NodeIx) -> u64 {
         let from = (0..self.nodes).map(|n| self.between(NodeIx(n as u32), by));

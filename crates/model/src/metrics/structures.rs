@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, HashMap};
 /// One data structure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StructureMetrics {
-    /// Its row in the profile, which means nothing in another one.
+    /// Its row in this profile.
     #[serde(skip)]
     pub object: ObjectIx,
-    /// Its name in the source, or what stands for it.
+    /// Its name in the source, or a description.
     pub name: String,
     /// Its type in the source; empty where unknown.
     pub type_name: String,
@@ -103,7 +103,7 @@ pub struct HotLine {
     pub share: f64,
 }
 
-/// What the structures are judged by: pages at the size chosen, threads where they run.
+/// The basis of page figures: pages at the size chosen, and the node of each thread.
 pub struct PageContext<'a> {
     /// Their size.
     pub size: PageSize,

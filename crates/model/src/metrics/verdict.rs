@@ -1,4 +1,4 @@
-//! The verdict: would placing threads, pages, both or neither help this program, and why.
+//! The verdict: whether placing threads, pages, both or neither would help this program, and why.
 //! The thresholds are the papers'; where they needed completing, the comment says how.
 use super::communication::CommunicationMetrics;
 use super::exclusivity::ExclusivityMetrics;
@@ -26,11 +26,11 @@ pub const MIN_LOCAL_GAIN: f64 = 0.05;
 /// local. Ours: the papers' mean difference is 6 points (OPT figure 7), this is above it.
 pub const E_SPREAD: f64 = 0.1;
 
-/// Sharing events per thread from which a sample of them tells who shares with whom: the
-/// noise of a pattern of pairs is below a third then. Ours.
+/// Sharing events per thread from which a sample of them shows which threads share: the noise of a
+/// pattern of pairs is below a third then. Ours.
 pub const EVENTS_MIN: u64 = 10;
 
-/// What the verdict rests on.
+/// The figures that the verdict is based on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VerdictInput<'a> {
     /// Threads that accessed memory.
@@ -53,11 +53,11 @@ pub struct VerdictInput<'a> {
     pub first_touch: Option<&'a PlacementAccuracy>,
     /// Relative standard error of totals when sampled, else 0.
     pub sampling_error: f64,
-    /// Counts are page faults: a sample of unknown share, of which rates tell nothing.
+    /// Counts are page faults: a sample of unknown share, so rates are meaningless.
     pub online: bool,
 }
 
-/// Is placing worth it, and why.
+/// Whether placing is worth it, and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MappingVerdict {
     /// Suitable for mapping threads (OPT 4.4).
@@ -66,7 +66,7 @@ pub struct MappingVerdict {
     pub data_mapping: bool,
     /// The answer in one sentence.
     pub sentence: String,
-    /// Why, a sentence each: threads, data, and how sure.
+    /// The reasons, one sentence each: threads, data, confidence.
     pub reasons: Vec<String>,
 }
 

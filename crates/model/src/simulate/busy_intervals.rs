@@ -1,4 +1,4 @@
-//! When something that serves one at a time is free: a link, a memory channel, a bank.
+//! When a resource that serves one request at a time is free: a link, a memory channel, a bank.
 
 /// How many busy stretches are remembered.
 const KEPT: usize = 8;
@@ -45,7 +45,7 @@ impl BusyIntervals {
                 self.busy[n] = (start, end);
                 self.used += 1;
             }
-            // The oldest is forgotten: nothing will arrive that early any more.
+            // The oldest is dropped: nothing will arrive that early any more.
             (false, false) if n == KEPT => {
                 self.busy.copy_within(1..KEPT, 0);
                 self.busy[KEPT - 1] = (start, end);

@@ -1,10 +1,9 @@
-//! Lines into caches, and what they drive out.
+//! Fills, and the evictions that they cause.
 use super::hierarchy::{CacheHierarchy, LineRequest, RequestOutcome};
 use super::tag_array::{line_of, tag_entry, DIRTY, PREFETCHED, WRITABLE};
 
 impl CacheHierarchy {
-    /// Puts the line of a request that was served into the levels below `missed`, the farthest
-    /// first.
+    /// Puts the line of a served request into the levels below `missed`, the farthest first.
     pub(super) fn fill(&mut self, r: &LineRequest, missed: usize, served: &RequestOutcome) {
         for level in (r.first..missed).rev() {
             let mut flags = if level + 1 == self.tree.depth {
@@ -33,7 +32,7 @@ impl CacheHierarchy {
         }
     }
 
-    /// An entry was driven out of the branch's cache of a level.
+    /// An entry was evicted from the branch's cache of a level.
     fn handle_eviction(&mut self, branch: usize, level: usize, out: u32) {
         let line = line_of(out);
         if out & WRITABLE == 0 {

@@ -1,4 +1,4 @@
-//! How branches, caches and nodes hang together.
+//! How branches, caches and nodes are connected.
 use super::directory::DEPTH;
 use super::simulated_machine::SimulatedMachine;
 

@@ -16,7 +16,7 @@
 use super::hierarchy::{CacheHierarchy, LineRequest, RequestOutcome};
 use super::tag_array::{DIRTY, PREFETCHED, WRITABLE};
 
-/// What was found on another's path.
+/// What was found in another branch's caches.
 #[derive(Clone, Copy, Default)]
 struct OwnerCopy {
     writable: bool,
@@ -91,8 +91,8 @@ impl CacheHierarchy {
         }
     }
 
-    /// A branch below the shared cache that has a line, at a place, may have written it: it shares
-    /// what it has. The cycles that this takes.
+    /// A branch below the shared cache that holds a line, at a place, may have written it: its copy
+    /// becomes shared. Returns the cycles that this takes.
     fn recall_from_owner(&mut self, r: &LineRequest, level: usize, at: usize) -> f64 {
         let cache = self.tree.cache(r.branch, level);
         let owner = self.lines.private_owner(r.line);
@@ -166,7 +166,7 @@ impl CacheHierarchy {
             }
         }
         if let Some(o) = supplier.filter(|&o| self.same_domain(o, r.branch)) {
-            // The last cache let go what the branch of another below it still has.
+            // The last-level cache evicted a line that a branch below another one still holds.
             if found.dirty {
                 self.count_transfer(o, r.branch);
             }
@@ -203,7 +203,7 @@ impl CacheHierarchy {
         }
     }
 
-    /// Sends a request to its line's home; the home and when it is there.
+    /// Sends a request to its line's home. Returns the home and the time of arrival.
     fn reach_home(&mut self, branch: usize, line: u32, at: f64) -> (u32, f64) {
         let home = self.pages.home_of_line(line).0 as u32;
         (home, self.send_control(self.tree.at[branch], home, at))
@@ -215,8 +215,8 @@ impl CacheHierarchy {
         self.interconnect.send(from, to, bytes, at, counts)
     }
 
-    /// The home, which the request has reached, sends the data or has them sent; when they are at
-    /// the branch.
+    /// The home, which the request has reached, sends the data or has the owner send them. Returns
+    /// when they reach the branch.
     fn send_data(
         &mut self,
         r: &LineRequest,
@@ -291,7 +291,7 @@ impl CacheHierarchy {
         }
     }
 
-    /// Another reads what a branch has for itself: its copies, up to a level, are read-only now.
+    /// Another core reads a line that a branch owns: its copies, up to a level, become read-only.
     fn downgrade(&mut self, o: usize, levels: usize, line: u32) -> OwnerCopy {
         let mut found = OwnerCopy::default();
         for level in 0..levels {
@@ -321,8 +321,8 @@ impl CacheHierarchy {
         found
     }
 
-    /// Takes a line from all but a branch's path, on which it becomes writable. The owner before,
-    /// or the branch itself, and what it had.
+    /// Invalidates a line everywhere but on a branch's path, where it becomes writable. Returns the
+    /// previous owner, or the branch itself, and its copy.
     fn invalidate_others(&mut self, branch: usize, line: u32) -> (usize, OwnerCopy) {
         self.losers.clear();
         for level in 0..self.tree.depth {
@@ -355,7 +355,7 @@ impl CacheHierarchy {
             }
         }
         self.lines.invalidate_holders(line);
-        // The order of invalidations does not depend on how the sharers were found.
+        // Sorted, so that the order of invalidations does not depend on how the sharers were found.
         self.losers.sort_unstable();
         (owner, found)
     }

@@ -8,7 +8,7 @@ pub enum MissKind {
     Cold,
     /// It was evicted to make room.
     Capacity,
-    /// Another thread's write took it away.
+    /// Another thread's write invalidated it.
     Invalidation,
     /// It was evicted to make room while another cache of the level had a copy too: without
     /// copies there would be more room.
@@ -20,8 +20,8 @@ pub enum MissKind {
 pub struct LevelCounts {
     /// Demand accesses of cores that came as far as this level.
     pub accesses: u64,
-    /// Those that did not find their line (or not with the right to write: no, that is an
-    /// upgrade, which is counted as an invalidation but not as a miss), by [`MissKind`].
+    /// Those that did not find their line, by [`MissKind`]. An upgrade of a read-only line counts
+    /// as an invalidation, not as a miss.
     pub misses: [u64; 4],
     /// Lines fetched ahead, and those of them that were used before they left.
     pub prefetches: u64,
@@ -46,7 +46,7 @@ pub struct NodeCounts {
     pub rows: u64,
 }
 
-/// What may be asked for per thread, per structure and over time.
+/// Counts that are kept per thread, per structure and over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ActivityCounts {
     /// Reads and writes.
@@ -57,7 +57,7 @@ pub struct ActivityCounts {
     pub first_misses: u64,
     /// Misses of the last level.
     pub last_misses: u64,
-    /// Lines got from another cache, not through a common one.
+    /// Lines received from another cache, except through a shared one.
     pub transfers: u64,
     /// Lines read from the memory of the nearest node.
     pub local_reads: u64,
@@ -91,7 +91,7 @@ pub struct SimulationCounts {
     pub busy: f64,
     /// By level of caches, from the first.
     pub levels: Vec<LevelCounts>,
-    /// Copies that writes of others took away.
+    /// Copies invalidated by other cores' writes.
     pub invalidations: u64,
     /// Lines that went from cache to cache within a package, and between packages.
     pub transfers_inside: u64,

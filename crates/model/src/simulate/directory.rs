@@ -4,12 +4,12 @@
 //! shares: what one core has for itself. The caches that branches share follow, up to the last
 //! level, whose caches divide the machine into *domains*.
 //!
-//! Of each line the directory knows which branches fetched it since the last write by another,
-//! which lost it to a write before, which caches of each level hold it read-only, and the owner:
-//! the branch that last had it for itself. All writable and dirty copies lie in the owner's branch
-//! or in the shared caches above it; so a cache that is neither on the owner's path nor among
-//! those that hold it read-only does not have it. Caches give up clean lines without a word, so an
-//! owner may turn out to have nothing.
+//! For each line the directory keeps which branches fetched it since the last write by another,
+//! which lost it to that or an earlier write, which caches of each level hold it read-only, and the
+//! owner: the branch that last had exclusive access. All writable and dirty copies lie in the
+//! owner's branch or in the shared caches above it; so a cache that is neither on the owner's path
+//! nor among those that hold it read-only does not have it. Caches evict clean lines silently, so
+//! an owner may turn out not to hold the line.
 use super::cache_tree::CacheTree;
 use super::sharer_sets::PackedSharerSets;
 use super::simulated_machine::SimulatedMachine;
@@ -26,17 +26,17 @@ pub const INITIAL_LINES: usize = 1 << 16;
 pub const GROWTH_FACTOR: usize = 8;
 const BLOCK: usize = 64;
 
-/// What is known of a line: it lies in one line of this computer's cache. The branches that
-/// fetched it since it was last written by another; those that lost it so; the owner, which is 0 or
-/// branch + 1 and, in the lowest bit, whether it may have the line writable or dirty below the last
-/// level; by level, the caches that hold it without [`super::cache::WRITABLE`].
+/// The state of a line, which fits in one cache line of the host: the branches that fetched it
+/// since it was last written by another; those that lost it to such a write; the owner, which is 0
+/// or branch + 1 and, in the lowest bit, whether it may hold the line writable or dirty below the
+/// last level; by level, the caches that hold it without [`super::tag_array::WRITABLE`].
 type DirectoryEntry = [u32; 8];
 const HELD: usize = 0;
 const INVALIDATED: usize = 1;
 const OWNER: usize = 2;
 const SHARERS: usize = 4;
 
-/// What is known of all lines, by number.
+/// The state of all lines, by number.
 pub struct Directory {
     few: ZeroedMapping<DirectoryEntry>,
     /// In its place on larger machines.
@@ -56,7 +56,7 @@ impl Directory {
         lines
     }
 
-    /// Makes room for a line: nothing else may be asked of one before.
+    /// Makes room for a line. Has to be called before any other method is given that line.
     #[inline]
     pub fn reserve(&mut self, line: u32) {
         if let Some(many) = &mut self.many {
@@ -91,7 +91,7 @@ impl Directory {
         }
     }
 
-    /// Has this computer fetch what is known of a line, which is needed soon.
+    /// Prefetches the state of a line into the host's caches.
     #[inline]
     pub fn prefetch_entry(&self, line: u32) {
         match &self.many {
@@ -100,7 +100,7 @@ impl Directory {
         }
     }
 
-    /// The owner of a line that there may be no room for yet.
+    /// The owner of a line, for which there may be no room yet.
     #[inline]
     pub fn owner_if_any(&self, line: u32) -> Option<usize> {
         if let Some(many) = &self.many {

@@ -1,9 +1,9 @@
 //! Pages: where in the simulated memory an address lies, and on which node.
 //!
 //! A page gets a frame when it is first touched, and lines are numbered by frame, so that a line
-//! is a 32-bit number and what is known of it lies in plain arrays. Frames are coloured: a frame
-//! equals its page modulo the number of colours, so that a line falls into the same set of every
-//! cache as it does by its address.
+//! is a 32-bit number and its state is kept in plain arrays. Frames are coloured: a frame equals
+//! its page modulo the number of colours, so that a line falls into the same set of every cache as
+//! it does by its address.
 use super::simulated_machine::SimulatedMachine;
 use super::tag_array::LINE_LIMIT;
 use hither_table::prefetch;
@@ -13,8 +13,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 const PAGE: u32 = 4096;
 /// 2^64 divided by the golden ratio.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-/// More colours than this are not kept apart: a level whose sets would need them is indexed by
-/// frame.
+/// Most colours that are kept apart: a level with more sets is indexed by frame.
 const COLOURS: u64 = 1 << 16;
 const RECENT_BITS: u32 = 15;
 
@@ -22,13 +21,13 @@ const RECENT_BITS: u32 = 15;
 struct PageFrame {
     number: u64,
     home: u32,
-    /// The window in which its home was last asked for; 0: none.
+    /// The window in which its home was last looked up; 0: none.
     asked: u32,
 }
 
 pub struct FrameTable {
     frames: HashMap<u64, u32, BuildHasherDefault<MultiplyHasher>>,
-    /// The last pages asked for: number and frame, by a hash of the number.
+    /// The pages last looked up: number and frame, by a hash of the number.
     recent: Vec<(u64, u32)>,
     /// By frame.
     pages: Vec<PageFrame>,
@@ -87,7 +86,7 @@ impl FrameTable {
         Some(frame * self.lines_per_page + ((address as u32 % PAGE) >> self.line_bits))
     }
 
-    /// The same of an address that was asked for lately.
+    /// The same for an address whose page was looked up recently.
     #[inline]
     pub fn recent_line(&self, address: u64) -> Option<u32> {
         let number = address / u64::from(PAGE);
@@ -96,13 +95,13 @@ impl FrameTable {
         (page == number).then(|| frame * self.lines_per_page + within)
     }
 
-    /// Has this computer fetch what [`FrameTable::known`] asks of an address.
+    /// Prefetches into the host's caches what [`FrameTable::known`] reads for an address.
     #[inline]
     pub fn prefetch_recent(&self, address: u64) {
         prefetch(&self.recent, recent_slot(address / u64::from(PAGE)));
     }
 
-    /// The same of what [`FrameTable::home_of_line`] asks of a line.
+    /// The same for what [`FrameTable::home_of_line`] reads for a line.
     #[inline]
     pub fn prefetch_frame(&self, line: u32) {
         prefetch(
@@ -155,8 +154,8 @@ impl FrameTable {
         Some(frame as u32)
     }
 
-    /// Homes are asked for again when pages are next touched: some are placed elsewhere now, or are
-    /// of other memory that was mapped where they were. Those of which nothing is said stay.
+    /// Homes are looked up again when pages are next touched: some are placed elsewhere now, or
+    /// other memory is mapped at their addresses. Pages for which no home is given stay.
     pub fn refresh_homes(&mut self) {
         self.recent.fill((u64::MAX, 0));
         self.window += 1;
@@ -193,7 +192,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     }
 }
 
-/// A hash of one number. Page numbers come from a trace, not from a rival.
+/// A hash of one number. Page numbers come from a trace, not from an adversary.
 #[derive(Default)]
 struct MultiplyHasher(u64);
 

@@ -1,8 +1,8 @@
-//! The way of an access through the caches to memory.
+//! The path of an access through the caches to memory.
 //!
 //! A request goes up its branch, then through the shared caches of its domain, then to the home of
 //! its line, whose directory sends it on to the owner or to memory (`coherence.rs`). The line is
-//! then put into all caches on the way back (`fill.rs`).
+//! then put into all caches on the way back (`cache_fill.rs`).
 use super::cache_tree::CacheTree;
 use super::counts::{ActivityCounts, LevelCounts, MissKind, NodeCounts};
 use super::directory::{Directory, DEPTH};
@@ -37,7 +37,7 @@ pub struct LineRequest {
     pub ahead: bool,
     /// When it leaves the core.
     pub now: f64,
-    /// Where its sets begin, of the levels that were looked at.
+    /// Where its sets begin, for the levels that were searched.
     pub sets: [usize; DEPTH],
 }
 
@@ -64,14 +64,14 @@ pub struct CacheHierarchy {
     looks_ahead: bool,
     ahead: Vec<u32>,
     pub(super) under_way: OutstandingMisses,
-    /// A line that was fetched ahead was found by the last accesses.
+    /// Whether the last accesses hit a prefetched line.
     pub first_use: bool,
     /// When the request that is being served left its core.
     pub(super) now: f64,
     /// Domains that lost a copy to the write being served.
     pub(super) losers: Vec<usize>,
     pub tally: HierarchyCounts,
-    /// What the accesses since it was last taken did; its time and accesses stay 0.
+    /// Counts of the accesses since they were last taken; time and accesses stay 0.
     pub last: ActivityCounts,
     /// The kinds of the last access's misses, by level.
     pub kinds: [u8; DEPTH],
@@ -160,7 +160,7 @@ impl CacheHierarchy {
         self.caches[0].find_way(set, line).is_some()
     }
 
-    /// A hit of a line that was fetched ahead, or a write that has to ask.
+    /// A hit on a prefetched line, or a write that needs permission.
     #[cold]
     fn hit_first_level(
         &mut self,
@@ -210,7 +210,7 @@ impl CacheHierarchy {
         };
         self.first_use = false;
         let (done, missed) = self.serve_miss(&mut request);
-        // The first use of a line that was fetched ahead counts for the prefetcher like a miss.
+        // The first use of a prefetched line triggers the prefetcher like a miss.
         let shown = missed + usize::from(self.first_use);
         self.last.first_misses += 1;
         self.last.last_misses += u64::from(missed == self.tree.depth);
@@ -222,14 +222,14 @@ impl CacheHierarchy {
         (done, missed)
     }
 
-    /// A line that was fetched ahead is used.
+    /// A prefetched line is used.
     pub(super) fn count_useful_prefetch(&mut self, level: usize, at: usize) {
         self.caches[level].clear_flags(at, PREFETCHED);
         self.tally.levels[level].useful += 1;
         self.first_use = true;
     }
 
-    /// Shows a prefetcher what it is asked for, and does what it wants.
+    /// Passes a request to a prefetcher, and makes the prefetches that it asks for.
     fn train_prefetcher(&mut self, branch: usize, level: usize, line: u32, now: f64) {
         let Some(prefetcher) = &mut self.prefetchers[level] else {
             return;
@@ -264,8 +264,8 @@ impl CacheHierarchy {
         self.serve_miss(&mut request);
     }
 
-    /// Whether another branch has a line for itself, where this one cannot look: below the last
-    /// level, or in a last level of its own.
+    /// Whether another branch owns a line where this one does not look: below the last level, or in
+    /// a last level of its own.
     fn is_owned_elsewhere(&self, branch: usize, line: u32) -> bool {
         let owner = self.lines.private_owner(line);
         let Some(o) = owner.filter(|&o| o != branch) else {

@@ -1,14 +1,14 @@
 //! A core's window over the instruction stream.
 //!
 //! Instruction i enters no earlier than instruction i - window has left; `width` enter and leave
-//! in a cycle, one each `step` = 1 / width, and they leave in order. Instructions that access no memory never hold up others.
-//! An access issues when it has entered and what its address depends on is there; a read leaves
-//! when its data are there, a write when it has issued. This is the interval view of an
-//! out-of-order core: Eyerman, Eeckhout, Karkhanis, Smith, "A mechanistic performance model for
-//! superscalar out-of-order processors" (2009).
+//! in a cycle, one each `step` = 1 / width, and they leave in order. Instructions that access no
+//! memory never delay others. An access issues when it has entered and what its address depends on
+//! is there; a read leaves when its data are there, a write when it has issued. This is the
+//! interval view of an out-of-order core: Eyerman, Eeckhout, Karkhanis, Smith, "A mechanistic
+//! performance model for superscalar out-of-order processors" (2009).
 
-/// Accesses of a thread that are remembered; a power of two. A dependence on an older one holds
-/// nothing up, and a window with more accesses than these counts as shorter.
+/// Accesses of a thread that are kept; a power of two. A dependence on an older one causes no
+/// delay, and a window with more accesses than these counts as shorter.
 const REMEMBERED: usize = 512;
 
 #[derive(Clone, Copy, Default)]
@@ -20,7 +20,7 @@ struct IssuedAccess {
     left: f64,
 }
 
-/// What a thread has under way.
+/// The accesses of a thread that are in its window.
 pub struct InstructionWindow {
     past: Box<[IssuedAccess; REMEMBERED]>,
     /// Accesses so far, and those known to have left when the last one entered.
@@ -96,11 +96,11 @@ impl InstructionWindow {
     }
 }
 
-/// The misses that a core has under way.
+/// The outstanding misses of a core.
 pub struct MshrSlots {
-    /// When each of those allowed is over.
+    /// When each of them ends, for as many as there may be.
     over: Vec<f64>,
-    /// The one that is over first, and when that is.
+    /// The one that ends first, and when.
     first: usize,
     free: f64,
 }
@@ -114,7 +114,7 @@ impl MshrSlots {
         }
     }
 
-    /// From when on another can begin.
+    /// When another can begin.
     #[inline]
     pub fn free_from(&self) -> f64 {
         self.free

@@ -8,8 +8,8 @@ const PAGE: u32 = 4096;
 const MAX_ENTRIES: u64 = 1 << 31;
 /// Banks of all memory together.
 const MAX_BANKS: u64 = 1 << 20;
-/// Cycles of a latency, of an instruction, or of a line's transfer: more, and a clock that counts them in
-/// 64-bit floating point would stand still.
+/// Cycles of a latency, of an instruction, or of a line's transfer: with more, adding a cycle to a
+/// clock in 64-bit floating point would have no effect.
 const MAX_CYCLES: f64 = 1e9;
 
 /// Checks all that the engine relies on.

@@ -2,14 +2,14 @@
 //! energy. Pure: the same input and seed give the same output.
 //!
 //! `replay` plays the threads of a window together, turn by turn (`thread_turn`), each in its core's
-//! window (`instruction_window`), in the order of simulated time (`timing_wheel`). Each access goes through the
-//! `hierarchy` of caches (`tag_array`, `cache_fill`) and the directory (`coherence`, `directory`, `sharer_sets`,
-//! `cache_tree`) over the interconnect (`interconnect`) to memory (`memory`), with prefetchers beside it
-//! (`prefetcher`); what is not there yet is waited for (`outstanding_misses`). `software_prefetch` has this computer
-//! fetch what it needs next.
+//! window (`instruction_window`), in the order of simulated time (`timing_wheel`). Each access goes
+//! through the `hierarchy` of caches (`tag_array`, `cache_fill`) and the directory (`coherence`,
+//! `directory`, `sharer_sets`, `cache_tree`) over the interconnect (`interconnect`) to memory
+//! (`dram`), with prefetchers beside it (`prefetcher`); lines that have not arrived yet are waited
+//! for (`outstanding_misses`). `software_prefetch` only makes the simulator itself faster.
 //!
-//! `feed/` is what goes in: where a placement has threads and pages when, windows in parts.
-//! `file/` makes the machine of a topology and a machine file.
+//! `replay_input/` is the input: where a placement has threads and pages over time, windows in
+//! parts. `machine_file/` makes the machine of a topology and a machine file.
 mod busy_intervals;
 mod cache_fill;
 mod cache_tree;
@@ -44,7 +44,7 @@ use hither_profile::bursts::{BurstAccess, BurstPiece};
 use replay::WindowReplay;
 use simulated_machine::SimulatedMachine;
 
-/// What the threads of a window did, decoded a piece at a time. One for each simulation: several
+/// The accesses of a window's threads, decoded a piece at a time. One for each simulation: several
 /// read the same trace at the same time.
 pub trait AccessSource {
     /// Threads that have pieces in this window, each a position in `WindowSetup::units`.
@@ -58,11 +58,11 @@ pub trait AccessSource {
 /// Where things are.
 pub struct WindowSetup<'a> {
     /// By thread of the profile: its unit, a position in `Machine::units`. Several threads of one
-    /// unit take turns.
+    /// unit alternate.
     pub units: &'a [u32],
-    /// The node of the page (address / 4096) that holds an address, asked once for each page in
-    /// each window; `None`, or a node that the machine does not have: it stays where it is,
-    /// and its home is the node of the first thread to touch it.
+    /// The node of the page (address / 4096) that holds an address, called once for each page in
+    /// each window; `None`, or a node that the machine does not have: it stays where it is, and its
+    /// home is the node of the first thread to touch it.
     pub home: &'a dyn Fn(u64) -> Option<u32>,
     /// A group for each address, such as a data structure, numbered from 0 on: asked at misses of
     /// the first level only.
@@ -95,8 +95,7 @@ pub struct WindowOutcome {
     pub groups: Vec<ActivityCounts>,
 }
 
-/// A machine in the state in which the windows so far have left it: caches, homes of pages, open
-/// rows.
+/// A machine and its state after the windows so far: caches, homes of pages, open rows.
 pub struct Simulation<'a> {
     machine: &'a SimulatedMachine,
     hierarchy: CacheHierarchy,
@@ -142,8 +141,8 @@ impl<'a> Simulation<'a> {
         self.play_part(source, setup, counted)
     }
 
-    /// Plays a further part of the window: each thread goes on when it was done with those before.
-    /// Its time is what the window takes longer.
+    /// Plays a further part of the window: each thread continues when it has finished the parts
+    /// before. The part's time is what it adds to the window's.
     ///
     /// # Errors
     /// As [`Simulation::play_window`].

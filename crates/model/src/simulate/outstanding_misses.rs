@@ -1,9 +1,9 @@
 //! Outstanding misses (MSHR): lines that were requested and have not arrived. A second access to
 //! such a line waits for it.
 //!
-//! Caches of the model hold a line as soon as it is requested. The time of its arrival is kept
-//! here, by branch and by shared cache: for the last lines that each asked for, in tables
-//! that forget a line when another takes its place.
+//! Caches of the model hold a line as soon as it is requested. Its arrival time is kept here, by
+//! branch and by shared cache, for the last lines that each requested: a newer line in the same
+//! place of these tables replaces an older one.
 use super::cache_tree::CacheTree;
 use super::counts::MissKind;
 use super::hierarchy::LineRequest;
@@ -17,7 +17,7 @@ pub struct OutstandingMisses {
     branches: Vec<(u32, f64)>,
     /// By shared level: how many lines of a cache, and by cache and line modulo that.
     shared: Vec<(usize, Vec<(u32, f64)>)>,
-    /// As `branches`: lines that were fetched ahead, and why the branch did not have them.
+    /// As `branches`: prefetched lines, and why the branch did not have them.
     kinds: Vec<(u32, MissKind)>,
     timed: bool,
 }
@@ -73,7 +73,7 @@ impl OutstandingMisses {
         }
     }
 
-    /// A line that was asked for, and that levels below `missed` did not have, comes at `done`.
+    /// A requested line, which levels below `missed` did not have, arrives at `done`.
     pub fn add_fill(&mut self, tree: &CacheTree, r: &LineRequest, missed: usize, done: f64) {
         if !self.timed {
             return;
@@ -87,13 +87,13 @@ impl OutstandingMisses {
         }
     }
 
-    /// A line is fetched ahead that the branch does not have, for this reason.
+    /// A line is prefetched that the branch does not have, for this reason.
     pub fn note_prefetch_kind(&mut self, branch: usize, line: u32, why: MissKind) {
         self.kinds[branch * ENTRIES_PER_BRANCH + line as usize % ENTRIES_PER_BRANCH] = (line, why);
     }
 
-    /// Why a branch did not have a line that was fetched ahead for it; asked once. `None`: it was
-    /// for another, or too many were since.
+    /// Why a branch did not have a line that was prefetched for it; removes the reason. `None`: it
+    /// was prefetched for another, or too long ago.
     pub fn take_prefetch_kind(&mut self, branch: usize, line: u32) -> Option<MissKind> {
         let kept =
             &mut self.kinds[branch * ENTRIES_PER_BRANCH + line as usize % ENTRIES_PER_BRANCH];

@@ -1,8 +1,7 @@
-//! Prefetchers: from the lines that a cache is asked for and does not have ready, those that it
-//! will be asked for.
+//! Prefetchers: predict the next lines from those that a cache is asked for and misses.
 //!
-//! Each cache has its own. It sees requests that miss, and the first use of a line that was
-//! fetched ahead; it does not look beyond a page, for it knows no addresses behind.
+//! Each cache has its own. It sees requests that miss, and the first use of a prefetched line; it
+//! stays within a page, because it does not know the address of the next one.
 use super::simulated_machine::PrefetcherKind;
 
 /// Pages that the stride prefetcher follows.

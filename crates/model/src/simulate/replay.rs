@@ -9,8 +9,8 @@ use super::{AccessSource, SimulationError, WindowSetup};
 use hither_profile::bursts::BurstPiece;
 use std::collections::VecDeque;
 
-/// Cycles (or instructions, without timing) after which threads of one unit take turns. Linux
-/// gives each some milliseconds; windows are not long enough for that.
+/// Cycles (or instructions, without timing) after which threads of one unit alternate. Linux gives
+/// each some milliseconds, for which windows are too short.
 const SLICE: f64 = 100_000.0;
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct PuRunQueue {
     slice_end: f64,
 }
 
-/// What a window gave besides the hierarchy's counts.
+/// The results of a window besides the hierarchy's counts.
 pub struct PlayedWindow {
     pub end: f64,
     pub busy: f64,
@@ -43,9 +43,9 @@ pub struct WindowReplay<'a, S: AccessSource + ?Sized> {
     /// By thread: when, in the recorded run, the piece that it plays was complete; the end of
     /// time when it has no more.
     ends: Vec<u64>,
-    /// Threads that wait for others, with the time up to which others must have come.
+    /// Threads that wait for others, with the time that the others must reach.
     blocked: Vec<(usize, u64)>,
-    /// The latest time that any thread has come to.
+    /// The latest time that any thread has reached.
     latest: f64,
     groups: Vec<ActivityCounts>,
 }
@@ -132,7 +132,8 @@ impl<'a, S: AccessSource + ?Sized> WindowReplay<'a, S> {
             match self.wheel.pop() {
                 Some((t, until)) => self.run_thread(t, until)?,
                 None => {
-                    // Pieces that all wait for one another: no run leaves these, so any may go.
+                    // All pieces wait for one another: no real run records that, so any may
+                    // continue.
                     let first = self.blocked.iter().min_by_key(|b| (b.1, b.0)).copied();
                     let Some((t, _)) = first else { break };
                     self.blocked.retain(|b| b.0 != t);
@@ -235,7 +236,7 @@ impl<'a, S: AccessSource + ?Sized> WindowReplay<'a, S> {
         waits
     }
 
-    /// The thread that has come least far, and how far all others have.
+    /// The thread that is furthest behind, and the time that all others have reached.
     fn slowest(&self) -> (usize, [u64; 2]) {
         let (mut slowest, mut first, mut second) = (usize::MAX, u64::MAX, u64::MAX);
         for (t, &end) in self.ends.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the directory knows of lines on machines of any size: as many bits for each line as the
+//! The directory's state of lines on machines of any size: as many bits for each line as the
 //! machine has caches, packed. The functions are described at those of the same names in
 //! [`super::directory::Directory`].
 use super::cache_tree::CacheTree;
@@ -11,7 +11,7 @@ const OWNER: usize = 16;
 /// Words that are copied together when more room is needed.
 const BLOCK: usize = 512;
 
-/// Some bits of what is known of a line. Those of no more than a word lie in one.
+/// A field of a line's state. Fields of up to 64 bits lie within one word.
 #[derive(Clone, Copy, Default)]
 struct EntryField {
     word: usize,
@@ -30,7 +30,7 @@ impl EntryField {
     }
 }
 
-/// What is known of all lines, by number.
+/// The state of all lines, by number.
 pub struct PackedSharerSets {
     words: ZeroedMapping<u64>,
     /// Lines for which there is room, and words of each.
@@ -39,7 +39,7 @@ pub struct PackedSharerSets {
     /// Branches that fetched a line since it was last written by another; those that lost it so.
     held: EntryField,
     taken: EntryField,
-    /// By level: caches that hold it without [`super::cache::WRITABLE`].
+    /// By level: caches that hold it without [`super::tag_array::WRITABLE`].
     copies: [EntryField; DEPTH],
     /// 0: none. Else branch + 1 and, in the lowest bit, whether it may have the line
     /// writable or dirty below the last level.

@@ -29,11 +29,11 @@ pub struct SimulatedMachine {
 pub struct CoreParameters {
     /// GHz.
     pub frequency: f64,
-    /// Instructions that retire in a cycle when nothing is waited for.
+    /// Instructions that retire in a cycle without stalls.
     pub width: f64,
     /// Entries of the reorder buffer; SMT siblings that both run share them.
     pub window: u32,
-    /// Most misses of the first level under way at a time.
+    /// Most outstanding misses of the first level (MSHRs).
     pub misses: u32,
 }
 
@@ -46,11 +46,12 @@ pub struct CacheLevelParameters {
     pub bytes: u64,
     /// Of a set; sets = bytes / (ways * line), any number of them.
     pub ways: u32,
-    /// Which line leaves when a set is full.
+    /// Which line is evicted when a set is full.
     pub replacement: ReplacementPolicy,
-    /// Cycles from the core to data that are found here, all levels before it included.
+    /// Cycles from the core to data that are found here, including the lookups in the levels
+    /// before.
     pub latency: u32,
-    /// What lies in a cache below (nearer to a core) lies here too: an eviction here evicts there.
+    /// Holds every line of the caches below (nearer to a core): an eviction here evicts there too.
     pub inclusive: bool,
     /// The level's prefetcher, if it has one.
     pub prefetch: Option<PrefetcherKind>,
@@ -115,7 +116,7 @@ pub struct PuParameters {
     pub package: u32,
     /// The node whose memory is the nearest: a position in [`SimulatedMachine::nodes`].
     pub node: u32,
-    /// The endpoint of the interconnect it hangs on: see [`InterconnectParameters`]. Mostly its node.
+    /// Its endpoint of the interconnect, mostly its node: see [`InterconnectParameters`].
     pub at: u32,
     /// Number of its cache at each level.
     pub caches: Vec<u32>,
@@ -151,9 +152,9 @@ pub struct DramParameters {
     pub burst: f64,
 }
 
-/// The interconnect. Its endpoints are the nodes, by their number, and after them whatever else
-/// units hang on: a package of a machine whose one memory serves several, a core complex with a
-/// link of its own to the rest of its package. A request goes along `routes`, a link at a time.
+/// The interconnect. Its endpoints are the nodes, by their number, and after them other parts that
+/// units are attached to: a package of a machine with one memory for several, a core complex with a
+/// link of its own to the rest of its package. A request follows `routes`, a link at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InterconnectParameters {
     /// All links, one direction each.

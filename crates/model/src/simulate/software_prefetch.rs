@@ -15,8 +15,8 @@ impl CacheHierarchy {
         }
     }
 
-    /// The same of the lines that will go to make room for one, and of the sets in which it may be
-    /// looked for at its owner.
+    /// The same for the lines that will be evicted to make room for one, and for the sets that will
+    /// be searched for it at its owner.
     #[inline]
     pub fn prefetch_victim_state(&self, branch: usize, line: u32) {
         if !self.lines.exceeds_host_cache() || self.is_mru_in_first_level(branch, line) {

@@ -1,4 +1,4 @@
-//! The caches of one level: which lines each holds, and which it gives up.
+//! The caches of one level: which lines each holds, and which it evicts.
 //!
 //! All caches of a level lie in one array, set after set. An entry is a line's number and three
 //! flags in 32 bits, so that a set of eight ways is half a line of the host. With LRU the order
@@ -6,11 +6,11 @@
 use super::simulated_machine::{CacheLevelParameters, ReplacementPolicy};
 use hither_table::{prefetch, ZeroedMapping};
 
-/// Its holder may write without asking: there is no copy outside this cache and those below it.
+/// Its holder may write without a request: there is no copy outside this cache and those below it.
 pub const WRITABLE: u32 = 1;
-/// It differs from what lies behind this cache.
+/// It differs from the copy in the next level or memory.
 pub const DIRTY: u32 = 2;
-/// Fetched ahead and not used yet.
+/// Prefetched and not used yet.
 pub const PREFETCHED: u32 = 4;
 /// All flags.
 pub const FLAGS: u32 = 7;
@@ -79,7 +79,7 @@ impl TagArray {
         Some(at + rest.iter().position(|e| e & !FLAGS == key)?)
     }
 
-    /// Has this computer fetch a set's ends, which are needed soon.
+    /// Prefetches both ends of a set into the host's caches.
     #[inline]
     pub fn prefetch_set(&self, set: usize) {
         prefetch(&self.entries, set);
@@ -156,7 +156,7 @@ impl TagArray {
         set
     }
 
-    /// Puts an entry in as the latest used; what it drove out, 0 if nothing.
+    /// Inserts an entry as the latest used. Returns the evicted one, 0 if none.
     #[inline]
     pub fn insert(&mut self, set: usize, entry: u32) -> u32 {
         let at = if self.trees.is_empty() {

@@ -8,10 +8,9 @@ use super::{SimulationError, WindowSetup};
 use hither_profile::bursts::BurstAccess;
 use hither_table::prefetch;
 
-/// How many accesses ahead this computer fetches what a thread's access will need, each with the
-/// help of what came before it: the access; its page; the sets that it falls into, and what is known
-/// of its line; what is known of lines that will make room, and its owner's sets. A thread's turn
-/// may last three accesses.
+/// How many accesses ahead the host prefetches what a thread's access will need, each step using
+/// the one before: the access; its page; its sets, and the state of its line; the state of the
+/// lines that it will evict, and its owner's sets. A thread's turn may last only three accesses.
 const PIECE_AHEAD: usize = 9;
 const PAGE_AHEAD: usize = 6;
 const SETS_AHEAD: usize = 3;
@@ -49,7 +48,7 @@ pub struct SimCore {
     pub misses: MshrSlots,
 }
 
-/// A thread in its turn, and what it has to do with.
+/// A thread in its turn, and what it needs.
 pub struct ThreadTurn<'a> {
     pub thread: &'a mut SimThread,
     pub core: &'a mut SimCore,
@@ -141,8 +140,8 @@ impl ThreadTurn<'_> {
         Ok(())
     }
 
-    /// This computer fetches what it will need for the thread's next accesses, if that is likely
-    /// to be much: threads miss in a row.
+    /// The host prefetches what the thread's next accesses will need, if they are likely to miss:
+    /// misses come in sequences.
     fn prefetch_next_accesses(&self) {
         let thread = &self.thread;
         let line = |ahead: usize| {
@@ -160,7 +159,7 @@ impl ThreadTurn<'_> {
         }
     }
 
-    /// An access missed, or was the first use of a line fetched ahead, which has others fetched.
+    /// An access missed, or was the first use of a prefetched line, which triggers the prefetchers.
     #[inline(never)]
     fn record_miss(&mut self, access: &BurstAccess, done: f64) {
         self.hierarchy.first_use = false;
@@ -182,7 +181,7 @@ impl ThreadTurn<'_> {
 
     /// The further lines of an access. One that needs no more than two is one access and one miss
     /// at each level that either line misses; a longer one counts each line. Each line that misses
-    /// is one under way.
+    /// is one outstanding miss.
     #[cold]
     fn further_lines(
         &mut self,

@@ -1,4 +1,4 @@
-//! Which thread is next: a wheel of time.
+//! Which thread is next: a timing wheel.
 //!
 //! Threads advance in simulated time by quanta of a few cycles: with longer ones a line would go
 //! to the thread with the lower number first, whichever is nearer.

@@ -4,9 +4,9 @@
 //! piece by piece: a window may hold more than fits into memory.
 //!
 //! ```text
-//! coding.rs: numbers and frames     block.rs: what is the same each time a block runs
+//! framing.rs: numbers and frames    block.rs: what is the same each time a block runs
 //!          \                         /
-//!   write.rs: the file, growing     open.rs, tables.rs: the file, found whole or not
+//!   writer.rs: the file, growing    reader.rs, block_tables.rs: the file, complete or not
 //!   encode.rs: accesses -> code     decode.rs: code -> accesses
 //! ```
 mod block;

@@ -102,7 +102,7 @@ impl ProfileFolderReader<'_> {
             }
             Err(e) => return Err(ProfileError::io("read", path)(e)),
         };
-        // parquet 60 has arithmetic that a damaged page makes panic (encodings/decoding.rs,
+        // parquet 60 has arithmetic that a damaged page makes panic (in its encodings::decoding,
         // "attempt to subtract with overflow"): the last resort is to catch it.
         let (rows, counts) = (info.rows, &mut self.counts);
         catch_unwind(AssertUnwindSafe(|| decode_table(file, &path, rows, counts))).unwrap_or_else(

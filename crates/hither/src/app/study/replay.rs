@@ -123,7 +123,7 @@ impl PlanReplay<'_> {
         let mut found = Vec::new();
         for &(share, counts) in parts {
             let end = cut.accesses_up_to(share);
-            // What counts may have a stage of its own: see plans.rs.
+            // The counted part may begin with another stage of the plan than the window.
             let begins = recorded.start.saturating_add(u64::from(counts));
             let mut stage = plan.stage_at(begins).max(reached);
             let mut sum = SimulationCounts::default();

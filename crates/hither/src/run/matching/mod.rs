@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!  what the program does -> processes.rs   which process of the profile
-//!                           threads        the n-th that its creator made
-//!                           start.rs       segments and stack of a program that starts
-//!                           mappings.rs    mmap, brk and their kin -> things in an image
-//!                           nearest.rs     thing -> region, the same or the nearest
+//!                           threads.rs     the n-th that its creator made
+//!                           exec_segments.rs  segments and stack of a program that starts
+//!                           mappings.rs    mmap, brk and their like -> areas of an image
+//!                           nearest.rs     area -> region, the same or the nearest
 //!                           shared.rs, forks.rs
-//!                           plan.rs        region -> runs of pages of this phase
-//!                           runs.rs        -> what is to be bound
+//!                           placement_index.rs  region -> runs of pages of this phase
+//!                           page_runs.rs   -> the runs to be bound
 //! ```
 mod differences;
 mod exec_segments;

@@ -2,8 +2,8 @@
 //! no node uses much more than others.
 //!
 //! A page may go to any node n with max(NV) <= 2 * NV\[n\] + 1: by eq. 6 of kMAF such a page
-//! does not belong to the node with max(NV) rather than to n. A page of high exclusivity has
-//! one such node and stays with it; one that all nodes use alike may be anywhere.
+//! does not belong to the node with max(NV) rather than to n. A page of high exclusivity has one
+//! such node and stays there; one that all nodes use equally may go to any node.
 use super::kmaf::KmafPolicy;
 use super::page_placer::{NodeAccesses, PagePlacer};
 use super::{DataPolicy, DataProblem};
@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 /// The page policy `balanced`: evens the accesses per memory controller; see the module.
 #[derive(Default)]
 pub struct BalancedDataPolicy {
-    /// What counts as high exclusivity.
+    /// When a page is highly exclusive.
     pub exclusive: KmafPolicy,
 }
 

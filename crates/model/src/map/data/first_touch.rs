@@ -1,5 +1,4 @@
-//! First touch: a page is where the thread that used it first runs, as Linux does without
-//! being told otherwise (OPT 3.3).
+//! First touch: a page is on the node of the thread that uses it first, Linux's default (OPT 3.3).
 use super::page_placer::PagePlacer;
 use super::{DataPolicy, DataProblem};
 use hither_profile::NodeIx;
@@ -17,8 +16,8 @@ impl DataPolicy for FirstTouchPolicy {
         "each page on the node of the thread that touches it first (Linux's default)"
     }
 
-    /// Pages in the order of their touches; one that finds its node full goes to the
-    /// nearest with room, as in the kernel.
+    /// Pages in the order of their touches; if its node is full, a page goes to the nearest one
+    /// with room, as in the kernel.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
         let mut fill = PagePlacer::new(problem)?;
         let when = |page: usize| Reverse(problem.pages.page(page).touch.map(|t| t.slice));

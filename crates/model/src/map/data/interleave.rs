@@ -16,8 +16,8 @@ impl DataPolicy for InterleavePolicy {
         "pages in turn on every node that has processing units"
     }
 
-    /// Turns go by the page's number in the profile, so that a page keeps its place when
-    /// others are placed later.
+    /// The node follows from the page's number in the profile, so that it does not change when
+    /// other pages are placed later.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
         let mut fill = PagePlacer::new(problem)?;
         for page in fill.unplaced_pages(|_, _| ()) {
@@ -28,7 +28,7 @@ impl DataPolicy for InterleavePolicy {
     }
 }
 
-/// Puts a page on the serving node whose turn it is, or on the nearest one with room.
+/// Places a page on the node whose turn it is, or on the nearest one with room.
 ///
 /// # Errors
 /// When no node has room.

@@ -1,7 +1,6 @@
 //! Data policies: one file each, one line in [`DATA_POLICIES`].
 //!
-//! Where a thread's accesses come from is the node of its unit, so the thread mapping comes
-//! first and decides what is near.
+//! A thread's accesses come from the node of its unit, so threads are mapped before pages.
 mod balanced;
 mod first_touch;
 mod interleave;
@@ -31,7 +30,7 @@ use hither_profile::NodeIx;
 pub struct DataProblem<'a> {
     /// The machine.
     pub tree: &'a TopologyTree,
-    /// Says which node is near when the best is full.
+    /// Gives the nearest node when the best one is full.
     pub cost: &'a PuDistances,
     /// The unit of each thread.
     pub threads: &'a [u32],
@@ -39,8 +38,8 @@ pub struct DataProblem<'a> {
     pub pages: &'a PlaceablePages,
     /// Bytes that each node of the tree can take, see [`node_capacities`].
     pub capacity: &'a [u64],
-    /// Where the pages are now, for those of which that is known; the others are where they
-    /// are first touched. Empty when nothing is known.
+    /// Where the pages are now, if known; the others are where they are first touched. Empty if
+    /// nothing is known.
     pub current: &'a [Option<NodeIx>],
     /// Pages whose node is decided already; empty when there are none.
     pub fixed: &'a [Option<NodeIx>],
@@ -50,7 +49,7 @@ pub struct DataProblem<'a> {
 pub trait DataPolicy: Sync {
     /// As `--data` takes it.
     fn name(&self) -> &'static str;
-    /// One line: what it does, and whose it is.
+    /// One line: what it does, and where it comes from.
     fn about(&self) -> &'static str;
     /// A node for every page, none above its capacity, the fixed ones where they are.
     ///
@@ -102,8 +101,8 @@ pub fn data_policy_by_name(text: &str) -> Result<Box<dyn DataPolicy>, String> {
     }
 }
 
-/// Bytes of each node of a tree. A machine of which no node says its size, as many synthetic
-/// ones, has room for everything; else a node without a size has no memory.
+/// Bytes of each node of a tree. If no node has a size, as on many synthetic machines, all have
+/// unlimited room; otherwise a node without a size has no memory.
 #[must_use]
 pub fn node_capacities(tree: &TopologyTree) -> Vec<u64> {
     if tree.nodes.iter().all(|n| n.bytes == 0) {

@@ -16,8 +16,8 @@ impl DataPolicy for MostAccessPolicy {
         "each page on the node that accesses it most (OPT eq. 8)"
     }
 
-    /// Where nodes fill up, the pages that lose least by being on their second best node
-    /// go there. Among nodes that access a page alike it stays where it is.
+    /// When a node is full, the pages that lose least go to their second best node. A page that
+    /// several nodes access equally stays where it is.
     fn place(&self, problem: &DataProblem) -> Result<Vec<NodeIx>, String> {
         let mut fill = PagePlacer::new(problem)?;
         for page in fill.unplaced_pages(|per_node, _| (per_node.remote_penalty(), per_node.total()))

@@ -1,5 +1,5 @@
-//! Pages by region and by data structure: where the bytes of each ended up, and deciding
-//! for all pages of one alike ("key_array: interleave; buf: per page").
+//! Pages by region and by data structure: where the bytes of each are placed, and one decision for
+//! all pages of a group ("key_array: interleave; buf: per page").
 use super::interleave::place_round_robin;
 use super::kmaf::KmafPolicy;
 use super::page_placer::{NodeAccesses, PagePlacer};
@@ -18,15 +18,15 @@ pub enum PageGroup {
     Object(ObjectIx),
 }
 
-/// What is decided for all pages of a group at once.
+/// The decision for all pages of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupDecision {
-    /// All on the node that accesses them most together.
+    /// All on the node with the most accesses to the group.
     OneNode,
-    /// In turn on every node.
+    /// Interleaved over all nodes.
     Interleave,
-    /// Each by itself, as the policy says.
+    /// Each page on its own, as the policy says.
     PerPage,
 }
 
@@ -136,10 +136,9 @@ pub fn group_shares(
     regions.chain(objects).filter(used).collect()
 }
 
-/// What suits each of some groups of pages: one node where that node uses the group as a
-/// whole clearly more than any other (kMAF eq. 6); each page by itself where this holds for
-/// pages with at least half of the accesses; else interleaving, since no place is right for
-/// most of it.
+/// The decision that suits each group of pages: one node if that node uses the whole group clearly
+/// more than any other (kMAF eq. 6); per page if this holds for pages with at least half of the
+/// accesses; else interleaving, because no node is right for most of the group.
 ///
 /// # Errors
 /// As for [`super::DataPolicy::place`].
@@ -186,8 +185,8 @@ fn group_accesses(fill: &PagePlacer, pages: &[usize]) -> NodeAccesses {
     sum
 }
 
-/// The nodes that rules decide, for [`DataProblem::fixed`]: pages without one are the
-/// policy's. What is fixed already stays.
+/// The nodes that the rules give, for [`DataProblem::fixed`]: pages without a node are left to the
+/// policy. Pages that are already fixed stay.
 ///
 /// # Errors
 /// When a group that belongs on one node fits on none.

@@ -1,5 +1,5 @@
-//! What all data policies share: where accesses come from, and putting pages on nodes
-//! until those are full.
+//! Shared by all data policies: the node that accesses come from, and placing pages on nodes until
+//! these are full.
 use super::{DataProblem, PlaceablePage};
 use hither_profile::{NodeIx, ThreadIx};
 use std::cmp::Reverse;
@@ -11,8 +11,8 @@ pub(super) struct PageNodes {
     /// `rank[h][n]`: 0 for n = h, then the nodes with usable units by distance from h, then
     /// those without, which are slower memory or not for this process.
     rank: Vec<Vec<usize>>,
-    /// Nodes that take pages of their own accord: with memory and usable units; all with
-    /// memory when there is none of these.
+    /// Nodes on which pages are placed by choice: those with memory and usable units; if there are
+    /// none, all with memory.
     pub serving: Vec<usize>,
 }
 
@@ -55,7 +55,7 @@ impl PageNodes {
     }
 }
 
-/// How far a node is from another; unknown is far.
+/// Distance between nodes; the largest if unknown.
 fn node_distance(problem: &DataProblem, from: usize, to: usize) -> u32 {
     let nodes = &problem.tree.nodes;
     if let Some(matrix) = problem.cost.node_matrix() {
@@ -164,7 +164,7 @@ impl<'a> PagePlacer<'a> {
         now.map(NodeIx::at)
     }
 
-    /// Accesses to all pages, and what each serving node has of them when all have alike.
+    /// Accesses to all pages, and an even share of them for each serving node.
     pub fn total_and_average(&self) -> (f64, f64) {
         let pages = 0..self.problem.pages.len();
         let accesses = pages.map(|p| u128::from(self.accesses(p).total()));
@@ -201,7 +201,7 @@ impl<'a> PagePlacer<'a> {
         order.into_iter().map(|(_, _, p)| p).collect()
     }
 
-    /// How well a node does as the next best to `home`: the higher, the better.
+    /// How near a node is to `home`, as a replacement for it: higher is nearer.
     pub fn nearness(&self, home: usize, node: usize) -> Reverse<usize> {
         Reverse(self.nodes.rank[home][node])
     }
@@ -221,7 +221,7 @@ impl<'a> PagePlacer<'a> {
         })
     }
 
-    /// As [`PagePlacer::best`], where there may well be none.
+    /// As [`PagePlacer::best`], but `None` if there is none.
     pub fn best_node_if_any<K: Ord>(
         &self,
         page: usize,

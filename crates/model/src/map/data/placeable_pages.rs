@@ -82,7 +82,7 @@ impl PlaceablePage {
     }
 }
 
-/// What one thread did to one page in one slice.
+/// The accesses of one thread to one page in one slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSliceUse {
     /// The slice of the run.

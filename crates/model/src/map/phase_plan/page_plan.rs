@@ -107,8 +107,8 @@ pub fn plan_pages(
     Ok(plan)
 }
 
-/// Whether a page is used or first touched in a window. One of which nothing is known
-/// belongs to the first.
+/// Whether a page is used or first touched in a window. A page without any record belongs to the
+/// first window.
 fn is_used(pages: &PlaceablePages, page: usize, window: &Range<SliceIx>) -> bool {
     let touch = pages.page(page).touch.map(|t| t.slice);
     let uses = pages.uses(page);

@@ -1,4 +1,4 @@
-//! Coarsening: vertices that talk much to each other become one (heavy-edge matching;
+//! Coarsening: vertices that communicate much with each other become one (heavy-edge matching;
 //! Karypis and Kumar, "A fast and high quality multilevel scheme", 1998).
 use super::csr_graph::CsrGraph;
 use crate::rng::Rng;
@@ -33,8 +33,8 @@ pub fn coarsen_once(
 const FREE: u32 = u32::MAX;
 
 /// Pairs of vertices, each no heavier than `heaviest`: in random order, every vertex with the
-/// free partner it talks to most. Vertices left over pair up with others that are left over
-/// at the same partner, or every star would stop the coarsening.
+/// free partner that it communicates with most. Vertices left over are paired with others left over
+/// at the same partner; otherwise every star would stop the coarsening.
 fn heavy_edge_matching(graph: &WeightedGraph, heaviest: u32, rng: &mut Rng) -> (Vec<u32>, usize) {
     let n = graph.weight.len();
     let mut order: Vec<u32> = (0..n as u32).collect();
@@ -73,7 +73,7 @@ fn heavy_edge_matching(graph: &WeightedGraph, heaviest: u32, rng: &mut Rng) -> (
     (group, groups as usize)
 }
 
-/// Another vertex that found no partner and talks most to the same vertex as `v` does; if
+/// Another vertex that found no partner and communicates most with the same vertex as `v` does; if
 /// there is none, `v` waits there for the next.
 fn two_hop_partner(
     graph: &WeightedGraph,

@@ -1,7 +1,7 @@
 //! Cutting parts of a placement again: what is below some children of a vertex is divided over
-//! them again from the top, and kept if that, after local search, is no worse. Where threads
-//! outside are does not matter to how those inside are best divided, so parts get better one
-//! by one, where whole restarts would have to be lucky in all at once.
+//! them again from the top, and kept if that, after local search, is no worse. How the threads
+//! inside are best divided does not depend on where those outside are, so parts improve one by one,
+//! while a whole restart would have to improve all of them at once.
 use super::local_search::{improve_queued, ThreadQueue};
 use super::recursive_bisection::{slots_of, IdlePlaces, RecursiveBisection};
 use super::search_space::SearchSpace;

@@ -18,7 +18,7 @@ use crate::map::{CommGraph, PuAssignment};
 use crate::topology::TopologyTree;
 use std::collections::BTreeMap;
 
-/// How many parts a group has.
+/// Number of parts in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupArity {
     /// As many as the machine has children.
@@ -274,8 +274,8 @@ impl ElementPool {
     }
 }
 
-/// Communication of groups: what their members say to one another, summed (SPCD eq. 1).
-/// `group`: of each thread or group that `comm` is about.
+/// Communication of groups: the sum over their members (SPCD eq. 1). `group`: of each thread or
+/// group that `comm` is about.
 pub fn contract_graph(comm: &CommGraph, group: &[u32], groups: usize) -> CommGraph {
     let mut members = vec![Vec::new(); groups];
     for (member, &of) in group.iter().enumerate() {

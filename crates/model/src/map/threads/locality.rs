@@ -1,7 +1,7 @@
-//! Threads that communicate next to one another: the default. Cuts the communication graph
-//! from the root of the machine down, then improves the whole by swaps of threads and of
-//! subtrees, by cutting parts again, and by kicks. Work is bounded by counted steps, so the same problem and seed give
-//! the same placement on any machine.
+//! Places threads that communicate next to one another; the default. Cuts the communication graph
+//! from the root of the machine down, then improves the whole by swaps of threads and of subtrees,
+//! by cutting parts again, and by kicks. Work is bounded by counted steps, so the same problem and
+//! seed give the same placement on any machine.
 use super::ThreadPolicy;
 use crate::map::search::csr_graph::CsrGraph;
 use crate::map::search::iterated_local_search::iterated_local_search;
@@ -68,10 +68,9 @@ fn current_homes(problem: &ThreadProblem, space: &SearchSpace) -> Option<Vec<u32
     Some(current.iter().map(|&u| home_of[u as usize]).collect())
 }
 
-/// Threads stay where they are unless moving them pays: moving costs more than half a percent
-/// of distance is worth. Then those are moved that local search moves, and only if that
-/// does not get near the fresh placement either, all are, to the fresh one turned so that
-/// it fits best.
+/// Threads stay where they are unless moving them gains more than half a percent of the distance,
+/// because moving has a cost. Then local search moves single threads, and only if the result is not
+/// close to that of a new placement all move to the new one, relabelled so that most stay.
 fn placement_near_current(
     space: &SearchSpace,
     links: &CsrGraph,

@@ -21,7 +21,7 @@ use super::{PuAssignment, ThreadProblem};
 pub trait ThreadPolicy: Sync {
     /// As `--policy` takes it.
     fn name(&self) -> &'static str;
-    /// One line: what it does, and whose it is.
+    /// One line: what it does, and where it comes from.
     fn about(&self) -> &'static str;
     /// A unit for every thread, none above `problem.capacity`. Unless `problem.siblings` asks for
     /// it, no core and no unit has two threads while another has none. The same problem gives

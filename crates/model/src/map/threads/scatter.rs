@@ -1,7 +1,6 @@
-//! Neighbouring threads far from one another: over nodes first, then packages, caches and
-//! cores, and over siblings when every core has a thread. The opposite of compact (Locality
-//! and Balance, section 4; `OMP_PROC_BIND=spread`, likwid's scatter). Communication plays no
-//! part.
+//! Places consecutive threads far from one another: over nodes first, then packages, caches and
+//! cores, and over siblings when every core has a thread. The opposite of compact (Locality and
+//! Balance, section 4; `OMP_PROC_BIND=spread`, likwid's scatter). Communication plays no part.
 use super::seats::{check_fit, smt_ranks};
 use super::ThreadPolicy;
 use crate::map::{PuAssignment, ThreadProblem};

@@ -1,10 +1,10 @@
-//! How many threads each unit takes, before anything says which: full rounds of all units
-//! first, then first siblings of cores, second siblings, and so on, so that no core is
-//! shared while another is idle. Where sharing is asked for, packing fills every unit.
+//! How many threads each unit takes, independently of which: full rounds of all units first, then
+//! first siblings of cores, second siblings, and so on, so that no core is shared while another is
+//! idle. Where sharing is asked for, packing fills every unit.
 use crate::map::ThreadProblem;
 use crate::topology::TopologyTree;
 
-/// Where the threads of a round go that does not fill the machine.
+/// Where the threads of the last, incomplete round go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeatDistribution {
     /// To every vertex its share by units, as EagerMap does: caches and memory are used

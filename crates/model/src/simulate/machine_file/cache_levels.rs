@@ -1,5 +1,5 @@
 //! The caches of a machine: how many of each level and which unit has which. The topology says
-//! which units share a cache and its size; where it does not, the file does.
+//! which units share a cache, and its size; what it does not give is taken from the file.
 use super::file_check::CheckedMachineFile;
 use super::toml_tables::{self, CacheTable};
 use super::topology_sites::{TopologySites, MAX_CACHE_LEVELS};
@@ -46,7 +46,7 @@ pub fn build_caches(
         .filter(|t| !(t.get_ref().optional && absent(t.get_ref())))
         .collect();
     let mut sharing: Vec<CacheSharing> = Vec::new();
-    // From memory inwards: what the file divides lies within what is around it.
+    // From memory inwards: caches that the file divides are inside those of the next level.
     for table in tables.iter().rev() {
         let cache = table.get_ref();
         let around = sharing.last().map(|s| s.cache.as_slice());

@@ -1,4 +1,4 @@
-//! What cannot be, said with its line.
+//! Rejects impossible values, with their line.
 use super::toml_tables::{
     CacheTable, LinkScope, LinkTable, MachineFile, MemoryTable, PrefetchKey, ReplacementKey,
     SpannedCount, SpannedNumber, SpannedText,
@@ -9,7 +9,8 @@ use toml::Spanned;
 
 /// Most of a number that counts (cores, bytes of a bus, entries of a window).
 const MOST_COUNT: u64 = 1 << 16;
-/// Most misses under way, channels, and banks of a channel: each takes memory, or a look at each miss.
+/// Most outstanding misses, channels, and banks of a channel: each takes memory, or time at each
+/// miss.
 const MOST_PLACES: u64 = 1 << 10;
 /// Most banks of a package, and most bytes of a message.
 const MOST_BANKS: u64 = 1 << 14;
@@ -19,8 +20,7 @@ const MOST_WAYS: u64 = 1 << 10;
 const MOST_TREE_WAYS: u64 = 32;
 /// Most bytes of a cache.
 const MOST_CACHE: u64 = 1 << 36;
-/// What numbers may be: beyond what machines are by far, but nothing that a simulation does not come
-/// to the end of.
+/// Ranges of numbers: far beyond real machines, but such that a simulation still ends.
 const FREQUENCY: RangeInclusive<f64> = 0.01..=20.0;
 const WIDTH: RangeInclusive<f64> = 0.1..=64.0;
 /// ns or cycles, and clocks of a memory.
@@ -31,7 +31,7 @@ const BANDWIDTH: RangeInclusive<f64> = 0.1..=100_000.0;
 /// W or nJ.
 const ENERGY: RangeInclusive<f64> = 0.0..=1e6;
 
-/// A file without anything impossible in it.
+/// A file without impossible values.
 pub struct CheckedMachineFile<'a> {
     pub source: MachineFileText<'a>,
     pub file: MachineFile,
@@ -146,7 +146,7 @@ impl<'a> CheckedMachineFile<'a> {
         }
     }
 
-    /// [`CheckedMachineFile::time`], an absence being told at the table that lacks it.
+    /// [`CheckedMachineFile::time`]; a missing time is reported at the table that lacks it.
     ///
     /// # Errors
     /// As there.
@@ -170,7 +170,7 @@ impl<'a> CheckedMachineFile<'a> {
         range: &RangeInclusive<f64>,
     ) -> Result<(), MachineFileError> {
         let value = *number.get_ref();
-        // Also refuses what is not a number.
+        // Also rejects NaN.
         if range.contains(&value) {
             return Ok(());
         }

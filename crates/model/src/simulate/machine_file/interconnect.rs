@@ -1,7 +1,7 @@
-//! The interconnect: which places there are, which links join them and the ways between all.
+//! The interconnect: its endpoints, the links that connect them and the routes between all.
 //!
-//! Endpoints are the nodes, then a place for each package that has no node of its own, then,
-//! where the file says so, one for each last cache. Ways are the fastest, found once.
+//! Endpoints are the nodes, then one for each package that has no node of its own, then, if the
+//! file says so, one for each last-level cache. Routes are the fastest, found once.
 use super::cache_levels::BuiltCaches;
 use super::file_check::{checked_u32, CheckedMachineFile};
 use super::toml_tables::{LinkScope, LinkShape};
@@ -41,7 +41,7 @@ pub fn build_interconnect(
 ) -> Result<BuiltInterconnect, MachineFileError> {
     let mut built = BuiltInterconnect::default();
     let mut edges = Vec::new();
-    // What a package hangs on: its nodes, else a place of its own.
+    // The endpoints of a package: its nodes, else one of its own.
     let mut places: Vec<Vec<u32>> = vec![Vec::new(); sites.packages as usize];
     for (at, node) in (0..).zip(&sites.nodes) {
         if let (Some(package), false) = (node.package, node.units.is_empty()) {
@@ -127,7 +127,7 @@ fn memory_links(
         users.sort_unstable();
         users.dedup();
         if node.units.is_empty() {
-            // Nothing says where it hangs: one package after the other.
+            // Nothing says where it is attached: to one package after the other.
             users = vec![node.package.unwrap_or(alone % sites.packages)];
             alone += u32::from(node.package.is_none());
         }
@@ -142,7 +142,7 @@ fn memory_links(
     }
 }
 
-/// Where a unit hangs: on its memory where that is its package's, else on its package.
+/// The endpoint of a unit: its memory if that is its package's, else its package.
 fn unit_endpoint(unit: &PuSite, sites: &TopologySites, places: &[Vec<u32>]) -> u32 {
     match sites.nodes[unit.node as usize].package {
         Some(package) if package == unit.package => unit.node,
@@ -150,7 +150,7 @@ fn unit_endpoint(unit: &PuSite, sites: &TopologySites, places: &[Vec<u32>]) -> u
     }
 }
 
-/// Gives each last cache a place of its own where several hang on one.
+/// Gives each last-level cache an endpoint of its own if several share one.
 fn core_complex_links(
     caches: &BuiltCaches,
     at: &mut [u32],
@@ -224,8 +224,8 @@ impl BuiltInterconnect {
         Ok(())
     }
 
-    /// The fastest ways from an endpoint to all; among equals those of the fewest links, then
-    /// of the lowest numbers. `out` is the links out of each endpoint.
+    /// The fastest routes from an endpoint to all; among equals those of the fewest links, then of
+    /// the lowest numbers. `out` is the links out of each endpoint.
     fn shortest_routes(&self, from: usize, out: &[Vec<u32>]) -> Vec<Vec<u32>> {
         let endpoints = out.len();
         let mut best: Vec<Option<(f64, Vec<u32>)>> = vec![None; endpoints];
@@ -253,7 +253,7 @@ impl BuiltInterconnect {
     }
 
     /// Cycles from the units of a node to its memory and back; of memory without units, from the
-    /// place that it hangs on.
+    /// endpoint that it is attached to.
     pub fn round_trip_to(&self, node: usize, site: &NodeSite) -> f64 {
         let routes = &self.links.routes;
         let from = match site.units.first() {
@@ -272,7 +272,7 @@ impl BuiltInterconnect {
     }
 }
 
-/// The endpoint with the shortest way that is not done.
+/// The endpoint with the shortest route that is not done.
 fn nearest_open(best: &[Option<(f64, Vec<u32>)>], done: &[bool]) -> Option<usize> {
     let open = best.iter().enumerate().filter(|(at, _)| !done[*at]);
     let known = open.filter_map(|(at, b)| b.as_ref().map(|b| (b.0, b.1.len(), at)));

@@ -1,7 +1,7 @@
-//! Machine files: what the simulator needs of a machine beyond its topology, as TOML. `format`
-//! is a file as written, `file_check` refuses what cannot be, and the rest makes a
-//! [`SimulatedMachine`] of it and a topology: `sites` says where units, caches and nodes are, `caches`
-//! and `links` make the two halves.
+//! Machine files: what the simulator needs to know of a machine beyond its topology, as TOML.
+//! `toml_tables` is a file as written, `file_check` rejects impossible values, and the rest makes a
+//! [`SimulatedMachine`] of it and a topology: `topology_sites` says where units, caches and nodes
+//! are, `cache_levels` and `interconnect` make the two halves.
 mod cache_levels;
 mod file_check;
 mod interconnect;
@@ -43,7 +43,7 @@ shipped!(
     "zen5-cxl"
 );
 
-/// What is wrong with a machine file, or with it on a topology.
+/// What is wrong with a machine file, or with its use for a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("machine file {file}, line {line}: {what}")]
 pub struct MachineFileError {
@@ -55,7 +55,7 @@ pub struct MachineFileError {
     pub what: String,
 }
 
-/// A machine file's text and what it is called.
+/// A machine file's name and text.
 #[derive(Clone, Copy, Debug)]
 pub struct MachineFileText<'a> {
     /// Name of the file, for messages.
@@ -211,8 +211,8 @@ fn node_memories(
     Ok(nodes)
 }
 
-/// A node's memory. What the published latency has beyond the last cache, the way (`way`, cycles
-/// there and back) and the array is the controller's.
+/// A node's memory. What remains of the published latency after the last cache, the route (`way`,
+/// cycles there and back) and the array is the controller's.
 fn dram_parameters(
     file: &CheckedMachineFile,
     memory: &toml_tables::MemoryTable,

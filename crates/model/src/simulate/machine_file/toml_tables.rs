@@ -1,4 +1,4 @@
-//! A machine file as it is written: docs/simulation.md tells of each key. Latencies are in ns or
+//! A machine file as it is written: docs/simulation.md describes each key. Latencies are in ns or
 //! in core cycles, as they were published; nothing is converted here.
 use serde::Deserialize;
 use toml::Spanned;
@@ -120,7 +120,7 @@ pub struct MemoryTable {
     pub cl: SpannedNumber,
     pub rcd: SpannedNumber,
     pub rp: SpannedNumber,
-    /// From the load to the data, nothing else under way and the row closed.
+    /// Load to data, on an idle machine, with the row closed.
     pub latency_ns: Option<SpannedNumber>,
     pub latency_cycles: Option<SpannedNumber>,
     /// Of a channel.

@@ -1,5 +1,5 @@
-//! Where things are in a topology: of each unit its core, package, node and caches, of each node
-//! its package. All from the outline, which keeps what a tree collapses.
+//! The core, package, node and caches of each unit of a topology, and the package of each node. All
+//! from the outline, which keeps the levels that a tree collapses.
 use crate::topology::{OutlinePart, SelectedMachine};
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ impl TopologySites {
         let mut package = vec![None; sites.units.len()];
         sites.visit_part(&selected.outline(), EnclosingParts::default(), &mut package);
         if package.iter().all(Option::is_none) {
-            // A machine that tells of nodes only: each is taken for a package.
+            // A topology with nodes but without packages: each node is taken for a package.
             let units = sites.units.iter();
             package = units.map(|u| Some(u.node)).collect();
             for (at, node) in (0..).zip(&mut sites.nodes) {

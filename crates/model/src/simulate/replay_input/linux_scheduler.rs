@@ -1,13 +1,13 @@
-//! What Linux does with threads that are not placed: a new one goes to the idlest package, in it to
-//! the idlest cache, core and sibling (`find_idlest_group`, `find_idlest_cpu`); later one is moved
-//! now and then, to an idle core where there is one.
+//! Linux's scheduling of threads that are not placed: a new one goes to the idlest package, in it
+//! to the idlest cache, core and sibling (`find_idlest_group`, `find_idlest_cpu`); later it may
+//! migrate, to an idle core if there is one.
 //!
-//! Which of several parts that are equally idle is taken depends on where things run that have
-//! nothing to do with the program: chance.
+//! Which of several equally idle parts is chosen depends on everything else that runs, so it is
+//! random here.
 use crate::rng::Rng;
 use crate::topology::TopologyTree;
 
-/// Threads on units, and chance.
+/// Threads on units, and the random generator.
 #[derive(Clone, Debug)]
 pub struct LinuxScheduler<'a> {
     tree: &'a TopologyTree,
@@ -34,7 +34,7 @@ impl<'a> LinuxScheduler<'a> {
         }
     }
 
-    /// Puts a new thread where there is least to do.
+    /// Places a new thread where the load is lowest.
     pub fn place_thread(&mut self) -> u32 {
         let mut at = 0u32;
         loop {

@@ -1,5 +1,5 @@
-//! What a simulation is fed with: where a placement has threads and pages when, one address space
-//! for all processes, windows in parts; and what its results are worth.
+//! The input of a simulation: where a placement has threads and pages over time, one address space
+//! for all processes, windows in parts; and the confidence intervals of its results.
 pub mod linux_scheduler;
 pub mod page_homes;
 pub mod partitioned_source;

@@ -1,11 +1,11 @@
-//! On which node each page lies: where the placement has it, else by a rule.
+//! The node of each page: as the placement says, else by a rule.
 use super::replay_plan::ReplayPlan;
 use super::replay_space::WindowLayout;
 use hither_profile::{Nanos, PageNo, Profile, RegionIx, ThreadIx, PAGE_SIZE};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Where pages are of which the placement says nothing.
+/// The rule for pages that the placement does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageHomeRule {
     /// On the node of the thread that touched them first when the program was traced, as far as
@@ -46,7 +46,7 @@ pub fn first_touches(profile: &Profile) -> FirstTouches {
         .collect()
 }
 
-/// What homes follow from.
+/// What the homes of pages depend on.
 #[derive(Clone, Copy)]
 pub struct PageHomeInput<'a> {
     /// Where the placement puts threads and pages.
@@ -66,7 +66,7 @@ pub struct PageHomes<'a> {
     ground: PageHomeInput<'a>,
     layout: &'a WindowLayout,
     stage: usize,
-    /// Answers given, by page.
+    /// Homes looked up so far, by page.
     given: RefCell<HashMap<u64, Option<u32>>>,
 }
 

@@ -4,7 +4,7 @@ use crate::simulate::AccessSource;
 use hither_profile::bursts::{BurstAccess, BurstPiece};
 use hither_profile::Nanos;
 
-/// A source that ends where a part ends, and goes on with the next.
+/// A source that ends at the end of a part, and continues with the next one.
 pub struct PartitionedSource<S> {
     inner: S,
     /// Accesses of each thread in the whole window, and those that may still be handed out.
@@ -13,7 +13,7 @@ pub struct PartitionedSource<S> {
     given: Vec<u64>,
     /// What is left of a piece that was cut, by thread.
     rest: Vec<Option<(BurstPiece, Vec<BurstAccess>)>>,
-    /// When a thread last went on after a wait, and whether a part has begun for it.
+    /// When a thread last continued after a wait, and whether a part has begun for it.
     went_on: Vec<Option<Nanos>>,
     begun: Vec<bool>,
 }
@@ -93,8 +93,8 @@ impl<S: AccessSource> AccessSource for PartitionedSource<S> {
         let handed = into.len() as u64;
         self.left[at] -= handed;
         self.given[at] += handed;
-        // Threads go on with a part when they were done with the last; but what came after a wait
-        // still comes after all that others did before.
+        // Threads continue with a part when they have finished the last one; but accesses after a
+        // wait still come after all that others did before it.
         if piece.waited {
             self.went_on[at] = Some(piece.start);
         } else if let Some(start) = self.went_on[at].filter(|_| !self.begun[at]) {

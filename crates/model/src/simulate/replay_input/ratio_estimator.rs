@@ -1,4 +1,5 @@
-//! How sure a ratio is, when windows are a sample of the run and seeds one of what chance does.
+//! The confidence interval of a ratio, where windows are a sample of the run and seeds one of the
+//! random choices.
 //!
 //! Of x (the first placement) and y in n windows, each the mean over its seeds:
 //! R = sum y / sum x, with the variance of a ratio estimator, paired by window (Cochran,

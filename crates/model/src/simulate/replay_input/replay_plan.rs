@@ -10,7 +10,7 @@ pub struct ReplayPlan {
     pub stages: Vec<PlanStage>,
 }
 
-/// What holds from a moment on.
+/// The placement from a time on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanStage {
     /// From when on it holds, ns since the start of the run.

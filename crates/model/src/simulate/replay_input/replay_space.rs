@@ -21,7 +21,7 @@ pub struct ReplaySpace {
     shared: HashMap<RegionIx, u64>,
 }
 
-/// What lies where while a window lasts.
+/// The mappings during a window.
 #[derive(Clone, Debug, Default)]
 pub struct WindowLayout {
     /// By page as the process has it, made unique: page, pages, page of the one space.
