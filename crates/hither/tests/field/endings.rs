@@ -4,8 +4,8 @@ use hither_profile::RunEnd;
 
 #[test]
 fn programs_that_end_with_threads_running() {
-    for _ in 0..3 {
-        check(&[&built("abuse"), "spin"], 1, 5);
+    for how in ["spin", "work", "work"] {
+        check(&[&built("abuse"), how], 1, 5);
     }
     for (how, signal) in [("abort", 6), ("kill", 9), ("term", 15)] {
         let place = Place::new();
