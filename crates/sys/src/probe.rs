@@ -57,14 +57,6 @@ pub fn userfaultfd(user_mode_only: bool) -> io::Result<u64> {
     userfaultfd::enable_features(userfaultfd::create(user_mode_only)?.as_fd(), 0)
 }
 
-/// The features of a userfaultfd that is made by way of /dev/userfaultfd.
-///
-/// # Errors
-/// When the device is missing or may not be used.
-pub fn userfaultfd_device() -> io::Result<u64> {
-    userfaultfd::enable_features(userfaultfd::create_by_device()?.as_fd(), 0)
-}
-
 /// Attaches to a child with PTRACE_SEIZE, and sees it stop.
 ///
 /// # Errors
@@ -143,26 +135,6 @@ pub fn set_mempolicy() -> io::Result<()> {
     check(result).map(drop)
 }
 
-/// Creates a BPF array map of one element.
-///
-/// # Errors
-/// As bpf(2).
-pub fn bpf_map() -> io::Result<()> {
-    const BPF_MAP_CREATE: libc::c_int = 0;
-    /// Array type, key and value size, one entry, no flags.
-    const ATTRIBUTES: [u32; 5] = [2, 4, 4, 1, 0];
-    // SAFETY: the kernel reads the given number of bytes of a constant array.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            BPF_MAP_CREATE,
-            ATTRIBUTES.as_ptr(),
-            size_of_val(&ATTRIBUTES),
-        )
-    };
-    owned_fd(fd).map(drop)
-}
-
 /// Maps a sparse shared memory file of this many bytes and touches one of them.
 ///
 /// # Errors
@@ -212,12 +184,10 @@ mod tests {
         let answers = [
             ("perf", perf_page_faults(true)),
             ("userfaultfd", userfaultfd(true).map(drop)),
-            ("/dev/userfaultfd", userfaultfd_device().map(drop)),
             ("ptrace", ptrace_seize()),
             ("seccomp", seccomp_filter()),
             ("move_pages", move_pages().map(drop)),
             ("set_mempolicy", set_mempolicy()),
-            ("bpf", bpf_map()),
             ("mapping", sparse_mapping(1 << 30)),
         ];
         for (name, answer) in answers {
