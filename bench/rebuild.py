@@ -7,7 +7,7 @@ import resource
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "crates/hither/src/trace/join.rs"
+SOURCE = ROOT / "crates/hither/src/trace/rank_join.rs"
 CONSTANT = re.compile(r"(const \w+: Duration = Duration::from_secs\()(\d+)\)")
 BUILD = [os.environ.get("CARGO", "cargo"), "build", "--release", "--package", "hither", "--quiet"]
 
