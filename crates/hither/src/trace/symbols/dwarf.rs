@@ -26,6 +26,7 @@ pub struct DieRef {
 
 pub struct DebugInfo {
     pub dwarf: Arc<gimli::Dwarf<DwarfReader>>,
+    sections: DebugSections,
     slots: Vec<UnitSlot>,
     /// Type signature -> entry, for -fdebug-types-section.
     signatures: HashMap<u64, DieRef>,
@@ -37,8 +38,31 @@ struct UnitSlot {
     header: gimli::UnitHeader<DwarfReader>,
     /// While it is in use, see [`DebugInfo::forget`].
     unit: RefCell<Option<Arc<DwarfUnit>>>,
-    shallow: OnceCell<bool>,
+    shape: OnceCell<UnitShape>,
     language: OnceCell<Option<gimli::DwLang>>,
+}
+
+/// What one pass over the entries of a unit tells.
+#[derive(Clone, Copy, Default)]
+struct UnitShape {
+    /// The entries nest no deeper than [`MAX_DEPTH`].
+    shallow: bool,
+    /// None of them refers to another unit.
+    self_contained: bool,
+}
+
+/// Debug sections by name, and the byte order of their file.
+struct DebugSections {
+    bytes: HashMap<&'static str, Arc<[u8]>>,
+    endian: gimli::RunTimeEndian,
+}
+
+impl DebugSections {
+    fn reader(&self, id: gimli::SectionId) -> DwarfReader {
+        let empty = || Arc::new([]) as Arc<[u8]>;
+        let bytes = self.bytes.get(id.name()).cloned().unwrap_or_else(empty);
+        DwarfReader::new(bytes, self.endian)
+    }
 }
 
 impl DebugInfo {
@@ -50,12 +74,15 @@ impl DebugInfo {
             true => gimli::RunTimeEndian::Little,
             false => gimli::RunTimeEndian::Big,
         };
-        let empty: Arc<[u8]> = Arc::new([]);
-        let load = |id: gimli::SectionId| {
-            let bytes = elf.sections.get(id.name()).unwrap_or(&empty);
-            Ok::<_, gimli::Error>(DwarfReader::new(bytes.clone(), endian))
+        let sections = DebugSections {
+            bytes: elf.sections.clone(),
+            endian,
         };
-        let dwarf = Arc::new(gimli::Dwarf::load(load).ok()?);
+        let load = |id| Ok::<_, gimli::Error>(sections.reader(id));
+        let mut dwarf = gimli::Dwarf::load(load).ok()?;
+        // Units of one object file share a table.
+        dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
+        let dwarf = Arc::new(dwarf);
         let mut slots = Vec::new();
         let mut units = dwarf.units();
         while let (Ok(Some(header)), true) = (units.next(), slots.len() < MAX_UNITS) {
@@ -77,6 +104,7 @@ impl DebugInfo {
         }
         Some(DebugInfo {
             dwarf,
+            sections,
             slots,
             signatures,
             ranges: OnceCell::new(),
@@ -103,29 +131,66 @@ impl DebugInfo {
         }
     }
 
+    /// The units whose tables are in memory.
+    #[cfg(test)]
+    pub fn parsed_units(&self) -> usize {
+        let parsed = |s: &&UnitSlot| s.unit.borrow().is_some();
+        self.slots.iter().filter(parsed).count()
+    }
+
     /// Whether the entries of a unit nest no deeper than [`MAX_DEPTH`].
     pub fn is_shallow(&self, index: usize) -> bool {
-        let check = || {
-            let unit = self.unit(index);
-            let Some(mut raw) = unit.as_ref().and_then(|u| u.entries_raw(None).ok()) else {
-                return false;
-            };
-            while !raw.is_empty() {
-                match raw.read_abbreviation() {
-                    Ok(Some(a)) if raw.next_depth() < MAX_DEPTH => {
-                        if raw.skip_attributes(a.attributes()).is_err() {
-                            return false;
-                        }
-                    }
-                    Ok(None) => {}
-                    _ => return false,
-                }
-            }
-            true
+        self.shape(index).shallow
+    }
+
+    /// Whether nothing in a unit refers to another one.
+    pub fn is_self_contained(&self, index: usize) -> bool {
+        self.shape(index).self_contained
+    }
+
+    fn shape(&self, index: usize) -> UnitShape {
+        let read = || self.read_shape(index).unwrap_or_default();
+        let slot = self.slots.get(index);
+        slot.map_or_else(UnitShape::default, |s| *s.shape.get_or_init(read))
+    }
+
+    fn read_shape(&self, index: usize) -> Option<UnitShape> {
+        let unit = self.unit(index)?;
+        let mut raw = unit.entries_raw(None).ok()?;
+        let mut shape = UnitShape {
+            shallow: true,
+            self_contained: true,
         };
-        self.slots
-            .get(index)
-            .is_some_and(|s| *s.shallow.get_or_init(check))
+        while !raw.is_empty() {
+            let Some(abbreviation) = raw.read_abbreviation().ok()? else {
+                continue;
+            };
+            if raw.next_depth() >= MAX_DEPTH {
+                return None;
+            }
+            let attributes = abbreviation.attributes();
+            shape.self_contained &= !attributes.iter().any(|a| may_leave_unit(a.form()));
+            raw.skip_attributes(attributes).ok()?;
+        }
+        Some(shape)
+    }
+
+    /// The sections with this compilation unit as the only one.
+    pub fn dwarf_of_unit(&self, index: usize) -> Option<gimli::Dwarf<DwarfReader>> {
+        let header = &self.slots.get(index)?.header;
+        let start = header.debug_info_offset()?.0;
+        let load = |id| {
+            let whole = self.sections.reader(id);
+            Ok::<_, gimli::Error>(match id {
+                gimli::SectionId::DebugInfo => {
+                    whole.range(start..start + header.length_including_self())
+                }
+                // It says where units are, which is elsewhere now.
+                gimli::SectionId::DebugAranges => whole.range(0..0),
+                _ => whole,
+            })
+        };
+        gimli::Dwarf::load(load).ok()
     }
 
     /// The attributes and tag of one entry.
@@ -251,6 +316,15 @@ impl DebugInfo {
         found
     }
 
+    /// The address ranges of a unit's line table, for units that state none.
+    fn line_ranges(&self, unit: usize) -> Vec<(u64, u64)> {
+        let program = self.unit(unit).and_then(|u| u.line_program.clone());
+        let sequences = program.and_then(|p| p.sequences().ok());
+        let sequences = sequences.map_or_else(Vec::new, |(_, sequences)| sequences);
+        let ranges = sequences.into_iter().map(|s| (s.start, s.end));
+        ranges.take(MAX_RANGES).collect()
+    }
+
     fn read_ranges(&self) -> Vec<(u64, u64, usize, u64)> {
         let mut ranges = Vec::new();
         for unit in 0..self.slots.len() {
@@ -258,8 +332,13 @@ impl DebugInfo {
             let Some((_, attrs)) = self.entry(DieRef { unit, offset: root }) else {
                 continue;
             };
-            let own = self.address_ranges(unit, &attrs);
+            let mut own = self.address_ranges(unit, &attrs);
+            if own.is_empty() {
+                own = self.line_ranges(unit);
+            }
             ranges.extend(own.into_iter().map(|(low, high)| (low, high, unit, 0)));
+            // Their tables would be several times as large as the file.
+            self.forget(unit);
             if ranges.len() > MAX_RANGES {
                 break;
             }
@@ -279,10 +358,15 @@ impl UnitSlot {
         UnitSlot {
             header,
             unit: RefCell::default(),
-            shallow: OnceCell::new(),
+            shape: OnceCell::new(),
             language: OnceCell::new(),
         }
     }
+}
+
+/// Whether an attribute of this form can point out of its unit.
+fn may_leave_unit(form: gimli::DwForm) -> bool {
+    matches!(form, gimli::DW_FORM_ref_addr | gimli::DW_FORM_indirect)
 }
 
 /// A location that is one fixed address; anything computed (thread-local storage, the

@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 struct ModuleSymbols {
     elf: ElfImage,
     debug: Option<DebugInfo>,
-    lines: OnceCell<Option<LineTable>>,
+    lines: LineTable,
     statics: OnceCell<Vec<TypedStatic>>,
 }
 
@@ -56,7 +56,7 @@ impl ModuleSymbols {
             Some(ModuleSymbols {
                 elf,
                 debug,
-                lines: OnceCell::new(),
+                lines: LineTable::default(),
                 statics: OnceCell::new(),
             })
         })
@@ -74,9 +74,7 @@ impl ModuleSymbols {
         let Some(debug) = &self.debug else {
             return Vec::new();
         };
-        let lines = self.lines.get_or_init(|| Some(LineTable::new(debug)));
-        let read = || lines.as_ref().map(|l| l.frames(debug, pc));
-        catch_panic(read).flatten().unwrap_or_default()
+        catch_panic(|| self.lines.frames(debug, pc)).unwrap_or_default()
     }
 
     fn function_symbol(&self, pc: u64) -> Option<String> {
