@@ -2,12 +2,13 @@
 //!
 //! Files are not trusted: regular files only, sizes bounded, nothing mapped
 //! (a mapped file that shrinks kills the reader).
+use object::read::{CompressedData, CompressedFileRange, CompressionFormat};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,11 +22,12 @@ const MAX_SYMBOLS: usize = 8 << 20;
 /// Larger than anything a 47-bit address space holds as one variable.
 const MAX_OBJECT: u64 = 1 << 46;
 
+/// The largest first: while a section is expanded it takes twice its size.
 const DEBUG_SECTIONS: [&str; 11] = [
+    ".debug_info",
     ".debug_abbrev",
     ".debug_addr",
     ".debug_aranges",
-    ".debug_info",
     ".debug_line",
     ".debug_line_str",
     ".debug_str",
@@ -42,6 +44,9 @@ pub struct ElfSymbol {
     pub vaddr: u64,
     pub size: u64,
 }
+
+/// Name of a debug section and where it is in the file.
+type SectionRange = (&'static str, CompressedFileRange);
 
 /// What of an ELF file is kept once it is read.
 #[derive(Default)]
@@ -63,19 +68,27 @@ impl ElfImage {
     /// `None` if the file cannot be read or is not ELF.
     pub fn open(path: &Path) -> Option<ElfImage> {
         let (mut file, len) = open_regular(path, MAX_FILE).ok()?;
-        if len <= READ_WHOLE_BELOW {
+        let (mut elf, ranges) = if len <= READ_WHOLE_BELOW {
             let mut bytes = Vec::with_capacity(len as usize);
             file.by_ref()
                 .take(READ_WHOLE_BELOW)
                 .read_to_end(&mut bytes)
                 .ok()?;
-            Self::parse(bytes.as_slice())
+            Self::parse(bytes.as_slice())?
         } else {
-            Self::parse(&ReadCache::new(file))
+            Self::parse(&ReadCache::new(&file))?
+        };
+        // Only now that the file itself is no longer in memory.
+        for (name, range) in ranges {
+            if let Some(bytes) = read_section(&file, range) {
+                elf.sections.insert(name, bytes);
+            }
         }
+        Some(elf)
     }
 
-    pub fn parse<'data, R: ReadRef<'data>>(data: R) -> Option<ElfImage> {
+    /// All but the debug sections, and where these are.
+    fn parse<'data, R: ReadRef<'data>>(data: R) -> Option<(ElfImage, Vec<SectionRange>)> {
         let file = object::File::parse(data).ok()?;
         if file.format() != object::BinaryFormat::Elf {
             return None;
@@ -95,12 +108,13 @@ impl ElfImage {
             .take(1024)
             .collect();
         elf.read_symbols(&file);
-        for name in DEBUG_SECTIONS {
-            if let Some(bytes) = section(&file, name) {
-                elf.sections.insert(name, bytes);
-            }
-        }
-        Some(elf)
+        let ranges = DEBUG_SECTIONS.iter().filter_map(|&name| {
+            // `section_by_name` also finds the older `.zdebug_` names.
+            let section = file.section_by_name(name)?;
+            Some((name, section.compressed_file_range().ok()?))
+        });
+        let ranges = ranges.collect();
+        Some((elf, ranges))
     }
 
     pub fn has_dwarf(&self) -> bool {
@@ -187,18 +201,25 @@ impl ElfImage {
     }
 }
 
-fn section<'data, R: ReadRef<'data>>(
-    file: &object::File<'data, R>,
-    name: &str,
-) -> Option<Arc<[u8]>> {
-    // `section_by_name` also finds the older `.zdebug_` names.
-    let section = file.section_by_name(name)?;
-    let range = section.compressed_file_range().ok()?;
+/// The bytes of a section, expanded.
+fn read_section(file: &File, range: CompressedFileRange) -> Option<Arc<[u8]>> {
     let bound = range.compressed_size.saturating_mul(MAX_EXPANSION);
-    if range.uncompressed_size > MAX_SECTION.min(bound) {
+    let in_file = range.offset.checked_add(range.compressed_size)? <= file.metadata().ok()?.len();
+    if !in_file || range.uncompressed_size > MAX_SECTION.min(bound) {
         return None;
     }
-    Some(section.uncompressed_data().ok()?.into())
+    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, range.compressed_size as usize).collect();
+    file.read_exact_at(Arc::get_mut(&mut bytes)?, range.offset)
+        .ok()?;
+    if range.format == CompressionFormat::None {
+        return Some(bytes);
+    }
+    let compressed = CompressedData {
+        format: range.format,
+        data: &bytes,
+        uncompressed_size: range.uncompressed_size,
+    };
+    Some(compressed.decompress().ok()?.into())
 }
 
 /// Opens a regular file of at most `max` bytes; never waits at a pipe or device.
