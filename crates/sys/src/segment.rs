@@ -4,6 +4,7 @@
 //! access is checked against the size of the mapping, a place outside reads as zeros,
 //! and the layout used is the one computed here, never the one in the header.
 use crate::wire::{self, SegmentHeader, SegmentHook, SegmentRecord};
+use nix::fcntl::{fallocate, FallocateFlags};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
 use std::mem::{offset_of, MaybeUninit};
@@ -264,6 +265,18 @@ impl Segment {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
+    /// Gives back the memory of line caches, page counts, communication and events once they
+    /// have been read: tens of megabytes. What describes threads, processes, code, pages and
+    /// objects stays. A process that is still alive finds zeros there, as at its start.
+    pub fn discard_counters(&self) {
+        let l = &self.layout;
+        for (start, end) in [(l.events, l.pages), (l.owners, l.objects)] {
+            let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+            // Where it fails the memory stays in use to the end of the run, as it was.
+            let _ = fallocate(&self.file, mode, start as i64, (end - start) as i64);
+        }
+    }
+
     #[must_use]
     pub fn layout(&self) -> &SegmentLayout {
         &self.layout
@@ -444,6 +457,32 @@ mod tests {
         assert_eq!(s.read::<wire::SegmentPage>(u64::MAX - 8).va, 0);
         s.store_u64(s.layout.total, 1);
         assert_eq!(s.load_u32(3), 0, "misaligned");
+    }
+
+    #[test]
+    fn discarded_counters_take_no_memory_and_descriptions_stay() {
+        let s = small();
+        let memory = || nix::sys::stat::fstat(&s.file).unwrap().st_blocks;
+        let described = [
+            s.layout.threads,
+            s.layout.sites,
+            s.layout.pages,
+            s.layout.objects,
+        ];
+        described.iter().for_each(|&at| s.store_u64(at, 7));
+        let before = memory();
+        let counted = [
+            s.layout.events,
+            s.layout.comm,
+            s.layout.blocks,
+            s.layout.arenas,
+        ];
+        counted.iter().for_each(|&at| s.store_u64(at, 7));
+        assert!(memory() > before);
+        s.discard_counters();
+        assert_eq!(memory(), before);
+        assert_eq!(described.map(|at| s.load_u64(at)), [7; 4]);
+        assert_eq!(counted.map(|at| s.load_u64(at)), [0; 4]);
     }
 
     #[test]

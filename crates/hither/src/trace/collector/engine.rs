@@ -353,6 +353,10 @@ impl CollectorEngine {
         self.close_comm(last);
         self.page_reader
             .name_the_rest(&self.segment, &mut self.target_state.regions);
+        // Naming and writing, which come next, need more memory than collecting did.
+        self.page_reader.forget_blocks();
+        self.segment.discard_counters();
+        hither_sys::freed_memory::return_to_system();
         self.cpu = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_at_start);
     }
 

@@ -178,6 +178,11 @@ impl PageReader {
         self.names.get(page as usize).copied().flatten()
     }
 
+    /// At the end: forgets what was read last, a copy of all counts.
+    pub fn forget_blocks(&mut self) {
+        self.seen = Vec::new();
+    }
+
     /// At the end: pages whose mapping was never reported.
     pub fn name_the_rest(&mut self, segment: &Segment, regions: &mut RegionMap) {
         for page in std::mem::take(&mut self.unnamed) {
