@@ -33,6 +33,12 @@ impl<const N: usize> BinnedCounts<N> {
         }
     }
 
+    /// Rows in all bins.
+    #[must_use]
+    pub fn row_count(&self) -> usize {
+        self.rows
+    }
+
     /// Slices per bin: 1, 2, 4...
     #[must_use]
     pub fn factor(&self) -> u32 {

@@ -245,7 +245,7 @@ fn page_uses(
     threads: usize,
 ) -> Vec<PageUseRow> {
     let taken = std::mem::replace(&mut engine.pages, BinnedCounts::new(1));
-    let mut uses: Vec<PageUseRow> = Vec::new();
+    let mut uses: Vec<PageUseRow> = Vec::with_capacity(taken.row_count());
     for (slice, rows) in taken.into_bins() {
         let mut bin: BTreeMap<(PageName, u32), [u64; 3]> = BTreeMap::new();
         for (key, counts) in rows {

@@ -1,6 +1,6 @@
 //! Qualified names: the entries of a unit that carry or contain names, with parents.
 use super::attrs::DieAttrs;
-use super::dwarf::{DebugInfo, DieOffset, DieRef, MAX_DEPTH};
+use super::dwarf::{fixed_address, DebugInfo, DieOffset, DieRef, MAX_DEPTH};
 use super::type_text::{language_family, LanguageFamily};
 use std::collections::HashMap;
 
@@ -56,6 +56,10 @@ impl DieTree {
             let attrs = DieAttrs::from_attributes(&attributes);
             if tag == gimli::DW_TAG_member && attrs.member_at.is_some() {
                 continue;
+            }
+            let location = &attrs.location;
+            if location.is_some() && is_variable && fixed_address(debug, unit, location).is_none() {
+                continue; // on the stack or in registers: most variables
             }
             if tag == gimli::DW_TAG_variable {
                 self.variables.push(offset);

@@ -73,20 +73,7 @@ fn statics_from_dwarf(elf: &ElfImage, debug: &DebugInfo) -> Vec<TypedStatic> {
     let mut found = Vec::new();
     let mut forest = DieForest::new(debug);
     for unit in 0..debug.len() {
-        let tree = DieTree::read(debug, unit);
-        let mut placed = Vec::new();
-        for &offset in &tree.variables {
-            let Some(node) = tree.nodes.get(&offset) else {
-                continue;
-            };
-            let vaddr = fixed_address(debug, unit, &node.attrs.location);
-            let fits = |v: &u64| !node.attrs.artificial && elf.is_loaded(*v, 1);
-            if let Some(vaddr) = vaddr.filter(fits) {
-                placed.push((DieRef { unit, offset }, vaddr));
-            }
-        }
-        placed.extend(fortran_common::common_members(elf, debug, unit, &tree));
-        for (die, vaddr) in placed {
+        for (die, vaddr) in placed_variables(elf, debug, unit, forest.tree(unit)) {
             found.extend(object(elf, debug, &mut forest, die, vaddr));
         }
         forest.forget(unit);
@@ -96,6 +83,28 @@ fn statics_from_dwarf(elf: &ElfImage, debug: &DebugInfo) -> Vec<TypedStatic> {
         }
     }
     found
+}
+
+/// The variables of a unit that have a fixed address, with it.
+fn placed_variables(
+    elf: &ElfImage,
+    debug: &DebugInfo,
+    unit: usize,
+    tree: &DieTree,
+) -> Vec<(DieRef, u64)> {
+    let mut placed = Vec::new();
+    for &offset in &tree.variables {
+        let Some(node) = tree.nodes.get(&offset) else {
+            continue;
+        };
+        let vaddr = fixed_address(debug, unit, &node.attrs.location);
+        let fits = |v: &u64| !node.attrs.artificial && elf.is_loaded(*v, 1);
+        if let Some(vaddr) = vaddr.filter(fits) {
+            placed.push((DieRef { unit, offset }, vaddr));
+        }
+    }
+    placed.extend(fortran_common::common_members(elf, debug, unit, tree));
+    placed
 }
 
 fn object(
