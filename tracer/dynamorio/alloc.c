@@ -10,7 +10,9 @@
 #define STACK_WORDS 96
 #define MAX_PATHS (1u << 15)
 #define PATH_HEADS (1u << 12)
-#define PATHS_OF_CALL 256 /* call paths that are told apart for one return address */
+/* Call paths that are told apart for one return address, and as many again by the next only: of an
+ * allocator of the program's own (xmalloc) that all of it calls. */
+#define PATHS_OF_CALL 256
 
 /* Call instructions, by their first byte, and by the reg field of the second for CALL_INDIRECT. */
 enum { CALL_NEAR = 0xe8, CALL_NEAR_BYTES = 5, CALL_INDIRECT = 0xff, CALL_INDIRECT_REG = 2, LONGEST_CALL = 7 };
@@ -20,6 +22,7 @@ struct path {
   uint64_t frames[FRAMES];
   uint16_t at[FRAMES]; /* words above the first return address; 0: none */
   uint32_t object, next;
+  bool is_short; /* only the innermost two frames, though there are more */
 };
 static struct path paths[MAX_PATHS];
 static uint32_t npaths, heads[PATH_HEADS], paths_lock; /* numbers of paths, 0: none */
@@ -47,8 +50,8 @@ static bool follows_call(uint64_t pc) {
 
 /* The callers, innermost first: words on the stack that look like return addresses. */
 static void find_frames(struct path *path, const uint64_t *words, size_t n) {
-  uint32_t found = 1;
-  for (size_t i = 0; i < n && found < FRAMES; i++)
+  uint32_t found = 1, most = path->is_short ? 2 : FRAMES;
+  for (size_t i = 0; i < n && found < most; i++)
     if (follows_call(words[i])) {
       path->frames[found] = words[i];
       path->at[found++] = (uint16_t)(i + 1);
@@ -83,14 +86,17 @@ static uint32_t object_of_callers(void *dc, void *wrap) {
   dr_mcontext_t *mc = drwrap_get_mcontext_ex(wrap, DR_MC_INTEGER | DR_MC_CONTROL);
   if (!dr_safe_read((void *)(mc->xsp + 8), sizeof words, words, &got)) got = 0;
   uint32_t *head = &heads[path.frames[0] * HI_HASH_MULTIPLIER >> 32 & (PATH_HEADS - 1)];
-  uint32_t same = 0, others = 0; /* others: all paths that are not told apart */
+  uint32_t same = 0, caller = 0, others = 0; /* others: all paths that are not told apart */
   for (uint32_t i = __atomic_load_n(head, __ATOMIC_ACQUIRE); i; i = paths[i].next) {
     if (paths[i].frames[0] != path.frames[0]) continue;
     if (!paths[i].at[1]) others = i;
-    else if (matches(&paths[i], words, got / 8)) return paths[i].object;
-    same++;
+    else if (!matches(&paths[i], words, got / 8)) same++;
+    else if (!paths[i].is_short) return paths[i].object;
+    else caller = i;
   }
-  if (same < PATHS_OF_CALL) find_frames(&path, words, got / 8);
+  if (caller) return paths[caller].object;
+  path.is_short = same >= PATHS_OF_CALL;
+  if (same < 2 * PATHS_OF_CALL) find_frames(&path, words, got / 8);
   if (!path.at[1] && others) return paths[others].object;
   return new_path(host_local(dc), path, head);
 }

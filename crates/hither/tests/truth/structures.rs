@@ -198,3 +198,18 @@ fn call_paths_that_allocate_are_known() {
         assert_eq!((path.reads, path.writes), (object.reads, object.writes));
     }
 }
+
+/// The callers of a program's own allocator are known, however many call paths led to it before.
+#[test]
+fn an_allocator_of_the_programs_own_is_told_by_its_caller() {
+    let rounds = 20;
+    let p = run(&format!("paths {rounds}")).profile();
+    let (_, late) = named(&p, "late")[0];
+    assert_eq!(
+        (late.line, late.size),
+        (line_of("paths.c", "*late ="), 8192)
+    );
+    assert_within(late.writes, rounds * 1024, 0.01, "late");
+    let (_, node) = named(&p, "node")[0];
+    assert_eq!((node.count, node.allocated), (1024, 1024 * 24));
+}
