@@ -15,7 +15,7 @@ use super::common::{communication_share, format_percent};
 use super::FindingContext;
 use crate::metrics::verdict::{h_min, A_MIN};
 use hither_profile::{Finding, FindingKind, FindingPicture, SliceIx, SuggestedFix};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Half again as much as the mean. The paper calls Ferret imbalanced, whose B_comm is 58 %,
 /// and SP, whose is 16.5 %; but a chain of four threads has 33 %, only because its ends have
@@ -46,13 +46,19 @@ impl CommunicationVolume {
         let threads = &case.profile.threads;
         let accesses = |t: &hither_profile::Thread| t.reads.saturating_add(t.writes) as f64;
         let most = threads.iter().map(accesses).fold(0.0, f64::max);
-        let working = threads.iter().filter(|t| accesses(t) >= most * WORKS);
-        let working = if most > 0.0 { working.count() } else { 0 };
         let mut of = vec![0.0; threads.len()];
+        let mut communicates = BTreeSet::new();
         for &(i, j, events) in &case.analysis.report.matrix.0 {
-            of[i as usize] += events as f64;
-            of[j as usize] += events as f64;
+            for thread in [i, j].map(|t| t as usize) {
+                of[thread] += events as f64;
+                communicates.insert(threads[thread].process);
+            }
         }
+        // A process that shares nothing, such as the shell that started the program, has no part.
+        let working = threads
+            .iter()
+            .filter(|t| accesses(t) >= most * WORKS && communicates.contains(&t.process));
+        let working = if most > 0.0 { working.count() } else { 0 };
         let mean = of.iter().sum::<f64>() / working as f64;
         (working >= LEAST_THREADS && mean > 0.0).then_some(CommunicationVolume {
             of,
