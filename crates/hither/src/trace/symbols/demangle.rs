@@ -42,6 +42,37 @@ pub fn unqualified(name: &str) -> &str {
     name.get(from..to).unwrap_or(name)
 }
 
+/// A function's name with long lists of template arguments left out:
+/// `std::mersenne_twister_engine<unsigned long, ...>::operator()` has 14 of them.
+pub fn short_arguments(name: &str) -> String {
+    const LONGEST: usize = 40;
+    let class = name.find("operator").unwrap_or(name.len());
+    let (mut out, mut depth, mut from) = (String::new(), 0u32, 0);
+    for (at, byte) in name.bytes().enumerate().take(class) {
+        match byte {
+            b'<' if depth > 0 => depth += 1,
+            // Not Rust's `<T as Trait>`.
+            b'<' if out.ends_with(|c: char| c.is_alphanumeric() || c == '_') => {
+                (depth, from) = (1, at)
+            }
+            b'>' if depth > 0 => {
+                depth -= 1;
+                let list = &name[from..=at];
+                match list.len() {
+                    _ if depth > 0 => {}
+                    0..=LONGEST => out.push_str(list),
+                    _ => out.push_str("<...>"),
+                }
+            }
+            _ if depth == 0 && name.is_char_boundary(at) => out.extend(name[at..].chars().next()),
+            _ => {}
+        }
+    }
+    // A name that was cut off in a list.
+    let rest = if depth > 0 { from } else { class };
+    out + &name[rest..]
+}
+
 /// A type's name without its default template arguments.
 pub fn without_defaults(name: &str) -> String {
     const DEFAULTS: [&str; 7] = [

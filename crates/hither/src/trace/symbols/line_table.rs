@@ -1,5 +1,5 @@
 //! Instruction -> source line, by addr2line, inlined calls included.
-use super::demangle::{demangle, truncate_utf8};
+use super::demangle::{demangle, short_arguments, truncate_utf8};
 use super::dwarf::{DebugInfo, DwarfReader};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -84,7 +84,7 @@ fn inline_frames(context: &addr2line::Context<DwarfReader>, pc: u64) -> Option<V
                 .map_or_else(String::new, |f| truncate_utf8(f, MAX_PATH).to_owned()),
             line: location.and_then(|l| l.line).unwrap_or(0),
             column: location.and_then(|l| l.column).unwrap_or(0),
-            function: name.map_or_else(String::new, |n| demangle(&n)),
+            function: name.map_or_else(String::new, |n| short_arguments(&demangle(&n))),
         });
     }
     Some(found)

@@ -1,5 +1,5 @@
 use super::Workshop;
-use crate::trace::symbols::demangle::{unqualified, without_defaults};
+use crate::trace::symbols::demangle::{short_arguments, unqualified, without_defaults};
 use crate::trace::symbols::{function_addresses, similar_functions};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -136,5 +136,32 @@ fn template_arguments_nobody_writes() {
         ("a, std::less<ä", "a"),
     ] {
         assert_eq!(without_defaults(name), expected, "{name}");
+    }
+}
+
+#[test]
+fn long_template_arguments_are_left_out() {
+    let long = "unsigned long, (unsigned long)32, (unsigned long)624";
+    for (name, expected) in [
+        ("main", "main".to_owned()),
+        ("ns::list<int>::push", "ns::list<int>::push".to_owned()),
+        (
+            &format!("twister<{long}>::operator()"),
+            "twister<...>::operator()".to_owned(),
+        ),
+        (
+            &format!("a<b<{long}> >::c<int>::d"),
+            "a<...>::c<int>::d".to_owned(),
+        ),
+        (
+            &format!("<{long} as T>::run"),
+            format!("<{long} as T>::run"),
+        ),
+        ("ns::operator<< <int>", "ns::operator<< <int>".to_owned()),
+        (&format!("cut<{long}"), format!("cut<{long}")),
+        ("ä<ö>::ü", "ä<ö>::ü".to_owned()),
+        ("", String::new()),
+    ] {
+        assert_eq!(short_arguments(name), expected, "{name}");
     }
 }
