@@ -250,6 +250,13 @@ pub struct Object {
     pub estimated: bool,
 }
 
+impl Object {
+    /// Begins the names of literals, which have none of their own: the file follows.
+    pub const CONSTANTS_OF: &'static str = "constants of ";
+    /// Begins the name of blocks that a library keeps for itself: its name follows.
+    pub const BLOCKS_OF: &'static str = "blocks of ";
+}
+
 /// One of the call paths by which the blocks of an object are allocated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AllocationPath {

@@ -364,7 +364,7 @@ fn add(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
 }
 
 fn constants_of(file: &str) -> String {
-    format!("constants of {file}")
+    format!("{}{file}", Object::CONSTANTS_OF)
 }
 
 /// The variables of a file that lie in a range, with their numbers, by address.

@@ -6,27 +6,27 @@
 //! caller: `A = matrix_new(n)` makes the blocks `A` and `A[0]`, not `p` and `p[0]`.
 use super::dwarf::DebugInfo;
 use super::line_table::{catch_panic, InlineFrame};
-use super::source::{AllocationReceiver, Lvalue};
+use super::source::{parse_lvalue, AllocationReceiver, Lvalue};
 use super::{frame_filter, scope, ProgramSymbols};
 use crate::trace::symbolizer::AllocationName;
+use hither_profile::Object;
 use std::path::{Path, PathBuf};
 
 const MAX_FRAMES: usize = 64;
 
 /// A call in the program's own code.
-struct ProgramFrame {
-    file: PathBuf,
-    pc: u64,
-    frame: InlineFrame,
+pub(super) struct ProgramFrame {
+    pub file: PathBuf,
+    pub pc: u64,
+    pub frame: InlineFrame,
 }
 
 impl ProgramSymbols {
     pub(super) fn name_allocation(&mut self, frames: &[(PathBuf, u64)]) -> AllocationName {
         let own = self.program_frames(frames);
         // OpenMP's runtime keeps its blocks, and its calls have the lines of neighbours.
-        let runtime = frames.first().is_some_and(|f| is_openmp(&f.0));
-        if let (true, Some(at)) = (runtime, own.first()) {
-            return name_after_line(at);
+        if let Some((runtime, _)) = frames.first().filter(|f| is_openmp(&f.0)) {
+            return blocks_of(runtime);
         }
         for (index, at) in own.iter().enumerate() {
             match self.receiver(at) {
@@ -34,9 +34,10 @@ impl ProgramSymbols {
                 AllocationReceiver::Unknown => return name_after_line(at),
                 AllocationReceiver::Variables(all) => {
                     let name = self.name_after_lvalue(at, &all);
-                    let caller = own.get(index + 1);
-                    let handed = caller.and_then(|c| self.name_in_caller(at, &all, c, &name));
-                    return handed.unwrap_or(name);
+                    return match all.as_slice() {
+                        [one] => self.name_of_owner(&own[index..], one, name),
+                        _ => name,
+                    };
                 }
             }
         }
@@ -46,7 +47,33 @@ impl ProgramSymbols {
         }
     }
 
-    fn receiver(&mut self, at: &ProgramFrame) -> AllocationReceiver {
+    /// The name as callers have it, where they call the variable something else.
+    fn name_of_owner(
+        &mut self,
+        frames: &[ProgramFrame],
+        receiver: &Lvalue,
+        name: AllocationName,
+    ) -> AllocationName {
+        if let Some(handed) = self.name_in_callers(frames, receiver, &name) {
+            return handed;
+        }
+        if let Some(argument) = self.argument_behind(frames, receiver) {
+            return AllocationName {
+                name: argument,
+                ..name
+            };
+        }
+        match self.container(frames, receiver) {
+            Some((whole, at)) => AllocationName {
+                name: whole,
+                type_name: name.type_name,
+                ..name_after_line(&frames[at])
+            },
+            None => name,
+        }
+    }
+
+    pub(super) fn receiver(&mut self, at: &ProgramFrame) -> AllocationReceiver {
         let InlineFrame {
             file, line, column, ..
         } = &at.frame;
@@ -78,7 +105,7 @@ impl ProgramSymbols {
         found
     }
 
-    fn debug(&mut self, file: &Path) -> Option<&DebugInfo> {
+    pub(super) fn debug(&mut self, file: &Path) -> Option<&DebugInfo> {
         self.module(file)?.debug.as_ref()
     }
 
@@ -116,38 +143,45 @@ impl ProgramSymbols {
         name
     }
 
-    /// The name in the caller, where the receiving variable is a local that is returned.
-    fn name_in_caller(
+    /// The name in the callers, where the receiving variable is a local that is returned.
+    fn name_in_callers(
         &mut self,
-        at: &ProgramFrame,
-        all: &[Lvalue],
-        caller: &ProgramFrame,
+        frames: &[ProgramFrame],
+        receiver: &Lvalue,
         name: &AllocationName,
     ) -> Option<AllocationName> {
-        let [inner] = all else { return None };
-        if !self
-            .sources
-            .returns(&at.frame.file, at.frame.line, &inner.root)
-        {
-            return None;
+        let (mut part, mut found) = (receiver.clone(), None);
+        for pair in frames.windows(2) {
+            let [at, caller] = pair else { break };
+            if !self.is_returned(at, &part.root) {
+                break;
+            }
+            let AllocationReceiver::Variables(outer) = self.receiver(caller) else {
+                break;
+            };
+            let [outer] = outer.as_slice() else { break };
+            let mut handed = name_after_line(caller);
+            handed.name = part.text.replacen(&part.root, &outer.text, 1);
+            handed.type_name = name.type_name.clone();
+            if handed.type_name.is_empty() && part.steps.is_empty() {
+                handed.type_name = self.type_of(caller, outer);
+            }
+            let whole = parse_lvalue(&handed.name);
+            found = Some(handed);
+            let Some(whole) = whole else { break };
+            part = whole;
         }
-        let read = |d: &DebugInfo| catch_panic(|| scope::is_local(d, at.pc, &inner.root));
-        if !self.debug(&at.file).and_then(read)? {
-            return None;
+        found
+    }
+
+    /// Whether `variable` is a local of the function, which returns it.
+    fn is_returned(&mut self, at: &ProgramFrame, variable: &str) -> bool {
+        let InlineFrame { file, line, .. } = &at.frame;
+        if !self.sources.returns(file, *line, variable) {
+            return false;
         }
-        let AllocationReceiver::Variables(outer) = self.receiver(caller) else {
-            return None;
-        };
-        let [outer] = outer.as_slice() else {
-            return None;
-        };
-        let mut handed = name_after_line(caller);
-        handed.name = inner.text.replacen(&inner.root, &outer.text, 1);
-        handed.type_name = name.type_name.clone();
-        if handed.type_name.is_empty() && inner.steps.is_empty() {
-            handed.type_name = self.type_of(caller, outer);
-        }
-        Some(handed)
+        let read = |d: &DebugInfo| catch_panic(|| scope::is_local(d, at.pc, variable));
+        self.debug(&at.file).and_then(read).unwrap_or(false)
     }
 
     /// No frame of the program's own has a line: the best address there is.
@@ -171,6 +205,9 @@ impl ProgramSymbols {
                 ..AllocationName::default()
             };
         };
+        if frame_filter::is_runtime(file) {
+            return blocks_of(file);
+        }
         // A wrapper with a line is better than an address.
         let frame = self
             .module(file)
@@ -192,6 +229,15 @@ fn is_openmp(file: &Path) -> bool {
     ["libgomp", "libomp", "libiomp"]
         .iter()
         .any(|runtime| name.starts_with(runtime))
+}
+
+/// Of a library that keeps them: no line of the program says how they lie.
+fn blocks_of(library: &Path) -> AllocationName {
+    let name = library.file_name().unwrap_or_default().to_string_lossy();
+    AllocationName {
+        name: format!("{}{name}", Object::BLOCKS_OF),
+        ..AllocationName::default()
+    }
 }
 
 /// Called after its line, for want of a variable.

@@ -6,6 +6,7 @@
 //!
 //! Files are untrusted: whatever they hold, the answer is at worst "not known".
 mod allocation_name;
+mod allocation_owner;
 mod array_bounds;
 mod attrs;
 mod call_path;

@@ -6,6 +6,10 @@ use super::source::{Lvalue, LvalueStep};
 use super::type_text::{strip_typedefs, type_text};
 
 const MAX_BASES: u32 = 8;
+const BLOCKS: [gimli::DwTag; 2] = [
+    gimli::DW_TAG_lexical_block,
+    gimli::DW_TAG_inlined_subroutine,
+];
 
 /// The type of what `lvalue` receives at `pc`: for a pointer what it points to.
 pub fn type_of(debug: &DebugInfo, pc: u64, lvalue: &Lvalue) -> Option<String> {
@@ -46,25 +50,47 @@ pub fn pointee(debug: &DebugInfo, at: DieRef) -> Option<String> {
 
 /// Whether `name` is a local variable or parameter of the function at `pc`.
 pub fn is_local(debug: &DebugInfo, pc: u64, name: &str) -> bool {
-    let (mut locals, mut globals) = (Vec::new(), Vec::new());
+    let mut found = Variables::default();
     for unit in debug.units_at(pc) {
-        let _ = collect_variables(debug, unit, pc, name, &mut locals, &mut globals);
+        let _ = collect_variables(debug, unit, pc, name, &mut found);
     }
-    !locals.is_empty()
+    !found.locals.is_empty() || !found.elsewhere.is_empty()
+}
+
+/// Whether `name` is, in the function at `pc`, a member of the object whose method it is.
+pub fn is_member(debug: &DebugInfo, pc: u64, name: &str) -> bool {
+    let member = LvalueStep::Member(name.to_owned());
+    let of = |this: DieRef| apply_step(debug, this, &member).is_some();
+    !is_local(debug, pc, name) && visible_variables(debug, pc, "this").into_iter().any(of)
 }
 
 /// Types of the variables called `name` that `pc` can see, nearest first.
 fn visible_variables(debug: &DebugInfo, pc: u64, name: &str) -> Vec<DieRef> {
-    let mut locals = Vec::new();
-    let mut globals = Vec::new();
+    let mut found = Variables::default();
     for unit in debug.units_at(pc) {
         // An error ends the unit; what was found before it still counts.
-        let _ = collect_variables(debug, unit, pc, name, &mut locals, &mut globals);
+        let _ = collect_variables(debug, unit, pc, name, &mut found);
     }
     // Deeper blocks come later in the file and hide outer ones.
-    locals.reverse();
+    found.locals.reverse();
+    let Variables {
+        mut locals,
+        elsewhere,
+        globals,
+    } = found;
+    locals.extend(elsewhere);
     locals.extend(globals);
     locals
+}
+
+/// Types of variables of one name.
+#[derive(Default)]
+struct Variables {
+    /// Of blocks with the instruction in them.
+    locals: Vec<DieRef>,
+    /// Of other blocks of its function.
+    elsewhere: Vec<DieRef>,
+    globals: Vec<DieRef>,
 }
 
 fn collect_variables(
@@ -72,30 +98,35 @@ fn collect_variables(
     unit: usize,
     pc: u64,
     name: &str,
-    locals: &mut Vec<DieRef>,
-    globals: &mut Vec<DieRef>,
+    found: &mut Variables,
 ) -> gimli::Result<()> {
     let Some(parsed) = debug.unit(unit) else {
         return Ok(());
     };
     let mut raw = parsed.entries_raw(None)?;
     let mut attributes = Vec::new();
-    // Depth of the function being read, and whether `pc` is in it.
+    // Depth of the function being read, and whether `pc` is in it; of a block that it is not in.
     let mut function: Option<(isize, bool)> = None;
+    let mut other_block: Option<isize> = None;
     while !raw.is_empty() {
         let depth = raw.next_depth();
         let Some(abbreviation) = raw.read_abbreviation()? else {
             continue;
         };
-        if function.is_some_and(|f| depth <= f.0) {
-            function = None;
-        }
-        let list = match (function, abbreviation.tag()) {
-            (None, gimli::DW_TAG_subprogram) => None,
-            (None, gimli::DW_TAG_variable) => Some(&mut *globals),
+        function = function.filter(|f| depth > f.0);
+        other_block = other_block.filter(|block| depth > *block);
+        let tag = abbreviation.tag();
+        let is_block = function.is_some_and(|f| f.1) && BLOCKS.contains(&tag);
+        let list = match (function, tag) {
+            (None, gimli::DW_TAG_variable) => Some(&mut found.globals),
             (Some((_, true)), gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter) => {
-                Some(&mut *locals)
+                Some(match other_block {
+                    None => &mut found.locals,
+                    Some(_) => &mut found.elsewhere,
+                })
             }
+            (None, gimli::DW_TAG_subprogram) => None,
+            _ if is_block && other_block.is_none() => None,
             _ => {
                 raw.skip_attributes(abbreviation.attributes())?;
                 continue;
@@ -103,13 +134,16 @@ fn collect_variables(
         };
         raw.read_attributes(abbreviation.attributes(), &mut attributes)?;
         let attrs = DieAttrs::from_attributes(&attributes);
-        match list {
-            Some(list) => list.extend(variable_type(debug, unit, &attrs, name)),
-            None => {
-                let ranges = debug.address_ranges(unit, &attrs);
-                let inside = ranges.iter().any(|r| r.0 <= pc && pc < r.1);
-                function = Some((depth, inside));
-            }
+        if let Some(list) = list {
+            list.extend(variable_type(debug, unit, &attrs, name));
+            continue;
+        }
+        let ranges = debug.address_ranges(unit, &attrs);
+        let inside = ranges.iter().any(|r| r.0 <= pc && pc < r.1);
+        match function {
+            None => function = Some((depth, inside)),
+            // A block without a range has all of its parent's.
+            Some(_) => other_block = (!inside && !ranges.is_empty()).then_some(depth),
         }
     }
     Ok(())

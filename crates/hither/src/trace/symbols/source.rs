@@ -2,7 +2,7 @@
 //!
 //! A wrong file (edited since it was compiled) can give a wrong name but no more than that.
 use super::elf::open_regular;
-use super::source_tree::SourceTree;
+use super::source_tree::{Grammar, SourceTree};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::io::Read;
@@ -44,6 +44,18 @@ struct SourceFile {
     tree: OnceCell<Option<SourceTree>>,
 }
 
+impl SourceFile {
+    fn tree(&self, file: &str) -> Option<&SourceTree> {
+        let grammar = match extension(file) {
+            Some("rs") => Grammar::Rust,
+            Some("c") => Grammar::C,
+            _ => Grammar::Cpp,
+        };
+        let parse = || SourceTree::parse(self.lines.join("\n"), grammar);
+        self.tree.get_or_init(parse).as_ref()
+    }
+}
+
 /// Source files, read once.
 #[derive(Default)]
 pub struct SourceFiles {
@@ -69,14 +81,17 @@ impl SourceFiles {
         let Some(at) = at.filter(|at| *at < source.lines.len()) else {
             return AllocationReceiver::Unknown;
         };
-        let extension = Path::new(file).extension().and_then(|e| e.to_str());
-        if extension.is_some_and(is_fortran) {
+        if extension(file).is_some_and(is_fortran) {
             return super::source_fortran::receiver(&source.lines, at);
         }
-        let rust = extension == Some("rs");
-        let parse = || SourceTree::parse(source.lines.join("\n"), rust);
-        let tree = source.tree.get_or_init(parse).as_ref();
+        let tree = source.tree(file);
         tree.map_or(AllocationReceiver::Unknown, |t| t.receiver(line, column))
+    }
+
+    /// The syntax tree of a file in C, C++ or Rust.
+    pub fn tree(&mut self, file: &str) -> Option<&SourceTree> {
+        let other = extension(file).is_none_or(|e| !is_fortran(e));
+        other.then(|| self.file(file).tree(file))?
     }
 
     /// Whether the rest of the function at `line` returns `variable`.
@@ -94,6 +109,10 @@ impl SourceFiles {
             value.trim_matches([' ', '(', ')']) == variable
         })
     }
+}
+
+fn extension(file: &str) -> Option<&str> {
+    Path::new(file).extension()?.to_str()
 }
 
 fn is_fortran(extension: &str) -> bool {

@@ -50,6 +50,21 @@ const ALLOCATING: [&str; 8] = [
     "vec",
 ];
 
+/// What a file is written in. Headers are read as C++.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Grammar {
+    /// In which `new` and `class` are names like any other.
+    C,
+    Cpp,
+    Rust,
+}
+
+/// A call as written.
+pub struct Call<'a> {
+    pub arguments: Vec<&'a str>,
+    pub object: Option<Lvalue>,
+}
+
 /// A parsed file.
 pub struct SourceTree {
     text: String,
@@ -58,10 +73,11 @@ pub struct SourceTree {
 
 impl SourceTree {
     /// `None` when it takes too long.
-    pub fn parse(text: String, rust: bool) -> Option<SourceTree> {
-        let language: Language = match rust {
-            true => tree_sitter_rust::LANGUAGE.into(),
-            false => tree_sitter_cpp::LANGUAGE.into(),
+    pub fn parse(text: String, grammar: Grammar) -> Option<SourceTree> {
+        let language: Language = match grammar {
+            Grammar::C => tree_sitter_c::LANGUAGE.into(),
+            Grammar::Cpp => tree_sitter_cpp::LANGUAGE.into(),
+            Grammar::Rust => tree_sitter_rust::LANGUAGE.into(),
         };
         let mut parser = Parser::new();
         parser.set_language(&language).ok()?;
@@ -103,12 +119,63 @@ impl SourceTree {
         self.node_at(row, column.unwrap_or(indent))
     }
 
+    /// Which parameter, from 0, of the function around a line has this name, and whether it is a
+    /// reference.
+    pub fn parameter(&self, line: u32, name: &str) -> Option<(usize, bool)> {
+        let row = (line as usize).checked_sub(1)?;
+        let text = self.text.lines().nth(row)?;
+        let indent = text.len() - text.trim_start().len();
+        let function = enclosing(self.node_at(row, indent)?, "function_definition")?;
+        let mut declarator = field(function, "declarator")?;
+        while declarator.kind() != "function_declarator" {
+            declarator = field(declarator, "declarator").or_else(|| declarator.named_child(0))?;
+        }
+        let list = field(declarator, "parameters")?;
+        let mut cursor = list.walk();
+        let all: Vec<_> = list.named_children(&mut cursor).collect();
+        let all = all.into_iter().filter(|p| !p.is_extra());
+        all.enumerate().find_map(|(index, parameter)| {
+            let declared = field(parameter, "declarator")?;
+            let own = self.declarator_name(declared)?.text == name;
+            own.then_some((index, self.text_of(declared).contains('&')))
+        })
+    }
+
+    /// The arguments that a function is called with at a line and column, and the object whose
+    /// method it is.
+    pub fn call(&self, line: u32, column: u32, function: &str) -> Option<Call<'_>> {
+        let row = (line as usize).checked_sub(1)?;
+        let mut node = self.node_at(row, (column as usize).checked_sub(1)?)?;
+        for _ in 0..MAX_DEPTH {
+            let call = enclosing(node, "call_expression")?;
+            let callee = field(call, "function")?;
+            let name = callee.child_by_field_name("field").unwrap_or(callee);
+            if super::demangle::unqualified(self.text_of(name)) == function {
+                let arguments = field(call, "arguments")?;
+                let mut cursor = arguments.walk();
+                let all = arguments.named_children(&mut cursor);
+                return Some(Call {
+                    arguments: all.map(|a| self.text_of(a)).collect(),
+                    object: field(callee, "argument").and_then(|o| self.lvalue(o)),
+                });
+            }
+            node = call.parent()?;
+        }
+        None
+    }
+
     fn text_of(&self, node: Node<'_>) -> &str {
         self.text.get(node.byte_range()).unwrap_or("")
     }
 
     fn receiver_around(&self, start: Node<'_>) -> AllocationReceiver {
         let (mut child, mut fallback) = (start, None);
+        if let Some(closure) = closure_made_at(start) {
+            if let Some(capture) = self.only_capture(closure) {
+                return AllocationReceiver::Variables(vec![capture]);
+            }
+            child = closure;
+        }
         for _ in 0..MAX_DEPTH {
             let Some(node) = child.parent() else {
                 break;
@@ -118,6 +185,10 @@ impl SourceTree {
                     return AllocationReceiver::Returned;
                 }
                 "call_expression" => self.filled_or_grown(node, &mut fallback),
+                // `map[key]` makes the element; what makes the key stands inside the brackets.
+                "subscript_expression" if start.kind() == "]" && is_end(start, child) => {
+                    field(node, "argument").and_then(|map| self.lvalue(map))
+                }
                 "assignment_expression" => field(node, "left")
                     .filter(|left| *left != child && self.is_plain(node))
                     .and_then(|left| self.declared_array(left).or_else(|| self.lvalue(left))),
@@ -149,6 +220,20 @@ impl SourceTree {
         fallback.map_or(AllocationReceiver::Unknown, |one| {
             AllocationReceiver::Variables(vec![one])
         })
+    }
+
+    /// `cap` in `[cap = std::vector<double>(n)] { ... }`, if there is no other.
+    fn only_capture(&self, closure: Node<'_>) -> Option<Lvalue> {
+        let captures = field(closure, "captures")?;
+        let mut cursor = captures.walk();
+        let all: Vec<_> = captures.named_children(&mut cursor).collect();
+        let mut initialised = all
+            .into_iter()
+            .filter(|c| c.kind() == "lambda_capture_initializer");
+        let only = initialised
+            .next()
+            .filter(|_| initialised.next().is_none())?;
+        self.lvalue(field(only, "left")?)
     }
 
     /// `=`, not `+=`.
@@ -256,6 +341,24 @@ impl SourceTree {
         let spaceless: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         trailing_lvalue(&spaceless)
     }
+}
+
+/// The lambda expression that this brace ends: code that makes its closure is said to be there.
+fn closure_made_at(brace: Node<'_>) -> Option<Node<'_>> {
+    let body = brace.parent().filter(|_| brace.kind() == "}")?;
+    let around = body.parent().filter(|_| is_end(brace, body))?;
+    (around.kind() == "lambda_expression").then_some(around)
+}
+
+fn is_end(token: Node<'_>, of: Node<'_>) -> bool {
+    token.end_byte() == of.end_byte()
+}
+
+/// The nearest node of a kind that `node` is or stands in.
+fn enclosing<'a>(node: Node<'a>, kind: &str) -> Option<Node<'a>> {
+    std::iter::successors(Some(node), Node::parent)
+        .take(MAX_DEPTH)
+        .find(|n| n.kind() == kind)
 }
 
 fn field<'a>(node: Node<'a>, name: &str) -> Option<Node<'a>> {

@@ -79,6 +79,11 @@ double *global;
 __attribute__((noinline)) void *xmalloc(size_t n) { void *p = malloc(n); if (!p) exit(1); return p; }
 __attribute__((noinline)) double *fresh(size_t n) { return malloc(n * 8 + 1); }
 __attribute__((noinline)) void keep(void *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
+__attribute__((noinline)) float *row_of(int n) {
+  float *new = malloc(n * sizeof *new);
+  keep(new);
+  return (new);
+}
 __attribute__((noinline)) double **matrix(int n) {
   double **rows = malloc(n * sizeof *rows);
   rows[0] = malloc(n * n * sizeof **rows);
@@ -89,6 +94,14 @@ __attribute__((noinline)) double *cached(int n) {
   global = realloc(global, n); // kept
   keep(global);
   return global;
+}
+__attribute__((noinline)) float **rows_of(int n) {
+  float **new = malloc(n * sizeof *new);
+  for (int i = 0; i < n; i++) {
+    new[i] = row_of(n);
+    keep(new[i]);
+  }
+  return new;
 }
 int main(int c, char **v) {
   struct grid g, *pg = &g;
@@ -113,6 +126,18 @@ int main(int c, char **v) {
   keep(A);
   double *use = cached(c);
   keep(use);
+  double *new = malloc(c);                          // 11
+  keep(new);
+  for (int i = 0; i < c; i++) {
+    short *twice = malloc(c);                       // 13
+    keep(twice);
+  }
+  for (int i = 0; i < c; i++) {
+    long *twice = malloc(c);                        // 14
+    keep(twice);
+  }
+  float **weights = rows_of(c);                     // 12
+  keep(weights);
   return v == 0;
 }
 "#;
@@ -150,9 +175,16 @@ fn c_variables_with_types() {
             expected("pg->rows[i]", "double", 9),
             expected("A", "double *", 10),
             expected("A[0]", "double", 10),
+            expected("new", "double", 11),
+            expected("twice", "short", 13),
+            expected("twice", "long", 14),
+            expected("weights", "float *", 12),
+            expected("weights[i]", "float", 12),
             format!("global | double | {} | cached", line_of(C, "// kept")),
         ];
         found.sort();
+        // Compilers copy code.
+        found.dedup();
         expected.sort();
         assert_eq!(found, expected, "{options:?}");
     }
@@ -220,6 +252,79 @@ fn cpp_containers_and_new() {
                 .any(|f| f.starts_with("u |") && f.ends_with(&unique)),
             "{found:#?}"
         );
+    }
+}
+
+/// What receives the block is known to people by what the caller calls it.
+const OWNED: &str = r#"
+#include <cstdlib>
+__attribute__((noinline)) void keep(void *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
+template <class T> struct array {
+  T *start_;
+  array(size_t n) { start_ = new T[n]; keep(start_); }
+  array(size_t n, T v) : array(n) { start_[0] = v; }
+  __attribute__((noinline)) void grow(size_t n) { start_ = new T[n + 1]; keep(start_); } // own
+};
+template <class T> struct graph { array<T> rows; graph(size_t n) : rows(n, T(2)) {} };
+struct grid { double *data; int n; };
+__attribute__((noinline)) void filled(int **out, size_t n) { *out = new int[n]; keep(*out); } // filled
+__attribute__((noinline)) void passed(int **to, size_t n) { filled(to, n); keep(to); }
+__attribute__((noinline)) void init(grid *g, int n) { g->data = new double[n]; keep(g->data); } // init
+__attribute__((noinline)) void refer(float *&r, size_t n) { r = new float[n]; keep(r); } // refer
+__attribute__((noinline)) array<char> made(size_t n) { return array<char>(n); }
+int main(int c, char **) {
+  array<double> ranks(c);                 // 1
+  keep(&ranks);
+  array<float> deltas(c, 1.5f);           // 2
+  keep(&deltas);
+  graph<long> web(c);                     // 3
+  keep(&web);
+  int *index, *other;
+  filled(&index, c);
+  keep(index);
+  passed(&other, c);
+  keep(other);
+  grid world;
+  init(&world, c);
+  keep(&world);
+  float *referred;
+  refer(referred, c);
+  keep(referred);
+  array<char> letters = made(c);          // 4
+  keep(&letters);
+  letters.grow(c);                        // 5
+  keep(&letters);
+  return 0;
+}
+"#;
+
+#[test]
+fn containers_and_arguments_are_called_as_the_caller_does() {
+    let shop = Workshop::new();
+    for options in [&["-g", "-O0"][..], &["-g", "-O2"]] {
+        let program = shop.build("o.cpp", OWNED, options);
+        let all = calls(&shop, &program);
+        let mut symbols = ProgramSymbols::new();
+        let mut found = std::collections::BTreeSet::new();
+        for stack in stacks(&all, "_Znam", 9) {
+            let a = symbols.allocation_name(&frames(&program, &stack));
+            found.insert(format!("{} | {} | {}", a.name, a.type_name, a.line));
+        }
+        let expected = [
+            ("ranks.start_", "double", "// 1"),
+            ("deltas.start_", "float", "// 2"),
+            ("web.rows.start_", "long", "// 3"),
+            ("index", "int", "// filled"),
+            ("other", "int", "// filled"),
+            ("world.data", "double", "// init"),
+            ("referred", "float", "// refer"),
+            ("letters.start_", "char", "// 4"),
+            ("letters.start_", "char", "// 5"),
+        ];
+        let expected = expected.map(|(name, type_name, mark)| {
+            format!("{name} | {type_name} | {}", line_of(OWNED, mark))
+        });
+        assert_eq!(found, expected.into(), "{options:?}");
     }
 }
 
@@ -310,14 +415,30 @@ fn without_debug_information_the_nearest_symbol() {
     let all = calls(&shop, &program);
     for stack in stacks(&all, "malloc", 2) {
         let found = ProgramSymbols::new().allocation_name(&frames(&program, &stack));
-        let own = if ["fresh", "matrix"].contains(&found.function.as_str()) {
+        let own = if ["fresh", "matrix", "row_of", "rows_of"].contains(&found.function.as_str()) {
             stack[0]
         } else {
             *stack.last().expect("a frame")
         };
         assert_eq!(found.name, format!("c.out+{own:#x} ({})", found.function));
-        assert!(["main", "fresh", "matrix"].contains(&found.function.as_str()));
+        let functions = ["main", "fresh", "matrix", "row_of", "rows_of"];
+        assert!(functions.contains(&found.function.as_str()));
     }
+}
+
+/// What a library keeps for itself is nobody's variable, though a line of the program led to it.
+#[test]
+fn blocks_that_the_openmp_runtime_keeps_are_its_own() {
+    let shop = Workshop::new();
+    let program = shop.build("c.c", C, &["-g"]);
+    let first = calls_of(&calls(&shop, &program), "calloc")[0];
+    let runtime = PathBuf::from("/usr/lib/x86_64-linux-gnu/libgomp.so.1");
+    let stack = [(runtime, 0x1000), (program, first)];
+    let found = ProgramSymbols::new().allocation_name(&stack);
+    assert_eq!(
+        (found.name.as_str(), found.line),
+        ("blocks of libgomp.so.1", 0)
+    );
 }
 
 #[test]

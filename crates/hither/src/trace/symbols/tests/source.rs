@@ -1,6 +1,6 @@
 use crate::trace::symbols::source::{parse_lvalue, AllocationReceiver, LvalueStep};
 use crate::trace::symbols::source_fortran;
-use crate::trace::symbols::source_tree::SourceTree;
+use crate::trace::symbols::source_tree::{Grammar, SourceTree};
 
 /// The names the statement at the line with `@` gives; the cursor is where `@` stands.
 fn names(text: &str, read: impl Fn(&[String], usize, usize) -> AllocationReceiver) -> String {
@@ -21,8 +21,10 @@ fn names(text: &str, read: impl Fn(&[String], usize, usize) -> AllocationReceive
     }
 }
 
-fn by_tree(lines: &[String], at: usize, column: usize, rust: bool) -> AllocationReceiver {
-    let tree = SourceTree::parse(lines.join("\n"), rust).expect("a tree");
+const ALL: [Grammar; 3] = [Grammar::C, Grammar::Cpp, Grammar::Rust];
+
+fn by_tree(lines: &[String], at: usize, column: usize, grammar: Grammar) -> AllocationReceiver {
+    let tree = SourceTree::parse(lines.join("\n"), grammar).expect("a tree");
     tree.receiver(at as u32 + 1, column as u32)
 }
 
@@ -96,6 +98,12 @@ fn c_and_cpp_statements() {
         ("class C { double *p = @new double[8]; };", "p"),
         ("auto f = [p = @malloc(n)] { return p; };", "p"),
         ("auto f = [=] { work(@malloc(n)); };", "(unknown)"),
+        ("auto f = [c = std::vector<int>(n)] { work(); @};", "c"),
+        ("auto f = [=] { work(); @};", "f"),
+        ("auto f = [a = one(n), b = two(n)] { work(); @};", "f"),
+        ("  counts[key@] = 1;", "counts"),
+        ("  a.counts[key@]++;", "a.counts"),
+        ("  counts[std::@string(text)] = 1;", "(unknown)"),
         ("void f() { if (int *p = (int *)@malloc(4)) free(p); }", "p"),
         ("int *a = f(), &b = *@new int;", "b"),
         ("  x->y = std::vector<int>@(n);", "x->y"),
@@ -124,7 +132,29 @@ fn c_and_cpp_statements() {
         ("  = @malloc(n);", "(unknown)"),
         ("  \u{e4}\u{f6} = @malloc(n);", "\u{e4}\u{f6}"),
     ] {
-        let read = |l: &[String], at, c| by_tree(l, at, c, false);
+        let read = |l: &[String], at, c| by_tree(l, at, c, Grammar::Cpp);
+        assert_eq!(names(text, read), expected, "{text}");
+    }
+}
+
+/// Words that only C++ keeps for itself.
+#[test]
+fn c_statements() {
+    for (text, expected) in [
+        ("  float *new; new = (float *) @malloc(n);", "new"),
+        ("  struct list *class = @malloc(n);", "class"),
+        ("  this->template = @malloc(n);", "template"),
+        ("double *f(int n) { return @malloc(n); }", "(returned)"),
+        (
+            "static double (*u)[M+1][5]=(double(*)[M+1][5])@malloc(n);",
+            "u",
+        ),
+        ("  double (*B)[N] = @malloc(n);", "B"),
+        ("  u = (double (*)[N]) @malloc(n);", "u"),
+        ("  p->x[i] = @malloc(n), q = 0;", "p->x[i]"),
+        ("struct S s = { .cells = @malloc(n) };", "cells"),
+    ] {
+        let read = |l: &[String], at, c| by_tree(l, at, c, Grammar::C);
         assert_eq!(names(text, read), expected, "{text}");
     }
 }
@@ -144,7 +174,7 @@ fn rust_statements() {
         ("fn f() { rows[i] = @vec![0; n]; }", "rows[i]"),
         ("fn f() { let c = move || { @vec![0; n] }; }", "(unknown)"),
     ] {
-        let read = |l: &[String], at, c| by_tree(l, at, c, true);
+        let read = |l: &[String], at, c| by_tree(l, at, c, Grammar::Rust);
         assert_eq!(names(text, read), expected, "{text}");
     }
 }
@@ -208,8 +238,9 @@ proptest::proptest! {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.push("x = malloc(".into());
         let at = at.min(lines.len() - 1);
-        by_tree(&lines, at, column, false);
-        by_tree(&lines, at, column, true);
+        for grammar in ALL {
+            by_tree(&lines, at, column, grammar);
+        }
         source_fortran::receiver(&lines, at);
     }
 
@@ -217,8 +248,9 @@ proptest::proptest! {
     fn no_brackets_are_too_strange(text in "[a(){}=;:,&.>\\[\\]*\"/!ä \n-]{0,80}alloc[a(){}=;:,&%.ä \n]{0,40}", column in 0usize..90) {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         for at in 0..lines.len() {
-            by_tree(&lines, at, column, false);
-            by_tree(&lines, at, column, true);
+            for grammar in ALL {
+                by_tree(&lines, at, column, grammar);
+            }
             source_fortran::receiver(&lines, at);
         }
     }
