@@ -13,7 +13,7 @@ use hither_model::metrics::placement_accuracy::{
 };
 use hither_model::metrics::verdict::{h_min, A_MIN};
 use hither_model::metrics::{MetricsReport, PageSize};
-use hither_profile::{ObjectIx, ObjectKind, Profile, RunEnd, Slice, ThreadIx};
+use hither_profile::{Object, ObjectIx, ObjectKind, Profile, RunEnd, Slice, ThreadIx};
 use std::collections::HashMap;
 
 /// Most points of a line over time.
@@ -229,8 +229,9 @@ pub fn unseen(profile: &Profile, report: &MetricsReport) -> Vec<page::UnseenData
     if let Some(share) = anonymous(profile) {
         add(
             format!("{:.1} % of the accesses go to memory of no known structure, or to a heap block without a source line.", share * 100.0),
-            match report.run.online {
-                true => "Who allocates what, only hither trace sees.",
+            match profile.objects.iter().any(|o| !o.file.is_empty()) {
+                _ if report.run.online => "Who allocates what, only hither trace sees.",
+                true => "It belongs to libraries, the allocator, or code compiled without -g.",
                 false => "Compile with -g to get names and lines.",
             },
         );
@@ -247,10 +248,12 @@ pub fn unseen(profile: &Profile, report: &MetricsReport) -> Vec<page::UnseenData
 /// The share of accesses that no structure with a source line explains, if it matters.
 fn anonymous(profile: &Profile) -> Option<f64> {
     let total: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
-    let named = profile
-        .objects
-        .iter()
-        .filter(|o| !o.file.is_empty() || o.kind == ObjectKind::Stack);
+    let is_named = |o: &&Object| {
+        !o.file.is_empty()
+            || o.kind == ObjectKind::Stack
+            || o.name.starts_with(Object::CONSTANTS_OF)
+    };
+    let named = profile.objects.iter().filter(is_named);
     let known: u64 = named.map(|o| o.reads.saturating_add(o.writes)).sum();
     let share = 1.0 - known as f64 / total.max(1) as f64;
     (total > 0 && share >= 0.01).then_some(share)

@@ -14,7 +14,8 @@
 use super::common::{format_percent, hottest_lines, structure_label};
 use super::{padding, FindingContext};
 use hither_profile::{
-    Finding, FindingKind, FindingPicture, LineUse, ObjectIx, ObjectRange, RegionIx, RegionKind,
+    Finding, FindingKind, FindingPicture, LineUse, Object, ObjectIx, ObjectRange, RegionIx,
+    RegionKind,
 };
 use std::collections::BTreeMap;
 
@@ -57,7 +58,13 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
     let accesses = threads.map(|t| t.reads.saturating_add(t.writes));
     let total = accesses.fold(0u64, u64::saturating_add).max(1) as f64;
     let places = false_sharing_sites(case);
-    let findings = places.into_iter().filter_map(|place| {
+    // What a library keeps for itself nobody can lay out in another way.
+    let kept = |r: &&ObjectRange| {
+        let name = &case.profile.objects[r.object.at()].name;
+        name.starts_with(Object::BLOCKS_OF)
+    };
+    let ours = |place: &FalseSharingSite| place.ranges.is_empty() || !place.ranges.iter().all(kept);
+    let findings = places.into_iter().filter(ours).filter_map(|place| {
         let contended = place.lines.iter().map(|l| l.contended as f64).sum::<f64>();
         let severity = (contended / total).min(1.0);
         (severity >= LEAST_SHARE).then(|| finding(case, &place, severity))

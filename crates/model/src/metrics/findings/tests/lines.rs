@@ -50,6 +50,15 @@ fn packed(type_name: &str, file: &str) -> Made {
         .uses(64, 1, 0xff00, 0xff00, 800)
 }
 
+/// Nobody can lay out in another way what the OpenMP runtime keeps for itself.
+#[test]
+fn blocks_of_a_library_are_not_the_programs_to_change() {
+    packed("", "").finds(find);
+    let mut made = packed("", "");
+    made.profile.objects[0].name = format!("{}libgomp.so.1", Object::BLOCKS_OF);
+    made.finds_nothing(find);
+}
+
 #[test]
 fn neighbouring_counters() {
     let found = packed("long [512]", "/src/app.c").finds(find);
