@@ -19,6 +19,7 @@ export interface Subject {
   structures: Structures;
   pages: Pages | null;
   predictions: Forecast[];
+  quotes: Quote[];
   unseen: Unseen[];
 }
 
@@ -204,6 +205,13 @@ export interface Site {
   file: string;
   line: number;
   function: string;
+}
+
+/// Lines of source around the one that is meant.
+export interface Quote {
+  file: string;
+  line: number;
+  lines: { line: number; text: string }[];
 }
 
 export interface Line {

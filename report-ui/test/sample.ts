@@ -1180,6 +1180,22 @@ export const page: Page = {
         ]
       }
     ],
+    "quotes": [
+      {
+        "file": "/src/sample.c",
+        "line": 12,
+        "lines": [
+          {
+            "line": 11,
+            "text": "int main(void) {"
+          },
+          {
+            "line": 12,
+            "text": "    data = malloc(32768);"
+          }
+        ]
+      }
+    ],
     "unseen": [
       {
         "what": "Something.",

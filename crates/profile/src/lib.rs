@@ -76,6 +76,8 @@ pub struct Profile {
     pub first_touch_lines: Vec<FirstTouchLine>,
     /// Call paths that allocate heap blocks.
     pub allocation_paths: Vec<AllocationPath>,
+    /// Lines of the program's source that a report may quote.
+    pub source_text: Vec<SourceText>,
     /// Lines that several threads use, at least one of them writing.
     pub lines: Vec<LineUse>,
     /// Moves of threads by `hither auto`.

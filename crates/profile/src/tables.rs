@@ -361,6 +361,17 @@ pub struct FirstTouchLine {
     pub pages: u64,
 }
 
+/// A line of a source file, kept because a report may quote it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourceText {
+    /// Source file.
+    pub file: String,
+    /// Line there, from 1.
+    pub line: u32,
+    /// What it says, without its end; the rest of a long line is left out.
+    pub text: String,
+}
+
 /// A process image of the run. Row number = [`ProcessIx`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {

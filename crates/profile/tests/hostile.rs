@@ -87,6 +87,7 @@ fn small() -> Profile {
         first_touch_lines: vec![FirstTouchLine::default()],
         allocation_paths: vec![AllocationPath::default()],
         lines: vec![LineUse::default()],
+        source_text: vec![SourceText::default()],
         thread_moves: vec![ThreadMove::default()],
         page_moves: vec![PageMove::default()],
     }

@@ -2,6 +2,7 @@
 import { copy, h, rich } from "../dom";
 import { many, percent, place } from "../format";
 import type { Finding, FindingKind, FindingLine, Fix, Picture, Subject } from "../model";
+import { quoted, quotedLine } from "../quote";
 import { table } from "../table";
 import { later, section } from "./section";
 
@@ -48,7 +49,7 @@ function card(finding: Finding, number: number, subject: Subject, show: (picture
     h("h3", {}, rich(finding.title)),
     h("ul", { class: "evidence" }, finding.evidence.map((text) => h("li", {}, rich(text)))),
     where(finding, subject),
-    finding.lines.length ? [h("p", { class: "label" }, "Used most at"), lines(finding.lines)] : null,
+    finding.lines.length ? [h("p", { class: "label" }, "Used most at"), lines(finding.lines, subject)] : null,
     finding.fixes.length ? h("p", { class: "label" }, "What to change") : null,
     finding.fixes.map(fix),
     h("button", { type: "button", class: "link", click: () => show(finding.picture) }, PLACES[finding.picture.panel], h("span", { "aria-hidden": "true" }, " \u2193")),
@@ -63,18 +64,21 @@ function share({ severity }: Finding): HTMLElement {
   return h("span", { class: "share" }, h("span", { class: "severity", "aria-hidden": "true" }, bar), ` ${percent(severity, 0)} of accesses`);
 }
 
-function where(finding: Finding, subject: Subject): HTMLElement | null {
+function where(finding: Finding, subject: Subject): HTMLElement[] | null {
   const structure = subject.structures.rows.find((row) => row.object === finding.object);
   if (!structure) return null;
   const { site } = structure;
-  return h("p", { class: "where" }, h("code", {}, structure.name), structure.type_name ? [" ", h("code", { class: "soft" }, structure.type_name)] : null,
+  const about = h("p", { class: "where" }, h("code", {}, structure.name), structure.type_name ? [" ", h("code", { class: "soft" }, structure.type_name)] : null,
     site ? [" at ", h("code", { title: site.file }, place(site.file, site.line)), site.function ? [" in ", h("code", {}, site.function)] : null] : null);
+  const quote = site && quoted(subject, site.file, site.line);
+  return quote ? [about, quote] : [about];
 }
 
-const lines = (rows: FindingLine[]): HTMLElement =>
+const lines = (rows: FindingLine[], subject: Subject): HTMLElement =>
   h("ul", { class: "lines" }, rows.map((line) =>
     h("li", {}, h("span", { class: "number" }, percent(line.share, 0)), " ",
-      h("code", { title: line.file }, place(line.file, line.line)), line.function ? [" ", h("code", { class: "soft" }, line.function)] : null)));
+      h("code", { title: line.file }, place(line.file, line.line)), line.function ? [" ", h("code", { class: "soft" }, line.function)] : null,
+      quotedLine(subject, line.file, line.line))));
 
 const fix = (fix: Fix): HTMLElement =>
   h("div", { class: "fix" }, h("p", {}, fix.what),

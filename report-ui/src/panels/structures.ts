@@ -3,10 +3,11 @@ import { fill, h } from "../dom";
 import { base, bytes, count, many, percent, place, whole } from "../format";
 import { columnSums, unpack, valueAt, type Cells } from "../grid";
 import { Heat, nth, type Band } from "../heat";
-import type { ObjectKind, PageMap, Structure, Subject } from "../model";
+import type { Line, ObjectKind, PageMap, Structure, Subject } from "../model";
 import { legend } from "../legend";
 import { processName, ranges, threadName } from "../names";
 import { painter, skyline } from "../paint";
+import { quoted, quotedLine } from "../quote";
 import { table } from "../table";
 import { ramp, single } from "../theme";
 import { choice, intro, figure, later, section } from "./section";
@@ -117,7 +118,8 @@ function details(structure: Structure, subject: Subject): HTMLElement[] {
         "The system puts a page where it was first touched: if the two patterns differ, threads work on far memory, and a page with strong colour in all rows has no right place."), drawn]
     : [h("p", { class: "missing" }, "Its pages are not drawn, for it is hardly used.")];
   if (map) void pictures(structure, map, subject).then((picture) => fill(drawn, picture));
-  return [h("div", { class: "figure" }, title, about, bare, body, users(structure, subject), lines(structure))];
+  return [h("div", { class: "figure" }, title, about, site && quoted(subject, site.file, site.line), bare, body,
+    users(structure, subject), lines(structure, subject))];
 }
 
 /// The threads that can use it: those of its process, and whoever else does.
@@ -226,7 +228,7 @@ function users(structure: Structure, subject: Subject): HTMLElement | null {
       h("p", { class: "soft" }, "Counted on whole pages: what else lies on the first and last page is included.")]));
 }
 
-function lines(structure: Structure): HTMLElement | null {
+function lines(structure: Structure, subject: Subject): HTMLElement | null {
   if (!structure.lines.length) return null;
   return h("div", { class: "hot-lines" },
     h("h4", {}, "Lines that use it most"),
@@ -235,6 +237,7 @@ function lines(structure: Structure): HTMLElement | null {
       rows: structure.lines,
       columns: [
         { title: "Line", value: (l) => `${l.site.file}:${l.site.line}`, cell: (l) => (l.site.line ? h("code", { title: l.site.file }, place(l.site.file, l.site.line)) : [h("code", { title: l.site.file }, base(l.site.file) || "?"), h("span", { class: "soft" }, ", no line known")]) },
+        ...(subject.quotes.length ? [{ title: "Source", only: "page" as const, minor: true, value: () => "", cell: (l: Line) => quotedLine(subject, l.site.file, l.site.line) }] : []),
         { title: "Function", value: (l) => l.site.function, cell: (l) => h("span", { class: "object" }, l.site.function) },
         { title: "Reads", hint: "From samples", number: true, value: (l) => l.reads, cell: (l) => count(l.reads) },
         { title: "Writes", hint: "From samples", number: true, value: (l) => l.writes, cell: (l) => count(l.writes) },

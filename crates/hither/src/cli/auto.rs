@@ -57,10 +57,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let program = program
         .or_else(|| args.pid.and_then(program_of))
         .unwrap_or_default();
-    let keep = match args.no_profile {
+    let mut keep = match args.no_profile {
         true => None,
         false => ProfileSink::new(args.output.as_deref(), &program, args.quiet)?,
     };
+    if let Some(keep) = &mut keep {
+        keep.with_source = !args.no_source;
+    }
     let selected = select_machine(None, &restrictions(args.pid))?;
     let machine = cpu_node_map(&selected)?;
     let parts = PlacementScope {

@@ -3,7 +3,7 @@ use super::render_comparison;
 use super::report::report_view::{header, FindingStructure, FindingView, ReportView};
 use super::sim::render as sim;
 use super::style::{bytes, percent, strip_control_characters, TerminalStyle};
-use crate::report::page::{DeclarationSite, ReportRun};
+use crate::report::page::{DeclarationSite, ReportRun, SourceQuote};
 use hither_profile::{FindingKind, FindingLine, ObjectKind, SuggestedFix};
 
 /// `next` is the command to type now; `top` findings are shown at most.
@@ -84,6 +84,9 @@ fn finding(number: usize, found: &FindingView, style: TerminalStyle) -> String {
     out.push_str(&style.wrap(&pad, &what, indent));
     if let Some(structure) = &found.structure {
         out.push_str(&style.wrap(&pad, &whereabouts(structure), indent + 2));
+        let site = structure.site.as_ref();
+        let quote = site.and_then(|s| quote_of(&found.quotes, &s.file, s.line));
+        out.push_str(&quote.map_or_else(String::new, |q| quoted(q, &pad)));
     }
     for sentence in &finding.evidence {
         out.push_str(&style.wrap(
@@ -92,7 +95,7 @@ fn finding(number: usize, found: &FindingView, style: TerminalStyle) -> String {
             indent + 2,
         ));
     }
-    out.push_str(&lines(&finding.lines, &pad, style));
+    out.push_str(&lines(found, &pad, style));
     for fix in &finding.fixes {
         out.push_str(&repair(fix, &pad, style));
     }
@@ -139,7 +142,31 @@ fn located(file: &str, line: u32, function: &str) -> String {
     format!("{}{line}{function}", strip_control_characters(file))
 }
 
-fn lines(lines: &[FindingLine], pad: &str, style: TerminalStyle) -> String {
+fn quote_of<'a>(quotes: &'a [SourceQuote], file: &str, line: u32) -> Option<&'a SourceQuote> {
+    quotes.iter().find(|q| q.file == file && q.line == line)
+}
+
+/// Source is never broken into lines of its own.
+fn quoted(quote: &SourceQuote, pad: &str) -> String {
+    let lines = quote.lines.iter().map(|l| {
+        let mark = if l.line == quote.line { '>' } else { ' ' };
+        let text = strip_control_characters(&l.text);
+        let line = format!("{pad}{mark}{:>6}  {text}", l.line);
+        format!("{}\n", line.trim_end())
+    });
+    lines.collect()
+}
+
+/// Only the line itself: a finding names several.
+fn marked(quote: &SourceQuote, pad: &str) -> String {
+    let own = quote.lines.iter().find(|l| l.line == quote.line);
+    own.map_or_else(String::new, |l| {
+        format!("{pad}{}\n", strip_control_characters(l.text.trim()))
+    })
+}
+
+fn lines(found: &FindingView, pad: &str, style: TerminalStyle) -> String {
+    let lines: &[FindingLine] = &found.finding.lines;
     if lines.is_empty() {
         return String::new();
     }
@@ -148,6 +175,9 @@ fn lines(lines: &[FindingLine], pad: &str, style: TerminalStyle) -> String {
         let first = format!("{pad}{:>8}  ", percent(line.share));
         let at = located(&line.file, line.line, &line.function);
         out.push_str(&style.wrap(&first, &at, first.len()));
+        if let Some(quote) = quote_of(&found.quotes, &line.file, line.line) {
+            out.push_str(&marked(quote, &" ".repeat(first.len() + 2)));
+        }
     }
     out
 }

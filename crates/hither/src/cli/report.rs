@@ -8,6 +8,7 @@ use super::{output, render_findings};
 use crate::app::assessment::{figures, join_thread, prediction, Assessment, AssessmentInput};
 use crate::report::build::compare::compare_profiles;
 use crate::report::build::safe_text::plain_text;
+use crate::report::build::source_quotes::SourceQuotes;
 use crate::report::page::{
     ProfileComparison, ReportPage, ReportSubject, ReportVerdict, StructuresPanel, PAGE_FORMAT,
 };
@@ -204,6 +205,7 @@ fn report_subject(
         structures,
         pages: figures::pages(profile, report, judged.larger),
         predictions,
+        quotes: SourceQuotes::of_profile(profile).of_all_places(profile),
         unseen: figures::unseen(profile, report),
         machine: given.machine.drawn,
         verdict: judged.verdict,

@@ -25,7 +25,7 @@ use crate::trace::hooks;
 use crate::trace::launch::{already_traced, DynamoRioTracer};
 use crate::trace::leader_split::{self, HalfLink, LeaderHalf};
 use crate::trace::rank_join::{self, RankLeader, RankRole};
-use crate::trace::symbols::ProgramSymbols;
+use crate::trace::symbols::{keep_source_text, ProgramSymbols};
 use crate::trace::unsupported;
 
 /// Traces the command; the result is its exit status.
@@ -85,6 +85,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         _ => trace_one(config, &folder, spawn, progress)?,
     };
     collected.profile.meta.machine = crate::program::this_machine::describe_this_machine();
+    if !args.no_source {
+        keep_source_text(&mut collected.profile);
+    }
     write_profile(collected, &folder, args.quiet)?;
     Ok(ExitCode::from(status))
 }

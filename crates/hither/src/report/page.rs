@@ -42,6 +42,8 @@ pub struct ReportSubject {
     pub pages: Option<PagesPanel>,
     /// What placements are predicted to do, by machine.
     pub predictions: Vec<PlacementComparison>,
+    /// Source around the places that the page names, where the profile keeps it.
+    pub quotes: Vec<SourceQuote>,
     /// What could not be seen.
     pub unseen: Vec<UnseenData>,
 }
@@ -255,6 +257,22 @@ pub struct DeclarationSite {
     pub file: String,
     pub line: u32,
     pub function: String,
+}
+
+/// Lines of source around one that is meant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SourceQuote {
+    pub file: String,
+    /// The line that is meant.
+    pub line: u32,
+    /// In order, without gaps.
+    pub lines: Vec<QuotedLine>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct QuotedLine {
+    pub line: u32,
+    pub text: String,
 }
 
 /// A source line that uses a structure.

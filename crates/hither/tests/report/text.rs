@@ -1,7 +1,7 @@
 //! `hither report --text` and `--json`: the findings in the terminal, whatever names hold.
 use super::planted::Planted;
 use super::{hither, written};
-use hither_profile::Profile;
+use hither_profile::{Profile, SourceText};
 use std::path::Path;
 
 /// Four nodes without caches: nothing fits in them.
@@ -63,6 +63,39 @@ fn findings_are_told_with_evidence_place_and_fix() {
     assert!(last.starts_with("next: hither "), "{last}");
 }
 
+/// Lines 15 to 19 of the source that the structure is declared in.
+fn with_source(mut profile: Profile) -> Profile {
+    let texts = [
+        "int main(void) {",
+        "",
+        "    field = map(n);",
+        "    use(field);",
+        "}",
+    ];
+    let rows = (15..).zip(texts).map(|(line, text)| SourceText {
+        file: "/src/planted.c".to_owned(),
+        line,
+        text: text.to_owned(),
+    });
+    profile.source_text = rows.collect();
+    profile
+}
+
+#[test]
+fn source_is_quoted_from_the_profile() {
+    let dir = tempfile::tempdir().expect("a folder");
+    written(dir.path(), &with_source(profile()));
+    let said = printed(dir.path(), &["--text"]);
+    let quote = "\n       15  int main(void) {\n       16\n   >    17      field = map(n);\n       18      use(field);\n       19  }\n";
+    assert!(said.contains(quote), "{said}");
+    let json = printed(dir.path(), &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let quotes = &json["findings"][0]["quotes"];
+    assert_eq!(quotes[0]["line"], 17, "{quotes}");
+    assert_eq!(quotes[0]["lines"][2]["text"], "    field = map(n);");
+    assert!(!quotes.to_string().contains("null"), "{quotes}");
+}
+
 #[test]
 fn lines_fit_but_for_what_is_copied() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -115,6 +148,12 @@ fn hostile() -> Profile {
     hostile.meta.processes[0].executable = format!("/bin/{escape}\n; rm");
     hostile.meta.machine.hostname = format!("{escape}\n; rm");
     hostile.meta.command = vec!["./app".to_owned(), format!("{escape}; rm -rf ~ '\n")];
+    let text = SourceText {
+        file: hostile.objects[0].file.clone(),
+        line: hostile.objects[0].line,
+        text: format!("{escape}\n; rm"),
+    };
+    hostile.source_text = vec![text];
     hostile.meta.limits = vec![format!("{escape}{}", "w".repeat(10_000))];
     hostile
 }

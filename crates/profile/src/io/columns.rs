@@ -3,7 +3,7 @@
 use super::cell::{IndexedTable, ParquetCell};
 use crate::tables::{
     AllocationPath, FirstTouchLine, LineUse, Object, ObjectMember, ObjectRange, PageFirstTouch,
-    PageMove, PageUse, PairComm, Region, Slice, SourceSite, Thread, ThreadMove,
+    PageMove, PageUse, PairComm, Region, Slice, SourceSite, SourceText, Thread, ThreadMove,
 };
 
 /// What else a number must satisfy, so that arithmetic on it cannot overflow.
@@ -226,6 +226,12 @@ table!(FirstTouchLine = "first_touch_lines", at most 10 * MILLION, sorted by |_|
     "line" = line: Free,
     "function" = function: Free,
     "pages" = pages: Sum,
+});
+
+table!(SourceText = "source_text", at most MILLION, sorted by |r| (r.file.clone(), r.line) => (String, u32), {
+    "file" = file: Free,
+    "line" = line: Free,
+    "text" = text: Free,
 });
 
 table!(LineUse = "lines", at most 10 * MILLION,

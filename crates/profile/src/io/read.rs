@@ -16,7 +16,7 @@ use std::path::Path;
 /// Largest `profile.json`, in bytes: most of it is the machine's topology.
 const MAX_JSON: u64 = 64 << 20;
 
-pub(crate) const TABLES: [&str; 15] = [
+pub(crate) const TABLES: [&str; 16] = [
     "threads",
     "slices",
     "comm",
@@ -30,6 +30,7 @@ pub(crate) const TABLES: [&str; 15] = [
     "object_ranges",
     "members",
     "lines",
+    "source_text",
     "thread_moves",
     "page_moves",
 ];
@@ -69,6 +70,7 @@ pub fn read(dir: &Path) -> Result<Profile, ProfileError> {
         object_ranges: source.table()?,
         members: source.table()?,
         lines: source.table()?,
+        source_text: source.table()?,
         thread_moves: source.table()?,
         page_moves: source.table()?,
         meta: source.stored.meta,

@@ -174,6 +174,7 @@ pub(super) fn visit_tables(profile: &Profile, folder: &mut impl TableVisitor) {
     folder.add(&profile.object_ranges);
     folder.add(&profile.members);
     folder.add(&profile.lines);
+    folder.add(&profile.source_text);
     if profile.meta.online.is_some() {
         folder.add(&profile.thread_moves);
         folder.add(&profile.page_moves);

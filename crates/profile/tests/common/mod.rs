@@ -143,6 +143,13 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             pages: r.count(),
         });
     }
+    for line in 0..sites {
+        p.source_text.push(SourceText {
+            file: "a.c".to_owned(),
+            line: line as u32,
+            text: r.text(),
+        });
+    }
     for _ in 0..ranges {
         p.lines.push(LineUse {
             region: RegionIx(r.ix(regions)),

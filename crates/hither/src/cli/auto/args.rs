@@ -72,6 +72,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "output")]
     pub no_profile: bool,
 
+    /// Keep no lines of the program's source in the profile
+    #[arg(long, conflicts_with = "no_profile")]
+    pub no_source: bool,
+
     /// Show on the terminal what goes on while the program runs. What it writes to the
     /// terminal is shown at the end
     #[arg(long, alias = "top")]

@@ -8,7 +8,7 @@ use crate::app::auto::structures;
 use crate::cli::output;
 use crate::cli::print_stderr;
 use crate::program::mpi;
-use crate::trace::symbols::ProgramSymbols;
+use crate::trace::symbols::{keep_source_text, ProgramSymbols};
 
 /// Where the profile goes.
 pub struct ProfileSink {
@@ -16,6 +16,8 @@ pub struct ProfileSink {
     /// The user named the place.
     named: bool,
     working_directory: String,
+    /// Lines of the program's source are kept too.
+    pub with_source: bool,
 }
 
 impl ProfileSink {
@@ -40,6 +42,7 @@ impl ProfileSink {
                 folder,
                 named: named.is_some(),
                 working_directory: here.to_string_lossy().into_owned(),
+                with_source: true,
             })
         });
         match checked {
@@ -78,6 +81,9 @@ impl ProfileSink {
             .working_directory
             .clone_from(&self.working_directory);
         structures::name(&mut profile, &mut ProgramSymbols::new());
+        if self.with_source {
+            keep_source_text(&mut profile);
+        }
         let shown = self.display_path();
         let written = write(&profile, &self.folder);
         let written = written.with_context(|| format!("cannot write {}", shown.display()))?;

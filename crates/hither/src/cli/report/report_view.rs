@@ -3,8 +3,9 @@ use crate::app::assessment::{figures, Assessment, AssessmentInput};
 use crate::cli::render_report::{counted, seen};
 use crate::cli::style::{bytes, count, strip_control_characters};
 use crate::report::build::safe_text::plain_text;
+use crate::report::build::source_quotes::SourceQuotes;
 use crate::report::page::{
-    DeclarationSite, ProfileComparison, ReportRun, ReportVerdict, UnseenData,
+    DeclarationSite, ProfileComparison, ReportRun, ReportVerdict, SourceQuote, UnseenData,
 };
 use hither_model::metrics::structures;
 use hither_profile::{Finding, ObjectKind, PlacementComparison, Profile, RunFigure};
@@ -32,6 +33,9 @@ pub struct FindingView {
     #[serde(flatten)]
     pub finding: Finding,
     pub structure: Option<FindingStructure>,
+    /// The source of the places that it names, where the profile keeps it: of the structure's,
+    /// then of the lines that use it.
+    pub quotes: Vec<SourceQuote>,
 }
 
 /// What people need to know to find it in the source.
@@ -59,8 +63,10 @@ pub fn view(
         let share = report.structures.iter().find(listed).map(|s| s.share);
         structure(&given.profile, finding, share)
     };
+    let source = SourceQuotes::of_profile(&given.profile);
     let found = judged.findings.into_iter().map(|finding| FindingView {
         structure: structure(&finding),
+        quotes: quotes(&given.profile, &source, &finding),
         finding,
     });
     ReportView {
@@ -90,6 +96,18 @@ fn structure(profile: &Profile, finding: &Finding, share: Option<f64>) -> Option
         site: (!object.file.is_empty()).then_some(site),
         share,
     })
+}
+
+fn quotes(profile: &Profile, source: &SourceQuotes, finding: &Finding) -> Vec<SourceQuote> {
+    let object = finding.object.and_then(|o| profile.objects.get(o.at()));
+    let declared = object.map(|o| (&*o.file, o.line));
+    let used = finding.lines.iter().map(|l| (&*l.file, l.line));
+    let mut quotes: Vec<SourceQuote> = Vec::new();
+    for (file, line) in declared.into_iter().chain(used) {
+        let quote = source.around(file, line);
+        quotes.extend(quote.filter(|quote| !quotes.contains(quote)));
+    }
+    quotes
 }
 
 /// Command, size and end of a run.

@@ -83,6 +83,11 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["bursts", "sample", "oracle", "only_functions"])]
     full: bool,
 
+    /// Keep no lines of the program's source in the profile: reports then name them but do not
+    /// quote them
+    #[arg(long)]
+    pub no_source: bool,
+
     /// Examine every single access: very slow, the reference for hither's own accuracy
     #[arg(long, conflicts_with = "sample")]
     oracle: bool,

@@ -4,6 +4,7 @@ pub mod communication;
 pub mod compare;
 mod page_usage;
 pub mod safe_text;
+pub mod source_quotes;
 mod structure_pairs;
 pub mod structures;
 

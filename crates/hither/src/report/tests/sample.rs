@@ -1,6 +1,7 @@
 //! A page with something of everything. `report-ui/test/sample.ts` is written from it, and
 //! the TypeScript compiler says whether `model.ts` mirrors `page.rs`.
 use crate::report::build::communication::{communication_panel, CommunicationInput};
+use crate::report::build::source_quotes::SourceQuotes;
 use crate::report::build::structures::{add_assessments, structures_panel, ObjectAssessment};
 use crate::report::page::*;
 use hither_model::topology::{OutlineItem, OutlinePart};
@@ -145,6 +146,7 @@ fn subject() -> ReportSubject {
         structures: judged(structures_panel(&profile)),
         pages: Some(pages()),
         predictions: vec![super::forecast::forecast()],
+        quotes: SourceQuotes::of_profile(&profile).of_all_places(&profile),
         unseen: vec![UnseenData {
             what: "Something.".to_owned(),
             effect: "Nothing much.".to_owned(),
@@ -204,7 +206,14 @@ fn small() -> Profile {
     };
     let comm = (0..4u32).flat_map(|slice| (0..3u32).map(move |i| (slice, i)));
     let pages = (0..8u32).flat_map(|page| (0..4u32).map(move |thread| (page, thread)));
+    let source = [(11, "int main(void) {"), (12, "    data = malloc(32768);")];
+    let source_text = source.map(|(line, text)| profile::SourceText {
+        file: "/src/sample.c".to_owned(),
+        line,
+        text: text.to_owned(),
+    });
     Profile {
+        source_text: source_text.to_vec(),
         threads: vec![
             profile::Thread {
                 reads: 1000,

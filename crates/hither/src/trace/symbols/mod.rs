@@ -22,6 +22,7 @@ mod line_table;
 mod scope;
 mod source;
 mod source_fortran;
+mod source_text;
 mod source_tree;
 mod statics;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use elf::ElfImage;
 pub use functions::{function_addresses, similar_functions};
 use line_table::{catch_panic, InlineFrame, LineTable};
 use source::SourceFiles;
+pub use source_text::keep_source_text;
 use statics::TypedStatic;
 use std::cell::OnceCell;
 use std::collections::HashMap;

@@ -5,6 +5,7 @@ mod functions;
 mod hostile;
 mod lines;
 mod source;
+mod source_text;
 mod statics;
 
 use crate::trace::symbolizer::{StaticObject, Symbolizer};
