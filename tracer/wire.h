@@ -171,12 +171,17 @@ struct hi_hook {
  * bit n of a mask is the byte n above the lowest address. span: distance from the lowest
  * address to the highest at which an access starts. String instructions and others that
  * access a range have masks of 0. caller: of code in a library of the system, the return address
- * of the program's call that led there; else 0. */
+ * of the program's call that led there; else 0.
+ *
+ * With HI_SITE_PATH it is the calls that led to an access instead: return addresses, innermost first, in
+ * pc, reads, writes and caller; 0 where there are no more. */
+#define HI_SITE_PATH 1u /* hi_site.kind */
+#define HI_TOUCH_FRAMES 6u
 struct hi_site {
   uint64_t pc; /* application address */
   uint32_t process;
   uint32_t generation;
-  uint32_t span, pad;
+  uint32_t span, kind;
   uint64_t reads[2], writes[2];
   uint64_t caller;
 };
@@ -265,8 +270,8 @@ struct hi_page {
   uint32_t generation; /* of that process at the first touch */
   uint32_t first_thread;
   uint32_t first_epoch;
-  uint64_t shared;          /* 0 private; else 1 + (chunk ordinal * HI_CHUNK_PAGES + page in chunk) */
-  uint32_t first_site, pad; /* code site of the first touch */
+  uint64_t shared;                 /* 0 private; else 1 + (chunk ordinal * HI_CHUNK_PAGES + page in chunk) */
+  uint32_t first_site, first_path; /* code site of the first touch; number of a HI_SITE_PATH, 0: not known */
 };
 
 /* HI_CHUNK_PAGES pages of a shared object. (dev, ino) are the file's; anonymous shared

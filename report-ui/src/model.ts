@@ -198,6 +198,7 @@ export interface Structure {
   exclusivity: number | null;
   accuracy: number | null;
   lines: Line[];
+  first_touch: FirstTouch | null;
   map: PageMap | null;
 }
 
@@ -205,6 +206,14 @@ export interface Site {
   file: string;
   line: number;
   function: string;
+}
+
+export interface FirstTouch {
+  site: Site;
+  pages: number;
+  thread: number;
+  path: string[];
+  in_parallel: boolean | null;
 }
 
 /// Lines of source around the one that is meant.

@@ -663,6 +663,19 @@ export const page: Page = {
               "writes": 100
             }
           ],
+          "first_touch": {
+            "site": {
+              "file": "/src/sample.c",
+              "line": 12,
+              "function": "main"
+            },
+            "pages": 8,
+            "thread": 0,
+            "path": [
+              "main (sample.c:12)"
+            ],
+            "in_parallel": false
+          },
           "map": {
             "pages": 8,
             "unused": 0,
@@ -729,6 +742,7 @@ export const page: Page = {
           "exclusivity": null,
           "accuracy": null,
           "lines": [],
+          "first_touch": null,
           "map": null
         },
         {
@@ -751,6 +765,7 @@ export const page: Page = {
           "exclusivity": null,
           "accuracy": null,
           "lines": [],
+          "first_touch": null,
           "map": null
         },
         {
@@ -773,6 +788,7 @@ export const page: Page = {
           "exclusivity": null,
           "accuracy": null,
           "lines": [],
+          "first_touch": null,
           "map": null
         },
         {
@@ -795,6 +811,7 @@ export const page: Page = {
           "exclusivity": null,
           "accuracy": null,
           "lines": [],
+          "first_touch": null,
           "map": null
         }
       ],

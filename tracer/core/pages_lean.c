@@ -27,6 +27,7 @@ static void describe(struct hi_local *t, uint32_t id, uint64_t page, uint64_t sh
   p->first_epoch = t->epoch;
   p->shared = shared;
   p->first_site = site;
+  p->first_path = hi_touch_path(t, site);
   __atomic_store_n(&p->first_thread, t->index, __ATOMIC_RELEASE);
 }
 

@@ -18,6 +18,7 @@
 #define HI_COUNT_RECORDING (1ull << 63)          /* flag in the first instruction counter, see hi_record_enable */
 #define HI_HASH_MULTIPLIER 0x9e3779b97f4a7c15ull /* 2^64 / golden ratio: Fibonacci hashing */
 #define HI_RED_ZONE 128                          /* below the stack pointer: the program may use it */
+#define HI_STUB_STACK (HI_RED_ZONE + 8)          /* what a call of core takes of the program's stack */
 #define HI_NO_BIT (~0u)
 #define HI_HOT_LINES 64u
 #define HI_CONTENDED_LOG2 4u
@@ -70,6 +71,7 @@ struct hi_local {
   uint64_t *object_used;
   /* Return address of the last call by which the thread left the program's own files, 0: none. */
   uint64_t volatile *program_call;
+  uint64_t volatile *stack_pointer; /* of the program, less HI_STUB_STACK, where core was called */
   uint32_t index, epoch;
   uint32_t child_index; /* thread index reserved for the child of the fork in progress */
   uint32_t only_depth;  /* calls of --only-functions functions that have not returned */
@@ -192,6 +194,14 @@ static inline uint32_t hi_site_of(const struct hi_local *t, uint32_t passed) {
   uint32_t site = passed & ~HI_SITE_FLAGS;
   return HI_UNLIKELY(passed & HI_SITE_LIBRARY) ? hi_site_called(t, site) : site;
 }
+
+/* touch_path_lean.c */
+#define HI_CODE_RANGES 4096
+struct hi_code_range {
+  uint64_t start, end;
+};
+extern struct hi_code_range hi_code_ranges[HI_CODE_RANGES]; /* code of files that are loaded, up to a start of 0 */
+uint32_t hi_touch_path(const struct hi_local *t, uint32_t site);
 
 /* cache_lean.c */
 void hi_miss(struct hi_local *t, uint64_t address, hi_counts counts, uint32_t site);

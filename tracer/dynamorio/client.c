@@ -78,11 +78,13 @@ static void enter_thread(void *dc, struct thread_memory *m, uint32_t index, uint
   slots[SLOT_IDLE] = 1; /* after a fork its value is the parent's */
   slots[SLOT_INSTRUCTIONS] = 0;
   slots[SLOT_PROGRAM_CALL] = 0;
+  slots[SLOT_STACK_APP] = 0;
   bool traced = hi_run.process && index &&
                 hi_thread_start(t, index, (int)dr_get_thread_id(dc), creator, stack_pointer, &slots[SLOT_BASE],
                                 &slots[SLOT_INSTRUCTIONS]);
   if (!traced) start_untraced(m, slots);
   t->program_call = &slots[SLOT_PROGRAM_CALL];
+  t->stack_pointer = &slots[SLOT_STACK_APP];
   drmgr_set_tls_field(dc, local_slot, t);
   if (traced && m->recorder) {
     slots[SLOT_RAW_END] = (uint64_t)(m->recorder->raw + HI_RAW_WORDS);

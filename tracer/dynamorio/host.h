@@ -18,7 +18,7 @@ enum {
   SLOT_BASE,
   SLOT_LOCAL,
   SLOT_STACK,
-  SLOT_STACK_APP,
+  SLOT_STACK_APP, /* hi_local.stack_pointer points to it */
   SLOT_SAVE1,
   SLOT_SAVE2,
   SLOT_ADDRESS,
@@ -94,6 +94,7 @@ void stub_forget_lock(void);
 void stub_exit(void);
 byte *stub_record(void);
 void stub_insert_call(void *dc, instrlist_t *bb, instr_t *where, byte *stub);
+void stub_insert_stack_pointer(void *dc, instrlist_t *bb, instr_t *where);
 byte *stub_for(void *dc, reg_id_t address, reg_id_t entry, reg_id_t counts, uint32_t reads, uint32_t writes);
 
 /* insert.c: instruments a block */

@@ -49,6 +49,7 @@ static void insert_oracle(void *dc, instrlist_t *bb, instr_t *where, const struc
   if (drreg_reserve_register(dc, bb, where, NULL, &r1) != DRREG_SUCCESS ||
       drreg_reserve_register(dc, bb, where, NULL, &r2) != DRREG_SUCCESS)
     dr_abort();
+  stub_insert_stack_pointer(dc, bb, where);
   if (probe_address(dc, bb, where, a->operand, 0, r1, r2))
     dr_insert_clean_call(dc, bb, where, (void *)oracle_call, false, 3, opnd_create_reg(r1), OPND_CREATE_INT32(a->write),
                          OPND_CREATE_INT32((int)site));

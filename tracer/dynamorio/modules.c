@@ -2,7 +2,7 @@
 #include "host.h"
 #include <sys/stat.h>
 
-#define MAX_MODULES 4096
+#define MAX_MODULES HI_CODE_RANGES
 static struct {
   uint64_t start, end, code_start, code_end;
   bool system;
@@ -21,6 +21,25 @@ static void code_bounds(const module_data_t *m, uint64_t *start, uint64_t *end) 
   }
 }
 
+/* The largest segment of code that may be read, which is nearly always the only one: between two there
+ * may be nothing. */
+static struct hi_code_range readable_code(const module_data_t *m) {
+  struct hi_code_range code = {0};
+  for (uint i = 0; i < m->num_segments; i++) {
+    uint64_t s = (uint64_t)m->segments[i].start, e = (uint64_t)m->segments[i].end;
+    uint wanted = DR_MEMPROT_EXEC | DR_MEMPROT_READ;
+    if ((m->segments[i].prot & wanted) == wanted && e - s > code.end - code.start) code = (struct hi_code_range){s, e};
+  }
+  /* A start of 0 ends the list. */
+  return code.end ? code : (struct hi_code_range){1, 0};
+}
+
+static void set_code_range(uint32_t i, struct hi_code_range code) {
+  __atomic_store_n(&hi_code_ranges[i].end, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&hi_code_ranges[i].start, code.start, __ATOMIC_RELEASE);
+  __atomic_store_n(&hi_code_ranges[i].end, code.end, __ATOMIC_RELEASE);
+}
+
 /* Whether a file is a library of the system, where users change nothing; frame_filter.rs has the same
  * rule, and more names. */
 static bool is_system(const char *path) {
@@ -37,6 +56,7 @@ static void on_load(void *dc, const module_data_t *m, bool loaded) {
     modules[nmodules].end = (uint64_t)m->end;
     modules[nmodules].system = m->full_path && is_system(m->full_path);
     code_bounds(m, &modules[nmodules].code_start, &modules[nmodules].code_end);
+    set_code_range(nmodules, readable_code(m));
     __atomic_store_n(&nmodules, nmodules + 1, __ATOMIC_RELEASE);
   }
   dr_mutex_unlock(lock);
@@ -56,7 +76,11 @@ static void on_unload(void *dc, const module_data_t *m) {
   variables_unload(m);
   dr_mutex_lock(lock);
   for (uint32_t i = 0; i < nmodules; i++)
-    if (modules[i].start == (uint64_t)m->start) modules[i] = modules[--nmodules];
+    if (modules[i].start == (uint64_t)m->start) {
+      modules[i] = modules[--nmodules];
+      set_code_range(i, hi_code_ranges[nmodules]);
+      set_code_range(nmodules, (struct hi_code_range){0});
+    }
   dr_mutex_unlock(lock);
 }
 

@@ -56,6 +56,7 @@ static void insert_wide(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, 
       drreg_reserve_register(dc, bb, where, NULL, &r2) != DRREG_SUCCESS)
     dr_abort();
   uint32_t bytes = drutil_opnd_mem_size_in_bytes(o, in);
+  stub_insert_stack_pointer(dc, bb, where);
   if (probe_address(dc, bb, where, o, 0, r1, r2))
     dr_insert_clean_call(dc, bb, where, (void *)on_wide, false, 4, opnd_create_reg(r1), OPND_CREATE_INT32((int)bytes),
                          OPND_CREATE_INT32(write), OPND_CREATE_INT32((int)site));
@@ -65,6 +66,7 @@ static void insert_wide(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, 
 
 void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint32_t site) {
   if (block_is_string(in)) {
+    stub_insert_stack_pointer(dc, bb, where);
     dr_insert_clean_call(dc, bb, where, (void *)on_string, false, 3, OPND_CREATE_INT32(instr_get_opcode(in)),
                          OPND_CREATE_INT32((int)element_of(in)), OPND_CREATE_INT32((int)site));
     return;

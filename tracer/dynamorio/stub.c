@@ -92,6 +92,16 @@ void stub_insert_call(void *dc, instrlist_t *bb, instr_t *where, byte *stub) {
   instrlist_meta_preinsert(bb, where, INSTR_CREATE_call(dc, opnd_create_pc(stub)));
 }
 
+/* Before a clean call that leads to core: leaves the stack pointer where a stub would. */
+void stub_insert_stack_pointer(void *dc, instrlist_t *bb, instr_t *where) {
+  opnd_t rsp = opnd_create_reg(DR_REG_RSP);
+  opnd_t below = opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, -HI_STUB_STACK, OPSZ_lea);
+  opnd_t above = opnd_create_base_disp(DR_REG_RSP, DR_REG_NULL, 0, HI_STUB_STACK, OPSZ_lea);
+  instrlist_meta_preinsert(bb, where, INSTR_CREATE_lea(dc, rsp, below));
+  instrlist_meta_preinsert(bb, where, XINST_CREATE_store(dc, host_slot(dc, SLOT_STACK_APP), rsp));
+  instrlist_meta_preinsert(bb, where, INSTR_CREATE_lea(dc, rsp, above));
+}
+
 void stub_init(void) {
   stub_lock = dr_mutex_create();
   area = next_stub = dr_nonheap_alloc(STUB_AREA, DR_MEMPROT_READ | DR_MEMPROT_WRITE | DR_MEMPROT_EXEC);

@@ -357,6 +357,10 @@ pub struct FirstTouchLine {
     pub line: u32,
     /// Function; empty where unknown.
     pub function: String,
+    /// The calls that led there, as of an [`AllocationPath`]; empty in older profiles.
+    pub path: String,
+    /// It was in a parallel region, or by another thread than the first of its process.
+    pub in_parallel: bool,
     /// Pages.
     pub pages: u64,
 }

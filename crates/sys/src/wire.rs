@@ -14,6 +14,8 @@ pub const MAX_OBJECTS: u32 = 1 << 20;
 pub const PROCESS_OBJECTS: u32 = 1 << 15;
 pub const OBJECT_GROUP: u32 = 64;
 pub const FRAMES: usize = 8;
+pub const SITE_PATH: u32 = 1;
+pub const TOUCH_FRAMES: usize = 6;
 pub const EVENTS: u32 = 1 << 16;
 pub const SAMPLES: u32 = 1024;
 pub const SIDE_SITE: u32 = 26;
@@ -261,10 +263,21 @@ pub struct CodeSite {
     pub process: u32,
     pub generation: u32,
     pub span: u32,
-    pub pad: u32,
+    pub kind: u32,
     pub reads: [u64; 2],
     pub writes: [u64; 2],
     pub caller: u64,
+}
+
+impl CodeSite {
+    /// The return addresses of a path, innermost first; of a site proper none.
+    #[must_use]
+    pub fn path(&self) -> Vec<u64> {
+        let [r, w] = [self.reads, self.writes];
+        let frames: [u64; TOUCH_FRAMES] = [self.pc, r[0], r[1], w[0], w[1], self.caller];
+        let known = frames.into_iter().filter(|_| self.kind == SITE_PATH);
+        known.take_while(|&frame| frame != 0).collect()
+    }
 }
 
 #[repr(C)]
@@ -311,7 +324,7 @@ pub struct SegmentPage {
     pub first_epoch: u32,
     pub shared: u64,
     pub first_site: u32,
-    pub pad: u32,
+    pub first_path: u32,
 }
 
 #[repr(C)]

@@ -49,6 +49,7 @@ function card(finding: Finding, number: number, subject: Subject, show: (picture
     h("h3", {}, rich(finding.title)),
     h("ul", { class: "evidence" }, finding.evidence.map((text) => h("li", {}, rich(text)))),
     where(finding, subject),
+    finding.kind === "first-touch" ? touched(finding, subject) : null,
     finding.lines.length ? [h("p", { class: "label" }, "Used most at"), lines(finding.lines, subject)] : null,
     finding.fixes.length ? h("p", { class: "label" }, "What to change") : null,
     finding.fixes.map(fix),
@@ -69,9 +70,17 @@ function where(finding: Finding, subject: Subject): HTMLElement[] | null {
   if (!structure) return null;
   const { site } = structure;
   const about = h("p", { class: "where" }, h("code", {}, structure.name), structure.type_name ? [" ", h("code", { class: "soft" }, structure.type_name)] : null,
+    `, ${structure.blocks}`,
     site ? [" at ", h("code", { title: site.file }, place(site.file, site.line)), site.function ? [" in ", h("code", {}, site.function)] : null] : null);
   const quote = site && quoted(subject, site.file, site.line);
   return quote ? [about, quote] : [about];
+}
+
+/// The line to change.
+function touched(finding: Finding, subject: Subject): HTMLElement[] | null {
+  const touch = subject.structures.rows.find((row) => row.object === finding.object)?.first_touch;
+  const quote = touch && quoted(subject, touch.site.file, touch.site.line);
+  return quote ? [h("p", { class: "label" }, "First touched at"), quote] : null;
 }
 
 const lines = (rows: FindingLine[], subject: Subject): HTMLElement =>

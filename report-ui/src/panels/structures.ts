@@ -119,7 +119,7 @@ function details(structure: Structure, subject: Subject): HTMLElement[] {
     : [h("p", { class: "missing" }, "Its pages are not drawn, for it is hardly used.")];
   if (map) void pictures(structure, map, subject).then((picture) => fill(drawn, picture));
   return [h("div", { class: "figure" }, title, about, site && quoted(subject, site.file, site.line), bare, body,
-    users(structure, subject), lines(structure, subject))];
+    users(structure, subject), firstTouch(structure, subject), lines(structure, subject))];
 }
 
 /// The threads that can use it: those of its process, and whoever else does.
@@ -226,6 +226,19 @@ function users(structure: Structure, subject: Subject): HTMLElement | null {
         ],
       }),
       h("p", { class: "soft" }, "Counted on whole pages: what else lies on the first and last page is included.")]));
+}
+
+/// The line that decides where its pages lie, and how the program came there.
+function firstTouch({ first_touch: touch }: Structure, subject: Subject): HTMLElement | null {
+  if (!touch) return null;
+  const { site, path, in_parallel } = touch;
+  const region = in_parallel === null ? "" : in_parallel ? ", in a parallel region or a thread of its own" : ", outside of parallel regions";
+  return h("div", { class: "first-touch-line" },
+    h("h4", {}, "Line that touches most of its pages first"),
+    h("p", {}, h("code", { title: site.file }, place(site.file, site.line)), site.function ? [" in ", h("code", {}, site.function)] : null,
+      `: ${many(touch.pages, "page")}, most by thread ${threadName(subject, touch.thread)}${region}`),
+    quoted(subject, site.file, site.line),
+    path.length > 1 ? h("p", { class: "soft" }, "Called from ", path.slice(1).map((call, at) => [at ? ", " : null, h("code", {}, call)])) : null);
 }
 
 function lines(structure: Structure, subject: Subject): HTMLElement | null {

@@ -95,6 +95,9 @@ fn finding(number: usize, found: &FindingView, style: TerminalStyle) -> String {
             indent + 2,
         ));
     }
+    if finding.kind == FindingKind::FirstTouch {
+        out.push_str(&first_touch(found, &pad));
+    }
     out.push_str(&lines(found, &pad, style));
     for fix in &finding.fixes {
         out.push_str(&repair(fix, &pad, style));
@@ -155,6 +158,16 @@ fn quoted(quote: &SourceQuote, pad: &str) -> String {
         format!("{}\n", line.trim_end())
     });
     lines.collect()
+}
+
+/// The source that the evidence names.
+fn first_touch(found: &FindingView, pad: &str) -> String {
+    let structure = found.structure.as_ref();
+    let touched = structure.and_then(|s| s.first_touch.as_ref());
+    let quote = touched.and_then(|t| quote_of(&found.quotes, &t.site.file, t.site.line));
+    quote.map_or_else(String::new, |q| {
+        format!("{pad}first touched at\n{}", quoted(q, pad))
+    })
 }
 
 /// Only the line itself: a finding names several.

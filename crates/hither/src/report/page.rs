@@ -247,6 +247,8 @@ pub struct StructureRow {
     pub exclusivity: Option<f64>,
     pub accuracy: Option<f64>,
     pub lines: Vec<SourceLineRow>,
+    /// The line that touched most of its pages first.
+    pub first_touch: Option<FirstTouchRow>,
     /// `None` when folded, or none of its pages was used.
     pub map: Option<StructurePageMap>,
 }
@@ -257,6 +259,18 @@ pub struct DeclarationSite {
     pub file: String,
     pub line: u32,
     pub function: String,
+}
+
+/// A line that touched pages of a structure first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FirstTouchRow {
+    pub site: DeclarationSite,
+    /// Of 4 KiB.
+    pub pages: u64,
+    pub thread: u32,
+    /// The calls that led there, innermost first; empty where unknown.
+    pub path: Vec<String>,
+    pub in_parallel: Option<bool>,
 }
 
 /// Lines of source around one that is meant.

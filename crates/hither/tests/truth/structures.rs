@@ -1,7 +1,7 @@
 //! Accesses by structure against the oracle, which looks each address up, and against the
 //! source: structures that share pages, lines and, one after the other, addresses.
 use hither_profile::{Object, ObjectKind, Profile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::run::run;
 use crate::view::*;
@@ -103,6 +103,38 @@ fn the_line_that_touches_first_is_known() {
         assert!(line.file.ends_with("pieces.c"), "{}", line.file);
         assert_eq!((line.function.as_str(), line.thread.0), ("main", 0));
         assert!(pages.contains(&line.pages), "{name}: {} pages", line.pages);
+        let called = format!("main (pieces.c:{})", line.line);
+        let calls: Vec<&str> = line.path.split(';').collect();
+        assert!(calls.contains(&called.as_str()), "{name}: {}", line.path);
+        assert!(!line.in_parallel, "{name}");
+    }
+}
+
+/// `set_plane`, called by the body of a loop that is parallel with -p; without, one thread runs the
+/// same body.
+#[test]
+fn first_touch_knows_its_calls_and_whether_it_is_in_parallel() {
+    let in_body = format!("(ondes.c:{})", line_of("ondes.c", "set_plane(z, n);"));
+    for (option, in_parallel) in [("", false), ("-p ", true)] {
+        let p = run(&format!("ondes {option}32 4")).profile();
+        let (object, _) = named(&p, "present")[0];
+        let own = p
+            .first_touch_lines
+            .iter()
+            .filter(|l| l.object.at() == object);
+        let own: Vec<_> = own.collect();
+        let threads: BTreeSet<u32> = own.iter().map(|l| l.thread.0).collect();
+        assert_eq!(threads.len(), if in_parallel { 4 } else { 1 }, "{own:?}");
+        for line in own {
+            assert_eq!(line.in_parallel, in_parallel, "{line:?}");
+            let body = line.path.split(';').find(|call| call.contains("._omp_fn."));
+            assert!(
+                body.is_some_and(|call| call.ends_with(&in_body)),
+                "{line:?}"
+            );
+            let main = line.path.starts_with("main (ondes.c:");
+            assert_eq!(main, line.thread.0 == 0, "{line:?}");
+        }
     }
 }
 

@@ -53,7 +53,7 @@ pub fn allocation_paths(profile: &Profile) -> Vec<AllocationPathMetrics> {
 }
 
 /// A folded stack taken apart, innermost first.
-fn calls(path: &str) -> Vec<String> {
+pub(super) fn calls(path: &str) -> Vec<String> {
     let calls = path.split(';').rev().filter(|call| !call.is_empty());
     calls.map(str::to_owned).collect()
 }

@@ -1,10 +1,12 @@
 //! Data structures and source lines: threads that use them, first touch, how exclusive they
 //! are (TABARNAC 3: accesses by structure and thread, and first touch).
+use super::allocation_paths::calls;
 use super::exclusivity::exclusivity_of;
 use super::page_access::{PageAccessTable, PageId, PageSize};
 use super::placement_accuracy::accuracy_of;
-use hither_profile::{NodeIx, ObjectIx, ObjectKind, Profile, ThreadIx};
+use hither_profile::{FirstTouchLine, NodeIx, ObjectIx, ObjectKind, Profile, ThreadIx};
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 /// One data structure.
@@ -72,6 +74,13 @@ pub struct TouchingLine {
     pub function: String,
     /// How many of the pages, of 4 KiB.
     pub pages: u64,
+    /// The thread that touched most of these.
+    pub thread: ThreadIx,
+    /// `function (file:line)` of the calls that led there in that thread, innermost first; empty in
+    /// older profiles.
+    pub path: Vec<String>,
+    /// Whether most of these were touched in a parallel region; `None` in older profiles.
+    pub in_parallel: Option<bool>,
 }
 
 impl StructureMetrics {
@@ -231,16 +240,24 @@ fn fetch_share(profile: &Profile, fetches: u64) -> Option<f64> {
 fn first_touch_line(profile: &Profile, object: usize) -> Option<TouchingLine> {
     let own = profile.first_touch_lines.iter();
     let own = own.filter(|l| l.object.at() == object && l.line > 0);
-    let mut lines: BTreeMap<(&str, u32, &str), u64> = BTreeMap::new();
+    let mut lines: BTreeMap<(&str, u32, &str), Vec<&FirstTouchLine>> = BTreeMap::new();
     for l in own {
-        *lines.entry((&l.file, l.line, &l.function)).or_default() += l.pages;
+        let rows = lines.entry((&l.file, l.line, &l.function)).or_default();
+        rows.push(l);
     }
-    let most = lines.into_iter().max_by_key(|&(_, pages)| pages);
-    most.map(|((file, line, function), pages)| TouchingLine {
-        file: file.to_owned(),
-        line,
-        function: function.to_owned(),
+    let sum = |rows: &[&FirstTouchLine]| rows.iter().map(|l| l.pages).sum::<u64>();
+    let (_, rows) = lines.into_iter().max_by_key(|(_, rows)| sum(rows))?;
+    let most = rows.iter().max_by_key(|l| (l.pages, Reverse(l.thread)))?;
+    let pages = sum(&rows);
+    let parallel: u64 = rows.iter().filter(|l| l.in_parallel).map(|l| l.pages).sum();
+    Some(TouchingLine {
+        file: most.file.clone(),
+        line: most.line,
+        function: most.function.clone(),
         pages,
+        thread: most.thread,
+        path: calls(&most.path),
+        in_parallel: (!most.path.is_empty()).then_some(parallel * 2 > pages),
     })
 }
 

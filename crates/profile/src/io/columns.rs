@@ -225,8 +225,12 @@ table!(FirstTouchLine = "first_touch_lines", at most 10 * MILLION, sorted by |_|
     "file" = file: Free,
     "line" = line: Free,
     "function" = function: Free,
+    "path" = path: Free,
+    "in_parallel" = in_parallel: Free,
     "pages" = pages: Sum,
-});
+}
+    const LATER: &'static [&'static str] = &["path", "in_parallel"];
+);
 
 table!(SourceText = "source_text", at most MILLION, sorted by |r| (r.file.clone(), r.line) => (String, u32), {
     "file" = file: Free,

@@ -140,6 +140,8 @@ pub fn profile(seed: u64, size: usize) -> Profile {
             file: r.text(),
             line: r.next() as u32,
             function: r.text(),
+            path: r.text(),
+            in_parallel: r.below(2) > 0,
             pages: r.count(),
         });
     }

@@ -67,7 +67,7 @@ fn layout() -> Both {
     compare!(b, "hi_process", SegmentProcess: state, pid, parent_pid, parent, generation, inherited_objects,
         start_ns, end_ns);
     compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);
-    compare!(b, "hi_site", CodeSite: pc, process, generation, span, reads, writes, caller);
+    compare!(b, "hi_site", CodeSite: pc, process, generation, span, kind, reads, writes, caller);
     compare!(b, "hi_sample", EvictionSample: address, site, reads, writes, weight, object);
     compare!(b, "hi_object", TargetObject: kind, process, id, generation, address, size, frames,
         thread, blocks, bytes, smallest, largest, granules, live, peak);
@@ -75,7 +75,7 @@ fn layout() -> Both {
     compare!(b, "hi_observation", LineObservation: page, site, at, kind, n);
     compare!(b, "hi_event", SegmentEvent: ready, kind, more, process, thread, aux, generation, a);
     compare!(b, "hi_page", SegmentPage: va, process, generation, first_thread, first_epoch, shared,
-        first_site);
+        first_site, first_path);
     compare!(b, "hi_chunk", SharedChunk: state, base_page, dev, ino, chunk);
     compare!(b, "hi_alias", ChunkAlias: key, va);
     compare!(b, "hi_owner", BlockOwner: thread, page_block);
@@ -111,6 +111,8 @@ fn constants(b: &mut Both) {
         ("HI_PROCESS_OBJECTS", PROCESS_OBJECTS),
         ("HI_OBJECT_GROUP", OBJECT_GROUP),
         ("HI_FRAMES", FRAMES as u32),
+        ("HI_SITE_PATH", SITE_PATH),
+        ("HI_TOUCH_FRAMES", TOUCH_FRAMES as u32),
         ("HI_SIDE_SITE", SIDE_SITE),
         ("HI_SIDE_OBJECT", SIDE_OBJECT),
         ("HI_SAMPLE_PERIOD", SAMPLE_PERIOD),

@@ -11,6 +11,7 @@ use hither_model::metrics::page_access::{first_toucher_of_pages, PageAccessTable
 use hither_model::metrics::placement_accuracy::{
     accuracy_of, PageMigrationTimeline, PlacementAccuracy,
 };
+use hither_model::metrics::structures::StructureMetrics;
 use hither_model::metrics::verdict::{h_min, A_MIN};
 use hither_model::metrics::{MetricsReport, PageSize};
 use hither_profile::{Object, ObjectIx, ObjectKind, Profile, RunEnd, Slice, ThreadIx};
@@ -97,10 +98,27 @@ pub fn judged(report: &MetricsReport) -> HashMap<ObjectIx, ObjectAssessment> {
         let judged = ObjectAssessment {
             exclusivity: s.exclusivity,
             accuracy: s.first_touch_accuracy,
+            first_touch: first_touch(s),
         };
         (s.object, judged)
     });
     rows.collect()
+}
+
+/// The line that touched most pages of a structure first.
+pub fn first_touch(structure: &StructureMetrics) -> Option<page::FirstTouchRow> {
+    let line = structure.first_touch_line.as_ref()?;
+    Some(page::FirstTouchRow {
+        site: page::DeclarationSite {
+            file: plain_text(&line.file),
+            line: line.line,
+            function: plain_text(&line.function),
+        },
+        pages: line.pages,
+        thread: line.thread.0,
+        path: line.path.iter().map(|call| plain_text(call)).collect(),
+        in_parallel: line.in_parallel,
+    })
 }
 
 pub fn pages(

@@ -5,9 +5,10 @@ use crate::cli::style::{bytes, count, strip_control_characters};
 use crate::report::build::safe_text::plain_text;
 use crate::report::build::source_quotes::SourceQuotes;
 use crate::report::page::{
-    DeclarationSite, ProfileComparison, ReportRun, ReportVerdict, SourceQuote, UnseenData,
+    DeclarationSite, FirstTouchRow, ProfileComparison, ReportRun, ReportVerdict, SourceQuote,
+    UnseenData,
 };
-use hither_model::metrics::structures;
+use hither_model::metrics::structures::StructureMetrics;
 use hither_profile::{Finding, ObjectKind, PlacementComparison, Profile, RunFigure};
 use serde::Serialize;
 
@@ -33,8 +34,8 @@ pub struct FindingView {
     #[serde(flatten)]
     pub finding: Finding,
     pub structure: Option<FindingStructure>,
-    /// The source of the places that it names, where the profile keeps it: of the structure's,
-    /// then of the lines that use it.
+    /// The source of the places that it names, where the profile keeps it: of the structure's and
+    /// its first touch, then of the lines that use it.
     pub quotes: Vec<SourceQuote>,
 }
 
@@ -48,6 +49,8 @@ pub struct FindingStructure {
     pub site: Option<DeclarationSite>,
     /// Of the accesses of the run, where it has any.
     pub share: Option<f64>,
+    /// The line that touched most of its pages first.
+    pub first_touch: Option<FirstTouchRow>,
 }
 
 pub fn view(
@@ -58,17 +61,18 @@ pub fn view(
 ) -> ReportView {
     let figures = judged.figures();
     let report = &judged.analysis.report;
-    let structure = |finding: &Finding| {
-        let listed = |s: &&structures::StructureMetrics| Some(s.object) == finding.object;
-        let share = report.structures.iter().find(listed).map(|s| s.share);
-        structure(&given.profile, finding, share)
-    };
     let source = SourceQuotes::of_profile(&given.profile);
-    let found = judged.findings.into_iter().map(|finding| FindingView {
-        structure: structure(&finding),
-        quotes: quotes(&given.profile, &source, &finding),
-        finding,
-    });
+    let view = |finding: Finding| {
+        let listed = |s: &&StructureMetrics| Some(s.object) == finding.object;
+        let metrics = report.structures.iter().find(listed);
+        let structure = structure(&given.profile, &finding, metrics);
+        FindingView {
+            quotes: quotes(&source, &finding, structure.as_ref()),
+            structure,
+            finding,
+        }
+    };
+    let found = judged.findings.into_iter().map(view);
     ReportView {
         profile: plain_text(&given.file.display().to_string()),
         run: figures::run(&given.profile, report),
@@ -81,7 +85,11 @@ pub fn view(
     }
 }
 
-fn structure(profile: &Profile, finding: &Finding, share: Option<f64>) -> Option<FindingStructure> {
+fn structure(
+    profile: &Profile,
+    finding: &Finding,
+    metrics: Option<&StructureMetrics>,
+) -> Option<FindingStructure> {
     let object = profile.objects.get(finding.object?.at())?;
     let site = DeclarationSite {
         file: plain_text(&object.file),
@@ -94,16 +102,23 @@ fn structure(profile: &Profile, finding: &Finding, share: Option<f64>) -> Option
         kind: object.kind,
         size: object.size,
         site: (!object.file.is_empty()).then_some(site),
-        share,
+        share: metrics.map(|s| s.share),
+        first_touch: metrics.and_then(figures::first_touch),
     })
 }
 
-fn quotes(profile: &Profile, source: &SourceQuotes, finding: &Finding) -> Vec<SourceQuote> {
-    let object = finding.object.and_then(|o| profile.objects.get(o.at()));
-    let declared = object.map(|o| (&*o.file, o.line));
+fn quotes(
+    source: &SourceQuotes,
+    finding: &Finding,
+    structure: Option<&FindingStructure>,
+) -> Vec<SourceQuote> {
+    let declared = structure.and_then(|s| s.site.as_ref());
+    let touched = structure.and_then(|s| s.first_touch.as_ref());
+    let sites = declared.into_iter().chain(touched.map(|t| &t.site));
+    let sites = sites.map(|site| (&*site.file, site.line));
     let used = finding.lines.iter().map(|l| (&*l.file, l.line));
     let mut quotes: Vec<SourceQuote> = Vec::new();
-    for (file, line) in declared.into_iter().chain(used) {
+    for (file, line) in sites.chain(used) {
         let quote = source.around(file, line);
         quotes.extend(quote.filter(|quote| !quotes.contains(quote)));
     }

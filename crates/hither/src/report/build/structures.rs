@@ -3,7 +3,7 @@
 use super::page_usage::{PageKey, PageUsage};
 use super::safe_text::plain_text;
 use crate::report::page::{
-    DeclarationSite, SourceLineRow, StructurePageMap, StructureRow, StructuresPanel,
+    DeclarationSite, FirstTouchRow, SourceLineRow, StructurePageMap, StructureRow, StructuresPanel,
     UnlistedStructures,
 };
 use crate::report::sparse_table::SparseTable;
@@ -28,10 +28,11 @@ const MAX_GAP_RATIO: u64 = 2;
 const MAX_LINES: usize = 5;
 
 /// What the metrics say of an object.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ObjectAssessment {
     pub exclusivity: Option<f64>,
     pub accuracy: Option<f64>,
+    pub first_touch: Option<FirstTouchRow>,
 }
 
 #[must_use]
@@ -71,10 +72,11 @@ pub fn add_assessments(
     judged: &HashMap<ObjectIx, ObjectAssessment>,
 ) {
     for row in &mut structures.rows {
-        let judged = judged.get(&ObjectIx(row.object)).copied();
+        let judged = judged.get(&ObjectIx(row.object)).cloned();
         let judged = judged.unwrap_or_default();
         row.exclusivity = judged.exclusivity;
         row.accuracy = judged.accuracy;
+        row.first_touch = judged.first_touch;
     }
 }
 
@@ -109,6 +111,7 @@ fn structure_row(at: ObjectIx, object: &Object) -> StructureRow {
         exclusivity: None,
         accuracy: None,
         lines: Vec::new(),
+        first_touch: None,
         map: None,
     }
 }

@@ -88,6 +88,7 @@ fn structures_are_sorted_folded_and_drawn() {
     let judged = ObjectAssessment {
         exclusivity: Some(0.5),
         accuracy: None,
+        ..ObjectAssessment::default()
     };
     add_assessments(&mut made, &[(ObjectIx(1), judged)].into());
     let judged: Vec<_> = made.rows.iter().map(|r| r.exclusivity).collect();

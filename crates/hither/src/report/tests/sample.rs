@@ -158,6 +158,17 @@ fn judged(mut structures: StructuresPanel) -> StructuresPanel {
     let judged = ObjectAssessment {
         exclusivity: Some(0.9),
         accuracy: Some(0.25),
+        first_touch: Some(FirstTouchRow {
+            site: DeclarationSite {
+                file: "/src/sample.c".to_owned(),
+                line: 12,
+                function: "main".to_owned(),
+            },
+            pages: 8,
+            thread: 0,
+            path: vec!["main (sample.c:12)".to_owned()],
+            in_parallel: Some(false),
+        }),
     };
     add_assessments(&mut structures, &[(ObjectIx(0), judged)].into());
     structures

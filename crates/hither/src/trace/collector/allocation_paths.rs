@@ -54,7 +54,7 @@ pub fn smaller(a: u64, b: u64) -> u64 {
 }
 
 /// `main (app.c:12);make (lib.c:30)`.
-fn folded(calls: &[SourceLine]) -> String {
+pub fn folded(calls: &[SourceLine]) -> String {
     let kept = &calls[..calls.len().min(MAX_FRAMES)];
     let call = |l: &SourceLine| {
         let file = l

@@ -1,14 +1,16 @@
 //! Source lines that touched the pages of each data structure first: where a page is placed is
 //! decided there.
 use super::address_space::PageName;
+use super::allocation_paths::folded;
 use super::code_lines::CodePlace;
 use super::objects::ObjectTables;
 use super::pages::FirstToucher;
 use super::regions::{RegionMap, PAGE_BITS};
 use crate::trace::symbolizer::{SourceLine, Symbolizer};
-use hither_profile::{FirstTouchLine, ObjectIx, ThreadIx};
+use hither_profile::{FirstTouchLine, ObjectIx, Thread, ThreadIx};
 use hither_sys::Segment;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
 
 /// Lines kept of an object, those with most pages.
 const MAX_LINES: usize = 8;
@@ -19,14 +21,62 @@ pub struct FirstTouchInput<'a> {
     pub found: &'a ObjectTables,
     /// Of all pages, in any order.
     pub touchers: Vec<FirstToucher>,
-    /// How many threads the profile has.
-    pub threads: usize,
+    /// Those of the profile.
+    pub threads: &'a [Thread],
 }
+
+/// What is known of a code site and the calls that led to it.
+#[derive(Clone)]
+struct TouchPlace {
+    line: SourceLine,
+    /// A folded stack.
+    path: String,
+    /// The body of a parallel region that it is in.
+    body: Option<String>,
+}
+
+/// First touches of pages of an object by a thread, from one place.
+struct Touches {
+    object: u32,
+    thread: u32,
+    pages: u64,
+    place: TouchPlace,
+}
+
+/// What rows tell apart: object, thread, line, and whether it was in parallel.
+type TouchKey = (u32, u32, SourceLine, bool);
 
 pub fn first_touch_lines(
     input: FirstTouchInput<'_>,
     naming: &mut dyn Symbolizer,
 ) -> Vec<FirstTouchLine> {
+    let first_of_process: Vec<bool> = input.threads.iter().map(|t| t.creator.is_none()).collect();
+    let touches = touches_by_place(input, naming);
+    let by_others = touches
+        .iter()
+        .filter(|t| !first_of_process[t.thread as usize]);
+    let bodies: HashSet<String> = by_others.filter_map(|t| t.place.body.clone()).collect();
+    let mut sums: BTreeMap<TouchKey, BTreeMap<String, u64>> = BTreeMap::new();
+    for Touches {
+        object,
+        thread,
+        pages,
+        place,
+    } in touches
+    {
+        // A region whose body no other thread runs is parallel by name only.
+        let in_team = place.body.is_some_and(|body| bodies.contains(&body));
+        let in_parallel = in_team || !first_of_process[thread as usize];
+        let paths = sums
+            .entry((object, thread, place.line, in_parallel))
+            .or_default();
+        *paths.entry(place.path).or_default() += pages;
+    }
+    keep_most(sums.into_iter().map(first_touch_row).collect())
+}
+
+/// Those from lines that are known.
+fn touches_by_place(input: FirstTouchInput<'_>, naming: &mut dyn Symbolizer) -> Vec<Touches> {
     let FirstTouchInput {
         segment,
         regions,
@@ -34,37 +84,118 @@ pub fn first_touch_lines(
         touchers,
         threads,
     } = input;
-    let mut lines: HashMap<u32, Option<SourceLine>> = HashMap::new();
-    let mut sums: BTreeMap<(u32, u32, SourceLine), u64> = BTreeMap::new();
-    for ((object, thread, site), pages) in count_pages(found, touchers) {
-        let known = lines.entry(site).or_insert_with(|| {
-            CodePlace::of_site(site, segment, regions).program_line(regions, naming)
-        });
-        let Some(mut line) = known.clone() else {
-            continue;
-        };
-        line.callee.clear();
-        if line.line > 0 && (thread as usize) <= threads && thread > 0 {
-            *sums.entry((object, thread - 1, line)).or_default() += pages;
+    let mut places: HashMap<(u32, u32), Option<TouchPlace>> = HashMap::new();
+    let mut touches = Vec::new();
+    for ((object, slot, site, path), pages) in count_pages(found, touchers) {
+        let known = places
+            .entry((site, path))
+            .or_insert_with(|| touch_place(site, path, segment, regions, naming));
+        let place = known.clone().filter(|place| place.line.line > 0);
+        let thread = slot
+            .checked_sub(1)
+            .filter(|&t| (t as usize) < threads.len());
+        if let (Some(place), Some(thread)) = (place, thread) {
+            touches.push(Touches {
+                object,
+                thread,
+                pages,
+                place,
+            });
         }
     }
-    let rows = sums.into_iter();
-    let rows = rows.map(|((object, thread, line), pages)| FirstTouchLine {
+    touches
+}
+
+/// With the path by which most pages were touched.
+fn first_touch_row(
+    ((object, thread, line, in_parallel), paths): (TouchKey, BTreeMap<String, u64>),
+) -> FirstTouchLine {
+    let pages = paths.values().sum();
+    let most = paths.into_iter().max_by_key(|&(_, pages)| pages);
+    FirstTouchLine {
         object: ObjectIx(object),
         thread: ThreadIx(thread),
         file: line.file,
         line: line.line,
         function: line.function,
+        path: most.map(|(path, _)| path).unwrap_or_default(),
+        in_parallel,
         pages,
-    });
-    keep_most(rows.collect())
+    }
 }
 
-/// Pages by object, thread slot and code site.
+fn touch_place(
+    site: u32,
+    path: u32,
+    segment: &Segment,
+    regions: &mut RegionMap,
+    naming: &mut dyn Symbolizer,
+) -> Option<TouchPlace> {
+    let place = CodePlace::of_site(site, segment, regions);
+    let line = SourceLine {
+        callee: String::new(),
+        ..place.program_line(regions, naming)?
+    };
+    let calls = naming.call_path(&touching_frames(place.code, path, segment, regions));
+    let body = parallel_body(&calls);
+    // Without the library's functions that touch for the line.
+    let own = |call: &SourceLine| call.line == line.line && call.file == line.file;
+    let from = calls.iter().position(own).unwrap_or(0);
+    Some(TouchPlace {
+        body,
+        path: folded(&calls[from..]),
+        line,
+    })
+}
+
+/// The code that touches and the calls of the path, innermost first.
+fn touching_frames(
+    code: Option<(u32, u64)>,
+    path: u32,
+    segment: &Segment,
+    regions: &mut RegionMap,
+) -> Vec<(PathBuf, u64)> {
+    let mut frames: Vec<(u32, u64)> = code.into_iter().collect();
+    if path != 0 {
+        let record = segment.site(path);
+        let callers = record.path().into_iter();
+        frames.extend(
+            callers.filter_map(|pc| {
+                regions.locate_code(record.process, pc - 1, Some(record.generation))
+            }),
+        );
+    }
+    let named = frames.into_iter().filter_map(|(region, vaddr)| {
+        let file = &regions.all.get(region as usize)?.region.file;
+        Some((PathBuf::from(file), vaddr))
+    });
+    named.collect()
+}
+
+/// The body of the innermost parallel region: what a library of OpenMP calls.
+fn parallel_body(calls: &[SourceLine]) -> Option<String> {
+    let inside = calls
+        .windows(2)
+        .find(|pair| !runs_teams(&pair[0]) && runs_teams(&pair[1]))?;
+    Some(format!("{} {}", inside[0].file, inside[0].function))
+}
+
+/// Whether a call is within a library of OpenMP, which may be part of the program.
+fn runs_teams(call: &SourceLine) -> bool {
+    let libraries = ["libgomp", "libomp", "libiomp"];
+    let named = |name: &str| libraries.iter().any(|library| name.starts_with(library));
+    let functions = ["GOMP_parallel", "gomp_thread_start", "__kmp_"];
+    let own = functions
+        .iter()
+        .any(|function| call.function.starts_with(function));
+    own || named(&call.file) || named(&call.function)
+}
+
+/// Pages by object, thread slot, code site and path.
 fn count_pages(
     found: &ObjectTables,
     mut touchers: Vec<FirstToucher>,
-) -> BTreeMap<(u32, u32, u32), u64> {
+) -> BTreeMap<(u32, u32, u32, u32), u64> {
     touchers.sort_unstable_by_key(|t| t.name);
     let mut sums = BTreeMap::new();
     for &(object, region, offset, length) in &found.ranges {
@@ -77,7 +208,7 @@ fn count_pages(
         let from = touchers.partition_point(|t| t.name < first);
         let own = touchers[from..].iter().take_while(|t| t.name <= last);
         for t in own {
-            let key = (object, t.thread, t.site);
+            let key = (object, t.thread, t.site, t.path);
             *sums.entry(key).or_default() += 1;
         }
     }

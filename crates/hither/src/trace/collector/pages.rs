@@ -22,6 +22,8 @@ pub struct FirstToucher {
     pub epoch: u32,
     /// Code site of the first touch.
     pub site: u32,
+    /// Number of the calls that led there; 0 where they are not known.
+    pub path: u32,
 }
 
 #[derive(Default)]
@@ -170,6 +172,7 @@ impl PageReader {
             thread: record.first_thread,
             epoch: record.first_epoch,
             site: record.first_site,
+            path: record.first_path,
         });
     }
 

@@ -60,7 +60,7 @@ pub fn build_profile(
             regions: &mut engine.target_state.regions,
             found: &found,
             touchers: engine.page_reader.first_touchers().collect(),
-            threads: threads.len(),
+            threads: &threads,
         },
         naming,
     );

@@ -22,12 +22,18 @@ use std::collections::HashMap;
 /// Of the structure's pages, those that one thread touches first. Ours: most, but a few may
 /// have been touched by others at the borders.
 const MOST_PAGES: f64 = 0.75;
+/// Calls named that led to the first touch.
+const CALLS: usize = 3;
 const IN_PARALLEL: &str = "Initialise it in parallel, with the schedule of the loops that use it \
                            and threads that stay where they are: each page then lies on the node \
                            that uses it.";
 const EACH_ITS_PART: &str = "Let each thread write first the part that it will use, from a \
                              processor that it stays on: each page then lies on the node that \
                              uses it.";
+
+const AS_USED: &str = "The loop that touches it first runs in parallel already, but deals it out otherwise \
+                       than the loops that use it, or to one thread: give it their schedule and bounds, so that \
+                       each page is touched first by the thread that uses it.";
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
     let structures = placeable_structures(case).into_iter();
@@ -158,7 +164,7 @@ fn exclusive_pages_finding(
             format_percent(facts.exclusive)
         ),
     ];
-    finding.evidence.extend(touching_line_text(structure));
+    finding.evidence.extend(touching_line_text(case, structure));
     finding.fixes = vec![
         parallel_init_fix(case, structure),
         hither_run_fix(
@@ -201,7 +207,7 @@ fn shared_pages_finding(
             facts.exclusive
         ),
     ];
-    finding.evidence.extend(touching_line_text(structure));
+    finding.evidence.extend(touching_line_text(case, structure));
     finding.fixes = vec![
         interleave_fix(
             case,
@@ -227,16 +233,28 @@ fn title(structure: &StructureMetrics, facts: &FirstTouchStats) -> String {
     }
 }
 
-/// The line to edit, if it is known.
-fn touching_line_text(structure: &StructureMetrics) -> Option<String> {
+/// The line to edit, if it is known, and how the program came there.
+fn touching_line_text(case: &FindingContext, structure: &StructureMetrics) -> Option<String> {
     let line = structure.first_touch_line.as_ref()?;
     let function = match line.function.as_str() {
         "" => String::new(),
         name => format!(", in {name}"),
     };
     let file = line.file.rsplit('/').next().unwrap_or(&line.file);
+    let region = match line.in_parallel {
+        Some(true) if uses_openmp(case) => ", inside a parallel region",
+        Some(true) => ", in a thread that the program started",
+        Some(false) => ", outside of any parallel region",
+        None => "",
+    };
+    let calls = line.path.iter().skip(1).take(CALLS).cloned();
+    let calls = calls.collect::<Vec<_>>().join(", ");
+    let called = match calls.as_str() {
+        "" => String::new(),
+        calls => format!(" It was called from {calls}."),
+    };
     Some(format!(
-        "The first touch is at {file}:{}{function}: that is the line to change.",
+        "The first touch is at {file}:{}{function}{region}: that is the line to change.{called}",
         line.line
     ))
 }
@@ -254,6 +272,13 @@ fn toucher_text(case: &FindingContext, facts: &FirstTouchStats) -> String {
 
 /// The usual repair: TABARNAC 5.1.
 fn parallel_init_fix(case: &FindingContext, structure: &StructureMetrics) -> SuggestedFix {
+    let touched = structure.first_touch_line.as_ref();
+    if uses_openmp(case) && touched.is_some_and(|line| line.in_parallel == Some(true)) {
+        return SuggestedFix {
+            what: AS_USED.to_owned(),
+            copy: String::new(),
+        };
+    }
     let (origin, write) = (
         describe_allocation(structure),
         first_write_code(case, structure),

@@ -51,6 +51,49 @@ fn thread_0_touches_all_blocks_first() {
     blocks(|t| t).finds_nothing(first_touch::find);
 }
 
+/// What runs in parallel already is not said to be made parallel.
+#[test]
+fn the_first_touch_is_in_a_parallel_region() {
+    let check = |path: &str, in_parallel: bool, evidence: &str, fix: &str| {
+        let mut made = blocks(|_| 0);
+        made.profile.slices[0].sync[2] = 1;
+        made.profile.first_touch_lines = vec![FirstTouchLine {
+            file: "/src/app.c".to_owned(),
+            line: 7,
+            function: "fill".to_owned(),
+            path: path.to_owned(),
+            in_parallel,
+            pages: 64,
+            ..FirstTouchLine::default()
+        }];
+        let found = made.finds(first_touch::find);
+        assert_eq!(found.evidence.last().map(String::as_str), Some(evidence));
+        assert!(found.fixes[0].what.starts_with(fix), "{found:?}");
+        assert_eq!(found.fixes[0].copy.is_empty(), in_parallel);
+    };
+    let path = "main (app.c:20);fill (app.c:7)";
+    check(
+        path,
+        false,
+        "The first touch is at app.c:7, in fill, outside of any parallel region: that is the \
+         line to change. It was called from main (app.c:20).",
+        "Initialise it in parallel",
+    );
+    check(
+        path,
+        true,
+        "The first touch is at app.c:7, in fill, inside a parallel region: that is the line to \
+         change. It was called from main (app.c:20).",
+        "The loop that touches it first runs in parallel already, but deals it out otherwise",
+    );
+    check(
+        "",
+        false,
+        "The first touch is at app.c:7, in fill: that is the line to change.",
+        "Initialise it in parallel",
+    );
+}
+
 /// Pages first touched by a thread that hardly uses them, all used by thread 1.
 #[test]
 fn one_thread_is_the_first_on_three_quarters_of_the_pages() {
