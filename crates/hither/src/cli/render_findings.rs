@@ -2,7 +2,7 @@
 use super::render_comparison;
 use super::report::report_view::{header, FindingStructure, FindingView, ReportView};
 use super::sim::render as sim;
-use super::style::{bytes, percent, strip_control_characters, TerminalStyle};
+use super::style::{percent, strip_control_characters, TerminalStyle};
 use crate::report::page::{DeclarationSite, ReportRun, SourceQuote};
 use hither_profile::{FindingKind, FindingLine, ObjectKind, SuggestedFix};
 
@@ -119,7 +119,7 @@ fn whereabouts(structure: &FindingStructure) -> String {
             strip_control_characters(&structure.type_name)
         ));
     }
-    text.push_str(&format!(", {}", bytes(structure.size)));
+    text.push_str(&format!(", {}", structure.blocks));
     if let Some(share) = structure.share {
         text.push_str(&format!(", {} of all accesses", percent(share)));
     }

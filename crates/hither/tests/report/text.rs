@@ -96,6 +96,23 @@ fn source_is_quoted_from_the_profile() {
     assert!(!quotes.to_string().contains("null"), "{quotes}");
 }
 
+/// What is allocated again in each round is one structure, as large as what lived at once.
+#[test]
+fn blocks_allocated_again_are_told_as_such() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut again = profile();
+    let object = &mut again.objects[0];
+    (object.count, object.allocated) = (20, 20 * object.size);
+    (object.smallest, object.largest) = (object.size, object.size);
+    written(dir.path(), &again);
+    let blocks = "20 times, 1.00 MiB each, 20.0 MiB in all";
+    let said = printed(dir.path(), &["--text"]);
+    assert!(said.contains(blocks), "{said}");
+    let json = printed(dir.path(), &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["findings"][0]["structure"]["blocks"], blocks);
+}
+
 #[test]
 fn lines_fit_but_for_what_is_copied() {
     let dir = tempfile::tempdir().expect("a folder");

@@ -21,7 +21,7 @@ pub struct StructureMetrics {
     pub type_name: String,
     /// Static, heap, stack and so on.
     pub kind: ObjectKind,
-    /// Bytes of all its blocks.
+    /// Bytes of its blocks that lived at the same time, at most.
     pub size: u64,
     /// Blocks.
     pub count: u64,

@@ -9,6 +9,7 @@ use crate::report::page::{
     UnseenData,
 };
 use hither_model::metrics::structures::StructureMetrics;
+use hither_model::units::heap_blocks;
 use hither_profile::{Finding, ObjectKind, PlacementComparison, Profile, RunFigure};
 use serde::Serialize;
 
@@ -46,6 +47,8 @@ pub struct FindingStructure {
     pub type_name: String,
     pub kind: ObjectKind,
     pub size: u64,
+    /// Its size, and in what blocks.
+    pub blocks: String,
     pub site: Option<DeclarationSite>,
     /// Of the accesses of the run, where it has any.
     pub share: Option<f64>,
@@ -101,6 +104,12 @@ fn structure(
         type_name: plain_text(&object.type_name),
         kind: object.kind,
         size: object.size,
+        blocks: heap_blocks(
+            object.count,
+            object.size,
+            object.allocated,
+            (object.smallest, object.largest),
+        ),
         site: (!object.file.is_empty()).then_some(site),
         share: metrics.map(|s| s.share),
         first_touch: metrics.and_then(figures::first_touch),
