@@ -86,7 +86,7 @@ fn source_is_quoted_from_the_profile() {
     let dir = tempfile::tempdir().expect("a folder");
     written(dir.path(), &with_source(profile()));
     let said = printed(dir.path(), &["--text"]);
-    let quote = "\n       15  int main(void) {\n       16\n   >    17      field = map(n);\n       18      use(field);\n       19  }\n";
+    let quote = "\n        15  int main(void) {\n        16\n   >    17      field = map(n);\n        18      use(field);\n        19  }\n";
     assert!(said.contains(quote), "{said}");
     let json = printed(dir.path(), &["--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
