@@ -253,7 +253,6 @@ pub struct StructureRow {
     pub map: Option<StructurePageMap>,
 }
 
-/// Where it is declared or allocated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeclarationSite {
     pub file: String,
@@ -265,7 +264,6 @@ pub struct DeclarationSite {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FirstTouchRow {
     pub site: DeclarationSite,
-    /// Of 4 KiB.
     pub pages: u64,
     pub thread: u32,
     /// The calls that led there, innermost first; empty where unknown.
@@ -273,13 +271,11 @@ pub struct FirstTouchRow {
     pub in_parallel: Option<bool>,
 }
 
-/// Lines of source around one that is meant.
+/// Lines of source around `line`, in order, without gaps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SourceQuote {
     pub file: String,
-    /// The line that is meant.
     pub line: u32,
-    /// In order, without gaps.
     pub lines: Vec<QuotedLine>,
 }
 
