@@ -338,9 +338,11 @@ struct hi_object_count {
  * which a random one will be that whose site stands for the rest. */
 #define HI_FOLLOWED (1ull << 61)
 #define HI_DRAW (1ull << 60)
-/* WATCHED: of a sampled line that other threads use as well, see core/private_cache.h. */
+/* WATCHED: of a sampled line that other threads use as well, see core/private_cache.h. PUBLISHED: what
+ * the entry wrote is a version already, which another thread made of it. */
 #define HI_WATCHED (1ull << 59)
-#define HI_TAG_FLAGS (HI_STALE | HI_EXACT | HI_FOLLOWED | HI_DRAW | HI_WATCHED)
+#define HI_PUBLISHED (1ull << 58)
+#define HI_TAG_FLAGS (HI_STALE | HI_EXACT | HI_FOLLOWED | HI_DRAW | HI_WATCHED | HI_PUBLISHED)
 #define HI_TAG_LINE (~HI_TAG_FLAGS)
 struct hi_entry {
   uint64_t tag;

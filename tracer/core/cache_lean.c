@@ -66,7 +66,10 @@ static inline void evict_fetched(struct hi_local *t, const struct hi_entry *e, c
   if (HI_LIKELY(!shared && (!e->writes || !hi_fetch_sampled(line)))) return;
   uint64_t *word = hi_shadow_word(hi_side_page(s), line);
   if (shared) hi_note_contended(line, n);
-  if (e->writes && !(e->tag & HI_WATCHED) && hi_remembered(t, line)) hi_new_version(t, line, word);
+  if (!e->writes || e->tag & HI_WATCHED) return;
+  if (!hi_contended(line) && !hi_fetch_sampled(line)) return;
+  if (!(e->tag & HI_PUBLISHED)) hi_remember_own(t, line, hi_new_version(word));
+  else hi_own_published(t, line);
 }
 
 static inline void evict(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
@@ -180,17 +183,17 @@ static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t lin
 }
 
 /* Makes the owner's next access to the line miss; false if the entry was stale or has changed. */
-static bool make_stale(struct hi_entry *e) {
+static bool make_stale(struct hi_entry *e, uint64_t flags) {
   uint64_t tag = e->tag;
   return !(tag & HI_STALE) &&
-         __atomic_compare_exchange_n(&e->tag, &tag, tag | HI_STALE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+         __atomic_compare_exchange_n(&e->tag, &tag, tag | HI_STALE | flags, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* `other` is no longer among the last two sharers: its next access has to miss and join again. */
 static void displace(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
   struct hi_side *s;
   struct hi_entry *e = entry_of(t, other, page, line, &s);
-  if (e) make_stale(e);
+  if (e) make_stale(e, 0);
 }
 
 /* The objects in a range change: further accesses to its lines have to miss and find the new
@@ -227,7 +230,7 @@ void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes) {
 static bool withdraw(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
   struct hi_side *s;
   struct hi_entry *e = entry_of(t, other, page, line, &s);
-  return e && !(e->reads + e->writes) && make_stale(e);
+  return e && !(e->reads + e->writes) && make_stale(e, 0);
 }
 
 /* Registers the thread as the last sharer of the line and fills the side record with the
@@ -283,7 +286,7 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
     e->reads = e->writes = 0;
     e->tag = line | hi_choose_sample(t, line);
     __atomic_store_n(&word[i], mine | (v & HI_VERSION_BITS), __ATOMIC_RELAXED);
-    if (HI_UNLIKELY(hi_fetch_sampled(line))) hi_use_line(t, s, line, v, false);
+    if (HI_UNLIKELY(hi_fetch_sampled(line))) hi_use_line(t, s, line, v);
   }
 }
 
@@ -304,19 +307,17 @@ static void observe(struct hi_local *t, struct hi_entry *e, const struct hi_side
 }
 
 /* Makes entries of the other threads that use a line in this slice miss at their next access: all
- * of them, or those that have written it without a new version. Whether there was one of the latter. */
-static bool recall(struct hi_local *t, const struct hi_side *s, uint64_t line, bool all) {
-  bool written = false;
+ * of them, or those that have written it without a new version, which is made here. */
+static void recall(struct hi_local *t, const struct hi_side *s, uint64_t line, bool all) {
   const uint32_t others[] = {s->x, s->y};
   for (int i = 0; i < 2; i++) {
     struct hi_side *side;
     struct hi_entry *e = entry_of(t, others[i], hi_side_page(s), line, &side);
     if (!e) continue;
     bool writer = e->writes && !(e->tag & HI_WATCHED);
-    if (writer || all) make_stale(e);
-    written |= writer;
+    if (writer && make_stale(e, HI_PUBLISHED)) hi_new_version(hi_shadow_word(hi_side_page(s), line));
+    else if (all) make_stale(e, 0);
   }
-  return written;
 }
 
 /* An access to a line that the thread has entered, `joined`: for the first time in this slice.
@@ -326,9 +327,9 @@ static inline bool fetch(struct hi_local *t, const struct hi_side *s, uint64_t l
   bool sampled = hi_fetch_sampled(line), shared = s->x;
   if (HI_LIKELY(!sampled && !shared)) return false;
   if (!sampled && !hi_contended(line)) return false;
-  bool unseen = shared && recall(t, s, line, write || joined);
-  hi_use_line(t, s, line, __atomic_load_n(word, __ATOMIC_RELAXED), unseen);
-  if (shared && write) hi_new_version(t, line, word);
+  if (shared) recall(t, s, line, write || joined);
+  hi_use_line(t, s, line, __atomic_load_n(word, __ATOMIC_RELAXED));
+  if (shared && write) hi_remember_own(t, line, hi_new_version(word));
   return shared;
 }
 
@@ -336,7 +337,7 @@ static inline bool fetch(struct hi_local *t, const struct hi_side *s, uint64_t l
 static bool watch_access(struct hi_local *t, uint64_t line, const struct hi_side *s, bool write) {
   if (write) {
     recall(t, s, line, true);
-    hi_new_version(t, line, hi_shadow_word(hi_side_page(s), line));
+    hi_remember_own(t, line, hi_new_version(hi_shadow_word(hi_side_page(s), line)));
   }
   return !hi_left_alone(t, line, write);
 }
@@ -355,6 +356,10 @@ static inline bool count_exact(struct hi_local *t, struct hi_entry *e, const str
   e->reads += HI_READS(counts);
   e->writes += HI_WRITES(counts);
   hi_count_object(t, object, (struct hi_object_count){HI_READS(counts), HI_WRITES(counts), 0});
+  /* The entries of a watched line are too short to be sampled when they are evicted. */
+  if ((e->tag & (HI_WATCHED | HI_FOLLOWED)) == HI_WATCHED && !(hi_random(t) % HI_SAMPLE_PERIOD))
+    hi_take_sample(t, (struct hi_sample){e->tag & HI_TAG_LINE, site, HI_READS(counts), HI_WRITES(counts),
+                                         HI_SAMPLE_PERIOD, (uint16_t)object});
   return true;
 }
 

@@ -22,10 +22,10 @@
 #include "eviction_sample.h"
 #include "object_map.h"
 
-#define HI_FETCH_UNSEEN 2u    /* of HI_FETCH_WAYS: an eighth of the cache */
-#define HI_CONTENDED_USES 64u /* accesses to a shared line in a slice that make it contended */
-#define HI_WATCHED_MEAN 32u   /* accesses until a line is left alone */
-#define HI_WRITER_MEAN 128u   /* reads until it is, of a thread that has written it */
+#define HI_FETCH_UNSEEN 2u      /* of HI_FETCH_WAYS: an eighth of the cache */
+#define HI_CONTENDED_USES 4096u /* accesses to a shared line in a slice that make it contended */
+#define HI_WATCHED_MEAN 32u     /* accesses until a line is left alone */
+#define HI_WRITER_MEAN 128u     /* reads until it is, of a thread that has written it */
 /* A remembered line has its version in the low bits, and a flag: this thread has written it. */
 #define HI_VERSION_MASK 63ull
 #define HI_WROTE (1ull << 63)
@@ -58,16 +58,29 @@ static inline uint64_t *hi_remembered(struct hi_local *t, uint64_t line) {
   return NULL;
 }
 
-/* The thread has written the line: a new version, which is its own unless it missed one. */
-static inline void hi_new_version(struct hi_local *t, uint64_t line, uint64_t *word) {
-  uint64_t next, version, v = __atomic_load_n(word, __ATOMIC_RELAXED);
+/* The line has been written: a new version. Returns the one before. */
+static inline uint64_t hi_new_version(uint64_t *word) {
+  uint64_t next, v = __atomic_load_n(word, __ATOMIC_RELAXED);
   do {
-    version = (hi_version(v) + 1) & HI_VERSION_MASK;
-    next = (v & ~HI_VERSION_BITS) | (version >> 3) << HI_VERSION_HIGH | (version & 7) << HI_VERSION_LOW;
+    uint64_t version = hi_version(v) + 1;
+    next = (v & ~HI_VERSION_BITS) | (version >> 3 & 7) << HI_VERSION_HIGH | (version & 7) << HI_VERSION_LOW;
   } while (!__atomic_compare_exchange_n(word, &v, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return hi_version(v);
+}
+
+/* The version behind `before` is this thread's own. If it has not used the one before, it remembers
+ * an older one, and will notice that. */
+static inline void hi_remember_own(struct hi_local *t, uint64_t line, uint64_t before) {
   uint64_t *slot = hi_remembered(t, line);
   if (!slot || (*slot & HI_REMEMBERED_LINE) != line) return;
-  *slot = line | HI_WROTE | ((*slot & HI_VERSION_MASK) == hi_version(v) ? version : *slot & HI_VERSION_MASK);
+  uint64_t version = *slot & HI_VERSION_MASK;
+  *slot = line | HI_WROTE | (version == before ? (version + 1) & HI_VERSION_MASK : version);
+}
+
+/* Another thread has made a version of what this one wrote: the next after that which it used last. */
+static inline void hi_own_published(struct hi_local *t, uint64_t line) {
+  uint64_t *slot = hi_remembered(t, line);
+  if (slot) hi_remember_own(t, line, *slot & HI_VERSION_MASK);
 }
 
 /* Counts the fetch of a line that stands for `lines`. */
@@ -104,19 +117,15 @@ static inline bool hi_use_cached(struct hi_local *t, uint64_t line, uint64_t ver
   return false;
 }
 
-/* The thread uses a line that it has just entered. `unseen`: another has written it, and will
- * make that a version. */
-static inline void hi_use_line(struct hi_local *t, const struct hi_side *s, uint64_t line, uint64_t shadow,
-                               bool unseen) {
-  uint64_t version = hi_version(shadow), next = (version + unseen) & HI_VERSION_MASK;
+/* The thread uses a line that it has just entered. */
+static inline void hi_use_line(struct hi_local *t, const struct hi_side *s, uint64_t line, uint64_t shadow) {
+  uint64_t version = hi_version(shadow);
   if (HI_UNLIKELY(hi_contended(line))) {
     uint64_t *slot = &t->contended[hi_contended_slot(line)], before = *slot;
-    if (unseen || (before & ~HI_WROTE) != (line | version)) hi_count_fetch(t, s, line, 1);
-    *slot = line | next | ((before & HI_REMEMBERED_LINE) == line ? before & HI_WROTE : 0);
+    if ((before & ~HI_WROTE) != (line | version)) hi_count_fetch(t, s, line, 1);
+    *slot = line | version | ((before & HI_REMEMBERED_LINE) == line ? before & HI_WROTE : 0);
   } else if (hi_fetch_sampled(line)) {
-    bool cached = hi_use_cached(t, line, version);
-    if (unseen) *hi_cache_set(t, line) = (*hi_cache_set(t, line) & ~HI_VERSION_MASK) | next;
-    if (unseen || !cached) hi_count_fetch(t, s, line, HI_FETCH_PERIOD);
+    if (!hi_use_cached(t, line, version)) hi_count_fetch(t, s, line, HI_FETCH_PERIOD);
   }
 }
 

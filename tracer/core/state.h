@@ -120,8 +120,8 @@ static inline uint64_t *hi_shadow_word(uint32_t page, uint64_t address) {
 
 /* The set of the private cache in which a line is. */
 static inline uint64_t *hi_cache_set(const struct hi_local *t, uint64_t line) {
-  uint64_t hash = ((line >> (hi_run.line_log2 + HI_FETCH_PERIOD_LOG2)) * HI_HASH_MULTIPLIER) >> 32;
-  return &t->cached[(hash * hi_run.fetch_sets >> 32) * HI_FETCH_WAYS];
+  uint64_t group = line >> (hi_run.line_log2 + HI_FETCH_PERIOD_LOG2);
+  return &t->cached[group % hi_run.fetch_sets * HI_FETCH_WAYS];
 }
 
 /* Whether this thread's accesses count now. Those of an untraced thread (index 0) never do. */

@@ -146,10 +146,10 @@ fn a_link_to_a_profile_stays_a_link() {
 fn files_are_never_writable_by_everybody() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p.hither");
-    write(&common::profile(1, 5), &path).unwrap();
+    write(&common::profile(2, 5), &path).unwrap();
     let mut all = vec![path.clone()];
     all.extend(fs::read_dir(&path).unwrap().map(|f| f.unwrap().path()));
-    assert_eq!(all.len(), 17);
+    assert_eq!(all.len(), 18);
     for file in all {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o2, 0, "{file:?}: {mode:o}");

@@ -15,6 +15,7 @@ pub mod process;
 pub mod ptrace;
 pub mod seccomp;
 pub mod segment;
+pub mod segment_layout;
 pub mod segment_view;
 pub mod userfaultfd;
 pub mod wire;

@@ -77,23 +77,18 @@ pub const SYNC_PTHREAD_BARRIER: u32 = 0;
 pub const SYNC_OMP_BARRIER: u32 = 1;
 pub const SYNC_OMP_PARALLEL: u32 = 2;
 pub const SYNC_MPI_BARRIER: u32 = 3;
-
 pub const SYNCS: usize = 4;
 pub const SAMPLE_PERIOD: u32 = 2048;
 /// Entries of a line cache per bit of [`SegmentThread::used`].
 pub const CACHE_GROUP: u32 = 256;
-/// Of [`SegmentHeader::cache_log2`]: the smallest line cache is one group, the largest has as many
-/// groups as [`SegmentThread::used`] has bits.
+/// Of [`SegmentHeader::cache_log2`]: one group, and as many as [`SegmentThread::used`] has bits.
 pub const CACHE_LOG2_MIN: u32 = 8;
 pub const CACHE_LOG2_MAX: u32 = 17;
 /// In a tag: makes the owner's next access miss.
 pub const STALE: u64 = 1 << 63;
 pub const EXACT: u64 = 1 << 62;
-pub const FOLLOWED: u64 = 1 << 61;
-pub const DRAW: u64 = 1 << 60;
-pub const WATCHED: u64 = 1 << 59;
-pub const TAG_LINE: u64 = !(STALE | EXACT | FOLLOWED | DRAW | WATCHED);
-/// The private cache whose fetches a thread counts: lines that a sampled one stands for, and ways.
+pub const TAG_LINE: u64 = (1 << 58) - 1;
+/// Of the private cache: lines that a sampled one stands for, and ways.
 pub const FETCH_PERIOD: u32 = 64;
 pub const FETCH_WAYS: u32 = 16;
 pub const SAMPLE_LARGE: u32 = 4096;

@@ -7,6 +7,7 @@
 //! the profile. Counts per page and thread have no such excuse and must match exactly.
 mod bursts;
 mod ends;
+mod fetches;
 mod lines;
 mod openmp;
 mod options;

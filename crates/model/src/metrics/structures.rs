@@ -231,9 +231,9 @@ fn metrics_of_structure(
 
 /// Part of the fetches of all structures; `None` where they were not counted.
 fn fetch_share(profile: &Profile, fetches: u64) -> Option<f64> {
-    let all = || profile.objects.iter().map(|o| o.fetches).sum();
-    let counted = profile.meta.has_fetches();
-    counted.then(|| ratio_or_zero(fetches, all()))
+    let all: u64 = profile.objects.iter().map(|o| o.fetches).sum();
+    let counted = profile.meta.has_fetches() && all > 0;
+    counted.then(|| ratio_or_zero(fetches, all))
 }
 
 /// The line that touched most pages of an object first, whatever thread ran it.

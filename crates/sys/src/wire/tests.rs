@@ -103,6 +103,7 @@ fn layout() -> Both {
 }
 
 fn constants(b: &mut Both) {
+    b.number("HI_TAG_LINE", TAG_LINE);
     b.number("HI_MAGIC", MAGIC);
     for (name, value) in [
         ("HI_VERSION", VERSION),

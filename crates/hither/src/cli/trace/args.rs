@@ -22,6 +22,9 @@ Examples:
 The program's output, exit status and signals are its own: 128 + n for signal n, 127 when
 it does not exist, 126 when it cannot be executed. 2: hither itself could not do it.";
 
+/// What one set of the sampled part of a private cache stands for.
+const LEAST_CACHE_LINES: u64 = 1024;
+
 /// Run a program, see who shares memory with whom, and keep that as a profile
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -39,7 +42,8 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line)]
     line: u32,
 
-    /// Size of a private cache: a fetch brings a line into it. 1M is the L2 of a modern core
+    /// Size of a private cache: a fetch brings a line into it. 1M is the L2 of a modern core; at
+    /// least 1,024 lines
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = cache)]
     cache: u64,
 
@@ -189,14 +193,6 @@ impl Args {
                 self.sharers
             );
         }
-        let least = 1024 * u64::from(self.line);
-        if self.cache < least {
-            bail!(
-                "--cache {} has too few lines of {} bytes: use --cache {least} or more, or smaller lines",
-                self.cache,
-                self.line
-            );
-        }
         let only = self.only_functions.clone();
         Ok(TraceOptions {
             slice: self.slice,
@@ -209,7 +205,7 @@ impl Args {
             until: self.until.clone(),
             only_functions: only.map(|f| f.0).unwrap_or_default(),
             max_size: self.max_size,
-            cache: self.cache,
+            cache: self.cache.max(LEAST_CACHE_LINES * u64::from(self.line)),
             bursts: match self.full {
                 true => Some(BurstOptions::default()),
                 false => self.bursts,

@@ -1,0 +1,89 @@
+//! Where the areas of the shared segment lie.
+use crate::wire::{self, SegmentHeader};
+
+/// Where the areas lie, in bytes from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentLayout {
+    pub threads: u64,
+    pub processes: u64,
+    pub hooks: u64,
+    pub sites: u64,
+    pub events: u64,
+    pub samples: u64,
+    pub seen: u64,
+    pub directory: u64,
+    pub comm: u64,
+    pub pages: u64,
+    pub chunks: u64,
+    pub aliases: u64,
+    pub owners: u64,
+    pub dirty: u64,
+    pub blocks: u64,
+    pub shadow: u64,
+    pub arenas: u64,
+    pub record_blocks: u64,
+    pub record_bytes: u64,
+    pub pieces: u64,
+    pub objects: u64,
+    pub object_counts: u64,
+    pub object_used: u64,
+    pub total: u64,
+    pub arena_size: u64,
+    pub cache_entries: u64,
+}
+
+impl SegmentLayout {
+    pub(crate) fn new(line_log2: u32, cache_log2: u32, fetch_sets: u32) -> SegmentLayout {
+        let mut end = page_up(size_of::<SegmentHeader>() as u64);
+        let mut area = |bytes: u64| {
+            let start = end;
+            end = page_up(end + bytes);
+            start
+        };
+        let [threads, pages, blocks] =
+            [wire::MAX_THREADS, wire::MAX_PAGES, wire::MAX_BLOCKS].map(u64::from);
+        let cache_entries = 1u64 << cache_log2;
+        let fetch_lines = u64::from(fetch_sets) * u64::from(wire::FETCH_WAYS);
+        let arena_size = page_up(2 * cache_entries * (16 + 24) + fetch_lines * 8);
+        let mut l = SegmentLayout {
+            threads: area(threads * 256),
+            processes: area(u64::from(wire::MAX_PROCESSES) * 64),
+            hooks: area(u64::from(wire::MAX_HOOKS) * 32),
+            sites: area(u64::from(wire::MAX_SITES) * size_of::<wire::CodeSite>() as u64),
+            events: area(u64::from(wire::EVENTS) * 64),
+            samples: area(threads * u64::from(wire::SAMPLES) * 24),
+            seen: area(
+                threads * u64::from(wire::OBSERVATIONS) * size_of::<wire::LineObservation>() as u64,
+            ),
+            directory: area(threads * (pages / u64::from(wire::BLOCK_PAGES)) * 4),
+            comm: area(threads * 2 * threads * 8),
+            pages: area(pages * size_of::<wire::SegmentPage>() as u64),
+            chunks: area(u64::from(wire::CHUNKS) * 32),
+            aliases: area(u64::from(wire::ALIASES) * 16),
+            owners: area(blocks * 8),
+            dirty: area(blocks),
+            blocks: area(blocks * size_of::<wire::PageCountBlock>() as u64),
+            shadow: area(pages * (4096 >> line_log2) * 8),
+            arenas: area(threads * arena_size),
+            record_blocks: area(
+                u64::from(wire::RECORD_BLOCKS) * size_of::<wire::RecordedBlock>() as u64,
+            ),
+            record_bytes: area(wire::RECORD_BYTES.into()),
+            pieces: area(u64::from(wire::PIECES) * u64::from(wire::PIECE_BYTES)),
+            objects: area(u64::from(wire::MAX_OBJECTS) * size_of::<wire::TargetObject>() as u64),
+            object_counts: area(
+                threads * u64::from(wire::PROCESS_OBJECTS) * size_of::<wire::ObjectCount>() as u64,
+            ),
+            object_used: area(threads * u64::from(wire::PROCESS_OBJECTS / wire::OBJECT_GROUP / 8)),
+            total: 0,
+            arena_size,
+            cache_entries,
+        };
+        l.total = end;
+        l
+    }
+}
+
+fn page_up(bytes: u64) -> u64 {
+    bytes.next_multiple_of(4096)
+}
