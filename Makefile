@@ -24,7 +24,7 @@ DEMO_PROFILE := target/demo.hither
 DEMO_PLACEMENT := target/demo.place.json
 
 .PHONY: all build programs demo docs check test soak dist format install uninstall clean help
-.PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-structures bench-memory bench-rebuild screenshots build-packages test-packages toolchain
+.PHONY: bench-trace bench-run bench-auto bench-map bench-report bench-sim bench-structures bench-memory bench-fetches bench-communication bench-rebuild screenshots build-packages test-packages toolchain
 
 all: build
 
@@ -46,6 +46,8 @@ help:
 	@echo 'make bench-sim               accesses simulated a second, beside cachegrind and pycachesim'
 	@echo 'make bench-structures PROGRAMS=DIR  accesses by structure against the oracle, of your programs'
 	@echo 'make bench-memory PROGRAMS=DIR      peak of memory beside that of your programs alone; needs root'
+	@echo 'make bench-fetches PROGRAMS=DIR     fetches against misses of simulated private caches'
+	@echo 'make bench-communication PROGRAMS=DIR  who shares with whom: alone, beside a load, sampled, oracle'
 	@echo 'make bench-rebuild           processor time of a build after one constant changed'
 	@echo 'make screenshots             pictures of the pages of the example programs'
 	@echo 'make soak                    many runs in a row, slower than a test may be'
@@ -171,6 +173,12 @@ bench-structures: build
 
 bench-memory: build
 	python3 bench/memory.py $(HITHER) "$(PROGRAMS)"
+
+bench-fetches: build
+	python3 bench/fetches.py $(HITHER) "$(PROGRAMS)" $(BENCH_ARGS)
+
+bench-communication: build
+	python3 bench/communication.py $(HITHER) "$(PROGRAMS)" $(BENCH_ARGS)
 
 bench-rebuild: build
 	python3 bench/rebuild.py

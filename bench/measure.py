@@ -9,6 +9,7 @@ import os
 import platform
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -25,6 +26,15 @@ TOOLS = {  # name -> command in front of the program; {hither}, {out} are filled
     "lackey": ["valgrind", "-q", "--tool=lackey", "--trace-mem=yes", "--log-file=/dev/null"],
     "qemu": ["qemu-x86_64"],
 }
+
+
+def programs_in(folder):
+    """Paths of the executables in a folder, in order: programs, or scripts that start them."""
+    entries = (e for e in os.scandir(folder) if e.is_file() and os.access(e.path, os.X_OK))
+    programs = sorted(e.path for e in entries)
+    if not programs:
+        sys.exit(f"{folder} has no executables: put programs there, or scripts that start them")
+    return programs
 
 
 def session_members(session):

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+from measure import programs_in
+
 MIB = 1 << 20
 SHARE, FIXED = 0.35, 64 * MIB
 ROOT = "/sys/fs/cgroup"
@@ -77,12 +79,9 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     hither, folder = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    programs = sorted(e.path for e in os.scandir(folder) if e.is_file() and os.access(e.path, os.X_OK))
-    if not programs:
-        sys.exit(f"{folder} has no executables: put programs there, or scripts that start them")
     print(f"{'MiB':<16}{'alone':>9}{'traced':>9}{'extra':>9}{'limit':>9}")
     missed = 0
-    for program in programs:
+    for program in programs_in(folder):
         try:
             text, miss = row(hither, program, folder)
         except OSError as error:

@@ -23,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 
+from measure import programs_in
+
 SMALL, OFF = 0.01, 0.05
 
 
@@ -98,13 +100,10 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     hither, folder = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    programs = sorted(e.path for e in os.scandir(folder) if e.is_file() and os.access(e.path, os.X_OK))
-    if not programs:
-        sys.exit(f"{folder} has no executables: put programs there, or scripts that start them")
     columns = "> 1 %", "right", "wrong", "invented", "unnamed"
     print(f"{'program':<16}" + "".join(f"{c:>9}" for c in columns) + f"{'headline':>10}  first finding")
     with tempfile.TemporaryDirectory() as scratch:
-        for program in programs:
+        for program in programs_in(folder):
             print(row(hither, program, folder, scratch), flush=True)
 
 

@@ -7,12 +7,13 @@
  * segment and not in the target, so they survive a crash of the target.
  *
  *   header | threads | processes | hooks | sites | events | samples | observations | directory
- *          | comm | pages | shared chunks | aliases | owners | dirty | blocks | shadow | arenas
- *          | recorded blocks | their descriptions | pieces | objects | object counts | their use
+ *          | comm | pages | shared chunks | aliases | owners | dirty | blocks | shadow | user nodes
+ *          | arenas | recorded blocks | their descriptions | pieces | objects | object counts | their use
  *
  * Writers: only the thread itself writes its slot, comm rows, page-count blocks, samples,
  * line observations and arena, with one exception: a thread that joins a line writes the
- * z1/z2 and s1/s2 fields of other threads' side records (see hi_side). The collector writes
+ * z1/z2 and s1/s2 fields of other threads' side records (see hi_side). The users of a line are
+ * registered by compare-and-swap. The collector writes
  * only the fields marked "collector". All indices are offsets or ordinals, never pointers,
  * since each process maps the segment at its own address.
  *
@@ -23,7 +24,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 6u
+#define HI_VERSION 7u
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u   /* slot 0 is "no thread"; indices 1.. in order of creation */
@@ -43,7 +44,8 @@
 #define HI_CHUNK_PAGES 1024u
 #define HI_ALIASES (1u << 18)       /* (process, chunk) -> address */
 #define HI_BLOCK_PAGES 64u          /* pages per page-count block, and per page-id reservation */
-#define HI_COMM_UNIT 6u             /* comm cells count sixths of an event (shared credit) */
+#define HI_USER_NODES (1u << 26)    /* half of them for slices of even epochs */
+#define HI_OTHERS (1u << 16)        /* words for the lists of a thread's side records */
 #define HI_GROUP 256u               /* entries of a line cache per bit of hi_thread.used */
 #define HI_CACHE_LOG2_MIN 8u        /* header.cache_log2: at least one whole group, */
 #define HI_CACHE_LOG2_MAX 17u       /* at most as many groups as hi_thread.used has bits */
@@ -70,7 +72,7 @@ struct hi_header {
   uint32_t version, header_size;
   /* configuration, written by the collector before the first process starts */
   uint32_t line_log2;  /* 6: 64-byte lines */
-  uint32_t sharers;    /* K of the communication event: 2, or 1..4 with HI_FLAG_ORACLE */
+  uint32_t sharers;    /* users of a line that an access counts with: 0 all; with HI_FLAG_ORACLE 1..4, the last */
   uint32_t cache_log2; /* entries of one line cache, log2 */
   uint32_t flags;
   uint32_t nhooks;
@@ -95,10 +97,13 @@ struct hi_header {
   uint32_t next_site;         /* starts at 1 */
   uint32_t next_chunk_object; /* unique numbers for anonymous shared mappings */
   uint32_t lost_threads, lost_processes, lost_pages, lost_blocks, lost_sites, lost_chunks;
+  uint32_t next_user_node; /* the collector sets it to the first of a half before a slice */
+  uint32_t lost_users;     /* users of lines for which no node was left */
   uint64_t lost_events;
   uint64_t event_head;                             /* next slot to reserve (monotonic) */
   uint64_t event_tail;                             /* collector: next slot to consume (monotonic) */
   uint64_t arena_busy[(HI_MAX_THREADS + 63) / 64]; /* bit per arena in use */
+  uint64_t given_back[(HI_MAX_THREADS + 63) / 64]; /* bit per index of a thread that could not be created */
   uint64_t record_top;                             /* bytes in use of the area of descriptions */
   uint32_t next_record_block;                      /* starts at 1 */
   uint32_t lost_record_blocks, lost_pieces;
@@ -107,7 +112,7 @@ struct hi_header {
   /* area offsets in bytes, written by the collector */
   uint64_t off_threads, off_processes, off_hooks, off_sites, off_events, off_samples, off_observations;
   uint64_t off_directory, off_comm, off_pages, off_chunks, off_aliases, off_owners;
-  uint64_t off_dirty, off_blocks, off_shadow, off_arenas;
+  uint64_t off_dirty, off_blocks, off_shadow, off_user_nodes, off_arenas;
   uint64_t off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used;
   uint64_t total_size, arena_size;
 };
@@ -115,7 +120,7 @@ struct hi_header {
 enum { HI_THREAD_FREE = 0, HI_THREAD_LIVE = 1, HI_THREAD_ENDED = 2 };
 enum { HI_SYNC_PTHREAD_BARRIER = 0, HI_SYNC_OMP_BARRIER, HI_SYNC_OMP_PARALLEL, HI_SYNC_MPI_BARRIER, HI_SYNCS };
 
-/* 256 bytes per thread. state is written last, with release. ENDED: the thread has flushed
+/* 320 bytes per thread. state is written last, with release. ENDED: the thread has flushed
  * its line caches itself. */
 struct hi_thread {
   uint32_t state;
@@ -143,6 +148,8 @@ struct hi_thread {
   uint32_t recorded;          /* with HI_FLAG_RECORD: 2 * window, + 1 once it has left that window */
   uint32_t observation_head;  /* next observation slot to write (monotonic, wraps) */
   uint32_t observation_tail;  /* collector */
+  uint64_t counter;           /* address in its process of the count that `instructions` is a copy of */
+  uint64_t pad[7];
 };
 
 enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCESS_EXECED = 3 };
@@ -350,15 +357,18 @@ struct hi_entry {
 };
 
 /* The side record of an entry: the communication events that its accesses owe, filled at
- * insertion and credited at eviction. The first access owes one event to thread x and one to
- * thread y. Each further access owes one event to the thread that joined the line last: to x
- * up to access s1, then to z1, and from access s2 on to z2. A third thread to join displaces
- * the first, whose next access misses and joins again, see displace in core/cache_lean.c.
- * The joining thread writes z1, z2, s1 and s2.
+ * insertion and credited at eviction. Each access owes one event to every thread in `others`,
+ * which used the line in this slice before; those from s1 on owe one to thread z1 as well, which
+ * joined the line later, those from s2 on one to z2. When a third thread joins, the owner's next access
+ * misses and enters the line anew, with all of them in `others`. The joining thread writes z1, z2, s1
+ * and s2.
+ * others: 0 nobody, below HI_OTHERS a thread, else HI_OTHERS + where in the thread's lists there
+ * is one: its length, then the threads.
  * line: page id, code site and object of the access that entered the line, see hi_side_line. */
 struct hi_side {
   uint64_t line;
-  uint16_t x, y, z1, z2;
+  uint32_t others;
+  uint16_t z1, z2;
   uint32_t s1, s2;
 };
 
@@ -398,10 +408,10 @@ struct hi_piece {
 #define HI_FETCH_WAYS 16u
 
 /* Arena of one thread: entries[0], entries[1], side[0], side[1], each 1 << cache_log2, then
- * uint64_t[fetch_sets][HI_FETCH_WAYS]. */
+ * uint64_t[fetch_sets][HI_FETCH_WAYS], then uint16_t[HI_OTHERS]: lists of side records. */
 
 #define HI_COMM_ROW(thread, parity) ((((uint64_t)(thread)) * 2 + (parity)) * HI_MAX_THREADS)
-/* comm: uint64_t[HI_MAX_THREADS][2][HI_MAX_THREADS], cumulative, in sixths of an event.
+/* comm: uint64_t[HI_MAX_THREADS][2][HI_MAX_THREADS], cumulative, events.
  * Row parity = epoch & 1, so a slice can be read whole while the next one fills. */
 /* directory: uint32_t[HI_MAX_THREADS][HI_MAX_PAGES / HI_BLOCK_PAGES]: block ordinal, 0: none */
 /* owners: struct hi_owner[HI_MAX_BLOCKS]; dirty: uint8_t[HI_MAX_BLOCKS], set by the
@@ -409,15 +419,29 @@ struct hi_piece {
 /* object counts: struct hi_object_count[HI_MAX_THREADS][HI_PROCESS_OBJECTS], by the thread's
  * index and the id in its process; object use: a bit per HI_OBJECT_GROUP ids of each thread,
  * set once one of them has been counted */
-/* shadow: uint64_t per line: epoch << 32 | second-last thread << 16 | last thread, and the line's
- * version in the bits that thread numbers leave free; (4096 >> line_log2) words per page id */
+/* shadow: uint64_t per line; (4096 >> line_log2) words per page id. A word has the epoch of a
+ * slice and the users of the line in it: threads that have accessed it. One or two: second user << 16
+ * | first user. More, HI_USERS: a node, its high bits where the second user was; it has the first users,
+ * in the order in which they came, and the next node those that came then. In the bits that thread
+ * numbers leave free is the line's version. With header.sharers see core/oracle_lean.c. */
+#define HI_USERS (1ull << 63)
+#define HI_SHADOW_EPOCH 32u
 #define HI_SHADOW_THREAD 0x1fffull
+#define HI_SHADOW_SECOND 16u
+#define HI_SHADOW_BITS 13u
+#define HI_NODE_USERS 6u
+struct hi_user_node {
+  uint16_t user[HI_NODE_USERS];
+  uint32_t next; /* 0: none yet */
+};
 #define HI_VERSION_LOW 13u
 #define HI_VERSION_HIGH 29u
 #define HI_VERSION_BITS (7ull << HI_VERSION_LOW | 7ull << HI_VERSION_HIGH)
-_Static_assert(HI_MAX_THREADS <= HI_SHADOW_THREAD, "a thread number fits in a shadow word");
+_Static_assert(HI_MAX_THREADS <= HI_SHADOW_THREAD && HI_USER_NODES <= 1u << 2 * HI_SHADOW_BITS,
+               "two threads, or a node, fit in a shadow word");
+_Static_assert(HI_MAX_THREADS < HI_OTHERS / 4, "the lists of a thread have room for some of all threads");
 
-_Static_assert(sizeof(struct hi_thread) == 256, "thread slot");
+_Static_assert(sizeof(struct hi_thread) == 320, "thread slot");
 _Static_assert(sizeof((struct hi_thread *)0)->used * 8 * HI_GROUP >= 1u << HI_CACHE_LOG2_MAX,
                "used has a bit for every group of the largest line cache");
 _Static_assert(HI_GROUP <= 1u << HI_CACHE_LOG2_MIN, "the smallest line cache is at least a group");
@@ -431,6 +455,7 @@ _Static_assert(sizeof(struct hi_page) == 40, "page");
 _Static_assert(sizeof(struct hi_chunk) == 32, "chunk");
 _Static_assert(sizeof(struct hi_alias) == 16, "alias");
 _Static_assert(sizeof(struct hi_side) == 24, "side record");
+_Static_assert(sizeof(struct hi_user_node) == 16, "user node");
 _Static_assert(HI_MAX_PAGES <= 1u << HI_SIDE_SITE && HI_MAX_SITES <= 1u << (HI_SIDE_OBJECT - HI_SIDE_SITE),
                "a page id and a code site fit in hi_side.line");
 _Static_assert(sizeof(struct hi_object) == 160, "object");

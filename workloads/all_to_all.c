@@ -6,9 +6,8 @@
  * Expected, with N = THREADS:
  *   box: N pages, page i first touched by i; i writes ROUNDS*WORDS, each other thread
  *        reads as many
- *   matrix: no structure, every off-diagonal cell alike (C_H small); the total over
- *        pairs is at most min(2, N-1) * ROUNDS*WORDS*N*N, since an access sees at most
- *        two other threads, and at least half of that
+ *   matrix: no structure: an access counts with all other threads, so M[i][j] = 2*N*ROUNDS*WORDS
+ *        less at most the first round of each slice
  *   time: one phase; a change of thread placement can gain nothing */
 #include "team.h"
 

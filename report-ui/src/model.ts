@@ -35,6 +35,7 @@ export interface Run {
   instructions: number;
   reads: number;
   writes: number;
+  fetches: number | null;
   footprint: number;
   cache_bytes: number;
   end: string;
@@ -48,6 +49,7 @@ export interface Run {
 export interface Verdict {
   sentence: string;
   threads: boolean;
+  threads_undecided: boolean;
   data: boolean;
   reasons: string[];
   gain: string[];
@@ -69,6 +71,7 @@ export type FindingKind =
 export interface Finding {
   kind: FindingKind;
   severity: number;
+  severity_of: "accesses" | "fetches";
   title: string;
   evidence: string[];
   object: number | null;
@@ -194,6 +197,8 @@ export interface Structure {
   reads: number;
   writes: number;
   share: number;
+  fetches: number;
+  fetch_share: number | null;
   estimated: boolean;
   exclusivity: number | null;
   accuracy: number | null;
@@ -227,6 +232,7 @@ export interface Line {
   site: Site;
   reads: number;
   writes: number;
+  fetches: number;
 }
 
 export interface PageMap {

@@ -51,7 +51,7 @@ test("all findings are copied as CSV", async () => {
   await page.locator("#findings details summary").click();
   await page.locator("#findings .csv").click();
   const text = await page.evaluate(() => navigator.clipboard.readText());
-  assert.match(text, /^Finding,Structure,Of accesses,What,Evidence,Fix\n/);
+  assert.match(text, /^Finding,Structure,Share,Share of,What,Evidence,Fix\n/);
   assert.ok(text.includes(sample.subject.findings[0].evidence[0].slice(0, 12)));
 });
 

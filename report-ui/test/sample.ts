@@ -17,6 +17,7 @@ export const page: Page = {
       "instructions": 0,
       "reads": 4000,
       "writes": 1000,
+      "fetches": 1200,
       "footprint": 32768,
       "cache_bytes": 4096,
       "end": "exited with 0",
@@ -28,6 +29,7 @@ export const page: Page = {
     "verdict": {
       "sentence": "Suitable for thread mapping and data mapping.",
       "threads": true,
+      "threads_undecided": false,
       "data": true,
       "reasons": [
         "Threads: C_H 1875."
@@ -40,6 +42,7 @@ export const page: Page = {
       {
         "kind": "first-touch",
         "severity": 0.9,
+        "severity_of": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -68,6 +71,7 @@ export const page: Page = {
       {
         "kind": "shared-by-all",
         "severity": 0.8200000000000001,
+        "severity_of": "fetches",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -95,6 +99,7 @@ export const page: Page = {
       {
         "kind": "concentrated",
         "severity": 0.74,
+        "severity_of": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -122,6 +127,7 @@ export const page: Page = {
       {
         "kind": "false-sharing",
         "severity": 0.66,
+        "severity_of": "fetches",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -149,6 +155,7 @@ export const page: Page = {
       {
         "kind": "read-mostly",
         "severity": 0.5800000000000001,
+        "severity_of": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -176,6 +183,7 @@ export const page: Page = {
       {
         "kind": "node-imbalance",
         "severity": 0.5,
+        "severity_of": "fetches",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -204,6 +212,7 @@ export const page: Page = {
       {
         "kind": "remote-accesses",
         "severity": 0.42000000000000004,
+        "severity_of": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -231,6 +240,7 @@ export const page: Page = {
       {
         "kind": "communication-imbalance",
         "severity": 0.33999999999999997,
+        "severity_of": "fetches",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -258,6 +268,7 @@ export const page: Page = {
       {
         "kind": "unstable-phases",
         "severity": 0.26,
+        "severity_of": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -285,6 +296,7 @@ export const page: Page = {
       {
         "kind": "fits-in-caches",
         "severity": 0.18000000000000005,
+        "severity_of": "fetches",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -312,6 +324,7 @@ export const page: Page = {
       {
         "kind": "large-pages",
         "severity": 0.09999999999999998,
+        "severity_of": "accesses",
         "title": "Thread 0 touches first what all threads use",
         "evidence": [
           "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them.",
@@ -649,6 +662,8 @@ export const page: Page = {
           "reads": 800,
           "writes": 200,
           "share": 0.2,
+          "fetches": 0,
+          "fetch_share": 0.4,
           "estimated": false,
           "exclusivity": 0.9,
           "accuracy": 0.25,
@@ -660,7 +675,8 @@ export const page: Page = {
                 "function": "step"
               },
               "reads": 500,
-              "writes": 100
+              "writes": 100,
+              "fetches": 0
             }
           ],
           "first_touch": {
@@ -738,6 +754,8 @@ export const page: Page = {
           "reads": 800,
           "writes": 200,
           "share": 0.2,
+          "fetches": 0,
+          "fetch_share": null,
           "estimated": false,
           "exclusivity": null,
           "accuracy": null,
@@ -761,6 +779,8 @@ export const page: Page = {
           "reads": 800,
           "writes": 200,
           "share": 0.2,
+          "fetches": 0,
+          "fetch_share": null,
           "estimated": false,
           "exclusivity": null,
           "accuracy": null,
@@ -784,6 +804,8 @@ export const page: Page = {
           "reads": 800,
           "writes": 200,
           "share": 0.2,
+          "fetches": 0,
+          "fetch_share": null,
           "estimated": false,
           "exclusivity": null,
           "accuracy": null,
@@ -807,6 +829,8 @@ export const page: Page = {
           "reads": 800,
           "writes": 200,
           "share": 0.2,
+          "fetches": 0,
+          "fetch_share": null,
           "estimated": false,
           "exclusivity": null,
           "accuracy": null,
@@ -1234,6 +1258,7 @@ export const page: Page = {
       "instructions": 0,
       "reads": 0,
       "writes": 0,
+      "fetches": null,
       "footprint": 0,
       "cache_bytes": 0,
       "end": "",
@@ -1245,6 +1270,7 @@ export const page: Page = {
     "verdict": {
       "sentence": "",
       "threads": false,
+      "threads_undecided": false,
       "data": false,
       "reasons": [],
       "gain": []

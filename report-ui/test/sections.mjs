@@ -131,7 +131,7 @@ test("tables are copied as CSV", { skip: expected.empty }, async () => {
   await page.locator("#structures .csv").first().click();
   const text = await page.evaluate(() => navigator.clipboard.readText());
   const [head, ...rows] = text.trim().split("\n");
-  assert.equal(head, "Name,Kind,Type,Where,Size,Reads,Writes,Share,Exclusive,First touch right");
+  assert.equal(head, "Name,Kind,Type,Where,Size,Reads,Writes,Share,Fetches,Fetched,Exclusive,First touch right");
   await page.locator("#communication .metrics + .table-tools .csv").click();
   const figures = await page.evaluate(() => navigator.clipboard.readText());
   assert.match(figures, /^Metric,Whole run,Equation\nHeterogeneity C_H,\d/);

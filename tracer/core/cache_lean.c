@@ -2,15 +2,11 @@
  *
  * Inline code counts a hit in the entry. A miss evicts the entry's old line (its counts are
  * added to the page, its communication events to the threads that shared the line) and
- * registers the thread as a sharer of the new line in the shadow:
+ * registers the thread as a user of the new line, see line_users.h.
  *
- *   shadow word = slice << 32 | second-last thread << 16 | last thread, and the line's version
- *
- * An access owes one event to each other thread among the last two that touched the line
- * in this slice (OPT 6.1, Locality and Balance 3.1, K = 2). The first access owes one to each
- * thread in the shadow word; after it the set holds only one other thread, so every hit owes
- * one event. A thread that joins a line writes its index into the side records of the sharers
- * that it finds. */
+ * An access owes one event to each other thread that used the line before in this slice (OPT 6.1,
+ * Locality and Balance 3.1). Those that did so before the line was entered are in the side record; a
+ * thread that joins later writes its index into the side records of those that it finds. */
 #include "credit.h"
 #include "burst_record.h"
 #include "line_observation.h"
@@ -26,13 +22,13 @@ static struct hi_sample sample_of(const struct hi_entry *e, const struct hi_side
   return (struct hi_sample){e->tag & HI_TAG_LINE, hi_side_site(s), e->reads, e->writes, 1, object};
 }
 
-/* An entry that stream() made ahead and that was never accessed: the thread is no sharer. */
+/* An entry that stream() made ahead and that was never accessed: the thread is no user. */
 static void evict_unused(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   if (!hi_side_page(s)) return;
   uint64_t *word = hi_shadow_word(hi_side_page(s), e->tag & HI_TAG_LINE);
-  uint64_t v = __atomic_load_n(word, __ATOMIC_RELAXED), version = v & HI_VERSION_BITS;
-  if ((v ^ version) == ((uint64_t)t->epoch << 32 | t->index))
-    __atomic_compare_exchange_n(word, &v, version, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  uint64_t v = __atomic_load_n(word, __ATOMIC_RELAXED);
+  if (v == hi_users_word(t, v, t->index))
+    __atomic_compare_exchange_n(word, &v, v & HI_VERSION_BITS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* The thread's counts of a page and those around it, which are about to change; 0: no room. */
@@ -62,7 +58,7 @@ void hi_add_fetches(struct hi_local *t, uint32_t page, uint32_t fetches) {
 /* What an entry leaves behind for the count of fetches. */
 static inline void evict_fetched(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s, uint64_t n) {
   uint64_t line = e->tag & HI_TAG_LINE;
-  bool shared = s->x | s->z1;
+  bool shared = s->others | s->z1;
   if (HI_LIKELY(!shared && (!e->writes || !hi_fetch_sampled(line)))) return;
   uint64_t *word = hi_shadow_word(hi_side_page(s), line);
   if (shared) hi_note_contended(line, n);
@@ -83,7 +79,7 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
   hi_add_counts(t, page, e->reads, e->writes);
   if (object && !(e->tag & HI_EXACT)) hi_count_object(t, object, (struct hi_object_count){e->reads, e->writes, 0});
   hi_credit(t, s, n);
-  if (s->x | s->z1) hi_observe_shared(t, page, e->tag & HI_TAG_LINE, s->x ? n : n - (s->s1 < n ? s->s1 : n));
+  if (s->others | s->z1) hi_observe_shared(t, page, e->tag & HI_TAG_LINE, s->others ? n : n - (s->s1 < n ? s->s1 : n));
   evict_fetched(t, e, s, n);
   hi_sample_evicted(t, e->tag, n, sample_of(e, s));
 }
@@ -103,6 +99,7 @@ void hi_flush(struct hi_local *t) {
   uint64_t *used = t->shared->used;
   for (uint32_t word = 0; word < sizeof t->shared->used / sizeof *used; word++)
     for (; used[word]; used[word] &= used[word] - 1) flush_group(t, word * 64 + (uint32_t)__builtin_ctzll(used[word]));
+  hi_forget_lists(t);
 }
 
 /* Evicts the lines of a page that is being unmapped, so that the next mapping there starts
@@ -166,8 +163,15 @@ static struct hi_entry *entry_of(const struct hi_local *t, uint32_t other, uint3
   return e;
 }
 
-/* Notes in the side record of a sharer that this thread joined the line, and after how many of
- * the sharer's accesses. */
+/* Makes the owner's next access to the line miss; false if the entry was stale or has changed. */
+static bool make_stale(struct hi_entry *e, uint64_t flags) {
+  uint64_t tag = e->tag;
+  return !(tag & HI_STALE) &&
+         __atomic_compare_exchange_n(&e->tag, &tag, tag | HI_STALE | flags, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Notes in the side record of another user that this thread joined the line, and after how many of
+ * that user's accesses. */
 static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
   struct hi_side *s;
   struct hi_entry *e = entry_of(t, other, page, line, &s);
@@ -176,21 +180,14 @@ static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t lin
   if (!s->z1) {
     s->s1 = n;
     s->z1 = (uint16_t)t->index;
-  } else {
+  } else if (!s->z2) {
     s->s2 = n;
     s->z2 = (uint16_t)t->index;
-  }
+  } else make_stale(e, 0);
 }
 
-/* Makes the owner's next access to the line miss; false if the entry was stale or has changed. */
-static bool make_stale(struct hi_entry *e, uint64_t flags) {
-  uint64_t tag = e->tag;
-  return !(tag & HI_STALE) &&
-         __atomic_compare_exchange_n(&e->tag, &tag, tag | HI_STALE | flags, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-
-/* `other` is no longer among the last two sharers: its next access has to miss and join again. */
-static void displace(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+/* The next access of `other` to the line has to miss. */
+static void recall_entry(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
   struct hi_side *s;
   struct hi_entry *e = entry_of(t, other, page, line, &s);
   if (e) make_stale(e, 0);
@@ -218,10 +215,10 @@ void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes) {
       e->tag = 0;
     }
     uint64_t v = __atomic_load_n(hi_shadow_word(page, line), __ATOMIC_RELAXED);
-    if (v >> 32 != t->epoch) continue;
-    uint32_t last = v & HI_SHADOW_THREAD, before = (v >> 16) & HI_SHADOW_THREAD;
-    if (last != t->index) displace(t, last, page, line);
-    if (before && before != t->index) displace(t, before, page, line);
+    if (!hi_in_slice(t, v)) continue;
+    struct hi_user_walk users = hi_walk_users(v);
+    for (uint32_t user; (user = hi_next_user(&users));)
+      if (user != t->index) recall_entry(t, user, page, line);
   }
 }
 
@@ -233,33 +230,25 @@ static bool withdraw(struct hi_local *t, uint32_t other, uint32_t page, uint64_t
   return e && !(e->reads + e->writes) && make_stale(e, 0);
 }
 
-/* Registers the thread as the last sharer of the line and fills the side record with the
- * threads that its accesses owe events to. */
-static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, uint64_t line) {
+/* A line that a thread used in this slice: registers this thread as well, lists the others in the side
+ * record, and tells them if it is new. */
+static void share_used(struct hi_local *t, struct hi_side *s, uint64_t *word, uint64_t line) {
   uint64_t v = __atomic_load_n(word, __ATOMIC_RELAXED);
-  uint32_t me = t->index;
-  uint64_t slice = (uint64_t)t->epoch << 32 | (v & HI_VERSION_BITS);
-  if (HI_LIKELY((v >> 32) != t->epoch)) {
-    __atomic_store_n(word, slice | me, __ATOMIC_RELAXED);
+  uint32_t page = hi_side_page(s), first = hi_first_user(v);
+  if (v == hi_users_word(t, v, first) && first != t->index && withdraw(t, first, page, line)) {
+    __atomic_store_n(word, hi_users_word(t, v, t->index), __ATOMIC_RELAXED);
     return;
   }
-  uint32_t last = v & HI_SHADOW_THREAD, before = (v >> 16) & HI_SHADOW_THREAD;
-  if (last == me) {
-    s->x = (uint16_t)before;
-    return;
-  }
-  if (!before && withdraw(t, last, hi_side_page(s), line)) {
-    __atomic_store_n(word, slice | me, __ATOMIC_RELAXED);
-    return;
-  }
-  __atomic_store_n(word, slice | (uint64_t)last << 16 | me, __ATOMIC_RELAXED);
-  s->x = (uint16_t)last;
-  if (before == me) return;
-  join(t, last, hi_side_page(s), line);
-  if (before) {
-    s->y = (uint16_t)before;
-    displace(t, before, hi_side_page(s), line);
-  }
+  bool joins = hi_register_user(t, word);
+  hi_list_others(t, s, __atomic_load_n(word, __ATOMIC_ACQUIRE), joins);
+  if (!joins) return;
+  for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) join(t, other, page, line);
+}
+
+static inline void share(struct hi_local *t, struct hi_side *s, uint64_t *word, uint64_t line) {
+  uint64_t v = __atomic_load_n(word, __ATOMIC_RELAXED), mine = hi_users_word(t, v, t->index);
+  if (HI_LIKELY(!hi_in_slice(t, v))) __atomic_store_n(word, mine, __ATOMIC_RELAXED);
+  else if (v != mine) share_used(t, s, word, line);
 }
 
 /* A thread with ascending accesses misses on every line. The next lines are entered ahead if no
@@ -270,11 +259,10 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
   uint64_t left = (HI_PAGE_BYTES - 1 - (line & (HI_PAGE_BYTES - 1))) >> hi_run.line_log2;
   if (left > STREAM_LINES) left = STREAM_LINES;
   uint64_t *word = hi_shadow_word(page, line);
-  uint64_t mine = (uint64_t)t->epoch << 32 | t->index;
   for (uint64_t i = 1; i <= left; i++) {
     line += step;
     uint64_t v = __atomic_load_n(&word[i], __ATOMIC_RELAXED);
-    if (v >> 32 == t->epoch) return;
+    if (hi_in_slice(t, v)) return;
     uint32_t object = hi_object_at(line);
     if (HI_UNLIKELY(object & HI_SPLIT)) return; /* which of them is known by a miss only */
     uint64_t at = hi_index(line);
@@ -285,7 +273,7 @@ static void stream(struct hi_local *t, uint64_t line, uint32_t page, uint32_t si
     *s = (struct hi_side){.line = hi_side_line(page, site, object)};
     e->reads = e->writes = 0;
     e->tag = line | hi_choose_sample(t, line);
-    __atomic_store_n(&word[i], mine | (v & HI_VERSION_BITS), __ATOMIC_RELAXED);
+    __atomic_store_n(&word[i], hi_users_word(t, v, t->index), __ATOMIC_RELAXED);
     if (HI_UNLIKELY(hi_fetch_sampled(line))) hi_use_line(t, s, line, v);
   }
 }
@@ -295,24 +283,24 @@ static inline bool walks_up(const struct hi_local *t, uint64_t line) {
   return t->current[hi_index(one)].tag == one && t->current[hi_index(two)].tag == two;
 }
 
-/* Observes an access that found another sharer of its line. Most often the next accesses to the
- * line are observed too, of this thread and, if it has just joined, of that sharer: their
+/* Observes an access that found another user of its line. Most often the next accesses to the
+ * line are observed too, of this thread and, if it has just joined, of the others: their
  * entries are made stale. */
 static void observe(struct hi_local *t, struct hi_entry *e, const struct hi_side *s, uint64_t line, bool again,
                     struct hi_observation observation) {
   if (!hi_observe(t, observation)) return;
   uint64_t tag = line;
   __atomic_compare_exchange_n(&e->tag, &tag, line | HI_STALE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  if (!again) displace(t, s->x, hi_side_page(s), line);
+  if (again) return;
+  for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) recall_entry(t, other, hi_side_page(s), line);
 }
 
 /* Makes entries of the other threads that use a line in this slice miss at their next access: all
  * of them, or those that have written it without a new version, which is made here. */
 static void recall(struct hi_local *t, const struct hi_side *s, uint64_t line, bool all) {
-  const uint32_t others[] = {s->x, s->y};
-  for (int i = 0; i < 2; i++) {
+  for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) {
     struct hi_side *side;
-    struct hi_entry *e = entry_of(t, others[i], hi_side_page(s), line, &side);
+    struct hi_entry *e = entry_of(t, other, hi_side_page(s), line, &side);
     if (!e) continue;
     bool writer = e->writes && !(e->tag & HI_WATCHED);
     if (writer && make_stale(e, HI_PUBLISHED)) hi_new_version(hi_shadow_word(hi_side_page(s), line));
@@ -324,7 +312,7 @@ static void recall(struct hi_local *t, const struct hi_side *s, uint64_t line, b
  * Whether the next ones are to be looked at one by one. */
 static inline bool fetch(struct hi_local *t, const struct hi_side *s, uint64_t line, uint64_t *word, bool write,
                          bool joined) {
-  bool sampled = hi_fetch_sampled(line), shared = s->x;
+  bool sampled = hi_fetch_sampled(line), shared = s->others;
   if (HI_LIKELY(!sampled && !shared)) return false;
   if (!sampled && !hi_contended(line)) return false;
   if (shared) recall(t, s, line, write || joined);
@@ -378,6 +366,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
     e->writes += HI_WRITES(counts);
     return;
   }
+  if (HI_UNLIKELY(t->lists_end >= HI_OTHERS - HI_MAX_THREADS - 1)) hi_flush(t);
   struct hi_side *s = &t->current_side[at];
   what.site = hi_site_of(t, what.site);
   bool here = (e->tag & HI_TAG_LINE) == line;
@@ -399,7 +388,7 @@ static inline void miss(struct hi_local *t, uint64_t address, hi_counts counts, 
   e->tag = line;
   if (HI_UNLIKELY(!page)) return;
   share(t, s, word, line);
-  if (HI_UNLIKELY(s->x) && t->observations_left) {
+  if (HI_UNLIKELY(s->others) && t->observations_left) {
     what.page = page;
     what.at = (uint16_t)(address & (HI_PAGE_BYTES - 1));
     if (what.kind <= HI_OBSERVED_UPPER) what.n = object & (HI_SPLIT - 1);

@@ -12,9 +12,9 @@
 #include "state.h"
 
 #define HI_OBSERVE_CHAIN 16u
-#define HI_OBSERVE_ALL 512u /* per slice, divided among the threads */
-#define HI_OBSERVE_MAX 128u /* per slice and thread */
-#define HI_OBSERVE_MIN 16u
+#define HI_OBSERVE_ALL 2048u /* per slice, divided among the threads */
+#define HI_OBSERVE_MAX 512u  /* per slice and thread */
+#define HI_OBSERVE_MIN 64u
 
 /* Sets the thread's budget for a new slice. */
 static inline void hi_observe_slice(struct hi_local *t) {

@@ -1,8 +1,10 @@
 /* oracle_lean.c: the oracle: the definition of a communication event, computed by a call per
  * access, as the reference that the line cache is tested against. An access counts one event
- * with each other thread among the last K that touched the line in this slice.
+ * with each other thread that used the line before in this slice.
  *
- * shadow word = (slice mod 2^16) << 48 | up to four threads, 12 bits each, latest first */
+ * With header.sharers = K it counts with those only that are among the last K users, as the papers'
+ * authors' own tracer does. Then a shadow word is (slice mod 2^16) << 48 | up to four threads, 12 bits
+ * each, latest first. */
 #include "credit.h"
 #include "line_observation.h"
 #include "eviction_sample.h"
@@ -13,6 +15,20 @@
 #define LIST_BITS (MAX_SHARERS * THREAD_BITS)
 #define LIST_MASK ((1ull << LIST_BITS) - 1)
 
+/* Counts an access with all users of the line; whether there were others. */
+static bool use(struct hi_local *t, uint64_t *word) {
+  struct hi_user_walk users = hi_walk_users(__atomic_load_n(word, __ATOMIC_ACQUIRE));
+  bool shared = false;
+  if (hi_in_slice(t, users.word))
+    for (uint32_t user; (user = hi_next_user(&users));)
+      if (user != t->index) {
+        hi_owe(t, user, 1);
+        shared = true;
+      }
+  hi_register_user(t, word);
+  return shared;
+}
+
 /* The shadow word `v` after an access of this thread; with `count`, counts its events. */
 static uint64_t touch(struct hi_local *t, uint64_t v, uint64_t slice, uint32_t sharers, bool count) {
   uint64_t list = (v >> LIST_BITS) == slice ? v & LIST_MASK : 0;
@@ -22,10 +38,24 @@ static uint64_t touch(struct hi_local *t, uint64_t v, uint64_t slice, uint32_t s
     uint32_t other = (list >> (THREAD_BITS * i)) & ((1u << THREAD_BITS) - 1);
     if (other == 0) break;
     if (other == t->index) continue;
-    if (count) hi_owe(t, other, HI_COMM_UNIT);
+    if (count) hi_owe(t, other, 1);
     if (kept < sharers) next |= (uint64_t)other << (THREAD_BITS * kept++);
   }
   return slice << LIST_BITS | next;
+}
+
+/* The same with the last users of the line only. */
+static bool use_last(struct hi_local *t, uint64_t *word) {
+  uint64_t slice = t->epoch & 0xffff, v = __atomic_load_n(word, __ATOMIC_RELAXED);
+  uint32_t sharers = hi_run.header->sharers < MAX_SHARERS ? hi_run.header->sharers : MAX_SHARERS;
+  if (t->index >> THREAD_BITS) return false;
+  for (;;) {
+    uint64_t next = touch(t, v, slice, sharers, false);
+    if (next == v) break;
+    if (__atomic_compare_exchange_n(word, &v, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) break;
+  }
+  touch(t, v, slice, sharers, true);
+  return (v >> LIST_BITS) == slice && (v & LIST_MASK) != t->index && (v & LIST_MASK);
 }
 
 /* Observes every access to a shared line, as far as the budget of the slice goes. */
@@ -45,23 +75,14 @@ void hi_oracle_access(struct hi_local *t, uint64_t address, bool write, uint32_t
     hi_observe_slice(t);
     hi_publish_instructions(t);
   }
-  if (!hi_counting(t) || t->index >> THREAD_BITS) return;
+  if (!hi_counting(t)) return;
   uint32_t page = hi_page_of(t, address, site);
   if (!page) return;
   hi_add_counts(t, page, !write, write);
   uint32_t object = hi_object_at(address) & (HI_SPLIT - 1);
   if (object) hi_count_object(t, object, (struct hi_object_count){.reads = !write, .writes = write});
   uint64_t *word = hi_shadow_word(page, address);
-  uint64_t slice = epoch & 0xffff, v = __atomic_load_n(word, __ATOMIC_RELAXED);
-  uint32_t sharers = hi_run.header->sharers < MAX_SHARERS ? hi_run.header->sharers : MAX_SHARERS;
-  for (;;) {
-    uint64_t next = touch(t, v, slice, sharers, false);
-    if (next == v) break;
-    if (__atomic_compare_exchange_n(word, &v, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) break;
-  }
-  touch(t, v, slice, sharers, true);
-  bool shared = (v >> LIST_BITS) == slice && (v & LIST_MASK) != t->index && (v & LIST_MASK);
-  if (shared) observe(t, page, address, site, object);
+  if (hi_run.header->sharers ? use_last(t, word) : use(t, word)) observe(t, page, address, site, object);
   if (--t->sample_left == 0) {
     hi_next_sample(t);
     hi_take_sample(t, (struct hi_sample){hi_line_of(address), site, !write, write, HI_SAMPLE_PERIOD, (uint16_t)object});

@@ -21,6 +21,7 @@
 #define HI_STUB_STACK (HI_RED_ZONE + 8)          /* what a call of core takes of the program's stack */
 #define HI_NO_BIT (~0u)
 #define HI_HOT_LINES 64u
+#define HI_LIST_HASHES 64u
 #define HI_CONTENDED_LOG2 4u
 #define HI_PAGE_SHIFT 12
 #define HI_PAGE_BYTES 4096ull
@@ -51,6 +52,7 @@ struct hi_run {
   struct hi_object *objects;
   struct hi_object_count *object_counts;
   uint64_t *object_used;
+  struct hi_user_node *user_nodes;
   uint32_t *pagemap; /* page number -> page id; private to the process, wiped on fork */
   uint32_t line_log2;
   uint32_t index_mask; /* entries in a line cache - 1 */
@@ -82,6 +84,9 @@ struct hi_local {
   uint32_t next_page, page_end; /* page ids that are reserved and not used yet */
   struct hi_entry *entries[2];
   struct hi_side *side[2];
+  /* Lists of side records, see line_users.h; the end of the last, and where those with a hash are */
+  uint16_t *lists;
+  uint32_t lists_end, list_at[HI_LIST_HASHES];
   struct hi_recorder *recorder; /* NULL unless HI_FLAG_RECORD */
   /* Three counters in thread-local storage: instructions, and with HI_FLAG_SAMPLE the accesses of
    * traced and of untraced copies of blocks. */
@@ -176,6 +181,7 @@ uint64_t hi_now(void);
 
 /* threads.c */
 uint32_t hi_thread_reserve(void);
+void hi_thread_give_back(uint32_t index);
 void hi_place_caches(struct hi_local *t, void *memory);
 bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creator, uint64_t stack_pointer,
                      uint64_t volatile *base_slot, uint64_t volatile *instructions);

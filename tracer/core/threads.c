@@ -4,14 +4,35 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* An index that hi_thread_give_back was called with; 0: none. */
+static uint32_t take_given_back(struct hi_header *h) {
+  for (uint32_t word = 0; word < HI_MAX_THREADS / 64; word++) {
+    uint64_t bits = __atomic_load_n(&h->given_back[word], __ATOMIC_RELAXED);
+    while (bits)
+      if (__atomic_compare_exchange_n(&h->given_back[word], &bits, bits & (bits - 1), false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_RELAXED))
+        return word * 64 + (uint32_t)__builtin_ctzll(bits);
+  }
+  return 0;
+}
+
 /* Index for a thread that is about to be created; 0 when the run has HI_MAX_THREADS already. */
 uint32_t hi_thread_reserve(void) {
   struct hi_header *h = hi_run.header;
-  uint32_t index = __atomic_fetch_add(&h->next_thread, 1, __ATOMIC_SEQ_CST);
+  uint32_t index = take_given_back(h);
+  if (index) return index;
+  index = __atomic_fetch_add(&h->next_thread, 1, __ATOMIC_SEQ_CST);
   if (index < HI_MAX_THREADS) return index;
   __atomic_store_n(&h->next_thread, HI_MAX_THREADS, __ATOMIC_SEQ_CST);
   __atomic_add_fetch(&h->lost_threads, 1, __ATOMIC_RELAXED);
   return 0;
+}
+
+/* The thread that hi_thread_reserve was called for could not be created. */
+void hi_thread_give_back(uint32_t index) {
+  struct hi_header *h = hi_run.header;
+  if (index) __atomic_or_fetch(&h->given_back[index / 64], 1ull << (index % 64), __ATOMIC_RELEASE);
+  else __atomic_sub_fetch(&h->lost_threads, 1, __ATOMIC_RELAXED);
 }
 
 _Static_assert(HI_MAX_THREADS % 64 == 0, "every bit of arena_busy is an arena");
@@ -25,6 +46,7 @@ void hi_place_caches(struct hi_local *t, void *memory) {
   t->side[0] = (struct hi_side *)(t->entries[1] + entries);
   t->side[1] = t->side[0] + entries;
   t->cached = (uint64_t *)(t->side[1] + entries);
+  t->lists = (uint16_t *)(t->cached + (uint64_t)hi_run.fetch_sets * HI_FETCH_WAYS);
   t->current = t->entries[0];
   t->current_side = t->side[0];
 }
@@ -59,6 +81,7 @@ bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creat
   s->tid = tid;
   s->start_ns = hi_now();
   s->stack_pointer = stack_pointer;
+  s->counter = (uint64_t)instructions;
   s->arena = arena;
   s->cache = 0;
   s->owns_arena = 1;

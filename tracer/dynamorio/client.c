@@ -107,9 +107,8 @@ static void on_thread_init(void *dc) {
   if (recording() && !(m->recorder = dr_raw_mem_alloc(sizeof *m->recorder, DR_MEMPROT_READ | DR_MEMPROT_WRITE, NULL)))
     dr_abort();
   uint64_t stack_pointer = stack_pointer_of(dc);
-  uint32_t creator = 0;
-  uint32_t index = hi_run.process ? regions_take_pending(stack_pointer, &creator) : 0;
-  if (!index && hi_run.process) index = hi_thread_reserve();
+  uint32_t index = 0, creator = 0;
+  if (hi_run.process && !regions_take_pending(stack_pointer, &index, &creator)) index = hi_thread_reserve();
   enter_thread(dc, m, index, creator, stack_pointer);
 }
 

@@ -165,7 +165,7 @@ void strings_insert(void *dc, instrlist_t *bb, instr_t *in, instr_t *where, uint
 /* regions.c: system calls that change the address space, create threads or replace the image */
 void regions_init(void);
 void regions_initial(void);
-uint32_t regions_take_pending(uint64_t stack_pointer, uint32_t *creator);
+bool regions_take_pending(uint64_t stack, uint32_t *index, uint32_t *creator);
 void regions_forget_pending(void);
 
 /* descriptors.c: close_range */

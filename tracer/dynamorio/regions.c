@@ -14,61 +14,85 @@
 #define DEV_ANONYMOUS (~0ull)
 #define DEV_SYSV (~1ull)
 #define ARGS 6
-#define PENDING 256
+#define CHILD_STACK ARGS /* kept with them: what child_stack said */
+#define KEPT (ARGS + 1)
 #define MAX_ERRNO 4095 /* the kernel's: results from -MAX_ERRNO to -1 are errors */
 
 static int args_slot; /* the arguments of the system call in progress */
 static uint64_t initial_break;
 
 /* Threads about to be created: their indices follow the order of creation, not the order in which
- * the new threads start to run. Matched by the child's stack pointer. */
-static struct {
+ * the new threads start to run. Matched by the child's stack pointer. There may be thousands, as on
+ * a busy machine new threads start late. */
+struct pending {
   uint64_t stack;
-  uint32_t index, creator;
-} pending[PENDING];
+  uint32_t index, creator; /* index 0: past the limit on threads */
+  struct pending *next;
+};
+static struct pending *pending;
 static void *pending_lock;
 
-static void add_pending(struct hi_local *t, uint64_t stack) {
-  uint32_t index = hi_thread_reserve();
+static void add_pending(const struct hi_local *t, uint64_t stack) {
+  struct pending *p = dr_global_alloc(sizeof *p);
+  *p = (struct pending){stack, hi_thread_reserve(), t->index, NULL};
   dr_mutex_lock(pending_lock);
-  for (int i = 0; i < PENDING; i++)
-    if (!pending[i].stack) {
-      pending[i].stack = stack;
-      pending[i].index = index;
-      pending[i].creator = t->index;
-      break;
-    }
+  p->next = pending;
+  pending = p;
   dr_mutex_unlock(pending_lock);
 }
 
-/* Index reserved for the thread that starts on this stack; 0 if there is none. */
-uint32_t regions_take_pending(uint64_t stack_pointer, uint32_t *creator) {
-  uint32_t index = 0;
+/* What was reserved for the thread that starts on this stack; false if nothing was. */
+bool regions_take_pending(uint64_t stack, uint32_t *index, uint32_t *creator) {
   dr_mutex_lock(pending_lock);
-  for (int i = 0; i < PENDING && !index; i++)
-    if (pending[i].stack && pending[i].stack == stack_pointer) {
-      index = pending[i].index;
-      *creator = pending[i].creator;
-      pending[i].stack = 0;
-    }
+  struct pending **at = &pending;
+  while (*at && (*at)->stack != stack) at = &(*at)->next;
+  struct pending *p = *at;
+  if (p) *at = p->next;
   dr_mutex_unlock(pending_lock);
-  return index;
+  if (!p) return false;
+  *index = p->index;
+  *creator = p->creator;
+  dr_global_free(p, sizeof *p);
+  return true;
 }
 
 /* In the child of a fork: neither the threads that were about to be created nor the thread that
  * may have held the lock exist here. */
 void regions_forget_pending(void) {
-  memset(pending, 0, sizeof pending);
+  pending = NULL;
   pending_lock = dr_mutex_create();
 }
 
-static uint64_t child_stack(int number, const uint64_t *a) {
-  if (number == SYS_clone) return a[0] & CLONE_THREAD ? a[1] : 0;
-  struct clone_args args = {0};
+/* Where the stack of the thread starts that the call is to create; 0 if it creates no thread. */
+static uint64_t child_stack(void *dc, int number, const uint64_t *a) {
+  struct clone_args args = {.flags = a[0], .stack = a[1]};
   size_t got;
-  size_t size = a[1] < sizeof args ? a[1] : sizeof args;
-  if (!dr_safe_read((void *)a[0], size, &args, &got) || !(args.flags & CLONE_THREAD)) return 0;
-  return args.stack + args.stack_size;
+  if (number == SYS_clone3) {
+    size_t size = a[1] < sizeof args ? a[1] : sizeof args;
+    args = (struct clone_args){0};
+    if (!dr_safe_read((void *)a[0], size, &args, &got)) return 0;
+  }
+  if (!(args.flags & CLONE_THREAD)) return 0;
+  if (args.stack) return args.stack + args.stack_size;
+  dr_mcontext_t mc = {.size = sizeof mc, .flags = DR_MC_CONTROL};
+  return dr_get_mcontext(dc, &mc) ? mc.xsp : 0; /* that of the caller */
+}
+
+/* Before fork, vfork, clone or clone3. */
+static void reserve_child(void *dc, struct hi_local *t, int number, uint64_t *a) {
+  bool clones = number == SYS_clone || number == SYS_clone3;
+  a[CHILD_STACK] = clones ? child_stack(dc, number, a) : 0;
+  if (!hi_run.process) return;
+  if (a[CHILD_STACK]) add_pending(t, a[CHILD_STACK]);
+  else t->child_index = hi_thread_reserve();
+}
+
+/* The call failed. */
+static void give_back_child(struct hi_local *t, const uint64_t *a) {
+  uint32_t index = t->child_index, creator;
+  if (!hi_run.process || (a[CHILD_STACK] && !regions_take_pending(a[CHILD_STACK], &index, &creator))) return;
+  hi_thread_give_back(index);
+  t->child_index = 0;
 }
 
 static bool wanted(void *dc, int number) {
@@ -117,7 +141,6 @@ static bool before_syscall(void *dc, int number) {
   struct hi_local *t = host_local(dc);
   uint64_t *a = drmgr_get_tls_field(dc, args_slot);
   for (int i = 0; i < ARGS; i++) a[i] = dr_syscall_get_param(dc, i);
-  uint64_t stack;
   switch (number) {
   case SYS_munmap: unmapped(t, a[0], a[1]); break;
   case SYS_shmdt: unmapped(t, a[0], sysv_length(a[0])); break;
@@ -127,11 +150,7 @@ static bool before_syscall(void *dc, int number) {
   case SYS_fork:
   case SYS_vfork:
   case SYS_clone:
-  case SYS_clone3:
-    stack = number == SYS_clone || number == SYS_clone3 ? child_stack(number, a) : 0;
-    if (stack) add_pending(t, stack);
-    else if (!t->child_index) t->child_index = hi_thread_reserve();
-    break;
+  case SYS_clone3: reserve_child(dc, t, number, a); break;
   case SYS_execve:
   case SYS_execveat:
     hi_switch(t);
@@ -233,7 +252,10 @@ static void after_syscall(void *dc, int number) {
     exec_after(dc, number);
     hi_threads_reopen(leaving(t));
   }
-  if (result < 0 && result >= -MAX_ERRNO) return;
+  bool creates = number == SYS_fork || number == SYS_vfork || number == SYS_clone || number == SYS_clone3;
+  bool failed = result < 0 && result >= -MAX_ERRNO;
+  if (failed && creates) give_back_child(t, a);
+  if (failed) return;
   char name[16];
   switch (number) {
   case SYS_mmap: mapped(t, a, (uint64_t)result); break;
@@ -251,11 +273,11 @@ static void after_syscall(void *dc, int number) {
 }
 
 static void on_thread_init(void *dc) {
-  drmgr_set_tls_field(dc, args_slot, dr_thread_alloc(dc, ARGS * sizeof(uint64_t)));
+  drmgr_set_tls_field(dc, args_slot, dr_thread_alloc(dc, KEPT * sizeof(uint64_t)));
 }
 
 static void on_thread_exit(void *dc) {
-  dr_thread_free(dc, drmgr_get_tls_field(dc, args_slot), ARGS * sizeof(uint64_t));
+  dr_thread_free(dc, drmgr_get_tls_field(dc, args_slot), KEPT * sizeof(uint64_t));
 }
 
 void regions_init(void) {

@@ -42,6 +42,7 @@ fn profile() -> Profile {
         threads: 4,
         sync: [u64::from(s.is_multiple_of(10)) * 4, 0, 0, 0],
         traced: true,
+        paused: 0,
     };
     Profile {
         meta: meta(),

@@ -41,6 +41,18 @@ impl CommMatrix {
         }
     }
 
+    /// The matrix of those threads alone for which `chosen` is true, in order.
+    #[must_use]
+    pub fn among(&self, chosen: &[bool]) -> CommMatrix {
+        let kept = (0..self.threads).filter(|&t| chosen.get(t).copied().unwrap_or(false));
+        let kept: Vec<usize> = kept.collect();
+        let rows = kept.iter().map(|&i| self.row(i));
+        CommMatrix {
+            threads: kept.len(),
+            cells: rows.flat_map(|row| kept.iter().map(|&j| row[j])).collect(),
+        }
+    }
+
     /// Row `i`, T cells.
     #[must_use]
     pub fn row(&self, i: usize) -> &[u64] {
@@ -132,6 +144,17 @@ pub fn amount_and_heterogeneity(threads: u32, pairs: &[(u32, u32, u64)]) -> (f64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chosen_threads_keep_what_they_share() {
+        let mut matrix = CommMatrix::new(4);
+        for (i, j, events) in [(0, 1, 5), (1, 3, 7), (2, 3, 9)] {
+            matrix.add(i, j, events);
+        }
+        let among = matrix.among(&[false, true, true, true]);
+        let cells = [(0, 1), (0, 2), (1, 2), (2, 2)].map(|(i, j)| among.get(i, j));
+        assert_eq!((among.threads(), cells), (3, [0, 7, 9, 0]));
+    }
 
     #[test]
     fn pairs_give_what_the_matrix_gives() {

@@ -66,14 +66,37 @@ impl FindingKind {
     }
 }
 
+/// What memory traffic is counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrafficUnit {
+    /// Reads and writes: fetches were not counted, or are too few.
+    #[default]
+    Accesses,
+    /// Lines brought into a private cache.
+    Fetches,
+}
+
+impl std::fmt::Display for TrafficUnit {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(match self {
+            TrafficUnit::Accesses => "accesses",
+            TrafficUnit::Fetches => "fetches",
+        })
+    }
+}
+
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What is wrong.
     pub kind: FindingKind,
-    /// 0 to 1: the share of the run's accesses that is concerned. Findings are shown largest
-    /// first; 0 where nothing is wrong.
+    /// 0 to 1: the share of the run's memory traffic, or accesses, that is concerned. Findings are
+    /// shown largest first; 0 where nothing is wrong.
     pub severity: f64,
+    /// What it is a share of.
+    #[serde(default)]
+    pub severity_of: TrafficUnit,
     /// One line.
     pub title: String,
     /// Sentences with figures. Never empty.

@@ -32,12 +32,13 @@ pub mod meta;
 pub mod placement;
 pub mod prediction;
 pub mod tables;
+mod working_threads;
 
 pub use artefact::ArtefactError;
 pub use clean::{is_hidden_char, shell_quote, strip_control_characters};
 pub use comm::CommMatrix;
 pub use figure::{BetterWhen, FigureUnit, RunFigure};
-pub use finding::{Finding, FindingKind, FindingLine, FindingPicture, SuggestedFix};
+pub use finding::{Finding, FindingKind, FindingLine, FindingPicture, SuggestedFix, TrafficUnit};
 pub use ids::*;
 pub use io::{
     check_destination, read, read_meta, write, write_with_bursts, ProfileError, WriteOutcome,
@@ -46,6 +47,7 @@ pub use meta::*;
 pub use placement::*;
 pub use prediction::*;
 pub use tables::*;
+pub use working_threads::working_threads;
 
 /// A whole profile in memory: `profile.json` and every table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,6 +89,25 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Nanoseconds of the run in which accesses counted: all of it, but with `--from` or
+    /// `--until`, where it is a slice at least.
+    #[must_use]
+    pub fn counted_time(&self) -> Nanos {
+        let paused = self.slices.iter().map(|s| s.paused);
+        let paused = paused.fold(0, u64::saturating_add);
+        let counted = self.meta.duration.saturating_sub(paused);
+        match paused {
+            0 => counted,
+            _ => counted.max(self.meta.options.slice),
+        }
+    }
+
+    /// By thread: whether it takes part in the run's work, see [`working_threads`].
+    #[must_use]
+    pub fn working_threads(&self) -> Vec<bool> {
+        working_threads(self.threads.iter())
+    }
+
     /// The communication matrix of the whole run.
     #[must_use]
     pub fn matrix(&self) -> CommMatrix {

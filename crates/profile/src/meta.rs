@@ -124,12 +124,15 @@ pub struct MachineInfo {
 /// What was asked of the tracer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceOptions {
-    /// Nanoseconds per slice.
+    /// Nanoseconds per slice, of `slice_clock`.
     pub slice: u64,
+    /// What slices are measured by; wall time in older profiles.
+    #[serde(default)]
+    pub slice_clock: SliceClock,
     /// Bytes per line.
     pub line: u32,
-    /// Users of a line that are remembered: `--sharers`.
-    pub sharers: u32,
+    /// The last users of a line with which an access communicates: `--sharers`; `None`: all.
+    pub sharers: Option<u32>,
     /// Share of slices traced; `None` when all were.
     pub sample: Option<f64>,
     /// Whether communication was counted access by access: `--oracle`.
@@ -156,8 +159,9 @@ impl Default for TraceOptions {
     fn default() -> Self {
         TraceOptions {
             slice: 10_000_000,
+            slice_clock: SliceClock::Wall,
             line: 64,
-            sharers: 2,
+            sharers: None,
             sample: None,
             oracle: false,
             follow: true,
@@ -169,6 +173,17 @@ impl Default for TraceOptions {
             bursts: None,
         }
     }
+}
+
+/// What the length of a slice is measured by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SliceClock {
+    /// Instructions that the program executes.
+    Instructions,
+    /// Wall time under the tracer.
+    #[default]
+    Wall,
 }
 
 /// How the traced program ended.

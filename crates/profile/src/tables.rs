@@ -46,9 +46,11 @@ pub struct Slice {
     pub start: Nanos,
     /// Duration, ns.
     pub length: Nanos,
-    /// Accesses of all threads in the slice.
+    /// Accesses of all threads in the slice; with sampling, an estimate for the skipped slices
+    /// around it too.
     pub accesses: u64,
-    /// Amount of communication C_A (OPT eq. 3) of the slice, T = threads alive in it.
+    /// Amount of communication C_A (OPT eq. 3) of the slice, T = threads alive in it; with
+    /// sampling, an estimate as accesses are.
     pub amount: f64,
     /// Heterogeneity C_H (OPT eq. 1, 2) of the slice, T = threads alive in it.
     pub heterogeneity: f64,
@@ -59,6 +61,16 @@ pub struct Slice {
     pub sync: [u64; 4],
     /// False when sampling skipped the slice: its counts are zero.
     pub traced: bool,
+    /// Of its duration, what lay before `--from` or after `--until`, ns.
+    pub paused: Nanos,
+}
+
+impl Slice {
+    /// How long accesses counted, ns.
+    #[must_use]
+    pub fn counted_time(&self) -> Nanos {
+        self.length.saturating_sub(self.paused)
+    }
 }
 
 /// Communication of one pair of threads in one slice (or a run of slices merged to
@@ -190,7 +202,7 @@ pub struct Region {
     pub file: String,
     /// Offset of the region in that file, or address relative to the module's base.
     pub file_offset: u64,
-    /// Address in this run; for orientation only.
+    /// Address in this run, which says what regions have a large page in common; 0 where unknown.
     pub address: u64,
 }
 

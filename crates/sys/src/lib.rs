@@ -17,6 +17,7 @@ pub mod seccomp;
 pub mod segment;
 pub mod segment_layout;
 pub mod segment_view;
+pub mod target_memory;
 pub mod userfaultfd;
 pub mod wire;
 

@@ -133,6 +133,7 @@ impl Segment {
             next_chunk_object = 1,
             next_record_block = 1,
             next_object = 1,
+            next_user_node = 1,
         );
         put64!(
             slice_ns = c.slice_ns,
@@ -152,6 +153,7 @@ impl Segment {
             off_dirty = l.dirty,
             off_blocks = l.blocks,
             off_shadow = l.shadow,
+            off_user_nodes = l.user_nodes,
             off_arenas = l.arenas,
             off_record_blocks = l.record_blocks,
             off_record_bytes = l.record_bytes,
@@ -323,7 +325,7 @@ mod tests {
     fn config(cache_log2: u32) -> SegmentConfig {
         SegmentConfig {
             line: 64,
-            sharers: 2,
+            sharers: 0,
             cache_log2,
             flags: 0,
             fetch_sets: 64,

@@ -20,6 +20,7 @@ pub struct SegmentLayout {
     pub dirty: u64,
     pub blocks: u64,
     pub shadow: u64,
+    pub user_nodes: u64,
     pub arenas: u64,
     pub record_blocks: u64,
     pub record_bytes: u64,
@@ -29,6 +30,8 @@ pub struct SegmentLayout {
     pub object_used: u64,
     pub total: u64,
     pub arena_size: u64,
+    /// Where in an arena the lists of side records are.
+    pub lists: u64,
     pub cache_entries: u64,
 }
 
@@ -44,9 +47,10 @@ impl SegmentLayout {
             [wire::MAX_THREADS, wire::MAX_PAGES, wire::MAX_BLOCKS].map(u64::from);
         let cache_entries = 1u64 << cache_log2;
         let fetch_lines = u64::from(fetch_sets) * u64::from(wire::FETCH_WAYS);
-        let arena_size = page_up(2 * cache_entries * (16 + 24) + fetch_lines * 8);
+        let lists = 2 * cache_entries * (16 + 24) + fetch_lines * 8;
+        let arena_size = page_up(lists + u64::from(wire::OTHERS) * 2);
         let mut l = SegmentLayout {
-            threads: area(threads * 256),
+            threads: area(threads * size_of::<wire::SegmentThread>() as u64),
             processes: area(u64::from(wire::MAX_PROCESSES) * 64),
             hooks: area(u64::from(wire::MAX_HOOKS) * 32),
             sites: area(u64::from(wire::MAX_SITES) * size_of::<wire::CodeSite>() as u64),
@@ -64,6 +68,7 @@ impl SegmentLayout {
             dirty: area(blocks),
             blocks: area(blocks * size_of::<wire::PageCountBlock>() as u64),
             shadow: area(pages * (4096 >> line_log2) * 8),
+            user_nodes: area(u64::from(wire::USER_NODES) * 16),
             arenas: area(threads * arena_size),
             record_blocks: area(
                 u64::from(wire::RECORD_BLOCKS) * size_of::<wire::RecordedBlock>() as u64,
@@ -77,6 +82,7 @@ impl SegmentLayout {
             object_used: area(threads * u64::from(wire::PROCESS_OBJECTS / wire::OBJECT_GROUP / 8)),
             total: 0,
             arena_size,
+            lists,
             cache_entries,
         };
         l.total = end;

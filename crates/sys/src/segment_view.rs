@@ -19,6 +19,8 @@ pub struct SegmentLosses {
     pub blocks: u32,
     pub sites: u32,
     pub chunks: u32,
+    /// Users of lines with whom accesses do not count.
+    pub users: u32,
     pub events: u64,
 }
 
@@ -30,14 +32,21 @@ pub struct EventRecord {
 }
 
 impl Segment {
-    /// Tells the threads that a new slice began.
+    /// Tells the threads that a new slice began. The nodes of the last but one are free again.
     pub fn set_epoch(&self, epoch: u32) {
+        let first = (epoch & 1) * (wire::USER_NODES / 2);
+        self.store_u32(header_at!(next_user_node), first.max(1));
         self.store_u32(header_at!(epoch), epoch);
     }
 
     /// With sampling: whether this slice is traced.
     pub fn set_slice_traced(&self, traced: bool) {
         self.store_u64(header_at!(slice_traced), u64::from(traced));
+    }
+
+    /// Whether accesses count now: not before `--from`, nor after `--until`.
+    pub fn is_active(&self) -> bool {
+        self.load_u32(header_at!(active)) != 0
     }
 
     /// Tells the target that the collector reads no more.
@@ -77,6 +86,7 @@ impl Segment {
             blocks: self.load_u32(header_at!(lost_blocks)),
             sites: self.load_u32(header_at!(lost_sites)),
             chunks: self.load_u32(header_at!(lost_chunks)),
+            users: self.load_u32(header_at!(lost_users)),
             events: self.load_u64(header_at!(lost_events)),
         }
     }
@@ -90,7 +100,13 @@ impl Segment {
     }
 
     fn thread_offset(&self, thread: u32) -> u64 {
-        self.slot_offset(self.layout().threads, thread.into(), wire::MAX_THREADS, 256)
+        let size = size_of::<wire::SegmentThread>() as u64;
+        self.slot_offset(
+            self.layout().threads,
+            thread.into(),
+            wire::MAX_THREADS,
+            size,
+        )
     }
 
     /// A thread's slot; valid once its state is not FREE.
@@ -217,7 +233,7 @@ impl Segment {
         self.swap_u64(self.thread_offset(thread) + field, 0)
     }
 
-    /// 64 columns of a communication row, in sixths of an event.
+    /// 64 columns of a communication row, in events.
     #[must_use]
     pub fn comm_group(&self, thread: u32, parity: u32, group: u32) -> [u64; 64] {
         let rows = u64::from(wire::MAX_THREADS);
@@ -380,6 +396,33 @@ impl Segment {
         mut each: impl FnMut(wire::LineCacheEntry, wire::SideRecord),
     ) {
         self.for_each_cache_entry(thread, |_, side, entry| each(entry, self.read(side)));
+    }
+
+    /// The threads that used an entry's line before the entry was made.
+    #[must_use]
+    pub fn others(&self, thread: &wire::SegmentThread, side: &wire::SideRecord) -> Vec<u32> {
+        let Some(list) = side.others.checked_sub(wire::OTHERS) else {
+            return (side.others != 0)
+                .then_some(side.others)
+                .into_iter()
+                .collect();
+        };
+        let l = self.layout();
+        if thread.arena >= wire::MAX_THREADS || list >= wire::OTHERS {
+            return Vec::new();
+        }
+        let lists = l.arenas + u64::from(thread.arena) * l.arena_size + l.lists;
+        let threads = |from: u32, n: u32| -> Vec<u32> {
+            let mut bytes = Vec::new();
+            let room = wire::OTHERS.saturating_sub(from).min(n);
+            self.append_bytes(lists + u64::from(from) * 2, room as usize * 2, &mut bytes);
+            let pairs = bytes.chunks_exact(2);
+            pairs
+                .map(|p| u16::from_le_bytes([p[0], p[1]]).into())
+                .collect()
+        };
+        let length = threads(list, 1).first().copied().unwrap_or(0);
+        threads(list + 1, length.min(wire::MAX_THREADS))
     }
 
     /// Makes the thread's next access miss, which moves it on to the current slice.

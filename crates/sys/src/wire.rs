@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 4096;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -18,8 +18,6 @@ pub const SITE_PATH: u32 = 1;
 pub const TOUCH_FRAMES: usize = 6;
 pub const EVENTS: u32 = 1 << 16;
 pub const SAMPLES: u32 = 1024;
-pub const SIDE_SITE: u32 = 26;
-pub const SIDE_OBJECT: u32 = 48;
 pub const OBJECT_FREE: u32 = 1;
 pub const OBJECT_SITE: u32 = 1;
 pub const OBJECT_VARIABLE: u32 = 2;
@@ -30,7 +28,7 @@ pub const CHUNKS: u32 = 1 << 16;
 pub const CHUNK_PAGES: u32 = 1024;
 pub const ALIASES: u32 = 1 << 18;
 pub const BLOCK_PAGES: u32 = 64;
-pub const COMM_UNIT: u64 = 6;
+pub const USER_NODES: u32 = 1 << 26;
 pub const RECORD_BLOCKS: u32 = 1 << 20;
 pub const RECORD_BYTES: u32 = 1 << 28;
 pub const RECORD_SITES: u32 = 500;
@@ -79,27 +77,16 @@ pub const SYNC_OMP_PARALLEL: u32 = 2;
 pub const SYNC_MPI_BARRIER: u32 = 3;
 pub const SYNCS: usize = 4;
 pub const SAMPLE_PERIOD: u32 = 2048;
-/// Entries of a line cache per bit of [`SegmentThread::used`].
-pub const CACHE_GROUP: u32 = 256;
-/// Of [`SegmentHeader::cache_log2`]: one group, and as many as [`SegmentThread::used`] has bits.
-pub const CACHE_LOG2_MIN: u32 = 8;
-pub const CACHE_LOG2_MAX: u32 = 17;
-/// In a tag: makes the owner's next access miss.
-pub const STALE: u64 = 1 << 63;
-pub const EXACT: u64 = 1 << 62;
-pub const TAG_LINE: u64 = (1 << 58) - 1;
 /// Of the private cache: lines that a sampled one stands for, and ways.
 pub const FETCH_PERIOD: u32 = 64;
 pub const FETCH_WAYS: u32 = 16;
 pub const SAMPLE_LARGE: u32 = 4096;
-
 pub const SHARED_PERIOD: u32 = 2048;
 pub const OBSERVED_LOW: u16 = 0;
 pub const OBSERVED_UPPER: u16 = 1;
 pub const OBSERVED_READ: u16 = 2;
 pub const OBSERVED_WRITE: u16 = 3;
 pub const OBSERVED_COUNT: u16 = 4;
-
 pub const READY: u32 = 0x4859_5244;
 pub const EV_PROCESS: u8 = 1;
 pub const EV_EXIT: u8 = 2;
@@ -111,7 +98,6 @@ pub const EV_BRK: u8 = 7;
 pub const EV_ALLOC: u8 = 8;
 pub const EV_BLOCKS: u8 = 9;
 pub const EV_LOST: u8 = 10;
-
 pub const MAP_PRIVATE: u16 = 0;
 pub const MAP_SHARED_FILE: u16 = 1;
 pub const MAP_SHARED_ANON: u16 = 2;
@@ -159,10 +145,13 @@ pub struct SegmentHeader {
     pub lost_blocks: u32,
     pub lost_sites: u32,
     pub lost_chunks: u32,
+    pub next_user_node: u32,
+    pub lost_users: u32,
     pub lost_events: u64,
     pub event_head: u64,
     pub event_tail: u64,
     pub arena_busy: [u64; MAX_THREADS.div_ceil(64) as usize],
+    pub given_back: [u64; MAX_THREADS.div_ceil(64) as usize],
     pub record_top: u64,
     pub next_record_block: u32,
     pub lost_record_blocks: u32,
@@ -185,6 +174,7 @@ pub struct SegmentHeader {
     pub off_dirty: u64,
     pub off_blocks: u64,
     pub off_shadow: u64,
+    pub off_user_nodes: u64,
     pub off_arenas: u64,
     pub off_record_blocks: u64,
     pub off_record_bytes: u64,
@@ -225,6 +215,8 @@ pub struct SegmentThread {
     pub recorded: u32,
     pub observation_head: u32,
     pub observation_tail: u32,
+    pub counter: u64,
+    pub pad: [u64; 7],
 }
 
 #[repr(C)]
@@ -360,40 +352,6 @@ pub struct PageCountBlock {
     pub fetches: [u32; BLOCK_PAGES as usize],
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct LineCacheEntry {
-    pub tag: u64,
-    pub reads: u32,
-    pub writes: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SideRecord {
-    pub line: u64,
-    pub x: u16,
-    pub y: u16,
-    pub z1: u16,
-    pub z2: u16,
-    pub s1: u32,
-    pub s2: u32,
-}
-
-impl SideRecord {
-    /// Page id of the line.
-    #[must_use]
-    pub fn page(&self) -> u32 {
-        (self.line & ((1 << SIDE_SITE) - 1)) as u32
-    }
-
-    /// Id of the object that entered the line, in its process.
-    #[must_use]
-    pub fn object(&self) -> u32 {
-        (self.line >> SIDE_OBJECT) as u32
-    }
-}
-
 /// A data structure in the target, as the tracer knows it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -472,7 +430,7 @@ macro_rules! records {
     )+};
 }
 records!(
-    SegmentThread = 256,
+    SegmentThread = 320,
     SegmentProcess = 64,
     SegmentHook = 32,
     CodeSite = 64,
@@ -495,6 +453,9 @@ records!(
 );
 const _: () = assert!(std::mem::offset_of!(SegmentThread, comm_dirty) == 144);
 const _: () = assert!(std::mem::offset_of!(SegmentEvent, a) == 16);
+
+mod line_cache;
+pub use line_cache::*;
 
 #[cfg(test)]
 mod tests;

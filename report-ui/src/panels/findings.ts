@@ -58,11 +58,11 @@ function card(finding: Finding, number: number, subject: Subject, show: (picture
 }
 
 /// How bad it is; what is settled is not bad.
-function share({ severity }: Finding): HTMLElement {
+function share({ severity, severity_of: unit }: Finding): HTMLElement {
   if (severity <= 0) return h("span", { class: "share" }, h("span", { class: "sign", "aria-hidden": "true" }, "\u2713"), " Nothing to mend");
   const bar = h("span", { class: "fill" });
   bar.style.width = `${Math.max(2, Math.round(severity * 100))}%`;
-  return h("span", { class: "share" }, h("span", { class: "severity", "aria-hidden": "true" }, bar), ` ${percent(severity, 0)} of accesses`);
+  return h("span", { class: "share" }, h("span", { class: "severity", "aria-hidden": "true" }, bar), ` ${percent(severity, 0)} of ${unit}`);
 }
 
 function where(finding: Finding, subject: Subject): HTMLElement[] | null {
@@ -102,7 +102,8 @@ function list(found: Finding[], subject: Subject): HTMLElement {
     columns: [
       { title: "Finding", value: (f) => KINDS[f.kind] ?? f.kind },
       { title: "Structure", value: name, cell: (f) => h("span", { class: "object" }, name(f)) },
-      { title: "Of accesses", number: true, value: (f) => f.severity, cell: (f) => percent(f.severity) },
+      { title: "Share", number: true, value: (f) => f.severity, cell: (f) => `${percent(f.severity)} of ${f.severity_of}` },
+      { title: "Share of", only: "csv", value: (f) => f.severity_of },
       { title: "What", minor: true, value: (f) => f.title },
       { title: "Evidence", only: "csv", value: (f) => f.evidence.join(" ") },
       { title: "Fix", only: "csv", value: (f) => f.fixes.map((fix) => [fix.what, fix.copy].filter(Boolean).join("\n")).join("\n") },

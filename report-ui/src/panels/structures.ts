@@ -65,6 +65,7 @@ function overview(subject: Subject, rows: Structure[], caption: string, choose?:
   const several = subject.processes.length > 1;
   const most = Math.max(1, ...rows.map((s) => s.reads + s.writes));
   const largest = Math.max(1, ...rows.map((s) => s.size));
+  const fetched = subject.run.fetches !== null;
   return table<Structure>({
     caption,
     rows,
@@ -82,6 +83,10 @@ function overview(subject: Subject, rows: Structure[], caption: string, choose?:
       { title: "Reads + writes", only: "page", head: "reads-writes", hint: "Reads, then writes", number: true, value: (s) => s.reads + s.writes,
         cell: (s) => bar(`${s.estimated ? "~" : ""}${count(s.reads)} + ${count(s.writes)}`, [[s.reads / most, "reads"], [s.writes / most, "writes"]], `${whole(s.reads)} reads, ${whole(s.writes)} writes`) },
       { title: "Share", hint: "Of all accesses", number: true, value: (s) => s.share, cell: (s) => percent(s.share) },
+      ...(fetched ? [
+        { title: "Fetches", only: "csv" as const, value: (s: Structure) => s.fetches },
+        { title: "Fetched", hint: "Of all fetches, the times that a thread brings a line into a private cache: an estimate", number: true, value: (s: Structure) => s.fetch_share, cell: (s: Structure) => percent(s.fetch_share) },
+      ] : []),
       { title: "Exclusive", hint: "E_app of its pages: share of accesses by each page's main node", number: true, value: (s) => s.exclusivity, cell: (s) => percent(s.exclusivity, 0) },
       { title: "First touch right", head: "narrow", hint: "Acc_app of its pages: share of accesses to pages that first touch puts on the right node", number: true, value: (s) => s.accuracy, cell: (s) => percent(s.accuracy, 0) },
     ],
@@ -103,6 +108,7 @@ function details(structure: Structure, subject: Subject): HTMLElement[] {
     subject.processes.length > 1 ? processName(subject, structure.process) : null,
     structure.type_name,
     structure.blocks,
+    structure.fetch_share !== null ? `${count(structure.fetches)} fetches` : null,
     map && map.unused ? `${whole(map.unused)} pages never used, left out` : null,
   ];
   const title = h("h3", { class: "structure-title" }, h("code", {}, structure.name));
@@ -254,6 +260,7 @@ function lines(structure: Structure, subject: Subject): HTMLElement | null {
         { title: "Function", value: (l) => l.site.function, cell: (l) => h("span", { class: "object" }, l.site.function) },
         { title: "Reads", hint: "From samples", number: true, value: (l) => l.reads, cell: (l) => count(l.reads) },
         { title: "Writes", hint: "From samples", number: true, value: (l) => l.writes, cell: (l) => count(l.writes) },
+        ...(subject.run.fetches !== null ? [{ title: "Fetches", hint: "From samples: lines that it brings into a private cache", number: true, value: (l: Line) => l.fetches, cell: (l: Line) => count(l.fetches) }] : []),
       ],
     }));
 }

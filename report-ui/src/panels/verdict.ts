@@ -11,6 +11,7 @@ export function head(subject: Subject): HTMLElement {
     many(subject.processes.length, "process", "processes"),
     `${seconds(run.seconds)} ${run.online ? "observed while it ran" : "under the tracer"}`,
     `${count(run.reads + run.writes)} ${run.online ? "page faults, a sample of its accesses" : "accesses"}`,
+    run.fetches === null ? null : `${count(run.fetches)} fetches`,
     `${bytes(run.footprint)} used`,
     run.end,
   ];
@@ -19,20 +20,20 @@ export function head(subject: Subject): HTMLElement {
   return h("header", { class: "head" },
     h("p", { class: "brand" }, "hither report"),
     h("h1", { title: run.command }, run.command || "A profile"),
-    h("p", { class: "facts" }, facts.map((fact) => h("span", {}, fact))),
+    h("p", { class: "facts" }, facts.filter(Boolean).map((fact) => h("span", {}, fact))),
     h("p", { class: "facts made" }, h("span", {}, made), run.cpu ? h("span", {}, run.cpu) : null),
   );
 }
 
 export function verdict(subject: Subject): HTMLElement {
   const { verdict } = subject;
-  const badge = (what: string, yes: boolean) =>
+  const badge = (what: string, yes: boolean, undecided = false) =>
     h("li", { class: yes ? "yes" : "no" },
-      h("span", { class: "sign", "aria-hidden": "true" }, yes ? "\u2192" : "="),
-      h("b", {}, what), yes ? " worth placing" : " leave as they are");
+      h("span", { class: "sign", "aria-hidden": "true" }, yes ? "\u2192" : undecided ? "?" : "="),
+      h("b", {}, what), yes ? " worth placing" : undecided ? " cannot tell" : " leave as they are");
   return section("verdict", "Verdict",
     h("p", { class: "sentence" }, verdict.sentence),
-    h("ul", { class: "badges" }, badge("Threads", verdict.threads), badge("Pages", verdict.data)),
+    h("ul", { class: "badges" }, badge("Threads", verdict.threads, verdict.threads_undecided), badge("Pages", verdict.data)),
     tiles(subject),
     h("div", { class: "columns" },
       h("div", {}, h("h3", {}, "Why"), list(verdict.reasons)),

@@ -76,9 +76,10 @@ fn finding(number: usize, found: &FindingView, style: TerminalStyle) -> String {
         // Nothing is wrong: there is no share of anything to name.
         FindingKind::FitsInCaches => finding.kind.name().to_owned(),
         other => format!(
-            "{}: {} of the accesses",
+            "{}: {} of the {}",
             other.name(),
-            percent(finding.severity)
+            percent(finding.severity),
+            finding.severity_of
         ),
     };
     out.push_str(&style.wrap(&pad, &what, indent));
@@ -122,6 +123,9 @@ fn whereabouts(structure: &FindingStructure) -> String {
     text.push_str(&format!(", {}", structure.blocks));
     if let Some(share) = structure.share {
         text.push_str(&format!(", {} of all accesses", percent(share)));
+    }
+    if let Some(share) = structure.fetch_share {
+        text.push_str(&format!(", {} of all fetches", percent(share)));
     }
     if let Some(site) = &structure.site {
         text.push_str(&format!(", {made} at {}", place(site)));

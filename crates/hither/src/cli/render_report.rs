@@ -6,7 +6,8 @@ use super::style::{
 use hither_model::metrics::exclusivity::ExclusivityMetrics;
 use hither_model::metrics::metrics_report::{MetricsReport, PageReport, RunSummary};
 use hither_model::metrics::structures::StructureMetrics;
-use hither_profile::{RunEnd, ThreadIx};
+use hither_profile::{RunEnd, ThreadIx, TrafficUnit};
+use std::collections::BTreeMap;
 
 /// The whole report; `name` is the profile's path, for the commands it suggests.
 pub fn render(report: &MetricsReport, name: &str, top: usize, style: TerminalStyle) -> String {
@@ -14,6 +15,12 @@ pub fn render(report: &MetricsReport, name: &str, top: usize, style: TerminalSty
     out.push('\n');
     out.push_str(&verdict(report, style));
     section(&mut out, style, "Metrics", &metrics(report, style));
+    section(
+        &mut out,
+        style,
+        "Threads apart",
+        &threads_apart(report, style),
+    );
     if !report.matrix.0.is_empty() {
         let drawn = render_matrix::render(&report.matrix, report.run.threads, style);
         section(&mut out, style, "Communication (thread x thread)", &drawn);
@@ -65,8 +72,9 @@ pub fn header(run: &RunSummary, style: TerminalStyle) -> String {
         e if e > 0.0 && !run.online => format!(", sampled (error {})", percent(e)),
         _ => String::new(),
     };
+    let fetched = fetched(run.fetches);
     let facts = format!(
-        "{}: {:.2} s {}, {}, {}, {} {}{sampled}, {} of memory used, {end}",
+        "{}: {:.2} s {}, {}, {}, {} {}{fetched}{sampled}, {} of memory used, {end}",
         command,
         run.seconds,
         seen(run.online),
@@ -93,6 +101,11 @@ pub fn counted(online: bool) -> &'static str {
         true => "page faults seen (a sample of its accesses)",
         false => "accesses",
     }
+}
+
+/// `, 1.2 M fetches`, where they were counted.
+pub fn fetched(fetches: Option<u64>) -> String {
+    fetches.map_or_else(String::new, |n| format!(", {} fetches", count(n)))
 }
 
 pub fn plural(n: u64, one: &str, many: &str) -> String {
@@ -175,6 +188,28 @@ fn metrics(report: &MetricsReport, style: TerminalStyle) -> String {
     style.table(&[], rows, &[1])
 }
 
+/// Those that are left out of T, by name.
+fn threads_apart(report: &MetricsReport, style: TerminalStyle) -> String {
+    let mut named: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for (at, thread) in (0..).zip(&report.threads) {
+        if !thread.works {
+            named.entry(&thread.name).or_default().push(at);
+        }
+    }
+    if named.is_empty() {
+        return String::new();
+    }
+    let list = named.iter();
+    let list = list.map(|(name, at)| format!("{} {}", strip_control_characters(name), ranges(at)));
+    let text = format!(
+        "{} do less than a thousandth of the busiest one's accesses and instructions and do not \
+         count as T above: {}",
+        report.threads.len() - report.run.active_threads,
+        list.collect::<Vec<_>>().join("; ")
+    );
+    style.wrap("  ", &text, 2)
+}
+
 fn page_metrics(report: &MetricsReport, pages: &PageReport) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut row = |name: &str, value: String, meaning: &str| {
@@ -212,6 +247,25 @@ fn page_metrics(report: &MetricsReport, pages: &PageReport) -> Vec<Vec<String>> 
             percent(first.local),
             "accesses that first touch makes local",
         );
+    }
+    if report.run.traffic == TrafficUnit::Fetches {
+        row(
+            "E_app fetches",
+            percent(pages.traffic.best),
+            "E_app best of fetches, by which the verdict goes",
+        );
+        if let Some(first) = &pages.traffic.first_touch {
+            row(
+                "Acc_app fetches",
+                percent(first.app),
+                "fetches from pages that first touch puts on the right node",
+            );
+            row(
+                "local fetches",
+                percent(first.local),
+                "fetches that first touch makes local",
+            );
+        }
     }
     let t = &pages.timeline;
     row(
@@ -256,7 +310,10 @@ fn phases(report: &MetricsReport, style: TerminalStyle) -> String {
         return String::new();
     }
     if report.too_short_for_phases {
-        return "  the run is too short to tell phases apart (it takes 100 slices)\n".to_owned();
+        let traced = report.slices.iter().filter(|s| s.traced).count();
+        let too_few =
+            format!("{traced} slices were traced, too few to tell phases apart (it takes 100)");
+        return style.wrap("  ", &too_few, 2);
     }
     let rows = report.phases.iter().enumerate();
     let rows = rows.map(|(n, p)| {

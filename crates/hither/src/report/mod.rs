@@ -5,6 +5,7 @@
 pub mod build;
 mod html;
 pub mod page;
+mod page_structures;
 mod sparse_table;
 
 pub use html::render_html;

@@ -3,6 +3,7 @@
 //!
 //! Big tables are [`PackedGrid`]s, packed; everything else is plain JSON. Texts from the traced
 //! program have been through [`super::build::text::plain`].
+pub use super::page_structures::*;
 use hither_model::topology::OutlinePart;
 use hither_profile::{
     BetterWhen, FigureUnit, Finding, FindingKind, ObjectKind, PlacementComparison,
@@ -64,6 +65,8 @@ pub struct ReportRun {
     pub instructions: u64,
     pub reads: u64,
     pub writes: u64,
+    /// Lines brought into private caches; `None` where they were not counted.
+    pub fetches: Option<u64>,
     /// Bytes of memory used.
     pub footprint: u64,
     /// Bytes of all caches; 0 when unknown.
@@ -83,6 +86,8 @@ pub struct ReportRun {
 pub struct ReportVerdict {
     pub sentence: String,
     pub threads: bool,
+    /// The profile cannot tell whether placing threads is worth it.
+    pub threads_undecided: bool,
     pub data: bool,
     /// Why, a sentence each.
     pub reasons: Vec<String>,
@@ -206,71 +211,6 @@ pub struct ReportPhase {
     pub figures: CommunicationFigures,
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct StructuresPanel {
-    /// Most accesses first.
-    pub rows: Vec<StructureRow>,
-    /// Rows from here on have less than 0.01 % of the accesses.
-    pub folded_from: usize,
-    /// Those not listed: how many, their bytes and accesses.
-    pub rest: UnlistedStructures,
-    /// Accesses of all threads.
-    pub accesses: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct UnlistedStructures {
-    pub structures: usize,
-    pub size: u64,
-    pub accesses: u64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct StructureRow {
-    /// Its number in the profile, as findings name it.
-    pub object: u32,
-    pub name: String,
-    pub type_name: String,
-    pub kind: ObjectKind,
-    pub process: u32,
-    pub size: u64,
-    /// Its size, and in what blocks.
-    pub blocks: String,
-    pub site: Option<DeclarationSite>,
-    pub reads: u64,
-    pub writes: u64,
-    /// Of the accesses of the run.
-    pub share: f64,
-    /// Counted from samples.
-    pub estimated: bool,
-    /// E_app over its pages, and Acc_app of first touch.
-    pub exclusivity: Option<f64>,
-    pub accuracy: Option<f64>,
-    pub lines: Vec<SourceLineRow>,
-    /// The line that touched most of its pages first.
-    pub first_touch: Option<FirstTouchRow>,
-    /// `None` when folded, or none of its pages was used.
-    pub map: Option<StructurePageMap>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct DeclarationSite {
-    pub file: String,
-    pub line: u32,
-    pub function: String,
-}
-
-/// A line that touched pages of a structure first.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct FirstTouchRow {
-    pub site: DeclarationSite,
-    pub pages: u64,
-    pub thread: u32,
-    /// The calls that led there, innermost first; empty where unknown.
-    pub path: Vec<String>,
-    pub in_parallel: Option<bool>,
-}
-
 /// Lines of source around `line`, in order, without gaps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SourceQuote {
@@ -283,31 +223,6 @@ pub struct SourceQuote {
 pub struct QuotedLine {
     pub line: u32,
     pub text: String,
-}
-
-/// A source line that uses a structure.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct SourceLineRow {
-    pub site: DeclarationSite,
-    pub reads: u64,
-    pub writes: u64,
-}
-
-/// The pages of a structure, in order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct StructurePageMap {
-    /// Pages drawn.
-    pub pages: usize,
-    /// Unused pages that are left out, since they are many.
-    pub unused: u64,
-    /// Its blocks lie apart.
-    pub scattered: bool,
-    /// Column = page, row = thread: accesses.
-    pub density: PackedGrid,
-    /// Column = page, row = thread: 1 where it touched the page first.
-    pub first_touch: PackedGrid,
-    /// Thread, reads, writes on these pages; threads with neither are left out.
-    pub threads: Vec<(u32, u64, u64)>,
 }
 
 /// Page usage.

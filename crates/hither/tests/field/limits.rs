@@ -1,5 +1,9 @@
 //! Many threads, many runs.
 use super::*;
+use hither_profile::{Thread, ThreadIx};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
 fn many(line: &[&str]) -> (Profile, Output) {
     let place = Place::new();
@@ -68,4 +72,62 @@ fn many_runs_in_a_row() {
         assert_eq!(profile.threads.len(), 65, "run {run}");
         assert_eq!(text(&output.stdout), "many_threads: 64 threads, correct\n");
     }
+}
+
+fn created(case: &str, threads: &str) -> Profile {
+    let place = Place::new();
+    let traced = place.trace(&[&built("creation"), case, threads]);
+    assert_eq!(status(&traced), 0, "{}", text(&traced.stderr));
+    assert_eq!(text(&traced.stdout), format!("{threads} ran\n"));
+    place.profile()
+}
+
+/// New threads start late on a busy machine: more than 256 wait for their start at once.
+#[test]
+fn threads_that_are_created_faster_than_they_start() {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            // Not for ever, should the test fail.
+            let begun = Instant::now();
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Relaxed) && begun.elapsed() < Duration::from_secs(60) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let profile = created("crowd", "2000");
+        stop.store(true, Relaxed);
+        assert_eq!(profile.threads.len(), 2001);
+        assert!(profile.meta.limits.iter().all(|l| !l.contains("threads")));
+        let started = |t: &Thread| t.tid != 0 && t.creator == Some(ThreadIx(0));
+        assert!(profile.threads.iter().skip(1).all(started));
+    });
+}
+
+/// Docker's filter answers clone3 so, and libc then tries clone.
+#[test]
+fn threads_where_clone3_is_not_implemented() {
+    let profile = created("without-clone3", "4");
+    assert_eq!(profile.meta.processes.len(), 2);
+    assert_eq!(profile.threads.len(), 6);
+}
+
+#[test]
+fn threads_that_cannot_be_created_are_none() {
+    assert_eq!(created("refused", "0").threads.len(), 1);
+    assert_eq!(created("raw", "6").threads.len(), 7);
+}
+
+#[test]
+fn threads_beyond_the_limit_are_lost_once() {
+    let profile = created("in-turn", "4500");
+    assert_eq!(profile.threads.len(), 4351);
+    let lost = "150 threads past the 4351th";
+    assert!(
+        profile.meta.limits.iter().any(|l| l.contains(lost)),
+        "{:?}",
+        profile.meta.limits
+    );
 }

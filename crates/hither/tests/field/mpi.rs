@@ -10,7 +10,9 @@ const MPIRUN: [&str; 7] = [
     "-np",
     "4",
 ];
-const TRACE: [&str; 6] = [HITHER, "trace", "-q", "-o", "traced", "--"];
+const TRACE: [&str; 8] = [
+    HITHER, "trace", "-q", "--slice", "1ms", "-o", "traced", "--",
+];
 
 fn mpi(place: &Place, line: &[&str]) -> Option<Output> {
     if !place.shell("command -v mpirun").status.success() {

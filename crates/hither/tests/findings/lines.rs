@@ -17,7 +17,7 @@ fn silent(line: &str) {
 
 #[test]
 fn counters_in_one_line_and_in_a_page_each() {
-    let program = traced("false_sharing 4 2000000 packed");
+    let program = traced("false_sharing 4 20000000 packed");
     let found = only(program, "packed");
     // Nearly all accesses are to the counters; they count where the threads run side by side.
     assert!(found.severity > 0.2, "{}", found.severity);
@@ -30,7 +30,7 @@ fn counters_in_one_line_and_in_a_page_each() {
         "{:?}",
         found.fixes
     );
-    silent("false_sharing 4 2000000 padded");
+    silent("false_sharing 4 20000000 padded");
 }
 
 #[test]

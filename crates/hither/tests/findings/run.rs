@@ -1,6 +1,6 @@
 //! Traces a program, once per run of the tests, and asks `hither report` what it finds.
 use hither_profile::{Finding, FindingKind, Profile};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
@@ -102,7 +102,16 @@ pub fn found(profile: &Path, arguments: &[&str]) -> Vec<Finding> {
     let errors = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{errors}");
     let mut report: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
-    serde_json::from_value(report["findings"].take()).expect("findings")
+    let found: Vec<Finding> = serde_json::from_value(report["findings"].take()).expect("findings");
+    for finding in &found {
+        let once: HashSet<&String> = finding.evidence.iter().collect();
+        assert_eq!(
+            once.len(),
+            finding.evidence.len(),
+            "said twice: {finding:#?}"
+        );
+    }
+    found
 }
 
 impl Traced {

@@ -111,3 +111,20 @@ fn phases_that_are_not_worth_it() {
     assert_eq!(phases(&["--phases", "--min-heterogeneity", "2500"]), 1);
     assert_eq!(phases(&["--phases", "--phase-difference", "2"]), 1);
 }
+
+/// As with `--sample`: one slice of four was traced.
+#[test]
+fn too_few_traced_slices_for_phases_are_told_of() {
+    let mut profile = changing();
+    profile.meta.options.sample = Some(0.25);
+    for (at, slice) in profile.slices.iter_mut().enumerate() {
+        slice.traced = at % 4 == 0;
+    }
+    let place = Place::with_profile(&profile);
+    let said = place.map(&[&MACHINE[..], &["--phases", "-o", "x"]].concat());
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted =
+        "No phases: 30 slices were traced, it takes 100 to tell phases apart; trace without \
+                  --sample, or longer.";
+    assert!(words.contains(wanted), "{said}");
+}

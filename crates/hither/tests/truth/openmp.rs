@@ -10,7 +10,7 @@ const N: usize = OPENMP_THREADS;
 
 /// Events per pair of threads and barrier or parallel region that libgomp may cause: a few
 /// accesses each to a few lines of its team, by each of the two.
-const BARRIER: u64 = 60;
+const BARRIER: u64 = 100;
 
 fn owner(item: u64, items: u64) -> usize {
     // The i-th thread starts at i * items / N.

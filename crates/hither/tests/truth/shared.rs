@@ -107,9 +107,10 @@ fn ring_of_mpi_ranks() {
         let others = firsts.iter().filter(|j| **j != i);
         let mut cells: Vec<_> = others.map(|j| m.get(i, *j)).collect();
         cells.sort_unstable();
-        // MPI_Barrier talks to the opposite rank too: some 5 % of a neighbour's.
+        // The opposite rank uses lines of MPI's barriers and free lists too, and an access counts
+        // with all users of a line: up to a third of a neighbour's.
         assert!(
-            cells[1] > 5 * cells[0],
+            cells[1] > 2 * cells[0],
             "{cells:?} of thread {i}\n{}\nwith all slices\n{}",
             show(&m),
             show(&p.matrix())

@@ -14,6 +14,25 @@ fn by_slice(p: &Profile) -> HashMap<usize, Vec<PairComm>> {
     slices
 }
 
+/// A slice is the program's time, however slow the tracer is: by the wall clock, as the papers' tracer
+/// has it, `--oracle` makes many more of the same program.
+#[test]
+fn slices_follow_the_program() {
+    let slices = |options: &str| {
+        let run = run("stencil2d 128 1000").with("--slice 2ms");
+        run.with(options).profile().slices.len()
+    };
+    let plain = slices("--slice-clock instructions");
+    assert!(plain >= 5, "{plain} slices");
+    let oracle = slices("--slice-clock instructions --oracle");
+    assert!(
+        oracle.abs_diff(plain) <= 2 + plain / 10,
+        "{oracle} slices with --oracle, {plain} without"
+    );
+    let wall = slices("--slice-clock wall --oracle");
+    assert!(wall > 3 * plain, "{wall} slices of wall time");
+}
+
 /// While two pairs of four threads work, each row of the matrix has one cell. Let c be the
 /// larger and d the smaller of the two. Scaled to 100 and 100 d/c, a row's variance is
 /// x^2/4 - (x/4)^2 = 3/16 x^2, and C_H their mean, 1875 (1 + (d/c)^2) / 2; C_A is the sum of

@@ -149,17 +149,9 @@ fn all_to_all() {
     check_pages(&p, "box", users, n);
     check_first_touch(&p, "box", |page| page as usize, n);
     let m = p.matrix();
-    let most = 2 * r * w * n * n;
-    // The last round of each slice may be lost.
-    let lost = p.slices.len() as u64 * 2 * w * n * n;
-    let least = (most / 2).saturating_sub(lost);
-    assert!(
-        (least..=most).contains(&m.total()),
-        "{} of {least} to {most}",
-        m.total()
-    );
     assert!(m.heterogeneity() < chain(n as usize).heterogeneity());
-    check_matrix(&m, |_, _| (m.total() / 30, m.total() / 2));
+    // Each of the N R W accesses of both counts with the other, but for the first round of a slice.
+    check_matrix(&m, |_, _| about(&p, 2 * n * r * w, 2 * w * n));
 }
 
 fn chain(n: usize) -> CommMatrix {
@@ -234,10 +226,9 @@ fn false_sharing() {
 #[test]
 fn many_threads() {
     let (n, w) = (100, 512);
-    // In sequence thread 0 and each next thread use the same stack and libc's lists of it,
-    // some 30 accesses each time. Which earlier sharers those are credited to is open: the
-    // tracer keeps two of them per line.
-    for (how, neighbours) in [("at-once", CREATION), ("in-sequence", 30 * n as u64)] {
+    // In sequence thread 0 and each next thread use the same stack and libc's lists of it; of
+    // thread 0 that is some 90 accesses each time, which count with all before.
+    for (how, creator) in [("at-once", CREATION), ("in-sequence", 100 * n as u64)] {
         let p = run(&format!("many_threads {how} {n} {w}")).profile();
         assert_eq!(p.threads.len(), n + 1);
         assert!(p.threads[1..]
@@ -248,8 +239,8 @@ fn many_threads() {
             page => vec![(page as usize, (w, w))],
         };
         check_pages(&p, "page_of", users, n as u64 + 1);
-        check_matrix(&p.matrix(), |i, j| match (i, j - i) {
-            (0, _) | (_, 1 | 2) => (0, neighbours),
+        check_matrix(&p.matrix(), |i, _| match i {
+            0 => (0, creator),
             _ => (0, CREATION),
         });
     }

@@ -47,10 +47,12 @@ pub struct PhaseCommunication {
     pub slices: Range<usize>,
     /// Start of the first slice, ns since the start of the run.
     pub start: Nanos,
-    /// Duration, ns.
-    pub length: Nanos,
+    /// How long it was counted, ns: its duration, but for what `--from` and `--until` leave out.
+    pub counted: Nanos,
     /// Communication while it lasts.
     pub matrix: CommMatrix,
+    /// Which threads take part in the run's work: the T of C_H and C_A.
+    pub working: Vec<bool>,
 }
 
 /// The phases of a profile, given as ranges of its slices, in order and without gaps.
@@ -61,13 +63,20 @@ pub fn phases_of_profile(profile: &Profile, ranges: &[Range<usize>]) -> Vec<Phas
         .last()
         .map_or(0, |s| s.start.saturating_add(s.length));
     let start_of = |slice: usize| profile.slices.get(slice).map_or(end, |s| s.start);
+    let paused = |slices: &Range<usize>| {
+        let of_phase = profile.slices.get(slices.clone()).unwrap_or_default();
+        of_phase.iter().map(|s| s.paused).sum::<Nanos>()
+    };
     let mut phases: Vec<PhaseCommunication> = ranges
         .iter()
         .map(|slices| PhaseCommunication {
             slices: slices.clone(),
             start: start_of(slices.start),
-            length: start_of(slices.end).saturating_sub(start_of(slices.start)),
+            counted: start_of(slices.end)
+                .saturating_sub(start_of(slices.start))
+                .saturating_sub(paused(slices)),
             matrix: CommMatrix::new(profile.threads.len()),
+            working: profile.working_threads(),
         })
         .collect();
     for c in &profile.comm {
@@ -101,10 +110,11 @@ pub struct MigrationConditions {
 
 impl MigrationConditions {
     fn evaluate(phase: &PhaseCommunication, limits: &MigrationLimits) -> MigrationConditions {
-        let heterogeneity_value = phase.matrix.heterogeneity();
-        let seconds = phase.length as f64 / 1e9;
+        let matrix = phase.matrix.among(&phase.working);
+        let heterogeneity_value = matrix.heterogeneity();
+        let seconds = phase.counted as f64 / 1e9;
         let amount_value = if seconds > 0.0 {
-            phase.matrix.amount() / seconds
+            matrix.amount() / seconds
         } else {
             0.0
         };

@@ -2,10 +2,12 @@
 //! the names of its fields are the documented names.
 use super::allocation_paths::{allocation_paths, AllocationPathMetrics};
 use super::communication::{communication_metrics, percent_imbalance, CommunicationMetrics};
+use super::evidence::{doubt, Doubt};
 use super::exclusivity::{exclusivity, ExclusivityMetrics};
+use super::memory_traffic::{all_fetches, traffic_table, traffic_unit};
 use super::node_assignment::best_and_worst_assignment;
 use super::page_access::{first_toucher_of_pages, PageAccessTable, PageId, PageSize};
-use super::phase_detection::{communication_phases, DIFF_MIN, WINDOW};
+use super::phase_detection::{communication_phases, traced_slices, DIFF_MIN, WINDOW};
 use super::placement_accuracy::{
     accuracy_of, page_migrations, PageMigrationTimeline, PlacementAccuracy,
 };
@@ -13,7 +15,7 @@ use super::structures::{
     hot_lines, pages_of_objects, structure_metrics, HotLine, PageContext, StructureMetrics,
 };
 use super::verdict::{mapping_verdict, MappingVerdict, VerdictInput};
-use hither_profile::{CommMatrix, NodeIx, Profile, RunEnd, ThreadIx};
+use hither_profile::{CommMatrix, NodeIx, PairComm, Profile, RunEnd, ThreadIx, TrafficUnit};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,7 +42,8 @@ pub struct RunSummary {
     pub seconds: f64,
     /// Threads that ran.
     pub threads: usize,
-    /// Threads that accessed memory.
+    /// Threads that do a thousandth of the busiest one's work: the T of all metrics. None where no
+    /// access was counted.
     pub active_threads: usize,
     /// Processes that ran.
     pub processes: usize,
@@ -50,6 +53,10 @@ pub struct RunSummary {
     pub reads: u64,
     /// Writes to memory.
     pub writes: u64,
+    /// Lines brought into private caches, an estimate; `None` where they were not counted.
+    pub fetches: Option<u64>,
+    /// What shares of memory traffic are shares of.
+    pub traffic: TrafficUnit,
     /// Pages used times their size, bytes.
     pub footprint: u64,
     /// How the program ended.
@@ -81,6 +88,8 @@ pub struct ThreadMetrics {
     pub reads: u64,
     /// Writes to memory.
     pub writes: u64,
+    /// Whether it takes part in the work; if not, it is left out of T.
+    pub works: bool,
     /// Node of the thread where E_app is highest.
     pub node: NodeIx,
 }
@@ -115,8 +124,30 @@ pub struct PageReport {
     pub worst: ExclusivityMetrics,
     /// Accuracy of first touch, with threads where E_app is highest.
     pub first_touch: Option<PlacementAccuracy>,
+    /// The same of the memory traffic, with the same threads.
+    pub traffic: PageTraffic,
     /// E_app and moves of pages over time.
     pub timeline: PageMigrationTimeline,
+}
+
+/// E_app and first touch weighted with the memory traffic of each page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PageTraffic {
+    /// E_app with the threads where that of accesses is highest.
+    pub best: f64,
+    /// E_app with the threads where that of accesses is lowest.
+    pub worst: f64,
+    /// Acc_app and local of first touch.
+    pub first_touch: Option<TrafficAccuracy>,
+}
+
+/// First touch weighted with the memory traffic of each page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TrafficAccuracy {
+    /// Acc_app (OPT eq. 9).
+    pub app: f64,
+    /// The share that first touch makes local.
+    pub local: f64,
 }
 
 /// The cells i < j of a matrix that are not zero: (i, j, events).
@@ -201,6 +232,8 @@ pub struct ProfileAnalysis {
     pub report: MetricsReport,
     /// Pages of the size that the setup names.
     pub table: Arc<PageAccessTable>,
+    /// Their memory traffic, in the same positions; the same table where fetches were not counted.
+    pub traffic: Arc<PageAccessTable>,
     /// The first toucher of each of them.
     pub touchers: HashMap<PageId, ThreadIx>,
     /// Positions in the table of each object's pages, each once; by row of the object.
@@ -235,19 +268,21 @@ impl ProfileAnalysis {
         let threads = profile.threads.len();
         let (best, worst) = best_and_worst_assignment(&table, threads, setup.nodes);
         let run = run_summary(profile, table.len() as u64 * setup.page_size.bytes());
-        let matrix = profile.matrix();
-        let communication = communication_metrics(&matrix, run.seconds, run.accesses());
-        let pages = page_report(profile, &setup, &table, &touchers, (&best, &worst));
+        let sharing = Sharing::of_run(profile, run.accesses());
+        let traffic = traffic_table(profile, &table, setup.page_size);
+        let tables = (&*table, &*traffic);
+        let pages = page_report(profile, &setup, tables, &touchers, (&best, &worst));
         let verdict = mapping_verdict(&VerdictInput {
             threads: run.active_threads,
-            communication,
+            communication: sharing.communication,
+            phases: &sharing.of_phases(),
+            doubt: sharing.doubt,
             footprint: run.footprint,
             pages: table.len(),
             nodes: setup.nodes,
             cache_bytes: setup.cache_bytes,
-            best: pages.as_ref().map(|p| &p.best),
-            worst: pages.as_ref().map(|p| &p.worst),
-            first_touch: pages.as_ref().and_then(|p| p.first_touch.as_ref()),
+            page_traffic: pages.as_ref().map(|p| p.traffic),
+            traffic: run.traffic,
             sampling_error: run.sampling_error,
             online: run.online,
         });
@@ -259,16 +294,15 @@ impl ProfileAnalysis {
             node_of: &best,
         };
         let pages_of_object = pages_of_objects(profile, &view);
-        let traced = profile.slices.iter().filter(|s| s.traced).count();
         let report = MetricsReport {
             verdict,
-            communication,
-            load_balance: percent_imbalance(profile.threads.iter().map(|t| t.instructions)),
-            matrix: UpperTriangle::from_matrix(&matrix),
-            phases: phase_rows(profile),
-            too_short_for_phases: traced < 2 * WINDOW,
+            communication: sharing.communication,
+            load_balance: percent_imbalance(working_instructions(profile, &sharing.working)),
+            matrix: UpperTriangle::from_matrix(&sharing.matrix),
+            too_short_for_phases: traced_slices(profile) < 2 * WINDOW,
             slices: slice_rows(profile, pages.as_ref()),
-            threads: thread_rows(profile, &best),
+            threads: thread_rows(profile, &sharing.working, &best),
+            phases: sharing.phases,
             structures: structure_metrics(profile, &view, &pages_of_object),
             lines: hot_lines(profile),
             allocation_paths: allocation_paths(profile),
@@ -280,9 +314,41 @@ impl ProfileAnalysis {
         ProfileAnalysis {
             report,
             table,
+            traffic,
             touchers,
             pages_of_object,
         }
+    }
+}
+
+/// What threads share.
+struct Sharing {
+    matrix: CommMatrix,
+    working: Vec<bool>,
+    /// Of the threads that work.
+    communication: CommunicationMetrics,
+    phases: Vec<CommunicationPhase>,
+    doubt: Option<Doubt>,
+}
+
+impl Sharing {
+    fn of_run(profile: &Profile, accesses: u64) -> Sharing {
+        let matrix = profile.matrix();
+        let working = profile.working_threads();
+        let among = matrix.among(&working);
+        let seconds = nanos_to_seconds(profile.counted_time());
+        let communication = communication_metrics(&among, seconds, accesses);
+        Sharing {
+            communication,
+            phases: phase_rows(profile, &working),
+            doubt: doubt(profile, &among, communication.heterogeneity_pairs),
+            matrix,
+            working,
+        }
+    }
+
+    fn of_phases(&self) -> Vec<CommunicationMetrics> {
+        self.phases.iter().map(|p| p.communication).collect()
     }
 }
 
@@ -292,11 +358,16 @@ fn run_summary(profile: &Profile, footprint: u64) -> RunSummary {
         command: profile.meta.command.clone(),
         seconds: nanos_to_seconds(profile.meta.duration),
         threads: threads.len(),
-        active_threads: threads.iter().filter(|t| t.accesses() > 0).count(),
+        active_threads: match threads.iter().map(|t| t.accesses()).max() {
+            None | Some(0) => 0,
+            Some(_) => profile.working_threads().iter().filter(|w| **w).count(),
+        },
         processes: profile.meta.processes.len(),
         instructions: threads.iter().map(|t| t.instructions).sum(),
         reads: threads.iter().map(|t| t.reads).sum(),
         writes: threads.iter().map(|t| t.writes).sum(),
+        fetches: all_fetches(profile),
+        traffic: traffic_unit(profile),
         footprint,
         end: profile.meta.end.clone(),
         sampling_error: profile.meta.sampling_error,
@@ -307,7 +378,7 @@ fn run_summary(profile: &Profile, footprint: u64) -> RunSummary {
 fn page_report(
     profile: &Profile,
     setup: &MetricsSetup,
-    table: &PageAccessTable,
+    (table, traffic): (&PageAccessTable, &PageAccessTable),
     touchers: &HashMap<PageId, ThreadIx>,
     (best, worst): (&[NodeIx], &[NodeIx]),
 ) -> Option<PageReport> {
@@ -317,6 +388,7 @@ fn page_report(
         best: exclusivity(table, setup.nodes, best)?,
         worst: exclusivity(table, setup.nodes, worst)?,
         first_touch: accuracy_of(table, 0..table.len(), setup.nodes, best, place),
+        traffic: page_traffic(traffic, setup.nodes, (best, worst), place)?,
         timeline: page_migrations(
             profile,
             (table, setup.page_size),
@@ -327,20 +399,45 @@ fn page_report(
     })
 }
 
-fn phase_rows(profile: &Profile) -> Vec<CommunicationPhase> {
+fn page_traffic(
+    table: &PageAccessTable,
+    nodes: usize,
+    (best, worst): (&[NodeIx], &[NodeIx]),
+    place: impl Fn(PageId) -> Option<NodeIx>,
+) -> Option<PageTraffic> {
+    let first_touch = accuracy_of(table, 0..table.len(), nodes, best, place);
+    Some(PageTraffic {
+        best: exclusivity(table, nodes, best)?.app,
+        worst: exclusivity(table, nodes, worst)?.app,
+        first_touch: first_touch.map(|a| TrafficAccuracy {
+            app: a.app,
+            local: a.local,
+        }),
+    })
+}
+
+fn working_instructions<'a>(
+    profile: &'a Profile,
+    working: &'a [bool],
+) -> impl Iterator<Item = u64> + 'a {
+    let threads = profile.threads.iter().zip(working);
+    threads
+        .filter(|(_, works)| **works)
+        .map(|(t, _)| t.instructions)
+}
+
+fn phase_rows(profile: &Profile, working: &[bool]) -> Vec<CommunicationPhase> {
     let rows = communication_phases(&profile.slices, WINDOW, DIFF_MIN);
     rows.into_iter()
         .map(|range| {
             let mut matrix = CommMatrix::new(profile.threads.len());
-            for c in profile
-                .comm
-                .iter()
-                .filter(|c| range.contains(&c.slice.at()))
-            {
+            let of_phase = |c: &&PairComm| range.contains(&c.slice.at());
+            for c in profile.comm.iter().filter(of_phase) {
                 matrix.add(c.i.at(), c.j.at(), c.events);
             }
             let slices = &profile.slices[range.clone()];
             let length = slices.iter().map(|s| s.length).sum();
+            let counted = slices.iter().map(hither_profile::Slice::counted_time).sum();
             let accesses = slices.iter().map(|s| s.accesses).sum();
             CommunicationPhase {
                 first: range.start,
@@ -348,7 +445,11 @@ fn phase_rows(profile: &Profile) -> Vec<CommunicationPhase> {
                 start_seconds: nanos_to_seconds(slices.first().map_or(0, |s| s.start)),
                 seconds: nanos_to_seconds(length),
                 accesses,
-                communication: communication_metrics(&matrix, nanos_to_seconds(length), accesses),
+                communication: communication_metrics(
+                    &matrix.among(working),
+                    nanos_to_seconds(counted),
+                    accesses,
+                ),
                 matrix: UpperTriangle::from_matrix(&matrix),
             }
         })
@@ -378,14 +479,15 @@ fn slice_rows(profile: &Profile, pages: Option<&PageReport>) -> Vec<SliceMetrics
     .collect()
 }
 
-fn thread_rows(profile: &Profile, best: &[NodeIx]) -> Vec<ThreadMetrics> {
-    let rows = profile.threads.iter().zip(best);
-    rows.map(|(t, &node)| ThreadMetrics {
+fn thread_rows(profile: &Profile, working: &[bool], best: &[NodeIx]) -> Vec<ThreadMetrics> {
+    let rows = profile.threads.iter().zip(working).zip(best);
+    rows.map(|((t, &works), &node)| ThreadMetrics {
         name: t.name.clone(),
         process: t.process.0,
         instructions: t.instructions,
         reads: t.reads,
         writes: t.writes,
+        works,
         node,
     })
     .collect()

@@ -3,9 +3,11 @@
 //! readers.
 pub mod allocation_paths;
 pub mod communication;
+pub mod evidence;
 pub mod exclusivity;
 pub mod figures;
 pub mod findings;
+pub mod memory_traffic;
 pub mod metrics_report;
 pub mod node_assignment;
 pub mod page_access;

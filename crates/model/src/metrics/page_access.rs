@@ -1,10 +1,19 @@
 //! Accesses per page and thread, at any of the three page sizes of OPT figure 6.
 //!
-//! A profile counts 4 KiB pages. A larger page is the aligned block of its region that
-//! holds them: aligned by the region's address where that is known, since this is how the
-//! hardware would cut it, else by the region's start.
+//! A profile counts 4 KiB pages, named by region. A larger page is an aligned block of the
+//! addresses of a process, as OPT has it, so that regions side by side have pages in common:
+//!
+//! ```text
+//!   regions       |---- 0 ----|- 1 -|      |-------- 2 --------|
+//!   large pages   |       |       |       |       |       |       |
+//! ```
+//!
+//! Memory that processes share has a place of its own in each of them; its large pages are
+//! aligned by the offset in it, as the kernel's are. So are those of a region whose address is
+//! not known.
 use hither_profile::{
-    PageFirstTouch, PageNo, PageUse, Region, RegionIx, SliceIx, ThreadIx, PAGE_SIZE,
+    PageFirstTouch, PageNo, PageUse, ProcessIx, Region, RegionIx, RegionKind, SliceIx, ThreadIx,
+    PAGE_SIZE,
 };
 use serde::Serialize;
 use std::collections::HashMap;
@@ -38,13 +47,17 @@ impl PageSize {
     /// The page of this size that holds a 4 KiB page.
     #[must_use]
     pub fn page_of(self, regions: &[Region], region: RegionIx, page: PageNo) -> PageId {
-        let per_page = self.bytes() / PAGE_SIZE;
-        let base = regions
-            .get(region.at())
-            .map_or(0, |r| r.address / PAGE_SIZE);
+        if self == PageSize::K4 {
+            return PageId::of_region(region, page.0.into());
+        }
+        let known = regions.get(region.at());
+        let placed = known.filter(|r| r.kind != RegionKind::Shared && r.address > 0);
+        let (space, before) = placed.map_or((PageSpace::Region(region), 0), |r| {
+            (PageSpace::Process(r.process), r.address / PAGE_SIZE)
+        });
         PageId {
-            region,
-            number: (base % per_page + u64::from(page.0)) / per_page,
+            space,
+            number: (before + u64::from(page.0)) / (self.bytes() / PAGE_SIZE),
         }
     }
 }
@@ -61,13 +74,43 @@ impl std::str::FromStr for PageSize {
     }
 }
 
-/// A page of any size: its region and its number in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// What the pages of a size are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PageSpace {
+    /// A region: all pages of 4 KiB, and the larger ones of memory that has no one address.
+    Region(RegionIx),
+    /// The addresses of a process.
+    Process(ProcessIx),
+}
+
+/// A page of any size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId {
-    /// The region the page lies in.
-    pub region: RegionIx,
-    /// Number within the region, in pages of the size chosen.
+    /// What it lies in.
+    pub space: PageSpace,
+    /// Number from the start of that, in pages of the size chosen.
     pub number: u64,
+}
+
+impl PageId {
+    /// A page of 4 KiB.
+    #[must_use]
+    pub fn of_region(region: RegionIx, number: u64) -> Self {
+        let space = PageSpace::Region(region);
+        PageId { space, number }
+    }
+
+    /// The page of another size around one of 4 KiB.
+    #[must_use]
+    pub fn at_size(self, regions: &[Region], size: PageSize) -> Self {
+        match self.space {
+            PageSpace::Region(region) => {
+                let page = u32::try_from(self.number).unwrap_or(u32::MAX);
+                size.page_of(regions, region, PageNo(page))
+            }
+            PageSpace::Process(_) => self,
+        }
+    }
 }
 
 /// The accesses of one thread to one page.
@@ -139,13 +182,10 @@ impl PageAccessTable {
     /// of the rows.
     #[must_use]
     pub fn merge_into(&self, regions: &[Region], size: PageSize) -> Self {
-        let mut table = PageAccessTable::default();
+        let mut cells: Vec<(PageId, ThreadIx, u64)> = Vec::new();
         // By thread, `None` for those that do not use the page.
         let mut sums: Vec<Option<u64>> = Vec::new();
-        let large = |page: usize| {
-            let PageId { region, number } = self.ids[page];
-            size.page_of(regions, region, PageNo(number as u32))
-        };
+        let large = |page: usize| self.ids[page].at_size(regions, size);
         for page in 0..self.len() {
             for u in self.uses(page) {
                 let at = u.thread.at();
@@ -156,14 +196,32 @@ impl PageAccessTable {
             }
             let id = large(page);
             if page + 1 == self.len() || large(page + 1) != id {
-                for (thread, sum) in sums.iter_mut().enumerate() {
-                    if let Some(accesses) = sum.take() {
-                        table.push_row((id, ThreadIx(thread as u32), accesses));
-                    }
-                }
+                let used = sums.iter_mut().enumerate();
+                let used = used.filter_map(|(t, sum)| sum.take().map(|sum| (t, sum)));
+                cells.extend(used.map(|(t, sum)| (id, ThreadIx(t as u32), sum)));
             }
         }
+        // The parts of a page that lies in several regions come one after another now.
+        cells.sort_unstable();
+        let mut table = PageAccessTable::default();
+        cells.into_iter().for_each(|cell| table.push_row(cell));
         table.starts.push(table.uses.len());
+        table
+    }
+
+    /// The same pages and threads with other sums: those of each page by its position, divided among
+    /// its threads as its accesses are.
+    #[must_use]
+    pub fn scaled_to(&self, sums: &[u64]) -> Self {
+        let mut table = self.clone();
+        for (page, &sum) in sums.iter().enumerate() {
+            let uses = &mut table.uses[self.starts[page]..self.starts[page + 1]];
+            let all: u128 = uses.iter().map(|u| u128::from(u.accesses)).sum();
+            for u in uses {
+                let part = (u128::from(u.accesses) * u128::from(sum) + all / 2) / all.max(1);
+                u.accesses = (part as u64).min(MAX_ACCESSES);
+            }
+        }
         table
     }
 
@@ -191,14 +249,12 @@ impl PageAccessTable {
         &self.uses[self.starts[page]..self.starts[page + 1]]
     }
 
-    /// Positions of the pages `from..=to` of a region.
+    /// Positions of the pages from `first` to `last`, both of the same region or process.
     #[must_use]
-    pub fn page_range(&self, region: RegionIx, from: u64, to: u64) -> std::ops::Range<usize> {
-        let at = |number| {
-            self.ids
-                .partition_point(|id| *id < PageId { region, number })
-        };
-        at(from)..at(to.saturating_add(1)).max(at(from))
+    pub fn page_range(&self, first: PageId, last: PageId) -> std::ops::Range<usize> {
+        let from = self.ids.partition_point(|id| *id < first);
+        let to = self.ids.partition_point(|id| *id <= last);
+        from..to.max(from)
     }
 }
 

@@ -1,16 +1,18 @@
 //! Phases of communication (OPT eq. 4): a new phase starts where the mean heterogeneity of
 //! n slices differs from that of the n slices before by at least diff_min of itself.
 //!
-//! The condition holds for several slices around a change. The boundary is placed where the two
-//! windows differ most, which for a step is the step itself:
+//! The condition holds for a stretch of slices around a change. The boundary is placed where in all
+//! of the stretch the two windows differ most, which for a step is the step itself:
 //!
 //! ```text
 //!   C_H   ____________/~~~~~~~~~~~~
 //!            before  |  recent          boundary = start of `recent`
 //! ```
-//! A phase is at least n slices long, as in the paper. Slices that sampling skipped are
+//! Where a second change follows before the stretch ends, the smaller one is a boundary too if the
+//! windows differ more there than on either side. A phase is at least n slices long, as in the
+//! paper. Slices that sampling skipped are
 //! left out of the windows; they belong to the phase around them.
-use hither_profile::Slice;
+use hither_profile::{Profile, Slice};
 use std::ops::Range;
 
 /// Slices per window (OPT 4.1.3).
@@ -53,21 +55,52 @@ pub fn communication_phases(slices: &[Slice], window: usize, diff_min: f64) -> V
             t += 1;
             continue;
         }
-        let last = (t + window).min(traced.len());
-        let mut peak = t;
-        for candidate in t..=last {
-            if differs(candidate) > differs(peak) {
-                peak = candidate;
-            }
+        let after = (t..=traced.len()).find(|&t| differs(t) == 0.0);
+        let stretch = t..after.unwrap_or(traced.len() + 1);
+        for peak in peaks(stretch, window, differs) {
+            let boundary = traced[peak - window];
+            out.push(start..boundary);
+            start = boundary;
+            // Both windows of the next comparison lie in the new phase.
+            t = peak + window;
         }
-        let boundary = traced[peak - window];
-        out.push(start..boundary);
-        start = boundary;
-        // Both windows of the next comparison lie in the new phase.
-        t = peak + window;
     }
     if start < slices.len() {
         out.push(start..slices.len());
     }
     out
+}
+
+/// Slices of a profile that were traced. Phases can be told apart from two windows on.
+#[must_use]
+pub fn traced_slices(profile: &Profile) -> usize {
+    profile.slices.iter().filter(|s| s.traced).count()
+}
+
+/// Where a value is largest in a stretch, and where it is in what lies a window and more before
+/// that, if it is no slope that leads up to it, and so on; in order.
+fn peaks(stretch: Range<usize>, window: usize, value: impl Fn(usize) -> f64) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut end = stretch.end;
+    while stretch.start < end {
+        // Of equal ones the first.
+        let peak =
+            (stretch.start..end).fold(
+                stretch.start,
+                |best, t| {
+                    if value(t) > value(best) {
+                        t
+                    } else {
+                        best
+                    }
+                },
+            );
+        if peak + 1 == end && !found.is_empty() {
+            break;
+        }
+        found.push(peak);
+        end = (peak + 1).saturating_sub(window);
+    }
+    found.reverse();
+    found
 }

@@ -45,7 +45,7 @@ pub fn accuracy_of(
             right_accesses += accesses;
         }
     }
-    (known > 0).then(|| PlacementAccuracy {
+    (all > 0.0).then(|| PlacementAccuracy {
         page: right as f64 / known as f64,
         app: right_accesses / all,
         local: local / all,

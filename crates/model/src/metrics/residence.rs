@@ -54,7 +54,12 @@ impl NodeResidence {
             };
             for run in places.runs.iter().filter(|run| run.pages() > 0) {
                 let last = run.first().saturating_add(run.pages() - 1);
-                for page in analysis.table.page_range(*region, run.first(), last) {
+                let page = |number| {
+                    let size = analysis.report.setup.page_size;
+                    PageId::of_region(*region, number).at_size(&profile.regions, size)
+                };
+                let held = (analysis.table).page_range(page(run.first()), page(last));
+                for page in held {
                     pages.insert(analysis.table.id(page), run.node());
                 }
             }

@@ -2,9 +2,10 @@
 //! are (TABARNAC 3: accesses by structure and thread, and first touch).
 use super::allocation_paths::calls;
 use super::exclusivity::exclusivity_of;
+use super::memory_traffic::all_fetches;
 use super::page_access::{PageAccessTable, PageId, PageSize};
 use super::placement_accuracy::accuracy_of;
-use hither_profile::{FirstTouchLine, NodeIx, ObjectIx, ObjectKind, Profile, ThreadIx};
+use hither_profile::{FirstTouchLine, NodeIx, ObjectIx, ObjectKind, Profile, ThreadIx, PAGE_SIZE};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -133,7 +134,8 @@ pub fn structure_metrics(
     pages: &PageContext,
     held: &HashMap<usize, Vec<usize>>,
 ) -> Vec<StructureMetrics> {
-    let total: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
+    let accesses: u64 = profile.threads.iter().map(|t| t.accesses()).sum();
+    let total = (accesses, all_fetches(profile));
     let mut out: Vec<StructureMetrics> = (0..profile.objects.len())
         .filter(|&o| profile.objects[o].reads + profile.objects[o].writes > 0)
         .map(|o| {
@@ -158,16 +160,12 @@ pub fn structure_metrics(
 pub fn pages_of_objects(profile: &Profile, pages: &PageContext) -> HashMap<usize, Vec<usize>> {
     let mut held: HashMap<usize, Vec<usize>> = HashMap::new();
     for range in profile.object_ranges.iter().filter(|r| r.length > 0) {
-        // Offsets of this form stay exact for large pages that begin before the region.
-        let shift = match profile.regions.get(range.region.at()) {
-            Some(region) => region.address % pages.size.bytes(),
-            None => 0,
+        let page = |offset: u64| {
+            let small = PageId::of_region(range.region, offset / PAGE_SIZE);
+            small.at_size(&profile.regions, pages.size)
         };
-        let page = |offset: u64| shift.saturating_add(offset) / pages.size.bytes();
         let last = range.offset.saturating_add(range.length - 1);
-        let span = pages
-            .table
-            .page_range(range.region, page(range.offset), page(last));
+        let span = pages.table.page_range(page(range.offset), page(last));
         held.entry(range.object.at()).or_default().extend(span);
     }
     for list in held.values_mut() {
@@ -182,7 +180,7 @@ fn metrics_of_structure(
     pages: &PageContext,
     object: usize,
     held: &[usize],
-    total: u64,
+    (total, all_fetches): (u64, Option<u64>),
 ) -> StructureMetrics {
     let o = &profile.objects[object];
     let mut touched: BTreeMap<ThreadIx, u64> = BTreeMap::new();
@@ -217,7 +215,7 @@ fn metrics_of_structure(
         writes: o.writes,
         share: ratio_or_zero(o.reads + o.writes, total),
         fetches: o.fetches,
-        fetch_share: fetch_share(profile, o.fetches),
+        fetch_share: fetch_share(all_fetches, o.fetches),
         estimated: o.estimated,
         pages: held.len() as u64,
         threads: users.len() as u64,
@@ -229,11 +227,10 @@ fn metrics_of_structure(
     }
 }
 
-/// Part of the fetches of all structures; `None` where they were not counted.
-fn fetch_share(profile: &Profile, fetches: u64) -> Option<f64> {
-    let all: u64 = profile.objects.iter().map(|o| o.fetches).sum();
-    let counted = profile.meta.has_fetches() && all > 0;
-    counted.then(|| ratio_or_zero(fetches, all))
+/// Part of the fetches of the run; `None` where they were not counted.
+fn fetch_share(all: Option<u64>, fetches: u64) -> Option<f64> {
+    let all = all.filter(|&all| all > 0)?;
+    Some(ratio_or_zero(fetches, all).min(1.0))
 }
 
 /// The line that touched most pages of an object first, whatever thread ran it.

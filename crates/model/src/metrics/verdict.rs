@@ -1,9 +1,10 @@
 //! The verdict: whether placing threads, pages, both or neither would help this program, and why.
 //! The thresholds are the papers'; where they needed completing, the comment says how.
 use super::communication::CommunicationMetrics;
-use super::exclusivity::ExclusivityMetrics;
-use super::placement_accuracy::PlacementAccuracy;
+use super::evidence::{Doubt, REPEAT_MIN, SECONDS_MIN};
+use super::metrics_report::PageTraffic;
 use crate::units;
+use hither_profile::TrafficUnit;
 use serde::Serialize;
 
 /// Least C_H worth a thread mapping (OPT 6.2.2), with up to [`H_MIN_THREADS`] threads.
@@ -26,6 +27,10 @@ pub const MIN_LOCAL_GAIN: f64 = 0.05;
 /// local. Ours: the papers' mean difference is 6 points (OPT figure 7), this is above it.
 pub const E_SPREAD: f64 = 0.1;
 
+/// Share of the events that phases worth a mapping must have. Ours: as of patterns that are called
+/// unstable, less is not worth moving threads for.
+pub const PHASE_EVENTS: f64 = 0.1;
+
 /// Sharing events per thread from which a sample of them shows which threads share: the noise of a
 /// pattern of pairs is below a third then. Ours.
 pub const EVENTS_MIN: u64 = 10;
@@ -37,6 +42,10 @@ pub struct VerdictInput<'a> {
     pub threads: usize,
     /// H, C_H and A of the run.
     pub communication: CommunicationMetrics,
+    /// The same of its phases.
+    pub phases: &'a [CommunicationMetrics],
+    /// Why the communication that was seen does not suffice for a verdict.
+    pub doubt: Option<Doubt>,
     /// Pages used times their size, bytes.
     pub footprint: u64,
     /// Pages used.
@@ -45,12 +54,10 @@ pub struct VerdictInput<'a> {
     pub nodes: usize,
     /// 0 when unknown.
     pub cache_bytes: u64,
-    /// E_app with threads where it is highest; `None` when no page use was recorded.
-    pub best: Option<&'a ExclusivityMetrics>,
-    /// E_app with threads where it is lowest.
-    pub worst: Option<&'a ExclusivityMetrics>,
-    /// Acc_app of first touch.
-    pub first_touch: Option<&'a PlacementAccuracy>,
+    /// E_app and first touch of the memory traffic; `None` when no page use was recorded.
+    pub page_traffic: Option<PageTraffic>,
+    /// What it is counted in.
+    pub traffic: TrafficUnit,
     /// Relative standard error of totals when sampled, else 0.
     pub sampling_error: f64,
     /// Counts are page faults: a sample of unknown share, so rates are meaningless.
@@ -62,6 +69,8 @@ pub struct VerdictInput<'a> {
 pub struct MappingVerdict {
     /// Suitable for mapping threads (OPT 4.4).
     pub thread_mapping: bool,
+    /// The profile cannot tell whether it is suitable for mapping threads.
+    pub threads_undecided: bool,
     /// Suitable for mapping data (OPT 5.4).
     pub data_mapping: bool,
     /// The answer in one sentence.
@@ -79,15 +88,26 @@ pub fn h_min(threads: usize) -> f64 {
 /// The verdict that the evidence gives, by the thresholds of this module.
 #[must_use]
 pub fn mapping_verdict(e: &VerdictInput) -> MappingVerdict {
-    let (thread_mapping, threads_why) = thread_mapping(e);
+    let (threads, threads_why) = thread_mapping(e);
+    let thread_mapping = threads == Answer::Yes;
     let (data_mapping, data_why) = data_mapping(e);
     // Where all nodes use the same pages, any node that uses one a little more is right.
-    let belong = e.best.is_some_and(|b| b.app >= E_HIGH);
-    let already_right = e.nodes > 1 && belong && e.first_touch.is_some_and(|a| a.app >= ACC_RIGHT);
+    let already_right = e.nodes > 1
+        && e.page_traffic
+            .is_some_and(|p| p.best >= E_HIGH && p.first_touch.is_some_and(|a| a.app >= ACC_RIGHT));
     let sentence = match (thread_mapping, data_mapping) {
         _ if e.threads == 0 => "nothing to place: no memory access was traced",
         (_, true) if e.threads == 1 => "one thread: nothing to place but data",
         (_, false) if e.threads == 1 => "one thread: nothing to place but data, and that pays little",
+        (_, true) if threads == Answer::Unknown => {
+            "suitable for data mapping; whether for thread mapping, this profile cannot tell"
+        }
+        _ if threads == Answer::Unknown && already_right => {
+            "this profile cannot tell whether it is suitable for thread mapping; for data there is nothing to gain, first touch is already right"
+        }
+        _ if threads == Answer::Unknown => {
+            "this profile cannot tell whether it is suitable for thread mapping; not suitable for data mapping"
+        }
         (true, true) => "suitable for thread mapping and data mapping",
         (true, false) if already_right => {
             "suitable for thread mapping; for data there is nothing to gain, first touch is already right"
@@ -114,69 +134,145 @@ pub fn mapping_verdict(e: &VerdictInput) -> MappingVerdict {
     }
     MappingVerdict {
         thread_mapping,
+        threads_undecided: threads == Answer::Unknown,
         data_mapping,
         sentence: sentence.to_owned(),
         reasons,
     }
 }
 
-fn thread_mapping(e: &VerdictInput) -> (bool, String) {
-    let c = &e.communication;
-    let h_min = h_min(e.threads);
-    let locality = match (e.best, e.worst) {
-        (Some(b), Some(w)) => b.app - w.app,
-        _ => 0.0,
-    };
-    let (suits, mut why) = if e.threads < 2 {
-        return (
-            false,
-            "Threads: one thread has nobody to be near to.".to_owned(),
-        );
-    } else if c.events == 0 {
-        (false, "Threads: they share no line of memory.".to_owned())
-    } else if e.online && c.events < EVENTS_MIN * e.threads as u64 {
-        (
-            false,
-            format!(
-                "Threads: {} sharing events were seen, too few to tell who shares with whom; it \
-                 takes {}.",
-                c.events,
-                EVENTS_MIN * e.threads as u64
-            ),
-        )
-    } else if !e.online && c.amount_per_second < A_MIN {
-        (
-            false,
-            format!(
-                "Threads: they share little, {} events/s per pair (C_A); it takes {A_MIN:.0}.",
-                format_rate(c.amount_per_second)
-            ),
-        )
-    } else if e.threads == 2 {
-        (
-            false,
-            "Threads: there is only one pair; keep the two close, there is no more to choose."
-                .to_owned(),
-        )
-    } else if c.heterogeneity < h_min || c.heterogeneity_pairs < h_min {
-        (
-            false,
-            format!(
-                "Threads: all share alike, heterogeneity {:.0} between pairs (C_H {:.0}); \
-                 it takes {h_min:.0}.",
-                c.heterogeneity_pairs, c.heterogeneity
-            ),
-        )
-    } else {
-        (true, heterogeneity_reason(c, h_min, e.online))
-    };
+/// Yes, no, or that it cannot be told.
+#[derive(Clone, Copy, PartialEq)]
+enum Answer {
+    Yes,
+    No,
+    Unknown,
+}
+
+fn thread_mapping(e: &VerdictInput) -> (Answer, String) {
+    if e.threads < 2 {
+        let why = "Threads: one thread has nobody to be near to.";
+        return (Answer::No, why.to_owned());
+    }
+    let (answer, mut why) = threads_that_share(e);
+    let locality = e.page_traffic.map_or(0.0, |p| p.best - p.worst);
     if locality >= E_SPREAD {
         why.push_str(&format!(
             " Which threads share a node moves E_app by {:.0} points.",
             locality * 100.0
         ));
     }
-    (suits, why)
+    (answer, why)
+}
+
+fn threads_that_share(e: &VerdictInput) -> (Answer, String) {
+    let doubt = |about_pairs: bool| e.doubt.filter(|d| d.is_about_pairs() == about_pairs);
+    if let Some(doubt) = doubt(false) {
+        return (Answer::Unknown, doubt_reason(&doubt, e.online));
+    }
+    if e.communication.events == 0 {
+        return (Answer::No, "Threads: they share no line of memory.".into());
+    }
+    let (suits, why) = match e.phases {
+        [] | [_] => conditions(e, &e.communication),
+        // Page faults have no rate, and it takes many to know a phase.
+        _ if e.online || e.threads == 2 => conditions(e, &e.communication),
+        phases => conditions_of_phases(e, phases),
+    };
+    match doubt(true) {
+        Some(doubt) if suits => (Answer::Unknown, doubt_reason(&doubt, e.online)),
+        _ if suits => (Answer::Yes, why),
+        _ => (Answer::No, why),
+    }
+}
+
+/// The conditions of OPT 6.2.2 on the communication of a run or a phase.
+fn conditions(e: &VerdictInput, c: &CommunicationMetrics) -> (bool, String) {
+    let h_min = h_min(e.threads);
+    if !e.online && c.amount_per_second < A_MIN {
+        let why = format!(
+            "Threads: they share little, {} events/s per pair (C_A); it takes {A_MIN:.0}.",
+            format_rate(c.amount_per_second)
+        );
+        return (false, why);
+    }
+    if e.threads == 2 {
+        let why =
+            "Threads: there is only one pair; keep the two close, there is no more to choose.";
+        return (false, why.to_owned());
+    }
+    if c.heterogeneity < h_min || c.heterogeneity_pairs < h_min {
+        let why = format!(
+            "Threads: all share alike, heterogeneity {:.0} between pairs (C_H {:.0}); \
+             it takes {h_min:.0}.",
+            c.heterogeneity_pairs, c.heterogeneity
+        );
+        return (false, why);
+    }
+    (true, heterogeneity_reason(c, h_min, e.online))
+}
+
+/// Threads are worth a mapping where phases that meet the conditions have enough of the events.
+fn conditions_of_phases(e: &VerdictInput, phases: &[CommunicationMetrics]) -> (bool, String) {
+    let events = |phases: &mut dyn Iterator<Item = &CommunicationMetrics>| -> u64 {
+        phases.map(|p| p.events).sum()
+    };
+    let meet: Vec<bool> = phases.iter().map(|p| conditions(e, p).0).collect();
+    let met = || phases.iter().zip(&meet).filter(|(_, meets)| **meets);
+    let share = events(&mut met().map(|(p, _)| p)) as f64 / events(&mut phases.iter()) as f64;
+    let most = |of: &mut dyn Iterator<Item = &CommunicationMetrics>| {
+        let most = of.max_by_key(|p| p.events).copied();
+        most.unwrap_or(e.communication)
+    };
+    let suits = share >= PHASE_EVENTS;
+    let shown = match suits {
+        true => most(&mut met().map(|(p, _)| p)),
+        false => most(&mut phases.iter()),
+    };
+    let (_, why) = conditions(e, &shown);
+    let (number, all) = (met().count(), phases.len());
+    let share = format!(
+        "{number} of {all} phases, with {:.0} % of the events",
+        share * 100.0
+    );
+    let of_all = match number {
+        0 => format!("That is the phase with most events; in none of {all} is it worth it."),
+        _ if suits => format!("That is the phase with most events of those worth it: {share}."),
+        _ => format!("That is the phase with most events; worth it: {share}, too few."),
+    };
+    (suits, format!("{why} {of_all}"))
+}
+
+fn doubt_reason(doubt: &Doubt, online: bool) -> String {
+    let longer = match online {
+        true => "observe it for longer, or trace it",
+        false => "trace without --sample, or longer",
+    };
+    match *doubt {
+        Doubt::TooShort { seconds } => format!(
+            "Threads: cannot tell from {seconds:.2} s, it takes {SECONDS_MIN} s; trace a longer run."
+        ),
+        Doubt::TooFewEvents { events, needed } => format!(
+            "Threads: cannot tell, {events} sharing events were seen, too few to tell who shares with \
+             whom; it takes {needed}: {longer}."
+        ),
+        Doubt::Unrepeated {
+            correlation,
+            units: Some(units),
+        } => format!(
+            "Threads: cannot tell, they took turns on {units} processing units, and which pairs share \
+             changes from slice to slice (correlation {correlation:.2}; it takes {REPEAT_MIN}); trace with \
+             a longer --slice, such as 100ms, or where each thread has a unit."
+        ),
+        Doubt::Unrepeated { correlation, .. } => format!(
+            "Threads: cannot tell, which pairs share changes from slice to slice in this sample \
+             (correlation {correlation:.2}; it takes {REPEAT_MIN}): {longer}."
+        ),
+        Doubt::Chance { heterogeneity } => format!(
+            "Threads: cannot tell, events as few as these differ by chance between pairs that share \
+             alike, by a heterogeneity of {heterogeneity:.0}: {longer}."
+        ),
+    }
 }
 
 fn heterogeneity_reason(c: &CommunicationMetrics, h_min: f64, online: bool) -> String {
@@ -198,7 +294,7 @@ fn heterogeneity_reason(c: &CommunicationMetrics, h_min: f64, online: bool) -> S
 }
 
 fn data_mapping(e: &VerdictInput) -> (bool, String) {
-    let Some(best) = e.best else {
+    let Some(pages) = e.page_traffic else {
         return (false, "Data: no page use was recorded.".to_owned());
     };
     if e.nodes < 2 {
@@ -219,13 +315,19 @@ fn data_mapping(e: &VerdictInput) -> (bool, String) {
         );
         return (false, why);
     }
-    let Some(first) = e.first_touch else {
+    let Some(first) = pages.first_touch else {
         return (false, "Data: no first touch was recorded.".to_owned());
     };
-    let (exclusive, right) = (best.app * 100.0, first.app * 100.0);
-    if best.app < E_HIGH {
+    let (exclusive, right) = (pages.best * 100.0, first.app * 100.0);
+    let unit = e.traffic;
+    // The metrics of the papers, which are shown beside this, count accesses.
+    let of = match unit {
+        TrafficUnit::Accesses => "",
+        TrafficUnit::Fetches => " of the fetches",
+    };
+    if pages.best < E_HIGH {
         let why = format!(
-            "Data: all nodes use the same pages (E_app {exclusive:.0} %; it takes {:.0} %), so no \
+            "Data: all nodes use the same pages (E_app{of} {exclusive:.0} %; it takes {:.0} %), so no \
              node is right for them; spread them if one memory is overloaded.",
             E_HIGH * 100.0
         );
@@ -233,22 +335,22 @@ fn data_mapping(e: &VerdictInput) -> (bool, String) {
     }
     if first.app >= ACC_RIGHT {
         let why = format!(
-            "Data: {right:.0} % of accesses go to pages that first touch puts on the right \
+            "Data: {right:.0} % of {unit} go to pages that first touch puts on the right \
              node; moving pages gains nothing."
         );
         return (false, why);
     }
-    if best.app - first.local < MIN_LOCAL_GAIN {
+    if pages.best - first.local < MIN_LOCAL_GAIN {
         let why = format!(
-            "Data: first touch makes {:.0} % of accesses local; with every page on its best \
+            "Data: first touch makes {:.0} % of {unit} local; with every page on its best \
              node it would be {exclusive:.0} %, which is not worth moving them.",
             first.local * 100.0
         );
         return (false, why);
     }
     let why = format!(
-        "Data: pages belong to one node (E_app {exclusive:.0} %), but first touch puts only \
-         {right:.0} % of accesses on the right one."
+        "Data: pages belong to one node (E_app{of} {exclusive:.0} %), but first touch puts only \
+         {right:.0} % of {unit} on the right one."
     );
     (true, why)
 }

@@ -105,7 +105,10 @@ table!(Slice = "slices", at most 20 * MILLION, index of Slices, sorted by |_| ()
     "omp_parallels" = sync[2]: Sum,
     "mpi_barriers" = sync[3]: Sum,
     "traced" = traced: Free,
-});
+    "paused" = paused: Sum,
+}
+    const LATER: &'static [&'static str] = &["paused"];
+);
 
 table!(PairComm = "comm", at most 200 * MILLION, sorted by |r| (r.slice.0, r.i.0, r.j.0) => (u32, u32, u32), {
     "slice" = slice: Free,

@@ -256,6 +256,7 @@ fn slice(r: &mut Random) -> Slice {
         threads: r.next() as u32,
         sync: [r.count(), r.count(), r.count(), r.count()],
         traced: r.below(2) > 0,
+        paused: r.count(),
     }
 }
 

@@ -54,16 +54,16 @@ fn layout() -> Both {
         record_ns,
         collector_pid, next_thread, next_process, next_page, next_block, next_site,
         next_chunk_object, lost_threads, lost_processes, lost_pages, lost_blocks, lost_sites,
-        lost_chunks, lost_events, event_head, event_tail, arena_busy, record_top, next_record_block,
+        lost_chunks, next_user_node, lost_users, lost_events, event_head, event_tail, arena_busy, given_back, record_top, next_record_block,
         lost_record_blocks, lost_pieces, piece_busy, off_threads,
         off_processes, off_hooks, off_sites, off_events, off_samples, off_observations, off_directory, off_comm,
         off_pages, off_chunks, off_aliases, off_owners, off_dirty, off_blocks, off_shadow,
-        off_arenas, off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used,
+        off_user_nodes, off_arenas, off_record_blocks, off_record_bytes, off_pieces, off_objects, off_object_counts, off_object_used,
         total_size, arena_size, next_object);
     compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
         sample_head, sample_tail, lost_samples, name, comm_dirty, traced_accesses,
-        untraced_accesses, used, flipped, recorded, observation_head, observation_tail);
+        untraced_accesses, used, flipped, recorded, observation_head, observation_tail, counter);
     compare!(b, "hi_process", SegmentProcess: state, pid, parent_pid, parent, generation, inherited_objects,
         start_ns, end_ns);
     compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);
@@ -82,7 +82,7 @@ fn layout() -> Both {
     compare!(b, "hi_count", AccessCount: reads, writes);
     compare!(b, "hi_block", PageCountBlock: page, fetches);
     compare!(b, "hi_entry", LineCacheEntry: tag, reads, writes);
-    compare!(b, "hi_side", SideRecord: line, x, y, z1, z2, s1, s2);
+    compare!(b, "hi_side", SideRecord: line, others, z1, z2, s1, s2);
     compare!(b, "hi_record_block", RecordedBlock: offset, stack, moves_stack, length,
         instructions, sites, lengths, accesses, has_stack, ready);
     // Its code follows, which the mirror does not hold.
@@ -143,7 +143,8 @@ fn constants(b: &mut Both) {
         ("HI_CHUNK_PAGES", CHUNK_PAGES),
         ("HI_ALIASES", ALIASES),
         ("HI_BLOCK_PAGES", BLOCK_PAGES),
-        ("HI_COMM_UNIT", COMM_UNIT as u32),
+        ("HI_USER_NODES", USER_NODES),
+        ("HI_OTHERS", OTHERS),
         ("HI_READY", READY),
         ("HI_GROUP", CACHE_GROUP),
         ("HI_CACHE_LOG2_MIN", CACHE_LOG2_MIN),

@@ -34,6 +34,7 @@ pub fn run(profile: &Profile, report: &MetricsReport) -> page::ReportRun {
         instructions: report.run.instructions,
         reads: report.run.reads,
         writes: report.run.writes,
+        fetches: report.run.fetches,
         footprint: report.run.footprint,
         cache_bytes: report.setup.cache_bytes,
         end: match &meta.end {
@@ -99,6 +100,7 @@ pub fn judged(report: &MetricsReport) -> HashMap<ObjectIx, ObjectAssessment> {
             exclusivity: s.exclusivity,
             accuracy: s.first_touch_accuracy,
             first_touch: first_touch(s),
+            fetch_share: s.fetch_share,
         };
         (s.object, judged)
     });

@@ -2,12 +2,13 @@
 use crate::report::build::safe_text::plain_text;
 use crate::report::page;
 use hither_model::metrics::MetricsReport;
-use hither_profile::Placement;
+use hither_profile::{Placement, TrafficUnit};
 
 pub fn verdict(report: &MetricsReport, placement: Option<&Placement>) -> page::ReportVerdict {
     page::ReportVerdict {
         sentence: capitalise(&report.verdict.sentence),
         threads: report.verdict.thread_mapping,
+        threads_undecided: report.verdict.threads_undecided,
         data: report.verdict.data_mapping,
         reasons: report.verdict.reasons.clone(),
         gain: gain(report, placement),
@@ -32,14 +33,15 @@ fn gain(report: &MetricsReport, placement: Option<&Placement>) -> Vec<String> {
         return out;
     }
     let pages = report.pages.as_ref();
-    if let Some((pages, first)) = pages.and_then(|p| Some((p, p.first_touch?))) {
-        let (now, most) = (first.local * 100.0, pages.best.app * 100.0);
+    let unit = report.run.traffic;
+    if let Some((pages, first)) = pages.and_then(|p| Some((p, p.traffic.first_touch?))) {
+        let (now, most) = (first.local * 100.0, pages.traffic.best * 100.0);
         if report.setup.nodes < 2 {
             out.push("With one node every access is local.".to_owned());
         } else if most - now < 1.0 {
-            out.push(format!("First touch makes {now:.0} % of the accesses local, and no placement of pages can make more of them local."));
+            out.push(format!("First touch makes {now:.0} % of the {unit} local, and no placement of pages can make more of them local."));
         } else {
-            out.push(format!("First touch makes {now:.0} % of the accesses local; with every page on the node that uses it most it would be {most:.0} %."));
+            out.push(format!("First touch makes {now:.0} % of the {unit} local; with every page on the node that uses it most it would be {most:.0} %."));
         }
     }
     if let Some(placement) = placement {
@@ -56,6 +58,9 @@ fn gain(report: &MetricsReport, placement: Option<&Placement>) -> Vec<String> {
             "are good to about {:.1} %, since the run was sampled",
             error * 100.0
         ),
+        _ if unit == TrafficUnit::Fetches => {
+            "are estimates: of the lines of memory one in 64 is followed".to_owned()
+        }
         _ => "are exact counts of this run".to_owned(),
     };
     out.push(format!("These shares {counted}."));

@@ -20,6 +20,8 @@ pub fn build_placement(
 ) -> Placement {
     let mut regions = PlacedRegionNumbers::default();
     let phases = phases(input, target, solution, &mut regions);
+    let in_phases = input.profile.as_ref().zip(options.phases.as_ref());
+    let phase_note = in_phases.and_then(|(p, options)| explain::too_short_for_phases(p, options));
     Placement {
         format: PLACEMENT_FORMAT,
         writer: env!("CARGO_PKG_VERSION").to_owned(),
@@ -27,7 +29,7 @@ pub fn build_placement(
         machine: target.id.clone(),
         policy: policy(options, placer, solution),
         objective: total_objective(&solution.objectives),
-        why: explain::reason_sentence(solution),
+        why: explain::reason_sentence(solution) + &phase_note.unwrap_or_default(),
         processes: input.processes.clone(),
         threads: input.threads.clone(),
         page_bytes: match options.page_size {

@@ -1,7 +1,10 @@
 //! What a placement brings, in a sentence.
+use super::options::PhaseOptions;
 use super::MapSolution;
 use hither_model::map::explain::{PlacementExplanation, PlacementQuality};
+use hither_model::metrics::phase_detection::traced_slices;
 use hither_model::units::percent;
+use hither_profile::Profile;
 
 /// Less than this share of a whole is called no change.
 const NOTICEABLE: f64 = 0.005;
@@ -14,6 +17,18 @@ pub fn reason_sentence(solution: &MapSolution) -> String {
         parts.join("; "),
         solution.compared_with
     )
+}
+
+/// Why `--phases` finds none, where the slices are too few.
+pub fn too_short_for_phases(profile: &Profile, options: &PhaseOptions) -> Option<String> {
+    let (traced, needed) = (traced_slices(profile), 2 * options.window);
+    let cure = match profile.meta.options.sample {
+        Some(_) => "trace without --sample, or longer",
+        None => "trace a longer run, or with shorter slices",
+    };
+    (traced < needed).then(|| {
+        format!(" No phases: {traced} slices were traced, it takes {needed} to tell phases apart; {cure}.")
+    })
 }
 
 fn threads(explanation: &PlacementExplanation) -> String {

@@ -9,11 +9,6 @@ use hither_profile::{
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-/// A thread that does less than this share of the busiest thread's work only waits for
-/// others: launchers, shells, helper threads of runtimes. It would take a unit from those
-/// that work.
-const IDLE: f64 = 0.001;
-
 /// Where threads and what they share are read from.
 #[derive(Clone, Debug)]
 pub enum Source {
@@ -83,7 +78,7 @@ pub fn read(source: &Source, only: Option<&PuList>) -> Result<MapInput> {
     }?;
     if input.placed.is_empty() {
         bail!(
-            "{} has no thread to place; trace a program that accesses memory, or see --threads",
+            "{} has no thread to place; trace a program that runs longer, or see --threads",
             input.source.file
         );
     }
@@ -96,11 +91,8 @@ fn of_profile(folder: &Path, only: Option<&PuList>) -> Result<MapInput> {
         file: folder.display().to_string(),
         command: profile.meta.command.clone(),
     };
-    let busiest = profile.threads.iter().map(Thread::accesses).max();
-    let floor = (busiest.unwrap_or(0) as f64 * IDLE).max(1.0);
-    let works = |t: &Thread| t.accesses() as f64 >= floor;
-    let works: Vec<bool> = profile.threads.iter().map(works).collect();
-    let placed = threads_to_place(&works, only)?;
+    // Others would take a unit from those that work.
+    let placed = threads_to_place(&profile.working_threads(), only)?;
     let pairs = profile.comm.iter().map(|c| (c.i.0, c.j.0, c.events));
     let comm = restrict_to_threads(pairs, profile.threads.len(), &placed);
     let load = placed.iter();

@@ -42,7 +42,7 @@ pub struct Args {
     pub matrix: Option<PathBuf>,
 
     /// Place only these threads (0-3,8) and leave the others to the system [default: those
-    /// that do at least a thousandth of the busiest one's work]
+    /// that do at least a thousandth of the busiest one's work, by accesses or instructions]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<PuList>,
 

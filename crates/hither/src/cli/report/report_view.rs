@@ -1,6 +1,6 @@
 //! What `--text` and `--json` say: verdict and findings without the page's pictures.
 use crate::app::assessment::{figures, Assessment, AssessmentInput};
-use crate::cli::render_report::{counted, seen};
+use crate::cli::render_report::{counted, fetched, seen};
 use crate::cli::style::{bytes, count, strip_control_characters};
 use crate::report::build::safe_text::plain_text;
 use crate::report::build::source_quotes::SourceQuotes;
@@ -52,6 +52,8 @@ pub struct FindingStructure {
     pub site: Option<DeclarationSite>,
     /// Of the accesses of the run, where it has any.
     pub share: Option<f64>,
+    /// Of the fetches of the run; `None` where they were not counted.
+    pub fetch_share: Option<f64>,
     /// The line that touched most of its pages first.
     pub first_touch: Option<FirstTouchRow>,
 }
@@ -112,6 +114,7 @@ fn structure(
         ),
         site: (!object.file.is_empty()).then_some(site),
         share: metrics.map(|s| s.share),
+        fetch_share: metrics.and_then(|s| s.fetch_share),
         first_touch: metrics.and_then(figures::first_touch),
     })
 }
@@ -137,13 +140,14 @@ fn quotes(
 /// Command, size and end of a run.
 pub fn header(run: &ReportRun) -> String {
     format!(
-        "{}: {:.2} s {}, {} active threads, {} {}, {} of memory used, {}",
+        "{}: {:.2} s {}, {} active threads, {} {}{}, {} of memory used, {}",
         strip_control_characters(&run.command),
         run.seconds,
         seen(run.online),
         run.active_threads,
         count(run.reads.saturating_add(run.writes)),
         counted(run.online),
+        fetched(run.fetches),
         bytes(run.footprint),
         run.end
     )

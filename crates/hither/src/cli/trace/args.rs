@@ -3,7 +3,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{bail, Result};
-use hither_profile::{BurstOptions, TraceOptions};
+use hither_profile::{BurstOptions, SliceClock, TraceOptions};
 
 use hither_model::units;
 
@@ -34,9 +34,14 @@ pub struct Args {
     #[arg(short, long, value_name = "NAME")]
     pub output: Option<PathBuf>,
 
-    /// Length of a time slice: 500us, 10ms, 1s
+    /// Length of a time slice of the untraced program: 500us, 10ms, 1s
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = slice)]
     slice: u64,
+
+    /// What slices are measured by: the instructions that the program executes, 4 in a nanosecond,
+    /// or wall time under the tracer. --bursts and --full go by wall time
+    #[arg(long, value_name = "CLOCK", value_enum)]
+    slice_clock: Option<SliceClockName>,
 
     /// Bytes in a line, the unit that threads share: a power of two from 64 to 4096
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line)]
@@ -47,10 +52,10 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = cache)]
     cache: u64,
 
-    /// An access communicates with at most this many threads that used the line before:
-    /// other values than 2 need --oracle
-    #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=4))]
-    sharers: u32,
+    /// An access communicates with those of the other threads only that are among the last K users
+    /// of the line, not with all; with --oracle. 2 is what the papers' authors' tracer does
+    #[arg(long, value_name = "K", requires = "oracle", value_parser = clap::value_parser!(u32).range(1..=4))]
+    sharers: Option<u32>,
 
     /// Trace only this share of the time and estimate the rest; all of the first 50 slices, then
     /// fewer and fewer
@@ -103,6 +108,12 @@ pub struct Args {
     /// The program and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum SliceClockName {
+    Instructions,
+    Wall,
 }
 
 #[derive(Clone)]
@@ -187,15 +198,10 @@ impl Args {
     /// # Errors
     /// When they contradict one another.
     pub fn options(&self) -> Result<TraceOptions> {
-        if self.sharers != 2 && !self.oracle {
-            bail!(
-                "--sharers {} needs --oracle; without it leave it at 2",
-                self.sharers
-            );
-        }
         let only = self.only_functions.clone();
         Ok(TraceOptions {
             slice: self.slice,
+            slice_clock: self.slice_clock()?,
             line: self.line,
             sharers: self.sharers,
             sample: self.sample,
@@ -211,6 +217,19 @@ impl Args {
                 false => self.bursts,
             },
         })
+    }
+
+    /// Threads enter and leave a recorded window where a slice begins, and windows are of time.
+    fn slice_clock(&self) -> Result<SliceClock> {
+        let recorded = self.bursts.is_some() || self.full;
+        match self.slice_clock {
+            Some(SliceClockName::Instructions) if recorded => {
+                bail!("--bursts and --full go by wall time; leave out --slice-clock")
+            }
+            Some(SliceClockName::Wall) => Ok(SliceClock::Wall),
+            None if recorded => Ok(SliceClock::Wall),
+            _ => Ok(SliceClock::Instructions),
+        }
     }
 }
 

@@ -33,6 +33,7 @@ pub struct ObjectAssessment {
     pub exclusivity: Option<f64>,
     pub accuracy: Option<f64>,
     pub first_touch: Option<FirstTouchRow>,
+    pub fetch_share: Option<f64>,
 }
 
 #[must_use]
@@ -77,6 +78,7 @@ pub fn add_assessments(
         row.exclusivity = judged.exclusivity;
         row.accuracy = judged.accuracy;
         row.first_touch = judged.first_touch;
+        row.fetch_share = judged.fetch_share;
     }
 }
 
@@ -107,6 +109,8 @@ fn structure_row(at: ObjectIx, object: &Object) -> StructureRow {
         reads: object.reads,
         writes: object.writes,
         share: 0.0,
+        fetches: object.fetches,
+        fetch_share: None,
         estimated: object.estimated,
         exclusivity: None,
         accuracy: None,
@@ -129,6 +133,7 @@ fn hottest_lines(profile: &Profile) -> HashMap<ObjectIx, Vec<SourceLineRow>> {
             },
             reads: s.reads,
             writes: s.writes,
+            fetches: s.fetches,
         });
     }
     for list in lines.values_mut() {

@@ -88,9 +88,11 @@ fn structures_are_sorted_folded_and_drawn() {
     let judged = ObjectAssessment {
         exclusivity: Some(0.5),
         accuracy: None,
+        fetch_share: Some(0.25),
         ..ObjectAssessment::default()
     };
     add_assessments(&mut made, &[(ObjectIx(1), judged)].into());
+    assert_eq!(made.rows[0].fetch_share, Some(0.25));
     let judged: Vec<_> = made.rows.iter().map(|r| r.exclusivity).collect();
     assert_eq!(judged, [Some(0.5), None]);
 }

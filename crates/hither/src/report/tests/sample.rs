@@ -7,7 +7,7 @@ use crate::report::page::*;
 use hither_model::topology::{OutlineItem, OutlinePart};
 use hither_profile::{
     self as profile, BetterWhen, FigureUnit, Finding, FindingKind, FindingLine, FindingPicture,
-    ObjectIx, ObjectKind, Profile, SuggestedFix,
+    ObjectIx, ObjectKind, Profile, SuggestedFix, TrafficUnit,
 };
 use std::path::PathBuf;
 
@@ -121,6 +121,7 @@ fn subject() -> ReportSubject {
             active_threads: 4,
             reads: 4000,
             writes: 1000,
+            fetches: Some(1200),
             footprint: 32768,
             cache_bytes: 4096,
             nodes: 2,
@@ -130,6 +131,7 @@ fn subject() -> ReportSubject {
         verdict: ReportVerdict {
             sentence: "Suitable for thread mapping and data mapping.".to_owned(),
             threads: true,
+            threads_undecided: false,
             data: true,
             reasons: vec!["Threads: C_H 1875.".to_owned()],
             gain: vec!["First touch makes 25 % of the accesses local.".to_owned()],
@@ -169,6 +171,7 @@ fn judged(mut structures: StructuresPanel) -> StructuresPanel {
             path: vec!["main (sample.c:12)".to_owned()],
             in_parallel: Some(false),
         }),
+        fetch_share: Some(0.4),
     };
     add_assessments(&mut structures, &[(ObjectIx(0), judged)].into());
     structures
@@ -178,6 +181,7 @@ fn finding((at, &kind): (usize, &FindingKind)) -> Finding {
     Finding {
         kind,
         severity: 0.9 - at as f64 * 0.08,
+        severity_of: [TrafficUnit::Accesses, TrafficUnit::Fetches][at % 2],
         title: "Thread 0 touches first what all threads use".to_owned(),
         evidence: vec![
             "Thread 0 touches 8 of 8 pages first; it makes 25 % of the accesses to them."

@@ -1,8 +1,6 @@
 //! Communication rows of the segment -> events per pair and slice.
 //!
-//! M[i][j] = (what i's row owes j + what j's row owes i) / 6, each pair kept once with
-//! i < j. Rows count sixths of an event; what does not make a whole event waits for the
-//! pair's next slice, so totals are exact.
+//! M[i][j] = what i's row owes j + what j's row owes i, each pair kept once with i < j.
 use hither_profile::binned::CountRow;
 use hither_sys::{wire, Segment};
 use std::collections::HashMap;
@@ -62,22 +60,22 @@ impl CommReader {
         let before = self.seen.entry(key).or_insert_with(|| Box::new([0; 64]));
         let other = (group * 64..).zip(now.iter().zip(before.iter()));
         for (column, (now, before)) in other {
-            let sixths = now.saturating_sub(*before);
-            if sixths > 0 && column > 0 && column < wire::MAX_THREADS {
-                self.pairs.add(thread, column, sixths);
+            let events = now.saturating_sub(*before);
+            if events > 0 && column > 0 && column < wire::MAX_THREADS {
+                self.pairs.add(thread, column, events);
             }
         }
         **before = now;
     }
 
     /// Adds credit that the target did not live to write into its rows.
-    pub fn add_credit(&mut self, thread: u32, other: u32, sixths: u64) {
+    pub fn add_credit(&mut self, thread: u32, other: u32, events: u64) {
         if other > 0 && other < wire::MAX_THREADS {
-            self.pairs.add(thread, other, sixths);
+            self.pairs.add(thread, other, events);
         }
     }
 
-    /// The whole events since the last call.
+    /// The events since the last call.
     pub fn take_events(&mut self) -> Vec<CountRow<1>> {
         self.pairs.take()
     }
@@ -86,7 +84,7 @@ impl CommReader {
 /// Sums over unordered pairs, in a triangle that grows with the threads seen.
 #[derive(Default)]
 struct PairSums {
-    sixths: Vec<u64>,
+    events: Vec<u64>,
     touched: Vec<u64>,
 }
 
@@ -96,33 +94,28 @@ impl PairSums {
         (j as usize * (j as usize).saturating_sub(1)) / 2 + i as usize
     }
 
-    fn add(&mut self, a: u32, b: u32, sixths: u64) {
+    fn add(&mut self, a: u32, b: u32, events: u64) {
         if a == b {
             return;
         }
         let key = pair_key(a, b);
         let cell = Self::cell(key);
-        if cell >= self.sixths.len() {
-            self.sixths.resize(cell + 1, 0);
+        if cell >= self.events.len() {
+            self.events.resize(cell + 1, 0);
         }
-        // A remainder below one event is left from the slice before: the pair may be
-        // listed twice, which take() sees by an empty cell.
-        if self.sixths[cell] < wire::COMM_UNIT {
+        if self.events[cell] == 0 {
             self.touched.push(key);
         }
-        self.sixths[cell] = self.sixths[cell].saturating_add(sixths);
+        self.events[cell] = self.events[cell].saturating_add(events);
     }
 
     fn take(&mut self) -> Vec<CountRow<1>> {
-        let mut rows = Vec::with_capacity(self.touched.len());
-        for key in self.touched.drain(..) {
-            let cell = &mut self.sixths[Self::cell(key)];
-            let events = *cell / wire::COMM_UNIT;
-            if events > 0 {
-                *cell %= wire::COMM_UNIT;
-                rows.push((key, [events]));
-            }
-        }
+        let mut sum = |key| std::mem::take(&mut self.events[Self::cell(key)]);
+        let mut rows: Vec<_> = self
+            .touched
+            .drain(..)
+            .map(|key| (key, [sum(key)]))
+            .collect();
         rows.sort_unstable_by_key(|row| row.0);
         rows
     }
@@ -133,15 +126,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sixths_wait_until_they_are_an_event() {
+    fn both_directions_of_a_pair_are_summed() {
         let mut pairs = PairSums::default();
-        let mut total = 0;
-        for _ in 0..5 {
-            pairs.add(2, 1, 5);
-            pairs.add(1, 2, 2);
-            pairs.add(3, 3, 60);
-            total += pairs.take().iter().map(|row| row.1[0]).sum::<u64>();
-        }
-        assert_eq!(total, 35 / 6);
+        pairs.add(2, 1, 5);
+        pairs.add(1, 2, 2);
+        pairs.add(3, 3, 60);
+        assert_eq!(pairs.take(), [(pair_key(1, 2), [7])]);
+        assert_eq!(pairs.take(), []);
     }
 }

@@ -11,6 +11,7 @@ use super::pages::PageReader;
 use super::samples::SampleTally;
 use super::sampling::{SamplingSchedule, StageStart};
 use super::shared_lines::SharedLines;
+use super::slice_timer::SliceTimer;
 use super::slices::SliceRows;
 use super::threads::ThreadTracker;
 use super::unflushed::{credit_sharers, for_each_unflushed, shared_accesses};
@@ -40,6 +41,8 @@ const MAX_PAGE_ROWS: usize = 1 << 18;
 const MAX_COMM_ROWS: usize = 4 << 20;
 /// How often to ask whether processes still exist.
 const LIVENESS_INTERVAL_NS: u64 = 100_000_000;
+/// How often samples have to be fetched, however long slices are.
+const KEEP_UP_INTERVAL_NS: u64 = 10_000_000;
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 pub struct CollectorEngine {
@@ -70,11 +73,17 @@ pub struct CollectorEngine {
     traced_count: u32,
     last_traced: [Option<u32>; 2],
     slice_start: u64,
+    pub timer: SliceTimer,
     traced: bool,
+    /// Whether accesses counted when it began.
+    active: bool,
+    /// Synchronisation points passed in this slice.
+    sync: [u64; wire::SYNCS],
     cpu_at_start: u64,
     /// Accesses that were given to slices.
     spread: u64,
     checked: u64,
+    kept_up: u64,
     /// The epoch in which a thread was found stuck and marked.
     marked: HashMap<u32, u32>,
 }
@@ -104,6 +113,7 @@ impl CollectorEngine {
         let max_size = (config.options.max_size as f64 * (1.0 - recorded)) as u64;
         let mut schedule = SamplingSchedule::new(config.options.sample, SEED);
         let traced = schedule.is_traced(0);
+        let active = segment.is_active() || !config.options.only_functions.is_empty();
         segment.set_slice_traced(traced);
         segment.set_epoch(epoch_of(0));
         let last_traced = [None, traced.then_some(0)];
@@ -129,10 +139,14 @@ impl CollectorEngine {
             traced_count: 0,
             last_traced,
             slice_start: started,
+            timer: SliceTimer::new(&config.options, started),
             traced,
+            active,
+            sync: [0; wire::SYNCS],
             cpu_at_start: 0,
             spread: 0,
             checked: started,
+            kept_up: started,
             marked: HashMap::new(),
             segment,
             config,
@@ -162,12 +176,22 @@ impl CollectorEngine {
         self.cpu_at_start = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID);
     }
 
-    /// When the current slice ends: the next multiple of the slice length, so that a late
-    /// wake-up makes one slice longer and not the following ones shorter.
-    pub fn deadline(&self) -> u64 {
-        let slice = self.config.options.slice.max(1);
-        let passed = self.slice_start.saturating_sub(self.started) / slice;
-        self.started + (passed + 1) * slice
+    /// When to ask whether the slice is over.
+    pub fn next_look(&self) -> u64 {
+        self.timer.next_look()
+    }
+
+    pub fn slice_is_over(&mut self) -> bool {
+        self.timer.slice_is_over(&self.segment, monotonic_ns())
+    }
+
+    /// Within a slice: fetches what has little room in the segment.
+    pub fn keep_up(&mut self) {
+        let now = monotonic_ns();
+        if now.saturating_sub(self.kept_up) >= KEEP_UP_INTERVAL_NS {
+            self.scan_threads(now);
+            self.drain_samples();
+        }
     }
 
     /// Threads fill pieces, whose number is limited.
@@ -247,29 +271,54 @@ impl CollectorEngine {
         }
     }
 
-    /// Writes down the slice that just ended.
-    fn close_slice(&mut self, next_traced: bool) {
-        let now = monotonic_ns();
+    fn scan_threads(&mut self, now: u64) {
+        self.kept_up = now;
         if now.saturating_sub(self.checked) > LIVENESS_INTERVAL_NS {
             self.checked = now;
             self.threads.find_dead_processes(&self.segment, now);
         }
-        let sync = self
-            .threads
-            .scan(&self.segment, &mut self.target_state.regions, now);
+        let regions = &mut self.target_state.regions;
+        let passed = self.threads.scan(&self.segment, regions, now);
+        for (sum, n) in self.sync.iter_mut().zip(passed) {
+            *sum = sum.saturating_add(n);
+        }
+    }
+
+    /// Writes down the slice that just ended.
+    fn close_slice(&mut self, next_traced: bool) {
+        let now = monotonic_ns();
+        self.scan_threads(now);
+        self.timer.begin_slice(now);
+        let sync = std::mem::take(&mut self.sync);
         let threads = self.threads.count_alive(self.slice_start, now);
+        let paused = self.paused_time(now - self.slice_start);
         self.slices.rows.push(Slice {
             start: self.slice_start - self.started,
             length: now - self.slice_start,
             threads,
             sync,
             traced: self.traced,
+            paused,
             ..Slice::default()
         });
         self.slice_start = now;
         self.traced = next_traced;
         self.ended = now;
         self.cpu = clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_at_start);
+    }
+
+    /// How much of the slice that ends lay outside `--from` and `--until`: where it changed
+    /// meanwhile, half, which is right in the mean. Not with `--only-functions`, where it is
+    /// another time for each thread.
+    fn paused_time(&mut self, length: u64) -> u64 {
+        let options = &self.config.options;
+        let active = self.segment.is_active() || !options.only_functions.is_empty();
+        let before = std::mem::replace(&mut self.active, active);
+        match (before, active) {
+            (true, true) => 0,
+            (false, false) => length,
+            _ => length / 2,
+        }
     }
 
     /// What was read from the rows since the last call belongs to this slice.
@@ -337,6 +386,7 @@ impl CollectorEngine {
         let parity = epoch_of(self.traced_count.wrapping_sub(1)) & 1;
         self.comm_reader.read_flagged_rows(&self.segment, parity);
         self.close_slice(false);
+        self.slices.give_threads(last as usize);
         // Without a slice before the last these rows are the last one's, and closing it
         // twice would leave its metrics to the remainder.
         if let Some(before) = before {
@@ -379,8 +429,9 @@ impl CollectorEngine {
                     self.lines
                         .count_unflushed(left.page, left.line, slot, others);
                 }
-                credit_sharers(left.reads + left.writes, &left.side, |to, sixths| {
-                    self.comm_reader.add_credit(slot, to, sixths);
+                let n = left.reads + left.writes;
+                credit_sharers(n, &left.side, &left.others, |to, events| {
+                    self.comm_reader.add_credit(slot, to, events);
                 });
             });
         }

@@ -26,6 +26,7 @@ mod regions;
 mod samples;
 mod sampling;
 mod shared_lines;
+mod slice_timer;
 mod slices;
 mod target_objects;
 #[cfg(test)]
@@ -148,7 +149,7 @@ impl Collector {
         let flag = |on: bool, flag: u32| if on { flag } else { 0 };
         let segment = Segment::create(&SegmentConfig {
             line: o.line,
-            sharers: o.sharers,
+            sharers: o.sharers.unwrap_or(0),
             cache_log2,
             flags: flag(o.oracle, wire::FLAG_ORACLE)
                 | flag(o.sample.is_some(), wire::FLAG_SAMPLE)
@@ -202,7 +203,7 @@ impl Collector {
                 engine.begin();
                 let mut busy = false;
                 loop {
-                    let left = engine.deadline().saturating_sub(engine::monotonic_ns());
+                    let left = engine.next_look().saturating_sub(engine::monotonic_ns());
                     let left = Duration::from_nanos(left);
                     let wait = match (busy, engine.is_recording()) {
                         (true, _) => left.min(BUSY_POLL),
@@ -214,12 +215,14 @@ impl Collector {
                         _ => break,
                     }
                     busy = engine.drain_events();
-                    if engine::monotonic_ns() >= engine.deadline() {
+                    if engine.slice_is_over() {
                         engine.end_slice();
                         std::thread::sleep(SLICE_GRACE);
                         engine.mark_stuck_threads();
                         *shown.lock().unwrap_or_else(PoisonError::into_inner) =
                             engine.live_status();
+                    } else {
+                        engine.keep_up();
                     }
                 }
                 engine.finish();

@@ -73,6 +73,7 @@ pub fn build_profile(
     }
     let numbers = RegionNumbers::new(&engine.target_state.regions.all, &uses, &touches, &found);
     let processes = meta.processes.len();
+    engine.slices.scale_up(&scale.stage_factors());
     let bursts = finish_bursts(&mut engine, &numbers, &mut meta);
     let profile = Profile {
         slices: std::mem::take(&mut engine.slices.rows),
@@ -186,7 +187,11 @@ fn run_time(engine: &CollectorEngine, clock: u64) -> u64 {
 }
 
 fn threads(engine: &CollectorEngine, scale: &SamplingScale, processes: usize) -> Vec<Thread> {
-    let next = engine.segment.next_thread();
+    // Indices at the end may be of threads that could not be created.
+    let mut next = engine.segment.next_thread();
+    while next > 1 && engine.segment.thread(next - 1).state == wire::THREAD_FREE {
+        next -= 1;
+    }
     let last_process = processes.saturating_sub(1) as u32;
     let row = |slot: u32| {
         let t = engine.segment.thread(slot);
@@ -452,6 +457,13 @@ fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost) -> 
         ),
     );
     say(
+        lost.users > 0,
+        format!(
+            "Communication is too low: {} times no more users of a line could be remembered; trace with shorter slices.",
+            lost.users
+        ),
+    );
+    say(
         lost.sites > 0,
         format!(
             "{} places in the code past the tracer's limit have no source line.",
@@ -468,6 +480,9 @@ fn limits(engine: &CollectorEngine, scale: &SamplingScale, cost: &TraceCost) -> 
         "{} samples were lost: source lines and estimated counts of data structures are less sure.", cost.lost_samples));
     say(scale.unseen > MOST_UNSEEN, format!(
         "Totals are too low: {:.0} % of the accesses were made by threads that slept or had ended whenever a slice was traced; trace without --sample.", scale.unseen * 100.0));
+    let (wall, slices) = (engine.timer.wall_slices, engine.slices.rows.len());
+    say(wall > 0, format!(
+        "{wall} of {slices} slices last as long as the wall clock says: the program's memory may not be read, so its instructions were not known meanwhile."));
     let (pages, comm) = (engine.pages.factor(), engine.comm.factor());
     say(pages > 1, format!(
         "Page usage over time is kept for groups of {pages} slices, to stay within the budgets of size and collector time; totals are exact."));

@@ -159,6 +159,27 @@ impl SamplingScale {
         factors.get(slot as usize).copied().unwrap_or(1.0)
     }
 
+    /// The first slice of each stage, and the factor of all threads together in it.
+    pub fn stage_factors(&self) -> Vec<(u32, f64)> {
+        let factor = |factors: &[f64], start: &StageStart, end: &StageStart| {
+            let (mut all, mut counted) = (0.0, 0.0);
+            for slot in 0..end.accesses.len() {
+                let [reads, writes] = grown(&end.accesses, &start.accesses, slot);
+                let own = reads as f64 + writes as f64;
+                counted += own;
+                all += own * factors.get(slot).copied().unwrap_or(1.0);
+            }
+            if counted > 0.0 {
+                all / counted
+            } else {
+                1.0
+            }
+        };
+        let spans = self.spans();
+        let stages = spans.map(|(factors, start, end)| (start.first, factor(factors, start, end)));
+        stages.collect()
+    }
+
     pub fn scale_count(&self, slot: u32, slice: u32, count: u64) -> u64 {
         scaled(count, self.factor(slot, slice))
     }

@@ -1,5 +1,5 @@
 //! The rows of the `slices` table as they grow.
-use super::sampling::stage_start;
+use super::sampling::{scaled, stage_start};
 use hither_profile::Slice;
 use std::collections::BTreeMap;
 
@@ -28,6 +28,27 @@ impl SliceRows {
             row.accesses = row.accesses.saturating_add(rest);
         }
         self.uncounted = end;
+    }
+
+    /// A slice may begin after the last thread's end. Where what threads had not counted
+    /// themselves goes to it, they are its threads: those of the last slice that had any.
+    pub fn give_threads(&mut self, slice: usize) {
+        let before = self.rows.iter().take(slice).rev();
+        let threads = before.map(|row| row.threads).find(|&threads| threads > 0);
+        if let Some(row) = self.rows.get_mut(slice).filter(|row| row.threads == 0) {
+            row.threads = threads.unwrap_or(0);
+        }
+    }
+
+    /// Lets traced slices stand for those that sampling skipped, as pairs and pages do; each
+    /// factor holds from its slice on.
+    pub fn scale_up(&mut self, factors: &[(u32, f64)]) {
+        for (slice, row) in (0..).zip(&mut self.rows) {
+            let at = factors.partition_point(|&(first, _)| first <= slice);
+            let factor = factors[..at].last().map_or(1.0, |f| f.1);
+            row.accesses = scaled(row.accesses, factor);
+            row.amount *= factor;
+        }
     }
 
     /// Relative standard error of a total that was scaled up from the traced slices, stage by
@@ -61,6 +82,26 @@ impl SliceRows {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slice_after_the_last_thread_has_those_before() {
+        let row = |threads| Slice {
+            threads,
+            ..Slice::default()
+        };
+        let check = |threads: &[u32], want: &[u32]| {
+            let mut slices = SliceRows {
+                rows: threads.iter().map(|&t| row(t)).collect(),
+                uncounted: 0,
+            };
+            slices.give_threads(threads.len() - 1);
+            let got: Vec<u32> = slices.rows.iter().map(|r| r.threads).collect();
+            assert_eq!(got, want);
+        };
+        check(&[0, 4, 0, 0], &[0, 4, 0, 4]);
+        check(&[4, 2], &[4, 2]);
+        check(&[0], &[0]);
+    }
 
     #[test]
     fn spreading_keeps_the_total() {

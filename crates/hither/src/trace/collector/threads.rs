@@ -121,7 +121,7 @@ impl ThreadTracker {
     }
 
     pub fn count(&self) -> u32 {
-        self.seen.len().saturating_sub(1) as u32
+        self.seen.iter().filter(|seen| seen.started).count() as u32
     }
 
     /// Asks the kernel which processes that claim to live do not.

@@ -1,43 +1,29 @@
 //! What a thread that could not flush itself still had in its line caches.
 //!
-//! An entry's accesses owe communication as `struct hi_side` in wire.h says. Of n
-//! accesses the first owes one event to x and one to y; every later one owes one event
-//! to the thread that was last seen joining the line: x until access s1, then z1, and after s2
-//! z2.
+//! An entry's accesses owe communication as `struct hi_side` in wire.h says.
 use hither_sys::{wire, Segment};
 
-/// Calls `owe(thread, sixths)` for what `accesses` to one line owe to others.
-pub fn credit_sharers(accesses: u64, side: &wire::SideRecord, mut owe: impl FnMut(u32, u64)) {
-    if accesses == 0 {
-        return;
+/// Calls `owe(thread, events)` for what `accesses` to one line owe to `others`, who used it before,
+/// and to those who joined it meanwhile.
+pub fn credit_sharers(
+    accesses: u64,
+    side: &wire::SideRecord,
+    others: &[u32],
+    mut owe: impl FnMut(u32, u64),
+) {
+    for &other in others {
+        owe(other, accesses);
     }
-    let [x, y, z1, z2] = [side.x, side.y, side.z1, side.z2].map(u32::from);
-    let unit = wire::COMM_UNIT;
-    let mut pay = |to: u32, sixths: u64| {
-        if to != 0 {
-            owe(to, sixths);
+    for (joined, after) in [(side.z1, side.s1), (side.z2, side.s2)] {
+        if joined != 0 {
+            owe(joined.into(), accesses.saturating_sub(after.into()));
         }
-    };
-    pay(x, unit);
-    pay(y, unit);
-    let p1 = if z1 == 0 {
-        accesses
-    } else {
-        u64::from(side.s1).clamp(1, accesses)
-    };
-    let p2 = if z1 == 0 || z2 == 0 {
-        accesses
-    } else {
-        u64::from(side.s2).clamp(p1, accesses)
-    };
-    pay(x, unit * (p1 - 1));
-    pay(z1, unit * (p2 - p1));
-    pay(z2, unit * (accesses - p2));
+    }
 }
 
 /// How many of the accesses were made while another thread used the line as well.
 pub fn shared_accesses(accesses: u64, side: &wire::SideRecord) -> u64 {
-    if side.x != 0 {
+    if side.others != 0 {
         accesses
     } else if side.z1 != 0 {
         accesses.saturating_sub(side.s1.into())
@@ -56,6 +42,8 @@ pub struct UnflushedEntry {
     pub reads: u64,
     pub writes: u64,
     pub side: wire::SideRecord,
+    /// Threads that used the line before, in the same slice.
+    pub others: Vec<u32>,
 }
 
 impl UnflushedEntry {
@@ -87,6 +75,7 @@ pub fn for_each_unflushed(
             exact: entry.tag & wire::EXACT != 0,
             reads: entry.reads.into(),
             writes: entry.writes.into(),
+            others: segment.others(thread, &side),
             side,
         });
     });
@@ -97,32 +86,27 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn check(accesses: u64, f: [u16; 4], s: [u32; 2], expected: &[(u32, u64)]) {
+    fn check(accesses: u64, others: &[u32], z: [u16; 2], s: [u32; 2], expected: &[(u32, u64)]) {
         let side = wire::SideRecord {
-            x: f[0],
-            y: f[1],
-            z1: f[2],
-            z2: f[3],
+            z1: z[0],
+            z2: z[1],
             s1: s[0],
             s2: s[1],
             ..wire::SideRecord::default()
         };
         let mut owed = BTreeMap::new();
-        credit_sharers(accesses, &side, |to, sixths| {
-            *owed.entry(to).or_insert(0) += sixths
+        credit_sharers(accesses, &side, others, |to, events| {
+            *owed.entry(to).or_insert(0) += events
         });
-        owed.retain(|_, sixths| *sixths > 0);
-        assert_eq!(
-            owed,
-            expected.iter().copied().collect(),
-            "{accesses} {f:?} {s:?}"
-        );
+        owed.retain(|_, events| *events > 0);
+        let expected = expected.iter().copied().collect();
+        assert_eq!(owed, expected, "{accesses} {others:?} {z:?} {s:?}");
     }
 
     #[test]
     fn shared_counts_from_the_first_joiner_on() {
-        let side = |x, z1, s1| wire::SideRecord {
-            x,
+        let side = |others, z1, s1| wire::SideRecord {
+            others,
             z1,
             s1,
             ..wire::SideRecord::default()
@@ -136,21 +120,13 @@ mod tests {
 
     #[test]
     fn credit_follows_the_side_record() {
-        check(0, [1, 2, 0, 0], [0, 0], &[]);
-        check(5, [0, 0, 0, 0], [0, 0], &[]);
-        check(1, [1, 2, 0, 0], [0, 0], &[(1, 6), (2, 6)]);
-        check(10, [1, 2, 0, 0], [0, 0], &[(1, 60), (2, 6)]);
-        check(10, [1, 0, 3, 0], [4, 0], &[(1, 24), (3, 36)]);
-        check(10, [0, 0, 3, 0], [4, 0], &[(3, 36)]);
-        check(10, [3, 0, 3, 0], [4, 0], &[(3, 60)]);
-        check(
-            10,
-            [1, 2, 3, 4],
-            [4, 7],
-            &[(1, 24), (2, 6), (3, 18), (4, 18)],
-        );
-        check(10, [1, 0, 3, 1], [4, 7], &[(1, 24 + 18), (3, 18)]);
-        check(10, [0, 0, 0, 4], [4, 7], &[]);
-        check(3, [1, 0, 3, 4], [900, 0], &[(1, 18)]);
+        check(0, &[1, 2], [0, 0], [0, 0], &[]);
+        check(5, &[], [0, 0], [0, 0], &[]);
+        check(1, &[1, 2], [0, 0], [0, 0], &[(1, 1), (2, 1)]);
+        check(10, &[1], [3, 0], [4, 0], &[(1, 10), (3, 6)]);
+        check(10, &[], [3, 0], [4, 0], &[(3, 6)]);
+        let all = [(1, 10), (2, 10), (3, 6), (4, 3)];
+        check(10, &[1, 2], [3, 4], [4, 7], &all);
+        check(3, &[1], [3, 4], [900, 2], &[(1, 3), (4, 1)]);
     }
 }

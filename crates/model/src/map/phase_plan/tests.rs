@@ -26,7 +26,8 @@ fn phase(kind: char, from_ms: u64, to_ms: u64, events: u64) -> PhaseCommunicatio
     PhaseCommunication {
         slices: (from_ms / 10) as usize..(to_ms / 10) as usize,
         start: from_ms * MS,
-        length: (to_ms - from_ms) * MS,
+        counted: (to_ms - from_ms) * MS,
+        working: vec![true; matrix.threads()],
         matrix,
     }
 }
@@ -178,16 +179,18 @@ fn phases_have_their_own_communication() {
         j: ThreadIx(1),
         events,
     };
+    let mut slices = seconds(5);
+    slices[4].paused = 400 * MS;
     let profile = Profile {
         threads: vec![Thread::default(); 2],
-        slices: seconds(5),
+        slices,
         comm: vec![comm(0, 1), comm(1, 2), comm(2, 4), comm(4, 8)],
         ..Profile::default()
     };
     let got = phases_of_profile(&profile, &[0..2, 2..5]);
-    let of = |p: &PhaseCommunication| (p.start, p.length, p.matrix.get(1, 0));
+    let of = |p: &PhaseCommunication| (p.start, p.counted, p.matrix.get(1, 0));
     assert_eq!(of(&got[0]), (0, 2_000 * MS, 3));
-    assert_eq!(of(&got[1]), (2_000 * MS, 3_000 * MS, 12));
+    assert_eq!(of(&got[1]), (2_000 * MS, 2_600 * MS, 12));
 }
 
 fn seconds(count: u64) -> Vec<Slice> {

@@ -1,27 +1,25 @@
 //! What several finders need.
 use super::FindingContext;
 use crate::metrics::exclusivity::accesses_per_node;
+use crate::metrics::memory_traffic::share_of_traffic;
 use crate::metrics::structures::StructureMetrics;
 use hither_profile::{
-    Finding, FindingKind, FindingLine, FindingPicture, ObjectIx, ObjectKind, ProcessIx, SourceSite,
-    ThreadIx, PAGE_SIZE,
+    working_threads, Finding, FindingKind, FindingLine, FindingPicture, ObjectIx, ObjectKind,
+    ProcessIx, SourceSite, ThreadIx, TrafficUnit, PAGE_SIZE,
 };
 
 /// Least pages of a structure for it to matter where they lie. Ours: 64 KiB stay in a core's
 /// own caches.
 pub const LEAST_PAGES: usize = 16;
-/// Least share of the run's accesses for a structure to be worth a change. Ours; TABARNAC 3.2
+/// Least share of the run's memory traffic for a structure to be worth a change. Ours; TABARNAC 3.2
 /// hides structures below 0.01 %.
 pub const LEAST_SHARE: f64 = 0.01;
-/// Least share of a structure's accesses that a change must concern to be worth it. Ours: the
+/// Least share of a structure's traffic that a change must concern to be worth it. Ours: the
 /// assignments of OPT figure 7 lie 6 points apart on average, this is above it.
 pub const LEAST_GAIN: f64 = 0.1;
 /// Up to this share of writes a structure counts as read only: ten reads for a write, as
 /// of a table that is filled once. Ours.
 const MOSTLY_READ: f64 = 0.1;
-/// Threads with less than this share of the busiest thread's accesses do not take part; as
-/// for `hither map`.
-const AT_WORK: f64 = 0.001;
 /// Findings of one kind that are shown; the rest are summed up in the last.
 const MOST_FINDINGS: usize = 8;
 /// Source lines named with a finding.
@@ -35,10 +33,14 @@ pub fn placeable_structures<'a>(
     case: &FindingContext<'a>,
 ) -> Vec<(&'a StructureMetrics, &'a [usize])> {
     let report = &case.analysis.report;
-    if case.ground.nodes < 2 || report.run.active_threads < 2 || fits_in_caches(case) {
+    // The one that touches first need not work.
+    let threads = report.threads.iter().filter(|t| t.reads + t.writes > 0);
+    if case.ground.nodes < 2 || threads.count() < 2 || fits_in_caches(case) {
         return Vec::new();
     }
-    let worth = |s: &&StructureMetrics| s.kind != ObjectKind::Stack && s.share >= LEAST_SHARE;
+    let worth = |s: &&StructureMetrics| {
+        s.kind != ObjectKind::Stack && traffic_share(case, s) >= LEAST_SHARE
+    };
     let structures = report.structures.iter().filter(worth);
     let held = structures.filter_map(|s| {
         let pages = case.analysis.pages_of_object.get(&s.object.at())?;
@@ -47,16 +49,26 @@ pub fn placeable_structures<'a>(
     held.collect()
 }
 
-/// Accesses to pages by the node that they come from, page by page.
-pub struct AccessesByNode<'a> {
+/// What shares of memory traffic are shares of.
+pub fn unit(case: &FindingContext) -> TrafficUnit {
+    case.analysis.report.run.traffic
+}
+
+/// A structure's share of the memory traffic of the run.
+pub fn traffic_share(case: &FindingContext, structure: &StructureMetrics) -> f64 {
+    share_of_traffic(unit(case), structure)
+}
+
+/// Memory traffic of pages by the node that it comes from, page by page.
+pub struct TrafficByNode<'a> {
     case: &'a FindingContext<'a>,
     per_node: Vec<u64>,
 }
 
-impl<'a> AccessesByNode<'a> {
+impl<'a> TrafficByNode<'a> {
     #[must_use]
     pub fn new(case: &'a FindingContext<'a>) -> Self {
-        AccessesByNode {
+        TrafficByNode {
             case,
             per_node: vec![0; case.ground.nodes],
         }
@@ -64,12 +76,12 @@ impl<'a> AccessesByNode<'a> {
 
     /// Of the page at this position of the table.
     pub fn of_page(&mut self, page: usize) -> &[u64] {
-        let uses = self.case.analysis.table.uses(page);
+        let uses = self.case.analysis.traffic.uses(page);
         accesses_per_node(uses, &self.case.ground.threads, &mut self.per_node);
         &self.per_node
     }
 
-    /// All accesses to a page, and those from the node that uses it most.
+    /// All traffic of a page, and that from the node that uses it most.
     pub fn sum_and_most(&mut self, page: usize) -> (f64, f64) {
         let per_node = self.of_page(page);
         let most = per_node.iter().copied().max().unwrap_or(0);
@@ -77,13 +89,13 @@ impl<'a> AccessesByNode<'a> {
     }
 }
 
-/// Shares of the accesses to pages that the memory of each node serves, where the pages
+/// Shares of the traffic of pages that the memory of each node serves, where the pages
 /// lie. Pages of an unknown place are left out.
 pub fn shares_served_by_node(case: &FindingContext, pages: &[usize]) -> Vec<f64> {
     let mut served = vec![0.0; case.ground.nodes];
     for &page in pages {
         if let Some(node) = case.ground.node_of_page(case.analysis.table.id(page)) {
-            let uses = case.analysis.table.uses(page).iter();
+            let uses = case.analysis.traffic.uses(page).iter();
             served[node.at()] += uses.map(|u| u.accesses).sum::<u64>() as f64;
         }
     }
@@ -91,9 +103,9 @@ pub fn shares_served_by_node(case: &FindingContext, pages: &[usize]) -> Vec<f64>
     served.iter().map(|s| ratio_or_zero_f64(*s, all)).collect()
 }
 
-/// E_app (OPT eq. 6) over pages, threads where the case has them; 1 without accesses.
+/// E_app (OPT eq. 6) of the traffic of pages, threads where the case has them; 1 without any.
 pub fn app_exclusivity(case: &FindingContext, pages: impl Iterator<Item = usize>) -> f64 {
-    let mut by_node = AccessesByNode::new(case);
+    let mut by_node = TrafficByNode::new(case);
     let (mut most, mut all) = (0.0, 0.0);
     for page in pages {
         let (sum, max) = by_node.sum_and_most(page);
@@ -110,13 +122,9 @@ pub fn app_exclusivity(case: &FindingContext, pages: impl Iterator<Item = usize>
 /// Threads of a process (of all where none is given) that take part in its work.
 pub fn count_active_threads(case: &FindingContext, process: Option<ProcessIx>) -> usize {
     let threads = case.profile.threads.iter();
-    let accesses: Vec<u64> = threads
-        .filter(|t| process.is_none_or(|p| t.process == p))
-        .map(|t| t.reads.saturating_add(t.writes))
-        .collect();
-    let most = accesses.iter().copied().max().unwrap_or(0) as f64;
-    let working = accesses.iter().filter(|&&n| n > 0);
-    working.filter(|&&n| n as f64 >= most * AT_WORK).count()
+    let threads = threads.filter(|t| process.is_none_or(|p| t.process == p));
+    let working = working_threads(threads);
+    working.into_iter().filter(|works| *works).count()
 }
 
 /// The share of its accesses that are writes.
@@ -167,6 +175,29 @@ pub fn thread_label(case: &FindingContext, thread: ThreadIx) -> String {
     }
 }
 
+/// What a structure has of the fetches and of the accesses, where the two differ.
+pub fn shares_evidence(case: &FindingContext, structure: &StructureMetrics) -> Option<String> {
+    (unit(case) == TrafficUnit::Fetches).then(|| {
+        format!(
+            "It has {} of the run's fetches (lines brought into a private cache), {} of its accesses.",
+            format_percent(traffic_share(case, structure)),
+            format_percent(structure.share)
+        )
+    })
+}
+
+/// The share of remote accesses, where the traffic is counted in fetches.
+pub fn remote_accesses_text(case: &FindingContext) -> Option<String> {
+    let remote = case.ground.remote_share(&case.analysis.table)?;
+    (unit(case) == TrafficUnit::Fetches).then(|| {
+        format!(
+            "A fetch brings a line into a private cache; of the accesses, most of which find it there, \
+             {} are remote.",
+            format_percent(remote)
+        )
+    })
+}
+
 /// A finding about a structure, without evidence and fixes yet.
 pub fn structure_finding(
     case: &FindingContext,
@@ -177,6 +208,7 @@ pub fn structure_finding(
     Finding {
         kind,
         severity: severity.clamp(0.0, 1.0),
+        severity_of: unit(case),
         title: String::new(),
         evidence: Vec::new(),
         object: Some(structure.object),

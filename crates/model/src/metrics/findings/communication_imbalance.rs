@@ -14,7 +14,7 @@
 use super::common::{communication_share, format_percent};
 use super::FindingContext;
 use crate::metrics::verdict::{h_min, A_MIN};
-use hither_profile::{Finding, FindingKind, FindingPicture, SliceIx, SuggestedFix};
+use hither_profile::{Finding, FindingKind, FindingPicture, SliceIx, SuggestedFix, TrafficUnit};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Half again as much as the mean. The paper calls Ferret imbalanced, whose B_comm is 58 %,
@@ -27,8 +27,6 @@ const LEAST_THREADS: usize = 4;
 const LEAST_SHARE: f64 = 0.01;
 /// Ours: of the slices with communication, in which the busiest are as busy as on the whole.
 const MOST_TIME: f64 = 0.5;
-/// A thread works if it makes this share of the busiest one's accesses, as for `hither map`.
-const WORKS: f64 = 0.001;
 /// Threads named.
 const NAMED: usize = 3;
 
@@ -44,8 +42,6 @@ struct CommunicationVolume {
 impl CommunicationVolume {
     fn of(case: &FindingContext) -> Option<CommunicationVolume> {
         let threads = &case.profile.threads;
-        let accesses = |t: &hither_profile::Thread| t.reads.saturating_add(t.writes) as f64;
-        let most = threads.iter().map(accesses).fold(0.0, f64::max);
         let mut of = vec![0.0; threads.len()];
         let mut communicates = BTreeSet::new();
         for &(i, j, events) in &case.analysis.report.matrix.0 {
@@ -55,10 +51,10 @@ impl CommunicationVolume {
             }
         }
         // A process that shares nothing, such as the shell that started the program, has no part.
-        let working = threads
-            .iter()
-            .filter(|t| accesses(t) >= most * WORKS && communicates.contains(&t.process));
-        let working = if most > 0.0 { working.count() } else { 0 };
+        let works = case.profile.working_threads();
+        let working = threads.iter().zip(works);
+        let working = working.filter(|(t, works)| *works && communicates.contains(&t.process));
+        let working = working.count();
         let mean = of.iter().sum::<f64>() / working as f64;
         (working >= LEAST_THREADS && mean > 0.0).then_some(CommunicationVolume {
             of,
@@ -150,6 +146,7 @@ fn finding(case: &FindingContext, volume: &CommunicationVolume, busy: &[usize]) 
     Finding {
         kind: FindingKind::CommunicationImbalance,
         severity: volume.share_above_mean().clamp(0.0, 1.0) * communication_share(case),
+        severity_of: TrafficUnit::Accesses,
         title: title.replacen("thread", "Thread", usize::from(title.starts_with("thread"))),
         evidence: vec![
             format!("Communication: {}{more}.", shown.join(", ")),

@@ -1,10 +1,13 @@
 //! Most accesses to a structure go to few of its pages (TABARNAC 5.2: the bucket sort's
 //! `key_buff1`, a bell curve of accesses over its pages), and that does harm: one thread has
 //! more of them than its part, or they belong to no node. What is hot in each thread's own
-//! part alike does none. Severity: the accesses to hot pages beyond an even spread.
+//! part alike does none. What is hot goes by accesses, since who uses it works there; how much that is of the
+//! run, by memory traffic. Severity: the accesses to hot pages beyond an even spread, times the
+//! structure's share of the traffic.
 use super::common::{
     app_exclusivity, format_percent, limit_findings, placeable_structures, ratio_or_zero_f64,
-    structure_finding, structure_label, thread_label, LEAST_PAGES,
+    shares_evidence, structure_finding, structure_label, thread_label, traffic_share, unit,
+    LEAST_PAGES,
 };
 use super::fix_snippets::{interleave_fix, uses_openmp};
 use super::shared_by_all::split_schedule;
@@ -54,7 +57,8 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     if uneven.is_none() && exclusive >= E_HIGH {
         return None;
     }
-    let severity = excess * structure.share;
+    let unit = unit(case);
+    let severity = excess * traffic_share(case, structure);
     let mut finding = structure_finding(case, FindingKind::Concentrated, structure, severity);
     finding.title = format!(
         "{} of the accesses to {} go to {} of its pages{}",
@@ -75,10 +79,11 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     if exclusive < E_HIGH {
         finding.evidence.push(format!(
             "The hot pages belong to no node: the one that uses a page most makes {} of the \
-             accesses to it (E_app {exclusive:.2}).",
+             {unit} to it (E_app {exclusive:.2}).",
             format_percent(exclusive)
         ));
     }
+    finding.evidence.extend(shares_evidence(case, structure));
     finding.fixes = fixes(case, structure, place);
     Some(finding)
 }

@@ -15,7 +15,7 @@ use super::common::{format_percent, hottest_lines, structure_label};
 use super::{padding, FindingContext};
 use hither_profile::{
     Finding, FindingKind, FindingPicture, LineUse, Object, ObjectIx, ObjectRange, RegionIx,
-    RegionKind,
+    RegionKind, TrafficUnit,
 };
 use std::collections::BTreeMap;
 
@@ -198,6 +198,7 @@ fn finding(case: &FindingContext, place: &FalseSharingSite, severity: f64) -> Fi
     Finding {
         kind: FindingKind::FalseSharing,
         severity,
+        severity_of: TrafficUnit::Accesses,
         title,
         evidence: vec![
             format!(

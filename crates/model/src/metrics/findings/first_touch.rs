@@ -2,12 +2,13 @@
 //! Ondes3D, whose thread 0 initialises everything), so Linux puts all of them on its node.
 //!
 //! Two stories. Where each page belongs to one node, what could be gained is E_app less the
-//! accesses that are local now, and the repair is to touch first in parallel. Where all nodes
+//! traffic that is local now, and the repair is to touch first in parallel. Where all nodes
 //! use all pages no place is local for most; what is wrong is that one memory serves them,
 //! and the severity is what it serves beyond an even part.
 use super::common::{
-    format_percent, limit_findings, placeable_structures, ratio_or_zero_f64, shares_served_by_node,
-    structure_finding, structure_label, thread_label, AccessesByNode, LEAST_GAIN,
+    format_percent, limit_findings, placeable_structures, ratio_or_zero_f64, shares_evidence,
+    shares_served_by_node, structure_finding, structure_label, thread_label, traffic_share, unit,
+    TrafficByNode, LEAST_GAIN,
 };
 use super::fix_snippets::{
     describe_allocation, hither_run_fix, interleave_fix, is_fortran, parallel_loop, uses_openmp,
@@ -73,12 +74,12 @@ struct FirstTouchStats {
     /// Pages that it touched first, and all whose first toucher is known.
     first: u64,
     known: u64,
-    /// Shares of the accesses: by other threads than the first toucher, by the node that uses
+    /// Shares of the traffic: by other threads than the first toucher, by the node that uses
     /// each page most (E_app), and to pages that lie on the node they come from.
     others: f64,
     exclusive: f64,
     local: f64,
-    /// Share of the accesses to pages on the right node (Acc_app).
+    /// Share of the traffic of pages on the right node (Acc_app).
     right: f64,
 }
 
@@ -103,10 +104,10 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
 }
 
 fn first_touch_stats(case: &FindingContext, pages: &[usize], toucher: ThreadIx) -> FirstTouchStats {
-    let mut by_node = AccessesByNode::new(case);
+    let mut by_node = TrafficByNode::new(case);
     let (mut all, mut own, mut most, mut local, mut right) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for &page in pages {
-        let table = &case.analysis.table;
+        let table = &case.analysis.traffic;
         let uses = table.uses(page);
         if let Ok(at) = uses.binary_search_by_key(&toucher, |u| u.thread) {
             own += uses[at].accesses as f64;
@@ -141,30 +142,32 @@ fn exclusive_pages_finding(
     let gain = facts.exclusive - facts.local;
     let whole = case.analysis.report.pages.as_ref();
     let right = whole
-        .and_then(|p| p.first_touch)
+        .and_then(|p| p.traffic.first_touch)
         .is_some_and(|a| a.app >= ACC_RIGHT);
     // Where first touch is right for nearly all of the run, the verdict says so.
     if gain < LEAST_GAIN || right {
         return None;
     }
-    let severity = gain * structure.share;
+    let unit = unit(case);
+    let severity = gain * traffic_share(case, structure);
     let mut finding = structure_finding(case, FindingKind::FirstTouch, structure, severity);
-    finding.title = title(structure, facts);
+    finding.title = title(case, structure, facts);
     finding.evidence = vec![
         toucher_text(case, facts),
         format!(
-            "Its pages belong to one node each (E_app {:.2}), but only {} of the accesses go to \
+            "Its pages belong to one node each (E_app {:.2}), but only {} of the {unit} go to \
              pages on the right one (Acc_app).",
             facts.exclusive,
             format_percent(facts.right)
         ),
         format!(
-            "{} of its accesses are local now; touched first by the threads that use it, {} would be.",
+            "{} of its {unit} are local now; touched first by the threads that use it, {} would be.",
             format_percent(facts.local),
             format_percent(facts.exclusive)
         ),
     ];
     finding.evidence.extend(touching_line_text(case, structure));
+    finding.evidence.extend(shares_evidence(case, structure));
     finding.fixes = vec![
         parallel_init_fix(case, structure),
         hither_run_fix(
@@ -190,24 +193,26 @@ fn shared_pages_finding(
     if beyond < LEAST_GAIN {
         return None;
     }
-    let severity = beyond * structure.share;
+    let unit = unit(case);
+    let severity = beyond * traffic_share(case, structure);
     let mut finding = structure_finding(case, FindingKind::FirstTouch, structure, severity);
-    finding.title = title(structure, facts);
+    finding.title = title(case, structure, facts);
     finding.evidence = vec![
         toucher_text(case, facts),
         format!(
-            "One node's memory serves {} of its accesses; an even part would be {}.",
+            "One node's memory serves {} of its {unit}; an even part would be {}.",
             format_percent(most),
             format_percent(even)
         ),
         format!(
             "No node is right for its pages: the one that uses a page most makes {} of the \
-             accesses to it (E_app {:.2}).",
+             {unit} to it (E_app {:.2}).",
             format_percent(facts.exclusive),
             facts.exclusive
         ),
     ];
     finding.evidence.extend(touching_line_text(case, structure));
+    finding.evidence.extend(shares_evidence(case, structure));
     finding.fixes = vec![
         interleave_fix(
             case,
@@ -222,14 +227,15 @@ fn shared_pages_finding(
     Some(finding)
 }
 
-fn title(structure: &StructureMetrics, facts: &FirstTouchStats) -> String {
+fn title(case: &FindingContext, structure: &StructureMetrics, facts: &FirstTouchStats) -> String {
+    let unit = unit(case);
     let name = structure_label(structure);
     let others = format_percent(facts.others);
     if facts.first == facts.known {
-        format!("One thread touches all of {name} first, others make {others} of the accesses")
+        format!("One thread touches all of {name} first, others make {others} of the {unit}")
     } else {
         let first = format_percent(ratio_or_zero_f64(facts.first as f64, facts.known as f64));
-        format!("One thread touches {first} of {name} first, others make {others} of the accesses")
+        format!("One thread touches {first} of {name} first, others make {others} of the {unit}")
     }
 }
 
@@ -263,10 +269,11 @@ fn toucher_text(case: &FindingContext, facts: &FirstTouchStats) -> String {
     let who = thread_label(case, facts.toucher).replacen('t', "T", 1);
     format!(
         "{who} touches {} of {} pages first, and Linux puts them on its node; other threads make \
-         {} of the accesses.",
+         {} of the {}.",
         facts.first,
         facts.known,
-        format_percent(facts.others)
+        format_percent(facts.others),
+        unit(case)
     )
 }
 

@@ -3,7 +3,7 @@
 use super::common::fits_in_caches;
 use super::FindingContext;
 use crate::units::show_bytes;
-use hither_profile::{Finding, FindingKind, FindingPicture, SuggestedFix};
+use hither_profile::{Finding, FindingKind, FindingPicture, SuggestedFix, TrafficUnit};
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
     let report = &case.analysis.report;
@@ -21,6 +21,7 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
         kind: FindingKind::FitsInCaches,
         // Nothing is wrong: it comes last.
         severity: 0.0,
+        severity_of: TrafficUnit::Accesses,
         title: "All data fits in the caches: placing pages gains little".to_owned(),
         evidence: vec![format!(
             "The run uses {at_least}{} of memory; the caches together hold {} (eq. 7 of OPT).",

@@ -1,15 +1,16 @@
 //! Pages of 2 MiB would hold together what threads of several nodes use apart (OPT 5.2.1,
-//! figure 6): exclusivity is lower than with pages of 4 KiB. Severity: the accesses that are
+//! figure 6): exclusivity is lower than with pages of 4 KiB. Severity: the traffic that is
 //! local with small pages, each on its best node, and remote with large ones.
 use super::common::{
-    format_percent, limit_findings, placeable_structures, ratio_or_zero_f64, structure_finding,
-    structure_label, AccessesByNode, LEAST_GAIN,
+    format_percent, limit_findings, placeable_structures, ratio_or_zero_f64, shares_evidence,
+    structure_finding, structure_label, traffic_share, unit, TrafficByNode, LEAST_GAIN,
 };
 use super::fix_snippets::{describe_allocation, variable_name};
 use super::FindingContext;
 use crate::metrics::page_access::{PageId, PageSize};
 use crate::metrics::structures::StructureMetrics;
-use hither_profile::{Finding, FindingKind, PageNo, SuggestedFix, PAGE_SIZE};
+use hither_profile::{Finding, FindingKind, SuggestedFix, PAGE_SIZE};
+use std::collections::HashMap;
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
     let of = |size: PageSize| {
@@ -31,26 +32,23 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
 
 /// For each page of the table the node that uses most the page of 2 MiB around it.
 fn best_nodes(case: &FindingContext) -> Vec<usize> {
-    let (table, regions) = (&case.analysis.table, &case.profile.regions);
-    let large = |page: usize| {
-        let PageId { region, number } = table.id(page);
-        PageSize::M2.page_of(regions, region, PageNo(number as u32))
-    };
-    let mut by_node = AccessesByNode::new(case);
-    let mut sums = vec![0.0; case.ground.nodes];
-    let mut best = Vec::with_capacity(table.len());
+    let table = &case.analysis.table;
+    let large = |page| table.id(page).at_size(&case.profile.regions, PageSize::M2);
+    let mut by_node = TrafficByNode::new(case);
+    let mut sums: HashMap<PageId, Vec<f64>> = HashMap::new();
     for page in 0..table.len() {
-        for (sum, accesses) in sums.iter_mut().zip(by_node.of_page(page)) {
-            *sum += *accesses as f64;
-        }
-        if page + 1 == table.len() || large(page + 1) != large(page) {
-            let most = sums.iter().copied().fold(0.0, f64::max);
-            let node = sums.iter().position(|s| *s >= most).unwrap_or(0);
-            best.resize(page + 1, node);
-            sums.fill(0.0);
+        let nodes = || vec![0.0; case.ground.nodes];
+        let sums = sums.entry(large(page)).or_insert_with(nodes);
+        for (sum, traffic) in sums.iter_mut().zip(by_node.of_page(page)) {
+            *sum += *traffic as f64;
         }
     }
-    best
+    let most_used = |sums: &Vec<f64>| {
+        let most = sums.iter().copied().fold(0.0, f64::max);
+        sums.iter().position(|s| *s >= most).unwrap_or(0)
+    };
+    let best: HashMap<PageId, usize> = sums.iter().map(|(id, s)| (*id, most_used(s))).collect();
+    (0..table.len()).map(|page| best[&large(page)]).collect()
 }
 
 fn assess(
@@ -60,7 +58,7 @@ fn assess(
     best: &[usize],
     (small, large): (f64, f64),
 ) -> Option<Finding> {
-    let mut by_node = AccessesByNode::new(case);
+    let mut by_node = TrafficByNode::new(case);
     let (mut all, mut apart, mut together) = (0.0, 0.0, 0.0);
     for &page in pages {
         let (sum, max) = by_node.sum_and_most(page);
@@ -80,26 +78,28 @@ fn assess(
     if lost - borders < LEAST_GAIN {
         return None;
     }
-    let severity = lost * structure.share;
+    let unit = unit(case);
+    let severity = lost * traffic_share(case, structure);
     let mut finding = structure_finding(case, FindingKind::LargePages, structure, severity);
     finding.title = format!(
-        "Pages of 2 MiB would make {} of the accesses to {} remote that pages of 4 KiB keep local",
+        "Pages of 2 MiB would make {} of the {unit} to {} remote that pages of 4 KiB keep local",
         format_percent(lost),
         structure_label(structure)
     );
     finding.evidence = vec![
         format!(
-            "On the node that uses it most, a page of 4 KiB has {} of its accesses local, one of \
+            "On the node that uses it most, a page of 4 KiB has {} of its {unit} local, one of \
              2 MiB {} (E_app {apart:.2} and {together:.2}): threads of several nodes use parts of \
              the same 2 MiB.",
             format_percent(apart),
             format_percent(together)
         ),
-        format!("Of the whole run, E_app is {small:.2} with 4 KiB and {large:.2} with 2 MiB."),
+        format!("Of the accesses of the whole run, E_app is {small:.2} with 4 KiB and {large:.2} with 2 MiB."),
         "Linux takes pages of 2 MiB unasked where /sys/kernel/mm/transparent_hugepage/enabled says \
          always."
             .to_owned(),
     ];
+    finding.evidence.extend(shares_evidence(case, structure));
     finding.fixes = fixes(structure);
     Some(finding)
 }

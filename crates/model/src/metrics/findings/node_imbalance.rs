@@ -1,16 +1,17 @@
-//! One node's memory serves many more accesses than the others', for threads of other nodes.
+//! One node's memory serves much more traffic (fetches, or accesses where those were not counted) than
+//! the others', for threads of other nodes.
 //!
-//! With S[n] the accesses that the memory of node n serves, and the mean over the nodes that
+//! With S[n] the traffic that the memory of node n serves, and the mean over the nodes that
 //! make or serve any (as B_comm, Locality and Balance eq. 2, of memories in place of threads):
 //!
 //! ```text
 //!   imbalance = max(S) / mean(S) - 1
 //! ```
-//! Found when it is at least [`IMBALANCE`] and at least [`WORTH`] of all accesses could be
-//! served elsewhere without making a local access remote: what the busiest node serves above
+//! Found when it is at least [`IMBALANCE`] and at least [`WORTH`] of all traffic could be
+//! served elsewhere without making any of it remote: what the busiest node serves above
 //! the mean, but no more than it serves for other nodes. That share is the severity. A node
 //! that is busy with its own threads is left alone: there work is uneven, not memory.
-use super::common::{fits_in_caches, format_percent};
+use super::common::{fits_in_caches, format_percent, remote_accesses_text, unit};
 use super::FindingContext;
 use crate::metrics::residence::NodeTraffic;
 use hither_profile::{Finding, FindingKind, FindingPicture, NodeIx, SuggestedFix};
@@ -19,7 +20,7 @@ use hither_profile::{Finding, FindingKind, FindingPicture, NodeIx, SuggestedFix}
 /// by some tens of per cent (the ends of a grid have one neighbour), and a memory that serves
 /// all has N - 1 (1 with two nodes, 3 with four).
 const IMBALANCE: f64 = 0.5;
-/// Of all accesses. Ours: as many as are let pass as wrongly placed (1 - ACC_RIGHT).
+/// Of all traffic. Ours: as many as are let pass as wrongly placed (1 - ACC_RIGHT).
 const WORTH: f64 = 0.1;
 /// Nodes named.
 const NAMED: usize = 4;
@@ -28,7 +29,7 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
     if case.ground.nodes < 2 || fits_in_caches(case) {
         return Vec::new();
     }
-    let traffic = case.ground.traffic(&case.analysis.table);
+    let traffic = case.ground.traffic(&case.analysis.traffic);
     assess(case, &traffic).into_iter().collect()
 }
 
@@ -47,6 +48,7 @@ fn assess(case: &FindingContext, traffic: &NodeTraffic) -> Option<Finding> {
     if all == 0.0 || most as f64 / mean - 1.0 < IMBALANCE || movable < WORTH {
         return None;
     }
+    let unit = unit(case);
     let share = |count: f64| format_percent(count / all);
     let shown = served.iter().take(NAMED);
     let shown: Vec<String> = shown
@@ -56,26 +58,29 @@ fn assess(case: &FindingContext, traffic: &NodeTraffic) -> Option<Finding> {
         0 => String::new(),
         more => format!(", each of the {more} others less"),
     };
+    let mut evidence = vec![
+        format!(
+            "Evenly, each of {} nodes would serve {}; now it is {}{rest}.",
+            served.len(),
+            share(mean),
+            shown.join(", ")
+        ),
+        format!(
+            "{} of all {unit} come to node {busiest} from other nodes, whose memory has less to do.",
+            share(foreign)
+        ),
+    ];
+    evidence.extend(remote_accesses_text(case));
     Some(Finding {
         kind: FindingKind::NodeImbalance,
         severity: movable.clamp(0.0, 1.0),
+        severity_of: unit,
         title: format!(
-            "The memory of node {busiest} serves {} of the accesses, {:.1} times its share",
+            "The memory of node {busiest} serves {} of the {unit}, {:.1} times its share",
             share(most as f64),
             most as f64 / mean
         ),
-        evidence: vec![
-            format!(
-                "Evenly, each of {} nodes would serve {}; now it is {}{rest}.",
-                served.len(),
-                share(mean),
-                shown.join(", ")
-            ),
-            format!(
-                "{} of all accesses come to node {busiest} from other nodes, whose memory has less to do.",
-                share(foreign)
-            ),
-        ],
+        evidence,
         object: None,
         lines: Vec::new(),
         fixes: fixes(case),

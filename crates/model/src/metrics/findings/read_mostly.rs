@@ -1,10 +1,10 @@
 //! A structure that several nodes read and hardly anybody writes, larger than caches can
-//! hold: a copy for each node makes all its accesses local (TABARNAC 3.2: what is written
+//! hold: a copy for each node makes all its traffic local (TABARNAC 3.2: what is written
 //! only while it is initialised can be duplicated). Severity: 1 - E_app of its share, the
-//! accesses that are remote wherever its pages lie and would be local with copies.
+//! traffic that is remote wherever its pages lie and would be local with copies.
 use super::common::{
     app_exclusivity, filled_once, format_percent, limit_findings, placeable_structures,
-    structure_finding, structure_label, write_share,
+    shares_evidence, structure_finding, structure_label, traffic_share, unit, write_share,
 };
 use super::fix_snippets::{describe_allocation, is_fortran, variable_name};
 use super::FindingContext;
@@ -35,11 +35,11 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     if exclusive >= E_HIGH {
         return None;
     }
-    let remote = 1.0 - exclusive;
-    let severity = remote * structure.share;
+    let (remote, unit) = (1.0 - exclusive, unit(case));
+    let severity = remote * traffic_share(case, structure);
     let mut finding = structure_finding(case, FindingKind::ReadMostly, structure, severity);
     finding.title = format!(
-        "{} is read by all nodes once it is filled: a copy per node saves {} remote accesses",
+        "{} is read by all nodes once it is filled: a copy per node saves {} remote {unit}",
         structure_label(structure),
         format_percent(remote)
     );
@@ -51,12 +51,13 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
             pages.len()
         ),
         format!(
-            "Wherever its pages lie, {} of its accesses come from another node (E_app \
+            "Wherever its pages lie, {} of its {unit} come from another node (E_app \
              {exclusive:.2}); with a copy for each node none would.",
             format_percent(remote)
         ),
         cache_size_evidence(size, cache, nodes),
     ];
+    finding.evidence.extend(shares_evidence(case, structure));
     finding.fixes = vec![replicate_fix(structure)];
     Some(finding)
 }

@@ -1,4 +1,4 @@
-//! Many accesses go to another node's memory, and need not.
+//! Much memory traffic (fetches, or accesses where those were not counted) goes to another node's memory, and need not.
 //!
 //! With MemAcc[p][n] of OPT eq. 5, threads where they run and page p on node h(p):
 //!
@@ -9,7 +9,10 @@
 //! Found when Acc_app (OPT eq. 9) is below [`ACC_RIGHT`] and reachable - local at least
 //! [`MIN_LOCAL_GAIN`]; that difference is the severity. What is remote because nodes share pages is
 //! left to other findings. The verdict on data has the same two conditions.
-use super::common::{fits_in_caches, format_percent, hottest_lines, structure_label};
+use super::common::{
+    fits_in_caches, format_percent, hottest_lines, remote_accesses_text, structure_label,
+    traffic_share, unit,
+};
 use super::FindingContext;
 use crate::metrics::structures::StructureMetrics;
 use crate::metrics::verdict::{ACC_RIGHT, MIN_LOCAL_GAIN};
@@ -17,12 +20,12 @@ use hither_profile::{Finding, FindingKind, FindingPicture, NodeIx, SuggestedFix}
 
 /// Pairs of nodes and structures named.
 const NAMED: usize = 3;
-/// Pairs of nodes and structures with fewer of the run's accesses are not named.
+/// Pairs of nodes and structures with less of the run's traffic are not named.
 const LEAST_SHARE: f64 = 0.01;
 /// A structure with most of what could be local is what the finding is about.
 const MOST: f64 = 0.5;
 
-/// Accesses to one page.
+/// Traffic of one page.
 #[derive(Clone, Copy, Default)]
 struct PageLocality {
     all: f64,
@@ -49,7 +52,7 @@ pub fn find(case: &FindingContext) -> Vec<Finding> {
 
 /// By position in the table; nothing where the place is not known.
 fn page_localities(case: &FindingContext) -> Vec<PageLocality> {
-    let (table, ground) = (&case.analysis.table, case.ground);
+    let (table, ground) = (&case.analysis.traffic, case.ground);
     let mut per_node = vec![0u64; ground.nodes];
     let page = |at: usize| {
         let Some(home) = ground.node_of_page(table.id(at)) else {
@@ -75,6 +78,7 @@ fn finding(
     all: f64,
     (local, reachable): (f64, f64),
 ) -> Finding {
+    let unit = unit(case);
     let structures = remote_structures(case, pages, all);
     let wanted = (reachable - local) * all * MOST;
     let worst = structures.iter().max_by(|a, b| a.gain.total_cmp(&b.gain));
@@ -85,7 +89,7 @@ fn finding(
         "First touch"
     };
     let mut evidence = vec![format!(
-        "{whose} makes {} of the accesses local; with every page on the node that uses it most it would be {}.",
+        "{whose} makes {} of the {unit} local; with every page on the node that uses it most it would be {}.",
         format_percent(local),
         format_percent(reachable)
     )];
@@ -93,7 +97,7 @@ fn finding(
     let shown = structures.iter().take(NAMED).map(|s| {
         let of = structure_label(s.of);
         format!(
-            "{of} {} ({} of the run's accesses)",
+            "{of} {} ({} of the run's {unit})",
             format_percent(s.remote),
             format_percent(s.share)
         )
@@ -101,15 +105,17 @@ fn finding(
     let shown: Vec<String> = shown.collect();
     if !shown.is_empty() {
         evidence.push(format!(
-            "Remote of the accesses to each: {}.",
+            "Remote of the {unit} to each: {}.",
             shown.join(", ")
         ));
     }
+    evidence.extend(remote_accesses_text(case));
     Finding {
         kind: FindingKind::RemoteAccesses,
         severity: (reachable - local).clamp(0.0, 1.0),
+        severity_of: unit,
         title: format!(
-            "{} of the accesses go to another node's memory; {} need to",
+            "{} of the {unit} go to another node's memory; {} need to",
             format_percent(1.0 - local),
             format_percent(1.0 - reachable)
         ),
@@ -123,7 +129,7 @@ fn finding(
 
 /// The pairs of nodes with most remote accesses.
 fn busiest_node_pairs(case: &FindingContext) -> Option<String> {
-    let traffic = case.ground.traffic(&case.analysis.table);
+    let traffic = case.ground.traffic(&case.analysis.traffic);
     let all = traffic.total_accesses() as f64;
     let nodes = || (0..case.ground.nodes as u32).map(NodeIx);
     let pairs = nodes().flat_map(|from| nodes().map(move |to| (from, to)));
@@ -146,21 +152,21 @@ fn busiest_node_pairs(case: &FindingContext) -> Option<String> {
             format!("{} from node {from} to node {to}", format_percent(*share))
         })
         .collect();
-    (!shown.is_empty()).then(|| format!("Of all accesses {}{more}.", shown.join(", ")))
+    (!shown.is_empty()).then(|| format!("Of all {} {}{more}.", unit(case), shown.join(", ")))
 }
 
-/// The remote accesses to a structure.
+/// The remote traffic of a structure.
 struct RemoteStructure<'a> {
     of: &'a StructureMetrics,
-    /// Of the accesses to its pages.
+    /// Of the traffic of its pages.
     remote: f64,
-    /// Of the accesses of the run.
+    /// Of the traffic of the run.
     share: f64,
-    /// Accesses that could be local.
+    /// Traffic that could be local.
     gain: f64,
 }
 
-/// Those with remote accesses to speak of, most first.
+/// Those with remote traffic to speak of, most first.
 fn remote_structures<'a>(
     case: &FindingContext<'a>,
     pages: &[PageLocality],
@@ -168,14 +174,14 @@ fn remote_structures<'a>(
 ) -> Vec<RemoteStructure<'a>> {
     let structures = case.analysis.report.structures.iter();
     let mut out: Vec<RemoteStructure> = structures
-        .filter(|s| s.share >= LEAST_SHARE)
+        .filter(|s| traffic_share(case, s) >= LEAST_SHARE)
         .filter_map(|of| {
             let held = case.analysis.pages_of_object.get(&of.object.at())?;
             let sum =
                 |part: fn(&PageLocality) -> f64| held.iter().map(|&p| part(&pages[p])).sum::<f64>();
             let (own, local) = (sum(|p| p.all), sum(|p| p.local));
-            // Its pages may hold others as well: its part of them is what it accesses.
-            let part = (of.share * all / own).min(1.0);
+            // Its pages may hold others as well: its part of them is what it has of the run.
+            let part = (traffic_share(case, of) * all / own).min(1.0);
             let remote = 1.0 - local / own;
             (own > 0.0).then(|| RemoteStructure {
                 of,
@@ -194,8 +200,9 @@ fn fixes(case: &FindingContext, local: f64, reachable: f64) -> Vec<SuggestedFix>
     let commands = &case.commands;
     let mut fixes = vec![SuggestedFix {
         what: format!(
-            "On the machine that is to run it, put threads and pages where they belong; up to {} of the accesses are local then.",
-            format_percent(reachable)
+            "On the machine that is to run it, put threads and pages where they belong; up to {} of the {} are local then.",
+            format_percent(reachable),
+            unit(case)
         ),
         copy: format!(
             "hither map {} -o {}\nhither run -p {} -- {}",
@@ -207,8 +214,9 @@ fn fixes(case: &FindingContext, local: f64, reachable: f64) -> Vec<SuggestedFix>
     if local < dealt_out + MIN_LOCAL_GAIN {
         fixes.push(SuggestedFix {
             what: format!(
-                "Without hither, deal the pages out to the nodes: {} of the accesses are local then, and no memory serves them alone.",
-                format_percent(dealt_out)
+                "Without hither, deal the pages out to the nodes: {} of the {} are local then, and no memory serves them alone.",
+                format_percent(dealt_out),
+                unit(case)
             ),
             copy: format!("numactl --interleave=all -- {}", commands.program),
         });

@@ -1,10 +1,11 @@
 //! A structure whose pages (nearly) all threads use about alike and write (TABARNAC 5.2: the
-//! bucket sort's `key_buff1`): wherever its pages lie, most accesses come from elsewhere.
+//! bucket sort's `key_buff1`): wherever its pages lie, most of its traffic comes from elsewhere.
 //! Its severity is 1 - E_app of its share: what a loop that gives each thread its own part
 //! could make local. What is hardly written is `read_mostly`'s.
 use super::common::{
     count_active_threads, filled_once, format_percent, limit_findings, placeable_structures,
-    ratio_or_zero_f64, structure_finding, structure_label, write_share, AccessesByNode,
+    ratio_or_zero_f64, shares_evidence, structure_finding, structure_label, traffic_share, unit,
+    write_share, TrafficByNode,
 };
 use super::fix_snippets::{hottest_line, interleave_fix, is_fortran, uses_openmp};
 use super::FindingContext;
@@ -19,7 +20,7 @@ const NEARLY_ALL: f64 = 0.75;
 /// Of these, those that use a page at least. Ours: a loop of few rounds with a dynamic
 /// schedule gives a page to some of them only.
 const OF_THEM: f64 = 0.5;
-/// Of its accesses, those to such pages at least. Ours.
+/// Of its traffic, that of such pages at least. Ours.
 const MOST: f64 = 0.5;
 
 pub fn find(case: &FindingContext) -> Vec<Finding> {
@@ -37,7 +38,7 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     let nodes = case.ground.nodes as f64;
     let alike = 1.0 / nodes + ALIKE * (1.0 - 1.0 / nodes);
     let least_users = users as f64 * OF_THEM;
-    let mut by_node = AccessesByNode::new(case);
+    let mut by_node = TrafficByNode::new(case);
     let (mut all, mut most, mut shared, mut shared_pages) = (0.0, 0.0, 0.0, 0);
     for &page in pages {
         let (sum, max) = by_node.sum_and_most(page);
@@ -53,11 +54,11 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     if shared < MOST {
         return None;
     }
-    let remote = 1.0 - exclusive;
-    let severity = remote * structure.share;
+    let (remote, unit) = (1.0 - exclusive, unit(case));
+    let severity = remote * traffic_share(case, structure);
     let mut finding = structure_finding(case, FindingKind::SharedByAll, structure, severity);
     finding.title = format!(
-        "{}{users} threads share {}: wherever its pages lie, {} of its accesses are remote",
+        "{}{users} threads share {}: wherever its pages lie, {} of its {unit} are remote",
         if users as usize == threads {
             "All "
         } else {
@@ -68,14 +69,14 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
     );
     finding.evidence = vec![
         format!(
-            "{shared_pages} of {} pages, with {} of its accesses, are used by at least {:.0} of \
+            "{shared_pages} of {} pages, with {} of its {unit}, are used by at least {:.0} of \
              its {users} threads, and by the {nodes} nodes about alike.",
             pages.len(),
             format_percent(shared),
             least_users.ceil().max(1.0),
         ),
         format!(
-            "The node that uses a page most makes {} of the accesses to it (E_app {exclusive:.2}; \
+            "The node that uses a page most makes {} of the {unit} to it (E_app {exclusive:.2}; \
              alike on {nodes} nodes is {:.2}).",
             format_percent(exclusive),
             1.0 / nodes
@@ -85,6 +86,7 @@ fn assess(case: &FindingContext, structure: &StructureMetrics, pages: &[usize]) 
             format_percent(written)
         ),
     ];
+    finding.evidence.extend(shares_evidence(case, structure));
     finding.fixes = fixes(case, structure);
     Some(finding)
 }

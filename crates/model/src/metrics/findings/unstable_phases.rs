@@ -23,7 +23,9 @@ use super::common::{communication_share, format_percent};
 use super::FindingContext;
 use crate::metrics::phase_detection::WINDOW;
 use crate::metrics::verdict::{h_min, A_MIN};
-use hither_profile::{Finding, FindingKind, FindingPicture, PairComm, Slice, SuggestedFix};
+use hither_profile::{
+    Finding, FindingKind, FindingPicture, PairComm, Slice, SuggestedFix, TrafficUnit,
+};
 use std::ops::Range;
 
 /// Ours: when less than half of the communication is with the same partners, another
@@ -92,6 +94,7 @@ fn pattern_periods(case: &FindingContext) -> Vec<PatternPeriod> {
         comm.sort_by_key(|c| c.slice);
     }
     let threads = profile.threads.len();
+    let working = profile.working_threads();
     let mut patterns: Vec<PartnerShares> = Vec::new();
     let mut stages: Vec<PatternPeriod> = Vec::new();
     let mut from = 0;
@@ -103,7 +106,7 @@ fn pattern_periods(case: &FindingContext) -> Vec<PatternPeriod> {
         let is_phase = phases.any(|p| p.first == stretch.start);
         let slices = &profile.slices[stretch];
         let seconds = total_seconds(slices);
-        if !worth_placing(&cells, threads, traced_seconds(slices)) {
+        if !worth_placing(&cells, &working, counted_seconds(slices)) {
             if let Some(last) = stages.last_mut() {
                 last.seconds += seconds;
             }
@@ -172,9 +175,9 @@ fn total_seconds(slices: &[Slice]) -> f64 {
     slices.iter().map(|s| s.length as f64 / 1e9).sum()
 }
 
-fn traced_seconds(slices: &[Slice]) -> f64 {
-    let traced = slices.iter().filter(|s| s.traced);
-    traced.map(|s| s.length as f64 / 1e9).sum()
+/// Sampled events stand for the slices that were skipped, too.
+fn counted_seconds(slices: &[Slice]) -> f64 {
+    slices.iter().map(|s| s.counted_time() as f64 / 1e9).sum()
 }
 
 /// Events of `(thread, partner)`, in both orders, sorted.
@@ -199,15 +202,18 @@ fn directed_cells(rows: &[&PairComm]) -> Vec<((u32, u32), f64)> {
 
 /// The conditions of OPT 6.2.2 on a phase's communication, heterogeneity as in the verdict:
 /// [`crate::metrics::communication::pair_heterogeneity`], of the cells that are not zero.
-fn worth_placing(cells: &[((u32, u32), f64)], threads: usize, seconds: f64) -> bool {
+fn worth_placing(cells: &[((u32, u32), f64)], working: &[bool], seconds: f64) -> bool {
+    let works = |t: u32| working[t as usize];
+    let cells = || cells.iter().filter(|((i, j), _)| works(*i) && works(*j));
+    let threads = working.iter().filter(|w| **w).count();
     let (mut max, mut sum) = (0.0, 0.0);
-    for (_, events) in cells {
+    for (_, events) in cells() {
         max = f64::max(max, *events);
         sum += events;
     }
     // Sum and sum of squares of each row.
-    let mut rows = vec![(0.0, 0.0); threads];
-    for &((t, _), events) in cells {
+    let mut rows = vec![(0.0, 0.0); working.len()];
+    for &((t, _), events) in cells() {
         let value = events * 100.0 / max;
         let row = &mut rows[t as usize];
         *row = (row.0 + value, row.1 + value * value);
@@ -291,6 +297,7 @@ fn finding(
     Finding {
         kind: FindingKind::UnstablePhases,
         severity: outside.clamp(0.0, 1.0) * communication_share(case),
+        severity_of: TrafficUnit::Accesses,
         title: format!(
             "Who communicates with whom changes {}: one placement of threads cannot fit the whole run",
             match changes.len() {

@@ -91,10 +91,7 @@ fn check(profile: &Profile, placement: &Placement, threads: [u32; 2], pages: [[u
     let ground = NodeResidence::from_placement(&analysis(profile), profile, placement);
     assert_eq!(ground.threads, threads.map(NodeIx));
     for (region, wanted) in pages.iter().enumerate() {
-        let page = |number| PageId {
-            region: RegionIx(region as u32),
-            number,
-        };
+        let page = |number| PageId::of_region(RegionIx(region as u32), number);
         let nodes: Vec<_> = (0..4)
             .map(|n| ground.node_of_page(page(n)).map(|n| n.0))
             .collect();
@@ -116,10 +113,7 @@ fn first_touch_follows_the_thread() {
     }
     // Thread 0 makes 20 accesses, thread 1 60, all to node 0.
     assert_eq!(ground.remote_share(&analysis.table), Some(0.75));
-    let none = PageId {
-        region: RegionIx(9),
-        number: 0,
-    };
+    let none = PageId::of_region(RegionIx(9), 0);
     assert_eq!(ground.node_of_page(none), None);
 }
 

@@ -2,6 +2,7 @@
 //! from them.
 mod assignment;
 mod communication;
+mod evidence;
 mod ground;
 mod page_use;
 mod phases;

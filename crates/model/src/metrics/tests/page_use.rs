@@ -72,29 +72,62 @@ fn opt_5_2_2_migrations_start_from_first_touch() {
     assert_eq!((t.migrations, t.moved_once, t.moved_more), (2, 0, 1));
 }
 
-/// Region at 3 MiB - 4 KiB: its page 0 ends the 2 MiB page that began at 2 MiB... which is
-/// pages 511 - 256 = 255 before; the next 2 MiB boundary, 4 MiB, is its page 257.
+/// A region of process 0.
+fn region(address: u64) -> Region {
+    Region {
+        address,
+        ..Region::default()
+    }
+}
+
+/// Region at 3 MiB - 4 KiB: the boundary of 2 MiB behind it, 4 MiB, is its page 257, and 64 MiB
+/// its page 61 x 256 + 1 = 15617.
 #[test]
 fn large_pages_follow_the_address() {
-    let region = Region {
-        address: (3 << 20) - 4096,
-        ..Region::default()
-    };
-    let page = |size: PageSize, page| {
-        size.page_of(std::slice::from_ref(&region), RegionIx(0), PageNo(page))
-            .number
-    };
+    let regions = [region((3 << 20) - 4096)];
+    let page = |size: PageSize, page| size.page_of(&regions, RegionIx(0), PageNo(page)).number;
     assert_eq!(
         [0, 256, 257, 768, 769].map(|p| page(PageSize::M2, p)),
-        [0, 0, 1, 1, 2]
+        [1, 1, 2, 2, 3]
     );
     assert_eq!([0, 256].map(|p| page(PageSize::K4, p)), [0, 256]);
-    assert_eq!([0, 15615, 15616].map(|p| page(PageSize::M64, p)), [0, 0, 0]);
-    // 64 MiB is 61 MiB + 4 KiB away: page 15617.
-    assert_eq!([15616, 15617].map(|p| page(PageSize::M64, p)), [0, 1]);
+    assert_eq!([0, 15616, 15617].map(|p| page(PageSize::M64, p)), [0, 0, 1]);
     // Nothing known about the region: from its start.
     let unknown = PageSize::M2.page_of(&[], RegionIx(0), PageNo(512));
-    assert_eq!(unknown.number, 1);
+    assert_eq!(unknown, PageId::of_region(RegionIx(0), 1));
+}
+
+/// Regions at 5, 1 and 4 MiB, of one page each: those at 5 and 4 MiB share the 2 MiB from 4 MiB
+/// on. One of another process at 1 MiB, and memory that processes share,
+/// lie apart.
+#[test]
+fn regions_side_by_side_share_a_large_page() {
+    let other = Region {
+        process: ProcessIx(1),
+        ..region(1 << 20)
+    };
+    let shared = Region {
+        kind: RegionKind::Shared,
+        ..region(1 << 20)
+    };
+    let at = [5, 1, 4].map(|mib: u64| region(mib << 20));
+    let regions: Vec<Region> = at.into_iter().chain([other, shared]).collect();
+    let rows: Vec<PageUse> = (0..5)
+        .map(|r| PageUse {
+            region: RegionIx(r),
+            thread: ThreadIx(r),
+            reads: 10,
+            ..PageUse::default()
+        })
+        .collect();
+    let table = PageAccessTable::from_rows(&rows, &regions, PageSize::M2);
+    let users: Vec<Vec<u32>> = (0..table.len())
+        .map(|p| table.uses(p).iter().map(|u| u.thread.0).collect())
+        .collect();
+    assert_eq!(users, [vec![4], vec![1], vec![0, 2], vec![3]]);
+    let small = PageAccessTable::from_rows(&rows, &regions, PageSize::K4);
+    assert_eq!(small.len(), 5);
+    assert_eq!(small.merge_into(&regions, PageSize::M2), table);
 }
 
 #[test]
@@ -112,12 +145,7 @@ fn a_large_page_is_placed_by_its_earliest_touch() {
         touch(600, 4, 0),
     ];
     let first = first_toucher_of_pages(&rows, &[], PageSize::M2);
-    let of = |number| {
-        first[&PageId {
-            region: RegionIx(0),
-            number,
-        }]
-    };
+    let of = |number| first[&PageId::of_region(RegionIx(0), number)];
     assert_eq!((of(0), of(1)), (ThreadIx(1), ThreadIx(4)));
 }
 
@@ -158,18 +186,21 @@ proptest! {
 
     #[test]
     fn larger_pages_hold_the_same_accesses_and_are_not_more_exclusive(
-        rows in prop::collection::vec((0u32..2000, 0u32..4, 0u64..100), 1..100),
+        rows in prop::collection::vec((0u32..4, 0u32..2000, 0u32..4, 0u64..100), 1..100),
+        addresses in prop::collection::vec(0u64..1 << 28, 3),
     ) {
-        let rows: Vec<PageUse> = rows.iter().map(|&(page, thread, reads)| PageUse {
-            page: PageNo(page), thread: ThreadIx(thread), reads, ..PageUse::default()
+        let rows: Vec<PageUse> = rows.iter().map(|&(region, page, thread, reads)| PageUse {
+            region: RegionIx(region), page: PageNo(page), thread: ThreadIx(thread), reads,
+            ..PageUse::default()
         }).collect();
+        let regions: Vec<Region> = addresses.iter().map(|a| region(a & !0xfff)).collect();
         let of = nodes(&[0, 1, 0, 1]);
         let mut last = f64::INFINITY;
         let mut totals = Vec::new();
         for size in [PageSize::K4, PageSize::M2, PageSize::M64] {
-            let t = PageAccessTable::from_rows(&rows, &[], size);
-            let small = PageAccessTable::from_rows(&rows, &[], PageSize::K4);
-            prop_assert_eq!(&small.merge_into(&[], size), &t);
+            let t = PageAccessTable::from_rows(&rows, &regions, size);
+            let small = PageAccessTable::from_rows(&rows, &regions, PageSize::K4);
+            prop_assert_eq!(&small.merge_into(&regions, size), &t);
             totals.push((0..t.len()).flat_map(|p| t.uses(p)).map(|u| u.accesses).sum::<u64>());
             if let Some(e) = exclusivity(&t, 2, &of) {
                 prop_assert!(e.app <= last + 1e-12);

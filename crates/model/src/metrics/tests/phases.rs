@@ -54,6 +54,21 @@ fn to_and_from_silence_is_a_change() {
     check(&[0.0; 120], 50, std::slice::from_ref(&(0..120)));
 }
 
+/// n = 50. A slow rise before the step at 130: eq. 4 holds from slice 100 on, the windows differ most
+/// at 180.
+#[test]
+fn the_boundary_is_sought_wherever_the_condition_holds() {
+    let values = steps(&[(50, 100.0), (40, 126.0), (40, 170.0), (100, 900.0)]);
+    check(&values, 50, &[0..130, 130..230]);
+}
+
+/// The second step is larger, and its windows reach the first: both are boundaries.
+#[test]
+fn a_small_change_before_a_large_one_is_found() {
+    let values = steps(&[(100, 100.0), (60, 200.0), (100, 1000.0)]);
+    check(&values, 50, &[0..100, 100..160, 160..260]);
+}
+
 #[test]
 fn a_short_run_is_one_phase() {
     check(

@@ -132,7 +132,7 @@ impl Fake {
     }
 
     fn thread_at(&self, slot: u32) -> u64 {
-        self.engine.segment.layout().threads + u64::from(slot) * 256
+        self.engine.segment.layout().threads + u64::from(slot) * size_of::<SegmentThread>() as u64
     }
 
     pub fn thread(&mut self, slot: u32, process: u32, creator: u32) {
@@ -306,10 +306,10 @@ impl Fake {
     }
 
     /// Adds to a communication row.
-    pub fn owe(&mut self, thread: u32, other: u32, parity: u32, sixths: u64) {
+    pub fn owe(&mut self, thread: u32, other: u32, parity: u32, events: u64) {
         let row = u64::from(thread * 2 + parity) * u64::from(wire::MAX_THREADS);
         let at = self.engine.segment.layout().comm + (row + u64::from(other)) * 8;
-        self.put64(at, self.engine.segment.load_u64(at) + sixths);
+        self.put64(at, self.engine.segment.load_u64(at) + events);
         let dirty = self.thread_at(thread)
             + offset_of!(SegmentThread, comm_dirty) as u64
             + u64::from(parity) * 8;
@@ -319,14 +319,14 @@ impl Fake {
         );
     }
 
-    /// Leaves an entry in a thread's line cache.
+    /// Leaves an entry in a thread's line cache, which `others` had used before.
     pub fn entry(
         &mut self,
         slot: u32,
         index: u64,
         page: u32,
         (reads, writes): (u32, u32),
-        f: [u16; 4],
+        others: &[u32],
     ) {
         let l = *self.engine.segment.layout();
         let thread = self.thread_at(slot);
@@ -341,8 +341,17 @@ impl Fake {
         self.put32(entry + 12, writes);
         let side = arena + 2 * l.cache_entries * 16 + index * 24;
         self.put32(side, page);
-        self.put32(side + 8, u32::from(f[0]) | u32::from(f[1]) << 16);
-        self.put32(side + 12, u32::from(f[2]) | u32::from(f[3]) << 16);
+        let list = wire::OTHERS + 2;
+        match *others {
+            [] => (),
+            [one] => self.put32(side + 8, one),
+            [one, two] => {
+                self.put32(side + 8, list);
+                self.put32(arena + l.lists + 4, 2 | one << 16);
+                self.put32(arena + l.lists + 8, two);
+            }
+            _ => panic!("a list of more than two is not made here"),
+        }
     }
 
     pub fn site(&mut self, site: u32, pc: u64) {
@@ -431,7 +440,7 @@ impl Fake {
             (offset_of!(SegmentHeader, next_object), objects),
         ];
         let areas = [
-            (l.threads, threads * 256),
+            (l.threads, threads * size_of::<SegmentThread>() as u64),
             (l.processes, processes * 64),
             (l.hooks, 2048),
             (l.sites, sites * size_of::<wire::CodeSite>() as u64),

@@ -150,7 +150,7 @@ fn what_a_killed_thread_left_is_counted() {
     f.seen(2, at(64, 0x40, 0, wire::OBSERVED_READ, 8));
     f.engine.end_slice();
     // The line at 0x40 of its page, shared with thread 2 from the start.
-    f.entry(1, 3, 64, (80, 20), [2, 0, 0, 0]);
+    f.entry(1, 3, 64, (80, 20), &[2]);
     assert_eq!(rows(f)[0], (0x1040, 0, 1, 0, 0xff, 100));
 }
 

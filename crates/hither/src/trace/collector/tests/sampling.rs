@@ -14,7 +14,7 @@ fn sampled_counts_are_scaled_per_thread() {
     f.page(64, 0x7f00_0000_0000, 1, 1);
     f.count(1, 1, 64, 10, 5);
     f.count(2, 2, 64, 10, 5);
-    f.owe(1, 2, 1, 60);
+    f.owe(1, 2, 1, 10);
     let p = f.finish(&mut NoNames);
     assert_eq!((p.threads[0].reads, p.threads[0].writes), (40, 20));
     assert_eq!(p.threads[1].reads, 10);
@@ -43,6 +43,8 @@ fn counts_are_scaled_by_what_their_stage_left_out() {
     let p = f.finish(&mut Names);
     assert_eq!((p.threads[0].reads, p.threads[0].writes), (22, 5));
     assert_eq!(p.pages.iter().map(|u| u.reads).sum::<u64>(), 22);
+    // What slices have is what the run has.
+    assert_eq!(p.slices.iter().map(|s| s.accesses).sum::<u64>(), 27);
     let left = p.objects.iter().find(|o| o.name == "left");
     assert_eq!(left.map(|o| (o.reads, o.writes)), Some((22, 5)));
     assert!(p.meta.limits.iter().all(|l| !l.contains("too low")));

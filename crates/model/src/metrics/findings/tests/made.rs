@@ -81,6 +81,18 @@ impl Made {
         self
     }
 
+    /// The last `pages` pages are fetched so often each, whoever does.
+    pub fn fetched(mut self, pages: u32, fetches: u64) -> Made {
+        let end = self.profile.first_touch.len() as u32;
+        let mut last = None;
+        for row in &mut self.profile.pages {
+            if row.page.0 >= end - pages && last.replace(row.page) != Some(row.page) {
+                row.fetches = fetches;
+            }
+        }
+        self
+    }
+
     /// The last `pages` pages are a structure, whose accesses are those to them.
     pub fn named(mut self, name: &str, pages: u32) -> Made {
         let end = self.profile.first_touch.len() as u32;
@@ -99,6 +111,7 @@ impl Made {
             function: "main".to_owned(),
             reads: sum(|u| u.reads),
             writes: sum(|u| u.writes),
+            fetches: sum(|u| u.fetches),
             ..Object::default()
         };
         self.profile.object_ranges.push(ObjectRange {

@@ -3,5 +3,6 @@ mod data;
 mod lines;
 mod made;
 mod places;
+mod traffic;
 
 pub use made::Made;

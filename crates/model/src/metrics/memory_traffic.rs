@@ -1,0 +1,78 @@
+//! What threads bring in from memory: fetches where the profile has enough of them, else accesses.
+//!
+//! A page's fetches are those of one of its lines that is followed (docs/metrics.md, "What is
+//! counted"), so they say how much traffic the page has, but not which part of it is whose. That is
+//! taken from the accesses. With F\[p\] and A\[p\]\[t\] the fetches of page p and thread t's accesses
+//! to it:
+//!
+//! ```text
+//!   traffic[p][t] = F[p] x A[p][t] / sum over t of A[p][t]
+//! ```
+use super::page_access::{PageAccessTable, PageSize};
+use super::structures::StructureMetrics;
+use hither_profile::{Profile, TrafficUnit};
+use std::sync::Arc;
+
+/// Fetches of a run from which shares go by them. One line in 64 is followed, so these are a hundred
+/// that were seen: a relative standard error of 10 %.
+pub const LEAST_FETCHES: u64 = 6400;
+
+/// What the fetches of a profile suffice for.
+#[must_use]
+pub fn traffic_unit(profile: &Profile) -> TrafficUnit {
+    match all_fetches(profile) {
+        Some(fetches) if fetches >= LEAST_FETCHES => TrafficUnit::Fetches,
+        _ => TrafficUnit::Accesses,
+    }
+}
+
+/// A structure's share of the traffic of the run.
+#[must_use]
+pub fn share_of_traffic(unit: TrafficUnit, structure: &StructureMetrics) -> f64 {
+    match (unit, structure.fetch_share) {
+        (TrafficUnit::Fetches, Some(share)) => share,
+        _ => structure.share,
+    }
+}
+
+/// Fetches of the run; `None` where they were not counted.
+#[must_use]
+pub fn all_fetches(profile: &Profile) -> Option<u64> {
+    let sum = || {
+        let rows = profile.pages.iter().map(|p| p.fetches);
+        rows.fold(0, u64::saturating_add)
+    };
+    profile.meta.has_fetches().then(sum)
+}
+
+/// The traffic to each page by thread, in the positions of the table of accesses.
+#[must_use]
+pub fn traffic_table(
+    profile: &Profile,
+    accesses: &Arc<PageAccessTable>,
+    size: PageSize,
+) -> Arc<PageAccessTable> {
+    match traffic_unit(profile) {
+        TrafficUnit::Accesses => Arc::clone(accesses),
+        TrafficUnit::Fetches => {
+            Arc::new(accesses.scaled_to(&page_fetches(profile, accesses, size)))
+        }
+    }
+}
+
+/// F by position of the table.
+fn page_fetches(profile: &Profile, table: &PageAccessTable, size: PageSize) -> Vec<u64> {
+    let mut fetches = vec![0u64; table.len()];
+    let mut at = 0;
+    for row in profile.pages.iter().filter(|row| row.fetches > 0) {
+        let id = size.page_of(&profile.regions, row.region, row.page);
+        // Rows of one page follow one another.
+        if at >= table.len() || table.id(at) != id {
+            at = table.page_range(id, id).start;
+        }
+        if at < table.len() && table.id(at) == id {
+            fetches[at] = fetches[at].saturating_add(row.fetches);
+        }
+    }
+    fetches
+}

@@ -1,0 +1,217 @@
+use super::close;
+use crate::metrics::communication::{pair_heterogeneity, CommunicationMetrics};
+use crate::metrics::evidence::{doubt, repeatability, Doubt};
+use crate::metrics::verdict::{mapping_verdict, VerdictInput};
+use crate::metrics::{MetricsReport, MetricsSetup, PageSize};
+use hither_profile::*;
+
+/// Slices of 10 ms in which these pairs communicate: `pairs(slice)`, with events. Four threads on a
+/// machine of as many processing units as given.
+fn run(slices: u32, units: u32, pairs: impl Fn(u32) -> Vec<(u32, u32, u64)>) -> Profile {
+    let mut profile = Profile {
+        threads: vec![
+            Thread {
+                instructions: 1000,
+                reads: 1000,
+                ..Thread::default()
+            };
+            4
+        ],
+        ..Profile::default()
+    };
+    profile.meta.machine.processing_units = units;
+    profile.meta.duration = u64::from(slices) * 10_000_000;
+    for s in 0..slices {
+        profile.slices.push(Slice {
+            start: u64::from(s) * 10_000_000,
+            length: 10_000_000,
+            traced: true,
+            ..Slice::default()
+        });
+        profile
+            .comm
+            .extend(pairs(s).into_iter().map(|(i, j, events)| PairComm {
+                slice: SliceIx(s),
+                i: ThreadIx(i),
+                j: ThreadIx(j),
+                events,
+            }));
+    }
+    profile
+}
+
+fn doubt_of(profile: &Profile) -> Option<Doubt> {
+    let matrix = profile.matrix().among(&profile.working_threads());
+    doubt(profile, &matrix, pair_heterogeneity(&matrix))
+}
+
+fn side_by_side(_: u32) -> Vec<(u32, u32, u64)> {
+    vec![(0, 1, 100), (2, 3, 100)]
+}
+
+/// In even slices 0-1 and 2-3, in odd ones 0-2 and 1-3: of six pairs x = 1 1 0 0 0 0 and
+/// y = 0 0 1 1 0 0, each with mean 1/3 and variance 2/9; r = (0 - 1/9) / (2/9) = -1/2.
+#[test]
+fn pairs_that_come_again_are_the_programs() {
+    let changing = |s: u32| match s % 2 {
+        0 => side_by_side(s),
+        _ => vec![(0, 2, 100), (1, 3, 100)],
+    };
+    close(repeatability(&run(100, 2, changing)).unwrap(), -0.5);
+    close(repeatability(&run(100, 2, side_by_side)).unwrap(), 1.0);
+    assert_eq!(repeatability(&run(9, 2, side_by_side)), None);
+    // It matters only where threads take turns.
+    let crowded = doubt_of(&run(100, 2, changing));
+    assert!(
+        matches!(crowded, Some(Doubt::Unrepeated { units: Some(2), .. })),
+        "{crowded:?}"
+    );
+    assert_eq!(doubt_of(&run(100, 2, side_by_side)), None);
+    assert_eq!(doubt_of(&run(100, 4, changing)), None);
+}
+
+/// In the first slice, with 300 times the events of another, all take over what thread 0 made. Weighted by
+/// events it would be all that is seen: r = 0.04.
+#[test]
+fn a_slice_that_is_like_no_other_does_not_decide() {
+    let beginning = |s: u32| match s {
+        0 => vec![(0, 1, 20_000), (0, 2, 20_000), (0, 3, 20_000)],
+        _ => side_by_side(s),
+    };
+    let r = repeatability(&run(20, 2, beginning)).unwrap();
+    assert!((0.55..0.65).contains(&r), "{r}");
+}
+
+#[test]
+fn too_short_a_run_and_too_few_events_do_not_suffice() {
+    let short = doubt_of(&run(9, 4, side_by_side));
+    assert_eq!(short, Some(Doubt::TooShort { seconds: 0.09 }));
+    let few = |s: u32| if s < 39 { vec![(0, 1, 1)] } else { Vec::new() };
+    let mut sampled = run(100, 4, few);
+    assert!(!matches!(
+        doubt_of(&sampled),
+        Some(Doubt::TooFewEvents { .. })
+    ));
+    sampled.meta.options.sample = Some(0.5);
+    let wanted = Doubt::TooFewEvents {
+        events: 39,
+        needed: 40,
+    };
+    assert_eq!(doubt_of(&sampled), Some(wanted));
+    // Half of the slices were skipped: their events are those of the others.
+    let mut scaled = run(100, 4, |s| vec![(0, 1, u64::from(s < 78))]);
+    scaled.meta.options.sample = Some(0.5);
+    scaled
+        .slices
+        .iter_mut()
+        .step_by(2)
+        .for_each(|s| s.traced = false);
+    assert_eq!(doubt_of(&scaled), Some(wanted));
+}
+
+/// Pairs that share alike, 20 events each but for chance: the largest has 24. Chance gives
+/// 20 x (100 / 24)^2 = 347, more than the 185 of rows 66.7 83.3 100.
+#[test]
+fn a_heterogeneity_that_chance_gives_does_not_suffice() {
+    let cells = [16, 20, 24, 24, 20, 16];
+    let pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
+    let once = |s: u32| match s {
+        0 => pairs
+            .iter()
+            .zip(cells)
+            .map(|(&(i, j), n)| (i, j, n))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let Some(Doubt::Chance { heterogeneity }) = doubt_of(&run(100, 4, once)) else {
+        panic!("no doubt");
+    };
+    close(heterogeneity, 20.0 * (100.0f64 / 24.0).powi(2));
+}
+
+#[test]
+fn what_cannot_be_told_is_neither_yes_nor_no() {
+    let verdict = |events, heterogeneity, doubt| {
+        let v = mapping_verdict(&VerdictInput {
+            threads: 4,
+            communication: CommunicationMetrics {
+                events,
+                heterogeneity,
+                heterogeneity_pairs: heterogeneity,
+                amount_per_second: 1e6,
+                ..CommunicationMetrics::default()
+            },
+            doubt,
+            ..VerdictInput::default()
+        });
+        assert!(!(v.thread_mapping && v.threads_undecided));
+        (v.thread_mapping, v.threads_undecided)
+    };
+    let pairs = Some(Doubt::Unrepeated {
+        correlation: 0.1,
+        units: Some(2),
+    });
+    assert_eq!(verdict(1000, 900.0, None), (true, false));
+    assert_eq!(verdict(1000, 900.0, pairs), (false, true));
+    // All share alike, whoever runs with whom.
+    assert_eq!(verdict(1000, 50.0, pairs), (false, false));
+    let short = Some(Doubt::TooShort { seconds: 0.01 });
+    assert_eq!(verdict(0, 0.0, short), (false, true));
+}
+
+/// Pairs change between two halves: in the sum, all six pairs or four of them share alike, but in
+/// either phase two do. A phase with little of the communication decides nothing.
+#[test]
+fn each_phase_is_asked() {
+    let phase = |events, heterogeneity_pairs| CommunicationMetrics {
+        events,
+        heterogeneity: 1000.0,
+        heterogeneity_pairs,
+        amount_per_second: 1e6,
+        ..CommunicationMetrics::default()
+    };
+    let suits = |phases: &[CommunicationMetrics]| {
+        let v = mapping_verdict(&VerdictInput {
+            threads: 4,
+            communication: phase(2000, 50.0),
+            phases,
+            ..VerdictInput::default()
+        });
+        (v.thread_mapping, v.reasons[0].clone())
+    };
+    let (yes, why) = suits(&[phase(1000, 2222.0), phase(1000, 2222.0)]);
+    assert!(
+        yes && why.contains("2 of 2 phases, with 100 % of the events"),
+        "{why}"
+    );
+    let (yes, why) = suits(&[phase(50, 2222.0), phase(1950, 50.0)]);
+    assert!(
+        !yes && why.contains("1 of 2 phases, with 2 % of the events"),
+        "{why}"
+    );
+    assert!(!suits(&[phase(50, 20.0), phase(1950, 50.0)]).0);
+    assert!(!suits(&[phase(2000, 50.0)]).0);
+}
+
+/// A launcher that does nothing is no part of T.
+#[test]
+fn threads_that_do_not_work_do_not_dilute() {
+    let metrics = |profile: &Profile| {
+        let setup = MetricsSetup {
+            nodes: 2,
+            nodes_from: String::new(),
+            cache_bytes: 0,
+            page_size: PageSize::K4,
+        };
+        let report = MetricsReport::from_profile(profile, setup);
+        (
+            report.run.active_threads,
+            report.communication,
+            report.load_balance,
+        )
+    };
+    let profile = run(100, 4, side_by_side);
+    let mut with_launcher = profile.clone();
+    with_launcher.threads.push(Thread::default());
+    assert_eq!(metrics(&with_launcher), metrics(&profile));
+}

@@ -1,0 +1,47 @@
+//! The line cache of a thread.
+
+/// Entries of a line cache per bit of [`super::SegmentThread::used`].
+pub const CACHE_GROUP: u32 = 256;
+/// Of [`super::SegmentHeader::cache_log2`]: one group, and as many as [`super::SegmentThread::used`] has bits.
+pub const CACHE_LOG2_MIN: u32 = 8;
+pub const CACHE_LOG2_MAX: u32 = 17;
+/// In a tag: makes the owner's next access miss.
+pub const STALE: u64 = 1 << 63;
+pub const EXACT: u64 = 1 << 62;
+pub const TAG_LINE: u64 = (1 << 58) - 1;
+pub const SIDE_SITE: u32 = 26;
+pub const SIDE_OBJECT: u32 = 48;
+pub const OTHERS: u32 = 1 << 16;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LineCacheEntry {
+    pub tag: u64,
+    pub reads: u32,
+    pub writes: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SideRecord {
+    pub line: u64,
+    pub others: u32,
+    pub z1: u16,
+    pub z2: u16,
+    pub s1: u32,
+    pub s2: u32,
+}
+
+impl SideRecord {
+    /// Page id of the line.
+    #[must_use]
+    pub fn page(&self) -> u32 {
+        (self.line & ((1 << SIDE_SITE) - 1)) as u32
+    }
+
+    /// Id of the object that entered the line, in its process.
+    #[must_use]
+    pub fn object(&self) -> u32 {
+        (self.line >> SIDE_OBJECT) as u32
+    }
+}

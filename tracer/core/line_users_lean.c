@@ -1,0 +1,92 @@
+/* line_users_lean.c: registers the users of lines and lists them for side records. */
+#include "line_users.h"
+
+/* A node with these users, that nobody else has; 0 if there is no room for more in this slice. */
+static uint32_t new_node(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t at = __atomic_fetch_add(&hi_run.header->next_user_node, 1, __ATOMIC_RELAXED);
+  const uint32_t half = HI_USER_NODES / 2;
+  /* The last of a half marks its end, and is not passed before the next slice. */
+  if (at % half == half - 1 || !(at % HI_USER_NODES)) {
+    __atomic_store_n(&hi_run.header->next_user_node, at, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&hi_run.header->lost_users, 1, __ATOMIC_RELAXED);
+    return 0;
+  }
+  at %= HI_USER_NODES;
+  hi_run.user_nodes[at] = (struct hi_user_node){{(uint16_t)a, (uint16_t)b, (uint16_t)c}, 0};
+  return at;
+}
+
+/* Whether the thread is appended to the users in a node and those behind it; false if it is there. */
+static bool append(const struct hi_local *t, uint32_t at) {
+  uint16_t me = (uint16_t)t->index;
+  for (uint32_t nodes = 0; nodes <= HI_MAX_NODES; nodes++) {
+    struct hi_user_node *node = &hi_run.user_nodes[at % HI_USER_NODES];
+    for (uint32_t i = 0; i < HI_NODE_USERS; i++) {
+      uint16_t user = 0;
+      if (__atomic_load_n(&node->user[i], __ATOMIC_RELAXED) == me) return false;
+      if (__atomic_load_n(&node->user[i], __ATOMIC_RELAXED)) continue;
+      if (__atomic_compare_exchange_n(&node->user[i], &user, me, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        return true;
+    }
+    uint32_t next = __atomic_load_n(&node->next, __ATOMIC_ACQUIRE);
+    if (!next) {
+      uint32_t made = new_node(me, 0, 0);
+      if (!made || __atomic_compare_exchange_n(&node->next, &next, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        return true;
+    }
+    at = next;
+  }
+  return false;
+}
+
+/* Makes the thread a user of the line; true if it was none before. */
+bool hi_register_user(struct hi_local *t, uint64_t *word) {
+  uint64_t next, v = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  uint32_t me = t->index;
+  do {
+    uint32_t first = hi_first_user(v), second = hi_second_user(v);
+    if (!hi_in_slice(t, v)) next = hi_users_word(t, v, me);
+    else if (v & HI_USERS) return append(t, hi_node_of(v));
+    else if (first == me || second == me) return false;
+    else if (!second) next = hi_users_word(t, v, (uint64_t)me << HI_SHADOW_SECOND | first);
+    else {
+      uint32_t node = new_node(first, second, me);
+      if (!node) return true;
+      uint64_t high = node >> HI_SHADOW_BITS, low = node & HI_SHADOW_THREAD;
+      next = hi_users_word(t, v, high << HI_SHADOW_SECOND | low) | HI_USERS;
+    }
+  } while (!__atomic_compare_exchange_n(word, &v, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+  return true;
+}
+
+static bool same(const uint16_t *a, const uint16_t *b) {
+  for (uint32_t i = 0; i <= a[0]; i++)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+
+/* The others among the users of a line, into a side record: with `before`, those that came before the thread,
+ * else all. Lists are shared by records that have the same. There must be room for a list of all
+ * threads. */
+void hi_list_others(struct hi_local *t, struct hi_side *s, uint64_t word, bool before) {
+  struct hi_user_walk walk = hi_walk_users(word);
+  uint16_t *list = &t->lists[t->lists_end], n = 0;
+  uint64_t hash = 0;
+  for (uint32_t user; (user = hi_next_user(&walk)) && n < HI_MAX_THREADS;) {
+    if (user == t->index && before) break;
+    if (user == t->index) continue;
+    list[++n] = (uint16_t)user;
+    hash = (hash ^ user) * HI_HASH_MULTIPLIER;
+  }
+  if (n < 2) {
+    s->others = n ? list[1] : 0;
+    return;
+  }
+  list[0] = n;
+  uint32_t *known = &t->list_at[hash >> 32 & (HI_LIST_HASHES - 1)];
+  if (!*known || !same(&t->lists[*known % HI_OTHERS], list)) {
+    *known = HI_OTHERS + t->lists_end;
+    t->lists_end += n + 1u;
+  }
+  s->others = *known;
+}
