@@ -10,8 +10,9 @@ const MPIRUN: [&str; 7] = [
     "-np",
     "4",
 ];
+/// Each rank of hpcc executes 140 million instructions, and phases need 100 slices.
 const TRACE: [&str; 8] = [
-    HITHER, "trace", "-q", "--slice", "1ms", "-o", "traced", "--",
+    HITHER, "trace", "-q", "--slice", "500us", "-o", "traced", "--",
 ];
 
 fn mpi(place: &Place, line: &[&str]) -> Option<Output> {
