@@ -146,51 +146,57 @@ static uint64_t line_in(const struct hi_thread *other, uint32_t page, uint64_t l
   return ((base + (shared - 1) % HI_CHUNK_PAGES) << HI_PAGE_SHIFT) | (line & (HI_PAGE_BYTES - 1));
 }
 
-/* The entry in which `other` counts the line in this slice, with its side record; NULL if it
- * has none. */
-static struct hi_entry *entry_of(const struct hi_local *t, uint32_t other, uint32_t page, uint64_t line,
-                                 struct hi_side **side) {
-  if (other == 0 || other >= HI_MAX_THREADS) return NULL;
+/* An entry of another thread, as it was found: its owner may evict it at any time. */
+struct found_entry {
+  struct hi_entry *entry; /* NULL: none */
+  struct hi_side *side;
+  uint64_t tag;
+};
+
+/* The entry in which `other` counts the line in this slice. */
+static struct found_entry entry_of(const struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
+  struct found_entry none = {NULL, NULL, 0};
+  if (other == 0 || other >= HI_MAX_THREADS) return none;
   const struct hi_thread *o = &hi_run.threads[other];
-  if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) != t->epoch || o->arena >= HI_MAX_THREADS) return NULL;
+  if (__atomic_load_n(&o->epoch, __ATOMIC_ACQUIRE) != t->epoch || o->arena >= HI_MAX_THREADS) return none;
   line = line_in(o, page, line);
   uint64_t entries = (uint64_t)hi_run.index_mask + 1;
   char *arena = hi_run.arenas + hi_run.header->arena_size * o->arena;
   uint64_t at = hi_index(line);
   struct hi_entry *e = (struct hi_entry *)arena + (o->cache & 1) * entries + at;
-  if ((e->tag & (HI_STALE | HI_TAG_LINE)) != line || !line) return NULL;
-  *side = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
-  return e;
+  uint64_t tag = __atomic_load_n(&e->tag, __ATOMIC_RELAXED);
+  if ((tag & (HI_STALE | HI_TAG_LINE)) != line || !line) return none;
+  struct hi_side *side = (struct hi_side *)(arena + 2 * entries * sizeof *e) + (o->cache & 1) * entries + at;
+  return (struct found_entry){e, side, tag};
 }
 
-/* Makes the owner's next access to the line miss; false if the entry was stale or has changed. */
-static bool make_stale(struct hi_entry *e, uint64_t flags) {
-  uint64_t tag = e->tag;
-  return !(tag & HI_STALE) &&
-         __atomic_compare_exchange_n(&e->tag, &tag, tag | HI_STALE | flags, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+/* Makes the owner's next access to the line miss; false if the entry has changed. One that has been
+ * evicted must stay so, or its counts would be evicted a second time. */
+static bool make_stale(struct found_entry f, uint64_t flags) {
+  return __atomic_compare_exchange_n(&f.entry->tag, &f.tag, f.tag | HI_STALE | flags, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED);
 }
 
 /* Notes in the side record of another user that this thread joined the line, and after how many of
  * that user's accesses. */
 static void join(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  struct hi_side *s;
-  struct hi_entry *e = entry_of(t, other, page, line, &s);
-  if (!e) return;
-  uint32_t n = e->reads + e->writes;
+  struct found_entry f = entry_of(t, other, page, line);
+  if (!f.entry) return;
+  struct hi_side *s = f.side;
+  uint32_t n = f.entry->reads + f.entry->writes;
   if (!s->z1) {
     s->s1 = n;
     s->z1 = (uint16_t)t->index;
   } else if (!s->z2) {
     s->s2 = n;
     s->z2 = (uint16_t)t->index;
-  } else make_stale(e, 0);
+  } else make_stale(f, 0);
 }
 
 /* The next access of `other` to the line has to miss. */
 static void recall_entry(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  struct hi_side *s;
-  struct hi_entry *e = entry_of(t, other, page, line, &s);
-  if (e) make_stale(e, 0);
+  struct found_entry f = entry_of(t, other, page, line);
+  if (f.entry) make_stale(f, 0);
 }
 
 /* The objects in a range change: further accesses to its lines have to miss and find the new
@@ -225,9 +231,8 @@ void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes) {
 /* If stream() entered the line ahead for `other`, which has not accessed it yet, the line is
  * not shared with `other`: makes the entry stale, so that an access misses and joins. */
 static bool withdraw(struct hi_local *t, uint32_t other, uint32_t page, uint64_t line) {
-  struct hi_side *s;
-  struct hi_entry *e = entry_of(t, other, page, line, &s);
-  return e && !(e->reads + e->writes) && make_stale(e, 0);
+  struct found_entry f = entry_of(t, other, page, line);
+  return f.entry && !(f.entry->reads + f.entry->writes) && make_stale(f, 0);
 }
 
 /* A line that a thread used in this slice: registers this thread as well, lists the others in the side
@@ -299,12 +304,11 @@ static void observe(struct hi_local *t, struct hi_entry *e, const struct hi_side
  * of them, or those that have written it without a new version, which is made here. */
 static void recall(struct hi_local *t, const struct hi_side *s, uint64_t line, bool all) {
   for (uint32_t other, i = 0; (other = hi_other(t, s, i)); i++) {
-    struct hi_side *side;
-    struct hi_entry *e = entry_of(t, other, hi_side_page(s), line, &side);
-    if (!e) continue;
-    bool writer = e->writes && !(e->tag & HI_WATCHED);
-    if (writer && make_stale(e, HI_PUBLISHED)) hi_new_version(hi_shadow_word(hi_side_page(s), line));
-    else if (all) make_stale(e, 0);
+    struct found_entry f = entry_of(t, other, hi_side_page(s), line);
+    if (!f.entry) continue;
+    bool writer = f.entry->writes && !(f.tag & HI_WATCHED);
+    if (writer && make_stale(f, HI_PUBLISHED)) hi_new_version(hi_shadow_word(hi_side_page(s), line));
+    else if (all) make_stale(f, 0);
   }
 }
 

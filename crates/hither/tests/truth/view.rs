@@ -1,5 +1,5 @@
 //! Questions to a profile, in the terms of the workloads.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hither_profile::{CommMatrix, Object, Profile, PAGE_SIZE};
 
@@ -101,13 +101,22 @@ pub fn check_pages(
         .map(|page| (page, expected(page).into_iter().collect::<Users>()))
         .filter(|(_, users): &(u64, Users)| !users.is_empty())
         .collect();
+    let mut wrong = Vec::new();
     for page in 0..number.max(found.len() as u64) {
-        let (found, expected) = (found.get(&page), expected.get(&page));
-        assert_eq!(
-            found, expected,
-            "{name}, page {page}: found against expected"
-        );
+        let of = |all: &BTreeMap<u64, Users>, thread| all.get(&page)?.get(&thread).copied();
+        let threads = [&found, &expected].map(|all| all.get(&page).into_iter().flatten());
+        let threads: BTreeSet<usize> = threads.into_iter().flatten().map(|(t, _)| *t).collect();
+        for thread in threads {
+            let (found, expected) = (of(&found, thread), of(&expected, thread));
+            if found != expected {
+                wrong.push((page, thread, found, expected));
+            }
+        }
     }
+    assert!(
+        wrong.is_empty(),
+        "{name}: (page, thread, found, expected) {wrong:?}"
+    );
 }
 
 /// The first toucher of every page of an object that somebody touched, 0.. < `number`.

@@ -22,7 +22,7 @@ use hither_profile::comm::amount_and_heterogeneity;
 use hither_profile::Slice;
 use hither_sys::{wire, Segment};
 use nix::time::{clock_gettime, ClockId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -330,6 +330,10 @@ impl CollectorEngine {
                 (i, j, events)
             });
             let pairs: Vec<_> = pairs.collect();
+            // A thread that was kept from running flushes an earlier slice in this one, and may have
+            // ended before it.
+            let sharing: BTreeSet<u32> = pairs.iter().flat_map(|&(i, j, _)| [i, j]).collect();
+            row.threads = row.threads.max(sharing.len() as u32);
             (row.amount, row.heterogeneity) = amount_and_heterogeneity(row.threads, &pairs);
         }
         self.comm.add_rows(slice, rows);
