@@ -39,6 +39,9 @@ impl RegionInterval {
 pub struct AddressSpaceHistory {
     live: BTreeMap<u64, RegionInterval>,
     dead: Vec<RegionInterval>,
+    /// Generation up to which changes have been reported. A page of a later one may lie in a
+    /// mapping that is not known yet, at the address of one that is.
+    pub reported: u32,
 }
 
 impl AddressSpaceHistory {
@@ -49,6 +52,7 @@ impl AddressSpaceHistory {
         AddressSpaceHistory {
             live,
             dead: Vec::new(),
+            reported: generation,
         }
     }
 

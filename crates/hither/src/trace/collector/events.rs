@@ -81,6 +81,8 @@ impl TargetState {
             }
             _ => {}
         }
+        let space = self.regions.spaces.entry(process).or_default();
+        space.reported = space.reported.max(generation);
     }
 
     fn add_process_image(&mut self, process: u32, a: &[u64; 6], executable: &str, generation: u32) {

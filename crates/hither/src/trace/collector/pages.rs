@@ -146,17 +146,27 @@ impl PageReader {
         }
         pages.sort_unstable();
         pages.dedup();
-        pages.retain(|&page| !self.identify(segment, regions, page));
+        pages.retain(|&page| {
+            let record = segment.page(page);
+            let space = regions.spaces.get(&record.process);
+            let reported = space.is_some_and(|s| record.generation <= s.reported);
+            !(reported && self.identify(segment, regions, page, &record))
+        });
         self.unnamed = pages;
     }
 
-    fn identify(&mut self, segment: &Segment, regions: &mut RegionMap, page: u32) -> bool {
-        let record = segment.page(page);
+    fn identify(
+        &mut self,
+        segment: &Segment,
+        regions: &mut RegionMap,
+        page: u32,
+        record: &wire::SegmentPage,
+    ) -> bool {
         let name = (record.first_thread != 0)
-            .then(|| regions.name_page(segment, &record))
+            .then(|| regions.name_page(segment, record))
             .flatten();
         if let Some(name) = name {
-            self.remember(page, &record, name);
+            self.remember(page, record, name);
         }
         name.is_some()
     }
@@ -189,8 +199,8 @@ impl PageReader {
     /// At the end: pages whose mapping was never reported.
     pub fn name_the_rest(&mut self, segment: &Segment, regions: &mut RegionMap) {
         for page in std::mem::take(&mut self.unnamed) {
-            if !self.identify(segment, regions, page) {
-                let record = segment.page(page);
+            let record = segment.page(page);
+            if !self.identify(segment, regions, page, &record) {
                 let name = regions.name_unknown_page(&record);
                 self.remember(page, &record, name);
             }

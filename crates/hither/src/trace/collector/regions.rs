@@ -27,7 +27,7 @@ pub struct KnownRegion {
 #[derive(Default)]
 pub struct RegionMap {
     pub all: Vec<KnownRegion>,
-    spaces: HashMap<u32, AddressSpaceHistory>,
+    pub spaces: HashMap<u32, AddressSpaceHistory>,
     /// Mappings so far of (process, thread, pages).
     ordinals: HashMap<(u32, u32, u64), u32>,
     shared: HashMap<(u64, u64), u32>,

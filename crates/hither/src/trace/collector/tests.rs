@@ -2,6 +2,7 @@
 mod bursts;
 mod fake;
 mod lines;
+mod names;
 mod sampling;
 
 use super::*;
@@ -213,28 +214,6 @@ fn a_forked_child_gets_its_own_regions() {
         .objects
         .iter()
         .any(|o| o.kind == ObjectKind::Shared && o.reads == 15));
-}
-
-/// The loader maps a library's segments before the tracer tells that it is one, and a page
-/// pass may come in between.
-#[test]
-fn a_segment_touched_before_its_module_is_known_belongs_to_it() {
-    let mut f = Fake::new(|_| {});
-    f.process(1, 0);
-    f.thread(1, 1, 0);
-    f.map(1, 1, 0x7f00_0000_0000, 0x4000);
-    f.map(1, 1, 0x7f00_0000_4000, 0x2000);
-    f.page(64, 0x7f00_0000_5000, 1, 1);
-    f.count(1, 1, 64, 5, 0);
-    f.engine.end_slice();
-    f.engine.end_slice();
-    f.module(1, 0x7f00_0000_0000, 0x7f00_0000_6000, "/lib/x.so");
-    f.page(65, 0x7f00_0000_4000, 1, 1);
-    f.count(1, 1, 65, 6, 0);
-    let p = f.finish(&mut NoNames);
-    let kinds: Vec<_> = p.regions.iter().map(|r| r.kind).collect();
-    assert_eq!(kinds, [RegionKind::Elf]);
-    assert_eq!(pages_of(&p, 0), [(0, 5, 5, 0), (0, 4, 6, 0)]);
 }
 
 /// Two variables, the bytes between them, blocks of a site, a stack: each has what the tracer

@@ -188,6 +188,16 @@ impl Fake {
         );
     }
 
+    /// What comes next is of the next generation of the address space.
+    pub fn next_generation(&mut self) {
+        self.generation += 1;
+    }
+
+    pub fn unmap(&mut self, process: u16, thread: u16, address: u64, length: u64) {
+        let a = [address, length, 0, 0, 0, 0];
+        self.event(wire::EV_UNMAP, process, thread, 0, a, "");
+    }
+
     pub fn shared_map(&mut self, process: u16, thread: u16, address: u64, ino: u64) {
         let a = [address, MIB, 3, 1, 7, ino];
         self.event(
