@@ -56,12 +56,12 @@ void hi_add_fetches(struct hi_local *t, uint32_t page, uint32_t fetches) {
 }
 
 /* What an entry leaves behind for the count of fetches. */
-static inline void evict_fetched(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s, uint64_t n) {
+static inline void evict_fetched(struct hi_local *t, const struct hi_entry *e, const struct hi_side *s) {
   uint64_t line = e->tag & HI_TAG_LINE;
   bool shared = s->others | s->z1;
   if (HI_LIKELY(!shared && (!e->writes || !hi_fetch_sampled(line)))) return;
   uint64_t *word = hi_shadow_word(hi_side_page(s), line);
-  if (shared) hi_note_contended(line, n);
+  if (shared && e->writes) hi_note_contended(line, e->writes);
   if (!e->writes || e->tag & HI_WATCHED) return;
   if (!hi_contended(line) && !hi_fetch_sampled(line)) return;
   if (!(e->tag & HI_PUBLISHED)) hi_remember_own(t, line, hi_new_version(word));
@@ -80,7 +80,7 @@ static inline void evict(struct hi_local *t, const struct hi_entry *e, const str
   if (object && !(e->tag & HI_EXACT)) hi_count_object(t, object, (struct hi_object_count){e->reads, e->writes, 0});
   hi_credit(t, s, n);
   if (s->others | s->z1) hi_observe_shared(t, page, e->tag & HI_TAG_LINE, s->others ? n : n - (s->s1 < n ? s->s1 : n));
-  evict_fetched(t, e, s, n);
+  evict_fetched(t, e, s);
   hi_sample_evicted(t, e->tag, n, sample_of(e, s));
 }
 

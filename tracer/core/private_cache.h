@@ -14,18 +14,20 @@
  * some accesses the line is left alone until that happens; early after a write or if the thread
  * only reads it, as no write of the thread can go unseen then, else late.
  *
- * A few lines can have most of the fetches, such as a lock. The lines that are used most while
- * threads share them are known (`hi_contended_lines`), and stand for themselves only. A thread that
- * writes one of them is never left alone when it reads. */
+ * A few lines can have most of the fetches, such as a lock. A write makes at most one fetch of each
+ * other thread, so the lines that are written most while threads share them stand for themselves only
+ * (`hi_contended_lines`): that which has most of the writes to shared lines of its slot (majority vote:
+ * Boyer and Moore, 1981). A thread that writes one of them is never left alone when it reads. */
 #ifndef HITHER_PRIVATE_CACHE_H
 #define HITHER_PRIVATE_CACHE_H
 #include "eviction_sample.h"
 #include "object_map.h"
 
-#define HI_FETCH_UNSEEN 2u      /* of HI_FETCH_WAYS: an eighth of the cache */
-#define HI_CONTENDED_USES 4096u /* accesses to a shared line in a slice that make it contended */
-#define HI_WATCHED_MEAN 32u     /* accesses until a line is left alone */
-#define HI_WRITER_MEAN 128u     /* reads until it is, of a thread that has written it */
+#define HI_FETCH_UNSEEN 2u        /* of HI_FETCH_WAYS: an eighth of the cache */
+#define HI_CONTENDED_WRITES 1024u /* more than those of the other lines, that make a shared line contended */
+#define HI_MOST_WRITES 16384u     /* that are remembered, so that a line is forgotten in time */
+#define HI_WATCHED_MEAN 32u       /* accesses until a line is left alone */
+#define HI_WRITER_MEAN 128u       /* reads until it is, of a thread that has written it */
 /* A remembered line has its version in the low bits, and a flag: this thread has written it. */
 #define HI_VERSION_MASK 63ull
 #define HI_WROTE (1ull << 63)
@@ -43,7 +45,9 @@ static inline uint32_t hi_contended_slot(uint64_t line) {
 }
 
 static inline bool hi_contended(uint64_t line) {
-  return __atomic_load_n(&hi_contended_lines[hi_contended_slot(line)].line, __ATOMIC_RELAXED) == line;
+  const struct hi_contended_line *known = &hi_contended_lines[hi_contended_slot(line)];
+  return __atomic_load_n(&known->line, __ATOMIC_RELAXED) == line &&
+         __atomic_load_n(&known->writes, __ATOMIC_RELAXED) >= HI_CONTENDED_WRITES;
 }
 
 static inline uint64_t hi_version(uint64_t shadow) {
@@ -138,13 +142,18 @@ static inline bool hi_left_alone(struct hi_local *t, uint64_t line, bool write) 
   return !hi_contended(line) && !(hi_random(t) % HI_WRITER_MEAN);
 }
 
-/* An entry of a line that others use as well is evicted, after n accesses in this slice. */
-static inline void hi_note_contended(uint64_t line, uint64_t n) {
+/* An entry of a line that others use as well is evicted: its writes are votes for the line. Followed
+ * lines have many short entries, the others one in a slice: all of their writes count, and it takes
+ * many, as lines that are followed must not become contended more easily than others. */
+static inline void hi_note_contended(uint64_t line, uint64_t writes) {
   struct hi_contended_line *known = &hi_contended_lines[hi_contended_slot(line)];
-  uint64_t uses = __atomic_load_n(&known->uses, __ATOMIC_RELAXED);
-  if (n < HI_CONTENDED_USES) return;
-  if (n >= uses) __atomic_store_n(&known->line, line, __ATOMIC_RELAXED);
-  /* What was used most is forgotten in time. */
-  __atomic_store_n(&known->uses, n > uses ? n : uses - uses / 64, __ATOMIC_RELAXED);
+  uint64_t before = __atomic_load_n(&known->writes, __ATOMIC_RELAXED), after;
+  if (__atomic_load_n(&known->line, __ATOMIC_RELAXED) == line) after = before + writes;
+  else if (writes <= before) after = before - writes;
+  else {
+    after = writes - before;
+    __atomic_store_n(&known->line, line, __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&known->writes, after < HI_MOST_WRITES ? after : HI_MOST_WRITES, __ATOMIC_RELAXED);
 }
 #endif

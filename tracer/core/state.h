@@ -22,7 +22,7 @@
 #define HI_NO_BIT (~0u)
 #define HI_HOT_LINES 64u
 #define HI_LIST_HASHES 64u
-#define HI_CONTENDED_LOG2 4u
+#define HI_CONTENDED_LOG2 6u
 #define HI_PAGE_SHIFT 12
 #define HI_PAGE_BYTES 4096ull
 
@@ -217,7 +217,7 @@ void hi_forget_page(struct hi_local *t, uint64_t page);
 void hi_forget_lines(struct hi_local *t, uint64_t address, uint64_t bytes);
 void hi_add_counts(struct hi_local *t, uint32_t page, uint32_t reads, uint32_t writes);
 /* Of this process, by hash. uses: accesses of a thread in a slice, at most. */
-extern struct hi_contended_line { uint64_t line, uses; } hi_contended_lines[1u << HI_CONTENDED_LOG2];
+extern struct hi_contended_line { uint64_t line, writes; } hi_contended_lines[1u << HI_CONTENDED_LOG2];
 void hi_add_fetches(struct hi_local *t, uint32_t page, uint32_t fetches);
 void hi_range(struct hi_local *t, uint64_t address, uint64_t bytes, bool write, uint32_t site);
 
