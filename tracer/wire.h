@@ -12,8 +12,9 @@
  *
  * Writers: only the thread itself writes its slot, comm rows, page-count blocks, samples,
  * line observations and arena, with one exception: a thread that joins a line writes the
- * z1/z2 and s1/s2 fields of other threads' side records (see hi_side). The users of a line are
- * registered by compare-and-swap. The collector writes
+ * z1/z2 and s1/s2 fields of other threads' side records (see hi_side). What is known of its creation
+ * is in a thread's slot before it starts, and a thread that joins another marks that one's slot. The
+ * users of a line are registered by compare-and-swap. The collector writes
  * only the fields marked "collector". All indices are offsets or ordinals, never pointers,
  * since each process maps the segment at its own address.
  *
@@ -24,7 +25,7 @@
 #include <stdint.h>
 
 #define HI_MAGIC 0x52454854494821ull /* "!HITHER" */
-#define HI_VERSION 7u
+#define HI_VERSION 8u
 
 /* Limits of one run. What exceeds a limit is not traced and counted as lost. */
 #define HI_MAX_THREADS 4352u   /* slot 0 is "no thread"; indices 1.. in order of creation */
@@ -149,7 +150,11 @@ struct hi_thread {
   uint32_t observation_head;  /* next observation slot to write (monotonic, wraps) */
   uint32_t observation_tail;  /* collector */
   uint64_t counter;           /* address in its process of the count that `instructions` is a copy of */
-  uint64_t pad[7];
+  uint64_t created_at;        /* return address of the program's call that created it, 0: not known */
+  uint64_t start_routine;     /* as pthread_create was given it, 0: not known */
+  uint64_t thread_pointer;    /* it is created with, which pthread_join is given; 0: not known */
+  uint32_t ended, joined;     /* header.next_thread when it ended, and when it was last waited for; 0: never */
+  uint64_t pad[3];
 };
 
 enum { HI_PROCESS_FREE = 0, HI_PROCESS_LIVE = 1, HI_PROCESS_EXITED = 2, HI_PROCESS_EXECED = 3 };

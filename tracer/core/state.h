@@ -182,6 +182,11 @@ uint64_t hi_now(void);
 /* threads.c */
 uint32_t hi_thread_reserve(void);
 void hi_thread_give_back(uint32_t index);
+struct hi_creation {
+  uint64_t call, start_routine, thread_pointer; /* see hi_thread */
+};
+void hi_thread_created(uint32_t index, struct hi_creation creation);
+void hi_thread_joined(uint64_t thread_pointer);
 void hi_place_caches(struct hi_local *t, void *memory);
 bool hi_thread_start(struct hi_local *t, uint32_t index, int tid, uint32_t creator, uint64_t stack_pointer,
                      uint64_t volatile *base_slot, uint64_t volatile *instructions);

@@ -28,9 +28,32 @@ uint32_t hi_thread_reserve(void) {
   return 0;
 }
 
+/* What is known of the creation of a thread whose index is reserved. */
+void hi_thread_created(uint32_t index, struct hi_creation creation) {
+  if (!index) return;
+  struct hi_thread *s = &hi_run.threads[index];
+  s->process = hi_run.process;
+  s->created_at = creation.call;
+  s->start_routine = creation.start_routine;
+  s->thread_pointer = creation.thread_pointer;
+}
+
+/* A thread of this process waits until the one with this thread pointer has ended. Of several, which
+ * followed one another in the same memory, the last is meant. */
+void hi_thread_joined(uint64_t thread_pointer) {
+  uint32_t next = __atomic_load_n(&hi_run.header->next_thread, __ATOMIC_ACQUIRE);
+  for (uint32_t i = next < HI_MAX_THREADS ? next : HI_MAX_THREADS; i-- > 1;) {
+    struct hi_thread *s = &hi_run.threads[i];
+    if (s->thread_pointer != thread_pointer || s->process != hi_run.process) continue;
+    __atomic_store_n(&s->joined, next, __ATOMIC_RELAXED);
+    return;
+  }
+}
+
 /* The thread that hi_thread_reserve was called for could not be created. */
 void hi_thread_give_back(uint32_t index) {
   struct hi_header *h = hi_run.header;
+  hi_thread_created(index, (struct hi_creation){0});
   if (index) __atomic_or_fetch(&h->given_back[index / 64], 1ull << (index % 64), __ATOMIC_RELEASE);
   else __atomic_sub_fetch(&h->lost_threads, 1, __ATOMIC_RELAXED);
 }
@@ -108,6 +131,7 @@ void hi_thread_end(struct hi_local *t) {
   hi_publish_instructions(t);
   __atomic_store_n(&s->epoch, 0, __ATOMIC_RELEASE);
   s->end_ns = hi_now();
+  s->ended = __atomic_load_n(&hi_run.header->next_thread, __ATOMIC_ACQUIRE);
   s->owns_arena = 0;
   __atomic_store_n(&s->state, HI_THREAD_ENDED, __ATOMIC_RELEASE);
   hi_give_bit(hi_run.header->arena_busy, s->arena);

@@ -37,7 +37,7 @@ struct request {
 };
 
 /* Whether there is a call instruction just before `pc`. */
-static bool follows_call(uint64_t pc) {
+bool alloc_follows_call(uint64_t pc) {
   byte code[LONGEST_CALL];
   size_t got;
   if (!modules_executable(pc - sizeof code) || !modules_executable(pc)) return false;
@@ -52,7 +52,7 @@ static bool follows_call(uint64_t pc) {
 static void find_frames(struct path *path, const uint64_t *words, size_t n) {
   uint32_t found = 1, most = path->is_short ? 2 : FRAMES;
   for (size_t i = 0; i < n && found < most; i++)
-    if (follows_call(words[i])) {
+    if (alloc_follows_call(words[i])) {
       path->frames[found] = words[i];
       path->at[found++] = (uint16_t)(i + 1);
     }

@@ -271,6 +271,7 @@ DR_EXPORT void dr_client_main(client_id_t id, int argc, const char *argv[]) {
   probe_init();
   stub_init();
   alloc_init();
+  creation_init();
   drmgr_register_thread_init_event(on_thread_init);
   exec_init();
   modules_init();

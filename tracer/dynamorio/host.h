@@ -200,6 +200,12 @@ void alloc_init(void);
 void alloc_forget_lock(void);
 void alloc_wrap(const module_data_t *module);
 void alloc_wrap_hook(app_pc function, uint32_t which);
+bool alloc_follows_call(uint64_t pc);
+
+/* creation.c: by what call a thread is created, and who waits for its end */
+void creation_init(void);
+void creation_wrap(const module_data_t *module);
+struct hi_creation creation_in_progress(void *dc, const struct hi_local *t, int number, const uint64_t *a);
 
 /* variables.c: the variables of loaded ELF files */
 void variables_load(const module_data_t *module);

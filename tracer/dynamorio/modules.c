@@ -68,6 +68,7 @@ static void on_load(void *dc, const module_data_t *m, bool loaded) {
   hi_emit(dc ? host_local(dc) : NULL, HI_EV_MODULE, 0, a, 5, path);
   variables_load(m);
   alloc_wrap(m);
+  creation_wrap(m);
   functions_wrap(m);
 }
 

@@ -32,9 +32,10 @@ struct pending {
 static struct pending *pending;
 static void *pending_lock;
 
-static void add_pending(const struct hi_local *t, uint64_t stack) {
+static void add_pending(const struct hi_local *t, uint64_t stack, struct hi_creation creation) {
   struct pending *p = dr_global_alloc(sizeof *p);
   *p = (struct pending){stack, hi_thread_reserve(), t->index, NULL};
+  hi_thread_created(p->index, creation);
   dr_mutex_lock(pending_lock);
   p->next = pending;
   pending = p;
@@ -83,7 +84,7 @@ static void reserve_child(void *dc, struct hi_local *t, int number, uint64_t *a)
   bool clones = number == SYS_clone || number == SYS_clone3;
   a[CHILD_STACK] = clones ? child_stack(dc, number, a) : 0;
   if (!hi_run.process) return;
-  if (a[CHILD_STACK]) add_pending(t, a[CHILD_STACK]);
+  if (a[CHILD_STACK]) add_pending(t, a[CHILD_STACK], creation_in_progress(dc, t, number, a));
   else t->child_index = hi_thread_reserve();
 }
 

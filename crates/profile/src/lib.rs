@@ -32,6 +32,7 @@ pub mod meta;
 pub mod placement;
 pub mod prediction;
 pub mod tables;
+mod thread_roles;
 mod working_threads;
 
 pub use artefact::ArtefactError;
@@ -47,6 +48,7 @@ pub use meta::*;
 pub use placement::*;
 pub use prediction::*;
 pub use tables::*;
+pub use thread_roles::RoleFinder;
 pub use working_threads::working_threads;
 
 /// A whole profile in memory: `profile.json` and every table.
@@ -86,6 +88,9 @@ pub struct Profile {
     pub thread_moves: Vec<ThreadMove>,
     /// Moves of pages by `hither auto`.
     pub page_moves: Vec<PageMove>,
+    /// By thread of the run, the row of its role, where [`Profile::by_roles`] has merged threads;
+    /// empty where each has a row of its own, and not part of the files.
+    pub roles: Vec<ThreadIx>,
 }
 
 impl Profile {

@@ -176,6 +176,9 @@ pub struct ThreadIdentity {
     pub creator: Option<ThreadIx>,
     /// It is the n-th, from 0, that its creator made; of first threads, that of its process.
     pub order: u32,
+    /// The first thread of its role, see [`Profile::by_roles`]; `None` where it is the first itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<ThreadIx>,
 }
 
 /// What a region is known by in the next run; see [`crate::Region`].
@@ -289,6 +292,42 @@ impl Placement {
     pub fn pages(phase: &PlacedPhase) -> u64 {
         let runs = phase.pages.iter().flat_map(|r| &r.runs);
         runs.fold(0, |sum, run| sum.saturating_add(run.pages()))
+    }
+
+    /// The placement with the rows that [`Profile::by_roles`] gave the threads: of those of a role the
+    /// first counts. As it is where `roles` is empty.
+    #[must_use]
+    pub fn by_roles(mut self, roles: &[ThreadIx]) -> Placement {
+        if roles.is_empty() {
+            return self;
+        }
+        let role = |thread: ThreadIx| roles.get(thread.at()).copied();
+        let mut rows: BTreeMap<ThreadIx, ThreadIdentity> = BTreeMap::new();
+        for (thread, at) in self.threads.drain(..).zip((0..).map(ThreadIx)) {
+            let Some(row) = role(at) else { break };
+            let creator = thread.creator.and_then(role);
+            rows.entry(row).or_insert(ThreadIdentity {
+                creator,
+                role: None,
+                ..thread
+            });
+        }
+        let count = roles.iter().max().map_or(0, |r| r.at() + 1);
+        let numbers = (0..).map(ThreadIx).take(count);
+        self.threads = numbers
+            .map(|row| rows.remove(&row).unwrap_or_default())
+            .collect();
+        for region in &mut self.regions {
+            region.thread = region.thread.and_then(role);
+        }
+        for phase in &mut self.phases {
+            let places = phase.threads.drain(..).rev();
+            let places = places.filter_map(|p| Some((role(p.thread())?, p)));
+            let places: BTreeMap<ThreadIx, ThreadPlace> = places.collect();
+            let places = places.into_iter();
+            phase.threads = places.map(|(r, p)| ThreadPlace(r, p.1, p.2, p.3)).collect();
+        }
+        self
     }
 
     /// A profile's regions by position in [`Placement::regions`]; `None` for those that it does

@@ -29,6 +29,9 @@ pub struct Thread {
     pub reads: u64,
     /// Writes; with sampling, an estimate for the whole run.
     pub writes: u64,
+    /// The first thread of the role that it takes, see [`crate::Profile::by_roles`]; `None` where
+    /// it is the first itself, and in older profiles.
+    pub role: Option<ThreadIx>,
 }
 
 impl Thread {

@@ -90,6 +90,7 @@ fn small() -> Profile {
         source_text: vec![SourceText::default()],
         thread_moves: vec![ThreadMove::default()],
         page_moves: vec![PageMove::default()],
+        roles: Vec::new(),
     }
 }
 

@@ -18,6 +18,23 @@ proptest! {
         let bytes: u64 = fs::read_dir(&path).unwrap().map(|f| f.unwrap().metadata().unwrap().len()).sum();
         prop_assert_eq!(written.bytes, bytes);
     }
+
+    /// Whatever follows whatever: nothing that is counted is lost.
+    #[test]
+    fn any_profile_can_be_seen_by_roles(seed: u64, size in 1usize..60) {
+        let profile = common::profile(seed, size);
+        let sum = |p: &Profile| {
+            let pages: u64 = p.pages.iter().map(|u| u.reads + u.writes).sum();
+            let threads: u64 = p.threads.iter().map(|t| t.instructions + t.reads).sum();
+            (pages, threads)
+        };
+        let before = sum(&profile);
+        let merged = profile.by_roles();
+        prop_assert_eq!(sum(&merged), before);
+        prop_assert!(merged.comm.iter().all(|c| c.i < c.j && c.j.at() < merged.threads.len()));
+        prop_assert!(merged.pages.iter().all(|u| u.thread.at() < merged.threads.len()));
+        prop_assert!(merged.slices.iter().all(|s| s.amount.is_finite() && s.heterogeneity.is_finite()));
+    }
 }
 
 #[test]

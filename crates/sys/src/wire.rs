@@ -3,7 +3,7 @@
 //! compares sizes and offsets with these.
 
 pub const MAGIC: u64 = 0x0052_4548_5449_4821;
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 pub const MAX_THREADS: u32 = 4352;
 pub const MAX_PROCESSES: u32 = 4096;
 pub const MAX_PAGES: u32 = 1 << 26;
@@ -216,7 +216,12 @@ pub struct SegmentThread {
     pub observation_head: u32,
     pub observation_tail: u32,
     pub counter: u64,
-    pub pad: [u64; 7],
+    pub created_at: u64,
+    pub start_routine: u64,
+    pub thread_pointer: u64,
+    pub ended: u32,
+    pub joined: u32,
+    pub pad: [u64; 3],
 }
 
 #[repr(C)]

@@ -78,7 +78,7 @@ pub fn header(run: &RunSummary, style: TerminalStyle) -> String {
         command,
         run.seconds,
         seen(run.online),
-        plural(run.threads as u64, "thread", "threads"),
+        plural(run.recorded_threads as u64, "thread", "threads"),
         plural(run.processes as u64, "process", "processes"),
         count(run.accesses()),
         counted(run.online),

@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn load(path: &Path, args: &Args) -> Result<MetricsReport> {
-    let profile = hither_profile::read(path)?;
+    let profile = hither_profile::read(path)?.by_roles();
     let topology = args.topology.as_deref();
     let setup = setup(&profile.meta.machine, args.nodes, topology, args.page_size)?;
     Ok(MetricsReport::from_profile(&profile, setup))

@@ -224,6 +224,33 @@ fn false_sharing() {
 }
 
 #[test]
+fn generations_have_the_roles_of_the_first() {
+    let (n, g, r, w) = (4usize, 25u64, 40, 512);
+    let p = run(&format!("generations {n} {g} {r} {w}")).profile();
+    assert_eq!(p.threads.len(), 1 + n * g as usize);
+    for (at, thread) in p.threads.iter().enumerate() {
+        let first = (at > n).then(|| (at - 1) % n + 1);
+        assert_eq!(thread.role.map(|r| r.at()), first, "thread {at}");
+    }
+    let p = p.by_roles();
+    assert_eq!(p.threads.len(), 1 + n);
+    let pairs = n as u64 / 2;
+    let (writer, reader) = (|q: u64| 1 + 2 * q as usize, |q: u64| 2 + 2 * q as usize);
+    let users = |q| vec![(writer(q), (0, g * r * w)), (reader(q), (g * r * w, 0))];
+    check_pages(&p, "box", users, pairs);
+    check_first_touch(&p, "box", writer, pairs);
+    // The first round of a generation is new to both, and creating a thread costs each time.
+    let (low, high) = about(&p, 2 * g * r * w, 2 * w);
+    check_matrix(&p.matrix(), |i, j| match (i, j) {
+        (1, 2) | (3, 4) => (low - 2 * g * w, high + g * CREATION),
+        _ => (0, g * CREATION),
+    });
+    assert!(p.matrix().heterogeneity() > 1200.0);
+    let most = p.slices.iter().map(|s| s.threads).max();
+    assert_eq!(most, Some(1 + n as u32));
+}
+
+#[test]
 fn many_threads() {
     let (n, w) = (100, 512);
     // What thread 0 accesses of libc's lists of stacks to create a thread counts with all before

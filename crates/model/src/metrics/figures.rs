@@ -71,7 +71,12 @@ fn run_figures(r: &MetricsReport) -> Vec<RunFigure> {
             TIME_SPREAD,
             Some(run.seconds),
         ),
-        total("threads", "started", FigureUnit::Count, run.threads as u64),
+        total(
+            "threads",
+            "started",
+            FigureUnit::Count,
+            run.recorded_threads as u64,
+        ),
         total(
             "instructions",
             "of all threads",

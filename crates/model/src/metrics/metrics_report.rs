@@ -40,8 +40,10 @@ pub struct RunSummary {
     pub command: Vec<String>,
     /// Duration under the tracer, s.
     pub seconds: f64,
-    /// Threads that ran.
+    /// Rows of threads: those that ran, or their roles where [`Profile::by_roles`] has merged them.
     pub threads: usize,
+    /// Threads that ran.
+    pub recorded_threads: usize,
     /// Threads that do a thousandth of the busiest one's work: the T of all metrics. None where no
     /// access was counted.
     pub active_threads: usize,
@@ -265,14 +267,13 @@ impl ProfileAnalysis {
     ) -> Self {
         let touchers =
             first_toucher_of_pages(&profile.first_touch, &profile.regions, setup.page_size);
-        let threads = profile.threads.len();
-        let (best, worst) = best_and_worst_assignment(&table, threads, setup.nodes);
+        let (best, worst) = best_and_worst_assignment(&table, profile.threads.len(), setup.nodes);
         let run = run_summary(profile, table.len() as u64 * setup.page_size.bytes());
         let sharing = Sharing::of_run(profile, run.accesses());
         let traffic = traffic_table(profile, &table, setup.page_size);
         let tables = (&*table, &*traffic);
         let pages = page_report(profile, &setup, tables, &touchers, (&best, &worst));
-        let verdict = mapping_verdict(&VerdictInput {
+        let mut verdict = mapping_verdict(&VerdictInput {
             threads: run.active_threads,
             communication: sharing.communication,
             phases: &sharing.of_phases(),
@@ -286,6 +287,7 @@ impl ProfileAnalysis {
             sampling_error: run.sampling_error,
             online: run.online,
         });
+        verdict.reasons.extend(profile.roles_sentence());
         let view = PageContext {
             size: setup.page_size,
             table: &table,
@@ -358,6 +360,7 @@ fn run_summary(profile: &Profile, footprint: u64) -> RunSummary {
         command: profile.meta.command.clone(),
         seconds: nanos_to_seconds(profile.meta.duration),
         threads: threads.len(),
+        recorded_threads: profile.roles.len().max(threads.len()),
         active_threads: match threads.iter().map(|t| t.accesses()).max() {
             None | Some(0) => 0,
             Some(_) => profile.working_threads().iter().filter(|w| **w).count(),
@@ -436,14 +439,13 @@ fn phase_rows(profile: &Profile, working: &[bool]) -> Vec<CommunicationPhase> {
                 matrix.add(c.i.at(), c.j.at(), c.events);
             }
             let slices = &profile.slices[range.clone()];
-            let length = slices.iter().map(|s| s.length).sum();
             let counted = slices.iter().map(hither_profile::Slice::counted_time).sum();
             let accesses = slices.iter().map(|s| s.accesses).sum();
             CommunicationPhase {
                 first: range.start,
                 end: range.end,
                 start_seconds: nanos_to_seconds(slices.first().map_or(0, |s| s.start)),
-                seconds: nanos_to_seconds(length),
+                seconds: nanos_to_seconds(slices.iter().map(|s| s.length).sum()),
                 accesses,
                 communication: communication_metrics(
                     &matrix.among(working),

@@ -91,7 +91,10 @@ table!(Thread = "threads", at most 16384, index of Threads, sorted by |_| () => 
     "instructions" = instructions: Sum,
     "reads" = reads: Sum,
     "writes" = writes: Sum,
-});
+    "role" = role: Free,
+}
+    const LATER: &'static [&'static str] = &["role"];
+);
 
 table!(Slice = "slices", at most 20 * MILLION, index of Slices, sorted by |_| () => (), {
     "start" = start: Each,

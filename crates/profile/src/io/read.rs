@@ -74,6 +74,7 @@ pub fn read(dir: &Path) -> Result<Profile, ProfileError> {
         thread_moves: source.table()?,
         page_moves: source.table()?,
         meta: source.stored.meta,
+        roles: Vec::new(),
     })
 }
 

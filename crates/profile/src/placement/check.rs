@@ -77,6 +77,9 @@ fn check_names(placement: &Placement) -> Result<(), String> {
         if let Some(creator) = thread.creator {
             check_index(&field("creator"), creator.at(), "threads", threads)?;
         }
+        if let Some(role) = thread.role {
+            check_index(&field("role"), role.at(), "threads", threads)?;
+        }
     }
     Ok(())
 }

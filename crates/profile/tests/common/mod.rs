@@ -243,6 +243,7 @@ fn thread(r: &mut Random, processes: usize, threads: usize) -> Thread {
         instructions: r.count(),
         reads: r.count(),
         writes: r.count(),
+        role: (r.below(2) > 0).then(|| ThreadIx(r.ix(threads))),
     }
 }
 

@@ -63,7 +63,8 @@ fn layout() -> Both {
     compare!(b, "hi_thread", SegmentThread: state, process, creator, tid, start_ns, end_ns,
         stack_pointer, instructions, misses, sync, epoch, cache, arena, owns_arena,
         sample_head, sample_tail, lost_samples, name, comm_dirty, traced_accesses,
-        untraced_accesses, used, flipped, recorded, observation_head, observation_tail, counter);
+        untraced_accesses, used, flipped, recorded, observation_head, observation_tail, counter,
+        created_at, start_routine, thread_pointer, ended, joined);
     compare!(b, "hi_process", SegmentProcess: state, pid, parent_pid, parent, generation, inherited_objects,
         start_ns, end_ns);
     compare!(b, "hi_hook", SegmentHook: kind, which, offset, dev, ino);

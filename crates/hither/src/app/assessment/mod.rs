@@ -54,9 +54,12 @@ impl AssessmentInput {
     /// # Errors
     /// One sentence when something cannot be read, or the placement is for something else.
     pub fn read(file: &Path, options: &AssessmentOptions) -> Result<Self> {
-        let profile = hither_profile::read(file)?;
+        let profile = hither_profile::read(file)?.by_roles();
         let placement = match &options.placement {
-            Some(file) => Some((file.clone(), hither_profile::read_placement(file)?)),
+            Some(file) => {
+                let placement = hither_profile::read_placement(file)?;
+                Some((file.clone(), placement.by_roles(&profile.roles)))
+            }
             None => None,
         };
         let placed = placement.as_ref().map(|(file, p)| (file.as_path(), p));
@@ -102,7 +105,7 @@ impl AssessmentInput {
     /// # Errors
     /// One sentence when it cannot be read.
     pub fn load_other(&self, file: &Path) -> Result<ComparisonSide> {
-        let profile = hither_profile::read(file)?;
+        let profile = hither_profile::read(file)?.by_roles();
         if profile.meta.is_online() != self.profile.meta.is_online() {
             bail!("one of {} and {} was traced and the other observed by hither auto, so their counts mean different things; compare two of a kind", file.display(), self.file.display());
         }

@@ -7,9 +7,10 @@ use hither_model::map::data::{PlaceablePages, PlacementPageSize};
 use hither_model::map::phase_plan::ThreadStage;
 use hither_profile::{
     MappingObjective, Nanos, NodeIx, PhaseIntervals, PlacedPhase, Placement, PolicyChoice, Profile,
-    RegionIdentity, RegionIx, RegionPlacement, SliceIx, ThreadPlace, PAGE_SIZE, PLACEMENT_FORMAT,
+    RegionIdentity, RegionIx, RegionPlacement, SliceIx, ThreadIx, ThreadPlace, PAGE_SIZE,
+    PLACEMENT_FORMAT,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub fn build_placement(
     options: &MapOptions,
@@ -29,15 +30,26 @@ pub fn build_placement(
         machine: target.id.clone(),
         policy: policy(options, placer, solution),
         objective: total_objective(&solution.objectives),
-        why: explain::reason_sentence(solution) + &phase_note.unwrap_or_default(),
+        why: why(input, solution) + &phase_note.unwrap_or_default(),
         processes: input.processes.clone(),
-        threads: input.threads.clone(),
+        threads: match &input.recorded {
+            Some(recorded) => recorded.threads.clone(),
+            None => input.threads.clone(),
+        },
         page_bytes: match options.page_size {
             PlacementPageSize::K4 => PAGE_SIZE,
             PlacementPageSize::M2 => 2 << 20,
         },
-        regions: regions.described(input.profile.as_ref()),
+        regions: regions.described(input),
         phases,
+    }
+}
+
+fn why(input: &MapInput, solution: &MapSolution) -> String {
+    let reason = explain::reason_sentence(solution);
+    match input.roles_sentence() {
+        Some(roles) => format!("{reason} {roles}"),
+        None => reason,
     }
 }
 
@@ -134,11 +146,17 @@ fn sync_before(profile: Option<&Profile>, slice: SliceIx) -> [u64; 4] {
 }
 
 fn thread_places(input: &MapInput, target: &MapTarget, stage: &ThreadStage) -> Vec<ThreadPlace> {
-    let place = |thread: &hither_profile::ThreadIx| {
-        let unit = target.tree.units[stage.threads[thread.at()] as usize];
-        ThreadPlace(*thread, unit.pu, unit.os, unit.node)
+    let place = |thread: ThreadIx, row: ThreadIx| {
+        let unit = target.tree.units[stage.threads[row.at()] as usize];
+        ThreadPlace(thread, unit.pu, unit.os, unit.node)
     };
-    input.placed.iter().map(place).collect()
+    let Some(recorded) = &input.recorded else {
+        return input.placed.iter().map(|t| place(*t, *t)).collect();
+    };
+    let placed: BTreeSet<&ThreadIx> = input.placed.iter().collect();
+    let all = (0..).map(ThreadIx).zip(&recorded.roles);
+    let all = all.filter(|(_, role)| placed.contains(role));
+    all.map(|(thread, role)| place(thread, *role)).collect()
 }
 
 /// The regions that pages are placed in, numbered as they come.
@@ -179,12 +197,16 @@ impl PlacedRegionNumbers {
         by_region.into_values().collect()
     }
 
-    fn described(&self, profile: Option<&Profile>) -> Vec<RegionIdentity> {
+    fn described(&self, input: &MapInput) -> Vec<RegionIdentity> {
+        let profile = input.profile.as_ref();
         let mut regions: Vec<RegionIdentity> = vec![RegionIdentity::default(); self.number.len()];
         for (region, number) in &self.number {
             let known = profile.and_then(|p| p.regions.get(region.at()));
-            if let Some(known) = known {
-                regions[*number as usize] = known.into();
+            let Some(known) = known else { continue };
+            let described = &mut regions[*number as usize];
+            *described = known.into();
+            if let Some(recorded) = &input.recorded {
+                described.thread = recorded.of_region[region.at()];
             }
         }
         regions

@@ -30,6 +30,17 @@ pub struct MapInput {
     pub comm: CommGraph,
     /// Work of the threads to place.
     pub load: Vec<u64>,
+    /// The threads of the run, where those above and in the profile are their roles.
+    pub recorded: Option<RecordedThreads>,
+}
+
+/// What [`Profile::by_roles`] merged.
+pub struct RecordedThreads {
+    pub threads: Vec<ThreadIdentity>,
+    /// By thread, its role.
+    pub roles: Vec<ThreadIx>,
+    /// By region, its thread.
+    pub of_region: Vec<Option<ThreadIx>>,
 }
 
 impl MapInput {
@@ -61,20 +72,28 @@ impl MapInput {
         all.into_iter().map(|unit| unit.unwrap_or(rest)).collect()
     }
 
+    /// A sentence, where threads are placed by roles.
+    pub fn roles_sentence(&self) -> Option<String> {
+        let all = self.recorded.as_ref()?.threads.len();
+        let roles = self.threads.len();
+        Some(format!("{all} threads are placed in {roles} roles: those that follow one another at the same work, one where the other ran."))
+    }
+
     /// Back from a unit for every thread to one for each placed thread.
     pub fn units_of_placed(&self, units: &[u32]) -> Vec<u32> {
         self.placed.iter().map(|t| units[t.at()]).collect()
     }
 }
 
-/// `only`: the threads to place, if not all that work.
+/// `only`: the threads to place, if not all that work. `by_roles`: threads that follow one another in
+/// the same role are to be placed as one, unless the user names threads.
 ///
 /// # Errors
 /// A sentence when it cannot be read, or there is nothing to place.
-pub fn read(source: &Source, only: Option<&PuList>) -> Result<MapInput> {
+pub fn read(source: &Source, only: Option<&PuList>, by_roles: bool) -> Result<MapInput> {
     let input = match source {
         Source::Matrix(file) => of_matrix(file, only),
-        Source::Profile(folder) => of_profile(folder, only),
+        Source::Profile(folder) => of_profile(folder, only, by_roles && only.is_none()),
     }?;
     if input.placed.is_empty() {
         bail!(
@@ -85,8 +104,12 @@ pub fn read(source: &Source, only: Option<&PuList>) -> Result<MapInput> {
     Ok(input)
 }
 
-fn of_profile(folder: &Path, only: Option<&PuList>) -> Result<MapInput> {
-    let profile = hither_profile::read(folder)?;
+fn of_profile(folder: &Path, only: Option<&PuList>, by_roles: bool) -> Result<MapInput> {
+    let mut profile = hither_profile::read(folder)?;
+    let recorded = match by_roles {
+        true => merge_roles(&mut profile),
+        false => None,
+    };
     let source = PlacementSource {
         file: folder.display().to_string(),
         command: profile.meta.command.clone(),
@@ -112,6 +135,19 @@ fn of_profile(folder: &Path, only: Option<&PuList>) -> Result<MapInput> {
         comm,
         load,
         profile: Some(profile),
+        recorded,
+    })
+}
+
+/// What was merged, if anything was.
+fn merge_roles(profile: &mut Profile) -> Option<RecordedThreads> {
+    let threads = names(&profile.threads);
+    let of_region = profile.regions.iter().map(|r| r.thread).collect();
+    *profile = std::mem::take(profile).by_roles();
+    (!profile.roles.is_empty()).then(|| RecordedThreads {
+        threads,
+        roles: profile.roles.clone(),
+        of_region,
     })
 }
 
@@ -138,6 +174,7 @@ fn of_matrix(file: &Path, only: Option<&PuList>) -> Result<MapInput> {
         load: vec![1; placed.len()],
         placed,
         comm,
+        recorded: None,
     })
 }
 
@@ -217,6 +254,7 @@ fn names(threads: &[Thread]) -> Vec<ThreadIdentity> {
             name: thread.name.clone(),
             creator: thread.creator,
             order,
+            role: thread.role,
         }
     };
     threads.iter().map(name).collect()

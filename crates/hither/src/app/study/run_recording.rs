@@ -68,7 +68,7 @@ impl RunRecording {
     /// One sentence when the profile cannot be read or has no bursts.
     pub fn open(file: &Path, only: Option<&PuList>) -> Result<RunRecording> {
         let shown = file.display().to_string();
-        let input = input::read(&Source::Profile(file.to_owned()), only)?;
+        let input = input::read(&Source::Profile(file.to_owned()), only, false)?;
         let profile = profile(&input)?;
         let bursts = BurstTrace::open(file)?.ok_or_else(|| missing_recording(&shown, profile))?;
         let threads = profile.threads.len();

@@ -32,7 +32,7 @@ use super::guide::{
     self, ActivePhases, InitialPlacement, PageBind, PhaseChange, PlacementGuide, RecognisedRegion,
 };
 use crate::follow::proc_maps::MemoryMapping;
-use hither_profile::{Placement, RegionIx};
+use hither_profile::{Placement, RegionIx, ThreadIx};
 use hither_sys::{Pid, Tid};
 use page_runs::{changed_runs, NodeRun};
 use placement_index::PlacementIndex;
@@ -154,6 +154,16 @@ impl ProfileGuide {
         Some((image, &self.plan, task, &mut self.shared))
     }
 
+    /// The roles of the threads of an image; none where the placement has no roles.
+    fn roles_alive(&self, image: ImageNumber) -> HashSet<ThreadIx> {
+        if !self.plan.has_roles() {
+            return HashSet::new();
+        }
+        let tasks = self.tasks.values().filter(|task| task.image == image);
+        let threads = tasks.filter_map(|task| task.thread);
+        threads.map(|thread| self.plan.role(thread)).collect()
+    }
+
     fn forget_oldest(&mut self) {
         while self.ended.len() > ENDED_KEPT {
             let no = self.ended.remove(0);
@@ -171,14 +181,18 @@ impl PlacementGuide for ProfileGuide {
     }
 
     fn thread_created(&mut self, creator: Tid, tid: Tid, stack_pointer: u64) -> InitialPlacement {
+        let Some(no) = self.tasks.get(&creator).map(|task| task.image) else {
+            return InitialPlacement::default();
+        };
+        let alive = self.roles_alive(no);
         let Some(task) = self.tasks.get_mut(&creator) else {
             return InitialPlacement::default();
         };
-        let (no, pid) = (task.image, task.pid);
+        let pid = task.pid;
         let Some(image) = self.images.get_mut(&no) else {
             return InitialPlacement::default();
         };
-        let thread = task.next_created_thread(image, &self.plan);
+        let thread = task.next_created_thread(image, &self.plan, &alive);
         self.tally.thread(image, thread);
         self.tasks.insert(tid, MatchedThread::new(pid, no, thread));
         let binds = threads::stack(image, &self.plan, thread, stack_pointer);

@@ -7,7 +7,7 @@ use hither_profile::{
     ThreadIdentity, ThreadIx, PAGE_SIZE,
 };
 use hither_sys::{Cpu, Node};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Below this many bytes a mapping is taken for another one only when it is the same.
 pub const SMALLEST_NEAREST: u64 = 64 << 10;
@@ -48,6 +48,8 @@ pub struct PlacementIndex {
     stacks: HashMap<ThreadIx, RegionIx>,
     shared: HashMap<String, Vec<RegionIx>>,
     made: HashMap<(ThreadIx, u32), ThreadIx>,
+    /// Roles that several threads had, as their first threads, by the role of the creator.
+    roles: HashMap<ThreadIx, BTreeSet<ThreadIx>>,
     of_its_process: HashMap<ProcessIx, Vec<ThreadIx>>,
     most_of_region: Vec<usize>,
     /// Regions that were placed in blocks: runs asked for, pages of a block.
@@ -94,6 +96,10 @@ impl PlacementIndex {
         for (at, thread) in (0..).map(ThreadIx).zip(&self.threads) {
             if let Some(creator) = thread.creator {
                 self.made.entry((creator, thread.order)).or_insert(at);
+                if let Some(role) = thread.role {
+                    let parent = self.threads[creator.at()].role.unwrap_or(creator);
+                    self.roles.entry(parent).or_default().insert(role);
+                }
             }
             self.of_its_process
                 .entry(thread.process)
@@ -250,6 +256,23 @@ impl PlacementIndex {
     /// The n-th thread, from 0, that `creator` made.
     pub fn nth_created_thread(&self, creator: ThreadIx, order: u32) -> Option<ThreadIx> {
         self.made.get(&(creator, order)).copied()
+    }
+
+    /// Whether threads have followed one another in any role.
+    pub fn has_roles(&self) -> bool {
+        !self.roles.is_empty()
+    }
+
+    /// The first thread of the role that a thread has in the placement.
+    pub fn role(&self, thread: ThreadIx) -> ThreadIx {
+        self.threads[thread.at()].role.unwrap_or(thread)
+    }
+
+    /// Of the roles that threads had one after the other whom `creator` made, the first that is not
+    /// among those `alive`.
+    pub fn free_role(&self, creator: ThreadIx, alive: &HashSet<ThreadIx>) -> Option<ThreadIx> {
+        let roles = self.roles.get(&self.role(creator))?;
+        roles.iter().copied().find(|role| !alive.contains(role))
     }
 
     /// The n-th thread, from 0, that was made in a process at all.

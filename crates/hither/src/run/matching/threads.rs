@@ -6,7 +6,7 @@ use super::process_image::ProcessImage;
 use crate::run::guide::PageBind;
 use hither_profile::{RegionIx, RegionKind, ThreadIx};
 use hither_sys::Pid;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A thread of this run.
 pub struct MatchedThread {
@@ -44,18 +44,22 @@ impl MatchedThread {
     }
 
     /// The thread of the profile that the next one it makes is: the n-th that it made
-    /// there or, where it made none, the n-th of the process.
+    /// there or, where it made none, the n-th of the process. Where it makes more than there, one takes
+    /// the first role of those that followed one another there that no thread of `alive` has.
     pub fn next_created_thread(
         &mut self,
         image: &mut ProcessImage,
         plan: &PlacementIndex,
+        alive: &HashSet<ThreadIx>,
     ) -> Option<ThreadIx> {
         let (order, nth) = (self.made, image.made);
         self.made += 1;
         image.made += 1;
         let creates = |creator: &ThreadIx| plan.nth_created_thread(*creator, 0).is_some();
         match self.thread.filter(creates) {
-            Some(creator) => plan.nth_created_thread(creator, order),
+            Some(creator) => plan
+                .nth_created_thread(creator, order)
+                .or_else(|| plan.free_role(creator, alive)),
             None => plan.nth_thread(image.process?, nth),
         }
     }

@@ -23,6 +23,7 @@ mod objects;
 mod pages;
 mod profile_rows;
 mod regions;
+mod roles;
 mod samples;
 mod sampling;
 mod shared_lines;

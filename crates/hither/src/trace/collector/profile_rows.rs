@@ -6,6 +6,7 @@ use super::first_touch_lines::{first_touch_lines, FirstTouchInput};
 use super::objects::{self, ObjectInput, ObjectTables};
 use super::pages::page_and_thread;
 use super::regions::KnownRegion;
+use super::roles::roles;
 use super::sampling::{scaled, SamplingScale};
 use super::shared_lines::{LineKey, LineRow};
 use super::target_objects::{accesses_by_id, ObjectIds};
@@ -193,6 +194,7 @@ fn threads(engine: &CollectorEngine, scale: &SamplingScale, processes: usize) ->
         next -= 1;
     }
     let last_process = processes.saturating_sub(1) as u32;
+    let roles = roles(&engine.segment, next);
     let row = |slot: u32| {
         let t = engine.segment.thread(slot);
         let seen = engine.threads.seen.get(slot as usize);
@@ -213,6 +215,7 @@ fn threads(engine: &CollectorEngine, scale: &SamplingScale, processes: usize) ->
             instructions: t.instructions,
             reads,
             writes,
+            role: roles[slot as usize - 1],
         }
     };
     (1..next).map(row).collect()

@@ -65,6 +65,34 @@ fn more_threads_than_in_the_profile() {
 }
 
 #[test]
+fn more_generations_than_in_the_profile() {
+    let mut placed = TestPlacement::app();
+    for _ in 0..4 {
+        placed.thread(0, Some(0));
+    }
+    for (follower, first) in [(3, 1), (4, 2)] {
+        placed.0.threads[follower].role = Some(ThreadIx(first));
+    }
+    let mut r = placed.recogniser();
+    r.program_started(FIRST, &image("/bin/app"));
+    for tid in 101..=104 {
+        let thread = r.thread_created(100, tid, 0).thread;
+        assert_eq!(thread, Some(ThreadIx(tid as u32 - 100)));
+    }
+    let mut next = |gone: &[Tid], tid: Tid, expected: Option<u32>| {
+        gone.iter().for_each(|tid| r.thread_ended(*tid));
+        let seat = r.thread_created(100, tid, 0);
+        assert_eq!(seat.thread, expected.map(ThreadIx), "thread {tid}");
+        assert_eq!(seat.cpu, expected.map(Cpu), "thread {tid}");
+    };
+    next(&[], 105, None);
+    next(&[101, 102, 103, 104], 106, Some(1));
+    next(&[], 107, Some(2));
+    next(&[], 108, None);
+    next(&[107], 109, Some(2));
+}
+
+#[test]
 fn made_by_somebody_else() {
     // In the profile thread 3 makes none, so what it makes is known by its number.
     seats(
