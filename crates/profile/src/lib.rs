@@ -49,6 +49,7 @@ pub use placement::*;
 pub use prediction::*;
 pub use tables::*;
 pub use thread_roles::RoleFinder;
+use working_threads::working_processes;
 pub use working_threads::working_threads;
 
 /// A whole profile in memory: `profile.json` and every table.
@@ -107,10 +108,16 @@ impl Profile {
         }
     }
 
-    /// By thread: whether it takes part in the run's work, see [`working_threads`].
+    /// By thread: whether it takes part in the run's work, see [`working_threads`]; of an
+    /// MPI job, those of the ranks.
     #[must_use]
     pub fn working_threads(&self) -> Vec<bool> {
-        working_threads(self.threads.iter())
+        let mut working = working_threads(self.threads.iter());
+        let processes = working_processes(&self.meta.processes);
+        for (works, thread) in working.iter_mut().zip(&self.threads) {
+            *works &= processes.get(thread.process.at()).copied().unwrap_or(true);
+        }
+        working
     }
 
     /// The communication matrix of the whole run.

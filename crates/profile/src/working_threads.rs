@@ -1,5 +1,5 @@
 //! Which threads take part in a run's work: the T of its metrics, and those that are mapped.
-use crate::tables::Thread;
+use crate::tables::{Process, Thread};
 
 /// Launchers, shells, progress threads of MPI and of runtimes do less than this share of what the
 /// busiest thread does, by accesses and by instructions. Ours.
@@ -24,9 +24,49 @@ where
     threads.map(works).collect()
 }
 
+/// By process: whether it takes part in the work of an MPI job, as a rank or what a rank has started. The
+/// others launch and watch it: whether they are traced must not matter. Without ranks, all do.
+pub(crate) fn working_processes(processes: &[Process]) -> Vec<bool> {
+    let no_ranks = processes.iter().all(|p| p.rank.is_none());
+    let mut works: Vec<bool> = Vec::with_capacity(processes.len());
+    for process in processes {
+        let parent = process.parent.and_then(|p| works.get(p.at()).copied());
+        works.push(no_ranks || process.rank.is_some() || parent.unwrap_or(false));
+    }
+    works
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::ProcessIx;
+
+    #[test]
+    fn who_launches_ranks_does_not_work() {
+        let check = |processes: &[(Option<u32>, Option<u32>)], want: &[bool]| {
+            let process = |&(rank, parent): &(_, Option<u32>)| Process {
+                rank,
+                parent: parent.map(ProcessIx),
+                ..Process::default()
+            };
+            let processes: Vec<Process> = processes.iter().map(process).collect();
+            assert_eq!(working_processes(&processes), want);
+        };
+        let launcher = (None, None);
+        let child = |parent| (None, Some(parent));
+        check(
+            &[
+                launcher,
+                child(0),
+                (Some(0), Some(1)),
+                child(2),
+                (Some(1), Some(0)),
+            ],
+            &[false, false, true, true, true],
+        );
+        check(&[launcher, child(0)], &[true, true]);
+        check(&[(Some(0), Some(7)), child(9)], &[true, false]);
+    }
 
     fn check(threads: &[(u64, u64)], want: &[bool]) {
         let thread = |&(instructions, reads)| Thread {

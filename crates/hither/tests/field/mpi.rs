@@ -47,7 +47,14 @@ fn both_ways(program: &str, prepare: impl Fn(&Place), check: impl Fn(&Place, &Ou
         assert_eq!(status(&output), 0, "{line:?} {}", text(&output.stderr));
         let profiles = place.shell("ls -d *.hither");
         assert_eq!(text(&profiles.stdout), "traced.hither\n");
-        check(&place, &output, place.profile());
+        let profile = place.profile();
+        let working = profile.threads.iter().zip(profile.working_threads());
+        let working: Vec<_> = working.filter(|(_, works)| *works).collect();
+        let rank = |t: &hither_profile::Thread| profile.meta.processes[t.process.at()].rank;
+        assert!(working.iter().all(|(t, _)| rank(t).is_some()), "{line:?}");
+        // The ranks and the progress thread of each, and no launcher.
+        assert_eq!(working.len(), 8, "{line:?}");
+        check(&place, &output, profile);
     }
 }
 
